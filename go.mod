@@ -1,0 +1,3 @@
+module github.com/gpuslice/gpuslice
+
+go 1.26.0
