@@ -1,0 +1,60 @@
+package policies
+
+// Labels that a pod's author writes. Their values are quoted strings.
+const (
+	Domain = "gpuslice.dev"
+
+	LabelMemory      = Domain + "/memory"       // slice: memory of each GPU container, per GPU: "8Gi"
+	LabelMemoryLimit = Domain + "/memory-limit" // burst: what it may reach while the device is not full: "12Gi"
+	LabelFraction    = Domain + "/fraction"     // slice as a share of the usable device: "0.25", "25pct"
+	LabelClass       = Domain + "/class"        // a class of the namespace's policy, or "replica"
+	LabelCompute     = Domain + "/compute"      // percent of the multiprocessors: "25"
+	LabelShare       = Domain + "/share"        // "enabled": the policy's default slice; "disabled": leave alone
+	LabelStrategy    = Domain + "/strategy"     // one of the strategies that policy allows
+	LabelFramework   = Domain + "/framework"    // what runs inside: "pytorch-2.4"
+	LabelContainer   = Domain + "/container"    // which container gets the slice when none asks for a GPU
+)
+
+// Annotations. Containers is the author's, the others are written by gpuslice alone.
+const (
+	AnnotationContainers = Domain + "/containers" // container -> memory, fraction, class, compute, processes (YAML or JSON)
+	AnnotationPromise    = Domain + "/promise"    // the Promise, JSON
+	AnnotationPlanned    = Domain + "/planned"    // the enforcement planned at admission, JSON for people and tools
+	AnnotationObserved   = Domain + "/observed"   // the enforcement seen on the node, JSON
+)
+
+// Labels on namespaces and ConfigMaps.
+const (
+	LabelPolicy        = Domain + "/policy" // "true" on the ConfigMaps that hold a policy
+	PolicyKey          = "policy.yaml"      // the one key of such a ConfigMap
+	TenantPolicyName   = "gpuslice-policy"  // the ConfigMap of a tenant's own preferences
+	SystemNamespace    = "gpuslice-system"  // where the authority's policies live, unless settings say otherwise
+	LabelPodSecurity   = "pod-security.kubernetes.io/enforce"
+	volumePrefix       = "gpuslice-" // volumes of ours
+	containerPrefix    = "gpuslice-" // containers of ours
+	ClassReplica       = "replica"   // the class that means: whatever one replica of the pool holds
+	ShareEnabled       = "enabled"
+	ShareDisabled      = "disabled"
+	ResourceGPU        = "nvidia.com/gpu"
+	ResourceGPUShared  = "nvidia.com/gpu.shared"
+	resourceMIGPrefix  = "nvidia.com/mig-"
+	maxGPUsOfContainer = 64
+)
+
+// Variables that gpuslice writes by name. A value that a pod brings along under these names is not the author's to
+// choose in a sliced pod: it is replaced, and the author is told.
+const (
+	VarMPSPipe       = "CUDA_MPS_PIPE_DIRECTORY"
+	VarMPSLog        = "CUDA_MPS_LOG_DIRECTORY"
+	VarMPSPinned     = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+	VarMPSThreads    = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+	VarDriverLimit   = "NVIDIA_GPU_MEMORY_LIMIT"   // hard, integer MiB, container toolkit 1.20.1
+	VarDriverRequest = "NVIDIA_GPU_MEMORY_REQUEST" // soft, integer MiB
+	VarMemoryBytes   = "GPUSLICE_MEMORY_BYTES"     // the slice per GPU, bytes, for anyone's own code
+	VarFraction      = "GPUSLICE_FRACTION"         // the slice as a share of the device's total
+)
+
+// ownPrefixes are the beginnings of variable names that belong to gpuslice in a sliced pod.
+func ownPrefixes() []string {
+	return []string{"GPUSLICE_", "CUDA_MPS_", "NVIDIA_GPU_MEMORY_"}
+}

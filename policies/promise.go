@@ -1,0 +1,96 @@
+package policies
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// PromiseVersion is the version of the rules by which this build plans and applies.
+const PromiseVersion = 1
+
+// maxPromise bounds the annotation that is parsed.
+const maxPromise = 64 << 10
+
+// Promise is what a pod was given. It is recorded on the pod, so that what was given can be judged later without the
+// policy and pools it was planned from.
+type Promise struct {
+	Version     int                       `json:"v"`
+	Namespace   string                    `json:"namespace"`
+	Policy      string                    `json:"policy"`
+	Request     Request                   `json:"request"`
+	Strategy    StrategyName              `json:"strategy"`
+	Pools       []string                  `json:"pools"` // the chosen one first, then its equals
+	Containers  []PromisedContainer       `json:"containers"`
+	Volumes     []corev1.Volume           `json:"volumes,omitempty"`
+	Affinity    []corev1.NodeSelectorTerm `json:"affinity,omitempty"` // any of these, and all that the pod asked
+	Tolerations []corev1.Toleration       `json:"tolerations,omitempty"`
+	Pod         PromisedPod               `json:"pod,omitzero"`
+	Charge      Charge                    `json:"charge"`
+	Planned     Planned                   `json:"planned"`
+	Signature   string                    `json:"sig,omitempty"`
+}
+
+// PromisedContainer is one container's slice and all that it carries for it.
+type PromisedContainer struct {
+	Name     string               `json:"name"`
+	Resource string               `json:"resource"`
+	Count    int64                `json:"count"`
+	Slice    MiB                  `json:"slice,omitzero"`
+	Limit    MiB                  `json:"limit,omitzero"`
+	Env      []Variable           `json:"env,omitempty"`
+	Mounts   []corev1.VolumeMount `json:"mounts,omitempty"`
+}
+
+// PromisedPod is what was written into the pod itself.
+type PromisedPod struct {
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+	SchedulerName     string `json:"schedulerName,omitempty"`
+	RuntimeClassName  string `json:"runtimeClassName,omitempty"`
+}
+
+// Planned is the enforcement planned at admission: the annotation gpuslice.dev/planned.
+type Planned struct {
+	Strategy   StrategyName       `json:"strategy"`
+	Pool       string             `json:"pool"`
+	Tier       Tier               `json:"tier"` // the strongest that holds for every container
+	Containers []PlannedContainer `json:"containers"`
+	Notes      []string           `json:"notes,omitempty"` // what is not enforced, and why
+}
+
+// PlannedContainer is what holds one container's slice.
+type PlannedContainer struct {
+	Name      string `json:"name"`
+	Memory    string `json:"memory"`
+	Limit     string `json:"limit,omitempty"` // where it differs from memory
+	Compute   int    `json:"compute,omitempty"`
+	Tiers     []Tier `json:"tiers"`
+	Framework string `json:"framework,omitempty"` // "pytorch 2.4 (image tag)"
+	Cap       string `json:"cap,omitempty"`       // the framework's cap in force
+}
+
+// Encode is the annotation's text.
+func (p *Promise) Encode() string {
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic("encode promise: " + err.Error()) // every field is plain data
+	}
+	return string(b)
+}
+
+// DecodePromise reads the annotation gpuslice.dev/promise. It refuses what is too long, malformed, or of a version
+// that this build does not know (it reads its own version and the one before).
+func DecodePromise(text string) (*Promise, error) {
+	if len(text) > maxPromise {
+		return nil, fmt.Errorf("the promise is longer than %d bytes", maxPromise)
+	}
+	var p Promise
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return nil, fmt.Errorf("read promise: %w", err)
+	}
+	if p.Version < PromiseVersion-1 || p.Version > PromiseVersion || p.Version < 1 {
+		return nil, fmt.Errorf("promise of version %d: this build reads version %d", p.Version, PromiseVersion)
+	}
+	return &p, nil
+}

@@ -1,0 +1,93 @@
+package policies
+
+import "strings"
+
+// Violation is one reason to refuse a pod. Rule and Reason are stable (metrics, audit); Detail is for people: what was
+// asked, what there is, and what to do next.
+type Violation struct {
+	Rule   Rule   `json:"rule"`
+	Reason string `json:"reason"`
+	Detail string `json:"detail"`
+}
+
+// Rule names the family of a refusal; it is a metric label and an audit key.
+type Rule string
+
+// The rules.
+const (
+	RuleRequest     Rule = "request"     // the ask cannot be read or contradicts itself
+	RulePolicy      Rule = "policy"      // policy does not allow what was asked, or is broken
+	RuleFit         Rule = "fit"         // no pool holds the slice
+	RuleLimit       Rule = "limit"       // above policy's limit for a container or pod
+	RuleStrategy    Rule = "strategy"    // the strategy cannot be used by this pod
+	RuleEnforcement Rule = "enforcement" // below policy's minimum
+	RuleFramework   Rule = "framework"   // the framework would leave its slice or die of its settings
+	RuleTemplate    Rule = "template"    // a quantity that Kubernetes refuses in templates
+	RuleImmutable   Rule = "immutable"   // a label of ours changed on a live pod
+	RuleSize        Rule = "size"        // more than the bounds on what is parsed
+)
+
+// String is the sentence that the user reads.
+func (v Violation) String() string {
+	if v.Detail == "" {
+		return v.Reason
+	}
+	return v.Reason + ": " + v.Detail
+}
+
+// Outcome is what becomes of a pod.
+type Outcome string
+
+// The outcomes.
+const (
+	LeftAlone Outcome = "left-alone"
+	Rewritten Outcome = "rewritten"
+	Refused   Outcome = "refused"
+)
+
+// Decision is the answer to one pod. It is a value: nothing in it is shared with the input.
+type Decision struct {
+	// Outcome is what is to be done now, the policy's enforcementMode considered.
+	Outcome Outcome `json:"outcome"`
+	// Would is what enforce would have done; it differs from Outcome in audit and warn only.
+	Would      Outcome           `json:"would"`
+	Mode       EnforcementMode   `json:"mode,omitempty"`
+	Policy     string            `json:"policy,omitempty"`
+	Why        string            `json:"why,omitempty"` // why a pod was left alone, in a few stable words
+	Violations []Violation       `json:"violations,omitempty"`
+	Warnings   []string          `json:"warnings,omitempty"`
+	Promise    *Promise          `json:"promise,omitempty"`
+	Planned    *Planned          `json:"planned,omitempty"`
+	Candidates []CandidateReport `json:"candidates,omitempty"`
+}
+
+// CandidateReport says how one way to place the pod fared: for explain.
+type CandidateReport struct {
+	Strategy StrategyName `json:"strategy"`
+	Pool     string       `json:"pool"`
+	Resource string       `json:"resource"`
+	Chosen   bool         `json:"chosen,omitempty"`
+	Slice    string       `json:"slice,omitempty"`
+	Tier     Tier         `json:"tier,omitempty"`
+	Why      string       `json:"why,omitempty"` // why it was not chosen
+}
+
+// Message joins the violations to one text.
+func (d Decision) Message() string {
+	texts := make([]string, len(d.Violations))
+	for i, v := range d.Violations {
+		texts[i] = v.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Reason is the stable word for metrics: the first violation's rule, why the pod was left alone, or "sliced".
+func (d Decision) Reason() string {
+	switch {
+	case len(d.Violations) > 0:
+		return string(d.Violations[0].Rule)
+	case d.Outcome == Rewritten || d.Would == Rewritten:
+		return "sliced"
+	}
+	return d.Why
+}
