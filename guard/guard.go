@@ -121,8 +121,9 @@ func (g *Guard) begin(ctx context.Context, s State, o Order, outcomes chan<- Out
 		return
 	}
 	go func() {
-		defer held.Release()
-		outcomes <- settled(held.End(ctx), o)
+		out := held.End(ctx)
+		held.Release()
+		outcomes <- settled(out, o)
 	}()
 }
 

@@ -48,5 +48,5 @@ func halfWay(w Watch, l limits.Limits) time.Duration {
 	if seconds >= l.Interval.Seconds() {
 		return l.Interval
 	}
-	return time.Duration(seconds * float64(time.Second))
+	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
 }

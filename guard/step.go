@@ -20,7 +20,6 @@ const (
 type turn struct {
 	limits  limits.Limits
 	sample  Sample
-	before  time.Time // of the sample before this one
 	state   State
 	actions []Action
 	fresh   map[string]bool // devices whose list is trusted and new
@@ -29,14 +28,14 @@ type turn struct {
 // Step returns what is known after a look, and what to do about it, in order.
 // It asks for at most one ending, of a process that the sample lists in a
 // container the limits name, or of such a container. A sample that is not newer
-// than the last is no evidence and changes nothing.
+// than the last is no evidence; only its outcome is taken in.
 func Step(s State, in Sample, l limits.Limits) (State, []Action) {
-	if !in.Taken.After(s.Looked) {
-		return s, nil
-	}
-	t := &turn{limits: l, sample: in, before: s.Looked, state: s.clone(), fresh: map[string]bool{}}
-	t.state.Looked = in.Taken
+	t := &turn{limits: l, sample: in, state: s.clone(), fresh: map[string]bool{}}
 	t.learn()
+	if !in.Taken.After(s.Looked) {
+		return t.state, t.actions
+	}
+	t.state.Looked = in.Taken
 	t.sense()
 	t.weigh()
 	t.settleFading()

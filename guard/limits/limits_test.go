@@ -42,7 +42,7 @@ func sample(r *rand.Rand) Limits {
 	l.MPSEnding = pick(r, EndingObserve, EndingSignal)
 	l.WarnPercent, l.PressurePercent, l.MaxEnds = 1+r.IntN(100), 1+r.IntN(100), 1+r.IntN(10)
 	l.Grace, l.TermGrace, l.Settle = span(r, 0, time.Hour), span(r, 0, 10*time.Minute), span(r, 0, time.Hour)
-	l.Interval = span(r, 20*time.Millisecond, 10*time.Second)
+	l.Interval = span(r, 20*time.Millisecond, 5*time.Second)
 	l.FastInterval = span(r, 20*time.Millisecond, l.Interval)
 	l.EndsWindow = span(r, time.Second, time.Hour)
 	l.DryRun, l.ExpectMPS = pick(r, true, false), pick(r, true, false)

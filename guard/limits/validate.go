@@ -69,8 +69,8 @@ func (l Limits) validatePolicy(p *problems) {
 	within(p, "termGrace", l.TermGrace, 0, 10*time.Minute)
 	within(p, "settle", l.Settle, 0, time.Hour)
 	within(p, "endsWindow", l.EndsWindow, time.Second, 24*time.Hour)
-	within(p, "interval", l.Interval, 20*time.Millisecond, 10*time.Second)
-	within(p, "fastInterval", l.FastInterval, 20*time.Millisecond, 10*time.Second)
+	within(p, "interval", l.Interval, 20*time.Millisecond, 5*time.Second)
+	within(p, "fastInterval", l.FastInterval, 20*time.Millisecond, 5*time.Second)
 	p.check(l.FastInterval <= l.Interval, "fastInterval: %s is longer than interval (%s)", l.FastInterval, l.Interval)
 }
 
