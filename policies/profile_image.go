@@ -36,6 +36,9 @@ func profileParseImage(ref string) profileImage {
 	} else if !profileIsRegistry(parts[0]) {
 		parts = slices.Insert(parts, 0, "docker.io")
 	}
+	if strings.Contains(strings.Join(parts[1:], ""), ":") {
+		return profileImage{}
+	}
 	return profileImage{parts: parts, tag: tag}
 }
 

@@ -124,8 +124,8 @@ func TestProfileSwitchesOfPolicyAreValidated(t *testing.T) {
 		{"a split that old versions die of", "pytorch", ProfileSwitch{AllocConf: new("max_split_size_mb:20")}, "accepted is"},
 		{"a truth in lower case", "pytorch", ProfileSwitch{AllocConf: new("expandable_segments:true")}, "True|False"},
 		{"a key twice", "pytorch", ProfileSwitch{AllocConf: new("max_split_size_mb:64,max_split_size_mb:64")}, "Duplicate value"},
-		{"a comma at the end", "pytorch", ProfileSwitch{AllocConf: new("max_split_size_mb:64,")}, "empty entries"},
-		{"a space", "pytorch", ProfileSwitch{AllocConf: new("max_split_size_mb: 64")}, "spaces"},
+		{"a comma at the end", "pytorch", ProfileSwitch{AllocConf: new("max_split_size_mb:64,")}, `Unsupported value: ""`},
+		{"a space", "pytorch", ProfileSwitch{AllocConf: new("max_split_size_mb: 64")}, "accepted is"},
 		{"no value", "pytorch", ProfileSwitch{AllocConf: new("expandable_segments")}, "accepted is"},
 		{"a pattern that is none", "pytorch", ProfileSwitch{Images: []string{"a", "b["}}, "frameworks.pytorch.images[1]"},
 	}
