@@ -94,6 +94,20 @@ func TestProfileFileMistakesAreNamedWithTheirPath(t *testing.T) {
 	}
 }
 
+func TestProfileListOfInitsIsChecked(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"description: d\nimages: ['a//b']\ncommands: []": "images[0]: image pattern",
+		"description: d\nimages: []\ncommands: [init]":   `commands[0]: "init" is no absolute path`,
+		"description: d\nimage: []":                      `unknown field "image"`,
+	} {
+		_, _, err := profileLoad(fstest.MapFS{"profiles/pid1.yaml": {Data: []byte(text)}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q in it", text, err, want)
+		}
+	}
+}
+
 func TestProfileFilesOfOneNameAreRefused(t *testing.T) {
 	t.Parallel()
 	one := &fstest.MapFile{Data: []byte("name: xy\ntitle: X\ndescription: d\nmatch: {images: [a/b]}\n")}
