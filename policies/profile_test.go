@@ -168,6 +168,8 @@ func TestProfileSetsWhatTheFrameworkReads(t *testing.T) {
 		{"an image that names its PyTorch", profileCase{image: "egs-registry.cn-hangzhou.cr.aliyuncs.com/egs/vllm:0.9.2-pytorch2.11-cu130-20260512"}, []string{both}, "PyTorch 2.11"},
 		{"SGLang 0.5.11 runs PyTorch 2.11", profileCase{image: "lmsysorg/sglang:v0.5.11-cu130-runtime"}, []string{both}, "PyTorch 2.11.0"},
 		{"SGLang 0.5.10 runs PyTorch 2.9", profileCase{image: "lmsysorg/sglang:v0.5.10"}, []string{split}, ""},
+		{"TGI undoes a fraction of PyTorch's, so it gets none", profileCase{image: "ghcr.io/huggingface/text-generation-inference:3.3.4", switches: map[string]ProfileSwitch{"pytorch": {Version: "2.10"}}}, []string{split}, ""},
+		{"the kubelet expands nothing", profileCase{image: profileTorch24, switches: profileConf("max_split_size_mb:$(X)")}, []string{"PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:$$(X)"}, ""},
 		{"policy turns PyTorch off beneath vLLM", profileCase{image: "vllm/vllm-openai:v0.20.0", switches: map[string]ProfileSwitch{"pytorch": {Enabled: new(false)}}}, nil, ""},
 	}
 	for _, tt := range tests {
