@@ -36,10 +36,11 @@ type APIServer struct {
 	// Dir holds all files of this cluster, the logs among them, until Stop.
 	Dir string
 
-	bin    Bin
-	pki    *pki
-	egress *egress
-	parts  []*process
+	bin     Bin
+	release func() // of the lock that says that Dir is in use
+	pki     *pki
+	egress  *egress
+	parts   []*process
 }
 
 // attempts to find free ports: between looking for one and listening on it somebody else may take it.
@@ -47,8 +48,9 @@ const attempts = 3
 
 // StartAPIServer starts a control plane on loopback ports and returns once it is ready and the default
 // namespace takes pods. ctx bounds the start only; the caller must Stop what was returned. If this
-// process is killed, so are the parts, but Dir remains.
+// process is killed, so are the parts; its Dir is removed by the next start.
 func StartAPIServer(ctx context.Context, o Options) (*APIServer, error) {
+	sweep()
 	for try := 1; ; try++ {
 		s, err := startOnce(ctx, o)
 		if err == nil {
@@ -61,11 +63,11 @@ func StartAPIServer(ctx context.Context, o Options) (*APIServer, error) {
 }
 
 func startOnce(ctx context.Context, o Options) (_ *APIServer, err error) {
-	dir, err := os.MkdirTemp("", "gpuslice-")
+	dir, release, err := newFolder()
 	if err != nil {
-		return nil, fmt.Errorf("make folder of cluster: %w", err)
+		return nil, err
 	}
-	s := &APIServer{Dir: dir, bin: o.Bin, Kubeconfig: filepath.Join(dir, "kubeconfig")}
+	s := &APIServer{Dir: dir, release: release, bin: o.Bin, Kubeconfig: filepath.Join(dir, "kubeconfig")}
 	defer func() {
 		if err != nil {
 			s.Stop()
@@ -179,6 +181,7 @@ func (s *APIServer) Stop() error {
 	if s.egress != nil {
 		s.egress.close()
 	}
+	defer s.release()
 	if err := os.RemoveAll(s.Dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove files of cluster: %w", err)
 	}

@@ -53,27 +53,21 @@ func ownFolder(dir string) error {
 // lockFile takes the advisory lock of path, calling waiting once if somebody else holds it. The kernel
 // releases it with the process, however that ends; the returned function releases it earlier.
 func lockFile(ctx context.Context, path string, waiting func()) (func(), error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open lock: %w", err)
-	}
 	poll := time.NewTicker(200 * time.Millisecond)
 	defer poll.Stop()
 	for told := false; ; told = true {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		f, err := tryLock(path)
 		if err == nil {
 			return func() { f.Close() }, nil
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) {
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
+			return nil, err
 		}
 		if !told {
 			waiting()
 		}
 		select {
 		case <-ctx.Done():
-			f.Close()
 			return nil, fmt.Errorf("wait for lock %s: %w", path, context.Cause(ctx))
 		case <-poll.C:
 		}
