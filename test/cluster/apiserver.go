@@ -2,16 +2,17 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
 
 // Options say what to start. The zero value and Bin are enough.
@@ -36,12 +37,18 @@ type APIServer struct {
 	// Dir holds all files of this cluster, the logs among them, until Stop.
 	Dir string
 
-	bin     Bin
-	release func() // of the lock that says that Dir is in use
-	pki     *pki
-	egress  *egress
-	parts   []*process
+	bin    Bin
+	folder *run.Folder
+	pki    *pki
+	egress *egress
+	parts  []*run.Process
 }
+
+// folderKind names the folders of API servers.
+const folderKind = "apiserver"
+
+// sweep removes what killed runs left.
+func sweep() { run.Sweep(folderKind, func(string) error { return nil }) }
 
 // attempts to find free ports: between looking for one and listening on it somebody else may take it.
 const attempts = 3
@@ -63,11 +70,11 @@ func StartAPIServer(ctx context.Context, o Options) (*APIServer, error) {
 }
 
 func startOnce(ctx context.Context, o Options) (_ *APIServer, err error) {
-	dir, release, err := newFolder()
+	folder, err := run.NewFolder(folderKind)
 	if err != nil {
 		return nil, err
 	}
-	s := &APIServer{Dir: dir, release: release, bin: o.Bin, Kubeconfig: filepath.Join(dir, "kubeconfig")}
+	s := &APIServer{Dir: folder.Path, folder: folder, bin: o.Bin, Kubeconfig: filepath.Join(folder.Path, "kubeconfig")}
 	defer func() {
 		if err != nil {
 			s.Stop()
@@ -140,7 +147,7 @@ func (s *APIServer) start(name string, args ...string) error {
 	if s.bin[name] == "" {
 		return fmt.Errorf("start %s: not among the programs given (cluster.Build makes them)", name)
 	}
-	p, err := startProcess(s.Dir, name, s.bin[name], args...)
+	p, err := run.Start(s.Dir, name, exec.Command(s.bin[name], args...))
 	if err != nil {
 		return err
 	}
@@ -154,10 +161,8 @@ func (s *APIServer) awaitReady(ctx context.Context) error {
 	defer poll.Stop()
 	for {
 		for _, p := range s.parts {
-			select {
-			case <-p.done:
-				return p.failure()
-			default:
+			if err := p.Failure(); err != nil {
+				return err
 			}
 		}
 		status := 0
@@ -176,14 +181,10 @@ func (s *APIServer) awaitReady(ctx context.Context) error {
 // Stop ends all parts, waits for them and removes Dir.
 func (s *APIServer) Stop() error {
 	for _, p := range s.parts {
-		p.kill()
+		p.Kill()
 	}
 	if s.egress != nil {
 		s.egress.close()
 	}
-	defer s.release()
-	if err := os.RemoveAll(s.Dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove files of cluster: %w", err)
-	}
-	return nil
+	return s.folder.Remove()
 }

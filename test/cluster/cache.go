@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
 
 // cacheRoot returns a writable folder outside the checkout that survives this process: $GPUSLICE_CACHE,
@@ -56,7 +58,7 @@ func lockFile(ctx context.Context, path string, waiting func()) (func(), error) 
 	poll := time.NewTicker(200 * time.Millisecond)
 	defer poll.Stop()
 	for told := false; ; told = true {
-		f, err := tryLock(path)
+		f, err := run.TryLock(path)
 		if err == nil {
 			return func() { f.Close() }, nil
 		}

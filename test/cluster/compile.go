@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
 
 // compile runs go build for t into the folder out and reports each package as it goes by.
@@ -27,7 +29,7 @@ func (b *builder) compile(ctx context.Context, t Target, out string, args []stri
 	lines, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w
 	step := b.report.begin("building " + t.name)
-	proc, err := spawn(cmd)
+	proc, err := run.Spawn(cmd)
 	if err != nil {
 		return fmt.Errorf("run go build for %s: %w", t.name, err)
 	}

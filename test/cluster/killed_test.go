@@ -23,7 +23,7 @@ func TestHold(t *testing.T) {
 	s := ForTest(t, Options{})
 	fmt.Printf("holding %s", s.Dir)
 	for _, p := range s.parts {
-		fmt.Printf(" %d", p.cmd.Process.Pid)
+		fmt.Printf(" %d", p.PID())
 	}
 	fmt.Println()
 	io.Copy(io.Discard, os.Stdin)
