@@ -1,6 +1,10 @@
 package policies
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Input is all that a decision depends on. Decide changes none of it.
 type Input struct {
@@ -11,6 +15,8 @@ type Input struct {
 	// a slice are refused with it.
 	PolicyError error
 	Pools       []Pool
+	// Explain asks for a report on every candidate, also when one was chosen.
+	Explain bool
 }
 
 // Namespace is what a decision may know of the pod's namespace.
@@ -19,8 +25,188 @@ type Namespace struct {
 	Labels map[string]string
 }
 
+// Why pods are left alone: stable words for metrics.
+const (
+	whyNoPolicy  = "no policy"
+	whyOff       = "mode off"
+	whyNoGPU     = "no GPU asked"
+	whyNotAsked  = "no slice asked"
+	whyOptedOut  = "share disabled"
+	whyExclusive = "several GPUs, left exclusive"
+	whyMirror    = "mirror pod"
+)
+
+// maxContainers bounds the containers of a pod that gets a slice.
+const maxContainers = 64
+
 // Decide answers one pod: left alone, rewritten under a Promise, or refused. It changes nothing it is given, does no
 // I/O, and gives the same answer every time. Deciding its own output changes nothing.
 func Decide(in Input) Decision {
-	return Decision{}
+	if _, mirror := in.Pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return leaveAlone(whyMirror)
+	}
+	if in.Policy == nil || in.Policy.Mode == ModeOff {
+		return ungoverned(in)
+	}
+	d := decideGoverned(in)
+	d.Policy, d.Mode = in.Policy.Name, in.Policy.EnforcementMode
+	return underMode(d)
+}
+
+// underMode turns what enforce would do into what is to be done: warn lets refused pods pass unchanged with a warning,
+// audit changes and refuses nothing.
+func underMode(d Decision) Decision {
+	d.Would = d.Outcome
+	switch {
+	case d.Mode == EnforceAudit && d.Outcome != LeftAlone:
+		d.Outcome, d.Warnings = LeftAlone, nil
+	case d.Mode == EnforceWarn && d.Outcome == Refused:
+		d.Outcome = LeftAlone
+		for _, v := range d.Violations {
+			d.Warnings = append(d.Warnings, "would be refused: "+v.String())
+		}
+	}
+	return d
+}
+
+// ungoverned answers pods of namespaces without a policy: nothing is touched. A label of ours there is most likely a
+// mistake, so its author is told; and a policy that cannot be read never means "no limits".
+func ungoverned(in Input) Decision {
+	why := whyNoPolicy
+	if in.Policy != nil {
+		why = whyOff
+	}
+	if in.PolicyError != nil && touchesGPU(in.Pod) {
+		d := refuse(Decision{}, Violation{RulePolicy, "the namespace's policy cannot be read", fmt.Sprintf(
+			"%v; ask those who run the cluster to mend it (gpuslice policy lint names every problem)", in.PolicyError)})
+		d.Would = d.Outcome
+		return d
+	}
+	d := leaveAlone(why)
+	if label := askingLabel(in.Pod); label != "" {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("label %s has no effect: no gpuslice policy governs namespace %q", label, in.Namespace.Name))
+	}
+	return d
+}
+
+// decideGoverned answers a pod under a policy that is on.
+func decideGoverned(in Input) Decision {
+	if n := len(in.Pod.Spec.InitContainers) + len(in.Pod.Spec.Containers); n > maxContainers {
+		if !touchesGPU(in.Pod) {
+			return leaveAlone(whyNoGPU)
+		}
+		return refuse(Decision{}, Violation{RuleSize, "too many containers", fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, maxContainers)})
+	}
+	bare, recorded, warnings := stripOwned(in.Pod, in.Pools)
+	in.Pod = bare
+	reader := requestReader{pod: bare, policy: in.Policy, pools: in.Pools, recorded: recorded, warnings: warnings}
+	req := reader.read()
+	if d, done := beforePlanning(in, req); done {
+		return d
+	}
+	d := Decision{Warnings: reader.warnings}
+	if len(reader.violations) > 0 {
+		return refuse(d, reader.violations...)
+	}
+	return plan(in, req, d)
+}
+
+// beforePlanning answers the pods that need no plan.
+func beforePlanning(in Input, req Request) (Decision, bool) {
+	switch {
+	case req.Share == ShareDisabled && !req.Explicit:
+		if in.Policy.OptOut || in.Policy.Mode == ModeOptIn || len(req.Containers) == 0 {
+			return leaveAlone(whyOptedOut), true
+		}
+		return refuse(Decision{}, Violation{RulePolicy, "opting out is not allowed", fmt.Sprintf(
+			"%s: %q is for policies with optOut: true, and %s is not one; remove the label", LabelShare, ShareDisabled, in.Policy.Name)}), true
+	case req.Explicit:
+		return Decision{}, false
+	case len(req.Containers) == 0 && !touchesGPU(in.Pod):
+		return leaveAlone(whyNoGPU), true
+	case in.Policy.Mode == ModeOptIn && !asksFraction(in.Pod, in.Pools):
+		return leaveAlone(whyNotAsked), true
+	case len(req.Containers) == 0 && !asksFraction(in.Pod, in.Pools):
+		return leaveAlone(whyNoGPU), true
+	}
+	return severalGPUs(in, req)
+}
+
+// severalGPUs answers a pod that asks for several whole GPUs and says nothing else: it is left as it is where policy
+// allows exclusive devices, and refused where it does not.
+func severalGPUs(in Input, req Request) (Decision, bool) {
+	for _, c := range req.Containers {
+		if c.GPUs < 2 || c.Resource != ResourceGPU {
+			continue
+		}
+		if allows(in.Policy, "exclusive") {
+			return leaveAlone(whyExclusive), true
+		}
+		return refuse(Decision{}, Violation{RulePolicy, "several GPUs", fmt.Sprintf(
+			"container %q asks for %d GPUs, and policy %s allows %v only, which give one slice to a container; ask for one",
+			c.Name, c.GPUs, in.Policy.Name, in.Policy.Strategies)}), true
+	}
+	return Decision{}, false
+}
+
+func leaveAlone(why string) Decision {
+	return Decision{Outcome: LeftAlone, Would: LeftAlone, Why: why}
+}
+
+func refuse(d Decision, violations ...Violation) Decision {
+	d.Outcome = Refused
+	d.Violations = append(d.Violations, violations...)
+	return d
+}
+
+func allows(p *Policy, name StrategyName) bool {
+	for _, s := range p.Strategies {
+		if s == name {
+			return true
+		}
+	}
+	return false
+}
+
+// touchesGPU says that the pod asks for a GPU or a slice in any way that this build reads.
+func touchesGPU(pod *corev1.Pod) bool {
+	if askingLabel(pod) != "" {
+		return true
+	}
+	for c := range podContainers(&pod.Spec) {
+		for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
+			for name, q := range list {
+				if isGPUResource(string(name), nil) && !q.IsZero() {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// asksFraction says that a container names a fraction of a GPU: an ask by itself, accepted or not.
+func asksFraction(pod *corev1.Pod, pools []Pool) bool {
+	for c := range podContainers(&pod.Spec) {
+		if r, v := gpuResourceOf(c, pools); v != nil || !r.Share.Zero() {
+			return true
+		}
+	}
+	return false
+}
+
+// askingLabel returns a label or annotation by which the pod asks for a slice, or "".
+func askingLabel(pod *corev1.Pod) string {
+	for _, reader := range labelReaders() {
+		if _, ok := pod.Labels[reader.label]; ok && reader.explicit {
+			return reader.label
+		}
+	}
+	if pod.Labels[LabelShare] == ShareEnabled {
+		return LabelShare
+	}
+	if _, ok := pod.Annotations[AnnotationContainers]; ok {
+		return AnnotationContainers
+	}
+	return ""
 }

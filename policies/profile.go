@@ -1,17 +1,132 @@
 package policies
 
-// ProfileView is what a framework sees of the device's memory.
+import corev1 "k8s.io/api/core/v1"
+
+// ProfileView says what a process in the container sees of its device's memory. Which formula is right follows from it.
 type ProfileView string
 
-// The views.
 const (
-	ProfileViewWhole       ProfileView = "whole"
+	// ProfileViewWhole is time-slicing: total and free are the device's own.
+	ProfileViewWhole ProfileView = "whole"
+	// ProfileViewLimitedFree is a pinned limit of MPS: total is the device's own, free ends at the slice.
 	ProfileViewLimitedFree ProfileView = "limited-free"
-	ProfileViewSliced      ProfileView = "sliced"
-	ProfileViewUnknown     ProfileView = "unknown"
+	// ProfileViewSliced is MIG or an interposer: total and free are the slice.
+	ProfileViewSliced ProfileView = "sliced"
+	// ProfileViewUnknown is a pool where the driver's limit may hold: the total may be the device's or the limit.
+	ProfileViewUnknown ProfileView = "unknown"
 )
 
-// ProfileSwitch is what policy may say about one profile.
-type ProfileSwitch struct {
-	Enabled *bool `json:"enabled,omitempty"`
+// Where the version of a framework was read.
+const (
+	ProfileVersionFromLabel  = "label"
+	ProfileVersionFromPolicy = "policy"
+	ProfileVersionFromImage  = "image tag"
+)
+
+// FrameworkNone is the value of the framework label that asks for no profile at all.
+const FrameworkNone = "none"
+
+// ProfileInput is all that a profile's rules may depend on. Byte counts are per GPU.
+type ProfileInput struct {
+	Container      *corev1.Container        // image, command, args, env, envFrom; never changed
+	Framework      string                   // "pytorch-2.4", "jax", FrameworkNone; "" when nobody said
+	SliceBytes     int64                    // what the container was given
+	LimitBytes     int64                    // what it may burst to; caps use it; below SliceBytes it counts as SliceBytes
+	TotalBytes     int64                    // device memory; 0 when not known
+	AllowanceBytes int64                    // memory of one process outside the framework's allocator
+	Processes      int                      // processes of the container that share one GPU; below 1 counts as 1
+	GPUs           int                      // GPUs of the container
+	View           ProfileView              // "" counts as ProfileViewUnknown
+	DeviceAlone    bool                     // the device has one replica: free at start is the total
+	Switches       map[string]ProfileSwitch // by profile name
+}
+
+// ProfileEnv is one variable to set. Value is ready for a pod: "$" is doubled, so that the kubelet expands nothing.
+type ProfileEnv struct {
+	Name, Value string
+	Cap         bool // the variable holds the framework at or below the limit
+}
+
+// ProfileRefusal is a pod that must not run as it is. Reason is stable; Detail says what was asked, what there is, what to write.
+type ProfileRefusal struct {
+	Reason, Detail string
+}
+
+// Reasons of a ProfileRefusal.
+const (
+	ProfileRefusedFramework = "UnknownFramework"
+	ProfileRefusedArgument  = "FrameworkArgument"
+	ProfileRefusedConflict  = "FrameworkConflict"
+)
+
+// ProfileResult is what a profile does for one container. Its order is a function of the input alone.
+type ProfileResult struct {
+	Framework     string           // name of the profile; "" when none applies
+	Version       string           // as far as it is known; "" when not
+	VersionSource string           // one of the ProfileVersionFrom constants; "" without a version
+	Env           []ProfileEnv     // never a variable that the user set, or may have set by envFrom where that matters
+	Capped        bool             // a framework cap at or below the limit is in force
+	Cap           string           // which one, for people; "" unless Capped
+	NotCapped     string           // why not, for people; "" when Capped
+	Notes         []string         // what was left as the user wrote it
+	Warnings      []string         // what the user should act on
+	Refusals      []ProfileRefusal // empty unless the pod must be refused
+	NeedsPID1     bool             // the image's init dies in a shared PID namespace
+}
+
+// ProfileDefaultAllowance returns the context allowance, in bytes, that holds where policy names none. NCCL adds its buffers to
+// every process once a container holds several GPUs.
+func ProfileDefaultAllowance(gpus int) int64 {
+	if gpus > 1 {
+		return 1 << 30
+	}
+	return 512 << 20
+}
+
+// ProfileFor returns what the container's framework profile sets, warns of and refuses. It never changes its input.
+func ProfileFor(in ProfileInput) ProfileResult {
+	out := ProfileResult{}
+	if in.Container == nil {
+		out.NotCapped = "there is no container to look at"
+		return out
+	}
+	found := profileSearch{image: profileParseImage(in.Container.Image), words: profileWords(in.Container)}
+	out.NeedsPID1 = profilePID1.needs(in.Container, found.image)
+	choice, refusal := profileChoose(&in, found)
+	if refusal != nil {
+		out.Refusals = append(out.Refusals, *refusal)
+		out.NotCapped = refusal.Detail
+		return out
+	}
+	if choice.profile == nil {
+		out.NotCapped = "no framework was recognised by image, command or label"
+		return out
+	}
+	out.Framework = choice.profile.Name
+	out.Version, out.VersionSource = choice.version.String(), choice.source
+	(&profileEvaluation{in: &in, found: found, out: &out}).run(choice)
+	return out
+}
+
+// Profiles returns the built-in profiles sorted by name. They are shared: callers only read them.
+func Profiles() []Profile {
+	all := make([]Profile, 0, len(profileTable))
+	for _, p := range profileTable {
+		all = append(all, p.Profile)
+	}
+	return all
+}
+
+// FrameworkNames returns the names of the built-in profiles, sorted: what the framework label may begin with.
+func FrameworkNames() []string {
+	names := make([]string, 0, len(profileTable))
+	for _, p := range profileTable {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// ProfileReservedVariables returns every variable that some profile may set, sorted and without repetition.
+func ProfileReservedVariables() []string {
+	return profileVariableNames(profileTable)
 }

@@ -1,4 +1,13 @@
 package policies
 
-// exclusive is a stub.
-func exclusive() Strategy { return Strategy{Name: "exclusive"} }
+// exclusive gives a container whole devices.
+func exclusive() Strategy {
+	return Strategy{
+		Name:    "exclusive",
+		Doc:     "whole devices, shared with nobody",
+		Several: true,
+		View:    ProfileViewWhole,
+		Tier:    TierHardware,
+		Inject:  func(SliceGrant) Injection { return Injection{} },
+	}
+}

@@ -1,4 +1,14 @@
 package policies
 
-// mig is a stub.
-func mig() Strategy { return Strategy{Name: "mig"} }
+// mig gives a container an instance of a partitioned device, with memory and multiprocessors of its own.
+func mig() Strategy {
+	return Strategy{
+		Name:    "mig",
+		Doc:     "a MIG instance: memory and compute divided by the hardware",
+		Several: true,
+		View:    ProfileViewSliced,
+		Tier:    TierHardware,
+		// Nothing to inject: the driver's cgroup limits refuse MIG handles, and the instance is the wall.
+		Inject: func(SliceGrant) Injection { return Injection{} },
+	}
+}

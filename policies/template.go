@@ -1,11 +1,110 @@
 package policies
 
-import "gomodules.xyz/jsonpatch/v2"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
 
 // CheckTemplate looks for fractional GPU quantities in the pod template of a workload (Deployment, StatefulSet,
 // DaemonSet, ReplicaSet, Job, CronJob), which Kubernetes refuses there. kind is the workload's kind, tree its JSON.
 // Under TemplatesCheck it returns the refusal that says what to write instead, under TemplatesRewrite the operations
 // that write it. Nothing found, or no policy: neither.
 func CheckTemplate(kind string, tree map[string]any, p *Policy) (*Violation, []jsonpatch.Operation) {
-	return nil, nil
+	if p == nil || p.Mode == ModeOff || p.Templates == TemplatesOff || p.EnforcementMode == EnforceAudit {
+		return nil, nil
+	}
+	path, template := podTemplate(tree)
+	found := templateFractions(path, template)
+	if len(found) == 0 {
+		return nil, nil
+	}
+	if p.Templates == TemplatesRewrite && slices.Contains(p.Accept, "fractional-quantity") && sameShares(found) {
+		return nil, rewriteTemplate(path, template, found)
+	}
+	f := found[0]
+	return &Violation{RuleTemplate, "fraction of a GPU in a template", fmt.Sprintf(
+		"%s %s: container %q asks for %s: %q, and Kubernetes takes whole numbers only in the template of a %s; write %s: 1 there and "+
+			"the label %s: %q in %s/metadata/labels", kind, f.path, f.container, f.resource, f.text, kind, f.resource, LabelFraction, f.share, path)}, nil
+}
+
+// templateFraction is one fractional quantity of a template.
+type templateFraction struct {
+	path, container, resource, text string
+	share                           Fraction
+}
+
+// podTemplate returns the workload's pod template and its JSON pointer.
+func podTemplate(tree map[string]any) (string, map[string]any) {
+	spec, _ := tree["spec"].(map[string]any)
+	path := "/spec"
+	if job, ok := spec["jobTemplate"].(map[string]any); ok { // CronJob
+		path += "/jobTemplate/spec"
+		spec, _ = job["spec"].(map[string]any)
+	}
+	template, _ := spec["template"].(map[string]any)
+	return path + "/template", template
+}
+
+func templateFractions(path string, template map[string]any) (out []templateFraction) {
+	spec, _ := template["spec"].(map[string]any)
+	for _, list := range []string{"initContainers", "containers"} {
+		containers, _ := spec[list].([]any)
+		for i, c := range containers {
+			if i == maxContainers {
+				break
+			}
+			container, _ := c.(map[string]any)
+			resources, _ := container["resources"].(map[string]any)
+			name, _ := container["name"].(string)
+			for _, kind := range []string{"limits", "requests"} {
+				quantities, _ := resources[kind].(map[string]any)
+				for _, res := range sortedKeys(quantities) {
+					if share, text, ok := fractionOf(res, quantities[res]); ok {
+						at := path + "/spec/" + list + "/" + strconv.Itoa(i) + "/resources/" + kind + "/" + escapePointer(res)
+						out = append(out, templateFraction{at, name, res, text, share})
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// fractionOf reads a quantity of a GPU resource that is a fraction of one.
+func fractionOf(name string, quantity any) (Fraction, string, bool) {
+	text := quantityText(quantity)
+	if !isGPUResource(name, nil) || len(text) > maxQuantityText || !cheapQuantity.MatchString(text) {
+		return Fraction{}, "", false
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return Fraction{}, "", false
+	}
+	_, share, err := gpuQuantity(q)
+	return share, text, err == nil && !share.Zero()
+}
+
+// sameShares says that one label can say it all.
+func sameShares(found []templateFraction) bool {
+	return !slices.ContainsFunc(found, func(f templateFraction) bool { return f.share != found[0].share })
+}
+
+func rewriteTemplate(path string, template map[string]any, found []templateFraction) []jsonpatch.Operation {
+	var ops []jsonpatch.Operation
+	for _, f := range found {
+		ops = append(ops, jsonpatch.NewOperation("replace", f.path, "1"))
+	}
+	metadata, _ := template["metadata"].(map[string]any)
+	if metadata == nil {
+		ops = append(ops, jsonpatch.NewOperation("add", path+"/metadata", map[string]any{}))
+	}
+	if labels, _ := metadata["labels"].(map[string]any); labels == nil {
+		ops = append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels", map[string]any{}))
+	}
+	text, _ := found[0].share.MarshalText()
+	return append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels/"+escapePointer(LabelFraction), string(text)))
 }

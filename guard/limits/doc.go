@@ -1,0 +1,12 @@
+// Package limits is the contract between the webhook that injects the guard and
+// the guard that reads what it was given: the slice of every container of the
+// pod, and how the guard is to act on it.
+//
+// The one idea: a Limits value travels as a handful of environment variables
+// and comes back equal. The webhook writes every value in full, defaults
+// included, so that a guard of another release means the same by it. The
+// variables carry a version; a guard refuses a version it does not know rather
+// than guess at what it promises.
+//
+// The package imports the standard library only.
+package limits

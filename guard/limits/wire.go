@@ -1,0 +1,86 @@
+package limits
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// policy is how PolicyVariable is spelt: what the guard does.
+type policy struct {
+	Act             Act    `json:"act"`
+	WarnPercent     int    `json:"warnPercent"`
+	PressurePercent int    `json:"pressurePercent"`
+	Grace           period `json:"grace"`
+	TermGrace       period `json:"termGrace"`
+	Settle          period `json:"settle"`
+	Interval        period `json:"interval"`
+	FastInterval    period `json:"fastInterval"`
+	MaxEnds         int    `json:"maxEnds"`
+	EndsWindow      period `json:"endsWindow"`
+	Terminate       Last   `json:"terminate"`
+	DryRun          bool   `json:"dryRun,omitempty"`
+	MPSEnding       Ending `json:"mpsEnding"`
+}
+
+// node is how NodeVariable is spelt: what the guard finds on its node, and what
+// the plan relies on.
+type node struct {
+	MPSPipeDirectory string `json:"mpsPipeDirectory,omitempty"`
+	MPSControl       string `json:"mpsControl,omitempty"`
+	ExpectMPS        bool   `json:"expectMPS,omitempty"`
+	MinDeviceBytes   int64  `json:"minDeviceBytes,omitempty"`
+	MaxDeviceBytes   int64  `json:"maxDeviceBytes,omitempty"`
+	MinDriver        string `json:"minDriver,omitempty"`
+	MetricsPort      int    `json:"metricsPort,omitempty"`
+}
+
+// period is a time.Duration spelt as Go spells it, "1.5s".
+type period time.Duration
+
+func (p period) MarshalText() ([]byte, error) { return []byte(time.Duration(p).String()), nil }
+
+func (p *period) UnmarshalText(text []byte) error {
+	const longest = 32
+	if len(text) > longest {
+		return fmt.Errorf("%s... is not a duration such as \"1.5s\"", strconv.Quote(string(text[:longest])))
+	}
+	d, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as \"1.5s\"", text)
+	}
+	*p = period(d)
+	return nil
+}
+
+func policyOf(l Limits) policy {
+	return policy{
+		Act: l.Act, WarnPercent: l.WarnPercent, PressurePercent: l.PressurePercent,
+		Grace: period(l.Grace), TermGrace: period(l.TermGrace), Settle: period(l.Settle),
+		Interval: period(l.Interval), FastInterval: period(l.FastInterval),
+		MaxEnds: l.MaxEnds, EndsWindow: period(l.EndsWindow), Terminate: l.Terminate,
+		DryRun: l.DryRun, MPSEnding: l.MPSEnding,
+	}
+}
+
+func (p policy) into(l *Limits) {
+	l.Act, l.WarnPercent, l.PressurePercent = p.Act, p.WarnPercent, p.PressurePercent
+	l.Grace, l.TermGrace, l.Settle = time.Duration(p.Grace), time.Duration(p.TermGrace), time.Duration(p.Settle)
+	l.Interval, l.FastInterval = time.Duration(p.Interval), time.Duration(p.FastInterval)
+	l.MaxEnds, l.EndsWindow, l.Terminate = p.MaxEnds, time.Duration(p.EndsWindow), p.Terminate
+	l.DryRun, l.MPSEnding = p.DryRun, p.MPSEnding
+}
+
+func nodeOf(l Limits) node {
+	return node{
+		MPSPipeDirectory: l.MPSPipeDirectory, MPSControl: l.MPSControl, ExpectMPS: l.ExpectMPS,
+		MinDeviceBytes: l.MinDeviceBytes, MaxDeviceBytes: l.MaxDeviceBytes, MinDriver: l.MinDriver,
+		MetricsPort: l.MetricsPort,
+	}
+}
+
+func (n node) into(l *Limits) {
+	l.MPSPipeDirectory, l.MPSControl, l.ExpectMPS = n.MPSPipeDirectory, n.MPSControl, n.ExpectMPS
+	l.MinDeviceBytes, l.MaxDeviceBytes, l.MinDriver = n.MinDeviceBytes, n.MaxDeviceBytes, n.MinDriver
+	l.MetricsPort = n.MetricsPort
+}

@@ -1,0 +1,40 @@
+package guard
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Size returns a number of bytes with at most one decimal and its unit, as
+// "9.1Gi".
+func Size(bytes int64) string {
+	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
+	amount, unit := float64(bytes), 0
+	for amount >= 1024 && unit < len(units)-1 {
+		amount, unit = amount/1024, unit+1
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(amount, 'f', 1, 64), ".0") + units[unit]
+}
+
+// share returns "9.1Gi of 8Gi", in MiB where the two would read the same.
+func share(held, wall int64) string {
+	if held != wall && Size(held) == Size(wall) {
+		return fmt.Sprintf("%dMi of %dMi", (held+1<<20-1)>>20, wall>>20)
+	}
+	return Size(held) + " of " + Size(wall)
+}
+
+// count returns "1 process", "2 processes".
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// Span returns a duration in seconds with at most one decimal, as "3.2s".
+func Span(d time.Duration) string {
+	return strings.TrimSuffix(strconv.FormatFloat(d.Seconds(), 'f', 1, 64), ".0") + "s"
+}

@@ -1,0 +1,148 @@
+package policies
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// candidate is one way to place a pod: a strategy on the pools of one site, a pool for each container.
+type candidate struct {
+	strategy   *Strategy
+	containers []placed
+	waste      MiB
+	order      int // of the strategy in the policy
+}
+
+// placed is one container of the pod on the pool it would use.
+type placed struct {
+	asked
+	pool    *Pool
+	size    sizeOn
+	profile ProfileResult
+	tiers   []Tier
+}
+
+// asked is one container's request with its ask completed from policy.
+type asked struct {
+	request ContainerRequest
+	ask     Ask
+	spec    *corev1.Container
+	init    bool // it ends, or is ready, before the others start
+}
+
+// candidates returns every placement that fits, best first, and why the other pools do not: policy's strategies in
+// their order, then the least waste, then the name.
+func candidates(in *Input, req Request, asks []asked) (fitting []candidate, misfits []misfit) {
+	for order, name := range in.Policy.Strategies {
+		strategy, ok := strategyNamed(name)
+		if !ok || req.Strategy != "" && req.Strategy != name {
+			continue
+		}
+		for first := range in.Pools {
+			if !leadsSite(in.Pools, first, name) {
+				continue
+			}
+			c, m := placeOnSite(in, &strategy, in.Pools[first].Site, asks)
+			if m.kind != fits {
+				misfits = append(misfits, m)
+				continue
+			}
+			c.order = order
+			fitting = append(fitting, c)
+		}
+	}
+	slices.SortStableFunc(fitting, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.waste, b.waste), cmp.Compare(a.pool().Name, b.pool().Name))
+	})
+	return fitting, misfits
+}
+
+// leadsSite says that the pool at i is the first of its site with the strategy, so that each site is tried once.
+func leadsSite(pools []Pool, i int, name StrategyName) bool {
+	if pools[i].Strategy != name {
+		return false
+	}
+	return !slices.ContainsFunc(pools[:i], func(p Pool) bool { return p.Strategy == name && p.Site == pools[i].Site })
+}
+
+// placeOnSite gives each container the pool of the site that wastes least.
+func placeOnSite(in *Input, strategy *Strategy, site string, asks []asked) (candidate, misfit) {
+	c := candidate{strategy: strategy, containers: make([]placed, 0, len(asks))}
+	for _, a := range asks {
+		best, m := bestPool(in, strategy, site, a)
+		if m.kind != fits {
+			return c, m
+		}
+		c.containers = append(c.containers, best)
+		c.waste += wasteOf(best)
+	}
+	if ok, why := c.pool().reach(in.Pod, in.Policy.Pod.Tolerations); !ok {
+		return c, misfit{kind: misfitReach, pool: c.pool(), text: why}
+	}
+	if strategy.Requires == nil {
+		return c, misfit{}
+	}
+	for i := range c.containers {
+		if v := strategy.Requires(in, c.containers[i].pool); v != nil {
+			return c, misfit{kind: misfitRule, pool: c.pool(), violation: v}
+		}
+	}
+	return c, misfit{}
+}
+
+func bestPool(in *Input, strategy *Strategy, site string, a asked) (best placed, why misfit) {
+	for i := range in.Pools {
+		pool := &in.Pools[i]
+		if pool.Strategy != strategy.Name || pool.Site != site {
+			continue
+		}
+		size, m := sizeOnPool(a.ask, a.request, strategy, pool)
+		if m.kind != fits {
+			if why.pool == nil || pool.Usable() > why.pool.Usable() {
+				why = m
+			}
+			continue
+		}
+		next := placed{asked: a, pool: pool, size: size}
+		if best.pool == nil || wasteOf(next) < wasteOf(best) {
+			best = next
+		}
+	}
+	if best.pool == nil {
+		return placed{}, why
+	}
+	return best, misfit{}
+}
+
+// wasteOf is the memory of the replica that the slice leaves unused. A device of unknown size comes last.
+func wasteOf(p placed) MiB {
+	if usable := p.pool.Usable(); usable > 0 {
+		return usable - min(p.size.slice, usable)
+	}
+	return maxMemory
+}
+
+// pool is the pool that stands for the candidate: its first container's.
+func (c *candidate) pool() *Pool { return c.containers[0].pool }
+
+// equals says that other gives the pod the very same: strategy, resource names, sizes and enforcement.
+func (c *candidate) equals(other *candidate) bool {
+	if c.strategy.Name != other.strategy.Name {
+		return false
+	}
+	for i := range c.containers {
+		a, b := &c.containers[i], &other.containers[i]
+		if a.pool.Resource != b.pool.Resource || a.size != b.size || a.pool.MPSProvider != b.pool.MPSProvider ||
+			a.dependsOnT() && a.pool.Total() != b.pool.Total() || !slices.Equal(a.tiers, b.tiers) {
+			return false
+		}
+	}
+	return true
+}
+
+// dependsOnT says that something that the container carries was computed from the device's size.
+func (p *placed) dependsOnT() bool {
+	return p.size.fromT || p.pool.Total() > 0 // GPUSLICE_FRACTION and the frameworks' fractions
+}

@@ -1,0 +1,39 @@
+package policies
+
+import (
+	"iter"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// podContainers yields the pod's containers in the order in which they start: init containers, then the others. init
+// says which kind it is; sidecars are init containers here. Containers of ours are left out.
+func podContainers(spec *corev1.PodSpec) iter.Seq2[*corev1.Container, bool] {
+	return func(yield func(*corev1.Container, bool) bool) {
+		for i := range spec.InitContainers {
+			if c := &spec.InitContainers[i]; !isOurContainer(c.Name) && !yield(c, true) {
+				return
+			}
+		}
+		for i := range spec.Containers {
+			if c := &spec.Containers[i]; !isOurContainer(c.Name) && !yield(c, false) {
+				return
+			}
+		}
+	}
+}
+
+func hasContainer(spec *corev1.PodSpec, name string) bool {
+	c, _ := containerNamed(spec, name)
+	return c != nil
+}
+
+// containerNamed returns the pod's container of that name, ours left out, and whether it is an init container.
+func containerNamed(spec *corev1.PodSpec, name string) (*corev1.Container, bool) {
+	for c, init := range podContainers(spec) {
+		if c.Name == name {
+			return c, init
+		}
+	}
+	return nil, false
+}

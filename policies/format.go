@@ -1,0 +1,25 @@
+package policies
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
+
+func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
+
+// formatFraction prints num/den floored at six decimals, without an exponent: what frameworks parse. It returns "" where
+// the value would not lie in (0, 1).
+func formatFraction(num, den int64) string {
+	if num <= 0 || den <= 0 || num >= den {
+		return ""
+	}
+	micros := num * micro / den
+	if micros == 0 {
+		return ""
+	}
+	text := strconv.FormatInt(micros, 10)
+	return "0." + "000000"[len(text):] + text
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,256 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// plan finds where the request fits and what the pod must carry there.
+func plan(in Input, req Request, d Decision) Decision {
+	if req.Strategy != "" && !allows(in.Policy, req.Strategy) {
+		return refuse(d, Violation{RulePolicy, "strategy not allowed", fmt.Sprintf(
+			"%s: %q, policy %s allows %s", LabelStrategy, req.Strategy, in.Policy.Name, strategyNames(in.Policy))})
+	}
+	asks, violations := resolveAll(&in, req)
+	if len(violations) > 0 {
+		return refuse(d, violations...)
+	}
+	fitting, misfits := candidates(&in, req, asks)
+	chosen, refused := choose(&in, req, fitting)
+	misfits = append(misfits, refused...)
+	if in.Explain {
+		d.Candidates = report(fitting, misfits, chosen)
+	}
+	if chosen == nil {
+		chosen = pending(&in, req, asks, misfits)
+		if chosen == nil {
+			return refuse(d, refusal(misfits, in.Policy)...)
+		}
+		d.Warnings = append(d.Warnings, fmt.Sprintf("no known pool can take the pod now; it asks for %s and waits for a node that offers it", chosen.pool().Resource))
+	}
+	if v := overLimits(in.Policy, chosen); v != nil {
+		return refuse(d, *v)
+	}
+	return promise(&in, req, chosen, sameAs(chosen, fitting), d)
+}
+
+func resolveAll(in *Input, req Request) (asks []asked, violations []Violation) {
+	for _, c := range req.Containers {
+		ask, v := resolve(in.Policy, c)
+		if v != nil {
+			violations = append(violations, *v)
+			continue
+		}
+		spec, init := containerNamed(&in.Pod.Spec, c.Name)
+		asks = append(asks, asked{c, ask, spec, init})
+	}
+	if len(asks) == 0 && len(violations) == 0 {
+		violations = []Violation{*requestViolation("no container to slice", "the pod asks for a slice but none of its containers would get it")}
+	}
+	return asks, violations
+}
+
+// choose returns the first candidate whose frameworks and enforcement are good enough, and why those before it are not.
+func choose(in *Input, req Request, fitting []candidate) (*candidate, []misfit) {
+	var misfits []misfit
+	for i := range fitting {
+		c := &fitting[i]
+		if v := equip(in, req, c); v != nil {
+			misfits = append(misfits, misfit{kind: misfitRule, pool: c.pool(), violation: v})
+			continue
+		}
+		return c, misfits
+	}
+	return nil, misfits
+}
+
+// equip adds to a placement what holds its slices, and returns why it may not be used.
+func equip(in *Input, req Request, c *candidate) *Violation {
+	for i := range c.containers {
+		p := &c.containers[i]
+		p.profile = profileOf(in, req, c.strategy, p)
+		if len(p.profile.Refusals) > 0 {
+			r := p.profile.Refusals[0]
+			return &Violation{RuleFramework, r.Reason, fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
+		}
+		p.tiers = tiersOf(c.strategy, p)
+	}
+	if tier := c.tier(); !tier.atLeast(in.Policy.MinimumEnforcement) {
+		return &Violation{RuleEnforcement, "below the minimum enforcement", fmt.Sprintf(
+			"policy %s demands %s, and %s on %s reaches %s", in.Policy.Name, in.Policy.MinimumEnforcement, c.strategy.Name, c.pool().describe(), tier)}
+	}
+	return nil
+}
+
+// tier is the strongest tier that holds for every container.
+func (c *candidate) tier() Tier {
+	weakest := TierHardware
+	for i := range c.containers {
+		strongest := TierNone
+		for _, t := range c.containers[i].tiers {
+			if t.atLeast(strongest) {
+				strongest = t
+			}
+		}
+		if weakest.atLeast(strongest) {
+			weakest = strongest
+		}
+	}
+	return weakest
+}
+
+// tiersOf lists what holds a container's slice, strongest first.
+func tiersOf(strategy *Strategy, p *placed) []Tier {
+	var tiers []Tier
+	if strategy.Tier != TierNone && (strategy.Tier != TierMPS || p.size.limit > 0) {
+		tiers = append(tiers, strategy.Tier)
+	}
+	if driverHolds(strategy, p) {
+		tiers = append(tiers, TierDriver)
+	}
+	if p.profile.Capped {
+		tiers = append(tiers, TierFramework)
+	}
+	slices.SortFunc(tiers, func(a, b Tier) int { return b.rank() - a.rank() })
+	return tiers
+}
+
+func driverHolds(strategy *Strategy, p *placed) bool {
+	return p.pool.DriverLimits && p.size.limit > 0 && (strategy.Name == "time-slicing" || strategy.Name == "mps")
+}
+
+// firstDriverWithLimits is the driver release that brings a memory limit for each cgroup.
+const firstDriverWithLimits = 615
+
+// profileOf asks the framework profiles what the container should carry. Whole devices and unknown slices have no cap.
+func profileOf(in *Input, req Request, strategy *Strategy, p *placed) ProfileResult {
+	if strategy.Name == "exclusive" || p.size.limit == 0 {
+		return ProfileResult{}
+	}
+	view := strategy.View
+	if view != ProfileViewSliced && (p.pool.DriverLimits || p.pool.DriverMajor >= firstDriverWithLimits) {
+		view = ProfileViewUnknown // the total may already be the limit
+	}
+	framework := req.Framework
+	if framework == "" {
+		framework = in.Policy.DefaultFramework
+	}
+	return ProfileFor(ProfileInput{
+		Container: p.spec, Framework: framework,
+		SliceBytes: p.size.slice.Bytes(), LimitBytes: p.size.limit.Bytes(), TotalBytes: p.pool.Total().Bytes(),
+		AllowanceBytes: allowance(in.Policy, p.request.GPUs), Processes: p.size.procs, GPUs: int(p.request.GPUs),
+		View: view, DeviceAlone: p.pool.Replicas == 1, Switches: in.Policy.Frameworks,
+	})
+}
+
+func allowance(p *Policy, gpus int64) int64 {
+	if p.ContextAllowance != nil {
+		return p.ContextAllowance.Bytes()
+	}
+	return ProfileDefaultAllowance(int(gpus))
+}
+
+// sameAs returns the candidates that give the pod the very same as chosen: they stay allowed.
+func sameAs(chosen *candidate, fitting []candidate) []*candidate {
+	var same []*candidate
+	for i := range fitting {
+		c := &fitting[i]
+		if c == chosen {
+			continue
+		}
+		for j := range c.containers { // the tiers of those behind the chosen one were not computed: they follow the pool
+			c.containers[j].profile, c.containers[j].tiers = chosen.containers[j].profile, tiersAs(chosen, c, j)
+		}
+		if chosen.equals(c) {
+			same = append(same, c)
+		}
+	}
+	return same
+}
+
+func tiersAs(chosen, c *candidate, j int) []Tier {
+	probe := c.containers[j]
+	probe.profile = chosen.containers[j].profile
+	return tiersOf(c.strategy, &probe)
+}
+
+// pending places a pod that no known pool can take now although policy's list of pools is not complete: on a pool yet
+// to come, of which only the resource name is known. nil: refuse.
+func pending(in *Input, req Request, asks []asked, misfits []misfit) *candidate {
+	if in.Policy.Pools.Complete {
+		return nil
+	}
+	unreached := slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == misfitReach })
+	if len(misfits) > 0 && unreached < 0 {
+		return nil
+	}
+	name := in.Policy.Strategies[0]
+	if req.Strategy != "" {
+		name = req.Strategy
+	}
+	resource := map[StrategyName]string{"exclusive": ResourceGPU}[name]
+	if resource == "" {
+		resource = ResourceGPUShared
+	}
+	if unreached >= 0 {
+		name, resource = misfits[unreached].pool.Strategy, misfits[unreached].pool.Resource
+	}
+	strategy, _ := strategyNamed(name)
+	if name == "mig" && unreached < 0 {
+		return nil // no profile can be guessed
+	}
+	pool := &Pool{Name: "unknown", Resource: resource, Strategy: name, Site: "unknown", MPSProvider: MPSNVIDIAPlugin}
+	c := &candidate{strategy: &strategy}
+	for _, a := range asks {
+		size, m := sizeOnPool(a.ask, a.request, &strategy, pool)
+		if m.kind != fits && m.kind != misfitUnknownDevice {
+			return nil
+		}
+		c.containers = append(c.containers, placed{asked: a, pool: pool, size: size})
+	}
+	if equip(in, req, c) != nil {
+		return nil
+	}
+	return c
+}
+
+// overLimits holds a placement against policy's limits for a container and for a pod.
+func overLimits(p *Policy, c *candidate) *Violation {
+	for i := range c.containers {
+		charge := c.containers[i].charge(c.strategy)
+		if v := exceeds(charge, p.Limits.PerContainer, fmt.Sprintf("container %q", c.containers[i].request.Name), p.Name, c.pool()); v != nil {
+			return v
+		}
+	}
+	return exceeds(podCharge(c), p.Limits.PerPod, "the pod", p.Name, c.pool())
+}
+
+// report lists the candidates for people: the chosen one, those that would have done, and why the others do not.
+func report(fitting []candidate, misfits []misfit, chosen *candidate) []CandidateReport {
+	var out []CandidateReport
+	for i := range fitting {
+		c := &fitting[i]
+		r := CandidateReport{Strategy: c.strategy.Name, Pool: c.pool().Name, Resource: c.pool().Resource, Slice: c.containers[0].size.slice.String(), Tier: c.tier(), Chosen: c == chosen}
+		if !r.Chosen {
+			r.Why = "another comes before it (policy's order of strategies, then the least waste)"
+		}
+		if j := slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == misfitRule && m.pool == c.pool() }); j >= 0 && !r.Chosen {
+			r.Why, r.Tier = misfits[j].String(), ""
+		}
+		out = append(out, r)
+	}
+	for _, m := range misfits {
+		if slices.ContainsFunc(fitting, func(c candidate) bool { return c.pool() == m.pool }) {
+			continue
+		}
+		out = append(out, CandidateReport{Strategy: m.pool.Strategy, Pool: m.pool.Name, Resource: m.pool.Resource, Why: m.String()})
+	}
+	return out
+}
+
+// hasShm says that the container mounts something on /dev/shm by itself.
+func hasShm(c *corev1.Container) bool {
+	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/dev/shm" })
+}

@@ -1,0 +1,197 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// promise writes down what the chosen placement gives the pod.
+func promise(in *Input, req Request, chosen *candidate, same []*candidate, d Decision) Decision {
+	p := &Promise{
+		Version: PromiseVersion, Namespace: in.Namespace.Name, Policy: in.Policy.Name,
+		Request: req, Strategy: chosen.strategy.Name, Pools: []string{chosen.pool().Name},
+		Charge:  podCharge(chosen),
+		Planned: Planned{Strategy: chosen.strategy.Name, Pool: chosen.pool().Name, Tier: chosen.tier()},
+	}
+	for _, c := range same {
+		p.Pools = append(p.Pools, c.pool().Name)
+	}
+	w := promiseWriter{in: in, promise: p, strategy: chosen.strategy, warnings: d.Warnings}
+	for i := range chosen.containers {
+		w.container(&chosen.containers[i])
+	}
+	w.replaced()
+	p.Affinity = affinityFor(in, chosen, same)
+	w.podBlock()
+	d.Outcome, d.Promise, d.Planned, d.Warnings = Rewritten, p, &p.Planned, w.warnings
+	return d
+}
+
+// promiseWriter collects a Promise and what its author should be told.
+type promiseWriter struct {
+	in       *Input
+	promise  *Promise
+	strategy *Strategy
+	warnings []string
+}
+
+func (w *promiseWriter) warn(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(w.warnings, text) {
+		w.warnings = append(w.warnings, text)
+	}
+}
+
+func (w *promiseWriter) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(w.promise.Planned.Notes, text) {
+		w.promise.Planned.Notes = append(w.promise.Planned.Notes, text)
+	}
+}
+
+// container writes one container's slice.
+func (w *promiseWriter) container(p *placed) {
+	injected := w.strategy.Inject(SliceGrant{
+		Pool: p.pool, MPS: w.in.Policy.MPS, Slice: p.size.slice, Limit: p.size.limit, GPUs: p.request.GPUs,
+		Processes: p.size.procs, Compute: p.size.compute, HasShm: hasShm(p.spec),
+	})
+	c := PromisedContainer{
+		Name: p.request.Name, Resource: p.pool.Resource, Count: p.request.GPUs,
+		Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts,
+	}
+	c.Env = slices.Concat(injected.Env, w.own(p), profileVariables(p.profile))
+	c.Env = append(c.Env, w.policyEnv(p, c.Env)...)
+	for _, v := range injected.Volumes {
+		if !slices.ContainsFunc(w.promise.Volumes, func(have corev1.Volume) bool { return have.Name == v.Name }) {
+			w.promise.Volumes = append(w.promise.Volumes, v)
+		}
+	}
+	w.promise.Containers = append(w.promise.Containers, c)
+	w.planned(p)
+}
+
+// own are the variables for anyone's own code.
+func (w *promiseWriter) own(p *placed) []Variable {
+	if p.size.slice == 0 {
+		return nil
+	}
+	out := []Variable{{VarMemoryBytes, formatInt(p.size.slice.Bytes())}}
+	if f := formatFraction(int64(p.size.slice), int64(p.pool.Total())); f != "" {
+		out = append(out, Variable{VarFraction, f})
+	}
+	return out
+}
+
+func profileVariables(r ProfileResult) []Variable {
+	var out []Variable
+	for _, e := range r.Env {
+		out = append(out, Variable{e.Name, e.Value})
+	}
+	return out
+}
+
+// policyEnv are the policy's own variables: the author's value stays, and so does one that a slice already needs.
+func (w *promiseWriter) policyEnv(p *placed, have []Variable) (out []Variable) {
+	for _, e := range w.in.Policy.Env {
+		if slices.ContainsFunc(p.spec.Env, func(v corev1.EnvVar) bool { return v.Name == e.Name }) {
+			w.warn("container %q sets %s itself; policy's value is not used", p.request.Name, e.Name)
+			continue
+		}
+		if slices.ContainsFunc(have, func(v Variable) bool { return v.Name == e.Name }) {
+			continue
+		}
+		value, ok := p.expand(e.Value)
+		if !ok {
+			w.note("%s is not set in %q: the device's memory is unknown", e.Name, p.request.Name)
+			continue
+		}
+		out = append(out, Variable{e.Name, value})
+	}
+	return out
+}
+
+// expand fills the placeholders of a policy's variable; ok is false where a value is not known.
+func (p *placed) expand(text string) (string, bool) {
+	if !strings.Contains(text, "{{") {
+		return text, true
+	}
+	fraction := formatFraction(int64(p.size.slice), int64(p.pool.Total()))
+	if p.size.slice == 0 || fraction == "" && strings.Contains(text, "{{fraction}}") {
+		return "", false
+	}
+	return strings.NewReplacer(
+		"{{memoryBytes}}", formatInt(p.size.slice.Bytes()),
+		"{{memoryMiB}}", formatInt(int64(p.size.slice)),
+		"{{fraction}}", fraction,
+	).Replace(text), true
+}
+
+// planned says what holds the container's slice, and what does not.
+func (w *promiseWriter) planned(p *placed) {
+	out := PlannedContainer{Name: p.request.Name, Tiers: append([]Tier{}, p.tiers...), Cap: p.profile.Cap}
+	switch {
+	case p.size.slice > 0:
+		out.Memory = p.size.slice.String()
+	default:
+		out.Memory = "one replica"
+		w.note("%q gets one replica of a device whose memory is unknown: no memory limit is written", p.request.Name)
+	}
+	if p.size.limit > p.size.slice {
+		out.Limit = p.size.limit.String()
+	}
+	if r := p.profile; r.Framework != "" {
+		out.Framework = strings.TrimSpace(r.Framework + " " + r.Version)
+		if r.VersionSource != "" {
+			out.Framework += " (" + r.VersionSource + ")"
+		}
+	}
+	if p.profile.NotCapped != "" && w.strategy.View != ProfileViewSliced {
+		w.note("%q has no framework cap: %s", p.request.Name, p.profile.NotCapped)
+	}
+	for _, n := range p.profile.Notes {
+		w.note("%q: %s", p.request.Name, n)
+	}
+	for _, text := range p.profile.Warnings {
+		w.warn("container %q: %s", p.request.Name, text)
+	}
+	if p.size.compute > 0 && w.strategy.Name == "mps" {
+		out.Compute = p.size.compute
+	} else if p.size.compute > 0 {
+		w.warn("compute %d of container %q is not held under %s; only mps holds it", p.size.compute, p.request.Name, w.strategy.Name)
+	}
+	if len(p.tiers) == 0 {
+		w.note("nothing holds the memory of %q: %s does not divide it", p.request.Name, w.strategy.Name)
+	}
+	w.promise.Planned.Containers = append(w.promise.Planned.Containers, out)
+}
+
+// replaced tells the author about variables of ours that the pod brought along.
+func (w *promiseWriter) replaced() {
+	for c := range podContainers(&w.in.Pod.Spec) {
+		for _, e := range c.Env {
+			if isOwnVariable(e.Name) {
+				w.warn("container %q: %s belongs to gpuslice in a slice; the pod's own value is not used", c.Name, quoteShort(e.Name))
+			}
+		}
+	}
+}
+
+// podBlock writes what policy adds to the pod itself where its author said nothing.
+func (w *promiseWriter) podBlock() {
+	spec, policy := &w.in.Pod.Spec, w.in.Policy.Pod
+	if policy.PriorityClassName != "" {
+		if spec.PriorityClassName == "" || spec.PriorityClassName == policy.PriorityClassName {
+			w.promise.Pod.PriorityClassName = policy.PriorityClassName
+		} else {
+			w.note("the pod's own priorityClassName %q stays", spec.PriorityClassName)
+		}
+	}
+	if policy.SchedulerName != "" && (spec.SchedulerName == "" || spec.SchedulerName == corev1.DefaultSchedulerName || spec.SchedulerName == policy.SchedulerName) {
+		w.promise.Pod.SchedulerName = policy.SchedulerName
+	}
+	if policy.RuntimeClassName != "" && (spec.RuntimeClassName == nil || *spec.RuntimeClassName == policy.RuntimeClassName) {
+		w.promise.Pod.RuntimeClassName = policy.RuntimeClassName
+	}
+	w.promise.Tolerations = policy.Tolerations
+}

@@ -1,0 +1,243 @@
+package policies
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// labelRequest is what a pod's labels ask.
+type labelRequest struct {
+	ask       Ask
+	share     string
+	strategy  StrategyName
+	framework string
+	container string
+	explicit  bool
+}
+
+// maxContainersAnnotation bounds the annotation that is parsed.
+const maxContainersAnnotation = 16 << 10
+
+// labelReader reads one label into the request.
+type labelReader struct {
+	label    string
+	explicit bool // the label by itself asks for a slice
+	read     func(value string, into *labelRequest) error
+}
+
+func labelReaders() []labelReader {
+	return []labelReader{
+		{LabelMemory, true, func(v string, q *labelRequest) (err error) { q.ask.Memory, err = ParseMemory(v); return err }},
+		{LabelMemoryLimit, true, func(v string, q *labelRequest) (err error) { q.ask.MemoryLimit, err = ParseMemory(v); return err }},
+		{LabelFraction, true, func(v string, q *labelRequest) (err error) { q.ask.Fraction, err = ParseFraction(v); return err }},
+		{LabelClass, true, func(v string, q *labelRequest) (err error) {
+			q.ask.Class, err = nonEmpty(v, "a class of the policy")
+			return err
+		}},
+		{LabelCompute, true, func(v string, q *labelRequest) (err error) { q.ask.Compute, err = parseBetween(v, 1, 100); return err }},
+		{LabelShare, false, readShare},
+		{LabelStrategy, true, readStrategy},
+		{LabelFramework, false, func(v string, q *labelRequest) (err error) {
+			q.framework, err = nonEmpty(v, `a framework, such as "pytorch-2.4"`)
+			return err
+		}},
+		{LabelContainer, false, func(v string, q *labelRequest) (err error) {
+			q.container, err = nonEmpty(v, "a container of the pod")
+			return err
+		}},
+	}
+}
+
+// labels reads the pod's labels of ours. Each that cannot be read is a violation, and so are two that contradict each
+// other; one that is not ours is a warning, since it is most likely misspelt.
+func (r *requestReader) labels() labelRequest {
+	var out labelRequest
+	var known int
+	for _, reader := range labelReaders() {
+		value, ok := r.pod.Labels[reader.label]
+		if !ok {
+			continue
+		}
+		known++
+		out.explicit = out.explicit || reader.explicit
+		if err := reader.read(value, &out); err != nil {
+			r.refuse("label "+reader.label, err.Error())
+		}
+	}
+	out.explicit = out.explicit || out.share == ShareEnabled
+	r.unknownLabels(known)
+	r.contradictions(out)
+	return out
+}
+
+func (r *requestReader) unknownLabels(known int) {
+	if countPrefix(r.pod.Labels, Domain+"/") == known {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.pod.Labels)) {
+		isOurs := func(l labelReader) bool { return l.label == name }
+		if strings.HasPrefix(name, Domain+"/") && !slices.ContainsFunc(labelReaders(), isOurs) {
+			r.warnings = append(r.warnings, fmt.Sprintf("label %s is not one of gpuslice's and has no effect", quoteShort(name)))
+		}
+	}
+}
+
+func (r *requestReader) contradictions(q labelRequest) {
+	var sizes []string
+	for _, label := range []string{LabelMemory, LabelFraction, LabelClass} {
+		if value, ok := r.pod.Labels[label]; ok {
+			sizes = append(sizes, fmt.Sprintf("%s: %s", label, quoteShort(value)))
+		}
+	}
+	if len(sizes) > 1 {
+		r.refuse("labels contradict each other", fmt.Sprintf("%s each say how large the slice is; write one of them", strings.Join(sizes, " and ")))
+	}
+	if q.share == ShareDisabled && q.explicit {
+		r.refuse("labels contradict each other", fmt.Sprintf("%s: %q asks for no slice, the pod's other labels ask for one; remove one side", LabelShare, ShareDisabled))
+	}
+	if q.ask.Memory != 0 && q.ask.MemoryLimit != 0 && q.ask.MemoryLimit < q.ask.Memory {
+		r.refuse("label "+LabelMemoryLimit, fmt.Sprintf("%q is less than %s: %q; write at least that, or leave it out", q.ask.MemoryLimit, LabelMemory, q.ask.Memory))
+	}
+}
+
+// annotation reads gpuslice.dev/containers: container -> what it asks.
+func (r *requestReader) annotation() map[string]Ask {
+	text, ok := r.pod.Annotations[AnnotationContainers]
+	if !ok {
+		return nil
+	}
+	const reason = "annotation " + AnnotationContainers
+	if len(text) > maxContainersAnnotation {
+		r.refuse(reason, fmt.Sprintf("it has %d bytes; at most %d are read", len(text), maxContainersAnnotation))
+		return nil
+	}
+	var asks map[string]containerAsk
+	if err := yaml.UnmarshalStrict([]byte(text), &asks); err != nil {
+		r.refuse(reason, fmt.Sprintf("%s; accepted: a map from container to memory, memoryLimit, fraction, class, compute or processes, "+
+			`such as {"trainer": {"memory": "8Gi"}}`, shorten(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "))))
+		return nil
+	}
+	out := make(map[string]Ask, len(asks))
+	for _, name := range slices.Sorted(maps.Keys(asks)) {
+		if !hasContainer(&r.pod.Spec, name) {
+			r.refuse(reason, fmt.Sprintf("%s is not a container of this pod", quoteShort(name)))
+			continue
+		}
+		ask, err := asks[name].ask()
+		if err != nil {
+			r.refuse(reason, fmt.Sprintf("container %q: %v", name, err))
+			continue
+		}
+		out[name] = ask
+	}
+	return out
+}
+
+// containerAsk is one container's entry of the annotation, as text that the same parsers read as the labels'.
+type containerAsk struct {
+	Memory      string `json:"memory"`
+	MemoryLimit string `json:"memoryLimit"`
+	Fraction    string `json:"fraction"`
+	Class       string `json:"class"`
+	Compute     int    `json:"compute"`
+	Processes   int    `json:"processes"`
+}
+
+func (c containerAsk) ask() (out Ask, err error) {
+	sizes := 0
+	for _, text := range []string{c.Memory, c.Fraction, c.Class} {
+		if text != "" {
+			sizes++
+		}
+	}
+	if sizes > 1 {
+		return Ask{}, fmt.Errorf("memory, fraction and class each say how large the slice is; write one of them")
+	}
+	out = Ask{Class: c.Class, Compute: c.Compute, Processes: c.Processes}
+	if c.Memory != "" {
+		if out.Memory, err = ParseMemory(c.Memory); err != nil {
+			return Ask{}, fmt.Errorf("memory: %w", err)
+		}
+	}
+	if c.MemoryLimit != "" {
+		if out.MemoryLimit, err = ParseMemory(c.MemoryLimit); err != nil {
+			return Ask{}, fmt.Errorf("memoryLimit: %w", err)
+		}
+	}
+	if c.Fraction != "" {
+		if out.Fraction, err = ParseFraction(c.Fraction); err != nil {
+			return Ask{}, fmt.Errorf("fraction: %w", err)
+		}
+	}
+	if c.Compute < 0 || c.Compute > 100 {
+		return Ask{}, fmt.Errorf("compute: %d is out of range; accepted: 1 to 100", c.Compute)
+	}
+	if c.Processes < 0 || c.Processes > maxProcesses {
+		return Ask{}, fmt.Errorf("processes: %d is out of range; accepted: 1 to %d", c.Processes, maxProcesses)
+	}
+	return out, nil
+}
+
+const maxProcesses = 64
+
+func readShare(v string, q *labelRequest) error {
+	if v != ShareEnabled && v != ShareDisabled {
+		return fmt.Errorf("%s is not understood; accepted: %q or %q", quoteShort(v), ShareEnabled, ShareDisabled)
+	}
+	q.share = v
+	return nil
+}
+
+func readStrategy(v string, q *labelRequest) error {
+	if _, ok := strategyNamed(StrategyName(v)); !ok {
+		return fmt.Errorf("%s is not a strategy; accepted: %s", quoteShort(v), strategyList())
+	}
+	q.strategy = StrategyName(v)
+	return nil
+}
+
+func nonEmpty(v, what string) (string, error) {
+	if v == "" {
+		return "", fmt.Errorf("it is empty; write %s", what)
+	}
+	return v, nil
+}
+
+func parseBetween(text string, low, high int) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || len(text) > 4 || n < low || n > high || text[0] == '+' {
+		return 0, fmt.Errorf("%s is not understood; accepted: a whole number from %d to %d", quoteShort(text), low, high)
+	}
+	return n, nil
+}
+
+func strategyList() string {
+	var names []string
+	for _, s := range Strategies() {
+		names = append(names, strconv.Quote(string(s.Name)))
+	}
+	return strings.Join(names, ", ")
+}
+
+func countPrefix(m map[string]string, prefix string) (n int) {
+	for k := range m {
+		if strings.HasPrefix(k, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// shorten cuts a text of a library that may quote its input.
+func shorten(text string) string {
+	const most = 160
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "..."
+}

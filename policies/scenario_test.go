@@ -1,0 +1,122 @@
+package policies_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/scenarios"
+)
+
+var update = flag.Bool("update", false, "rewrite the want sections of the scenarios")
+
+func allScenarios(t *testing.T) []scenarios.Scenario {
+	t.Helper()
+	all, err := scenarios.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// outcome is what the core makes of a scenario, as its want sections say it.
+func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
+	t.Helper()
+	raw, violation, err := policies.DecodePod(s.Pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if violation != nil {
+		return map[string]string{"verdict": "refused: " + string(violation.Rule) + "\nrefusal: " + violation.String() + "\n"}
+	}
+	if s.Old != nil {
+		return updated(t, s, raw)
+	}
+	in, err := s.Input()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Pod = raw.Pod
+	d := policies.Decide(in)
+	want := map[string]string{"verdict": scenarios.Verdict(d)}
+	if d.Outcome != policies.Rewritten {
+		return want
+	}
+	want["pod.yaml"] = podAfter(t, s.Pod, policies.Patch(raw.Tree, raw.Pod, policies.Apply(raw.Pod, d.Promise)))
+	planned, err := yaml.Marshal(d.Planned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want["planned.yaml"] = string(planned)
+	return want
+}
+
+func updated(t *testing.T, s scenarios.Scenario, raw policies.RawPod) map[string]string {
+	t.Helper()
+	old, violation, err := policies.DecodePod(s.Old)
+	if err != nil || violation != nil {
+		t.Fatal(err, violation)
+	}
+	after, violations := policies.Restore(old.Pod, raw.Pod)
+	d := policies.Decision{Outcome: policies.Rewritten, Would: policies.Rewritten, Violations: violations}
+	if len(violations) > 0 {
+		d.Outcome, d.Would = policies.Refused, policies.Refused
+		return map[string]string{"verdict": scenarios.Verdict(d)}
+	}
+	return map[string]string{"verdict": "restored\n", "pod.yaml": podAfter(t, s.Pod, policies.Patch(raw.Tree, raw.Pod, after))}
+}
+
+// podAfter applies operations to the raw pod, as the API server does.
+func podAfter(t *testing.T, pod []byte, ops any) string {
+	t.Helper()
+	tree := patched(t, pod, ops)
+	text, err := scenarios.PodYAML(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func patched(t *testing.T, pod []byte, ops any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(ops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatch.DecodePatch(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := patch.Apply(pod)
+	if err != nil {
+		t.Fatalf("the patch does not apply: %v\n%s", err, text)
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(out, &tree); err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+func TestEveryScenarioComesOutAsItSays(t *testing.T) {
+	for _, s := range allScenarios(t) {
+		t.Run(s.Name, func(t *testing.T) {
+			got := outcome(t, s)
+			if *update {
+				if err := os.WriteFile("../test/scenarios/cases/"+s.Name+".txtar", s.Archive(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(s.Want, got); diff != "" {
+				t.Errorf("%s (-want +got, go test ./policies -update rewrites what is wanted):\n%s", s.Comment, diff)
+			}
+		})
+	}
+}

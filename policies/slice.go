@@ -1,0 +1,119 @@
+package policies
+
+import (
+	"fmt"
+)
+
+// sizeOn is a container's slice on one pool.
+type sizeOn struct {
+	slice   MiB // 0: whatever a replica of a device of unknown size holds
+	limit   MiB
+	fromT   bool // the slice depends on the device's size
+	compute int
+	procs   int
+}
+
+// resolve completes an ask from policy: its class, or the default slice where it names no size. The result has Memory,
+// Fraction or the class "replica".
+func resolve(p *Policy, c ContainerRequest) (Ask, *Violation) {
+	ask := c.Ask
+	if !ask.sized() {
+		if c.Resource != "" && c.Resource != ResourceGPU {
+			ask.Class = ClassReplica // who names a shared or MIG resource asks for one unit of it
+			return ask, nil
+		}
+		if p.DefaultSlice == nil {
+			return ask, &Violation{RulePolicy, "no default slice", fmt.Sprintf(
+				"container %q does not say how much it needs and policy %s has no defaultSlice; write %s: \"8Gi\" (or what it needs)", c.Name, p.Name, LabelMemory)}
+		}
+		ask = merged(ask, *p.DefaultSlice)
+	}
+	if ask.Class == "" || ask.Class == ClassReplica {
+		return ask, nil
+	}
+	class, ok := p.Classes[ask.Class]
+	if !ok {
+		return ask, &Violation{RulePolicy, "unknown class", fmt.Sprintf(
+			"container %q asks for class %s; policy %s has %s", c.Name, quoteShort(ask.Class), p.Name, classList(p))}
+	}
+	ask.Class = ""
+	return merged(ask, class), nil
+}
+
+// merged fills what ask leaves open from what policy says.
+func merged(ask Ask, s SliceSpec) Ask {
+	if !ask.sized() {
+		ask.Memory, ask.Fraction, ask.Class = s.Memory, s.Fraction, s.Class
+	}
+	if ask.MemoryLimit == 0 {
+		ask.MemoryLimit = s.MemoryLimit
+	}
+	if ask.Compute == 0 {
+		ask.Compute = s.Compute
+	}
+	if ask.Processes == 0 {
+		ask.Processes = s.Processes
+	}
+	return ask
+}
+
+// sizeOnPool says how large the ask is on the pool, or why it does not fit there.
+func sizeOnPool(ask Ask, c ContainerRequest, strategy *Strategy, pool *Pool) (sizeOn, misfit) {
+	if m := resourceMisfit(c, strategy, pool); m.kind != fits {
+		return sizeOn{}, m
+	}
+	out := sizeOn{compute: ask.Compute, procs: max(ask.Processes, 1)}
+	usable := pool.Usable()
+	switch {
+	case strategy.Name == "exclusive":
+		return exclusiveSize(out, ask, pool)
+	case ask.Class == ClassReplica:
+		out.slice, out.fromT = usable, true
+	case !ask.Fraction.Zero():
+		base := pool.DeviceMemory - pool.Reserve
+		if pool.DeviceMemory == 0 {
+			return out, misfit{kind: misfitUnknownDevice, pool: pool}
+		}
+		out.slice, out.fromT = ask.Fraction.Of(base), true
+	default:
+		out.slice = ask.Memory
+	}
+	if usable > 0 && out.slice > usable {
+		return out, misfit{kind: misfitSize, pool: pool, asked: out.slice}
+	}
+	if pool.InstanceMemory > 0 {
+		out.slice, out.fromT = usable, true // the instance is held whole, whatever part of it was asked
+	}
+	out.limit = max(out.slice, ask.MemoryLimit)
+	if burst := pool.Burst(); burst > 0 && out.limit > burst {
+		if pool.InstanceMemory == 0 {
+			return out, misfit{kind: misfitBurst, pool: pool, asked: out.limit}
+		}
+		out.limit = burst
+	}
+	return out, misfit{}
+}
+
+// exclusiveSize is the size of a whole device: the ask has to fit it, and the device is held whole.
+func exclusiveSize(out sizeOn, ask Ask, pool *Pool) (sizeOn, misfit) {
+	total := pool.DeviceMemory
+	asked := max(ask.Memory, ask.MemoryLimit)
+	if total > 0 && asked > total {
+		return out, misfit{kind: misfitSize, pool: pool, asked: asked}
+	}
+	out.slice, out.limit = total, total
+	return out, misfit{}
+}
+
+// resourceMisfit says why a container's own resource name or count rules the pool out.
+func resourceMisfit(c ContainerRequest, strategy *Strategy, pool *Pool) misfit {
+	switch {
+	case c.GPUs > 1 && !strategy.Several:
+		return misfit{kind: misfitSeveral, pool: pool, container: c}
+	case c.Resource == "" || c.Resource == ResourceGPU || c.Resource == pool.Resource:
+		return misfit{}
+	case c.Resource == ResourceGPUShared && pool.Replicas > 1 && pool.MIGProfile == "":
+		return misfit{}
+	}
+	return misfit{kind: misfitResource, pool: pool, container: c}
+}

@@ -1,0 +1,24 @@
+package policies
+
+// Spelling is a foreign way to ask for a slice, read where policy lists its name under accept.
+type Spelling struct {
+	Name string
+	Doc  string
+	// Read returns what the spelling asks of one container; ok is false where it says nothing. text is what was
+	// written and where, for messages.
+	Read func(GPUResource) (ask Ask, text string, ok bool)
+}
+
+// Spellings lists the foreign spellings, one file each.
+func Spellings() []Spelling {
+	return []Spelling{fractionalQuantity()}
+}
+
+// spellingNames are the accepted values of a policy's accept list.
+func spellingNames() []string {
+	var names []string
+	for _, s := range Spellings() {
+		names = append(names, s.Name)
+	}
+	return names
+}

@@ -1,0 +1,16 @@
+package policies
+
+// fractionalQuantity reads nvidia.com/gpu: "0.25". The API server takes it on a bare pod only because admission
+// rewrites it before validation; in a workload's template it is refused (CheckTemplate).
+func fractionalQuantity() Spelling {
+	return Spelling{
+		Name: "fractional-quantity",
+		Doc:  `nvidia.com/gpu: "0.25" means that share of one GPU`,
+		Read: func(r GPUResource) (Ask, string, bool) {
+			if r.Share.Zero() {
+				return Ask{}, "", false
+			}
+			return Ask{Fraction: r.Share}, r.Name + ": " + r.Text, true
+		},
+	}
+}

@@ -1,0 +1,142 @@
+package world
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/limits"
+)
+
+// learn keeps, beside the step, the runs past the slice that trusted looks
+// show.
+func (w *World) learn(s guard.Sample) {
+	for _, id := range []string{"gpu0", "gpu1"} {
+		for _, c := range w.limits.Containers {
+			at := place{c.Name, id}
+			d := device(s, id)
+			switch {
+			case d == nil || d.Fault != "" || outside(*d):
+				delete(w.runs, at)
+			case !d.Listed.Equal(s.Taken): // repeats an older list: no evidence
+			case w.truth(at) > w.wall(c, *d):
+				w.extend(at, s.Taken)
+			default:
+				delete(w.runs, at)
+			}
+		}
+	}
+}
+
+func (w *World) extend(at place, now time.Time) {
+	r, found := w.runs[at]
+	if !found || now.Sub(r.last) > 10*time.Second {
+		r = run{since: now}
+	}
+	r.last, r.looks = now, r.looks+1
+	w.runs[at] = r
+}
+
+// truth is what the container really holds on the device.
+func (w *World) truth(at place) int64 {
+	var sum int64
+	for _, p := range w.processes {
+		if p.Container == at.container && p.device == at.device {
+			sum += p.bytes
+		}
+	}
+	return sum
+}
+
+func (w *World) wall(c limits.Container, d guard.Device) int64 {
+	if w.limits.Act == limits.ActPressure && d.UsedBytes*100 < d.TotalBytes*int64(w.limits.PressurePercent) {
+		return c.LimitBytes
+	}
+	return c.SliceBytes
+}
+
+// judge holds an action against the truth.
+func (w *World) judge(a guard.Action, s guard.Sample) {
+	switch a.Kind {
+	case guard.Warn:
+		w.count.Warned++
+	case guard.Blind:
+		w.count.Blind++
+	case guard.EndProcess, guard.EndContainer:
+		w.count.Ended++
+		w.judgeOrder(a.Order, s)
+		w.carryOut(a.Order)
+	}
+}
+
+func (w *World) judgeOrder(o guard.Order, s guard.Sample) {
+	_, sliced := w.limits.Container(o.Container)
+	d := device(s, o.Device)
+	r := w.runs[place{o.Container, o.Device}]
+	switch {
+	case w.busy:
+		w.wrong("a second order while one is in hand")
+	case !sliced:
+		w.wrong("named %s, which has no slice", o.Container)
+	case d == nil || d.Fault != "" || outside(*d) || !d.Listed.Equal(s.Taken):
+		w.wrong("acted on a device that cannot be relied on: %+v", d)
+	case r.looks < 2 || s.Taken.Sub(r.since) < w.limits.Grace:
+		w.wrong("%s was past its wall for %s over %d looks", o.Container, s.Taken.Sub(r.since), r.looks)
+	case !w.settled.IsZero() && w.state.Rest && s.Taken.Sub(w.settled) < w.limits.Settle:
+		w.wrong("acted %s after the last ending", s.Taken.Sub(w.settled))
+	case !o.Whole && !w.mayEnd(o, *d):
+		w.wrong("named %+v, which it may not", o.Process)
+	}
+}
+
+// mayEnd reports whether the victim is one that the sample lists, with a figure,
+// in the container, and not protected.
+func (w *World) mayEnd(o guard.Order, d guard.Device) bool {
+	for _, p := range d.Processes {
+		if p == o.Process {
+			return p.Container == o.Container && p.Known && p.UsedBytes > 0 && !p.Protected && p.PID > 1
+		}
+	}
+	return false
+}
+
+// carryOut ends what was ordered, or not, and tells of it some steps later.
+func (w *World) carryOut(o guard.Order) {
+	results := []guard.Result{guard.Ended, guard.Ended, guard.Ended, guard.Gone, guard.Refused, guard.Stuck, guard.Observed}
+	result := results[w.r.IntN(len(results))]
+	w.pending, w.after, w.busy = &guard.Outcome{Order: o, Result: result, Reason: "so"}, 1+w.r.IntN(4), true
+	if result != guard.Ended {
+		return
+	}
+	kept := w.processes[:0]
+	for _, p := range w.processes {
+		if victim := p.PID == o.Process.PID || o.Whole && p.Container == o.Container; !victim {
+			kept = append(kept, p)
+		}
+	}
+	w.processes = kept
+}
+
+func (w *World) wrong(format string, args ...any) {
+	if w.count.False++; w.count.Why == "" {
+		w.count.Why = fmt.Sprintf("step %d: ", w.count.Steps) + fmt.Sprintf(format, args...)
+	}
+}
+
+func device(s guard.Sample, id string) *guard.Device {
+	for i := range s.Devices {
+		if s.Devices[i].ID == id && s.Fault == "" {
+			return &s.Devices[i]
+		}
+	}
+	return nil
+}
+
+func outside(d guard.Device) bool {
+	for _, p := range d.Processes {
+		if p.Container == "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,211 @@
+package scenarios
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+//go:embed cases/*.txtar nodes/*.yaml
+var files embed.FS
+
+// Namespace is the namespace of every case, unless namespace.yaml names another.
+const Namespace = "team-a"
+
+// Scenario is one case, read.
+type Scenario struct {
+	Name      string // the file's name without .txtar
+	Comment   string
+	Policy    []byte // the document; nil: no policy governs the namespace
+	NodeFiles []string
+	Nodes     []*corev1.Node
+	Namespace policies.Namespace
+	Pod       []byte // JSON, as the author wrote it
+	Old       []byte // JSON of the live pod; nil: the case is a CREATE
+	Want      map[string]string
+	archive   *txtar.Archive
+}
+
+// All reads every case, sorted by name. A section that no case may have, or a file that cannot be read, is an error.
+func All() ([]Scenario, error) {
+	names, err := fs.Glob(files, "cases/*.txtar")
+	if err != nil {
+		return nil, err
+	}
+	var all []Scenario
+	for _, name := range names {
+		b, err := files.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		s, err := read(strings.TrimSuffix(path.Base(name), ".txtar"), b)
+		if err != nil {
+			return nil, fmt.Errorf("read scenario %s: %w", name, err)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func read(name string, b []byte) (Scenario, error) {
+	a := txtar.Parse(b)
+	s := Scenario{Name: name, Comment: strings.TrimSpace(string(a.Comment)), Want: map[string]string{}, archive: a,
+		Namespace: policies.Namespace{Name: Namespace, Labels: map[string]string{}}}
+	if s.Comment == "" {
+		return s, fmt.Errorf("it begins with no sentence that says what it is about")
+	}
+	for _, f := range a.Files {
+		if err := s.section(f); err != nil {
+			return s, fmt.Errorf("section %s: %w", f.Name, err)
+		}
+	}
+	if s.Pod == nil {
+		return s, fmt.Errorf("it has no pod.yaml")
+	}
+	return s, nil
+}
+
+func (s *Scenario) section(f txtar.File) (err error) {
+	switch {
+	case f.Name == "policy.yaml":
+		s.Policy = f.Data
+	case f.Name == "pod.yaml":
+		s.Pod, err = yaml.YAMLToJSON(f.Data)
+	case f.Name == "old.yaml":
+		s.Old, err = yaml.YAMLToJSON(f.Data)
+	case f.Name == "namespace.yaml":
+		err = s.readNamespace(f.Data)
+	case f.Name == "nodes":
+		s.NodeFiles = strings.Fields(string(f.Data))
+		s.Nodes, err = Nodes(s.NodeFiles...)
+	case strings.HasPrefix(f.Name, "want/"):
+		s.Want[strings.TrimPrefix(f.Name, "want/")] = string(f.Data)
+	default:
+		err = fmt.Errorf("no case has such a section")
+	}
+	return err
+}
+
+func (s *Scenario) readNamespace(data []byte) error {
+	var ns corev1.Namespace
+	if err := yaml.UnmarshalStrict(data, &ns); err != nil {
+		return err
+	}
+	if ns.Name != "" {
+		s.Namespace.Name = ns.Name
+	}
+	s.Namespace.Labels = ns.Labels
+	return nil
+}
+
+// Nodes reads the nodes of the named files, each a stream of Node documents.
+func Nodes(names ...string) ([]*corev1.Node, error) {
+	var nodes []*corev1.Node
+	for _, name := range names {
+		b, err := files.ReadFile("nodes/" + name + ".yaml")
+		if err != nil {
+			return nil, err
+		}
+		for doc := range strings.SplitSeq(string(b), "\n---\n") {
+			var n corev1.Node
+			if err := yaml.UnmarshalStrict([]byte(doc), &n); err != nil {
+				return nil, fmt.Errorf("nodes %s: %w", name, err)
+			}
+			nodes = append(nodes, &n)
+		}
+	}
+	return nodes, nil
+}
+
+// Input is what the core decides on. PolicyError is set where the document is broken, as the webhook does when it knows
+// no good version.
+func (s Scenario) Input() (policies.Input, error) {
+	raw, violation, err := policies.DecodePod(s.Pod)
+	if err != nil {
+		return policies.Input{}, err
+	}
+	if violation != nil {
+		return policies.Input{}, fmt.Errorf("%s", violation)
+	}
+	in := policies.Input{Pod: raw.Pod, Namespace: s.Namespace}
+	if s.Policy == nil {
+		return in, nil
+	}
+	p, problems := policies.ParsePolicy(policies.SystemNamespace+"/"+Namespace, s.Policy)
+	if len(problems) > 0 {
+		in.PolicyError = problems.ToAggregate()
+		return in, nil
+	}
+	in.Policy = p
+	in.Pools = policies.PoolsFromNodes(s.Nodes, p.Pools, nil)
+	return in, nil
+}
+
+// Verdict is a Decision as want/verdict says it.
+func Verdict(d policies.Decision) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", d.Outcome, d.Reason())
+	if d.Would != d.Outcome {
+		fmt.Fprintf(&b, "would be: %s\n", d.Would)
+	}
+	for _, v := range d.Violations {
+		fmt.Fprintf(&b, "refusal: %s\n", v)
+	}
+	for _, w := range d.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
+	return b.String()
+}
+
+// PodYAML is a pod as want/pod.yaml says it: without the annotations written for machines.
+func PodYAML(tree map[string]any) (string, error) {
+	b, err := json.Marshal(tree)
+	if err != nil {
+		return "", err
+	}
+	var copied map[string]any
+	if err := json.Unmarshal(b, &copied); err != nil {
+		return "", err
+	}
+	if metadata, ok := copied["metadata"].(map[string]any); ok {
+		if annotations, ok := metadata["annotations"].(map[string]any); ok {
+			delete(annotations, policies.AnnotationPromise)
+			delete(annotations, policies.AnnotationPlanned)
+			if len(annotations) == 0 {
+				delete(metadata, "annotations")
+			}
+		}
+	}
+	out, err := yaml.Marshal(copied)
+	return string(out), err
+}
+
+// Archive is the case with other want sections, as it is to be written back.
+func (s Scenario) Archive(want map[string]string) []byte {
+	a := &txtar.Archive{Comment: s.archive.Comment}
+	for _, f := range s.archive.Files {
+		if !strings.HasPrefix(f.Name, "want/") {
+			a.Files = append(a.Files, f)
+		}
+	}
+	for _, name := range slices.Sorted(func(yield func(string) bool) {
+		for k := range want {
+			if !yield(k) {
+				return
+			}
+		}
+	}) {
+		a.Files = append(a.Files, txtar.File{Name: "want/" + name, Data: []byte(want[name])})
+	}
+	return txtar.Format(a)
+}
