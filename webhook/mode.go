@@ -2,27 +2,32 @@ package webhook
 
 import "github.com/gpuslice/gpuslice/policies"
 
-// underMode is what violations found at the edge come to under a policy: refused under enforce (and where there is no
-// policy to say otherwise), a warning under warn, a report under audit, nothing where the policy is off.
-func underMode(policy *policies.Policy, violations []policies.Violation) policies.Decision {
+// judge is what violations found at the edge come to: refused under enforce and under a policy that cannot be read, a
+// warning under warn, a report under audit, nothing where no policy is in force.
+func judge(in policies.Input, violations []policies.Violation) policies.Decision {
 	d := policies.Decision{Outcome: policies.Refused, Would: policies.Refused, Violations: violations}
-	if policy == nil {
+	switch {
+	case in.PolicyError != nil:
 		return d
+	case in.Policy == nil:
+		return leftAlone(whyUngoverned)
+	case in.Policy.Mode == policies.ModeOff:
+		return leftAlone(whyPolicyOff)
 	}
-	if policy.Mode == policies.ModeOff {
-		d = leftAlone(whyPolicyOff)
-		d.Policy = policy.Name
-		return d
-	}
-	d.Policy, d.Mode = policy.Name, policy.EnforcementMode
-	switch policy.EnforcementMode {
+	d.Policy, d.Mode = in.Policy.Name, in.Policy.EnforcementMode
+	switch in.Policy.EnforcementMode {
 	case policies.EnforceAudit:
 		d.Outcome = policies.LeftAlone
 	case policies.EnforceWarn:
 		d.Outcome = policies.LeftAlone
 		for _, v := range violations {
-			d.Warnings = append(d.Warnings, v.String())
+			d.Warnings = append(d.Warnings, "would be refused: "+v.String())
 		}
 	}
 	return d
+}
+
+// leftAlone is the decision to do nothing for a reason found at the edge.
+func leftAlone(why string) policies.Decision {
+	return policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: why}
 }

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -16,11 +14,12 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Reasons for leaving a pod alone that are found before the core is asked.
+// Reasons for leaving an object alone that are found at the edge; the first two are the core's own words.
 const (
-	whyUngoverned = "no-policy"
-	whyMirror     = "mirror-pod"
-	whyPolicyOff  = "off"
+	whyUngoverned = "no policy"
+	whyPolicyOff  = "mode off"
+	whyUnchanged  = "nothing to restore"
+	whyNoFraction = "no fraction in the template"
 )
 
 // Handlers' names in metrics and logs.
@@ -68,17 +67,12 @@ func (p *Pods) create(ctx context.Context, req admission.Request) admission.Resp
 	if err != nil {
 		return unanswered(http.StatusServiceUnavailable, err)
 	}
-	if ungoverned(in) {
-		return p.respond(ctx, handlerCreate, leftAlone(whyUngoverned), admission.Allowed(""))
-	}
 	raw, violation, err := policies.DecodePod(req.Object.Raw)
 	switch {
 	case err != nil:
 		return unanswered(http.StatusBadRequest, err)
 	case violation != nil:
 		return p.unreadable(ctx, in, *violation)
-	case mirror(req, raw.Pod):
-		return p.respond(ctx, handlerCreate, leftAlone(whyMirror), admission.Allowed(""))
 	}
 	in.Pod = raw.Pod
 	d := policies.Decide(in)
@@ -92,7 +86,7 @@ func (p *Pods) create(ctx context.Context, req admission.Request) admission.Resp
 // unreadable answers a pod that is beyond the bounds of what is parsed, as the namespace's policy would have any other
 // refusal.
 func (p *Pods) unreadable(ctx context.Context, in policies.Input, v policies.Violation) admission.Response {
-	d := underMode(in.Policy, []policies.Violation{v})
+	d := judge(in, []policies.Violation{v})
 	if d.Outcome != policies.Refused {
 		return p.respond(ctx, handlerCreate, d, respond(d, nil))
 	}
@@ -115,16 +109,4 @@ func logDecision(ctx context.Context, d policies.Decision) {
 		log = log.V(1)
 	}
 	log.Info("decided", "outcome", d.Outcome, "would", d.Would, "reason", d.Reason(), "policy", d.Policy, "mode", d.Mode)
-}
-
-// leftAlone is the decision to do nothing for a reason found at the edge.
-func leftAlone(why string) policies.Decision {
-	return policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: why}
-}
-
-// mirror says that the kubelet shows a static pod through this object: it runs already, whatever is answered. The
-// annotation alone proves nothing, since anyone can write it.
-func mirror(req admission.Request, pod *corev1.Pod) bool {
-	_, annotated := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	return annotated && pod.Spec.NodeName != "" && slices.Contains(req.UserInfo.Groups, "system:nodes")
 }

@@ -12,8 +12,3 @@ type Source interface {
 	// the namespace cannot be read now; a broken policy is not an error but the Input's PolicyError.
 	Input(ctx context.Context, namespace string) (policies.Input, error)
 }
-
-// ungoverned says that nothing can be done in the namespace: no policy claims it.
-func ungoverned(in policies.Input) bool {
-	return in.Policy == nil && in.PolicyError == nil
-}

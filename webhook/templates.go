@@ -46,26 +46,22 @@ func (t *Templates) Handle(ctx context.Context, req admission.Request) admission
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(req.Object.Raw, &tree); err != nil {
 		return unanswered(http.StatusBadRequest, err)
 	}
-	d, patch := t.decide(req.Kind.Kind, tree, in.Policy)
+	d, patch := decideTemplate(req.Kind.Kind, tree, in)
 	t.metrics.decided(handlerTemplate, d)
 	logDecision(ctx, d)
 	return respond(d, patch)
 }
 
-// decide asks the core and applies the policy's enforcementMode to what it says.
-func (t *Templates) decide(kind string, tree map[string]any, policy *policies.Policy) (policies.Decision, []jsonpatch.Operation) {
-	violation, patch := policies.CheckTemplate(kind, tree, policy)
+// decideTemplate asks the core and applies the policy's enforcementMode to a refusal.
+func decideTemplate(kind string, tree map[string]any, in policies.Input) (policies.Decision, []jsonpatch.Operation) {
+	violation, patch := policies.CheckTemplate(kind, tree, in.Policy)
 	switch {
 	case violation != nil:
-		return underMode(policy, []policies.Violation{*violation}), nil
+		return judge(in, []policies.Violation{*violation}), nil
 	case len(patch) == 0:
-		return leftAlone("nothing-fractional"), nil
+		return leftAlone(whyNoFraction), nil
 	}
-	d := policies.Decision{
-		Outcome: policies.Rewritten, Would: policies.Rewritten, Policy: policy.Name, Mode: policy.EnforcementMode,
-	}
-	if policy.EnforcementMode == policies.EnforceAudit {
-		d.Outcome, patch = policies.LeftAlone, nil
-	}
-	return d, patch
+	return policies.Decision{
+		Outcome: policies.Rewritten, Would: policies.Rewritten, Policy: in.Policy.Name, Mode: in.Policy.EnforcementMode,
+	}, patch
 }

@@ -33,7 +33,7 @@ func (p *Pods) update(ctx context.Context, req admission.Request) admission.Resp
 		return p.objected(ctx, req.Namespace, violations)
 	}
 	patch := policies.Patch(updated.Tree, updated.Pod, restored)
-	d := policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: "unchanged"}
+	d := leftAlone(whyUnchanged)
 	if len(patch) > 0 {
 		d.Outcome, d.Would = policies.Rewritten, policies.Rewritten
 	}
@@ -47,9 +47,6 @@ func (p *Pods) objected(ctx context.Context, namespace string, violations []poli
 	if err != nil {
 		return unanswered(http.StatusServiceUnavailable, err)
 	}
-	d := leftAlone(whyUngoverned)
-	if !ungoverned(in) {
-		d = underMode(in.Policy, violations)
-	}
+	d := judge(in, violations)
 	return p.respond(ctx, handlerUpdate, d, respond(d, nil))
 }
