@@ -109,7 +109,11 @@ func (c *Cluster) rebuild(ctx context.Context) error {
 	// Read before the list: the list is then at least as new as seen says.
 	seen := c.watched.policies.LastSyncResourceVersion()
 	var maps []*corev1.ConfigMap
-	each(c.watched.policies, func(m *corev1.ConfigMap) { maps = append(maps, m) })
+	each(c.watched.policies, func(m *corev1.ConfigMap) {
+		if m.Labels[policies.LabelPolicy] == "true" {
+			maps = append(maps, m)
+		}
+	})
 	var nodes []*corev1.Node
 	each(c.watched.nodes, func(n *corev1.Node) { nodes = append(nodes, n) })
 

@@ -10,11 +10,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// saved is the state as the informer knows it.
+// known is the ConfigMap of the state as the informer knows it, or nil.
+func (c *Cluster) known() *corev1.ConfigMap {
+	object, _, _ := c.watched.state.GetStore().GetByKey(c.system + "/" + StateName)
+	m, _ := object.(*corev1.ConfigMap)
+	return m
+}
+
+// saved is what that ConfigMap holds.
 func (c *Cluster) saved() state {
-	var data map[string]string
-	each(c.watched.state, func(m *corev1.ConfigMap) { data = m.Data })
-	return decodeState(data)
+	if m := c.known(); m != nil {
+		return decodeState(m.Data)
+	}
+	return decodeState(nil)
 }
 
 // save writes the state where it differs from what the informer knows. It writes on the version that the informer
@@ -25,8 +33,7 @@ func (c *Cluster) save(ctx context.Context, s state) error {
 	if data == nil {
 		return full
 	}
-	var known *corev1.ConfigMap
-	each(c.watched.state, func(m *corev1.ConfigMap) { known = m })
+	known := c.known()
 	if known != nil && maps.Equal(known.Data, data) {
 		return full
 	}
