@@ -49,6 +49,10 @@ func termOf(c *candidate) corev1.NodeSelectorTerm {
 			}
 		}
 	}
+	if c.guard.holds && !c.pool().Declared { // nodes that join later may have an older driver
+		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
+			Key: labelDriverMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{formatInt(firstGuardDriver - 1)}})
+	}
 	return term
 }
 

@@ -24,6 +24,7 @@ func Apply(pod *corev1.Pod, promise *Promise) *corev1.Pod {
 	for _, v := range promise.Volumes {
 		out.Spec.Volumes = setVolume(out.Spec.Volumes, v)
 	}
+	applyGuard(out, promise)
 	holdAffinity(&out.Spec, promise.Affinity)
 	applyPod(&out.Spec, promise)
 	if out.Annotations == nil {

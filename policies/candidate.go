@@ -11,6 +11,7 @@ import (
 type candidate struct {
 	strategy   *Strategy
 	containers []placed
+	guard      guardPlan
 	waste      MiB
 	order      int // of the strategy in the policy
 }
@@ -129,7 +130,7 @@ func (c *candidate) pool() *Pool { return c.containers[0].pool }
 
 // equals says that other gives the pod the very same: strategy, resource names, sizes and enforcement.
 func (c *candidate) equals(other *candidate) bool {
-	if c.strategy.Name != other.strategy.Name {
+	if c.strategy.Name != other.strategy.Name || c.guard != other.guard {
 		return false
 	}
 	for i := range c.containers {

@@ -15,6 +15,8 @@ type Input struct {
 	// a slice are refused with it.
 	PolicyError error
 	Pools       []Pool
+	// Guard says where the guard's image is; nil: none can be injected.
+	Guard *GuardSettings
 	// Explain asks for a report on every candidate, also when one was chosen.
 	Explain bool
 }

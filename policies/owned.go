@@ -71,6 +71,10 @@ func foreignOwned(pod *corev1.Pod, recorded *Promise) []string {
 	return out
 }
 
+func (p *Promise) hasGuard(name string) bool {
+	return p != nil && p.Guard != nil && (name == p.Guard.Check.Name || name == p.Guard.Sidecar.Name)
+}
+
 func (p *Promise) hasVolume(name string) bool {
 	return p != nil && slices.ContainsFunc(p.Volumes, func(v corev1.Volume) bool { return v.Name == name })
 }
@@ -97,6 +101,7 @@ func takeBack(pod *corev1.Pod, old, next *Promise) {
 		return hasToleration(old.Tolerations, t) && (next == nil || !hasToleration(next.Tolerations, t))
 	})
 	takeBackPod(&pod.Spec, old.Pod, next)
+	takeBackGuard(pod, old, next)
 }
 
 func takeBackPod(spec *corev1.PodSpec, was PromisedPod, next *Promise) {
@@ -118,9 +123,8 @@ func takeBackPod(spec *corev1.PodSpec, was PromisedPod, next *Promise) {
 // dropOwned removes volumes, mounts, containers and variables under our names that keep does not hold.
 func dropOwned(pod *corev1.Pod, keep *Promise) {
 	spec := &pod.Spec
-	ours := func(c corev1.Container) bool { return isOurContainer(c.Name) }
-	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, ours)
-	spec.Containers = slices.DeleteFunc(spec.Containers, ours)
+	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return isOurContainer(c.Name) && !keep.hasGuard(c.Name) })
+	spec.Containers = slices.DeleteFunc(spec.Containers, func(c corev1.Container) bool { return isOurContainer(c.Name) })
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return isOurVolume(v.Name) && !keep.hasVolume(v.Name) })
 	for c := range podContainers(spec) {
 		promised := keep.container(c.Name)

@@ -33,7 +33,7 @@ func plan(in Input, req Request, d Decision) Decision {
 	if v := overLimits(in.Policy, chosen); v != nil {
 		return refuse(d, *v)
 	}
-	return promise(&in, req, chosen, sameAs(chosen, fitting), d)
+	return promise(&in, req, chosen, sameAs(&in, chosen, fitting), d)
 }
 
 func resolveAll(in *Input, req Request) (asks []asked, violations []Violation) {
@@ -68,6 +68,7 @@ func choose(in *Input, req Request, fitting []candidate) (*candidate, []misfit) 
 
 // equip adds to a placement what holds its slices, and returns why it may not be used.
 func equip(in *Input, req Request, c *candidate) *Violation {
+	c.guard = planGuard(in, c)
 	for i := range c.containers {
 		p := &c.containers[i]
 		p.profile = profileOf(in, req, c.strategy, p)
@@ -75,7 +76,7 @@ func equip(in *Input, req Request, c *candidate) *Violation {
 			r := p.profile.Refusals[0]
 			return &Violation{RuleFramework, r.Reason, fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
 		}
-		p.tiers = tiersOf(c.strategy, p)
+		p.tiers = tiersOf(c, p)
 	}
 	if tier := c.tier(); !tier.atLeast(in.Policy.MinimumEnforcement) {
 		return &Violation{RuleEnforcement, "below the minimum enforcement", fmt.Sprintf(
@@ -102,13 +103,17 @@ func (c *candidate) tier() Tier {
 }
 
 // tiersOf lists what holds a container's slice, strongest first.
-func tiersOf(strategy *Strategy, p *placed) []Tier {
+func tiersOf(c *candidate, p *placed) []Tier {
 	var tiers []Tier
+	strategy := c.strategy
 	if strategy.Tier != TierNone && (strategy.Tier != TierMPS || p.size.limit > 0) {
 		tiers = append(tiers, strategy.Tier)
 	}
 	if driverHolds(strategy, p) {
 		tiers = append(tiers, TierDriver)
+	}
+	if c.guard.holds && p.size.limit > 0 {
+		tiers = append(tiers, TierGuard)
 	}
 	if p.profile.Capped {
 		tiers = append(tiers, TierFramework)
@@ -153,13 +158,14 @@ func allowance(p *Policy, gpus int64) int64 {
 }
 
 // sameAs returns the candidates that give the pod the very same as chosen: they stay allowed.
-func sameAs(chosen *candidate, fitting []candidate) []*candidate {
+func sameAs(in *Input, chosen *candidate, fitting []candidate) []*candidate {
 	var same []*candidate
 	for i := range fitting {
 		c := &fitting[i]
 		if c == chosen {
 			continue
 		}
+		c.guard = planGuard(in, c)
 		for j := range c.containers { // the tiers of those behind the chosen one were not computed: they follow the pool
 			c.containers[j].profile, c.containers[j].tiers = chosen.containers[j].profile, tiersAs(chosen, c, j)
 		}
@@ -173,7 +179,7 @@ func sameAs(chosen *candidate, fitting []candidate) []*candidate {
 func tiersAs(chosen, c *candidate, j int) []Tier {
 	probe := c.containers[j]
 	probe.profile = chosen.containers[j].profile
-	return tiersOf(c.strategy, &probe)
+	return tiersOf(c, &probe)
 }
 
 // pending places a pod that no known pool can take now although policy's list of pools is not complete: on a pool yet

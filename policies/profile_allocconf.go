@@ -103,27 +103,29 @@ func (c *profileCompiled) confUnknownAt(text string, v profileVersion) (key stri
 	return "", profileVersion{}
 }
 
-// confErrors validates a settings text that policy puts in the place of the default.
+// confErrors validates a settings text that policy puts in the place of the default. The empty text turns the settings off.
 func (c *profileCompiled) confErrors(at *field.Path, text string) field.ErrorList {
 	if c.AllocConf == nil {
 		return field.ErrorList{field.Forbidden(at, c.Title+" has no such settings")}
 	}
+	if text == "" {
+		return nil
+	}
 	var errs field.ErrorList
 	var seen []string
-	if text != "" && (strings.ContainsAny(text, " \t\n$") || strings.HasSuffix(text, ",") || strings.HasPrefix(text, ",") || strings.Contains(text, ",,")) {
-		errs = append(errs, field.Invalid(at, profileShorten(text), "spaces, $ and empty entries end the program that reads them; write key:value,key:value"))
-	}
-	for _, pair := range profileAllocPairs(text) {
-		entry, ok := c.conf[pair[0]]
+	// No value that policy may use has a comma in it. An entry that is empty ends the program that reads it.
+	for entry := range strings.SplitSeq(text, ",") {
+		key, value, _ := strings.Cut(entry, ":")
+		known := c.conf[key]
 		switch {
-		case !ok || entry.allowed == nil:
-			errs = append(errs, field.NotSupported(at, profileShorten(pair[0]), c.confKeys()))
-		case slices.Contains(seen, pair[0]):
-			errs = append(errs, field.Duplicate(at, pair[0]))
-		case !entry.allowed.MatchString(pair[1]):
-			errs = append(errs, field.Invalid(at, profileShorten(pair[0]+":"+pair[1]), "accepted is "+c.AllocConf.Keys[pair[0]].Value))
+		case known.allowed == nil:
+			errs = append(errs, field.NotSupported(at, profileShorten(key), c.confKeys()))
+		case slices.Contains(seen, key):
+			errs = append(errs, field.Duplicate(at, key))
+		case !known.allowed.MatchString(value):
+			errs = append(errs, field.Invalid(at, profileShorten(entry), "accepted is "+key+":"+c.AllocConf.Keys[key].Value))
 		}
-		seen = append(seen, pair[0])
+		seen = append(seen, key)
 	}
 	return errs
 }

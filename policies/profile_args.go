@@ -154,10 +154,7 @@ func profileCommandAt(words []profileWord, command []string) bool {
 		if i == 0 && words[0].start {
 			got = path.Base(got)
 		}
-		if want == got {
-			continue
-		}
-		if ok, err := path.Match(want, got); err != nil || !ok {
+		if !profileGlob(want, got) {
 			return false
 		}
 	}

@@ -38,8 +38,12 @@ func (e *profileEvaluation) argument(p *profileCompiled, a ProfileArgument) {
 // argumentUnknown says that no value can be named; only a user without one can act on it.
 func (e *profileEvaluation) argumentUnknown(a ProfileArgument, found bool, err error) {
 	e.reasons = append(e.reasons, fmt.Sprintf("%s: %v", a.Flag, err))
-	if !found && !errors.Is(err, errProfileWhole) {
-		e.warnOnce(fmt.Sprintf("%s; give %s a value that fits the slice: %v", a.Default, a.Flag, err))
+	switch {
+	case found || errors.Is(err, errProfileWhole):
+	case errors.Is(err, errProfileNoTotal):
+		e.warnOnce(fmt.Sprintf("%s; set %s to fit the slice (%v)", a.Default, a.Flag, err))
+	default:
+		e.warnOnce(fmt.Sprintf("%s has no value that fits: %v", a.Flag, err))
 	}
 }
 

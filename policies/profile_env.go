@@ -113,7 +113,7 @@ func profileReadHeadroom(value string, a profileAmounts) error {
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	// TensorFlow ignores the variable when it is more than what is free.
-	if err != nil || n < (least+profileMiB-1)/profileMiB || n >= a.total/profileMiB {
+	if err != nil || n < (least+profileMiB-1)/profileMiB || n > (a.total-a.allowance)/profileMiB {
 		return fmt.Errorf("%q does not leave %s of the device free", profileShorten(value), profileSize(least))
 	}
 	return nil

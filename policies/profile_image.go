@@ -36,6 +36,9 @@ func profileParseImage(ref string) profileImage {
 	} else if !profileIsRegistry(parts[0]) {
 		parts = slices.Insert(parts, 0, "docker.io")
 	}
+	if strings.Contains(strings.Join(parts[1:], ""), ":") {
+		return profileImage{}
+	}
 	return profileImage{parts: parts, tag: tag}
 }
 
@@ -84,14 +87,20 @@ func (p profilePattern) matches(image profileImage) bool {
 	tail := image.parts[len(image.parts)-len(p):]
 	// From the last component on: it is the one that differs.
 	for i := len(p) - 1; i >= 0; i-- {
-		if p[i] == tail[i] {
-			continue
-		}
-		if ok, err := path.Match(p[i], tail[i]); err != nil || !ok {
+		if !profileGlob(p[i], tail[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+// profileGlob is path.Match that first tells texts without a wildcard apart, which is nearly all of them.
+func profileGlob(pattern, text string) bool {
+	if !strings.ContainsAny(pattern, `*?[\`) {
+		return pattern == text
+	}
+	ok, err := path.Match(pattern, text)
+	return err == nil && ok
 }
 
 func profileAnyMatches(patterns []profilePattern, image profileImage) bool {

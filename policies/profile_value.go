@@ -62,7 +62,7 @@ var (
 // budgetBytes returns the allocator's budget of one process, which is above zero.
 func (a profileAmounts) budgetBytes() (int64, error) {
 	if a.budget <= 0 {
-		return 0, fmt.Errorf("%s for each process is not more than the context allowance of %s", profileSize(a.share), profileSize(a.allowance))
+		return 0, fmt.Errorf("%s a process is not more than the context allowance of %s", profileSize(a.share), profileSize(a.allowance))
 	}
 	return a.budget, nil
 }
@@ -99,6 +99,10 @@ func (a profileAmounts) ofTotal(part, scale int64) (int64, error) {
 func (a profileAmounts) beyond() (int64, error) {
 	if a.view == ProfileViewLimitedFree {
 		return 0, errProfileFree
+	}
+	// A margin that leaves less than the context takes is more than what is free, and frameworks ignore such a margin.
+	if _, err := a.budgetBytes(); err != nil {
+		return 0, err
 	}
 	return a.total - a.share, a.below(a.share)
 }
@@ -154,6 +158,9 @@ func profileWiggle(a profileAmounts) (string, error) {
 
 // profileUtilization is vLLM's share of the total, rounded down at four decimals; its context counts inside.
 func profileUtilization(a profileAmounts) (string, error) {
+	if a.share <= profileUtilizationSpare {
+		return "", fmt.Errorf("%s is too small", profileSize(a.share))
+	}
 	share, err := a.ofTotal(a.share-profileUtilizationSpare, 1e4)
 	return fmt.Sprintf("0.%04d", share), err
 }

@@ -26,6 +26,7 @@ type Promise struct {
 	Volumes     []corev1.Volume           `json:"volumes,omitempty"`
 	Affinity    []corev1.NodeSelectorTerm `json:"affinity,omitempty"` // any of these, and all that the pod asked
 	Tolerations []corev1.Toleration       `json:"tolerations,omitempty"`
+	Guard       *PromisedGuard            `json:"guard,omitempty"`
 	Pod         PromisedPod               `json:"pod,omitzero"`
 	Charge      Charge                    `json:"charge"`
 	Planned     Planned                   `json:"planned"`

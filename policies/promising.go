@@ -23,6 +23,7 @@ func promise(in *Input, req Request, chosen *candidate, same []*candidate, d Dec
 	for i := range chosen.containers {
 		w.container(&chosen.containers[i])
 	}
+	w.guard(chosen)
 	w.replaced()
 	p.Affinity = affinityFor(in, chosen, same)
 	w.podBlock()

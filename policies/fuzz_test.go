@@ -1,0 +1,125 @@
+package policies_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+func FuzzParseMemory(f *testing.F) {
+	for _, seed := range []string{"8Gi", "9728Mi", "1e400", "1e10000000", "-1", "", "８Gi", "0", "1Pi", "0.5Gi", "999999999999999Ti", "8GB", " 8Gi"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := policies.ParseMemory(text)
+		if err != nil {
+			return
+		}
+		again, err := policies.ParseMemory(m.String())
+		if err != nil || again != m {
+			t.Errorf("%q is %d MiB, printed %q, read again %d (%v)", text, m, m, again, err)
+		}
+	})
+}
+
+func FuzzParseFraction(f *testing.F) {
+	for _, seed := range []string{"0.25", "25pct", "0", "1", "1.0000001", "NaN", "0.334", "1e-1", ".5", "33.333pct", "+0.5", "０.5", "0.0000001"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		fraction, err := policies.ParseFraction(text)
+		if err != nil {
+			return
+		}
+		if fraction.Num <= 0 || fraction.Num > fraction.Den {
+			t.Fatalf("%q is %d/%d", text, fraction.Num, fraction.Den)
+		}
+		printed, _ := fraction.MarshalText()
+		again, err := policies.ParseFraction(string(printed))
+		if err != nil || again != fraction {
+			t.Errorf("%q is %v, printed %q, read again %v (%v)", text, fraction, printed, again, err)
+		}
+	})
+}
+
+func FuzzDecodePod(f *testing.F) {
+	f.Add([]byte(`{"spec":{"containers":[{"name":"a","resources":{"limits":{"nvidia.com/gpu":"1e10000000"}}}]}}`))
+	f.Add([]byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"8Gi"}},"spec":{"containers":[{"name":"a"}]}}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		pod, violation, err := policies.DecodePod(raw)
+		if err == nil && violation == nil && (pod.Pod == nil || pod.Tree == nil) {
+			t.Errorf("%q is neither a pod nor refused", raw)
+		}
+	})
+}
+
+func FuzzDecodePromise(f *testing.F) {
+	f.Add(`{"v":1,"namespace":"a","containers":[{"name":"a","resource":"nvidia.com/gpu.shared","count":1}]}`)
+	f.Add(`{"v":2}`)
+	f.Add(``)
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := policies.DecodePromise(text)
+		if err != nil {
+			return
+		}
+		if again, err := policies.DecodePromise(p.Encode()); err != nil || again.Encode() != p.Encode() {
+			t.Errorf("printed and read again, %q differs (%v)", text, err)
+		}
+	})
+}
+
+// FuzzDecide feeds hostile labels, annotations, quantities and a forged promise to a whole decision: it never panics,
+// and what it rewrites is stable.
+func FuzzDecide(f *testing.F) {
+	f.Add("8Gi", "", "", "", `{"a":{"memory":"4Gi"}}`, "", "1")
+	f.Add("", "0.25", "", "", "", `{"v":1,"request":{"containers":[{"name":"a","gpus":9,"ask":{"class":"x"}}]},"containers":[{"name":"a","resource":"x"}]}`, "0.25")
+	f.Add("1e400", "NaN", "replica", "enabled", "{", "{}", "-1")
+	policy := &policies.Policy{Name: "fuzz", Mode: policies.ModeTransparent, EnforcementMode: policies.EnforceFull,
+		Strategies: []policies.StrategyName{"mps", "time-slicing", "mig", "exclusive"}, Accept: []string{"fractional-quantity"},
+		DefaultSlice: &policies.SliceSpec{Memory: 4096}}
+	pools := []policies.Pool{
+		{Name: "l4", Site: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 692, Replicas: 4},
+		{Name: "mig", Site: "mig", Resource: "nvidia.com/mig-1g.10gb", Strategy: "mig", DeviceMemory: 81920, InstanceMemory: 9728, MIGProfile: "1g.10gb", Replicas: 1},
+	}
+	f.Fuzz(func(t *testing.T, memory, fraction, class, share, containers, promise, quantity string) {
+		labels := map[string]string{}
+		for name, value := range map[string]string{policies.LabelMemory: memory, policies.LabelFraction: fraction, policies.LabelClass: class, policies.LabelShare: share} {
+			if value != "" {
+				labels[name] = value
+			}
+		}
+		annotations := map[string]string{}
+		if containers != "" {
+			annotations[policies.AnnotationContainers] = containers
+		}
+		if promise != "" {
+			annotations[policies.AnnotationPromise] = promise
+		}
+		b, _ := json.Marshal(map[string]any{
+			"metadata": map[string]any{"labels": labels, "annotations": annotations},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "a", "resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": quantity}}}}},
+		})
+		raw, violation, err := policies.DecodePod(b)
+		if err != nil || violation != nil {
+			return
+		}
+		in := policies.Input{Pod: raw.Pod, Namespace: policies.Namespace{Name: "n"}, Policy: policy, Pools: pools}
+		d := policies.Decide(in)
+		if d.Promise == nil {
+			return
+		}
+		once := policies.Apply(raw.Pod, d.Promise)
+		in.Pod = once
+		again := policies.Decide(in)
+		if again.Promise == nil {
+			t.Fatalf("the rewritten pod is %s: %s", again.Outcome, again.Message())
+		}
+		a, _ := json.Marshal(once)
+		b, _ = json.Marshal(policies.Apply(once, again.Promise))
+		if string(a) != string(b) {
+			t.Errorf("deciding again changes the pod:\n%s\n%s", a, b)
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package policies
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// GuardSettings are what the installation says about the guard: where its image is and what it may use. They are not
+// policy, since they are the same in every namespace.
+type GuardSettings struct {
+	Image      string
+	PullPolicy corev1.PullPolicy
+	PullSecret string // must exist in the tenant's namespace; empty: none
+	CPU        string // requests and limits alike, so that Guaranteed pods stay so
+	Memory     string
+}
+
+// firstGuardDriver is the release line from which an in-pod guard is shown its siblings' PIDs with their memory. Before
+// 565.57.01 the driver reports host PIDs, or zero memory.
+const (
+	firstGuardDriver   = 565
+	firstGuardRelease  = "565.57.01"
+	labelDriverMajor   = "nvidia.com/cuda.driver-version.major"
+	guardObserverUser  = 65532
+	accessEnv          = "env"
+	accessVolume       = "volume"
+	accessCDI          = "cdi"
+	visibleDevices     = "NVIDIA_VISIBLE_DEVICES"
+	driverCapabilities = "NVIDIA_DRIVER_CAPABILITIES"
+)
+
+// guardPlan says whether a pod gets a guard, and whether the guard can hold a slice there.
+type guardPlan struct {
+	inject  bool
+	holds   bool   // it can end what goes past the slice
+	observe bool   // it never ends anything, by policy or for want of rights
+	why     string // why it is not injected, or does not hold
+	user    int64  // the UID it runs as
+	kill    bool   // it needs CAP_KILL to signal others
+}
+
+// planGuard decides about the guard for one candidate. What it needs and what happens without:
+//
+//	driver 565.57         else not injected: an in-pod guard sees nothing it may act on
+//	the pod's processes   a shared PID namespace; not for images that need PID 1, hostPID, or an explicit "false"
+//	the right to signal   UID 0 with CAP_KILL, or the tenant's own UID where Pod Security is restricted; else observe
+//	a safe ending         under MPS the daemon's control program and pipe: our own daemon; beside NVIDIA's, observe
+func planGuard(in *Input, c *candidate) guardPlan {
+	if why := guardUnwanted(in, c); why != "" {
+		return guardPlan{why: why}
+	}
+	if why := guardImpossible(in, c); why != "" {
+		return guardPlan{why: why}
+	}
+	plan := guardUser(in, c)
+	plan.inject = true
+	switch {
+	case in.Policy.Guard.DryRun:
+		plan.observe, plan.why = true, "policy sets guard.dryRun"
+	case plan.observe:
+	case c.pool().DriverMajor == 0:
+		plan.why = "the nodes' driver is unknown, and before " + firstGuardRelease + " a guard can only observe"
+	case c.strategy.Name == "mps" && c.pool().MPSProvider != MPSHostDaemon && in.Policy.Guard.MPSEnding != "signal":
+		plan.why = "beside the MPS daemon of NVIDIA's device plugin it observes: ending a client by signal can hurt its neighbours"
+	default:
+		plan.holds = true
+	}
+	return plan
+}
+
+func guardUnwanted(in *Input, c *candidate) string {
+	switch {
+	case in.Policy.Guard.Enabled != nil && !*in.Policy.Guard.Enabled:
+		return "policy sets guard.enabled: false"
+	case in.Guard == nil || in.Guard.Image == "":
+		return "no guard image is configured"
+	case c.strategy.Tier == TierHardware:
+		return "the hardware holds the slice"
+	}
+	for i := range c.containers {
+		if c.containers[i].size.limit > 0 {
+			return ""
+		}
+	}
+	return "the size of the slice is unknown"
+}
+
+func guardImpossible(in *Input, c *candidate) string {
+	spec := &in.Pod.Spec
+	if major := c.pool().DriverMajor; major > 0 && major < firstGuardDriver {
+		return fmt.Sprintf("driver %d is older than %s: a guard in the pod sees no memory that it may act on", major, firstGuardRelease)
+	}
+	if spec.HostPID {
+		return "the pod uses the host's PID namespace"
+	}
+	if spec.ShareProcessNamespace != nil && !*spec.ShareProcessNamespace {
+		return "the pod sets shareProcessNamespace: false"
+	}
+	if level := in.Namespace.Labels[LabelPodSecurity]; in.Policy.Guard.Access == accessVolume && (level == "baseline" || level == "restricted") {
+		return fmt.Sprintf("guard.access: volume needs a hostPath, which Pod Security %q forbids", level)
+	}
+	for container := range podContainers(spec) {
+		if profileInitsNeeded(container) {
+			return fmt.Sprintf("the image of %q needs to be PID 1, so the pod's processes cannot be shared with a guard", container.Name)
+		}
+	}
+	return ""
+}
+
+// profileInitsNeeded says that the container's image has an init of its own that dies when it is not PID 1.
+func profileInitsNeeded(c *corev1.Container) bool {
+	return profilePID1.needs(c, profileParseImage(c.Image))
+}
+
+// guardUser chooses the user the guard runs as.
+func guardUser(in *Input, c *candidate) guardPlan {
+	if in.Namespace.Labels[LabelPodSecurity] != "restricted" {
+		return guardPlan{user: 0, kill: true}
+	}
+	user, ok := tenantUser(&in.Pod.Spec, c)
+	if !ok {
+		return guardPlan{user: guardObserverUser, observe: true, why: "Pod Security restricted lets it signal only its own user, and the pod names " +
+			"no single runAsUser for its GPU containers"}
+	}
+	return guardPlan{user: user}
+}
+
+// tenantUser is the one user that all GPU containers say they run as.
+func tenantUser(spec *corev1.PodSpec, c *candidate) (int64, bool) {
+	var user *int64
+	for i := range c.containers {
+		own := runAsUser(spec, c.containers[i].spec)
+		if own == nil || user != nil && *user != *own {
+			return 0, false
+		}
+		user = own
+	}
+	return *user, true
+}
+
+func runAsUser(spec *corev1.PodSpec, c *corev1.Container) *int64 {
+	if c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil {
+		return c.SecurityContext.RunAsUser
+	}
+	if spec.SecurityContext != nil {
+		return spec.SecurityContext.RunAsUser
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package policies
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// applyGuard writes the guard's containers into the pod: the check before the first container that can reach a GPU, the
+// sidecar after the check. Where they stand already they are written anew in their place.
+func applyGuard(pod *corev1.Pod, promise *Promise) {
+	g := promise.Guard
+	if g == nil {
+		return
+	}
+	spec := &pod.Spec
+	if spec.ShareProcessNamespace == nil {
+		spec.ShareProcessNamespace = new(true)
+	}
+	at := firstGPUContainer(spec.InitContainers, promise)
+	for _, c := range []corev1.Container{g.Check, g.Sidecar} {
+		i := slices.IndexFunc(spec.InitContainers, func(have corev1.Container) bool { return have.Name == c.Name })
+		if i < 0 {
+			spec.InitContainers = slices.Insert(spec.InitContainers, at, *c.DeepCopy())
+			at++
+			continue
+		}
+		spec.InitContainers[i] = refreshed(spec.InitContainers[i], c)
+		at = i + 1
+	}
+	for _, name := range g.Void {
+		if c, _ := containerNamed(spec, name); c != nil {
+			c.Env = setVariable(c.Env, Variable{visibleDevices, "void"})
+		}
+	}
+	if g.PullSecret != "" && !slices.Contains(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: g.PullSecret}) {
+		spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: g.PullSecret})
+	}
+	if len(g.Annotations) > 0 {
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		maps.Copy(pod.Annotations, g.Annotations)
+	}
+}
+
+// firstGPUContainer is the index in the init containers before which the check belongs: their end, where no init
+// container has a GPU.
+func firstGPUContainer(list []corev1.Container, promise *Promise) int {
+	i := slices.IndexFunc(list, func(c corev1.Container) bool { return promise.container(c.Name) != nil })
+	if i < 0 {
+		return len(list)
+	}
+	return i
+}
+
+// refreshed is the promised container with what others may add to it after us: the mount of the pod's token, which the
+// server writes into every container.
+func refreshed(have, promised corev1.Container) corev1.Container {
+	out := *promised.DeepCopy()
+	for _, m := range have.VolumeMounts {
+		if !isOurVolume(m.Name) && !slices.ContainsFunc(out.VolumeMounts, func(o corev1.VolumeMount) bool { return o.MountPath == m.MountPath }) {
+			out.VolumeMounts = append(out.VolumeMounts, m)
+		}
+	}
+	return out
+}
+
+// takeBackGuard removes what an older Promise wrote for its guard and the next does not.
+func takeBackGuard(pod *corev1.Pod, old, next *Promise) {
+	if old.Guard == nil {
+		return
+	}
+	var keep PromisedGuard
+	if next != nil && next.Guard != nil {
+		keep = *next.Guard
+	} else {
+		pod.Spec.ShareProcessNamespace = nil // it was not set when the guard was written: an explicit value is honoured
+	}
+	for _, name := range old.Guard.Void {
+		c, _ := containerNamed(&pod.Spec, name)
+		if c == nil || slices.Contains(keep.Void, name) {
+			continue
+		}
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == visibleDevices && e.Value == "void" })
+	}
+	if old.Guard.PullSecret != keep.PullSecret {
+		pod.Spec.ImagePullSecrets = slices.DeleteFunc(pod.Spec.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == old.Guard.PullSecret })
+	}
+	for k := range old.Guard.Annotations {
+		if _, ok := keep.Annotations[k]; !ok {
+			delete(pod.Annotations, k)
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package policies_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/scenarios"
+)
+
+// decided is a scenario whose pod is created, with what came out.
+type decided struct {
+	s   scenarios.Scenario
+	raw policies.RawPod
+	in  policies.Input
+	d   policies.Decision
+}
+
+// created decides every scenario that creates a pod which can be read.
+func created(t *testing.T) (all []decided) {
+	t.Helper()
+	for _, s := range allScenarios(t) {
+		raw, violation, err := policies.DecodePod(s.Pod)
+		if err != nil {
+			t.Fatal(s.Name, err)
+		}
+		if violation != nil || s.Old != nil {
+			continue
+		}
+		in, err := s.Input()
+		if err != nil {
+			t.Fatal(s.Name, err)
+		}
+		in.Pod = raw.Pod
+		all = append(all, decided{s, raw, in, policies.Decide(in)})
+	}
+	return all
+}
+
+func TestDecidingLeavesItsInputAsItWas(t *testing.T) {
+	for _, c := range created(t) {
+		before, policy := c.in.Pod.DeepCopy(), mustEncode(t, c.in.Policy)
+		pools := mustEncode(t, c.in.Pools)
+		d := policies.Decide(c.in)
+		if d.Promise != nil {
+			policies.Apply(c.in.Pod, d.Promise)
+		}
+		if diff := cmp.Diff(before, c.in.Pod); diff != "" {
+			t.Errorf("%s: the pod changed:\n%s", c.s.Name, diff)
+		}
+		if mustEncode(t, c.in.Policy) != policy || mustEncode(t, c.in.Pools) != pools {
+			t.Errorf("%s: the policy or the pools changed", c.s.Name)
+		}
+	}
+}
+
+func TestDecidingTwiceGivesTheSameAnswer(t *testing.T) {
+	for _, c := range created(t) {
+		if again := policies.Decide(c.in); mustEncode(t, again) != mustEncode(t, c.d) {
+			t.Errorf("%s: %s", c.s.Name, cmp.Diff(mustEncode(t, c.d), mustEncode(t, again)))
+		}
+	}
+}
+
+func TestDecidingItsOwnOutputChangesNothing(t *testing.T) {
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Rewritten {
+			continue
+		}
+		once := policies.Apply(c.in.Pod, c.d.Promise)
+		in := c.in
+		in.Pod = once
+		d := policies.Decide(in)
+		if d.Outcome != policies.Rewritten {
+			t.Errorf("%s: the rewritten pod is %s: %s", c.s.Name, d.Outcome, d.Message())
+			continue
+		}
+		if diff := cmp.Diff(once, policies.Apply(once, d.Promise)); diff != "" {
+			t.Errorf("%s: deciding again changes the pod:\n%s", c.s.Name, diff)
+		}
+	}
+}
+
+func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
+	for _, c := range created(t) {
+		if c.d.Promise == nil {
+			continue
+		}
+		once := policies.Apply(c.in.Pod, c.d.Promise)
+		if diff := cmp.Diff(once, policies.Apply(once, c.d.Promise)); diff != "" {
+			t.Errorf("%s:\n%s", c.s.Name, diff)
+		}
+		read, err := policies.DecodePromise(once.Annotations[policies.AnnotationPromise])
+		if err != nil {
+			t.Fatalf("%s: the promise on the pod cannot be read: %v", c.s.Name, err)
+		}
+		if diff := cmp.Diff(once, policies.Apply(once, read)); diff != "" {
+			t.Errorf("%s: the promise read back from the pod gives another pod:\n%s", c.s.Name, diff)
+		}
+	}
+}
+
+func TestThePatchGivesThePodThatApplyGives(t *testing.T) {
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Rewritten {
+			continue
+		}
+		after := policies.Apply(c.raw.Pod, c.d.Promise)
+		tree := patched(t, c.s.Pod, policies.Patch(c.raw.Tree, c.raw.Pod, after))
+		var got corev1.Pod
+		if err := json.Unmarshal([]byte(mustEncode(t, tree)), &got); err != nil {
+			t.Fatal(err)
+		}
+		if mustEncode(t, got) != mustEncode(t, after) {
+			t.Errorf("%s:\n%s", c.s.Name, cmp.Diff(mustEncode(t, after), mustEncode(t, got)))
+		}
+	}
+}
+
+// TestUnknownFieldsSurviveOnTheRightContainer puts a field of a future API version on every object of a list that the
+// patch touches, and finds it there again.
+func TestUnknownFieldsSurviveOnTheRightContainer(t *testing.T) {
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Rewritten {
+			continue
+		}
+		var tree map[string]any
+		if err := json.Unmarshal(c.s.Pod, &tree); err != nil {
+			t.Fatal(err)
+		}
+		marked := markObjects(tree["spec"])
+		pod := []byte(mustEncode(t, tree))
+		raw, violation, err := policies.DecodePod(pod)
+		if err != nil || violation != nil {
+			t.Fatal(c.s.Name, err, violation)
+		}
+		after := patched(t, pod, policies.Patch(raw.Tree, raw.Pod, policies.Apply(raw.Pod, c.d.Promise)))
+		found := map[string]bool{}
+		findMarks(after["spec"], found)
+		for _, mark := range marked {
+			if !found[mark] {
+				t.Errorf("%s: the future field of %s is gone or moved", c.s.Name, mark)
+			}
+		}
+	}
+}
+
+const futureField = "fieldOfTheFuture"
+
+// markObjects adds a field to every named object in lists of the tree, and returns what it wrote there.
+func markObjects(node any) (marks []string) {
+	switch n := node.(type) {
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(n)) {
+			marks = append(marks, markObjects(n[k])...)
+		}
+	case []any:
+		for _, e := range n {
+			if m, ok := e.(map[string]any); ok {
+				if name, ok := m["name"].(string); ok && !strings.HasPrefix(name, "gpuslice-") && !ownName.MatchString(name) {
+					m[futureField] = name
+					marks = append(marks, name)
+				}
+				marks = append(marks, markObjects(m)...)
+			}
+		}
+	}
+	return marks
+}
+
+// ownName are the variables that are written anew whole, so nothing of a future version can stay on them.
+var ownName = regexp.MustCompile(`^(GPUSLICE_|CUDA_MPS_|NVIDIA_GPU_MEMORY_)`)
+
+func findMarks(node any, found map[string]bool) {
+	switch n := node.(type) {
+	case map[string]any:
+		if mark, ok := n[futureField].(string); ok && mark == n["name"] {
+			found[mark] = true
+		}
+		for _, v := range n {
+			findMarks(v, found)
+		}
+	case []any:
+		for _, e := range n {
+			findMarks(e, found)
+		}
+	}
+}
+
+// allowedPaths are the only places that a patch may touch.
+var allowedPaths = regexp.MustCompile(`^(` + strings.Join([]string{
+	`/metadata/annotations(/(gpuslice\.dev~1(promise|planned|observed)|nvidia\.cdi\.k8s\.io~1container\.gpuslice-guard))?`,
+	`/spec/(init)?[cC]ontainers/\d+/resources((/(limits|requests))(/[a-z.]+~1[a-zA-Z0-9.-]+)?)?`,
+	`/spec/(init)?[cC]ontainers/\d+/(env|volumeMounts)(/\d+(/value|/valueFrom)?)?`,
+	`/spec/initContainers(/\d+)?`,
+	`/spec/containers/\d+`,
+	`/spec/volumes(/\d+)?`,
+	`/spec/affinity(/nodeAffinity(/requiredDuringSchedulingIgnoredDuringExecution(/nodeSelectorTerms(/\d+(/matchExpressions(/\d+)?)?)?)?)?)?`,
+	`/spec/tolerations(/\d+)?`,
+	`/spec/(shareProcessNamespace|priorityClassName|priority|preemptionPolicy|schedulerName|runtimeClassName|imagePullSecrets)(/\d+)?`,
+}, "|") + `)$`)
+
+func TestOnlyAllowedPathsChange(t *testing.T) {
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Rewritten {
+			continue
+		}
+		for _, op := range policies.Patch(c.raw.Tree, c.raw.Pod, policies.Apply(c.raw.Pod, c.d.Promise)) {
+			if !allowedPaths.MatchString(op.Path) {
+				t.Errorf("%s: the patch touches %s", c.s.Name, op.Path)
+			}
+			if m := regexp.MustCompile(`^/spec/containers/\d+$`); m.MatchString(op.Path) && op.Operation != "remove" {
+				t.Errorf("%s: the patch writes a whole container: %s", c.s.Name, op.Path)
+			}
+		}
+	}
+}
+
+// TestSlicesOnOneDeviceNeverAddUpToMoreThanIt holds for every pool and every slice that comes out.
+func TestSlicesOnOneDeviceNeverAddUpToMoreThanIt(t *testing.T) {
+	for _, c := range created(t) {
+		if c.d.Promise == nil {
+			continue
+		}
+		for _, pc := range c.d.Promise.Containers {
+			for _, pool := range c.in.Pools {
+				if pool.Resource != pc.Resource || !slices.Contains(c.d.Promise.Pools, pool.Name) || pool.DeviceMemory == 0 {
+					continue
+				}
+				if all := pc.Slice * policies.MiB(max(pool.Replicas, 1)); all > pool.DeviceMemory {
+					t.Errorf("%s: %d replicas of %s hold %s of the %s on %s", c.s.Name, pool.Replicas, pc.Slice, all, pool.DeviceMemory, pool.Name)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryStrategySpellingAndFrameworkHasAScenario(t *testing.T) {
+	text := ""
+	for _, c := range created(t) {
+		if c.d.Promise != nil {
+			text += fmt.Sprintf(" strategy:%s", c.d.Promise.Strategy)
+			for _, pc := range c.d.Planned.Containers {
+				text += " framework:" + pc.Framework + " "
+			}
+		}
+		text += string(c.s.Policy) + c.d.Message()
+	}
+	for _, s := range policies.Strategies() {
+		if !strings.Contains(text, " strategy:"+string(s.Name)) {
+			t.Errorf("no scenario comes out under the strategy %s", s.Name)
+		}
+	}
+	for _, s := range policies.Spellings() {
+		if !strings.Contains(text, s.Name) {
+			t.Errorf("no scenario uses the spelling %s", s.Name)
+		}
+	}
+	for _, name := range policies.FrameworkNames() {
+		if !strings.Contains(text, " framework:"+name+" ") {
+			t.Errorf("no scenario recognises the framework %s", name)
+		}
+	}
+}
+
+func mustEncode(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
