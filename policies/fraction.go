@@ -64,20 +64,25 @@ func decimalMicros(text string) int64 {
 	return w*micro + f
 }
 
-// reduceFraction undoes the rounding to thousandths: ceil(1000/n) thousandths become 1/n.
+// mostReplicas is how many replicas of a device the rounding is undone for: what MPS can serve.
+const mostReplicas = 48
+
+// reduceFraction undoes the rounding to thousandths: k = ceil(1000/n) thousandths become 1/n. Above 31 several n share
+// one k: 28 thousandths are what a 36th and a 37th become. They mean the largest such n, whose slice fits either device.
 func reduceFraction(micros int64) Fraction {
-	if micros%1000 == 0 {
-		if milli := micros / 1000; milli > 0 && milli < 1000 {
-			if n := 1000 / milli; n > 0 {
-				for _, candidate := range []int64{n, n + 1} {
-					if (1000+candidate-1)/candidate == milli {
-						return Fraction{1, candidate}
-					}
-				}
-			}
-		}
+	milli := micros / 1000
+	if micros%1000 != 0 || milli < 1 || milli > 999 {
+		return Fraction{micros, micro}
 	}
-	return Fraction{micros, micro}
+	smallest := (1000 + milli - 1) / milli
+	if (1000+smallest-1)/smallest != milli {
+		return Fraction{micros, micro} // no device has such a share: 0.4
+	}
+	n := smallest
+	for n < mostReplicas && (1000+n)/(n+1) == milli {
+		n++
+	}
+	return Fraction{1, n}
 }
 
 // gpuQuantity reads how many GPUs q asks for: a whole count, or a fraction of one.
@@ -109,7 +114,7 @@ func (f Fraction) MarshalText() ([]byte, error) {
 	if f.Zero() {
 		return []byte("0"), nil
 	}
-	if f.Num == 1 { // ceil(1000/n) thousandths read back as 1/n
+	if f.Num == 1 && f.Den <= 1000 { // ceil(1000/n) thousandths read back as 1/n
 		return []byte(strconv.FormatFloat(float64((1000+f.Den-1)/f.Den)/1000, 'f', 3, 64)), nil
 	}
 	return []byte(strconv.FormatFloat(float64(f.Num)/float64(f.Den), 'f', 6, 64)), nil

@@ -185,11 +185,12 @@ func tiersAs(chosen, c *candidate, j int) []Tier {
 // pending places a pod that no known pool can take now although policy's list of pools is not complete: on a pool yet
 // to come, of which only the resource name is known. nil: refuse.
 func pending(in *Input, req Request, asks []asked, misfits []misfit) *candidate {
-	if in.Policy.Pools.Complete {
+	if in.PoolsComplete {
 		return nil
 	}
-	unreached := slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == misfitReach })
-	if len(misfits) > 0 && unreached < 0 {
+	kindAt := func(k misfitKind) int { return slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == k }) }
+	unreached := kindAt(misfitReach)
+	if len(misfits) > 0 && unreached < 0 || kindAt(misfitRule) >= 0 {
 		return nil
 	}
 	name := in.Policy.Strategies[0]

@@ -4,16 +4,18 @@ import corev1 "k8s.io/api/core/v1"
 
 // Pool is a set of nodes that offer the same. PoolsFromNodes derives pools from Node objects; policy may declare them.
 type Pool struct {
-	Name     string       `json:"name"`
-	Resource string       `json:"resource"` // what the nodes advertise: "nvidia.com/gpu.shared"
+	Name     string `json:"name"`
+	Resource string `json:"resource"` // what the nodes advertise: "nvidia.com/gpu.shared"
+	// Strategy is how a device is shared; "" where nothing tells, or where labels contradict each other (Notes say
+	// which): nothing can be planned there, and a declaration helps.
 	Strategy StrategyName `json:"strategy"`
 	// Site names the nodes: pools with one site are offered by the same nodes (the MIG profiles of a mixed node).
 	Site           string      `json:"site"`
 	Product        string      `json:"product,omitempty"`
 	DeviceMemory   MiB         `json:"deviceMemory,omitzero"`   // T, the whole card; 0: unknown
 	InstanceMemory MiB         `json:"instanceMemory,omitzero"` // of a MIG instance
-	Reserve        MiB         `json:"reserve,omitzero"`        // kept free on a shared device
-	Replicas       int         `json:"replicas,omitempty"`      // of one device; 1: not shared
+	Reserve        MiB         `json:"reserve,omitzero"`        // kept free on a device; 0 on a MIG instance of one's own
+	Replicas       int         `json:"replicas,omitempty"`      // of one device or instance; 1: not shared; 0: unknown
 	MIGProfile     string      `json:"migProfile,omitempty"`    // "1g.10gb"
 	MPSProvider    MPSProvider `json:"mpsProvider,omitempty"`
 	DriverMajor    int         `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
@@ -22,46 +24,69 @@ type Pool struct {
 	TrustDomain    string      `json:"trustDomain,omitempty"`
 	Declared       bool        `json:"declared,omitempty"`
 	ScalesFromZero bool        `json:"scalesFromZero,omitempty"`
-	// Requirements select the pool's nodes: node labels that an affinity may name.
+	// Requirements hold for every node of the pool, and together select those that offer the same: they name labels
+	// that an affinity may name. A pool of which no label tells anything has none.
 	Requirements []corev1.NodeSelectorRequirement `json:"requirements,omitempty"`
 	// Nodes are those seen, one for each distinct set of labels and taints that a pod's constraints can tell apart.
-	// None: remembered or declared; then Labels and Taints stand for the nodes to come.
+	// None: remembered or declared; then Labels and Taints, those that all its nodes shared or that policy declared,
+	// stand for the nodes to come.
 	Nodes  []PoolNode        `json:"-"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`
+	// Notes are what is odd about the pool, for people: contradicting labels, a label that cannot be read.
+	Notes []string `json:"notes,omitempty"`
 }
 
-// PoolNode is what a pod's own constraints can see of a node.
+// PoolNode is what a pod's own constraints can see of nodes that differ in nothing but their names.
 type PoolNode struct {
-	Name   string
+	// Labels are those of each of the nodes, without the labels that only name or date it.
 	Labels map[string]string
+	// Taints are those that last: what a node says of its health, or a drain of the moment, is left out.
 	Taints []corev1.Taint
+	// Named are the nodes, in the order of their names.
+	Named []NodeName
 }
+
+// NodeName is how a node can be named by a pod: metadata.name, and its label kubernetes.io/hostname ("": none).
+type NodeName struct{ Name, Hostname string }
 
 // Usable is the largest slice of one unit of the pool's resource: floor((T - reserve) / replicas) of a shared device,
-// an instance's memory under MIG. 0: unknown.
+// an instance's memory under MIG, and a replica's part of it where instances are shared. 0: unknown, because T, the
+// number of replicas or the strategy is.
 func (p *Pool) Usable() MiB {
-	switch {
-	case p.InstanceMemory > 0:
-		return p.InstanceMemory
-	case p.DeviceMemory == 0:
+	if p.Strategy == "" || p.Replicas < 1 {
 		return 0
 	}
-	return (p.DeviceMemory - p.Reserve) / MiB(max(p.Replicas, 1))
+	return p.Burst() / MiB(p.Replicas)
 }
 
 // Burst is the most that a container may reach on the pool while nobody else needs it: T - reserve, or the instance.
+// 0: unknown.
 func (p *Pool) Burst() MiB {
-	if p.InstanceMemory > 0 {
-		return p.InstanceMemory
-	}
-	return max(p.DeviceMemory-p.Reserve, 0)
+	return max(p.Total()-p.Reserve, 0)
 }
 
-// Total is the device memory that a process on the pool sees as the whole.
+// Total is the device memory that a process on the pool sees as the whole: T, or the instance. 0: unknown.
 func (p *Pool) Total() MiB {
-	if p.InstanceMemory > 0 {
+	if p.MIGProfile != "" {
 		return p.InstanceMemory
 	}
 	return p.DeviceMemory
+}
+
+// keepFree sets what is kept free of a device: the larger of a part and an amount, and nothing of a MIG instance that
+// is one container's own.
+func (p *Pool) keepFree(spec ReserveSpec) {
+	percent, memory := defaultReservePercent, defaultReserveMemory
+	if spec.Percent != nil {
+		percent = *spec.Percent
+	}
+	if spec.Memory != nil {
+		memory = *spec.Memory
+	}
+	p.Reserve = 0
+	if p.Strategy != mig().Name {
+		part := (p.Total()*MiB(percent) + 99) / 100
+		p.Reserve = min(max(part, memory), p.Total())
+	}
 }

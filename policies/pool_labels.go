@@ -1,0 +1,152 @@
+package policies
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Labels that tell what a node's GPUs are, as GPU feature discovery writes them (those of a resource are its name
+// before any renaming, a dot and a word: "nvidia.com/gpu.replicas", "nvidia.com/mig-1g.10gb.memory").
+const (
+	labelMIGStrategy    = "nvidia.com/mig.strategy"
+	labelMPSCapable     = "nvidia.com/mps.capable"
+	labelDriverMinor    = "nvidia.com/cuda.driver-version.minor"
+	labelDriverMajorOld = "nvidia.com/cuda.driver.major"
+	labelDriverMinorOld = "nvidia.com/cuda.driver.minor"
+	// LabelTrustDomain on a node names the tenants that may share its devices; it keeps pools apart.
+	LabelTrustDomain = Domain + "/trust-domain"
+
+	sharedSuffix  = ".shared" // of a renamed resource
+	productShared = "-SHARED" // of the product, where sharing did not rename the resource
+	productMIG    = "-MIG-"   // in the product, before the profile
+)
+
+const (
+	maxReplicas      = 4096 // of one device; the plugin has no bound of its own for time-slicing
+	maxDriverVersion = 99_999
+	maxDevices       = 1024 // of one node
+)
+
+var migProfileText = regexp.MustCompile(`^[a-z0-9][a-z0-9.]{0,30}[a-z0-9]$`)
+
+// poolResource says that pools are made of the extended resource name.
+func poolResource(name string) bool {
+	if name == ResourceGPU || name == ResourceGPUShared {
+		return true
+	}
+	profile, mig := strings.CutPrefix(strings.TrimSuffix(name, sharedSuffix), resourceMIGPrefix)
+	return mig && migProfileText.MatchString(profile)
+}
+
+// nodeReader reads what the labels of one node say about one resource. Labels come from the node: each value is
+// bounded and checked, and one that cannot be read is unknown and noted.
+type nodeReader struct {
+	labels map[string]string
+	pool   Pool
+}
+
+// offerOf is what a node offers under resource: a Pool without a name, nodes or site.
+func offerOf(node *corev1.Node, resource string) Pool {
+	r := nodeReader{labels: node.Labels, pool: Pool{Resource: resource}}
+	base, renamed := strings.CutSuffix(resource, sharedSuffix)
+	switch {
+	case r.has(base + ".product"), r.has(base + ".replicas"), r.has(base + ".sharing-strategy"):
+		r.readDiscovery(base, renamed)
+		r.checkCount(base, node)
+	case r.has(labelGKEAccelerator):
+		r.readGKE()
+	default:
+		r.unknown("no label tells how its GPUs are shared: deploy GPU feature discovery, or declare the pool")
+	}
+	r.readDriver()
+	r.pool.TrustDomain = r.text(LabelTrustDomain)
+	r.require(LabelTrustDomain)
+	return r.pool
+}
+
+// has says that the node carries the label.
+func (r *nodeReader) has(key string) bool { _, ok := r.labels[key]; return ok }
+
+// note adds a sentence for people.
+func (r *nodeReader) note(format string, args ...any) {
+	r.pool.Notes = append(r.pool.Notes, fmt.Sprintf(format, args...))
+}
+
+// unknown gives up on how the devices are shared, and says why.
+func (r *nodeReader) unknown(format string, args ...any) {
+	r.pool.Strategy = ""
+	r.note(format, args...)
+}
+
+// text is a label's value; "" where it is missing or no valid value.
+func (r *nodeReader) text(key string) string {
+	value := r.labels[key]
+	if len(validation.IsValidLabelValue(value)) > 0 {
+		r.note("label %s: %s is not a label value", key, quoteShort(value))
+		return ""
+	}
+	return value
+}
+
+// number is a label's value, from 0 to most. known is false where it is missing or unreadable, and then n is 0.
+func (r *nodeReader) number(key string, most int64) (n int64, known bool) {
+	value, ok := r.labels[key]
+	if !ok || value == "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 0 || n > most || value[0] == '+' {
+		r.note("label %s: %s is not a number from 0 to %d", key, quoteShort(value), most)
+		return 0, false
+	}
+	return n, true
+}
+
+// require makes labels of the node that its offer was read from requirements of the pool.
+func (r *nodeReader) require(keys ...string) {
+	for _, key := range keys {
+		value, ok := r.labels[key]
+		if !ok || len(validation.IsValidLabelValue(value)) > 0 {
+			continue
+		}
+		r.pool.Requirements = append(r.pool.Requirements, corev1.NodeSelectorRequirement{
+			Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value},
+		})
+	}
+}
+
+// readDriver reads the driver's release, in the spelling of today or the older one. The pool requires the generation,
+// not the release: a pod that waits must not miss the node whose driver was just updated.
+func (r *nodeReader) readDriver() {
+	key, minorKey := labelDriverMajor, labelDriverMinor
+	if !r.has(key) {
+		key, minorKey = labelDriverMajorOld, labelDriverMinorOld
+	}
+	major, _ := r.number(key, maxDriverVersion)
+	if major == 0 {
+		return
+	}
+	minor, _ := r.number(minorKey, maxDriverVersion)
+	r.pool.DriverMajor, r.pool.DriverMinor = int(major), int(minor)
+	switch {
+	case major >= firstDriverWithLimits:
+		r.bound(key, corev1.NodeSelectorOpGt, firstDriverWithLimits-1)
+	case major >= firstGuardDriver:
+		r.bound(key, corev1.NodeSelectorOpGt, firstGuardDriver-1)
+		r.bound(key, corev1.NodeSelectorOpLt, firstDriverWithLimits)
+	default:
+		r.bound(key, corev1.NodeSelectorOpLt, firstGuardDriver)
+	}
+}
+
+// bound requires that a label's number is above (Gt) or below (Lt) value.
+func (r *nodeReader) bound(key string, op corev1.NodeSelectorOperator, value int) {
+	r.pool.Requirements = append(r.pool.Requirements, corev1.NodeSelectorRequirement{
+		Key: key, Operator: op, Values: []string{strconv.Itoa(value)},
+	})
+}
