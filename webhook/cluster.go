@@ -25,6 +25,7 @@ const saveRetry = 10 * time.Second
 type Cluster struct {
 	client  kubernetes.Interface
 	system  string
+	guard   *policies.GuardSettings
 	metrics *Metrics
 	log     logr.Logger
 
@@ -37,10 +38,11 @@ type Cluster struct {
 	reported map[string]string     // the worker's own: problems that were logged, by policy
 }
 
-// NewCluster prepares a Source on the cluster of client; its authority's policies live in the namespace system.
-func NewCluster(client kubernetes.Interface, system string, metrics *Metrics, log logr.Logger) (*Cluster, error) {
+// NewCluster prepares a Source on the cluster of client; its authority's policies live in the namespace system. guard
+// says where the guard's image is; nil: none is injected.
+func NewCluster(client kubernetes.Interface, system string, guard *policies.GuardSettings, metrics *Metrics, log logr.Logger) (*Cluster, error) {
 	c := &Cluster{
-		client: client, system: system, metrics: metrics, log: log,
+		client: client, system: system, guard: guard, metrics: metrics, log: log,
 		young: newGate(maxYoung), changed: make(chan struct{}, 1), reported: map[string]string{},
 	}
 	var err error
@@ -122,6 +124,7 @@ func (c *Cluster) rebuild(ctx context.Context) error {
 	documents := readDocuments(maps, good)
 	snapshot := newSnapshot(documents)
 	snapshot.pools = policies.PoolsFromNodes(nodes, snapshot.poolsSpec(), saved.pools)
+	snapshot.guard, snapshot.known = c.guard, known(documents, snapshot.pools, len(nodes))
 	c.snapshot.Store(snapshot)
 	c.good = advance(good, documents, seen)
 	c.report(documents, snapshot.pools)

@@ -7,6 +7,7 @@ const (
 	PathHealth          = "/healthz" // the process serves
 	PathReady           = "/readyz"  // it may be sent reviews
 	PathMetrics         = "/metrics"
+	PathState           = "/state" // what it knows: policies, pools, nodes
 
 	Port        = 9443 // reviews, HTTPS
 	MetricsPort = 8080 // health, readiness and metrics, plain HTTP

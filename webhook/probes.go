@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// probeRoutes serves health, readiness and metrics.
+// probeRoutes serves health, readiness, metrics and what is known.
 func (s *Server) probeRoutes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+PathHealth, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
@@ -18,6 +18,9 @@ func (s *Server) probeRoutes() http.Handler {
 		}
 		_, _ = io.WriteString(w, "ok\n")
 	})
+	if s.options.Known != nil {
+		mux.HandleFunc("GET "+PathState, serveKnown(s.options.Known))
+	}
 	if s.options.Metrics != nil {
 		mux.Handle("GET "+PathMetrics, s.options.Metrics.Handler())
 	}

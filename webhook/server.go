@@ -24,6 +24,8 @@ type ServerOptions struct {
 	// Checks must all pass for the server to be ready.
 	Checks  []Check
 	Metrics *Metrics
+	// Known returns what decisions rest on; nil: it is not served.
+	Known func() Known
 	// Drain is how long the server goes on answering after it said that it is not ready: as long as endpoints take to
 	// reach every API server's proxy.
 	Drain time.Duration

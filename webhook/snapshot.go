@@ -15,11 +15,13 @@ type Snapshot struct {
 	// governs: one of them may have been meant, and a broken policy never means "no limits".
 	unplaced error
 	pools    []policies.Pool
+	guard    *policies.GuardSettings
+	known    Known
 }
 
 // Input is what a decision about a pod of the namespace depends on, the pod itself left out.
 func (s *Snapshot) Input(ns policies.Namespace) policies.Input {
-	in := policies.Input{Namespace: ns, Pools: s.pools}
+	in := policies.Input{Namespace: ns, Pools: s.pools, PoolsComplete: s.poolsSpec().Complete, Guard: s.guard}
 	policy, err := s.book.For(ns)
 	switch {
 	case err != nil:

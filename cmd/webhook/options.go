@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpuslice/gpuslice/policies"
@@ -33,6 +36,11 @@ type Options struct {
 	Validating    []string      `mapstructure:"validating-configurations"`
 	Drain         time.Duration `mapstructure:"drain"`
 	Shutdown      time.Duration `mapstructure:"shutdown"`
+	GuardImage    string        `mapstructure:"guard-image"`
+	GuardPull     string        `mapstructure:"guard-pull-policy"`
+	GuardSecret   string        `mapstructure:"guard-pull-secret"`
+	GuardCPU      string        `mapstructure:"guard-cpu"`
+	GuardMemory   string        `mapstructure:"guard-memory"`
 	LogLevel      string        `mapstructure:"log-level"`
 	LogFormat     string        `mapstructure:"log-format"`
 }
@@ -60,6 +68,11 @@ func defineFlags(f *pflag.FlagSet) {
 	f.StringSlice("validating-configurations", []string{"gpuslice"}, "validating webhook configurations that call this server")
 	f.Duration("drain", 15*time.Second, "how long to go on answering after the signal to stop: as long as endpoints take to spread")
 	f.Duration("shutdown", 15*time.Second, "how long to wait then for reviews in flight")
+	f.String("guard-image", "", "image of the guard; empty: no guard is injected, and its tier is not planned")
+	f.String("guard-pull-policy", "IfNotPresent", "Always, IfNotPresent or Never")
+	f.String("guard-pull-secret", "", "name of a pull secret that the tenants' namespaces hold; empty: none")
+	f.String("guard-cpu", "20m", "requests and limits of each guard container")
+	f.String("guard-memory", "64Mi", "requests and limits of each guard container")
 	f.String("log-level", "info", "debug, info, warn or error")
 	f.String("log-format", "json", "json or text")
 }
@@ -122,10 +135,28 @@ func (o Options) validate() error {
 			problem(key, "%s: accepted are 0s to 10m", value)
 		}
 	}
+	if !slices.Contains([]string{"Always", "IfNotPresent", "Never"}, o.GuardPull) {
+		problem("guard-pull-policy", "%q: accepted are Always, IfNotPresent and Never", o.GuardPull)
+	}
+	for key, value := range map[string]string{"guard-cpu": o.GuardCPU, "guard-memory": o.GuardMemory} {
+		if q, err := resource.ParseQuantity(value); err != nil || q.Sign() <= 0 {
+			problem(key, "%q is no positive quantity", value)
+		}
+	}
 	if _, err := newHandler(o, nil); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// guard is what is injected beside tenants; nil: nothing.
+func (o Options) guard() *policies.GuardSettings {
+	if o.GuardImage == "" {
+		return nil
+	}
+	return &policies.GuardSettings{
+		Image: o.GuardImage, PullPolicy: corev1.PullPolicy(o.GuardPull), PullSecret: o.GuardSecret, CPU: o.GuardCPU, Memory: o.GuardMemory,
+	}
 }
 
 // names are all under which the API server may call.

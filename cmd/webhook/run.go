@@ -35,7 +35,7 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 		return err
 	}
 	metrics := webhook.NewMetrics(version)
-	cluster, err := webhook.NewCluster(client, o.Namespace, metrics, log.WithName("cluster"))
+	cluster, err := webhook.NewCluster(client, o.Namespace, o.guard(), metrics, log.WithName("cluster"))
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 		GetCertificate: source.GetCertificate,
 		Endpoints:      reviews,
 		Checks:         []webhook.Check{{Name: "cluster", Ready: cluster.Ready}, {Name: "certificate", Ready: source.Ready}},
-		Metrics:        metrics, Drain: o.Drain, Shutdown: o.Shutdown, Log: log.WithName("server"),
+		Metrics:        metrics, Known: cluster.Known, Drain: o.Drain, Shutdown: o.Shutdown, Log: log.WithName("server"),
 	})
 	log.Info("starting", "version", version, "namespace", o.Namespace, "certs", o.Certs)
 	return serve(ctx, o, server, log, map[string]part{"watch the cluster": cluster.Run, "keep the certificate": source.Start})
