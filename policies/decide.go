@@ -15,6 +15,8 @@ type Input struct {
 	// a slice are refused with it.
 	PolicyError error
 	Pools       []Pool
+	// PoolsComplete says that no other pools will ever be: what fits none of them is refused instead of waiting.
+	PoolsComplete bool
 	// Guard says where the guard's image is; nil: none can be injected.
 	Guard *GuardSettings
 	// Explain asks for a report on every candidate, also when one was chosen.

@@ -19,10 +19,10 @@ func applyGuard(pod *corev1.Pod, promise *Promise) {
 		spec.ShareProcessNamespace = new(true)
 	}
 	at := firstGPUContainer(spec.InitContainers, promise)
-	for _, c := range []corev1.Container{g.Check, g.Sidecar} {
+	for _, c := range []corev1.Container{g.check(), g.sidecar()} {
 		i := slices.IndexFunc(spec.InitContainers, func(have corev1.Container) bool { return have.Name == c.Name })
 		if i < 0 {
-			spec.InitContainers = slices.Insert(spec.InitContainers, at, *c.DeepCopy())
+			spec.InitContainers = slices.Insert(spec.InitContainers, at, c)
 			at++
 			continue
 		}
@@ -58,7 +58,7 @@ func firstGPUContainer(list []corev1.Container, promise *Promise) int {
 // refreshed is the promised container with what others may add to it after us: the mount of the pod's token, which the
 // server writes into every container.
 func refreshed(have, promised corev1.Container) corev1.Container {
-	out := *promised.DeepCopy()
+	out := promised
 	for _, m := range have.VolumeMounts {
 		if !isOurVolume(m.Name) && !slices.ContainsFunc(out.VolumeMounts, func(o corev1.VolumeMount) bool { return o.MountPath == m.MountPath }) {
 			out.VolumeMounts = append(out.VolumeMounts, m)

@@ -1,24 +1,35 @@
 package policies
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
 // PromisedGuard is what the pod carries of the guard: the check before the first container that can reach a GPU, the
-// sidecar after it, and what they need of the pod.
+// sidecar after it, and what they need of the pod. The containers follow from it (guard_containers.go).
 type PromisedGuard struct {
-	Check      corev1.Container `json:"check"`
-	Sidecar    corev1.Container `json:"sidecar"`
-	PullSecret string           `json:"pullSecret,omitempty"`
+	Image      string            `json:"image"`
+	PullPolicy corev1.PullPolicy `json:"pullPolicy"`
+	PullSecret string            `json:"pullSecret,omitempty"`
+	CPU        string            `json:"cpu"`
+	Memory     string            `json:"memory"`
+	User       int64             `json:"user"`
+	Kill       bool              `json:"kill,omitempty"` // CAP_KILL
+	Resource   string            `json:"resource"`       // the GPU resource that the check asks for
+	Count      int64             `json:"count"`
+	Env        []Variable        `json:"env"` // of check and sidecar
+	CheckEnv   []Variable        `json:"checkEnv,omitempty"`
+	SidecarEnv []Variable        `json:"sidecarEnv,omitempty"`
+	// Mounts are those of check and sidecar, SidecarMounts those of the sidecar alone.
+	Mounts        []corev1.VolumeMount `json:"mounts,omitempty"`
+	SidecarMounts []corev1.VolumeMount `json:"sidecarMounts,omitempty"`
 	// Void are the containers without a GPU that must not be given one by the runtime class that the guard needs.
 	Void        []string          `json:"void,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
-
-const guardBinary = "/gpuslice-guard"
 
 // guard writes the guard's containers, or why there are none.
 func (w *promiseWriter) guard(c *candidate) {
@@ -35,11 +46,16 @@ func (w *promiseWriter) guard(c *candidate) {
 	if !plan.inject {
 		return
 	}
-	g := &PromisedGuard{PullSecret: w.in.Guard.PullSecret}
-	variables := w.guardLimits(c).Env()
-	base := guardContainer(w.in.Guard, plan, variables)
-	w.guardMounts(c, &base)
-	g.Check, g.Sidecar = checkContainer(base, c), sidecarContainer(base)
+	first := &c.containers[0]
+	g := &PromisedGuard{
+		Image: w.in.Guard.Image, PullPolicy: cmp.Or(w.in.Guard.PullPolicy, corev1.PullIfNotPresent), PullSecret: w.in.Guard.PullSecret,
+		CPU: cmp.Or(w.in.Guard.CPU, "20m"), Memory: cmp.Or(w.in.Guard.Memory, "64Mi"),
+		User: plan.user, Kill: plan.kill, Resource: first.pool.Resource, Count: first.request.GPUs,
+	}
+	for _, v := range w.guardLimits(c).Env() {
+		g.Env = append(g.Env, Variable(v))
+	}
+	w.guardMounts(c, g)
 	w.guardAccess(g)
 	w.promise.Guard = g
 }
@@ -103,104 +119,35 @@ func deviceBounds(c *candidate) (low, high int64) {
 	return low - low/50, high + high/50
 }
 
-// guardContainer is what check and sidecar have in common. Every field that the server would default is written, so
-// that the pod comes back as it was promised.
-func guardContainer(s *GuardSettings, plan guardPlan, variables []limits.Variable) corev1.Container {
-	quantities := corev1.ResourceList{corev1.ResourceCPU: quantityOr(s.CPU, "20m"), corev1.ResourceMemory: quantityOr(s.Memory, "64Mi")}
-	security := &corev1.SecurityContext{
-		RunAsUser:                &plan.user,
-		RunAsNonRoot:             new(plan.user != 0),
-		AllowPrivilegeEscalation: new(false),
-		ReadOnlyRootFilesystem:   new(true),
-		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-	}
-	if plan.kill {
-		security.Capabilities.Add = []corev1.Capability{"KILL"}
-	}
-	pull := s.PullPolicy
-	if pull == "" {
-		pull = corev1.PullIfNotPresent
-	}
-	c := corev1.Container{
-		Image: s.Image, ImagePullPolicy: pull, SecurityContext: security,
-		Resources:                corev1.ResourceRequirements{Limits: quantities, Requests: quantities.DeepCopy()},
-		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
-		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
-	}
-	for _, v := range variables {
-		c.Env = append(c.Env, corev1.EnvVar{Name: v.Name, Value: v.Value})
-	}
-	return c
-}
-
-func quantityOr(text, fallback string) resource.Quantity {
-	if q, err := resource.ParseQuantity(text); err == nil {
-		return q
-	}
-	return resource.MustParse(fallback)
-}
-
-// checkContainer asks for the resource of the first GPU container: the kubelet gives it the very device that the
-// container will reuse, with the mounts that the device plugin brings, and takes no further replica.
-func checkContainer(base corev1.Container, c *candidate) corev1.Container {
-	out := *base.DeepCopy()
-	out.Name = limits.CheckContainer
-	out.Args = []string{"check"}
-	first := &c.containers[0]
-	for _, list := range []corev1.ResourceList{out.Resources.Limits, out.Resources.Requests} {
-		list[corev1.ResourceName(first.pool.Resource)] = *resource.NewQuantity(first.request.GPUs, resource.DecimalSI)
-	}
-	return out
-}
-
-func sidecarContainer(base corev1.Container) corev1.Container {
-	out := *base.DeepCopy()
-	out.Name = limits.GuardContainer
-	out.Args = []string{"run"}
-	out.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-	out.StartupProbe = guardProbe("--startup", 1, 60)
-	// Each exec probe costs the node some 25 ms of CPU, so it is asked rarely.
-	out.LivenessProbe = guardProbe("--liveness", 30, 3)
-	return out
-}
-
-func guardProbe(form string, period, failures int32) *corev1.Probe {
-	return &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{guardBinary, "status", form}}},
-		PeriodSeconds: period, FailureThreshold: failures, SuccessThreshold: 1, TimeoutSeconds: 5,
-	}
-}
-
 // guardMounts gives check and sidecar the pipe of our own MPS daemon.
-func (w *promiseWriter) guardMounts(c *candidate, base *corev1.Container) {
+func (w *promiseWriter) guardMounts(c *candidate, g *PromisedGuard) {
 	if c.pool().MPSProvider != MPSHostDaemon {
 		return
 	}
 	injected := c.strategy.Inject(SliceGrant{Pool: c.pool(), MPS: w.in.Policy.MPS, GPUs: 1})
-	base.VolumeMounts = injected.Mounts
+	g.Mounts = injected.Mounts
 	for _, v := range injected.Env {
 		if v.Name == VarMPSPipe || v.Name == VarMPSLog {
-			base.Env = append(base.Env, corev1.EnvVar{Name: v.Name, Value: v.Value})
+			g.Env = append(g.Env, v)
 		}
 	}
 }
 
 // guardAccess gives the sidecar NVML without a replica of its own.
 func (w *promiseWriter) guardAccess(g *PromisedGuard) {
-	capabilities := corev1.EnvVar{Name: driverCapabilities, Value: "compute,utility"}
-	g.Check.Env = append(g.Check.Env, capabilities)
+	capabilities := Variable{driverCapabilities, "compute,utility"}
+	g.CheckEnv = []Variable{capabilities}
 	switch w.in.Policy.Guard.Access {
 	case accessVolume:
 		device := corev1.HostPathCharDev
 		w.promise.Volumes = append(w.promise.Volumes, corev1.Volume{Name: "gpuslice-devices", VolumeSource: corev1.VolumeSource{
 			HostPath: &corev1.HostPathVolumeSource{Path: "/dev/null", Type: &device}}})
-		g.Sidecar.VolumeMounts = append(g.Sidecar.VolumeMounts, corev1.VolumeMount{Name: "gpuslice-devices", MountPath: "/var/run/nvidia-container-devices/all"})
-		g.Sidecar.Env = append(g.Sidecar.Env, capabilities)
+		g.SidecarMounts = []corev1.VolumeMount{{Name: "gpuslice-devices", MountPath: "/var/run/nvidia-container-devices/all"}}
+		g.SidecarEnv = []Variable{capabilities}
 	case accessCDI:
 		g.Annotations = map[string]string{"nvidia.cdi.k8s.io/container." + limits.GuardContainer: "management.nvidia.com/gpu=all"}
 	default:
-		g.Sidecar.Env = append(g.Sidecar.Env, corev1.EnvVar{Name: visibleDevices, Value: "all"}, capabilities)
+		g.SidecarEnv = []Variable{{visibleDevices, "all"}, capabilities}
 	}
 	w.guardRuntimeClass(g)
 }

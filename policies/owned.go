@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
 // isOwnVariable says that a variable of this name belongs to gpuslice in a sliced pod.
@@ -72,7 +74,7 @@ func foreignOwned(pod *corev1.Pod, recorded *Promise) []string {
 }
 
 func (p *Promise) hasGuard(name string) bool {
-	return p != nil && p.Guard != nil && (name == p.Guard.Check.Name || name == p.Guard.Sidecar.Name)
+	return p != nil && p.Guard != nil && (name == limits.CheckContainer || name == limits.GuardContainer)
 }
 
 func (p *Promise) hasVolume(name string) bool {

@@ -185,7 +185,7 @@ func tiersAs(chosen, c *candidate, j int) []Tier {
 // pending places a pod that no known pool can take now although policy's list of pools is not complete: on a pool yet
 // to come, of which only the resource name is known. nil: refuse.
 func pending(in *Input, req Request, asks []asked, misfits []misfit) *candidate {
-	if in.Policy.Pools.Complete {
+	if in.PoolsComplete {
 		return nil
 	}
 	unreached := slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == misfitReach })

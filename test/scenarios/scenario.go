@@ -147,8 +147,14 @@ func (s Scenario) Input() (policies.Input, error) {
 		return in, nil
 	}
 	in.Policy = p
-	in.Pools = policies.PoolsFromNodes(s.Nodes, p.Pools, nil)
+	in.Pools, in.PoolsComplete = policies.PoolsFromNodes(s.Nodes, p.Pools, nil), p.Pools.Complete
+	in.Guard = Guard()
 	return in, nil
+}
+
+// Guard is the guard that every case's installation offers.
+func Guard() *policies.GuardSettings {
+	return &policies.GuardSettings{Image: "gpuslice/guard:test", PullPolicy: corev1.PullIfNotPresent, CPU: "20m", Memory: "64Mi"}
 }
 
 // Verdict is a Decision as want/verdict says it.

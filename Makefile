@@ -1,0 +1,50 @@
+# gpuslice: what can be done here. "make help" lists it.
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+GOFLAGS := -trimpath
+# go-nvml's header marks half of NVML as deprecated; a page of warnings hides real ones.
+export CGO_CFLAGS := -Wno-deprecated-declarations
+FUZZTIME ?= 10s
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build webhook, guard and command line into bin/
+	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-webhook ./cmd/webhook
+	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice ./cmd/gpuslice
+	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-guard ./cmd/guard
+
+run: ## show it: pods on a real API server come out in slices (POD=my.yaml takes yours, KEEP=1 leaves it up)
+	CGO_ENABLED=0 go build $(GOFLAGS) -o bin/demo ./test/demo
+	./bin/demo $(if $(POD),-pod "$(POD)") $(if $(KEEP),-keep)
+
+test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
+	go test $(GOFLAGS) ./...
+
+test-apiserver: cluster ## the scenarios and the public pods on a real API server
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/cluster ./test/apiserver
+
+cluster: ## build etcd, kube-apiserver and kubectl into the cache (the first time: about eight minutes, 5 GiB)
+	go run $(GOFLAGS) ./test/cluster/cmd/build
+
+fuzz: ## every fuzz target for FUZZTIME (default 10s) each
+	@for f in $$(grep -rl --include='*_test.go' '^func Fuzz' .); do \
+	  for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do \
+	    echo "$$t"; go test $$(dirname $$f) -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) | tail -1; done; done
+
+golden: ## rewrite what the scenarios want, for review in the diff
+	go test ./policies -run TestEveryScenario -update
+
+bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
+	go test $(GOFLAGS) ./test/bench -run '^$$' -bench 'PlanAndApply|DecodeDecide' -benchmem -count 5
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run TestPrint -v
+
+lint: ## gofmt and go vet
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	go vet ./...
+
+.PHONY: help build run test test-apiserver cluster fuzz golden bench lint

@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// user is somebody whom the API server knows by a static token.
+type user struct{ name, group, token string }
+
+// components are the users of every cluster; the first is its administrator.
+func components() []user {
+	return []user{
+		{"admin", "system:masters", randomToken()},
+		{"system:kube-controller-manager", "", randomToken()},
+		{"system:kube-scheduler", "", randomToken()},
+	}
+}
+
+// writeTokens writes the file that --token-auth-file takes.
+func writeTokens(path string, users []user) error {
+	var text strings.Builder
+	for i, u := range users {
+		fmt.Fprintf(&text, "%s,%s,%d,%q\n", u.token, u.name, i, u.group)
+	}
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		return fmt.Errorf("write tokens: %w", err)
+	}
+	return nil
+}
+
+// restConfig returns a client configuration without client-side throttling.
+func restConfig(server, caFile, token string) *rest.Config {
+	return &rest.Config{Host: server, BearerToken: token, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAFile: caFile}}
+}
+
+// WriteKubeconfig writes config, which authenticates by token, as a kubeconfig file for programs of their own.
+func WriteKubeconfig(path string, config *rest.Config) error {
+	c := clientcmdapi.NewConfig()
+	c.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthority: config.CAFile}
+	c.AuthInfos["user"] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
+	c.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "user"}
+	c.CurrentContext = "test"
+	if err := clientcmd.WriteToFile(*c, path); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// WriteKubectl writes an executable named kubectl into the folder dir that talks to this cluster as its
+// administrator, from any shell, for as long as the cluster runs. It returns the path.
+func (s *APIServer) WriteKubectl(dir string) (string, error) {
+	path := filepath.Join(dir, "kubectl")
+	text := fmt.Sprintf("#!/bin/sh\nKUBECONFIG=%s exec %s \"$@\"\n", quote(s.Kubeconfig), quote(s.bin["kubectl"]))
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		return "", fmt.Errorf("write kubectl wrapper: %w", err)
+	}
+	return path, nil
+}
+
+// quote makes one word of text for a shell.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// CA returns the certificate of this cluster's authority, for a webhook configuration's caBundle.
+func (s *APIServer) CA() []byte { return s.pki.pem }
+
+// ServingCertificate returns a TLS configuration with a certificate for hosts, signed by CA. name must be
+// new to this cluster.
+func (s *APIServer) ServingCertificate(name string, hosts ...string) (*tls.Config, error) {
+	if err := s.pki.server(name, hosts...); err != nil {
+		return nil, err
+	}
+	cert, err := tls.LoadX509KeyPair(s.pki.path(name+".crt"), s.pki.path(name+".key"))
+	if err != nil {
+		return nil, fmt.Errorf("load certificate %s: %w", name, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
+}

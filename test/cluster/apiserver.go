@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
+)
+
+// Options say what to start. The zero value and Bin are enough.
+type Options struct {
+	// Bin holds the programs, from Build(ctx, progress, ControlPlane()...).
+	Bin Bin
+	// ControllerManager starts kube-controller-manager too: workloads then make pods, namespaces get their
+	// default ServiceAccount by themselves, quotas are recounted.
+	ControllerManager bool
+	// Flags are further arguments of kube-apiserver.
+	Flags []string
+}
+
+// APIServer is a running etcd and kube-apiserver, with RBAC and all admission plugins that are on by default.
+type APIServer struct {
+	// Config is the administrator's, without client-side throttling.
+	Config *rest.Config
+	// Client is made from Config.
+	Client *kubernetes.Clientset
+	// Kubeconfig is a file with the same access.
+	Kubeconfig string
+	// Dir holds all files of this cluster, the logs among them, until Stop.
+	Dir string
+
+	bin    Bin
+	folder *run.Folder
+	pki    *pki
+	egress *egress
+	parts  []*run.Process
+}
+
+// folderKind names the folders of API servers.
+const folderKind = "apiserver"
+
+// sweep removes what killed runs left.
+func sweep() { run.Sweep(folderKind, func(string) error { return nil }) }
+
+// attempts to find free ports: between looking for one and listening on it somebody else may take it.
+const attempts = 3
+
+// StartAPIServer starts a control plane on loopback ports and returns once it is ready and the default
+// namespace takes pods. ctx bounds the start only; the caller must Stop what was returned. If this
+// process is killed, so are the parts; its Dir is removed by the next start.
+func StartAPIServer(ctx context.Context, o Options) (*APIServer, error) {
+	sweep()
+	for try := 1; ; try++ {
+		s, err := startOnce(ctx, o)
+		if err == nil {
+			return s, nil
+		}
+		if try == attempts || !strings.Contains(err.Error(), "address already in use") {
+			return nil, err
+		}
+	}
+}
+
+func startOnce(ctx context.Context, o Options) (_ *APIServer, err error) {
+	folder, err := run.NewFolder(folderKind)
+	if err != nil {
+		return nil, err
+	}
+	s := &APIServer{Dir: folder.Path, folder: folder, bin: o.Bin, Kubeconfig: filepath.Join(folder.Path, "kubeconfig")}
+	defer func() {
+		if err != nil {
+			s.Stop()
+		}
+	}()
+	if err := s.launch(o); err != nil {
+		return nil, err
+	}
+	if s.Client, err = kubernetes.NewForConfig(s.Config); err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	if err := s.awaitReady(ctx); err != nil {
+		return nil, err
+	}
+	if o.ControllerManager {
+		if err := s.startControllerManager(); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.DefaultAccount(ctx, "default")
+}
+
+// launch writes what the parts need to know and starts them.
+func (s *APIServer) launch(o Options) error {
+	users := components()
+	if err := s.credentials(users); err != nil {
+		return err
+	}
+	ports, err := freePorts(3)
+	if err != nil {
+		return err
+	}
+	if s.egress, err = newEgress(filepath.Join(s.Dir, "egress.sock")); err != nil {
+		return err
+	}
+	s.Config = restConfig(fmt.Sprintf("https://127.0.0.1:%d", ports[2]), s.pki.path("ca.crt"), users[0].token)
+	if err := WriteKubeconfig(s.Kubeconfig, s.Config); err != nil {
+		return err
+	}
+	controllers := restConfig(s.Config.Host, s.Config.CAFile, users[1].token)
+	if err := WriteKubeconfig(s.pki.path("controller-manager.kubeconfig"), controllers); err != nil {
+		return err
+	}
+	if err := s.start("etcd", etcdFlags(s.Dir, ports[0], ports[1])...); err != nil {
+		return err
+	}
+	flags, err := s.apiServerFlags(ports[0], ports[2])
+	if err != nil {
+		return err
+	}
+	return s.start("kube-apiserver", append(flags, o.Flags...)...)
+}
+
+// credentials writes certificates, the key of ServiceAccount tokens and the users' tokens.
+func (s *APIServer) credentials(users []user) (err error) {
+	if s.pki, err = newPKI(filepath.Join(s.Dir, "pki")); err != nil {
+		return err
+	}
+	if err := s.pki.server("apiserver", "127.0.0.1", "localhost", "kubernetes.default.svc"); err != nil {
+		return err
+	}
+	if _, err := s.pki.keyPair("accounts"); err != nil {
+		return err
+	}
+	return writeTokens(s.pki.path("tokens.csv"), users)
+}
+
+// start runs one of the cluster's programs.
+func (s *APIServer) start(name string, args ...string) error {
+	if s.bin[name] == "" {
+		return fmt.Errorf("start %s: not among the programs given (cluster.Build makes them)", name)
+	}
+	p, err := run.Start(s.Dir, name, exec.Command(s.bin[name], args...))
+	if err != nil {
+		return err
+	}
+	s.parts = append(s.parts, p)
+	return nil
+}
+
+// awaitReady returns once the API server says that it is ready, or why it never will be.
+func (s *APIServer) awaitReady(ctx context.Context) error {
+	poll := time.NewTicker(25 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		for _, p := range s.parts {
+			if err := p.Failure(); err != nil {
+				return err
+			}
+		}
+		status := 0
+		s.Client.RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&status)
+		if status == http.StatusOK {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the API server (log in %s): %w", s.Dir, context.Cause(ctx))
+		case <-poll.C:
+		}
+	}
+}
+
+// Stop ends all parts, waits for them and removes Dir.
+func (s *APIServer) Stop() error {
+	for _, p := range s.parts {
+		p.Kill()
+	}
+	if s.egress != nil {
+		s.egress.close()
+	}
+	return s.folder.Remove()
+}
