@@ -49,9 +49,9 @@ func termOf(c *candidate) corev1.NodeSelectorTerm {
 			}
 		}
 	}
-	if c.guard.holds && !c.pool().Declared { // nodes that join later may have an older driver
-		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
-			Key: labelDriverMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{formatInt(firstGuardDriver - 1)}})
+	oldest := corev1.NodeSelectorRequirement{Key: labelDriverMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{formatInt(firstGuardDriver - 1)}}
+	if c.guard.holds && !c.pool().Declared && !hasExpression(term.MatchExpressions, oldest) {
+		term.MatchExpressions = append(term.MatchExpressions, oldest) // nodes that join later may have an older driver
 	}
 	return term
 }

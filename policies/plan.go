@@ -188,8 +188,9 @@ func pending(in *Input, req Request, asks []asked, misfits []misfit) *candidate 
 	if in.PoolsComplete {
 		return nil
 	}
-	unreached := slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == misfitReach })
-	if len(misfits) > 0 && unreached < 0 {
+	kindAt := func(k misfitKind) int { return slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == k }) }
+	unreached := kindAt(misfitReach)
+	if len(misfits) > 0 && unreached < 0 || kindAt(misfitRule) >= 0 {
 		return nil
 	}
 	name := in.Policy.Strategies[0]
