@@ -2,8 +2,8 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"strings"
 
@@ -24,8 +24,7 @@ type cluster struct {
 
 // input is what a decision about a pod of the namespace depends on, the pod itself left out.
 func (c *cluster) input(namespace string) policies.Input {
-	ns := policies.Namespace{Name: namespace, Labels: map[string]string{corev1.LabelMetadataName: namespace}}
-	maps.Copy(ns.Labels, c.namespaces[namespace])
+	ns := namespaceOf(namespace, c.namespaces[namespace])
 	maps.Copy(ns.Labels, c.extra)
 	policy, err := c.book.For(ns)
 	return policies.Input{Namespace: ns, Policy: policy, PolicyError: err, Pools: c.pools, PoolsComplete: c.complete, Guard: c.guard}
@@ -42,16 +41,22 @@ type clusterLoader struct {
 	cluster  *cluster
 }
 
-// loadCluster reads all that the flags name. Every problem is reported, and any ends the command: an answer from half
-// a cluster would be a wrong one.
-func loadCluster(flags *clusterFlags, r *reader) (*cluster, []string, error) {
+// loadCluster reads all that the flags name, and says every problem on standard error. Any ends the command: an answer
+// from half a cluster would be a wrong one.
+func loadCluster(flags *clusterFlags, r *reader, out io.Writer) (*cluster, error) {
 	l := clusterLoader{flags: flags, reader: r, cluster: &cluster{namespaces: map[string]map[string]string{}}}
 	l.labels()
 	l.readPolicies()
 	l.readNodes()
 	l.readNamespaces()
-	if err := errors.Join(l.problems...); err != nil {
-		return nil, l.warnings, err
+	for _, w := range l.warnings {
+		fmt.Fprintln(out, w)
+	}
+	for _, problem := range l.problems {
+		fmt.Fprintln(out, problem)
+	}
+	if len(l.problems) > 0 {
+		return nil, exitError(exitInput)
 	}
 	c := l.cluster
 	c.book = policies.NewBook(governing(l.policies))
@@ -63,7 +68,7 @@ func loadCluster(flags *clusterFlags, r *reader) (*cluster, []string, error) {
 	if flags.guardImage != "" {
 		c.guard = &policies.GuardSettings{Image: flags.guardImage, CPU: guardCPU, Memory: guardMemory}
 	}
-	return c, l.warnings, nil
+	return c, nil
 }
 
 func (l *clusterLoader) problem(at fmt.Stringer, err error) {
@@ -93,13 +98,8 @@ func (l *clusterLoader) readPolicies() {
 			for _, w := range p.warnings {
 				l.warnings = append(l.warnings, p.at+": "+w)
 			}
-			if p.tenant {
-				l.warnings = append(l.warnings, p.at+": a namespace's own preferences are not applied here")
-			}
 		}
-		for _, err := range others.problems {
-			l.problems = append(l.problems, err)
-		}
+		l.problems = append(l.problems, others.problems...)
 		namespaces := l.addNamespaces(others.objects)
 		if len(found) == 0 && namespaces == 0 && len(others.problems) == 0 {
 			l.problems = append(l.problems, fmt.Errorf("--policies %s: no policy in it; %s", path, acceptedPolicies))

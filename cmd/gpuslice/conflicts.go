@@ -3,62 +3,46 @@ package main
 import (
 	"fmt"
 	"maps"
-	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// unclaimed is the name of a namespace that no policy names; no namespace may have it.
-const unclaimed = "*"
-
-// conflicts asks the core, as a cluster would, who governs the namespaces at which policies could meet: one that nobody
-// names, each that somebody names, and those among beside. What two selectors may both match, some day, is a warning.
+// conflicts returns what the core would refuse of policies together, with the namespaces among beside. That two
+// selectors may both match some day, though no such namespace is known, is a warning.
 func conflicts(all []*policies.Policy, beside []object) (problems, warnings []string) {
-	book := policies.NewBook(all)
-	for _, ns := range namespacesInQuestion(all, beside) {
-		if _, err := book.For(ns); err != nil && !slices.Contains(problems, err.Error()) {
-			problems = append(problems, err.Error())
-		}
+	for _, err := range policies.NewBook(all).Conflicts(namespacesAmong(beside)) {
+		problems = append(problems, err.Error())
 	}
 	for i, a := range all {
 		for _, b := range all[i+1:] {
-			shared, ok := matchedByBoth(a, b)
-			if !ok {
-				continue
+			if shared, ok := matchedByBoth(a, b); ok {
+				warnings = append(warnings, fmt.Sprintf("%s and %s would both claim a namespace with the labels %s, and its GPU pods would be refused",
+					a.Name, b.Name, labels.FormatLabels(shared)))
 			}
-			if _, err := policies.NewBook([]*policies.Policy{a, b}).For(policies.Namespace{Name: unclaimed, Labels: shared}); err == nil {
-				continue
-			}
-			warnings = append(warnings, fmt.Sprintf("%s and %s would both claim a namespace with the labels %s; its GPU pods would be refused",
-				a.Name, b.Name, labels.FormatLabels(shared)))
 		}
 	}
 	return problems, warnings
 }
 
-func namespacesInQuestion(all []*policies.Policy, beside []object) []policies.Namespace {
-	known := map[string]map[string]string{unclaimed: nil}
-	for _, p := range all {
-		if p.Namespaces == nil {
-			continue
-		}
-		for _, name := range p.Namespaces.Names {
-			known[name] = nil
-		}
-	}
-	for _, o := range beside {
+func namespacesAmong(objects []object) []policies.Namespace {
+	var all []policies.Namespace
+	for _, o := range objects {
 		if o.kind == "Namespace" && o.apiVersion == "v1" {
-			known[o.name] = o.labels
+			all = append(all, namespaceOf(o.name, o.labels))
 		}
 	}
-	var out []policies.Namespace
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		out = append(out, policies.Namespace{Name: name, Labels: known[name]})
-	}
-	return out
+	return all
+}
+
+// namespaceOf is a namespace with the label that every one has.
+func namespaceOf(name string, own map[string]string) policies.Namespace {
+	all := map[string]string{corev1.LabelMetadataName: name}
+	maps.Copy(all, own)
+	return policies.Namespace{Name: name, Labels: all}
 }
 
 // matchedByBoth returns labels that the selectors of both policies match, where the obvious ones do.

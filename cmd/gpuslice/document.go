@@ -37,6 +37,7 @@ func (s source) String() string {
 type document struct {
 	at       source
 	text     []byte          // as written
+	first    int             // the line of the file at which text begins
 	raw      json.RawMessage // as JSON
 	repeated error           // a key is written twice in one map: the last one counts in raw
 	err      error           // why there is no raw
@@ -76,7 +77,7 @@ func jsonDocuments(text []byte) []document {
 		if err != nil {
 			return nil
 		}
-		all = append(all, document{text: raw, raw: raw})
+		all = append(all, document{text: raw, first: 1, raw: raw})
 	}
 }
 
@@ -113,29 +114,31 @@ func yamlDocuments(text []byte) []document {
 
 // yamlDocument turns a document that begins at line first into JSON; false where it holds nothing but comments.
 func yamlDocument(text string, first int) (document, bool) {
-	d := document{text: []byte(text)}
+	d := document{text: []byte(text), first: first}
 	raw, err := yaml.YAMLToJSONStrict(d.text)
 	if err == nil {
 		d.raw = raw
 		return d, string(raw) != "null"
 	}
 	if raw, lenient := yaml.YAMLToJSON(d.text); lenient == nil {
-		d.raw, d.repeated = raw, lineInFile(err, first)
+		d.raw, d.repeated = raw, fmt.Errorf("a key is repeated: %s", lineInFile(err, first))
 		return d, true
 	}
-	d.err = lineInFile(err, first)
+	d.err = fmt.Errorf("it is neither YAML nor JSON: %s", lineInFile(err, first))
 	return d, true
 }
 
 var lineNumber = regexp.MustCompile(`\bline ([0-9]+)`)
 
-// lineInFile turns the line numbers of a YAML error, which count from the document's first line, into those of the
-// file.
-func lineInFile(err error, first int) error {
+// lineInFile is the text of a YAML error on one line. Line numbers count from the document's first line there, and from
+// the file's here.
+func lineInFile(err error, first int) string {
 	text := lineNumber.ReplaceAllStringFunc(err.Error(), func(found string) string {
 		n, _ := strconv.Atoi(strings.TrimPrefix(found, "line ")) // digits, or 0 for more than an int holds
 		return "line " + strconv.Itoa(n+first-1)
 	})
-	text = strings.TrimPrefix(text, "error converting YAML to JSON: ")
-	return fmt.Errorf("it is neither YAML nor JSON as Kubernetes reads it: %s", strings.Join(strings.Fields(text), " "))
+	for _, noise := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:"} {
+		text = strings.TrimPrefix(text, noise)
+	}
+	return strings.Join(strings.Fields(text), " ")
 }

@@ -134,9 +134,9 @@ func readBounded(r io.Reader, limit int64) ([]byte, error) {
 // readError leaves the path out of a file error: the message already begins with it.
 func readError(err error) error {
 	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("%s: %w", pathError.Op, pathError.Err)
+		return pathError.Err
 	}
-	return fmt.Errorf("read: %w", err)
+	return err
 }
 
 func failed(name string, err error) []document {

@@ -69,8 +69,13 @@ func objectsOf(at source, raw json.RawMessage, list head) ([]object, error) {
 	if h.Kind == "" && h.APIVersion == "" {
 		h.Kind, h.APIVersion = strings.TrimSuffix(list.Kind, "List"), list.APIVersion
 	}
-	if h.Kind == "" || h.APIVersion == "" {
+	switch {
+	case h.Kind == "" && h.APIVersion == "":
 		return nil, errors.New("it is no Kubernetes object: apiVersion and kind are missing")
+	case h.Kind == "":
+		return nil, fmt.Errorf("it is no Kubernetes object: apiVersion is %q, and kind is missing", h.APIVersion)
+	case h.APIVersion == "":
+		return nil, fmt.Errorf("it is no Kubernetes object: kind is %q, and apiVersion is missing", h.Kind)
 	}
 	if strings.HasSuffix(h.Kind, "List") && h.Items != nil {
 		return listed(at, h)

@@ -39,7 +39,9 @@ func (p *page) table(indent string, rows [][]string) {
 }
 
 // oneLine keeps a cell from breaking its table.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+func oneLine(text string) string {
+	return strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(text)
+}
 
 func (p *page) print(out io.Writer) error {
 	if _, err := io.WriteString(out, strings.Join(p.blocks, "")); err != nil {

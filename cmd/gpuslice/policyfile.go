@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,12 +13,16 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
+// maxPadding bounds the empty lines that stand for what precedes a document in its file, so that the core counts lines
+// as the file does.
+const maxPadding = 5_000
+
 // policyDocument is one policy as it was found in the input: bare, or within a ConfigMap.
 type policyDocument struct {
 	at       string // for messages: "policies.yaml: ConfigMap gpuslice-system/team-a"
 	name     string // by which decisions call it
 	text     []byte
-	tenant   bool // a namespace's own preferences: they govern nothing by themselves
+	tenant   bool // it lies in a namespace of tenants, who govern nothing
 	policy   *policies.Policy
 	problems []error
 	warnings []string
@@ -40,7 +46,10 @@ func (r policyReader) barePolicy(d document) bool {
 // bare reads a document that is a policy as it stands.
 func (r policyReader) bare(d document) policyDocument {
 	p := policyDocument{at: d.at.String(), name: d.at.String(), text: d.text}
-	p.parse()
+	if d.first <= maxPadding {
+		p.text = slices.Concat(bytes.Repeat([]byte("\n"), d.first-1), d.text)
+	}
+	p.parse("")
 	return p
 }
 
@@ -71,7 +80,7 @@ func (r policyReader) configMap(o object) (policyDocument, bool) {
 	}
 	p.placement(r.system, o, labelled)
 	if holds {
-		p.parse()
+		p.parse("data[" + policies.PolicyKey + "]: ")
 	}
 	return p, true
 }
@@ -81,16 +90,17 @@ func (p *policyDocument) placement(system string, o object, labelled bool) {
 	if !labelled {
 		p.warnings = append(p.warnings, fmt.Sprintf(`the label %s: "true" is missing: the webhook does not see it`, policies.LabelPolicy))
 	}
-	if p.tenant && o.name != policies.TenantPolicyName {
-		p.warnings = append(p.warnings, fmt.Sprintf("policies govern from namespace %s; elsewhere only a ConfigMap named %s is read",
-			system, policies.TenantPolicyName))
+	if p.tenant {
+		p.warnings = append(p.warnings, fmt.Sprintf("it lies in namespace %s, and policies govern from namespace %s: nothing is decided by it",
+			o.namespace, system))
 	}
 }
 
-func (p *policyDocument) parse() {
+// parse asks the core; path is where the document stands in its object.
+func (p *policyDocument) parse(path string) {
 	policy, problems := policies.ParsePolicy(p.name, p.text)
 	for _, problem := range problems {
-		p.problems = append(p.problems, problem)
+		p.problems = append(p.problems, fmt.Errorf("%s%w", path, problem))
 	}
 	if policy == nil && len(p.problems) == 0 {
 		p.problems = append(p.problems, errors.New("the document is empty"))

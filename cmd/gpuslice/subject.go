@@ -25,10 +25,7 @@ type documentError struct {
 // is said on standard error, and so are the reasons of each result.
 func (f *subjectFlags) answer(s streams, reasons func(result) []string) (*answers, error) {
 	r := &reader{stdin: s.in}
-	c, warnings, err := loadCluster(&f.clusterFlags, r)
-	for _, w := range warnings {
-		fmt.Fprintln(s.err, w)
-	}
+	c, err := loadCluster(&f.clusterFlags, r, s.err)
 	if err != nil {
 		return nil, err
 	}
