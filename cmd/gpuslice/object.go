@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// object is a Kubernetes object as it stands in the input.
+type object struct {
+	at               source
+	apiVersion, kind string
+	namespace, name  string
+	generated        bool // name is a prefix that the server completes
+	labels           map[string]string
+	raw              json.RawMessage
+}
+
+// String names the object for people: "pods.yaml: Pod team-a/train".
+func (o object) String() string {
+	name := o.name
+	if o.generated {
+		name += "*"
+	}
+	if name == "" {
+		name = "without a name"
+	}
+	if o.namespace != "" {
+		name = o.namespace + "/" + name
+	}
+	return o.at.String() + ": " + o.kind + " " + name
+}
+
+// head is what every Kubernetes object has.
+type head struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Namespace    string            `json:"namespace"`
+		Name         string            `json:"name"`
+		GenerateName string            `json:"generateName"`
+		Labels       map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Items []json.RawMessage `json:"items"`
+}
+
+// objects returns what a document holds: one object, or those of a list.
+func (d document) objects() ([]object, error) {
+	switch {
+	case d.err != nil:
+		return nil, d.err
+	case d.repeated != nil:
+		return nil, d.repeated
+	}
+	return objectsOf(d.at, d.raw, head{})
+}
+
+// objectsOf reads raw as an object or a list. An item of a typed list need not say what it is: list says it.
+func objectsOf(at source, raw json.RawMessage, list head) ([]object, error) {
+	h, err := readHead(raw)
+	if err != nil {
+		return nil, err
+	}
+	if h.Kind == "" && h.APIVersion == "" {
+		h.Kind, h.APIVersion = strings.TrimSuffix(list.Kind, "List"), list.APIVersion
+	}
+	switch {
+	case h.Kind == "" && h.APIVersion == "":
+		return nil, errors.New("it is no Kubernetes object: apiVersion and kind are missing")
+	case h.Kind == "":
+		return nil, fmt.Errorf("it is no Kubernetes object: apiVersion is %q, and kind is missing", h.APIVersion)
+	case h.APIVersion == "":
+		return nil, fmt.Errorf("it is no Kubernetes object: kind is %q, and apiVersion is missing", h.Kind)
+	}
+	if strings.HasSuffix(h.Kind, "List") && h.Items != nil {
+		return listed(at, h)
+	}
+	o := object{at: at, apiVersion: h.APIVersion, kind: h.Kind, namespace: h.Metadata.Namespace, name: h.Metadata.Name, labels: h.Metadata.Labels, raw: raw}
+	if o.name == "" && h.Metadata.GenerateName != "" {
+		o.name, o.generated = h.Metadata.GenerateName, true
+	}
+	return []object{o}, nil
+}
+
+func listed(at source, list head) ([]object, error) {
+	if at.item > 0 {
+		return nil, errors.New("it is a list within a list")
+	}
+	var all []object
+	var problems []error
+	for i, item := range list.Items {
+		at.item = i + 1
+		found, err := objectsOf(at, item, list)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("item %d: %w", at.item, err))
+		}
+		all = append(all, found...)
+	}
+	return all, errors.Join(problems...)
+}
+
+func readHead(raw json.RawMessage) (head, error) {
+	var h head
+	err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h)
+	if err == nil {
+		return h, nil
+	}
+	if key, value, found := unquoted(raw); found {
+		return h, fmt.Errorf("%s is %s, and Kubernetes takes text only: write it in quotes, %q", key, value, value)
+	}
+	return h, fmt.Errorf("it is no Kubernetes object: %w", err)
+}
+
+// unquoted finds a label or annotation that YAML reads as something else than text: the usual slip with sizes.
+func unquoted(raw json.RawMessage) (key, value string, found bool) {
+	var tree struct {
+		Metadata map[string]json.RawMessage `json:"metadata"`
+	}
+	if json.Unmarshal(raw, &tree) != nil {
+		return "", "", false
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		var entries map[string]json.RawMessage
+		if json.Unmarshal(tree.Metadata[field], &entries) != nil {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(entries)) {
+			if text := string(entries[name]); text != "" && strings.ContainsRune("-0123456789tf", rune(text[0])) {
+				return fmt.Sprintf("metadata.%s[%s]", field, name), text, true
+			}
+		}
+	}
+	return "", "", false
+}

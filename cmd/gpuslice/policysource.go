@@ -1,0 +1,38 @@
+package main
+
+import "fmt"
+
+const acceptedPolicies = `accepted: documents with apiVersion: gpuslice.dev/v1, or ConfigMaps with the label gpuslice.dev/policy: "true" and the key policy.yaml`
+
+// rest is what lay beside policies.
+type rest struct {
+	objects  []object
+	problems []error
+}
+
+// readPolicies reads the policies that paths hold, and returns what lay beside them.
+func readPolicies(r *reader, paths []string, system string) ([]policyDocument, rest) {
+	var found []policyDocument
+	var others rest
+	for _, path := range paths {
+		for _, d := range r.documents([]string{path}, maxManifest) {
+			reader := policyReader{system: system, named: d.at.file == path || path == stdinPath}
+			if reader.barePolicy(d) {
+				found = append(found, reader.bare(d))
+				continue
+			}
+			objects, err := d.objects()
+			if err != nil {
+				others.problems = append(others.problems, fmt.Errorf("%s: %w", d.at, err))
+			}
+			for _, o := range objects {
+				if p, ok := reader.configMap(o); ok {
+					found = append(found, p)
+					continue
+				}
+				others.objects = append(others.objects, o)
+			}
+		}
+	}
+	return found, others
+}
