@@ -20,8 +20,9 @@ const (
 	reportFile = 4 // takes the reason if the box cannot be set up, and ends once it is
 )
 
-// pidFile, in the box's folder, has the number of its process 1 as seen from outside.
-const pidFile = "pid"
+// PIDFile returns the file, in the folder dir of a box, with the number of its process 1 as seen from
+// outside: by its namespaces the box can be entered.
+func PIDFile(dir string) string { return filepath.Join(dir, "pid") }
 
 // launch starts cmd as process 1 of new namespaces and groups, and returns its exit status.
 func launch(cmd *exec.Cmd, groups []string, dir string) (int, error) {
@@ -72,7 +73,7 @@ func admit(pid int, groups []string, dir string) error {
 			return fmt.Errorf("%w: join cgroup: %w", ErrUnsupported, err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, pidFile), []byte(strconv.Itoa(pid)), 0o600); err != nil {
+	if err := os.WriteFile(PIDFile(dir), []byte(strconv.Itoa(pid)), 0o600); err != nil {
 		return fmt.Errorf("note process of box: %w", err)
 	}
 	return nil
