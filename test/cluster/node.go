@@ -37,6 +37,9 @@ type GPU struct {
 	Mounts []Mount
 	// Env are variables, in the form NAME=VALUE, for such containers and the plugin.
 	Env []string
+	// MIGMinors is the text of /proc/driver/nvidia-caps/mig-minors, which NVIDIA's programs read where the
+	// library shows MIG instances: lines such as "gpu0/gi7/access 66". "" for a driver without the file.
+	MIGMinors string
 }
 
 // Mount is a file or folder of this machine in a container.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
 
@@ -101,6 +103,9 @@ func (n *Node) nvidia(program string, o NVIDIA) (*exec.Cmd, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("make folder of driver: %w", err)
 	}
+	if err := n.showMIGMinors(); err != nil {
+		return nil, err
+	}
 	// Both look for the library by this name and no other.
 	err := os.Symlink(n.gpu.Library, filepath.Join(folder, "libnvidia-ml.so.1"))
 	if err != nil && !errors.Is(err, os.ErrExist) {
@@ -113,6 +118,26 @@ func (n *Node) nvidia(program string, o NVIDIA) (*exec.Cmd, error) {
 	cmd := exec.Command(n.bin[program], append([]string{"--config-file=" + file, "--device-discovery-strategy=nvml"}, o.Flags...)...)
 	cmd.Env = slices.Concat(os.Environ(), []string{"LD_LIBRARY_PATH=" + folder}, n.gpu.Env, o.Env)
 	return cmd, nil
+}
+
+// showMIGMinors puts the driver's list of MIG instances where programs look for it, in the box's own /proc.
+func (n *Node) showMIGMinors() error {
+	const folder = "/proc/driver/nvidia-caps"
+	if n.gpu.MIGMinors == "" {
+		return nil
+	}
+	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
+		if err := unix.Mount("tmpfs", filepath.Dir(folder), "tmpfs", 0, "mode=755"); err != nil {
+			return fmt.Errorf("hide the machine's drivers: %w", err)
+		}
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("make folder of MIG instances: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "mig-minors"), []byte(n.gpu.MIGMinors), 0o444); err != nil {
+		return fmt.Errorf("list MIG instances: %w", err)
+	}
+	return nil
 }
 
 // StartPlugin runs the device plugin of our own (modules/deviceplugin), whose flags say what it offers. It
