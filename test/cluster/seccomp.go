@@ -77,6 +77,11 @@ func aptDownload(ctx context.Context, dir, name string) error {
 			return err
 		}
 	}
+	for _, scratch := range []string{"/lists", "/cache"} {
+		if err := os.RemoveAll(dir + scratch); err != nil {
+			return fmt.Errorf("remove package lists: %w", err)
+		}
+	}
 	debs, err := filepath.Glob(filepath.Join(dir, name+"_*.deb"))
 	if err != nil || len(debs) != 1 {
 		return fmt.Errorf("apt-get left %d packages (%v), want one", len(debs), err)

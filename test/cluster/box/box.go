@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 
 	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
@@ -80,6 +81,11 @@ func (b Box) outside(ctx context.Context) (_ int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, folder.Remove()) }()
+	for _, hidden := range []string{"/run/", "/var/lib/", "/var/log/"} {
+		if strings.HasPrefix(folder.Path, hidden) {
+			return 1, fmt.Errorf("%w: the temporary folder lies below %s, which is another one in there: set TMPDIR", ErrUnsupported, hidden)
+		}
+	}
 	if err := b.Prepare(ctx, folder.Path); err != nil {
 		return 1, err
 	}
