@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	kjson "sigs.k8s.io/json"
+
+	"github.com/gpuslice/gpuslice/policies"
 )
 
 // object is a Kubernetes object as it stands in the input.
@@ -89,6 +91,9 @@ func listed(at source, list head) (all []object, problems []documentError) {
 
 // objectOf makes an object of a head that was read, or that err says is none.
 func objectOf(at source, raw json.RawMessage, h head, err error) (object, error) {
+	if h.Kind == "" && strings.HasPrefix(h.APIVersion, policies.Domain+"/") {
+		h.Kind = "Policy" // a document of ours needs no kind, and may lie beside what it governs
+	}
 	switch {
 	case err != nil:
 		return object{}, err
