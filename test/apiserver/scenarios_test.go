@@ -145,7 +145,9 @@ func create(ctx context.Context, i *install.Installation, pod *unstructured.Unst
 
 type collector struct{ texts []string }
 
-func (c *collector) HandleWarningHeader(_ int, _ string, text string) { c.texts = append(c.texts, text) }
+func (c *collector) HandleWarningHeader(_ int, _ string, text string) {
+	c.texts = append(c.texts, text)
+}
 
 // otherRefusal returns the refusal of somebody else in the server's chain: Pod Security, or the pod's own validation.
 func otherRefusal(err error) string {
@@ -223,7 +225,7 @@ func essence(pod *corev1.Pod) map[string]any {
 		"runtimeClassName":      pod.Spec.RuntimeClassName,
 		"imagePullSecrets":      pod.Spec.ImagePullSecrets,
 	}
-	if name := pod.Spec.SchedulerName; name != corev1.DefaultSchedulerName {
+	if name := pod.Spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName {
 		out["schedulerName"] = name
 	}
 	var volumes []string

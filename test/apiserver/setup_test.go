@@ -39,7 +39,7 @@ func withInstallation(m *testing.M) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	dir, err := os.MkdirTemp("", "gpuslice-apiserver-")
+	dir, err := os.MkdirTemp("", "slices-test-")
 	if err != nil {
 		return 1, err
 	}
