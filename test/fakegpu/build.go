@@ -42,6 +42,10 @@ var function = regexp.MustCompile(`DECLDIR\s+(nvml\w+)\s*\(`)
 // are not imitated answer NOT_SUPPORTED; those named by without are not in the library
 // at all, as in an older driver's.
 func Build(ctx context.Context, dir string, without ...string) (string, error) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		return "", fmt.Errorf("build the fake NVML library: %w", ErrNoCompiler)
+	}
 	files, err := parts(ctx, without)
 	if err != nil {
 		return "", fmt.Errorf("build the fake NVML library: %w", err)
@@ -54,7 +58,7 @@ func Build(ctx context.Context, dir string, without ...string) (string, error) {
 	if _, err := os.Stat(library); err == nil {
 		return library, nil
 	}
-	if err := compile(ctx, files, folder); err != nil {
+	if err := compile(ctx, gcc, files, folder); err != nil {
 		return "", fmt.Errorf("build the fake NVML library: %w", err)
 	}
 	return library, nil
@@ -62,11 +66,7 @@ func Build(ctx context.Context, dir string, without ...string) (string, error) {
 
 // compile builds aside and moves the result into place, so that two builds at once
 // do no harm and nobody loads half a library.
-func compile(ctx context.Context, files map[string]string, folder string) error {
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		return ErrNoCompiler
-	}
+func compile(ctx context.Context, gcc string, files map[string]string, folder string) error {
 	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		return err
 	}

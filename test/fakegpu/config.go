@@ -49,6 +49,7 @@ type Fault struct {
 	Base   Bytes    // used with nobody there; 0
 	Others Bytes    // held by tenants that the caller cannot see; 0
 	MIG    []string // profiles of its instances, "1g.10gb"; none: MIG is off
+	Closed bool     // with MIG on, the device itself tells nothing: the caller may not monitor it
 
 	PIDs       string        // "own" namespace (default), "node" (every process of the node, by the node's numbers), or "+1000" (an offset)
 	Figures    string        // "true" (default), "all-ones" or "zero"
@@ -136,6 +137,9 @@ func (f Fault) print(w *lines) {
 	w.amount("base", f.Base)
 	w.amount("others", f.Others)
 	w.text("mig", strings.Join(f.MIG, ","))
+	if f.Closed {
+		w.text("monitor", "no")
+	}
 	w.text("pids", f.PIDs)
 	w.text("figures", f.Figures)
 	w.flag("duplicates", f.Duplicates)
