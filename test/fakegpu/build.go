@@ -38,7 +38,7 @@ var sources embed.FS
 var function = regexp.MustCompile(`DECLDIR\s+(nvml\w+)\s*\(`)
 
 // Build makes the library somewhere under dir, or finds it there if it was made from
-// the same sources before, and returns its absolute path. Functions of NVML's header that
+// the same sources before, and returns its absolute path. An empty dir is the user's cache. Functions of NVML's header that
 // are not imitated answer NOT_SUPPORTED; those named by without are not in the library
 // at all, as in an older driver's.
 func Build(ctx context.Context, dir string, without ...string) (string, error) {
@@ -50,7 +50,7 @@ func Build(ctx context.Context, dir string, without ...string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("build the fake NVML library: %w", err)
 	}
-	folder, err := filepath.Abs(filepath.Join(dir, "fakegpu-"+digest(files)))
+	folder, err := place(dir, "fakegpu-"+digest(files))
 	if err != nil {
 		return "", fmt.Errorf("build the fake NVML library: %w", err)
 	}
@@ -62,6 +62,17 @@ func Build(ctx context.Context, dir string, without ...string) (string, error) {
 		return "", fmt.Errorf("build the fake NVML library: %w", err)
 	}
 	return library, nil
+}
+
+func place(dir, name string) (string, error) {
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(cache, "gpuslice")
+	}
+	return filepath.Abs(filepath.Join(dir, name))
 }
 
 // compile builds aside and moves the result into place, so that two builds at once

@@ -28,7 +28,7 @@ func load(t *testing.T) *gpu {
 	t.Setenv(ConfigVariable, g.config)
 	t.Setenv(NodeVariable, filepath.Join(dir, "no-proc"))
 	g.say(t, Config{})
-	g.Interface = nvml.New(nvml.WithLibraryPath(build(t, os.TempDir()+"/gpuslice-test")))
+	g.Interface = nvml.New(nvml.WithLibraryPath(build(t, "")))
 	if ret := g.Init(); ret != nvml.SUCCESS {
 		t.Fatalf("nvmlInit: %v", ret)
 	}
