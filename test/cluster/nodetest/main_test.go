@@ -20,14 +20,20 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(cluster.Main(m, func(_ context.Context, dir string) error {
-		_, err := fakegpu.Build(dir)
-		return err
+	os.Exit(cluster.Main(m, func(ctx context.Context, dir string) error {
+		path, err := fakegpu.Build(ctx, dir)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(path, filepath.Join(dir, library))
 	}))
 }
 
 // shell is an image with a shell and little else, packed from this machine's programs.
 const shell = "gpuslice.test/shell:v1"
+
+// library is where the simulated GPU's library is found in the box's folder.
+const library = "gpu.so"
 
 // start starts the one node of this package's box.
 var start = sync.OnceValues(func() (*cluster.Node, error) {
@@ -43,7 +49,7 @@ var start = sync.OnceValues(func() (*cluster.Node, error) {
 			i.Files[dst] = src
 		}
 	}
-	gpu := &cluster.GPU{Library: filepath.Join(box.Dir(), fakegpu.Library)}
+	gpu := &cluster.GPU{Library: filepath.Join(box.Dir(), library), MIGMinors: migMinors()}
 	return cluster.StartNode(ctx, cluster.NodeOptions{Images: []image.Image{i}, GPU: gpu})
 })
 

@@ -25,6 +25,7 @@ func TestNVIDIAPluginSharesTheSimulatedGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(p.Stop)
 	if err := n.AwaitAllocatable(t.Context(), name, 4); err != nil {
 		t.Fatal(err)
 	}
