@@ -39,6 +39,7 @@ struct switches {
 	int charges;      // charges 1         the driver charges cgroups: GetMemoryLimits answers
 	int charge_mib;   // charge_mib N      and says N, not the sum of the processes
 	int utilization;  // utilization 1     per-process utilisation, 40 % each; 2: and one of a PID of the node
+	char within[200]; // within FOLDER     list only processes that the folder has an entry for, as if it were a PID namespace
 	int events;       // xid DEVICE CODE   a critical event, each line delivered once
 	int event_device[MAX_EVENTS], event_code[MAX_EVENTS];
 	int listed;       // proc DEVICE PID MIB   a process that is not a real one

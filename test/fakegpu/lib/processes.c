@@ -44,6 +44,12 @@ static unsigned long long holds(const char *pid, nvmlDevice_t device) {
 	return held(text, device);
 }
 
+static int visible(const struct switches *s, const char *pid) {
+	char path[512];
+	snprintf(path, sizeof path, "%s/%s", s->within, pid);
+	return !*s->within || !access(path, F_OK);
+}
+
 static unsigned add(const struct switches *s, nvmlProcessInfo_t *list, unsigned n, unsigned room, nvmlDevice_t d, unsigned pid, unsigned long long bytes) {
 	for (int again = 0; again <= (s->duplicates != 0); again++, n++) {
 		if (!list || n >= room) continue;
@@ -65,7 +71,7 @@ unsigned processes_on(const struct switches *s, nvmlDevice_t device, nvmlProcess
 		}
 	DIR *proc = opendir("/proc");
 	for (struct dirent *e; proc && (e = readdir(proc));) {
-		unsigned long long bytes = isdigit(e->d_name[0]) ? holds(e->d_name, device) : 0;
+		unsigned long long bytes = isdigit(e->d_name[0]) && visible(s, e->d_name) ? holds(e->d_name, device) : 0;
 		if (!bytes) continue;
 		*total += bytes;
 		n = add(s, list, n, room, device, atoi(e->d_name), bytes);

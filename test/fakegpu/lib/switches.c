@@ -20,6 +20,7 @@ static void read_line(struct switches *s, const char *line) {
 	if (sscanf(line, "cc %d %d", &a, &b) == 2) s->cc_major = a, s->cc_minor = b;
 	sscanf(line, "name %95[^\n;]", s->name);
 	sscanf(line, "driver %79[^\n;]", s->driver);
+	sscanf(line, "within %199[^\n;]", s->within);
 	if (s->events < MAX_EVENTS && sscanf(line, "xid %d %d", &a, &b) == 2)
 		s->event_device[s->events] = a, s->event_code[s->events++] = b;
 	if (s->listed < MAX_LISTED && sscanf(line, "proc %d %d %d", &a, &b, &c) == 3)
