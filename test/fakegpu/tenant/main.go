@@ -11,6 +11,7 @@
 //	fork on SIGTERM         start a child that holds as much as this one, and go on
 //	reexec                  run itself again under the same PID, and go on
 //	device 1                hold what follows on that device
+//	say crossed             say a word on stdout at once
 //	exit 3                  end with that code
 //
 // After the script it holds what it holds until it is ended. A heartbeat on

@@ -93,6 +93,9 @@ func (t *tenant) step(verb string) error {
 		return t.amount(t.refork)
 	case "ignore":
 		return t.expect("SIGTERM", func() error { signal.Ignore(syscall.SIGTERM); return nil })
+	case "say":
+		fmt.Println(t.next())
+		return nil
 	case "reexec":
 		return t.reexec()
 	case "device":
