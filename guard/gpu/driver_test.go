@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func fake(t *testing.T, switches string) (file string) {
 func turn(t *testing.T, file, switches string) {
 	t.Helper()
 	// Renamed into place: the library reads the file at any moment.
-	if err := os.WriteFile(file+".new", []byte(strings.ReplaceAll(switches, "; ", "\n")+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(file+".new", []byte("within /nowhere\n"+strings.ReplaceAll(switches, "; ", "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(file+".new", file); err != nil {
@@ -278,10 +279,14 @@ func TestUtilisationNamesListedProcessesAlone(t *testing.T) {
 }
 
 func TestRealProcessesAreListedByWhatTheirNameSays(t *testing.T) {
-	fake(t, "")
+	namespace := t.TempDir()
+	fake(t, "within "+namespace)
 	cmd := exec.Command("/bin/sleep", "60")
 	cmd.Args[0] = "gpu:0:512M"
 	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(namespace, strconv.Itoa(cmd.Process.Pid)), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	d := driver(t, Options{})

@@ -21,7 +21,8 @@
 //
 // What the devices are, and how they fail, stands in the config, which [Config] prints
 // and the library reads anew at every call: GPUSLICE_FAKE_GPU_CONFIG is its text (if it
-// holds a "=") or its path, else it is /etc/gpuslice-fake-gpu, else all is default. Lines, or
+// holds a "=") or its path, else it is /etc/gpuslice-fake-gpu, else all is default. A path may be
+// a folder that holds a file "config", which containers can mount and see change. Lines, or
 // pieces between ";", are KEY=VALUE; "KEY@1=VALUE" is for the device 1 alone.
 //
 // A device's total is what its processes hold, and the config's base and others. To see
@@ -31,6 +32,10 @@
 // NVIDIA_VISIBLE_DEVICES is obeyed as a container runtime would: unset or "all" shows
 // all devices, "void" or "none" none (nvmlInit fails), and a list of indices, UUIDs of
 // devices or of MIG instances only those, with indices counted from 0 and minor numbers kept.
+// GPUSLICE_FAKE_GPU_VISIBLE wins over it, for runtimes that say void and give devices by CDI.
+//
+// A config line that has no meaning is told on standard error. GPUSLICE_FAKE_GPU_TRACE names a
+// file that collects the names of the functions called.
 //
 // Programs that use go-nvml load one library and stay with it: tests of several configs in
 // one process share a file and run one after the other.
