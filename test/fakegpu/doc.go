@@ -31,6 +31,10 @@
 // NVIDIA_VISIBLE_DEVICES is obeyed as a container runtime would: unset or "all" shows
 // all devices, "void" or "none" none (nvmlInit fails), and a list of indices, UUIDs of
 // devices or of MIG instances only those, with indices counted from 0 and minor numbers kept.
+// GPUSLICE_FAKE_GPU_VISIBLE wins over it, for runtimes that say void and give devices by CDI.
+//
+// A config line that has no meaning is told on standard error. GPUSLICE_FAKE_GPU_TRACE names a
+// file that collects the names of the functions called.
 //
 // Programs that use go-nvml load one library and stay with it: tests of several configs in
 // one process share a file and run one after the other.

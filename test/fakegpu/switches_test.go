@@ -1,6 +1,7 @@
 package fakegpu
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -169,5 +170,47 @@ func TestACriticalEventComesOnce(t *testing.T) {
 	}
 	if e, ret := set.Wait(20); ret != nvml.ERROR_TIMEOUT {
 		t.Errorf("again: event %d, %v", e.EventData, ret)
+	}
+}
+
+func TestAListThatGrowsBetweenTwoCallsIsReadInTheEnd(t *testing.T) {
+	g := load(t)
+	d := g.device(t, 0)
+	for i := range 5 {
+		g.start(t, fmt.Sprint("p", i), "gpu0=1MiB")
+	}
+	g.say(t, Config{Fault: Fault{Fail: []Fail{{"nvmlDeviceGetComputeRunningProcesses*", "INSUFFICIENT_SIZE", 2}}}})
+	want := "total: 5 of 81920\ncompute: p0=1 p1=1 p2=1 p3=1 p4=1\n"
+	if diff := cmp.Diff(want, g.reading(d)); diff != "" {
+		t.Errorf("reading (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheConfigMayChangeWhileItIsRead(t *testing.T) {
+	g := load(t)
+	d := g.device(t, 0)
+	full := func(i int) Config { // a device of one or two GiB with nothing free
+		size := Bytes(1+i%2) * GiB
+		return Config{Node: g.node, Fault: Fault{Memory: size, Others: size}}
+	}
+	g.say(t, full(0))
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() {
+		var err error
+		for i := 0; err == nil && ctx.Err() == nil; i++ {
+			err = full(i).WriteFile(g.config)
+		}
+		stopped <- err
+	}()
+	for range 200 {
+		if m, ret := d.GetMemoryInfo(); ret != nvml.SUCCESS || m.Used != m.Total || Bytes(m.Total) > 2*GiB {
+			t.Errorf("half a config: %d of %d, %v", m.Used, m.Total, ret)
+			break
+		}
+	}
+	cancel()
+	if err := <-stopped; err != nil {
+		t.Error(err)
 	}
 }
