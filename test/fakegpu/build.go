@@ -20,7 +20,8 @@ const (
 	Library = "libnvidia-ml.so.1"
 	// ConfigVariable names the environment variable with a library's config, or its path.
 	ConfigVariable = "GPUSLICE_FAKE_GPU_CONFIG"
-	// ConfigPath is where the config is read if the variable is not set.
+	// ConfigPath is where the config is read if the variable is not set: a file, or a folder
+	// with a file "config" in it.
 	ConfigPath = "/etc/gpuslice-fake-gpu"
 	// NodeVariable names the environment variable with the path of the node's /proc.
 	NodeVariable = "GPUSLICE_FAKE_GPU"

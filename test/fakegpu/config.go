@@ -1,6 +1,7 @@
 package fakegpu
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -109,25 +110,20 @@ func (c Config) String() string {
 }
 
 // WriteFile puts the config into a file at once: a library reads the old one or the
-// new one, never a part.
+// new one, never a part. Containers must mount the folder, not the file: what is mounted
+// as a file stays the old one.
 func (c Config) WriteFile(path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".config-")
 	if err != nil {
 		return fmt.Errorf("write the fake GPU's config: %w", err)
 	}
 	_, err = f.WriteString(c.String())
-	if err := firstOf(err, f.Chmod(0o644), f.Close(), os.Rename(f.Name(), path)); err != nil {
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
 		os.Remove(f.Name())
 		return fmt.Errorf("write the fake GPU's config: %w", err)
-	}
-	return nil
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -21,7 +21,8 @@
 //
 // What the devices are, and how they fail, stands in the config, which [Config] prints
 // and the library reads anew at every call: GPUSLICE_FAKE_GPU_CONFIG is its text (if it
-// holds a "=") or its path, else it is /etc/gpuslice-fake-gpu, else all is default. Lines, or
+// holds a "=") or its path, else it is /etc/gpuslice-fake-gpu, else all is default. A path may be
+// a folder that holds a file "config", which containers can mount and see change. Lines, or
 // pieces between ";", are KEY=VALUE; "KEY@1=VALUE" is for the device 1 alone.
 //
 // A device's total is what its processes hold, and the config's base and others. To see

@@ -25,7 +25,7 @@ func load(t *testing.T) *gpu {
 	t.Helper()
 	dir := t.TempDir()
 	g := &gpu{config: filepath.Join(dir, "config"), node: fmt.Sprintf("t%d", os.Getpid()), pids: map[int]string{}}
-	t.Setenv(ConfigVariable, g.config)
+	t.Setenv(ConfigVariable, dir) // a folder, as containers mount it
 	t.Setenv(NodeVariable, filepath.Join(dir, "no-proc"))
 	g.say(t, Config{})
 	g.Interface = nvml.New(nvml.WithLibraryPath(build(t, "")))

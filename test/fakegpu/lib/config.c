@@ -164,7 +164,11 @@ static void load(char *text, size_t room) {
 		snprintf(text, room, "%s", said);
 		return;
 	}
-	int file = open(said && *said ? said : "/etc/gpuslice-fake-gpu", O_RDONLY | O_CLOEXEC);
+	const char *path = said && *said ? said : "/etc/gpuslice-fake-gpu";
+	char inside[4096];
+	snprintf(inside, sizeof inside, "%s/config", path);
+	int file = open(inside, O_RDONLY | O_CLOEXEC);
+	if (file < 0) file = open(path, O_RDONLY | O_CLOEXEC);
 	if (file < 0) {
 		if (said && *said) fprintf(stderr, "fake NVML: open %s: %s\n", said, strerror(errno));
 		return;
