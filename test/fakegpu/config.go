@@ -63,7 +63,7 @@ type Fault struct {
 	Limits     bool          // GetMemoryLimits answers: the driver charges cgroups
 	Charged    Bytes         // what it says is used; 0: the processes' sum
 	Usage      string        // per-process utilisation: "off" (default), "own" PIDs, or "node": as own and one PID of the node
-	Xids       []int         // critical events, each delivered once to a process that waits
+	Xids       []int         // critical events, each delivered once to each event set
 
 	Fail []Fail   // the first that fits a call decides
 	Hang []string // calls that do not return while the config says so; patterns as in Fail

@@ -1,4 +1,4 @@
-// events.c: critical events, which the config names and each process gets once.
+// events.c: critical events, which the config names and each event set gets once.
 #include "fake.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-struct nvmlEventSet_st { bool of[MAX_DEVICES]; };
+struct nvmlEventSet_st { bool of[MAX_DEVICES]; int delivered[MAX_DEVICES]; };
 
 CALL(nvmlEventSetCreate, nvmlEventSet_t *set) {
 	NEED(set);
@@ -30,9 +30,9 @@ CALL(nvmlDeviceRegisterEvents, nvmlDevice_t d, unsigned long long types, nvmlEve
 }
 
 // next finds an event that the set has not had.
-static bool next(const struct config *c, const struct nvmlEventSet_st *set, nvmlEventData_t *event) {
+static bool next(const struct config *c, struct nvmlEventSet_st *set, nvmlEventData_t *event) {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static int delivered[MAX_DEVICES];
+	int *delivered = set->delivered;
 	bool found = false;
 	pthread_mutex_lock(&lock);
 	for (int gpu = 0; gpu < c->devices && !found; gpu++) {
