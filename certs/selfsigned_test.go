@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -250,9 +251,10 @@ func TestChecksGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := cluster()
 		s := source(client)
-		refused := true
+		var refused atomic.Bool
+		refused.Store(true)
 		client.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return refused, nil, errors.New("the API server is away")
+			return refused.Load(), nil, errors.New("the API server is away")
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -261,7 +263,7 @@ func TestChecksGoOn(t *testing.T) {
 		if err := s.Ready(); err == nil || !strings.Contains(err.Error(), "the API server is away") {
 			t.Errorf("ready: %v", err)
 		}
-		refused = false
+		refused.Store(false)
 		time.Sleep(retryEvery + time.Millisecond)
 		synctest.Wait()
 		if err := s.Ready(); err != nil {
