@@ -60,6 +60,7 @@ require (
 )
 
 require (
+	github.com/NVIDIA/go-nvml v0.13.4-0
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
 	github.com/go-logr/logr v1.4.3
 	github.com/json-iterator/go v1.1.12 // indirect

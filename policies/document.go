@@ -40,6 +40,9 @@ func readDocument(data []byte) (*yaml.Node, *field.Error) {
 	if problem := checkTree(&root, 0); problem != nil {
 		return nil, problem
 	}
+	if root.Content[0].Kind != yaml.MappingNode {
+		return nil, document(fmt.Sprintf("the document is a %s; accepted: keys and values that begin with apiVersion: %s", kindOf(root.Content[0]), APIVersion))
+	}
 	return root.Content[0], nil
 }
 

@@ -35,6 +35,11 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	defer os.RemoveAll(dir)
 	step := func(format string, args ...any) { fmt.Fprintf(stderr, "--> "+format+"\n", args...) }
 
+	step("building the webhook (the first time: two minutes)")
+	binary, err := install.Binary(ctx, dir, "cmd/webhook")
+	if err != nil {
+		return err
+	}
 	step("starting etcd and kube-apiserver")
 	server, err := start(ctx, bin)
 	if err != nil {
@@ -42,7 +47,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	}
 	defer server.Stop()
 	step("installing gpuslice: its manifests, and its webhook beside the API server (there is no node for its Deployment)")
-	i, err := installed(ctx, server, dir, pods)
+	i, err := installed(ctx, server, binary, dir, pods)
 	if err != nil {
 		return err
 	}
@@ -67,13 +72,9 @@ func start(ctx context.Context, bin cluster.Bin) (*cluster.APIServer, error) {
 }
 
 // installed puts gpuslice, the policies, the nodes and the namespaces on the server.
-func installed(ctx context.Context, server *cluster.APIServer, dir string, pods []sample) (*install.Installation, error) {
+func installed(ctx context.Context, server *cluster.APIServer, binary, dir string, pods []sample) (*install.Installation, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	binary, err := install.Binary(ctx, dir, "cmd/webhook")
-	if err != nil {
-		return nil, err
-	}
 	i, err := install.New(ctx, server, binary, dir)
 	if err != nil {
 		return nil, err

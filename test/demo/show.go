@@ -130,14 +130,33 @@ func readable(u *unstructured.Unstructured) string {
 	annotations := u.GetAnnotations()
 	if promise, ok := annotations[policies.AnnotationPromise]; ok {
 		annotations[policies.AnnotationPromise] = fmt.Sprintf("(%d bytes: what the pod was given)", len(promise))
+		annotations[policies.AnnotationPlanned] = "(see below)"
 		u.SetAnnotations(annotations)
 	}
 	withoutToken(u.Object["spec"])
+	guardInShort(u)
 	b, err := yaml.Marshal(u.Object)
 	if err != nil {
 		return err.Error()
 	}
 	return string(b)
+}
+
+// guardInShort leaves of the guard's containers what tells them apart; kubectl shows the rest.
+func guardInShort(u *unstructured.Unstructured) {
+	list, _, _ := unstructured.NestedSlice(u.Object, "spec", "initContainers")
+	for i, e := range list {
+		if c, ok := e.(map[string]any); ok && strings.HasPrefix(fmt.Sprint(c["name"]), "gpuslice-") {
+			short := map[string]any{"name": c["name"], "image": c["image"], "args": c["args"]}
+			if c["restartPolicy"] != nil {
+				short["restartPolicy"] = c["restartPolicy"]
+			}
+			list[i] = short
+		}
+	}
+	if len(list) > 0 {
+		_ = unstructured.SetNestedSlice(u.Object, list, "spec", "initContainers")
+	}
 }
 
 // withoutToken removes the volume of the pod's token and its mounts, whose names differ from pod to pod.

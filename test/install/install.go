@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/cluster"
@@ -34,7 +36,7 @@ type Installation struct {
 // New applies the manifests and starts the webhook's process. The Deployment is left out: there is no node for its pods,
 // so the process runs beside the API server, with the token of its own ServiceAccount. dir takes logs and kubeconfigs.
 func New(ctx context.Context, server *cluster.APIServer, binary, dir string) (*Installation, error) {
-	applier, err := NewApplier(server.Config)
+	applier, err := NewApplier(quiet(server.Config))
 	if err != nil {
 		return nil, err
 	}
@@ -135,3 +137,10 @@ func (i *Installation) Settle(ctx context.Context, pools ...string) error {
 
 // Stop ends the webhook's process.
 func (i *Installation) Stop() { i.Webhook.Stop() }
+
+// quiet keeps the server's warnings off standard error; who wants them asks (Applier.Warning).
+func quiet(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{}
+	return config
+}
