@@ -40,7 +40,7 @@ golden: ## rewrite what the scenarios want, for review in the diff
 	go test ./policies -run TestEveryScenario -update
 
 bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
-	go test $(GOFLAGS) ./test/bench -run '^$$' -bench 'PlanAndApply|DecodeDecide' -benchmem -count 5
+	go test $(GOFLAGS) ./test/bench ./webhook -run "^$$" -bench . -benchmem -count 5
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run TestPrint -v
 
 lint: ## gofmt and go vet
