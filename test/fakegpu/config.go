@@ -32,7 +32,7 @@ func (b Bytes) String() string {
 // default: one A100 with 80 GiB under driver 580.95.05, which never fails.
 type Config struct {
 	Node              string // words of other nodes are not seen
-	Devices           int    // how many; 1
+	Devices           int    // how many; 1. A negative number is none
 	Name              string // "NVIDIA A100-SXM4-80GB"
 	Driver            string // "580.95.05"
 	CUDA              string // "13.0"
@@ -95,7 +95,11 @@ type Slow struct {
 func (c Config) String() string {
 	var w lines
 	w.text("node", c.Node)
-	w.number("devices", c.Devices)
+	if c.Devices < 0 {
+		w.text("devices", "0")
+	} else {
+		w.number("devices", c.Devices)
+	}
 	w.text("name", c.Name)
 	w.text("driver", c.Driver)
 	w.text("cuda", c.CUDA)

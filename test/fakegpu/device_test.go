@@ -39,6 +39,18 @@ func TestTheNodeSaysWhatTheConfigSays(t *testing.T) {
 	}
 }
 
+func TestANodeMayHaveADriverAndNoDevice(t *testing.T) {
+	g := load(t)
+	g.say(t, Config{Devices: -1})
+	if ret := g.Init(); ret != nvml.SUCCESS {
+		t.Fatal(ret)
+	}
+	defer g.Shutdown()
+	if n, ret := g.DeviceGetCount(); ret != nvml.SUCCESS || n != 0 {
+		t.Errorf("%d devices, %v", n, ret)
+	}
+}
+
 func TestAContainerHasTheDevicesThatItsVariableNames(t *testing.T) {
 	const second = "GPU-00000000-0000-4000-8000-000000000001"
 	mig := "MIG-00000000-0000-5000-8000-000000010001"

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
@@ -19,16 +19,16 @@ type kit struct {
 	size                        int64
 }
 
-// build makes guard, tenant and library in dir.
-func build(dir string) (*kit, error) {
+// build makes guard and tenant in dir, and the library.
+func build(ctx context.Context, dir string) (*kit, error) {
 	k := &kit{dir: dir, guard: filepath.Join(dir, "guard"), tenant: filepath.Join(dir, "tenant")}
 	var err error
-	if k.library, err = fakegpu.Build(dir); err != nil {
+	if k.library, err = fakegpu.Build(ctx, ""); err != nil {
 		return nil, err
 	}
 	const module = "github.com/gpuslice/gpuslice/"
 	for out, pkg := range map[string]string{k.guard: "cmd/guard", k.tenant: "test/fakegpu/tenant"} {
-		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", out, module+pkg)
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", out, module+pkg)
 		cmd.Env = append(os.Environ(), "CGO_CFLAGS=-Wno-deprecated-declarations")
 		if said, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("build %s: %w\n%s", pkg, err, said)
@@ -65,7 +65,7 @@ func (k *kit) start(change func(*limits.Limits), log io.Writer) (*guarded, error
 		change(&l)
 	}
 	g.cmd = exec.Command(k.guard, "run", "--nvml", k.library, "--proc", root, "--termination-log", os.DevNull)
-	g.cmd.Env = append(os.Environ(), "GPUSLICE_FAKE_GPU_SWITCHES=within "+root)
+	g.cmd.Env = append(os.Environ(), g.pod.Environment(fakegpu.Config{})...)
 	for _, v := range l.Env() {
 		g.cmd.Env = append(g.cmd.Env, v.Name+"="+v.Value)
 	}
@@ -81,9 +81,9 @@ func (g *guarded) stop() {
 	_ = g.cmd.Wait()
 }
 
-// run starts a tenant in the container and returns it with its stdout.
+// run starts a tenant of device 0 in the container and returns it with its stdout.
 func (g *guarded) run(script string) (*exec.Cmd, io.Reader, error) {
-	cmd := exec.Command(g.kit.tenant, strings.Fields(script)...)
+	cmd := exec.Command(g.kit.tenant, "device 0", "node", g.pod.Node(), script)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, nil, err

@@ -70,7 +70,7 @@ func (k *kit) lane(n int) ([]time.Duration, error) {
 // looked at fast.
 func (g *guarded) endOne() (time.Duration, error) {
 	before := 4*time.Second + rand.N(500*time.Millisecond)
-	tenant, out, err := g.run(fmt.Sprintf("hold 7.8Gi sleep %s hold 9Gi say crossed", before))
+	tenant, out, err := g.run(fmt.Sprintf("hold 7987MiB wait %s hold 9GiB say crossed", before))
 	if err != nil {
 		return 0, err
 	}

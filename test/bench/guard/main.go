@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -34,7 +35,7 @@ func bench(p plan) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	k, err := build(dir)
+	k, err := build(context.Background(), dir)
 	if err != nil {
 		return err
 	}

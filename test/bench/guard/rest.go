@@ -22,7 +22,7 @@ func (k *kit) rest(d time.Duration) error {
 		return err
 	}
 	defer g.stop()
-	tenant, _, err := g.run("hold 4Gi")
+	tenant, _, err := g.run("hold 4GiB")
 	if err != nil {
 		return err
 	}

@@ -1,23 +1,26 @@
 // Package pod lays real processes out as the containers of one pod, under a
 // folder that stands for /proc: their cgroups and mounts are invented, everything
 // else is the kernel's. So the guard can be run against real processes where no
-// kubelet is.
+// kubelet is, and the fake GPU library shows it these alone.
 package pod
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
 // Pod is one pod with cgroup v2 and private cgroup namespaces. Use New.
-type Pod struct{ root string }
+type Pod struct{ root, node string }
 
 // New lays out a pod whose pause process is the real PID 1 and whose guard is
 // whoever reads it.
 func New(root string) (Pod, error) {
-	p := Pod{root}
+	p := Pod{root, rand.Text()}
 	if err := p.own("self", "self"); err != nil {
 		return Pod{}, err
 	}
@@ -31,6 +34,21 @@ func New(root string) (Pod, error) {
 
 // Root is the folder that stands for /proc.
 func (p Pod) Root() string { return p.root }
+
+// Node is the node that the words of its tenants must name, see package fakegpu.
+func (p Pod) Node() string { return p.node }
+
+// Environment is what the guard's environment has besides, so that the fake library shows
+// it the pod's processes alone, as a PID namespace would. The pod stands for the node,
+// whose processes c lists where it says nothing else: looking through all of the
+// machine's would cost more than the guard does.
+func (p Pod) Environment(c fakegpu.Config) []string {
+	c.Node = p.node
+	if c.PIDs == "" {
+		c.PIDs = "node"
+	}
+	return []string{fakegpu.ConfigVariable + "=" + c.String(), fakegpu.NodeVariable + "=" + p.root}
+}
 
 // Add puts a process into a container.
 func (p Pod) Add(pid int, container string) error {
@@ -48,24 +66,26 @@ func (p Pod) process(pid int, cgroup, container string) error {
 }
 
 func (p Pod) lay(dir, process, cgroup, container string) error {
-	at := filepath.Join(p.root, dir)
 	mounts := ""
 	if container != "" {
 		mounts = "40 31 8:1 /var/lib/kubelet/pods/0aa1/containers/" + container + "/0011aabb /dev/termination-log rw - ext4 /dev/sda1 rw\n"
 	}
 	// Complete before it is seen: the guard may read at any moment.
-	if err := os.MkdirAll(at+".new", 0o755); err != nil {
+	aside := filepath.Join(p.root, ".new-"+dir)
+	if err := os.MkdirAll(aside, 0o755); err != nil {
 		return fmt.Errorf("lay out a process: %w", err)
 	}
 	for file, text := range map[string]string{"cgroup": cgroup, "mountinfo": mounts} {
-		if err := os.WriteFile(filepath.Join(at+".new", file), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(aside, file), []byte(text), 0o644); err != nil {
 			return fmt.Errorf("lay out a process: %w", err)
 		}
 	}
-	if err := os.Symlink("/proc/"+process+"/stat", filepath.Join(at+".new", "stat")); err != nil {
-		return fmt.Errorf("lay out a process: %w", err)
+	for _, file := range []string{"stat", "cmdline"} {
+		if err := os.Symlink("/proc/"+process+"/"+file, filepath.Join(aside, file)); err != nil {
+			return fmt.Errorf("lay out a process: %w", err)
+		}
 	}
-	if err := os.Rename(at+".new", at); err != nil {
+	if err := os.Rename(aside, filepath.Join(p.root, dir)); err != nil {
 		return fmt.Errorf("lay out a process: %w", err)
 	}
 	return nil

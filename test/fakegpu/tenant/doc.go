@@ -11,6 +11,7 @@
 //	spike 9GiB 500ms     hold so much so long, then what was held before
 //	wait 2s              do nothing
 //	fork 2 4GiB          start so many processes that hold so much each, and outlive this one
+//	say crossed          print the word as a line
 //	reexec               become the same program anew: same PID, same memory
 //	leave                exit with status 0
 //

@@ -17,6 +17,7 @@ type step struct {
 	amount mebibytes
 	to     mebibytes
 	count  int
+	text   string
 	length time.Duration
 }
 
@@ -51,6 +52,8 @@ func (s *script) take(r *reader) {
 		s.add(step{do: do, length: r.duration()})
 	case "fork":
 		s.add(step{do: do, count: r.count(), amount: r.amount()})
+	case "say":
+		s.add(step{do: do, text: r.word()})
 	case "reexec", "leave":
 		s.add(step{do: do})
 	case "device":
@@ -106,6 +109,8 @@ func (t step) String() string {
 		return fmt.Sprintf("wait %s", t.length)
 	case "fork":
 		return fmt.Sprintf("fork %d %s", t.count, t.amount)
+	case "say":
+		return fmt.Sprintf("say %s", t.text)
 	}
 	return t.do
 }

@@ -19,9 +19,9 @@ func TestParseReadsSteps(t *testing.T) {
 			steps: []step{{do: "hold", amount: 4096}, {do: "grow", amount: 1024, to: 2048, length: 2 * time.Second}}}},
 		{"what it is", []string{"device 1.0", "node t7", "kind M+C", "ignore-term", "fork-on-term 1MiB", "exit-after 3s"},
 			script{device: "1.0", node: "t7", kind: "M+C", ignoreTerm: true, forkOnTerm: 1, exitAfter: 3 * time.Second}},
-		{"every other step", []string{"spike 9GiB 500ms wait 1s fork 2 4GiB reexec leave"}, script{kind: "C",
+		{"every other step", []string{"spike 9GiB 500ms wait 1s fork 2 4GiB say crossed reexec leave"}, script{kind: "C",
 			steps: []step{{do: "spike", amount: 9216, length: 500 * time.Millisecond}, {do: "wait", length: time.Second},
-				{do: "fork", count: 2, amount: 4096}, {do: "reexec"}, {do: "leave"}}}},
+				{do: "fork", count: 2, amount: 4096}, {do: "say", text: "crossed"}, {do: "reexec"}, {do: "leave"}}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestParseReadsSteps(t *testing.T) {
 
 func TestParseRefusesWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	for _, args := range []string{"dance", "hold", "hold 4", "hold -1GiB", "hold 1KiB", "hold 99999GiB", "wait soon", "fork two 1GiB"} {
+	for _, args := range []string{"dance", "hold", "hold 4", "hold -1GiB", "hold 1KiB", "hold 99999GiB", "wait soon", "say", "fork two 1GiB"} {
 		if s, err := parse(strings.Fields(args)); err == nil {
 			t.Errorf("%q is read as %+v", args, s)
 		}

@@ -53,6 +53,8 @@ func (t *tenant) play(ctx context.Context) (leave bool, err error) {
 			rest(ctx, next.length)
 		case "fork":
 			err = t.fork(next.count, next.amount)
+		case "say":
+			fmt.Fprintln(t.out, next.text)
 		case "reexec":
 			err = t.again(i + 1)
 		case "leave":

@@ -129,6 +129,15 @@ func TestASpikePasses(t *testing.T) {
 	s.await(t, "after", pid, func(held map[int]int) bool { return held[pid] == 1024 })
 }
 
+func TestATenantSaysAWordWhenItGetsThere(t *testing.T) {
+	s := newScene(t)
+	cmd, lines := s.start(t, "hold 1GiB", "wait 100ms", "hold 2GiB", "say crossed")
+	awaitLine(t, lines, "crossed\n")
+	if held := s.held(t)[cmd.Process.Pid]; held != 2048 {
+		t.Errorf("it held %d MiB when it said so", held)
+	}
+}
+
 func TestForkedProcessesHoldTheirOwnAndOutliveTheirParent(t *testing.T) {
 	s := newScene(t)
 	cmd, _ := s.start(t, "hold 1GiB", "fork 2 2GiB")
