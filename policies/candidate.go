@@ -86,7 +86,7 @@ func placeOnSite(in *Input, strategy *Strategy, site string, asks []asked) (cand
 		return c, misfit{}
 	}
 	for i := range c.containers {
-		if v := strategy.Requires(in, c.containers[i].pool); v != nil {
+		if v := strategy.Requires(in, c.containers[i].pool, c.containers[i].spec); v != nil {
 			return c, misfit{kind: misfitRule, pool: c.pool(), violation: v}
 		}
 	}
