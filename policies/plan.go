@@ -135,19 +135,25 @@ func profileOf(in *Input, req Request, strategy *Strategy, p *placed) ProfileRes
 		return ProfileResult{}
 	}
 	view := strategy.View
-	if view != ProfileViewSliced && (p.pool.DriverLimits || p.pool.DriverMajor >= firstDriverWithLimits) {
-		view = ProfileViewUnknown // the total may already be the limit
+	if view != ProfileViewSliced && p.pool.totalMayBeLimit() {
+		view = ProfileViewUnknown
 	}
-	framework := req.Framework
-	if framework == "" {
-		framework = in.Policy.DefaultFramework
-	}
-	return ProfileFor(ProfileInput{
-		Container: p.spec, Framework: framework,
+	ask := ProfileInput{
+		Container: p.spec, Framework: req.Framework,
 		SliceBytes: p.size.slice.Bytes(), LimitBytes: p.size.limit.Bytes(), TotalBytes: p.pool.Total().Bytes(),
 		AllowanceBytes: allowance(in.Policy, p.request.GPUs), Processes: p.size.procs, GPUs: int(p.request.GPUs),
 		View: view, DeviceAlone: p.pool.Replicas == 1, Switches: in.Policy.Frameworks,
-	})
+	}
+	told := ProfileFor(ask)
+	if req.Framework != "" || told.Framework != "" || in.Policy.DefaultFramework == "" {
+		return told
+	}
+	ask.Framework = in.Policy.DefaultFramework
+	byDefault := ProfileFor(ask)
+	if byDefault.VersionSource == ProfileVersionFromLabel {
+		byDefault.VersionSource = ProfileVersionFromPolicy
+	}
+	return byDefault
 }
 
 func allowance(p *Policy, gpus int64) int64 {
@@ -160,6 +166,12 @@ func allowance(p *Policy, gpus int64) int64 {
 // sameAs returns the candidates that give the pod the very same as chosen: they stay allowed.
 func sameAs(in *Input, chosen *candidate, fitting []candidate) []*candidate {
 	var same []*candidate
+// totalMayBeLimit says that what a process on the pool sees as the device's whole memory may already be its limit: the
+// driver has limits of its own, and what it then tells of the total is not known.
+func (p *Pool) totalMayBeLimit() bool {
+	return p.DriverLimits || p.DriverMajor >= firstDriverWithLimits
+}
+
 	for i := range fitting {
 		c := &fitting[i]
 		if c == chosen {

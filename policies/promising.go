@@ -78,10 +78,18 @@ func (w *promiseWriter) own(p *placed) []Variable {
 		return nil
 	}
 	out := []Variable{{VarMemoryBytes, formatInt(p.size.slice.Bytes())}}
-	if f := formatFraction(int64(p.size.slice), int64(p.pool.Total())); f != "" {
+	if f := p.fraction(); f != "" {
 		out = append(out, Variable{VarFraction, f})
 	}
 	return out
+}
+
+// fraction is the slice as a share of the total that a process sees, or "": not known, or not less than the whole.
+func (p *placed) fraction() string {
+	if p.pool.totalMayBeLimit() {
+		return ""
+	}
+	return formatFraction(int64(p.size.slice), int64(p.pool.Total()))
 }
 
 func profileVariables(r ProfileResult) []Variable {
@@ -104,7 +112,7 @@ func (w *promiseWriter) policyEnv(p *placed, have []Variable) (out []Variable) {
 		}
 		value, ok := p.expand(e.Value)
 		if !ok {
-			w.note("%s is not set in %q: the device's memory is unknown", e.Name, p.request.Name)
+			w.note("%s is not set in %q: what it says of the slice is not known on this pool", e.Name, p.request.Name)
 			continue
 		}
 		out = append(out, Variable{e.Name, value})
@@ -117,7 +125,7 @@ func (p *placed) expand(text string) (string, bool) {
 	if !strings.Contains(text, "{{") {
 		return text, true
 	}
-	fraction := formatFraction(int64(p.size.slice), int64(p.pool.Total()))
+	fraction := p.fraction()
 	if p.size.slice == 0 || fraction == "" && strings.Contains(text, "{{fraction}}") {
 		return "", false
 	}
