@@ -167,12 +167,33 @@ func (w *promiseWriter) planned(p *placed) {
 	if p.size.compute > 0 && w.strategy.Name == "mps" {
 		out.Compute = p.size.compute
 	} else if p.size.compute > 0 {
-		w.warn("compute %d of container %q is not held under %s; only mps holds it", p.size.compute, p.request.Name, w.strategy.Name)
+		w.computeNotHeld(p)
 	}
-	if len(p.tiers) == 0 {
+	if burst := p.request.Ask.MemoryLimit; burst > 0 && p.size.slice > burst && w.strategy.Tier != TierHardware {
+		w.warn("memory-limit %s of container %q is less than its slice of %s and has no effect", burst, p.request.Name, p.size.slice)
+	}
+	switch {
+	case len(p.tiers) > 0:
+	case p.pool.awaited():
+		w.note("nothing is promised to hold the memory of %q: the pool it will run on is not known", p.request.Name)
+	default:
 		w.note("nothing holds the memory of %q: %s does not divide it", p.request.Name, w.strategy.Name)
 	}
 	w.promise.Planned.Containers = append(w.promise.Planned.Containers, out)
+}
+
+// computeNotHeld says that the strategy does not hold a percentage of the multiprocessors: to the author who asked for
+// it, and in the plan where it came with a class of policy's.
+func (w *promiseWriter) computeNotHeld(p *placed) {
+	if w.strategy.Name == mig().Name {
+		w.note("compute %d of %q has no effect: a MIG instance has multiprocessors of its own", p.size.compute, p.request.Name)
+		return
+	}
+	tell := w.note
+	if p.request.Ask.Compute > 0 {
+		tell = w.warn
+	}
+	tell("compute %d of container %q is not held under %s; only mps holds it", p.size.compute, p.request.Name, w.strategy.Name)
 }
 
 // replaced tells the author about variables of ours that the pod brought along.
