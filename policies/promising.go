@@ -207,21 +207,34 @@ func (w *promiseWriter) replaced() {
 	}
 }
 
-// podBlock writes what policy adds to the pod itself where its author said nothing.
+// podBlock writes what policy adds to the pod itself where its author said nothing. What the author wrote is not
+// recorded, even where it is the same: what is recorded is taken back one day.
 func (w *promiseWriter) podBlock() {
 	spec, policy := &w.in.Pod.Spec, w.in.Policy.Pod
 	if policy.PriorityClassName != "" {
-		if spec.PriorityClassName == "" || spec.PriorityClassName == policy.PriorityClassName {
+		if spec.PriorityClassName == "" {
 			w.promise.Pod.PriorityClassName = policy.PriorityClassName
-		} else {
+		} else if spec.PriorityClassName != policy.PriorityClassName {
 			w.note("the pod's own priorityClassName %q stays", spec.PriorityClassName)
 		}
 	}
-	if policy.SchedulerName != "" && (spec.SchedulerName == "" || spec.SchedulerName == corev1.DefaultSchedulerName || spec.SchedulerName == policy.SchedulerName) {
-		w.promise.Pod.SchedulerName = policy.SchedulerName
+	if policy.SchedulerName != "" {
+		if spec.SchedulerName == "" || spec.SchedulerName == corev1.DefaultSchedulerName {
+			w.promise.Pod.SchedulerName = policy.SchedulerName
+		} else if spec.SchedulerName != policy.SchedulerName {
+			w.note("the pod's own schedulerName %q stays", spec.SchedulerName)
+		}
 	}
-	if policy.RuntimeClassName != "" && (spec.RuntimeClassName == nil || *spec.RuntimeClassName == policy.RuntimeClassName) {
-		w.promise.Pod.RuntimeClassName = policy.RuntimeClassName
+	if policy.RuntimeClassName != "" {
+		if spec.RuntimeClassName == nil {
+			w.promise.Pod.RuntimeClassName = policy.RuntimeClassName
+		} else if *spec.RuntimeClassName != policy.RuntimeClassName {
+			w.note("the pod's own runtimeClassName %q stays", *spec.RuntimeClassName)
+		}
 	}
-	w.promise.Tolerations = policy.Tolerations
+	for _, t := range policy.Tolerations {
+		if !hasToleration(spec.Tolerations, t) {
+			w.promise.Tolerations = append(w.promise.Tolerations, t)
+		}
+	}
 }
