@@ -2,6 +2,22 @@ package policies
 
 import "slices"
 
+// weighRest equips the candidates behind the chosen one, which are not tried otherwise, so that a report can say what
+// each would reach. It returns why some would not do.
+func weighRest(in *Input, req Request, fitting []candidate, chosen *candidate) (misfits []misfit) {
+	behind := false
+	for i := range fitting {
+		c := &fitting[i]
+		if behind {
+			if v := equip(in, req, c); v != nil {
+				misfits = append(misfits, misfit{kind: misfitRule, pool: c.pool(), violation: v})
+			}
+		}
+		behind = behind || c == chosen
+	}
+	return misfits
+}
+
 // report lists the candidates for people: the chosen one, those that would have done, and why the others do not.
 func report(fitting []candidate, misfits []misfit, chosen *candidate) []CandidateReport {
 	var out []CandidateReport

@@ -21,7 +21,7 @@ func plan(in Input, req Request, d Decision) Decision {
 	chosen, refused := choose(&in, req, fitting)
 	misfits = append(misfits, refused...)
 	if in.Explain {
-		d.Candidates = report(fitting, misfits, chosen)
+		d.Candidates = report(fitting, append(slices.Clone(misfits), weighRest(&in, req, fitting, chosen)...), chosen)
 	}
 	if chosen == nil {
 		awaited, violations := pending(&in, req, asks, misfits)

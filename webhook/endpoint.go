@@ -40,7 +40,7 @@ func NewEndpoint(name string, handler admission.Handler, limits *Limits, metrics
 // ServeHTTP implements http.Handler.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	response, fail := e.review(w, r)
+	response, fail := e.review(r)
 	e.metrics.answered(e.name, fail, time.Since(start))
 	if fail == nil {
 		w.Header().Set("Content-Type", "application/json")
@@ -60,7 +60,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // review takes a request through the limits to the handler.
-func (e *endpoint) review(w http.ResponseWriter, r *http.Request) (admission.Response, *failure) {
+func (e *endpoint) review(r *http.Request) (admission.Response, *failure) {
 	if fail := checkHead(r); fail != nil {
 		return admission.Response{}, fail
 	}
@@ -68,10 +68,10 @@ func (e *endpoint) review(w http.ResponseWriter, r *http.Request) (admission.Res
 		return admission.Response{}, busy()
 	}
 	defer e.limits.arrived.leave()
-	body, done, fail := e.limits.read(w, r)
+	body, done, fail := e.limits.read(r)
 	defer done()
 	if fail != nil {
-		return admission.Response{}, fail
+		return e.oversized(r.Context(), fail)
 	}
 	if !e.limits.reviews.enter(r.Context(), queueWait) {
 		return admission.Response{}, busy()
@@ -84,6 +84,27 @@ func (e *endpoint) review(w http.ResponseWriter, r *http.Request) (admission.Res
 	ctx, cancel := context.WithTimeout(r.Context(), asked(r))
 	defer cancel()
 	return e.handle(ctx, request)
+}
+
+// Oversized is a handler that can answer for an object too large to be read, by what names it. Without an answer the
+// failurePolicy decides, and one that fails open would let through what is too large to be looked at.
+type Oversized interface {
+	TooLarge(context.Context, admission.Request) admission.Response
+}
+
+// oversized answers a review that was too large by what stands before its object, where the handler can.
+func (e *endpoint) oversized(ctx context.Context, fail *failure) (admission.Response, *failure) {
+	handler, ok := e.hook.Handler.(Oversized)
+	request, named := decodeHead(fail.head)
+	if !ok || !named {
+		return admission.Response{}, fail
+	}
+	response := handler.TooLarge(ctx, request)
+	response.UID = request.UID
+	if response.Allowed || response.Result.Code == http.StatusForbidden || response.Result.Code == http.StatusUnprocessableEntity {
+		return response, nil
+	}
+	return response, fail
 }
 
 // handle asks the handler and turns what is no answer into a failure.

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -14,6 +13,8 @@ import (
 // decoding of 3 MiB of empty list items takes up to 2 GiB: hence the size, and the few large ones at a time.
 const (
 	maxReview     = 4 << 20   // bytes of one body
+	headReview    = 16 << 10  // bytes of a body that is too large: what names the object stands before it
+	maxDiscarded  = 64 << 20  // bytes of such a body that are taken off the wire
 	largeReview   = 256 << 10 // bytes; above it a review counts as large
 	prealloc      = 64 << 10  // bytes reserved on the word of Content-Length alone
 	maxLarge      = 8         // large reviews at a time
@@ -44,6 +45,7 @@ func NewLimits() *Limits {
 type failure struct {
 	code int
 	text string
+	head []byte // of a body that is too large: what was read of its beginning
 }
 
 func (f *failure) Error() string { return f.text }
@@ -63,14 +65,16 @@ func checkHead(r *http.Request) *failure {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return failf(http.StatusUnsupportedMediaType, "encoded bodies are not read here")
 	}
-	if r.ContentLength > maxReview {
-		return tooLarge()
-	}
 	return nil
 }
 
-func tooLarge() *failure {
-	return failf(http.StatusRequestEntityTooLarge, "the review is larger than %d bytes", maxReview)
+// tooLarge is the failure of a body whose beginning was read. The rest is taken off the wire, up to a bound, so that
+// the caller has sent all before it is answered.
+func tooLarge(head []byte, rest io.Reader) *failure {
+	_, _ = io.Copy(io.Discard, io.LimitReader(rest, maxDiscarded))
+	fail := failf(http.StatusRequestEntityTooLarge, "the review is larger than %d bytes", maxReview)
+	fail.head = head
+	return fail
 }
 
 func busy() *failure {
@@ -78,9 +82,16 @@ func busy() *failure {
 }
 
 // read returns the body. A large one holds a place among the few until done is called; done is never nil.
-func (l *Limits) read(w http.ResponseWriter, r *http.Request) (body []byte, done func(), fail *failure) {
+func (l *Limits) read(r *http.Request) (body []byte, done func(), fail *failure) {
 	done = func() {}
-	limited := http.MaxBytesReader(w, r.Body, maxReview)
+	if r.ContentLength > maxReview {
+		head, err := io.ReadAll(io.LimitReader(r.Body, headReview))
+		if err != nil {
+			return nil, done, unread(err)
+		}
+		return nil, done, tooLarge(head, r.Body)
+	}
+	limited := io.LimitReader(r.Body, maxReview+1)
 	buffer := bytes.NewBuffer(make([]byte, 0, max(bytes.MinRead, min(r.ContentLength, prealloc)+bytes.MinRead)))
 	if _, err := buffer.ReadFrom(io.LimitReader(limited, largeReview+1)); err != nil {
 		return nil, done, unread(err)
@@ -95,13 +106,12 @@ func (l *Limits) read(w http.ResponseWriter, r *http.Request) (body []byte, done
 	if _, err := buffer.ReadFrom(limited); err != nil {
 		return nil, done, unread(err)
 	}
+	if buffer.Len() > maxReview {
+		return nil, done, tooLarge(buffer.Bytes()[:headReview], r.Body)
+	}
 	return buffer.Bytes(), done, nil
 }
 
-// unread says why a body could not be read.
-func unread(err error) *failure {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return tooLarge()
-	}
+func unread(error) *failure {
 	return failf(http.StatusBadRequest, "the body could not be read")
 }

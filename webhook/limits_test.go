@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,9 +35,10 @@ func TestReviewsBeyondTheLimitAreTurnedAwayAfterASecond(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stay := make(chan struct{})
-				block := true
+				var block atomic.Bool
+				block.Store(true)
 				handler := serveHandler(t, func(context.Context, admission.Request) admission.Response {
-					if block {
+					if block.Load() {
 						<-stay
 					}
 					return admission.Allowed("")
@@ -46,7 +48,7 @@ func TestReviewsBeyondTheLimitAreTurnedAwayAfterASecond(t *testing.T) {
 					go func() { codes <- post(handler, strings.NewReader(tt.body)).Code }()
 				}
 				synctest.Wait()
-				block = false
+				block.Store(false)
 
 				start := time.Now()
 				w := post(handler, strings.NewReader(tt.body))

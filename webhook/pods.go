@@ -83,6 +83,20 @@ func (p *Pods) create(ctx context.Context, req admission.Request) admission.Resp
 	return p.respond(ctx, handlerCreate, d, respond(d, patch))
 }
 
+// TooLarge implements Oversized: a new pod that is too large to be read is refused; an update passes, since it must
+// never block a finalizer or a deletion.
+func (p *Pods) TooLarge(ctx context.Context, req admission.Request) admission.Response {
+	if req.Operation != admissionv1.Create || req.SubResource != "" || req.Namespace == p.system {
+		return admission.Allowed("")
+	}
+	in, err := p.source.Input(ctx, req.Namespace)
+	if err != nil {
+		return unanswered(http.StatusServiceUnavailable, err)
+	}
+	return p.unreadable(ctx, in, policies.Violation{Rule: policies.RuleSize, Reason: "the pod is too large",
+		Detail: fmt.Sprintf("its review has more than %d bytes; a pod with GPUs may have %d containers", maxReview, policies.MaxContainers)})
+}
+
 // unreadable answers a pod that is beyond the bounds of what is parsed, as the namespace's policy would have any other
 // refusal.
 func (p *Pods) unreadable(ctx context.Context, in policies.Input, v policies.Violation) admission.Response {

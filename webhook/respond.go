@@ -70,20 +70,32 @@ func audit(d policies.Decision) map[string]string {
 	return annotations
 }
 
-// warnings bounds the warnings in number and length.
+// warnings bounds the warnings in number and length. A long one becomes several lines, since what to do next stands at
+// its end.
 func warnings(texts []string) []string {
-	kept := min(len(texts), maxWarnings)
-	if len(texts) > maxWarnings {
-		kept--
+	var lines []string
+	for _, text := range texts {
+		lines = append(lines, fold(clean(text, maxMessage), maxWarning)...)
 	}
-	var out []string
-	for _, text := range texts[:kept] {
-		out = append(out, clean(text, maxWarning))
+	if len(lines) <= maxWarnings {
+		return lines
 	}
-	if rest := len(texts) - kept; rest > 0 {
-		out = append(out, "and "+strconv.Itoa(rest)+" more warnings")
+	rest := len(lines) - maxWarnings + 1
+	return append(lines[:maxWarnings-1:maxWarnings-1], "and "+strconv.Itoa(rest)+" more lines")
+}
+
+// fold breaks text at spaces into lines of at most that many bytes; a word that is longer is cut.
+func fold(text string, most int) []string {
+	var lines []string
+	for len(text) > most {
+		cut := strings.LastIndexByte(text[:most+1], ' ')
+		if cut <= 0 {
+			return append(lines, clean(text, most))
+		}
+		lines = append(lines, text[:cut])
+		text = text[cut+1:]
 	}
-	return out
+	return append(lines, text)
 }
 
 // clean makes text safe for a header and a terminal: no control characters, valid UTF-8, at most that many bytes.

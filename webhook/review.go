@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -29,6 +31,55 @@ func decodeReview(body []byte) (admission.Request, error) {
 		return admission.Request{}, errors.New("the request has no usable uid")
 	}
 	return admission.Request{AdmissionRequest: *review.Request}, nil
+}
+
+// decodeHead reads of a review's beginning what names the object: all that the API server writes before it.
+func decodeHead(head []byte) (admission.Request, bool) {
+	var request admission.Request
+	d := json.NewDecoder(bytes.NewReader(head))
+	if !into(d, "request") {
+		return request, false
+	}
+	fields := map[string]any{
+		"uid": &request.UID, "kind": &request.Kind, "subResource": &request.SubResource,
+		"namespace": &request.Namespace, "operation": &request.Operation,
+	}
+	for {
+		key, err := d.Token()
+		if err != nil || key == "object" || key == "oldObject" {
+			return request, request.UID != "" && len(request.UID) <= maxUID
+		}
+		name, _ := key.(string)
+		var skipped json.RawMessage
+		field, ok := fields[name]
+		if !ok {
+			field = &skipped
+		}
+		if d.Decode(field) != nil {
+			return request, request.UID != "" && len(request.UID) <= maxUID
+		}
+	}
+}
+
+// into steps into the object under the key of the document's top level.
+func into(d *json.Decoder, key string) bool {
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return false
+	}
+	for {
+		name, err := d.Token()
+		if err != nil {
+			return false
+		}
+		if name == key {
+			t, err := d.Token()
+			return err == nil && t == json.Delim('{')
+		}
+		var skipped json.RawMessage
+		if d.Decode(&skipped) != nil {
+			return false
+		}
+	}
 }
 
 // answer is the AdmissionReview that carries a response back.

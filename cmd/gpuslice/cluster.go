@@ -71,10 +71,6 @@ func loadCluster(flags *clusterFlags, r *reader, out io.Writer) (*cluster, error
 	return c, nil
 }
 
-func (l *clusterLoader) problem(at fmt.Stringer, err error) {
-	l.problems = append(l.problems, fmt.Errorf("%s: %w", at, err))
-}
-
 // labels reads --namespace-label.
 func (l *clusterLoader) labels() {
 	l.cluster.extra = map[string]string{}
@@ -99,9 +95,11 @@ func (l *clusterLoader) readPolicies() {
 				l.warnings = append(l.warnings, p.at+": "+w)
 			}
 		}
-		l.problems = append(l.problems, others.problems...)
+		for _, failed := range others.unread {
+			l.problems = append(l.problems, failed)
+		}
 		namespaces := l.addNamespaces(others.objects)
-		if len(found) == 0 && namespaces == 0 && len(others.problems) == 0 {
+		if len(found) == 0 && namespaces == 0 && len(others.unread) == 0 {
 			l.problems = append(l.problems, fmt.Errorf("--policies %s: no policy in it; %s", path, acceptedPolicies))
 		}
 		l.policies = append(l.policies, found...)
@@ -117,7 +115,7 @@ func (l *clusterLoader) readNodes() {
 			}
 			var node corev1.Node
 			if err := json.Unmarshal(o.raw, &node); err != nil {
-				l.problem(o, fmt.Errorf("it is no node: %w", err))
+				l.problems = append(l.problems, fmt.Errorf("%s: it is no node: %w", o, err))
 			}
 			l.nodes = append(l.nodes, &node)
 		}
@@ -149,9 +147,9 @@ func (l *clusterLoader) addNamespaces(objects []object) (n int) {
 func (l *clusterLoader) objects(paths []string, limit int64) []object {
 	var all []object
 	for _, d := range l.reader.documents(paths, limit) {
-		found, err := d.objects()
-		if err != nil {
-			l.problem(d.at, err)
+		found, unread := d.objects()
+		for _, failed := range unread {
+			l.problems = append(l.problems, failed)
 		}
 		all = append(all, found...)
 	}

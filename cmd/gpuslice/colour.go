@@ -34,11 +34,12 @@ func plain(diff string) string { return diff }
 func coloured(diff string) string {
 	var b strings.Builder
 	for line := range strings.Lines(diff) {
-		text, end := strings.CutSuffix(line, "\n")
-		b.WriteString(colourOf(line) + text + reset)
-		if end {
-			b.WriteByte('\n')
+		colour := colourOf(line)
+		if colour == "" {
+			b.WriteString(line)
+			continue
 		}
+		b.WriteString(colour + strings.TrimSuffix(line, "\n") + reset + "\n")
 	}
 	return b.String()
 }

@@ -43,6 +43,17 @@ type document struct {
 	err      error           // why there is no raw
 }
 
+// documentError is why a document, or an object in it, cannot be read or answered.
+type documentError struct {
+	at  source
+	err error
+}
+
+func (e documentError) Error() string { return e.at.String() + ": " + e.err.Error() }
+
+// Unwrap returns the error without its place.
+func (e documentError) Unwrap() error { return e.err }
+
 // split reads the documents of a file. Documents without content are skipped; a file without any is an error where it
 // was named.
 func split(file string, text []byte, named bool) []document {
@@ -140,5 +151,6 @@ func lineInFile(err error, first int) string {
 	for _, noise := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:"} {
 		text = strings.TrimPrefix(text, noise)
 	}
+	text = strings.ReplaceAll(text, "%!s(<nil>)", "null") // the library prints the type of a null so
 	return strings.Join(strings.Fields(text), " ")
 }

@@ -12,7 +12,8 @@ const explainLong = `Say which policy, pool, strategy, slice and enforcement a p
 by the pods that they make; objects that hold no pod are left out.
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "ExplainList", "items": [...], "errors": [...],
-"pools": [...]}. An item has what an item of render has but the object, and planned, charge, containers and candidates.
+"pools": [...]}. An item has what an item of render has but the object, and planned, charge, containers and candidates. A
+pool has name, strategy, resource, device, deviceMemory, usable, replicas, nodes and notes.
 
 Exit codes: 0 rewritten or left alone, 3 at least one pod is refused, 2 bad usage or input, 1 internal error.`
 
@@ -63,11 +64,11 @@ type explained struct {
 // explanation is the document of explain -o json.
 type explanation struct {
 	listing[explained]
-	Pools []policies.Pool `json:"pools"`
+	Pools []poolPrinted `json:"pools"`
 }
 
 func explainList(a *answers) explanation {
-	list := listing[explained]{APIVersion: outputVersion, Kind: "ExplainList", Items: []explained{}, Errors: a.errorsPrinted()}
+	list := listing[explained]{APIVersion: outputVersion, Kind: "ExplainList", Items: []explained{}, Errors: errorsPrinted(a.errors)}
 	for _, r := range a.results {
 		if r.decision.Why == whyNoPod {
 			continue
@@ -78,22 +79,19 @@ func explainList(a *answers) explanation {
 		}
 		list.Items = append(list.Items, item)
 	}
-	return explanation{list, listOf(a.cluster.pools)}
+	return explanation{list, poolsPrinted(a.cluster.pools)}
 }
 
+// explainAll prints an explanation of each object, and then the pools that all of them had to choose from.
 func explainAll(out io.Writer, a *answers) error {
-	for i, r := range a.results {
-		if r.decision.Why == whyNoPod {
-			continue
-		}
-		p := page{}
-		if i > 0 {
-			p.line("")
-		}
-		p.explain(r, len(a.cluster.pools))
-		if err := p.print(out); err != nil {
-			return err
+	p := page{}
+	for _, r := range a.results {
+		if r.decision.Why != whyNoPod {
+			p.explain(r)
 		}
 	}
-	return nil
+	if len(p.blocks) > 0 {
+		p.pools(poolsPrinted(a.cluster.pools))
+	}
+	return p.print(out)
 }

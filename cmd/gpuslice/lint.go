@@ -65,21 +65,21 @@ type linted struct {
 
 func lint(f *lintFlags, paths []string, s streams) error {
 	found, others := readPolicies(&reader{stdin: s.in}, paths, f.systemNamespace)
-	if len(found) == 0 && len(others.problems) == 0 {
+	if len(found) == 0 && len(others.unread) == 0 {
 		return fmt.Errorf("no policy to lint: %s", acceptedPolicies)
 	}
 	items := lintAll(found, others.objects)
 	var total tally
-	for _, err := range others.problems {
-		fmt.Fprintln(s.err, err)
-		total.failed(err)
+	for _, failed := range others.unread {
+		fmt.Fprintln(s.err, failed)
+		total.failed(failed)
 	}
 	problems := 0
 	for _, item := range items {
 		problems += len(item.Problems)
 	}
 	total.refused = problems > 0
-	if err := printLint(f, s, items, others.problems); err != nil {
+	if err := printLint(f, s, items, others.unread); err != nil {
 		return err
 	}
 	if f.output == "text" {
@@ -104,12 +104,9 @@ func lintAll(found []policyDocument, beside []object) []linted {
 	return items
 }
 
-func printLint(f *lintFlags, s streams, items []linted, unread []error) error {
+func printLint(f *lintFlags, s streams, items []linted, unread []documentError) error {
 	if f.output == "json" {
-		list := listing[linted]{APIVersion: outputVersion, Kind: "LintList", Items: items, Errors: []errorPrinted{}}
-		for _, err := range unread {
-			list.Errors = append(list.Errors, errorPrinted{Message: err.Error()})
-		}
+		list := listing[linted]{APIVersion: outputVersion, Kind: "LintList", Items: items, Errors: errorsPrinted(unread)}
 		return printJSON(s.out, list)
 	}
 	for _, item := range items {

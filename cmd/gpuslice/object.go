@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	kjson "sigs.k8s.io/json"
+
+	"github.com/gpuslice/gpuslice/policies"
 )
 
 // object is a Kubernetes object as it stands in the input.
@@ -49,63 +52,70 @@ type head struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// objects returns what a document holds: one object, or those of a list.
-func (d document) objects() ([]object, error) {
+// objects returns what a document holds, one object or those of a list, and what of it cannot be read.
+func (d document) objects() ([]object, []documentError) {
 	switch {
 	case d.err != nil:
-		return nil, d.err
+		return nil, []documentError{{d.at, d.err}}
 	case d.repeated != nil:
-		return nil, d.repeated
+		return nil, []documentError{{d.at, d.repeated}}
 	}
-	return objectsOf(d.at, d.raw, head{})
+	h, err := readHead(d.raw)
+	if err == nil && strings.HasSuffix(h.Kind, "List") && h.Items != nil {
+		return listed(d.at, h)
+	}
+	o, err := objectOf(d.at, d.raw, h, err)
+	if err != nil {
+		return nil, []documentError{{d.at, err}}
+	}
+	return []object{o}, nil
 }
 
-// objectsOf reads raw as an object or a list. An item of a typed list need not say what it is: list says it.
-func objectsOf(at source, raw json.RawMessage, list head) ([]object, error) {
-	h, err := readHead(raw)
-	if err != nil {
-		return nil, err
+// listed returns the items of a list. An item of a typed list need not say what it is: the list says it.
+func listed(at source, list head) (all []object, problems []documentError) {
+	for i, item := range list.Items {
+		at.item = i + 1
+		h, err := readHead(item)
+		if kind := strings.TrimSuffix(list.Kind, "List"); kind != "" && h.Kind == "" && h.APIVersion == "" {
+			h.Kind, h.APIVersion = kind, list.APIVersion
+		}
+		o, err := objectOf(at, item, h, err)
+		if err != nil {
+			problems = append(problems, documentError{at, err})
+			continue
+		}
+		all = append(all, o)
 	}
-	if h.Kind == "" && h.APIVersion == "" {
-		h.Kind, h.APIVersion = strings.TrimSuffix(list.Kind, "List"), list.APIVersion
+	return all, problems
+}
+
+// objectOf makes an object of a head that was read, or that err says is none.
+func objectOf(at source, raw json.RawMessage, h head, err error) (object, error) {
+	if h.Kind == "" && strings.HasPrefix(h.APIVersion, policies.Domain+"/") {
+		h.Kind = "Policy" // a document of ours needs no kind, and may lie beside what it governs
 	}
 	switch {
+	case err != nil:
+		return object{}, err
 	case h.Kind == "" && h.APIVersion == "":
-		return nil, errors.New("it is no Kubernetes object: apiVersion and kind are missing")
+		return object{}, errors.New("it is no Kubernetes object: apiVersion and kind are missing")
 	case h.Kind == "":
-		return nil, fmt.Errorf("it is no Kubernetes object: apiVersion is %q, and kind is missing", h.APIVersion)
+		return object{}, fmt.Errorf("it is no Kubernetes object: apiVersion is %q, and kind is missing", h.APIVersion)
 	case h.APIVersion == "":
-		return nil, fmt.Errorf("it is no Kubernetes object: kind is %q, and apiVersion is missing", h.Kind)
-	}
-	if strings.HasSuffix(h.Kind, "List") && h.Items != nil {
-		return listed(at, h)
+		return object{}, fmt.Errorf("it is no Kubernetes object: kind is %q, and apiVersion is missing", h.Kind)
 	}
 	o := object{at: at, apiVersion: h.APIVersion, kind: h.Kind, namespace: h.Metadata.Namespace, name: h.Metadata.Name, labels: h.Metadata.Labels, raw: raw}
 	if o.name == "" && h.Metadata.GenerateName != "" {
 		o.name, o.generated = h.Metadata.GenerateName, true
 	}
-	return []object{o}, nil
-}
-
-func listed(at source, list head) ([]object, error) {
-	if at.item > 0 {
-		return nil, errors.New("it is a list within a list")
-	}
-	var all []object
-	var problems []error
-	for i, item := range list.Items {
-		at.item = i + 1
-		found, err := objectsOf(at, item, list)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("item %d: %w", at.item, err))
-		}
-		all = append(all, found...)
-	}
-	return all, errors.Join(problems...)
+	return o, nil
 }
 
 func readHead(raw json.RawMessage) (head, error) {
 	var h head
+	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
+		return h, errors.New("it is no Kubernetes object: it is no map of keys and values")
+	}
 	err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h)
 	if err == nil {
 		return h, nil

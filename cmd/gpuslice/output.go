@@ -54,7 +54,7 @@ type rendered struct {
 }
 
 func renderList(a *answers) listing[rendered] {
-	list := listing[rendered]{APIVersion: outputVersion, Kind: "RenderList", Items: []rendered{}, Errors: a.errorsPrinted()}
+	list := listing[rendered]{APIVersion: outputVersion, Kind: "RenderList", Items: []rendered{}, Errors: errorsPrinted(a.errors)}
 	for _, r := range a.results {
 		list.Items = append(list.Items, rendered{r.verdict(), r.after})
 	}
@@ -72,9 +72,9 @@ func (r result) verdict() verdict {
 
 func (s source) place() place { return place{Source: s.file, Document: s.document, Item: s.item} }
 
-func (a *answers) errorsPrinted() []errorPrinted {
+func errorsPrinted(errors []documentError) []errorPrinted {
 	printed := []errorPrinted{}
-	for _, e := range a.errors {
+	for _, e := range errors {
 		printed = append(printed, errorPrinted{e.at.place(), e.err.Error()})
 	}
 	return printed

@@ -51,7 +51,10 @@ func (p *page) print(out io.Writer) error {
 }
 
 // explain writes all that is known of one decision.
-func (p *page) explain(r result, pools int) {
+func (p *page) explain(r result) {
+	if len(p.blocks) > 0 {
+		p.line("")
+	}
 	d := r.decision
 	p.line(r.String())
 	p.table("  ", facts(r))
@@ -70,9 +73,6 @@ func (p *page) explain(r result, pools int) {
 		}
 	}
 	p.candidates(d.Candidates)
-	if pools == 0 {
-		p.line("  no pool is known: give --nodes, or declare pools in the default policy")
-	}
 }
 
 // facts are the first lines: what became of the pod, by whom and where.

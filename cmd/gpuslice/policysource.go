@@ -1,13 +1,11 @@
 package main
 
-import "fmt"
-
 const acceptedPolicies = `accepted: documents with apiVersion: gpuslice.dev/v1, or ConfigMaps with the label gpuslice.dev/policy: "true" and the key policy.yaml`
 
 // rest is what lay beside policies.
 type rest struct {
-	objects  []object
-	problems []error
+	objects []object
+	unread  []documentError
 }
 
 // readPolicies reads the policies that paths hold, and returns what lay beside them.
@@ -21,10 +19,8 @@ func readPolicies(r *reader, paths []string, system string) ([]policyDocument, r
 				found = append(found, reader.bare(d))
 				continue
 			}
-			objects, err := d.objects()
-			if err != nil {
-				others.problems = append(others.problems, fmt.Errorf("%s: %w", d.at, err))
-			}
+			objects, unread := d.objects()
+			others.unread = append(others.unread, unread...)
 			for _, o := range objects {
 				if p, ok := reader.configMap(o); ok {
 					found = append(found, p)

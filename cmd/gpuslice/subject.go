@@ -15,12 +15,6 @@ type answers struct {
 	tally   tally
 }
 
-// documentError is why a document, or an object in it, could not be answered.
-type documentError struct {
-	at  source
-	err error
-}
-
 // answer loads the cluster and judges every object of -f, in order. What cannot be read does not stop the others: it
 // is said on standard error, and so are the reasons of each result.
 func (f *subjectFlags) answer(s streams, reasons func(result) []string) (*answers, error) {
@@ -34,15 +28,15 @@ func (f *subjectFlags) answer(s streams, reasons func(result) []string) (*answer
 	}
 	a, e := &answers{cluster: c}, f.engine(c)
 	for _, d := range r.documents(f.filenames, maxManifest) {
-		objects, err := d.objects()
-		if err != nil {
-			a.fail(d.at, err)
-			fmt.Fprintf(s.err, "%s: %v\n", d.at, err)
+		objects, unread := d.objects()
+		for _, failed := range unread {
+			a.fail(failed)
+			fmt.Fprintln(s.err, failed)
 		}
 		for _, o := range objects {
 			result, err := e.judge(o)
 			if err != nil {
-				a.fail(o.at, err)
+				a.fail(documentError{o.at, err})
 				fmt.Fprintf(s.err, "%s: %v\n", o, err)
 				continue
 			}
@@ -56,9 +50,9 @@ func (f *subjectFlags) answer(s streams, reasons func(result) []string) (*answer
 	return a, nil
 }
 
-func (a *answers) fail(at source, err error) {
-	a.errors = append(a.errors, documentError{at, err})
-	a.tally.failed(err)
+func (a *answers) fail(e documentError) {
+	a.errors = append(a.errors, e)
+	a.tally.failed(e)
 }
 
 // reasons are the lines that say what became of the object and why; none for objects that hold no pod.

@@ -105,6 +105,7 @@ func ask(root string, table *proc.Table, p probe) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	failed := errNoGuard
 	for _, name := range names {
 		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: name, Net: "unix"})
 		if err != nil {
@@ -114,9 +115,13 @@ func ask(root string, table *proc.Table, p probe) (answer, error) {
 			_ = conn.Close()
 			continue
 		}
-		return exchange(conn, p)
+		a, err := exchange(conn, p)
+		if err == nil {
+			return a, nil
+		}
+		failed = err // another's guard; this one's may be further on
 	}
-	return answer{}, errNoGuard
+	return answer{}, failed
 }
 
 func exchange(conn *net.UnixConn, p probe) (answer, error) {

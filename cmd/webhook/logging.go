@@ -16,7 +16,7 @@ func newHandler(o Options, w io.Writer) (slog.Handler, error) {
 	if err := level.UnmarshalText([]byte(o.LogLevel)); err != nil {
 		return nil, fmt.Errorf("log-level: %q: accepted are debug, info, warn and error", o.LogLevel)
 	}
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: plainLevel}
 	switch o.LogFormat {
 	case "json":
 		return slog.NewJSONHandler(w, options), nil
@@ -24,6 +24,14 @@ func newHandler(o Options, w io.Writer) (slog.Handler, error) {
 		return slog.NewTextHandler(w, options), nil
 	}
 	return nil, fmt.Errorf("log-format: %q: accepted are json and text", o.LogFormat)
+}
+
+// plainLevel names the many levels below info, which logr counts, with one word.
+func plainLevel(groups []string, a slog.Attr) slog.Attr {
+	if level, ok := a.Value.Any().(slog.Level); ok && len(groups) == 0 && a.Key == slog.LevelKey && level < slog.LevelInfo {
+		a.Value = slog.StringValue("DEBUG")
+	}
+	return a
 }
 
 // newLogger joins the loggers of this command, controller-runtime and client-go to one handler.

@@ -19,7 +19,8 @@ func defaults() Options {
 		Namespace: "gpuslice-system", Service: "gpuslice-webhook", Listen: ":9443", MetricsListen: ":8080",
 		Certs: "self", CertsSecret: "gpuslice-authority", CertsNames: []string{},
 		Mutating: []string{"gpuslice"}, Validating: []string{"gpuslice"},
-		Drain: 15 * time.Second, Shutdown: 15 * time.Second, LogLevel: "info", LogFormat: "json",
+		Drain: 15 * time.Second, Shutdown: 15 * time.Second,
+		GuardPull: "IfNotPresent", GuardCPU: "20m", GuardMemory: "64Mi", LogLevel: "info", LogFormat: "json",
 	}
 }
 
@@ -96,6 +97,8 @@ func TestWrongSettingsAreRefusedByName(t *testing.T) {
 		"a duration without a unit": {file: "drain: soon", want: []string{"drain"}},
 		"several at once": {args: []string{"--listen=9443", "--certs=magic", "--drain=-1s", "--log-level=loud", "--namespace=A"},
 			want: []string{"listen:", "certs:", "drain:", "log-level:", "namespace:"}},
+		"guards that cannot be": {args: []string{"--guard-pull-policy=Sometimes", "--guard-cpu=-1", "--guard-memory=much"},
+			want: []string{"guard-pull-policy:", "guard-cpu:", "guard-memory:"}},
 		"an unknown log format":      {args: []string{"--log-format=xml"}, want: []string{"log-format:"}},
 		"files without a file":       {args: []string{"--certs=files"}, want: []string{"certs-file"}},
 		"a Secret that cannot exist": {args: []string{"--certs-secret=A_B"}, want: []string{"certs-secret:"}},

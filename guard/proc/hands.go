@@ -34,6 +34,9 @@ func (h *Hands) Hold(_ context.Context, o guard.Order) (guard.Held, guard.Outcom
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil, gone("it has exited")
 	}
+	if err != nil && h.Table.Name(guard.Process{PID: o.Process.PID}).Start != o.Process.Start {
+		return nil, gone("its PID belongs to another process, or to a thread, by now")
+	}
 	if err != nil {
 		return nil, guard.Outcome{Result: guard.Refused, Reason: err.Error()}
 	}

@@ -18,6 +18,9 @@ import (
 // which may be nil, runs before that, outside, and may leave files in the box's folder dir: it is the
 // place to build, since there is no network inside. An error that wraps box.ErrUnsupported says in
 // one line why no node can run on this machine.
+//
+// If the exit status is not 0, the logs of the cluster's parts are copied to the folder named by
+// GPUSLICE_LOGS.
 func InBox(ctx context.Context, progress io.Writer, prepare func(ctx context.Context, dir string) error, inside func() int) (int, error) {
 	b := box.Box{
 		Prepare: func(ctx context.Context, dir string) error {
@@ -31,27 +34,24 @@ func InBox(ctx context.Context, progress io.Writer, prepare func(ctx context.Con
 			return prepare(ctx, dir)
 		},
 		Inside: func(string) int { return inside() },
+		Ended: func(dir string, code int) error {
+			if code == 0 || os.Getenv("GPUSLICE_LOGS") == "" {
+				return nil
+			}
+			return keepLogs(dir, os.Getenv("GPUSLICE_LOGS"))
+		},
 	}
 	return b.Run(ctx)
 }
 
 // Main is what TestMain returns to os.Exit in a package whose tests need a node: it runs them in a box. A
 // machine that cannot have one is a failure, unless E2E_OPTIONAL is 1; tests that nobody asked for
-// are not run in a box and skip themselves (see Wanted). If they fail, the logs of the cluster's
-// parts are copied to the folder named by GPUSLICE_LOGS.
+// are not run in a box and skip themselves (see Wanted).
 func Main(m *testing.M, prepare func(ctx context.Context, dir string) error) int {
 	if !Wanted("node") {
 		return m.Run()
 	}
-	code, err := InBox(context.Background(), os.Stderr, prepare, func() int {
-		code := m.Run()
-		if code != 0 {
-			if err := keepLogs(os.Getenv("GPUSLICE_LOGS")); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-			}
-		}
-		return code
-	})
+	code, err := InBox(context.Background(), os.Stderr, prepare, m.Run)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -88,15 +88,12 @@ func readBin(dir string) (Bin, error) {
 	return bin, nil
 }
 
-// keepLogs copies the logs of the box that this process is in to a folder, "" for none.
-func keepLogs(folder string) error {
-	if folder == "" {
-		return nil
-	}
+// keepLogs copies the logs in a box's folder to another.
+func keepLogs(dir, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("make folder for logs: %w", err)
 	}
-	logs, err := filepath.Glob(filepath.Join(box.Dir(), "*.log"))
+	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err != nil {
 		return fmt.Errorf("find logs: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +55,10 @@ type Node struct {
 	*APIServer
 	gpu                 *GPU
 	kubelet, containerd *run.Process
+
+	mu      sync.Mutex
+	plugins []*Plugin // running, and not stopped by us
+	started int       // plugins so far
 }
 
 // StartNode starts a control plane with controllers and scheduler, containerd and a kubelet in the box that
@@ -166,13 +172,18 @@ func (n *Node) await(ctx context.Context, what string, reached func(context.Cont
 	return nil
 }
 
-// running returns the parts without which nothing works.
+// running returns the parts that should not end by themselves.
 func (n *Node) running() []*run.Process {
-	parts := n.parts
+	parts := slices.Clone(n.parts)
 	for _, p := range []*run.Process{n.containerd, n.kubelet} {
 		if p != nil {
-			parts = append(parts[:len(parts):len(parts)], p)
+			parts = append(parts, p)
 		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.plugins {
+		parts = append(parts, p.process)
 	}
 	return parts
 }

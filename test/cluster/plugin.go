@@ -23,11 +23,33 @@ func libraryPath() string {
 	return "/usr/lib/" + folder + "/libnvidia-ml.so.1"
 }
 
-// Plugin is a running device plugin.
-type Plugin struct{ process *run.Process }
+// Plugin is a running device plugin. If it ends by itself, waiting for the node fails with its last words.
+type Plugin struct {
+	process *run.Process
+	node    *Node
+}
+
+// startPlugin runs a device plugin and minds it.
+func (n *Node) startPlugin(name string, cmd *exec.Cmd) (*Plugin, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.started++
+	process, err := run.Start(n.Dir, fmt.Sprintf("%s-%d", name, n.started), cmd)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plugin{process: process, node: n}
+	n.plugins = append(n.plugins, p)
+	return p, nil
+}
 
 // Stop ends the plugin. Its resource stays on the node, with nothing allocatable.
-func (p *Plugin) Stop() { p.process.Kill() }
+func (p *Plugin) Stop() {
+	p.node.mu.Lock()
+	p.node.plugins = slices.DeleteFunc(p.node.plugins, func(q *Plugin) bool { return q == p })
+	p.node.mu.Unlock()
+	p.process.Kill()
+}
 
 // Log returns what the plugin printed so far.
 func (p *Plugin) Log() (string, error) {
@@ -56,11 +78,7 @@ func (n *Node) StartNVIDIAPlugin(o NVIDIA) (*Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := run.Start(n.Dir, "nvidia-device-plugin", cmd)
-	if err != nil {
-		return nil, err
-	}
-	return &Plugin{p}, nil
+	return n.startPlugin("nvidia-device-plugin", cmd)
 }
 
 // DiscoverFeatures runs NVIDIA's GPU feature discovery once on the node's simulated GPU, and gives the
@@ -141,11 +159,7 @@ func (n *Node) showMIGMinors() error {
 }
 
 // StartPlugin runs the device plugin of our own (modules/deviceplugin), whose flags say what it offers. It
-// prints the device identities of each allocation, one JSON list a line.
+// prints the device identities of each allocation, one JSON list a line. Its log is called by name.
 func (n *Node) StartPlugin(name string, flags ...string) (*Plugin, error) {
-	p, err := run.Start(n.Dir, name, exec.Command(n.bin["deviceplugin"], flags...))
-	if err != nil {
-		return nil, err
-	}
-	return &Plugin{p}, nil
+	return n.startPlugin(name, exec.Command(n.bin["deviceplugin"], flags...))
 }

@@ -1,9 +1,12 @@
 package fakegpu
 
 import (
+	"context"
+	"crypto/sha256"
 	"embed"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,109 +15,167 @@ import (
 	"strings"
 )
 
-// Library is the name of the file that Build makes, which is the name that
-// programs load.
-const Library = "libnvidia-ml.so.1"
+const (
+	// Library is the name of the file that Build makes: the name that programs load.
+	Library = "libnvidia-ml.so.1"
+	// ConfigVariable names the environment variable with a library's config, or its path.
+	ConfigVariable = "GPUSLICE_FAKE_GPU_CONFIG"
+	// ConfigPath is where the config is read if the variable is not set: a file, or a folder
+	// with a file "config" in it.
+	ConfigPath = "/etc/gpuslice-fake-gpu"
+	// NodeVariable names the environment variable with the path of the node's /proc.
+	NodeVariable = "GPUSLICE_FAKE_GPU"
+	// NodePath is where the node's /proc is looked for if the variable is not set.
+	NodePath = "/run/gpuslice-fake-gpu/proc"
+)
+
+// ErrNoCompiler is wrapped by Build's error where there is no gcc.
+var ErrNoCompiler = errors.New("gcc is not in PATH (Debian: apt-get install gcc libc6-dev)")
 
 //go:embed lib/*.c lib/*.h
 var sources embed.FS
 
-var (
-	// handle is a typedef that go-nvml's header turned into a struct, for cgo.
-	handle   = regexp.MustCompile(`typedef struct\s*\{\s*struct (\w+)\s*\*\s*handle;\s*\} (\w+);`)
-	function = regexp.MustCompile(`DECLDIR (nvml\w+)`)
-)
+// function is a declaration in NVML's header.
+var function = regexp.MustCompile(`DECLDIR\s+(nvml\w+)\s*\(`)
 
-// ErrNoCompiler is returned by Build where there is no gcc.
-var ErrNoCompiler = errors.New("building the fake NVML library needs gcc")
-
-// Build makes the library in dir and returns its path. Functions of the header
-// that it does not imitate answer NOT_SUPPORTED; those named by without are not
-// there at all, as in an older driver.
-func Build(dir string, without ...string) (string, error) {
+// Build makes the library somewhere under dir, or finds it there if it was made from
+// the same sources before, and returns its absolute path. An empty dir is the user's cache. Functions of NVML's header that
+// are not imitated answer NOT_SUPPORTED; those named by without are not in the library
+// at all, as in an older driver's.
+func Build(ctx context.Context, dir string, without ...string) (string, error) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
-		return "", ErrNoCompiler
+		return "", fmt.Errorf("build the fake NVML library: %w", ErrNoCompiler)
 	}
-	work, err := os.MkdirTemp("", "fakegpu")
+	files, err := parts(ctx, without)
 	if err != nil {
 		return "", fmt.Errorf("build the fake NVML library: %w", err)
 	}
-	defer os.RemoveAll(work)
-	if err := layOut(work, without); err != nil {
-		return "", fmt.Errorf("build the fake NVML library: %w", err)
-	}
-	library, err := filepath.Abs(filepath.Join(dir, Library))
+	folder, err := place(dir, "fakegpu-"+digest(files))
 	if err != nil {
 		return "", fmt.Errorf("build the fake NVML library: %w", err)
 	}
-	cmd := exec.Command(gcc, "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter", "-shared", "-fPIC", "-I.", "-Wl,-soname,"+Library,
-		"-Wl,--version-script=exports", "-o", library, "switches.c", "processes.c", "device.c", "mig.c", "stubs.c")
-	cmd.Dir = work
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the fake NVML library: %w\n%s", err, said)
+	library := filepath.Join(folder, Library)
+	if _, err := os.Stat(library); err == nil {
+		return library, nil
+	}
+	if err := compile(ctx, gcc, files, folder); err != nil {
+		return "", fmt.Errorf("build the fake NVML library: %w", err)
 	}
 	return library, nil
 }
 
-// layOut writes the sources, the header with its handles as pointers again, and
-// a stub for every other function.
-func layOut(work string, without []string) error {
-	folder, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml").Output()
-	if err != nil {
-		return fmt.Errorf("find the header of NVML: %w", err)
+func place(dir, name string) (string, error) {
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(cache, "gpuslice")
 	}
-	header, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "pkg/nvml/nvml.h"))
-	if err != nil {
-		return fmt.Errorf("read the header of NVML: %w", err)
+	return filepath.Abs(filepath.Join(dir, name))
+}
+
+// compile builds aside and moves the result into place, so that two builds at once
+// do no harm and nobody loads half a library.
+func compile(ctx context.Context, gcc string, files map[string]string, folder string) error {
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		return err
 	}
-	files := map[string]string{
-		"nvml.h":  handle.ReplaceAllString(string(header), "typedef struct $1 *$2;"),
-		"stubs.c": stubs(string(header)),
-		"exports": exports(without),
-	}
-	entries, err := sources.ReadDir("lib")
+	work, err := os.MkdirTemp(filepath.Dir(folder), ".fakegpu-")
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		text, err := sources.ReadFile("lib/" + e.Name())
-		if err != nil {
+	defer os.RemoveAll(work)
+	args := []string{"-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations", "-shared", "-fPIC", "-pthread",
+		"-Wl,-soname," + Library, "-Wl,--version-script=exports", "-o", Library}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := os.WriteFile(filepath.Join(work, name), []byte(files[name]), 0o644); err != nil {
 			return err
 		}
-		files[e.Name()] = string(text)
+		if filepath.Ext(name) == ".c" {
+			args = append(args, name)
+		}
 	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil {
-			return err
-		}
+	cmd := exec.CommandContext(ctx, gcc, args...)
+	cmd.Dir = work
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("run gcc: %w\n%s", err, said)
+	}
+	if err := os.Chmod(work, 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(work, folder); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
 	}
 	return nil
 }
 
-// stubs is a weak function for every name of the header: one that the library
-// imitates wins over it.
+// parts are the files that gcc is given.
+func parts(ctx context.Context, without []string) (map[string]string, error) {
+	header, err := readHeader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{"nvml.h": header, "stubs.c": stubs(header), "exports": exports(without)}
+	entries, err := sources.ReadDir("lib")
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		text, err := sources.ReadFile("lib/" + entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		files[entry.Name()] = string(text)
+	}
+	return files, nil
+}
+
+// readHeader asks the go command where the module is, from the folder that the
+// caller works in: within this module, or one that requires go-nvml.
+func readHeader(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml")
+	var said strings.Builder
+	cmd.Stderr = &said
+	folder, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("find go-nvml: %w\n%s", err, said.String())
+	}
+	header, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "pkg/nvml/nvml.h"))
+	if err != nil {
+		return "", fmt.Errorf("read NVML's header: %w", err)
+	}
+	return string(header), nil
+}
+
+// stubs is a weak function for each name of the header: one that is imitated wins.
 func stubs(header string) string {
 	var names []string
 	for _, m := range function.FindAllStringSubmatch(header, -1) {
-		if m[1] != "nvmlErrorString" {
-			names = append(names, m[1])
-		}
+		names = append(names, m[1])
 	}
 	slices.Sort(names)
 	var text strings.Builder
-	text.WriteString("void switches_trace(const char *function);\n")
+	text.WriteString("int fake_stub(const char *function);\n")
 	for _, name := range slices.Compact(names) {
-		fmt.Fprintf(&text, "__attribute__((weak)) int %s(void) { switches_trace(\"stub %s\"); return 3; }\n", name, name)
+		if name != "nvmlErrorString" {
+			fmt.Fprintf(&text, "__attribute__((weak)) int %s(void) { return fake_stub(\"%s\"); }\n", name, name)
+		}
 	}
 	return text.String()
 }
 
-// exports is a linker script that shows every function but those.
+// exports is a linker script that shows NVML's functions but those left out.
 func exports(without []string) string {
-	hidden := ""
-	for _, name := range without {
-		hidden += name + "; "
+	hidden := strings.Join(append(slices.Clone(without), "*"), "; ")
+	return "{ global: nvml*; local: " + hidden + "; };\n"
+}
+
+func digest(files map[string]string) string {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(sum, "%s %d\n%s", name, len(files[name]), files[name])
 	}
-	return "{ global: nvml*; local: " + hidden + "*; };\n"
+	return fmt.Sprintf("%x", sum.Sum(nil))[:16]
 }

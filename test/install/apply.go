@@ -121,3 +121,12 @@ func (a *Applier) resource(u *unstructured.Unstructured) (dynamic.ResourceInterf
 	}
 	return a.client.Resource(m.Resource), nil
 }
+
+// Get returns the object as the server has it.
+func (a *Applier) Get(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	r, err := a.resource(u)
+	if err != nil {
+		return nil, err
+	}
+	return r.Get(ctx, u.GetName(), metav1.GetOptions{})
+}

@@ -29,6 +29,9 @@ type Box struct {
 	Prepare func(ctx context.Context, dir string) error
 	// Inside runs in the box, where dir has the same path. Its result is the exit status.
 	Inside func(dir string) int
+	// Ended, which may be nil, runs last and outside, with the exit status, whatever has become of Inside.
+	// It is the last to see dir.
+	Ended func(dir string, code int) error
 }
 
 // The program finds in these variables that it has been started by itself.
@@ -102,5 +105,9 @@ func (b Box) outside(ctx context.Context) (_ int, err error) {
 	cmd.Args = os.Args
 	cmd.Env = append(os.Environ(), stageVariable+"="+stageGroups, dirVariable+"="+folder.Path)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	return launch(cmd, groups, folder.Path)
+	code, err := launch(cmd, groups, folder.Path)
+	if err == nil && b.Ended != nil {
+		err = b.Ended(folder.Path, code)
+	}
+	return code, err
 }

@@ -39,10 +39,11 @@ func TestInitContainerTakesNoFurtherReplica(t *testing.T) {
 	t.Parallel()
 	n := node(t)
 	const name = "example.test/shared"
-	p, err := n.StartPlugin("plugin-shared", "-resource="+name, "-replicas=1", "-env=SHARE=yes", "-mount="+n.Dir+"/pki:/share:ro", "-device=/dev/zero:/dev/fake0")
+	p, err := n.StartPlugin("shared", "-resource="+name, "-replicas=1", "-env=SHARE=yes", "-mount="+n.Dir+"/pki:/share:ro", "-device=/dev/zero:/dev/fake0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(p.Stop)
 	if err := n.AwaitAllocatable(t.Context(), name, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -68,9 +69,11 @@ func TestPodBeyondTheReplicasWaitsForOne(t *testing.T) {
 	t.Parallel()
 	n := node(t)
 	const name = "example.test/scarce"
-	if _, err := n.StartPlugin("plugin-scarce", "-resource="+name, "-replicas=1"); err != nil {
+	p, err := n.StartPlugin("scarce", "-resource="+name, "-replicas=1")
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(p.Stop)
 	if err := n.AwaitAllocatable(t.Context(), name, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package nodetest
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -13,16 +14,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/cluster/box"
 	"github.com/gpuslice/gpuslice/test/cluster/image"
+	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
-func TestMain(m *testing.M) { os.Exit(cluster.Main(m, nil)) }
+func TestMain(m *testing.M) {
+	os.Exit(cluster.Main(m, func(ctx context.Context, dir string) error {
+		path, err := fakegpu.Build(ctx, dir)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(path, filepath.Join(dir, library))
+	}))
+}
 
 // shell is an image with a shell and little else, packed from this machine's programs.
 const shell = "gpuslice.test/shell:v1"
 
-// library names a libnvidia-ml.so.1 for the tests that need a simulated GPU.
-func library() string { return os.Getenv("GPUSLICE_TEST_NVML") }
+// library is where the simulated GPU's library is found in the box's folder.
+const library = "gpu.so"
 
 // start starts the one node of this package's box.
 var start = sync.OnceValues(func() (*cluster.Node, error) {
@@ -38,11 +49,8 @@ var start = sync.OnceValues(func() (*cluster.Node, error) {
 			i.Files[dst] = src
 		}
 	}
-	o := cluster.NodeOptions{Images: []image.Image{i}}
-	if library() != "" {
-		o.GPU = &cluster.GPU{Library: library()}
-	}
-	return cluster.StartNode(ctx, o)
+	gpu := &cluster.GPU{Library: filepath.Join(box.Dir(), library), MIGMinors: migMinors()}
+	return cluster.StartNode(ctx, cluster.NodeOptions{Images: []image.Image{i}, GPU: gpu})
 })
 
 // node returns the node, or skips the test where no node was asked for.

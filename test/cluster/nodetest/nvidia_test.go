@@ -20,14 +20,12 @@ sharing:
 
 func TestNVIDIAPluginSharesTheSimulatedGPU(t *testing.T) {
 	n := node(t)
-	if library() == "" {
-		t.Skip("needs a simulated GPU: name its libnvidia-ml.so.1 in GPUSLICE_TEST_NVML")
-	}
 	const name = "nvidia.com/gpu.shared"
 	p, err := n.StartNVIDIAPlugin(cluster.NVIDIA{Config: timeSlicing})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(p.Stop)
 	if err := n.AwaitAllocatable(t.Context(), name, 4); err != nil {
 		t.Fatal(err)
 	}

@@ -3,66 +3,112 @@
 #define GPUSLICE_FAKE_H
 #define NVML_NO_UNVERSIONED_FUNC_DEFS 1
 #include "nvml.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 #define MAX_DEVICES 16
-#define MAX_MIG 7
-#define MAX_EVENTS 64
-#define MAX_LISTED 1024
+#define MAX_INSTANCES 7
+#define MAX_RULES 64
+#define MAX_PIDS 64
+#define MAX_ENTRIES 4096
+#define MAX_TEXT 16384
 #define EXPORT __attribute__((visibility("default")))
 
-struct nvmlDevice_st { int gpu, mig; };  // mig < 0: the whole device
+typedef unsigned long long bytes;
 
-// What the switches say. A code is a number of nvmlReturn_t; 0 is no failure.
-struct switches {
-	int devices;      // devices N         how many there are (1)
-	char name[96];    // name TEXT         "NVIDIA A100-SXM4-80GB"
-	char driver[80];  // driver VERSION    "580.95.05"
-	int cuda;         // cuda N            13000
-	int mem_mib;      // mem_mib N         memory of each device (81920)
-	int cc_major;     // cc MAJOR MINOR    compute capability (8 0)
-	int cc_minor;
-	int mig;          // mig N             MIG instances 1g.10gb on each device; -1: no MIG at all (0)
-	int others_mib;   // others_mib N      held by tenants whom the caller does not see (0)
-	int compute_mode; // compute_mode N    3: exclusive process (0)
-	int init;         // init CODE         what nvmlInit returns
-	int memory;       // memory CODE       what the memory total returns
-	int list;         // list CODE         what the process lists return
-	int lost;         // lost CODE         what every call on a device returns, as 15 GPU_IS_LOST
-	int hang;         // hang 1            process lists never return; 2: the total neither
-	int duplicates;   // duplicates 1      every process is listed twice
-	int all_ones;     // all_ones 1        every figure is NVML_VALUE_NOT_AVAILABLE
-	int zero;         // zero 1            every figure is 0
-	int host_pids;    // host_pids N       N is added to every PID
-	int graphics;     // graphics 1        the graphics list repeats the compute list
-	int mps;          // mps 1             the MPS list repeats it too; 2: and the compute list is empty
-	int short_lists;  // short_lists N     the next N lists ask for more room than they need
-	int charges;      // charges 1         the driver charges cgroups: GetMemoryLimits answers
-	int charge_mib;   // charge_mib N      and says N, not the sum of the processes
-	int utilization;  // utilization 1     per-process utilisation, 40 % each; 2: and one of a PID of the node
-	int events;       // xid DEVICE CODE   a critical event, each line delivered once
-	int event_device[MAX_EVENTS], event_code[MAX_EVENTS];
-	int listed;       // proc DEVICE PID MIB   a process that is not a real one
-	int listed_device[MAX_LISTED], listed_pid[MAX_LISTED], listed_mib[MAX_LISTED];
+// A device, or with instance >= 0 one of its MIG instances.
+struct nvmlDevice_st { int gpu, instance; };
+
+enum pids { PIDS_OWN, PIDS_NODE };
+enum figures { FIGURES_TRUE, FIGURES_ALL_ONES, FIGURES_ZERO };
+enum clients { CLIENTS_BOTH, CLIENTS_MPS, CLIENTS_COMPUTE };
+enum usage { USAGE_OFF, USAGE_OWN, USAGE_NODE };
+
+struct profile { int slices, gigabytes; };
+struct listed { unsigned pid; bytes held; };
+
+// What config says of one device; Fault in config.go has the meanings.
+struct fault {
+	bytes memory, base, others, charged;
+	struct profile mig[MAX_INSTANCES];
+	int instances;
+	enum pids pids;
+	unsigned offset;  // added to each PID of the lists
+	enum figures figures;
+	bool duplicates, stale, limits, monitor;
+	struct listed listed[MAX_PIDS];
+	int listed_count;
+	unsigned hidden[MAX_PIDS];
+	int hidden_count;
+	enum clients clients;
+	int linger_ms;
+	enum usage usage;
+	int xids[MAX_RULES];
+	int xid_count;
 };
 
-// switches_read reads the file and the environment anew.
-void switches_read(struct switches *s);
+enum act { FAIL, HANG, SLOW };
 
-// switches_trace appends the called function's name to the file that
-// GPUSLICE_FAKE_GPU_TRACE names.
-void switches_trace(const char *function);
+// A rule is a line about calls; gpu < 0: of every device and of none.
+struct rule { enum act act; int gpu; char *call; int code, times, ms; };
 
-// processes_on fills in who holds what on the device and returns how many; list
-// may be NULL. total is the sum in bytes.
-unsigned processes_on(const struct switches *s, nvmlDevice_t device, nvmlProcessInfo_t *list, unsigned room, unsigned long long *total);
+struct config {
+	char text[MAX_TEXT];
+	const char *node, *name, *driver;
+	int devices, cuda_major, cuda_minor, cc_major, cc_minor;
+	nvmlComputeMode_t mode;
+	struct fault of[MAX_DEVICES];
+	struct rule rules[MAX_RULES];
+	int rule_count;
+};
 
-nvmlDevice_t device_whole(int gpu);
-nvmlDevice_t device_instance(int gpu, int mig);
-unsigned long long device_bytes(const struct switches *s, nvmlDevice_t device);
+// config_read reads the config anew. A line that is not understood is told once on
+// standard error, so that a misspelt switch does not pass for a healthy device.
+void config_read(struct config *c);
 
-// CALL begins a function: its switches are in s.
-#define CALL(name, ...) \
-	EXPORT nvmlReturn_t name(__VA_ARGS__) { struct switches s; switches_trace(#name); switches_read(&s);
-#define ON_DEVICE if (s.lost) return s.lost;
-#define DONE return NVML_SUCCESS; }
+// config_amount reads "9216MiB" and returns where it ends, or NULL.
+const char *config_amount(const char *text, bytes *amount);
+
+// enter is how each function begins: it reads the config, checks the device (NULL: the
+// function has none), and does what the rules say of the call. Not SUCCESS is the answer.
+nvmlReturn_t enter(struct config *c, const char *function, struct nvmlDevice_st *d);
+
+// What a process holds and shows there.
+enum kind { COMPUTE = 1, GRAPHICS = 2, CLIENT = 4 };
+struct entry { unsigned pid; int instance; enum kind kind; bytes held; bool gone; };
+
+// processes fills in who holds what on the device, of the instance that d is or of all, in the caller's
+// PID namespace or the node's. It returns how many, at most MAX_ENTRIES. Memory that
+// lingers has entries that are gone.
+int processes(const struct config *c, struct nvmlDevice_st *d, bool of_node, struct entry *found);
+
+// of_node_known tells whether the node's processes can be seen.
+bool of_node_known(void);
+
+// held adds up all that processes hold, as a driver's total does.
+bytes held(const struct config *c, struct nvmlDevice_st *d);
+
+// device_of returns the handle; instance < 0 is the whole device.
+nvmlDevice_t device_of(int gpu, int instance);
+void device_uuid(struct nvmlDevice_st *d, char *text, size_t room);
+bytes device_memory(const struct config *c, struct nvmlDevice_st *d);
+
+// visible tells whether the container's environment shows the device or instance.
+bool visible(const struct config *c, int gpu, int instance);
+
+// visible_device returns the minor number of the index-th visible device, or -1;
+// visible_instance the place of its index-th visible instance.
+int visible_device(const struct config *c, unsigned index);
+int visible_instance(const struct config *c, int gpu, unsigned index);
+
+// mig_ids are the ids of a MIG instance and of its compute instance.
+void mig_ids(const struct fault *f, int instance, unsigned *gi, unsigned *ci);
+
+#define CALL(name, ...) EXPORT nvmlReturn_t name(__VA_ARGS__)
+#define BEGIN(device) \
+	struct config c; \
+	nvmlReturn_t entered = enter(&c, __func__, device); \
+	if (entered != NVML_SUCCESS) return entered;
+#define NEED(condition) if (!(condition)) return NVML_ERROR_INVALID_ARGUMENT
+#define OF(d) (&c.of[(d).handle->gpu])
 #endif
