@@ -79,6 +79,9 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 	if err := i.Nodes(ctx, g.nodes...); err != nil {
 		t.Fatal(err)
 	}
+	if err := i.Forget(ctx); err != nil { // a pool is remembered after its last node goes
+		t.Fatal(err)
+	}
 	for _, s := range g.cases {
 		labels := maps.Clone(s.Namespace.Labels)
 		if err := i.Server.Namespace(ctx, namespaceOf(s), labels); err != nil {
@@ -102,7 +105,7 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 
 // namespaceOf is the namespace of a scenario on the shared server.
 func namespaceOf(s scenarios.Scenario) string {
-	name := "s-" + s.Name
+	name := "s-" + strings.ReplaceAll(s.Name, ".", "-")
 	return strings.TrimRight(name[:min(len(name), 60)], "-")
 }
 
