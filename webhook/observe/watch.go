@@ -115,7 +115,7 @@ func slimEvent(object any) (any, error) {
 // have had a promise.
 func onPods(touch func(key string)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(object any, _ bool) { touchPod(object, touch) },
+		AddFunc: func(object any, _ bool) { touchPod(object, touch) },
 		UpdateFunc: func(before, after any) {
 			touchPod(before, touch) // its promise may have been taken away
 			touchPod(after, touch)
