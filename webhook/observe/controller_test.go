@@ -33,7 +33,7 @@ func TestAPodThatHoldsIsAnnotatedOnceAndNobodyIsTold(t *testing.T) {
 		if o.State != Holds || o.Tier != policies.TierGuard || o.Node != "l4-1" {
 			t.Errorf("observed %+v", o)
 		}
-		l.pass(time.Hour)
+		l.pass(15 * time.Minute)
 		if n, told := l.patches(), l.told(); n != 1 || len(told) > 0 {
 			t.Errorf("%d patches, events %q", n, told)
 		}
@@ -189,9 +189,9 @@ func TestWhatCannotBeWrittenIsTriedAgainAndAgainMoreSeldom(t *testing.T) {
 					return react(a)
 				})
 				defer l.replica("a").stop()
-				l.pass(time.Hour)
-				if tries < 10 || tries > 25 {
-					t.Errorf("%d tries within an hour", tries)
+				l.pass(15 * time.Minute)
+				if tries < 8 || tries > 15 {
+					t.Errorf("%d tries within a quarter of an hour", tries)
 				}
 				if told := l.told(); len(told) > 0 {
 					t.Errorf("events %q of what was never written", told)
