@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -116,7 +117,7 @@ func (t *term) node(name string) *corev1.Node {
 
 // notices are those of a pod that Events tell, and those remembered.
 func (t *term) notices(pod *corev1.Pod, before Observation) []Notice {
-	out := before.Notices
+	out := slices.Clone(before.Notices)
 	objects, _ := t.events.GetIndexer().ByIndex(byPod, pod.Namespace+"/"+pod.Name)
 	for _, object := range objects {
 		if e, ok := object.(*corev1.Event); ok && e.InvolvedObject.UID == pod.UID {
