@@ -28,7 +28,7 @@ func quotaPools() []Pool {
 		{Name: "a100", Resource: ResourceGPU, DeviceMemory: 80 * 1024},
 		{Name: "h100", Resource: ResourceGPU, DeviceMemory: 94 * 1024},
 		{Name: "shared", Resource: ResourceGPUShared, DeviceMemory: 80 * 1024, Replicas: 4},
-		{Name: "slim", Resource: "nvidia.com/mig-1g.10gb", DeviceMemory: 80 * 1024, InstanceMemory: 9728},
+		{Name: "slim", Resource: "nvidia.com/mig-1g.10gb", MIGProfile: "1g.10gb", DeviceMemory: 80 * 1024, InstanceMemory: 9728},
 		{Name: "dark", Resource: "nvidia.com/gpu.dark"},
 	}
 }
