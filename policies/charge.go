@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxCharge bounds every dimension, so that sums of charges cannot overflow.
+// maxCharge bounds every dimension, so that sums of charges cannot overflow. Memory is bounded by maxMemory, which is
+// less, so that every sum can be printed and read back.
 const maxCharge = 1 << 40
 
 // charge is what one placed container counts for.
@@ -15,7 +16,7 @@ func (p *placed) charge(s *Strategy) Charge { return sliceCharge(s.Name, p.size.
 // sliceCharge is what a container counts for that holds a slice on each of so many GPUs. Whole devices count as gpus,
 // shares of one as slices.
 func sliceCharge(strategy StrategyName, slice MiB, gpus int64) Charge {
-	c := Charge{Memory: MiB(saturate(int64(slice), gpus))}
+	c := Charge{Memory: memoryOf(slice, gpus)}
 	if strategy == "exclusive" {
 		c.GPUs = gpus
 	} else {
@@ -84,13 +85,16 @@ func (a *asked) sidecar() bool {
 
 // Plus is c and d together, each dimension saturating far below an overflow.
 func (c Charge) Plus(d Charge) Charge {
-	return Charge{MiB(saturateSum(int64(c.Memory), int64(d.Memory))), saturateSum(c.Slices, d.Slices), saturateSum(c.GPUs, d.GPUs)}
+	return Charge{min(MiB(saturateSum(int64(c.Memory), int64(d.Memory))), maxMemory), saturateSum(c.Slices, d.Slices), saturateSum(c.GPUs, d.GPUs)}
 }
 
 // Most is the larger of c and d in each dimension.
 func (c Charge) Most(d Charge) Charge {
 	return Charge{max(c.Memory, d.Memory), max(c.Slices, d.Slices), max(c.GPUs, d.GPUs)}
 }
+
+// memoryOf is slice x gpus, at most what a quantity of memory can say.
+func memoryOf(slice MiB, gpus int64) MiB { return min(MiB(saturate(int64(slice), gpus)), maxMemory) }
 
 func saturate(a, b int64) int64 {
 	if a > 0 && b > maxCharge/a {

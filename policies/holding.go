@@ -33,9 +33,16 @@ func HoldingOf(pod *corev1.Pod, pools []Pool) (Holding, ChargeSource) {
 }
 
 // plausible says that a recorded charge is one that planning could have written.
-func (c Charge) plausible() bool {
-	within := func(n int64) bool { return n >= 0 && n <= maxCharge }
-	return within(int64(c.Memory)) && within(c.Slices) && within(c.GPUs) && c.Slices+c.GPUs > 0
+func (c Charge) plausible() bool { return c.bounded() && c.Slices+c.GPUs > 0 }
+
+// bounded says that no dimension is negative or beyond what sums can hold.
+func (c Charge) bounded() bool {
+	for _, d := range Dimensions() {
+		if n := d.Amount(c); n < 0 || n > maxCharge {
+			return false
+		}
+	}
+	return c.Memory <= maxMemory
 }
 
 // holding reads what the Promise's pod holds. The pod says which containers end before others start.
@@ -89,7 +96,7 @@ func (h *Holding) exclusiveCharge(c *corev1.Container, pools []Pool) Charge {
 			h.Pools = append(h.Pools, p.Name)
 		}
 		h.MemoryUnknown = h.MemoryUnknown || !known
-		charge := Charge{Memory: MiB(saturate(int64(memory), units)), GPUs: units}
+		charge := Charge{Memory: memoryOf(memory, units), GPUs: units}
 		if name != ResourceGPU {
 			charge.Slices = units
 		}

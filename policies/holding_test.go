@@ -61,7 +61,7 @@ func TestHoldingOf(t *testing.T) {
 		"a container named like ours counts": {gpuPod(nil, asksFor("gpuslice-x", ResourceGPU, "1")),
 			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: 94 * 1024, GPUs: 1}}, ChargeExclusive},
 		"a quantity that Value() turns into nothing is huge": {gpuPod(nil, asksFor("main", ResourceGPU, "1e400")),
-			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: maxCharge, GPUs: maxCharge}}, ChargeExclusive},
+			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: maxMemory, GPUs: maxCharge}}, ChargeExclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, source := HoldingOf(c.pod, quotaPools())

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -49,6 +50,21 @@ func (h Holding) In(scope QuotaScope) Charge {
 		return h.Classes[scope.Class]
 	}
 	return h.Charge
+}
+
+// Plus is what h and g hold together, who are of one namespace and the same pools. It changes neither.
+func (h Holding) Plus(g Holding) Holding {
+	h.Charge = h.Charge.Plus(g.Charge)
+	h.MemoryUnknown = h.MemoryUnknown || g.MemoryUnknown
+	classes := maps.Clone(h.Classes)
+	for class, c := range g.Classes {
+		if classes == nil {
+			classes = make(map[string]Charge)
+		}
+		classes[class] = classes[class].Plus(c)
+	}
+	h.Classes = classes
+	return h
 }
 
 // Excess is one dimension of one limit that a pod does not fit into.
@@ -127,4 +143,14 @@ func excessSentence(excess []Excess) string {
 		text += " (the memory of the device it would hold is not known; write " + LabelMemory + ")"
 	}
 	return text
+}
+
+// Sound says that nothing in h is negative or beyond what sums can hold.
+func (h Holding) Sound() bool {
+	for _, c := range h.Classes {
+		if !c.bounded() {
+			return false
+		}
+	}
+	return h.Charge.bounded()
 }

@@ -28,7 +28,7 @@ func TestFitTellsWhatIsExceededAsKubernetesDoes(t *testing.T) {
 		"a dimension without limit is free": {team, Charge{GPUs: 1000}, Holding{Charge: Charge{Memory: 1, Slices: 1, GPUs: 64}}, ""},
 		"no growth in what is already over": {team, Charge{Slices: 80}, Holding{Charge: Charge{Memory: 1}}, ""},
 		"no quota refuses nothing":          {Quota{}, Charge{Memory: math.MaxInt64}, slice, ""},
-		"sums that would overflow saturate": {team, Charge{Memory: maxCharge, Slices: 1}, Holding{Charge: Charge{Memory: maxCharge}}, "exceeded quota: team-a, requested: memory=1073741824Gi, used: memory=1073741824Gi, limited: memory=64Gi"},
+		"sums that would overflow saturate": {team, Charge{Memory: maxMemory, Slices: 1}, Holding{Charge: Charge{Memory: maxMemory}}, "exceeded quota: team-a, requested: memory=1048576Gi, used: memory=1048576Gi, limited: memory=64Gi"},
 		"unknown memory under a memory limit": {team, Charge{}, Holding{Charge: Charge{GPUs: 1}, MemoryUnknown: true},
 			"exceeded quota: team-a, requested: memory=unknown, used: memory=0Mi, limited: memory=64Gi (the memory of the device it would hold is not known; write gpuslice.dev/memory)"},
 	} {
