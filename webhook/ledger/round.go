@@ -121,7 +121,7 @@ func (r *round) reconcile(ctx context.Context) error {
 		return errors.Join(err, unread)
 	}
 	r.held = &fresh
-	if fresh.object.UID == before.object.UID && fresh.state.holds(reconciled.Reservations) {
+	if fresh.object.UID == before.object.UID && fresh.state.Holds(reconciled.Reservations) {
 		r.answer(r.refusals(reconciled))
 	}
 	return err
@@ -249,8 +249,8 @@ func (r *round) done(state State, listing Listing) {
 	r.ledger.options.Report(Report{Budget: budget, State: state, Unpromised: unpromised})
 }
 
-// holds says that all of these are reserved in s.
-func (s State) holds(reservations []Reservation) bool {
+// Holds says that all of these are reserved in s.
+func (s State) Holds(reservations []Reservation) bool {
 	have := make(map[string]bool, len(s.Reservations))
 	for _, r := range s.Reservations {
 		have[r.PodUID] = true
