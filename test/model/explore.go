@@ -11,7 +11,7 @@ type Violation struct {
 type node struct {
 	world World
 	from  int
-	what  string
+	event Event
 }
 
 // Explore walks through every world that can be reached, the nearest first, until one breaks a promise or none is
@@ -19,31 +19,32 @@ type node struct {
 func Explore(v Variant) (worlds int, broken *Violation) {
 	nodes := []node{{from: -1}}
 	seen := map[World]struct{}{{}: {}}
+	rules := newRules()
 	for at := 0; at < len(nodes); at++ {
-		if what := wrong(nodes[at].world); what != "" {
+		if what := wrong(nodes[at].world, rules); what != "" {
 			return len(nodes), &Violation{what, trace(nodes, at), nodes[at].world}
 		}
-		for _, s := range v.Steps(nodes[at].world) {
+		for _, s := range v.steps(nodes[at].world, rules) {
 			if _, ok := seen[s.To]; ok {
 				continue
 			}
 			seen[s.To] = struct{}{}
-			nodes = append(nodes, node{s.To, at, s.What})
+			nodes = append(nodes, node{s.To, at, s.Event})
 		}
 	}
 	return len(nodes), nil
 }
 
 // wrong says which promise a world breaks, or "".
-func wrong(w World) string {
+func wrong(w World, r *rules) string {
 	if w.living().size() > Limit {
 		return "more lives than the quota allows"
 	}
 	if w.Wrong != 0 {
 		return "a request was refused although there was room all the time"
 	}
-	if all := set(1<<Pods - 1); w.Old == all {
-		settled := w.Ledger.reconciled(w.living(), w.Old)
+	if all := set(1<<Pods - 1); w.Over == all {
+		settled := r.reconcile(w.Ledger, w.living(), all)
 		if settled.Reserved != 0 || int(settled.Base) != w.living().size() {
 			return "the ledger is not what lives after a minute of rest"
 		}
@@ -53,7 +54,7 @@ func wrong(w World) string {
 
 func trace(nodes []node, at int) (steps []string) {
 	for ; nodes[at].from >= 0; at = nodes[at].from {
-		steps = append([]string{nodes[at].what}, steps...)
+		steps = append([]string{nodes[at].event.String()}, steps...)
 	}
 	return steps
 }

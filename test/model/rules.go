@@ -95,3 +95,54 @@ func (l Ledger) reconciled(found, old set) Ledger {
 
 // holds says that all that after has reserved is reserved here as well.
 func (l Ledger) holds(after Ledger) bool { return l.state(0).Holds(after.state(0).Reservations) }
+
+// rules remembers what the ledger's own code said: the model asks the same again and again.
+type rules struct {
+	reserved   map[reserveCall]reserveAnswer
+	reconciled map[reconcileCall]Ledger
+	held       map[[2]Ledger]bool
+}
+
+type reserveCall struct {
+	ledger Ledger
+	pod    int
+}
+
+type reserveAnswer struct {
+	next Ledger
+	yes  bool
+}
+
+type reconcileCall struct {
+	ledger     Ledger
+	found, old set
+}
+
+func newRules() *rules {
+	return &rules{map[reserveCall]reserveAnswer{}, map[reconcileCall]Ledger{}, map[[2]Ledger]bool{}}
+}
+
+func (r *rules) reserve(l Ledger, pod int) (Ledger, bool) {
+	a := recall(r.reserved, reserveCall{l, pod}, func(c reserveCall) (a reserveAnswer) {
+		a.next, a.yes = c.ledger.reserve(c.pod)
+		return a
+	})
+	return a.next, a.yes
+}
+
+func (r *rules) reconcile(l Ledger, found, old set) Ledger {
+	return recall(r.reconciled, reconcileCall{l, found, old}, func(c reconcileCall) Ledger { return c.ledger.reconciled(c.found, c.old) })
+}
+
+func (r *rules) hold(l, after Ledger) bool {
+	return recall(r.held, [2]Ledger{l, after}, func(c [2]Ledger) bool { return c[0].holds(c[1]) })
+}
+
+func recall[K comparable, V any](known map[K]V, key K, find func(K) V) V {
+	v, ok := known[key]
+	if !ok {
+		v = find(key)
+		known[key] = v
+	}
+	return v
+}

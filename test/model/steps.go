@@ -13,29 +13,53 @@ type Variant struct {
 	RefuseUnseen     bool // say no by what was read last, without a list
 }
 
-// Step is one thing that can happen: what, and the world after it.
-type Step struct {
+// Event is what happens in a step, and to which request or pod, or to the pass.
+type Event struct {
+	Pod  int
 	What string
-	To   World
 }
+
+// String is the event as a line of a trace.
+func (e Event) String() string {
+	switch e.Pod {
+	case thePass:
+		return "pass: " + e.What
+	case nobody:
+		return e.What
+	}
+	return fmt.Sprintf("%d: %s", e.Pod, e.What)
+}
+
+// Step is one thing that can happen, and the world after it.
+type Step struct {
+	Event
+	To World
+}
+
+// In place of a pod where an event has none.
+const (
+	thePass = -1
+	nobody  = -2
+)
 
 // explorer lists the steps out of one world.
 type explorer struct {
 	Variant
+	rules *rules
 	from  World
 	steps []Step
 }
 
-// Steps are all that can happen next.
-func (v Variant) Steps(w World) []Step {
-	e := &explorer{Variant: v, from: w}
+// steps are all that can happen next.
+func (v Variant) steps(w World, r *rules) []Step {
+	e := &explorer{Variant: v, rules: r, from: w}
 	for pod := range Pods {
 		e.request(pod)
 		e.fate(pod)
 	}
 	e.pass()
 	if w.LateThere {
-		e.add("a write lands late", func(w *World) {
+		e.add(nobody, "a write lands late", func(w *World) {
 			w.swap(w.LateFresh || e.WriteBlindly, w.Late)
 			w.Late, w.LateFresh, w.LateThere = Ledger{}, false, false
 		})
@@ -44,39 +68,40 @@ func (v Variant) Steps(w World) []Step {
 }
 
 // add notes a step. Who waits while there is no room may be refused from then on.
-func (e *explorer) add(what string, do func(*World)) {
+func (e *explorer) add(pod int, what string, do func(*World)) {
 	w := e.from
 	do(&w)
-	for pod := range Pods {
-		waits := w.Begun.has(pod) && !w.Over.has(pod)
-		if waits && w.roomTaken(pod)+1 > Limit {
-			w.Full = w.Full.with(pod)
+	for waiting := range Pods {
+		waits := w.Begun.has(waiting) && !w.Over.has(waiting)
+		if waits && w.roomTaken(waiting)+1 > Limit {
+			w.Full = w.Full.with(waiting)
 		}
 	}
-	e.steps = append(e.steps, Step{what, w})
+	w.forget()
+	e.steps = append(e.steps, Step{Event{pod, what}, w})
 }
 
 // fate is what happens to a pod outside of all replicas.
 func (e *explorer) fate(pod int) {
 	w := &e.from
 	if w.Begun.has(pod) && !w.Over.has(pod) {
-		e.add(fmt.Sprintf("request %d is given up, or its replica dies", pod), func(w *World) { w.end(pod) })
+		e.add(pod, "the request is given up, or its replica dies", func(w *World) { w.end(pod) })
 	}
 	if w.Requests[pod].At == Promised && !w.nameTaken(pod) {
-		e.add(fmt.Sprintf("pod %d is created", pod), func(w *World) {
+		e.add(pod, "the pod is created", func(w *World) {
 			w.Life[pod] = Live
 			w.end(pod)
 		})
 	}
-	if w.Over.has(pod) && !w.Old.has(pod) {
-		e.add(fmt.Sprintf("a minute passes for request %d", pod), func(w *World) { w.Old = w.Old.with(pod) })
+	if w.Over.has(pod) && !w.Old.has(pod) && w.mentioned().has(pod) {
+		e.add(pod, "a minute passes", func(w *World) { w.Old = w.Old.with(pod) })
 	}
 	switch w.Life[pod] {
 	case Live:
-		e.add(fmt.Sprintf("pod %d is being deleted", pod), func(w *World) { w.Life[pod] = Deleting })
-		e.add(fmt.Sprintf("pod %d ends", pod), func(w *World) { w.Life[pod] = Gone })
+		e.add(pod, "the pod is being deleted", func(w *World) { w.Life[pod] = Deleting })
+		e.add(pod, "the pod ends", func(w *World) { w.Life[pod] = NotThere })
 	case Deleting:
-		e.add(fmt.Sprintf("pod %d is gone", pod), func(w *World) { w.Life[pod] = Gone })
+		e.add(pod, "the pod is gone", func(w *World) { w.Life[pod] = NotThere })
 	}
 }
 
@@ -89,55 +114,64 @@ func (w *World) end(pod int) {
 
 // request is what a replica does next for a request.
 func (e *explorer) request(pod int) {
-	p, at := e.from.Requests[pod], func(what string) string { return fmt.Sprintf("request %d %s", pod, what) }
+	p := e.from.Requests[pod]
 	switch p.At {
 	case Away:
 		if !e.from.Begun.has(pod) {
-			e.add(at("arrives"), func(w *World) { w.Begun, w.Requests[pod].At = w.Begun.with(pod), Reading })
+			e.add(pod, "arrives", func(w *World) { w.Begun, w.Requests[pod].At = w.Begun.with(pod), Reading })
 		}
 	case Reading:
-		e.add(at("reads"), func(w *World) { w.Requests[pod] = Process{At: Deciding, Seen: w.Ledger, Fresh: true} })
+		e.add(pod, "reads", func(w *World) { w.Requests[pod] = e.read(pod) })
 		if e.CountFromCache {
-			e.add(at("looks into a cache"), func(w *World) { w.Requests[pod] = Process{At: Swapping, Found: w.living()} })
+			e.add(pod, "looks into a cache", func(w *World) { w.Requests[pod] = Process{At: Swapping, Found: w.living()} })
 		}
 	case Deciding:
-		e.decide(pod, p, at)
+		e.decide(pod, p)
 	case Rereading, Listing:
-		e.look(at, p, func(w *World) *Process { return &w.Requests[pod] })
+		e.look(pod, p, func(w *World) *Process { return &w.Requests[pod] })
 	case Swapping:
-		e.conclude(pod, p, at)
+		e.conclude(pod, p)
 	}
 }
 
-// decide answers yes by what was read last, or goes on to a list.
-func (e *explorer) decide(pod int, p Process, at func(string) string) {
-	next, yes := p.Seen.reserve(pod)
-	switch {
-	case p.Seen.Listed && yes:
-		e.promise(pod, p, next, at)
-	case p.Seen.Listed && e.RefuseUnseen:
-		e.add(at("is refused"), func(w *World) { w.refuse(pod) })
-	default:
-		e.add(at("goes on to a list"), func(w *World) { w.Requests[pod] = Process{At: Rereading} })
+// read is the request's process once it has read the ledger: it decides on that, or goes on to a list.
+func (e *explorer) read(pod int) Process {
+	_, yes := e.rules.reserve(e.from.Ledger, pod)
+	if !e.from.Ledger.Listed || !yes && !e.RefuseUnseen {
+		return Process{At: Rereading}
 	}
+	return Process{At: Deciding, Seen: e.from.Ledger, Fresh: true}
+}
+
+// decide answers by what was read last.
+func (e *explorer) decide(pod int, p Process) {
+	if next, yes := e.rules.reserve(p.Seen, pod); yes {
+		e.promise(pod, p, next)
+		return
+	}
+	e.add(pod, "is refused", func(w *World) { w.refuse(pod) })
 }
 
 // promise swaps, and the answer is yes where that is known to have worked.
-func (e *explorer) promise(pod int, p Process, next Ledger, at func(string) string) {
+func (e *explorer) promise(pod int, p Process, next Ledger) {
+	if next == p.Seen { // an earlier write of its own, whose answer was lost
+		e.add(pod, "finds its reservation", func(w *World) { w.Requests[pod] = Process{At: Promised} })
+		return
+	}
 	fresh := p.Fresh || e.WriteBlindly
-	e.add(at("swaps"), func(w *World) {
+	e.add(pod, "swaps", func(w *World) {
 		if w.swap(fresh, next) {
 			w.Requests[pod] = Process{At: Promised}
 		} else {
 			w.Requests[pod] = Process{At: Reading}
 		}
 	})
-	e.add(at("swaps, the answer is lost"), func(w *World) {
+	e.add(pod, "swaps, the answer is lost", func(w *World) {
 		w.swap(fresh, next)
 		w.Requests[pod] = Process{At: Reading}
 	})
 	if !e.from.LateThere {
-		e.add(at("swaps, the write stays on its way"), func(w *World) {
+		e.add(pod, "swaps, the write stays on its way", func(w *World) {
 			w.Late, w.LateFresh, w.LateThere = next, p.Fresh, true
 			w.Requests[pod] = Process{At: Reading}
 		})
@@ -145,7 +179,7 @@ func (e *explorer) promise(pod int, p Process, next Ledger, at func(string) stri
 }
 
 // look reads the ledger and then lists.
-func (e *explorer) look(at func(string) string, p Process, of func(*World) *Process) {
+func (e *explorer) look(pod int, p Process, of func(*World) *Process) {
 	read := func(w *World) { of(w).Seen, of(w).Fresh = w.Ledger, true }
 	list := func(w *World) { of(w).Found = e.listed(w) }
 	first, second := read, list
@@ -153,13 +187,13 @@ func (e *explorer) look(at func(string) string, p Process, of func(*World) *Proc
 		first, second = list, read
 	}
 	if p.At == Rereading {
-		e.add(at("looks for the first time"), func(w *World) {
+		e.add(pod, "looks for the first time", func(w *World) {
 			of(w).At, of(w).Old = Listing, w.Old
 			first(w)
 		})
 		return
 	}
-	e.add(at("looks for the second time"), func(w *World) {
+	e.add(pod, "looks for the second time", func(w *World) {
 		of(w).At = Swapping
 		second(w)
 	})
@@ -177,9 +211,9 @@ func (e *explorer) listed(w *World) set {
 }
 
 // conclude answers by the list.
-func (e *explorer) conclude(pod int, p Process, at func(string) string) {
+func (e *explorer) conclude(pod int, p Process) {
 	if e.CountFromCache {
-		e.add(at("is answered from the cache"), func(w *World) {
+		e.add(pod, "is answered from the cache", func(w *World) {
 			if p.Found.size()+1 <= Limit {
 				w.Requests[pod] = Process{At: Promised}
 			} else {
@@ -188,13 +222,13 @@ func (e *explorer) conclude(pod int, p Process, at func(string) string) {
 		})
 		return
 	}
-	reconciled := p.Seen.reconciled(p.Found, e.oldFor(p))
-	if next, yes := reconciled.reserve(pod); yes {
-		e.promise(pod, p, next, at)
+	reconciled := e.rules.reconcile(p.Seen, p.Found, e.oldFor(p))
+	if next, yes := e.rules.reserve(reconciled, pod); yes {
+		e.promise(pod, p, next)
 		return
 	}
-	e.add(at("swaps the list in, and is refused"), func(w *World) {
-		if w.swap(p.Fresh || e.WriteBlindly, reconciled) || w.Ledger.holds(reconciled) {
+	e.add(pod, "swaps the list in, and is refused", func(w *World) {
+		if w.swap(p.Fresh || e.WriteBlindly, reconciled) || e.rules.hold(w.Ledger, reconciled) {
 			w.refuse(pod)
 		} else {
 			w.Requests[pod] = Process{At: Reading}
@@ -219,25 +253,25 @@ func (w *World) refuse(pod int) {
 
 // pass is what the reconcile does next that nobody asked for.
 func (e *explorer) pass() {
-	p, at := e.from.Pass, func(what string) string { return "the pass " + what }
+	p := e.from.Pass
 	switch p.At {
 	case Away:
-		e.add(at("begins"), func(w *World) { w.Pass.At = Rereading })
+		e.add(thePass, "begins", func(w *World) { w.Pass.At = Rereading })
 		if e.ExpireUnlisted {
-			e.add(at("drops what has expired"), func(w *World) {
+			e.add(thePass, "drops what has expired", func(w *World) {
 				next := w.Ledger
 				next.Reserved &^= w.Old
 				w.swap(true, next)
 			})
 		}
 	case Rereading, Listing:
-		e.look(at, p, func(w *World) *Process { return &w.Pass })
+		e.look(thePass, p, func(w *World) *Process { return &w.Pass })
 	case Swapping:
-		next := p.Seen.reconciled(p.Found, e.oldFor(p))
-		e.add(at("swaps"), func(w *World) {
+		next := e.rules.reconcile(p.Seen, p.Found, e.oldFor(p))
+		e.add(thePass, "swaps", func(w *World) {
 			w.swap(p.Fresh || e.WriteBlindly, next)
 			w.Pass = Process{}
 		})
-		e.add(at("dies"), func(w *World) { w.Pass = Process{} })
+		e.add(thePass, "dies", func(w *World) { w.Pass = Process{} })
 	}
 }

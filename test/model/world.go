@@ -34,10 +34,9 @@ type Life uint8
 
 // The lives.
 const (
-	Unborn   Life = iota
-	Live          // stored, neither succeeded nor failed
-	Deleting      // the same, with a deletionTimestamp
-	Gone
+	NotThere Life = iota // not created, ended or deleted
+	Live                 // stored, neither succeeded nor failed
+	Deleting             // the same, with a deletionTimestamp
 )
 
 // Counter is how far a process has come.
@@ -132,3 +131,15 @@ func (w *World) write(next Ledger) {
 	}
 	w.Pass.Fresh, w.LateFresh = false, false
 }
+
+// mentioned are the pods whose reservation is somewhere: stored, read by someone, or on its way.
+func (w *World) mentioned() set {
+	all := w.Ledger.Reserved | w.Pass.Seen.Reserved | w.Late.Reserved
+	for i := range w.Requests {
+		all |= w.Requests[i].Seen.Reserved
+	}
+	return all
+}
+
+// forget drops what can make no difference any more, so that worlds with one future are one.
+func (w *World) forget() { w.Old &= w.mentioned() }
