@@ -182,8 +182,8 @@ func (r *round) judge(tally *Tally, w *waiter, listed bool) Answer {
 		return busy(time.Second, "the namespaces of the budget have changed")
 	case tally.Has(mine):
 		return Answer{Verdict: Admitted}
-	case now.Before(state.NotBefore):
-		return busy(state.NotBefore.Sub(now), "the quota's ledger was lost; what was let in is being counted")
+	case !state.NotBefore.IsZero(): // until a list from after it has found what came of the lost reservations
+		return busy(max(state.NotBefore.Sub(now), time.Second), "the quota's ledger was lost; what was let in is being counted")
 	case r.flooded(tally, req.Holding.Namespace, now):
 		return busy(5*time.Second, "too many pods of the namespace were let in and then not created")
 	}

@@ -22,6 +22,7 @@ type State struct {
 	// Reservations are for pods that were let in and that no list has shown, oldest first.
 	Reservations []Reservation `json:"reservations,omitempty"`
 	// NotBefore ends the time in which nobody is let in, because reservations may have been lost with an earlier ledger.
+	// It stays until a list that was begun after it has found the pods that came of them.
 	NotBefore time.Time `json:"notBefore,omitzero"`
 }
 
