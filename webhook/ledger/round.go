@@ -248,12 +248,3 @@ func (r *round) done(state State, listing Listing) {
 	unpromised := slices.DeleteFunc(slices.Clone(listing.Pods), func(p Pod) bool { return !p.Unpromised })
 	r.ledger.options.Report(Report{Budget: budget, State: state, Unpromised: unpromised})
 }
-
-// Holds says that all of these are reserved in s.
-func (s State) Holds(reservations []Reservation) bool {
-	have := make(map[string]bool, len(s.Reservations))
-	for _, r := range s.Reservations {
-		have[r.PodUID] = true
-	}
-	return !slices.ContainsFunc(reservations, func(r Reservation) bool { return !have[r.PodUID] })
-}

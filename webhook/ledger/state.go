@@ -110,6 +110,15 @@ func (r Reservation) ofGoneNamespace(namespaces []Namespace) bool {
 	return namespaces[i].Created.Sub(r.At) > namespaceMargin
 }
 
+// Holds says that all of these are reserved in s.
+func (s State) Holds(reservations []Reservation) bool {
+	have := make(map[string]bool, len(s.Reservations))
+	for _, r := range s.Reservations {
+		have[r.PodUID] = true
+	}
+	return !slices.ContainsFunc(reservations, func(r Reservation) bool { return !have[r.PodUID] })
+}
+
 // baseOf adds pods up by namespace and pools, in a stable order.
 func baseOf(pods []Pod) []policies.Holding {
 	sums := make(map[string]policies.Holding)
