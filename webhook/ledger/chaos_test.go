@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +32,7 @@ type chaos struct {
 	most   int64
 	slow   bool // lists take seconds: those of a namespace with thousands of pods
 	count  map[string]int
-	calm   bool
+	calm   atomic.Bool
 }
 
 func (c *chaos) chance(p float64) bool { return c.float() < p }
@@ -55,7 +56,7 @@ func (c *chaos) fault(call ledgertest.Call) ledgertest.Fault {
 	if call == ledgertest.List && c.slow {
 		return ledgertest.Fault{Before: c.upTo(time.Second), After: c.upTo(3 * time.Second)}
 	}
-	if c.calm || c.chance(0.9) {
+	if c.calm.Load() || c.chance(0.9) {
 		return ledgertest.Fault{Before: c.upTo(20 * time.Millisecond), After: c.upTo(20 * time.Millisecond)}
 	}
 	return ledgertest.Fault{
@@ -154,9 +155,7 @@ func (c *chaos) run() {
 		dying.Close()
 	}
 	users.Wait()
-	c.mu.Lock()
-	c.calm = true
-	c.mu.Unlock()
+	c.calm.Store(true)
 	time.Sleep(ledger.Expiry + 25*time.Second) // the clocks differ by up to twenty
 	cancel()
 	replicas.Wait()
