@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	chaosSeeds    = 40
+	chaosSeeds    = 100
 	chaosRequests = 300
 	chaosLimit    = 12
 	// requestBound is when the API server gives a request up.
@@ -33,6 +33,45 @@ type chaos struct {
 	slow   bool // lists take seconds: those of a namespace with thousands of pods
 	count  map[string]int
 	calm   atomic.Bool
+	taken  []taken
+}
+
+// taken is what lived and was reserved from an instant on.
+type taken struct {
+	from   time.Time
+	slices int64
+}
+
+// note adds to the history: all that lives, and of what is reserved besides the largest of each name.
+func (c *chaos) note(s ledger.State, living map[string]ledger.Pod) {
+	var sum int64
+	for _, p := range living {
+		sum += p.Holding.Charge.Slices
+	}
+	reserved := map[string]int64{}
+	for _, r := range s.Reservations {
+		if _, lives := living[r.PodUID]; !lives {
+			reserved[r.Name] = max(reserved[r.Name], r.Holding.Charge.Slices)
+		}
+	}
+	for _, n := range reserved {
+		sum += n
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taken = append(c.taken, taken{time.Now(), sum})
+}
+
+// mostTaken is the most that was taken at any instant since the given time.
+func (c *chaos) mostTaken(since time.Time) (most int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, now := range c.taken {
+		if i+1 == len(c.taken) || !c.taken[i+1].from.Before(since) {
+			most = max(most, now.slices)
+		}
+	}
+	return most
 }
 
 func (c *chaos) chance(p float64) bool { return c.float() < p }
@@ -103,6 +142,9 @@ func (c *chaos) user(i int) {
 	}
 	a := replica.Admit(ctx, r)
 	c.tell(string(a.Verdict))
+	if most := c.mostTaken(begin); a.Verdict == ledger.Exceeded && most+r.Holding.Charge.Slices <= chaosLimit {
+		c.t.Errorf("%s was refused %d slices, and at most %d of %d were taken while it waited", r.Name, r.Holding.Charge.Slices, most, chaosLimit)
+	}
 	if a.Verdict != ledger.Admitted || r.DryRun || c.chance(0.3) { // others refuse three in ten
 		return
 	}
@@ -169,6 +211,7 @@ func TestChaosNeitherOvershootsNorLeaks(t *testing.T) {
 				c := &chaos{random: rand.New(rand.NewPCG(seed, 4)), count: map[string]int{}, slow: seed%2 == 1}
 				c.bench = newBench(t, chaosLimit, 0)
 				c.faults = c.fault
+				c.cluster.Watch(teamA, c.note)
 				c.run()
 				if c.most > chaosLimit {
 					t.Errorf("%d slices lived at once, the limit is %d", c.most, chaosLimit)

@@ -11,6 +11,10 @@
 // list began: the API server gives a request up long before, so that no pod can come of them any more. Every pod
 // created after the list has its reservation in the version that is swapped, or the swap fails.
 //
+// A ledger that is deleted or spoilt is rebuilt from a list. Whoever remembers it lets nobody in for Expiry, since what
+// others had reserved is not known. If every replica that had used it in the last minute is gone as well, nobody knows
+// that it was there, and pods that were on their way at that moment are not counted until the next list.
+//
 // What holds: the pods that live and were let in here never hold more than the quota. What is not given back by any
 // event is given back within Expiry; a dry run writes nothing; a "no" was true at an instant between request and
 // answer. State is pure and decides everything; test/model explores it exhaustively.

@@ -112,7 +112,8 @@ func (r *round) reconcile(ctx context.Context) error {
 	after, err := r.writeFor(ctx, before, tally.State())
 	if err == nil {
 		r.held = &after
-		r.answer(verdicts)
+		r.answer(unrefused(verdicts))
+		r.answer(r.refusals(reconciled))
 		r.done(reconciled, listing)
 		return nil
 	}

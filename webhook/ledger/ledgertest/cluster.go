@@ -25,6 +25,27 @@ type Cluster struct {
 	namespaces map[string]ledger.Namespace
 	writes     map[string]int
 	flying     sync.WaitGroup
+	watch      func()
+}
+
+// Watch calls see after each change with what the budget's ledger says and the pods that live: no change is left out,
+// and none comes before see has returned. It is to be called before anything else.
+func (c *Cluster) Watch(budgetKey string, see func(ledger.State, map[string]ledger.Pod)) {
+	c.watch = func() {
+		var state ledger.State
+		if object, ok := c.objects[ledger.ObjectName(budgetKey)]; ok {
+			_, state, _ = ledger.Decode(object.Data)
+		}
+		see(state, c.pods)
+	}
+}
+
+// changed ends a change. c.mu is held.
+func (c *Cluster) changed() {
+	if c.watch != nil {
+		c.watch()
+	}
+	c.mu.Unlock()
 }
 
 // Wait returns when no call is on its way any more, those included whose caller has gone.
@@ -43,7 +64,7 @@ func New(namespaces ...string) *Cluster {
 // MakeNamespace makes a namespace, or deletes it with all its pods and makes it again, and returns its UID.
 func (c *Cluster) MakeNamespace(name string) string {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.changed()
 	c.version++
 	in := func(_ string, p ledger.Pod) bool { return p.Holding.Namespace == name }
 	deleteFunc(c.pods, in)
@@ -64,7 +85,7 @@ func deleteFunc(pods map[string]ledger.Pod, which func(string, ledger.Pod) bool)
 // CreatePod stores a pod, as the API server does after admission.
 func (c *Cluster) CreatePod(p ledger.Pod) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.changed()
 	for _, pods := range []map[string]ledger.Pod{c.pods, c.ended} {
 		for _, have := range pods {
 			if have.Name == p.Name && have.Holding.Namespace == p.Holding.Namespace {
@@ -79,7 +100,7 @@ func (c *Cluster) CreatePod(p ledger.Pod) error {
 // EndPod lets a pod succeed. It is stored until it is deleted.
 func (c *Cluster) EndPod(uid string) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.changed()
 	if p, ok := c.pods[uid]; ok {
 		delete(c.pods, uid)
 		c.ended[uid] = p
@@ -89,7 +110,7 @@ func (c *Cluster) EndPod(uid string) {
 // DeletePod removes a pod.
 func (c *Cluster) DeletePod(uid string) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.changed()
 	delete(c.pods, uid)
 	delete(c.ended, uid)
 }
@@ -157,7 +178,7 @@ func (c *Cluster) get(name string) (ledger.Object, error) {
 
 func (c *Cluster) put(o ledger.Object, create bool) (ledger.Object, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.changed()
 	have, ok := c.objects[o.Name]
 	switch {
 	case create && ok:
