@@ -82,7 +82,7 @@ func TestAClusterKeepsItsPartOfTheContract(t *testing.T) {
 	if _, err := s.Client.CoreV1().Pods("team-a").Patch(ctx, "done", types.MergePatchType, done, metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	l, err := ledger.ClusterLister{Client: s.Client, Hold: hold}.List(ctx, []string{"team-a", "nowhere"})
+	l, err := (&ledger.ClusterLister{Client: s.Client, Hold: hold}).List(ctx, []string{"team-a", "nowhere"})
 	if err != nil || len(l.Pods) != 1 || l.Pods[0].Name != "lives" || l.Pods[0].Holding.Charge.GPUs != 1 || !l.Pods[0].Unpromised {
 		t.Errorf("listed %+v, %v", l.Pods, err)
 	}
@@ -128,7 +128,7 @@ func serve(t *testing.T, s *cluster.APIServer, limit int64) (ledgers []*ledger.L
 	t.Helper()
 	var addresses []string
 	for range 3 {
-		l := ledger.New(ledger.Options{Store: ledger.ClusterStore{Client: s.Client, Namespace: system}, Lister: ledger.ClusterLister{Client: s.Client, Hold: hold}})
+		l := ledger.New(ledger.Options{Store: ledger.ClusterStore{Client: s.Client, Namespace: system}, Lister: &ledger.ClusterLister{Client: s.Client, Hold: hold}})
 		t.Cleanup(l.Close)
 		ledgers = append(ledgers, l)
 		cert, err := s.ServingCertificate("quota", "quota."+system+".svc")

@@ -26,11 +26,21 @@ const maxLists = 8
 type ClusterLister struct {
 	Client kubernetes.Interface
 	// Hold is what a pod holds, and whether it came without a Promise to be trusted.
+	// What a Promise said of a pod is remembered until the pod changes: reading it anew costs as much as the list.
 	Hold func(*corev1.Pod) (holding policies.Holding, unpromised bool)
+
+	mu       sync.Mutex
+	promised map[string]map[string]judged // by namespace and UID
+}
+
+// judged is a pod with a Promise as it was last read.
+type judged struct {
+	version string
+	pod     Pod
 }
 
 // List implements Lister.
-func (l ClusterLister) List(ctx context.Context, namespaces []string) (Listing, error) {
+func (l *ClusterLister) List(ctx context.Context, namespaces []string) (Listing, error) {
 	found := make([]Listing, len(namespaces))
 	errs := make([]error, len(namespaces))
 	places := make(chan struct{}, maxLists)
@@ -51,7 +61,7 @@ func (l ClusterLister) List(ctx context.Context, namespaces []string) (Listing, 
 	return all, errors.Join(errs...)
 }
 
-func (l ClusterLister) namespace(ctx context.Context, name string) (Listing, error) {
+func (l *ClusterLister) namespace(ctx context.Context, name string) (Listing, error) {
 	n, err := l.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return Listing{}, fmt.Errorf("read namespace %s: %w", name, outcome(err))
@@ -65,11 +75,36 @@ func (l ClusterLister) namespace(ctx context.Context, name string) (Listing, err
 		return Listing{}, fmt.Errorf("list pods of namespace %s: %w", name, outcome(err))
 	}
 	out := Listing{Namespaces: []Namespace{there}}
-	for i := range pods.Items {
-		p := &pods.Items[i]
-		if holding, unpromised := l.Hold(p); holding.Charge != (policies.Charge{}) {
-			out.Pods = append(out.Pods, Pod{UID: string(p.UID), Name: p.Name, Holding: holding, Unpromised: unpromised})
+	out.Pods = l.judge(name, pods.Items)
+	return out, nil
+}
+
+// judge says what the pods of a namespace hold, and forgets all others of it.
+func (l *ClusterLister) judge(namespace string, pods []corev1.Pod) (out []Pod) {
+	l.mu.Lock()
+	known := l.promised[namespace]
+	l.mu.Unlock()
+	seen := make(map[string]judged, len(pods))
+	for i := range pods {
+		p := &pods[i]
+		j, ok := known[string(p.UID)]
+		if !ok || j.version != p.ResourceVersion {
+			holding, unpromised := l.Hold(p)
+			j = judged{p.ResourceVersion, Pod{UID: string(p.UID), Name: p.Name, Holding: holding, Unpromised: unpromised}}
+		}
+		if j.pod.Holding.Charge == (policies.Charge{}) {
+			continue
+		}
+		out = append(out, j.pod)
+		if !j.pod.Unpromised { // what others hold depends on the pools that are known
+			seen[j.pod.UID] = j
 		}
 	}
-	return out, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.promised == nil {
+		l.promised = make(map[string]map[string]judged)
+	}
+	l.promised[namespace] = seen
+	return out
 }
