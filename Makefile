@@ -11,7 +11,7 @@ export CGO_CFLAGS := -Wno-deprecated-declarations
 FUZZTIME ?= 10s
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build webhook, guard and command line into bin/
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-webhook ./cmd/webhook
@@ -28,8 +28,12 @@ test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 test-apiserver: cluster ## the scenarios and the public pods on a real API server
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/cluster ./test/apiserver
 
+e2e: ## the end-to-end tests on a real node (root; E2E_OPTIONAL=1 where that cannot be)
+	go run $(GOFLAGS) ./test/cluster/cmd/build -node > /dev/null
+	GPUSLICE_TEST=apiserver,node go test $(GOFLAGS) -count=1 -timeout 40m ./test/cluster/... ./test/e2e
+
 cluster: ## build etcd, kube-apiserver and kubectl into the cache (the first time: about eight minutes, 5 GiB)
-	go run $(GOFLAGS) ./test/cluster/cmd/build
+	go run $(GOFLAGS) ./test/cluster/cmd/build > /dev/null
 
 fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 	@for f in $$(grep -rl --include='*_test.go' '^func Fuzz' .); do \
@@ -38,13 +42,17 @@ fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 
 golden: ## rewrite what the scenarios want, for review in the diff
 	go test ./policies -run TestEveryScenario -update
+	go test ./cmd/gpuslice -update
 
 bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
-	go test $(GOFLAGS) ./test/bench -run '^$$' -bench 'PlanAndApply|DecodeDecide' -benchmem -count 5
+	go test $(GOFLAGS) ./test/bench ./webhook -run "^$$" -bench . -benchmem -count 5
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run TestPrint -v
+
+bench-guard: ## figures of the guard: size, memory, CPU, time to end
+	go run $(GOFLAGS) ./test/bench/guard
 
 lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet ./...
 
-.PHONY: help build run test test-apiserver cluster fuzz golden bench lint
+.PHONY: help build run test test-apiserver e2e cluster fuzz golden bench bench-guard lint

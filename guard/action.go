@@ -129,3 +129,6 @@ func on(device string) string {
 	}
 	return " on " + device
 }
+
+// Sentence returns what the order tells the tenant it ends.
+func (o Order) Sentence() string { return "gpuslice " + o.does(false, "ended") }

@@ -31,6 +31,8 @@ func (t *turn) decide() {
 		return
 	}
 	o.Whole = true
+	o.MPS = slices.ContainsFunc(w.Processes, func(p Process) bool { return p.MPS })
+	o.Alone = t.alone(func(p Process) bool { return p.Container == w.Container })
 	t.order(EndContainer, o)
 }
 
@@ -66,7 +68,20 @@ func (t *turn) endOne(w *Watch, o Order) {
 		return
 	}
 	o.Process = slices.MinFunc(able, victim)
+	o.MPS = o.Process.MPS
+	o.Alone = t.alone(func(p Process) bool { return p.same(o.Process) })
 	t.order(EndProcess, o)
+}
+
+// alone reports whether every process that the devices list is one that the
+// order names.
+func (t *turn) alone(named func(Process) bool) bool {
+	for _, d := range t.sample.Devices {
+		if !t.fresh[d.ID] || slices.ContainsFunc(d.Processes, func(p Process) bool { return !named(p) }) {
+			return false
+		}
+	}
+	return true
 }
 
 func (t *turn) order(kind Kind, o Order) {

@@ -52,6 +52,8 @@ type Order struct {
 	HeldBytes int64
 	WallBytes int64
 	Over      time.Duration // how long the container was past its wall
+	MPS       bool          // what it names may be clients of an MPS daemon
+	Alone     bool          // the devices list no process of the pod beside what it names
 }
 
 // Result says what came of an Order.

@@ -40,8 +40,8 @@ const (
 	whyMirror    = "mirror pod"
 )
 
-// maxContainers bounds the containers of a pod that gets a slice.
-const maxContainers = 64
+// MaxContainers bounds the containers of a pod that gets a slice.
+const MaxContainers = 64
 
 // Decide answers one pod: left alone, rewritten under a Promise, or refused. It changes nothing it is given, does no
 // I/O, and gives the same answer every time. Deciding its own output changes nothing.
@@ -95,11 +95,11 @@ func ungoverned(in Input) Decision {
 
 // decideGoverned answers a pod under a policy that is on.
 func decideGoverned(in Input) Decision {
-	if n := len(in.Pod.Spec.InitContainers) + len(in.Pod.Spec.Containers); n > maxContainers {
+	if n := len(in.Pod.Spec.InitContainers) + len(in.Pod.Spec.Containers); n > MaxContainers {
 		if !touchesGPU(in.Pod) {
 			return leaveAlone(whyNoGPU)
 		}
-		return refuse(Decision{}, Violation{RuleSize, "too many containers", fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, maxContainers)})
+		return refuse(Decision{}, Violation{RuleSize, "too many containers", fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, MaxContainers)})
 	}
 	bare, recorded, warnings := stripOwned(in.Pod, in.Pools)
 	in.Pod = bare

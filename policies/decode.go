@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	kjson "sigs.k8s.io/json"
 )
 
 // RawPod is a pod as it arrived: the typed pod, and the tree it was read from, which may hold fields that this build
@@ -27,7 +28,8 @@ const (
 )
 
 // DecodePod reads a pod's JSON. What is too large, or holds quantities that are costly to parse, is a Violation; what
-// is no pod at all is an error. Bounds are checked before anything is parsed into types.
+// is no pod at all is an error. Bounds are checked before anything is parsed into types. Keys are case-sensitive, as the
+// API server reads them.
 func DecodePod(raw []byte) (RawPod, *Violation, error) {
 	if len(raw) > maxPodBytes {
 		return RawPod{}, sizeViolation("the pod has %d bytes; at most %d are read", len(raw), maxPodBytes), nil
@@ -42,7 +44,7 @@ func DecodePod(raw []byte) (RawPod, *Violation, error) {
 		}
 	}
 	var out RawPod
-	if err := json.Unmarshal(raw, &out.Tree); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &out.Tree); err != nil {
 		return RawPod{}, nil, fmt.Errorf("read pod: %w", err)
 	}
 	if out.Tree == nil {
@@ -52,7 +54,7 @@ func DecodePod(raw []byte) (RawPod, *Violation, error) {
 		return RawPod{}, v, nil
 	}
 	out.Pod = &corev1.Pod{}
-	if err := json.Unmarshal(raw, out.Pod); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, out.Pod); err != nil {
 		return RawPod{}, nil, fmt.Errorf("read pod: %w", err)
 	}
 	return out, nil, nil
@@ -115,7 +117,7 @@ func quantityText(q any) string {
 	switch v := q.(type) {
 	case string:
 		return strings.TrimSpace(v)
-	case float64:
+	case int64, float64:
 		return fmt.Sprint(v)
 	}
 	return ""

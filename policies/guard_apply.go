@@ -3,6 +3,7 @@ package policies
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -22,6 +23,7 @@ func applyGuard(pod *corev1.Pod, promise *Promise) {
 	for _, c := range []corev1.Container{g.check(), g.sidecar()} {
 		i := slices.IndexFunc(spec.InitContainers, func(have corev1.Container) bool { return have.Name == c.Name })
 		if i < 0 {
+			c.VolumeMounts = append(c.VolumeMounts, tokenMount(spec)...)
 			spec.InitContainers = slices.Insert(spec.InitContainers, at, c)
 			at++
 			continue
@@ -44,6 +46,21 @@ func applyGuard(pod *corev1.Pod, promise *Promise) {
 		maps.Copy(pod.Annotations, g.Annotations)
 	}
 }
+
+// tokenMount is the mount of the pod's token that the server gave to the pod's containers before it asked us. It would
+// give it to ours too, in a second pass over the pod, and then ask us again: every create would cost two reviews.
+func tokenMount(spec *corev1.PodSpec) []corev1.VolumeMount {
+	for c := range podContainers(spec) {
+		for _, m := range c.VolumeMounts {
+			if m.MountPath == tokenPath && strings.HasPrefix(m.Name, "kube-api-access-") {
+				return []corev1.VolumeMount{*m.DeepCopy()}
+			}
+		}
+	}
+	return nil
+}
+
+const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // firstGPUContainer is the index in the init containers before which the check belongs: their end, where no init
 // container has a GPU.

@@ -90,8 +90,11 @@ func (w *promiseWriter) guardLimits(c *candidate) limits.Limits {
 		l.MinDriver = firstGuardRelease
 	}
 	l.ExpectMPS = c.strategy.Name == "mps"
-	if c.pool().MPSProvider == MPSHostDaemon {
+	switch { // it also tells the guard that the pod's processes are MPS clients, which no signal may end first
+	case c.pool().MPSProvider == MPSHostDaemon:
 		l.MPSPipeDirectory = w.in.Policy.MPS.PipeDirectory
+	case l.ExpectMPS:
+		l.MPSPipeDirectory = "/mps/" + c.pool().Resource + "/pipe" // where NVIDIA's plugin mounts it
 	}
 	for i := range c.containers {
 		p := &c.containers[i]

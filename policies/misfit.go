@@ -78,6 +78,10 @@ func refusal(misfits []misfit, policy *Policy) []Violation {
 	if v := tooLarge(misfits); v != nil {
 		return []Violation{*v}
 	}
+	if len(misfits) == 0 {
+		return []Violation{{RuleFit, "no pool fits", fmt.Sprintf("policy %s allows %s, and no known pool is shared that way; "+
+			"allow another strategy, or declare the pool in the cluster's default policy", policy.Name, strategyNames(policy))}}
+	}
 	var whys []string
 	for _, m := range misfits {
 		whys = append(whys, m.pool.Name+": "+m.String())

@@ -153,5 +153,8 @@ func elementKey(e any) string {
 }
 
 func escapePointer(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	if !strings.ContainsAny(key, "~/") { // most keys: a replacer costs more than the rest of the comparison
+		return key
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

@@ -21,7 +21,7 @@ func plan(in Input, req Request, d Decision) Decision {
 	chosen, refused := choose(&in, req, fitting)
 	misfits = append(misfits, refused...)
 	if in.Explain {
-		d.Candidates = report(fitting, misfits, chosen)
+		d.Candidates = report(fitting, append(slices.Clone(misfits), weighRest(&in, req, fitting, chosen)...), chosen)
 	}
 	if chosen == nil {
 		chosen = pending(&in, req, asks, misfits)
@@ -232,6 +232,22 @@ func overLimits(p *Policy, c *candidate) *Violation {
 		}
 	}
 	return exceeds(podCharge(c), p.Limits.PerPod, "the pod", p.Name, c.pool())
+}
+
+// weighRest equips the candidates behind the chosen one, which are not tried otherwise, so that a report can say what
+// each would reach. It returns why some would not do.
+func weighRest(in *Input, req Request, fitting []candidate, chosen *candidate) (misfits []misfit) {
+	behind := false
+	for i := range fitting {
+		c := &fitting[i]
+		if behind {
+			if v := equip(in, req, c); v != nil {
+				misfits = append(misfits, misfit{kind: misfitRule, pool: c.pool(), violation: v})
+			}
+		}
+		behind = behind || c == chosen
+	}
+	return misfits
 }
 
 // report lists the candidates for people: the chosen one, those that would have done, and why the others do not.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"strings"
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -54,6 +55,13 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 		t.Fatal(err)
 	}
 	want["planned.yaml"] = string(planned)
+	if strings.HasPrefix(s.Name, "guard-") && d.Promise.Guard != nil {
+		guard, err := yaml.Marshal(d.Promise.Guard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want["guard.yaml"] = string(guard)
+	}
 	return want
 }
 

@@ -54,7 +54,7 @@ func templateFractions(path string, template map[string]any) (out []templateFrac
 	for _, list := range []string{"initContainers", "containers"} {
 		containers, _ := spec[list].([]any)
 		for i, c := range containers {
-			if i == maxContainers {
+			if i == MaxContainers {
 				break
 			}
 			container, _ := c.(map[string]any)

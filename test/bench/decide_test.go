@@ -11,28 +11,28 @@ import (
 )
 
 // typical is a decision as it happens most: a PyTorch pod with one label, four pools, a guard.
-func typical(b *testing.B) (policies.Input, []byte) {
-	b.Helper()
+func typical() (policies.Input, error) {
 	policy, problems := policies.ParsePolicy("gpuslice-system/default", []byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing, mps, mig]\n"))
 	if len(problems) > 0 {
-		b.Fatal(problems.ToAggregate())
+		return policies.Input{}, problems.ToAggregate()
 	}
 	nodes, err := scenarios.Nodes("l4-timeslicing-renamed", "a100-mig-mixed", "h100-mps-plugin", "t4-plain-old-driver")
 	if err != nil {
-		b.Fatal(err)
+		return policies.Input{}, err
 	}
-	raw := []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"train","labels":{"app":"train","gpuslice.dev/memory":"4Gi"}},"spec":{"containers":[
-		{"name":"trainer","image":"pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime","env":[{"name":"A","value":"b"}],"resources":{"limits":{"nvidia.com/gpu":"1","cpu":"4","memory":"16Gi"}}}]}}`)
 	var pod corev1.Pod
-	if err := json.Unmarshal(raw, &pod); err != nil {
-		b.Fatal(err)
+	if err := json.Unmarshal([]byte(typicalPod), &pod); err != nil {
+		return policies.Input{}, err
 	}
 	return policies.Input{Pod: &pod, Namespace: policies.Namespace{Name: "team-a"}, Policy: policy,
-		Pools: policies.PoolsFromNodes(nodes, policy.Pools, nil), Guard: &policies.GuardSettings{Image: "gpuslice/guard:v0.1.0"}}, raw
+		Pools: policies.PoolsFromNodes(nodes, policy.Pools, nil), Guard: scenarios.Guard()}, nil
 }
 
+const typicalPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"train","labels":{"app":"train","gpuslice.dev/memory":"4Gi"}},"spec":{"containers":[
+		{"name":"trainer","image":"pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime","env":[{"name":"A","value":"b"}],"resources":{"limits":{"nvidia.com/gpu":"1","cpu":"4","memory":"16Gi"}}}]}}`
+
 func BenchmarkPlanAndApply(b *testing.B) {
-	in, _ := typical(b)
+	in := mustTypical(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		d := policies.Decide(in)
@@ -44,7 +44,7 @@ func BenchmarkPlanAndApply(b *testing.B) {
 }
 
 func BenchmarkPlanAndApplyWithoutGuard(b *testing.B) {
-	in, _ := typical(b)
+	in := mustTypical(b)
 	in.Guard = nil
 	b.ReportAllocs()
 	for b.Loop() {
@@ -54,7 +54,7 @@ func BenchmarkPlanAndApplyWithoutGuard(b *testing.B) {
 }
 
 func BenchmarkDecodeDecideApplyPatch(b *testing.B) {
-	in, raw := typical(b)
+	in, raw := mustTypical(b), []byte(typicalPod)
 	b.ReportAllocs()
 	for b.Loop() {
 		pod, _, err := policies.DecodePod(raw)
@@ -65,4 +65,13 @@ func BenchmarkDecodeDecideApplyPatch(b *testing.B) {
 		d := policies.Decide(in)
 		policies.Patch(pod.Tree, pod.Pod, policies.Apply(pod.Pod, d.Promise))
 	}
+}
+
+func mustTypical(b *testing.B) policies.Input {
+	b.Helper()
+	in, err := typical()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return in
 }

@@ -1,26 +1,38 @@
 package cluster
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/gpuslice/gpuslice/test/cluster/box"
 )
 
 // user is somebody whom the API server knows by a static token.
 type user struct{ name, group, token string }
 
+// Users of the cluster's own parts.
+const (
+	controllersUser = "system:kube-controller-manager"
+	schedulerUser   = "system:kube-scheduler"
+	kubeletUser     = "system:node:" + box.NodeName
+)
+
 // components are the users of every cluster; the first is its administrator.
 func components() []user {
 	return []user{
 		{"admin", "system:masters", randomToken()},
-		{"system:kube-controller-manager", "", randomToken()},
-		{"system:kube-scheduler", "", randomToken()},
+		{controllersUser, "", randomToken()},
+		{schedulerUser, "", randomToken()},
+		{kubeletUser, "system:nodes", randomToken()},
 	}
 }
 
@@ -55,14 +67,32 @@ func WriteKubeconfig(path string, config *rest.Config) error {
 }
 
 // WriteKubectl writes an executable named kubectl into the folder dir that talks to this cluster as its
-// administrator, from any shell, for as long as the cluster runs. It returns the path.
+// administrator, from any shell, for as long as the cluster runs; for a node's cluster it needs nsenter.
+// It returns the path.
 func (s *APIServer) WriteKubectl(dir string) (string, error) {
+	enter := ""
+	if home := box.Dir(); home != "" {
+		enter = fmt.Sprintf("nsenter --net=/proc/$(cat %s)/ns/net ", quote(box.PIDFile(home)))
+	}
 	path := filepath.Join(dir, "kubectl")
-	text := fmt.Sprintf("#!/bin/sh\nKUBECONFIG=%s exec %s \"$@\"\n", quote(s.Kubeconfig), quote(s.bin["kubectl"]))
+	text := fmt.Sprintf("#!/bin/sh\nexport KUBECONFIG=%s\nexec %s%s \"$@\"\n", quote(s.Kubeconfig), enter, quote(s.bin["kubectl"]))
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		return "", fmt.Errorf("write kubectl wrapper: %w", err)
 	}
 	return path, nil
+}
+
+// Kubectl runs kubectl as the administrator and returns what it printed on standard output; its error has
+// what it printed on the other.
+func (s *APIServer) Kubectl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, s.bin["kubectl"], append([]string{"--kubeconfig=" + s.Kubeconfig}, args...)...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return string(out), nil
 }
 
 // quote makes one word of text for a shell.

@@ -24,6 +24,8 @@ type Options struct {
 	ControllerManager bool
 	// Flags are further arguments of kube-apiserver.
 	Flags []string
+
+	layout layout
 }
 
 // APIServer is a running etcd and kube-apiserver, with RBAC and all admission plugins that are on by default.
@@ -74,17 +76,20 @@ func startOnce(ctx context.Context, o Options) (_ *APIServer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &APIServer{Dir: folder.Path, folder: folder, bin: o.Bin, Kubeconfig: filepath.Join(folder.Path, "kubeconfig")}
+	s := &APIServer{Dir: folder.Path, folder: folder}
 	defer func() {
 		if err != nil {
 			s.Stop()
 		}
 	}()
-	if err := s.launch(o); err != nil {
+	if o.layout, err = loopback(); err != nil {
 		return nil, err
 	}
-	if s.Client, err = kubernetes.NewForConfig(s.Config); err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
+	if s.egress, err = newEgress(filepath.Join(s.Dir, "egress.sock")); err != nil {
+		return nil, err
+	}
+	if err := s.launch(o); err != nil {
+		return nil, err
 	}
 	if err := s.awaitReady(ctx); err != nil {
 		return nil, err
@@ -97,43 +102,50 @@ func startOnce(ctx context.Context, o Options) (_ *APIServer, err error) {
 	return s, s.DefaultAccount(ctx, "default")
 }
 
-// launch writes what the parts need to know and starts them.
-func (s *APIServer) launch(o Options) error {
+// launch writes what the parts need to know and starts them in s.Dir.
+func (s *APIServer) launch(o Options) (err error) {
+	s.bin, s.Kubeconfig = o.Bin, filepath.Join(s.Dir, "kubeconfig")
 	users := components()
-	if err := s.credentials(users); err != nil {
+	if err := s.credentials(users, o.layout); err != nil {
 		return err
 	}
-	ports, err := freePorts(3)
-	if err != nil {
-		return err
+	s.Config = restConfig(o.layout.url(), s.pki.path("ca.crt"), users[0].token)
+	if s.Client, err = kubernetes.NewForConfig(s.Config); err != nil {
+		return fmt.Errorf("make client: %w", err)
 	}
-	if s.egress, err = newEgress(filepath.Join(s.Dir, "egress.sock")); err != nil {
-		return err
-	}
-	s.Config = restConfig(fmt.Sprintf("https://127.0.0.1:%d", ports[2]), s.pki.path("ca.crt"), users[0].token)
 	if err := WriteKubeconfig(s.Kubeconfig, s.Config); err != nil {
 		return err
 	}
-	controllers := restConfig(s.Config.Host, s.Config.CAFile, users[1].token)
-	if err := WriteKubeconfig(s.pki.path("controller-manager.kubeconfig"), controllers); err != nil {
+	for _, u := range users[1:] {
+		config := restConfig(s.Config.Host, s.Config.CAFile, u.token)
+		if err := WriteKubeconfig(s.kubeconfigOf(u.name), config); err != nil {
+			return err
+		}
+	}
+	if err := s.start("etcd", etcdFlags(s.Dir, o.layout)...); err != nil {
 		return err
 	}
-	if err := s.start("etcd", etcdFlags(s.Dir, ports[0], ports[1])...); err != nil {
-		return err
-	}
-	flags, err := s.apiServerFlags(ports[0], ports[2])
+	flags, err := s.apiServerFlags(o.layout)
 	if err != nil {
 		return err
 	}
 	return s.start("kube-apiserver", append(flags, o.Flags...)...)
 }
 
+// kubeconfigOf returns the path of a component's access.
+func (s *APIServer) kubeconfigOf(user string) string {
+	return s.pki.path(strings.ReplaceAll(user, ":", "-") + ".kubeconfig")
+}
+
 // credentials writes certificates, the key of ServiceAccount tokens and the users' tokens.
-func (s *APIServer) credentials(users []user) (err error) {
+func (s *APIServer) credentials(users []user, l layout) (err error) {
 	if s.pki, err = newPKI(filepath.Join(s.Dir, "pki")); err != nil {
 		return err
 	}
-	if err := s.pki.server("apiserver", "127.0.0.1", "localhost", "kubernetes.default.svc"); err != nil {
+	if err := s.pki.server("apiserver", append(l.hosts(), "localhost", "kubernetes.default.svc")...); err != nil {
+		return err
+	}
+	if err := s.pki.client("kubelet-client", "kube-apiserver-kubelet-client", "system:masters"); err != nil {
 		return err
 	}
 	if _, err := s.pki.keyPair("accounts"); err != nil {
@@ -185,6 +197,9 @@ func (s *APIServer) Stop() error {
 	}
 	if s.egress != nil {
 		s.egress.close()
+	}
+	if s.folder == nil {
+		return nil // it lies in a box, which is removed as a whole
 	}
 	return s.folder.Remove()
 }

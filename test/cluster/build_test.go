@@ -149,3 +149,18 @@ func (b *syncBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
+
+func TestCompileBuildsAProgramOfTheCheckout(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "pause")
+	if err := Compile(t.Context(), Program{Package: "./test/cluster/cmd/pause"}, out); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(out); err != nil || st.Mode()&0o111 == 0 {
+		t.Errorf("no program was made: %v", err)
+	}
+	err := Compile(t.Context(), Program{Package: "./test/cluster/cmd/none"}, out)
+	if err == nil || !strings.Contains(err.Error(), "cmd/none") {
+		t.Errorf("build of a program that does not exist: %v", err)
+	}
+}

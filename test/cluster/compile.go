@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -21,7 +22,11 @@ func (b *builder) compile(ctx context.Context, t Target, out string, args []stri
 	}
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-v", "-o", output}, args...)...)
 	cmd.Dir = filepath.Join(b.modules, t.module)
-	cmd.Env = b.env
+	env, err := b.environment(ctx, t)
+	if err != nil {
+		return err
+	}
+	cmd.Env = env
 	// The compilers are go's children: a group of their own lets all of them be stopped together.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
@@ -43,6 +48,22 @@ func (b *builder) compile(ctx context.Context, t Target, out string, args []stri
 		return fmt.Errorf("build %s: %w\n%s", t.name, err, said)
 	}
 	return nil
+}
+
+// environment returns what go build for t needs to know.
+func (b *builder) environment(ctx context.Context, t Target) ([]string, error) {
+	if !t.cgo && !t.seccomp {
+		return b.env, nil
+	}
+	env := append(slices.Clone(b.env), "CGO_ENABLED=1")
+	if !t.seccomp {
+		return env, nil
+	}
+	finder, err := b.libseccomp(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find libseccomp for %s: %w", t.name, err)
+	}
+	return append(env, "PKG_CONFIG="+finder), nil
 }
 
 // follow reads what `go build -v` says until it ends, passes package names and downloads to step, and

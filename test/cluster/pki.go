@@ -60,6 +60,13 @@ func (p *pki) server(name string, hosts ...string) error {
 	return err
 }
 
+// client issues a certificate by which the API server knows a user and one group.
+func (p *pki) client(name, user, group string) error {
+	_, _, err := p.issue(name, &x509.Certificate{Subject: pkix.Name{CommonName: user, Organization: []string{group}},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err
+}
+
 // issue signs t with the authority, or with itself while there is none.
 func (p *pki) issue(name string, t *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := p.keyPair(name)

@@ -12,8 +12,12 @@ import (
 
 // SetEndpoints makes backends (host:port of listeners on this machine) the ready endpoints of a Service, in
 // place of those of an earlier call; without any, the Service has none. A Service that does not exist
-// yet is made, with port 443. The API server learns of it through a watch, some milliseconds later.
+// yet is made, with port 443. The API server learns of it through a watch, some milliseconds later. The
+// cluster of a node takes none: there, pods stand behind Services.
 func (s *APIServer) SetEndpoints(ctx context.Context, namespace, service string, backends ...string) error {
+	if s.egress == nil {
+		return fmt.Errorf("set endpoints of service %s/%s: on a node, pods stand behind Services", namespace, service)
+	}
 	svc, err := s.service(ctx, namespace, service)
 	if err != nil {
 		return err

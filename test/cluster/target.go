@@ -19,17 +19,9 @@ type Target struct {
 	packages []string          // as go build takes them
 	links    []string          // further names of the one program, which looks at argv[0]
 	stamp    map[string]string // string variable -> module whose version it gets
-}
-
-// ControlPlane returns the targets that StartAPIServer needs, with kubectl.
-func ControlPlane() []Target {
-	version := map[string]string{"k8s.io/component-base/version.gitVersion": "k8s.io/kubernetes"}
-	return []Target{
-		{name: "etcd", module: "kubernetes", packages: []string{"go.etcd.io/etcd/server/v3"}},
-		{name: "hyperkube", module: "kubernetes", packages: []string{"./hyperkube"}, stamp: version,
-			links: []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy"}},
-		{name: "kubectl", module: "kubernetes", packages: []string{"k8s.io/kubernetes/cmd/kubectl"}, stamp: version},
-	}
+	tags     string            // build tags, with commas
+	cgo      bool              // needs a C compiler
+	seccomp  bool              // needs one, and libseccomp, and is linked statically
 }
 
 // requirement matches one line of a go.mod file's require block.
@@ -37,31 +29,43 @@ var requirement = regexp.MustCompile(`(?m)^\s*(?:require )?(\S+) (v\S+)`)
 
 // args returns the arguments of go build for t, without the output, as its go.mod in dir says.
 func (t Target) args(dir string) ([]string, error) {
-	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		return nil, fmt.Errorf("read module of %s: %w", t.name, err)
-	}
 	ld := "-s -w"
+	if t.seccomp {
+		ld += " -extldflags -static"
+	}
 	for variable, module := range t.stamp {
-		version := ""
-		for _, m := range requirement.FindAllStringSubmatch(string(mod), -1) {
-			if m[1] == module {
-				version = m[2]
-			}
-		}
-		if version == "" {
-			return nil, fmt.Errorf("stamp %s: %s/go.mod requires no %s", t.name, t.module, module)
+		version, err := requiredVersion(filepath.Join(dir, "go.mod"), module)
+		if err != nil {
+			return nil, fmt.Errorf("stamp %s: %w", t.name, err)
 		}
 		ld += fmt.Sprintf(" -X %s=%s", variable, version)
 	}
-	return append([]string{"-trimpath", "-ldflags", ld}, t.packages...), nil
+	args := []string{"-trimpath", "-ldflags", ld}
+	if t.tags != "" {
+		args = append(args, "-tags", t.tags)
+	}
+	return append(args, t.packages...), nil
+}
+
+// requiredVersion returns the version of module in a go.mod file.
+func requiredVersion(path, module string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read module: %w", err)
+	}
+	for _, m := range requirement.FindAllStringSubmatch(string(text), -1) {
+		if m[1] == module {
+			return m[2], nil
+		}
+	}
+	return "", fmt.Errorf("%s requires no %s", path, module)
 }
 
 // key returns a hash over everything that t is built from: the files of its module (which pin all
 // others), the arguments and the version of Go.
 func (t Target) key(dir string, args []string, goVersion string) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%s/%s\n%s\n%s\n", t.name, goVersion, runtime.GOOS, runtime.GOARCH, strings.Join(args, "\n"), strings.Join(t.links, " "))
+	fmt.Fprintf(h, "%s\n%s\n%t\n%s/%s\n%s\n%s\n", t.name, goVersion, t.cgo, runtime.GOOS, runtime.GOARCH, strings.Join(args, "\n"), strings.Join(t.links, " "))
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

@@ -3,17 +3,15 @@ package cluster
 import (
 	"context"
 	"os"
-	"slices"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
 
-// Wanted reports whether tests that need the given tier ("apiserver") were asked for: they take
-// seconds and, the first time, minutes of compiling, so that plain `go test ./...` leaves them out.
-func Wanted(tier string) bool {
-	return slices.Contains(strings.Split(os.Getenv("GPUSLICE_TEST"), ","), tier)
-}
+// Wanted reports whether tests that need the given tier ("apiserver" or "node") were asked for through
+// GPUSLICE_TEST, a list with commas.
+func Wanted(tier string) bool { return run.Wanted(tier) }
 
 // startWithin bounds the start of a control plane, which takes three seconds on an idle machine.
 const startWithin = 2 * time.Minute

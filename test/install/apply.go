@@ -22,6 +22,7 @@ import (
 
 // Applier applies manifests as a user does, by server-side apply.
 type Applier struct {
+	config *rest.Config
 	client dynamic.Interface
 	mapper meta.ResettableRESTMapper
 }
@@ -36,7 +37,14 @@ func NewApplier(config *rest.Config) (*Applier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make discovery client: %w", err)
 	}
-	return &Applier{client, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))}, nil
+	return &Applier{config, client, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))}, nil
+}
+
+// Warning returns an Applier whose warnings from the server go to handler.
+func (a *Applier) Warning(handler rest.WarningHandler) *Applier {
+	config := rest.CopyConfig(a.config)
+	config.WarningHandler = handler
+	return &Applier{config, dynamic.NewForConfigOrDie(config), a.mapper}
 }
 
 // Objects reads a stream of YAML documents.
@@ -112,4 +120,13 @@ func (a *Applier) resource(u *unstructured.Unstructured) (dynamic.ResourceInterf
 		return a.client.Resource(m.Resource).Namespace(namespace), nil
 	}
 	return a.client.Resource(m.Resource), nil
+}
+
+// Get returns the object as the server has it.
+func (a *Applier) Get(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	r, err := a.resource(u)
+	if err != nil {
+		return nil, err
+	}
+	return r.Get(ctx, u.GetName(), metav1.GetOptions{})
 }

@@ -11,6 +11,7 @@
 //	-- old.yaml --         the live pod, where the case is an UPDATE; may be absent
 //	-- want/verdict --     the outcome, its reason, refusals and warnings, one a line
 //	-- want/pod.yaml --    the pod that comes out, where it was rewritten, without the annotations written for machines
+//	-- want/guard.yaml --  what the guard was given, in cases whose name begins with "guard-"
 //	-- want/planned.yaml -- the enforcement planned
 //
 // "go test ./policies -update" rewrites the want files and nothing else.

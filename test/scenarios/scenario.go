@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies"
 )
 
@@ -173,7 +174,8 @@ func Verdict(d policies.Decision) string {
 	return b.String()
 }
 
-// PodYAML is a pod as want/pod.yaml says it: without the annotations written for machines.
+// PodYAML is a pod as want/pod.yaml says it: without the annotations written for machines, and with the guard's containers
+// by name alone (want/guard.yaml says what they carry).
 func PodYAML(tree map[string]any) (string, error) {
 	b, err := json.Marshal(tree)
 	if err != nil {
@@ -192,8 +194,22 @@ func PodYAML(tree map[string]any) (string, error) {
 			}
 		}
 	}
+	if spec, ok := copied["spec"].(map[string]any); ok {
+		if list, ok := spec["initContainers"].([]any); ok {
+			spec["initContainers"] = guardByName(list)
+		}
+	}
 	out, err := yaml.Marshal(copied)
 	return string(out), err
+}
+
+func guardByName(list []any) []any {
+	for i, e := range list {
+		if c, ok := e.(map[string]any); ok && (c["name"] == limits.CheckContainer || c["name"] == limits.GuardContainer) {
+			list[i] = map[string]any{"name": c["name"]}
+		}
+	}
+	return list
 }
 
 // Archive is the case with other want sections, as it is to be written back.

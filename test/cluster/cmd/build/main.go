@@ -27,8 +27,9 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	flags.SetOutput(stderr)
+	node := flags.Bool("node", false, "also what a whole node needs: containerd, runc (takes a C compiler), NVIDIA's device plugin")
 	flags.Usage = func() {
-		fmt.Fprint(stderr, `usage: go run ./test/cluster/cmd/build
+		fmt.Fprint(stderr, `usage: go run ./test/cluster/cmd/build [-node]
 
 Compiles what the test cluster consists of, where the cache lacks it, and prints the path of each program.
 The first time this takes minutes and some 4 GiB in Go's build cache; later it takes no time.
@@ -45,7 +46,11 @@ The first time this takes minutes and some 4 GiB in Go's build cache; later it t
 	case flags.NArg() > 0:
 		return fmt.Errorf("unknown argument %q", flags.Arg(0))
 	}
-	bin, err := cluster.Build(ctx, stderr, cluster.ControlPlane()...)
+	targets := cluster.ControlPlane()
+	if *node {
+		targets = append(targets, cluster.NodeParts()...)
+	}
+	bin, err := cluster.Build(ctx, stderr, targets...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite the want sections of testdata/cases")
+
+// TestEveryCaseAnswersAsItSays runs the command line of each testdata/cases/*.txtar in a folder that holds the case's
+// files beside those of testdata/cluster. A case has a sentence, args, perhaps stdin, its files, and what is wanted.
+func TestEveryCaseAnswersAsItSays(t *testing.T) {
+	names, err := filepath.Glob("testdata/cases/*.txtar")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no case found: %v", err)
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) { runCase(t, name) })
+	}
+}
+
+func runCase(t *testing.T, name string) {
+	archive, err := txtar.ParseFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(bytes.TrimSpace(archive.Comment)) == 0 {
+		t.Fatal("the case begins with no sentence that says what it is about")
+	}
+	name, err = filepath.Abs(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS("testdata/cluster")); err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{}
+	for _, f := range archive.Files {
+		if slices.Contains([]string{"args", "stdin", "want/exit", "want/stdout", "want/stderr"}, f.Name) {
+			sections[f.Name] = string(f.Data)
+			continue
+		}
+		write(t, filepath.Join(folder, f.Name), f.Data)
+	}
+	if sections["args"] == "" {
+		t.Fatal("the case has no args")
+	}
+	t.Chdir(folder)
+	got := outcome(sections["args"], sections["stdin"])
+	if *update {
+		rewrite(t, name, archive, got)
+		return
+	}
+	want := map[string]string{}
+	for _, section := range []string{"want/exit", "want/stdout", "want/stderr"} {
+		want[section] = sections[section]
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got, go test ./cmd/gpuslice -update rewrites what is wanted):\n%s", archive.Comment, diff)
+	}
+}
+
+// outcome runs one command line. Arguments are separated by blanks.
+func outcome(args, stdin string) map[string]string {
+	var out, errs bytes.Buffer
+	code := run(append([]string{"gpuslice"}, strings.Fields(args)...), streams{in: strings.NewReader(stdin), out: &out, err: &errs, getenv: noEnvironment})
+	return map[string]string{"want/exit": fmt.Sprintln(code), "want/stdout": steady(out.String()), "want/stderr": steady(errs.String())}
+}
+
+func noEnvironment(string) string { return "" }
+
+var (
+	machineText = regexp.MustCompile(`(gpuslice\.dev/(?:promise|planned)"?: )('(?:[^']|'')*'|"(?:[^"\\]|\\.)*")`)
+	hunkHeader  = regexp.MustCompile(`(?m)^@@ .* @@$`)
+	poolHash    = regexp.MustCompile(`-[0-9a-f]{8}\b`)
+)
+
+// steady leaves out what the core's own tests hold: the annotations for machines (and so the lengths of hunks), and
+// the hashes in pools' names.
+func steady(text string) string {
+	text = machineText.ReplaceAllString(text, "${1}'...'")
+	text = hunkHeader.ReplaceAllString(text, "@@ ... @@")
+	return poolHash.ReplaceAllString(text, "-xxxxxxxx")
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rewrite(t *testing.T, name string, archive *txtar.Archive, got map[string]string) {
+	t.Helper()
+	archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return strings.HasPrefix(f.Name, "want/") })
+	for _, section := range []string{"want/exit", "want/stdout", "want/stderr"} {
+		if got[section] != "" {
+			archive.Files = append(archive.Files, txtar.File{Name: section, Data: []byte(got[section])})
+		}
+	}
+	if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

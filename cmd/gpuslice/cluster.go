@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// cluster is what files say of a cluster: its policies, pools and namespaces.
+type cluster struct {
+	book       policies.Book
+	pools      []policies.Pool
+	complete   bool
+	namespaces map[string]map[string]string // name -> labels
+	extra      map[string]string            // labels of every namespace, from flags
+	guard      *policies.GuardSettings
+}
+
+// input is what a decision about a pod of the namespace depends on, the pod itself left out.
+func (c *cluster) input(namespace string) policies.Input {
+	ns := namespaceOf(namespace, c.namespaces[namespace])
+	maps.Copy(ns.Labels, c.extra)
+	policy, err := c.book.For(ns)
+	return policies.Input{Namespace: ns, Policy: policy, PolicyError: err, Pools: c.pools, PoolsComplete: c.complete, Guard: c.guard}
+}
+
+// clusterLoader reads a cluster from the files that the flags name.
+type clusterLoader struct {
+	flags    *clusterFlags
+	reader   *reader
+	problems []error
+	warnings []string
+	policies []policyDocument
+	nodes    []*corev1.Node
+	cluster  *cluster
+}
+
+// loadCluster reads all that the flags name, and says every problem on standard error. Any ends the command: an answer
+// from half a cluster would be a wrong one.
+func loadCluster(flags *clusterFlags, r *reader, out io.Writer) (*cluster, error) {
+	l := clusterLoader{flags: flags, reader: r, cluster: &cluster{namespaces: map[string]map[string]string{}}}
+	l.labels()
+	l.readPolicies()
+	l.readNodes()
+	l.readNamespaces()
+	for _, w := range l.warnings {
+		fmt.Fprintln(out, w)
+	}
+	for _, problem := range l.problems {
+		fmt.Fprintln(out, problem)
+	}
+	if len(l.problems) > 0 {
+		return nil, exitError(exitInput)
+	}
+	c := l.cluster
+	c.book = policies.NewBook(governing(l.policies))
+	spec := policies.PoolsSpec{}
+	if policy := c.book.Default(); policy != nil {
+		spec = policy.Pools
+	}
+	c.pools, c.complete = policies.PoolsFromNodes(l.nodes, spec, nil), spec.Complete
+	if flags.guardImage != "" {
+		c.guard = &policies.GuardSettings{Image: flags.guardImage, CPU: guardCPU, Memory: guardMemory}
+	}
+	return c, nil
+}
+
+// labels reads --namespace-label.
+func (l *clusterLoader) labels() {
+	l.cluster.extra = map[string]string{}
+	for _, text := range l.flags.namespaceLabels {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			l.problems = append(l.problems, fmt.Errorf("--namespace-label %q: accepted: KEY=VALUE", text))
+			continue
+		}
+		l.cluster.extra[key] = value
+	}
+}
+
+func (l *clusterLoader) readPolicies() {
+	for _, path := range l.flags.policies {
+		found, others := readPolicies(l.reader, []string{path}, l.flags.systemNamespace)
+		for _, p := range found {
+			for _, problem := range p.problems {
+				l.problems = append(l.problems, fmt.Errorf("%s: %w", p.at, problem))
+			}
+			for _, w := range p.warnings {
+				l.warnings = append(l.warnings, p.at+": "+w)
+			}
+		}
+		for _, failed := range others.unread {
+			l.problems = append(l.problems, failed)
+		}
+		namespaces := l.addNamespaces(others.objects)
+		if len(found) == 0 && namespaces == 0 && len(others.unread) == 0 {
+			l.problems = append(l.problems, fmt.Errorf("--policies %s: no policy in it; %s", path, acceptedPolicies))
+		}
+		l.policies = append(l.policies, found...)
+	}
+}
+
+func (l *clusterLoader) readNodes() {
+	for _, path := range l.flags.nodes {
+		before := len(l.nodes)
+		for _, o := range l.objects([]string{path}, maxNodes) {
+			if o.kind != "Node" || o.apiVersion != "v1" {
+				continue
+			}
+			var node corev1.Node
+			if err := json.Unmarshal(o.raw, &node); err != nil {
+				l.problems = append(l.problems, fmt.Errorf("%s: it is no node: %w", o, err))
+			}
+			l.nodes = append(l.nodes, &node)
+		}
+		if len(l.nodes) == before && len(l.problems) == 0 {
+			l.problems = append(l.problems, fmt.Errorf("--nodes %s: no Node in it; accepted: what kubectl get nodes -o yaml prints", path))
+		}
+	}
+}
+
+func (l *clusterLoader) readNamespaces() {
+	for _, path := range l.flags.namespaces {
+		if l.addNamespaces(l.objects([]string{path}, maxManifest)) == 0 && len(l.problems) == 0 {
+			l.problems = append(l.problems, fmt.Errorf("--namespaces %s: no Namespace in it", path))
+		}
+	}
+}
+
+// addNamespaces keeps the labels of the namespaces among objects, and says how many there are.
+func (l *clusterLoader) addNamespaces(objects []object) (n int) {
+	for _, o := range objects {
+		if o.kind == "Namespace" && o.apiVersion == "v1" {
+			l.cluster.namespaces[o.name] = o.labels
+			n++
+		}
+	}
+	return n
+}
+
+func (l *clusterLoader) objects(paths []string, limit int64) []object {
+	var all []object
+	for _, d := range l.reader.documents(paths, limit) {
+		found, unread := d.objects()
+		for _, failed := range unread {
+			l.problems = append(l.problems, failed)
+		}
+		all = append(all, found...)
+	}
+	return all
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/corpus"
+	"github.com/gpuslice/gpuslice/test/scenarios"
+)
+
+// everyKindOfNode names the node files of the scenarios that stand for a cluster with everything in it.
+func everyKindOfNode() []string {
+	return []string{"a10-timeslicing", "a100-mig-mixed", "a100-plain", "h100-mps-plugin", "h200-driver-limits", "l4-timeslicing-renamed", "t4-plain-old-driver"}
+}
+
+// TestPublicPodsComeThrough: pods that others wrote end in an answer, never in an error, and the answer to what comes
+// out is that nothing is to be changed.
+func TestPublicPodsComeThrough(t *testing.T) {
+	pods, err := corpus.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, policy := range []struct {
+		name, text string
+		rewritten  bool // at least one pod must be, else the test sees nothing
+	}{
+		{"opt-in", "apiVersion: gpuslice.dev/v1\n", false},
+		{"opt-in with fractions", "apiVersion: gpuslice.dev/v1\naccept: [fractional-quantity]\n", false},
+		{"transparent", "apiVersion: gpuslice.dev/v1\nmode: transparent\ndefaultSlice: {memory: 4Gi}\n", true},
+		{"transparent, any replica", "apiVersion: gpuslice.dev/v1\nmode: transparent\nstrategies: [time-slicing, mps]\ndefaultSlice: {class: replica}\n", true},
+	} {
+		t.Run(policy.name, func(t *testing.T) {
+			t.Parallel()
+			e := engineFor(t, policy.text)
+			seen := map[policies.Outcome]int{}
+			for _, pod := range pods {
+				seen[comesThrough(t, e, pod)]++
+			}
+			t.Logf("outcomes: %v", seen)
+			if policy.rewritten && seen[policies.Rewritten] == 0 {
+				t.Error("no pod was rewritten")
+			}
+		})
+	}
+}
+
+// comesThrough judges one pod, and what comes out of it once more.
+func comesThrough(t *testing.T, e *engine, pod corpus.Pod) policies.Outcome {
+	t.Helper()
+	documents := split(pod.Name, pod.YAML, true)
+	if len(documents) != 1 {
+		t.Fatalf("%s holds %d documents", pod.Name, len(documents))
+	}
+	objects, unread := documents[0].objects()
+	if len(unread) > 0 || len(objects) != 1 {
+		t.Fatalf("%s cannot be read: %v", pod.Name, unread)
+	}
+	first, err := e.judge(objects[0])
+	if err != nil {
+		t.Errorf("%s: %v", pod.Name, err)
+		return ""
+	}
+	if first.decision.Outcome != policies.Rewritten {
+		if first.after != nil && !bytes.Equal(first.after, objects[0].raw) {
+			t.Errorf("%s: %s, and yet it comes out different", pod.Name, first.decision.Outcome)
+		}
+		return first.decision.Outcome
+	}
+	again := objects[0]
+	again.raw = first.after
+	second, err := e.judge(again)
+	if err != nil {
+		t.Errorf("%s: what comes out cannot be judged: %v", pod.Name, err)
+		return ""
+	}
+	if diff := cmp.Diff(string(first.after), string(second.after)); diff != "" {
+		t.Errorf("%s: what comes out is changed again (-first +second):\n%s", pod.Name, diff)
+	}
+	return first.decision.Outcome
+}
+
+// engineFor is an engine for a cluster with every kind of node, under one default policy.
+func engineFor(t *testing.T, policy string) *engine {
+	t.Helper()
+	parsed, problems := policies.ParsePolicy("gpuslice-system/default", []byte(policy))
+	if len(problems) > 0 {
+		t.Fatal(problems.ToAggregate())
+	}
+	nodes, err := scenarios.Nodes(everyKindOfNode()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{book: policies.NewBook([]*policies.Policy{parsed}), pools: policies.PoolsFromNodes(nodes, parsed.Pools, nil), guard: scenarios.Guard()}
+	return &engine{cluster: c, namespace: "default", decide: policies.Decide}
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	patch "github.com/evanphx/json-patch/v5"
+	"gomodules.xyz/jsonpatch/v2"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// Why objects are left alone that the core is not asked about.
+const (
+	whyNoPod    = "no pod in it"
+	whyNoPolicy = "no policy"
+	whyOff      = "mode off"
+)
+
+// engine asks the core about objects.
+type engine struct {
+	cluster   *cluster
+	namespace string // of objects that name none
+	fixed     bool   // the user said so: another namespace in an object is a mistake
+	decide    func(policies.Input) policies.Decision
+}
+
+// result is what becomes of one object.
+type result struct {
+	object
+	decision policies.Decision
+	template bool            // the decision is about the pods of the object's template
+	after    json.RawMessage // nil: refused
+}
+
+// judge answers one object. A panic in the core ends this object only.
+func (e *engine) judge(o object) (r result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errInternal, p)
+		}
+	}()
+	if o.kind == "Pod" && o.apiVersion == "v1" {
+		return e.pod(o)
+	}
+	if t, ok := templateOf(o.raw); ok {
+		return e.workload(o, t)
+	}
+	alone := policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: whyNoPod}
+	return result{object: o, decision: alone, after: o.raw}, nil
+}
+
+func (e *engine) pod(o object) (result, error) {
+	if err := e.place(&o); err != nil {
+		return result{}, err
+	}
+	decision, after, err := e.rewrite(o.raw, o.namespace)
+	return result{object: o, decision: decision, after: after}, err
+}
+
+// workload answers an object by the pod that its controller would create from its template.
+func (e *engine) workload(o object, t template) (result, error) {
+	if err := e.place(&o); err != nil {
+		return result{}, err
+	}
+	r := result{object: o, template: true}
+	raw := o.raw
+	if o.builtIn() {
+		violation, changed, err := e.checkTemplate(o)
+		if err != nil {
+			return r, err
+		}
+		if violation != nil {
+			r.decision = e.refusal(o.namespace, *violation)
+			return r, nil
+		}
+		raw = changed
+		t, _ = templateOf(raw)
+	}
+	pod, err := t.pod(o)
+	if err != nil {
+		return r, err
+	}
+	decision, after, err := e.rewrite(pod, o.namespace)
+	if r.decision = decision; err != nil || after == nil {
+		return r, err
+	}
+	if decision.Outcome == policies.LeftAlone {
+		r.after = raw
+		return r, nil
+	}
+	r.after, err = t.graft(raw, after)
+	return r, err
+}
+
+// checkTemplate looks for quantities that the API server refuses in a template, and returns the workload as the
+// template entry of the webhook would have it.
+func (e *engine) checkTemplate(o object) (*policies.Violation, json.RawMessage, error) {
+	var tree map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.raw, &tree); err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", o.kind, err)
+	}
+	violation, ops := policies.CheckTemplate(o.kind, tree, e.cluster.input(o.namespace).Policy)
+	if violation != nil || len(ops) == 0 {
+		return violation, o.raw, nil
+	}
+	raw, err := patched(o.raw, ops)
+	return nil, raw, err
+}
+
+// rewrite asks the core about one pod and returns it as it comes out; nil where it is refused.
+func (e *engine) rewrite(raw json.RawMessage, namespace string) (policies.Decision, json.RawMessage, error) {
+	in := e.cluster.input(namespace)
+	pod, violation, err := policies.DecodePod(raw)
+	if err != nil {
+		return policies.Decision{}, nil, err
+	}
+	if violation != nil {
+		return unreadable(in, *violation, raw)
+	}
+	in.Pod = pod.Pod
+	in.Explain = true
+	decision := e.decide(in)
+	switch decision.Outcome {
+	case policies.Refused:
+		return decision, nil, nil
+	case policies.Rewritten:
+		after, err := patched(raw, policies.Patch(pod.Tree, pod.Pod, policies.Apply(pod.Pod, decision.Promise)))
+		return decision, after, err
+	}
+	return decision, raw, nil
+}
+
+// place settles the namespace of an object.
+func (e *engine) place(o *object) error {
+	if o.namespace == "" {
+		o.namespace = e.namespace
+	}
+	if e.fixed && o.namespace != e.namespace {
+		return fmt.Errorf("it names namespace %q, and -n says %q: leave -n out, or make them agree", o.namespace, e.namespace)
+	}
+	return nil
+}
+
+// refusal is a decision that holds whatever the enforcementMode: the API server itself would refuse.
+func (e *engine) refusal(namespace string, v policies.Violation) policies.Decision {
+	d := policies.Decision{Outcome: policies.Refused, Would: policies.Refused, Violations: []policies.Violation{v}}
+	if p := e.cluster.input(namespace).Policy; p != nil {
+		d.Policy, d.Mode = p.Name, p.EnforcementMode
+	}
+	return d
+}
+
+// unreadable answers a pod that is beyond the bounds of what is parsed, as the namespace's enforcementMode has it.
+func unreadable(in policies.Input, v policies.Violation, raw json.RawMessage) (policies.Decision, json.RawMessage, error) {
+	d := policies.Decision{Outcome: policies.Refused, Would: policies.Refused, Violations: []policies.Violation{v}}
+	switch {
+	case in.PolicyError != nil:
+		return d, nil, nil
+	case in.Policy == nil:
+		return policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: whyNoPolicy}, raw, nil
+	case in.Policy.Mode == policies.ModeOff:
+		return policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: whyOff}, raw, nil
+	}
+	d.Policy, d.Mode = in.Policy.Name, in.Policy.EnforcementMode
+	if d.Mode == policies.EnforceFull {
+		return d, nil, nil
+	}
+	d.Outcome = policies.LeftAlone
+	if d.Mode == policies.EnforceWarn {
+		d.Warnings = append(d.Warnings, "would be refused: "+v.String())
+	}
+	return d, raw, nil
+}
+
+// patched applies operations to raw. What they do not name stays as it is written.
+func patched(raw json.RawMessage, ops []jsonpatch.Operation) (json.RawMessage, error) {
+	text, err := json.Marshal(ops)
+	if err != nil {
+		return nil, fmt.Errorf("%w: encode patch: %w", errInternal, err)
+	}
+	decoded, err := patch.DecodePatch(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: read patch: %w", errInternal, err)
+	}
+	after, err := decoded.Apply(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: apply patch: %w", errInternal, err)
+	}
+	return after, nil
+}

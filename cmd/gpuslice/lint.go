@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+const lintLong = `Report every problem of policy documents, each with its file and path: bare documents (apiVersion: gpuslice.dev/v1) and
+ConfigMaps that hold one (label gpuslice.dev/policy: "true", key policy.yaml). Then what two documents claim at once: two
+defaults, one namespace by name or, of the Namespace objects in the input, by selector. Other objects are left out.
+
+Problems and warnings go to standard output. -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind":
+"LintList", "items": [...], "errors": [...]}: an item has policy, where, problems and warnings.
+
+Exit codes: 0 no problem, 3 at least one problem, 2 bad usage or input, 1 internal error. Warnings alone are 0.`
+
+const lintExample = `  gpuslice policy lint policies/
+  kubectl get configmaps -n gpuslice-system -l gpuslice.dev/policy=true -o yaml | gpuslice policy lint -`
+
+func newPolicyCommand(s streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Work with policy documents",
+		Args:  noArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newLintCommand(s))
+	return cmd
+}
+
+// lintFlags say what to lint and how to print it.
+type lintFlags struct{ systemNamespace, output string }
+
+func newLintCommand(s streams) *cobra.Command {
+	var f lintFlags
+	cmd := &cobra.Command{
+		Use:     "lint FILE|DIRECTORY|-...",
+		Short:   "Report every problem of policy documents",
+		Long:    lintLong,
+		Example: lintExample,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("nothing to read: name files, directories or -")
+			}
+			return checkOutput(f.output, []string{"text", "json"})
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return lint(&f, args, s) },
+	}
+	cmd.Flags().StringVar(&f.systemNamespace, "system-namespace", policies.SystemNamespace, "`NAMESPACE` whose policy ConfigMaps govern")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`FORMAT`: text, json")
+	return cmd
+}
+
+// linted is an item of policy lint -o json.
+type linted struct {
+	Policy   string   `json:"policy"`
+	Where    string   `json:"where"`
+	Problems []string `json:"problems"`
+	Warnings []string `json:"warnings"`
+}
+
+func lint(f *lintFlags, paths []string, s streams) error {
+	found, others := readPolicies(&reader{stdin: s.in}, paths, f.systemNamespace)
+	if len(found) == 0 && len(others.unread) == 0 {
+		return fmt.Errorf("no policy to lint: %s", acceptedPolicies)
+	}
+	items := lintAll(found, others.objects)
+	var total tally
+	for _, failed := range others.unread {
+		fmt.Fprintln(s.err, failed)
+		total.failed(failed)
+	}
+	problems := 0
+	for _, item := range items {
+		problems += len(item.Problems)
+	}
+	total.refused = problems > 0
+	if err := printLint(f, s, items, others.unread); err != nil {
+		return err
+	}
+	if f.output == "text" {
+		fmt.Fprintf(s.err, "policies: %d, problems: %d\n", len(found), problems)
+	}
+	return total.exit()
+}
+
+// lintAll collects what is wrong with each policy, and then between them.
+func lintAll(found []policyDocument, beside []object) []linted {
+	items := []linted{}
+	for _, p := range found {
+		item := linted{Policy: p.name, Where: p.at, Problems: []string{}, Warnings: listOf(p.warnings)}
+		for _, problem := range p.problems {
+			item.Problems = append(item.Problems, problem.Error())
+		}
+		items = append(items, item)
+	}
+	if problems, warnings := conflicts(governing(found), beside); len(problems)+len(warnings) > 0 {
+		items = append(items, linted{Where: "policies together", Problems: listOf(problems), Warnings: listOf(warnings)})
+	}
+	return items
+}
+
+func printLint(f *lintFlags, s streams, items []linted, unread []documentError) error {
+	if f.output == "json" {
+		list := listing[linted]{APIVersion: outputVersion, Kind: "LintList", Items: items, Errors: errorsPrinted(unread)}
+		return printJSON(s.out, list)
+	}
+	for _, item := range items {
+		for _, problem := range item.Problems {
+			fmt.Fprintf(s.out, "%s: %s\n", item.Where, problem)
+		}
+		for _, warning := range item.Warnings {
+			fmt.Fprintf(s.out, "%s: warning: %s\n", item.Where, warning)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package main
+
+const acceptedPolicies = `accepted: documents with apiVersion: gpuslice.dev/v1, or ConfigMaps with the label gpuslice.dev/policy: "true" and the key policy.yaml`
+
+// rest is what lay beside policies.
+type rest struct {
+	objects []object
+	unread  []documentError
+}
+
+// readPolicies reads the policies that paths hold, and returns what lay beside them.
+func readPolicies(r *reader, paths []string, system string) ([]policyDocument, rest) {
+	var found []policyDocument
+	var others rest
+	for _, path := range paths {
+		for _, d := range r.documents([]string{path}, maxManifest) {
+			reader := policyReader{system: system, named: d.at.file == path || path == stdinPath}
+			if reader.barePolicy(d) {
+				found = append(found, reader.bare(d))
+				continue
+			}
+			objects, unread := d.objects()
+			others.unread = append(others.unread, unread...)
+			for _, o := range objects {
+				if p, ok := reader.configMap(o); ok {
+					found = append(found, p)
+					continue
+				}
+				others.objects = append(others.objects, o)
+			}
+		}
+	}
+	return found, others
+}

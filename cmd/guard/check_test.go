@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/test/fakegpu"
+)
+
+func TestCheckSaysEachResultAndOneSentence(t *testing.T) {
+	pipe := t.TempDir()
+	healthy := fakegpu.Config{}
+	noDriver := fakegpu.Config{Fault: fakegpu.Fault{Fail: []fakegpu.Fail{{Call: "nvmlInit*", Return: "DRIVER_NOT_LOADED"}}}}
+	for name, tc := range map[string]struct {
+		config  fakegpu.Config
+		change  func(*limits.Limits)
+		vars    []limits.Variable
+		code    int
+		out     string // is part of what is said
+		message string // is part of the termination message; empty: there is none
+	}{
+		"all as planned": {healthy, func(l *limits.Limits) { l.MinDriver, l.MinDeviceBytes, l.MaxDeviceBytes = "565.57.01", 80<<30, 80<<30 }, nil,
+			exitOK, "ok    NVML: answers, driver 580.95.05\nok    driver: 580.95.05 as planned\nok    devices: 1 visible, 1 planned\nok    memory of GPU-00000000-0000-4000-8000-000000000000: 80Gi\n", ""},
+		"an older driver": {fakegpu.Config{Driver: "550.54.15"}, func(l *limits.Limits) { l.MinDriver = "565.57.01" }, nil,
+			exitFailed, "FAIL  driver", "gpuslice: this node cannot keep what the pod was promised: the node has driver 550.54.15, and the plan needs 565.57.01 or newer"},
+		"a smaller device":   {fakegpu.Config{Fault: fakegpu.Fault{Memory: 40 * fakegpu.GiB}}, func(l *limits.Limits) { l.MinDeviceBytes = 80 << 30 }, nil, exitFailed, "FAIL  memory", "has 40Gi, and the plan needs at least 80Gi"},
+		"a larger device":    {healthy, func(l *limits.Limits) { l.MaxDeviceBytes = 40 << 30 }, nil, exitFailed, "FAIL  memory", "has 80Gi, and the plan is for at most 40Gi"},
+		"too few devices":    {healthy, func(l *limits.Limits) { l.Containers[0].GPUs = 2 }, nil, exitFailed, "FAIL  devices", "1 devices are visible, and the plan gives 2"},
+		"no driver":          {noDriver, nil, nil, exitFailed, "FAIL  NVML", "the node has no NVIDIA driver"},
+		"no limits":          {healthy, nil, []limits.Variable{}, exitUsage, "", "GPUSLICE_GUARD_VERSION: not set"},
+		"a newer contract":   {healthy, nil, []limits.Variable{{Name: limits.VersionVariable, Value: "9"}}, exitUsage, "", "this guard understands up to 1"},
+		"MPS, no pipe":       {healthy, func(l *limits.Limits) { l.ExpectMPS, l.MPSPipeDirectory = true, "/nowhere/pipe" }, nil, exitFailed, "FAIL  MPS", "/nowhere/pipe is not there: a client would take the whole device"},
+		"MPS, a dead daemon": {healthy, func(l *limits.Limits) { l.ExpectMPS, l.MPSPipeDirectory, l.MPSControl = true, pipe, "/bin/false" }, nil, exitFailed, "FAIL  MPS", "does not answer"},
+		"MPS, a live daemon": {healthy, func(l *limits.Limits) { l.ExpectMPS, l.MPSPipeDirectory, l.MPSControl = true, pipe, "/bin/true" }, nil, exitOK, "ok    MPS daemon: answers", ""},
+		"MPS, nothing to ask with": {healthy, func(l *limits.Limits) { l.ExpectMPS, l.MPSPipeDirectory, l.MPSControl = true, pipe, "/nowhere/control" }, nil,
+			exitOK, "cannot be asked without nvidia-cuda-mps-control", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.config.Node = rand.Text()
+			t.Setenv(fakegpu.ConfigVariable, tc.config.String())
+			vars := tc.vars
+			if vars == nil {
+				vars = held(tc.change)
+			}
+			log := filepath.Join(t.TempDir(), "termination-log")
+			var out bytes.Buffer
+			code := command(t.Context(), []string{"check", "--nvml", built.library, "--termination-log", log},
+				process{out: &out, err: io.Discard, lookup: lookup(vars)})
+			message, _ := os.ReadFile(log)
+			if code != tc.code || !strings.Contains(out.String(), tc.out) {
+				t.Errorf("exit %d, said\n%s\nwant %d and\n%s", code, out.String(), tc.code, tc.out)
+			}
+			if tc.message == "" && len(message) > 0 || !strings.Contains(string(message), tc.message) || strings.Contains(string(message), "\n") {
+				t.Errorf("the termination message is %q, want %q in it", message, tc.message)
+			}
+		})
+	}
+}

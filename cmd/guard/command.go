@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // a check failed, a probe has something to say
+	exitUsage  = 2 // flags or environment cannot be read
+)
+
+const manual = `guard holds the pod it runs in to its GPU memory slices.
+
+Usage:
+  guard check   check what the plan relies on; the init container
+  guard run     watch, warn, and end what is past its slice; the sidecar
+  guard status  ask the running guard; the kubelet's exec probes
+
+What the pod is held to comes from the environment (GPUSLICE_GUARD_*), which the
+webhook writes.
+
+Examples:
+  guard check --termination-log /dev/termination-log
+  guard run --dry-run
+  guard status --startup     exit 0 once the guard has looked at the devices
+  guard status --liveness    exit 1 once with a message that is due, or when the guard is stuck
+  guard status --readiness   exit 1 while the guard cannot hold the pod to its slice
+  guard --version
+
+guard COMMAND --help lists the flags of a command.
+`
+
+// process is what the command gets from the system.
+type process struct {
+	out, err io.Writer
+	lookup   func(string) (string, bool)
+}
+
+// options are the flags of all commands.
+type options struct {
+	dryRun         bool
+	library        string
+	proc           string
+	terminationLog string
+	level          slog.Level
+	probe          probe
+}
+
+// command runs one command line and returns its exit code.
+func command(ctx context.Context, args []string, p process) int {
+	if len(args) == 0 {
+		fmt.Fprint(p.err, manual)
+		return exitUsage
+	}
+	commands := map[string]func(context.Context, options, process) int{"check": check, "run": run, "status": status}
+	switch name := args[0]; name {
+	case "--version", "-version", "version":
+		fmt.Fprintln(p.out, version())
+		return exitOK
+	case "--help", "-help", "-h", "help":
+		fmt.Fprint(p.out, manual)
+		return exitOK
+	default:
+		do, known := commands[name]
+		if !known {
+			fmt.Fprintf(p.err, "guard: unknown command %q\n\n%s", name, manual)
+			return exitUsage
+		}
+		o, err := flags(name, args[1:], p.err)
+		if errors.Is(err, flag.ErrHelp) {
+			return exitOK
+		}
+		if err != nil {
+			return exitUsage
+		}
+		return do(ctx, o, p)
+	}
+}
+
+// flags reads the flags of a command. The flag package has told of an error.
+func flags(name string, args []string, out io.Writer) (options, error) {
+	o := options{probe: probeStatus}
+	f := flag.NewFlagSet("guard "+name, flag.ContinueOnError)
+	f.SetOutput(out)
+	f.StringVar(&o.proc, "proc", "/proc", "where the processes of the pod are mounted")
+	if name != "status" {
+		f.StringVar(&o.library, "nvml", "", "NVML library to load (default: libnvidia-ml.so.1)")
+		f.StringVar(&o.terminationLog, "termination-log", "/dev/termination-log", "file for the sentence that says why the command failed")
+		f.TextVar(&o.level, "log-level", slog.LevelInfo, "least level of what is logged: DEBUG, INFO, WARN or ERROR")
+	}
+	if name == "run" {
+		f.BoolVar(&o.dryRun, "dry-run", false, "decide and report everything, end nothing")
+	}
+	if name == "status" {
+		for _, p := range []probe{probeStartup, probeLiveness, probeReadiness} {
+			f.BoolFunc(string(p), "answer as a "+string(p)+" probe", func(string) error { o.probe = p; return nil })
+		}
+	}
+	if err := f.Parse(args); err != nil {
+		return options{}, err
+	}
+	if f.NArg() > 0 {
+		fmt.Fprintf(out, "guard %s: unexpected argument %q\n", name, f.Arg(0))
+		return options{}, errors.New("unexpected argument")
+	}
+	return o, nil
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version
+}

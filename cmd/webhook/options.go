@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook"
+)
+
+// Options are the settings of the command. The tags are the names of flags and of the file's keys.
+type Options struct {
+	Config        string        `mapstructure:"config"`
+	Kubeconfig    string        `mapstructure:"kubeconfig"`
+	Namespace     string        `mapstructure:"namespace"`
+	Service       string        `mapstructure:"service"`
+	Listen        string        `mapstructure:"listen"`
+	MetricsListen string        `mapstructure:"metrics-listen"`
+	Certs         string        `mapstructure:"certs"`
+	CertsSecret   string        `mapstructure:"certs-secret"`
+	CertsNames    []string      `mapstructure:"certs-names"`
+	CertsFile     string        `mapstructure:"certs-file"`
+	CertsKeyFile  string        `mapstructure:"certs-key-file"`
+	Mutating      []string      `mapstructure:"mutating-configurations"`
+	Validating    []string      `mapstructure:"validating-configurations"`
+	Drain         time.Duration `mapstructure:"drain"`
+	Shutdown      time.Duration `mapstructure:"shutdown"`
+	GuardImage    string        `mapstructure:"guard-image"`
+	GuardPull     string        `mapstructure:"guard-pull-policy"`
+	GuardSecret   string        `mapstructure:"guard-pull-secret"`
+	GuardCPU      string        `mapstructure:"guard-cpu"`
+	GuardMemory   string        `mapstructure:"guard-memory"`
+	LogLevel      string        `mapstructure:"log-level"`
+	LogFormat     string        `mapstructure:"log-format"`
+}
+
+// Sources of the serving certificate.
+const (
+	certsSelf  = "self"
+	certsFiles = "files"
+)
+
+// defineFlags declares every setting with its default.
+func defineFlags(f *pflag.FlagSet) {
+	f.String("config", "", "file of settings, YAML")
+	f.String("kubeconfig", "", "how to reach the API server; empty: the pod's ServiceAccount")
+	f.String("namespace", policies.SystemNamespace, "gpuslice's own namespace: policies, state and authority")
+	f.String("service", "gpuslice-webhook", "Service under which the API server calls")
+	f.String("listen", ":"+strconv.Itoa(webhook.Port), "address of reviews, HTTPS")
+	f.String("metrics-listen", ":"+strconv.Itoa(webhook.MetricsPort), "address of health, readiness and metrics, HTTP")
+	f.String("certs", certsSelf, `where the serving certificate comes from: "self" (an authority in a Secret) or "files"`)
+	f.String("certs-secret", "gpuslice-authority", "Secret of the authority, with --certs self")
+	f.StringSlice("certs-names", nil, "more names or addresses under which the API server calls, with --certs self")
+	f.String("certs-file", "", "certificate, PEM, with --certs files")
+	f.String("certs-key-file", "", "its key, PEM, with --certs files")
+	f.StringSlice("mutating-configurations", []string{"gpuslice"}, "mutating webhook configurations that call this server")
+	f.StringSlice("validating-configurations", []string{"gpuslice"}, "validating webhook configurations that call this server")
+	f.Duration("drain", 15*time.Second, "how long to go on answering after the signal to stop: as long as endpoints take to spread")
+	f.Duration("shutdown", 15*time.Second, "how long to wait then for reviews in flight")
+	f.String("guard-image", "", "image of the guard; empty: no guard is injected, and its tier is not planned")
+	f.String("guard-pull-policy", "IfNotPresent", "Always, IfNotPresent or Never")
+	f.String("guard-pull-secret", "", "name of a pull secret that the tenants' namespaces hold; empty: none")
+	f.String("guard-cpu", "20m", "requests and limits of each guard container")
+	f.String("guard-memory", "64Mi", "requests and limits of each guard container")
+	f.String("log-level", "info", "debug, info, warn or error")
+	f.String("log-format", "json", "json or text")
+}
+
+// readOptions joins flags, environment, file and defaults.
+func readOptions(flags *pflag.FlagSet) (Options, error) {
+	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
+	v.SetEnvPrefix("GPUSLICE")
+	v.SetEnvKeyReplacer(strings.NewReplacer("-", "_", "::", "_"))
+	v.AutomaticEnv()
+	var bound error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" && f.Name != "version" {
+			bound = errors.Join(bound, v.BindPFlag(f.Name, f))
+		}
+	})
+	if bound != nil {
+		return Options{}, fmt.Errorf("bind flags: %w", bound)
+	}
+	if path := v.GetString("config"); path != "" {
+		v.SetConfigFile(path)
+		v.SetConfigType("yaml")
+		if err := v.ReadInConfig(); err != nil {
+			return Options{}, fmt.Errorf("read settings %s: %w", path, err)
+		}
+	}
+	var o Options
+	if err := v.UnmarshalExact(&o); err != nil {
+		return Options{}, fmt.Errorf("read settings: %w", err)
+	}
+	return o, o.validate()
+}
+
+// validate returns every problem.
+func (o Options) validate() error {
+	var errs []error
+	problem := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{key}, args...)...))
+	}
+	for key, value := range map[string]string{"namespace": o.Namespace, "service": o.Service} {
+		if texts := validation.IsDNS1123Label(value); len(texts) > 0 {
+			problem(key, "%q: %s", value, texts[0])
+		}
+	}
+	for key, value := range map[string]string{"listen": o.Listen, "metrics-listen": o.MetricsListen} {
+		if _, _, err := net.SplitHostPort(value); err != nil {
+			problem(key, "%q is no host:port", value)
+		}
+	}
+	switch {
+	case o.Certs != certsSelf && o.Certs != certsFiles:
+		problem("certs", "%q: accepted are %q and %q", o.Certs, certsSelf, certsFiles)
+	case o.Certs == certsFiles && (o.CertsFile == "" || o.CertsKeyFile == ""):
+		problem("certs", "%q needs certs-file and certs-key-file", certsFiles)
+	case o.Certs == certsSelf && len(validation.IsDNS1123Subdomain(o.CertsSecret)) > 0:
+		problem("certs-secret", "%q is no name of a Secret", o.CertsSecret)
+	}
+	for key, value := range map[string]time.Duration{"drain": o.Drain, "shutdown": o.Shutdown} {
+		if value < 0 || value > 10*time.Minute {
+			problem(key, "%s: accepted are 0s to 10m", value)
+		}
+	}
+	if !slices.Contains([]string{"Always", "IfNotPresent", "Never"}, o.GuardPull) {
+		problem("guard-pull-policy", "%q: accepted are Always, IfNotPresent and Never", o.GuardPull)
+	}
+	for key, value := range map[string]string{"guard-cpu": o.GuardCPU, "guard-memory": o.GuardMemory} {
+		if q, err := resource.ParseQuantity(value); err != nil || q.Sign() <= 0 {
+			problem(key, "%q is no positive quantity", value)
+		}
+	}
+	if _, err := newHandler(o, nil); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// guard is what is injected beside tenants; nil: nothing.
+func (o Options) guard() *policies.GuardSettings {
+	if o.GuardImage == "" {
+		return nil
+	}
+	return &policies.GuardSettings{
+		Image: o.GuardImage, PullPolicy: corev1.PullPolicy(o.GuardPull), PullSecret: o.GuardSecret, CPU: o.GuardCPU, Memory: o.GuardMemory,
+	}
+}
+
+// names are all under which the API server may call.
+func (o Options) names() []string {
+	host := o.Service + "." + o.Namespace + ".svc"
+	return append([]string{host, host + ".cluster.local"}, o.CertsNames...)
+}

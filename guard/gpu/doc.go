@@ -1,0 +1,15 @@
+// Package gpu reads devices through NVML, by the library that the container
+// runtime mounts.
+//
+// The one idea: a blank is never a figure. What the driver does not know, does
+// not allow, gives in another PID namespace, or does not answer in time comes
+// out as a fault or as a process without a figure, so that nothing above can
+// take it for evidence.
+//
+// NVML is initialised once and held open. The cheap total of a device is read
+// at every look, the list of its processes, which takes the driver's global
+// lock, when the total moved or the list is old. Every newer function is looked
+// up before it is called: calling one that the library lacks ends the process.
+//
+// Needs cgo and glibc. The package imports guard and go-nvml.
+package gpu

@@ -1,0 +1,164 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gpuslice/gpuslice/test/fakegpu"
+)
+
+func TestADriverThatCannotWorkHereSaysWhy(t *testing.T) {
+	starts := func(answer string) fakegpu.Config { return fakegpu.Config{Fault: failing(answer, "nvmlInit*")} }
+	for name, tc := range map[string]struct {
+		config        fakegpu.Config
+		library, want string
+	}{
+		"no library":        {fakegpu.Config{}, "/nowhere/libnvidia-ml.so.1", "the container has no NVML"},
+		"no driver":         {starts("DRIVER_NOT_LOADED"), "", "the node has no NVIDIA driver"},
+		"a version skew":    {starts("LIB_RM_VERSION_MISMATCH"), "", "the driver was updated under the container"},
+		"no device visible": {fakegpu.Config{Devices: -1}, "", "no device is visible to the guard"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			newNode(t, tc.config)
+			if _, err := driver(t, Options{Library: tc.library}).Read(t.Context(), 0); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestADriverThatComesLaterIsFound(t *testing.T) {
+	n := newNode(t, fakegpu.Config{Fault: failing("DRIVER_NOT_LOADED", "nvmlInit*")})
+	n.start("gpu0=100MiB")
+	d := driver(t, Options{})
+	if _, err := d.Read(t.Context(), 0); err == nil {
+		t.Fatal("read without a driver")
+	}
+	n.say(fakegpu.Config{})
+	if got := n.short(look(t, d, 0)); got != "0000 100/81920 a=100\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestMissingFunctionsAreNotCalled(t *testing.T) {
+	n := newNode(t, fakegpu.Config{Fault: fakegpu.Fault{Usage: "own", Limits: true}})
+	n.start("gpu0=100MiB/M+C")
+	d := driver(t, Options{Library: libraries.old})
+	if got := n.short(look(t, d, 0)); got != "0000 100/81920 a=100\n" {
+		t.Errorf("got %q", got)
+	}
+	if _, _, ok := d.Charge(t.Context(), d.devices[0].id, cgroup(t)); ok || d.Utilizations(t.Context()) != nil {
+		t.Error("a function that the library lacks gave an answer")
+	}
+}
+
+func TestACallThatHangsIsGivenUpAndTakenUpAgain(t *testing.T) {
+	n := newNode(t, fakegpu.Config{Fault: fakegpu.Fault{Hang: []string{lists}}})
+	n.start("gpu0=100MiB")
+	d := driver(t, Options{Limit: 100 * time.Millisecond})
+	for range 3 {
+		began := time.Now()
+		if _, err := d.Read(t.Context(), 0); !errors.Is(err, ErrHung) {
+			t.Errorf("got %v, want ErrHung", err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("gave up after %s", took)
+		}
+	}
+	if n := len(d.dog.busy); n != 1 {
+		t.Errorf("%d calls hang, want the first alone", n)
+	}
+	n.say(fakegpu.Config{})
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		if devices, err := d.Read(t.Context(), 0); err == nil {
+			if got := n.short(devices); got != "0000 100/81920 a=100\n" {
+				t.Errorf("got %q", got)
+			}
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("never read again")
+		}
+	}
+}
+
+func TestFactsNameDriverAndDevices(t *testing.T) {
+	n := newNode(t, fakegpu.Config{Name: "Fake", ComputeMode: "exclusive-process", Fault: fakegpu.Fault{Memory: 40 * fakegpu.GiB}})
+	got, err := driver(t, Options{}).Facts(t.Context())
+	want := Facts{Driver: "580.95.05", Devices: []Device{{"GPU-00000000-0000-4000-8000-000000000000", "Fake", 40960 << 20, false, true}}}
+	if err != nil || !cmp.Equal(got, want) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	n.say(fakegpu.Config{Fault: fakegpu.Fault{Hang: []string{lists, total}}})
+	if _, err := driver(t, Options{}).Facts(ctx); err == nil {
+		t.Error("a cancelled read gave facts")
+	}
+}
+
+// cgroup is a folder as the kernel's, of a cgroup without processes.
+func cgroup(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestTheDriversOwnChargeIsReadWhereItKeepsOne(t *testing.T) {
+	n := newNode(t, fakegpu.Config{Fault: fakegpu.Fault{Limits: true, Charged: 77 * fakegpu.MiB}})
+	d := driver(t, Options{})
+	id := look(t, d, 0)[0].ID
+	if used, _, ok := d.Charge(t.Context(), id, cgroup(t)); !ok || used != 77<<20 {
+		t.Errorf("got %d, %v", used, ok)
+	}
+	if _, _, ok := d.Charge(t.Context(), id, "/nowhere"); ok {
+		t.Error("a cgroup that cannot be opened was charged")
+	}
+	n.say(fakegpu.Config{})
+	if _, _, ok := d.Charge(t.Context(), id, cgroup(t)); ok {
+		t.Error("a driver without the figure gave one")
+	}
+}
+
+func TestUtilisationNamesListedProcessesAlone(t *testing.T) {
+	stranger := fakegpu.Fault{Usage: "node"} // the driver tells of a PID besides that it does not list
+	n := newNode(t, fakegpu.Config{Fault: stranger})
+	pid := n.start("gpu0=100MiB").Process.Pid
+	d := driver(t, Options{})
+	look(t, d, 0)
+	got := d.Utilizations(t.Context())
+	if want := []Utilization{{"GPU-00000000-0000-4000-8000-000000000000", pid, 40}}; !cmp.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	n.say(fakegpu.Config{Driver: "565.57.01", Fault: stranger})
+	old := driver(t, Options{})
+	look(t, old, 0)
+	if got := old.Utilizations(t.Context()); got != nil {
+		t.Errorf("a driver that gives the node's PIDs: %+v", got)
+	}
+}
+
+func TestOlderComparesDriversByNumber(t *testing.T) {
+	for _, tc := range []struct {
+		a, b string
+		want bool
+	}{
+		{"535.104.12", FirstInPod, true}, {"560.35.03", FirstInPod, true}, {"565.57.01", FirstInPod, false},
+		{"565.57", FirstInPod, true}, {"570.1", FirstInPod, false}, {"1000.1", FirstInPod, false}, {"", FirstInPod, true}, {"new", FirstInPod, true},
+	} {
+		if got := Older(tc.a, tc.b); got != tc.want {
+			t.Errorf("Older(%q, %q) = %v", tc.a, tc.b, got)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package gpu
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/gpuslice/gpuslice/guard"
+)
+
+const (
+	// step is how far a device's total may move before its processes are listed
+	// again: less than the smallest context (107 MiB is the smallest reported).
+	step = 8 << 20
+	// strangersAge is how old the list may be of a device that listed nothing of
+	// this pod, however its total moves: its tenants are others.
+	strangersAge = time.Second
+)
+
+// list is what was last listed on a device.
+type list struct {
+	at        time.Time
+	used      int64
+	processes []guard.Process
+}
+
+// Read implements guard.Reader.
+func (d *Driver) Read(ctx context.Context, maxAge time.Duration) ([]guard.Device, error) {
+	return bounded(ctx, d.dog, func() ([]guard.Device, error) {
+		if err := d.ready(); err != nil {
+			return nil, err
+		}
+		blind := d.Blind(d.version)
+		devices := make([]guard.Device, 0, len(d.devices))
+		for _, dev := range d.devices {
+			devices = append(devices, d.read(dev, maxAge, blind))
+		}
+		return devices, nil
+	})
+}
+
+// read looks at one device. What goes wrong is its fault alone.
+func (d *Driver) read(dev *device, maxAge time.Duration, blind string) guard.Device {
+	seen := guard.Device{ID: dev.id, Fault: blind}
+	total, used, err := d.total(dev)
+	if err != nil {
+		seen.Fault = err.Error()
+		d.stale = true
+		return seen
+	}
+	seen.TotalBytes, seen.UsedBytes = total, used
+	if blind != "" {
+		return seen
+	}
+	if dev.due(used, total == 0, maxAge) {
+		processes, err := d.processes(dev, total)
+		if err != nil {
+			seen.Fault = err.Error()
+			d.stale = true
+			return seen
+		}
+		dev.last = list{at: time.Now(), used: used, processes: processes}
+	}
+	seen.Listed = dev.last.at
+	seen.Processes = slices.Clone(dev.last.processes)
+	return seen
+}
+
+// due reports whether the device's processes are to be listed again.
+func (dev *device) due(used int64, untold bool, maxAge time.Duration) bool {
+	age := time.Since(dev.last.at)
+	if dev.last.at.IsZero() || untold || age >= maxAge {
+		return true
+	}
+	moved := used-dev.last.used >= step || dev.last.used-used >= step
+	return moved && (len(dev.last.processes) > 0 || age >= strangersAge)
+}
+
+// total returns a device's memory and what is in use of it, by everyone; zeros
+// where it does not say.
+func (d *Driver) total(dev *device) (total, used int64, err error) {
+	if !d.has["nvmlDeviceGetMemoryInfo"] {
+		return 0, 0, nil
+	}
+	info, ret := dev.handle.GetMemoryInfo()
+	if absent(ret) {
+		return 0, 0, nil
+	}
+	if ret != nvml.SUCCESS {
+		return 0, 0, failure("read the memory of "+dev.id, ret)
+	}
+	return signed(info.Total), signed(info.Used), nil
+}
+
+// processes lists who holds memory on a device: compute, graphics and MPS, each
+// PID once with the largest figure. A driver may list one twice, each time in
+// full, so that a sum would be wrong.
+func (d *Driver) processes(dev *device, total int64) ([]guard.Process, error) {
+	infos, ret := dev.handle.GetComputeRunningProcesses()
+	if ret != nvml.SUCCESS {
+		return nil, failure("list the processes of "+dev.id, ret)
+	}
+	merged := merge(nil, infos, total, false)
+	if d.has["nvmlDeviceGetGraphicsRunningProcesses"] {
+		infos, ret = dev.handle.GetGraphicsRunningProcesses()
+		if ret != nvml.SUCCESS && !absent(ret) {
+			return nil, failure("list the graphics processes of "+dev.id, ret)
+		}
+		merged = merge(merged, infos, total, false)
+	}
+	if d.has["nvmlDeviceGetMPSComputeRunningProcesses"] {
+		infos, ret = dev.handle.GetMPSComputeRunningProcesses()
+		if ret != nvml.SUCCESS && !absent(ret) {
+			return nil, failure("list the MPS clients of "+dev.id, ret)
+		}
+		merged = merge(merged, infos, total, true)
+	}
+	for i := range merged {
+		merged[i].MPS = merged[i].MPS || dev.exclusive || d.options.MPS
+	}
+	return merged, nil
+}
+
+// merge adds a list to what was merged. A figure that is all ones, zero, or more
+// than the device has is none.
+func merge(into []guard.Process, infos []nvml.ProcessInfo, total int64, mps bool) []guard.Process {
+	for _, info := range infos {
+		i := slices.IndexFunc(into, func(p guard.Process) bool { return p.PID == int(info.Pid) })
+		if i < 0 {
+			into = append(into, guard.Process{PID: int(info.Pid)})
+			i = len(into) - 1
+		}
+		p := &into[i]
+		p.MPS = p.MPS || mps
+		if info.UsedGpuMemory == 0 || info.UsedGpuMemory > math.MaxInt64 || total > 0 && int64(info.UsedGpuMemory) > total {
+			continue
+		}
+		p.UsedBytes, p.Known = max(p.UsedBytes, int64(info.UsedGpuMemory)), true
+	}
+	return into
+}
+
+func signed(bytes uint64) int64 {
+	if bytes > math.MaxInt64 {
+		return 0
+	}
+	return int64(bytes)
+}

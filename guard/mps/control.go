@@ -1,0 +1,192 @@
+package mps
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Program is the name of NVIDIA's control program.
+const Program = "nvidia-cuda-mps-control"
+
+// longestAnswer bounds what is read of the control program.
+const longestAnswer = 1 << 20
+
+// ErrOutOfReach is the error of a daemon whose program or pipe the container
+// does not have.
+var ErrOutOfReach = errors.New("the MPS daemon is out of the guard's reach")
+
+// Control speaks to one MPS daemon through the control program.
+type Control struct {
+	Program       string        // path; empty: Program on PATH
+	PipeDirectory string        // the daemon's
+	Limit         time.Duration // of one command; 0: 3 s
+}
+
+// Client is one client of the daemon.
+type Client struct {
+	PID       int    // in the daemon's PID namespace
+	Server    int    // likewise
+	Namespace uint64 // inode of the client's PID namespace
+	Command   string
+}
+
+// Reachable returns why the daemon cannot be spoken to from here, wrapping
+// ErrOutOfReach, or nil. It does not say whether the daemon lives.
+func (c Control) Reachable() error {
+	if c.PipeDirectory == "" {
+		return fmt.Errorf("%w: no pipe directory is given", ErrOutOfReach)
+	}
+	if _, err := os.Stat(c.PipeDirectory); err != nil {
+		return fmt.Errorf("%w: %w", ErrOutOfReach, err)
+	}
+	if _, err := c.program(); err != nil {
+		return fmt.Errorf("%w: %w", ErrOutOfReach, err)
+	}
+	return nil
+}
+
+// Alive returns nil when the daemon answers.
+func (c Control) Alive(ctx context.Context) error {
+	_, err := c.say(ctx, "get_server_list")
+	return err
+}
+
+// Clients returns every client of the daemon, on all devices; one may be there
+// several times.
+func (c Control) Clients(ctx context.Context) ([]Client, error) {
+	text, err := c.say(ctx, "ps")
+	if err != nil {
+		return nil, err
+	}
+	return parseClients(text)
+}
+
+// Terminate makes the daemon end all contexts of a client, busy or not. The
+// client's process lives on, with errors, and may be signalled then.
+func (c Control) Terminate(ctx context.Context, client Client) error {
+	command := fmt.Sprintf("terminate_client %d %d", client.Server, client.PID)
+	text, err := c.say(ctx, command)
+	if err != nil {
+		return err
+	}
+	if answer := strings.TrimSpace(text); answer != "0" && answer != "" {
+		return fmt.Errorf("%s: the daemon answered %.200q", command, answer)
+	}
+	return nil
+}
+
+func (c Control) program() (string, error) {
+	if c.Program != "" {
+		return exec.LookPath(c.Program)
+	}
+	return exec.LookPath(Program)
+}
+
+// say gives the daemon one command and returns its answer.
+func (c Control) say(ctx context.Context, command string) (string, error) {
+	if err := c.Reachable(); err != nil {
+		return "", err
+	}
+	program, err := c.program()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", command, err)
+	}
+	limit := c.Limit
+	if limit == 0 {
+		limit = 3 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	answer := bounded{room: longestAnswer}
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Env = append(os.Environ(), "CUDA_MPS_PIPE_DIRECTORY="+c.PipeDirectory)
+	cmd.Stdin = strings.NewReader(command + "\n")
+	cmd.Stdout, cmd.Stderr = &answer, &answer
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("no answer within %s", limit)
+		}
+		return "", fmt.Errorf("%s: %w: %.200s", command, err, strings.TrimSpace(answer.String()))
+	}
+	return answer.String(), nil
+}
+
+// bounded keeps the first bytes that are written to it.
+type bounded struct {
+	bytes.Buffer
+	room int
+}
+
+func (b *bounded) Write(text []byte) (int, error) {
+	b.Buffer.Write(text[:min(len(text), max(0, b.room-b.Len()))])
+	return len(text), nil
+}
+
+// parseClients reads the answer to "ps": a heading, then a line for each client.
+func parseClients(text string) ([]Client, error) {
+	var clients []Client
+	columns := map[string]int{}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		if len(columns) == 0 {
+			for i, name := range fields {
+				columns[name] = i
+			}
+			if _, found := columns["NAMESPACE"]; !found || columns["PID"] != 0 {
+				return nil, fmt.Errorf("ps: the daemon answered %.80q", line)
+			}
+			continue
+		}
+		client, err := parseClient(fields, columns)
+		if err != nil {
+			return nil, fmt.Errorf("ps: %.80q: %w", strings.TrimSpace(line), err)
+		}
+		clients = append(clients, client)
+	}
+	return clients, nil
+}
+
+func parseClient(fields []string, columns map[string]int) (Client, error) {
+	if len(fields) <= columns["NAMESPACE"] || len(fields) <= columns["SERVER"] {
+		return Client{}, errors.New("columns are missing")
+	}
+	pid, err := strconv.Atoi(fields[0])
+	if err != nil {
+		return Client{}, err
+	}
+	server, err := strconv.Atoi(fields[columns["SERVER"]])
+	if err != nil {
+		return Client{}, err
+	}
+	namespace, err := strconv.ParseUint(fields[columns["NAMESPACE"]], 10, 64)
+	if err != nil {
+		return Client{}, err
+	}
+	return Client{PID: pid, Server: server, Namespace: namespace, Command: strings.Join(fields[columns["NAMESPACE"]+1:], " ")}, nil
+}
+
+// Namespace returns the inode of the PID namespace of the process that reads
+// under root, "/proc" but in tests.
+func Namespace(root string) (uint64, error) {
+	link, err := os.Readlink(filepath.Join(root, "self/ns/pid"))
+	if err != nil {
+		return 0, fmt.Errorf("read the PID namespace: %w", err)
+	}
+	inode, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(link, "pid:["), "]"), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read the PID namespace: %q: %w", link, err)
+	}
+	return inode, nil
+}

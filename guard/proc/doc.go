@@ -1,0 +1,17 @@
+// Package proc knows the processes of the guard's own pod: which container each
+// belongs to, whether it is the same as a moment ago, and how to end it without
+// ever hitting another.
+//
+// The one idea: nothing is signalled by number. A process is held by a pidfd
+// first; then its start time and cgroup are read again; then the pidfd is asked
+// whether the process it holds is alive still. Only then what was read is known
+// to belong to what is held.
+//
+// A process belongs to this pod when its cgroup lies beside the guard's own. The
+// container's name comes from the mount of its termination log, which the
+// kubelet makes, and is kept for the cgroup once learnt, so that a process that
+// makes mounts of its own cannot pass for another container. All of it is read
+// without privilege.
+//
+// The package imports guard, guard/limits and the standard library.
+package proc

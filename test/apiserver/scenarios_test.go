@@ -1,0 +1,266 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/install"
+	"github.com/gpuslice/gpuslice/test/scenarios"
+)
+
+// group are the scenarios that share nodes and pools, which a cluster has only one set of.
+type group struct {
+	nodes []*corev1.Node
+	pools string // the default policy's block, as text
+	cases []scenarios.Scenario
+}
+
+// TestScenariosOnARealAPIServer creates the pod of every scenario and compares what the server made of it.
+func TestScenariosOnARealAPIServer(t *testing.T) {
+	i := need(t)
+	all, err := scenarios.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := map[string]*group{}
+	for _, s := range all {
+		if why := inapplicable(s); why != "" {
+			t.Logf("%s: not for an API server: %s", s.Name, why)
+			continue
+		}
+		_, pools := namespaced(s.Policy, "")
+		key := strings.Join(s.NodeFiles, " ") + "\n" + pools
+		if groups[key] == nil {
+			groups[key] = &group{nodes: s.Nodes, pools: pools}
+		}
+		groups[key].cases = append(groups[key].cases, s)
+	}
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		groups[key].run(t, i)
+	}
+}
+
+// inapplicable says why a scenario cannot be told on an API server.
+func inapplicable(s scenarios.Scenario) string {
+	switch {
+	case s.Old != nil:
+		return "it begins with a live pod"
+	case strings.Contains(string(s.Policy), "\nnamespaces:"):
+		return "its policy names its namespaces itself"
+	case strings.Contains(s.Want["verdict"], "cannot be read"):
+		return "a broken policy"
+	case strings.Contains(string(s.Pod), corev1.MirrorPodAnnotationKey):
+		return "only a kubelet may create mirror pods"
+	}
+	return ""
+}
+
+func (g *group) run(t *testing.T, i *install.Installation) {
+	t.Helper()
+	ctx := t.Context()
+	document := defaultPolicy(g.pools)
+	if err := i.Policy(ctx, "default", document); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Nodes(ctx, g.nodes...); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range g.cases {
+		labels := maps.Clone(s.Namespace.Labels)
+		if err := i.Server.Namespace(ctx, namespaceOf(s), labels); err != nil {
+			t.Fatal(err)
+		}
+		if s.Policy == nil {
+			continue
+		}
+		own, _ := namespaced(s.Policy, namespaceOf(s))
+		if err := i.Policy(ctx, namespaceOf(s), []byte(own)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := i.Settle(ctx, poolNames(t, g.nodes, document)...); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range g.cases {
+		t.Run(s.Name, func(t *testing.T) { compare(t, i, s) })
+	}
+}
+
+// namespaceOf is the namespace of a scenario on the shared server.
+func namespaceOf(s scenarios.Scenario) string {
+	name := "s-" + s.Name
+	return strings.TrimRight(name[:min(len(name), 60)], "-")
+}
+
+// compare creates the scenario's pod and holds the server's answer against what the scenario wants.
+func compare(t *testing.T, i *install.Installation, s scenarios.Scenario) {
+	pod := &unstructured.Unstructured{}
+	if err := json.Unmarshal(s.Pod, &pod.Object); err != nil {
+		t.Fatal(err)
+	}
+	pod.SetNamespace(namespaceOf(s))
+	got, warnings, err := create(t.Context(), i, pod)
+	want := verdictOf(s)
+	switch {
+	case otherRefusal(err) != "":
+		t.Skipf("the server itself refuses this pod: %s", otherRefusal(err))
+	case want.outcome == policies.Refused:
+		wantRefusal(t, want, err)
+		return
+	case err != nil:
+		t.Fatalf("want %s, got: %v", want.outcome, err)
+	}
+	for _, w := range want.warnings {
+		if !slices.ContainsFunc(warnings, func(have string) bool { return strings.HasPrefix(have, w[:min(len(w), 200)]) }) {
+			t.Errorf("the warning %q is not among %q", w, warnings)
+		}
+	}
+	if _, rewritten := got.GetAnnotations()[policies.AnnotationPlanned]; rewritten != (want.outcome == policies.Rewritten) {
+		t.Fatalf("want %s, the pod's annotations are %v", want.outcome, slices.Collect(maps.Keys(got.GetAnnotations())))
+	}
+	if want.outcome == policies.Rewritten {
+		wantPod(t, s, got)
+	}
+}
+
+func create(ctx context.Context, i *install.Installation, pod *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
+	c := &collector{}
+	got, err := i.Apply.Warning(c).Create(ctx, pod, metav1.CreateOptions{})
+	return got, c.texts, err
+}
+
+type collector struct{ texts []string }
+
+func (c *collector) HandleWarningHeader(_ int, _ string, text string) {
+	c.texts = append(c.texts, text)
+}
+
+// otherRefusal returns the refusal of somebody else in the server's chain: Pod Security, or the pod's own validation.
+func otherRefusal(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || strings.Contains(err.Error(), "gpuslice.dev\" denied") {
+		return ""
+	}
+	return err.Error()
+}
+
+// verdict is a scenario's want/verdict, read.
+type verdict struct {
+	outcome            policies.Outcome
+	refusals, warnings []string
+}
+
+func verdictOf(s scenarios.Scenario) verdict {
+	var v verdict
+	text := strings.ReplaceAll(s.Want["verdict"], "/"+scenarios.Namespace, "/"+namespaceOf(s))
+	text = strings.ReplaceAll(text, fmt.Sprintf("namespace %q", scenarios.Namespace), fmt.Sprintf("namespace %q", namespaceOf(s)))
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if refusal, ok := strings.CutPrefix(line, "refusal: "); ok {
+			v.refusals = append(v.refusals, refusal)
+		} else if warning, ok := strings.CutPrefix(line, "warning: "); ok {
+			v.warnings = append(v.warnings, warning)
+		} else if outcome, _, ok := strings.Cut(line, ": "); ok && v.outcome == "" {
+			v.outcome = policies.Outcome(outcome)
+		}
+	}
+	return v
+}
+
+func wantRefusal(t *testing.T, want verdict, err error) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("the pod was created; want it refused: %q", want.refusals)
+	}
+	for _, text := range want.refusals {
+		if !strings.Contains(err.Error(), text[:min(len(text), 400)]) {
+			t.Errorf("want the refusal %q, got: %v", text, err)
+		}
+	}
+}
+
+// wantPod holds the server's pod against want/pod.yaml: all that stands there, and in the lists that gpuslice writes
+// nothing else but what the server adds to every pod.
+func wantPod(t *testing.T, s scenarios.Scenario, got *unstructured.Unstructured) {
+	t.Helper()
+	text, err := scenarios.PodYAML(got.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, want := typed(t, []byte(text)), typed(t, []byte(s.Want["pod.yaml"]))
+	if diff := cmp.Diff(essence(want), essence(have)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", s.Comment, diff)
+	}
+}
+
+func typed(t *testing.T, text []byte) *corev1.Pod {
+	t.Helper()
+	var pod corev1.Pod
+	if err := yaml.Unmarshal(text, &pod); err != nil {
+		t.Fatal(err)
+	}
+	return &pod
+}
+
+// essence is what gpuslice may write in a pod.
+func essence(pod *corev1.Pod) map[string]any {
+	out := map[string]any{
+		"affinity":              pod.Spec.Affinity,
+		"shareProcessNamespace": pod.Spec.ShareProcessNamespace,
+		"priorityClassName":     pod.Spec.PriorityClassName,
+		"runtimeClassName":      pod.Spec.RuntimeClassName,
+		"imagePullSecrets":      pod.Spec.ImagePullSecrets,
+	}
+	if name := pod.Spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName {
+		out["schedulerName"] = name
+	}
+	var volumes []string
+	for _, v := range pod.Spec.Volumes {
+		if !strings.HasPrefix(v.Name, "kube-api-access-") {
+			volumes = append(volumes, v.Name)
+		}
+	}
+	out["volumes"] = volumes
+	for kind, list := range map[string][]corev1.Container{"init": pod.Spec.InitContainers, "app": pod.Spec.Containers} {
+		for n, c := range list {
+			out[fmt.Sprintf("%s %d %s", kind, n, c.Name)] = containerEssence(c)
+		}
+	}
+	return out
+}
+
+func containerEssence(c corev1.Container) map[string]any {
+	resources := map[string]string{}
+	for kind, list := range map[string]corev1.ResourceList{"limits": c.Resources.Limits, "requests": c.Resources.Requests} {
+		for name, q := range list {
+			if strings.Contains(string(name), "/") {
+				resources[kind+" "+string(name)] = q.String()
+			}
+		}
+	}
+	var mounts []string
+	for _, m := range c.VolumeMounts {
+		if !strings.HasPrefix(m.Name, "kube-api-access-") {
+			mounts = append(mounts, m.Name+" on "+m.MountPath)
+		}
+	}
+	var env []string
+	for _, e := range c.Env {
+		env = append(env, e.Name+"="+e.Value)
+	}
+	return map[string]any{"resources": resources, "mounts": mounts, "env": env}
+}

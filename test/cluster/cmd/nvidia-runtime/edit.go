@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// settings say what a container with a GPU gets.
+type settings struct {
+	// Runtime is the path of runc.
+	Runtime string
+	// Mounts and Env are added to the container's.
+	Mounts []mount
+	Env    []string
+}
+
+// mount is a file or folder of the node in a container, read-only unless Writable.
+type mount struct {
+	Source, Destination string
+	Writable            bool
+}
+
+// edit adds to an OCI container configuration what s says, if the container asks for a GPU. All else in it
+// stays as it is.
+func edit(config []byte, s settings) ([]byte, error) {
+	var spec map[string]any
+	in := json.NewDecoder(bytes.NewReader(config))
+	in.UseNumber()
+	if err := in.Decode(&spec); err != nil {
+		return nil, fmt.Errorf("decode container: %w", err)
+	}
+	process, ok := spec["process"].(map[string]any)
+	if !ok {
+		return config, nil
+	}
+	env, _ := process["env"].([]any)
+	if !wantsGPU(env) {
+		return config, nil
+	}
+	for _, v := range s.Env {
+		env = append(env, v)
+	}
+	process["env"] = env
+	mounts, _ := spec["mounts"].([]any)
+	for _, m := range s.Mounts {
+		access := "ro"
+		if m.Writable {
+			access = "rw"
+		}
+		mounts = append(mounts, map[string]any{"destination": m.Destination, "source": m.Source, "type": "bind",
+			"options": []string{"rbind", access, "nosuid", "nodev"}})
+	}
+	spec["mounts"] = mounts
+	edited, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("encode container: %w", err)
+	}
+	return edited, nil
+}
+
+// wantsGPU reports whether NVIDIA's runtime would give a container with this environment the management
+// library: devices are named, and the capability "utility", which is among the defaults, is asked for.
+func wantsGPU(env []any) bool {
+	switch variable(env, "NVIDIA_VISIBLE_DEVICES") {
+	case "", "void", "none":
+		return false
+	}
+	capabilities := variable(env, "NVIDIA_DRIVER_CAPABILITIES")
+	if capabilities == "" {
+		return true
+	}
+	list := strings.Split(capabilities, ",")
+	return slices.Contains(list, "utility") || slices.Contains(list, "all")
+}
+
+// variable returns the value that a process with this environment sees: the last one.
+func variable(env []any, name string) string {
+	for _, v := range slices.Backward(env) {
+		text, _ := v.(string)
+		if value, ok := strings.CutPrefix(text, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

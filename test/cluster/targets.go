@@ -1,0 +1,36 @@
+package cluster
+
+// ControlPlane returns the targets that StartAPIServer needs, with kubectl.
+func ControlPlane() []Target {
+	version := map[string]string{"k8s.io/component-base/version.gitVersion": "k8s.io/kubernetes"}
+	return []Target{
+		{name: "etcd", module: "kubernetes", packages: []string{"go.etcd.io/etcd/server/v3"}},
+		{name: "hyperkube", module: "kubernetes", packages: []string{"./hyperkube"}, stamp: version,
+			links: []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy"}},
+		{name: "kubectl", module: "kubernetes", packages: []string{"k8s.io/kubernetes/cmd/kubectl"}, stamp: version},
+	}
+}
+
+// NodeParts returns the targets that StartNode needs beside those of ControlPlane. They need a C compiler.
+func NodeParts() []Target {
+	const containerd = "github.com/containerd/containerd/v2"
+	const plugins = "github.com/containernetworking/plugins/plugins"
+	return []Target{
+		{name: "containerd", module: "containerd", tags: "no_btrfs,no_devmapper,no_zfs",
+			packages: []string{containerd + "/cmd/containerd", containerd + "/cmd/containerd-shim-runc-v2", containerd + "/cmd/ctr"},
+			stamp:    map[string]string{containerd + "/version.Version": containerd}},
+		// Without seccomp no pod starts: "config provided but seccomp not supported".
+		{name: "runc", module: "runc", tags: "seccomp,netgo,osusergo", seccomp: true,
+			packages: []string{"github.com/opencontainers/runc"}},
+		{name: "cni", module: "cni",
+			packages: []string{plugins + "/main/bridge", plugins + "/main/loopback", plugins + "/ipam/host-local"}},
+		{name: "deviceplugin", module: "deviceplugin", packages: []string{"."}},
+		{name: "pause", module: "../cmd/pause", packages: []string{"."}},
+		{name: "nvidia-runtime", module: "../cmd/nvidia-runtime", packages: []string{"."}},
+		{name: "nvidia", module: "nvidia", cgo: true, packages: []string{
+			"github.com/NVIDIA/k8s-device-plugin/cmd/nvidia-device-plugin",
+			"github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
+			"github.com/NVIDIA/k8s-device-plugin/cmd/mps-control-daemon",
+		}},
+	}
+}

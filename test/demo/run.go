@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/install"
+	"github.com/gpuslice/gpuslice/test/scenarios"
+)
+
+// within bounds every step but the first build.
+const within = 2 * time.Minute
+
+// run is the whole demonstration.
+func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
+	pods, err := samples(o.pod)
+	if err != nil {
+		return err
+	}
+	bin, err := cluster.Build(ctx, stderr, cluster.ControlPlane()...)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "gpuslice-demo-")
+	if err != nil {
+		return fmt.Errorf("make a folder: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	step := func(format string, args ...any) { fmt.Fprintf(stderr, "--> "+format+"\n", args...) }
+
+	step("building the webhook (the first time: two minutes)")
+	binary, err := install.Binary(ctx, dir, "cmd/webhook")
+	if err != nil {
+		return err
+	}
+	step("starting etcd and kube-apiserver")
+	server, err := start(ctx, bin)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	step("installing gpuslice: its manifests, and its webhook beside the API server (there is no node for its Deployment)")
+	i, err := installed(ctx, server, binary, dir, pods)
+	if err != nil {
+		return err
+	}
+	defer i.Stop()
+	step("creating pods; they stay Pending: there are nodes, but no scheduler and no kubelet")
+	unexpected, err := show(ctx, i, pods, stdout)
+	if err != nil {
+		return err
+	}
+	if o.keep {
+		return keep(ctx, server, dir, stdout, unexpected)
+	}
+	fmt.Fprint(stdout, "\nGo on with:\n  make run POD=my.yaml     your own pod\n  make run KEEP=1          the API server stays up, with a kubectl\n"+
+		"  make build               the command line: bin/gpuslice render -f my.yaml --policies test/demo/policies --nodes test/scenarios/nodes -n research -o diff\n")
+	return unexpectedError(unexpected)
+}
+
+func start(ctx context.Context, bin cluster.Bin) (*cluster.APIServer, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return cluster.StartAPIServer(ctx, cluster.Options{Bin: bin})
+}
+
+// installed puts gpuslice, the policies, the nodes and the namespaces on the server.
+func installed(ctx context.Context, server *cluster.APIServer, binary, dir string, pods []sample) (*install.Installation, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	i, err := install.New(ctx, server, binary, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := populate(ctx, i, pods); err != nil {
+		i.Stop()
+		return nil, err
+	}
+	return i, nil
+}
+
+func populate(ctx context.Context, i *install.Installation, pods []sample) error {
+	all := namespaces()
+	for _, p := range pods {
+		if !slices.Contains(all, p.namespace) {
+			all = append(all, p.namespace)
+		}
+	}
+	for _, name := range all {
+		if err := i.Server.Namespace(ctx, name, nil); err != nil {
+			return err
+		}
+	}
+	names, err := files.ReadDir("policies")
+	if err != nil {
+		return err
+	}
+	var defaults policies.PoolsSpec
+	for _, f := range names {
+		b, err := files.ReadFile("policies/" + f.Name())
+		if err != nil {
+			return err
+		}
+		name := f.Name()[:len(f.Name())-len(filepath.Ext(f.Name()))]
+		if err := i.Policy(ctx, name, b); err != nil {
+			return err
+		}
+		if p, problems := policies.ParsePolicy(name, b); len(problems) > 0 {
+			return problems.ToAggregate()
+		} else if p.Namespaces == nil {
+			defaults = p.Pools
+		}
+	}
+	nodes, err := scenarios.Nodes(nodeFiles()...)
+	if err != nil {
+		return err
+	}
+	if err := i.Nodes(ctx, nodes...); err != nil {
+		return err
+	}
+	var pools []string
+	for _, p := range policies.PoolsFromNodes(nodes, defaults, nil) {
+		pools = append(pools, p.Name)
+	}
+	return i.Settle(ctx, pools...)
+}
+
+// keep leaves the server up until the user ends it.
+func keep(ctx context.Context, server *cluster.APIServer, dir string, stdout io.Writer, unexpected int) error {
+	kubectl, err := server.WriteKubectl(dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, `
+The API server stays up. In another terminal:
+  alias kubectl=%s
+  kubectl get pods -A
+  kubectl get pod memory -n research -o yaml
+  kubectl get configmaps -n gpuslice-system -l gpuslice.dev/policy=true
+Ctrl-C ends it and leaves nothing behind.
+`, kubectl)
+	<-ctx.Done()
+	return unexpectedError(unexpected)
+}
+
+func unexpectedError(n int) error {
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %d pods", errUnexpected, n)
+}

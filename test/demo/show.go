@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/install"
+)
+
+// show creates every pod, prints what became of it, and returns how many came out otherwise than expected.
+func show(ctx context.Context, i *install.Installation, pods []sample, w io.Writer) (unexpected int, err error) {
+	for _, s := range pods {
+		fmt.Fprintf(w, "\n=== %s\n    pod %s in namespace %s\n", s.title, s.pod.GetName(), s.namespace)
+		got, err := create(ctx, i, s, w)
+		if err != nil {
+			return unexpected, err
+		}
+		if s.expect != "" && !strings.HasPrefix(got, s.expect) {
+			unexpected++
+			fmt.Fprintf(w, "    UNEXPECTED: it came out %s, its file expects %s\n", got, s.expect)
+		}
+	}
+	fmt.Fprintf(w, "\n%d pods, %d unexpected\n", len(pods), unexpected)
+	return unexpected, nil
+}
+
+// create creates the pod and prints the outcome, which it also returns in the words of a sample's expect.
+func create(ctx context.Context, i *install.Installation, s sample, w io.Writer) (string, error) {
+	warnings := &warnings{}
+	after, err := i.Apply.Warning(warnings).Create(ctx, s.pod.DeepCopy(), metav1.CreateOptions{})
+	warnings.print(w)
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return refusal(status.Status(), w), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("create pod %s: %w", s.pod.GetName(), err)
+	}
+	planned, ok := after.GetAnnotations()[policies.AnnotationPlanned]
+	if !ok {
+		fmt.Fprintln(w, "    left alone: the pod is as it was written")
+		return "left-alone", nil
+	}
+	if err := printDiff(ctx, i, s, after, w); err != nil {
+		return "", err
+	}
+	var p policies.Planned
+	if err := json.Unmarshal([]byte(planned), &p); err != nil {
+		return "", fmt.Errorf("read %s: %w", policies.AnnotationPlanned, err)
+	}
+	printPlanned(p, w)
+	return "rewritten " + string(p.Strategy), nil
+}
+
+// refusal prints why the server refused, and returns the rule that the message begins with.
+func refusal(status metav1.Status, w io.Writer) string {
+	fmt.Fprintf(w, "    refused: %s\n", status.Message)
+	if status.Details == nil {
+		return "refused"
+	}
+	for _, c := range status.Details.Causes {
+		return "refused " + string(c.Type)
+	}
+	return "refused"
+}
+
+func printPlanned(p policies.Planned, w io.Writer) {
+	fmt.Fprintf(w, "    planned: %s on pool %s, enforcement %s\n", p.Strategy, p.Pool, p.Tier)
+	for _, c := range p.Containers {
+		fmt.Fprintf(w, "      %s: %s, held by %s\n", c.Name, c.Memory, tierList(c.Tiers))
+	}
+	for _, n := range p.Notes {
+		fmt.Fprintf(w, "      note: %s\n", n)
+	}
+}
+
+func tierList(tiers []policies.Tier) string {
+	if len(tiers) == 0 {
+		return "nothing"
+	}
+	var names []string
+	for _, t := range tiers {
+		names = append(names, string(t))
+	}
+	return strings.Join(names, ", ")
+}
+
+// printDiff prints what gpuslice changed: the pod that came out beside the same pod in a namespace without a policy.
+func printDiff(ctx context.Context, i *install.Installation, s sample, after *unstructured.Unstructured, w io.Writer) error {
+	plain := s.pod.DeepCopy()
+	plain.SetNamespace("plain")
+	before, err := i.Apply.Create(ctx, plain, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if apierrors.IsInvalid(err) {
+		fmt.Fprintln(w, "    (without gpuslice Kubernetes refuses this pod; compared with what was written)")
+		before = s.pod
+	} else if err != nil {
+		return fmt.Errorf("create the pod where no policy governs: %w", err)
+	}
+	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: difflib.SplitLines(readable(before)), B: difflib.SplitLines(readable(after)), Context: 1})
+	if err != nil {
+		return fmt.Errorf("compare pods: %w", err)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		if !strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "+++") {
+			fmt.Fprintln(w, "    "+line)
+		}
+	}
+	return nil
+}
+
+// readable is a pod as YAML without what the server adds to every pod.
+func readable(u *unstructured.Unstructured) string {
+	u = u.DeepCopy()
+	for _, path := range [][]string{{"status"}, {"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "creationTimestamp"},
+		{"metadata", "managedFields"}, {"metadata", "namespace"}, {"metadata", "generation"}} {
+		unstructured.RemoveNestedField(u.Object, path...)
+	}
+	annotations := u.GetAnnotations()
+	if promise, ok := annotations[policies.AnnotationPromise]; ok {
+		annotations[policies.AnnotationPromise] = fmt.Sprintf("(%d bytes: what the pod was given)", len(promise))
+		annotations[policies.AnnotationPlanned] = "(see below)"
+		u.SetAnnotations(annotations)
+	}
+	withoutToken(u.Object["spec"])
+	guardInShort(u)
+	b, err := yaml.Marshal(u.Object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// guardInShort leaves of the guard's containers what tells them apart; kubectl shows the rest.
+func guardInShort(u *unstructured.Unstructured) {
+	list, _, _ := unstructured.NestedSlice(u.Object, "spec", "initContainers")
+	for i, e := range list {
+		if c, ok := e.(map[string]any); ok && strings.HasPrefix(fmt.Sprint(c["name"]), "gpuslice-") {
+			short := map[string]any{"name": c["name"], "image": c["image"], "args": c["args"]}
+			if c["restartPolicy"] != nil {
+				short["restartPolicy"] = c["restartPolicy"]
+			}
+			list[i] = short
+		}
+	}
+	if len(list) > 0 {
+		_ = unstructured.SetNestedSlice(u.Object, list, "spec", "initContainers")
+	}
+}
+
+// withoutToken removes the volume of the pod's token and its mounts, whose names differ from pod to pod.
+func withoutToken(node any) {
+	switch n := node.(type) {
+	case map[string]any:
+		for key, value := range n {
+			if list, ok := value.([]any); ok {
+				var kept []any
+				for _, e := range list {
+					if m, ok := e.(map[string]any); ok && strings.HasPrefix(fmt.Sprint(m["name"]), "kube-api-access-") {
+						continue
+					}
+					kept = append(kept, e)
+				}
+				if n[key] = kept; len(kept) == 0 {
+					delete(n, key)
+				}
+			}
+			withoutToken(n[key])
+		}
+	case []any:
+		for _, e := range n {
+			withoutToken(e)
+		}
+	}
+}
+
+// warnings collects what the server warns of.
+type warnings struct{ texts []string }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (c *warnings) HandleWarningHeader(_ int, _ string, text string) { c.texts = append(c.texts, text) }
+
+func (c *warnings) print(w io.Writer) {
+	for _, text := range c.texts {
+		fmt.Fprintf(w, "    warning: %s\n", text)
+	}
+}

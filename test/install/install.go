@@ -1,0 +1,146 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gpuslice/gpuslice/deploy"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/cluster"
+)
+
+// Names that the manifests give.
+const (
+	service = "gpuslice-webhook"
+	account = "gpuslice-webhook"
+)
+
+// Installation is gpuslice on an API server.
+type Installation struct {
+	Server  *cluster.APIServer
+	Apply   *Applier
+	Webhook *Process
+
+	policies map[string]string // name -> resourceVersion
+	nodes    int
+}
+
+// New applies the manifests and starts the webhook's process. The Deployment is left out: there is no node for its pods,
+// so the process runs beside the API server, with the token of its own ServiceAccount. dir takes logs and kubeconfigs.
+func New(ctx context.Context, server *cluster.APIServer, binary, dir string) (*Installation, error) {
+	applier, err := NewApplier(quiet(server.Config))
+	if err != nil {
+		return nil, err
+	}
+	i := &Installation{Server: server, Apply: applier, policies: map[string]string{}}
+	if err := i.manifests(ctx); err != nil {
+		return nil, err
+	}
+	config, err := server.ServiceAccount(ctx, policies.SystemNamespace, account)
+	if err != nil {
+		return nil, err
+	}
+	if i.Webhook, err = startProcess(ctx, binary, dir, "webhook", config, "--drain", "0s", "--guard-image", "gpuslice/guard:test"); err != nil {
+		return nil, err
+	}
+	if err := server.SetEndpoints(ctx, policies.SystemNamespace, service, i.Webhook.Reviews); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+func (i *Installation) manifests(ctx context.Context) error {
+	names, err := fs.Glob(deploy.Files, "*.yaml")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		b, err := fs.ReadFile(deploy.Files, name)
+		if err != nil {
+			return err
+		}
+		if err := i.Apply.Apply(ctx, b, "Deployment", "PodDisruptionBudget"); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Policy writes a policy document as a ConfigMap of the system namespace.
+func (i *Installation) Policy(ctx context.Context, name string, document []byte) error {
+	maps := i.Server.Client.CoreV1().ConfigMaps(policies.SystemNamespace)
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelPolicy: "true"}},
+		Data:       map[string]string{policies.PolicyKey: string(document)},
+	}
+	written, err := maps.Create(ctx, cm, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		written, err = maps.Update(ctx, cm, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write policy %s: %w", name, err)
+	}
+	i.policies[policies.SystemNamespace+"/"+name] = written.ResourceVersion
+	return nil
+}
+
+// Nodes makes exactly these nodes those of the cluster.
+func (i *Installation) Nodes(ctx context.Context, nodes ...*corev1.Node) error {
+	client := i.Server.Client.CoreV1().Nodes()
+	have, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	for _, n := range have.Items {
+		if err := client.Delete(ctx, n.Name, metav1.DeleteOptions{}); err != nil {
+			return fmt.Errorf("delete node %s: %w", n.Name, err)
+		}
+	}
+	for _, n := range nodes {
+		made, err := client.Create(ctx, n.DeepCopy(), metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("create node %s: %w", n.Name, err)
+		}
+		made.Status = n.Status
+		if _, err := client.UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("write status of node %s: %w", n.Name, err)
+		}
+	}
+	i.nodes = len(nodes)
+	return nil
+}
+
+// Settle returns once the webhook has seen every policy and node that was written.
+func (i *Installation) Settle(ctx context.Context, pools ...string) error {
+	return i.Webhook.WaitState(ctx, "see the policies and nodes", func(s State) bool {
+		for name, version := range i.policies {
+			if !slices.ContainsFunc(s.Policies, func(p PolicyState) bool { return p.Name == name && p.ResourceVersion == version }) {
+				return false
+			}
+		}
+		for _, name := range pools {
+			if !slices.ContainsFunc(s.Pools, func(p PoolState) bool { return p.Name == name }) {
+				return false
+			}
+		}
+		return s.Nodes == i.nodes
+	})
+}
+
+// Stop ends the webhook's process.
+func (i *Installation) Stop() { i.Webhook.Stop() }
+
+// quiet keeps the server's warnings off standard error; who wants them asks (Applier.Warning).
+func quiet(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{}
+	return config
+}

@@ -1,0 +1,195 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gpuslice/gpuslice/test/cluster"
+)
+
+// Binary compiles a command of this module into dir and returns its path.
+func Binary(ctx context.Context, dir, command string, ldflags ...string) (string, error) {
+	out := filepath.Join(dir, filepath.Base(command))
+	args := []string{"build", "-trimpath", "-o", out}
+	if len(ldflags) > 0 {
+		args = append(args, "-ldflags", strings.Join(ldflags, " "))
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/gpuslice/gpuslice/"+command)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", command, err, text)
+	}
+	return out, nil
+}
+
+// Process is a running webhook.
+type Process struct {
+	// Reviews and Probes are the addresses it listens on.
+	Reviews, Probes string
+	// Log is the file with what it says.
+	Log string
+
+	cmd    *exec.Cmd
+	exited chan struct{}
+	err    error
+}
+
+// startProcess starts the webhook beside the API server, as the ServiceAccount that config stands for.
+func startProcess(ctx context.Context, binary, dir, name string, config *rest.Config, args ...string) (*Process, error) {
+	reviews, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	probes, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig := filepath.Join(dir, name+".kubeconfig")
+	if err := cluster.WriteKubeconfig(kubeconfig, config); err != nil {
+		return nil, err
+	}
+	p := &Process{Reviews: reviews, Probes: probes, Log: filepath.Join(dir, name+".log"), exited: make(chan struct{})}
+	log, err := os.Create(p.Log)
+	if err != nil {
+		return nil, fmt.Errorf("create log: %w", err)
+	}
+	defer log.Close()
+	p.cmd = exec.Command(binary, append([]string{"--kubeconfig", kubeconfig, "--listen", reviews, "--metrics-listen", probes}, args...)...)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start webhook: %w", err)
+	}
+	go func() { p.err = p.cmd.Wait(); close(p.exited) }()
+	if err := p.waitReady(ctx); err != nil {
+		p.Kill()
+		return nil, err
+	}
+	return p, nil
+}
+
+// waitReady returns once the process says that it is ready.
+func (p *Process) waitReady(ctx context.Context) error {
+	return p.poll(ctx, "be ready", func() (bool, string) {
+		status, body, err := p.get(ctx, "/readyz")
+		if err != nil {
+			return false, err.Error()
+		}
+		return status == http.StatusOK, body
+	})
+}
+
+// poll asks again and again until done says yes, the process ends, or ctx does.
+func (p *Process) poll(ctx context.Context, what string, done func() (bool, string)) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, why := done()
+		if ok {
+			return nil
+		}
+		select {
+		case <-p.exited:
+			return fmt.Errorf("the webhook ended before it could %s: %v\n%s", what, p.err, p.tail())
+		case <-ctx.Done():
+			return fmt.Errorf("the webhook did not %s: %s: %w\n%s", what, why, ctx.Err(), p.tail())
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *Process) get(ctx context.Context, path string) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Probes+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body), err
+}
+
+// State is what the webhook knows of the cluster, as it says under /state.
+type State struct {
+	Policies []PolicyState `json:"policies"`
+	Pools    []PoolState   `json:"pools"`
+	Nodes    int           `json:"nodes"`
+}
+
+// PolicyState is a policy document that the webhook has read.
+type PolicyState struct {
+	Name            string `json:"name"`
+	ResourceVersion string `json:"resourceVersion"`
+	Error           string `json:"error"`
+}
+
+// PoolState is a pool that the webhook knows.
+type PoolState struct {
+	Name     string `json:"name"`
+	Resource string `json:"resource"`
+}
+
+// State asks the process what it knows.
+func (p *Process) State(ctx context.Context) (State, error) {
+	_, body, err := p.get(ctx, "/state")
+	if err != nil {
+		return State{}, err
+	}
+	var s State
+	if err := json.Unmarshal([]byte(body), &s); err != nil {
+		return State{}, fmt.Errorf("read state %q: %w", body, err)
+	}
+	return s, nil
+}
+
+// WaitState returns once the process knows what done asks for.
+func (p *Process) WaitState(ctx context.Context, what string, done func(State) bool) error {
+	return p.poll(ctx, what, func() (bool, string) {
+		s, err := p.State(ctx)
+		if err != nil {
+			return false, err.Error()
+		}
+		return done(s), fmt.Sprintf("%+v", s)
+	})
+}
+
+// Stop asks the process to end, and waits until it has.
+func (p *Process) Stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	<-p.exited
+}
+
+// Kill ends the process at once.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.exited
+}
+
+func (p *Process) tail() string {
+	b, _ := os.ReadFile(p.Log)
+	return string(b[max(0, len(b)-2000):])
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}

@@ -1,0 +1,108 @@
+package webhook
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// watched are the informers of a Cluster.
+type watched struct {
+	policies, state, namespaces, nodes cache.SharedIndexInformer
+}
+
+// watch makes the informers. touch is called when something that a snapshot is made of has changed; namespaces are
+// looked up for each request instead.
+func watch(client kubernetes.Interface, system string, touch func()) (watched, error) {
+	configMaps := func(tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
+		return coreinformers.NewFilteredConfigMapInformer(client, system, 0, cache.Indexers{}, tweak)
+	}
+	w := watched{
+		policies: configMaps(func(o *metav1.ListOptions) {
+			o.LabelSelector = labels.Set{policies.LabelPolicy: "true"}.String()
+		}),
+		state: configMaps(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", StateName).String()
+		}),
+		namespaces: coreinformers.NewNamespaceInformer(client, 0, cache.Indexers{}),
+		nodes:      coreinformers.NewNodeInformer(client, 0, cache.Indexers{}),
+	}
+	for _, informer := range w.all() {
+		if err := informer.SetTransform(slim); err != nil {
+			return w, fmt.Errorf("set transform: %w", err)
+		}
+	}
+	for _, informer := range []cache.SharedIndexInformer{w.policies, w.state, w.nodes} {
+		if _, err := informer.AddEventHandler(onChange(touch)); err != nil {
+			return w, fmt.Errorf("watch: %w", err)
+		}
+	}
+	return w, nil
+}
+
+func (w watched) all() []cache.SharedIndexInformer {
+	return []cache.SharedIndexInformer{w.policies, w.state, w.namespaces, w.nodes}
+}
+
+func (w watched) synced() []cache.InformerSynced {
+	var out []cache.InformerSynced
+	for _, informer := range w.all() {
+		out = append(out, informer.HasSynced)
+	}
+	return out
+}
+
+// onChange calls touch unless an update left everything as it was but the version: kubelets write each node's status
+// every few minutes.
+func onChange(touch func()) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { touch() },
+		DeleteFunc: func(any) { touch() },
+		UpdateFunc: func(before, after any) {
+			a, isNode := before.(*corev1.Node)
+			b, _ := after.(*corev1.Node)
+			if isNode && sameNode(a, b) {
+				return
+			}
+			touch()
+		},
+	}
+}
+
+// sameNode compares what slim leaves of a node.
+func sameNode(a, b *corev1.Node) bool {
+	return maps.Equal(a.Labels, b.Labels) &&
+		maps.Equal(a.Annotations, b.Annotations) &&
+		equality.Semantic.DeepEqual(a.Spec, b.Spec) &&
+		equality.Semantic.DeepEqual(a.Status.Allocatable, b.Status.Allocatable) &&
+		equality.Semantic.DeepEqual(a.Status.Capacity, b.Status.Capacity)
+}
+
+// slim drops what no decision reads, before an object enters the cache: on large clusters that is most of it.
+func slim(object any) (any, error) {
+	switch o := object.(type) {
+	case *corev1.Node:
+		o.ManagedFields = nil
+		o.Status = corev1.NodeStatus{Allocatable: o.Status.Allocatable, Capacity: o.Status.Capacity}
+	case *corev1.Namespace:
+		o.ManagedFields, o.Annotations = nil, nil
+	case *corev1.ConfigMap:
+		o.ManagedFields = nil
+		o.Annotations = maps.Clone(o.Annotations)
+		maps.DeleteFunc(o.Annotations, func(key, _ string) bool {
+			return slices.Contains([]string{corev1.LastAppliedConfigAnnotation}, key)
+		})
+	}
+	return object, nil
+}

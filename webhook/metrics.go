@@ -1,0 +1,117 @@
+package webhook
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// Metrics are the webhook's figures, in a registry of their own. No label holds what a tenant wrote: values come from
+// closed sets in code, or are names that cluster admins chose.
+type Metrics struct {
+	registry  *prometheus.Registry
+	decisions *prometheus.CounterVec
+	durations *prometheus.HistogramVec
+	failures  *prometheus.CounterVec
+	panics    prometheus.Counter
+	broken    *prometheus.GaugeVec
+	pools     *prometheus.GaugeVec
+	unsaved   prometheus.Counter
+}
+
+// NewMetrics registers the metrics. version is what gpuslice_build_info says.
+func NewMetrics(version string) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		decisions: counters("decisions_total", "Pods and templates decided, by what was done, what enforce would have done and why.",
+			"handler", "outcome", "would", "reason", "mode"),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "gpuslice_admission_duration_seconds", Help: "Time from a review's headers to its answer.",
+			Buckets: []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
+		}, []string{"handler"}),
+		failures: counters("admission_failures_total", "Reviews that got an HTTP status instead of an answer; failurePolicy decided.",
+			"handler", "code"),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "gpuslice_panics_total", Help: "Handlers that panicked.",
+		}),
+		broken: gauges("policy_broken", "1 for each policy ConfigMap that cannot be used as it stands; last_good says whether an earlier version governs meanwhile.",
+			"policy", "last_good"),
+		pools: gauges("pools", "Pools known, by strategy and by where they are known from.", "strategy", "source"),
+		unsaved: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "gpuslice_state_write_failures_total", Help: "Attempts to save last good policies and remembered pools that failed.",
+		}),
+	}
+	build := gauges("build_info", "1, labelled with the version of this build.", "version")
+	build.WithLabelValues(version).Set(1)
+	m.registry.MustRegister(m.decisions, m.durations, m.failures, m.panics, m.broken, m.pools, m.unsaved, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gpuslice_" + name, Help: help}, labels)
+}
+
+func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gpuslice_" + name, Help: help}, labels)
+}
+
+// WatchCertificate adds the time at which the serving certificate expires, as seconds since 1970; 0 while there is
+// none.
+func (m *Metrics) WatchCertificate(expiry func() time.Time) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "gpuslice_certificate_expiry_timestamp_seconds", Help: "When the serving certificate expires.",
+	}, func() float64 {
+		if at := expiry(); !at.IsZero() {
+			return float64(at.Unix())
+		}
+		return 0
+	}))
+}
+
+// Handler serves the metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+}
+
+// answered counts one request.
+func (m *Metrics) answered(handler string, fail *failure, took time.Duration) {
+	m.durations.WithLabelValues(handler).Observe(took.Seconds())
+	if fail != nil {
+		m.failures.WithLabelValues(handler, strconv.Itoa(fail.code)).Inc()
+	}
+}
+
+// decided counts one decision.
+func (m *Metrics) decided(handler string, d policies.Decision) {
+	m.decisions.WithLabelValues(handler, string(d.Outcome), string(d.Would), d.Reason(), string(d.Mode)).Inc()
+}
+
+// read counts what a snapshot was made of.
+func (m *Metrics) read(problems []Problem, pools []policies.Pool) {
+	m.broken.Reset()
+	for _, p := range problems {
+		m.broken.WithLabelValues(p.Policy, strconv.FormatBool(p.LastGood)).Set(1)
+	}
+	m.pools.Reset()
+	for _, p := range pools {
+		m.pools.WithLabelValues(string(p.Strategy), origin(p)).Inc()
+	}
+}
+
+// origin says where a pool is known from.
+func origin(p policies.Pool) string {
+	switch {
+	case p.Declared:
+		return "declared"
+	case len(p.Nodes) > 0:
+		return "nodes"
+	}
+	return "remembered"
+}

@@ -1,0 +1,33 @@
+package webhook
+
+import "github.com/gpuslice/gpuslice/policies"
+
+// judge is what violations found at the edge come to: refused under enforce and under a policy that cannot be read, a
+// warning under warn, a report under audit, nothing where no policy is in force.
+func judge(in policies.Input, violations []policies.Violation) policies.Decision {
+	d := policies.Decision{Outcome: policies.Refused, Would: policies.Refused, Violations: violations}
+	switch {
+	case in.PolicyError != nil:
+		return d
+	case in.Policy == nil:
+		return leftAlone(whyUngoverned)
+	case in.Policy.Mode == policies.ModeOff:
+		return leftAlone(whyPolicyOff)
+	}
+	d.Policy, d.Mode = in.Policy.Name, in.Policy.EnforcementMode
+	switch in.Policy.EnforcementMode {
+	case policies.EnforceAudit:
+		d.Outcome = policies.LeftAlone
+	case policies.EnforceWarn:
+		d.Outcome = policies.LeftAlone
+		for _, v := range violations {
+			d.Warnings = append(d.Warnings, "would be refused: "+v.String())
+		}
+	}
+	return d
+}
+
+// leftAlone is the decision to do nothing for a reason found at the edge.
+func leftAlone(why string) policies.Decision {
+	return policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: why}
+}

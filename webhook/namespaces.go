@@ -1,0 +1,34 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Namespaces younger than the cache are read from the API server: Kubernetes creates pods right after their namespace.
+const (
+	maxYoung  = 16 // such reads at a time
+	youngWait = time.Second
+)
+
+var errBusy = errors.New("too many namespaces are being read at once")
+
+// namespace returns a namespace from the cache, else from the API server within a second.
+func (c *Cluster) namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
+	if object, ok, err := c.watched.namespaces.GetStore().GetByKey(name); err == nil && ok {
+		if ns, ok := object.(*corev1.Namespace); ok {
+			return ns, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, youngWait)
+	defer cancel()
+	if !c.young.enter(ctx, youngWait) {
+		return nil, errBusy
+	}
+	defer c.young.leave()
+	return c.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+}

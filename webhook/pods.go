@@ -1,0 +1,126 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// Reasons for leaving an object alone that are found at the edge; the first two are the core's own words.
+const (
+	whyUngoverned = "no policy"
+	whyPolicyOff  = "mode off"
+	whyUnchanged  = "nothing to restore"
+	whyNoFraction = "no fraction in the template"
+)
+
+// Handlers' names in metrics and logs.
+const (
+	handlerCreate   = "pods-create"
+	handlerUpdate   = "pods-update"
+	handlerTemplate = "templates"
+)
+
+// Pods is the mutating handler of pods: CREATE decides and rewrites, UPDATE restores what is gpuslice's.
+type Pods struct {
+	source  Source
+	metrics *Metrics
+	system  string
+}
+
+// NewPods makes the handler. Pods of the namespace system, gpuslice's own, are left alone.
+func NewPods(source Source, metrics *Metrics, system string) *Pods {
+	return &Pods{source: source, metrics: metrics, system: system}
+}
+
+// Handle implements admission.Handler.
+func (p *Pods) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if req.Kind != (metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}) {
+		return unanswered(http.StatusBadRequest, fmt.Errorf("only pods of v1 are reviewed here, not %s", req.Kind.Kind))
+	}
+	if req.SubResource != "" || req.Namespace == p.system {
+		return admission.Allowed("")
+	}
+	switch req.Operation {
+	case admissionv1.Create:
+		return p.create(ctx, req)
+	case admissionv1.Update:
+		return p.update(ctx, req)
+	}
+	return admission.Allowed("")
+}
+
+// create answers a new pod.
+func (p *Pods) create(ctx context.Context, req admission.Request) admission.Response {
+	if len(req.Object.Raw) == 0 {
+		return unanswered(http.StatusBadRequest, errors.New("the request holds no object"))
+	}
+	in, err := p.source.Input(ctx, req.Namespace)
+	if err != nil {
+		return unanswered(http.StatusServiceUnavailable, err)
+	}
+	raw, violation, err := policies.DecodePod(req.Object.Raw)
+	switch {
+	case err != nil:
+		return unanswered(http.StatusBadRequest, err)
+	case violation != nil:
+		return p.unreadable(ctx, in, *violation)
+	}
+	in.Pod = raw.Pod
+	d := policies.Decide(in)
+	if d.Outcome != policies.Rewritten {
+		return p.respond(ctx, handlerCreate, d, respond(d, nil))
+	}
+	patch := policies.Patch(raw.Tree, raw.Pod, policies.Apply(raw.Pod, d.Promise))
+	return p.respond(ctx, handlerCreate, d, respond(d, patch))
+}
+
+// TooLarge implements Oversized: a new pod that is too large to be read is refused; an update passes, since it must
+// never block a finalizer or a deletion.
+func (p *Pods) TooLarge(ctx context.Context, req admission.Request) admission.Response {
+	if req.Operation != admissionv1.Create || req.SubResource != "" || req.Namespace == p.system {
+		return admission.Allowed("")
+	}
+	in, err := p.source.Input(ctx, req.Namespace)
+	if err != nil {
+		return unanswered(http.StatusServiceUnavailable, err)
+	}
+	return p.unreadable(ctx, in, policies.Violation{Rule: policies.RuleSize, Reason: "the pod is too large",
+		Detail: fmt.Sprintf("its review has more than %d bytes; a pod with GPUs may have %d containers", maxReview, policies.MaxContainers)})
+}
+
+// unreadable answers a pod that is beyond the bounds of what is parsed, as the namespace's policy would have any other
+// refusal.
+func (p *Pods) unreadable(ctx context.Context, in policies.Input, v policies.Violation) admission.Response {
+	d := judge(in, []policies.Violation{v})
+	if d.Outcome != policies.Refused {
+		return p.respond(ctx, handlerCreate, d, respond(d, nil))
+	}
+	response := refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, d)
+	response.AuditAnnotations = audit(d)
+	return p.respond(ctx, handlerCreate, d, response)
+}
+
+// respond counts and logs a decision on its way out.
+func (p *Pods) respond(ctx context.Context, handler string, d policies.Decision, response admission.Response) admission.Response {
+	p.metrics.decided(handler, d)
+	logDecision(ctx, d)
+	return response
+}
+
+// logDecision writes what was decided: at info what changed or was refused, or would have been.
+func logDecision(ctx context.Context, d policies.Decision) {
+	log := logf.FromContext(ctx)
+	if d.Outcome == policies.LeftAlone && d.Would == policies.LeftAlone {
+		log = log.V(1)
+	}
+	log.Info("decided", "outcome", d.Outcome, "would", d.Would, "reason", d.Reason(), "policy", d.Policy, "mode", d.Mode)
+}

@@ -1,0 +1,97 @@
+package webhook
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/scenarios"
+)
+
+// TestScenariosOverHTTP sends every golden case through the endpoint: what the core decides must arrive as a patch, a
+// refusal or nothing.
+func TestScenariosOverHTTP(t *testing.T) {
+	t.Parallel()
+	all, err := scenarios.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			c := call{object: string(s.Pod), namespace: s.Namespace.Name}
+			if s.Old != nil {
+				c.operation, c.old = admissionv1.Update, string(s.Old)
+			}
+			response, code := ask(t, scenarioSource(s), NewMetrics("test"), c)
+			if code != http.StatusOK {
+				t.Fatalf("answered %d", code)
+			}
+			outcome, refusals := verdict(s.Want["verdict"])
+			if got := response.AuditAnnotations["outcome"] + ": " + response.AuditAnnotations["reason"]; s.Old == nil && got != outcome {
+				t.Errorf("outcome is %q, want %q", got, outcome)
+			}
+			if strings.HasPrefix(outcome, string(policies.Refused)) {
+				if want := clean(strings.Join(refusals, "; "), maxMessage); response.Allowed || response.Result.Message != want {
+					t.Errorf("allowed %v, message\n%s\nwant\n%s", response.Allowed, response.Result.Message, want)
+				}
+				return
+			}
+			if !response.Allowed {
+				t.Fatalf("refused: %s", response.Result.Message)
+			}
+			if want, ok := s.Want["pod.yaml"]; ok {
+				comparePod(t, want, patched(t, string(s.Pod), response))
+			} else if len(response.Patch) > 0 {
+				t.Errorf("patched: %s", response.Patch)
+			}
+		})
+	}
+}
+
+// scenarioSource knows a case's policy, nodes and namespace.
+func scenarioSource(s scenarios.Scenario) fixed {
+	in := policies.Input{Namespace: s.Namespace}
+	if s.Policy == nil {
+		return fixed{in: in}
+	}
+	p, problems := policies.ParsePolicy(policies.SystemNamespace+"/"+scenarios.Namespace, s.Policy)
+	if len(problems) > 0 {
+		in.PolicyError = problems.ToAggregate()
+		return fixed{in: in}
+	}
+	in.Policy, in.Guard = p, scenarios.Guard()
+	in.Pools, in.PoolsComplete = policies.PoolsFromNodes(s.Nodes, p.Pools, nil), p.Pools.Complete
+	return fixed{in: in}
+}
+
+// verdict reads a want/verdict section: its first line, and the refusals.
+func verdict(text string) (outcome string, refusals []string) {
+	outcome, _, _ = strings.Cut(text, "\n")
+	for line := range strings.Lines(text) {
+		if refusal, ok := strings.CutPrefix(line, "refusal: "); ok {
+			refusals = append(refusals, strings.TrimSuffix(refusal, "\n"))
+		}
+	}
+	return outcome, refusals
+}
+
+// comparePod holds a patched pod against a want/pod.yaml section.
+func comparePod(t *testing.T, want, object string) {
+	t.Helper()
+	var tree map[string]any
+	if err := json.Unmarshal([]byte(object), &tree); err != nil {
+		t.Fatal(err)
+	}
+	got, err := scenarios.PodYAML(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Errorf("the pod is\n%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,69 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"serve"},"spec":{"template":{"metadata":{"labels":{"app":"serve"}},` +
+	`"spec":{"containers":[{"name":"server","resources":{"limits":{"nvidia.com/gpu":"500m"}}}]}}}}`
+
+func TestAFractionInATemplateIsAnsweredWithWhatToWrite(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		source  Source
+		object  string
+		edit    func(*admissionv1.AdmissionRequest)
+		allowed bool
+		code    int32
+		warned  bool
+		patched bool
+	}{
+		"check refuses":                   {source: governed(t, ""), allowed: false, code: 403},
+		"warn warns":                      {source: governed(t, "enforcementMode: warn"), allowed: true, code: 200, warned: true},
+		"audit is silent":                 {source: governed(t, "enforcementMode: audit"), allowed: true, code: 200},
+		"rewrite rewrites":                {source: governed(t, "templates: rewrite\naccept: [fractional-quantity]"), allowed: true, code: 200, patched: true},
+		"off is silent":                   {source: governed(t, `templates: "off"`), allowed: true, code: 200},
+		"no policy":                       {source: fixed{}, allowed: true, code: 200},
+		"a broken policy":                 {source: fixed{in: policies.Input{PolicyError: errors.New("x")}}, allowed: true, code: 200},
+		"whole GPUs":                      {source: governed(t, ""), object: strings.Replace(deployment, "500m", "1", 1), allowed: true, code: 200},
+		"our own namespace":               {source: governed(t, ""), edit: func(r *admissionv1.AdmissionRequest) { r.Namespace = policies.SystemNamespace }, allowed: true, code: 200},
+		"a scale":                         {source: governed(t, ""), edit: func(r *admissionv1.AdmissionRequest) { r.SubResource = "scale" }, allowed: true, code: 200},
+		"a deletion":                      {source: governed(t, ""), edit: func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Delete }, allowed: true, code: 200},
+		"no object":                       {source: governed(t, ""), object: "-", code: 400},
+		"no JSON object":                  {source: governed(t, ""), object: "[]", code: 400},
+		"a spec that is a number":         {source: governed(t, ""), object: `{"spec":{"template":1}}`, allowed: true, code: 200},
+		"a namespace that cannot be read": {source: fixed{err: errors.New("away")}, code: 503},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := deployment
+			if tt.object != "" {
+				object = strings.TrimPrefix(tt.object, "-")
+			}
+			req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Kind: metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Namespace: "team-a", Operation: admissionv1.Create,
+				Object: runtime.RawExtension{Raw: []byte(object)},
+			}}
+			if tt.edit != nil {
+				tt.edit(&req.AdmissionRequest)
+			}
+			got := NewTemplates(tt.source, NewMetrics("test"), policies.SystemNamespace).Handle(context.Background(), req)
+			if got.Allowed != tt.allowed || got.Result.Code != tt.code || len(got.Warnings) > 0 != tt.warned || len(got.Patches) > 0 != tt.patched {
+				t.Errorf("allowed %v code %d warnings %q patches %v", got.Allowed, got.Result.Code, got.Warnings, got.Patches)
+			}
+			if text := got.Result.Message + strings.Join(got.Warnings, ""); (tt.code == 403 || tt.warned) && !strings.Contains(text, policies.LabelFraction) {
+				t.Errorf("it does not say what to write: %q", text)
+			}
+		})
+	}
+}

@@ -1,0 +1,52 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// update puts back what is gpuslice's in a pod that holds a Promise. Nothing is decided again, and whatever cannot be
+// read here passes: an update must never block a finalizer, a scheduling gate or a deletion.
+func (p *Pods) update(ctx context.Context, req admission.Request) admission.Response {
+	if len(req.Object.Raw) == 0 || len(req.OldObject.Raw) == 0 {
+		return unanswered(http.StatusBadRequest, errors.New("the request holds no object, or no old one"))
+	}
+	if !bytes.Contains(req.OldObject.Raw, []byte(policies.AnnotationPromise)) {
+		return admission.Allowed("")
+	}
+	old, tooMuch, err := policies.DecodePod(req.OldObject.Raw)
+	if err != nil || tooMuch != nil {
+		return admission.Allowed("")
+	}
+	updated, tooMuch, err := policies.DecodePod(req.Object.Raw)
+	if err != nil || tooMuch != nil || updated.Pod.DeletionTimestamp != nil {
+		return admission.Allowed("")
+	}
+	restored, violations := policies.Restore(old.Pod, updated.Pod)
+	if len(violations) > 0 {
+		return p.objected(ctx, req.Namespace, violations)
+	}
+	patch := policies.Patch(updated.Tree, updated.Pod, restored)
+	d := leftAlone(whyUnchanged)
+	if len(patch) > 0 {
+		d.Outcome, d.Would = policies.Rewritten, policies.Rewritten
+	}
+	return p.respond(ctx, handlerUpdate, d, respond(d, patch))
+}
+
+// objected answers an update that changes what may not change. A namespace that no policy governs any more is not held
+// to it.
+func (p *Pods) objected(ctx context.Context, namespace string, violations []policies.Violation) admission.Response {
+	in, err := p.source.Input(ctx, namespace)
+	if err != nil {
+		return unanswered(http.StatusServiceUnavailable, err)
+	}
+	d := judge(in, violations)
+	return p.respond(ctx, handlerUpdate, d, respond(d, nil))
+}
