@@ -10,8 +10,11 @@ import (
 type QuotaSpec struct {
 	// Budget names a budget that all namespaces whose policies name it share. Empty: each namespace has its own. Not
 	// for tenants.
-	Budget      string `json:"budget,omitempty"`
-	QuotaLimits `json:",inline"`
+	Budget string `json:"budget,omitempty"`
+	// Memory, Slices and GPUs limit the whole budget, as in QuotaLimits.
+	Memory *MiB   `json:"memory,omitempty"`
+	Slices *int64 `json:"slices,omitempty"`
+	GPUs   *int64 `json:"gpus,omitempty"`
 	// Pools and Classes limit what is held of one pool, or in slices of one class.
 	Pools   map[string]QuotaLimits `json:"pools,omitempty"`
 	Classes map[string]QuotaLimits `json:"classes,omitempty"`
@@ -24,9 +27,14 @@ type QuotaLimits struct {
 	GPUs   *int64 `json:"gpus,omitempty"`
 }
 
+// Whole is what limits the whole budget.
+func (q QuotaSpec) Whole() QuotaLimits {
+	return QuotaLimits{Memory: q.Memory, Slices: q.Slices, GPUs: q.GPUs}
+}
+
 // Limited says that the quota limits anything.
 func (q QuotaSpec) Limited() bool {
-	return q.QuotaLimits != QuotaLimits{} || len(q.Pools) > 0 || len(q.Classes) > 0
+	return q.Whole() != QuotaLimits{} || len(q.Pools) > 0 || len(q.Classes) > 0
 }
 
 // BudgetKey names the budget that a namespace's pods are counted in: one of its own, or the shared one that its policy
@@ -55,8 +63,8 @@ func QuotaFor(namespace string, authority QuotaSpec, tenant *QuotaSpec) Quota {
 // quotaLimits lists the limits of one document within a scope, in a stable order.
 func quotaLimits(name string, scope QuotaScope, spec QuotaSpec) []QuotaLimit {
 	var out []QuotaLimit
-	if (spec.QuotaLimits != QuotaLimits{}) {
-		out = append(out, QuotaLimit{Name: name, Scope: scope, Limits: spec.QuotaLimits})
+	if whole := spec.Whole(); whole != (QuotaLimits{}) {
+		out = append(out, QuotaLimit{Name: name, Scope: scope, Limits: whole})
 	}
 	for _, pool := range slices.Sorted(maps.Keys(spec.Pools)) {
 		scope := QuotaScope{Namespace: scope.Namespace, Pool: pool}

@@ -90,11 +90,11 @@ func TestValidateQuotaReportsEveryProblem(t *testing.T) {
 		want []string
 	}{
 		"nothing is fine":           {QuotaSpec{}, nil},
-		"zero is a limit":           {QuotaSpec{QuotaLimits: QuotaLimits{GPUs: new(int64(0))}}, nil},
-		"a negative number":         {QuotaSpec{QuotaLimits: QuotaLimits{Slices: new(int64(-1))}}, []string{"quota.slices"}},
-		"a number beyond the bound": {QuotaSpec{QuotaLimits: QuotaLimits{GPUs: new(int64(math.MaxInt64))}}, []string{"quota.gpus"}},
+		"zero is a limit":           {QuotaSpec{GPUs: new(int64(0))}, nil},
+		"a negative number":         {QuotaSpec{Slices: new(int64(-1))}, []string{"quota.slices"}},
+		"a number beyond the bound": {QuotaSpec{GPUs: new(int64(math.MaxInt64))}, []string{"quota.gpus"}},
 		"a budget without limits":   {QuotaSpec{Budget: "ml"}, []string{"quota"}},
-		"a budget that is no name":  {QuotaSpec{Budget: "ML team", QuotaLimits: QuotaLimits{GPUs: new(int64(1))}}, []string{"quota.budget"}},
+		"a budget that is no name":  {QuotaSpec{Budget: "ML team", GPUs: new(int64(1))}, []string{"quota.budget"}},
 		"a pool that limits nothing, a class with a bad name and number": {
 			QuotaSpec{Pools: map[string]QuotaLimits{"a100": {}}, Classes: map[string]QuotaLimits{"Small": {Slices: new(int64(-1))}}},
 			[]string{"quota.pools[a100]", "quota.classes[Small]", "quota.classes[Small].slices"}},
@@ -140,5 +140,38 @@ func TestWhatFitsNeverPassesALimit(t *testing.T) {
 		if fits != (asked == 0 || used+asked <= limit) {
 			t.Fatalf("used %d, asked %d, limit %d: fits is %t", used, asked, limit, fits)
 		}
+	}
+}
+
+func TestAPolicyReadsItsQuotaAndReportsItsProblems(t *testing.T) {
+	const head = "apiVersion: gpuslice.dev/v1\nquota:\n"
+	p, problems := ParsePolicy("sys/x", []byte(head+"  budget: ml\n  memory: 64Gi\n  gpus: 0\n  pools: {a100: {slices: 4}}\n"))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := QuotaSpec{Budget: "ml", Memory: new(MiB(64 * 1024)), GPUs: new(int64(0)), Pools: map[string]QuotaLimits{"a100": {Slices: new(int64(4))}}}
+	if diff := cmp.Diff(want, p.Quota); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if _, problems := ParsePolicy("sys/x", []byte(head+"  slices: -1\n  pools: {a100: {}}\n")); len(problems) != 2 {
+		t.Errorf("two problems, reported: %v", problems)
+	}
+}
+
+func TestATenantsQuotaHoldsBesideTheAuthoritys(t *testing.T) {
+	authority := policyOf(t, "{quota: {budget: ml, slices: 10}}")
+	got, clamped := Tighten(authority, policyOf(t, "{quota: {budget: other, slices: 20}}"))
+	if len(clamped) != 1 || clamped[0].Path != "quota.budget" {
+		t.Errorf("clamped %v", clamped)
+	}
+	if diff := cmp.Diff(authority.Quota, got.Quota); diff != "" || authority.TenantQuota != nil {
+		t.Errorf("the authority's changed (-want +got)\n%s", diff)
+	}
+	limits := QuotaFor("team-a", got.Quota, got.TenantQuota).Limits
+	if len(limits) != 2 || *limits[0].Limits.Slices != 10 || limits[0].Scope != (QuotaScope{}) || *limits[1].Limits.Slices != 20 || limits[1].Scope != (QuotaScope{Namespace: "team-a"}) {
+		t.Errorf("limits %+v", limits)
+	}
+	if got, _ := Tighten(authority, policyOf(t, "{}")); got.TenantQuota != nil {
+		t.Errorf("a tenant that says nothing has a quota: %+v", got.TenantQuota)
 	}
 }

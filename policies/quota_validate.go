@@ -15,7 +15,7 @@ const maxQuotaParts = 64
 
 // validateQuota reports every problem of a quota: names, numbers out of range, parts that limit nothing.
 func validateQuota(path *field.Path, q QuotaSpec) field.ErrorList {
-	errs := validateQuotaLimits(path, q.QuotaLimits)
+	errs := validateQuotaLimits(path, q.Whole())
 	if q.Budget != "" {
 		errs = append(errs, quotaName(path.Child("budget"), q.Budget)...)
 		if !q.Limited() {
