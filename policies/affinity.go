@@ -14,7 +14,7 @@ func affinityFor(in *Input, chosen *candidate, same []*candidate) []corev1.NodeS
 	}
 	var terms []corev1.NodeSelectorTerm
 	for _, c := range append([]*candidate{chosen}, same...) {
-		term := termOf(c)
+		term := termOf(in, c)
 		if len(term.MatchExpressions) == 0 {
 			return nil // a pool that no label tells apart: every node of its resource is as good
 		}
@@ -40,7 +40,7 @@ func dependsOnPool(in *Input, chosen *candidate, same []*candidate) bool {
 	return slices.ContainsFunc(in.Pools, func(p Pool) bool { return p.Resource == chosen.pool().Resource && !among(p.Site) })
 }
 
-func termOf(c *candidate) corev1.NodeSelectorTerm {
+func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
 	var term corev1.NodeSelectorTerm
 	for i := range c.containers {
 		for _, r := range c.containers[i].pool.Requirements {
@@ -49,15 +49,29 @@ func termOf(c *candidate) corev1.NodeSelectorTerm {
 			}
 		}
 	}
-	oldest := corev1.NodeSelectorRequirement{Key: labelDriverMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{formatInt(firstGuardDriver - 1)}}
-	if c.guard.holds && !c.pool().Declared && !hasExpression(term.MatchExpressions, oldest) {
-		term.MatchExpressions = append(term.MatchExpressions, oldest) // nodes that join later may have an older driver
+	if p := c.pool(); p.TrustDomain == "" && !p.Declared && trustedElsewhere(in, p.Resource) {
+		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: LabelTrustDomain, Operator: corev1.NodeSelectorOpDoesNotExist})
+	}
+	above := func(e corev1.NodeSelectorRequirement) bool {
+		return e.Key == labelDriverMajor && e.Operator == corev1.NodeSelectorOpGt
+	}
+	if c.guard.holds && !c.pool().Declared && !slices.ContainsFunc(term.MatchExpressions, above) {
+		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{ // nodes that join later may have an older driver
+			Key: labelDriverMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{formatInt(firstGuardDriver - 1)}})
 	}
 	return term
 }
 
-// holdAffinity ANDs the terms into each required term that the pod has. Terms that already say so stay as they are.
-func holdAffinity(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm) {
+// trustedElsewhere says that nodes of a trust domain offer the resource too: where nothing but the domain tells nodes
+// apart, those of none have to be told apart by its absence.
+func trustedElsewhere(in *Input, resource string) bool {
+	return slices.ContainsFunc(in.Pools, func(p Pool) bool { return p.Resource == resource && p.TrustDomain != "" })
+}
+
+// holdAffinity ANDs the terms into each required term that the pod has. held says that they may stand there already,
+// from an earlier pass: then a term that has them stays as it is. Else they are added even where the author wrote some
+// of the same, so that releaseAffinity can take back exactly what was added.
+func holdAffinity(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm, held bool) {
 	if len(terms) == 0 {
 		return
 	}
@@ -78,17 +92,13 @@ func holdAffinity(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm) {
 	}
 	var out []corev1.NodeSelectorTerm
 	for _, have := range required.NodeSelectorTerms {
-		if slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool { return includes(have, t) }) {
+		if held && slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool { return runOf(have, t) >= 0 }) {
 			out = append(out, have)
 			continue
 		}
 		for _, t := range deepCopyTerms(terms) {
 			joined := *have.DeepCopy()
-			for _, e := range t.MatchExpressions {
-				if !hasExpression(joined.MatchExpressions, e) {
-					joined.MatchExpressions = append(joined.MatchExpressions, e)
-				}
-			}
+			joined.MatchExpressions = append(joined.MatchExpressions, t.MatchExpressions...)
 			out = append(out, joined)
 		}
 	}
@@ -107,14 +117,8 @@ func releaseAffinity(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm) {
 	}
 	var out []corev1.NodeSelectorTerm
 	for _, have := range required.NodeSelectorTerms {
-		for _, t := range terms {
-			if !includes(have, t) {
-				continue
-			}
-			have.MatchExpressions = slices.DeleteFunc(slices.Clone(have.MatchExpressions), func(e corev1.NodeSelectorRequirement) bool {
-				return hasExpression(t.MatchExpressions, e)
-			})
-			break
+		if at, n := longestRun(have, terms); n > 0 {
+			have.MatchExpressions = slices.Delete(slices.Clone(have.MatchExpressions), at, at+n)
 		}
 		empty := len(have.MatchExpressions) == 0 && len(have.MatchFields) == 0
 		known := slices.ContainsFunc(out, func(t corev1.NodeSelectorTerm) bool {
@@ -136,13 +140,26 @@ func releaseAffinity(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm) {
 	}
 }
 
-func includes(term, part corev1.NodeSelectorTerm) bool {
-	for _, e := range part.MatchExpressions {
-		if !hasExpression(term.MatchExpressions, e) {
-			return false
+// longestRun is where the longest of the terms that term has begins in it, and its length: of two pools one may demand
+// all that the other does.
+func longestRun(term corev1.NodeSelectorTerm, terms []corev1.NodeSelectorTerm) (at, n int) {
+	for _, t := range terms {
+		if i := runOf(term, t); i >= 0 && len(t.MatchExpressions) > n {
+			at, n = i, len(t.MatchExpressions)
 		}
 	}
-	return true
+	return at, n
+}
+
+// runOf is where the expressions of part last stand in term, one after the other; -1 where they do not.
+func runOf(term, part corev1.NodeSelectorTerm) int {
+	n := len(part.MatchExpressions)
+	for i := len(term.MatchExpressions) - n; i >= 0; i-- {
+		if sameExpressions(term.MatchExpressions[i:i+n], part.MatchExpressions) {
+			return i
+		}
+	}
+	return -1
 }
 
 func hasExpression(list []corev1.NodeSelectorRequirement, r corev1.NodeSelectorRequirement) bool {
@@ -155,6 +172,12 @@ func sameExpression(a, b corev1.NodeSelectorRequirement) bool {
 
 func sameExpressions(a, b []corev1.NodeSelectorRequirement) bool {
 	return slices.EqualFunc(a, b, sameExpression)
+}
+
+func sameTerms(a, b []corev1.NodeSelectorTerm) bool {
+	return slices.EqualFunc(a, b, func(a, b corev1.NodeSelectorTerm) bool {
+		return sameExpressions(a.MatchExpressions, b.MatchExpressions)
+	})
 }
 
 func deepCopyTerms(terms []corev1.NodeSelectorTerm) []corev1.NodeSelectorTerm {

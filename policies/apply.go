@@ -12,9 +12,13 @@ import (
 func Apply(pod *corev1.Pod, promise *Promise) *corev1.Pod {
 	out := pod.DeepCopy()
 	text := promise.Encode()
-	if brought, ok := out.Annotations[AnnotationPromise]; ok && brought != text {
+	brought, ok := out.Annotations[AnnotationPromise]
+	held := ok && brought == text
+	if ok && !held {
 		if old, err := DecodePromise(brought); err == nil {
 			takeBack(out, old, promise)
+			restoreRequest(out, old)
+			held = sameTerms(old.Affinity, promise.Affinity)
 		}
 	}
 	dropOwned(out, promise)
@@ -25,16 +29,14 @@ func Apply(pod *corev1.Pod, promise *Promise) *corev1.Pod {
 		out.Spec.Volumes = setVolume(out.Spec.Volumes, v)
 	}
 	applyGuard(out, promise)
-	holdAffinity(&out.Spec, promise.Affinity)
+	holdAffinity(&out.Spec, promise.Affinity, held)
 	applyPod(&out.Spec, promise)
 	if out.Annotations == nil {
 		out.Annotations = map[string]string{}
 	}
 	out.Annotations[AnnotationPromise] = text
 	out.Annotations[AnnotationPlanned] = mustJSON(promise.Planned)
-	if _, brought := pod.Annotations[AnnotationPromise]; !brought {
-		delete(out.Annotations, AnnotationObserved) // nobody can have observed this pod yet
-	}
+	delete(out.Annotations, AnnotationObserved) // nobody can have observed this pod yet, only the one it was copied from
 	return out
 }
 

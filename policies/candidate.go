@@ -55,10 +55,29 @@ func candidates(in *Input, req Request, asks []asked) (fitting []candidate, misf
 			fitting = append(fitting, c)
 		}
 	}
+	if len(fitting) == 0 || in.Explain {
+		misfits = append(misfits, otherwiseShared(in, req)...)
+	}
 	slices.SortStableFunc(fitting, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.waste, b.waste), cmp.Compare(a.pool().Name, b.pool().Name))
 	})
 	return fitting, misfits
+}
+
+// otherwiseShared are the pools that are shared in a way that policy or the pod does not come to, or that nobody knows.
+func otherwiseShared(in *Input, req Request) (misfits []misfit) {
+	for i := range in.Pools {
+		p := &in.Pools[i]
+		switch {
+		case p.Strategy == "":
+			misfits = append(misfits, misfit{kind: misfitStrategy, pool: p})
+		case !allows(in.Policy, p.Strategy):
+			misfits = append(misfits, misfit{kind: misfitStrategy, pool: p, text: "which policy does not allow"})
+		case req.Strategy != "" && req.Strategy != p.Strategy:
+			misfits = append(misfits, misfit{kind: misfitStrategy, pool: p, text: "and the pod asks for another"})
+		}
+	}
+	return misfits
 }
 
 // leadsSite says that the pool at i is the first of its site with the strategy, so that each site is tried once.
@@ -87,7 +106,7 @@ func placeOnSite(in *Input, strategy *Strategy, site string, asks []asked) (cand
 		return c, misfit{}
 	}
 	for i := range c.containers {
-		if v := strategy.Requires(in, c.containers[i].pool); v != nil {
+		if v := strategy.Requires(in, c.containers[i].pool, c.containers[i].spec); v != nil {
 			return c, misfit{kind: misfitRule, pool: c.pool(), violation: v}
 		}
 	}
@@ -102,7 +121,7 @@ func bestPool(in *Input, strategy *Strategy, site string, a asked) (best placed,
 		}
 		size, m := sizeOnPool(a.ask, a.request, strategy, pool)
 		if m.kind != fits {
-			if why.pool == nil || pool.Usable() > why.pool.Usable() {
+			if why.pool == nil || m.tells(why) {
 				why = m
 			}
 			continue
@@ -116,6 +135,15 @@ func bestPool(in *Input, strategy *Strategy, site string, a asked) (best placed,
 		return placed{}, why
 	}
 	return best, misfit{}
+}
+
+// tells says that m tells more than other about why a site does not do: a size more than a name that does not match,
+// and of two the larger pool.
+func (m misfit) tells(other misfit) bool {
+	if named := m.kind == misfitResource; named != (other.kind == misfitResource) {
+		return !named
+	}
+	return m.pool.Usable() > other.pool.Usable()
 }
 
 // wasteOf is the memory of the replica that the slice leaves unused. A device of unknown size comes last.

@@ -80,15 +80,22 @@ func ungoverned(in Input) Decision {
 	if in.Policy != nil {
 		why = whyOff
 	}
-	if in.PolicyError != nil && touchesGPU(in.Pod) {
+	if in.PolicyError != nil && touchesGPU(in.Pod, in.Pools) {
 		d := refuse(Decision{}, Violation{RulePolicy, "the namespace's policy cannot be read", fmt.Sprintf(
 			"%v; ask those who run the cluster to mend it (gpuslice policy lint names every problem)", in.PolicyError)})
 		d.Would = d.Outcome
 		return d
 	}
 	d := leaveAlone(why)
+	reason := fmt.Sprintf("no gpuslice policy governs namespace %q", in.Namespace.Name)
+	if in.Policy != nil {
+		reason = fmt.Sprintf("policy %s, which governs namespace %q, is off", in.Policy.Name, in.Namespace.Name)
+	}
 	if label := askingLabel(in.Pod); label != "" {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("label %s has no effect: no gpuslice policy governs namespace %q", label, in.Namespace.Name))
+		d.Warnings = append(d.Warnings, fmt.Sprintf("%s has no effect: %s", label, reason))
+	}
+	if asksFraction(in.Pod, nil) {
+		d.Warnings = append(d.Warnings, "a fraction of a GPU is not read, and Kubernetes takes whole numbers only: "+reason)
 	}
 	return d
 }
@@ -96,27 +103,31 @@ func ungoverned(in Input) Decision {
 // decideGoverned answers a pod under a policy that is on.
 func decideGoverned(in Input) Decision {
 	if n := len(in.Pod.Spec.InitContainers) + len(in.Pod.Spec.Containers); n > MaxContainers {
-		if !touchesGPU(in.Pod) {
+		if !touchesGPU(in.Pod, in.Pools) {
 			return leaveAlone(whyNoGPU)
 		}
 		return refuse(Decision{}, Violation{RuleSize, "too many containers", fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, MaxContainers)})
 	}
+	if v := reservedContainer(&in); v != nil {
+		return refuse(Decision{}, *v)
+	}
 	bare, recorded, warnings := stripOwned(in.Pod, in.Pools)
 	in.Pod = bare
-	reader := requestReader{pod: bare, policy: in.Policy, pools: in.Pools, recorded: recorded, warnings: warnings}
+	reader := requestReader{pod: bare, policy: in.Policy, pools: in.Pools, recorded: recorded}
 	req := reader.read()
-	if d, done := beforePlanning(in, req); done {
+	if d, done := beforePlanning(in, req, len(reader.violations)); done {
+		d.Warnings = append(reader.warnings, d.Warnings...)
 		return d
 	}
-	d := Decision{Warnings: reader.warnings}
+	d := Decision{Warnings: append(warnings, reader.warnings...)}
 	if len(reader.violations) > 0 {
 		return refuse(d, reader.violations...)
 	}
 	return plan(in, req, d)
 }
 
-// beforePlanning answers the pods that need no plan.
-func beforePlanning(in Input, req Request) (Decision, bool) {
+// beforePlanning answers the pods that need no plan. unread is how much of what they ask could not be read.
+func beforePlanning(in Input, req Request, unread int) (Decision, bool) {
 	switch {
 	case req.Share == ShareDisabled && !req.Explicit:
 		if in.Policy.OptOut || in.Policy.Mode == ModeOptIn || len(req.Containers) == 0 {
@@ -126,31 +137,25 @@ func beforePlanning(in Input, req Request) (Decision, bool) {
 			"%s: %q is for policies with optOut: true, and %s is not one; remove the label", LabelShare, ShareDisabled, in.Policy.Name)}), true
 	case req.Explicit:
 		return Decision{}, false
-	case len(req.Containers) == 0 && !touchesGPU(in.Pod):
+	case len(req.Containers) == 0 && !touchesGPU(in.Pod, in.Pools):
 		return leaveAlone(whyNoGPU), true
 	case in.Policy.Mode == ModeOptIn && !asksFraction(in.Pod, in.Pools):
-		return leaveAlone(whyNotAsked), true
-	case len(req.Containers) == 0 && !asksFraction(in.Pod, in.Pools):
+		return notAsked(in.Pod), true
+	case len(req.Containers) == 0 && unread == 0:
 		return leaveAlone(whyNoGPU), true
 	}
 	return severalGPUs(in, req)
 }
 
-// severalGPUs answers a pod that asks for several whole GPUs and says nothing else: it is left as it is where policy
-// allows exclusive devices, and refused where it does not.
-func severalGPUs(in Input, req Request) (Decision, bool) {
-	for _, c := range req.Containers {
-		if c.GPUs < 2 || c.Resource != ResourceGPU {
-			continue
+// notAsked leaves a pod alone that asks for no slice. A label that only says more about one is most likely half an ask.
+func notAsked(pod *corev1.Pod) Decision {
+	d := leaveAlone(whyNotAsked)
+	for _, label := range []string{LabelFramework, LabelContainer} {
+		if _, ok := pod.Labels[label]; ok {
+			d.Warnings = append(d.Warnings, fmt.Sprintf("label %s alone asks for no slice; add %s: \"8Gi\" (or what it needs)", label, LabelMemory))
 		}
-		if allows(in.Policy, "exclusive") {
-			return leaveAlone(whyExclusive), true
-		}
-		return refuse(Decision{}, Violation{RulePolicy, "several GPUs", fmt.Sprintf(
-			"container %q asks for %d GPUs, and policy %s allows %v only, which give one slice to a container; ask for one",
-			c.Name, c.GPUs, in.Policy.Name, in.Policy.Strategies)}), true
 	}
-	return Decision{}, false
+	return d
 }
 
 func leaveAlone(why string) Decision {
@@ -170,47 +175,4 @@ func allows(p *Policy, name StrategyName) bool {
 		}
 	}
 	return false
-}
-
-// touchesGPU says that the pod asks for a GPU or a slice in any way that this build reads.
-func touchesGPU(pod *corev1.Pod) bool {
-	if askingLabel(pod) != "" {
-		return true
-	}
-	for c := range podContainers(&pod.Spec) {
-		for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
-			for name, q := range list {
-				if isGPUResource(string(name), nil) && !q.IsZero() {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// asksFraction says that a container names a fraction of a GPU: an ask by itself, accepted or not.
-func asksFraction(pod *corev1.Pod, pools []Pool) bool {
-	for c := range podContainers(&pod.Spec) {
-		if r, v := gpuResourceOf(c, pools); v != nil || !r.Share.Zero() {
-			return true
-		}
-	}
-	return false
-}
-
-// askingLabel returns a label or annotation by which the pod asks for a slice, or "".
-func askingLabel(pod *corev1.Pod) string {
-	for _, reader := range labelReaders() {
-		if _, ok := pod.Labels[reader.label]; ok && reader.explicit {
-			return reader.label
-		}
-	}
-	if pod.Labels[LabelShare] == ShareEnabled {
-		return LabelShare
-	}
-	if _, ok := pod.Annotations[AnnotationContainers]; ok {
-		return AnnotationContainers
-	}
-	return ""
 }

@@ -19,16 +19,22 @@ const (
 	maxProblems = 64        // that are reported of one document
 )
 
-// readDocument parses the one YAML (or JSON) document in data into its tree, and refuses what no policy needs: anchors
-// and aliases, with which a few bytes become gigabytes, tags, deep nesting and further documents.
+// readDocument parses the one policy document in data into its tree.
 func readDocument(data []byte) (*yaml.Node, *field.Error) {
-	if problem := checkText(data); problem != nil {
+	return readMapping(data, "keys and values that begin with apiVersion: "+APIVersion)
+}
+
+// readMapping parses the one YAML (or JSON) document in data into its tree, and refuses what nobody needs: anchors and
+// aliases, with which a few bytes become gigabytes, tags, deep nesting and further documents. accepted says what the
+// document should be.
+func readMapping(data []byte, accepted string) (*yaml.Node, *field.Error) {
+	if problem := checkText(data, accepted); problem != nil {
 		return nil, problem
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var root, next yaml.Node
 	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
-		return nil, document("the document is empty; accepted: a policy that begins with apiVersion: " + APIVersion)
+		return nil, document("the document is empty; accepted: " + accepted)
 	} else if err != nil {
 		return nil, document(syntax(data, err))
 	}
@@ -41,7 +47,7 @@ func readDocument(data []byte) (*yaml.Node, *field.Error) {
 		return nil, problem
 	}
 	if root.Content[0].Kind != yaml.MappingNode {
-		return nil, document(fmt.Sprintf("the document is a %s; accepted: keys and values that begin with apiVersion: %s", kindOf(root.Content[0]), APIVersion))
+		return nil, document(fmt.Sprintf("the document is a %s; accepted: %s", kindOf(root.Content[0]), accepted))
 	}
 	return root.Content[0], nil
 }
@@ -51,7 +57,7 @@ func document(detail string) *field.Error {
 	return &field.Error{Type: field.ErrorTypeInvalid, Field: PolicyKey, BadValue: field.OmitValueType{}, Detail: detail}
 }
 
-func checkText(data []byte) *field.Error {
+func checkText(data []byte, accepted string) *field.Error {
 	switch {
 	case len(data) > maxDocument:
 		return document(fmt.Sprintf("the document has %d bytes; accepted: at most %d", len(data), maxDocument))
@@ -60,7 +66,7 @@ func checkText(data []byte) *field.Error {
 	case !utf8.Valid(data):
 		return document("the document is not UTF-8")
 	case len(bytes.TrimSpace(data)) == 0:
-		return document("the document is empty; accepted: a policy that begins with apiVersion: " + APIVersion)
+		return document("the document is empty; accepted: " + accepted)
 	}
 	return nil
 }

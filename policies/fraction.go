@@ -20,13 +20,13 @@ func (f Fraction) Zero() bool { return f.Num == 0 }
 // Of is f x m, rounded down.
 func (f Fraction) Of(m MiB) MiB { return MiB(int64(m) * f.Num / f.Den) }
 
-// String prints 1/n as such and everything else as a decimal.
+// String prints f as an author may write it, so that advice can be followed as it stands: a third is "0.334".
 func (f Fraction) String() string {
-	if f.Num == 1 && f.Den > 1 && 1000%f.Den != 0 {
-		return "1/" + strconv.FormatInt(f.Den, 10)
+	if f.Zero() {
+		return "0"
 	}
-	text := strconv.FormatFloat(float64(f.Num)/float64(max(f.Den, 1)), 'f', 6, 64)
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	text, _ := f.MarshalText() // no error: it prints numbers
+	return strings.TrimSuffix(strings.TrimRight(string(text), "0"), ".")
 }
 
 var (

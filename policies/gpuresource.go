@@ -30,7 +30,14 @@ func gpuResourceOf(c *corev1.Container, pools []Pool) (GPUResource, *Violation) 
 	var found GPUResource
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 		for name, q := range list {
-			if !isGPUResource(string(name), pools) || q.IsZero() || string(name) == found.Name {
+			if !isGPUResource(string(name), pools) || q.IsZero() {
+				continue
+			}
+			if string(name) == found.Name {
+				if limit := c.Resources.Limits[name]; limit.Cmp(q) != 0 {
+					return GPUResource{}, requestViolation("GPU quantity", fmt.Sprintf(
+						"container %q: limits say %s: %s, and requests %s; write the same in both", c.Name, name, limit.String(), q.String()))
+				}
 				continue
 			}
 			if found.Name != "" {

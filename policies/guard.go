@@ -97,6 +97,9 @@ func guardImpossible(in *Input, c *candidate) string {
 	if spec.ShareProcessNamespace != nil && !*spec.ShareProcessNamespace {
 		return "the pod sets shareProcessNamespace: false"
 	}
+	if needs, has := in.Policy.Guard.RuntimeClassName, spec.RuntimeClassName; needs != "" && has != nil && *has != needs {
+		return fmt.Sprintf("it reaches the driver through the runtime class %q, and the pod has %q", needs, *has)
+	}
 	if level := in.Namespace.Labels[LabelPodSecurity]; in.Policy.Guard.Access == accessVolume && (level == "baseline" || level == "restricted") {
 		return fmt.Sprintf("guard.access: volume needs a hostPath, which Pod Security %q forbids", level)
 	}

@@ -16,7 +16,7 @@ func applyGuard(pod *corev1.Pod, promise *Promise) {
 		return
 	}
 	spec := &pod.Spec
-	if spec.ShareProcessNamespace == nil {
+	if spec.ShareProcessNamespace == nil && g.Shares {
 		spec.ShareProcessNamespace = new(true)
 	}
 	at := firstGPUContainer(spec.InitContainers, promise)
@@ -92,8 +92,8 @@ func takeBackGuard(pod *corev1.Pod, old, next *Promise) {
 	var keep PromisedGuard
 	if next != nil && next.Guard != nil {
 		keep = *next.Guard
-	} else {
-		pod.Spec.ShareProcessNamespace = nil // it was not set when the guard was written: an explicit value is honoured
+	} else if old.Guard.Shares {
+		pod.Spec.ShareProcessNamespace = nil
 	}
 	for _, name := range old.Guard.Void {
 		c, _ := containerNamed(&pod.Spec, name)

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"cmp"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -17,8 +18,9 @@ type PromisedGuard struct {
 	CPU        string            `json:"cpu"`
 	Memory     string            `json:"memory"`
 	User       int64             `json:"user"`
-	Kill       bool              `json:"kill,omitempty"` // CAP_KILL
-	Resource   string            `json:"resource"`       // the GPU resource that the check asks for
+	Kill       bool              `json:"kill,omitempty"`   // CAP_KILL
+	Shares     bool              `json:"shares,omitempty"` // the process namespace is shared for the guard, not by the author
+	Resource   string            `json:"resource"`         // the GPU resource that the check asks for
 	Count      int64             `json:"count"`
 	Env        []Variable        `json:"env"` // of check and sidecar
 	CheckEnv   []Variable        `json:"checkEnv,omitempty"`
@@ -36,8 +38,11 @@ func (w *promiseWriter) guard(c *candidate) {
 	plan := c.guard
 	if plan.why != "" {
 		verb := "no guard"
-		if plan.inject {
+		switch {
+		case plan.inject && plan.observe:
 			verb = "the guard only observes"
+		case plan.inject:
+			verb = "the guard may only observe"
 		}
 		if c.strategy.Tier != TierHardware {
 			w.note("%s: %s", verb, plan.why)
@@ -50,7 +55,10 @@ func (w *promiseWriter) guard(c *candidate) {
 	g := &PromisedGuard{
 		Image: w.in.Guard.Image, PullPolicy: cmp.Or(w.in.Guard.PullPolicy, corev1.PullIfNotPresent), PullSecret: w.in.Guard.PullSecret,
 		CPU: cmp.Or(w.in.Guard.CPU, "20m"), Memory: cmp.Or(w.in.Guard.Memory, "64Mi"),
-		User: plan.user, Kill: plan.kill, Resource: first.pool.Resource, Count: first.request.GPUs,
+		User: plan.user, Kill: plan.kill, Shares: w.in.Pod.Spec.ShareProcessNamespace == nil, Resource: first.pool.Resource, Count: first.request.GPUs,
+	}
+	if slices.Contains(w.in.Pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: g.PullSecret}) {
+		g.PullSecret = "" // the author's own
 	}
 	for _, v := range w.guardLimits(c).Env() {
 		g.Env = append(g.Env, Variable(v))

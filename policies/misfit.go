@@ -13,6 +13,7 @@ type misfit struct {
 	kind      misfitKind
 	pool      *Pool
 	asked     MiB
+	fraction  Fraction // what the asked amount was computed from, where it was one
 	container ContainerRequest
 	text      string
 	violation *Violation
@@ -29,15 +30,16 @@ const (
 	misfitSeveral
 	misfitUnknownDevice
 	misfitRule
+	misfitStrategy // the pool is shared in a way that the pod does not come to
 )
 
 // String is why, for people.
 func (m misfit) String() string {
 	switch m.kind {
 	case misfitSize:
-		return fmt.Sprintf("%s does not fit %s (%s usable)", m.asked, m.pool.describe(), m.pool.Usable().Human())
+		return fmt.Sprintf("%s does not fit %s (%s usable)", m.size(), m.pool.describe(), m.pool.Usable().Human())
 	case misfitBurst:
-		return fmt.Sprintf("memory-limit %s does not fit %s (%s is the most)", m.asked, m.pool.describe(), m.pool.Burst().Human())
+		return fmt.Sprintf("memory-limit %s does not fit %s (%s is the most)", m.asked, m.pool.describe(), mostOf(m.pool).Human())
 	case misfitReach:
 		return "the pod cannot reach it: " + m.text
 	case misfitResource:
@@ -48,8 +50,42 @@ func (m misfit) String() string {
 		return "its device memory is unknown, so a fraction of it cannot be told; ask for an amount of memory"
 	case misfitRule:
 		return m.violation.String()
+	case misfitStrategy:
+		return m.sharing()
 	}
 	return ""
+}
+
+// sharing is how the pool is shared, where that rules it out.
+func (m misfit) sharing() string {
+	switch {
+	case m.pool.Strategy != "":
+		return fmt.Sprintf("its strategy is %s, %s", m.pool.Strategy, m.text)
+	case len(m.pool.Notes) > 0:
+		return strings.Join(m.pool.Notes, "; ")
+	}
+	return "how its GPUs are shared is not known"
+}
+
+// size is what was asked, as it was asked.
+func (m misfit) size() string {
+	if m.fraction.Zero() {
+		return m.asked.String()
+	}
+	return fmt.Sprintf("%s of a device (%s)", m.fraction, m.asked)
+}
+
+// most is what to ask for instead on the same pool.
+func (m misfit) most() string {
+	p := m.pool
+	if m.fraction.Zero() || p.DeviceMemory <= p.Reserve {
+		return fmt.Sprintf("write %s: %q or less", LabelMemory, p.Usable())
+	}
+	largest := Fraction{1, int64(p.Replicas)}
+	if p.MIGProfile != "" {
+		largest = Fraction{int64(p.Usable()) * micro / int64(p.DeviceMemory-p.Reserve), micro}
+	}
+	return fmt.Sprintf("ask for a fraction of %s or less", largest)
 }
 
 // describe names a pool by what a user recognises: its MIG profile or its name.
@@ -62,7 +98,7 @@ func (p *Pool) describe() string {
 
 // refusal joins why no candidate was chosen to violations: rules first, since they tell what could be changed, then
 // what is too large for every pool.
-func refusal(misfits []misfit, policy *Policy) []Violation {
+func refusal(in *Input, misfits []misfit) []Violation {
 	var out []Violation
 	for _, m := range misfits {
 		if m.kind == misfitRule && !slices.Contains(out, *m.violation) {
@@ -75,40 +111,76 @@ func refusal(misfits []misfit, policy *Policy) []Violation {
 	if i := slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == misfitSeveral }); i >= 0 {
 		return []Violation{{RuleStrategy, "several units of a shared GPU", misfits[i].String() + "; ask for one, or for an exclusive GPU"}}
 	}
-	if v := tooLarge(misfits); v != nil {
+	if v := tooLarge(in, misfits); v != nil {
 		return []Violation{*v}
 	}
-	if len(misfits) == 0 {
-		return []Violation{{RuleFit, "no pool fits", fmt.Sprintf("policy %s allows %s, and no known pool is shared that way; "+
-			"allow another strategy, or declare the pool in the cluster's default policy", policy.Name, strategyNames(policy))}}
+	if v := nowhereOffered(in, misfits); v != nil {
+		return []Violation{*v}
 	}
+	return []Violation{{RuleFit, "no pool fits", fmt.Sprintf("%s; policy %s allows %s", reasons(misfits), in.Policy.Name, strategyNames(in.Policy))}}
+}
+
+// reasons is why each pool does not do.
+func reasons(misfits []misfit) string {
 	var whys []string
 	for _, m := range misfits {
 		whys = append(whys, m.pool.Name+": "+m.String())
 	}
+	if len(whys) == 0 {
+		return "no node offers a GPU, and no pool is declared"
+	}
 	slices.Sort(whys)
-	return []Violation{{RuleFit, "no pool fits", shortList(slices.Compact(whys)) + fmt.Sprintf("; policy %s allows %s", policy.Name, strategyNames(policy))}}
+	return shortList(slices.Compact(whys))
 }
 
-// tooLarge is the refusal of what exceeds every pool: what was asked, the largest there is and where, and what to write.
-func tooLarge(misfits []misfit) *Violation {
+// tooLarge is the refusal of what exceeds every pool that the pod can reach: what was asked, the largest there is and
+// where, and what to write.
+func tooLarge(in *Input, misfits []misfit) *Violation {
 	var best misfit
+	reached, named := true, false
 	for _, m := range misfits {
+		named = named || m.kind == misfitResource
 		if m.kind != misfitSize && m.kind != misfitBurst {
 			continue
 		}
-		if best.pool == nil || m.pool.Usable() > best.pool.Usable() {
-			best = m
+		ok, _ := m.pool.reach(in.Pod, in.Policy.Pod.Tolerations)
+		if best.pool == nil || ok && !reached || ok == reached && m.pool.Usable() > best.pool.Usable() {
+			best, reached = m, ok
 		}
 	}
-	if best.pool == nil {
+	switch {
+	case best.pool == nil:
+		return nil
+	case best.kind == misfitBurst:
+		return &Violation{RuleFit, "memory-limit fits no pool", fmt.Sprintf("%s; write %s: %q or less", best, LabelMemoryLimit, mostOf(best.pool))}
+	case named:
+		return &Violation{RuleFit, "the slice fits no pool", fmt.Sprintf("%s, and the pod asks for %s by name; %s, or ask for %s: 1 to get what fits",
+			best, best.pool.Resource, best.most(), ResourceGPU)}
+	}
+	which := "the largest there is"
+	if slices.ContainsFunc(misfits, func(m misfit) bool { return m.kind == misfitReach }) {
+		which = "the largest that the pod can reach"
+	}
+	return &Violation{RuleFit, "the slice fits no pool", fmt.Sprintf("%s, %s (%s); %s", best, which, best.pool.Resource, best.most())}
+}
+
+// nowhereOffered is the refusal of a resource that a container names and no pool has.
+func nowhereOffered(in *Input, misfits []misfit) *Violation {
+	i := slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == misfitResource })
+	if i < 0 {
 		return nil
 	}
-	if best.kind == misfitBurst {
-		return &Violation{RuleFit, "memory-limit fits no pool", fmt.Sprintf("%s; write %s: %q or less", best, LabelMemoryLimit, best.pool.Burst())}
+	asked := misfits[i].container
+	var offered []string
+	for _, p := range in.Pools {
+		if p.Resource == asked.Resource {
+			return nil // another reason stands in its way
+		}
+		offered = append(offered, p.Resource)
 	}
-	return &Violation{RuleFit, "the slice fits no pool", fmt.Sprintf("%s, the largest there is (%s); write %s: %q or less",
-		best, best.pool.Resource, LabelMemory, best.pool.Usable())}
+	slices.Sort(offered)
+	return &Violation{RuleFit, "no pool offers the resource", fmt.Sprintf("container %q asks for %s, and there are %s; ask for %s: 1 to get what fits",
+		asked.Name, asked.Resource, strings.Join(slices.Compact(offered), ", "), ResourceGPU)}
 }
 
 func shortList(texts []string) string {

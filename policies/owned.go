@@ -94,9 +94,7 @@ func takeBack(pod *corev1.Pod, old, next *Promise) {
 			return e.ValueFrom == nil && slices.Contains(was.Env, Variable{e.Name, e.Value}) && !now.sets(e.Name)
 		})
 	}
-	if next == nil || !slices.EqualFunc(old.Affinity, next.Affinity, func(a, b corev1.NodeSelectorTerm) bool {
-		return sameExpressions(a.MatchExpressions, b.MatchExpressions)
-	}) {
+	if next == nil || !sameTerms(old.Affinity, next.Affinity) {
 		releaseAffinity(&pod.Spec, old.Affinity)
 	}
 	pod.Spec.Tolerations = slices.DeleteFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {

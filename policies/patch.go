@@ -108,8 +108,13 @@ func (d *differ) list(path string, raw, before, after []any) {
 		}
 	}
 	for j, k := range keysAfter {
-		if i, ok := at[k]; ok {
-			d.value(path+"/"+strconv.Itoa(i), raw[i], before[i], after[j])
+		i, ok := at[k]
+		switch at := path + "/" + strconv.Itoa(i); {
+		case !ok:
+		case strings.HasPrefix(k, "name="+containerPrefix) && !reflect.DeepEqual(before[i], after[j]):
+			d.emit("replace", at, after[j]) // ours: nothing that somebody else wrote there stays
+		default:
+			d.value(at, raw[i], before[i], after[j])
 		}
 	}
 	for i := len(keysBefore) - 1; i >= 0; i-- {

@@ -24,21 +24,20 @@ func plan(in Input, req Request, d Decision) Decision {
 		d.Candidates = report(fitting, append(slices.Clone(misfits), weighRest(&in, req, fitting, chosen)...), chosen)
 	}
 	if chosen == nil {
-		chosen = pending(&in, req, asks, misfits)
-		if chosen == nil {
-			return refuse(d, refusal(misfits, in.Policy)...)
+		awaited, violations := pending(&in, req, asks, misfits)
+		if len(violations) > 0 {
+			return refuse(d, violations...)
 		}
-		d.Warnings = append(d.Warnings, fmt.Sprintf("no known pool can take the pod now; it asks for %s and waits for a node that offers it", chosen.pool().Resource))
-	}
-	if v := overLimits(in.Policy, chosen); v != nil {
-		return refuse(d, *v)
+		chosen = awaited
+		d.Warnings = append(d.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it asks for %s and waits for a node that offers it",
+			reasons(misfits), chosen.pool().Resource))
 	}
 	return promise(&in, req, chosen, sameAs(&in, chosen, fitting), d)
 }
 
 func resolveAll(in *Input, req Request) (asks []asked, violations []Violation) {
 	for _, c := range req.Containers {
-		ask, v := resolve(in.Policy, c)
+		ask, v := resolve(in.Policy, req.Strategy, c)
 		if v != nil {
 			violations = append(violations, *v)
 			continue
@@ -74,15 +73,47 @@ func equip(in *Input, req Request, c *candidate) *Violation {
 		p.profile = profileOf(in, req, c.strategy, p)
 		if len(p.profile.Refusals) > 0 {
 			r := p.profile.Refusals[0]
-			return &Violation{RuleFramework, r.Reason, fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
+			return &Violation{RuleFramework, frameworkReason(r.Reason), fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
 		}
 		p.tiers = tiersOf(c, p)
 	}
-	if tier := c.tier(); !tier.atLeast(in.Policy.MinimumEnforcement) {
+	tier := c.tier()
+	switch ok := tier.atLeast(in.Policy.MinimumEnforcement); {
+	case !ok && c.pool().awaited():
 		return &Violation{RuleEnforcement, "below the minimum enforcement", fmt.Sprintf(
-			"policy %s demands %s, and %s on %s reaches %s", in.Policy.Name, in.Policy.MinimumEnforcement, c.strategy.Name, c.pool().describe(), tier)}
+			"policy %s demands %s; no known pool can take the pod, and of one yet to come nothing can be promised", in.Policy.Name, in.Policy.MinimumEnforcement)}
+	case !ok:
+		return &Violation{RuleEnforcement, "below the minimum enforcement", fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s%s",
+			in.Policy.Name, in.Policy.MinimumEnforcement, c.strategy.Name, c.pool().describe(), tier, c.lacks(in.Policy.MinimumEnforcement))}
 	}
-	return nil
+	return overLimits(in.Policy, c)
+}
+
+// frameworkReason is a profile's reason in words of the other refusals.
+func frameworkReason(reason string) string {
+	switch reason {
+	case ProfileRefusedFramework:
+		return "unknown framework"
+	case ProfileRefusedArgument:
+		return "framework argument"
+	case ProfileRefusedConflict:
+		return "framework settings contradict each other"
+	}
+	return reason
+}
+
+// lacks says why the tiers do not hold that would be strong enough and that a pod has a part in.
+func (c *candidate) lacks(minimum Tier) string {
+	text := ""
+	if TierGuard.atLeast(minimum) && c.guard.why != "" {
+		text += "; no guard holds it: " + c.guard.why
+	}
+	for i := range c.containers {
+		if p := &c.containers[i]; TierFramework.atLeast(minimum) && len(p.tiers) == 0 && p.profile.NotCapped != "" {
+			text += fmt.Sprintf("; no framework cap in %q: %s", p.request.Name, p.profile.NotCapped)
+		}
+	}
+	return text
 }
 
 // tier is the strongest tier that holds for every container.
@@ -129,25 +160,37 @@ func driverHolds(strategy *Strategy, p *placed) bool {
 // firstDriverWithLimits is the driver release that brings a memory limit for each cgroup.
 const firstDriverWithLimits = 615
 
+// totalMayBeLimit says that what a process on the pool sees as the device's whole memory may already be its limit: the
+// driver has limits of its own, and what it then tells of the total is not known.
+func (p *Pool) totalMayBeLimit() bool {
+	return p.DriverLimits || p.DriverMajor >= firstDriverWithLimits
+}
+
 // profileOf asks the framework profiles what the container should carry. Whole devices and unknown slices have no cap.
 func profileOf(in *Input, req Request, strategy *Strategy, p *placed) ProfileResult {
 	if strategy.Name == "exclusive" || p.size.limit == 0 {
 		return ProfileResult{}
 	}
 	view := strategy.View
-	if view != ProfileViewSliced && (p.pool.DriverLimits || p.pool.DriverMajor >= firstDriverWithLimits) {
-		view = ProfileViewUnknown // the total may already be the limit
+	if view != ProfileViewSliced && p.pool.totalMayBeLimit() {
+		view = ProfileViewUnknown
 	}
-	framework := req.Framework
-	if framework == "" {
-		framework = in.Policy.DefaultFramework
-	}
-	return ProfileFor(ProfileInput{
-		Container: p.spec, Framework: framework,
+	ask := ProfileInput{
+		Container: p.spec, Framework: req.Framework,
 		SliceBytes: p.size.slice.Bytes(), LimitBytes: p.size.limit.Bytes(), TotalBytes: p.pool.Total().Bytes(),
 		AllowanceBytes: allowance(in.Policy, p.request.GPUs), Processes: p.size.procs, GPUs: int(p.request.GPUs),
 		View: view, DeviceAlone: p.pool.Replicas == 1, Switches: in.Policy.Frameworks,
-	})
+	}
+	told := ProfileFor(ask)
+	if req.Framework != "" || told.Framework != "" || in.Policy.DefaultFramework == "" {
+		return told
+	}
+	ask.Framework = in.Policy.DefaultFramework
+	byDefault := ProfileFor(ask)
+	if byDefault.VersionSource == ProfileVersionFromLabel {
+		byDefault.VersionSource = ProfileVersionFromPolicy
+	}
+	return byDefault
 }
 
 func allowance(p *Policy, gpus int64) int64 {
@@ -182,47 +225,6 @@ func tiersAs(chosen, c *candidate, j int) []Tier {
 	return tiersOf(c, &probe)
 }
 
-// pending places a pod that no known pool can take now although policy's list of pools is not complete: on a pool yet
-// to come, of which only the resource name is known. nil: refuse.
-func pending(in *Input, req Request, asks []asked, misfits []misfit) *candidate {
-	if in.PoolsComplete {
-		return nil
-	}
-	kindAt := func(k misfitKind) int { return slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == k }) }
-	unreached := kindAt(misfitReach)
-	if len(misfits) > 0 && unreached < 0 || kindAt(misfitRule) >= 0 {
-		return nil
-	}
-	name := in.Policy.Strategies[0]
-	if req.Strategy != "" {
-		name = req.Strategy
-	}
-	resource := map[StrategyName]string{"exclusive": ResourceGPU}[name]
-	if resource == "" {
-		resource = ResourceGPUShared
-	}
-	if unreached >= 0 {
-		name, resource = misfits[unreached].pool.Strategy, misfits[unreached].pool.Resource
-	}
-	strategy, _ := strategyNamed(name)
-	if name == "mig" && unreached < 0 {
-		return nil // no profile can be guessed
-	}
-	pool := &Pool{Name: "unknown", Resource: resource, Strategy: name, Site: "unknown", MPSProvider: MPSNVIDIAPlugin}
-	c := &candidate{strategy: &strategy}
-	for _, a := range asks {
-		size, m := sizeOnPool(a.ask, a.request, &strategy, pool)
-		if m.kind != fits && m.kind != misfitUnknownDevice {
-			return nil
-		}
-		c.containers = append(c.containers, placed{asked: a, pool: pool, size: size})
-	}
-	if equip(in, req, c) != nil {
-		return nil
-	}
-	return c
-}
-
 // overLimits holds a placement against policy's limits for a container and for a pod.
 func overLimits(p *Policy, c *candidate) *Violation {
 	for i := range c.containers {
@@ -232,45 +234,6 @@ func overLimits(p *Policy, c *candidate) *Violation {
 		}
 	}
 	return exceeds(podCharge(c), p.Limits.PerPod, "the pod", p.Name, c.pool())
-}
-
-// weighRest equips the candidates behind the chosen one, which are not tried otherwise, so that a report can say what
-// each would reach. It returns why some would not do.
-func weighRest(in *Input, req Request, fitting []candidate, chosen *candidate) (misfits []misfit) {
-	behind := false
-	for i := range fitting {
-		c := &fitting[i]
-		if behind {
-			if v := equip(in, req, c); v != nil {
-				misfits = append(misfits, misfit{kind: misfitRule, pool: c.pool(), violation: v})
-			}
-		}
-		behind = behind || c == chosen
-	}
-	return misfits
-}
-
-// report lists the candidates for people: the chosen one, those that would have done, and why the others do not.
-func report(fitting []candidate, misfits []misfit, chosen *candidate) []CandidateReport {
-	var out []CandidateReport
-	for i := range fitting {
-		c := &fitting[i]
-		r := CandidateReport{Strategy: c.strategy.Name, Pool: c.pool().Name, Resource: c.pool().Resource, Slice: c.containers[0].size.slice.String(), Tier: c.tier(), Chosen: c == chosen}
-		if !r.Chosen {
-			r.Why = "another comes before it (policy's order of strategies, then the least waste)"
-		}
-		if j := slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == misfitRule && m.pool == c.pool() }); j >= 0 && !r.Chosen {
-			r.Why, r.Tier = misfits[j].String(), ""
-		}
-		out = append(out, r)
-	}
-	for _, m := range misfits {
-		if slices.ContainsFunc(fitting, func(c candidate) bool { return c.pool() == m.pool }) {
-			continue
-		}
-		out = append(out, CandidateReport{Strategy: m.pool.Strategy, Pool: m.pool.Name, Resource: m.pool.Resource, Why: m.String()})
-	}
-	return out
 }
 
 // hasShm says that the container mounts something on /dev/shm by itself.

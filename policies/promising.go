@@ -78,10 +78,18 @@ func (w *promiseWriter) own(p *placed) []Variable {
 		return nil
 	}
 	out := []Variable{{VarMemoryBytes, formatInt(p.size.slice.Bytes())}}
-	if f := formatFraction(int64(p.size.slice), int64(p.pool.Total())); f != "" {
+	if f := p.fraction(); f != "" {
 		out = append(out, Variable{VarFraction, f})
 	}
 	return out
+}
+
+// fraction is the slice as a share of the total that a process sees, or "": not known, or not less than the whole.
+func (p *placed) fraction() string {
+	if p.pool.totalMayBeLimit() {
+		return ""
+	}
+	return formatFraction(int64(p.size.slice), int64(p.pool.Total()))
 }
 
 func profileVariables(r ProfileResult) []Variable {
@@ -104,7 +112,7 @@ func (w *promiseWriter) policyEnv(p *placed, have []Variable) (out []Variable) {
 		}
 		value, ok := p.expand(e.Value)
 		if !ok {
-			w.note("%s is not set in %q: the device's memory is unknown", e.Name, p.request.Name)
+			w.note("%s is not set in %q: what it says of the slice is not known on this pool", e.Name, p.request.Name)
 			continue
 		}
 		out = append(out, Variable{e.Name, value})
@@ -117,7 +125,7 @@ func (p *placed) expand(text string) (string, bool) {
 	if !strings.Contains(text, "{{") {
 		return text, true
 	}
-	fraction := formatFraction(int64(p.size.slice), int64(p.pool.Total()))
+	fraction := p.fraction()
 	if p.size.slice == 0 || fraction == "" && strings.Contains(text, "{{fraction}}") {
 		return "", false
 	}
@@ -159,12 +167,33 @@ func (w *promiseWriter) planned(p *placed) {
 	if p.size.compute > 0 && w.strategy.Name == "mps" {
 		out.Compute = p.size.compute
 	} else if p.size.compute > 0 {
-		w.warn("compute %d of container %q is not held under %s; only mps holds it", p.size.compute, p.request.Name, w.strategy.Name)
+		w.computeNotHeld(p)
 	}
-	if len(p.tiers) == 0 {
+	if burst := p.request.Ask.MemoryLimit; burst > 0 && p.size.slice > burst && w.strategy.Tier != TierHardware {
+		w.warn("memory-limit %s of container %q is less than its slice of %s and has no effect", burst, p.request.Name, p.size.slice)
+	}
+	switch {
+	case len(p.tiers) > 0:
+	case p.pool.awaited():
+		w.note("nothing is promised to hold the memory of %q: the pool it will run on is not known", p.request.Name)
+	default:
 		w.note("nothing holds the memory of %q: %s does not divide it", p.request.Name, w.strategy.Name)
 	}
 	w.promise.Planned.Containers = append(w.promise.Planned.Containers, out)
+}
+
+// computeNotHeld says that the strategy does not hold a percentage of the multiprocessors: to the author who asked for
+// it, and in the plan where it came with a class of policy's.
+func (w *promiseWriter) computeNotHeld(p *placed) {
+	if w.strategy.Name == mig().Name {
+		w.note("compute %d of %q has no effect: a MIG instance has multiprocessors of its own", p.size.compute, p.request.Name)
+		return
+	}
+	tell := w.note
+	if p.request.Ask.Compute > 0 {
+		tell = w.warn
+	}
+	tell("compute %d of container %q is not held under %s; only mps holds it", p.size.compute, p.request.Name, w.strategy.Name)
 }
 
 // replaced tells the author about variables of ours that the pod brought along.
@@ -178,21 +207,34 @@ func (w *promiseWriter) replaced() {
 	}
 }
 
-// podBlock writes what policy adds to the pod itself where its author said nothing.
+// podBlock writes what policy adds to the pod itself where its author said nothing. What the author wrote is not
+// recorded, even where it is the same: what is recorded is taken back one day.
 func (w *promiseWriter) podBlock() {
 	spec, policy := &w.in.Pod.Spec, w.in.Policy.Pod
 	if policy.PriorityClassName != "" {
-		if spec.PriorityClassName == "" || spec.PriorityClassName == policy.PriorityClassName {
+		if spec.PriorityClassName == "" {
 			w.promise.Pod.PriorityClassName = policy.PriorityClassName
-		} else {
+		} else if spec.PriorityClassName != policy.PriorityClassName {
 			w.note("the pod's own priorityClassName %q stays", spec.PriorityClassName)
 		}
 	}
-	if policy.SchedulerName != "" && (spec.SchedulerName == "" || spec.SchedulerName == corev1.DefaultSchedulerName || spec.SchedulerName == policy.SchedulerName) {
-		w.promise.Pod.SchedulerName = policy.SchedulerName
+	if policy.SchedulerName != "" {
+		if spec.SchedulerName == "" || spec.SchedulerName == corev1.DefaultSchedulerName {
+			w.promise.Pod.SchedulerName = policy.SchedulerName
+		} else if spec.SchedulerName != policy.SchedulerName {
+			w.note("the pod's own schedulerName %q stays", spec.SchedulerName)
+		}
 	}
-	if policy.RuntimeClassName != "" && (spec.RuntimeClassName == nil || *spec.RuntimeClassName == policy.RuntimeClassName) {
-		w.promise.Pod.RuntimeClassName = policy.RuntimeClassName
+	if policy.RuntimeClassName != "" {
+		if spec.RuntimeClassName == nil {
+			w.promise.Pod.RuntimeClassName = policy.RuntimeClassName
+		} else if *spec.RuntimeClassName != policy.RuntimeClassName {
+			w.note("the pod's own runtimeClassName %q stays", *spec.RuntimeClassName)
+		}
 	}
-	w.promise.Tolerations = policy.Tolerations
+	for _, t := range policy.Tolerations {
+		if !hasToleration(spec.Tolerations, t) {
+			w.promise.Tolerations = append(w.promise.Tolerations, t)
+		}
+	}
 }

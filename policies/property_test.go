@@ -46,6 +46,7 @@ func created(t *testing.T) (all []decided) {
 }
 
 func TestDecidingLeavesItsInputAsItWas(t *testing.T) {
+	t.Parallel()
 	for _, c := range created(t) {
 		before, policy := c.in.Pod.DeepCopy(), mustEncode(t, c.in.Policy)
 		pools := mustEncode(t, c.in.Pools)
@@ -63,6 +64,7 @@ func TestDecidingLeavesItsInputAsItWas(t *testing.T) {
 }
 
 func TestDecidingTwiceGivesTheSameAnswer(t *testing.T) {
+	t.Parallel()
 	for _, c := range created(t) {
 		if again := policies.Decide(c.in); mustEncode(t, again) != mustEncode(t, c.d) {
 			t.Errorf("%s: %s", c.s.Name, cmp.Diff(mustEncode(t, c.d), mustEncode(t, again)))
@@ -71,6 +73,7 @@ func TestDecidingTwiceGivesTheSameAnswer(t *testing.T) {
 }
 
 func TestDecidingItsOwnOutputChangesNothing(t *testing.T) {
+	t.Parallel()
 	for _, c := range created(t) {
 		if c.d.Outcome != policies.Rewritten {
 			continue
@@ -90,6 +93,7 @@ func TestDecidingItsOwnOutputChangesNothing(t *testing.T) {
 }
 
 func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
+	t.Parallel()
 	for _, c := range created(t) {
 		if c.d.Promise == nil {
 			continue
@@ -109,6 +113,7 @@ func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
 }
 
 func TestThePatchGivesThePodThatApplyGives(t *testing.T) {
+	t.Parallel()
 	for _, c := range created(t) {
 		if c.d.Outcome != policies.Rewritten {
 			continue
@@ -128,6 +133,7 @@ func TestThePatchGivesThePodThatApplyGives(t *testing.T) {
 // TestUnknownFieldsSurviveOnTheRightContainer puts a field of a future API version on every object of a list that the
 // patch touches, and finds it there again.
 func TestUnknownFieldsSurviveOnTheRightContainer(t *testing.T) {
+	t.Parallel()
 	for _, c := range created(t) {
 		if c.d.Outcome != policies.Rewritten {
 			continue
@@ -209,6 +215,7 @@ var allowedPaths = regexp.MustCompile(`^(` + strings.Join([]string{
 }, "|") + `)$`)
 
 func TestOnlyAllowedPathsChange(t *testing.T) {
+	t.Parallel()
 	for _, c := range created(t) {
 		if c.d.Outcome != policies.Rewritten {
 			continue
@@ -226,6 +233,7 @@ func TestOnlyAllowedPathsChange(t *testing.T) {
 
 // TestSlicesOnOneDeviceNeverAddUpToMoreThanIt holds for every pool and every slice that comes out.
 func TestSlicesOnOneDeviceNeverAddUpToMoreThanIt(t *testing.T) {
+	t.Parallel()
 	for _, c := range created(t) {
 		if c.d.Promise == nil {
 			continue
@@ -244,6 +252,7 @@ func TestSlicesOnOneDeviceNeverAddUpToMoreThanIt(t *testing.T) {
 }
 
 func TestEveryStrategySpellingAndFrameworkHasAScenario(t *testing.T) {
+	t.Parallel()
 	text := ""
 	for _, c := range created(t) {
 		if c.d.Promise != nil {

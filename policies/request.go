@@ -70,9 +70,10 @@ func (r *requestReader) read() Request {
 		Framework: labels.framework,
 		Explicit:  labels.explicit,
 	}
+	before := len(r.violations)
 	named := r.annotation()
-	req.Explicit = req.Explicit || len(named) > 0
-	if r.recorded != nil {
+	req.Explicit = req.Explicit || len(named) > 0 || len(r.violations) > before
+	if r.recorded != nil && labels.share != ShareDisabled { // the author's label is newer than what was recorded
 		req.Explicit = req.Explicit || r.recorded.Request.Explicit
 	}
 	for _, c := range r.gpuContainers(labels, named, req.Explicit) {

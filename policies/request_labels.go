@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // labelRequest is what a pod's labels ask.
@@ -19,9 +17,6 @@ type labelRequest struct {
 	container string
 	explicit  bool
 }
-
-// maxContainersAnnotation bounds the annotation that is parsed.
-const maxContainersAnnotation = 16 << 10
 
 // labelReader reads one label into the request.
 type labelReader struct {
@@ -66,6 +61,7 @@ func (r *requestReader) labels() labelRequest {
 		known++
 		out.explicit = out.explicit || reader.explicit
 		if err := reader.read(value, &out); err != nil {
+			out.explicit = true // it asks for something, and what cannot be told
 			r.refuse("label "+reader.label, err.Error())
 		}
 	}
@@ -104,86 +100,6 @@ func (r *requestReader) contradictions(q labelRequest) {
 		r.refuse("label "+LabelMemoryLimit, fmt.Sprintf("%q is less than %s: %q; write at least that, or leave it out", q.ask.MemoryLimit, LabelMemory, q.ask.Memory))
 	}
 }
-
-// annotation reads gpuslice.dev/containers: container -> what it asks.
-func (r *requestReader) annotation() map[string]Ask {
-	text, ok := r.pod.Annotations[AnnotationContainers]
-	if !ok {
-		return nil
-	}
-	const reason = "annotation " + AnnotationContainers
-	if len(text) > maxContainersAnnotation {
-		r.refuse(reason, fmt.Sprintf("it has %d bytes; at most %d are read", len(text), maxContainersAnnotation))
-		return nil
-	}
-	var asks map[string]containerAsk
-	if err := yaml.UnmarshalStrict([]byte(text), &asks); err != nil {
-		r.refuse(reason, fmt.Sprintf("%s; accepted: a map from container to memory, memoryLimit, fraction, class, compute or processes, "+
-			`such as {"trainer": {"memory": "8Gi"}}`, shorten(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "))))
-		return nil
-	}
-	out := make(map[string]Ask, len(asks))
-	for _, name := range slices.Sorted(maps.Keys(asks)) {
-		if !hasContainer(&r.pod.Spec, name) {
-			r.refuse(reason, fmt.Sprintf("%s is not a container of this pod", quoteShort(name)))
-			continue
-		}
-		ask, err := asks[name].ask()
-		if err != nil {
-			r.refuse(reason, fmt.Sprintf("container %q: %v", name, err))
-			continue
-		}
-		out[name] = ask
-	}
-	return out
-}
-
-// containerAsk is one container's entry of the annotation, as text that the same parsers read as the labels'.
-type containerAsk struct {
-	Memory      string `json:"memory"`
-	MemoryLimit string `json:"memoryLimit"`
-	Fraction    string `json:"fraction"`
-	Class       string `json:"class"`
-	Compute     int    `json:"compute"`
-	Processes   int    `json:"processes"`
-}
-
-func (c containerAsk) ask() (out Ask, err error) {
-	sizes := 0
-	for _, text := range []string{c.Memory, c.Fraction, c.Class} {
-		if text != "" {
-			sizes++
-		}
-	}
-	if sizes > 1 {
-		return Ask{}, fmt.Errorf("memory, fraction and class each say how large the slice is; write one of them")
-	}
-	out = Ask{Class: c.Class, Compute: c.Compute, Processes: c.Processes}
-	if c.Memory != "" {
-		if out.Memory, err = ParseMemory(c.Memory); err != nil {
-			return Ask{}, fmt.Errorf("memory: %w", err)
-		}
-	}
-	if c.MemoryLimit != "" {
-		if out.MemoryLimit, err = ParseMemory(c.MemoryLimit); err != nil {
-			return Ask{}, fmt.Errorf("memoryLimit: %w", err)
-		}
-	}
-	if c.Fraction != "" {
-		if out.Fraction, err = ParseFraction(c.Fraction); err != nil {
-			return Ask{}, fmt.Errorf("fraction: %w", err)
-		}
-	}
-	if c.Compute < 0 || c.Compute > 100 {
-		return Ask{}, fmt.Errorf("compute: %d is out of range; accepted: 1 to 100", c.Compute)
-	}
-	if c.Processes < 0 || c.Processes > maxProcesses {
-		return Ask{}, fmt.Errorf("processes: %d is out of range; accepted: 1 to %d", c.Processes, maxProcesses)
-	}
-	return out, nil
-}
-
-const maxProcesses = 64
 
 func readShare(v string, q *labelRequest) error {
 	if v != ShareEnabled && v != ShareDisabled {

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,10 +18,10 @@ func Restore(old, updated *corev1.Pod) (*corev1.Pod, []Violation) {
 		return updated, nil
 	}
 	out := updated.DeepCopy()
-	restoreAnnotations(old, out)
+	restoreAnnotations(old, out, promise)
 	spec, was := &out.Spec, &old.Spec
-	restoreContainers(spec.InitContainers, was.InitContainers)
-	restoreContainers(spec.Containers, was.Containers)
+	restoreContainers(spec.InitContainers, was.InitContainers, promise)
+	restoreContainers(spec.Containers, was.Containers, promise)
 	spec.InitContainers = restoreList(spec.InitContainers, was.InitContainers, func(c corev1.Container) bool { return isOurContainer(c.Name) }, sameContainer)
 	spec.Containers = restoreList(spec.Containers, was.Containers, func(c corev1.Container) bool { return isOurContainer(c.Name) }, sameContainer)
 	spec.Volumes = restoreList(spec.Volumes, was.Volumes, func(v corev1.Volume) bool { return isOurVolume(v.Name) },
@@ -35,11 +36,20 @@ func changedLabels(old, updated *corev1.Pod) (out []Violation) {
 		was, had := old.Labels[reader.label]
 		is, has := updated.Labels[reader.label]
 		if was != is || had != has {
-			out = append(out, Violation{RuleImmutable, "the slice of a live pod cannot change", fmt.Sprintf(
-				"label %s was %s and would be %s; delete the pod and create it again with the new value", reader.label, presence(was, had), presence(is, has))})
+			out = append(out, changed("label "+reader.label, presence(was, had), presence(is, has)))
 		}
 	}
+	was, had := old.Annotations[AnnotationContainers]
+	is, has := updated.Annotations[AnnotationContainers]
+	if was != is || had != has {
+		out = append(out, changed("annotation "+AnnotationContainers, presence(was, had), presence(is, has)))
+	}
 	return out
+}
+
+func changed(what, was, is string) Violation {
+	return Violation{RuleImmutable, "the slice of a live pod cannot change", fmt.Sprintf(
+		"%s was %s and would be %s; delete the pod and create it again with the new value", what, was, is)}
 }
 
 func presence(value string, there bool) string {
@@ -49,8 +59,12 @@ func presence(value string, there bool) string {
 	return quoteShort(value)
 }
 
-func restoreAnnotations(old, out *corev1.Pod) {
-	for _, name := range ownAnnotations() {
+func restoreAnnotations(old, out *corev1.Pod, promise *Promise) {
+	names := ownAnnotations()
+	if promise.Guard != nil {
+		names = slices.AppendSeq(names, maps.Keys(promise.Guard.Annotations))
+	}
+	for _, name := range names {
 		value, ok := old.Annotations[name]
 		if !ok {
 			delete(out.Annotations, name)
@@ -64,32 +78,57 @@ func restoreAnnotations(old, out *corev1.Pod) {
 }
 
 // restoreContainers puts back, in each container that both have, the lists that hold something of ours.
-func restoreContainers(list, was []corev1.Container) {
+func restoreContainers(list, was []corev1.Container, promise *Promise) {
 	for i := range list {
 		c := &list[i]
 		j := slices.IndexFunc(was, func(o corev1.Container) bool { return o.Name == c.Name })
 		if j < 0 {
 			continue
 		}
-		o := &was[j]
-		c.Env = restoreEnv(c.Env, o.Env)
-		c.VolumeMounts = restoreList(c.VolumeMounts, o.VolumeMounts, func(m corev1.VolumeMount) bool { return isOurVolume(m.Name) },
-			func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
-		restoreGPU(&c.Resources.Limits, o.Resources.Limits)
-		restoreGPU(&c.Resources.Requests, o.Resources.Requests)
+		o, given := &was[j], givenTo(promise, c.Name)
+		c.Env = restoreEnv(c.Env, o.Env, given.variable)
+		c.VolumeMounts = restoreList(c.VolumeMounts, o.VolumeMounts, given.mount, func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
+		restoreGPU(&c.Resources.Limits, o.Resources.Limits, given.resource)
+		restoreGPU(&c.Resources.Requests, o.Resources.Requests, given.resource)
 	}
+}
+
+// given tells what of a container is gpuslice's: by name, or because a Promise gave it.
+type given struct {
+	container *PromisedContainer // nil: it has no slice
+	asked     string             // the GPU resource that its author named
+	void      bool
+}
+
+func givenTo(promise *Promise, container string) given {
+	return given{
+		container: promise.container(container), asked: promise.Request.resourceOf(container),
+		void: promise.Guard != nil && slices.Contains(promise.Guard.Void, container),
+	}
+}
+
+func (g given) variable(e corev1.EnvVar) bool {
+	return isOwnVariable(e.Name) || g.container.sets(e.Name) || g.void && e.Name == visibleDevices
+}
+
+func (g given) mount(m corev1.VolumeMount) bool {
+	return isOurVolume(m.Name) || g.container != nil && slices.ContainsFunc(g.container.Mounts, func(own corev1.VolumeMount) bool { return own.MountPath == m.MountPath })
+}
+
+func (g given) resource(name corev1.ResourceName) bool {
+	return isGPUResource(string(name), nil) || g.container != nil && (string(name) == g.container.Resource || string(name) == g.asked)
 }
 
 // restoreGPU makes the GPU entries of a resource list those of the old object: they are immutable on a live pod, and a
 // manifest applied again names them as its author wrote them.
-func restoreGPU(list *corev1.ResourceList, was corev1.ResourceList) {
+func restoreGPU(list *corev1.ResourceList, was corev1.ResourceList, gpu func(corev1.ResourceName) bool) {
 	for name := range *list {
-		if _, ok := was[name]; !ok && isGPUResource(string(name), nil) {
+		if _, ok := was[name]; !ok && gpu(name) {
 			delete(*list, name)
 		}
 	}
 	for name, q := range was {
-		if !isGPUResource(string(name), nil) {
+		if !gpu(name) {
 			continue
 		}
 		if *list == nil {
@@ -99,16 +138,24 @@ func restoreGPU(list *corev1.ResourceList, was corev1.ResourceList) {
 	}
 }
 
-// restoreEnv returns the old list where the new one holds nothing that the old one does not: variables are immutable on
-// a live pod, order included, and applying a manifest reorders them. Otherwise the author changed something, and the
-// server's own answer should be about that.
-func restoreEnv(env, was []corev1.EnvVar) []corev1.EnvVar {
-	for _, e := range env {
-		if !slices.ContainsFunc(was, func(o corev1.EnvVar) bool { return o.Name == e.Name && equality.Semantic.DeepEqual(o, e) }) {
-			return env
+// restoreEnv returns the old list where the new one differs from it by variables of ours and by order alone: variables
+// are immutable on a live pod, order included, and applying a manifest reorders them. Otherwise the author changed
+// something, and the server's own answer should be about that.
+func restoreEnv(env, was []corev1.EnvVar, ours func(corev1.EnvVar) bool) []corev1.EnvVar {
+	if theirsWithin(env, was, ours) && theirsWithin(was, env, ours) {
+		return slices.Clone(was)
+	}
+	return env
+}
+
+// theirsWithin says that every variable of list that is not ours stands in other too.
+func theirsWithin(list, other []corev1.EnvVar, ours func(corev1.EnvVar) bool) bool {
+	for _, e := range list {
+		if !ours(e) && !slices.ContainsFunc(other, func(o corev1.EnvVar) bool { return o.Name == e.Name && equality.Semantic.DeepEqual(o, e) }) {
+			return false
 		}
 	}
-	return slices.Clone(was)
+	return true
 }
 
 // restoreList returns the old list where the new one differs from it by elements of ours and by order alone; else the
@@ -146,23 +193,48 @@ func restoreList[T any](list, was []T, ours func(T) bool, same func(a, b T) bool
 
 func sameContainer(a, b corev1.Container) bool { return a.Name == b.Name }
 
-// restorePod puts back what was written into the pod itself.
+// restorePod puts back what was written into the pod itself where the update says nothing of it. What it does say is
+// for the server to judge: a scheduling gate may be lifted together with a narrower affinity.
 func restorePod(spec, was *corev1.PodSpec, p *Promise) {
-	if len(p.Affinity) > 0 {
-		spec.Affinity = was.Affinity.DeepCopy()
-	}
-	if p.Pod.PriorityClassName != "" {
+	restoreAffinity(spec, was, p.Affinity)
+	if p.Pod.PriorityClassName != "" && (spec.PriorityClassName == "" || spec.PriorityClassName == was.PriorityClassName) {
 		spec.PriorityClassName, spec.Priority, spec.PreemptionPolicy = was.PriorityClassName, was.Priority, was.PreemptionPolicy
 	}
-	if p.Pod.SchedulerName != "" {
+	if p.Pod.SchedulerName != "" && (spec.SchedulerName == "" || spec.SchedulerName == corev1.DefaultSchedulerName) {
 		spec.SchedulerName = was.SchedulerName
 	}
-	if p.Pod.RuntimeClassName != "" {
+	if p.Pod.RuntimeClassName != "" && spec.RuntimeClassName == nil {
 		spec.RuntimeClassName = was.RuntimeClassName
+	}
+	if p.Guard != nil {
+		restoreGuard(spec, was, p.Guard)
 	}
 	for _, t := range was.Tolerations { // tolerations may only be added to a live pod
 		if hasToleration(p.Tolerations, t) && !hasToleration(spec.Tolerations, t) {
 			spec.Tolerations = append(spec.Tolerations, t)
 		}
+	}
+}
+
+// restoreGuard puts back what the guard needs of the pod.
+func restoreGuard(spec, was *corev1.PodSpec, g *PromisedGuard) {
+	if g.Shares && spec.ShareProcessNamespace == nil {
+		spec.ShareProcessNamespace = was.ShareProcessNamespace
+	}
+	if g.PullSecret != "" {
+		spec.ImagePullSecrets = restoreList(spec.ImagePullSecrets, was.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == g.PullSecret },
+			func(a, b corev1.LocalObjectReference) bool { return a.Name == b.Name })
+	}
+}
+
+// restoreAffinity puts our terms back where the update's affinity is the old one without them.
+func restoreAffinity(spec, was *corev1.PodSpec, terms []corev1.NodeSelectorTerm) {
+	if len(terms) == 0 {
+		return
+	}
+	bare := corev1.PodSpec{Affinity: was.Affinity.DeepCopy()}
+	releaseAffinity(&bare, terms)
+	if equality.Semantic.DeepEqual(spec.Affinity, bare.Affinity) {
+		spec.Affinity = was.Affinity.DeepCopy()
 	}
 }

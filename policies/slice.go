@@ -13,13 +13,13 @@ type sizeOn struct {
 	procs   int
 }
 
-// resolve completes an ask from policy: its class, or the default slice where it names no size. The result has Memory,
-// Fraction or the class "replica".
-func resolve(p *Policy, c ContainerRequest) (Ask, *Violation) {
+// resolve completes an ask from policy: its class, or the default slice where it names no size. strategy is the one that
+// the pod asks for, or empty. The result has Memory, Fraction or the class "replica".
+func resolve(p *Policy, strategy StrategyName, c ContainerRequest) (Ask, *Violation) {
 	ask := c.Ask
 	if !ask.sized() {
-		if c.Resource != "" && c.Resource != ResourceGPU {
-			ask.Class = ClassReplica // who names a shared or MIG resource asks for one unit of it
+		if c.Resource != "" && c.Resource != ResourceGPU || strategy == exclusive().Name {
+			ask.Class = ClassReplica // who names a shared or MIG resource, or wants whole devices, asks for units of it
 			return ask, nil
 		}
 		if p.DefaultSlice == nil {
@@ -91,19 +91,28 @@ func sizeOnPool(ask Ask, c ContainerRequest, strategy *Strategy, pool *Pool) (si
 		out.slice = ask.Memory
 	}
 	if usable > 0 && out.slice > usable {
-		return out, misfit{kind: misfitSize, pool: pool, asked: out.slice}
+		return out, misfit{kind: misfitSize, pool: pool, asked: out.slice, fraction: ask.Fraction}
 	}
 	if pool.InstanceMemory > 0 {
 		out.slice, out.fromT = usable, true // the instance is held whole, whatever part of it was asked
 	}
 	out.limit = max(out.slice, ask.MemoryLimit)
-	if burst := pool.Burst(); burst > 0 && out.limit > burst {
+	if burst := mostOf(pool); burst > 0 && out.limit > burst {
 		if pool.InstanceMemory == 0 {
 			return out, misfit{kind: misfitBurst, pool: pool, asked: out.limit}
 		}
 		out.limit = burst
 	}
 	return out, misfit{}
+}
+
+// mostOf is the most that a container may reach on the pool: under the MPS daemon of NVIDIA's plugin no more than a
+// replica's part of the device, to which the plugin holds every client; a pod's own limit can only be stricter.
+func mostOf(pool *Pool) MiB {
+	if pool.MPSProvider == MPSNVIDIAPlugin && pool.Replicas > 0 {
+		return pool.DeviceMemory / MiB(pool.Replicas)
+	}
+	return pool.Burst()
 }
 
 // exclusiveSize is the size of a whole device: the ask has to fit it, and the device is held whole.

@@ -18,8 +18,8 @@ type Strategy struct {
 	Tier Tier
 	// Inject returns what a container in a slice must carry beyond the resource: variables, mounts and volumes.
 	Inject func(SliceGrant) Injection
-	// Requires returns why a pod may not use the strategy on a pool, or nil.
-	Requires func(*Input, *Pool) *Violation
+	// Requires returns why a container of the pod may not use the strategy on a pool, or nil.
+	Requires func(*Input, *Pool, *corev1.Container) *Violation
 }
 
 // SliceGrant is one container's slice on the pool it was planned for.

@@ -63,11 +63,11 @@ func (in *Injection) mount(volume, hostPath, containerPath string) {
 	in.Mounts = append(in.Mounts, corev1.VolumeMount{Name: volume, MountPath: containerPath})
 }
 
-func mpsRequires(in *Input, p *Pool) *Violation {
+func mpsRequires(in *Input, p *Pool, c *corev1.Container) *Violation {
 	policy := in.Policy.MPS
 	if p.TrustDomain != "" && len(policy.TrustDomains) > 0 && !slices.Contains(policy.TrustDomains, p.TrustDomain) {
 		return &Violation{RuleStrategy, "MPS trust domain", fmt.Sprintf(
-			"pool %s belongs to trust domain %q, policy %s shares MPS daemons with %q only", p.Name, p.TrustDomain, in.Policy.Name, policy.TrustDomains)}
+			"pool %s belongs to trust domain %q, policy %s shares MPS daemons with %q only; ask for another strategy, or for the domain in the policy's mps.trustDomains", p.Name, p.TrustDomain, in.Policy.Name, policy.TrustDomains)}
 	}
 	if p.MPSProvider != MPSHostDaemon {
 		return nil
@@ -78,18 +78,21 @@ func mpsRequires(in *Input, p *Pool) *Violation {
 				"allow another strategy, label the namespace %s: privileged, or run MPS under NVIDIA's device plugin",
 			p.Name, in.Namespace.Name, level, LabelPodSecurity)}
 	}
-	return mpsUser(in, p)
+	return mpsUser(in, p, c)
 }
 
 // mpsUser refuses a user that the daemon does not serve: such a client waits for ever, or runs without MPS.
-func mpsUser(in *Input, p *Pool) *Violation {
+func mpsUser(in *Input, p *Pool, c *corev1.Container) *Violation {
 	if len(in.Policy.MPS.Users) == 0 {
 		return nil
 	}
-	sc := in.Pod.Spec.SecurityContext
-	if sc != nil && sc.RunAsUser != nil && slices.Contains(in.Policy.MPS.Users, *sc.RunAsUser) {
-		return nil
+	as := "says none"
+	if user := runAsUser(&in.Pod.Spec, c); user != nil {
+		if slices.Contains(in.Policy.MPS.Users, *user) {
+			return nil
+		}
+		as = fmt.Sprintf("runs as %d", *user)
 	}
-	return &Violation{RuleStrategy, "MPS user", fmt.Sprintf(
-		"the MPS daemon of pool %s serves the users %v; set spec.securityContext.runAsUser to one of them", p.Name, in.Policy.MPS.Users)}
+	return &Violation{RuleStrategy, "MPS user", fmt.Sprintf("the MPS daemon of pool %s serves the users %v, and container %q %s; set its securityContext.runAsUser to one of them",
+		p.Name, in.Policy.MPS.Users, c.Name, as)}
 }

@@ -34,6 +34,7 @@ type Scenario struct {
 	Pod       []byte // JSON, as the author wrote it
 	Old       []byte // JSON of the live pod; nil: the case is a CREATE
 	Want      map[string]string
+	live      []byte // JSON of the pod that Old is made from
 	archive   *txtar.Archive
 }
 
@@ -73,7 +74,26 @@ func read(name string, b []byte) (Scenario, error) {
 	if s.Pod == nil {
 		return s, fmt.Errorf("it has no pod.yaml")
 	}
+	if s.live != nil {
+		return s, s.makeLive()
+	}
 	return s, nil
+}
+
+// makeLive makes the live pod of the one that its author wrote.
+func (s *Scenario) makeLive() error {
+	created := *s
+	created.Pod = s.live
+	in, err := created.Input()
+	if err != nil {
+		return err
+	}
+	d := policies.Decide(in)
+	if d.Promise == nil {
+		return fmt.Errorf("live.yaml gives no live pod: %s: %s", d.Outcome, d.Message())
+	}
+	s.Old, err = json.Marshal(policies.Apply(in.Pod, d.Promise))
+	return err
 }
 
 func (s *Scenario) section(f txtar.File) (err error) {
@@ -84,6 +104,8 @@ func (s *Scenario) section(f txtar.File) (err error) {
 		s.Pod, err = yaml.YAMLToJSON(f.Data)
 	case f.Name == "old.yaml":
 		s.Old, err = yaml.YAMLToJSON(f.Data)
+	case f.Name == "live.yaml":
+		s.live, err = yaml.YAMLToJSON(f.Data)
 	case f.Name == "namespace.yaml":
 		err = s.readNamespace(f.Data)
 	case f.Name == "nodes":

@@ -1,0 +1,62 @@
+package policies
+
+import corev1 "k8s.io/api/core/v1"
+
+// touchesGPU says that the pod asks for a GPU or a slice in any way that this build reads, in containers under our names
+// too.
+func touchesGPU(pod *corev1.Pod, pools []Pool) bool {
+	if askingLabel(pod) != "" {
+		return true
+	}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if asksGPU(&list[i], pools) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// asksGPU says that the container names a GPU resource, in a quantity that can be read or not.
+func asksGPU(c *corev1.Container, pools []Pool) bool {
+	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
+		for name, q := range list {
+			if isGPUResource(string(name), pools) && !q.IsZero() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// asksFraction says that a container names a fraction of a GPU: an ask by itself, accepted or not, and also where it is
+// none that can be read.
+func asksFraction(pod *corev1.Pod, pools []Pool) bool {
+	for c := range podContainers(&pod.Spec) {
+		for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
+			for name, q := range list {
+				if isGPUResource(string(name), pools) && (q.Sign() < 0 || q.MilliValue()%1000 != 0) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// askingLabel returns a label or annotation by which the pod asks for a slice, or "".
+func askingLabel(pod *corev1.Pod) string {
+	for _, reader := range labelReaders() {
+		if _, ok := pod.Labels[reader.label]; ok && reader.explicit {
+			return reader.label
+		}
+	}
+	if pod.Labels[LabelShare] == ShareEnabled {
+		return LabelShare
+	}
+	if _, ok := pod.Annotations[AnnotationContainers]; ok {
+		return AnnotationContainers
+	}
+	return ""
+}

@@ -1,0 +1,70 @@
+package policies
+
+import (
+	"slices"
+)
+
+// siteAwaited is the site of the one pool that stands for nodes nobody knows yet.
+const siteAwaited = "unknown"
+
+// awaited says that the pool is yet to come: nothing of it is known but the resource name that the pod will ask for.
+func (p *Pool) awaited() bool { return p.Site == siteAwaited }
+
+// pending places a pod that no known pool can take now although the list of pools is not complete: on a pool yet to
+// come, of which only the resource name is known, and which promises nothing. Else it returns why the pod is refused.
+func pending(in *Input, req Request, asks []asked, misfits []misfit) (*candidate, []Violation) {
+	name, resource := awaitedOffer(in, req, misfits)
+	if resource == "" || mayLand(in, resource) {
+		return nil, refusal(in, misfits)
+	}
+	strategy, _ := strategyNamed(name)
+	strategy.Tier = TierNone // whatever comes under the resource's name
+	pool := &Pool{Name: siteAwaited, Site: siteAwaited, Resource: resource, Strategy: name, MPSProvider: MPSNVIDIAPlugin}
+	c := &candidate{strategy: &strategy}
+	for _, a := range asks {
+		size, m := sizeOnPool(a.ask, a.request, &strategy, pool)
+		if m.kind != fits && m.kind != misfitUnknownDevice {
+			m.pool = pool
+			return nil, refusal(in, append(misfits, m))
+		}
+		c.containers = append(c.containers, placed{asked: a, pool: pool, size: size})
+	}
+	if v := equip(in, req, c); v != nil {
+		return nil, []Violation{*v}
+	}
+	return c, nil
+}
+
+// awaitedOffer is the strategy and the resource name of the pool to wait for: those of a known pool that the pod cannot
+// reach, else what the preferred strategy is called by. An empty name: there is nothing to wait for.
+func awaitedOffer(in *Input, req Request, misfits []misfit) (StrategyName, string) {
+	if in.PoolsComplete || slices.ContainsFunc(misfits, func(m misfit) bool { return m.kind == misfitRule }) {
+		return "", ""
+	}
+	if i := slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == misfitReach }); i >= 0 {
+		return misfits[i].pool.Strategy, misfits[i].pool.Resource
+	}
+	if slices.ContainsFunc(misfits, func(m misfit) bool { return m.kind != misfitStrategy }) {
+		return "", ""
+	}
+	name := in.Policy.Strategies[0]
+	if req.Strategy != "" {
+		name = req.Strategy
+	}
+	switch name {
+	case mig().Name:
+		return "", "" // no profile can be guessed
+	case exclusive().Name:
+		return name, ResourceGPU
+	}
+	return name, ResourceGPUShared
+}
+
+// mayLand says that a known pool offers the resource to the pod. It was not chosen, so a pod that waits for the
+// resource would come to lie where its slice does not fit or nobody knows what it gets.
+func mayLand(in *Input, resource string) bool {
+	return slices.ContainsFunc(in.Pools, func(p Pool) bool {
+		ok, _ := p.reach(in.Pod, in.Policy.Pod.Tolerations)
+		return ok && p.Resource == resource
+	})
+}

@@ -1,0 +1,80 @@
+package policies_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// TestABareManifestAppliedOverItsLivePodChangesNothing holds for the ways in which a manifest reaches a live pod: written
+// over it whole (kubectl replace), or merged into it by names (kubectl apply).
+func TestABareManifestAppliedOverItsLivePodChangesNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Rewritten {
+			continue
+		}
+		live := policies.Apply(c.raw.Pod, c.d.Promise)
+		for way, updated := range map[string]*corev1.Pod{"replaced": c.raw.Pod, "applied": applied(t, c.raw.Pod, live)} {
+			after, violations := policies.Restore(live, updated)
+			if len(violations) > 0 {
+				t.Errorf("%s, %s: %v", c.s.Name, way, violations)
+			}
+			if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" {
+				t.Errorf("%s, %s (-live +updated):\n%s", c.s.Name, way, diff)
+			}
+		}
+	}
+}
+
+// applied is live after the manifest that it was made from is applied once more by a client that merges lists by name.
+func applied(t *testing.T, manifest, live *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	meta, err := strategicpatch.NewPatchMetaFromStruct(corev1.Pod{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, current := []byte(mustEncode(t, manifest)), []byte(mustEncode(t, live))
+	patch, err := strategicpatch.CreateThreeWayMergePatch(written, written, current, meta, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, patch, meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out corev1.Pod
+	if err := json.Unmarshal(merged, &out); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
+// TestRestoringWhatDidNotChangeChangesNothing holds for updates of a finalizer, a gate, a status, or nothing at all.
+func TestRestoringWhatDidNotChangeChangesNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Rewritten {
+			continue
+		}
+		live := policies.Apply(c.raw.Pod, c.d.Promise)
+		after, violations := policies.Restore(live, live)
+		if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" || len(violations) > 0 {
+			t.Errorf("%s: %v\n%s", c.s.Name, violations, diff)
+		}
+	}
+}
+
+// treeOf is a pod as it goes over the wire: an empty list is none.
+func treeOf(t *testing.T, pod *corev1.Pod) (tree map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(mustEncode(t, pod)), &tree); err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
