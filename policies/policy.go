@@ -27,7 +27,7 @@ type Policy struct {
 	Classes            map[string]SliceSpec     `json:"classes,omitempty"`
 	Limits             Limits                   `json:"limits,omitzero"`
 	Quota              QuotaSpec                `json:"quota,omitzero"`
-	TenantQuota        *QuotaSpec               `json:"-"` // what a tenant's own document adds, for its namespace
+	TenantQuota        *QuotaSpec               `json:"-"`                // what a tenant's own document adds, for its namespace
 	Accept             []string                 `json:"accept,omitempty"` // names of Spellings
 	OptOut             bool                     `json:"optOut,omitempty"` // may a pod say share: disabled
 	MinimumEnforcement Tier                     `json:"minimumEnforcement,omitempty"`
