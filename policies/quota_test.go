@@ -3,6 +3,7 @@ package policies
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -143,18 +144,21 @@ func TestWhatFitsNeverPassesALimit(t *testing.T) {
 	}
 }
 
-func TestAPolicyReadsItsQuotaAndReportsItsProblems(t *testing.T) {
-	const head = "apiVersion: gpuslice.dev/v1\nquota:\n"
-	p, problems := ParsePolicy("sys/x", []byte(head+"  budget: ml\n  memory: 64Gi\n  gpus: 0\n  pools: {a100: {slices: 4}}\n"))
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
+func TestAPolicyReadsItsQuota(t *testing.T) {
+	p := policyOf(t, "{quota: {budget: ml, memory: 64Gi, gpus: 0, pools: {a100: {slices: 4}}}}")
 	want := QuotaSpec{Budget: "ml", Memory: new(MiB(64 * 1024)), GPUs: new(int64(0)), Pools: map[string]QuotaLimits{"a100": {Slices: new(int64(4))}}}
 	if diff := cmp.Diff(want, p.Quota); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if _, problems := ParsePolicy("sys/x", []byte(head+"  slices: -1\n  pools: {a100: {}}\n")); len(problems) != 2 {
-		t.Errorf("two problems, reported: %v", problems)
+}
+
+func TestAQuotaThatNobodyHoldsIsRefusedWithItsProblems(t *testing.T) {
+	const head = "apiVersion: gpuslice.dev/v1\nquota:\n"
+	for document, want := range map[string]int{head + "  memory: 64Gi\n": 1, head + "  slices: -1\n  pools: {a100: {}}\n": 3} {
+		_, problems := ParsePolicy("sys/x", []byte(document))
+		if len(problems) != want || !strings.Contains(problems.ToAggregate().Error(), "not held by this version") {
+			t.Errorf("%q: want %d problems, got %v", document, want, problems)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package policies
 import (
 	"fmt"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -91,6 +92,9 @@ func (p *Policy) validate() field.ErrorList {
 	p.validateFrameworks(e)
 	p.validateEnv(e, field.NewPath("env"))
 	e.ErrorList = append(e.ErrorList, validateQuota(field.NewPath("quota"), p.Quota)...)
+	if !reflect.ValueOf(p.Quota).IsZero() {
+		e.ErrorList = append(e.ErrorList, field.Forbidden(field.NewPath("quota"), quotaNotHeld))
+	}
 	p.validatePools(e, field.NewPath("pools"))
 	p.MPS.validate(e, field.NewPath("mps"))
 	p.Guard.validate(e, field.NewPath("guard"))
