@@ -11,7 +11,7 @@ export CGO_CFLAGS := -Wno-deprecated-declarations
 FUZZTIME ?= 10s
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build webhook, guard and command line into bin/
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-webhook ./cmd/webhook

@@ -89,13 +89,12 @@ func (g *running) tenant(container, script string) *exec.Cmd {
 func (g *running) probe(member bool, flag string) (code int, said string) {
 	g.t.Helper()
 	// It waits for its input, so that it is placed before it asks.
-	cmd := g.itself(nil)
-	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `read _; exec "$@"`, "sh", "/proc/self/exe"}
 	self, err := os.Executable()
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	cmd.Args = append(cmd.Args[:4], self, "status", "--proc", g.pod.Root(), flag)
+	cmd := g.itself(nil)
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `read _; exec "$@"`, "sh", self, "status", "--proc", g.pod.Root(), flag}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		g.t.Fatal(err)
