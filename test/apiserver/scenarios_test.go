@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,6 +77,13 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 	if err := i.Policy(ctx, "default", document); err != nil {
 		t.Fatal(err)
 	}
+	names := poolNames(t, g.nodes, document)
+	if err := i.Nodes(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Forget(ctx, names...); err != nil {
+		t.Fatal(err)
+	}
 	if err := i.Nodes(ctx, g.nodes...); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +100,7 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 			t.Fatal(err)
 		}
 	}
-	if err := i.Settle(ctx, poolNames(t, g.nodes, document)...); err != nil {
+	if err := i.Settle(ctx, names...); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range g.cases {
@@ -116,6 +124,8 @@ func compare(t *testing.T, i *install.Installation, s scenarios.Scenario) {
 	got, warnings, err := create(t.Context(), i, pod)
 	want := verdictOf(s)
 	switch {
+	case apierrors.IsInvalid(err) && want.outcome == policies.Rewritten:
+		t.Fatalf("what was made of the pod is not valid: %v", err)
 	case otherRefusal(err) != "":
 		t.Skipf("the server itself refuses this pod: %s", otherRefusal(err))
 	case want.outcome == policies.Refused:
@@ -168,6 +178,10 @@ func verdictOf(s scenarios.Scenario) verdict {
 	var v verdict
 	text := strings.ReplaceAll(s.Want["verdict"], "/"+scenarios.Namespace, "/"+namespaceOf(s))
 	text = strings.ReplaceAll(text, fmt.Sprintf("namespace %q", scenarios.Namespace), fmt.Sprintf("namespace %q", namespaceOf(s)))
+	if s.Policy == nil { // where no policy is its own, the default governs, and it is off
+		text = strings.ReplaceAll(text, "no gpuslice policy governs namespace "+strconv.Quote(namespaceOf(s)),
+			fmt.Sprintf("policy %s/default, which governs namespace %q, is off", policies.SystemNamespace, namespaceOf(s)))
+	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if refusal, ok := strings.CutPrefix(line, "refusal: "); ok {
