@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,8 +70,9 @@ func TestPodsWithoutGPUsDoNotNeedUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := i.Server.SetEndpoints(t.Context(), "gpuslice-system", "gpuslice-webhook", i.Webhook.Reviews); err != nil {
-			t.Log(err)
+		ctx := context.WithoutCancel(t.Context())
+		if err := i.Server.SetEndpoints(ctx, "gpuslice-system", "gpuslice-webhook", i.Webhook.Reviews); err != nil {
+			t.Error(err)
 		}
 	})
 	pod := podOf(t, "web", "down", "spec:\n  containers:\n  - {name: web, image: 'nginx:1.27'}\n")

@@ -37,6 +37,9 @@ func setUpReapply(t *testing.T, i *install.Installation, namespace string) {
 	if err := i.Nodes(t.Context(), g.nodes...); err != nil {
 		t.Fatal(err)
 	}
+	if err := i.Forget(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if err := i.Server.Namespace(t.Context(), namespace, nil); err != nil {
 		t.Fatal(err)
 	}

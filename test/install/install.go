@@ -2,9 +2,11 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,6 +34,7 @@ type Installation struct {
 
 	policies map[string]string // name -> resourceVersion
 	nodes    int
+	again    func(ctx context.Context, reviews, probes string) (*Process, error)
 }
 
 // New applies the manifests and starts the webhook's process. The Deployment is left out: there is no node for its pods,
@@ -49,13 +52,37 @@ func New(ctx context.Context, server *cluster.APIServer, binary, dir string) (*I
 	if err != nil {
 		return nil, err
 	}
-	if i.Webhook, err = startProcess(ctx, binary, dir, "webhook", config, "--drain", "0s", "--guard-image", "gpuslice/guard:test"); err != nil {
+	i.again = func(ctx context.Context, reviews, probes string) (*Process, error) {
+		return startAt(ctx, reviews, probes, binary, dir, "webhook", config, arguments()...)
+	}
+	if i.Webhook, err = startProcess(ctx, binary, dir, "webhook", config, arguments()...); err != nil {
 		return nil, err
 	}
 	if err := server.SetEndpoints(ctx, policies.SystemNamespace, service, i.Webhook.Reviews); err != nil {
 		return nil, err
 	}
 	return i, nil
+}
+
+// arguments are the settings of the process beside those that say where it listens.
+func arguments() []string {
+	return []string{"--drain", "0s", "--guard-image", "gpuslice/guard:test"}
+}
+
+// Forget makes the webhook forget the pools and policies that it remembers: it ends, its state is deleted, and it starts
+// anew on the same addresses.
+func (i *Installation) Forget(ctx context.Context) error {
+	i.Webhook.Stop()
+	err := i.Server.Client.CoreV1().ConfigMaps(policies.SystemNamespace).Delete(ctx, "gpuslice-state", metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the state: %w", err)
+	}
+	webhook, err := i.again(ctx, i.Webhook.Reviews, i.Webhook.Probes)
+	if err != nil {
+		return err
+	}
+	i.Webhook = webhook
+	return nil
 }
 
 func (i *Installation) manifests(ctx context.Context) error {
@@ -134,7 +161,15 @@ func (i *Installation) Forget(ctx context.Context, but ...string) error {
 
 // Settle returns once the webhook has seen every policy and node that was written.
 func (i *Installation) Settle(ctx context.Context, pools ...string) error {
-	return i.Webhook.WaitState(ctx, "see the policies and nodes", func(s State) bool {
+	if err := i.Webhook.WaitState(ctx, "see the policies and nodes", i.settled(pools)); err != nil {
+		return err
+	}
+	return i.answered(ctx)
+}
+
+// settled says whether the webhook knows every policy and node that was written, and the pools of these names.
+func (i *Installation) settled(pools []string) func(State) bool {
+	return func(s State) bool {
 		for name, version := range i.policies {
 			if !slices.ContainsFunc(s.Policies, func(p PolicyState) bool { return p.Name == name && p.ResourceVersion == version }) {
 				return false
@@ -146,8 +181,30 @@ func (i *Installation) Settle(ctx context.Context, pools ...string) error {
 			}
 		}
 		return s.Nodes == i.nodes
+	}
+}
+
+// answered returns once the API server reaches the webhook: it learns of endpoints through a watch, and until then lets
+// pods pass as they are.
+func (i *Installation) answered(ctx context.Context) error {
+	if err := i.Policy(ctx, probe, []byte("apiVersion: "+policies.APIVersion+"\nnamespaces: {names: ["+probe+"]}\n")); err != nil {
+		return err
+	}
+	if err := i.Server.Namespace(ctx, probe, nil); err != nil && !apierrors.IsAlreadyExists(errors.Unwrap(err)) {
+		return err
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: probe, Labels: map[string]string{policies.LabelMemory: "refuse-me"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+	}
+	return i.Webhook.poll(ctx, "be asked", func() (bool, string) {
+		_, err := i.Server.Client.CoreV1().Pods(probe).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), "refuse-me"), "the API server does not ask it"
 	})
 }
+
+// probe is the namespace, policy and pod by which an installation tries itself.
+const probe = "gpuslice-probe"
 
 // Stop ends the webhook's process.
 func (i *Installation) Stop() { i.Webhook.Stop() }

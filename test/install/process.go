@@ -56,6 +56,11 @@ func startProcess(ctx context.Context, binary, dir, name string, config *rest.Co
 	if err != nil {
 		return nil, err
 	}
+	return startAt(ctx, reviews, probes, binary, dir, name, config, args...)
+}
+
+// startAt is startProcess with the addresses to listen on.
+func startAt(ctx context.Context, reviews, probes, binary, dir, name string, config *rest.Config, args ...string) (*Process, error) {
 	kubeconfig := filepath.Join(dir, name+".kubeconfig")
 	if err := cluster.WriteKubeconfig(kubeconfig, config); err != nil {
 		return nil, err
