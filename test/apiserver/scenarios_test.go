@@ -8,7 +8,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -80,13 +79,6 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 	if err := i.Policy(ctx, "default", document); err != nil {
 		t.Fatal(err)
 	}
-	names := poolNames(t, g.nodes, document)
-	if err := i.Nodes(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := i.Forget(ctx, names...); err != nil {
-		t.Fatal(err)
-	}
 	if err := i.Nodes(ctx, g.nodes...); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +98,7 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 			t.Fatal(err)
 		}
 	}
-	if err := i.Settle(ctx, names...); err != nil {
+	if err := i.Settle(ctx, poolNames(t, g.nodes, document)...); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range g.cases {
@@ -184,10 +176,6 @@ func verdictOf(s scenarios.Scenario) verdict {
 	var v verdict
 	text := strings.ReplaceAll(s.Want["verdict"], "/"+scenarios.Namespace, "/"+namespaceOf(s))
 	text = strings.ReplaceAll(text, fmt.Sprintf("namespace %q", scenarios.Namespace), fmt.Sprintf("namespace %q", namespaceOf(s)))
-	if s.Policy == nil { // where no policy is its own, the default governs, and it is off
-		text = strings.ReplaceAll(text, "no gpuslice policy governs namespace "+strconv.Quote(namespaceOf(s)),
-			fmt.Sprintf("policy %s/default, which governs namespace %q, is off", policies.SystemNamespace, namespaceOf(s)))
-	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if refusal, ok := strings.CutPrefix(line, "refusal: "); ok {

@@ -17,7 +17,6 @@ import (
 	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/cluster"
-	"github.com/gpuslice/gpuslice/webhook"
 )
 
 // Names that the manifests give.
@@ -144,19 +143,6 @@ func (i *Installation) Nodes(ctx context.Context, nodes ...*corev1.Node) error {
 	}
 	i.nodes = len(nodes)
 	return nil
-}
-
-// Forget makes the webhook forget the pools whose nodes are gone, but for those named: tests that follow each other on
-// one server must not meet what others left behind.
-func (i *Installation) Forget(ctx context.Context, but ...string) error {
-	return i.Webhook.WaitState(ctx, "forget pools", func(s State) bool {
-		if !slices.ContainsFunc(s.Pools, func(p PoolState) bool { return !slices.Contains(but, p.Name) }) {
-			return true
-		}
-		// What it wrote meanwhile is deleted again; a failure shows as pools that stay.
-		_ = i.Server.Client.CoreV1().ConfigMaps(policies.SystemNamespace).Delete(ctx, webhook.StateName, metav1.DeleteOptions{})
-		return false
-	})
 }
 
 // Settle returns once the webhook has seen every policy and node that was written.
