@@ -27,6 +27,7 @@ import (
 	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
 // manifests decodes every document strictly: an unknown or repeated field fails the test.
@@ -222,16 +223,39 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 	want := []string{
 		"cluster: get,list,watch namespaces",
 		"cluster: get,list,watch nodes",
+		"cluster: list,watch,patch pods",
+		"cluster: list,watch,create,patch events",
 		"cluster: get,patch mutatingwebhookconfigurations gpuslice",
 		"cluster: get,patch validatingwebhookconfigurations gpuslice",
 		"gpuslice-system: list,watch configmaps",
 		"gpuslice-system: create configmaps",
 		"gpuslice-system: update configmaps gpuslice-state",
+		"gpuslice-system: create leases",
+		"gpuslice-system: get,update leases gpuslice-observer",
 		"gpuslice-system: create secrets",
 		"gpuslice-system: get,update secrets gpuslice-authority",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestNamesThatTheCodeReliesOnAreTheManifests(t *testing.T) {
+	t.Parallel()
+	if got := every[*corev1.ServiceAccount](t)[0].Name; got != webhook.ServiceAccount {
+		t.Errorf("the ServiceAccount is %s, and only %s may write what is observed", got, webhook.ServiceAccount)
+	}
+	if got := every[*appsv1.Deployment](t)[0].Spec.Template.Spec.ServiceAccountName; got != webhook.ServiceAccount {
+		t.Errorf("the Deployment runs as %s", got)
+	}
+	leases := []string{}
+	for _, r := range every[*rbacv1.Role](t)[0].Rules {
+		if slices.Contains(r.Resources, "leases") {
+			leases = append(leases, r.ResourceNames...)
+		}
+	}
+	if diff := cmp.Diff([]string{observe.LeaseName}, leases); diff != "" {
+		t.Errorf("leases (-want +got)\n%s", diff)
 	}
 }
 

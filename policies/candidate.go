@@ -29,6 +29,7 @@ type placed struct {
 type asked struct {
 	request ContainerRequest
 	ask     Ask
+	class   string // of policy, that ask was sized by
 	spec    *corev1.Container
 	init    bool // it ends, or is ready, before the others start
 }

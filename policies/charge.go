@@ -6,52 +6,95 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxCharge bounds every dimension, so that sums of charges cannot overflow.
+// maxCharge bounds every dimension, so that sums of charges cannot overflow. Memory is bounded by maxMemory, which is
+// less, so that every sum can be printed and read back.
 const maxCharge = 1 << 40
 
-// charge is what one placed container counts for. Whole devices count as gpus, shares of one as slices.
-func (p *placed) charge(s *Strategy) Charge {
-	c := Charge{Memory: MiB(saturate(int64(p.size.slice), p.request.GPUs))}
-	if s.Name == "exclusive" {
-		c.GPUs = p.request.GPUs
+// charge is what one placed container counts for.
+func (p *placed) charge(s *Strategy) Charge { return sliceCharge(s.Name, p.size.slice, p.request.GPUs) }
+
+// sliceCharge is what a container counts for that holds a slice on each of so many GPUs. Whole devices count as gpus,
+// shares of one as slices.
+func sliceCharge(strategy StrategyName, slice MiB, gpus int64) Charge {
+	c := Charge{Memory: memoryOf(slice, gpus)}
+	if strategy == "exclusive" {
+		c.GPUs = gpus
 	} else {
-		c.Slices = p.request.GPUs
+		c.Slices = gpus
 	}
 	return c
 }
 
-// podCharge adds the containers up as Kubernetes adds requests: what runs at once is added, and an init container that
+// span is what one container counts for while it runs.
+type span struct {
+	charge        Charge
+	init, sidecar bool
+}
+
+// peakCharge adds containers up as Kubernetes adds requests: what runs at once is added, and an init container that
 // ends before the next one starts counts only where it is the largest. Sidecars run on beside all that follow them.
-func podCharge(c *candidate) Charge {
+// Init containers come first, in their order.
+func peakCharge(spans []span) Charge {
 	var running, sidecars, peak Charge
-	for i := range c.containers {
-		p := &c.containers[i]
-		charge := p.charge(c.strategy)
+	for _, s := range spans {
 		switch {
-		case !p.init:
-			running = running.plus(charge)
-		case p.sidecar():
-			sidecars = sidecars.plus(charge)
-			peak = peak.most(sidecars)
+		case !s.init:
+			running = running.Plus(s.charge)
+		case s.sidecar:
+			sidecars = sidecars.Plus(s.charge)
+			peak = peak.Most(sidecars)
 		default:
-			peak = peak.most(sidecars.plus(charge))
+			peak = peak.Most(sidecars.Plus(s.charge))
 		}
 	}
-	return peak.most(running.plus(sidecars))
+	return peak.Most(running.Plus(sidecars))
+}
+
+// podCharge is what a placed pod counts for.
+func podCharge(c *candidate) Charge {
+	spans := make([]span, len(c.containers))
+	for i := range c.containers {
+		p := &c.containers[i]
+		spans[i] = span{p.charge(c.strategy), p.init, p.sidecar()}
+	}
+	return peakCharge(spans)
+}
+
+// podSpans charges every container of a pod, those of ours included.
+func podSpans(spec *corev1.PodSpec, charge func(*corev1.Container) Charge) []span {
+	var spans []span
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		spans = append(spans, span{charge(c), true, runsOn(c)})
+	}
+	for i := range spec.Containers {
+		spans = append(spans, span{charge: charge(&spec.Containers[i])})
+	}
+	return spans
+}
+
+// runsOn says that an init container goes on running beside those that follow it.
+func runsOn(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
 // sidecar says that the container is an init container that goes on running.
 func (a *asked) sidecar() bool {
-	return a.init && a.spec.RestartPolicy != nil && *a.spec.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	return a.init && runsOn(a.spec)
 }
 
-func (c Charge) plus(d Charge) Charge {
-	return Charge{MiB(saturateSum(int64(c.Memory), int64(d.Memory))), saturateSum(c.Slices, d.Slices), saturateSum(c.GPUs, d.GPUs)}
+// Plus is c and d together, each dimension saturating far below an overflow.
+func (c Charge) Plus(d Charge) Charge {
+	return Charge{min(MiB(saturateSum(int64(c.Memory), int64(d.Memory))), maxMemory), saturateSum(c.Slices, d.Slices), saturateSum(c.GPUs, d.GPUs)}
 }
 
-func (c Charge) most(d Charge) Charge {
+// Most is the larger of c and d in each dimension.
+func (c Charge) Most(d Charge) Charge {
 	return Charge{max(c.Memory, d.Memory), max(c.Slices, d.Slices), max(c.GPUs, d.GPUs)}
 }
+
+// memoryOf is slice x gpus, at most what a quantity of memory can say.
+func memoryOf(slice MiB, gpus int64) MiB { return min(MiB(saturate(int64(slice), gpus)), maxMemory) }
 
 func saturate(a, b int64) int64 {
 	if a > 0 && b > maxCharge/a {

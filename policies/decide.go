@@ -52,14 +52,13 @@ func Decide(in Input) Decision {
 	if in.Policy == nil || in.Policy.Mode == ModeOff {
 		return ungoverned(in)
 	}
-	d := decideGoverned(in)
-	d.Policy, d.Mode = in.Policy.Name, in.Policy.EnforcementMode
-	return underMode(d)
+	return decideGoverned(in).Under(in.Policy)
 }
 
-// underMode turns what enforce would do into what is to be done: warn lets refused pods pass unchanged with a warning,
-// audit changes and refuses nothing.
-func underMode(d Decision) Decision {
+// Under turns what enforce would do into what is to be done under a policy: warn lets refused pods pass unchanged with a
+// warning, audit changes and refuses nothing.
+func (d Decision) Under(p *Policy) Decision {
+	d.Policy, d.Mode = p.Name, p.EnforcementMode
 	d.Would = d.Outcome
 	switch {
 	case d.Mode == EnforceAudit && d.Outcome != LeftAlone:

@@ -18,6 +18,7 @@ const (
 	MergeIntersection MergeRule = "intersection"    // what both list, in the tenant's order
 	MergeMinimum      MergeRule = "minimum"         // the smaller of two amounts; no amount is no limit
 	MergeMaximum      MergeRule = "maximum"         // the larger, where larger is stricter
+	MergeBeside       MergeRule = "beside"          // both hold: the tenant's for its namespace alone
 	MergeOwn          MergeRule = "own"             // the tenant's, where the authority says nothing: it limits nobody
 )
 
@@ -52,6 +53,8 @@ func mergeTable() []mergeRow {
 		{"DefaultSlice", MergeMinimum, (*tightening).defaultSlice},
 		{"Classes", MergeMinimum, (*tightening).classes},
 		{"Limits", MergeMinimum, (*tightening).limits},
+		{"Quota", MergeBeside, (*tightening).quota},
+		{"TenantQuota", MergeIdentity, nil},
 		{"Accept", MergeIntersection, func(t *tightening) { common(t, &t.out.Accept, t.tenant.Accept) }},
 		{"OptOut", MergeAuthority, notForTenants(func(p *Policy) bool { return p.OptOut })},
 		{"MinimumEnforcement", MergeStrictest, func(t *tightening) {

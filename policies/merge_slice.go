@@ -45,6 +45,19 @@ func (t *tightening) limits() {
 	}
 }
 
+// quota keeps the tenant's beside the authority's: a minimum of the two would hold all who share a budget to what one of
+// them wishes for itself.
+func (t *tightening) quota() {
+	wish := t.tenant.Quota
+	if wish.Budget != "" {
+		t.clamp(t.at().Child("budget"), "not for a tenant's own document")
+		wish.Budget = ""
+	}
+	if wish.Limited() {
+		t.out.TenantQuota = &wish
+	}
+}
+
 // slice takes the tenant's slice where it is no larger than the authority's in anything. Sizes that cannot be compared
 // (8Gi and a quarter) are not smaller.
 func (t *tightening) slice(at *field.Path, out *SliceSpec, wish SliceSpec) {

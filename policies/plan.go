@@ -43,7 +43,7 @@ func resolveAll(in *Input, req Request) (asks []asked, violations []Violation) {
 			continue
 		}
 		spec, init := containerNamed(&in.Pod.Spec, c.Name)
-		asks = append(asks, asked{c, ask, spec, init})
+		asks = append(asks, asked{c, ask, classOf(in.Policy, c), spec, init})
 	}
 	if len(asks) == 0 && len(violations) == 0 {
 		violations = []Violation{*requestViolation("no container to slice", "the pod asks for a slice but none of its containers would get it")}

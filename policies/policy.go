@@ -26,6 +26,8 @@ type Policy struct {
 	DefaultSlice       *SliceSpec               `json:"defaultSlice,omitempty"`
 	Classes            map[string]SliceSpec     `json:"classes,omitempty"`
 	Limits             Limits                   `json:"limits,omitzero"`
+	Quota              QuotaSpec                `json:"quota,omitzero"`
+	TenantQuota        *QuotaSpec               `json:"-"`                // what a tenant's own document adds, for its namespace
 	Accept             []string                 `json:"accept,omitempty"` // names of Spellings
 	OptOut             bool                     `json:"optOut,omitempty"` // may a pod say share: disabled
 	MinimumEnforcement Tier                     `json:"minimumEnforcement,omitempty"`

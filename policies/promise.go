@@ -38,6 +38,7 @@ type PromisedContainer struct {
 	Name     string               `json:"name"`
 	Resource string               `json:"resource"`
 	Count    int64                `json:"count"`
+	Class    string               `json:"class,omitempty"` // the class of policy that the slice was sized by
 	Slice    MiB                  `json:"slice,omitzero"`
 	Limit    MiB                  `json:"limit,omitzero"`
 	Env      []Variable           `json:"env,omitempty"`

@@ -58,7 +58,7 @@ func (w *promiseWriter) container(p *placed) {
 		Processes: p.size.procs, Compute: p.size.compute, HasShm: hasShm(p.spec),
 	})
 	c := PromisedContainer{
-		Name: p.request.Name, Resource: p.pool.Resource, Count: p.request.GPUs,
+		Name: p.request.Name, Resource: p.pool.Resource, Count: p.request.GPUs, Class: p.class,
 		Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts,
 	}
 	c.Env = slices.Concat(injected.Env, w.own(p), profileVariables(p.profile))

@@ -40,6 +40,18 @@ func resolve(p *Policy, strategy StrategyName, c ContainerRequest) (Ask, *Violat
 	return merged(ask, class), nil
 }
 
+// classOf is the class of policy that an ask is sized by, or "". A replica is no class of policy's.
+func classOf(p *Policy, c ContainerRequest) string {
+	class := c.Ask.Class
+	if !c.Ask.sized() && p.DefaultSlice != nil && (c.Resource == "" || c.Resource == ResourceGPU) {
+		class = p.DefaultSlice.Class
+	}
+	if class == ClassReplica {
+		return ""
+	}
+	return class
+}
+
 // merged fills what ask leaves open from what policy says.
 func merged(ask Ask, s SliceSpec) Ask {
 	if !ask.sized() {

@@ -90,6 +90,7 @@ func (p *Policy) validate() field.ErrorList {
 	}
 	p.validateFrameworks(e)
 	p.validateEnv(e, field.NewPath("env"))
+	e.ErrorList = append(e.ErrorList, validateQuota(field.NewPath("quota"), p.Quota)...)
 	p.validatePools(e, field.NewPath("pools"))
 	p.MPS.validate(e, field.NewPath("mps"))
 	p.Guard.validate(e, field.NewPath("guard"))

@@ -92,6 +92,10 @@ func (c *Cluster) Ready() error {
 	return nil
 }
 
+// Nodes is the informer of the cluster's nodes, with labels and allocatable alone. Run runs it; others may read it and
+// be told of changes.
+func (c *Cluster) Nodes() cache.SharedIndexInformer { return c.watched.nodes }
+
 // Input implements Source.
 func (c *Cluster) Input(ctx context.Context, namespace string) (policies.Input, error) {
 	snapshot := c.snapshot.Load()

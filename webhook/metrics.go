@@ -75,6 +75,9 @@ func (m *Metrics) WatchCertificate(expiry func() time.Time) {
 	}))
 }
 
+// Registerer takes further metrics, which are served with these.
+func (m *Metrics) Registerer() prometheus.Registerer { return m.registry }
+
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})

@@ -14,17 +14,7 @@ func judge(in policies.Input, violations []policies.Violation) policies.Decision
 	case in.Policy.Mode == policies.ModeOff:
 		return leftAlone(whyPolicyOff)
 	}
-	d.Policy, d.Mode = in.Policy.Name, in.Policy.EnforcementMode
-	switch in.Policy.EnforcementMode {
-	case policies.EnforceAudit:
-		d.Outcome = policies.LeftAlone
-	case policies.EnforceWarn:
-		d.Outcome = policies.LeftAlone
-		for _, v := range violations {
-			d.Warnings = append(d.Warnings, "would be refused: "+v.String())
-		}
-	}
-	return d
+	return d.Under(in.Policy)
 }
 
 // leftAlone is the decision to do nothing for a reason found at the edge.

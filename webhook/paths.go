@@ -1,5 +1,8 @@
 package webhook
 
+// ServiceAccount is the one that the webhook runs as, in its own namespace.
+const ServiceAccount = "gpuslice-webhook"
+
 // Paths and ports of the server. The manifests name the same ones, and a test of package deploy compares them.
 const (
 	PathMutatePods      = "/mutate-pods"

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/gpuslice/gpuslice/policies"
@@ -28,7 +29,7 @@ func (p *Pods) update(ctx context.Context, req admission.Request) admission.Resp
 	if err != nil || tooMuch != nil || updated.Pod.DeletionTimestamp != nil {
 		return admission.Allowed("")
 	}
-	restored, violations := policies.Restore(old.Pod, updated.Pod)
+	restored, violations := policies.Restore(p.ownWrites(req, old.Pod, updated.Pod), updated.Pod)
 	if len(violations) > 0 {
 		return p.objected(ctx, req.Namespace, violations)
 	}
@@ -38,6 +39,20 @@ func (p *Pods) update(ctx context.Context, req admission.Request) admission.Resp
 		d.Outcome, d.Would = policies.Rewritten, policies.Rewritten
 	}
 	return p.respond(ctx, handlerUpdate, d, respond(d, patch))
+}
+
+// ownWrites is the old pod with what the writer may change of gpuslice's as the new one has it: gpuslice's own
+// ServiceAccount writes what is observed, and nothing else; nobody else writes anything.
+func (p *Pods) ownWrites(req admission.Request, old, updated *corev1.Pod) *corev1.Pod {
+	if req.UserInfo.Username != "system:serviceaccount:"+p.system+":"+ServiceAccount {
+		return old
+	}
+	out := old.DeepCopy()
+	delete(out.Annotations, policies.AnnotationObserved)
+	if observed, ok := updated.Annotations[policies.AnnotationObserved]; ok {
+		out.Annotations[policies.AnnotationObserved] = observed
+	}
+	return out
 }
 
 // objected answers an update that changes what may not change. A namespace that no policy governs any more is not held

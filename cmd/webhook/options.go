@@ -41,6 +41,7 @@ type Options struct {
 	GuardSecret   string        `mapstructure:"guard-pull-secret"`
 	GuardCPU      string        `mapstructure:"guard-cpu"`
 	GuardMemory   string        `mapstructure:"guard-memory"`
+	Observe       bool          `mapstructure:"observe"`
 	LogLevel      string        `mapstructure:"log-level"`
 	LogFormat     string        `mapstructure:"log-format"`
 }
@@ -73,6 +74,7 @@ func defineFlags(f *pflag.FlagSet) {
 	f.String("guard-pull-secret", "", "name of a pull secret that the tenants' namespaces hold; empty: none")
 	f.String("guard-cpu", "20m", "requests and limits of each guard container")
 	f.String("guard-memory", "64Mi", "requests and limits of each guard container")
+	f.Bool("observe", true, "say of each pod what enforcement really holds: one replica at a time does, chosen by a Lease")
 	f.String("log-level", "info", "debug, info, warn or error")
 	f.String("log-format", "json", "json or text")
 }

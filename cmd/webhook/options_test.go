@@ -19,8 +19,8 @@ func defaults() Options {
 		Namespace: "gpuslice-system", Service: "gpuslice-webhook", Listen: ":9443", MetricsListen: ":8080",
 		Certs: "self", CertsSecret: "gpuslice-authority", CertsNames: []string{},
 		Mutating: []string{"gpuslice"}, Validating: []string{"gpuslice"},
-		Drain: 15 * time.Second, Shutdown: 15 * time.Second,
-		GuardPull: "IfNotPresent", GuardCPU: "20m", GuardMemory: "64Mi", LogLevel: "info", LogFormat: "json",
+		Drain: 15 * time.Second, Shutdown: 15 * time.Second, GuardPull: "IfNotPresent", GuardCPU: "20m", GuardMemory: "64Mi",
+		Observe: true, LogLevel: "info", LogFormat: "json",
 	}
 }
 
@@ -59,6 +59,7 @@ func TestAFlagBeatsTheEnvironmentBeatsTheFileBeatsTheDefault(t *testing.T) {
 		"the environment over file": {file: "drain: 2s", env: map[string]string{"GPUSLICE_DRAIN": "3s"}, want: func(o *Options) { o.Drain = 3 * time.Second }},
 		"a flag over everything": {file: "drain: 2s", env: map[string]string{"GPUSLICE_DRAIN": "3s"}, args: []string{"--drain=4s"},
 			want: func(o *Options) { o.Drain = 4 * time.Second }},
+		"a switch":                  {args: []string{"--observe=false"}, want: func(o *Options) { o.Observe = false }},
 		"a list in the environment": {env: map[string]string{"GPUSLICE_CERTS_NAMES": "a,b"}, want: func(o *Options) { o.CertsNames = []string{"a", "b"} }},
 		"a list in the file":        {file: "certs-names: [a, 10.99.0.2]", want: func(o *Options) { o.CertsNames = []string{"a", "10.99.0.2"} }},
 		"a list in flags":           {args: []string{"--certs-names=a", "--certs-names=b"}, want: func(o *Options) { o.CertsNames = []string{"a", "b"} }},
@@ -97,8 +98,6 @@ func TestWrongSettingsAreRefusedByName(t *testing.T) {
 		"a duration without a unit": {file: "drain: soon", want: []string{"drain"}},
 		"several at once": {args: []string{"--listen=9443", "--certs=magic", "--drain=-1s", "--log-level=loud", "--namespace=A"},
 			want: []string{"listen:", "certs:", "drain:", "log-level:", "namespace:"}},
-		"guards that cannot be": {args: []string{"--guard-pull-policy=Sometimes", "--guard-cpu=-1", "--guard-memory=much"},
-			want: []string{"guard-pull-policy:", "guard-cpu:", "guard-memory:"}},
 		"an unknown log format":      {args: []string{"--log-format=xml"}, want: []string{"log-format:"}},
 		"files without a file":       {args: []string{"--certs=files"}, want: []string{"certs-file"}},
 		"a Secret that cannot exist": {args: []string{"--certs-secret=A_B"}, want: []string{"certs-secret:"}},

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -16,12 +18,16 @@ import (
 
 	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
 // Requests to the API server: a burst when it starts, next to none afterwards.
 const (
 	clientQPS   = 50
 	clientBurst = 100
+
+	observerQPS   = 20 // annotations and Events: a pod that starts costs one of each at most
+	observerBurst = 40
 )
 
 // run is where interfaces meet what implements them. It serves until ctx ends, and drains.
@@ -30,7 +36,7 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	client, err := connect(o.Kubeconfig)
+	client, err := connect(o.Kubeconfig, clientQPS, clientBurst)
 	if err != nil {
 		return err
 	}
@@ -55,7 +61,15 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 		Metrics:        metrics, Known: cluster.Known, Drain: o.Drain, Shutdown: o.Shutdown, Log: log.WithName("server"),
 	})
 	log.Info("starting", "version", version, "namespace", o.Namespace, "certs", o.Certs)
-	return serve(ctx, o, server, log, map[string]part{"watch the cluster": cluster.Run, "keep the certificate": source.Start})
+	parts := map[string]part{"watch the cluster": cluster.Run, "keep the certificate": source.Start}
+	if o.Observe {
+		observer, err := observer(o, cluster, metrics, log.WithName("observe"))
+		if err != nil {
+			return err
+		}
+		parts["observe enforcement"] = observer.Run
+	}
+	return serve(ctx, o, server, log, parts)
 }
 
 // part runs beside the server until its context ends.
@@ -96,8 +110,25 @@ func serve(ctx context.Context, o Options, server *webhook.Server, log logr.Logg
 	return nil
 }
 
-// connect makes a client of the API server.
-func connect(kubeconfig string) (kubernetes.Interface, error) {
+// observer makes the controller of observed enforcement. Its client has an allowance of its own: a wave of pods must not
+// keep state and certificates from being written.
+func observer(o Options, cluster *webhook.Cluster, metrics *webhook.Metrics, log logr.Logger) (*observe.Controller, error) {
+	client, err := connect(o.Kubeconfig, observerQPS, observerBurst)
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name this replica: %w", err)
+	}
+	return observe.New(observe.Options{
+		Client: client, Nodes: cluster.Nodes(), Namespace: o.Namespace,
+		Identity: host + "_" + rand.Text(), Registerer: metrics.Registerer(), Log: log,
+	})
+}
+
+// connect makes a client of the API server with an allowance of requests.
+func connect(kubeconfig string, qps float32, burst int) (kubernetes.Interface, error) {
 	config, err := rest.InClusterConfig()
 	if kubeconfig != "" {
 		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -105,7 +136,7 @@ func connect(kubeconfig string) (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
-	config.QPS, config.Burst = clientQPS, clientBurst
+	config.QPS, config.Burst = qps, burst
 	config.UserAgent = "gpuslice-webhook/" + version
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"

@@ -1,0 +1,117 @@
+package policies
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func gpuPod(promise *Promise, containers ...corev1.Container) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "train"}, Spec: corev1.PodSpec{Containers: containers}}
+	if promise != nil {
+		pod.Annotations = map[string]string{AnnotationPromise: promise.Encode()}
+	}
+	return pod
+}
+
+func asksFor(name, resourceName, quantity string) corev1.Container {
+	list := corev1.ResourceList{corev1.ResourceName(resourceName): resource.MustParse(quantity)}
+	return corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Limits: list, Requests: list}}
+}
+
+func quotaPools() []Pool {
+	return []Pool{
+		{Name: "a100", Resource: ResourceGPU, DeviceMemory: 80 * 1024},
+		{Name: "h100", Resource: ResourceGPU, DeviceMemory: 94 * 1024},
+		{Name: "shared", Resource: ResourceGPUShared, DeviceMemory: 80 * 1024, Replicas: 4},
+		{Name: "slim", Resource: "nvidia.com/mig-1g.10gb", MIGProfile: "1g.10gb", DeviceMemory: 80 * 1024, InstanceMemory: 9728},
+		{Name: "dark", Resource: "nvidia.com/gpu.dark"},
+	}
+}
+
+func promised(namespace string, charge Charge) *Promise {
+	return &Promise{Version: PromiseVersion, Namespace: namespace, Strategy: "mps", Pools: []string{"shared"}, Charge: charge,
+		Containers: []PromisedContainer{{Name: "main", Resource: ResourceGPUShared, Count: 1, Slice: 8192, Class: "small"}}}
+}
+
+func TestHoldingOf(t *testing.T) {
+	slice := Charge{Memory: 8192, Slices: 1}
+	whole := Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1}}
+	ask := asksFor("main", ResourceGPUShared, "1")
+	for name, c := range map[string]struct {
+		pod    *corev1.Pod
+		want   Holding
+		source ChargeSource
+	}{
+		"no GPU, no holding":                    {gpuPod(nil, corev1.Container{Name: "main"}), Holding{Namespace: "team-a"}, ChargeNone},
+		"the Promise's charge, and its class's": {gpuPod(promised("team-a", slice), ask), Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: slice, Classes: map[string]Charge{"small": slice}}, ChargePromise},
+		"a Promise of another namespace":        {gpuPod(promised("team-b", slice), ask), whole, ChargeExclusive},
+		"a Promise that charges nothing":        {gpuPod(promised("team-a", Charge{}), ask), whole, ChargeExclusive},
+		"a Promise that gives room back":        {gpuPod(promised("team-a", Charge{Slices: -5, GPUs: 9}), ask), whole, ChargeExclusive},
+		"no Promise: the largest device it may get": {gpuPod(nil, asksFor("main", ResourceGPU, "2")),
+			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: 188 * 1024, GPUs: 2}}, ChargeExclusive},
+		"no Promise: a MIG instance is a slice and a device": {gpuPod(nil, asksFor("main", "nvidia.com/mig-1g.10gb", "1")),
+			Holding{Namespace: "team-a", Pools: []string{"slim"}, Charge: Charge{Memory: 9728, Slices: 1, GPUs: 1}}, ChargeExclusive},
+		"no Promise, device memory unknown": {gpuPod(nil, asksFor("main", "nvidia.com/gpu.dark", "1")),
+			Holding{Namespace: "team-a", Pools: []string{"dark"}, Charge: Charge{Slices: 1, GPUs: 1}, MemoryUnknown: true}, ChargeExclusive},
+		"a container named like ours counts": {gpuPod(nil, asksFor("gpuslice-x", ResourceGPU, "1")),
+			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: 94 * 1024, GPUs: 1}}, ChargeExclusive},
+		"a quantity that Value() turns into nothing is huge": {gpuPod(nil, asksFor("main", ResourceGPU, "1e400")),
+			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: maxMemory, GPUs: maxCharge}}, ChargeExclusive},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, source := HoldingOf(c.pod, quotaPools())
+			if diff := cmp.Diff(c.want, got); diff != "" || source != c.source {
+				t.Errorf("source %s, want %s (-want +got)\n%s", source, c.source, diff)
+			}
+		})
+	}
+}
+
+func TestInitContainersCountByTheirPeak(t *testing.T) {
+	sidecar := asksFor("sidecar", ResourceGPU, "1")
+	sidecar.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	pod := gpuPod(nil, asksFor("a", ResourceGPU, "1"), asksFor("b", ResourceGPU, "1"))
+	pod.Spec.InitContainers = []corev1.Container{asksFor("before", ResourceGPU, "2"), sidecar, asksFor("after", ResourceGPU, "3")}
+	got, _ := ExclusiveHolding(pod, quotaPools())
+	if got.Charge.GPUs != 4 { // after and the sidecar at once; later a, b and the sidecar are three
+		t.Errorf("%d GPUs, want 4", got.Charge.GPUs)
+	}
+}
+
+func TestWholeUnitsOfHostileQuantitiesAreCheapAndNeverTooSmall(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "-1": 0, "1": 1, "500m": 1, "1500m": 2, "0.1n": 1, "1e-400": 1, "1Ki": 1024, "1e19": maxCharge, "1e400": maxCharge, "1e10000000": maxCharge,
+		"1e999999999": maxCharge, "9223372036854775807": maxCharge, "9223372036854775808": maxCharge, "36893488147419103232": maxCharge, "1Ei": maxCharge,
+	} {
+		begin := time.Now()
+		if got := wholeUnits(resource.MustParse(text)); got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+		if took := time.Since(begin); took > 100*time.Millisecond {
+			t.Errorf("%s took %v", text, took)
+		}
+	}
+}
+
+func TestClassOfTheDefaultSliceIsPromised(t *testing.T) {
+	p := &Policy{DefaultSlice: &SliceSpec{Class: "small"}}
+	for name, c := range map[string]struct {
+		ask  ContainerRequest
+		want string
+	}{
+		"nothing said":          {ContainerRequest{}, "small"},
+		"a class":               {ContainerRequest{Ask: Ask{Class: "large"}}, "large"},
+		"a size":                {ContainerRequest{Ask: Ask{Memory: 1}}, ""},
+		"one shared GPU":        {ContainerRequest{Resource: ResourceGPUShared}, ""},
+		"whatever a replica is": {ContainerRequest{Ask: Ask{Class: ClassReplica}}, ""},
+	} {
+		if got := classOf(p, c.ask); got != c.want {
+			t.Errorf("%s: class %q, want %q", name, got, c.want)
+		}
+	}
+}

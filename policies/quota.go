@@ -1,0 +1,156 @@
+package policies
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// RuleQuota is the rule of refusals for want of quota.
+const RuleQuota Rule = "quota"
+
+// Quota is what the pods of one budget may hold together: limits, each on a part of the budget.
+type Quota struct {
+	Limits []QuotaLimit
+}
+
+// QuotaLimit is the most that the pods within a scope may hold at one time.
+type QuotaLimit struct {
+	Name   string // as refusals write it: "team-a", "team-a (pool a100)"
+	Scope  QuotaScope
+	Limits QuotaLimits
+}
+
+// QuotaScope is a part of a budget; an empty field does not narrow it. The zero QuotaScope is the whole budget.
+type QuotaScope struct {
+	Namespace string
+	Pool      string
+	Class     string
+}
+
+// Holding is what one pod holds of a budget, or several pods of one namespace and the same pools together.
+type Holding struct {
+	Namespace string `json:"ns"`
+	// Pools are those where the pod may run. Where there are several it counts in each of them.
+	Pools  []string `json:"pools,omitempty"`
+	Charge Charge   `json:"charge,omitzero"`
+	// Classes is what containers hold that got their slice through a class.
+	Classes map[string]Charge `json:"classes,omitempty"`
+	// MemoryUnknown says that Charge.Memory leaves out devices whose memory is not known.
+	MemoryUnknown bool `json:"memoryUnknown,omitempty"`
+}
+
+// In is what h counts for within the scope; the zero Charge where it lies outside.
+func (h Holding) In(scope QuotaScope) Charge {
+	switch {
+	case scope.Namespace != "" && scope.Namespace != h.Namespace,
+		scope.Pool != "" && !slices.Contains(h.Pools, scope.Pool):
+		return Charge{}
+	case scope.Class != "":
+		return h.Classes[scope.Class]
+	}
+	return h.Charge
+}
+
+// Plus is what h and g hold together, who are of one namespace and the same pools. It changes neither.
+func (h Holding) Plus(g Holding) Holding {
+	h.Charge = h.Charge.Plus(g.Charge)
+	h.MemoryUnknown = h.MemoryUnknown || g.MemoryUnknown
+	classes := maps.Clone(h.Classes)
+	for class, c := range g.Classes {
+		if classes == nil {
+			classes = make(map[string]Charge)
+		}
+		classes[class] = classes[class].Plus(c)
+	}
+	h.Classes = classes
+	return h
+}
+
+// Excess is one dimension of one limit that a pod does not fit into.
+type Excess struct {
+	Quota     string // the limit's name
+	Dimension string
+	Requested string
+	Used      string
+	Limited   string
+}
+
+// Fit returns where h goes beyond the quota, given what is already used within each scope. A dimension in which h asks
+// for nothing never refuses it, whatever is used: limits that are lowered stop growth, and nothing else.
+func Fit(q Quota, used func(QuotaScope) Charge, h Holding) []Excess {
+	var out []Excess
+	for _, limit := range q.Limits {
+		asked := h.In(limit.Scope)
+		if asked == (Charge{}) {
+			continue
+		}
+		have := used(limit.Scope)
+		for _, d := range Dimensions() {
+			if e, over := limit.exceeded(d, h, asked, have); over {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+func (l QuotaLimit) exceeded(d Dimension, h Holding, asked, have Charge) (Excess, bool) {
+	most, limited := d.Limit(l.Limits)
+	amount, used := d.Amount(asked), d.Amount(have)
+	unknown := d.Unknown(h)
+	if !limited || !unknown && (amount <= 0 || saturateSum(used, amount) <= most) {
+		return Excess{}, false
+	}
+	e := Excess{Quota: l.Name, Dimension: d.Name, Requested: d.Text(amount), Used: d.Text(used), Limited: d.Text(most)}
+	if unknown {
+		e.Requested = "unknown"
+	}
+	return e, true
+}
+
+// QuotaViolation is the refusal for want of quota, in Kubernetes' own words:
+//
+//	exceeded quota: team-a, requested: memory=8Gi, used: memory=60Gi, limited: memory=64Gi
+//
+// It says nothing about quotas that would not be exceeded. No excess, no Violation.
+func QuotaViolation(excess []Excess) *Violation {
+	var sentences []string
+	for i := 0; i < len(excess); {
+		end := i
+		for end < len(excess) && excess[end].Quota == excess[i].Quota {
+			end++
+		}
+		sentences = append(sentences, excessSentence(excess[i:end]))
+		i = end
+	}
+	if len(sentences) == 0 {
+		return nil
+	}
+	return &Violation{Rule: RuleQuota, Reason: "exceeded quota", Detail: strings.Join(sentences, "; ")}
+}
+
+// excessSentence tells what one limit refuses.
+func excessSentence(excess []Excess) string {
+	var requested, used, limited []string
+	for _, e := range excess {
+		requested = append(requested, e.Dimension+"="+e.Requested)
+		used = append(used, e.Dimension+"="+e.Used)
+		limited = append(limited, e.Dimension+"="+e.Limited)
+	}
+	text := excess[0].Quota + ", requested: " + strings.Join(requested, ",") + ", used: " + strings.Join(used, ",") + ", limited: " + strings.Join(limited, ",")
+	if slices.ContainsFunc(excess, func(e Excess) bool { return e.Requested == "unknown" }) {
+		text += " (the memory of the device it would hold is not known; write " + LabelMemory + ")"
+	}
+	return text
+}
+
+// Sound says that nothing in h is negative or beyond what sums can hold.
+func (h Holding) Sound() bool {
+	for _, c := range h.Classes {
+		if !c.bounded() {
+			return false
+		}
+	}
+	return h.Charge.bounded()
+}

@@ -1,0 +1,78 @@
+package policies
+
+import (
+	"maps"
+	"slices"
+)
+
+// QuotaSpec is what a policy lets the pods of a namespace hold together. A tenant's own document narrows it further for
+// the tenant's namespace.
+type QuotaSpec struct {
+	// Budget names a budget that all namespaces whose policies name it share. Empty: each namespace has its own. Not
+	// for tenants.
+	Budget string `json:"budget,omitempty"`
+	// Memory, Slices and GPUs limit the whole budget, as in QuotaLimits.
+	Memory *MiB   `json:"memory,omitempty"`
+	Slices *int64 `json:"slices,omitempty"`
+	GPUs   *int64 `json:"gpus,omitempty"`
+	// Pools and Classes limit what is held of one pool, or in slices of one class.
+	Pools   map[string]QuotaLimits `json:"pools,omitempty"`
+	Classes map[string]QuotaLimits `json:"classes,omitempty"`
+}
+
+// QuotaLimits are the most that may be held of each dimension. nil: no limit. 0: none at all.
+type QuotaLimits struct {
+	Memory *MiB   `json:"memory,omitempty"`
+	Slices *int64 `json:"slices,omitempty"`
+	GPUs   *int64 `json:"gpus,omitempty"`
+}
+
+// Whole is what limits the whole budget.
+func (q QuotaSpec) Whole() QuotaLimits {
+	return QuotaLimits{Memory: q.Memory, Slices: q.Slices, GPUs: q.GPUs}
+}
+
+// Limited says that the quota limits anything.
+func (q QuotaSpec) Limited() bool {
+	return q.Whole() != QuotaLimits{} || len(q.Pools) > 0 || len(q.Classes) > 0
+}
+
+// BudgetKey names the budget that a namespace's pods are counted in: one of its own, or the shared one that its policy
+// names. Keys of the two kinds never meet.
+func BudgetKey(namespace string, spec QuotaSpec) string {
+	if spec.Budget != "" {
+		return "shared/" + spec.Budget
+	}
+	return "namespace/" + namespace
+}
+
+// QuotaFor resolves what a pod of the namespace is held against: the limits that policy sets on the budget, then those
+// that the tenant's own document (nil: none) sets on the namespace's part of it.
+func QuotaFor(namespace string, authority QuotaSpec, tenant *QuotaSpec) Quota {
+	name := authority.Budget
+	if name == "" {
+		name = namespace
+	}
+	limits := quotaLimits(name, QuotaScope{}, authority)
+	if tenant != nil {
+		limits = append(limits, quotaLimits(namespace+"/"+TenantPolicyName, QuotaScope{Namespace: namespace}, *tenant)...)
+	}
+	return Quota{Limits: limits}
+}
+
+// quotaLimits lists the limits of one document within a scope, in a stable order.
+func quotaLimits(name string, scope QuotaScope, spec QuotaSpec) []QuotaLimit {
+	var out []QuotaLimit
+	if whole := spec.Whole(); whole != (QuotaLimits{}) {
+		out = append(out, QuotaLimit{Name: name, Scope: scope, Limits: whole})
+	}
+	for _, pool := range slices.Sorted(maps.Keys(spec.Pools)) {
+		scope := QuotaScope{Namespace: scope.Namespace, Pool: pool}
+		out = append(out, QuotaLimit{Name: name + " (pool " + pool + ")", Scope: scope, Limits: spec.Pools[pool]})
+	}
+	for _, class := range slices.Sorted(maps.Keys(spec.Classes)) {
+		scope := QuotaScope{Namespace: scope.Namespace, Class: class}
+		out = append(out, QuotaLimit{Name: name + " (class " + class + ")", Scope: scope, Limits: spec.Classes[class]})
+	}
+	return out
+}

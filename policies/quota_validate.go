@@ -1,0 +1,58 @@
+package policies
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// maxQuotaParts bounds how many pools and classes one quota tells apart: each is a sum that every decision looks at.
+const maxQuotaParts = 64
+
+// validateQuota reports every problem of a quota: names, numbers out of range, parts that limit nothing.
+func validateQuota(path *field.Path, q QuotaSpec) field.ErrorList {
+	errs := validateQuotaLimits(path, q.Whole())
+	if q.Budget != "" {
+		errs = append(errs, quotaName(path.Child("budget"), q.Budget)...)
+		if !q.Limited() {
+			errs = append(errs, field.Required(path, "the budget has no limit; write memory, slices or gpus, or remove budget"))
+		}
+	}
+	errs = append(errs, validateQuotaParts(path.Child("pools"), q.Pools)...)
+	return append(errs, validateQuotaParts(path.Child("classes"), q.Classes)...)
+}
+
+func validateQuotaParts(path *field.Path, parts map[string]QuotaLimits) (errs field.ErrorList) {
+	if len(parts) > maxQuotaParts {
+		return field.ErrorList{field.TooMany(path, len(parts), maxQuotaParts)}
+	}
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		at := path.Key(name)
+		errs = append(errs, quotaName(at, name)...)
+		errs = append(errs, validateQuotaLimits(at, parts[name])...)
+		if (parts[name] == QuotaLimits{}) {
+			errs = append(errs, field.Required(at, "limits nothing; write memory, slices or gpus"))
+		}
+	}
+	return errs
+}
+
+func validateQuotaLimits(path *field.Path, l QuotaLimits) (errs field.ErrorList) {
+	for _, d := range Dimensions() {
+		if most, ok := d.Limit(l); ok && (most < 0 || most > maxCharge) {
+			errs = append(errs, field.Invalid(path.Child(d.Name), most, fmt.Sprintf("accepted: 0 to %s", d.Text(maxCharge))))
+		}
+	}
+	return errs
+}
+
+func quotaName(path *field.Path, name string) field.ErrorList {
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return field.ErrorList{field.Invalid(path, name, strings.Join(problems, "; "))}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package model
+
+// request is what a replica does next for a request.
+func (e *explorer) request(pod int) {
+	p := e.from.Requests[pod]
+	switch p.At {
+	case Away:
+		if !e.from.Begun.has(pod) {
+			e.add(pod, "arrives", func(w *World) { w.Begun, w.Requests[pod].At = w.Begun.with(pod), Reading })
+		}
+	case Reading:
+		e.add(pod, "reads", func(w *World) { w.Requests[pod] = e.read(pod) })
+		if e.CountFromCache {
+			e.add(pod, "looks into a cache", func(w *World) { w.Requests[pod] = Process{At: Swapping, Found: w.living()} })
+		}
+	case Deciding:
+		e.decide(pod, p)
+	case Rereading, Listing:
+		e.look(pod, p, func(w *World) *Process { return &w.Requests[pod] })
+	case Swapping:
+		e.conclude(pod, p)
+	}
+}
+
+// read is the request's process once it has read the ledger: it decides on that, or goes on to a list.
+func (e *explorer) read(pod int) Process {
+	_, yes := e.rules.reserve(e.from.Ledger, pod)
+	if !e.from.Ledger.Listed || !yes && !e.RefuseUnseen {
+		return Process{At: Rereading}
+	}
+	return Process{At: Deciding, Seen: e.from.Ledger, Fresh: true}
+}
+
+// decide answers by what was read last.
+func (e *explorer) decide(pod int, p Process) {
+	if next, yes := e.rules.reserve(p.Seen, pod); yes {
+		e.promise(pod, p, next)
+		return
+	}
+	e.add(pod, "is refused", func(w *World) { w.refuse(pod) })
+}
+
+// promise swaps, and the answer is yes where that is known to have worked.
+func (e *explorer) promise(pod int, p Process, next Ledger) {
+	if next == p.Seen { // an earlier write of its own, whose answer was lost
+		e.add(pod, "finds its reservation", func(w *World) { w.Requests[pod] = Process{At: Promised} })
+		return
+	}
+	fresh := p.Fresh || e.WriteBlindly
+	e.add(pod, "swaps", func(w *World) {
+		if w.swap(fresh, next) {
+			w.Requests[pod] = Process{At: Promised}
+		} else {
+			w.Requests[pod] = Process{At: Reading}
+		}
+	})
+	e.add(pod, "swaps, the answer is lost", func(w *World) {
+		w.swap(fresh, next)
+		w.Requests[pod] = Process{At: Reading}
+	})
+	if !e.from.LateThere {
+		e.add(pod, "swaps, the write stays on its way", func(w *World) {
+			w.Late, w.LateFresh, w.LateThere = next, p.Fresh, true
+			w.Requests[pod] = Process{At: Reading}
+		})
+	}
+}
+
+// look reads the ledger and then lists.
+func (e *explorer) look(pod int, p Process, of func(*World) *Process) {
+	read := func(w *World) { of(w).Seen, of(w).Fresh = w.Ledger, true }
+	list := func(w *World) { of(w).Found = e.listed(w) }
+	first, second := read, list
+	if e.ListBeforeLedger {
+		first, second = list, read
+	}
+	if p.At == Rereading {
+		e.add(pod, "looks for the first time", func(w *World) {
+			of(w).At, of(w).Old = Listing, w.Old
+			first(w)
+		})
+		return
+	}
+	e.add(pod, "looks for the second time", func(w *World) {
+		of(w).At = Swapping
+		second(w)
+	})
+}
+
+// listed is what a list shows.
+func (e *explorer) listed(w *World) set {
+	found := w.living()
+	for pod := range Pods {
+		if e.ReleaseEarly && w.Life[pod] == Deleting {
+			found &^= 1 << pod
+		}
+	}
+	return found
+}
+
+// conclude answers by the list.
+func (e *explorer) conclude(pod int, p Process) {
+	if e.CountFromCache {
+		e.add(pod, "is answered from the cache", func(w *World) {
+			if p.Found.size()+1 <= Limit {
+				w.Requests[pod] = Process{At: Promised}
+			} else {
+				w.end(pod)
+			}
+		})
+		return
+	}
+	reconciled := e.rules.reconcile(p.Seen, p.Found, e.oldFor(p))
+	if next, yes := e.rules.reserve(reconciled, pod); yes {
+		e.promise(pod, p, next)
+		return
+	}
+	e.add(pod, "swaps the list in, and is refused", func(w *World) {
+		if w.swap(p.Fresh || e.WriteBlindly, reconciled) || e.rules.hold(w.Ledger, reconciled) {
+			w.refuse(pod)
+		} else {
+			w.Requests[pod] = Process{At: Reading}
+		}
+	})
+}
+
+func (e *explorer) oldFor(p Process) set {
+	if e.ExpireLate {
+		return e.from.Old
+	}
+	return p.Old
+}
+
+// refuse answers no, which has to be true of an instant since the request arrived.
+func (w *World) refuse(pod int) {
+	if !w.Full.has(pod) {
+		w.Wrong = w.Wrong.with(pod)
+	}
+	w.end(pod)
+}
+
+// pass is what the reconcile does next that nobody asked for.
+func (e *explorer) pass() {
+	p := e.from.Pass
+	switch p.At {
+	case Away:
+		e.add(thePass, "begins", func(w *World) { w.Pass.At = Rereading })
+		if e.ExpireUnlisted {
+			e.add(thePass, "drops what has expired", func(w *World) {
+				next := w.Ledger
+				next.Reserved &^= w.Old
+				w.swap(true, next)
+			})
+		}
+	case Rereading, Listing:
+		e.look(thePass, p, func(w *World) *Process { return &w.Pass })
+	case Swapping:
+		next := e.rules.reconcile(p.Seen, p.Found, e.oldFor(p))
+		e.add(thePass, "swaps", func(w *World) {
+			w.swap(p.Fresh || e.WriteBlindly, next)
+			w.Pass = Process{}
+		})
+		e.add(thePass, "dies", func(w *World) { w.Pass = Process{} })
+	}
+}

@@ -1,0 +1,148 @@
+package model
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+)
+
+// Limit is how many slices the quota allows.
+const Limit = 1
+
+// quota is the limit as the ledger knows it.
+func quota() policies.Quota {
+	limit := int64(Limit)
+	return policies.Quota{Limits: []policies.QuotaLimit{{Name: "team-a", Limits: policies.QuotaLimits{Slices: &limit}}}}
+}
+
+// Times for the ledger's own code: it looks at ages only.
+func asked() time.Time { return time.Unix(1_000_000, 0) }
+
+func reservedAt(old bool) time.Time {
+	if old {
+		return asked().Add(-2 * ledger.Expiry)
+	}
+	return asked()
+}
+
+func holding() policies.Holding {
+	return policies.Holding{Namespace: "team-a", Charge: policies.Charge{Slices: 1}}
+}
+
+func reservation(pod int, old bool) ledger.Reservation {
+	return ledger.Reservation{PodUID: strconv.Itoa(pod), Name: Name(pod), At: reservedAt(old), Holding: holding()}
+}
+
+// state is the stored ledger as the ledger's own code sees it, where these of the reservations have expired.
+func (l Ledger) state(old set) ledger.State {
+	var s ledger.State
+	if l.Listed {
+		s.Listed = []string{"team-a"}
+	}
+	if l.Base > 0 {
+		s.Base = []policies.Holding{{Namespace: "team-a", Charge: policies.Charge{Slices: int64(l.Base)}}}
+	}
+	for pod := range Pods {
+		if l.Reserved.has(pod) {
+			s.Reservations = append(s.Reservations, reservation(pod, old.has(pod)))
+		}
+	}
+	return s
+}
+
+// stored is the reverse of state.
+func stored(s ledger.State) Ledger {
+	l := Ledger{Listed: s.Covers([]string{"team-a"})}
+	for _, h := range s.Base {
+		l.Base += uint8(h.Charge.Slices)
+	}
+	for _, r := range s.Reservations {
+		pod, err := strconv.Atoi(r.PodUID)
+		if err != nil {
+			panic("reservation for " + r.PodUID + ", which is no pod of the model")
+		}
+		l.Reserved = l.Reserved.with(pod)
+	}
+	return l
+}
+
+// reserve decides a request on what the ledger says: the ledger to be written, and whether the answer is yes.
+func (l Ledger) reserve(pod int) (next Ledger, ok bool) {
+	t := ledger.NewTally(l.state(0))
+	mine := reservation(pod, false)
+	switch {
+	case t.Has(mine):
+		return l, true
+	case len(t.Excess(quota(), mine)) > 0:
+		return l, false
+	}
+	t.Reserve(mine)
+	return stored(t.State()), true
+}
+
+// reconciled is what follows from a list that found these pods.
+func (l Ledger) reconciled(found, old set) Ledger {
+	listing := ledger.Listing{Asked: asked(), Namespaces: []ledger.Namespace{{Name: "team-a"}}}
+	for pod := range Pods {
+		if found.has(pod) {
+			listing.Pods = append(listing.Pods, ledger.Pod{UID: strconv.Itoa(pod), Name: Name(pod), Holding: holding()})
+		}
+	}
+	return stored(l.state(old).Reconciled(listing))
+}
+
+// holds says that all that after has reserved is reserved here as well.
+func (l Ledger) holds(after Ledger) bool { return l.state(0).Holds(after.state(0).Reservations) }
+
+// rules remembers what the ledger's own code said: the model asks the same again and again.
+type rules struct {
+	reserved   map[reserveCall]reserveAnswer
+	reconciled map[reconcileCall]Ledger
+	held       map[[2]Ledger]bool
+}
+
+type reserveCall struct {
+	ledger Ledger
+	pod    int
+}
+
+type reserveAnswer struct {
+	next Ledger
+	yes  bool
+}
+
+type reconcileCall struct {
+	ledger     Ledger
+	found, old set
+}
+
+func newRules() *rules {
+	return &rules{map[reserveCall]reserveAnswer{}, map[reconcileCall]Ledger{}, map[[2]Ledger]bool{}}
+}
+
+func (r *rules) reserve(l Ledger, pod int) (Ledger, bool) {
+	a := recall(r.reserved, reserveCall{l, pod}, func(c reserveCall) (a reserveAnswer) {
+		a.next, a.yes = c.ledger.reserve(c.pod)
+		return a
+	})
+	return a.next, a.yes
+}
+
+func (r *rules) reconcile(l Ledger, found, old set) Ledger {
+	return recall(r.reconciled, reconcileCall{l, found, old}, func(c reconcileCall) Ledger { return c.ledger.reconciled(c.found, c.old) })
+}
+
+func (r *rules) hold(l, after Ledger) bool {
+	return recall(r.held, [2]Ledger{l, after}, func(c [2]Ledger) bool { return c[0].holds(c[1]) })
+}
+
+func recall[K comparable, V any](known map[K]V, key K, find func(K) V) V {
+	v, ok := known[key]
+	if !ok {
+		v = find(key)
+		known[key] = v
+	}
+	return v
+}

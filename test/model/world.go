@@ -1,0 +1,145 @@
+package model
+
+import "fmt"
+
+// Pods is how many pods are asked for. The first two have one name.
+const Pods = 3
+
+// Name is what a pod is called.
+func Name(pod int) string { return fmt.Sprintf("pod-%d", max(pod, 1)) }
+
+// set is a set of pods.
+type set uint8
+
+func (s set) has(pod int) bool { return s&(1<<pod) != 0 }
+func (s set) with(pod int) set { return s | 1<<pod }
+func (s set) size() (n int) {
+	for pod := range Pods {
+		if s.has(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// Ledger is the stored ledger, each pod holding one slice.
+type Ledger struct {
+	Listed   bool // a list was made since there is a ledger
+	Base     uint8
+	Reserved set
+}
+
+// Life is where a pod is in its life.
+type Life uint8
+
+// The lives.
+const (
+	NotThere Life = iota // not created, ended or deleted
+	Live                 // stored, neither succeeded nor failed
+	Deleting             // the same, with a deletionTimestamp
+)
+
+// Counter is how far a process has come.
+type Counter uint8
+
+// The places of a process, and of a pass the last four of them.
+const (
+	Away     Counter = iota // not begun, or ended
+	Reading                 // to read the ledger
+	Deciding                // to decide on what it read, and to swap
+	Rereading
+	Listing
+	Swapping
+	Promised // the answer was yes: the API server goes on
+)
+
+// Process is one request on its way, or the pass.
+type Process struct {
+	At    Counter
+	Seen  Ledger // what it read
+	Fresh bool   // nobody has written since
+	Old   set    // reservations that were expired when the list was begun
+	Found set    // what the list showed
+}
+
+// World is everything there is. It is comparable: two Worlds that are equal have the same future.
+type World struct {
+	Ledger   Ledger
+	Life     [Pods]Life
+	Requests [Pods]Process
+	Pass     Process
+	// Late is a write whose sender has given up on it, and which may still land.
+	Late      Ledger
+	LateFresh bool
+	LateThere bool
+	// Begun and Over are the requests that have arrived, and those of which no pod can come any more. Old are those of
+	// whom that is so for long.
+	Begun, Over, Old set
+	// Full are the waiting requests for which there was no room at an instant since they arrived.
+	Full set
+	// Wrong are those that were refused although there was room all the time.
+	Wrong set
+}
+
+// living are the pods that hold something.
+func (w *World) living() (s set) {
+	for pod, life := range w.Life {
+		if life == Live || life == Deleting {
+			s = s.with(pod)
+		}
+	}
+	return s
+}
+
+// nameTaken says that a living pod has the pod's name.
+func (w *World) nameTaken(pod int) bool {
+	for other := range Pods {
+		if w.living().has(other) && Name(other) == Name(pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// roomTaken is what lives and what is reserved for others than pods of this one's name.
+func (w *World) roomTaken(pod int) int {
+	names := map[string]bool{}
+	for other := range Pods {
+		if w.Ledger.Reserved.has(other) && !w.living().has(other) && Name(other) != Name(pod) {
+			names[Name(other)] = true
+		}
+	}
+	return w.living().size() + len(names)
+}
+
+// swap writes next if fresh, and says whether it did. Writing what is there already changes nothing.
+func (w *World) swap(fresh bool, next Ledger) bool {
+	if !fresh {
+		return false
+	}
+	if next != w.Ledger {
+		w.write(next)
+	}
+	return true
+}
+
+// write changes the ledger, and with it makes stale what everyone has read.
+func (w *World) write(next Ledger) {
+	w.Ledger = next
+	for i := range w.Requests {
+		w.Requests[i].Fresh = false
+	}
+	w.Pass.Fresh, w.LateFresh = false, false
+}
+
+// mentioned are the pods whose reservation is somewhere: stored, read by someone, or on its way.
+func (w *World) mentioned() set {
+	all := w.Ledger.Reserved | w.Pass.Seen.Reserved | w.Late.Reserved
+	for i := range w.Requests {
+		all |= w.Requests[i].Seen.Reserved
+	}
+	return all
+}
+
+// forget drops what can make no difference any more, so that worlds with one future are one.
+func (w *World) forget() { w.Old &= w.mentioned() }

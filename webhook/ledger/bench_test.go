@@ -1,0 +1,105 @@
+package ledger_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
+)
+
+// bench is one budget, namespace/team-a, of so many slices, and replicas that decide about it.
+type bench struct {
+	t        *testing.T
+	cluster  *ledgertest.Cluster
+	quota    policies.Quota
+	budget   ledger.Budget
+	replicas []*ledger.Ledger
+	faults   func(ledgertest.Call) ledgertest.Fault
+}
+
+const teamA = "namespace/team-a"
+
+func newBench(t *testing.T, slices int64, replicas int) *bench {
+	b := &bench{t: t, cluster: ledgertest.New("team-a"), quota: slicesQuota("team-a", slices), budget: ledger.Budget{Key: teamA, Namespaces: []string{"team-a"}}}
+	t.Cleanup(b.cluster.Wait)
+	for range replicas {
+		b.replicas = append(b.replicas, b.replica(ledger.Options{}))
+	}
+	return b
+}
+
+func (b *bench) replica(o ledger.Options) *ledger.Ledger {
+	client := &ledgertest.Client{Cluster: b.cluster, Faults: func(c ledgertest.Call) ledgertest.Fault {
+		if b.faults != nil {
+			return b.faults(c)
+		}
+		return ledgertest.Fault{Before: time.Millisecond, After: time.Millisecond}
+	}}
+	o.Store, o.Lister = client, client
+	l := ledger.New(o)
+	b.t.Cleanup(l.Close)
+	return l
+}
+
+func slicesQuota(name string, n int64) policies.Quota {
+	return policies.Quota{Limits: []policies.QuotaLimit{{Name: name, Limits: policies.QuotaLimits{Slices: &n}}}}
+}
+
+func (b *bench) request(uid string) ledger.Request {
+	return ledger.Request{Budget: b.budget, Quota: b.quota, PodUID: uid, Name: "pod-" + uid,
+		Holding: policies.Holding{Namespace: "team-a", Charge: policies.Charge{Memory: 1024, Slices: 1}}}
+}
+
+func (b *bench) create(r ledger.Request) {
+	b.t.Helper()
+	if err := b.cluster.CreatePod(ledger.Pod{UID: r.PodUID, Name: r.Name, Holding: r.Holding}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// admit asks the first replica, and creates the pod where the answer is yes.
+func (b *bench) admit(uid string) ledger.Answer {
+	b.t.Helper()
+	r := b.request(uid)
+	a := b.replicas[0].Admit(b.t.Context(), r)
+	if a.Verdict == ledger.Admitted {
+		b.create(r)
+	}
+	return a
+}
+
+func (b *bench) want(a ledger.Answer, v ledger.Verdict) {
+	b.t.Helper()
+	if a.Verdict != v {
+		b.t.Fatalf("answer %+v, want %s", a, v)
+	}
+}
+
+// settle lets a replica's passes run until nothing is in flight any more.
+func (b *bench) settle() {
+	ctx, cancel := context.WithCancel(b.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { b.replicas[0].Run(ctx) })
+	time.Sleep(ledger.Expiry + 10*time.Second)
+	cancel()
+	running.Wait()
+	synctest.Wait()
+}
+
+// settled says that the ledger is what lives, and nothing else.
+func (b *bench) settled() {
+	b.t.Helper()
+	state, err := b.cluster.State(teamA)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	held, pods := b.cluster.Live("team-a")
+	if used := state.Used(policies.QuotaScope{}); used != held || len(state.Reservations) > 0 {
+		b.t.Errorf("%d pods hold %+v, the ledger says %+v with %d reservations", pods, held, used, len(state.Reservations))
+	}
+}

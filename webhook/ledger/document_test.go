@@ -1,0 +1,109 @@
+package ledger_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+)
+
+func reservation(uid string) ledger.Reservation {
+	return ledger.Reservation{PodUID: uid, Name: "pod-" + uid, NamespaceUID: "ns-1", At: time.UnixMilli(1_700_000_000_123).UTC(),
+		Holding: policies.Holding{Namespace: "team-a", Pools: []string{"a100"}, Charge: policies.Charge{Memory: 8192, Slices: 1},
+			Classes: map[string]policies.Charge{"small": {Memory: 8192, Slices: 1}}}}
+}
+
+func TestALedgerReadsBackAsItWasWritten(t *testing.T) {
+	s := ledger.State{
+		Base:         []policies.Holding{{Namespace: "team-a", Charge: policies.Charge{Memory: 1 << 30, Slices: 1 << 40, GPUs: 3}, MemoryUnknown: true}},
+		Listed:       []string{"team-a"},
+		Reservations: []ledger.Reservation{reservation("1"), reservation("2")},
+		NotBefore:    time.UnixMilli(1_700_000_060_000).UTC(),
+	}
+	data, err := ledger.Encode(teamA, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, again, err := ledger.Decode(data)
+	if err != nil || key != teamA {
+		t.Fatalf("key %q, %v", key, err)
+	}
+	if diff := cmp.Diff(s, again); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestDecodeRefusesWhatWouldMakeRoom(t *testing.T) {
+	for name, c := range map[string]struct{ data, want string }{
+		"nothing":              {"", "EOF"},
+		"another version":      {`{"v":2,"budget":"a"}`, "version 2"},
+		"two documents":        {`{"v":1,"budget":"a"}{}`, "more follows"},
+		"a base below nothing": {`{"v":1,"budget":"a","base":[{"ns":"a","charge":{"slices":-5}}]}`, "below nothing"},
+		"a base beyond sums":   {`{"v":1,"budget":"a","base":[{"ns":"a","charge":{"gpus":9223372036854775807}}]}`, "below nothing"},
+		"a negative class":     {`{"v":1,"budget":"a","base":[{"ns":"a","classes":{"small":{"slices":-1}}}]}`, "below nothing"},
+		"a negative pod":       {`{"v":1,"budget":"a","reservations":[{"uid":"1","holding":{"ns":"a","charge":{"slices":-1}}}]}`, "below nothing"},
+		"a pod without UID":    {`{"v":1,"budget":"a","reservations":[{"holding":{"ns":"a"}}]}`, "for no pod"},
+		"negative memory":      {`{"v":1,"budget":"a","base":[{"ns":"a","charge":{"memory":"-5Gi"}}]}`, "not an amount"},
+		"too much":             {strings.Repeat(" ", 1<<20), "longer than"},
+	} {
+		if _, _, err := ledger.Decode([]byte(c.data)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
+		}
+	}
+}
+
+func TestEncodeRefusesWhatCannotBeStored(t *testing.T) {
+	var s ledger.State
+	for i := range 3000 {
+		s.Reservations = append(s.Reservations, reservation(fmt.Sprint(i)))
+	}
+	if _, err := ledger.Encode(teamA, s); !errors.Is(err, ledger.ErrFull) {
+		t.Errorf("%v", err)
+	}
+	s = ledger.State{Listed: []string{strings.Repeat("a", 1<<20)}}
+	if _, err := ledger.Encode(teamA, s); !errors.Is(err, ledger.ErrFull) {
+		t.Errorf("%v", err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	data, err := ledger.Encode(teamA, ledger.State{Listed: []string{"team-a"}, Reservations: []ledger.Reservation{reservation("1")},
+		Base: []policies.Holding{reservation("2").Holding}, NotBefore: time.UnixMilli(1_700_000_060_000).UTC()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{string(data), `{"v":1}`, `{"v":1,"base":[{"charge":{"memory":"1e400"}}]}`, `{"v":1,"reservations":[{"uid":"1","at":"9999-12-31T23:59:59Z"}]}`, `null`, `[]`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		key, s, err := ledger.Decode(data)
+		if err != nil {
+			return
+		}
+		used := s.Used(policies.QuotaScope{})
+		if used.Memory < 0 || used.Slices < 0 || used.GPUs < 0 {
+			t.Fatalf("used %+v", used)
+		}
+		printed, err := ledger.Encode(key, s)
+		if errors.Is(err, ledger.ErrFull) || err != nil && strings.Contains(err.Error(), "year outside of range") {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, same, err := ledger.Decode(printed)
+		if err != nil || again != key {
+			t.Fatalf("printed %s: %v", printed, err)
+		}
+		twice, err := ledger.Encode(again, same)
+		if err != nil || string(twice) != string(printed) {
+			t.Errorf("printed %s, then %s (%v)", printed, twice, err)
+		}
+	})
+}

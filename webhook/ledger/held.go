@@ -1,0 +1,103 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// lookAside is how long what was read or written is good for a "yes" without reading again: another replica's write
+// makes the swap fail, which costs more than a read.
+const lookAside = 2 * time.Second
+
+// held is a ledger as it was read or written.
+type held struct {
+	object Object // without a Version: there is none yet
+	state  State
+	seen   time.Time
+}
+
+// load reads the ledger as it is now. One that is not there is empty; one that cannot be read as a ledger, or that was
+// made again since it was last seen, has lost reservations: nobody is let in until they would have expired.
+func (w *worker) load(ctx context.Context) (held, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.ledger.options.CallTimeout)
+	defer cancel()
+	w.ledger.counts.gets.Add(1)
+	object, err := w.ledger.options.Store.Get(ctx, ObjectName(w.key))
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return held{}, fmt.Errorf("read ledger of %s: %w", w.key, err)
+	}
+	now := held{object: object, seen: time.Now()}
+	lost := w.memory.object.UID != "" && w.memory.object.UID != object.UID && time.Since(w.memory.seen) < Expiry
+	if err == nil {
+		key, state, err := Decode(object.Data)
+		now.state = state
+		if err != nil || key != w.key {
+			now.state, lost = State{}, true
+		}
+	}
+	if lost {
+		now.state = now.state.afterLoss(w.memory.state, w.ledger.stamp())
+		return now, nil // it stays the memory until it is written
+	}
+	w.remember(now)
+	return now, nil
+}
+
+// remember keeps what was read or written, so that a loss is noticed.
+func (w *worker) remember(h held) {
+	w.memory = h
+	w.mu.Lock()
+	w.waiting = len(h.state.Reservations)
+	w.mu.Unlock()
+}
+
+// recent returns what is held in memory, if it is fresh enough to say "yes" by.
+func (w *worker) recent() (held, bool) {
+	return w.memory, w.memory.object.Version != "" && time.Since(w.memory.seen) < lookAside
+}
+
+// write swaps what was read for next. Nothing is written where nothing has changed.
+func (w *worker) write(ctx context.Context, from held, next State) (held, error) {
+	data, err := Encode(w.key, next)
+	if err != nil {
+		return held{}, err
+	}
+	if from.object.Version != "" && bytes.Equal(data, from.object.Data) {
+		return from, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.ledger.options.CallTimeout)
+	defer cancel()
+	swap := w.ledger.options.Store.Update
+	if from.object.Version == "" {
+		swap = w.ledger.options.Store.Create
+	}
+	w.ledger.counts.writes.Add(1)
+	object, err := swap(ctx, Object{Name: ObjectName(w.key), UID: from.object.UID, Version: from.object.Version, Budget: w.key, Data: data})
+	if err != nil {
+		w.ledger.counts.failed(err)
+		return held{}, fmt.Errorf("write ledger of %s: %w", w.key, err)
+	}
+	object.Data = data
+	h := held{object: object, state: next, seen: time.Now()}
+	w.remember(h)
+	return h, nil
+}
+
+// afterLoss is s, read in place of a ledger that is remembered and was deleted or spoilt: what is remembered of
+// reservations is added. What others reserved is not known, so that nobody is let in until it would have expired.
+func (s State) afterLoss(remembered State, now time.Time) State {
+	t := NewTally(s)
+	for _, r := range remembered.Reservations {
+		if !t.Has(r) && !r.expired(now) {
+			t.Reserve(r)
+		}
+	}
+	out := t.State()
+	if out.NotBefore.IsZero() {
+		out.NotBefore = now.Add(Expiry)
+	}
+	return out
+}

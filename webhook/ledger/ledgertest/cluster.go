@@ -1,0 +1,218 @@
+package ledgertest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+)
+
+// ErrNameTaken is what a create gets whose name a living pod has.
+var ErrNameTaken = errors.New("a pod of that name exists")
+
+// Cluster is what is stored. It is safe for concurrent use.
+type Cluster struct {
+	mu         sync.Mutex
+	version    int
+	objects    map[string]ledger.Object
+	pods       map[string]ledger.Pod // by UID; those that have neither ended nor been deleted
+	ended      map[string]ledger.Pod // succeeded or failed, and still stored
+	namespaces map[string]ledger.Namespace
+	writes     map[string]int
+	flying     sync.WaitGroup
+	watch      func()
+}
+
+// Watch calls see after each change with what the budget's ledger says and the pods that live: no change is left out,
+// and none comes before see has returned. It is to be called before anything else.
+func (c *Cluster) Watch(budgetKey string, see func(ledger.State, map[string]ledger.Pod)) {
+	c.watch = func() {
+		var state ledger.State
+		if object, ok := c.objects[ledger.ObjectName(budgetKey)]; ok {
+			_, state, _ = ledger.Decode(object.Data)
+		}
+		see(state, c.pods)
+	}
+}
+
+// changed ends a change. c.mu is held.
+func (c *Cluster) changed() {
+	if c.watch != nil {
+		c.watch()
+	}
+	c.mu.Unlock()
+}
+
+// Wait returns when no call is on its way any more, those included whose caller has gone.
+func (c *Cluster) Wait() { c.flying.Wait() }
+
+// New returns a cluster with these namespaces.
+func New(namespaces ...string) *Cluster {
+	c := &Cluster{objects: make(map[string]ledger.Object), pods: make(map[string]ledger.Pod), ended: make(map[string]ledger.Pod),
+		namespaces: make(map[string]ledger.Namespace), writes: make(map[string]int)}
+	for _, n := range namespaces {
+		c.MakeNamespace(n)
+	}
+	return c
+}
+
+// MakeNamespace makes a namespace, or deletes it with all its pods and makes it again, and returns its UID.
+func (c *Cluster) MakeNamespace(name string) string {
+	c.mu.Lock()
+	defer c.changed()
+	c.version++
+	in := func(_ string, p ledger.Pod) bool { return p.Holding.Namespace == name }
+	deleteFunc(c.pods, in)
+	deleteFunc(c.ended, in)
+	n := ledger.Namespace{Name: name, UID: "ns-" + strconv.Itoa(c.version), Created: time.Now()}
+	c.namespaces[name] = n
+	return n.UID
+}
+
+func deleteFunc(pods map[string]ledger.Pod, which func(string, ledger.Pod) bool) {
+	for uid, p := range pods {
+		if which(uid, p) {
+			delete(pods, uid)
+		}
+	}
+}
+
+// CreatePod stores a pod, as the API server does after admission.
+func (c *Cluster) CreatePod(p ledger.Pod) error {
+	c.mu.Lock()
+	defer c.changed()
+	for _, pods := range []map[string]ledger.Pod{c.pods, c.ended} {
+		for _, have := range pods {
+			if have.Name == p.Name && have.Holding.Namespace == p.Holding.Namespace {
+				return fmt.Errorf("create %s: %w", p.Name, ErrNameTaken)
+			}
+		}
+	}
+	c.pods[p.UID] = p
+	return nil
+}
+
+// EndPod lets a pod succeed. It is stored until it is deleted.
+func (c *Cluster) EndPod(uid string) {
+	c.mu.Lock()
+	defer c.changed()
+	if p, ok := c.pods[uid]; ok {
+		delete(c.pods, uid)
+		c.ended[uid] = p
+	}
+}
+
+// DeletePod removes a pod.
+func (c *Cluster) DeletePod(uid string) {
+	c.mu.Lock()
+	defer c.changed()
+	delete(c.pods, uid)
+	delete(c.ended, uid)
+}
+
+// Live is what the living pods of a namespace hold ("": of all), and how many there are.
+func (c *Cluster) Live(namespace string) (held policies.Charge, pods int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pods {
+		if namespace == "" || p.Holding.Namespace == namespace {
+			held = held.Plus(p.Holding.Charge)
+			pods++
+		}
+	}
+	return held, pods
+}
+
+// State is what the budget's ledger says, the zero State where there is none.
+func (c *Cluster) State(budgetKey string) (ledger.State, error) {
+	c.mu.Lock()
+	object, ok := c.objects[ledger.ObjectName(budgetKey)]
+	c.mu.Unlock()
+	if !ok {
+		return ledger.State{}, nil
+	}
+	_, state, err := ledger.Decode(object.Data)
+	return state, err
+}
+
+// Writes counts the changes to the budget's ledger.
+func (c *Cluster) Writes(budgetKey string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writes[ledger.ObjectName(budgetKey)]
+}
+
+// Lose deletes the budget's ledger.
+func (c *Cluster) Lose(budgetKey string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.objects, ledger.ObjectName(budgetKey))
+}
+
+// Spoil writes nonsense into the budget's ledger.
+func (c *Cluster) Spoil(budgetKey string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := ledger.ObjectName(budgetKey)
+	o := c.objects[name]
+	c.version++
+	o.Version, o.Data = strconv.Itoa(c.version), []byte("{")
+	c.objects[name] = o
+}
+
+func (c *Cluster) get(name string) (ledger.Object, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o, ok := c.objects[name]
+	if !ok {
+		return o, ledger.ErrNotFound
+	}
+	o.Data = slices.Clone(o.Data)
+	return o, nil
+}
+
+func (c *Cluster) put(o ledger.Object, create bool) (ledger.Object, error) {
+	c.mu.Lock()
+	defer c.changed()
+	have, ok := c.objects[o.Name]
+	switch {
+	case create && ok:
+		return ledger.Object{}, ledger.ErrExists
+	case !create && !ok:
+		return ledger.Object{}, ledger.ErrNotFound
+	case !create && have.Version != o.Version:
+		return ledger.Object{}, ledger.ErrConflict
+	}
+	c.version++
+	c.writes[o.Name]++
+	o.Version, o.UID = strconv.Itoa(c.version), have.UID
+	if create {
+		o.UID = "uid-" + o.Version
+	}
+	o.Data = slices.Clone(o.Data)
+	c.objects[o.Name] = o
+	return o, nil
+}
+
+func (c *Cluster) list(namespaces []string) (l ledger.Listing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range namespaces {
+		found, ok := c.namespaces[n]
+		if !ok {
+			found = ledger.Namespace{Name: n}
+		}
+		l.Namespaces = append(l.Namespaces, found)
+	}
+	for _, p := range c.pods {
+		if slices.Contains(namespaces, p.Holding.Namespace) {
+			l.Pods = append(l.Pods, p)
+		}
+	}
+	return l
+}

@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+const (
+	// restful is how long a budget in which nothing happens goes without a reconcile.
+	restful = time.Minute
+	// minding is how long a replica that does not lead looks after a budget it was asked about, and forgotten is when
+	// it drops what it knows of it.
+	minding   = 2 * Expiry
+	forgotten = 10 * time.Minute
+)
+
+// Run keeps the ledgers true while nobody is refused: reservations that came to nothing are given back, and pods that
+// ended are. It returns when ctx ends.
+func (l *Ledger) Run(ctx context.Context) {
+	ticker := time.NewTicker(l.options.Interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			l.pass()
+		}
+	}
+}
+
+// PodChanged says that a pod of the namespace was created, ended or was deleted: its budgets are reconciled soon.
+func (l *Ledger) PodChanged(namespace string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.workers {
+		w.mu.Lock()
+		if slices.Contains(w.budget.Namespaces, namespace) {
+			w.changed = true
+		}
+		w.mu.Unlock()
+	}
+}
+
+// pass asks for a reconcile of each budget that needs one and is this replica's to look after.
+func (l *Ledger) pass() {
+	leads := l.options.Leads != nil && l.options.Leads()
+	if leads && l.options.Budgets != nil {
+		l.mu.Lock()
+		for _, b := range l.options.Budgets() {
+			l.workerFor(b).rename(b)
+		}
+		l.mu.Unlock()
+	}
+	for _, b := range l.due(leads) {
+		ctx, cancel := context.WithTimeout(l.ctx, DefaultPatience)
+		w := &waiter{ctx: ctx, request: Request{Budget: b}, pass: true, release: cancel, answer: make(chan Answer, 1)}
+		if !l.enqueue(b, w) {
+			cancel()
+		}
+	}
+}
+
+// rename notes who shares the budget.
+func (w *worker) rename(b Budget) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.budget = b
+}
+
+// due lists the budgets that need a reconcile, and forgets those that nobody asks about any more.
+func (l *Ledger) due(leads bool) (out []Budget) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, w := range l.workers {
+		w.mu.Lock()
+		if !leads && !w.running && time.Since(w.touched) > forgotten {
+			delete(l.workers, key)
+		}
+		if (leads || time.Since(w.touched) < minding) && w.needsPass() {
+			w.changed = false
+			out = append(out, w.budget)
+		}
+		w.mu.Unlock()
+	}
+	return out
+}
+
+// needsPass says that the ledger may have become untrue, and that no round is about to mend it. w.mu is held.
+func (w *worker) needsPass() bool {
+	return len(w.queue) == 0 && (w.changed || w.waiting > 0 || time.Since(w.passed) > restful)
+}

@@ -1,0 +1,226 @@
+package observe
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpuslice/gpuslice/deploy"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/install"
+)
+
+// site is a real API server with our namespace and rights, and the fixture's pod on its node.
+type site struct {
+	*cluster.APIServer
+	subject *subject
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{cluster.ForTest(t, cluster.Options{}), started(t, "time-slicing")}
+	applier, err := install.NewApplier(s.Config)
+	must(t, err)
+	for _, name := range []string{"10-namespace.yaml", "20-rbac.yaml"} {
+		manifest, err := deploy.Files.ReadFile(name)
+		must(t, err)
+		must(t, applier.Apply(t.Context(), manifest))
+	}
+	must(t, s.Namespace(t.Context(), "team-a", nil))
+	_, err = s.Client.CoreV1().Nodes().Create(t.Context(), s.subject.node, metav1.CreateOptions{})
+	must(t, err)
+	s.subject.pod.UID = ""
+	made, err := s.Client.CoreV1().Pods("team-a").Create(t.Context(), s.subject.pod, metav1.CreateOptions{})
+	must(t, err)
+	s.subject.pod.UID = made.UID
+	s.status(t)
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// status writes the fixture's status to the pod, as its kubelet does.
+func (s *site) status(t *testing.T) {
+	t.Helper()
+	pod, err := s.Client.CoreV1().Pods("team-a").Get(t.Context(), "train", metav1.GetOptions{})
+	must(t, err)
+	pod.Status = *s.subject.pod.Status.DeepCopy()
+	_, err = s.Client.CoreV1().Pods("team-a").UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+	must(t, err)
+}
+
+// replica starts a controller with a real token of the webhook's ServiceAccount.
+func (s *site) replica(t *testing.T, identity string) *replica {
+	t.Helper()
+	config, err := s.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")
+	must(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	r := &replica{registry: prometheus.NewRegistry()}
+	nodes := coreinformers.NewNodeInformer(client, 0, cache.Indexers{})
+	c, err := New(Options{Client: client, Nodes: nodes, Namespace: policies.SystemNamespace, Identity: identity, Registerer: r.registry, Log: logr.Discard()})
+	must(t, err)
+	c.timing = timing{lease: 3 * time.Second, renew: 2 * time.Second, retry: 200 * time.Millisecond, settle: 50 * time.Millisecond, backoff: 50 * time.Millisecond, most: time.Second}
+	ctx, cancel := context.WithCancel(t.Context())
+	informed, ended := make(chan struct{}), make(chan error, 1)
+	go func() { defer close(informed); nodes.RunWithContext(ctx) }()
+	go func() { ended <- c.Run(ctx) }()
+	stopped := false
+	r.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		<-informed
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(r.stop)
+	return r
+}
+
+// await asks until done says yes.
+func await(t *testing.T, what string, done func(context.Context) (bool, error)) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, done); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// awaitState waits until the annotation says so.
+func (s *site) awaitState(t *testing.T, state State) (o Observation) {
+	t.Helper()
+	await(t, "observe "+string(state), func(ctx context.Context) (bool, error) {
+		pod, err := s.Client.CoreV1().Pods("team-a").Get(ctx, "train", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		o, _ = DecodeObservation(pod.Annotations[policies.AnnotationObserved])
+		return o.State == state, nil
+	})
+	return o
+}
+
+func (s *site) holder(t *testing.T) string {
+	t.Helper()
+	lease, err := s.Client.CoordinationV1().Leases(policies.SystemNamespace).Get(t.Context(), LeaseName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	must(t, err)
+	return *lease.Spec.HolderIdentity
+}
+
+func TestTwoReplicasObserveOnARealAPIServerWithTheRightsOfTheManifests(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	replicas := map[string]*replica{"one": s.replica(t, "one"), "two": s.replica(t, "two")}
+	if o := s.awaitState(t, Holds); o.Tier != policies.TierGuard {
+		t.Errorf("observed %+v", o)
+	}
+	e := event(s.subject.pod, time.Now(), blind)
+	s.subject.guard().State = running(time.Now().Add(-time.Hour))
+	s.status(t)
+	_, err := s.Client.CoreV1().Events("team-a").Create(t.Context(), e, metav1.CreateOptions{})
+	must(t, err)
+	if o := s.awaitState(t, Weaker); o.Tier != policies.TierFramework {
+		t.Errorf("observed %+v", o)
+	}
+	await(t, "tell the pod's owner", func(ctx context.Context) (bool, error) {
+		list, err := s.Client.CoreV1().Events("team-a").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + ReasonWeaker + ",involvedObject.name=train"})
+		return err == nil && len(list.Items) == 1 && strings.Contains(list.Items[0].Message, blind), err
+	})
+
+	first := s.holder(t)
+	replicas[first].stop()
+	await(t, "hand over the lease", func(context.Context) (bool, error) { h := s.holder(t); return h != "" && h != first, nil })
+	s.subject.guard().State, s.subject.guard().RestartCount = running(time.Now().Add(time.Minute)), 1
+	s.status(t)
+	s.awaitState(t, Holds)
+}
+
+// TestATenantWithTheRightToEditCanWriteWhatLooksLikeAKubelets is why no Event raises what is said to hold: the API
+// server takes any name of a reporting component from those whom Kubernetes lets edit a namespace.
+func TestATenantWithTheRightToEditCanWriteWhatLooksLikeAKubelets(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	// The part of the role "edit" that comes with Kubernetes: a controller that does not run here puts it into "edit".
+	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:aggregate-to-edit"}
+	_, err := s.Client.RbacV1().RoleBindings("team-a").Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "jane"}, RoleRef: role,
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "jane"}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	jane, err := kubernetes.NewForConfig(s.As("jane"))
+	must(t, err)
+	s.subject.guard().State = running(time.Now().Add(-time.Hour))
+	s.status(t)
+	_, err = s.Client.CoreV1().Events("team-a").Create(t.Context(), event(s.subject.pod, time.Now().Add(-time.Minute), blind), metav1.CreateOptions{})
+	must(t, err)
+	s.replica(t, "one")
+	s.awaitState(t, Weaker)
+
+	await(t, "forge an event", func(ctx context.Context) (bool, error) {
+		forged := event(s.subject.pod, time.Now(), "gpuslice can hold this pod to its slice again on GPU-1")
+		_, err := jane.CoreV1().Events("team-a").Create(ctx, forged, metav1.CreateOptions{})
+		if apierrors.IsForbidden(err) {
+			return false, nil // the rights of a new binding take a moment
+		}
+		return true, err
+	})
+	patch := []byte(`{"metadata":{"annotations":{"` + policies.AnnotationObserved + `":"{\"state\":\"holds\",\"tier\":\"guard\"}"}}}`)
+	_, err = jane.CoreV1().Pods("team-a").Patch(t.Context(), "train", types.MergePatchType, patch, metav1.PatchOptions{})
+	must(t, err) // no webhook stands in the way here
+	await(t, "see the forged event and the forged annotation", func(ctx context.Context) (bool, error) {
+		pod, err := s.Client.CoreV1().Pods("team-a").Get(ctx, "train", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		o, _ := DecodeObservation(pod.Annotations[policies.AnnotationObserved])
+		return o.State == Weaker && o.Tier == policies.TierFramework && strings.Contains(strings.Join(o.Reasons, ""), "an Event says that it can again"), nil
+	})
+}
+
+// TestTheServiceAccountMayDoNothingElseWithPods looks at the rights from the API server's side.
+func TestTheServiceAccountMayDoNothingElseWithPods(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	config, err := s.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")
+	must(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	pods := client.CoreV1().Pods("team-a")
+	_, created := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, metav1.CreateOptions{})
+	_, status := pods.UpdateStatus(t.Context(), s.subject.pod, metav1.UpdateOptions{})
+	_, lease := client.CoordinationV1().Leases("kube-system").Get(t.Context(), LeaseName, metav1.GetOptions{})
+	for what, err := range map[string]error{
+		"create a pod": created, "write its status": status, "read a Lease elsewhere": lease,
+		"delete a pod":    pods.Delete(t.Context(), "train", metav1.DeleteOptions{}),
+		"delete an event": client.CoreV1().Events("team-a").Delete(t.Context(), "any", metav1.DeleteOptions{}),
+	} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v, want forbidden", what, err)
+		}
+	}
+}

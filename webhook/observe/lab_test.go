@@ -1,0 +1,175 @@
+package observe
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// lab is a cluster in memory, under the clock of a synctest bubble.
+type lab struct {
+	t      *testing.T
+	client *fake.Clientset
+}
+
+// inLab runs f in a bubble with the objects in place.
+func inLab(t *testing.T, f func(*lab), objects ...runtime.Object) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(&lab{t: t, client: fake.NewClientset(objects...)}) })
+}
+
+// replica is a running controller.
+type replica struct {
+	registry *prometheus.Registry
+	stop     func()
+}
+
+// replica starts a controller.
+func (l *lab) replica(identity string) *replica {
+	l.t.Helper()
+	ctx, cancel := context.WithCancel(l.t.Context())
+	r := &replica{registry: prometheus.NewRegistry()}
+	nodes := coreinformers.NewNodeInformer(l.client, 0, cache.Indexers{})
+	c, err := New(Options{Client: l.client, Nodes: nodes, Namespace: policies.SystemNamespace, Identity: identity, Registerer: r.registry, Log: logr.Discard()})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	informed, ended := make(chan struct{}), make(chan error, 1)
+	go func() { defer close(informed); nodes.RunWithContext(ctx) }()
+	go func() { ended <- c.Run(ctx) }()
+	r.stop = func() {
+		cancel()
+		<-informed
+		if err := <-ended; err != nil {
+			l.t.Error(err)
+		}
+	}
+	l.pass(20 * time.Second)
+	return r
+}
+
+// pass lets time go by, and everything come to rest.
+func (l *lab) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// observed is what the pod's annotation says.
+func (l *lab) observed() Observation {
+	l.t.Helper()
+	pod := l.pod()
+	text, ok := pod.Annotations[policies.AnnotationObserved]
+	if !ok {
+		l.t.Fatalf("the pod carries no annotation of what is observed: %v", slices.Sorted(maps.Keys(pod.Annotations)))
+	}
+	o, err := DecodeObservation(text)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return o
+}
+
+func (l *lab) pod() *corev1.Pod {
+	l.t.Helper()
+	pod, err := l.client.CoreV1().Pods("team-a").Get(l.t.Context(), "train", metav1.GetOptions{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return pod
+}
+
+// status writes the status of the pod, as a kubelet does.
+func (l *lab) status(s *subject) {
+	l.t.Helper()
+	pod := l.pod()
+	pod.Status = *s.pod.Status.DeepCopy()
+	if _, err := l.client.CoreV1().Pods(pod.Namespace).UpdateStatus(l.t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		l.t.Fatal(err)
+	}
+	l.pass(5 * time.Second)
+}
+
+// label writes the labels of the subject's node.
+func (l *lab) label(s *subject) {
+	l.t.Helper()
+	if _, err := l.client.CoreV1().Nodes().Update(l.t.Context(), s.node, metav1.UpdateOptions{}); err != nil {
+		l.t.Fatal(err)
+	}
+	l.pass(5 * time.Second)
+}
+
+// kubelet writes an Event of the guard's liveness probe.
+func (l *lab) kubelet(s *subject, at time.Time, message string) {
+	l.t.Helper()
+	e := event(s.pod, at, message)
+	e.Name = "train.1"
+	if _, err := l.client.CoreV1().Events(e.Namespace).Create(l.t.Context(), e, metav1.CreateOptions{}); err != nil {
+		l.t.Fatal(err)
+	}
+	l.pass(5 * time.Second)
+}
+
+// told are the Events of ours, as "Kind/name Reason", sorted.
+func (l *lab) told() []string {
+	l.t.Helper()
+	list, err := l.client.CoreV1().Events(metav1.NamespaceAll).List(l.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var out []string
+	for _, e := range list.Items {
+		if e.Source.Component == "gpuslice" {
+			out = append(out, e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name+" "+e.Reason)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// patches are how often a pod was patched, and forgets them.
+func (l *lab) patches() int {
+	n := 0
+	for _, a := range l.client.Actions() {
+		if a.GetVerb() == "patch" && a.GetResource().Resource == "pods" {
+			n++
+		}
+	}
+	l.client.ClearActions()
+	return n
+}
+
+// metric is one series, -1 where there is none.
+func (r *replica) metric(t *testing.T, tier policies.Tier, state State) float64 {
+	t.Helper()
+	families, err := r.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, pair := range m.GetLabel() {
+				labels = append(labels, pair.GetValue())
+			}
+			if family.GetName() == "gpuslice_pod_enforcement" && strings.Join(labels, " ") == string(state)+" "+string(tier) {
+				return m.GetGauge().GetValue()
+			}
+		}
+	}
+	return -1
+}

@@ -1,0 +1,110 @@
+package observe
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/guard"
+)
+
+// TestTheGuardsOwnSentencesAreUnderstood keeps this package and the guard's words together.
+func TestTheGuardsOwnSentencesAreUnderstood(t *testing.T) {
+	t.Parallel()
+	python := guard.Process{PID: 9, Command: "python", UsedBytes: 6 << 30}
+	order := guard.Order{Container: "trainer", Device: "GPU-1", Process: python, HeldBytes: 6 << 30, WallBytes: 4 << 30, Over: 2 * time.Second}
+	about := guard.Action{Container: "trainer", Device: "GPU-1", Process: python, HeldBytes: 6 << 30, WallBytes: 4 << 30, SliceBytes: 4 << 30, Order: order, Reason: "a reason; of two parts"}
+	as := func(kind guard.Kind, result guard.Result) guard.Action {
+		a := about
+		a.Kind, a.Outcome = kind, guard.Outcome{Order: order, Result: result, Reason: "it did not exit"}
+		return a
+	}
+	for name, tt := range map[string]struct {
+		action guard.Action
+		want   NoticeKind
+	}{
+		"blind":                     {as(guard.Blind, ""), NoticeBlind},
+		"sighted":                   {as(guard.Sighted, ""), NoticeSighted},
+		"ended":                     {as(guard.Report, guard.Ended), NoticeEnded},
+		"refused":                   {as(guard.Report, guard.Refused), NoticeNotEnded},
+		"stuck":                     {as(guard.Report, guard.Stuck), NoticeNotEnded},
+		"left alone":                {as(guard.Observe, ""), NoticeAlone},
+		"a stray":                   {as(guard.Stray, ""), NoticeStray},
+		"a warning says nothing":    {as(guard.Warn, ""), ""},
+		"an innocent says nothing":  {as(guard.Innocent, ""), ""},
+		"lingering says nothing":    {as(guard.Lingers, ""), ""},
+		"one who was gone, nothing": {as(guard.Report, guard.Gone), ""},
+		"a dry run, nothing":        {as(guard.Report, guard.Spared), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sentence := tt.action.Sentence()
+			var want []Notice
+			if tt.want != "" {
+				want = []Notice{{tt.want, noon, sentence}}
+			}
+			pod := &corev1.Pod{}
+			if diff := cmp.Diff(want, NoticesOf(event(pod, noon, sentence))); diff != "" {
+				t.Errorf("%q (-want +got)\n%s", sentence, diff)
+			}
+			warned := as(guard.Warn, "").Sentence()
+			if diff := cmp.Diff(want, NoticesOf(event(pod, noon, "(3 older messages are in the guard's log) "+warned+"; "+sentence+"; "+warned))); diff != "" {
+				t.Errorf("%q among others (-want +got)\n%s", sentence, diff)
+			}
+		})
+	}
+}
+
+func TestOnlyAKubeletsWordAboutTheGuardIsANotice(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*corev1.Event){
+		"another component":              func(e *corev1.Event) { e.ReportingController, e.Source.Component = "tenant", "tenant" },
+		"another reporter beside":        func(e *corev1.Event) { e.ReportingController = "tenant" },
+		"no component":                   func(e *corev1.Event) { e.ReportingController, e.Source.Component = "", "" },
+		"another reason":                 func(e *corev1.Event) { e.Reason = "Killing" },
+		"another container":              func(e *corev1.Event) { e.InvolvedObject.FieldPath = "spec.containers{trainer}" },
+		"another kind of object":         func(e *corev1.Event) { e.InvolvedObject.Kind = "Job" },
+		"another probe":                  func(e *corev1.Event) { e.Message = "Startup probe failed: " + blind },
+		"a probe that found no guard":    func(e *corev1.Event) { e.Message = livenessFails + "guard: no guard runs in this container" },
+		"a probe that took too long":     func(e *corev1.Event) { e.Message = livenessFails + "command timed out" },
+		"words of ours inside of others": func(e *corev1.Event) { e.Message = livenessFails + "they say gpuslice ended it" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := event(&corev1.Pod{}, noon, blind)
+			edit(e)
+			if got := NoticesOf(e); len(got) > 0 {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+func TestAKubeletThatFoldsEventsTogetherIsUnderstood(t *testing.T) {
+	t.Parallel()
+	e := event(&corev1.Pod{}, noon, blind)
+	e.Message = combined + e.Message
+	if got := NoticesOf(e); len(got) != 1 || got[0].Kind != NoticeBlind {
+		t.Errorf("%q", got)
+	}
+}
+
+func FuzzNoticesOf(f *testing.F) {
+	for _, text := range []string{blind, "(3 older messages are in the guard's log) a; b; " + blind, "; ; ", "gpuslice ended \xff;"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := NoticesOf(event(&corev1.Pod{}, noon, text))
+		if len(got) > maxNotices {
+			t.Errorf("%d notices", len(got))
+		}
+		for _, n := range got {
+			if len(n.Text) > maxQuote || strings.ContainsAny(n.Text, "\n\x00") {
+				t.Errorf("%q", n.Text)
+			}
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package observe
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// State is how what holds compares with what was planned.
+type State string
+
+// The states.
+const (
+	Pending State = "pending" // not placed, or nothing of it has started yet
+	Holds   State = "holds"   // as planned
+	Weaker  State = "weaker"  // less than planned; Reasons say why
+	Ended   State = "ended"   // the pod has run
+)
+
+// States lists the states.
+func States() []State { return []State{Pending, Holds, Weaker, Ended} }
+
+// Observation is what enforcement is observed to hold for a pod: the annotation gpuslice.dev/observed. It holds no time
+// that passes, so that it changes only when something did.
+type Observation struct {
+	State      State         `json:"state"`
+	Tier       policies.Tier `json:"tier,omitempty"` // the strongest that holds for every container; "" while pending, or ended
+	Node       string        `json:"node,omitempty"`
+	Containers []Container   `json:"containers,omitempty"`
+	Reasons    []string      `json:"reasons,omitempty"` // a sentence each: what was planned, what is, what to do
+	Guard      *Guard        `json:"guard,omitempty"`
+	Notices    []Notice      `json:"notices,omitempty"` // the last of each kind; they outlive the Events they came in
+}
+
+// Container is what holds one container's slice.
+type Container struct {
+	Name  string          `json:"name"`
+	Tiers []policies.Tier `json:"tiers"`
+	// Ended is how its last run ended, where it did not end well.
+	Ended string `json:"ended,omitempty"`
+}
+
+// Guard is what became of the guard's container.
+type Guard struct {
+	Restarts int32  `json:"restarts,omitempty"`
+	Ended    string `json:"ended,omitempty"` // how its last run ended
+}
+
+// Bounds on what is written, and on what is believed of an annotation that anybody may have written.
+const (
+	maxObservation = 16 << 10
+	maxReasons     = 8
+	maxNotices     = 6
+	maxSentence    = 900 // an Event holds 1024 bytes
+	maxQuote       = 400 // of a text that comes from elsewhere
+)
+
+// Encode is the annotation's text: the same text for the same observation.
+func (o Observation) Encode() string {
+	b, err := json.Marshal(o)
+	if err != nil {
+		panic("encode observation: " + err.Error()) // every field is plain data
+	}
+	return string(b)
+}
+
+// DecodeObservation reads an annotation. It refuses what is too long or malformed.
+func DecodeObservation(text string) (Observation, error) {
+	if len(text) > maxObservation {
+		return Observation{}, fmt.Errorf("read observation: longer than %d bytes", maxObservation)
+	}
+	var o Observation
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return Observation{}, fmt.Errorf("read observation: %w", err)
+	}
+	o.Notices = o.Notices[:min(len(o.Notices), maxNotices)]
+	return o, nil
+}
+
+// restarts is how often the guard was started again.
+func (o Observation) restarts() int32 {
+	if o.Guard == nil {
+		return 0
+	}
+	return o.Guard.Restarts
+}
