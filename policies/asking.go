@@ -45,6 +45,13 @@ func asksFraction(pod *corev1.Pod, pools []Pool) bool {
 	return false
 }
 
+func labelOrAnnotation(name string) string {
+	if name == AnnotationContainers {
+		return "annotation"
+	}
+	return "label"
+}
+
 // askingLabel returns a label or annotation by which the pod asks for a slice, or "".
 func askingLabel(pod *corev1.Pod) string {
 	for _, reader := range labelReaders() {

@@ -91,7 +91,7 @@ func ungoverned(in Input) Decision {
 		reason = fmt.Sprintf("policy %s, which governs namespace %q, is off", in.Policy.Name, in.Namespace.Name)
 	}
 	if label := askingLabel(in.Pod); label != "" {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("%s has no effect: %s", label, reason))
+		d.Warnings = append(d.Warnings, fmt.Sprintf("%s %s has no effect: %s", labelOrAnnotation(label), label, reason))
 	}
 	if asksFraction(in.Pod, nil) {
 		d.Warnings = append(d.Warnings, "a fraction of a GPU is not read, and Kubernetes takes whole numbers only: "+reason)

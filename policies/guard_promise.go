@@ -135,7 +135,7 @@ func (w *promiseWriter) guardMounts(c *candidate, g *PromisedGuard) {
 	if c.pool().MPSProvider != MPSHostDaemon {
 		return
 	}
-	injected := c.strategy.Inject(SliceGrant{Pool: c.pool(), MPS: w.in.Policy.MPS, GPUs: 1})
+	injected := c.strategy.Inject(SliceGrant{Pool: c.pool(), MPS: w.in.Policy.MPS, GPUs: 1, HasShm: true}) // clients share memory, the control program does not
 	g.Mounts = injected.Mounts
 	for _, v := range injected.Env {
 		if v.Name == VarMPSPipe || v.Name == VarMPSLog {

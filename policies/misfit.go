@@ -117,7 +117,11 @@ func refusal(in *Input, misfits []misfit) []Violation {
 	if v := nowhereOffered(in, misfits); v != nil {
 		return []Violation{*v}
 	}
-	return []Violation{{RuleFit, "no pool fits", fmt.Sprintf("%s; policy %s allows %s", reasons(misfits), in.Policy.Name, strategyNames(in.Policy))}}
+	text := fmt.Sprintf("%s; policy %s allows %s", reasons(misfits), in.Policy.Name, strategyNames(in.Policy))
+	if !slices.ContainsFunc(misfits, func(m misfit) bool { return m.kind != misfitStrategy }) {
+		text += "; allow another strategy, or declare the pool in the cluster's default policy"
+	}
+	return []Violation{{RuleFit, "no pool fits", text}}
 }
 
 // reasons is why each pool does not do.

@@ -288,3 +288,20 @@ func mustEncode(t *testing.T, v any) string {
 	}
 	return string(b)
 }
+
+func TestEveryMountHasItsVolume(t *testing.T) {
+	t.Parallel()
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Rewritten {
+			continue
+		}
+		spec := policies.Apply(c.in.Pod, c.d.Promise).Spec
+		for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+			for _, m := range container.VolumeMounts {
+				if !slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
+					t.Errorf("%s: container %s mounts %s, which the pod has not", c.s.Name, container.Name, m.Name)
+				}
+			}
+		}
+	}
+}

@@ -122,6 +122,8 @@ func compare(t *testing.T, i *install.Installation, s scenarios.Scenario) {
 	got, warnings, err := create(t.Context(), i, pod)
 	want := verdictOf(s)
 	switch {
+	case apierrors.IsInvalid(err) && want.outcome == policies.Rewritten:
+		t.Fatalf("what was made of the pod is not valid: %v", err)
 	case otherRefusal(err) != "":
 		t.Skipf("the server itself refuses this pod: %s", otherRefusal(err))
 	case want.outcome == policies.Refused:
