@@ -28,6 +28,7 @@ func Apply(pod *corev1.Pod, promise *Promise) *corev1.Pod {
 	for _, v := range promise.Volumes {
 		out.Spec.Volumes = setVolume(out.Spec.Volumes, v)
 	}
+	applyVoid(&out.Spec, promise)
 	applyGuard(out, promise)
 	holdAffinity(&out.Spec, promise.Affinity, held)
 	applyPod(&out.Spec, promise)

@@ -26,7 +26,6 @@ const (
 	accessEnv          = "env"
 	accessVolume       = "volume"
 	accessCDI          = "cdi"
-	visibleDevices     = "NVIDIA_VISIBLE_DEVICES"
 	driverCapabilities = "NVIDIA_DRIVER_CAPABILITIES"
 )
 

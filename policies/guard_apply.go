@@ -31,11 +31,6 @@ func applyGuard(pod *corev1.Pod, promise *Promise) {
 		spec.InitContainers[i] = refreshed(spec.InitContainers[i], c)
 		at = i + 1
 	}
-	for _, name := range g.Void {
-		if c, _ := containerNamed(spec, name); c != nil {
-			c.Env = setVariable(c.Env, Variable{visibleDevices, "void"})
-		}
-	}
 	if g.PullSecret != "" && !slices.Contains(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: g.PullSecret}) {
 		spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: g.PullSecret})
 	}
@@ -94,13 +89,6 @@ func takeBackGuard(pod *corev1.Pod, old, next *Promise) {
 		keep = *next.Guard
 	} else if old.Guard.Shares {
 		pod.Spec.ShareProcessNamespace = nil
-	}
-	for _, name := range old.Guard.Void {
-		c, _ := containerNamed(&pod.Spec, name)
-		if c == nil || slices.Contains(keep.Void, name) {
-			continue
-		}
-		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == visibleDevices && e.Value == "void" })
 	}
 	if old.Guard.PullSecret != keep.PullSecret {
 		pod.Spec.ImagePullSecrets = slices.DeleteFunc(pod.Spec.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == old.Guard.PullSecret })

@@ -28,9 +28,7 @@ type PromisedGuard struct {
 	// Mounts are those of check and sidecar, SidecarMounts those of the sidecar alone.
 	Mounts        []corev1.VolumeMount `json:"mounts,omitempty"`
 	SidecarMounts []corev1.VolumeMount `json:"sidecarMounts,omitempty"`
-	// Void are the containers without a GPU that must not be given one by the runtime class that the guard needs.
-	Void        []string          `json:"void,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations   map[string]string    `json:"annotations,omitempty"`
 }
 
 // guard writes the guard's containers, or why there are none.
@@ -160,20 +158,14 @@ func (w *promiseWriter) guardAccess(g *PromisedGuard) {
 	default:
 		g.SidecarEnv = []Variable{{visibleDevices, "all"}, capabilities}
 	}
-	w.guardRuntimeClass(g)
+	w.guardRuntimeClass()
 }
 
-// guardRuntimeClass writes the runtime class that the guard's access needs. It holds for the whole pod, and CUDA images
-// say NVIDIA_VISIBLE_DEVICES=all by themselves: containers without a GPU are given "void".
-func (w *promiseWriter) guardRuntimeClass(g *PromisedGuard) {
+// guardRuntimeClass writes the runtime class that the guard's access needs. It holds for the whole pod.
+func (w *promiseWriter) guardRuntimeClass() {
 	name := w.in.Policy.Guard.RuntimeClassName
 	if name == "" || w.in.Pod.Spec.RuntimeClassName != nil && *w.in.Pod.Spec.RuntimeClassName != name {
 		return
 	}
 	w.promise.Pod.RuntimeClassName = name
-	for c := range podContainers(&w.in.Pod.Spec) {
-		if w.promise.container(c.Name) == nil {
-			g.Void = append(g.Void, c.Name)
-		}
-	}
 }

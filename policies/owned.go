@@ -102,6 +102,7 @@ func takeBack(pod *corev1.Pod, old, next *Promise) {
 	})
 	takeBackPod(&pod.Spec, old.Pod, next)
 	takeBackGuard(pod, old, next)
+	takeBackVoid(&pod.Spec, old, next)
 }
 
 func takeBackPod(spec *corev1.PodSpec, was PromisedPod, next *Promise) {

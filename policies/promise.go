@@ -26,11 +26,13 @@ type Promise struct {
 	Volumes     []corev1.Volume           `json:"volumes,omitempty"`
 	Affinity    []corev1.NodeSelectorTerm `json:"affinity,omitempty"` // any of these, and all that the pod asked
 	Tolerations []corev1.Toleration       `json:"tolerations,omitempty"`
-	Guard       *PromisedGuard            `json:"guard,omitempty"`
-	Pod         PromisedPod               `json:"pod,omitzero"`
-	Charge      Charge                    `json:"charge"`
-	Planned     Planned                   `json:"planned"`
-	Signature   string                    `json:"sig,omitempty"`
+	// Void are the containers without a GPU: the container runtime is told to give them none.
+	Void      []string       `json:"void,omitempty"`
+	Guard     *PromisedGuard `json:"guard,omitempty"`
+	Pod       PromisedPod    `json:"pod,omitzero"`
+	Charge    Charge         `json:"charge"`
+	Planned   Planned        `json:"planned"`
+	Signature string         `json:"sig,omitempty"`
 }
 
 // PromisedContainer is one container's slice and all that it carries for it.

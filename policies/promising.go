@@ -23,6 +23,7 @@ func promise(in *Input, req Request, chosen *candidate, same []*candidate, d Dec
 	for i := range chosen.containers {
 		w.container(&chosen.containers[i])
 	}
+	w.void()
 	w.guard(chosen)
 	w.replaced()
 	p.Affinity = affinityFor(in, chosen, same)
@@ -200,7 +201,7 @@ func (w *promiseWriter) computeNotHeld(p *placed) {
 func (w *promiseWriter) replaced() {
 	for c := range podContainers(&w.in.Pod.Spec) {
 		for _, e := range c.Env {
-			if isOwnVariable(e.Name) {
+			if isOwnVariable(e.Name) || e.Name == visibleDevices && !(e.Value == "void" && w.promise.container(c.Name) == nil) {
 				w.warn("container %q: %s belongs to gpuslice in a slice; the pod's own value is not used", c.Name, quoteShort(e.Name))
 			}
 		}

@@ -103,12 +103,12 @@ type given struct {
 func givenTo(promise *Promise, container string) given {
 	return given{
 		container: promise.container(container), asked: promise.Request.resourceOf(container),
-		void: promise.Guard != nil && slices.Contains(promise.Guard.Void, container),
+		void: slices.Contains(promise.Void, container),
 	}
 }
 
 func (g given) variable(e corev1.EnvVar) bool {
-	return isOwnVariable(e.Name) || g.container.sets(e.Name) || g.void && e.Name == visibleDevices
+	return isOwnVariable(e.Name) || g.container.sets(e.Name) || (g.void || g.container != nil) && e.Name == visibleDevices
 }
 
 func (g given) mount(m corev1.VolumeMount) bool {

@@ -1,0 +1,46 @@
+package policies
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// visibleDevices is the variable by which NVIDIA's container runtime gives a container its devices. By default the
+// runtime obeys it in any pod, and CUDA images say "all" by themselves. So in a sliced pod it is nobody's to choose: a
+// container with a GPU has none (the device plugin's value, which the kubelet brings, must not meet another), every other
+// container has "void", which means none.
+const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
+
+// void records which containers get no device.
+func (w *promiseWriter) void() {
+	for c := range podContainers(&w.in.Pod.Spec) {
+		if w.promise.container(c.Name) == nil {
+			w.promise.Void = append(w.promise.Void, c.Name)
+		}
+	}
+}
+
+// applyVoid writes the variable into the containers without a GPU, and removes it from those with one.
+func applyVoid(spec *corev1.PodSpec, promise *Promise) {
+	for c := range podContainers(spec) {
+		switch {
+		case promise.container(c.Name) != nil:
+			c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == visibleDevices })
+		case slices.Contains(promise.Void, c.Name):
+			c.Env = setVariable(c.Env, Variable{visibleDevices, "void"})
+		}
+	}
+}
+
+// takeBackVoid removes what an older Promise wrote and the next does not. What the author had there before is not known,
+// and would not be obeyed anyway.
+func takeBackVoid(spec *corev1.PodSpec, old, next *Promise) {
+	for _, name := range old.Void {
+		c, _ := containerNamed(spec, name)
+		if c == nil || next != nil && slices.Contains(next.Void, name) {
+			continue
+		}
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == visibleDevices && e.Value == "void" })
+	}
+}
