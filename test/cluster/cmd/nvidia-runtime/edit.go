@@ -60,7 +60,7 @@ func edit(config []byte, s settings) ([]byte, error) {
 			access = "rw"
 		}
 		mounts = append(mounts, map[string]any{"destination": m.Destination, "type": "bind",
-			"source": strings.ReplaceAll(m.Source, namespaceWord, namespace),
+			"source":  strings.ReplaceAll(m.Source, namespaceWord, namespace),
 			"options": []string{"rbind", access, "nosuid", "nodev"}})
 	}
 	spec["mounts"] = mounts
