@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"k8s.io/client-go/rest"
@@ -29,8 +28,8 @@ type Installation struct {
 	Apply   *Applier
 	Webhook *Process
 
-	policies map[string]string // name -> resourceVersion
-	nodes    int
+	documents documents
+	nodes     int
 }
 
 // New applies the manifests and starts the webhook's process. The Deployment is left out: there is no node for its pods,
@@ -40,7 +39,7 @@ func New(ctx context.Context, server *cluster.APIServer, binary, dir string) (*I
 	if err != nil {
 		return nil, err
 	}
-	i := &Installation{Server: server, Apply: applier, policies: map[string]string{}}
+	i := &Installation{Server: server, Apply: applier, documents: documents{}}
 	if err := i.manifests(ctx); err != nil {
 		return nil, err
 	}
@@ -76,20 +75,7 @@ func (i *Installation) manifests(ctx context.Context) error {
 
 // Policy writes a policy document as a ConfigMap of the system namespace.
 func (i *Installation) Policy(ctx context.Context, name string, document []byte) error {
-	maps := i.Server.Client.CoreV1().ConfigMaps(policies.SystemNamespace)
-	cm := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelPolicy: "true"}},
-		Data:       map[string]string{policies.PolicyKey: string(document)},
-	}
-	written, err := maps.Create(ctx, cm, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		written, err = maps.Update(ctx, cm, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		return fmt.Errorf("write policy %s: %w", name, err)
-	}
-	i.policies[policies.SystemNamespace+"/"+name] = written.ResourceVersion
-	return nil
+	return i.documents.write(ctx, i.Server.Client, name, document)
 }
 
 // Nodes makes exactly these nodes those of the cluster.
@@ -121,10 +107,8 @@ func (i *Installation) Nodes(ctx context.Context, nodes ...*corev1.Node) error {
 // Settle returns once the webhook has seen every policy and node that was written.
 func (i *Installation) Settle(ctx context.Context, pools ...string) error {
 	return i.Webhook.WaitState(ctx, "see the policies and nodes", func(s State) bool {
-		for name, version := range i.policies {
-			if !slices.ContainsFunc(s.Policies, func(p PolicyState) bool { return p.Name == name && p.ResourceVersion == version }) {
-				return false
-			}
+		if i.documents.missing(s) != nil {
+			return false
 		}
 		for _, name := range pools {
 			if !slices.ContainsFunc(s.Pools, func(p PoolState) bool { return p.Name == name }) {
