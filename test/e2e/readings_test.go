@@ -82,6 +82,7 @@ func TestDriverThatReportsTheHostsPIDsIsOnlyObserved(t *testing.T) {
 	s.awaitEvent("hog", "that the pod is not held to its slice", func(e *corev1.Event) bool {
 		return strings.Contains(e.Message, "gpuslice cannot hold this pod to its slice")
 	})
+	s.awaitBeats("hog", "trainer", 10)
 	s.endsNobody("hog")
-	s.neverNoticed("hog", "trainer", 40)
+	s.neverNoticed("hog", "trainer", 20)
 }

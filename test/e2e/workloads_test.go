@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -84,13 +86,15 @@ func TestFailedCheckEndsTheJobWithTheReason(t *testing.T) {
 }
 
 // Not parallel: the node has one device for as long as it runs.
-func TestFourGuardedPodsShareFourReplicasAndEachCheckSeesThePodsOwnDevice(t *testing.T) {
+func TestFourGuardedPodsRunOnFourReplicas(t *testing.T) {
 	s := newStage(t, "", fakegpu.Config{Devices: 1})
 	if err := s.node.Offer(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.node.Offer(t.Context(), devices); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		if err := s.node.Offer(ctx, devices); err != nil {
 			t.Error(err)
 		}
 	})
@@ -98,12 +102,7 @@ func TestFourGuardedPodsShareFourReplicasAndEachCheckSeesThePodsOwnDevice(t *tes
 		s.create(slice("8Gi", fmt.Sprint("pod-", i), sliced("trainer", "hold 4GiB")))
 	}
 	for i := range 4 {
-		name := fmt.Sprint("pod-", i)
-		s.awaitRunning(name)
-		// The simulated library shows the check the devices that its own environment names.
-		if log := s.log(name, limits.CheckContainer, corev1.PodLogOptions{}); !strings.Contains(log, "devices: 1 visible, 1 planned") {
-			t.Errorf("the check of %s said\n%s", name, log)
-		}
+		s.awaitRunning(fmt.Sprint("pod-", i))
 	}
 	s.create(slice("8Gi", "fifth", sliced("trainer", "hold 4GiB")))
 	s.awaitPod("fifth", "message that says what is missing", func(p *corev1.Pod) bool {
@@ -114,6 +113,30 @@ func TestFourGuardedPodsShareFourReplicasAndEachCheckSeesThePodsOwnDevice(t *tes
 		}
 		return false
 	})
+}
+
+func TestCheckSeesTheVeryDeviceThatTheContainerGets(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "", fakegpu.Config{Devices: devices})
+	s.create(slice("8Gi", "device", sliced("trainer", "hold 4GiB")))
+	p := s.awaitRunning("device")
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", s.processes(p, "trainer")[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var given string
+	for variable := range strings.SplitSeq(string(environ), "\x00") {
+		if value, ok := strings.CutPrefix(variable, "NVIDIA_VISIBLE_DEVICES="); ok {
+			given = value
+		}
+	}
+	log := s.log("device", limits.CheckContainer, corev1.PodLogOptions{})
+	if want := "memory of " + given + ": 80Gi"; given == "" || !strings.Contains(log, want) {
+		t.Errorf("the container was given %q, and the check said\n%s", given, log)
+	}
+	if want := "devices: 1 visible, 1 planned"; !strings.Contains(log, want) {
+		t.Errorf("the check said\n%s", log)
+	}
 }
 
 func TestTwoPodsOnTheHostsNetworkDoNotClash(t *testing.T) {
