@@ -18,7 +18,7 @@ build: ## build webhook, guard and command line into bin/
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice ./cmd/gpuslice
 	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-guard ./cmd/guard
 
-run: ## show it: pods on a real API server come out in slices (POD=my.yaml takes yours, KEEP=1 leaves it up)
+run: ## show it: pods come out in slices; as root, one on a real node goes past its slice (POD=my.yaml takes yours, KEEP=1 leaves it up)
 	CGO_ENABLED=0 go build $(GOFLAGS) -o bin/demo ./test/demo
 	./bin/demo $(if $(POD),-pod "$(POD)") $(if $(KEEP),-keep)
 

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
@@ -120,5 +121,18 @@ func TestTenantThatForksWhileItIsEndedGoesAsAWhole(t *testing.T) {
 	}
 	if end := s.awaitEnd("hydra", "trainer"); end.ExitCode == 0 {
 		t.Errorf("the container ended as %+v", end)
+	}
+}
+
+// When the last container has ended the kubelet asks the guard no more, so that no Event tells why.
+func TestReasonIsTheGuardsLastWordWhenThePodEndsWithItsHog(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "", fakegpu.Config{Devices: devices})
+	s.create(once(slice("8Gi", "alone", hog())))
+	p := s.awaitPod("alone", "end of the guard", func(p *corev1.Pod) bool {
+		return status(p, limits.GuardContainer).State.Terminated != nil
+	})
+	if said := status(p, limits.GuardContainer).State.Terminated.Message; !strings.Contains(said, "gpuslice ended tenant") {
+		t.Errorf("the guard's termination message is %q", said)
 	}
 }
