@@ -38,7 +38,7 @@ const (
 	nodeFolder   = "node"
 )
 
-// Build compiles what OnNode needs into dir, from this checkout. It is for the time before a box is entered.
+// Build compiles what StartNode needs into dir, from this checkout. It is for the time before a box is entered.
 func Build(ctx context.Context, dir string) error {
 	for file, p := range map[string]cluster.Program{
 		webhookFile: {Package: "./cmd/webhook"},
@@ -60,9 +60,9 @@ func Build(ctx context.Context, dir string) error {
 	return nil
 }
 
-// Options are what a node needs for OnNode, from what Build left in dir: the images of gpuslice and of the tenant, and
+// nodeOptions are what a node needs for StartNode, from what Build left in dir: the images of gpuslice and of the tenant, and
 // a GPU whose config is the namespace's own (see GPU).
-func Options(dir string) (cluster.NodeOptions, error) {
+func nodeOptions(dir string) (cluster.NodeOptions, error) {
 	guard, err := image.Program("/gpuslice-guard", filepath.Join(dir, guardFile))
 	if err != nil {
 		return cluster.NodeOptions{}, err

@@ -44,7 +44,7 @@ type OnNode struct {
 // StartNode starts a node from what Build left in dir, with devices GPUs of 80 GiB in four replicas each, further images,
 // and gpuslice on it. It must be called in a box (see package cluster).
 func StartNode(ctx context.Context, dir string, devices int, further ...image.Image) (*OnNode, error) {
-	options, err := Options(dir)
+	options, err := nodeOptions(dir)
 	if err != nil {
 		return nil, err
 	}
