@@ -18,7 +18,7 @@ build: ## build webhook, guard and command line into bin/
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice ./cmd/gpuslice
 	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-guard ./cmd/guard
 
-run: ## show it: pods on a real API server come out in slices (POD=my.yaml takes yours, KEEP=1 leaves it up)
+run: ## show it: pods come out in slices; as root, one on a real node goes past its slice (POD=my.yaml takes yours, KEEP=1 leaves it up)
 	CGO_ENABLED=0 go build $(GOFLAGS) -o bin/demo ./test/demo
 	./bin/demo $(if $(POD),-pod "$(POD)") $(if $(KEEP),-keep)
 
@@ -28,9 +28,10 @@ test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 test-apiserver: cluster ## the scenarios and the public pods on a real API server
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/cluster ./test/apiserver
 
-e2e: ## the end-to-end tests on a real node (root; E2E_OPTIONAL=1 where that cannot be)
+e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's plugin on a simulated GPU (E2E_OPTIONAL=1 skips where none can run)
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node > /dev/null
-	GPUSLICE_TEST=apiserver,node go test $(GOFLAGS) -count=1 -timeout 40m ./test/cluster/... ./test/e2e
+	GPUSLICE_TEST=apiserver,node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
+	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e
 
 cluster: ## build etcd, kube-apiserver and kubectl into the cache (the first time: about eight minutes, 5 GiB)
 	go run $(GOFLAGS) ./test/cluster/cmd/build > /dev/null

@@ -93,6 +93,21 @@ func (b *board) carry() answer {
 		b.carried = false
 		return answer{true, "guarding"}
 	}
+	text := b.message()
+	b.due, b.dropped, b.carried = nil, 0, true
+	return answer{false, text}
+}
+
+// left returns what no probe has carried, for the guard's last words; empty:
+// nothing. When the last container of a pod has ended, the kubelet probes no more.
+func (b *board) left() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.message()
+}
+
+// message is what is due, in one text.
+func (b *board) message() string {
 	text := strings.Join(b.due, "; ")
 	if b.dropped > 0 {
 		text = fmt.Sprintf("(%d older messages are in the guard's log) %s", b.dropped, text)
@@ -100,6 +115,5 @@ func (b *board) carry() answer {
 	if len(text) > longestMessage {
 		text = strings.ToValidUTF8(text[:longestMessage], "") + "..."
 	}
-	b.due, b.dropped, b.carried = nil, 0, true
-	return answer{false, text}
+	return text
 }

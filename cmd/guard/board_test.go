@@ -87,3 +87,22 @@ func TestABlindGuardIsNotReadyAndLives(t *testing.T) {
 		t.Error("a blind guard must neither be started again nor keep the tenant from starting")
 	}
 }
+
+func TestWhatNoProbeCarriedIsLeftForTheLastWords(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1e9, 0)
+	b := &board{}
+	b.saw(now, "")
+	b.post("carried")
+	if got := b.answer(probeLiveness, now); got.Text != "carried" {
+		t.Fatalf("the message was not carried: %+v", got)
+	}
+	if got := b.left(); got != "" {
+		t.Errorf("what a probe carried is left: %q", got)
+	}
+	b.post("one")
+	b.post("two")
+	if got := b.left(); got != "one; two" {
+		t.Errorf("left is %q", got)
+	}
+}

@@ -47,6 +47,9 @@ func run(ctx context.Context, o options, p process) int {
 		Eyes: eyes{&guard.PodEyes{Reader: driver, Namer: table}, v.usage, table.Shared()}}
 	g.Run(ctx)
 	servers.Wait()
+	if left := v.board.left(); left != "" {
+		tellKubelet(o, p, left)
+	}
 	log.Info("stopped")
 	return exitOK
 }

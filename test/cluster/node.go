@@ -44,7 +44,8 @@ type GPU struct {
 	MIGMinors string
 }
 
-// Mount is a file or folder of this machine in a container.
+// Mount is a file or folder of this machine in a container. "{namespace}" in Source stands for the namespace of the
+// container's pod; a container whose folder is missing does not start.
 type Mount struct {
 	Source, Destination string
 	Writable            bool

@@ -9,17 +9,22 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/cluster/box"
+	"github.com/gpuslice/gpuslice/test/install"
 )
 
 const usage = `usage: demo [-pod FILE] [-keep]
 
-Starts a real Kubernetes API server, installs gpuslice on it, and shows what becomes of sample pods.
+Starts a real Kubernetes API server, installs gpuslice on it, and shows what becomes of sample pods. Where a node can run
+(root on Linux, with gcc), it then shows two pods that share a simulated GPU, one of which goes past its slice.
 
-  make run                    the sample pods
-  make run POD=my.yaml        your pod instead, in the namespace it names (research without one)
-  make run KEEP=1             leaves the API server up, with a kubectl to go on with
+  make run                    the sample pods, and the node
+  make run POD=my.yaml        your pod instead, in the namespace it names (research without one); no node
+  make run KEEP=1             leaves the node up (without one, the API server), with a kubectl to go on with
 
-Exit codes: 0 every pod came out as expected, 1 one did not, or something failed, 2 wrong usage.
+Exit codes: 0 everything came out as expected, 1 something did not, or failed, 2 wrong usage.
 `
 
 // options are the command's flags.
@@ -31,8 +36,6 @@ type options struct {
 var errUnexpected = errors.New("not everything came out as expected")
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	o, err := parse(os.Args[1:], os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return
@@ -40,11 +43,58 @@ func main() {
 	if err != nil {
 		os.Exit(2)
 	}
-	if err := run(ctx, o, os.Stdout, os.Stderr); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := demonstrate(ctx, o, os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
-		stop()
-		os.Exit(1)
 	}
+	os.Exit(code)
+}
+
+// demonstrate takes the tier with a node where it can, else the one with an API server alone, and says which. With a
+// node this program is started again inside of a box, and comes here a second time.
+func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (code int, err error) {
+	if o.pod != "" {
+		return status(samplesOnly(ctx, o, "a pod of yours", stdout, stderr))
+	}
+	prepare := func(ctx context.Context, dir string) error {
+		fmt.Fprintln(stderr, "--> tier: a real node, after sample pods on an API server without one")
+		if err := run(ctx, options{}, stdout, stderr); err != nil {
+			return err
+		}
+		fmt.Fprintln(stderr, "--> building webhook, guard, tenant and the simulated GPU")
+		return install.Build(ctx, dir)
+	}
+	code, err = cluster.InBox(ctx, stderr, prepare, func() int {
+		code, err := status(onNode(ctx, o, stdout, stderr))
+		if err != nil {
+			fmt.Fprintln(stderr, "demo:", err)
+		}
+		return code
+	})
+	if errors.Is(err, box.ErrUnsupported) {
+		return status(samplesOnly(ctx, o, err.Error(), stdout, stderr))
+	}
+	return code, err
+}
+
+// samplesOnly is the demonstration without a node.
+func samplesOnly(ctx context.Context, o options, why string, stdout, stderr io.Writer) error {
+	fmt.Fprintf(stderr, "--> tier: an API server without a node (%s)\n", why)
+	if err := run(ctx, o, stdout, stderr); err != nil || o.keep {
+		return err
+	}
+	goOn(stdout)
+	return nil
+}
+
+// status is the exit status of what ended with err.
+func status(err error) (int, error) {
+	if err != nil {
+		return 1, err
+	}
+	return 0, nil
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -53,7 +103,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.SetOutput(stderr)
 	f.Usage = func() { fmt.Fprint(stderr, usage) }
 	f.StringVar(&o.pod, "pod", "", "a file with a pod of yours")
-	f.BoolVar(&o.keep, "keep", false, "leave the API server up")
+	f.BoolVar(&o.keep, "keep", false, "leave the cluster up")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}

@@ -18,7 +18,7 @@ import (
 // within bounds every step but the first build.
 const within = 2 * time.Minute
 
-// run is the whole demonstration.
+// run shows what becomes of sample pods on an API server without a node.
 func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	pods, err := samples(o.pod)
 	if err != nil {
@@ -60,9 +60,13 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if o.keep {
 		return keep(ctx, server, dir, stdout, unexpected)
 	}
-	fmt.Fprint(stdout, "\nGo on with:\n  make run POD=my.yaml     your own pod\n  make run KEEP=1          the API server stays up, with a kubectl\n"+
-		"  make build               the command line: bin/gpuslice render -f my.yaml --policies test/demo/policies --nodes test/scenarios/nodes -n research -o diff\n")
 	return unexpectedError(unexpected)
+}
+
+// goOn says what a user may do next.
+func goOn(stdout io.Writer) {
+	fmt.Fprint(stdout, "\nGo on with:\n  make run POD=my.yaml     your own pod\n  make run KEEP=1          the cluster stays up, with a kubectl\n"+
+		"  make build               the command line: bin/gpuslice render -f my.yaml --policies test/demo/policies --nodes test/scenarios/nodes -n research -o diff\n")
 }
 
 func start(ctx context.Context, bin cluster.Bin) (*cluster.APIServer, error) {

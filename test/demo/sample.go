@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed pods/*.yaml policies/*.yaml
+//go:embed pods/*.yaml policies/*.yaml node/*.yaml
 var files embed.FS
 
 // Namespaces of the samples.

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"k8s.io/client-go/rest"
 
 	"github.com/gpuslice/gpuslice/deploy"
@@ -31,9 +30,9 @@ type Installation struct {
 	Apply   *Applier
 	Webhook *Process
 
-	policies map[string]string // name -> resourceVersion
-	nodes    int
-	again    func(ctx context.Context, reviews, probes string) (*Process, error)
+	documents documents
+	nodes     int
+	again     func(ctx context.Context, reviews, probes string) (*Process, error)
 }
 
 // New applies the manifests and starts the webhook's process. The Deployment is left out: there is no node for its pods,
@@ -43,7 +42,7 @@ func New(ctx context.Context, server *cluster.APIServer, binary, dir string) (*I
 	if err != nil {
 		return nil, err
 	}
-	i := &Installation{Server: server, Apply: applier, policies: map[string]string{}}
+	i := &Installation{Server: server, Apply: applier, documents: documents{}}
 	if err := i.manifests(ctx); err != nil {
 		return nil, err
 	}
@@ -103,20 +102,7 @@ func (i *Installation) manifests(ctx context.Context) error {
 
 // Policy writes a policy document as a ConfigMap of the system namespace.
 func (i *Installation) Policy(ctx context.Context, name string, document []byte) error {
-	maps := i.Server.Client.CoreV1().ConfigMaps(policies.SystemNamespace)
-	cm := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelPolicy: "true"}},
-		Data:       map[string]string{policies.PolicyKey: string(document)},
-	}
-	written, err := maps.Create(ctx, cm, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		written, err = maps.Update(ctx, cm, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		return fmt.Errorf("write policy %s: %w", name, err)
-	}
-	i.policies[policies.SystemNamespace+"/"+name] = written.ResourceVersion
-	return nil
+	return i.documents.write(ctx, i.Server.Client, name, document)
 }
 
 // Nodes makes exactly these nodes those of the cluster.
@@ -156,10 +142,8 @@ func (i *Installation) Settle(ctx context.Context, pools ...string) error {
 // settled says whether the webhook knows every policy and node that was written, and the pools of these names.
 func (i *Installation) settled(pools []string) func(State) bool {
 	return func(s State) bool {
-		for name, version := range i.policies {
-			if !slices.ContainsFunc(s.Policies, func(p PolicyState) bool { return p.Name == name && p.ResourceVersion == version }) {
-				return false
-			}
+		if i.documents.missing(s) != nil {
+			return false
 		}
 		for _, name := range pools {
 			if !slices.ContainsFunc(s.Pools, func(p PoolState) bool { return p.Name == name }) {

@@ -17,6 +17,13 @@ type settings struct {
 	Env    []string
 }
 
+// namespaceWord in a mount's source stands for the namespace of the container's pod, so that pods of different tests
+// can be given different devices.
+const namespaceWord = "{namespace}"
+
+// namespaceAnnotation is where containerd says which namespace a container's pod is in.
+const namespaceAnnotation = "io.kubernetes.cri.sandbox-namespace"
+
 // mount is a file or folder of the node in a container, read-only unless Writable.
 type mount struct {
 	Source, Destination string
@@ -44,13 +51,16 @@ func edit(config []byte, s settings) ([]byte, error) {
 		env = append(env, v)
 	}
 	process["env"] = env
+	annotations, _ := spec["annotations"].(map[string]any)
+	namespace, _ := annotations[namespaceAnnotation].(string)
 	mounts, _ := spec["mounts"].([]any)
 	for _, m := range s.Mounts {
 		access := "ro"
 		if m.Writable {
 			access = "rw"
 		}
-		mounts = append(mounts, map[string]any{"destination": m.Destination, "source": m.Source, "type": "bind",
+		mounts = append(mounts, map[string]any{"destination": m.Destination, "type": "bind",
+			"source":  strings.ReplaceAll(m.Source, namespaceWord, namespace),
 			"options": []string{"rbind", access, "nosuid", "nodev"}})
 	}
 	spec["mounts"] = mounts

@@ -1,0 +1,116 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/deploy"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/cluster/image"
+	"github.com/gpuslice/gpuslice/test/fakegpu"
+)
+
+// SharedResource is what the node's GPU is offered as.
+const SharedResource = "nvidia.com/gpu.shared"
+
+// replicas of each device of the node.
+const replicas = 4
+
+// sharing is the configuration of NVIDIA's device plugin.
+const sharing = `version: v1
+sharing:
+  timeSlicing:
+    renameByDefault: true
+    failRequestsGreaterThanOne: true
+    resources: [{name: nvidia.com/gpu, replicas: 4}]
+`
+
+// OnNode is gpuslice on a node, as users have it: the Deployment's pods answer, and NVIDIA's own device plugin and
+// feature discovery offer the GPU.
+type OnNode struct {
+	*cluster.Node
+	Apply *Applier
+
+	plugin    *cluster.Plugin
+	documents documents
+}
+
+// StartNode starts a node from what Build left in dir, with devices GPUs of 80 GiB in four replicas each, further images,
+// and gpuslice on it. It must be called in a box (see package cluster).
+func StartNode(ctx context.Context, dir string, devices int, further ...image.Image) (*OnNode, error) {
+	options, err := nodeOptions(dir)
+	if err != nil {
+		return nil, err
+	}
+	options.Images = append(options.Images, further...)
+	node, err := cluster.StartNode(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	n := &OnNode{Node: node, documents: documents{}}
+	if n.Apply, err = NewApplier(quiet(node.Config)); err != nil {
+		return nil, err
+	}
+	if err := n.Offer(ctx, devices); err != nil {
+		return nil, err
+	}
+	if err := n.manifests(ctx); err != nil {
+		return nil, err
+	}
+	return n, n.awaitWebhook(ctx)
+}
+
+// Offer makes NVIDIA's device plugin offer so many devices, in place of those it offered before, and labels the node
+// with what feature discovery finds.
+func (n *OnNode) Offer(ctx context.Context, devices int) error {
+	if n.plugin != nil {
+		n.plugin.Stop()
+	}
+	nvidia := cluster.NVIDIA{Config: sharing, Env: []string{fakegpu.ConfigVariable + "=" + fakegpu.Config{Devices: devices}.String()}}
+	var err error
+	if n.plugin, err = n.StartNVIDIAPlugin(nvidia); err != nil {
+		return err
+	}
+	if _, err := n.DiscoverFeatures(ctx, nvidia); err != nil {
+		return err
+	}
+	return n.AwaitAllocatable(ctx, SharedResource, int64(replicas*devices))
+}
+
+// manifests applies what users apply, with the images of this build.
+func (n *OnNode) manifests(ctx context.Context) error {
+	names, err := fs.Glob(deploy.Files, "*.yaml")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(deploy.Files, name)
+		if err != nil {
+			return err
+		}
+		if err := n.Apply.Apply(ctx, []byte(strings.ReplaceAll(string(text), ":VERSION", ":"+tag))); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Policy writes a policy document as a ConfigMap of the system namespace.
+func (n *OnNode) Policy(ctx context.Context, name string, document []byte) error {
+	return n.documents.write(ctx, n.Client, name, document)
+}
+
+// webhookPods are the pods of the Deployment.
+func (n *OnNode) webhookPods(ctx context.Context) ([]corev1.Pod, error) {
+	list, err := n.Client.CoreV1().Pods(policies.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook"})
+	if err != nil {
+		return nil, fmt.Errorf("list the webhook's pods: %w", err)
+	}
+	return list.Items, nil
+}
