@@ -126,3 +126,23 @@ func TestASliceThatMovesToAnotherContainerLeavesTheFirst(t *testing.T) {
 		t.Errorf("main still asks for %v", r.Limits)
 	}
 }
+func TestTheAuthorsOwnFieldsSurviveTheEndOfAGuard(t *testing.T) {
+	in, pod := brought(t, "guard: {runtimeClassName: nvidia}\n")
+	in.Guard.PullSecret = "registry"
+	pod.Spec.ShareProcessNamespace = new(true)
+	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "log", Image: "busybox", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"}}})
+	once := rewritten(t, in)
+	in.Policy.Guard.Enabled = new(false)
+	in.Pod = once
+	after := rewritten(t, in)
+	if s := after.Spec.ShareProcessNamespace; s == nil || !*s {
+		t.Error("the author's shareProcessNamespace: true is gone")
+	}
+	if len(after.Spec.ImagePullSecrets) != 1 {
+		t.Error("the author's own pull secret is gone")
+	}
+	if c := after.Spec.Containers[1]; len(c.Env) != 1 || c.Env[0].Value != "void" {
+		t.Errorf("the author's own NVIDIA_VISIBLE_DEVICES is %v", c.Env)
+	}
+}

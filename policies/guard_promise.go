@@ -172,7 +172,7 @@ func (w *promiseWriter) guardRuntimeClass(g *PromisedGuard) {
 	}
 	w.promise.Pod.RuntimeClassName = name
 	for c := range podContainers(&w.in.Pod.Spec) {
-		if w.promise.container(c.Name) == nil {
+		if w.promise.container(c.Name) == nil && !slices.Contains(c.Env, corev1.EnvVar{Name: visibleDevices, Value: "void"}) {
 			g.Void = append(g.Void, c.Name)
 		}
 	}
