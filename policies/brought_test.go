@@ -146,3 +146,15 @@ func TestTheAuthorsOwnFieldsSurviveTheEndOfAGuard(t *testing.T) {
 		t.Errorf("the author's own NVIDIA_VISIBLE_DEVICES is %v", c.Env)
 	}
 }
+
+func TestAForgedPromiseDoesNotHideThatTheGuardSeesNothing(t *testing.T) {
+	in, pod := brought(t, "minimumEnforcement: guard\n")
+	pod.Spec.ShareProcessNamespace = new(false)
+	if d := policies.Decide(in); d.Outcome != policies.Refused {
+		t.Fatalf("without a promise the pod is %s", d.Outcome)
+	}
+	pod.Annotations = map[string]string{policies.AnnotationPromise: `{"v":1,"guard":{"image":"x","shares":true}}`}
+	if d := policies.Decide(in); d.Outcome != policies.Refused {
+		t.Errorf("the pod is %s, planned %s", d.Outcome, d.Planned.Tier)
+	}
+}

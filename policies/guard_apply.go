@@ -92,7 +92,7 @@ func takeBackGuard(pod *corev1.Pod, old, next *Promise) {
 	var keep PromisedGuard
 	if next != nil && next.Guard != nil {
 		keep = *next.Guard
-	} else if old.Guard.Shares {
+	} else if s := pod.Spec.ShareProcessNamespace; old.Guard.Shares && s != nil && *s { // nothing of ours writes false
 		pod.Spec.ShareProcessNamespace = nil
 	}
 	for _, name := range old.Guard.Void {
