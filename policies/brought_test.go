@@ -158,3 +158,14 @@ func TestAForgedPromiseDoesNotHideThatTheGuardSeesNothing(t *testing.T) {
 		t.Errorf("the pod is %s, planned %s", d.Outcome, d.Planned.Tier)
 	}
 }
+
+func TestTheGuardIsNotGivenTheTenantsMounts(t *testing.T) {
+	in, pod := brought(t, "")
+	pod.Spec.Volumes = []corev1.Volume{{Name: "mine", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	pod.Spec.InitContainers = []corev1.Container{{Name: "gpuslice-guard", Image: "x", VolumeMounts: []corev1.VolumeMount{{Name: "mine", MountPath: "/gpuslice-guard"}}}}
+	for _, c := range rewritten(t, in).Spec.InitContainers {
+		for _, m := range c.VolumeMounts {
+			t.Errorf("%s mounts %s at %s", c.Name, m.Name, m.MountPath)
+		}
+	}
+}

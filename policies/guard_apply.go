@@ -52,7 +52,7 @@ func applyGuard(pod *corev1.Pod, promise *Promise) {
 func tokenMount(spec *corev1.PodSpec) []corev1.VolumeMount {
 	for c := range podContainers(spec) {
 		for _, m := range c.VolumeMounts {
-			if m.MountPath == tokenPath && strings.HasPrefix(m.Name, "kube-api-access-") {
+			if isTokenMount(m) {
 				return []corev1.VolumeMount{*m.DeepCopy()}
 			}
 		}
@@ -72,16 +72,20 @@ func firstGPUContainer(list []corev1.Container, promise *Promise) int {
 	return i
 }
 
-// refreshed is the promised container with what others may add to it after us: the mount of the pod's token, which the
-// server writes into every container.
+// refreshed is the promised container with the mount of the pod's token, which the server writes into every container.
+// No other mount stays: one over the guard's binary would be the tenant's program with the guard's rights.
 func refreshed(have, promised corev1.Container) corev1.Container {
 	out := promised
 	for _, m := range have.VolumeMounts {
-		if !isOurVolume(m.Name) && !slices.ContainsFunc(out.VolumeMounts, func(o corev1.VolumeMount) bool { return o.MountPath == m.MountPath }) {
+		if isTokenMount(m) {
 			out.VolumeMounts = append(out.VolumeMounts, m)
 		}
 	}
 	return out
+}
+
+func isTokenMount(m corev1.VolumeMount) bool {
+	return m.MountPath == tokenPath && strings.HasPrefix(m.Name, "kube-api-access-")
 }
 
 // takeBackGuard removes what an older Promise wrote for its guard and the next does not.
