@@ -3,6 +3,7 @@ package policies_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,5 +168,17 @@ func TestTheGuardIsNotGivenTheTenantsMounts(t *testing.T) {
 		for _, m := range c.VolumeMounts {
 			t.Errorf("%s mounts %s at %s", c.Name, m.Name, m.MountPath)
 		}
+	}
+}
+
+func TestTheCheckStandsBeforeEveryContainerThatCanReachAGPU(t *testing.T) {
+	in, pod := brought(t, "")
+	pod.Spec.InitContainers = []corev1.Container{asksGPU("first"), {Name: "gpuslice-guard", Image: "x"}, {Name: "gpuslice-check", Image: "x"}}
+	var names []string
+	for _, c := range rewritten(t, in).Spec.InitContainers {
+		names = append(names, c.Name)
+	}
+	if diff := cmp.Diff([]string{"gpuslice-check", "gpuslice-guard", "first"}, names); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
 // applyGuard writes the guard's containers into the pod: the check before the first container that can reach a GPU, the
@@ -19,6 +21,7 @@ func applyGuard(pod *corev1.Pod, promise *Promise) {
 	if spec.ShareProcessNamespace == nil && g.Shares {
 		spec.ShareProcessNamespace = new(true)
 	}
+	dropMisplaced(spec, promise)
 	at := firstGPUContainer(spec.InitContainers, promise)
 	for _, c := range []corev1.Container{g.check(), g.sidecar()} {
 		i := slices.IndexFunc(spec.InitContainers, func(have corev1.Container) bool { return have.Name == c.Name })
@@ -45,6 +48,19 @@ func applyGuard(pod *corev1.Pod, promise *Promise) {
 		}
 		maps.Copy(pod.Annotations, g.Annotations)
 	}
+}
+
+// dropMisplaced removes the guard's containers where the pod brings them in another order: the check must run before
+// any container that can reach a GPU.
+func dropMisplaced(spec *corev1.PodSpec, promise *Promise) {
+	index := func(name string) int {
+		return slices.IndexFunc(spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
+	}
+	check, sidecar := index(limits.CheckContainer), index(limits.GuardContainer)
+	if check < 0 && sidecar < 0 || check >= 0 && check < sidecar && sidecar < firstGPUContainer(spec.InitContainers, promise) {
+		return
+	}
+	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return promise.hasGuard(c.Name) })
 }
 
 // tokenMount is the mount of the pod's token that the server gave to the pod's containers before it asked us. It would
