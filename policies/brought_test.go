@@ -130,7 +130,7 @@ func TestASliceThatMovesToAnotherContainerLeavesTheFirst(t *testing.T) {
 func TestTheAuthorsOwnFieldsSurviveTheEndOfAGuard(t *testing.T) {
 	in, pod := brought(t, "guard: {runtimeClassName: nvidia}\n")
 	in.Guard.PullSecret = "registry"
-	pod.Spec.ShareProcessNamespace = new(true)
+	pod.Spec.ShareProcessNamespace, pod.Spec.RuntimeClassName = new(true), new("nvidia")
 	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "log", Image: "busybox", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"}}})
 	once := rewritten(t, in)
@@ -139,6 +139,9 @@ func TestTheAuthorsOwnFieldsSurviveTheEndOfAGuard(t *testing.T) {
 	after := rewritten(t, in)
 	if s := after.Spec.ShareProcessNamespace; s == nil || !*s {
 		t.Error("the author's shareProcessNamespace: true is gone")
+	}
+	if c := after.Spec.RuntimeClassName; c == nil || *c != "nvidia" {
+		t.Error("the author's own runtime class is gone")
 	}
 	if len(after.Spec.ImagePullSecrets) != 1 {
 		t.Error("the author's own pull secret is gone")

@@ -170,7 +170,9 @@ func (w *promiseWriter) guardRuntimeClass(g *PromisedGuard) {
 	if name == "" || w.in.Pod.Spec.RuntimeClassName != nil && *w.in.Pod.Spec.RuntimeClassName != name {
 		return
 	}
-	w.promise.Pod.RuntimeClassName = name
+	if w.in.Pod.Spec.RuntimeClassName == nil {
+		w.promise.Pod.RuntimeClassName = name
+	}
 	for c := range podContainers(&w.in.Pod.Spec) {
 		if w.promise.container(c.Name) == nil && !slices.Contains(c.Env, corev1.EnvVar{Name: visibleDevices, Value: "void"}) {
 			g.Void = append(g.Void, c.Name)
