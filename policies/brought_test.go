@@ -185,3 +185,14 @@ func TestTheCheckStandsBeforeEveryContainerThatCanReachAGPU(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestAnEmptyTermOfTheAuthorsStillMatchesNoNode(t *testing.T) {
+	in, pod := brought(t, "")
+	zone := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}
+	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{}, zone}}}}
+	after := rewritten(t, in).Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	if len(after) != 2 || len(after[0].MatchExpressions) > 0 || len(after[1].MatchExpressions) < 2 {
+		t.Errorf("the terms are %v", after)
+	}
+}
