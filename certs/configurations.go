@@ -53,7 +53,7 @@ func (c Configurations) read(ctx context.Context) ([]configuration, error) {
 				continue
 			}
 			if err != nil {
-				return nil, fmt.Errorf("read %s webhook configuration %s: %w", kind, name, err)
+				return nil, fmt.Errorf("%s webhook configuration %s: %w: %w", kind, name, errUnread, err)
 			}
 			out = append(out, one)
 		}

@@ -50,7 +50,9 @@ func (f *Files) check(ctx context.Context) error {
 	if err == nil {
 		err = verify(live, f.leaf(), time.Now())
 	}
-	f.keep(err)
+	if verified := *f.problem.Load() == nil; !verified || !errors.Is(err, errUnread) {
+		f.keep(err)
+	}
 	return err
 }
 

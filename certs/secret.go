@@ -27,7 +27,7 @@ func (s *SelfSigned) shared(ctx context.Context, now time.Time) (*authority, err
 		if apierrors.IsNotFound(err) {
 			secret = nil
 		} else if err != nil {
-			return nil, fmt.Errorf("read Secret %s: %w", s.options.Secret, err)
+			return nil, fmt.Errorf("Secret %s: %w: %w", s.options.Secret, errUnread, err)
 		}
 		found, ok := usable(secret, now)
 		if ok {

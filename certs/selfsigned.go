@@ -83,6 +83,9 @@ func (s *SelfSigned) report(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil && (s.problem == nil || s.problem.Error() != err.Error()) {
 		s.options.Log.Error(err, "certificate not ready")
 	}
+	if s.problem == nil && errors.Is(err, errUnread) {
+		return
+	}
 	if err == nil && s.problem != nil {
 		s.options.Log.Info("certificate ready")
 	}

@@ -3,6 +3,7 @@ package certs
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"time"
 )
 
@@ -24,6 +25,10 @@ const (
 	retryEvery = 2 * time.Second // after a check that failed
 	checkWait  = 15 * time.Second
 )
+
+// errUnread marks a check that could not be made, since the API server did not answer. What was verified before stands:
+// else one slow answer would take every replica out of service at once, and pods would pass as they are.
+var errUnread = errors.New("not read")
 
 // repeat runs check until ctx ends: again after checkEvery, or after retryEvery where it failed.
 func repeat(ctx context.Context, check func(context.Context) error) {

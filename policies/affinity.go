@@ -92,6 +92,10 @@ func holdAffinity(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm, held bo
 	}
 	var out []corev1.NodeSelectorTerm
 	for _, have := range required.NodeSelectorTerms {
+		if len(have.MatchExpressions) == 0 && len(have.MatchFields) == 0 { // it matches no node, and would match ours
+			out = append(out, have)
+			continue
+		}
 		if held && slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool { return runOf(have, t) >= 0 }) {
 			out = append(out, have)
 			continue

@@ -17,7 +17,7 @@ func Apply(pod *corev1.Pod, promise *Promise) *corev1.Pod {
 	if ok && !held {
 		if old, err := DecodePromise(brought); err == nil {
 			takeBack(out, old, promise)
-			restoreRequest(out, old)
+			restoreRequest(out, old, nil)
 			held = sameTerms(old.Affinity, promise.Affinity)
 		}
 	}

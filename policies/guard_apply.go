@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
 // applyGuard writes the guard's containers into the pod: the check before the first container that can reach a GPU, the
@@ -19,6 +21,7 @@ func applyGuard(pod *corev1.Pod, promise *Promise) {
 	if spec.ShareProcessNamespace == nil && g.Shares {
 		spec.ShareProcessNamespace = new(true)
 	}
+	dropMisplaced(spec, promise)
 	at := firstGPUContainer(spec.InitContainers, promise)
 	for _, c := range []corev1.Container{g.check(), g.sidecar()} {
 		i := slices.IndexFunc(spec.InitContainers, func(have corev1.Container) bool { return have.Name == c.Name })
@@ -42,12 +45,25 @@ func applyGuard(pod *corev1.Pod, promise *Promise) {
 	}
 }
 
+// dropMisplaced removes the guard's containers where the pod brings them in another order: the check must run before
+// any container that can reach a GPU.
+func dropMisplaced(spec *corev1.PodSpec, promise *Promise) {
+	index := func(name string) int {
+		return slices.IndexFunc(spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
+	}
+	check, sidecar := index(limits.CheckContainer), index(limits.GuardContainer)
+	if check < 0 && sidecar < 0 || check >= 0 && check < sidecar && sidecar < firstGPUContainer(spec.InitContainers, promise) {
+		return
+	}
+	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return promise.hasGuard(c.Name) })
+}
+
 // tokenMount is the mount of the pod's token that the server gave to the pod's containers before it asked us. It would
 // give it to ours too, in a second pass over the pod, and then ask us again: every create would cost two reviews.
 func tokenMount(spec *corev1.PodSpec) []corev1.VolumeMount {
 	for c := range podContainers(spec) {
 		for _, m := range c.VolumeMounts {
-			if m.MountPath == tokenPath && strings.HasPrefix(m.Name, "kube-api-access-") {
+			if isTokenMount(m) {
 				return []corev1.VolumeMount{*m.DeepCopy()}
 			}
 		}
@@ -67,16 +83,20 @@ func firstGPUContainer(list []corev1.Container, promise *Promise) int {
 	return i
 }
 
-// refreshed is the promised container with what others may add to it after us: the mount of the pod's token, which the
-// server writes into every container.
+// refreshed is the promised container with the mount of the pod's token, which the server writes into every container.
+// No other mount stays: one over the guard's binary would be the tenant's program with the guard's rights.
 func refreshed(have, promised corev1.Container) corev1.Container {
 	out := promised
 	for _, m := range have.VolumeMounts {
-		if !isOurVolume(m.Name) && !slices.ContainsFunc(out.VolumeMounts, func(o corev1.VolumeMount) bool { return o.MountPath == m.MountPath }) {
+		if isTokenMount(m) {
 			out.VolumeMounts = append(out.VolumeMounts, m)
 		}
 	}
 	return out
+}
+
+func isTokenMount(m corev1.VolumeMount) bool {
+	return m.MountPath == tokenPath && strings.HasPrefix(m.Name, "kube-api-access-")
 }
 
 // takeBackGuard removes what an older Promise wrote for its guard and the next does not.
@@ -87,7 +107,7 @@ func takeBackGuard(pod *corev1.Pod, old, next *Promise) {
 	var keep PromisedGuard
 	if next != nil && next.Guard != nil {
 		keep = *next.Guard
-	} else if old.Guard.Shares {
+	} else if s := pod.Spec.ShareProcessNamespace; old.Guard.Shares && s != nil && *s { // nothing of ours writes false
 		pod.Spec.ShareProcessNamespace = nil
 	}
 	if old.Guard.PullSecret != keep.PullSecret {

@@ -167,5 +167,7 @@ func (w *promiseWriter) guardRuntimeClass() {
 	if name == "" || w.in.Pod.Spec.RuntimeClassName != nil && *w.in.Pod.Spec.RuntimeClassName != name {
 		return
 	}
-	w.promise.Pod.RuntimeClassName = name
+	if w.in.Pod.Spec.RuntimeClassName == nil { // what the author wrote is not ours to take back one day
+		w.promise.Pod.RuntimeClassName = name
+	}
 }

@@ -35,6 +35,7 @@ func quotaPools() []Pool {
 
 func promised(namespace string, charge Charge) *Promise {
 	return &Promise{Version: PromiseVersion, Namespace: namespace, Strategy: "mps", Pools: []string{"shared"}, Charge: charge,
+		Request:    Request{Containers: []ContainerRequest{{Name: "main", Resource: ResourceGPU, GPUs: 1}}},
 		Containers: []PromisedContainer{{Name: "main", Resource: ResourceGPUShared, Count: 1, Slice: 8192, Class: "small"}}}
 }
 

@@ -46,7 +46,7 @@ func stripOwned(pod *corev1.Pod, pools []Pool) (bare *corev1.Pod, recorded *Prom
 	bare = pod.DeepCopy()
 	if recorded != nil {
 		takeBack(bare, recorded, nil)
-		restoreRequest(bare, recorded)
+		restoreRequest(bare, recorded, pools)
 	}
 	dropOwned(bare, nil)
 	for _, name := range ownAnnotations() {
@@ -139,20 +139,27 @@ func dropOwned(pod *corev1.Pod, keep *Promise) {
 }
 
 // restoreRequest puts back the resources that the containers asked for before the Promise renamed them.
-func restoreRequest(pod *corev1.Pod, old *Promise) {
-	for _, was := range old.Containers {
+func restoreRequest(pod *corev1.Pod, old *Promise, pools []Pool) {
+	for i := range old.Containers {
+		was := &old.Containers[i]
 		c, _ := containerNamed(&pod.Spec, was.Name)
-		i := slices.IndexFunc(old.Request.Containers, func(r ContainerRequest) bool { return r.Name == was.Name })
-		if c == nil || i < 0 {
+		asked := old.Request.resourceOf(was.Name)
+		if c == nil || !was.stillAsked(c, pools) || asked != "" && asked != was.Resource && !isGPUResource(asked, pools) {
 			continue
 		}
-		q, ok := c.Resources.Limits[corev1.ResourceName(was.Resource)]
-		if !ok || q.CmpInt64(was.Count) != 0 {
-			continue // the author changed it since
-		}
-		asked := old.Request.Containers[i]
-		setGPU(c, was.Resource, asked.Resource, asked.GPUs)
+		setGPU(c, was.Resource, asked, was.Count)
 	}
+}
+
+// stillAsked says that the container asks for what it was promised and for no other GPU: nobody changed it since.
+func (c *PromisedContainer) stillAsked(have *corev1.Container, pools []Pool) bool {
+	for name := range have.Resources.Limits {
+		if string(name) != c.Resource && isGPUResource(string(name), pools) {
+			return false
+		}
+	}
+	q, ok := have.Resources.Limits[corev1.ResourceName(c.Resource)]
+	return ok && q.CmpInt64(c.Count) == 0
 }
 
 // container returns what the Promise gives a container; a nil Promise gives nothing.

@@ -2,7 +2,9 @@ package policies
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -96,5 +98,42 @@ func DecodePromise(text string) (*Promise, error) {
 	if p.Version < PromiseVersion-1 || p.Version > PromiseVersion || p.Version < 1 {
 		return nil, fmt.Errorf("promise of version %d: this build reads version %d", p.Version, PromiseVersion)
 	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("read promise: %w", err)
+	}
 	return &p, nil
+}
+
+// check refuses what no build of ours writes. Whoever writes a pod can write a promise too, and a pod is read as the
+// promise says that it was before.
+func (p *Promise) check() error {
+	for _, r := range p.Request.Containers {
+		if err := r.Ask.bounded(); err != nil {
+			return fmt.Errorf("request of container %s: %w", quoteShort(r.Name), err)
+		}
+	}
+	for _, c := range p.Containers {
+		i := slices.IndexFunc(p.Request.Containers, func(r ContainerRequest) bool { return r.Name == c.Name })
+		switch {
+		case i < 0, p.Request.Containers[i].GPUs != c.Count, c.Count < 1, c.Count > maxGPUsOfContainer:
+			return fmt.Errorf("container %s was not promised what it asked for", quoteShort(c.Name))
+		case p.Request.Containers[i].Resource == "" && !p.Request.Explicit:
+			return fmt.Errorf("container %s did not ask for anything", quoteShort(c.Name))
+		}
+	}
+	return nil
+}
+
+// bounded holds an ask to what labels and the annotation may say.
+func (a Ask) bounded() error {
+	sizes := 0
+	for _, said := range []bool{a.Memory != 0, !a.Fraction.Zero(), a.Class != ""} {
+		if said {
+			sizes++
+		}
+	}
+	if sizes > 1 || a.Compute < 0 || a.Compute > 100 || a.Processes < 0 || a.Processes > maxProcesses {
+		return errors.New("it is out of range")
+	}
+	return nil
 }

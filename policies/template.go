@@ -22,7 +22,7 @@ func CheckTemplate(kind string, tree map[string]any, p *Policy) (*Violation, []j
 	if len(found) == 0 {
 		return nil, nil
 	}
-	if p.Templates == TemplatesRewrite && slices.Contains(p.Accept, "fractional-quantity") && sameShares(found) {
+	if p.Templates == TemplatesRewrite && slices.Contains(p.Accept, "fractional-quantity") && oneLabelSays(template, found) {
 		return nil, rewriteTemplate(path, template, found)
 	}
 	f := found[0]
@@ -88,9 +88,45 @@ func fractionOf(name string, quantity any) (Fraction, string, bool) {
 	return share, text, err == nil && !share.Zero()
 }
 
-// sameShares says that one label can say it all.
-func sameShares(found []templateFraction) bool {
-	return !slices.ContainsFunc(found, func(f templateFraction) bool { return f.share != found[0].share })
+// oneLabelSays says that one label can say it all: it means every GPU container of the pod, and the template must not
+// say another size already.
+func oneLabelSays(template map[string]any, found []templateFraction) bool {
+	asks := func(container string) bool {
+		return slices.ContainsFunc(found, func(f templateFraction) bool { return f.container == container })
+	}
+	if slices.ContainsFunc(found, func(f templateFraction) bool { return f.share != found[0].share }) {
+		return false
+	}
+	metadata, _ := template["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if labels[LabelMemory] != nil || labels[LabelClass] != nil || annotations[AnnotationContainers] != nil {
+		return false
+	}
+	if text, ok := labels[LabelFraction].(string); ok {
+		if share, err := ParseFraction(text); err != nil || share != found[0].share {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(gpuContainersOf(template), func(name string) bool { return !asks(name) })
+}
+
+// gpuContainersOf names the containers of a template that ask for a GPU in any quantity.
+func gpuContainersOf(template map[string]any) (names []string) {
+	spec, _ := template["spec"].(map[string]any)
+	for _, list := range []string{"initContainers", "containers"} {
+		containers, _ := spec[list].([]any)
+		for _, c := range containers {
+			container, _ := c.(map[string]any)
+			resources, _ := container["resources"].(map[string]any)
+			limits, _ := resources["limits"].(map[string]any)
+			name, _ := container["name"].(string)
+			if slices.ContainsFunc(sortedKeys(limits), func(resource string) bool { return isGPUResource(resource, nil) }) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 func rewriteTemplate(path string, template map[string]any, found []templateFraction) []jsonpatch.Operation {

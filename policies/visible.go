@@ -15,7 +15,7 @@ const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 // void records which containers get no device.
 func (w *promiseWriter) void() {
 	for c := range podContainers(&w.in.Pod.Spec) {
-		if w.promise.container(c.Name) == nil {
+		if w.promise.container(c.Name) == nil && !slices.Contains(c.Env, corev1.EnvVar{Name: visibleDevices, Value: "void"}) {
 			w.promise.Void = append(w.promise.Void, c.Name)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -30,10 +31,10 @@ func (p *Pods) update(ctx context.Context, req admission.Request) admission.Resp
 		return admission.Allowed("")
 	}
 	restored, violations := policies.Restore(p.ownWrites(req, old.Pod, updated.Pod), updated.Pod)
-	if len(violations) > 0 {
-		return p.objected(ctx, req.Namespace, violations)
-	}
 	patch := policies.Patch(updated.Tree, updated.Pod, restored)
+	if len(violations) > 0 {
+		return p.objected(ctx, req.Namespace, violations, patch)
+	}
 	d := leftAlone(whyUnchanged)
 	if len(patch) > 0 {
 		d.Outcome, d.Would = policies.Rewritten, policies.Rewritten
@@ -56,12 +57,16 @@ func (p *Pods) ownWrites(req admission.Request, old, updated *corev1.Pod) *corev
 }
 
 // objected answers an update that changes what may not change. A namespace that no policy governs any more is not held
-// to it.
-func (p *Pods) objected(ctx context.Context, namespace string, violations []policies.Violation) admission.Response {
+// to it. An update that passes all the same is put right like any other.
+func (p *Pods) objected(ctx context.Context, namespace string, violations []policies.Violation, patch []jsonpatch.Operation) admission.Response {
 	in, err := p.source.Input(ctx, namespace)
 	if err != nil {
 		return unanswered(http.StatusServiceUnavailable, err)
 	}
 	d := judge(in, violations)
-	return p.respond(ctx, handlerUpdate, d, respond(d, nil))
+	response := respond(d, nil)
+	if d.Outcome != policies.Refused && len(patch) > 0 {
+		response.Patches = patch
+	}
+	return p.respond(ctx, handlerUpdate, d, response)
 }

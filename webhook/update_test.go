@@ -70,3 +70,21 @@ func TestOurLabelsDoNotChangeOnALivePod(t *testing.T) {
 		})
 	}
 }
+
+func TestALabelThatMayChangeTakesNothingElseOfOursWithIt(t *testing.T) {
+	t.Parallel()
+	old := live(t)
+	bare := strings.Replace(asking("4Gi"), `"4Gi"`, `"5Gi"`, 1)
+	for name, source := range map[string]Source{"under warn": governed(t, "enforcementMode: warn"), "where the policy is gone": fixed{}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			response, code := ask(t, source, NewMetrics("test"), call{operation: admissionv1.Update, object: bare, old: old})
+			if code != http.StatusOK || !response.Allowed {
+				t.Fatalf("answered %d %+v", code, response)
+			}
+			if out := patched(t, bare, response); !strings.Contains(out, `"gpuslice.dev/promise"`) {
+				t.Errorf("the promise is gone:\n%s", out)
+			}
+		})
+	}
+}

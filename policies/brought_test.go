@@ -1,0 +1,198 @@
+package policies_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// l4 is a pool of four replicas of an L4 that two labels select.
+func l4(name, product string, memory policies.MiB) policies.Pool {
+	return policies.Pool{
+		Name: name, Site: name, Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", Product: product,
+		DeviceMemory: memory, Reserve: 512, Replicas: 4, DriverMajor: 570, Requirements: []corev1.NodeSelectorRequirement{
+			{Key: "nvidia.com/gpu.product", Operator: corev1.NodeSelectorOpIn, Values: []string{product}},
+		},
+		Labels: map[string]string{"nvidia.com/gpu.product": product},
+		Nodes:  []policies.PoolNode{{Labels: map[string]string{"nvidia.com/gpu.product": product, "zone": "a"}, Named: []policies.NodeName{{Name: name, Hostname: name}}}},
+	}
+}
+
+// brought is the input of a pod that asks for one whole GPU under a transparent policy.
+func brought(t *testing.T, more string) (policies.Input, *corev1.Pod) {
+	t.Helper()
+	p, problems := policies.ParsePolicy("gpuslice-system/default", []byte(
+		"apiVersion: gpuslice.dev/v1\nmode: transparent\nenforcementMode: enforce\nstrategies: [time-slicing]\ndefaultSlice: {memory: 2Gi}\n"+more))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "team"}, Spec: corev1.PodSpec{Containers: []corev1.Container{asksGPU("main")}}}
+	return policies.Input{
+		Pod: pod, Policy: p, Namespace: policies.Namespace{Name: "team"}, Guard: &policies.GuardSettings{Image: "gpuslice/guard:1"},
+		Pools: []policies.Pool{l4("small", "NVIDIA-T4", 15360), l4("large", "NVIDIA-L4", 23034)},
+	}, pod
+}
+
+func asksGPU(name string) corev1.Container {
+	one := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+	return corev1.Container{Name: name, Image: "pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime", Resources: corev1.ResourceRequirements{Limits: one.DeepCopy(), Requests: one}}
+}
+
+// rewritten decides and applies.
+func rewritten(t *testing.T, in policies.Input) *corev1.Pod {
+	t.Helper()
+	d := policies.Decide(in)
+	if d.Outcome != policies.Rewritten {
+		t.Fatalf("%s %s: %s", d.Outcome, d.Why, d.Message())
+	}
+	return policies.Apply(in.Pod, d.Promise)
+}
+
+func wholeGPUs(pod *corev1.Pod) (names []string) {
+	for _, c := range pod.Spec.Containers {
+		if _, ok := c.Resources.Limits["nvidia.com/gpu"]; ok {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+func TestAForgedPromiseDoesNotKeepAWholeGPU(t *testing.T) {
+	for name, forged := range map[string]string{
+		"it says that no GPU was asked":         `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":0}]}}`,
+		"it says that no resource was named":    `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":1}]}}`,
+		"it says that something else was asked": `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"cpu","gpus":1}]}}`,
+		"it says that several were asked":       `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":2}]}}`,
+		"for the second container":              `{"v":1,"containers":[{"name":"second","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"second","gpus":1}]}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, pod := brought(t, "")
+			if name == "it says that several were asked" {
+				in.Policy.Strategies = append(in.Policy.Strategies, "exclusive")
+			}
+			pod.Spec.Containers = append(pod.Spec.Containers, asksGPU("second"))
+			pod.Annotations = map[string]string{policies.AnnotationPromise: forged}
+			if name != "for the second container" {
+				pod.Spec.Containers = pod.Spec.Containers[:1]
+			}
+			d := policies.Decide(in)
+			if d.Outcome == policies.Refused {
+				return
+			}
+			if d.Outcome != policies.Rewritten {
+				t.Fatalf("the pod is %s (%s) with its whole GPU", d.Outcome, d.Why)
+			}
+			if left := wholeGPUs(policies.Apply(pod, d.Promise)); len(left) > 0 {
+				t.Errorf("%v keep a whole GPU", left)
+			}
+		})
+	}
+}
+
+func TestAForgedPromiseDoesNotBringANumberThatLabelsMayNotSay(t *testing.T) {
+	for name, ask := range map[string]string{
+		"compute above 100": `{"memory":"2Gi","compute":500}`, "compute below 0": `{"memory":"2Gi","compute":-5}`,
+		"too many processes": `{"memory":"2Gi","processes":4611686018427387904}`,
+		"two sizes":          `{"memory":"1Gi","class":"replica"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, pod := brought(t, "")
+			pod.Annotations = map[string]string{policies.AnnotationPromise: `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":1,"ask":` + ask + `}]}}`}
+			d := policies.Decide(in)
+			if d.Outcome == policies.Refused {
+				return
+			}
+			got := d.Promise.Request.Containers[0].Ask
+			if got.Compute < 0 || got.Compute > 100 || got.Processes > 64 || got.Memory != 0 && got.Class != "" {
+				t.Errorf("the request is %+v", got)
+			}
+		})
+	}
+}
+
+func TestASliceThatMovesToAnotherContainerLeavesTheFirst(t *testing.T) {
+	in, pod := brought(t, "")
+	pod.Labels = map[string]string{policies.LabelMemory: "2Gi", policies.LabelContainer: "main"}
+	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "x"}, {Name: "second", Image: "x"}}
+	moved := rewritten(t, in)
+	moved.Labels[policies.LabelContainer] = "second"
+	in.Pod = moved
+	after := rewritten(t, in)
+	if r := after.Spec.Containers[0].Resources; len(r.Limits)+len(r.Requests) > 0 {
+		t.Errorf("main still asks for %v", r.Limits)
+	}
+}
+func TestTheAuthorsOwnFieldsSurviveTheEndOfAGuard(t *testing.T) {
+	in, pod := brought(t, "guard: {runtimeClassName: nvidia}\n")
+	in.Guard.PullSecret = "registry"
+	pod.Spec.ShareProcessNamespace, pod.Spec.RuntimeClassName = new(true), new("nvidia")
+	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "log", Image: "busybox", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"}}})
+	once := rewritten(t, in)
+	in.Policy.Guard.Enabled = new(false)
+	in.Pod = once
+	after := rewritten(t, in)
+	if s := after.Spec.ShareProcessNamespace; s == nil || !*s {
+		t.Error("the author's shareProcessNamespace: true is gone")
+	}
+	if c := after.Spec.RuntimeClassName; c == nil || *c != "nvidia" {
+		t.Error("the author's own runtime class is gone")
+	}
+	if len(after.Spec.ImagePullSecrets) != 1 {
+		t.Error("the author's own pull secret is gone")
+	}
+	if c := after.Spec.Containers[1]; len(c.Env) != 1 || c.Env[0].Value != "void" {
+		t.Errorf("the author's own NVIDIA_VISIBLE_DEVICES is %v", c.Env)
+	}
+}
+
+func TestAForgedPromiseDoesNotHideThatTheGuardSeesNothing(t *testing.T) {
+	in, pod := brought(t, "minimumEnforcement: guard\n")
+	pod.Spec.ShareProcessNamespace = new(false)
+	if d := policies.Decide(in); d.Outcome != policies.Refused {
+		t.Fatalf("without a promise the pod is %s", d.Outcome)
+	}
+	pod.Annotations = map[string]string{policies.AnnotationPromise: `{"v":1,"guard":{"image":"x","shares":true}}`}
+	if d := policies.Decide(in); d.Outcome != policies.Refused {
+		t.Errorf("the pod is %s, planned %s", d.Outcome, d.Planned.Tier)
+	}
+}
+
+func TestTheGuardIsNotGivenTheTenantsMounts(t *testing.T) {
+	in, pod := brought(t, "")
+	pod.Spec.Volumes = []corev1.Volume{{Name: "mine", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	pod.Spec.InitContainers = []corev1.Container{{Name: "gpuslice-guard", Image: "x", VolumeMounts: []corev1.VolumeMount{{Name: "mine", MountPath: "/gpuslice-guard"}}}}
+	for _, c := range rewritten(t, in).Spec.InitContainers {
+		for _, m := range c.VolumeMounts {
+			t.Errorf("%s mounts %s at %s", c.Name, m.Name, m.MountPath)
+		}
+	}
+}
+
+func TestTheCheckStandsBeforeEveryContainerThatCanReachAGPU(t *testing.T) {
+	in, pod := brought(t, "")
+	pod.Spec.InitContainers = []corev1.Container{asksGPU("first"), {Name: "gpuslice-guard", Image: "x"}, {Name: "gpuslice-check", Image: "x"}}
+	var names []string
+	for _, c := range rewritten(t, in).Spec.InitContainers {
+		names = append(names, c.Name)
+	}
+	if diff := cmp.Diff([]string{"gpuslice-check", "gpuslice-guard", "first"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnEmptyTermOfTheAuthorsStillMatchesNoNode(t *testing.T) {
+	in, pod := brought(t, "")
+	zone := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}
+	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{}, zone}}}}
+	after := rewritten(t, in).Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	if len(after) != 2 || len(after[0].MatchExpressions) > 0 || len(after[1].MatchExpressions) < 2 {
+		t.Errorf("the terms are %v", after)
+	}
+}
