@@ -1,6 +1,8 @@
 package policies_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -194,5 +196,36 @@ func TestAnEmptyTermOfTheAuthorsStillMatchesNoNode(t *testing.T) {
 	after := rewritten(t, in).Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	if len(after) != 2 || len(after[0].MatchExpressions) > 0 || len(after[1].MatchExpressions) < 2 {
 		t.Errorf("the terms are %v", after)
+	}
+}
+
+func TestOurOwnContainersAreNotCounted(t *testing.T) {
+	in, pod := brought(t, "")
+	for i := 1; i < policies.MaxContainers; i++ {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "x"})
+	}
+	in.Pod = rewritten(t, in)
+	rewritten(t, in)
+}
+
+func TestAPromiseThatIsWrittenCanBeRead(t *testing.T) {
+	for _, length := range []int{10, 400, 900} {
+		in, pod := brought(t, "env: [{name: X, value: "+strings.Repeat("x", length)+"}]\n")
+		for i := 1; i < 61; i++ {
+			pod.Spec.Containers = append(pod.Spec.Containers, asksGPU(fmt.Sprintf("c%d", i)))
+		}
+		d := policies.Decide(in)
+		if d.Outcome == policies.Refused {
+			if length < 400 {
+				t.Errorf("values of %d bytes: refused: %s", length, d.Message())
+			}
+			continue
+		}
+		if length > 400 {
+			t.Errorf("values of %d bytes are recorded", length)
+		}
+		if _, err := policies.DecodePromise(d.Promise.Encode()); err != nil {
+			t.Errorf("values of %d bytes: %v", length, err)
+		}
 	}
 }

@@ -23,6 +23,14 @@ func podContainers(spec *corev1.PodSpec) iter.Seq2[*corev1.Container, bool] {
 	}
 }
 
+// authorsContainers counts the pod's containers, ours left out: they must not make a pod too large on a second pass.
+func authorsContainers(spec *corev1.PodSpec) (n int) {
+	for range podContainers(spec) {
+		n++
+	}
+	return n
+}
+
 func hasContainer(spec *corev1.PodSpec, name string) bool {
 	c, _ := containerNamed(spec, name)
 	return c != nil

@@ -101,7 +101,7 @@ func ungoverned(in Input) Decision {
 
 // decideGoverned answers a pod under a policy that is on.
 func decideGoverned(in Input) Decision {
-	if n := len(in.Pod.Spec.InitContainers) + len(in.Pod.Spec.Containers); n > MaxContainers {
+	if n := authorsContainers(&in.Pod.Spec); n > MaxContainers {
 		if !touchesGPU(in.Pod, in.Pools) {
 			return leaveAlone(whyNoGPU)
 		}

@@ -76,6 +76,25 @@ type PlannedContainer struct {
 	Cap       string `json:"cap,omitempty"`       // the framework's cap in force
 }
 
+// tooLong refuses a Promise that could not be read back from its annotation. Most are a few kilobytes: only those that
+// hold much are written out to be measured.
+func (p *Promise) tooLong() *Violation {
+	const each = 1 << 10 // what a container needs beside its variables, generously
+	size := 0
+	for i := range p.Containers {
+		size += each
+		for _, v := range p.Containers[i].Env {
+			size += 2 * (len(v.Name) + len(v.Value))
+		}
+	}
+	if size < maxPromise/2 || len(p.Encode()) <= maxPromise {
+		return nil
+	}
+	return &Violation{RuleSize, "the pod is too large", fmt.Sprintf(
+		"what its %d containers would be given does not fit the %d bytes that are recorded on it; give a GPU to fewer containers, or shorten policy's env",
+		len(p.Containers), maxPromise)}
+}
+
 // Encode is the annotation's text.
 func (p *Promise) Encode() string {
 	b, err := json.Marshal(p)

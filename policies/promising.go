@@ -28,6 +28,9 @@ func promise(in *Input, req Request, chosen *candidate, same []*candidate, d Dec
 	w.replaced()
 	p.Affinity = affinityFor(in, chosen, same)
 	w.podBlock()
+	if v := p.tooLong(); v != nil {
+		return refuse(d, *v)
+	}
 	d.Outcome, d.Promise, d.Planned, d.Warnings = Rewritten, p, &p.Planned, w.warnings
 	return d
 }
