@@ -33,6 +33,7 @@ func run(ctx context.Context, o options, p process) int {
 	driver := gpu.New(gpu.Options{Library: o.library, MPS: l.MPSPipeDirectory != ""})
 	v := &voice{log: log, board: &board{}, usage: newUsage(l, driver.Utilizations), table: table}
 	begin(log, l, table)
+	v.resumed(l)
 
 	var servers sync.WaitGroup
 	servers.Go(func() { serve(ctx, probes, table, v.board) })

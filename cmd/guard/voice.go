@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/guard/proc"
 )
 
@@ -30,6 +31,20 @@ func (v *voice) Say(a guard.Action) {
 func (v *voice) Saw(sample guard.Sample, s guard.State) {
 	v.board.saw(sample.Taken, s.Blind())
 	v.usage.saw(sample, s)
+}
+
+// resumed tells of a pod that nobody guarded for a while. The kubelet starts no
+// container with a slice before the guard: one that runs before the guard's first
+// look has outlived another guard.
+func (v *voice) resumed(l limits.Limits) {
+	for _, c := range l.Containers {
+		if !v.table.Runs(c.Name) {
+			continue
+		}
+		says := "the guard of this pod had ended and was started again: nothing held " + c.Name + " to its slice in between"
+		v.log.Warn("resumed", "says", says, "container", c.Name)
+		v.board.post(says)
+	}
 }
 
 // before leaves the reason in the tenant's termination message, where the guard

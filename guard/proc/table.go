@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -98,6 +99,13 @@ func (t *Table) Name(p guard.Process) guard.Process {
 	p.Container = id.container
 	p.Protected = where == own || p.PID <= 1 || p.PID == t.self || key == t.init
 	return p
+}
+
+// Runs reports whether a process of the container with that name lives.
+func (t *Table) Runs(container string) bool {
+	return slices.ContainsFunc(t.source.pids(), func(pid int) bool {
+		return t.Name(guard.Process{PID: pid}).Container == container
+	})
 }
 
 // Cgroup implements guard.Namer: the root of the cgroup tree as the process sees

@@ -221,3 +221,17 @@ func FuzzParse(f *testing.F) {
 		_, _ = parseStat(text)
 	})
 }
+
+func TestAContainerRunsWhileItHasAProcess(t *testing.T) {
+	t.Parallel()
+	root, _ := tree(t, "testdata/v1.txtar")
+	table, err := Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for container, want := range map[string]bool{"trainer": true, "scorer": true, "other": false} {
+		if got := table.Runs(container); got != want {
+			t.Errorf("%s runs: %v, want %v", container, got, want)
+		}
+	}
+}

@@ -27,6 +27,10 @@ authorization: {mode: Webhook}
 tlsCertFile: %[2]s/kubelet.crt
 tlsPrivateKeyFile: %[2]s/kubelet.key
 resolvConf: %[1]s/resolv.conf
+# Nobody answers there. Without an address the kubelet writes an Event about it at each sync of each pod, and after 25
+# Events of a pod it drops the next, those that tests wait for among them.
+clusterDNS: ["%[4]s"]
+clusterDomain: cluster.local
 volumePluginDir: %[1]s/volume-plugins
 maxOpenFiles: 20000
 evictionHard: {memory.available: 50Mi, nodefs.available: 1%%, imagefs.available: 1%%, nodefs.inodesFree: 0%%}

@@ -33,11 +33,14 @@ func (s *stage) let(p *corev1.Pod, container string) {
 	}
 }
 
-// guardsAgain checks that a guard that was started again holds the pod as before: its tenant trainer, which has been
+// guardsAgain checks that a guard that was started again tells of the gap, and holds the pod as before: its tenant trainer, which has been
 // within the slice so far, goes past it when it is let.
 func (s *stage) guardsAgain(pod string) {
 	s.Helper()
 	p := s.awaitGuardAgain(pod)
+	gap := "nothing held trainer to its slice in between"
+	s.awaitSaid(pod, "resumed", gap)
+	s.awaitEvent(pod, "the gap", func(e *corev1.Event) bool { return strings.Contains(e.Message, gap) })
 	s.neverNoticed(pod, "bystander", 10)
 	s.let(p, "trainer")
 	s.awaitSaid(pod, "report", "gpuslice ended tenant")
