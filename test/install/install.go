@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -133,11 +134,16 @@ func (i *Installation) Nodes(ctx context.Context, nodes ...*corev1.Node) error {
 
 // Settle returns once the webhook has seen every policy and node that was written.
 func (i *Installation) Settle(ctx context.Context, pools ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
 	if err := i.Webhook.WaitState(ctx, "see the policies and nodes", i.settled(pools)); err != nil {
 		return err
 	}
 	return i.answered(ctx)
 }
+
+// settleWithin bounds what takes some tenths of a second.
+const settleWithin = 30 * time.Second
 
 // settled says whether the webhook knows every policy and node that was written, and the pools of these names.
 func (i *Installation) settled(pools []string) func(State) bool {
