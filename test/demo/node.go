@@ -92,11 +92,12 @@ func (n *stageNode) twoPods(ctx context.Context) error {
 	defer cancel()
 	fmt.Fprint(n.out, "\n=== Two pods share a GPU; one goes past its slice\n\n")
 	n.began = time.Now()
-	if err := n.create(ctx, quiet()); err != nil {
-		return err
-	}
-	if err := n.create(ctx, hog()); err != nil {
-		return err
+	for _, do := range []func(context.Context, place) error{n.create, n.started} {
+		for _, p := range []place{quiet(), hog()} {
+			if err := do(ctx, p); err != nil {
+				return err
+			}
+		}
 	}
 	if err := n.followGuard(ctx); err != nil {
 		return err
@@ -115,15 +116,17 @@ func (n *stageNode) twoPods(ctx context.Context) error {
 	return n.unharmed(ctx)
 }
 
-// create creates a pod from its file and returns once it runs.
+// create creates a pod from its file.
 func (n *stageNode) create(ctx context.Context, p place) error {
 	text, err := files.ReadFile(filepath.Join("node", p.pod+".yaml"))
 	if err != nil {
 		return err
 	}
-	if err := n.Apply.Apply(ctx, text); err != nil {
-		return err
-	}
+	return n.Apply.Apply(ctx, text)
+}
+
+// started returns once a pod runs.
+func (n *stageNode) started(ctx context.Context, p place) error {
 	made, err := n.await(ctx, p, "containers that run", func(made *corev1.Pod) bool { return made.Status.Phase == corev1.PodRunning })
 	if err != nil {
 		return err
