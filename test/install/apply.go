@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -92,18 +91,6 @@ func (a *Applier) Create(ctx context.Context, u *unstructured.Unstructured, o me
 		return nil, err
 	}
 	return r.Create(ctx, u, o)
-}
-
-// Delete deletes the object, if it is there.
-func (a *Applier) Delete(ctx context.Context, u *unstructured.Unstructured) error {
-	r, err := a.resource(u)
-	if err != nil {
-		return err
-	}
-	if err := r.Delete(ctx, u.GetName(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete %s %s: %w", u.GetKind(), u.GetName(), err)
-	}
-	return nil
 }
 
 func (a *Applier) resource(u *unstructured.Unstructured) (dynamic.ResourceInterface, error) {

@@ -69,14 +69,6 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Signal sends sig to the process, for those whose orderly end matters.
-func (p *Process) Signal(sig os.Signal) error {
-	if err := p.cmd.Process.Signal(sig); err != nil {
-		return fmt.Errorf("signal %s: %w", p.Name, err)
-	}
-	return nil
-}
-
 // Done is closed once the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
