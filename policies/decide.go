@@ -72,6 +72,21 @@ func (d Decision) Under(p *Policy) Decision {
 	return d
 }
 
+// Judge is what violations come to that were found before a pod or workload could be decided: refused under enforce and
+// under a policy that cannot be read, a warning under warn, a report under audit, nothing where no policy is in force.
+func Judge(in Input, violations ...Violation) Decision {
+	d := Decision{Outcome: Refused, Would: Refused, Violations: violations}
+	switch {
+	case in.PolicyError != nil:
+		return d
+	case in.Policy == nil:
+		return leaveAlone(whyNoPolicy)
+	case in.Policy.Mode == ModeOff:
+		return leaveAlone(whyOff)
+	}
+	return d.Under(in.Policy)
+}
+
 // ungoverned answers pods of namespaces without a policy: nothing is touched. A label of ours there is most likely a
 // mistake, so its author is told; and a policy that cannot be read never means "no limits".
 func ungoverned(in Input) Decision {

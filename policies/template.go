@@ -14,7 +14,7 @@ import (
 // Under TemplatesCheck it returns the refusal that says what to write instead, under TemplatesRewrite the operations
 // that write it. Nothing found, or no policy: neither.
 func CheckTemplate(kind string, tree map[string]any, p *Policy) (*Violation, []jsonpatch.Operation) {
-	if p == nil || p.Mode == ModeOff || p.Templates == TemplatesOff || p.EnforcementMode == EnforceAudit {
+	if p == nil || p.Mode == ModeOff || p.Templates == TemplatesOff {
 		return nil, nil
 	}
 	path, template := podTemplate(tree)
@@ -22,7 +22,7 @@ func CheckTemplate(kind string, tree map[string]any, p *Policy) (*Violation, []j
 	if len(found) == 0 {
 		return nil, nil
 	}
-	if p.Templates == TemplatesRewrite && slices.Contains(p.Accept, "fractional-quantity") && oneLabelSays(template, found) {
+	if p.Templates == TemplatesRewrite && p.EnforcementMode != EnforceAudit && slices.Contains(p.Accept, "fractional-quantity") && oneLabelSays(template, found) {
 		return nil, rewriteTemplate(path, template, found)
 	}
 	f := found[0]

@@ -14,10 +14,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Reasons for leaving an object alone that are found at the edge; the first two are the core's own words.
+// Reasons for leaving an object alone that are found at the edge.
 const (
-	whyUngoverned = "no policy"
-	whyPolicyOff  = "mode off"
 	whyUnchanged  = "nothing to restore"
 	whyNoFraction = "no fraction in the template"
 )
@@ -100,7 +98,7 @@ func (p *Pods) TooLarge(ctx context.Context, req admission.Request) admission.Re
 // unreadable answers a pod that is beyond the bounds of what is parsed, as the namespace's policy would have any other
 // refusal.
 func (p *Pods) unreadable(ctx context.Context, in policies.Input, v policies.Violation) admission.Response {
-	d := judge(in, []policies.Violation{v})
+	d := policies.Judge(in, v)
 	if d.Outcome != policies.Refused {
 		return p.respond(ctx, handlerCreate, d, respond(d, nil))
 	}

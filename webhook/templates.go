@@ -52,12 +52,12 @@ func (t *Templates) Handle(ctx context.Context, req admission.Request) admission
 	return respond(d, patch)
 }
 
-// decideTemplate asks the core and applies the policy's enforcementMode to a refusal.
+// decideTemplate asks the core, whose refusal the policy's enforcementMode turns into a warning or a report.
 func decideTemplate(kind string, tree map[string]any, in policies.Input) (policies.Decision, []jsonpatch.Operation) {
 	violation, patch := policies.CheckTemplate(kind, tree, in.Policy)
 	switch {
 	case violation != nil:
-		return judge(in, []policies.Violation{*violation}), nil
+		return policies.Judge(in, *violation), nil
 	case len(patch) == 0:
 		return leftAlone(whyNoFraction), nil
 	}

@@ -27,10 +27,11 @@ func TestAFractionInATemplateIsAnsweredWithWhatToWrite(t *testing.T) {
 		code    int32
 		warned  bool
 		patched bool
+		audited string // what the audit log is told would have been done
 	}{
 		"check refuses":                   {source: governed(t, ""), allowed: false, code: 403},
 		"warn warns":                      {source: governed(t, "enforcementMode: warn"), allowed: true, code: 200, warned: true},
-		"audit is silent":                 {source: governed(t, "enforcementMode: audit"), allowed: true, code: 200},
+		"audit changes nothing":           {source: governed(t, "enforcementMode: audit\ntemplates: rewrite\naccept: [fractional-quantity]"), allowed: true, code: 200, audited: "refused"},
 		"rewrite rewrites":                {source: governed(t, "templates: rewrite\naccept: [fractional-quantity]"), allowed: true, code: 200, patched: true},
 		"off is silent":                   {source: governed(t, `templates: "off"`), allowed: true, code: 200},
 		"no policy":                       {source: fixed{}, allowed: true, code: 200},
@@ -60,6 +61,9 @@ func TestAFractionInATemplateIsAnsweredWithWhatToWrite(t *testing.T) {
 			got := NewTemplates(tt.source, NewMetrics("test"), policies.SystemNamespace).Handle(context.Background(), req)
 			if got.Allowed != tt.allowed || got.Result.Code != tt.code || len(got.Warnings) > 0 != tt.warned || len(got.Patches) > 0 != tt.patched {
 				t.Errorf("allowed %v code %d warnings %q patches %v", got.Allowed, got.Result.Code, got.Warnings, got.Patches)
+			}
+			if tt.audited != "" && got.AuditAnnotations["would"] != tt.audited {
+				t.Errorf("the audit log is told %v", got.AuditAnnotations)
 			}
 			if text := got.Result.Message + strings.Join(got.Warnings, ""); (tt.code == 403 || tt.warned) && !strings.Contains(text, policies.LabelFraction) {
 				t.Errorf("it does not say what to write: %q", text)

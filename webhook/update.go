@@ -63,7 +63,7 @@ func (p *Pods) objected(ctx context.Context, namespace string, violations []poli
 	if err != nil {
 		return unanswered(http.StatusServiceUnavailable, err)
 	}
-	d := judge(in, violations)
+	d := policies.Judge(in, violations...)
 	response := respond(d, nil)
 	if d.Outcome != policies.Refused && len(patch) > 0 {
 		response.Patches = patch

@@ -13,9 +13,7 @@ import (
 
 // Why objects are left alone that the core is not asked about.
 const (
-	whyNoPod    = "no pod in it"
-	whyNoPolicy = "no policy"
-	whyOff      = "mode off"
+	whyNoPod = "no pod in it"
 )
 
 // engine asks the core about objects.
@@ -154,22 +152,9 @@ func (e *engine) refusal(namespace string, v policies.Violation) policies.Decisi
 
 // unreadable answers a pod that is beyond the bounds of what is parsed, as the namespace's enforcementMode has it.
 func unreadable(in policies.Input, v policies.Violation, raw json.RawMessage) (policies.Decision, json.RawMessage, error) {
-	d := policies.Decision{Outcome: policies.Refused, Would: policies.Refused, Violations: []policies.Violation{v}}
-	switch {
-	case in.PolicyError != nil:
+	d := policies.Judge(in, v)
+	if d.Outcome == policies.Refused {
 		return d, nil, nil
-	case in.Policy == nil:
-		return policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: whyNoPolicy}, raw, nil
-	case in.Policy.Mode == policies.ModeOff:
-		return policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: whyOff}, raw, nil
-	}
-	d.Policy, d.Mode = in.Policy.Name, in.Policy.EnforcementMode
-	if d.Mode == policies.EnforceFull {
-		return d, nil, nil
-	}
-	d.Outcome = policies.LeftAlone
-	if d.Mode == policies.EnforceWarn {
-		d.Warnings = append(d.Warnings, "would be refused: "+v.String())
 	}
 	return d, raw, nil
 }
