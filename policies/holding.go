@@ -29,7 +29,9 @@ func HoldingOf(pod *corev1.Pod, pools []Pool) (Holding, ChargeSource) {
 	if err != nil || p.Namespace != pod.Namespace || !p.Charge.plausible() {
 		return ExclusiveHolding(pod, pools)
 	}
-	return p.holding(pod), ChargePromise
+	h := p.holding(pod)
+	h.Units, h.Traits = quotaUnits(pod, p, pools), traitsOf(pod)
+	return h, ChargePromise
 }
 
 // plausible says that a recorded charge is one that planning could have written.
@@ -83,6 +85,7 @@ func ExclusiveHolding(pod *corev1.Pod, pools []Pool) (Holding, ChargeSource) {
 	}
 	slices.Sort(h.Pools)
 	h.Pools = slices.Compact(h.Pools)
+	h.Units, h.Traits = quotaUnits(pod, nil, pools), traitsOf(pod)
 	return h, ChargeExclusive
 }
 

@@ -1,0 +1,119 @@
+package policies
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// NativeMode says what becomes of Kubernetes' own ResourceQuotas on GPU resources. They count a pod under the names that
+// it carries, so that one whose resource was renamed is not counted under the name that its author wrote.
+type NativeMode string
+
+// The native modes.
+const (
+	NativeCheck NativeMode = "check" // the default: count renamed pods for the quotas that there are
+	NativeWrite NativeMode = "write" // and write the policy's own limit as a ResourceQuota
+	NativeOff   NativeMode = "off"   // leave them to count what they count
+)
+
+// LabelQuota is "true" on the ResourceQuotas that gpuslice writes. It touches no others.
+const LabelQuota = Domain + "/quota"
+
+// Where ResourceQuotas name GPUs: Kubernetes counts extended resources under requests only.
+const (
+	requestsPrefix    = "requests."
+	nativeQuotaPrefix = requestsPrefix + "nvidia.com/"
+)
+
+// NativeQuota is what one ResourceQuota allows of one GPU resource.
+type NativeQuota struct {
+	Name     string // of the ResourceQuota
+	Resource string // as pods name it: "nvidia.com/gpu"
+	Hard     int64
+	Pods     *QuotaPods // the pods that it counts; nil: all
+	// Uncounted is why it cannot be counted for renamed pods; "": it can.
+	Uncounted string
+}
+
+// NativeQuotasOf is what a ResourceQuota allows of GPU resources, in the order of their names: nothing where it limits
+// none, or is one of gpuslice's own, whose limit is held under its own name.
+func NativeQuotasOf(q *corev1.ResourceQuota) (out []NativeQuota) {
+	if q.Labels[LabelQuota] == "true" {
+		return nil
+	}
+	pods, counts, uncounted := quotaPods(q.Spec)
+	if !counts {
+		return nil
+	}
+	for name, hard := range q.Spec.Hard {
+		if resource, ok := nativeResource(name); ok {
+			out = append(out, NativeQuota{Name: q.Name, Resource: resource, Hard: wholeUnitsBelow(hard), Pods: pods, Uncounted: uncounted})
+		}
+	}
+	slices.SortFunc(out, func(a, b NativeQuota) int { return cmp.Compare(a.Resource, b.Resource) })
+	return out
+}
+
+// nativeResource is the GPU resource that an entry of a ResourceQuota limits.
+func nativeResource(name corev1.ResourceName) (resource string, ok bool) {
+	return strings.TrimPrefix(string(name), requestsPrefix), strings.HasPrefix(string(name), nativeQuotaPrefix)
+}
+
+// NamesGPU says that the entry of a ResourceQuota limits a GPU resource.
+func NamesGPU(entry corev1.ResourceName) bool {
+	_, ok := nativeResource(entry)
+	return ok
+}
+
+// WithNative is q and what the ResourceQuotas of the namespace allow its pods, where policy has them counted. A pod is
+// held against each of them whether it was renamed or not: those that were not leave less room to those that were.
+func (q Quota) WithNative(namespace string, spec QuotaSpec, native []NativeQuota) Quota {
+	if spec.Native == NativeOff {
+		return q
+	}
+	limits := slices.Clip(q.Limits)
+	for _, n := range native {
+		if n.Uncounted == "" {
+			limits = append(limits, QuotaLimit{Name: n.Name + " (ResourceQuota)",
+				Scope: QuotaScope{Namespace: namespace, Resource: n.Resource, Pods: n.Pods}, Limits: QuotaLimits{GPUs: &n.Hard}})
+		}
+	}
+	return Quota{Limits: limits}
+}
+
+// NativeWarnings tell the author of a renamed pod which ResourceQuotas go on counting it through gpuslice, and which do
+// not count it any more.
+func NativeWarnings(spec QuotaSpec, native []NativeQuota, pod *corev1.Pod) (out []string) {
+	away := renamedAway(pod)
+	traits := traitsOf(pod)
+	for _, n := range native {
+		switch {
+		case !slices.Contains(away, n.Resource) || n.Uncounted == "" && !n.Pods.match(traits):
+		case spec.Native == NativeOff:
+			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; policy has it not counted", n.Name, n.Resource))
+		case n.Uncounted != "":
+			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; it is not counted: %s", n.Name, n.Resource, n.Uncounted))
+		default:
+			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s; gpuslice counts this pod for it", n.Name, n.Resource))
+		}
+	}
+	const most = 3
+	if more := len(out) - most; more > 0 {
+		out = append(out[:most], fmt.Sprintf("and %d more ResourceQuotas", more))
+	}
+	return out
+}
+
+// wholeUnitsBelow is q rounded down, at most maxCharge.
+func wholeUnitsBelow(q resource.Quantity) int64 {
+	n := wholeUnits(q)
+	if n > 0 && n < maxCharge && q.CmpInt64(n) < 0 {
+		n--
+	}
+	return n
+}
