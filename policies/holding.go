@@ -17,21 +17,26 @@ const (
 	ChargeExclusive ChargeSource = "exclusive" // it has no Promise: the devices that it asks for, whole
 )
 
-// HoldingOf is what a pod holds while it lives: what its Promise recorded, or the whole devices it asks for where it
-// has none that can be read. It does not check the Promise's signature: who has the key calls ExclusiveHolding for a
-// pod whose Promise is not to be trusted.
-func HoldingOf(pod *corev1.Pod, pools []Pool) (Holding, ChargeSource) {
-	text, ok := pod.Annotations[AnnotationPromise]
-	if !ok {
+// HoldingOf is what a pod holds while it lives: what its Promise recorded, where it has one that is to be trusted and
+// that accounts for the GPUs it asks for; else the whole devices that it asks for.
+func HoldingOf(pod *corev1.Pod, keys Keys, pools []Pool) (Holding, ChargeSource) {
+	p := keys.PromiseOf(pod)
+	if p == nil || !p.accountsFor(pod, pools) {
 		return ExclusiveHolding(pod, pools)
 	}
-	p, err := DecodePromise(text)
-	if err != nil || p.Namespace != pod.Namespace || !p.Charge.plausible() {
-		return ExclusiveHolding(pod, pools)
+	return p.Holding(pod), ChargePromise
+}
+
+// accountsFor says that every GPU the pod asks for is one that was promised. All else about a stored pod is left open: an
+// earlier build may have applied the same Promise in other words.
+func (p *Promise) accountsFor(pod *corev1.Pod, pools []Pool) bool {
+	for i := range p.Containers {
+		c, _ := containerNamed(&pod.Spec, p.Containers[i].Name)
+		if c == nil || !p.Containers[i].stillAsked(c, pools) {
+			return false
+		}
 	}
-	h := p.holding(pod)
-	h.Units, h.Traits = quotaUnits(pod, p, pools), traitsOf(pod)
-	return h, ChargePromise
+	return len(strangers(pod, p, pools)) == 0
 }
 
 // plausible says that a recorded charge is one that planning could have written.
@@ -47,9 +52,9 @@ func (c Charge) bounded() bool {
 	return c.Memory <= maxMemory
 }
 
-// holding reads what the Promise's pod holds. The pod says which containers end before others start.
-func (p *Promise) holding(pod *corev1.Pod) Holding {
-	h := Holding{Namespace: p.Namespace, Pools: slices.Sorted(slices.Values(p.Pools)), Charge: p.Charge}
+// Holding is what the Promise's pod holds. The pod says which containers end before others start.
+func (p *Promise) Holding(pod *corev1.Pod) Holding {
+	h := Holding{Namespace: p.Namespace, Pools: slices.Sorted(slices.Values(p.Pools)), Charge: p.Charge, Units: quotaUnits(pod, p), Traits: traitsOf(pod)}
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		h.MemoryUnknown = h.MemoryUnknown || c.Slice == 0
@@ -85,7 +90,8 @@ func ExclusiveHolding(pod *corev1.Pod, pools []Pool) (Holding, ChargeSource) {
 	}
 	slices.Sort(h.Pools)
 	h.Pools = slices.Compact(h.Pools)
-	h.Units, h.Traits = quotaUnits(pod, nil, pools), traitsOf(pod)
+	claimed, _ := DecodePromise(pod.Annotations[AnnotationPromise])
+	h.Units, h.Traits = quotaUnits(pod, claimed), traitsOf(pod)
 	return h, ChargeExclusive
 }
 

@@ -26,8 +26,8 @@ const LabelQuota = Domain + "/quota"
 
 // Where ResourceQuotas name GPUs: Kubernetes counts extended resources under requests only.
 const (
-	requestsPrefix    = "requests."
-	nativeQuotaPrefix = requestsPrefix + "nvidia.com/"
+	requestsPrefix = "requests."
+	nvidiaPrefix   = "nvidia.com/"
 )
 
 // NativeQuota is what one ResourceQuota allows of one GPU resource.
@@ -61,7 +61,8 @@ func NativeQuotasOf(q *corev1.ResourceQuota) (out []NativeQuota) {
 
 // nativeResource is the GPU resource that an entry of a ResourceQuota limits.
 func nativeResource(name corev1.ResourceName) (resource string, ok bool) {
-	return strings.TrimPrefix(string(name), requestsPrefix), strings.HasPrefix(string(name), nativeQuotaPrefix)
+	resource, ok = strings.CutPrefix(string(name), requestsPrefix)
+	return resource, ok && strings.HasPrefix(resource, nvidiaPrefix)
 }
 
 // NamesGPU says that the entry of a ResourceQuota limits a GPU resource.
@@ -86,10 +87,13 @@ func (q Quota) WithNative(namespace string, spec QuotaSpec, native []NativeQuota
 	return Quota{Limits: limits}
 }
 
-// NativeWarnings tell the author of a renamed pod which ResourceQuotas go on counting it through gpuslice, and which do
-// not count it any more.
-func NativeWarnings(spec QuotaSpec, native []NativeQuota, pod *corev1.Pod) (out []string) {
-	away := renamedAway(pod)
+// NativeWarnings tell the author of a pod that was renamed under the Promise which ResourceQuotas go on counting it
+// through gpuslice, and which do not count it any more.
+func NativeWarnings(spec QuotaSpec, native []NativeQuota, pod *corev1.Pod, p *Promise) (out []string) {
+	if len(native) == 0 {
+		return nil
+	}
+	away := renamedAway(pod, p)
 	traits := traitsOf(pod)
 	for _, n := range native {
 		switch {

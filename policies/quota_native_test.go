@@ -99,14 +99,14 @@ func TestUnitsCountWhatWasAskedAndWhatIsCarried(t *testing.T) {
 		"not renamed: its own": {gpuPod(nil, asksFor("main", ResourceGPU, "2")), map[string]int64{ResourceGPU: 2}},
 		"a label alone asks for nvidia.com/gpu": {gpuPod(labelled, asksFor("main", ResourceGPUShared, "1")),
 			map[string]int64{ResourceGPU: 1, ResourceGPUShared: 1}},
-		"what others add counts beside": {gpuPod(promised("team-a", Charge{Slices: 1}), asksFor("main", ResourceGPUShared, "1"), asksFor("late", ResourceGPU, "1")),
+		"what others add counts beside it": {gpuPod(promised("team-a", Charge{Slices: 1}), asksFor("main", ResourceGPUShared, "1"), asksFor("late", ResourceGPU, "1")),
 			map[string]int64{ResourceGPU: 2, ResourceGPUShared: 1}},
 		"init containers by Kubernetes' arithmetic": {initial, map[string]int64{ResourceGPU: 4, "nvidia.com/mig-1g.10gb": 1}},
 		"a container named like ours":               {gpuPod(nil, asksFor("gpuslice-x", ResourceGPU, "1")), map[string]int64{ResourceGPU: 1}},
 		"no GPU":                                    {gpuPod(nil, corev1.Container{Name: "main"}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, _ := HoldingOf(c.pod, quotaPools())
+			h, _ := HoldingOf(c.pod, testKeys(), quotaPools())
 			if diff := cmp.Diff(c.want, h.Units); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -118,7 +118,7 @@ func TestUnitsCountWhatWasAskedAndWhatIsCarried(t *testing.T) {
 func TestMadeUpResourcesNeitherGrowAHoldingNorHideInIt(t *testing.T) {
 	var sum Holding
 	for n := range 10 * maxUnitNames {
-		h, _ := HoldingOf(gpuPod(nil, asksFor("main", fmt.Sprintf("nvidia.com/mig-%dg.10gb", n), "1")), nil)
+		h, _ := HoldingOf(gpuPod(nil, asksFor("main", fmt.Sprintf("nvidia.com/mig-%dg.10gb", n), "1")), Keys{}, nil)
 		sum = sum.Plus(h)
 	}
 	last := QuotaScope{Resource: fmt.Sprintf("nvidia.com/mig-%dg.10gb", 10*maxUnitNames-1)}
@@ -129,8 +129,8 @@ func TestMadeUpResourcesNeitherGrowAHoldingNorHideInIt(t *testing.T) {
 
 func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 	native := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 9}, scopes: [NotTerminating]}"))
-	renamed, _ := HoldingOf(gpuPod(promised("team-a", Charge{Memory: 8192, Slices: 1}), asksFor("main", ResourceGPUShared, "1")), quotaPools())
-	whole, _ := HoldingOf(gpuPod(nil, asksFor("main", ResourceGPU, "1")), quotaPools())
+	renamed, _ := HoldingOf(gpuPod(promised("team-a", Charge{Memory: 8192, Slices: 1}), asksFor("main", ResourceGPUShared, "1")), testKeys(), quotaPools())
+	whole, _ := HoldingOf(gpuPod(nil, asksFor("main", ResourceGPU, "1")), testKeys(), quotaPools())
 	q := Quota{}.WithNative("team-a", QuotaSpec{}, native)
 	held := renamed.Plus(whole)
 	refusal := func(q Quota, h Holding) string {
@@ -161,7 +161,8 @@ func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 }
 
 func TestAuthorsOfRenamedPodsAreTold(t *testing.T) {
-	pod := gpuPod(promised("team-a", Charge{Slices: 1}), asksFor("main", ResourceGPUShared, "1"))
+	promise := promised("team-a", Charge{Slices: 1})
+	pod := gpuPod(promise, asksFor("main", ResourceGPUShared, "1"))
 	of := func(spec string) []NativeQuota { return NativeQuotasOf(resourceQuota(t, spec)) }
 	const old = "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 4}}"
 	for name, c := range map[string]struct {
@@ -182,7 +183,7 @@ func TestAuthorsOfRenamedPodsAreTold(t *testing.T) {
 			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
 			"and 1 more ResourceQuotas"}},
 	} {
-		if diff := cmp.Diff(c.want, NativeWarnings(c.spec, c.native, c.pod)); diff != "" {
+		if diff := cmp.Diff(c.want, NativeWarnings(c.spec, c.native, c.pod, promise)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 	}

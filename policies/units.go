@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -15,17 +16,17 @@ const maxUnitNames = 32
 // otherUnits stands for all resources beyond maxUnitNames. They count for every quota.
 const otherUnits = "*"
 
-// quotaUnits is what a pod counts for in ResourceQuotas, by resource: under the names that its author wrote and under
-// those that it carries, so that neither the pods that were renamed nor those that were not leave a quota. A container
-// that asked for a slice without naming a resource asked for one of nvidia.com/gpu: else a label would be the way round
-// a quota on it. p is the pod's Promise; nil: it has none.
-func quotaUnits(pod *corev1.Pod, p *Promise, pools []Pool) map[string]int64 {
+// quotaUnits is what a pod counts for in ResourceQuotas, by resource of NVIDIA's: under the names that its author wrote
+// and under those that it carries, so that neither the pods that were renamed nor those that were not leave a quota. A
+// container that asked for a slice without naming a resource asked for one of nvidia.com/gpu: else a label would be the
+// way round a quota on it. p is the pod's Promise, trusted or not, since it can only add; nil: it has none.
+func quotaUnits(pod *corev1.Pod, p *Promise) map[string]int64 {
 	perContainer := make(map[*corev1.Container]map[string]int64)
 	names := make(map[string]bool)
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			units := gpuUnits(&list[i], pools)
-			if name, n := p.asked(list[i].Name); n > 0 {
+			units := nvidiaUnits(&list[i])
+			if name, n := p.asked(list[i].Name); strings.HasPrefix(name, nvidiaPrefix) {
 				units[name] = max(units[name], n)
 			}
 			perContainer[&list[i]] = units
@@ -40,6 +41,19 @@ func quotaUnits(pod *corev1.Pod, p *Promise, pools []Pool) map[string]int64 {
 		out = addUnits(out, name, peak.GPUs)
 	}
 	return out
+}
+
+// nvidiaUnits is how many units a container carries of each resource of NVIDIA's.
+func nvidiaUnits(c *corev1.Container) map[string]int64 {
+	units := make(map[string]int64)
+	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
+		for name, q := range list {
+			if n := wholeUnits(q); n > 0 && strings.HasPrefix(string(name), nvidiaPrefix) {
+				units[string(name)] = max(units[string(name)], n)
+			}
+		}
+	}
+	return units
 }
 
 // asked is what the named container asked for before it was planned. A Promise that is nil gave nobody anything.
@@ -76,12 +90,8 @@ func plusUnits(a, b map[string]int64) map[string]int64 {
 	return out
 }
 
-// renamedAway are the resources that a pod asked for and does not carry, in the order of their names.
-func renamedAway(pod *corev1.Pod) (out []string) {
-	p, err := DecodePromise(pod.Annotations[AnnotationPromise])
-	if err != nil {
-		return nil
-	}
+// renamedAway are the resources that a pod with this Promise asked for and does not carry, in the order of their names.
+func renamedAway(pod *corev1.Pod, p *Promise) (out []string) {
 	for c := range podContainers(&pod.Spec) {
 		name, n := p.asked(c.Name)
 		if _, carried := c.Resources.Limits[corev1.ResourceName(name)]; n > 0 && !carried && !slices.Contains(out, name) {
