@@ -19,6 +19,7 @@ type QuotaLimit struct {
 	Name   string // as refusals write it: "team-a", "team-a (pool a100)"
 	Scope  QuotaScope
 	Limits QuotaLimits
+	Native bool // it is a ResourceQuota's
 }
 
 // QuotaScope is a part of a budget; an empty field does not narrow it. The zero QuotaScope is the whole budget.
@@ -83,6 +84,7 @@ type Excess struct {
 	Requested string
 	Used      string
 	Limited   string
+	Native    bool // the limit is a ResourceQuota's
 }
 
 // Fit returns where h goes beyond the quota, given what is already used within each scope. A dimension in which h asks
@@ -111,7 +113,7 @@ func (l QuotaLimit) exceeded(d Dimension, h Holding, asked, have Charge) (Excess
 	if !limited || !unknown && (amount <= 0 || saturateSum(used, amount) <= most) {
 		return Excess{}, false
 	}
-	e := Excess{Quota: l.Name, Dimension: l.Scope.dimension(d), Requested: d.Text(amount), Used: d.Text(used), Limited: d.Text(most)}
+	e := Excess{Quota: l.Name, Dimension: l.Scope.dimension(d), Requested: d.Text(amount), Used: d.Text(used), Limited: d.Text(most), Native: l.Native}
 	if unknown {
 		e.Requested = "unknown"
 	}

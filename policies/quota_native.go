@@ -71,25 +71,43 @@ func NamesGPU(entry corev1.ResourceName) bool {
 	return ok
 }
 
-// WithNative is q and what the ResourceQuotas of the namespace allow its pods, where policy has them counted. A pod is
-// held against each of them whether it was renamed or not: those that were not leave less room to those that were.
-func (q Quota) WithNative(namespace string, spec QuotaSpec, native []NativeQuota) Quota {
-	if spec.Native == NativeOff {
+// WithNative is q and what the ResourceQuotas of the namespace allow its pods, where the policy has them counted. A pod
+// is held against each of them whether it was renamed or not: those that were not leave less room to those that were.
+// Under audit nothing is renamed, and Kubernetes counts for itself.
+func (q Quota) WithNative(namespace string, p *Policy, native []NativeQuota) Quota {
+	if p.Quota.Native == NativeOff || p.EnforcementMode == EnforceAudit {
 		return q
 	}
 	limits := slices.Clip(q.Limits)
 	for _, n := range native {
 		if n.Uncounted == "" {
-			limits = append(limits, QuotaLimit{Name: n.Name + " (ResourceQuota)",
+			limits = append(limits, QuotaLimit{Name: n.Name + " (ResourceQuota)", Native: true,
 				Scope: QuotaScope{Namespace: namespace, Resource: n.Resource, Pods: n.Pods}, Limits: QuotaLimits{GPUs: &n.Hard}})
 		}
 	}
 	return Quota{Limits: limits}
 }
 
+// Native says that a ResourceQuota is among the limits.
+func (q Quota) Native() bool {
+	return slices.ContainsFunc(q.Limits, func(l QuotaLimit) bool { return l.Native })
+}
+
+// JudgeQuota is what a want of quota comes to. Policy decides about its own limits; a ResourceQuota is others', and
+// would have refused the pod if the rename had left it in sight: what exceeds it is refused under warn as well.
+func JudgeQuota(in Input, excess []Excess) Decision {
+	d := Judge(in, *QuotaViolation(excess))
+	native := slices.DeleteFunc(slices.Clone(excess), func(e Excess) bool { return !e.Native })
+	if d.Outcome == Refused || len(native) == 0 {
+		return d
+	}
+	d.Outcome, d.Violations, d.Warnings = Refused, []Violation{*QuotaViolation(native)}, nil
+	return d
+}
+
 // NativeWarnings tell the author of a pod that was renamed under the Promise which ResourceQuotas go on counting it
 // through gpuslice, and which do not count it any more.
-func NativeWarnings(spec QuotaSpec, native []NativeQuota, pod *corev1.Pod, p *Promise) (out []string) {
+func NativeWarnings(policy *Policy, native []NativeQuota, pod *corev1.Pod, p *Promise) (out []string) {
 	if len(native) == 0 {
 		return nil
 	}
@@ -98,7 +116,7 @@ func NativeWarnings(spec QuotaSpec, native []NativeQuota, pod *corev1.Pod, p *Pr
 	for _, n := range native {
 		switch {
 		case !slices.Contains(away, n.Resource) || n.Uncounted == "" && !n.Pods.match(traits):
-		case spec.Native == NativeOff:
+		case policy.Quota.Native == NativeOff:
 			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; policy has it not counted", n.Name, n.Resource))
 		case n.Uncounted != "":
 			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; it is not counted: %s", n.Name, n.Resource, n.Uncounted))

@@ -131,7 +131,7 @@ func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 	native := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 9}, scopes: [NotTerminating]}"))
 	renamed, _ := HoldingOf(gpuPod(promised("team-a", Charge{Memory: 8192, Slices: 1}), asksFor("main", ResourceGPUShared, "1")), testKeys(), quotaPools())
 	whole, _ := HoldingOf(gpuPod(nil, asksFor("main", ResourceGPU, "1")), testKeys(), quotaPools())
-	q := Quota{}.WithNative("team-a", QuotaSpec{}, native)
+	q := Quota{}.WithNative("team-a", &Policy{}, native)
 	held := renamed.Plus(whole)
 	refusal := func(q Quota, h Holding) string {
 		if v := QuotaViolation(Fit(q, held.In, h)); v != nil {
@@ -150,9 +150,10 @@ func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 	elsewhere := renamed
 	elsewhere.Namespace = "team-b"
 	for name, got := range map[string]string{
-		"outside of the scope":              refusal(q, terminating),
-		"in a namespace that shares ours":   refusal(q, elsewhere),
-		"where policy has them not counted": refusal(Quota{}.WithNative("team-a", QuotaSpec{Native: NativeOff}, native), renamed),
+		"under audit, which renames nothing": refusal(Quota{}.WithNative("team-a", &Policy{EnforcementMode: EnforceAudit}, native), renamed),
+		"outside of the scope":               refusal(q, terminating),
+		"in a namespace that shares ours":    refusal(q, elsewhere),
+		"where policy has them not counted":  refusal(Quota{}.WithNative("team-a", &Policy{Quota: QuotaSpec{Native: NativeOff}}, native), renamed),
 	} {
 		if got != "" {
 			t.Errorf("%s: %s", name, got)
@@ -183,7 +184,7 @@ func TestAuthorsOfRenamedPodsAreTold(t *testing.T) {
 			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
 			"and 1 more ResourceQuotas"}},
 	} {
-		if diff := cmp.Diff(c.want, NativeWarnings(c.spec, c.native, c.pod, promise)); diff != "" {
+		if diff := cmp.Diff(c.want, NativeWarnings(&Policy{Quota: c.spec}, c.native, c.pod, promise)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 	}
@@ -245,5 +246,17 @@ func TestTheWrittenQuotaIsWhatThePolicysPoolsOffer(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" || wanted != c.wanted {
 			t.Errorf("%s: wanted %t (-want +got)\n%s", name, wanted, diff)
 		}
+	}
+}
+
+func TestWarnDoesNotSpeakForTheQuotasOfOthers(t *testing.T) {
+	in := Input{Policy: &Policy{Mode: ModeOptIn, EnforcementMode: EnforceWarn}}
+	ours := Excess{Quota: "team-a", Dimension: "slices", Requested: "1", Used: "4", Limited: "4"}
+	native := Excess{Quota: "gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}
+	if d := JudgeQuota(in, []Excess{ours}); d.Outcome != LeftAlone || len(d.Warnings) != 1 {
+		t.Errorf("the policy's own limit: %+v", d)
+	}
+	if d := JudgeQuota(in, []Excess{ours, native}); d.Outcome != Refused || !strings.HasPrefix(d.Message(), "exceeded quota: gpus (ResourceQuota), ") {
+		t.Errorf("a ResourceQuota: %+v", d)
 	}
 }

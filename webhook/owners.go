@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -47,7 +48,7 @@ func (t telling) TooLarge(ctx context.Context, req admission.Request) admission.
 	if next, ok := t.Handler.(Oversized); ok {
 		return next.TooLarge(ctx, req)
 	}
-	return unanswered(http.StatusRequestEntityTooLarge, errTooLarge)
+	return unanswered(http.StatusRequestEntityTooLarge, errors.New("the review is too large"))
 }
 
 // refused says that the object was refused, and not that nothing could be said of it.

@@ -25,6 +25,8 @@ type Budgets interface {
 	// Budget returns the budget, the quota and the namespace's UID (empty: not known). A Quota without limits: nothing
 	// is counted.
 	Budget(in policies.Input) (ledger.Budget, policies.Quota, string)
+	// Native returns the limits that ResourceQuotas set on GPU resources in the namespace.
+	Native(namespace string) []policies.NativeQuota
 }
 
 // Quota reserves what new pods will hold.
@@ -40,6 +42,7 @@ func (q *Quota) reserve(ctx context.Context, req admission.Request, in policies.
 	if in.Policy == nil || in.Policy.Mode == policies.ModeOff {
 		return d, nil
 	}
+	d.Warnings = append(d.Warnings, policies.NativeWarnings(in.Policy, q.Budgets.Native(in.Namespace.Name), in.Pod, promise)...)
 	budget, quota, uid := q.Budgets.Budget(in)
 	if len(quota.Limits) == 0 {
 		return d, nil
@@ -55,11 +58,11 @@ func (q *Quota) reserve(ctx context.Context, req admission.Request, in policies.
 	q.Metrics.asked(answer.Verdict)
 	switch answer.Verdict {
 	case ledger.Exceeded:
-		over := policies.Judge(in, *policies.QuotaViolation(answer.Excess))
+		over := policies.JudgeQuota(in, answer.Excess)
 		over.Warnings = append(over.Warnings, d.Warnings...)
 		return over, nil
 	case ledger.Busy:
-		if in.Policy.EnforcementMode == policies.EnforceFull {
+		if in.Policy.EnforcementMode == policies.EnforceFull || quota.Native() {
 			return d, tryAgain(answer)
 		}
 		d.Warnings = append(d.Warnings, "the quota was not looked at: "+answer.Why)
