@@ -1,8 +1,6 @@
 package webhook
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
@@ -44,19 +42,16 @@ func (c *Cluster) quota(in policies.Input) policies.Quota {
 	return own.WithNative(in.Namespace.Name, in.Policy, c.quotas.In(in.Namespace.Name))
 }
 
-// nativeBudgets are those of namespaces that nothing but ResourceQuotas limits.
+// nativeBudgets are those of namespaces that nothing but ResourceQuotas limits: all that known does not hold.
 func (c *Cluster) nativeBudgets(known map[string]ledger.Budget) (out []ledger.Budget) {
-	with := c.quotas.Namespaces()
-	if len(with) == 0 {
-		return nil
-	}
 	governed, _ := c.Governed()
 	for _, g := range governed {
-		if g.Policy == nil {
+		native := c.quotas.In(g.Namespace)
+		if g.Policy == nil || len(native) == 0 || len(policies.Quota{}.WithNative(g.Namespace, g.Policy, native).Limits) == 0 {
 			continue
 		}
 		key := policies.BudgetKey(g.Namespace, g.Policy.Quota)
-		if _, ok := known[key]; !ok && slices.Contains(with, g.Namespace) {
+		if _, ok := known[key]; !ok {
 			out = append(out, ledger.Budget{Key: key, Namespaces: []string{g.Namespace}})
 		}
 	}

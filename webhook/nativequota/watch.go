@@ -61,16 +61,6 @@ func (q *Quotas) In(namespace string) (out []policies.NativeQuota) {
 	return out
 }
 
-// Namespaces are those in which others limit GPU resources.
-func (q *Quotas) Namespaces() (out []string) {
-	for _, namespace := range q.informer.GetIndexer().ListIndexFuncValues(cache.NamespaceIndex) {
-		if len(q.In(namespace)) > 0 {
-			out = append(out, namespace)
-		}
-	}
-	return out
-}
-
 // written is the ResourceQuota of the namespace that has the name of ours; nil: there is none.
 func (q *Quotas) written(namespace string) *kept {
 	object, _, _ := q.informer.GetStore().GetByKey(namespace + "/" + policies.WrittenQuotaName)
