@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,17 +22,6 @@ import (
 func gpuQuota(namespace, hard string, scopes ...corev1.ResourceQuotaScope) *corev1.ResourceQuota {
 	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace + "-gpus"}, Spec: corev1.ResourceQuotaSpec{
 		Hard: corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse(hard)}, Scopes: scopes}}
-}
-
-// room answers every request alike, and keeps the last.
-type room struct {
-	answer ledger.Answer
-	asked  *ledger.Request
-}
-
-func (r *room) Admit(_ context.Context, q ledger.Request) ledger.Answer {
-	r.asked = &q
-	return r.answer
 }
 
 // renamedPod is what team-a's pod for one GPU becomes, and its Promise.
@@ -90,8 +78,8 @@ func TestResourceQuotasOfOthersHoldRenamedPods(t *testing.T) {
 				q := Quota{Room: asked, Budgets: r, Metrics: NewMetrics("test")}
 				d, again := q.reserve(t.Context(), admission.Request{}, in, promise, policies.Decision{Outcome: policies.LeftAlone})
 				limits := 0
-				if asked.asked != nil {
-					limits = len(asked.asked.Quota.Limits)
+				if len(asked.asked) > 0 {
+					limits = len(asked.asked[0].Quota.Limits)
 				}
 				if limits != c.limits || (again != nil) != c.again || d.Message() != c.message {
 					t.Errorf("held against %d limits, to be asked again: %t, %q", limits, again != nil, d.Message())
