@@ -42,9 +42,10 @@ func (q *Quota) reserve(ctx context.Context, req admission.Request, in policies.
 	if in.Policy == nil || in.Policy.Mode == policies.ModeOff {
 		return d, nil
 	}
-	d.Warnings = append(d.Warnings, policies.NativeWarnings(in.Policy, q.Budgets.Native(in.Namespace.Name), in.Pod, promise)...)
 	budget, quota, uid := q.Budgets.Budget(in)
+	notes := policies.NativeWarnings(in.Policy, q.Budgets.Native(in.Namespace.Name), in.Pod, promise)
 	if len(quota.Limits) == 0 {
+		d.Warnings = append(d.Warnings, notes...)
 		return d, nil
 	}
 	request := ledger.Request{
@@ -67,6 +68,7 @@ func (q *Quota) reserve(ctx context.Context, req admission.Request, in policies.
 		}
 		d.Warnings = append(d.Warnings, "the quota was not looked at: "+answer.Why)
 	}
+	d.Warnings = append(d.Warnings, notes...)
 	return d, nil
 }
 
