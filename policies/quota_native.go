@@ -65,12 +65,6 @@ func nativeResource(name corev1.ResourceName) (resource string, ok bool) {
 	return resource, ok && strings.HasPrefix(resource, nvidiaPrefix)
 }
 
-// NamesGPU says that the entry of a ResourceQuota limits a GPU resource.
-func NamesGPU(entry corev1.ResourceName) bool {
-	_, ok := nativeResource(entry)
-	return ok
-}
-
 // WithNative is q and what the ResourceQuotas of the namespace allow its pods, where the policy has them counted. A pod
 // is held against each of them whether it was renamed or not: those that were not leave less room to those that were.
 // Under audit nothing is renamed, and Kubernetes counts for itself.

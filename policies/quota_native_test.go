@@ -127,6 +127,31 @@ func TestMadeUpResourcesNeitherGrowAHoldingNorHideInIt(t *testing.T) {
 	}
 }
 
+// TestAForgedPromiseTakesNothingAway: what it says was asked can only add, and only what a quota could name.
+func TestAForgedPromiseTakesNothingAway(t *testing.T) {
+	long := nvidiaPrefix + strings.Repeat("x", 64)
+	for name, c := range map[string]struct {
+		resource string
+		units    int64
+		want     map[string]int64
+	}{
+		"less than nothing":       {ResourceGPUShared, -5, map[string]int64{ResourceGPUShared: 1}},
+		"more than sums can hold": {ResourceGPU, 1<<63 - 1, map[string]int64{ResourceGPU: maxCharge, ResourceGPUShared: 1}},
+		"a name of great length":  {long, 1, map[string]int64{ResourceGPUShared: 1}},
+		"another vendor's":        {"amd.com/gpu", 1, map[string]int64{ResourceGPUShared: 1}},
+	} {
+		forged := promised("team-a", Charge{Slices: 1})
+		forged.Request.Containers = []ContainerRequest{{Name: "main", Resource: c.resource, GPUs: c.units}}
+		forged.Containers = nil
+		pod := gpuPod(nil, asksFor("main", ResourceGPUShared, "1"))
+		pod.Annotations = map[string]string{AnnotationPromise: forged.Encode()}
+		h, source := HoldingOf(pod, testKeys(), quotaPools())
+		if diff := cmp.Diff(c.want, h.Units); diff != "" || source != ChargeExclusive || !h.Plus(h).Sound() {
+			t.Errorf("%s: %s (-want +got)\n%s", name, source, diff)
+		}
+	}
+}
+
 func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 	native := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 9}, scopes: [NotTerminating]}"))
 	renamed, _ := HoldingOf(gpuPod(promised("team-a", Charge{Memory: 8192, Slices: 1}), asksFor("main", ResourceGPUShared, "1")), testKeys(), quotaPools())

@@ -11,7 +11,10 @@ import (
 
 // maxUnitNames bounds the resources that one Holding tells apart: whoever writes pods can make names up, and a shared
 // ledger must not grow by them.
-const maxUnitNames = 32
+const maxUnitNames = 16
+
+// maxUnitName bounds their names: Kubernetes allows 63 characters after the slash.
+const maxUnitName = len(nvidiaPrefix) + 63
 
 // otherUnits stands for all resources beyond maxUnitNames. They count for every quota.
 const otherUnits = "*"
@@ -26,8 +29,8 @@ func quotaUnits(pod *corev1.Pod, p *Promise) map[string]int64 {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			units := nvidiaUnits(&list[i])
-			if name, n := p.asked(list[i].Name); strings.HasPrefix(name, nvidiaPrefix) {
-				units[name] = max(units[name], n)
+			if name, n := p.asked(list[i].Name); n > 0 && strings.HasPrefix(name, nvidiaPrefix) && len(name) <= maxUnitName {
+				units[name] = max(units[name], min(n, maxCharge))
 			}
 			perContainer[&list[i]] = units
 			for name := range units {
