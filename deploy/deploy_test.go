@@ -148,7 +148,8 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 func TestAnOutageOfOursStopsNobody(t *testing.T) {
 	t.Parallel()
 	for _, w := range every[*admissionv1.MutatingWebhookConfiguration](t)[0].Webhooks {
-		if *w.FailurePolicy != admissionv1.Ignore || *w.TimeoutSeconds > 3 || *w.SideEffects != admissionv1.SideEffectClassNone {
+		harmless := []admissionv1.SideEffectClass{admissionv1.SideEffectClassNone, admissionv1.SideEffectClassNoneOnDryRun}
+		if *w.FailurePolicy != admissionv1.Ignore || *w.TimeoutSeconds > 3 || !slices.Contains(harmless, *w.SideEffects) {
 			t.Errorf("%s: failurePolicy %s, timeout %d s, side effects %s", w.Name, *w.FailurePolicy, *w.TimeoutSeconds, *w.SideEffects)
 		}
 		if *w.MatchPolicy != admissionv1.Equivalent || !slices.Equal(w.AdmissionReviewVersions, []string{"v1"}) {
@@ -234,6 +235,10 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 		"cluster: get,list,watch nodes",
 		"cluster: list,watch,patch pods",
 		"cluster: list,watch,create,patch events",
+		"cluster: get,list,watch,create resourcequotas",
+		"cluster: update,delete resourcequotas gpuslice",
+		"cluster: get replicasets",
+		"cluster: get jobs",
 		"cluster: get,patch mutatingwebhookconfigurations gpuslice",
 		"cluster: get,patch validatingwebhookconfigurations gpuslice",
 		"gpuslice-system: list,watch configmaps",

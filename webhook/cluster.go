@@ -15,13 +15,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
 // saveRetry is how long a replica waits before it tries again to save what it could not.
 const saveRetry = 10 * time.Second
 
-// Cluster is the Source that watches a cluster: policy ConfigMaps and the state of the system namespace, namespaces and
-// nodes. Run must be running for it to know anything.
+// Cluster is the Source that watches a cluster: policy ConfigMaps and the state of the system namespace, namespaces,
+// nodes and ResourceQuotas. Run must be running for it to know anything.
 type Cluster struct {
 	client  kubernetes.Interface
 	system  string
@@ -30,6 +31,7 @@ type Cluster struct {
 	log     logr.Logger
 
 	watched  watched
+	quotas   *nativequota.Quotas
 	young    gate // namespaces being read from the API server
 	snapshot atomic.Pointer[Snapshot]
 	changed  chan struct{}
@@ -48,6 +50,9 @@ func NewCluster(client kubernetes.Interface, system string, guard *policies.Guar
 		young: newGate(maxYoung), changed: make(chan struct{}, 1), reported: map[string]string{},
 	}
 	var err error
+	if c.quotas, err = nativequota.NewQuotas(client); err != nil {
+		return nil, err
+	}
 	c.watched, err = watch(client, system, c.touch)
 	return c, err
 }
@@ -64,10 +69,10 @@ func (c *Cluster) touch() {
 func (c *Cluster) Run(ctx context.Context) error {
 	var informers sync.WaitGroup
 	defer informers.Wait()
-	for _, informer := range c.watched.all() {
+	for _, informer := range append(c.watched.all(), c.quotas.Informer()) {
 		informers.Go(func() { informer.RunWithContext(ctx) })
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), c.watched.synced()...) {
+	if !cache.WaitForCacheSync(ctx.Done(), append(c.watched.synced(), c.quotas.Informer().HasSynced)...) {
 		return nil
 	}
 	for {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
 // Known is what decisions rest on at this moment, for people and tools who wonder why a pod came out as it did.
@@ -12,6 +13,8 @@ type Known struct {
 	Policies []KnownPolicy   `json:"policies"`
 	Pools    []policies.Pool `json:"pools"`
 	Nodes    int             `json:"nodes"`
+	// ResourceQuotas are those on GPU resources in governed namespaces.
+	ResourceQuotas []nativequota.State `json:"resourceQuotas,omitempty"`
 }
 
 // KnownPolicy is a policy ConfigMap as it was understood.
@@ -25,7 +28,9 @@ type KnownPolicy struct {
 // Known returns what the latest snapshot was made of.
 func (c *Cluster) Known() Known {
 	if snapshot := c.snapshot.Load(); snapshot != nil {
-		return snapshot.known
+		known := snapshot.known
+		known.ResourceQuotas = c.NativeQuotas()
+		return known
 	}
 	return Known{}
 }

@@ -21,8 +21,10 @@ import (
 	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
+	"github.com/gpuslice/gpuslice/webhook/nativequota"
 	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
@@ -33,6 +35,12 @@ const (
 
 	observerQPS   = 20 // annotations and Events: a pod that starts costs one of each at most
 	observerBurst = 40
+
+	eventsQPS   = 10 // Events on the owners of refused pods, and whose owners those are
+	eventsBurst = 20
+
+	writerQPS   = 5 // ResourceQuotas, where policy has them written
+	writerBurst = 10
 
 	unlimited = -1
 )
@@ -68,11 +76,19 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 		return err
 	}
 	defer held.Close()
+	if err := nativequota.Watch(metrics.Registerer(), cluster.NativeQuotas); err != nil {
+		return err
+	}
+	refusals, err := refusals(o, metrics, log.WithName("refusals"))
+	if err != nil {
+		return err
+	}
 	pods := webhook.NewPods(cluster, keys.Keys, metrics, o.Namespace)
+	verifier := webhook.NewVerifier(pods, keys, &webhook.Quota{Room: held, Budgets: cluster, Metrics: metrics})
 	reviews, err := endpoints(map[string]admission.Handler{
-		webhook.PathMutatePods:      pods,
+		webhook.PathMutatePods:      webhook.TellOwners(pods, refusals),
 		webhook.PathMutateTemplates: webhook.NewTemplates(cluster, metrics, o.Namespace),
-		webhook.PathValidatePods:    webhook.NewVerifier(pods, keys, &webhook.Quota{Room: held, Budgets: cluster, Metrics: metrics}),
+		webhook.PathValidatePods:    webhook.TellOwners(verifier, refusals),
 	}, metrics, log)
 	if err != nil {
 		return err
@@ -97,6 +113,7 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 		"watch the cluster":    cluster.Run,
 		"keep the certificate": source.Start,
 		"keep the keys":        keys.Run,
+		"tell of refusals":     refusals.Run,
 		"keep the quotas":      func(ctx context.Context) error { held.Run(ctx); return nil },
 		"lead":                 func(ctx context.Context) error { return lead.Run(ctx, terms...) },
 	})
@@ -166,11 +183,26 @@ func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *le
 	return held, nil
 }
 
+// refusals tells the owners of refused pods, with an allowance of its own: whoever may create pods can have thousands
+// refused.
+func refusals(o Options, metrics *webhook.Metrics, log logr.Logger) (*events.Refusals, error) {
+	client, err := connect(o.Kubeconfig, eventsQPS, eventsBurst)
+	if err != nil {
+		return nil, err
+	}
+	return events.NewRefusals(client, metrics.Registerer(), log)
+}
+
 // terms are what the leader does. Its client has an allowance of its own: a wave of pods must not keep state and
 // certificates from being written.
 func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, podLeft func(string, types.UID), metrics *webhook.Metrics, log logr.Logger) ([]leader.Term, error) {
+	written, err := connect(o.Kubeconfig, writerQPS, writerBurst)
+	if err != nil {
+		return nil, err
+	}
+	writer := &nativequota.Writer{Client: written, Quotas: cluster.ResourceQuotas(), Governed: cluster.Governed, Log: log.WithName("nativequota")}
 	if !o.Observe {
-		return nil, nil
+		return []leader.Term{writer.Run}, nil
 	}
 	client, err := connect(o.Kubeconfig, observerQPS, observerBurst)
 	if err != nil {
@@ -182,7 +214,7 @@ func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, podLeft f
 	if err != nil {
 		return nil, err
 	}
-	return []leader.Term{observer.Run}, nil
+	return []leader.Term{writer.Run, observer.Run}, nil
 }
 
 // connect makes a client of the API server with an allowance of requests.

@@ -67,6 +67,26 @@ func (n *OnNode) awaitWebhook(ctx context.Context) error {
 	})
 }
 
+// AwaitQuota returns once every replica of the webhook knows the ResourceQuota on a GPU resource.
+func (n *OnNode) AwaitQuota(ctx context.Context, namespace, name string) error {
+	return n.until(ctx, "the webhook to know resource quota "+name, func() error {
+		pods, err := n.webhookPods(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range pods {
+			s, err := stateOf(ctx, p.Status.PodIP)
+			if err != nil {
+				return fmt.Errorf("pod %s: %w", p.Name, err)
+			}
+			if s.ResourceQuota(namespace, name) == "" {
+				return fmt.Errorf("pod %s does not know it", p.Name)
+			}
+		}
+		return nil
+	})
+}
+
 // Settle returns once every replica of the webhook knows the policies that were written and pools of the resources.
 func (n *OnNode) Settle(ctx context.Context, resources ...string) error {
 	return n.until(ctx, "the webhook to know policies and pools", func() error {

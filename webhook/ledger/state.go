@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ const Expiry = 60 * time.Second
 
 // State is what a ledger says. Its methods return new values and never change the one they are called on.
 type State struct {
-	// Base is what the pods held that the last list found, one Holding for each namespace and set of pools.
+	// Base is what the pods held that the last list found, one Holding for each namespace, set of pools and traits.
 	Base []policies.Holding `json:"base,omitempty"`
 	// Listed are the namespaces of that list. Of others, the ledger knows nothing.
 	Listed []string `json:"listed,omitempty"`
@@ -121,14 +122,14 @@ func (s State) Holds(reservations []Reservation) bool {
 	return !slices.ContainsFunc(reservations, func(r Reservation) bool { return !have[r.PodUID] })
 }
 
-// baseOf adds pods up by namespace and pools, in a stable order.
+// baseOf adds pods up by namespace, pools and traits, in a stable order.
 func baseOf(pods []Pod) []policies.Holding {
 	sums := make(map[string]policies.Holding)
 	for _, p := range pods {
 		if p.Holding.Charge == (policies.Charge{}) {
 			continue
 		}
-		key := p.Holding.Namespace + "\x00" + strings.Join(p.Holding.Pools, "\x00")
+		key := fmt.Sprintf("%s\x00%s\x00%+v", p.Holding.Namespace, strings.Join(p.Holding.Pools, "\x00"), p.Holding.Traits)
 		if sum, ok := sums[key]; ok {
 			sums[key] = sum.Plus(p.Holding)
 		} else {
