@@ -80,6 +80,9 @@ func Tighten(authority, tenant *Policy) (*Policy, []Clamped) {
 		return authority, nil
 	}
 	out := *authority
+	if tenant.Name != "" {
+		out.Name = authority.Name + " tightened by " + tenant.Name
+	}
 	t := &tightening{authority: authority, tenant: tenant, out: &out}
 	for _, row := range mergeTable() {
 		if row.merge != nil {
