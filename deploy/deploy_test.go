@@ -79,7 +79,7 @@ func every[T runtime.Object](t *testing.T) []T {
 
 func TestWhatHasANamespaceIsInOurs(t *testing.T) {
 	t.Parallel()
-	clusterWide := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration"}
+	clusterWide := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 	for _, object := range append(manifests(t, "*.yaml"), manifests(t, "60-policies/*.yaml")...) {
 		kind := object.GetObjectKind().GroupVersionKind().Kind
 		accessor, err := meta.Accessor(object)
@@ -130,7 +130,12 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 			t.Errorf("%s calls %s/%s:%d", w.Name, s.Namespace, s.Name, *s.Port)
 		}
 	}
-	want := map[string]string{"pods.gpuslice.dev": webhook.PathMutatePods, "templates.gpuslice.dev": webhook.PathMutateTemplates}
+	for _, w := range every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks {
+		paths[w.Name] = *w.ClientConfig.Service.Path
+	}
+	want := map[string]string{
+		"pods.gpuslice.dev": webhook.PathMutatePods, "templates.gpuslice.dev": webhook.PathMutateTemplates, "policies.gpuslice.dev": webhook.PathValidatePolicies,
+	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -164,6 +169,26 @@ func TestAnOutageOfOursStopsNobody(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAPolicyIsMatchedByWhatTheCodeReads keeps the condition from missing a policy: by the names that the code reads,
+// in the system namespace too.
+func TestAPolicyIsMatchedByWhatTheCodeReads(t *testing.T) {
+	t.Parallel()
+	all := every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks
+	i := slices.IndexFunc(all, func(w admissionv1.ValidatingWebhook) bool { return w.Name == "policies.gpuslice.dev" })
+	w := all[i]
+	if *w.FailurePolicy != admissionv1.Ignore || *w.TimeoutSeconds > 3 || *w.SideEffects != admissionv1.SideEffectClassNone || len(w.ClientConfig.CABundle) > 0 {
+		t.Errorf("failurePolicy %s, timeout %d s, side effects %s", *w.FailurePolicy, *w.TimeoutSeconds, *w.SideEffects)
+	}
+	for _, text := range []string{"[object, oldObject]", "'" + policies.TenantPolicyName + "'", "'" + policies.LabelPolicy + "'"} {
+		if !strings.Contains(w.MatchConditions[0].Expression, text) {
+			t.Errorf("the condition does not name %s", text)
+		}
+	}
+	if slices.Contains(w.NamespaceSelector.MatchExpressions[0].Values, policies.SystemNamespace) {
+		t.Error("policies of the system namespace are not validated")
 	}
 }
 
@@ -223,6 +248,7 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 	want := []string{
 		"cluster: get,list,watch namespaces",
 		"cluster: get,list,watch nodes",
+		"cluster: list,watch configmaps gpuslice-policy",
 		"cluster: list,watch,patch pods",
 		"cluster: list,watch,create,patch events",
 		"cluster: get,patch mutatingwebhookconfigurations gpuslice",

@@ -67,7 +67,7 @@ func document(detail string) *field.Error {
 func checkText(data []byte, accepted string) *field.Error {
 	switch {
 	case len(data) > MaxDocument:
-		return tooLong(data, MaxDocument)
+		return document(fmt.Sprintf("the document has %d bytes; accepted: at most %d", len(data), MaxDocument))
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")), bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
 		return document("the document begins with a byte order mark; save it as UTF-8 without one")
 	case !utf8.Valid(data):
@@ -76,10 +76,6 @@ func checkText(data []byte, accepted string) *field.Error {
 		return document("the document is empty; accepted: " + accepted)
 	}
 	return nil
-}
-
-func tooLong(data []byte, most int) *field.Error {
-	return document(fmt.Sprintf("the document has %d bytes; accepted: at most %d", len(data), most))
 }
 
 // syntax says what the parser met. It names tabs, which the parser does not.

@@ -16,7 +16,7 @@ const maxTold = 3
 // for Tighten to say. Documents of more than MaxTenantDocument are refused before they are understood.
 func ParseTenantPolicy(name string, data []byte) (*Policy, field.ErrorList) {
 	if len(data) > MaxTenantDocument {
-		return nil, field.ErrorList{tooLong(data, MaxTenantDocument)}
+		return nil, field.ErrorList{document(fmt.Sprintf("a tenant's own document has at most %d bytes", MaxTenantDocument))}
 	}
 	return parseDocument(name, data, func(p *Policy) field.ErrorList {
 		whole := *p

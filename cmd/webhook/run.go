@@ -159,11 +159,12 @@ func certificates(o Options, client kubernetes.Interface, log logr.Logger) (cert
 }
 
 // endpoints serves each handler under its path, behind shared limits.
-func endpoints(source webhook.Source, metrics *webhook.Metrics, system string, log logr.Logger) (map[string]http.Handler, error) {
+func endpoints(cluster *webhook.Cluster, metrics *webhook.Metrics, system string, log logr.Logger) (map[string]http.Handler, error) {
 	limits, out := webhook.NewLimits(), map[string]http.Handler{}
 	for path, handler := range map[string]admission.Handler{
-		webhook.PathMutatePods:      webhook.NewPods(source, metrics, system),
-		webhook.PathMutateTemplates: webhook.NewTemplates(source, metrics, system),
+		webhook.PathMutatePods:       webhook.NewPods(cluster, metrics, system),
+		webhook.PathMutateTemplates:  webhook.NewTemplates(cluster, metrics, system),
+		webhook.PathValidatePolicies: webhook.NewPolicies(cluster, metrics),
 	} {
 		endpoint, err := webhook.NewEndpoint(path[1:], handler, limits, metrics, log)
 		if err != nil {
