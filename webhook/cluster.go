@@ -35,6 +35,8 @@ type Cluster struct {
 	changed  chan struct{}
 	rewrote  chan struct{} // tenants' own documents have changed
 
+	budgetBook budgetBook
+
 	good     map[string]GoodPolicy // the worker's own: last good policies, saved or not
 	reported map[string]string     // the worker's own: problems that were logged, by policy
 }

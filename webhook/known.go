@@ -53,8 +53,8 @@ func (c *Cluster) knownTenant(s *Snapshot, namespace string) KnownTenant {
 	own := s.tenants[namespace]
 	k := KnownTenant{Name: own.Name, ResourceVersion: own.object.ResourceVersion}
 	ns := policies.Namespace{Name: namespace}
-	if known, ok := c.knownNamespace(namespace); ok {
-		ns.Labels = known.Labels
+	if cached := c.cachedNamespace(namespace); cached != nil {
+		ns.Labels = cached.Labels
 	}
 	in := s.Input(ns)
 	k.Notes = in.TenantNotes

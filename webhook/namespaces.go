@@ -21,13 +21,6 @@ const (
 
 var errBusy = errors.New("too many namespaces are being read at once")
 
-// knownNamespace returns a namespace from the cache.
-func (c *Cluster) knownNamespace(name string) (*corev1.Namespace, bool) {
-	object, _, _ := c.watched.namespaces.GetStore().GetByKey(name)
-	ns, ok := object.(*corev1.Namespace)
-	return ns, ok
-}
-
 // namespaces are those in the cache, sorted by name.
 func (c *Cluster) namespaces() (all []policies.Namespace) {
 	each(c.watched.namespaces, func(ns *corev1.Namespace) {
@@ -39,7 +32,7 @@ func (c *Cluster) namespaces() (all []policies.Namespace) {
 
 // namespace returns a namespace from the cache, else from the API server within a second.
 func (c *Cluster) namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
-	if ns, ok := c.knownNamespace(name); ok {
+	if ns := c.cachedNamespace(name); ns != nil {
 		return ns, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, youngWait)
@@ -49,4 +42,11 @@ func (c *Cluster) namespace(ctx context.Context, name string) (*corev1.Namespace
 	}
 	defer c.young.leave()
 	return c.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+}
+
+// cachedNamespace returns a namespace from the cache, or nil.
+func (c *Cluster) cachedNamespace(name string) *corev1.Namespace {
+	object, _, _ := c.watched.namespaces.GetStore().GetByKey(name)
+	ns, _ := object.(*corev1.Namespace)
+	return ns
 }

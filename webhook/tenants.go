@@ -16,22 +16,22 @@ import (
 type tenant struct {
 	policies.TenantDocument
 	object *corev1.ConfigMap // that it was read from; informers replace objects and never change them
-	held   atomic.Pointer[held]
+	held   atomic.Pointer[tightened]
 }
 
-// held is what a tenant's document comes to under the authority's policy.
-type held struct {
+// tightened is what a tenant's document comes to under the authority's policy.
+type tightened struct {
 	authority, policy *policies.Policy
 	notes             []string
 }
 
 // under returns what holds with the document under the authority's policy. It is worked out once for each version of
 // both, not for each pod.
-func (t *tenant) under(authority *policies.Policy) *held {
+func (t *tenant) under(authority *policies.Policy) *tightened {
 	if h := t.held.Load(); h != nil && h.authority == authority {
 		return h
 	}
-	h := &held{authority: authority}
+	h := &tightened{authority: authority}
 	h.policy, h.notes = t.Tighten(authority)
 	t.held.Store(h)
 	return h
