@@ -45,7 +45,7 @@ func mergeTable() []mergeRow {
 		{"Kind", MergeIdentity, nil},
 		{"Name", MergeIdentity, nil},
 		{"Namespaces", MergeAuthority, notForTenants(func(p *Policy) bool { return p.Namespaces != nil })},
-		{"Mode", MergeStrictest, func(t *tightening) { stricter(t, &t.out.Mode, t.tenant.Mode, modes()) }},
+		{"Mode", MergeStrictest, (*tightening).mode},
 		{"EnforcementMode", MergeStrictest, func(t *tightening) {
 			stricter(t, &t.out.EnforcementMode, t.tenant.EnforcementMode, enforcementModes())
 		}},
@@ -125,6 +125,15 @@ func stricter[T ~string](t *tightening, out *T, wish T, order []T) {
 		return
 	}
 	*out = wish
+}
+
+// mode takes the stricter mode, but off stays off: whoever runs the cluster must be able to end it everywhere.
+func (t *tightening) mode() {
+	if t.out.Mode == ModeOff && t.tenant.Mode != "" && t.tenant.Mode != ModeOff {
+		t.clamp(t.at(), "the policy is off, and a tenant's own document does not switch it on")
+		return
+	}
+	stricter(t, &t.out.Mode, t.tenant.Mode, modes())
 }
 
 // common takes what both list, in the tenant's order.

@@ -49,6 +49,17 @@ func TestATightenedPolicyNamesBothDocuments(t *testing.T) {
 	}
 }
 
+func TestWhatIsOffStaysOff(t *testing.T) {
+	t.Parallel()
+	got, clamped := Tighten(&Policy{Mode: ModeOff}, &Policy{Mode: ModeTransparent})
+	if got.Mode != ModeOff || len(clamped) != 1 {
+		t.Errorf("mode %s, clamped %v", got.Mode, clamped)
+	}
+	if _, clamped := Tighten(&Policy{Mode: ModeOff}, &Policy{Mode: ModeOff}); len(clamped) > 0 {
+		t.Errorf("clamped %v", clamped)
+	}
+}
+
 func TestAConfigMapIsReadWithEveryProblem(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
