@@ -93,6 +93,15 @@ func Tighten(authority, tenant *Policy) (*Policy, []Clamped) {
 	return t.out, t.clamped
 }
 
+// Widenings are what a tenant's document asks for and may not have, as problems of it: for those who can still mend it.
+func Widenings(authority, tenant *Policy) (problems []error) {
+	_, clamped := Tighten(authority, tenant)
+	for _, c := range clamped {
+		problems = append(problems, fmt.Errorf("%s (policy %s; a tenant's own document only tightens)", c, authority.Name))
+	}
+	return problems
+}
+
 // tightening is one run of Tighten. What it writes into out is new: slices and maps of the authority stay untouched.
 type tightening struct {
 	authority, tenant, out *Policy

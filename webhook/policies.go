@@ -155,11 +155,9 @@ func (p *Policies) tenant(ctx context.Context, s *Snapshot, m *corev1.ConfigMap,
 		found.warn("no gpuslice policy governs namespace %s: a tenant's own document only tightens one, so nothing is decided by it", m.Namespace)
 		return nil
 	}
-	_, clamped := policies.Tighten(in.Policy, document.Policy)
-	for _, c := range clamped {
-		found.problems = append(found.problems, fmt.Errorf("data[%s]: %s (policy %s; a tenant's own document only tightens)", policies.PolicyKey, c, in.Policy.Name))
+	for _, problem := range policies.Widenings(in.Policy, document.Policy) {
+		found.problems = append(found.problems, fmt.Errorf("data[%s]: %w", policies.PolicyKey, problem))
 	}
-	found.warnings = append(found.warnings, document.Policy.Doubts(nil)...)
 	return nil
 }
 
