@@ -45,7 +45,7 @@ func (a authorityChange) written(c change, governed bool, found *findings) {
 	}
 	a.budget(c, governed, policy, after, found)
 	found.warnings = append(found.warnings, policy.Doubts(a.snapshot.pools)...)
-	a.missing(policy, found)
+	found.absent = a.absent(policy)
 	if governed {
 		a.lost(policy.Name, after, found)
 	}
@@ -128,19 +128,16 @@ func (a authorityChange) lost(name string, after policies.Book, found *findings)
 	}
 }
 
-// missing warns of namespaces that are named and do not exist: most often a slip of the pen.
-func (a authorityChange) missing(policy *policies.Policy, found *findings) {
+// absent are the namespaces that a policy names and that are not known: most often a slip of the pen.
+func (a authorityChange) absent(policy *policies.Policy) []string {
 	if policy.Namespaces == nil {
-		return
+		return nil
 	}
 	there := map[string]bool{}
 	for _, ns := range a.namespaces {
 		there[ns.Name] = true
 	}
-	absent := slices.DeleteFunc(slices.Clone(policy.Namespaces.Names), func(name string) bool { return there[name] })
-	if len(absent) > 0 {
-		found.warn("namespaces.names: there is no %s yet", named(absent))
-	}
+	return slices.DeleteFunc(slices.Clone(policy.Namespaces.Names), func(name string) bool { return there[name] })
 }
 
 // named lists the first of several namespaces.

@@ -11,6 +11,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -41,6 +42,7 @@ func NewPolicies(cluster *Cluster, metrics *Metrics) *Policies {
 type findings struct {
 	problems []error // any refuses it
 	warnings []string
+	absent   []string // namespaces that are named and not in the cache
 }
 
 func (f *findings) warn(format string, args ...any) {
@@ -120,6 +122,7 @@ func (p *Policies) judge(ctx context.Context, s *Snapshot, c change) (found find
 	switch {
 	case place == policies.PlaceAuthority:
 		a.written(c, was == policies.PlaceAuthority, &found)
+		p.missing(ctx, &found)
 	case was == policies.PlaceAuthority:
 		a.deleted(c.before, &found)
 	case place == policies.PlaceTenant:
@@ -128,6 +131,20 @@ func (p *Policies) judge(ctx context.Context, s *Snapshot, c change) (found find
 		err = p.tenantDeleted(ctx, s, c.before, &found)
 	}
 	return found, err
+}
+
+// missing warns of namespaces that do not exist. Of those that the cache does not have, the first are looked up: a policy
+// is often written right after its namespace.
+func (p *Policies) missing(ctx context.Context, found *findings) {
+	var missing []string
+	for _, name := range found.absent[:min(len(found.absent), maxNamed)] {
+		if _, err := p.cluster.namespace(ctx, name); apierrors.IsNotFound(err) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		found.warn("namespaces.names: there is no %s yet", named(missing))
+	}
 }
 
 func (p *Policies) place(m *corev1.ConfigMap) (policies.Place, string) {
