@@ -138,7 +138,7 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 	}
 	want := map[string]string{
 		"pods.gpuslice.dev": webhook.PathMutatePods, "templates.gpuslice.dev": webhook.PathMutateTemplates,
-		"validating pods.gpuslice.dev": webhook.PathValidatePods,
+		"validating pods.gpuslice.dev": webhook.PathValidatePods, "validating policies.gpuslice.dev": webhook.PathValidatePolicies,
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -174,6 +174,26 @@ func TestAnOutageOfOursStopsNobody(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAPolicyIsMatchedByWhatTheCodeReads keeps the condition from missing a policy: by the names that the code reads,
+// in the system namespace too.
+func TestAPolicyIsMatchedByWhatTheCodeReads(t *testing.T) {
+	t.Parallel()
+	all := every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks
+	i := slices.IndexFunc(all, func(w admissionv1.ValidatingWebhook) bool { return w.Name == "policies.gpuslice.dev" })
+	w := all[i]
+	if *w.FailurePolicy != admissionv1.Ignore || *w.TimeoutSeconds > 3 || *w.SideEffects != admissionv1.SideEffectClassNone || len(w.ClientConfig.CABundle) > 0 {
+		t.Errorf("failurePolicy %s, timeout %d s, side effects %s", *w.FailurePolicy, *w.TimeoutSeconds, *w.SideEffects)
+	}
+	for _, text := range []string{"[object, oldObject]", "'" + policies.TenantPolicyName + "'", "'" + policies.LabelPolicy + "'"} {
+		if !strings.Contains(w.MatchConditions[0].Expression, text) {
+			t.Errorf("the condition does not name %s", text)
+		}
+	}
+	if slices.Contains(w.NamespaceSelector.MatchExpressions[0].Values, policies.SystemNamespace) {
+		t.Error("policies of the system namespace are not validated")
 	}
 }
 
@@ -233,6 +253,7 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 	want := []string{
 		"cluster: get,list,watch namespaces",
 		"cluster: get,list,watch nodes",
+		"cluster: list,watch configmaps gpuslice-policy",
 		"cluster: list,watch,patch pods",
 		"cluster: list,watch,create,patch events",
 		"cluster: get,list,watch,create resourcequotas",

@@ -14,6 +14,8 @@ type Input struct {
 	// PolicyError is why the namespace's policy cannot be used, when no last good version is known. Pods that ask for
 	// a slice are refused with it.
 	PolicyError error
+	// TenantNotes are what authors of pods should know of the tenant's own document that tightened Policy.
+	TenantNotes []string
 	Pools       []Pool
 	// PoolsComplete says that no other pools will ever be: what fits none of them is refused instead of waiting.
 	PoolsComplete bool
@@ -52,7 +54,19 @@ func Decide(in Input) Decision {
 	if in.Policy == nil || in.Policy.Mode == ModeOff {
 		return ungoverned(in)
 	}
-	return decideGoverned(in).Under(in.Policy)
+	d := decideGoverned(in)
+	if d.Outcome != LeftAlone {
+		d.Warnings = append(d.Warnings, in.TenantNotes...)
+	}
+	return d.Under(in.Policy)
+}
+
+// Tightened is the input with the policy as the tenant's own document (nil: none) tightens it.
+func (in Input) Tightened(tenant *TenantDocument) Input {
+	if tenant != nil && in.Policy != nil {
+		in.Policy, in.TenantNotes = tenant.Tighten(in.Policy)
+	}
+	return in
 }
 
 // Under turns what enforce would do into what is to be done under a policy: warn lets refused pods pass unchanged with a

@@ -23,6 +23,11 @@ func promise(in *Input, req Request, chosen *candidate, same []*candidate, d Dec
 	for i := range chosen.containers {
 		w.container(&chosen.containers[i])
 	}
+	if chosen.strategy.Note != nil && !chosen.pool().awaited() {
+		if text := chosen.strategy.Note(in, chosen.pool()); text != "" {
+			w.note("%s", text)
+		}
+	}
 	w.void()
 	w.guard(chosen)
 	w.replaced()

@@ -86,9 +86,10 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 	pods := webhook.NewPods(cluster, keys.Keys, metrics, o.Namespace)
 	verifier := webhook.NewVerifier(pods, keys, &webhook.Quota{Room: held, Budgets: cluster, Metrics: metrics})
 	reviews, err := endpoints(map[string]admission.Handler{
-		webhook.PathMutatePods:      webhook.TellOwners(pods, refusals),
-		webhook.PathMutateTemplates: webhook.NewTemplates(cluster, metrics, o.Namespace),
-		webhook.PathValidatePods:    webhook.TellOwners(verifier, refusals),
+		webhook.PathMutatePods:       webhook.TellOwners(pods, refusals),
+		webhook.PathMutateTemplates:  webhook.NewTemplates(cluster, metrics, o.Namespace),
+		webhook.PathValidatePolicies: webhook.NewPolicies(cluster, metrics),
+		webhook.PathValidatePods:     webhook.TellOwners(verifier, refusals),
 	}, metrics, log)
 	if err != nil {
 		return err

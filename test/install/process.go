@@ -132,6 +132,7 @@ func (p *Process) get(ctx context.Context, path string) (int, string, error) {
 // State is what the webhook knows of the cluster, as it says under /state.
 type State struct {
 	Policies []PolicyState `json:"policies"`
+	Tenants  []PolicyState `json:"tenants"` // tenants' own documents
 	Pools    []PoolState   `json:"pools"`
 	Nodes    int           `json:"nodes"`
 
