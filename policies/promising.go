@@ -204,7 +204,7 @@ func (w *promiseWriter) computeNotHeld(p *placed) {
 func (w *promiseWriter) replaced() {
 	for c := range podContainers(&w.in.Pod.Spec) {
 		for _, e := range c.Env {
-			if isOwnVariable(e.Name) || e.Name == visibleDevices && !(e.Value == "void" && w.promise.container(c.Name) == nil) {
+			if isOwnVariable(e.Name) || namesDevices(e.Name) && !(e.Value == noDevices && w.promise.container(c.Name) == nil) {
 				w.warn("container %q: %s belongs to gpuslice in a slice; the pod's own value is not used", c.Name, quoteShort(e.Name))
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -74,10 +75,10 @@ func (p *Pods) create(ctx context.Context, req admission.Request) admission.Resp
 	}
 	in.Pod = raw.Pod
 	d := policies.Decide(in)
-	if d.Outcome != policies.Rewritten {
-		return p.respond(ctx, handlerCreate, d, respond(d, nil))
+	var patch []jsonpatch.Operation
+	if after := d.Rewrite(raw.Pod); after != raw.Pod {
+		patch = policies.Patch(raw.Tree, raw.Pod, after)
 	}
-	patch := policies.Patch(raw.Tree, raw.Pod, policies.Apply(raw.Pod, d.Promise))
 	return p.respond(ctx, handlerCreate, d, respond(d, patch))
 }
 

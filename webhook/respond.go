@@ -21,14 +21,14 @@ const (
 	maxMessage  = 2048
 )
 
-// respond is the answer to a decision. patch is what turns the object into what was decided; only a rewritten object
-// has one.
+// respond is the answer to a decision. patch is what turns the object into what was decided; one that is left alone or
+// refused has none.
 func respond(d policies.Decision, patch []jsonpatch.Operation) admission.Response {
 	var response admission.Response
 	switch d.Outcome {
 	case policies.Refused:
 		response = refuse(http.StatusForbidden, metav1.StatusReasonForbidden, d)
-	case policies.Rewritten:
+	case policies.Rewritten, policies.Voided:
 		response = admission.Patched("", patch...)
 	default:
 		response = admission.Allowed("")

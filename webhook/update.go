@@ -20,7 +20,7 @@ func (p *Pods) update(ctx context.Context, req admission.Request) admission.Resp
 		return unanswered(http.StatusBadRequest, errors.New("the request holds no object, or no old one"))
 	}
 	if !bytes.Contains(req.OldObject.Raw, []byte(policies.AnnotationPromise)) {
-		return admission.Allowed("")
+		return p.updateVoided(ctx, req)
 	}
 	old, tooMuch, err := policies.DecodePod(req.OldObject.Raw)
 	if err != nil || tooMuch != nil {
@@ -35,6 +35,33 @@ func (p *Pods) update(ctx context.Context, req admission.Request) admission.Resp
 	if len(violations) > 0 {
 		return p.objected(ctx, req.Namespace, violations, patch)
 	}
+	return p.restored(ctx, patch)
+}
+
+// updateVoided puts back the one thing that is gpuslice's in a pod without slices: whether it chooses its devices.
+func (p *Pods) updateVoided(ctx context.Context, req admission.Request) admission.Response {
+	named := []byte(policies.VarVisibleDevices)
+	if !bytes.Contains(req.Object.Raw, named) && !bytes.Contains(req.OldObject.Raw, named) {
+		return admission.Allowed("")
+	}
+	in, err := p.source.Input(ctx, req.Namespace)
+	if err != nil {
+		return unanswered(http.StatusServiceUnavailable, err)
+	}
+	old, tooMuch, err := policies.DecodePod(req.OldObject.Raw)
+	if err != nil || tooMuch != nil {
+		return admission.Allowed("")
+	}
+	updated, tooMuch, err := policies.DecodePod(req.Object.Raw)
+	if err != nil || tooMuch != nil {
+		return admission.Allowed("")
+	}
+	in.Pod = updated.Pod
+	return p.restored(ctx, policies.Patch(updated.Tree, updated.Pod, policies.RestoreDevices(in, old.Pod)))
+}
+
+// restored answers an update with what puts it right.
+func (p *Pods) restored(ctx context.Context, patch []jsonpatch.Operation) admission.Response {
 	d := leftAlone(whyUnchanged)
 	if len(patch) > 0 {
 		d.Outcome, d.Would = policies.Rewritten, policies.Rewritten
