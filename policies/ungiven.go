@@ -20,13 +20,20 @@ func takeUngiven(in *Input, d Decision) Decision {
 		return d
 	}
 	d.Outcome, d.Would, d.Devices = Voided, Voided, &devices
-	for c := range everyContainer(&in.Pod.Spec) {
-		if i := indexOfVariable(c.Env, VarVisibleDevices); i >= 0 && slices.Contains(append(devices.Void, devices.Bare...), c.Name) {
-			d.Warnings = append(d.Warnings, "container "+quoteShort(c.Name)+": "+VarVisibleDevices+
-				" does not choose devices in this namespace; what the container asks for under resources does")
-		}
+	for _, name := range choosing(&in.Pod.Spec, in.Pools) {
+		d.Warnings = append(d.Warnings, name+": "+VarVisibleDevices+" does not choose devices in this namespace; what the container asks for under resources does")
 	}
 	return d
+}
+
+// choosing names the containers that would choose their devices by a variable.
+func choosing(spec *corev1.PodSpec, pools []Pool) (names []string) {
+	for c := range everyContainer(spec) {
+		if choosesDevices(c) || asksGPU(c, pools) && indexOfVariable(c.Env, VarVisibleDevices) >= 0 {
+			names = append(names, "container "+quoteShort(c.Name))
+		}
+	}
+	return names
 }
 
 // ungiven looks for containers that choose their devices: in a pod that asks for GPUs every one of them might, by its
@@ -34,18 +41,30 @@ func takeUngiven(in *Input, d Decision) Decision {
 func ungiven(spec *corev1.PodSpec, pools []Pool) (d Devices) {
 	gpus := asksForGPUs(spec, pools)
 	for c := range everyContainer(spec) {
-		i := indexOfVariable(c.Env, VarVisibleDevices)
+		named := indexOfVariable(c.Env, VarVisibleDevices) >= 0
 		switch {
 		case asksGPU(c, pools):
-			if i >= 0 {
+			if named {
 				d.Bare = append(d.Bare, c.Name)
 			}
-		case i >= 0 && takesNothing(c.Env[i]) && indexOfVariable(c.Env[i+1:], VarVisibleDevices) < 0:
-		case i >= 0, indexOfVariable(c.Env, cudaVersion) >= 0, gpus && len(c.Resources.Claims) == 0:
+		case choosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
 			d.Void = append(d.Void, c.Name)
 		}
 	}
 	return d
+}
+
+// choosesDevices says that the container's variables alone make the runtime give it devices.
+func choosesDevices(c *corev1.Container) bool {
+	named := 0
+	for _, e := range c.Env {
+		if e.Name == VarVisibleDevices {
+			if named++; named > 1 || !takesNothing(e) {
+				return true
+			}
+		}
+	}
+	return named == 0 && indexOfVariable(c.Env, cudaVersion) >= 0
 }
 
 // takesNothing says that the runtime gives no device for a value.

@@ -30,6 +30,7 @@ const (
 	RuleImmutable   Rule = "immutable"   // a label of ours changed on a live pod
 	RuleSize        Rule = "size"        // more than the bounds on what is parsed
 	RuleTamper      Rule = "tamper"      // the pod could leave its slice, or take devices that it was not given
+	RuleUndone      Rule = "undone"      // what a slice consists of is missing or changed
 )
 
 // String is the sentence that the user reads.

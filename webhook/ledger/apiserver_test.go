@@ -28,7 +28,7 @@ import (
 const system = "gpuslice-system"
 
 func hold(pod *corev1.Pod) (policies.Holding, bool) {
-	h, source := policies.HoldingOf(pod, nil)
+	h, source := policies.HoldingOf(pod, policies.Keys{}, nil)
 	return h, source == policies.ChargeExclusive
 }
 
