@@ -159,7 +159,7 @@ func TestAnOutageOfOursStopsNobody(t *testing.T) {
 		}
 		for _, rule := range w.Rules {
 			for _, resource := range rule.Resources {
-				if strings.ContainsAny(resource, "*/") {
+				if strings.ContainsAny(resource, "*/") && !slices.Contains([]string{"pods/ephemeralcontainers", "pods/resize"}, resource) {
 					t.Errorf("%s: matches %s", w.Name, resource)
 				}
 			}

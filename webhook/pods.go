@@ -23,12 +23,14 @@ const (
 
 // Handlers' names in metrics and logs.
 const (
-	handlerCreate   = "pods-create"
-	handlerUpdate   = "pods-update"
-	handlerTemplate = "templates"
+	handlerCreate    = "pods-create"
+	handlerUpdate    = "pods-update"
+	handlerEphemeral = "pods-ephemeral"
+	handlerTemplate  = "templates"
 )
 
-// Pods is the mutating handler of pods: CREATE decides and rewrites, UPDATE restores what is gpuslice's.
+// Pods is the mutating handler of pods: CREATE decides and rewrites, UPDATE restores what is gpuslice's,
+// and ephemeral containers get no device.
 type Pods struct {
 	source  Source
 	metrics *Metrics
@@ -45,13 +47,14 @@ func (p *Pods) Handle(ctx context.Context, req admission.Request) admission.Resp
 	if req.Kind != (metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}) {
 		return unanswered(http.StatusBadRequest, fmt.Errorf("only pods of v1 are reviewed here, not %s", req.Kind.Kind))
 	}
-	if req.SubResource != "" || req.Namespace == p.system {
-		return admission.Allowed("")
-	}
-	switch req.Operation {
-	case admissionv1.Create:
+	switch {
+	case req.Namespace == p.system:
+	case req.SubResource == ephemeralContainers && req.Operation == admissionv1.Update:
+		return p.ephemeral(ctx, req)
+	case req.SubResource != "":
+	case req.Operation == admissionv1.Create:
 		return p.create(ctx, req)
-	case admissionv1.Update:
+	case req.Operation == admissionv1.Update:
 		return p.update(ctx, req)
 	}
 	return admission.Allowed("")

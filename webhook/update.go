@@ -31,11 +31,10 @@ func (p *Pods) update(ctx context.Context, req admission.Request) admission.Resp
 		return admission.Allowed("")
 	}
 	restored, violations := policies.Restore(p.ownWrites(req, old.Pod, updated.Pod), updated.Pod)
-	patch := policies.Patch(updated.Tree, updated.Pod, restored)
 	if len(violations) > 0 {
-		return p.objected(ctx, req.Namespace, violations, patch)
+		return p.objected(ctx, req.Namespace, violations, policies.Patch(updated.Tree, updated.Pod, restored))
 	}
-	return p.restored(ctx, patch)
+	return p.putRight(ctx, handlerUpdate, updated, restored)
 }
 
 // updateVoided puts back the one thing that is gpuslice's in a pod without slices: whether it chooses its devices.
@@ -57,16 +56,17 @@ func (p *Pods) updateVoided(ctx context.Context, req admission.Request) admissio
 		return admission.Allowed("")
 	}
 	in.Pod = updated.Pod
-	return p.restored(ctx, policies.Patch(updated.Tree, updated.Pod, policies.RestoreDevices(in, old.Pod)))
+	return p.putRight(ctx, handlerUpdate, updated, policies.RestoreDevices(in, old.Pod))
 }
 
-// restored answers an update with what puts it right.
-func (p *Pods) restored(ctx context.Context, patch []jsonpatch.Operation) admission.Response {
+// putRight answers an update with what makes it the pod that it should be.
+func (p *Pods) putRight(ctx context.Context, handler string, updated policies.RawPod, after *corev1.Pod) admission.Response {
+	patch := policies.Patch(updated.Tree, updated.Pod, after)
 	d := leftAlone(whyUnchanged)
 	if len(patch) > 0 {
 		d.Outcome, d.Would = policies.Rewritten, policies.Rewritten
 	}
-	return p.respond(ctx, handlerUpdate, d, respond(d, patch))
+	return p.respond(ctx, handler, d, respond(d, patch))
 }
 
 // ownWrites is the old pod with what the writer may change of gpuslice's as the new one has it: gpuslice's own
