@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 )
@@ -100,7 +101,12 @@ func Undone(pod *corev1.Pod, promise *Promise, pools []Pool) []string {
 	var d differ
 	tree := treeOf(pod)
 	d.object("", tree, tree, treeOf(promised))
-	for _, op := range d.ops {
+	return append(out, pathsOf(d.ops)...)
+}
+
+// pathsOf names the fields that operations change.
+func pathsOf(ops []jsonpatch.Operation) (out []string) {
+	for _, op := range ops {
 		out = append(out, strings.ReplaceAll(strings.TrimPrefix(op.Path, "/"), "/", "."))
 	}
 	return out

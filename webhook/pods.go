@@ -8,6 +8,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -19,6 +20,7 @@ import (
 const (
 	whyUnchanged  = "nothing to restore"
 	whyNoFraction = "no fraction in the template"
+	whyNewer      = "rewritten by a newer version"
 )
 
 // Handlers' names in metrics and logs.
@@ -33,13 +35,18 @@ const (
 // and ephemeral containers get no device.
 type Pods struct {
 	source  Source
+	keys    func() policies.Keys
 	metrics *Metrics
 	system  string
 }
 
-// NewPods makes the handler. Pods of the namespace system, gpuslice's own, are left alone.
-func NewPods(source Source, metrics *Metrics, system string) *Pods {
-	return &Pods{source: source, metrics: metrics, system: system}
+// NewPods makes the handler, which signs Promises with the keys (nil: it does not sign). Pods of the namespace system,
+// gpuslice's own, are left alone.
+func NewPods(source Source, keys func() policies.Keys, metrics *Metrics, system string) *Pods {
+	if keys == nil {
+		keys = func() policies.Keys { return policies.Keys{} }
+	}
+	return &Pods{source: source, keys: keys, metrics: metrics, system: system}
 }
 
 // Handle implements admission.Handler.
@@ -77,12 +84,31 @@ func (p *Pods) create(ctx context.Context, req admission.Request) admission.Resp
 		return p.unreadable(ctx, in, *violation)
 	}
 	in.Pod = raw.Pod
+	if p.newer(req.Namespace, raw.Pod) {
+		d := leftAlone(whyNewer)
+		return p.respond(ctx, handlerCreate, d, respond(d, nil))
+	}
 	d := policies.Decide(in)
+	if d.Promise != nil {
+		p.keys().Sign(d.Promise)
+	}
 	var patch []jsonpatch.Operation
 	if after := d.Rewrite(raw.Pod); after != raw.Pod {
 		patch = policies.Patch(raw.Tree, raw.Pod, after)
 	}
 	return p.respond(ctx, handlerCreate, d, respond(d, patch))
+}
+
+// newer says that a newer build has rewritten the pod already, by rules that this one does not know. Both are asked while
+// one takes the other's place.
+func (p *Pods) newer(namespace string, pod *corev1.Pod) bool {
+	if pod.Annotations[policies.AnnotationPromise] == "" {
+		return false
+	}
+	there := pod.DeepCopy()
+	there.Namespace = namespace
+	promise := p.keys().PromiseOf(there)
+	return promise != nil && promise.Newer()
 }
 
 // TooLarge implements Oversized: a new pod that is too large to be read is refused; an update passes, since it must

@@ -43,19 +43,10 @@ func (p *Pods) updateVoided(ctx context.Context, req admission.Request) admissio
 	if !bytes.Contains(req.Object.Raw, named) && !bytes.Contains(req.OldObject.Raw, named) {
 		return admission.Allowed("")
 	}
-	in, err := p.source.Input(ctx, req.Namespace)
-	if err != nil {
-		return unanswered(http.StatusServiceUnavailable, err)
+	in, old, updated, answer := p.updateOf(ctx, req)
+	if answer != nil {
+		return *answer
 	}
-	old, tooMuch, err := policies.DecodePod(req.OldObject.Raw)
-	if err != nil || tooMuch != nil {
-		return admission.Allowed("")
-	}
-	updated, tooMuch, err := policies.DecodePod(req.Object.Raw)
-	if err != nil || tooMuch != nil {
-		return admission.Allowed("")
-	}
-	in.Pod = updated.Pod
 	return p.putRight(ctx, handlerUpdate, updated, policies.RestoreDevices(in, old.Pod))
 }
 
@@ -70,7 +61,7 @@ func (p *Pods) putRight(ctx context.Context, handler string, updated policies.Ra
 }
 
 // ownWrites is the old pod with what the writer may change of gpuslice's as the new one has it: gpuslice's own
-// ServiceAccount writes what is observed, and nothing else; nobody else writes anything.
+// ServiceAccount writes what is observed, and signs the same words with another key; nobody else writes anything.
 func (p *Pods) ownWrites(req admission.Request, old, updated *corev1.Pod) *corev1.Pod {
 	if req.UserInfo.Username != "system:serviceaccount:"+p.system+":"+ServiceAccount {
 		return old
@@ -79,6 +70,9 @@ func (p *Pods) ownWrites(req admission.Request, old, updated *corev1.Pod) *corev
 	delete(out.Annotations, policies.AnnotationObserved)
 	if observed, ok := updated.Annotations[policies.AnnotationObserved]; ok {
 		out.Annotations[policies.AnnotationObserved] = observed
+	}
+	if signed := updated.Annotations[policies.AnnotationPromise]; policies.Unsigned(signed) == policies.Unsigned(old.Annotations[policies.AnnotationPromise]) {
+		out.Annotations[policies.AnnotationPromise] = signed
 	}
 	return out
 }
