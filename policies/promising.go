@@ -159,6 +159,9 @@ func (w *promiseWriter) planned(p *placed) {
 			out.Framework += " (" + r.VersionSource + ")"
 		}
 	}
+	if len(p.spec.EnvFrom) > 0 {
+		w.note("%q takes variables from a ConfigMap or Secret, which admission does not see: only the node's container runtime keeps them from naming devices", p.request.Name)
+	}
 	if p.profile.NotCapped != "" && w.strategy.View != ProfileViewSliced {
 		w.note("%q has no framework cap: %s", p.request.Name, p.profile.NotCapped)
 	}
