@@ -98,10 +98,10 @@ func fold(text string, most int) []string {
 	return append(lines, text)
 }
 
-// clean makes text safe for a header and a terminal: no control characters, valid UTF-8, at most that many bytes.
+// clean makes text safe for a header and a terminal: nothing that is not printed, valid UTF-8, at most that many bytes.
 func clean(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == utf8.RuneError {
+		if !unicode.IsPrint(r) || r == utf8.RuneError { // a right-to-left override is no control character
 			return ' '
 		}
 		return r

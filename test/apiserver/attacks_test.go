@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -17,6 +18,13 @@ func TestA1VisibleDevicesWithoutAGPU(t *testing.T) {
 		pod := a.made(name, "spec:\n  containers:\n  - {name: a, image: busybox, env: ["+env+"]}\n")
 		if got := valueIn(pod, "a", "NVIDIA_VISIBLE_DEVICES"); got != "void" {
 			t.Errorf("%s: NVIDIA_VISIBLE_DEVICES is %q", name, got)
+		}
+		again, err := json.Marshal(podOf(t, name, a.namespace, "spec:\n  containers:\n  - {name: a, image: busybox, env: ["+env+"]}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.apply.Apply(t.Context(), again); err != nil {
+			t.Errorf("%s: its manifest cannot be applied again: %v", name, err)
 		}
 	}
 }
