@@ -101,6 +101,11 @@ func Judge(in Input, violations ...Violation) Decision {
 	return d.Under(in.Policy)
 }
 
+// changesPods says that a policy is in force which may change pods of the namespace.
+func changesPods(in Input) bool {
+	return in.Policy != nil && in.Policy.Mode != ModeOff && in.Policy.EnforcementMode != EnforceAudit
+}
+
 // ungoverned answers pods of namespaces without a policy: nothing is touched. A label of ours there is most likely a
 // mistake, so its author is told; and a policy that cannot be read never means "no limits".
 func ungoverned(in Input) Decision {
@@ -130,6 +135,18 @@ func ungoverned(in Input) Decision {
 
 // decideGoverned answers a pod under a policy that is on.
 func decideGoverned(in Input) Decision {
+	d := decideSlice(in)
+	if d.Outcome != LeftAlone {
+		return d
+	}
+	if found := tampering(&in, false); len(found) > 0 {
+		return refuse(Decision{}, found...)
+	}
+	return takeUngiven(&in, d)
+}
+
+// decideSlice gives the pod the slices that it asks for, if it asks for any.
+func decideSlice(in Input) Decision {
 	if n := authorsContainers(&in.Pod.Spec); n > MaxContainers {
 		if !touchesGPU(in.Pod, in.Pools) {
 			return leaveAlone(whyNoGPU)
@@ -148,8 +165,8 @@ func decideGoverned(in Input) Decision {
 		return d
 	}
 	d := Decision{Warnings: append(warnings, reader.warnings...)}
-	if len(reader.violations) > 0 {
-		return refuse(d, reader.violations...)
+	if found := append(reader.violations, tampering(&in, true)...); len(found) > 0 {
+		return refuse(d, found...)
 	}
 	return plan(in, req, d)
 }

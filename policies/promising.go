@@ -164,6 +164,9 @@ func (w *promiseWriter) planned(p *placed) {
 			out.Framework += " (" + r.VersionSource + ")"
 		}
 	}
+	if len(p.spec.EnvFrom) > 0 {
+		w.note("%q takes variables from a ConfigMap or Secret, which admission does not see: only the node's container runtime keeps them from naming devices", p.request.Name)
+	}
 	if p.profile.NotCapped != "" && w.strategy.View != ProfileViewSliced {
 		w.note("%q has no framework cap: %s", p.request.Name, p.profile.NotCapped)
 	}
@@ -209,7 +212,7 @@ func (w *promiseWriter) computeNotHeld(p *placed) {
 func (w *promiseWriter) replaced() {
 	for c := range podContainers(&w.in.Pod.Spec) {
 		for _, e := range c.Env {
-			if isOwnVariable(e.Name) || e.Name == visibleDevices && !(e.Value == "void" && w.promise.container(c.Name) == nil) {
+			if isOwnVariable(e.Name) || namesDevices(e.Name) && !(e.Value == noDevices && w.promise.container(c.Name) == nil) {
 				w.warn("container %q: %s belongs to gpuslice in a slice; the pod's own value is not used", c.Name, quoteShort(e.Name))
 			}
 		}

@@ -153,7 +153,7 @@ func compare(t *testing.T, i *install.Installation, s scenarios.Scenario) {
 	got, warnings, err := create(t.Context(), i, pod)
 	want := verdictOf(s)
 	switch {
-	case apierrors.IsInvalid(err) && want.outcome == policies.Rewritten:
+	case apierrors.IsInvalid(err) && (want.outcome == policies.Rewritten || want.outcome == policies.Voided):
 		t.Fatalf("what was made of the pod is not valid: %v", err)
 	case otherRefusal(err) != "":
 		t.Skipf("the server itself refuses this pod: %s", otherRefusal(err))
@@ -171,7 +171,7 @@ func compare(t *testing.T, i *install.Installation, s scenarios.Scenario) {
 	if _, rewritten := got.GetAnnotations()[policies.AnnotationPlanned]; rewritten != (want.outcome == policies.Rewritten) {
 		t.Fatalf("want %s, the pod's annotations are %v", want.outcome, slices.Collect(maps.Keys(got.GetAnnotations())))
 	}
-	if want.outcome == policies.Rewritten {
+	if want.outcome == policies.Rewritten || want.outcome == policies.Voided {
 		wantPod(t, s, got)
 	}
 }

@@ -91,10 +91,10 @@ func (s *Scenario) makeLive() error {
 		return err
 	}
 	d := policies.Decide(in)
-	if d.Promise == nil {
+	if d.Outcome != policies.Rewritten && d.Outcome != policies.Voided {
 		return fmt.Errorf("live.yaml gives no live pod: %s: %s", d.Outcome, d.Message())
 	}
-	s.Old, err = json.Marshal(policies.Apply(in.Pod, d.Promise))
+	s.Old, err = json.Marshal(d.Rewrite(in.Pod))
 	return err
 }
 
