@@ -79,7 +79,8 @@ func every[T runtime.Object](t *testing.T) []T {
 
 func TestWhatHasANamespaceIsInOurs(t *testing.T) {
 	t.Parallel()
-	clusterWide := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration"}
+	clusterWide := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "FlowSchema", "PriorityLevelConfiguration"}
 	for _, object := range append(manifests(t, "*.yaml"), manifests(t, "60-policies/*.yaml")...) {
 		kind := object.GetObjectKind().GroupVersionKind().Kind
 		accessor, err := meta.Accessor(object)
