@@ -156,3 +156,57 @@ func TestOurCallsHaveSeatsThatNobodyBorrows(t *testing.T) {
 		t.Errorf("%d shares, %d %% of them lent", *l.NominalConcurrencyShares, *l.LendablePercent)
 	}
 }
+
+// TestEveryEntryThatFailsHasOneThatDoesNot: whoever labels a namespace fail=open gives up on outages and on nothing else.
+func TestEveryEntryThatFailsHasOneThatDoesNot(t *testing.T) {
+	t.Parallel()
+	entries := map[string]admissionv1.ValidatingWebhook{}
+	for _, w := range every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks {
+		entries[w.Name] = w
+	}
+	open, ok := entries["pods-open.gpuslice.dev"]
+	if !ok {
+		t.Fatal("pods have no entry that fails open")
+	}
+	closed := entries["pods.gpuslice.dev"]
+	bypass := metav1.LabelSelectorRequirement{Key: policies.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist}
+	fail := func(operator metav1.LabelSelectorOperator) metav1.LabelSelectorRequirement {
+		return metav1.LabelSelectorRequirement{Key: policies.LabelFail, Operator: operator, Values: []string{policies.FailOpen}}
+	}
+	exempt := closed.NamespaceSelector.MatchExpressions[0]
+	for _, tt := range []struct {
+		entry    *admissionv1.ValidatingWebhook
+		policy   admissionv1.FailurePolicyType
+		operator metav1.LabelSelectorOperator
+	}{{&closed, admissionv1.Fail, metav1.LabelSelectorOpNotIn}, {&open, admissionv1.Ignore, metav1.LabelSelectorOpIn}} {
+		if *tt.entry.FailurePolicy != tt.policy {
+			t.Errorf("%s: failurePolicy %s", tt.entry.Name, *tt.entry.FailurePolicy)
+		}
+		if diff := cmp.Diff([]metav1.LabelSelectorRequirement{exempt, bypass, fail(tt.operator)}, tt.entry.NamespaceSelector.MatchExpressions); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", tt.entry.Name, diff)
+		}
+		tt.entry.Name, tt.entry.FailurePolicy, tt.entry.NamespaceSelector = "", nil, nil
+	}
+	if diff := cmp.Diff(closed, open); diff != "" {
+		t.Errorf("they differ in more (-fails +open)\n%s", diff)
+	}
+}
+
+// TestABypassTurnsOffEverythingThatRefuses: mutation alone stays, and refuses nothing by itself then.
+func TestABypassTurnsOffEverythingThatRefuses(t *testing.T) {
+	t.Parallel()
+	bypass := metav1.LabelSelectorRequirement{Key: policies.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist}
+	has := func(s *metav1.LabelSelector) bool {
+		return s != nil && slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return cmp.Equal(r, bypass) })
+	}
+	for _, w := range every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks {
+		if reviewsPods := slices.ContainsFunc(w.Rules, func(r admissionv1.RuleWithOperations) bool { return strings.HasPrefix(r.Resources[0], "pods") }); reviewsPods && !has(w.NamespaceSelector) {
+			t.Errorf("%s goes on refusing", w.Name)
+		}
+	}
+	for _, w := range every[*admissionv1.MutatingWebhookConfiguration](t)[0].Webhooks {
+		if has(w.NamespaceSelector) {
+			t.Errorf("%s gives no slices any more", w.Name)
+		}
+	}
+}
