@@ -233,6 +233,7 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 	want := []string{
 		"cluster: get,list,watch namespaces",
 		"cluster: get,list,watch nodes",
+		"cluster: patch namespaces",
 		"cluster: list,watch,patch pods",
 		"cluster: list,watch,create,patch events",
 		"cluster: get,patch mutatingwebhookconfigurations gpuslice",
