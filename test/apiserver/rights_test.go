@@ -31,7 +31,7 @@ import (
 )
 
 // kept are objects of ours that the manifests do not hold: the webhook makes them, or an administrator does. Events are
-// not among them: edit and admin write those of their namespace, so nothing of ours rests on what an Event says.
+// not among them: edit and admin write those of their namespace, so an Event can only weaken what is said of a pod.
 const kept = `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: gpuslice-state, namespace: gpuslice-system}}
 ---
