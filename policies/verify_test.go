@@ -97,7 +97,7 @@ func TestWhatSomebodyTakesAwayIsNamed(t *testing.T) {
 				continue
 			}
 			done[what]++
-			if d := policies.Verify(in, c.d.Promise); d.Outcome != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
+			if d := policies.Verify(in, c.d.Promise); d.Would != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
 				t.Errorf("%s: %s changed: %s %s", c.s.Name, what, d.Outcome, d.Message())
 			}
 		}
