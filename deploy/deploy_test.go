@@ -79,7 +79,8 @@ func every[T runtime.Object](t *testing.T) []T {
 
 func TestWhatHasANamespaceIsInOurs(t *testing.T) {
 	t.Parallel()
-	clusterWide := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+	clusterWide := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "FlowSchema", "PriorityLevelConfiguration"}
 	for _, object := range append(manifests(t, "*.yaml"), manifests(t, "60-policies/*.yaml")...) {
 		kind := object.GetObjectKind().GroupVersionKind().Kind
 		accessor, err := meta.Accessor(object)
@@ -138,6 +139,7 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 	}
 	want := map[string]string{
 		"pods.gpuslice.dev": webhook.PathMutatePods, "templates.gpuslice.dev": webhook.PathMutateTemplates,
+		"validating pods-open.gpuslice.dev": webhook.PathValidatePods,
 		"validating pods.gpuslice.dev": webhook.PathValidatePods, "validating policies.gpuslice.dev": webhook.PathValidatePolicies,
 		"validating subresources.gpuslice.dev": webhook.PathValidatePods,
 	}
@@ -255,6 +257,7 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 		"cluster: get,list,watch namespaces",
 		"cluster: get,list,watch nodes",
 		"cluster: list,watch configmaps gpuslice-policy",
+		"cluster: patch namespaces",
 		"cluster: list,watch,patch pods",
 		"cluster: list,watch,create,patch events",
 		"cluster: get,list,watch,create resourcequotas",

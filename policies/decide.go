@@ -52,13 +52,13 @@ func Decide(in Input) Decision {
 		return leaveAlone(whyMirror)
 	}
 	if in.Policy == nil || in.Policy.Mode == ModeOff {
-		return ungoverned(in)
+		return ungoverned(in).relaxed(in.Namespace)
 	}
 	d := decideGoverned(in)
 	if d.Outcome != LeftAlone {
 		d.Warnings = append(d.Warnings, in.TenantNotes...)
 	}
-	return d.Under(in.Policy)
+	return d.Under(in.Policy).relaxed(in.Namespace)
 }
 
 // Tightened is the input with the policy as the tenant's own document (nil: none) tightens it.
@@ -92,13 +92,13 @@ func Judge(in Input, violations ...Violation) Decision {
 	d := Decision{Outcome: Refused, Would: Refused, Violations: violations}
 	switch {
 	case in.PolicyError != nil:
-		return d
+		return d.relaxed(in.Namespace)
 	case in.Policy == nil:
 		return leaveAlone(whyNoPolicy)
 	case in.Policy.Mode == ModeOff:
 		return leaveAlone(whyOff)
 	}
-	return d.Under(in.Policy)
+	return d.Under(in.Policy).relaxed(in.Namespace)
 }
 
 // changesPods says that a policy is in force which may change pods of the namespace.

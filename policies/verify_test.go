@@ -40,7 +40,7 @@ func TestASliceThatWasNotGivenIsRefused(t *testing.T) {
 		if d.Outcome == policies.LeftAlone && c.in.Policy.EnforcementMode == policies.EnforceWarn {
 			continue
 		}
-		if d.Outcome != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
+		if d.Would != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
 			t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
 		}
 	}
@@ -113,7 +113,7 @@ func TestWhatSomebodyTakesAwayIsNamed(t *testing.T) {
 				continue
 			}
 			done[what]++
-			if d := policies.Verify(in, c.d.Promise); d.Outcome != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
+			if d := policies.Verify(in, c.d.Promise); d.Would != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
 				t.Errorf("%s: %s changed: %s %s", c.s.Name, what, d.Outcome, d.Message())
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/bypass"
 	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
@@ -202,12 +203,18 @@ func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, podLeft f
 		return nil, err
 	}
 	writer := &nativequota.Writer{Client: written, Quotas: cluster.ResourceQuotas(), Governed: cluster.Governed, Log: log.WithName("nativequota")}
-	if !o.Observe {
-		return []leader.Term{writer.Run}, nil
-	}
 	client, err := connect(o.Kubeconfig, observerQPS, observerBurst)
 	if err != nil {
 		return nil, err
+	}
+	keeper, err := bypass.New(bypass.Options{
+		Client: client, Namespaces: cluster.Namespaces(), Registerer: metrics.Registerer(), Log: log.WithName("bypass"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !o.Observe {
+		return []leader.Term{keeper.Run, writer.Run}, nil
 	}
 	observer, err := observe.New(observe.Options{
 		Client: client, Nodes: cluster.Nodes(), Keys: keys.Keys, PodLeft: podLeft, Registerer: metrics.Registerer(), Log: log.WithName("observe"),
@@ -215,7 +222,7 @@ func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, podLeft f
 	if err != nil {
 		return nil, err
 	}
-	return []leader.Term{writer.Run, observer.Run}, nil
+	return []leader.Term{keeper.Run, writer.Run, observer.Run}, nil
 }
 
 // connect makes a client of the API server with an allowance of requests.
