@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -30,14 +31,14 @@ func newExplainCommand(s streams) *cobra.Command {
 		Short:   "Say which policy, pool, strategy and slice a pod gets, and why not the others",
 		Long:    explainLong,
 		Example: explainExample,
-		RunE:    func(*cobra.Command, []string) error { return explain(&f, s) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return explain(cmd.Context(), &f, s) },
 	}
 	f.register(cmd, "text", "json")
 	return cmd
 }
 
-func explain(f *subjectFlags, s streams) error {
-	a, err := f.answer(s, func(result) []string { return nil })
+func explain(ctx context.Context, f *subjectFlags, s streams) error {
+	a, err := f.answer(ctx, s, func(result) []string { return nil })
 	if err != nil {
 		return err
 	}

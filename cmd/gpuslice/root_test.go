@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 // answered runs a command line that reads no file.
 func answered(program string, args ...string) (code int, out, errs string) {
 	var stdout, stderr bytes.Buffer
-	code = run(append([]string{program}, args...), streams{in: strings.NewReader(""), out: &stdout, err: &stderr, getenv: noEnvironment})
+	code = run(context.Background(), append([]string{program}, args...), streams{in: strings.NewReader(""), out: &stdout, err: &stderr, getenv: noEnvironment})
 	return code, stdout.String(), stderr.String()
 }
 
