@@ -70,7 +70,8 @@ func newRootCommand(program string, s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (%s --help)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRenderCommand(s), newExplainCommand(s), newPolicyCommand(s), newVersionCommand(s))
+	root.AddCommand(newRenderCommand(s), newExplainCommand(s), newPolicyCommand(s),
+		newDoctorCommand(s), newVerifyCommand(s), newUninstallCommand(s), newVersionCommand(s))
 	return root
 }
 
