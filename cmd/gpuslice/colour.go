@@ -4,6 +4,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"golang.org/x/term"
 )
 
 // Escape sequences of the lines of a diff, and of levels.
@@ -27,11 +29,7 @@ func colourful(out io.Writer, getenv func(string) string) bool {
 // terminal says that a stream is one.
 func terminal(stream any) bool {
 	f, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
-	status, err := f.Stat()
-	return err == nil && status.Mode()&os.ModeCharDevice != 0
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 func plain(diff string) string { return diff }

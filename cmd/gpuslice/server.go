@@ -82,13 +82,17 @@ func (s *server) create(ctx context.Context, root, resource, namespace string, r
 		return nil, nil, err
 	}
 	var heard warnings
-	after, err := s.client.Post().AbsPath(root, "namespaces", namespace, resource).Param("dryRun", metav1.DryRunAll).
+	result := s.client.Post().AbsPath(root, "namespaces", namespace, resource).Param("dryRun", metav1.DryRunAll).
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").
-		WarningHandler(&heard).Body([]byte(nameless)).Do(ctx).Raw()
+		WarningHandler(&heard).Body([]byte(nameless)).Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, heard.texts, fmt.Errorf("dry-run in namespace %s: %w", namespace, err)
+	}
+	stored, err := result.Raw()
 	if err != nil {
 		return nil, heard.texts, fmt.Errorf("dry-run in namespace %s: %w", namespace, err)
 	}
-	after, err = asWritten(after, name)
+	after, err := asWritten(stored, name)
 	return after, heard.texts, err
 }
 

@@ -47,7 +47,8 @@ func Cluster(f *Facts) []finding.Finding {
 	if f.Installed() {
 		return append(all, Installation(f)...)
 	}
-	none := finding.New(finding.Note, "gpuslice is not installed in namespace %s", f.System).MendBy("kubectl apply -f deploy/")
+	none := finding.New(finding.Note, "gpuslice is not installed").With(object("namespace", "", f.System), "deployments", "none of gpuslice").
+		MendBy("kubectl apply -f deploy/")
 	none.Check = "installation"
 	return append(all, none)
 }

@@ -32,6 +32,9 @@ func Verify(ctx context.Context, client kubernetes.Interface, f *Facts, namespac
 
 // choose finds the namespace to try.
 func choose(f *Facts, namespace string) (Governed, *finding.Finding) {
+	if f.unread(whatPolicies) || f.unread(whatNamespaces) || f.unread(whatNodes) {
+		return Governed{}, unseen(f)
+	}
 	governed := f.Governed()
 	var names []string
 	for _, g := range governed {
@@ -54,14 +57,17 @@ func choose(f *Facts, namespace string) (Governed, *finding.Finding) {
 		return governed[0], nil
 	}
 	none := finding.New(finding.Problem, "no namespace is governed by a policy, so nothing can be tried").With(object("namespace", "", f.System), "policies", decimal(len(f.Policies)))
-	if f.unread(whatPolicies) || f.unread(whatNamespaces) {
-		none = finding.New(finding.Problem, "policies or namespaces may not be read, so it is not known what has to come out")
-		for _, u := range f.Unread {
-			none = none.With("api server", u.What, u.Err.Error())
-		}
-		none = none.MendBy("ask as somebody who may read them; gpuslice render --server -f FILE -n NAMESPACE tries a pod of your own")
-	}
 	return Governed{}, &none
+}
+
+// unseen says that it is not known what has to come out.
+func unseen(f *Facts) *finding.Finding {
+	none := finding.New(finding.Problem, "policies, namespaces or nodes may not be read, so it is not known what has to come out")
+	for _, u := range f.Unread {
+		none = none.With("api server", u.What, u.Err.Error())
+	}
+	none = none.MendBy("ask as somebody who may read them; gpuslice render --server -f FILE -n NAMESPACE tries a pod of your own")
+	return &none
 }
 
 func someOf(names []string) string {

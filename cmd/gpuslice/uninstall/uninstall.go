@@ -2,6 +2,7 @@ package uninstall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -39,10 +40,11 @@ type Plan struct {
 	Namespace bool     // the system namespace goes too
 	Left      []string // what stays, a sentence each
 	helm      bool
+	unseen    []error // kinds that could not be listed: the others go all the same
 }
 
 // Empty says that nothing is left of gpuslice.
-func (p *Plan) Empty() bool { return len(p.Items) == 0 && !p.Namespace }
+func (p *Plan) Empty() bool { return len(p.Items) == 0 && !p.Namespace && len(p.unseen) == 0 }
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
@@ -52,6 +54,10 @@ func Find(ctx context.Context, o Options) (*Plan, error) {
 	for _, k := range kinds(o.KeepPolicies) {
 		list, err := o.of(k).List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if _, answered := errors.AsType[*apierrors.StatusError](err); answered {
+			p.unseen = append(p.unseen, fmt.Errorf("list %s: %w", k.resource.Resource, err))
 			continue
 		}
 		if err != nil {
@@ -101,7 +107,10 @@ func (p *Plan) namespace(ctx context.Context, o Options) error {
 // Carry removes what the plan lists. It goes on after a failure, and returns every failure in the end: the sooner the
 // rest is gone the better.
 func Carry(ctx context.Context, p *Plan, o Options) []error {
-	var failed []error
+	failed := slices.Clone(p.unseen)
+	for _, unseen := range p.unseen {
+		fmt.Fprintln(o.Out, unseen)
+	}
 	for _, item := range p.Items {
 		failed = append(failed, o.remove(ctx, o.of(item.kind), item.Name, item.String())...)
 	}
