@@ -8,9 +8,11 @@ import (
 	"strings"
 	"sync"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/kube"
@@ -23,6 +25,7 @@ const whyServer = "the cluster's webhooks write no promise on it"
 // server answers by dry-run creates: the API server asks the webhooks that are really there, and stores nothing.
 type server struct {
 	client rest.Interface
+	rights authorizationclient.SelfSubjectAccessReviewInterface
 }
 
 func newServer(c *kube.Connection) (*server, error) {
@@ -34,7 +37,7 @@ func newServer(c *kube.Connection) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
-	return &server{client}, nil
+	return &server{client, c.Client.AuthorizationV1().SelfSubjectAccessReviews()}, nil
 }
 
 // pod creates a pod without storing it, and reads from what came back what was decided.
@@ -86,7 +89,7 @@ func (s *server) create(ctx context.Context, root, resource, namespace string, r
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").
 		WarningHandler(&heard).Body([]byte(nameless)).Do(ctx)
 	if err := result.Error(); err != nil {
-		return nil, heard.texts, fmt.Errorf("dry-run in namespace %s: %w", namespace, err)
+		return nil, heard.texts, s.failure(ctx, err, root, resource, namespace)
 	}
 	stored, err := result.Raw()
 	if err != nil {
@@ -96,9 +99,32 @@ func (s *server) create(ctx context.Context, root, resource, namespace string, r
 	return after, heard.texts, err
 }
 
+// failure is why a dry-run failed. That whoever asks may not create such objects says nothing about this one.
+func (s *server) failure(ctx context.Context, err error, root, resource, namespace string) error {
+	err = fmt.Errorf("dry-run in namespace %s: %w", namespace, err)
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	group := ""
+	if path, grouped := strings.CutPrefix(root, "/apis/"); grouped {
+		group, _, _ = strings.Cut(path, "/")
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Group: group, Resource: resource, Namespace: namespace},
+	}}
+	answer, asked := s.rights.Create(ctx, review, metav1.CreateOptions{})
+	if asked == nil && !answer.Status.Allowed {
+		return fmt.Errorf("%w: %w", errNoRight, err)
+	}
+	return err
+}
+
+// errNoRight says that whoever asks may not create such objects.
+var errNoRight = errors.New("you may not create it")
+
 // refused says that an error is the cluster's answer about the object, and not a failure to get one.
 func refused(err error) (policies.Violation, bool) {
-	if err == nil || !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+	if err == nil || errors.Is(err, errNoRight) || !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 		return policies.Violation{}, false
 	}
 	return policies.Violation{Rule: "cluster", Reason: "the cluster refuses it", Detail: status(err)}, true

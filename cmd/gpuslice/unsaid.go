@@ -85,7 +85,8 @@ func unsaid(before, after any) any {
 		had, _ := before.(map[string]any)
 		for key, value := range after {
 			old, there := had[key]
-			if !there && isDefault(key, value) {
+			sidecar := key == "restartPolicy" && after["containers"] == nil
+			if !there && !sidecar && isDefault(key, value) {
 				delete(after, key)
 				continue
 			}
@@ -126,16 +127,14 @@ func counterpart(list []any, at int, item any) any {
 
 // isDefault says that every pod has this field with this value unless it says otherwise.
 func isDefault(key string, value any) bool {
-	switch key {
-	case "serviceAccount", "serviceAccountName", "terminationMessagePath", "terminationMessagePolicy":
-		return true
-	case "resources", "securityContext":
+	if key == "resources" || key == "securityContext" {
 		return reflect.DeepEqual(value, map[string]any{})
 	}
 	defaults := map[string]any{
 		"dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "schedulerName": "default-scheduler", "enableServiceLinks": true,
 		"terminationGracePeriodSeconds": int64(30), "preemptionPolicy": "PreemptLowerPriority", "priority": int64(0),
-		"imagePullPolicy": "IfNotPresent", "successThreshold": int64(1), "failureThreshold": int64(3),
+		"serviceAccount": "default", "serviceAccountName": "default",
+		"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "imagePullPolicy": "IfNotPresent", "successThreshold": int64(1), "failureThreshold": int64(3),
 	}
 	standard, known := defaults[key]
 	return known && value == standard

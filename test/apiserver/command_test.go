@@ -62,11 +62,12 @@ func manifest(t *testing.T, name, body string) string {
 	return path
 }
 
-// tenant is a kubeconfig of somebody who may edit one namespace, and nothing else.
+// tenant is a kubeconfig of somebody who may edit one namespace, and nothing else. The role is the one that "edit" is
+// made of where a controller manager runs.
 func tenant(t *testing.T, i *install.Installation, namespace string) string {
 	t.Helper()
 	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "tenant"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		ObjectMeta: metav1.ObjectMeta{Name: "tenant"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:aggregate-to-edit"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: namespace}},
 	}
 	if _, err := i.Server.Client.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
@@ -119,7 +120,7 @@ func TestRenderSaysWhatTheClusterDoes(t *testing.T) {
 	if read.Encode() != real.Encode() {
 		t.Errorf("what was read leads to\n%s\nand the webhooks give\n%s", read.Encode(), real.Encode())
 	}
-	command(t, admin, "render", "-f", file, "-n", namespace, "--server", "-o", "diff").want(t, 0, "+  - env:", "gpuslice-guard", "rewritten: a 4Gi under time-slicing")
+	command(t, admin, "render", "-f", file, "-n", namespace, "--server", "-o", "diff").want(t, 0, "+    name: gpuslice-guard", "+    restartPolicy: Always", "rewritten: a 4Gi under time-slicing")
 	command(t, admin, "explain", "-f", file, "-n", namespace, "--server").want(t, 0, "time-slicing", "CONTAINER")
 	tooLarge := manifest(t, "large", strings.ReplaceAll(manifests["label"], "4Gi", "40Gi"))
 	for _, how := range [][]string{{}, {"--server"}} {
@@ -134,9 +135,13 @@ func TestATenantIsToldHowToAskTheServer(t *testing.T) {
 	i := need(t)
 	const namespace = "render-tenant"
 	setUpReapply(t, i, namespace)
+	if err := i.Server.Namespace(t.Context(), "somebody-elses", nil); err != nil {
+		t.Fatal(err)
+	}
 	somebody, file := tenant(t, i, namespace), manifest(t, "train", manifests["label"])
 	command(t, somebody, "render", "-f", file, "-n", namespace).want(t, 2, "forbidden", "gpuslice render --server -f FILE -n "+namespace)
 	command(t, somebody, "render", "-f", file, "-n", namespace, "--server").want(t, 0, "rewritten: a 4Gi under time-slicing")
+	command(t, somebody, "render", "-f", file, "-n", "somebody-elses", "--server").want(t, 2, "you may not create it")
 	command(t, somebody, "verify", "-n", namespace).want(t, 3, "may not be read")
 	command(t, somebody, "doctor").want(t, 4, "nodes could not be read", "you may not do all")
 }
