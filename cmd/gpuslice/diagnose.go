@@ -59,6 +59,7 @@ func (f *findingFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`FORMAT`: text, json")
 	cmd.Args = noArguments
 	cmd.PreRunE = func(*cobra.Command, []string) error { return checkOutput(f.output, []string{"text", "json"}) }
+	completeNames(cmd, &f.kube, false)
 }
 
 func newDoctorCommand(s streams) *cobra.Command {

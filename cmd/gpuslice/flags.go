@@ -58,6 +58,7 @@ func (f *subjectFlags) register(cmd *cobra.Command, outputs ...string) {
 	flags.StringVarP(&f.output, "output", "o", outputs[0], "`FORMAT`: "+strings.Join(outputs, ", "))
 	cmd.Args = noArguments
 	cmd.PreRunE = func(*cobra.Command, []string) error { return f.check(outputs) }
+	completeNames(cmd, &f.kube, cmd.Name() == "explain")
 }
 
 func (f *subjectFlags) check(outputs []string) error {
