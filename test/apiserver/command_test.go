@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -144,4 +146,61 @@ func TestATenantIsToldHowToAskTheServer(t *testing.T) {
 	command(t, somebody, "render", "-f", file, "-n", "somebody-elses", "--server").want(t, 2, "you may not create it")
 	command(t, somebody, "verify", "-n", namespace).want(t, 3, "may not be read")
 	command(t, somebody, "doctor").want(t, 4, "nodes could not be read", "you may not do all")
+}
+
+func TestExplainTellsOfAPodThatIsThere(t *testing.T) {
+	i := need(t)
+	const namespace = "explain-live"
+	setUpReapply(t, i, namespace)
+	if _, err := i.Apply.Create(t.Context(), podOf(t, "train", namespace, manifests["label"]), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	admin, somebody := i.Server.Kubeconfig, tenant(t, i, namespace)
+	asked := []string{"waiting", "a: 1 nvidia.com/gpu, memory 4Gi", "time-slicing", "PYTORCH_CUDA_ALLOC_CONF", "guard"}
+	command(t, admin, "explain", "train", "-n", namespace).want(t, 0, append(asked, "OFFERED")...)
+	command(t, somebody, "explain", "pod/train", "-n", namespace).want(t, 0, append(asked, "which nodes have room is not known")...)
+	command(t, admin, "explain", "gone", "-n", namespace).want(t, 2, "it was refused, or it is gone")
+	command(t, admin, "explain", "service/train", "-n", namespace).want(t, 2, "accepted: POD, or KIND/NAME")
+
+	deployment, err := i.Server.Client.AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "large"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "large"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "large"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// There is no controller manager here: what one would write is written by hand.
+	yes := true
+	set, err := i.Server.Client.AppsV1().ReplicaSets(namespace).Create(t.Context(), &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "large-1", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "Deployment", Name: "large", UID: deployment.UID, Controller: &yes},
+		}},
+		Spec: appsv1.ReplicaSetSpec{Selector: deployment.Spec.Selector, Template: deployment.Spec.Template},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusal := `Error creating: admission webhook "pods.gpuslice.dev" denied the request: 40Gi does not fit`
+	if _, err := i.Server.Client.CoreV1().Events(namespace).Create(t.Context(), &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: "large-1"}, Reason: "FailedCreate", Type: corev1.EventTypeWarning, Message: refusal,
+		InvolvedObject: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: namespace, Name: set.Name, UID: set.UID},
+		Source:         corev1.EventSource{Component: "replicaset-controller"},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	command(t, somebody, "explain", "deployment/large", "-n", namespace).want(t, 3, "because its pods are refused: "+refusal)
+	var told struct{ Kind, State string }
+	out := command(t, somebody, "explain", "deploy/large", "-n", namespace, "-o", "json")
+	if err := json.Unmarshal([]byte(out.out), &told); err != nil || told.Kind != "deployment" || told.State != "waiting" {
+		t.Errorf("%v: %+v\n%s", err, told, out.out)
+	}
+	if completed := command(t, admin, "__complete", "explain", "-n", namespace, ""); !strings.HasPrefix(completed.out, "train\n") {
+		t.Errorf("completed %q", completed.out)
+	}
 }

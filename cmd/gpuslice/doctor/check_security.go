@@ -34,11 +34,13 @@ func checkPodSecurity(f *Facts) []finding.Finding {
 	return all
 }
 
-// passes tries one namespace; false where its policy gives no pod a slice at the moment.
+// passes tries one namespace; false where its policy gives no pod a slice whatever the level.
 func passes(evaluator policy.Evaluator, g Governed, level string) (finding.Finding, bool) {
 	pod, decision, ok := Sample(g)
 	if !ok {
-		return finding.Finding{}, false
+		return finding.New(finding.Warning, "the smallest pod that asks for a slice gets none in namespace %s", g.Name).
+			With(object("namespace", "", g.Name), "metadata.labels["+psa.EnforceLevelLabel+"]", level).
+			With("policy/"+g.Input.Policy.Name, "answer", answer(decision)), decision.Would == policies.Refused
 	}
 	parsed, err := psa.ParseLevel(level)
 	if err != nil {
