@@ -64,16 +64,18 @@ func manifest(t *testing.T, name, body string) string {
 	return path
 }
 
-// tenant is a kubeconfig of somebody who may edit one namespace, and nothing else. The role is the one that "edit" is
-// made of where a controller manager runs.
+// tenant is a kubeconfig of somebody who may edit one namespace, and nothing else. The roles are those that "edit"
+// is made of where a controller manager runs.
 func tenant(t *testing.T, i *install.Installation, namespace string) string {
 	t.Helper()
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "tenant"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:aggregate-to-edit"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: namespace}},
-	}
-	if _, err := i.Server.Client.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+	for _, role := range []string{"system:aggregate-to-edit", "system:aggregate-to-view"} {
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: namespace}},
+		}
+		if _, err := i.Server.Client.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	config, err := i.Server.ServiceAccount(t.Context(), namespace, "default")
 	if err != nil {

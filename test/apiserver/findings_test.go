@@ -183,8 +183,8 @@ func TestFromVerifyToUninstall(t *testing.T) {
 	i.Stop()
 	deployment(t, i, 0)
 	all = findings(t, server.Kubeconfig, 3, "verify", "-n", "team-a")
-	has(t, all, "rewritten", finding.Problem, "came out as it was", "namespace/team-a")
-	has(t, all, "refused", finding.Problem, "passes", "namespace/team-a")
+	has(t, all, "rewritten", finding.Problem, "has to come out in a slice was refused", "namespace/team-a")
+	has(t, all, "refused", finding.Problem, "for another reason", "namespace/team-a")
 	has(t, all, "replicas", finding.Problem, "no replica", "deployment/")
 
 	command(t, server.Kubeconfig, "uninstall").want(t, 2, "--yes")

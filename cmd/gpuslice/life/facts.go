@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
 // Facts are what was read about one object.
@@ -25,6 +27,7 @@ type Facts struct {
 	Nodes                 []corev1.Node
 	Others                []corev1.Pod // pods that hold something on nodes
 	OthersSeen            bool
+	GuardSaid             []string // what the guard's log tells of endings
 	Notes                 []string // what could not be read
 }
 
@@ -82,10 +85,36 @@ func (g *gatherer) pod() error {
 		return err
 	}
 	f.Events = slices.DeleteFunc(f.Events, func(e corev1.Event) bool { return e.InvolvedObject.UID != pod.UID })
+	if len(badEnds(pod)) > 0 {
+		g.guardLog(pod)
+	}
 	if pod.Spec.NodeName == "" && pod.Status.Phase == corev1.PodPending {
 		g.room()
 	}
 	return nil
+}
+
+// Bounds on what is read of the guard's log.
+const (
+	guardLines = int64(200)
+	guardBytes = int64(64 << 10)
+)
+
+// guardLog reads what the guard's log tells of endings. The kubelet writes them as Events too, but not of a pod that
+// ended with its last container: nobody probes its guard any more.
+func (g *gatherer) guardLog(pod *corev1.Pod) {
+	if !slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == limits.GuardContainer }) {
+		return
+	}
+	lines, bytes := guardLines, guardBytes
+	text, err := g.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
+		Container: limits.GuardContainer, TailLines: &lines, LimitBytes: &bytes,
+	}).DoRaw(g.ctx)
+	if err != nil {
+		g.note("the guard's log may say more, and cannot be read: %v", err)
+		return
+	}
+	g.facts.GuardSaid = endings(text)
 }
 
 // events reads the Events about objects of a name, or of the whole namespace where none is given. kind "": any.

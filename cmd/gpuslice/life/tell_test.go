@@ -64,7 +64,7 @@ func said(from, reason, text string) corev1.Event {
 }
 
 func TestWhyAPodWaitsOrEnded(t *testing.T) {
-	guardEnded := "gpuslice ended python (pid 7, 6.0Gi) in trainer: 6.0Gi of 4.0Gi"
+	sentence := "gpuslice ended python (pid 7, 6.0Gi) in trainer: 6.0Gi of 4.0Gi"
 	for _, c := range []struct {
 		name  string
 		facts func(*corev1.Pod, *Facts)
@@ -86,9 +86,10 @@ func TestWhyAPodWaitsOrEnded(t *testing.T) {
 		}, Waiting, []string{"the node is not what was planned on, and was started again 1 times: the device has 15 GiB"}},
 		{"the guard ended it", func(p *corev1.Pod, f *Facts) {
 			p.Status.Phase = corev1.PodRunning
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{ended("trainer", 137, "Error", guardEnded)}
-			f.Events = []corev1.Event{said("kubelet", "Unhealthy", "Liveness probe failed: "+guardEnded)}
-		}, Running, []string{"trainer ended with exit code 137, and was started again 1 times: " + guardEnded, "Liveness probe failed: " + guardEnded}},
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{ended("trainer", 137, "Error", sentence)}
+			f.Events = []corev1.Event{said("kubelet", "Unhealthy", "Liveness probe failed: "+sentence)}
+			f.GuardSaid = endings([]byte("no JSON\n{\"says\":\"trainer holds 4Gi\"}\n{\"says\":\"" + sentence + "\"}\n"))
+		}, Running, []string{"trainer ended with exit code 137, and was started again 1 times: " + sentence, sentence}},
 		{"the host's memory, not the GPU's", func(p *corev1.Pod, _ *Facts) {
 			p.Status.Phase = corev1.PodFailed
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{ended("trainer", 137, "OOMKilled", "")}
