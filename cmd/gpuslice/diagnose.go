@@ -124,7 +124,7 @@ func (f *findingFlags) print(s streams, kind string, all []finding.Finding) erro
 		}
 		return exitOf(finding.Worst(all))
 	}
-	paint := levelPlain
+	var paint func(finding.Level, string) string
 	if colourful(s.out, s.getenv) {
 		paint = levelColoured
 	}
@@ -143,8 +143,6 @@ func exitOf(level finding.Level) error {
 	}
 	return nil
 }
-
-func levelPlain(_ finding.Level, text string) string { return text }
 
 func levelColoured(level finding.Level, text string) string {
 	return map[finding.Level]string{finding.Problem: red, finding.Warning: yellow, finding.Note: cyan, finding.OK: green}[level] + text + reset

@@ -13,7 +13,6 @@ const (
 	mpsDaemon     = "MPS control daemon"
 	discovery     = "GPU feature discovery"
 	toolkit       = "container toolkit"
-	driver        = "driver"
 	otherSoftware = ""
 )
 
@@ -31,8 +30,6 @@ func part(d *appsv1.DaemonSet) string {
 			return devicePlugin
 		case strings.Contains(c.Image, "container-toolkit"):
 			return toolkit
-		case strings.Contains(said, "nvidia-driver"):
-			return driver
 		case strings.Contains(c.Image, "k8s-device-plugin"):
 			return devicePlugin
 		}
