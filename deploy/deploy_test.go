@@ -225,15 +225,15 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 		"cluster: get,list,watch nodes",
 		"cluster: list,watch,patch pods",
 		"cluster: list,watch,create,patch events",
-		"cluster: get,patch mutatingwebhookconfigurations gpuslice",
-		"cluster: get,patch validatingwebhookconfigurations gpuslice",
+		"cluster: get,list,watch,patch mutatingwebhookconfigurations gpuslice",
+		"cluster: get,list,watch,patch validatingwebhookconfigurations gpuslice",
 		"gpuslice-system: list,watch configmaps",
 		"gpuslice-system: create configmaps",
 		"gpuslice-system: update configmaps gpuslice-state",
 		"gpuslice-system: create leases",
 		"gpuslice-system: get,update leases gpuslice-observer",
 		"gpuslice-system: create secrets",
-		"gpuslice-system: get,update secrets gpuslice-authority",
+		"gpuslice-system: get,list,watch,update secrets gpuslice-authority",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
