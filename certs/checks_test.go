@@ -47,7 +47,7 @@ func TestChecksGoOn(t *testing.T) {
 }
 
 func checksGoOn(t *testing.T, deaf bool) {
-	client := cluster()
+	client := configured()
 	s := source(client)
 	var refused atomic.Bool
 	refused.Store(true)
@@ -100,7 +100,7 @@ func TestAnAPIServerThatDoesNotAnswerMakesNoCertificateBad(t *testing.T) {
 	for _, resource := range []string{"secrets", "mutatingwebhookconfigurations"} {
 		t.Run(resource, func(t *testing.T) {
 			t.Parallel()
-			client := cluster()
+			client := configured()
 			s := source(client)
 			fail := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("too busy") }
 			mustCheck(t, s)
@@ -122,7 +122,7 @@ func TestAnAPIServerThatDoesNotAnswerMakesNoCertificateBad(t *testing.T) {
 // TestABundleThatCannotBeHealedIsNoReasonToBeReady is about missing rights.
 func TestABundleThatCannotBeHealedIsNoReasonToBeReady(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	s := source(client)
 	mustCheck(t, s)
 	client.PrependReactor("patch", "mutatingwebhookconfigurations", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -140,7 +140,7 @@ func TestABundleThatCannotBeHealedIsNoReasonToBeReady(t *testing.T) {
 
 func TestTheMetricsTellWhenTrustEnds(t *testing.T) {
 	t.Parallel()
-	s := source(cluster())
+	s := source(configured())
 	mustCheck(t, s)
 	if got := value(t, s.options.Metrics.leaf); got != float64(s.serving().Leaf.NotAfter.Unix()) {
 		t.Errorf("leaf: %v", got)

@@ -90,7 +90,7 @@ func (f folder) source(t *testing.T, o MountedOptions) *Mounted {
 
 func TestMountedFilesAreServedOnceTheLiveBundleTrustsThem(t *testing.T) {
 	t.Parallel()
-	client, dir, by := cluster(), folder(t.TempDir()), newTestSigner(t)
+	client, dir, by := configured(), folder(t.TempDir()), newTestSigner(t)
 	leaf := by.leaf(t)
 	dir.mount(t, by, leaf)
 	m := dir.source(t, dir.options(client))
@@ -109,14 +109,14 @@ func TestMountedFilesAreServedOnceTheLiveBundleTrustsThem(t *testing.T) {
 
 func TestFilesThatAreNotThereAreRefused(t *testing.T) {
 	t.Parallel()
-	if _, err := FromFiles(folder("/nowhere").options(cluster())); err == nil {
+	if _, err := FromFiles(folder("/nowhere").options(configured())); err == nil {
 		t.Error("files that do not exist were accepted")
 	}
 }
 
 func TestBrokenFilesDoNotTakeTheCertificatesPlace(t *testing.T) {
 	t.Parallel()
-	client, dir, by := cluster(), folder(t.TempDir()), newTestSigner(t)
+	client, dir, by := configured(), folder(t.TempDir()), newTestSigner(t)
 	inject(t, client, bundle{{certificate: by.certificate}}.encode())
 	first := by.leaf(t)
 	dir.mount(t, by, first)
@@ -151,7 +151,7 @@ func TestBrokenFilesDoNotTakeTheCertificatesPlace(t *testing.T) {
 // TestAMountedLeafWaitsForTheBundle is about files that arrive before the bundle does.
 func TestAMountedLeafWaitsForTheBundle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, dir, one, two := cluster(), folder(t.TempDir()), newTestSigner(t), newTestSigner(t)
+		client, dir, one, two := configured(), folder(t.TempDir()), newTestSigner(t), newTestSigner(t)
 		inject(t, client, bundle{{certificate: one.certificate}}.encode())
 		first, second := one.leaf(t), two.leaf(t)
 		dir.mount(t, one, first)
@@ -185,7 +185,7 @@ func TestAMountedLeafWaitsForTheBundle(t *testing.T) {
 // in the Secret is injected at once.
 func TestUnderCertManagerOldAndNewAuthorityAreInjectedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, one, two := cluster(), newTestSigner(t), newTestSigner(t)
+		client, one, two := configured(), newTestSigner(t), newTestSigner(t)
 		ctx, stop := context.WithCancel(t.Context())
 		var replicas []*Mounted
 		var dirs []folder
@@ -247,7 +247,7 @@ func TestUnderCertManagerOldAndNewAuthorityAreInjectedTogether(t *testing.T) {
 
 func TestAnAuthorityThatDidNotSignTheLeafIsNotAnnounced(t *testing.T) {
 	t.Parallel()
-	client, dir, one := cluster(), folder(t.TempDir()), newTestSigner(t)
+	client, dir, one := configured(), folder(t.TempDir()), newTestSigner(t)
 	dir.mount(t, newTestSigner(t), one.leaf(t))
 	o := dir.options(client)
 	o.Announce = &Announcement{Secret: SharedSecret{client, system, "gpuslice-authority"}, Authority: dir.path("ca.crt")}
@@ -259,7 +259,7 @@ func TestAnAuthorityThatDidNotSignTheLeafIsNotAnnounced(t *testing.T) {
 // TestFromOneSourceToTheOtherNothingIsUntrusted is a roll-out that changes --certs: old and new replicas share the Secret.
 func TestFromOneSourceToTheOtherNothingIsUntrusted(t *testing.T) {
 	t.Parallel()
-	client, dir, by := cluster(), folder(t.TempDir()), newTestSigner(t)
+	client, dir, by := configured(), folder(t.TempDir()), newTestSigner(t)
 	self := source(client)
 	mustCheck(t, self)
 	dir.mount(t, by, by.leaf(t))

@@ -18,7 +18,7 @@ func short() Lifetimes {
 
 func TestALeafIsRenewedWhileAThirdOfItsLifeIsLeft(t *testing.T) {
 	t.Parallel()
-	s, start := source(cluster()), wallClock()
+	s, start := source(configured()), wallClock()
 	mustCheck(t, s)
 	first, life := s.serving(), s.options.Lifetimes.Leaf
 	if err := s.check(t.Context(), start.Add(life*3/5)); err != nil {
@@ -163,7 +163,7 @@ func (a *apiServer) call(replicas []*SelfSigned) {
 // that learn of a bundle at once and late.
 func TestNoCallIsRefusedWhileAuthoritiesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := cluster()
+		client := configured()
 		ctx, stop := context.WithCancel(t.Context())
 		replicas := []*SelfSigned{source(client), source(client), source(client)}
 		done := make(chan error, len(replicas))
@@ -208,7 +208,7 @@ func TestNoCallIsRefusedWhileAuthoritiesComeAndGo(t *testing.T) {
 // it knew was replaced.
 func TestWhoeverStoodStillIsNotReadyUntilItHasLooked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := cluster()
+		client := configured()
 		asleep := source(client)
 		mustCheck(t, asleep)
 		if err := client.CoreV1().Secrets(system).Delete(t.Context(), "gpuslice-authority", metav1.DeleteOptions{}); err != nil {
@@ -239,7 +239,7 @@ func TestWhoeverStoodStillIsNotReadyUntilItHasLooked(t *testing.T) {
 
 func TestARotationThatIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := cluster()
+		client := configured()
 		s := source(client)
 		mustCheck(t, s)
 		first, leaf := s.known.signer.certificate, s.serving()
@@ -270,7 +270,7 @@ func TestARotationThatIsAskedFor(t *testing.T) {
 // TestAnAuthorityThatEndedWhileNobodyLookedIsReplaced is about a cluster that was off for a year.
 func TestAnAuthorityThatEndedWhileNobodyLookedIsReplaced(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	s := source(client)
 	mustCheck(t, s)
 	old := s.known.signer.certificate

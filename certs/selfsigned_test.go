@@ -23,8 +23,8 @@ const (
 	foreign = "somebody-else"
 )
 
-// cluster has our two configurations and one of somebody else, each with two webhooks on the same Service.
-func cluster() *fake.Clientset {
+// configured has our two configurations and one of somebody else, each with two webhooks on the same Service.
+func configured() *fake.Clientset {
 	config := admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: system, Name: "gpuslice-webhook"}}
 	mutating := func(name string) *admissionv1.MutatingWebhookConfiguration {
 		return &admissionv1.MutatingWebhookConfiguration{
@@ -79,7 +79,7 @@ func secret(t *testing.T, client *fake.Clientset) *corev1.Secret {
 
 func TestReplicasShareAnAuthorityAndHaveLeavesOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	one, two := source(client), source(client)
 	if one.Ready() == nil {
 		t.Error("ready before there is a certificate")
@@ -114,7 +114,7 @@ func TestReplicasShareAnAuthorityAndHaveLeavesOfTheirOwn(t *testing.T) {
 
 func TestManyReplicasThatStartTogetherAgree(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	var all []*SelfSigned
 	var checks sync.WaitGroup
 	for range 8 {
@@ -133,7 +133,7 @@ func TestManyReplicasThatStartTogetherAgree(t *testing.T) {
 
 func TestOnlyOurConfigurationsAreWritten(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	mustCheck(t, source(client))
 	for _, bundle := range bundles(t, client, foreign) {
 		if len(bundle) > 0 {
@@ -144,7 +144,7 @@ func TestOnlyOurConfigurationsAreWritten(t *testing.T) {
 
 func TestACABundleThatWasEmptiedIsHealed(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	s := source(client)
 	mustCheck(t, s)
 	before := bundles(t, client, ours)
@@ -163,7 +163,7 @@ func TestACABundleThatWasEmptiedIsHealed(t *testing.T) {
 
 func TestALostSecretComesBackWithTheSameAuthority(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	s := source(client)
 	mustCheck(t, s)
 	before, _ := s.GetCertificate(nil)
@@ -194,7 +194,7 @@ func TestALostSecretComesBackWithTheSameAuthority(t *testing.T) {
 
 func TestABrokenKeyIsReplacedAndWhatWasTrustedStaysTrusted(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	old := source(client)
 	mustCheck(t, old)
 	broken := secret(t, client)
@@ -211,7 +211,7 @@ func TestABrokenKeyIsReplacedAndWhatWasTrustedStaysTrusted(t *testing.T) {
 
 func TestALeafUnderAnotherNameIsNotReady(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	s := source(client)
 	s.options.Names = []string{"localhost"}
 	err := s.check(t.Context(), wallClock())
@@ -222,7 +222,7 @@ func TestALeafUnderAnotherNameIsNotReady(t *testing.T) {
 
 func TestAConfigurationThatIsMadeLaterIsWritten(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	api := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	later, err := api.Get(t.Context(), ours, metav1.GetOptions{})
 	if err != nil {

@@ -36,7 +36,8 @@ func CertManagerCRDs(ctx context.Context) ([][]byte, error) {
 	return out, nil
 }
 
-// StartCertManager runs cert-manager's controllers and cainjector, as the administrator, until Stop.
-func (s *APIServer) StartCertManager() error {
-	return s.start("certmanager", "--kubeconfig="+s.Kubeconfig)
+// StartCertManager runs cert-manager's controllers and cainjector, as the administrator, until Stop. gates are feature gates
+// of its own.
+func (s *APIServer) StartCertManager(gates string) error {
+	return s.start("certmanager", "--kubeconfig="+s.Kubeconfig, "--feature-gates="+gates)
 }

@@ -29,6 +29,7 @@ import (
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
 	logf "github.com/cert-manager/cert-manager/pkg/logs"
+	"github.com/cert-manager/cert-manager/pkg/util/feature"
 	corev1 "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,12 +44,18 @@ import (
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
-	flag.Parse()
+	flags := flag.NewFlagSet("certmanager", flag.ExitOnError) // the global one has controller-runtime's
+	kubeconfig := flags.String("kubeconfig", "", "how to reach the API server")
+	gates := flags.String("feature-gates", "", "cert-manager's own, such as CAInjectorMerging=false")
+	_ = flags.Parse(os.Args[1:])
 	ctrl.SetLogger(klog.Background())
 	ctx, stop := signal.NotifyContext(logf.NewContext(context.Background(), klog.Background()), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *kubeconfig); err != nil {
+	err := feature.DefaultMutableFeatureGate.Set(*gates)
+	if err == nil {
+		err = run(ctx, *kubeconfig)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "certmanager:", err)
 		os.Exit(1)
 	}
