@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -60,7 +61,8 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	held, err := quotas(o, cluster, keys, lead, metrics)
+	departed := &ledger.Departed{}
+	held, err := quotas(o, cluster, keys, lead, departed, metrics)
 	if err != nil {
 		return err
 	}
@@ -83,7 +85,10 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 		Metrics: metrics, Known: cluster.Known, Drain: o.Drain, Shutdown: o.Shutdown, Log: log.WithName("server"),
 	})
 	log.Info("starting", "version", version, "namespace", o.Namespace, "certs", o.Certs)
-	terms, err := terms(o, cluster, keys, metrics, log)
+	terms, err := terms(o, cluster, keys, func(namespace string, uid types.UID) {
+		departed.Left(string(uid))
+		held.PodChanged(namespace)
+	}, metrics, log)
 	if err != nil {
 		return err
 	}
@@ -144,7 +149,7 @@ func election(o Options, client kubernetes.Interface, log logr.Logger) (*leader.
 }
 
 // quotas makes the ledger. Its client has no allowance to wait for: pods do.
-func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *leader.Election, metrics *webhook.Metrics) (*ledger.Ledger, error) {
+func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *leader.Election, departed *ledger.Departed, metrics *webhook.Metrics) (*ledger.Ledger, error) {
 	client, err := connect(o.Kubeconfig, unlimited, 0)
 	if err != nil {
 		return nil, err
@@ -154,7 +159,7 @@ func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *le
 		Lister: &ledger.ClusterLister{Client: client, Hold: func(pod *corev1.Pod) (policies.Holding, ledger.Standing) {
 			return cluster.Hold(keys.Keys(), pod)
 		}},
-		Budgets: cluster.Budgets, Leads: lead.Leads,
+		Budgets: cluster.Budgets, Leads: lead.Leads, Departed: departed,
 	})
 	metrics.WatchLedger(held.Counts)
 	return held, nil
@@ -162,7 +167,7 @@ func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *le
 
 // terms are what the leader does. Its client has an allowance of its own: a wave of pods must not keep state and
 // certificates from being written.
-func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, metrics *webhook.Metrics, log logr.Logger) ([]leader.Term, error) {
+func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, podLeft func(string, types.UID), metrics *webhook.Metrics, log logr.Logger) ([]leader.Term, error) {
 	if !o.Observe {
 		return nil, nil
 	}
@@ -171,7 +176,7 @@ func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, metrics *
 		return nil, err
 	}
 	observer, err := observe.New(observe.Options{
-		Client: client, Nodes: cluster.Nodes(), Keys: keys.Keys, Registerer: metrics.Registerer(), Log: log.WithName("observe"),
+		Client: client, Nodes: cluster.Nodes(), Keys: keys.Keys, PodLeft: podLeft, Registerer: metrics.Registerer(), Log: log.WithName("observe"),
 	})
 	if err != nil {
 		return nil, err
