@@ -140,7 +140,7 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 	want := map[string]string{
 		"pods.gpuslice.dev": webhook.PathMutatePods, "templates.gpuslice.dev": webhook.PathMutateTemplates,
 		"validating pods-open.gpuslice.dev": webhook.PathValidatePods,
-		"validating pods.gpuslice.dev": webhook.PathValidatePods, "validating policies.gpuslice.dev": webhook.PathValidatePolicies,
+		"validating pods.gpuslice.dev":      webhook.PathValidatePods, "validating policies.gpuslice.dev": webhook.PathValidatePolicies,
 		"validating subresources.gpuslice.dev": webhook.PathValidatePods,
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
@@ -264,14 +264,15 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 		"cluster: update,delete resourcequotas gpuslice",
 		"cluster: get replicasets",
 		"cluster: get jobs",
-		"cluster: get,patch mutatingwebhookconfigurations gpuslice",
-		"cluster: get,patch validatingwebhookconfigurations gpuslice",
+		"cluster: get,list,watch,patch mutatingwebhookconfigurations gpuslice",
+		"cluster: get,list,watch,patch validatingwebhookconfigurations gpuslice",
 		"gpuslice-system: list,watch configmaps",
 		"gpuslice-system: get,create,update configmaps",
 		"gpuslice-system: create leases",
 		"gpuslice-system: get,update leases gpuslice-leader",
 		"gpuslice-system: create secrets",
 		"gpuslice-system: get,update secrets gpuslice-authority,gpuslice-promise-keys",
+		"gpuslice-system: list,watch secrets gpuslice-authority",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
