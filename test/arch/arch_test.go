@@ -42,6 +42,10 @@ func rules() []rule {
 			because: "the admission edge reads no device, and its settings come as a value"},
 		{under: "certs", allowedBy: []string{module + "/certs"},
 			because: "where the serving certificate comes from has nothing to do with what is served"},
+		{under: "cmd", reached: []string{"github.com/google/go-containerregistry", "github.com/spdx/"},
+			because: "what builds images is not in them"},
+		{under: "deploy/images", allowedBy: []string{module + "/deploy/images"},
+			because: "an image is made of compiled programs, whatever they do"},
 		{under: "cmd/gpuslice", reached: []string{"sigs.k8s.io/controller-runtime"},
 			because: "the command line starts in milliseconds"},
 	}
