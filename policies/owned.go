@@ -90,6 +90,9 @@ func takeBack(pod *corev1.Pod, old, next *Promise) {
 			continue
 		}
 		now := next.container(was.Name)
+		if now == nil || !slices.Equal(now.Args, was.Args) {
+			c.Args = withoutArgs(c.Args, was.Args)
+		}
 		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool {
 			return e.ValueFrom == nil && slices.Contains(was.Env, Variable{e.Name, e.Value}) && !now.sets(e.Name)
 		})

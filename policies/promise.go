@@ -47,6 +47,7 @@ type PromisedContainer struct {
 	Limit    MiB                  `json:"limit,omitzero"`
 	Env      []Variable           `json:"env,omitempty"`
 	Mounts   []corev1.VolumeMount `json:"mounts,omitempty"`
+	Args     []string             `json:"args,omitempty"` // at the end of its arguments
 }
 
 // PromisedPod is what was written into the pod itself.

@@ -63,7 +63,7 @@ func (w *promiseWriter) container(p *placed) {
 	})
 	c := PromisedContainer{
 		Name: p.request.Name, Resource: p.pool.Resource, Count: p.request.GPUs, Class: p.class,
-		Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts,
+		Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args,
 	}
 	c.Env = slices.Concat(injected.Env, w.own(p), profileVariables(p.profile))
 	c.Env = append(c.Env, w.policyEnv(p, c.Env)...)
