@@ -133,6 +133,7 @@ func applyPod(spec *corev1.PodSpec, p *Promise) {
 	if p.Pod.RuntimeClassName != "" {
 		spec.RuntimeClassName = new(p.Pod.RuntimeClassName)
 	}
+	spec.HostIPC = spec.HostIPC || p.Pod.HostIPC
 	for _, t := range p.Tolerations {
 		if !hasToleration(spec.Tolerations, t) {
 			spec.Tolerations = append(spec.Tolerations, t)

@@ -119,6 +119,9 @@ func takeBackPod(spec *corev1.PodSpec, was PromisedPod, next *Promise) {
 	if was.SchedulerName != "" && was.SchedulerName == spec.SchedulerName && now.SchedulerName != was.SchedulerName {
 		spec.SchedulerName = corev1.DefaultSchedulerName
 	}
+	if was.HostIPC && !now.HostIPC {
+		spec.HostIPC = false
+	}
 	if spec.RuntimeClassName != nil && was.RuntimeClassName == *spec.RuntimeClassName && now.RuntimeClassName != was.RuntimeClassName {
 		spec.RuntimeClassName = nil
 	}

@@ -55,6 +55,7 @@ type PromisedPod struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	SchedulerName     string `json:"schedulerName,omitempty"`
 	RuntimeClassName  string `json:"runtimeClassName,omitempty"`
+	HostIPC           bool   `json:"hostIPC,omitempty"`
 }
 
 // Planned is the enforcement planned at admission: the annotation gpuslice.dev/planned.

@@ -28,6 +28,7 @@ func promise(in *Input, req Request, chosen *candidate, same []*candidate, d Dec
 	w.replaced()
 	p.Affinity = affinityFor(in, chosen, same)
 	w.podBlock()
+	w.hostIPC(chosen)
 	if v := p.tooLong(); v != nil {
 		return refuse(d, *v)
 	}

@@ -209,6 +209,9 @@ func restorePod(spec, was *corev1.PodSpec, p *Promise) {
 	if p.Pod.RuntimeClassName != "" && spec.RuntimeClassName == nil {
 		spec.RuntimeClassName = was.RuntimeClassName
 	}
+	if p.Pod.HostIPC {
+		spec.HostIPC = was.HostIPC
+	}
 	if p.Guard != nil {
 		restoreGuard(spec, was, p.Guard)
 	}
