@@ -31,6 +31,9 @@ test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 test-apiserver: cluster ## the scenarios and the public pods on a real API server
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/cluster ./test/apiserver
 
+test-load: cluster ## quotas under load and faults: three replicas, real API server, 24 seeds (about 4 minutes)
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -v -timeout 20m ./test/load
+
 e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's plugin on a simulated GPU (E2E_OPTIONAL=1 skips where none can run)
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node > /dev/null
 	GPUSLICE_TEST=apiserver,node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
@@ -51,7 +54,10 @@ golden: ## rewrite what the scenarios want, for review in the diff
 
 bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
 	go test $(GOFLAGS) ./test/bench ./webhook -run "^$$" -bench . -benchmem -count 5
-	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run TestPrint -v
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run 'TestPrint(PodCreates|CommandLineStart)' -v
+
+bench-quota: cluster ## figures: pod creates under a quota, beside no webhook, one that only answers, and a ResourceQuota
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/bench -run TestPrintQuotaCreates -v
 
 bench-guard: ## figures of the guard: size, memory, CPU, time to end
 	go run $(GOFLAGS) ./test/bench/guard
@@ -60,4 +66,4 @@ lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet ./...
 
-.PHONY: help build images run test test-apiserver e2e cluster fuzz golden bench bench-guard lint
+.PHONY: help build images run test test-apiserver test-load e2e cluster fuzz golden bench bench-quota bench-guard lint

@@ -41,6 +41,8 @@ type Listing struct {
 	Asked      time.Time
 	Namespaces []Namespace // all that were asked for
 	Pods       []Pod       // those that have neither succeeded nor failed
+	// Left are pods that were seen to end or to be deleted, before or after the list.
+	Left *Departed
 }
 
 // Namespace is a namespace as a list found it. A namespace that is not there has no UID.
@@ -83,7 +85,7 @@ func (s State) Reconciled(l Listing) State {
 	}
 	slices.Sort(out.Listed)
 	for _, r := range s.Reservations {
-		if !listed[r.PodUID] && !r.expired(l.Asked) && !r.ofGoneNamespace(l.Namespaces) {
+		if !listed[r.PodUID] && !l.Left.Has(r.PodUID) && !r.expired(l.Asked) && !r.ofGoneNamespace(l.Namespaces) {
 			out.Reservations = append(out.Reservations, r)
 		}
 	}

@@ -41,6 +41,11 @@ func newTerm(c *Controller) (*term, error) {
 	if _, err := pods.AddEventHandler(onPods(t.touch)); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
+	if c.options.PodLeft != nil {
+		if _, err := pods.AddEventHandler(onLeaving(c.options.PodLeft)); err != nil {
+			return nil, fmt.Errorf("watch pods: %w", err)
+		}
+	}
 	if _, err := events.AddEventHandler(onEvents(t.touch)); err != nil {
 		return nil, fmt.Errorf("watch events: %w", err)
 	}
