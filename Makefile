@@ -18,6 +18,9 @@ build: ## build webhook, guard and command line into bin/
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice ./cmd/gpuslice
 	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-guard ./cmd/guard
 
+images: ## build the container images into bin/images, without a container tool (PLATFORMS=linux/amd64,linux/arm64)
+	go run ./deploy/images build --version "$(VERSION)" --revision "$$(git rev-parse HEAD 2>/dev/null || true)" $(if $(PLATFORMS),--platform "$(PLATFORMS)")
+
 run: ## show it: pods come out in slices; as root, one on a real node goes past its slice (POD=my.yaml takes yours, KEEP=1 leaves it up)
 	CGO_ENABLED=0 go build $(GOFLAGS) -o bin/demo ./test/demo
 	./bin/demo $(if $(POD),-pod "$(POD)") $(if $(KEEP),-keep)
@@ -36,6 +39,7 @@ e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's pl
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node > /dev/null
 	GPUSLICE_TEST=apiserver,node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e
+	GPUSLICE_TEST=images go test $(GOFLAGS) -count=1 -timeout 40m ./deploy/images/recipe
 
 cluster: ## build etcd, kube-apiserver and kubectl into the cache (the first time: about eight minutes, 5 GiB)
 	go run $(GOFLAGS) ./test/cluster/cmd/build > /dev/null
@@ -63,4 +67,4 @@ lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet ./...
 
-.PHONY: help build run test test-apiserver test-load e2e cluster fuzz golden bench bench-quota bench-guard lint
+.PHONY: help build images run test test-apiserver test-load e2e cluster fuzz golden bench bench-quota bench-guard lint

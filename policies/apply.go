@@ -53,6 +53,7 @@ func applyContainer(spec *corev1.PodSpec, promise *Promise, p *PromisedContainer
 	for _, m := range p.Mounts {
 		c.VolumeMounts = setMount(c.VolumeMounts, m)
 	}
+	c.Args = append(withoutArgs(c.Args, p.Args), p.Args...)
 }
 
 // setGPU makes the container ask for count of resource and of no other GPU, in limits and requests alike: extended
@@ -99,6 +100,18 @@ func setMount(mounts []corev1.VolumeMount, m corev1.VolumeMount) []corev1.Volume
 	return append(mounts, *m.DeepCopy())
 }
 
+// withoutArgs returns args without own at their end.
+func withoutArgs(args, own []string) []string {
+	theirs := len(args) - len(own)
+	if len(own) == 0 || theirs < 0 || !slices.Equal(args[theirs:], own) {
+		return args
+	}
+	if theirs == 0 {
+		return nil
+	}
+	return args[:theirs:theirs]
+}
+
 func setVolume(volumes []corev1.Volume, v corev1.Volume) []corev1.Volume {
 	for i := range volumes {
 		if volumes[i].Name == v.Name {
@@ -120,6 +133,7 @@ func applyPod(spec *corev1.PodSpec, p *Promise) {
 	if p.Pod.RuntimeClassName != "" {
 		spec.RuntimeClassName = new(p.Pod.RuntimeClassName)
 	}
+	spec.HostIPC = spec.HostIPC || p.Pod.HostIPC
 	for _, t := range p.Tolerations {
 		if !hasToleration(spec.Tolerations, t) {
 			spec.Tolerations = append(spec.Tolerations, t)

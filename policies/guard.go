@@ -61,7 +61,7 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	case c.pool().DriverMajor == 0:
 		plan.why = "the nodes' driver is unknown, and before " + firstGuardRelease + " a guard can only observe"
 	case c.strategy.Name == "mps" && c.pool().MPSProvider != MPSHostDaemon && in.Policy.Guard.MPSEnding != "signal":
-		plan.why = "a client of the MPS daemon of NVIDIA's device plugin cannot be ended safely from the pod, and a signal can hurt its neighbours"
+		plan.why = "a client of the MPS daemon of " + c.pool().MPSProvider.people() + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
 	default:
 		plan.holds = true
 	}

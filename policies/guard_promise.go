@@ -99,6 +99,8 @@ func (w *promiseWriter) guardLimits(c *candidate) limits.Limits {
 	switch { // it also tells the guard that the pod's processes are MPS clients, which no signal may end first
 	case c.pool().MPSProvider == MPSHostDaemon:
 		l.MPSPipeDirectory = w.in.Policy.MPS.PipeDirectory
+	case c.pool().MPSProvider == MPSGKE:
+		l.MPSPipeDirectory = gkePipe
 	case l.ExpectMPS:
 		l.MPSPipeDirectory = "/mps/" + c.pool().Resource + "/pipe" // where NVIDIA's plugin mounts it
 	}

@@ -145,7 +145,7 @@ func (t *tightening) env() {
 	}
 }
 
-// frameworks lets a tenant say more of its own software, and refuse arguments where the authority only warns. It
+// frameworks lets a tenant say more of its own software, and be stricter about its arguments. It
 // switches no profile off, since profiles hold a cap.
 func (t *tightening) frameworks() {
 	if len(t.tenant.Frameworks) == 0 {
@@ -164,9 +164,9 @@ func (t *tightening) frameworks() {
 		if len(wish.Images) > 0 {
 			t.clamp(at.Child("images"), "not for a tenant's own document")
 		}
-		if wish.Arguments == ProfileArgumentsRefuse {
+		if wish.strictness() > have.strictness() {
 			have.Arguments = wish.Arguments
-		} else if wish.Arguments != "" && have.Arguments == ProfileArgumentsRefuse {
+		} else if wish.Arguments != "" && wish.strictness() < have.strictness() {
 			t.clamp(at.Child("arguments"), "%s is laxer than %s", wish.Arguments, have.Arguments)
 		}
 		have.Version = cmp.Or(have.Version, wish.Version)

@@ -90,6 +90,9 @@ func takeBack(pod *corev1.Pod, old, next *Promise) {
 			continue
 		}
 		now := next.container(was.Name)
+		if now == nil || !slices.Equal(now.Args, was.Args) {
+			c.Args = withoutArgs(c.Args, was.Args)
+		}
 		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool {
 			return e.ValueFrom == nil && slices.Contains(was.Env, Variable{e.Name, e.Value}) && !now.sets(e.Name)
 		})
@@ -115,6 +118,9 @@ func takeBackPod(spec *corev1.PodSpec, was PromisedPod, next *Promise) {
 	}
 	if was.SchedulerName != "" && was.SchedulerName == spec.SchedulerName && now.SchedulerName != was.SchedulerName {
 		spec.SchedulerName = corev1.DefaultSchedulerName
+	}
+	if was.HostIPC && !now.HostIPC {
+		spec.HostIPC = false
 	}
 	if spec.RuntimeClassName != nil && was.RuntimeClassName == *spec.RuntimeClassName && now.RuntimeClassName != was.RuntimeClassName {
 		spec.RuntimeClassName = nil

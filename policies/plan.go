@@ -70,6 +70,9 @@ func choose(in *Input, req Request, fitting []candidate) (*candidate, []misfit) 
 
 // equip adds to a placement what holds its slices, and returns why it may not be used.
 func equip(in *Input, req Request, c *candidate) *Violation {
+	if v := hostIPCElsewhere(in, c); v != nil {
+		return v
+	}
 	c.guard = planGuard(in, c)
 	for i := range c.containers {
 		p := &c.containers[i]

@@ -138,6 +138,7 @@ type MPSProvider string
 const (
 	MPSNVIDIAPlugin MPSProvider = "nvidia-device-plugin" // the plugin's Allocate brings pipe, shm and variable
 	MPSHostDaemon   MPSProvider = "host-daemon"          // a daemon of the cluster's own; its directories are hostPaths
+	MPSGKE          MPSProvider = "gke"                  // GKE's plugin brings the pipe; clients need the node's IPC namespace
 )
 
 // MPSSpec says where a host daemon's directories are. Defaults: /run/nvidia-mps and /var/log/nvidia-mps.

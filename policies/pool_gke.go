@@ -20,6 +20,8 @@ func (r *nodeReader) readGKE() {
 		if replicas < 2 {
 			r.unknown("label %s does not tell how many share one of its GPUs", labelGKEClients)
 		}
+	case "mps":
+		r.readGKEMPS()
 	case "":
 		r.pool.Strategy, r.pool.Replicas = exclusive().Name, 1
 		if r.pool.MIGProfile != "" {
@@ -27,5 +29,18 @@ func (r *nodeReader) readGKE() {
 		}
 	default:
 		r.unknown("label %s: sharing by %s on GKE is not known to this build", labelGKESharing, quoteShort(sharing))
+	}
+}
+
+// readGKEMPS reads a node whose GPUs are shared by GKE's own MPS daemon.
+func (r *nodeReader) readGKEMPS() {
+	clients, _ := r.number(labelGKEClients, mostReplicas)
+	switch {
+	case r.pool.MIGProfile != "":
+		r.unknown("label %s says mps, which is not shared on a MIG instance", labelGKESharing)
+	case clients < 2:
+		r.unknown("label %s does not tell how many share one of its GPUs", labelGKEClients)
+	default:
+		r.pool.Strategy, r.pool.Replicas, r.pool.MPSProvider = mps().Name, int(clients), MPSGKE
 	}
 }

@@ -65,6 +65,7 @@ type ProfileResult struct {
 	Version       string           // as far as it is known; "" when not
 	VersionSource string           // one of the ProfileVersionFrom constants; "" without a version
 	Env           []ProfileEnv     // never a variable that the user set, or may have set by envFrom where that matters
+	Args          []string         // what to add at the end of the container's arguments
 	Capped        bool             // a framework cap at or below the limit is in force
 	Cap           string           // which one, for people; "" unless Capped
 	NotCapped     string           // why not, for people; "" when Capped

@@ -49,13 +49,13 @@ func (e *profileEvaluation) argumentUnknown(a ProfileArgument, found bool, err e
 
 func (e *profileEvaluation) argumentMissing(p *profileCompiled, a ProfileArgument, most string) {
 	says := fmt.Sprintf("%s; add %s=%s for %s of %s", a.Default, a.Flag, most, profileSize(e.amounts.share), profileSize(e.amounts.total))
-	e.object(p, says)
+	e.object(p, a, most, says)
 }
 
 func (e *profileEvaluation) argumentGiven(p *profileCompiled, a ProfileArgument, value, most string) {
 	err := profileAtMost(value, most)
 	if err != nil {
-		e.object(p, fmt.Sprintf("%s=%s does not fit %s of %s; write %s=%s", a.Flag, profileShorten(value), profileSize(e.amounts.share), profileSize(e.amounts.total), a.Flag, most))
+		e.object(p, a, most, fmt.Sprintf("%s=%s does not fit %s of %s; write %s=%s", a.Flag, profileShorten(value), profileSize(e.amounts.share), profileSize(e.amounts.total), a.Flag, most))
 		return
 	}
 	if a.Cap {
@@ -63,10 +63,19 @@ func (e *profileEvaluation) argumentGiven(p *profileCompiled, a ProfileArgument,
 	}
 }
 
-// object refuses where policy says so, and warns elsewhere.
-func (e *profileEvaluation) object(p *profileCompiled, says string) {
+// object refuses or rewrites where policy says so, and warns elsewhere.
+func (e *profileEvaluation) object(p *profileCompiled, a ProfileArgument, most, says string) {
+	mode := e.in.Switches[p.Name].Arguments
+	if mode == ProfileArgumentsRewrite {
+		unseen := profileUnseen(e.in.Container, a.AppendTo)
+		if unseen == "" {
+			e.rewrite(p, a, most)
+			return
+		}
+		says += ": it cannot be added for you, since " + unseen
+	}
 	e.reasons = append(e.reasons, says)
-	if e.in.Switches[p.Name].Arguments == ProfileArgumentsRefuse {
+	if mode == ProfileArgumentsRefuse || mode == ProfileArgumentsRewrite {
 		e.out.Refusals = append(e.out.Refusals, ProfileRefusal{ProfileRefusedArgument, says})
 		return
 	}

@@ -102,6 +102,11 @@ func (ps *profileProblems) checkArgument(at string, a ProfileArgument) {
 	if !strings.HasPrefix(a.Flag, "--") || a.Default == "" {
 		ps.add(at, "flag and default are required")
 	}
+	for i, command := range a.AppendTo {
+		if len(strings.Fields(command)) == 0 {
+			ps.add(fmt.Sprintf("%s.appendTo[%d]", at, i), "is empty")
+		}
+	}
 	if _, ok := profileFormulas[a.Most]; !ok {
 		ps.add(at+".most", "formula %q is none of %s", a.Most, profileKeys(profileFormulas))
 	}

@@ -117,4 +117,6 @@ type ProfileArgument struct {
 	Default string        `json:"default"`          // what happens without it, for people
 	Takes   string        `json:"takes,omitempty"`  // the value that counts without it
 	Cap     bool          `json:"cap,omitempty"`    // a small enough value bounds the whole process
+	// AppendTo are the commands that take the flag at the end of their arguments, where the last of a name counts.
+	AppendTo []string `json:"appendTo,omitempty"`
 }

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -8,17 +9,28 @@ import (
 
 // What policy may do about an argument that takes more than the slice.
 const (
-	ProfileArgumentsWarn   = "warn"
-	ProfileArgumentsRefuse = "refuse"
+	ProfileArgumentsWarn    = "warn"
+	ProfileArgumentsRewrite = "rewrite"
+	ProfileArgumentsRefuse  = "refuse"
 )
 
 // ProfileSwitch is what policy may say about one profile. Its zero value leaves the profile as it is.
 type ProfileSwitch struct {
 	Enabled   *bool    `json:"enabled,omitempty"`   // default true
 	Version   string   `json:"version,omitempty"`   // when neither label nor policy's framework says one
-	Arguments string   `json:"arguments,omitempty"` // ProfileArgumentsWarn (default) or ProfileArgumentsRefuse
+	Arguments string   `json:"arguments,omitempty"` // ProfileArgumentsWarn (default), ProfileArgumentsRewrite or ProfileArgumentsRefuse
 	AllocConf *string  `json:"allocConf,omitempty"` // in the place of the profile's settings text; "" turns it off
 	Images    []string `json:"images,omitempty"`    // more image patterns
+}
+
+// profileArgumentModes returns what policy may do about arguments, the laxest first.
+func profileArgumentModes() []string {
+	return []string{ProfileArgumentsWarn, ProfileArgumentsRewrite, ProfileArgumentsRefuse}
+}
+
+// strictness orders what policy does about arguments: more is stricter.
+func (s ProfileSwitch) strictness() int {
+	return slices.Index(profileArgumentModes(), cmp.Or(s.Arguments, ProfileArgumentsWarn))
 }
 
 func (s ProfileSwitch) off() bool { return s.Enabled != nil && !*s.Enabled }
@@ -41,12 +53,8 @@ func ProfileSwitchErrors(path *field.Path, name string, s ProfileSwitch) field.E
 	if _, ok := profileParseVersion(s.Version); s.Version != "" && !ok {
 		errs = append(errs, field.Invalid(path.Child("version"), profileShorten(s.Version), "write a release number such as \"2.4\""))
 	}
-	switch s.Arguments {
-	case "", ProfileArgumentsWarn, ProfileArgumentsRefuse:
-	case "rewrite":
-		errs = append(errs, field.Invalid(path.Child("arguments"), s.Arguments, "not supported yet; write warn or refuse"))
-	default:
-		errs = append(errs, field.NotSupported(path.Child("arguments"), profileShorten(s.Arguments), []string{ProfileArgumentsRefuse, ProfileArgumentsWarn}))
+	if s.Arguments != "" && !slices.Contains(profileArgumentModes(), s.Arguments) {
+		errs = append(errs, field.NotSupported(path.Child("arguments"), profileShorten(s.Arguments), profileArgumentModes()))
 	}
 	if s.AllocConf != nil {
 		errs = append(errs, p.confErrors(path.Child("allocConf"), *s.AllocConf)...)

@@ -48,6 +48,7 @@ type PromisedContainer struct {
 	Limit    MiB                  `json:"limit,omitzero"`
 	Env      []Variable           `json:"env,omitempty"`
 	Mounts   []corev1.VolumeMount `json:"mounts,omitempty"`
+	Args     []string             `json:"args,omitempty"` // at the end of its arguments
 }
 
 // PromisedPod is what was written into the pod itself.
@@ -55,6 +56,7 @@ type PromisedPod struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	SchedulerName     string `json:"schedulerName,omitempty"`
 	RuntimeClassName  string `json:"runtimeClassName,omitempty"`
+	HostIPC           bool   `json:"hostIPC,omitempty"`
 }
 
 // Planned is the enforcement planned at admission: the annotation gpuslice.dev/planned.

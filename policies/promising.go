@@ -33,6 +33,7 @@ func promise(in *Input, req Request, chosen *candidate, same []*candidate, d Dec
 	w.replaced()
 	p.Affinity = affinityFor(in, chosen, same)
 	w.podBlock()
+	w.hostIPC(chosen)
 	if v := p.tooLong(); v != nil {
 		return refuse(d, *v)
 	}
@@ -68,7 +69,7 @@ func (w *promiseWriter) container(p *placed) {
 	})
 	c := PromisedContainer{
 		Name: p.request.Name, Resource: p.pool.Resource, Count: p.request.GPUs, Class: p.class,
-		Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts,
+		Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args,
 	}
 	c.Env = slices.Concat(injected.Env, w.own(p), profileVariables(p.profile))
 	c.Env = append(c.Env, w.policyEnv(p, c.Env)...)

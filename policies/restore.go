@@ -86,6 +86,9 @@ func restoreContainers(list, was []corev1.Container, promise *Promise) {
 			continue
 		}
 		o, given := &was[j], givenTo(promise, c.Name)
+		if p := given.container; p != nil && slices.Equal(c.Args, withoutArgs(o.Args, p.Args)) {
+			c.Args = slices.Clone(o.Args)
+		}
 		c.Env = restoreEnv(c.Env, o.Env, given.variable)
 		c.VolumeMounts = restoreList(c.VolumeMounts, o.VolumeMounts, given.mount, func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
 		restoreGPU(&c.Resources.Limits, o.Resources.Limits, given.resource)
@@ -205,6 +208,9 @@ func restorePod(spec, was *corev1.PodSpec, p *Promise) {
 	}
 	if p.Pod.RuntimeClassName != "" && spec.RuntimeClassName == nil {
 		spec.RuntimeClassName = was.RuntimeClassName
+	}
+	if p.Pod.HostIPC {
+		spec.HostIPC = was.HostIPC
 	}
 	if p.Guard != nil {
 		restoreGuard(spec, was, p.Guard)

@@ -1,11 +1,23 @@
 package policies
 
-// hostIPC refuses the node's IPC namespace: the shared memory of MPS clients is there.
+import "slices"
+
+// hostIPC refuses the node's IPC namespace: the shared memory of MPS clients is there. Clients of GKE's daemon need it, so
+// where there are such pools the pod may have it on them alone: see hostIPCElsewhere.
 func hostIPC() TamperRule {
 	return TamperRule{Reason: "hostIPC in a slice", Find: func(in *Input) []string {
-		if !in.Pod.Spec.HostIPC {
+		if !in.Pod.Spec.HostIPC || slices.ContainsFunc(in.Pools, func(p Pool) bool { return p.MPSProvider == MPSGKE }) {
 			return nil
 		}
 		return []string{"spec.hostIPC is true, and with it the pod reaches the shared memory of its neighbours on the node"}
 	}, Instead: "remove it (an emptyDir with medium: Memory on /dev/shm is shared memory of the pod's own)"}
+}
+
+// hostIPCElsewhere refuses a pool whose slices need no IPC namespace of the node's to a pod that has it.
+func hostIPCElsewhere(in *Input, c *candidate) *Violation {
+	if !in.Pod.Spec.HostIPC || c.pool().MPSProvider == MPSGKE {
+		return nil
+	}
+	r := hostIPC()
+	return &Violation{RuleTamper, r.Reason, "spec.hostIPC is true, which only clients of GKE's MPS need, and " + c.pool().describe() + " is none; " + r.Instead}
 }

@@ -105,6 +105,8 @@ func wordsOf(t reflect.Type) []string {
 		return texts(allStrategies())
 	case reflect.TypeFor[Tier]():
 		return texts(Tiers())
+	case reflect.TypeFor[NativeMode]():
+		return texts([]NativeMode{NativeCheck, NativeWrite, NativeOff})
 	case reflect.TypeFor[MPSProvider]():
 		return texts(mpsProviders())
 	}
@@ -117,7 +119,7 @@ func fieldWords() map[string][]string {
 		"Policy.APIVersion":       {APIVersion},
 		"Policy.Kind":             {"Policy"},
 		"Policy.Accept":           spellingNames(),
-		"ProfileSwitch.Arguments": {ProfileArgumentsWarn, ProfileArgumentsRefuse},
+		"ProfileSwitch.Arguments": {ProfileArgumentsWarn, ProfileArgumentsRewrite, ProfileArgumentsRefuse},
 		"GuardSpec.Act":           {string(limits.ActAlways), string(limits.ActPressure)},
 		"GuardSpec.Access":        {accessEnv, accessVolume, accessCDI},
 		"GuardSpec.MPSEnding":     {string(limits.EndingObserve), string(limits.EndingSignal)},

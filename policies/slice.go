@@ -106,10 +106,10 @@ func sizeOnPool(ask Ask, c ContainerRequest, strategy *Strategy, pool *Pool) (si
 	return out, misfit{}
 }
 
-// mostOf is the most that a container may reach on the pool: under the MPS daemon of NVIDIA's plugin no more than a
-// replica's part of the device, to which the plugin holds every client; a pod's own limit can only be stricter.
+// mostOf is the most that a container may reach on the pool: under the MPS daemon of NVIDIA's or GKE's plugin no more
+// than a replica's part of the device, to which the plugin holds every client; a pod's own limit can only be stricter.
 func mostOf(pool *Pool) MiB {
-	if pool.MPSProvider == MPSNVIDIAPlugin && pool.Replicas > 0 {
+	if (pool.MPSProvider == MPSNVIDIAPlugin || pool.MPSProvider == MPSGKE) && pool.Replicas > 0 {
 		return pool.DeviceMemory / MiB(pool.Replicas)
 	}
 	return pool.Burst()

@@ -11,9 +11,10 @@ import (
 // mps shares a device through a CUDA MPS daemon, which holds each client process to a pinned memory limit and a
 // percentage of the multiprocessors.
 //
-// Two providers: NVIDIA's device plugin brings pipe, shm and the pipe's variable in its Allocate answer, so nothing
+// Three providers: NVIDIA's device plugin brings pipe, shm and the pipe's variable in its Allocate answer, so nothing
 // of them may be written here (a wrong pipe makes the client fall back to the whole card without an error). A daemon
-// of the cluster's own is reached through hostPath mounts.
+// of the cluster's own is reached through hostPath mounts. On GKE the plugin brings pipe and limits, and the pod has to
+// share the node's IPC namespace.
 func mps() Strategy {
 	return Strategy{
 		Name:     "mps",
@@ -79,6 +80,9 @@ func mpsRequires(in *Input, p *Pool, c *corev1.Container) *Violation {
 	if p.TrustDomain != "" && len(policy.TrustDomains) > 0 && !slices.Contains(policy.TrustDomains, p.TrustDomain) {
 		return &Violation{RuleStrategy, "MPS trust domain", fmt.Sprintf(
 			"pool %s belongs to trust domain %q, policy %s shares MPS daemons with %q only; ask for another strategy, or for the domain in the policy's mps.trustDomains", p.Name, p.TrustDomain, in.Policy.Name, policy.TrustDomains)}
+	}
+	if p.MPSProvider == MPSGKE {
+		return gkeRequires(in, p)
 	}
 	if p.MPSProvider != MPSHostDaemon {
 		return nil

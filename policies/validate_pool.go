@@ -110,7 +110,7 @@ func (d *PoolSpec) validateSharing(e *problems, at *field.Path) {
 	}
 }
 
-func mpsProviders() []MPSProvider { return []MPSProvider{MPSNVIDIAPlugin, MPSHostDaemon} }
+func mpsProviders() []MPSProvider { return []MPSProvider{MPSNVIDIAPlugin, MPSHostDaemon, MPSGKE} }
 
 func joinNames[T ~string](names []T) string {
 	texts := make([]string, len(names))

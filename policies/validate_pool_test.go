@@ -28,7 +28,7 @@ func TestDeclaredPoolsAreConsistent(t *testing.T) {
 		{"nobody says how many share a device", where + "strategy: time-slicing", []string{`pools.declared[0].replicas: Required value: how many share one device, as the device plugin is configured`}},
 		{"shared by one", where + "strategy: time-slicing, replicas: 1", []string{`pools.declared[0].replicas: Invalid value: 1: accepted: 2 to 4096`}},
 		{"more clients than MPS serves", where + "strategy: mps, replicas: 49, mpsProvider: host-daemon", []string{`pools.declared[0].replicas: Invalid value: 49: accepted: 2 to 48`}},
-		{"MPS by nobody", where + "strategy: mps, replicas: 4", []string{`pools.declared[0].mpsProvider: Required value: who runs the MPS daemon: nvidia-device-plugin, host-daemon`}},
+		{"MPS by nobody", where + "strategy: mps, replicas: 4", []string{`pools.declared[0].mpsProvider: Required value: who runs the MPS daemon: nvidia-device-plugin, host-daemon, gke`}},
 		{"a daemon without MPS", where + "strategy: exclusive, mpsProvider: host-daemon", []string{`pools.declared[0].mpsProvider: Forbidden: only pools of strategy mps have one`}},
 		{"replicas of whole devices", where + "strategy: exclusive, replicas: 4", []string{`pools.declared[0].replicas: Invalid value: 4: a pool of strategy exclusive is not shared; leave it out`}},
 		{"MIG without a profile", where + "strategy: mig", []string{`pools.declared[0].migProfile: Required value: the instances' profile, such as "1g.10gb"`}},

@@ -16,8 +16,8 @@ import (
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
-// command runs the command line as the administrator of the server.
-func command(t *testing.T, i *install.Installation) func(args ...string) string {
+// bypassing runs the command line as the administrator of the server.
+func bypassing(t *testing.T, i *install.Installation) func(args ...string) string {
 	t.Helper()
 	binary, err := install.Binary(t.Context(), t.TempDir(), "cmd/gpuslice")
 	if err != nil {
@@ -110,7 +110,7 @@ func wantCreate(t *testing.T, i *install.Installation, namespace string, pod *co
 
 func TestABypassRelaxesAllOfItTogether(t *testing.T) {
 	i := need(t)
-	gpuslice := command(t, i)
+	gpuslice := bypassing(t, i)
 	setUpReapply(t, i, "not-bypassed")
 	setUpBypass(t, i, "bypassed")
 	said := gpuslice("bypass", "-n", "bypassed", "--for", "1h", "--reason", "the test says so")
@@ -138,7 +138,7 @@ func TestABypassRelaxesAllOfItTogether(t *testing.T) {
 
 func TestABypassEndsByItself(t *testing.T) {
 	i := need(t)
-	gpuslice := command(t, i)
+	gpuslice := bypassing(t, i)
 	setUpBypass(t, i, "bypassed-briefly")
 	gpuslice("bypass", "-n", "bypassed-briefly", "--for", "2s", "--reason", "the test says so")
 	awaitOffenders(t, i, "bypassed-briefly", false)

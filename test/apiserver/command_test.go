@@ -64,9 +64,9 @@ func manifest(t *testing.T, name, body string) string {
 	return path
 }
 
-// tenant is a kubeconfig of somebody who may edit one namespace, and nothing else. The roles are those that "edit"
+// editorsFile is a kubeconfig of somebody who may edit one namespace, and nothing else. The roles are those that "edit"
 // is made of where a controller manager runs.
-func tenant(t *testing.T, i *install.Installation, namespace string) string {
+func editorsFile(t *testing.T, i *install.Installation, namespace string) string {
 	t.Helper()
 	for _, role := range []string{"system:aggregate-to-edit", "system:aggregate-to-view"} {
 		binding := &rbacv1.RoleBinding{
@@ -142,7 +142,7 @@ func TestATenantIsToldHowToAskTheServer(t *testing.T) {
 	if err := i.Server.Namespace(t.Context(), "somebody-elses", nil); err != nil {
 		t.Fatal(err)
 	}
-	somebody, file := tenant(t, i, namespace), manifest(t, "train", manifests["label"])
+	somebody, file := editorsFile(t, i, namespace), manifest(t, "train", manifests["label"])
 	command(t, somebody, "render", "-f", file, "-n", namespace).want(t, 2, "forbidden", "gpuslice render --server -f FILE -n "+namespace)
 	command(t, somebody, "render", "-f", file, "-n", namespace, "--server").want(t, 0, "rewritten: a 4Gi under time-slicing")
 	command(t, somebody, "render", "-f", file, "-n", "somebody-elses", "--server").want(t, 2, "you may not create it")
@@ -157,7 +157,7 @@ func TestExplainTellsOfAPodThatIsThere(t *testing.T) {
 	if _, err := i.Apply.Create(t.Context(), podOf(t, "train", namespace, manifests["label"]), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	admin, somebody := i.Server.Kubeconfig, tenant(t, i, namespace)
+	admin, somebody := i.Server.Kubeconfig, editorsFile(t, i, namespace)
 	asked := []string{"waiting", "a: 1 nvidia.com/gpu, memory 4Gi", "time-slicing", "PYTORCH_CUDA_ALLOC_CONF", "guard"}
 	command(t, admin, "explain", "train", "-n", namespace).want(t, 0, append(asked, "OFFERED")...)
 	command(t, somebody, "explain", "pod/train", "-n", namespace).want(t, 0, append(asked, "which nodes have room is not known")...)

@@ -45,6 +45,10 @@ func rules() []rule {
 		{under: "cmd/gpuslice", reached: []string{"sigs.k8s.io/controller-runtime/pkg/manager", "sigs.k8s.io/controller-runtime/pkg/client",
 			"k8s.io/cli-runtime", "sigs.k8s.io/kustomize", "helm.sh/", "github.com/spf13/viper"},
 			because: "the command line starts in milliseconds: it carries the webhook's own snapshot and a client, and no machinery"},
+		{under: "cmd", reached: []string{"github.com/google/go-containerregistry", "github.com/spdx/"},
+			because: "what builds images is not in them"},
+		{under: "deploy/images", allowedBy: []string{module + "/deploy/images"},
+			because: "an image is made of compiled programs, whatever they do"},
 	}
 }
 

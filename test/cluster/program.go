@@ -41,3 +41,13 @@ func Compile(ctx context.Context, p Program, out string) error {
 	}
 	return nil
 }
+
+// BuildSettings returns a folder for what is built, which outlives this process, and the environment in which Go's
+// commands build the same everywhere.
+func BuildSettings() (cache string, environment []string, err error) {
+	cache, err = cacheRoot()
+	if err != nil {
+		return "", nil, err
+	}
+	return cache, goEnvironment(cache), nil
+}

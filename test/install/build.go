@@ -5,30 +5,32 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/gpuslice/gpuslice/deploy/images/recipe"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/image"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
-// Images of a node with gpuslice.
+// Images of a node with gpuslice: its own, in the repository and with the tag, and the tenant's.
 const (
-	webhookImage = "gpuslice/webhook:" + tag
-	guardImage   = "gpuslice/guard:" + tag
 	// TenantImage runs test/fakegpu/tenant: a container's args are its steps.
 	TenantImage = "gpuslice.test/tenant:v1"
 
-	tag = "test"
+	repository = "gpuslice"
+	tag        = "test"
 )
 
 // Names of what Build leaves in its folder.
 const (
-	webhookFile = "webhook"
-	guardFile   = "guard"
-	tenantFile  = "tenant"
-	commandFile = "gpuslice"
-	mpsFile     = "mps-control"
-	libraryFile = "nvml.so"
+	imagesFolder = "images"
+	commandFile  = "gpuslice"
+	tenantFile   = "tenant"
+	mpsFile      = "mps-control"
+	libraryFile  = "nvml.so"
 )
 
 // gpusFolder, below the folder of a node, holds what containers see of the simulated GPU, by namespace: its config, and
@@ -39,11 +41,10 @@ const (
 	nodeFolder   = "node"
 )
 
-// Build compiles what StartNode needs into dir, from this checkout. It is for the time before a box is entered.
+// Build makes what StartNode needs in dir, from this checkout: the images that users get, and programs for tests.
+// It is for the time before a box is entered.
 func Build(ctx context.Context, dir string) error {
 	for file, p := range map[string]cluster.Program{
-		webhookFile: {Package: "./cmd/webhook"},
-		guardFile:   {Package: "./cmd/guard", CGO: true},
 		tenantFile:  {Package: "./test/fakegpu/tenant"},
 		commandFile: {Package: "./cmd/gpuslice"},
 		mpsFile:     {Package: "./test/install/mpscontrol"},
@@ -51,6 +52,9 @@ func Build(ctx context.Context, dir string) error {
 		if err := cluster.Compile(ctx, p, filepath.Join(dir, file)); err != nil {
 			return err
 		}
+	}
+	if err := buildImages(ctx, filepath.Join(dir, imagesFolder)); err != nil {
+		return err
 	}
 	library, err := fakegpu.Build(ctx, "")
 	if err != nil {
@@ -62,26 +66,40 @@ func Build(ctx context.Context, dir string) error {
 	return nil
 }
 
+// buildImages builds gpuslice's images for this machine. With a newer C library they are what the next release has, so a
+// test does not fail because Debian mended it.
+func buildImages(ctx context.Context, dir string) error {
+	checkout, err := recipe.Checkout()
+	if err != nil {
+		return err
+	}
+	cache, environment, err := cluster.BuildSettings()
+	if err != nil {
+		return err
+	}
+	_, err = recipe.Build(ctx, recipe.Options{
+		Checkout: checkout, Out: dir, Cache: filepath.Join(cache, "images"), Environment: environment,
+		Repository: repository, Version: tag, Newest: true,
+		Platforms: []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}},
+		Say:       func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
+	}, recipe.Recipes()...)
+	return err
+}
+
 // nodeOptions are what a node needs for StartNode, from what Build left in dir: the images of gpuslice and of the tenant, and
 // a GPU whose config is the namespace's own (see GPU).
 func nodeOptions(dir string) (cluster.NodeOptions, error) {
-	guard, err := image.Program("/gpuslice-guard", filepath.Join(dir, guardFile))
-	if err != nil {
-		return cluster.NodeOptions{}, err
-	}
 	folder := filepath.Join(dir, gpusFolder)
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return cluster.NodeOptions{}, fmt.Errorf("make the folder of simulated GPUs: %w", err)
 	}
-	single := func(name, path, file, user string) image.Image {
-		return image.Image{Name: name, Entrypoint: []string{path}, Files: map[string]string{path: filepath.Join(dir, file)}, User: user}
+	var images []image.Image
+	for _, r := range recipe.Recipes() {
+		images = append(images, image.Image{Name: repository + "/" + r.Name + ":" + tag, Archive: filepath.Join(dir, imagesFolder, r.Name+".tar")})
 	}
+	tenant := image.Image{Name: TenantImage, Entrypoint: []string{"/tenant"}, Files: map[string]string{"/tenant": Tenant(dir)}}
 	return cluster.NodeOptions{
-		Images: []image.Image{
-			single(webhookImage, "/gpuslice-webhook", webhookFile, "65532:65532"),
-			{Name: guardImage, Entrypoint: []string{"/gpuslice-guard"}, Files: guard},
-			single(TenantImage, "/tenant", tenantFile, ""),
-		},
+		Images: append(images, tenant),
 		GPU: &cluster.GPU{
 			Library: filepath.Join(dir, libraryFile),
 			Mounts: []cluster.Mount{

@@ -3,7 +3,6 @@ package image
 import (
 	"archive/tar"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 // unpack returns the regular files of an archive.
@@ -37,13 +38,13 @@ func unpack(t *testing.T, r io.Reader) map[string][]byte {
 	}
 }
 
-func TestImageHoldsItsFilesUnderTheirDigests(t *testing.T) {
+func TestImageHoldsItsFiles(t *testing.T) {
 	t.Parallel()
 	src := filepath.Join(t.TempDir(), "app")
 	if err := os.WriteFile(src, []byte("program"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	i := Image{Name: "example.test/app:v1", Files: map[string]string{"/bin/app": src}, Entrypoint: []string{"/bin/app"}, Env: []string{"A=b"}, User: "65532"}
+	i := Image{Name: "example.test/app:v1", Files: map[string]string{"/bin/app": src}, Entrypoint: []string{"/bin/app"}}
 	var first, second bytes.Buffer
 	if err := errors.Join(i.Write(&first), i.Write(&second)); err != nil {
 		t.Fatal(err)
@@ -51,29 +52,31 @@ func TestImageHoldsItsFilesUnderTheirDigests(t *testing.T) {
 	if !bytes.Equal(first.Bytes(), second.Bytes()) {
 		t.Error("the same image packed twice differs")
 	}
-	files := unpack(t, &first)
-	var manifest []struct {
-		Config           string
-		RepoTags, Layers []string
+	read, err := tarball.Image(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(first.Bytes())), nil }, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := json.Unmarshal(files["manifest.json"], &manifest); err != nil || len(manifest) != 1 || len(manifest[0].Layers) != 1 {
-		t.Fatalf("manifest %s: %v", files["manifest.json"], err)
+	config, err := read.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
 	}
-	m := manifest[0]
-	if diff := cmp.Diff([]string{"example.test/app:v1"}, m.RepoTags); diff != "" {
-		t.Errorf("tags (-want +got)\n%s", diff)
+	if diff := cmp.Diff([]string{"/bin/app"}, config.Config.Entrypoint); diff != "" {
+		t.Errorf("entrypoint (-want +got)\n%s", diff)
 	}
-	config, layer := files[m.Config], files[m.Layers[0]]
-	if want := digest(config) + ".json"; m.Config != want {
-		t.Errorf("configuration is called %s, want %s", m.Config, want)
+	if diff := cmp.Diff(map[string][]byte{"bin/app": []byte("program")}, unpack(t, mutate.Extract(read))); diff != "" {
+		t.Errorf("files (-want +got)\n%s", diff)
 	}
-	for _, want := range []string{digest(layer), `"/bin/app"`, `"A=b"`, `"User":"65532"`} {
-		if !strings.Contains(string(config), want) {
-			t.Errorf("configuration lacks %s: %s", want, config)
-		}
+}
+
+func TestArchiveIsTheImageWhole(t *testing.T) {
+	t.Parallel()
+	archive := filepath.Join(t.TempDir(), "image.tar")
+	if err := os.WriteFile(archive, []byte("an archive"), 0o644); err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string][]byte{"bin/app": []byte("program")}, unpack(t, bytes.NewReader(layer))); diff != "" {
-		t.Errorf("files of the layer (-want +got)\n%s", diff)
+	var out bytes.Buffer
+	if err := (Image{Name: "x:v1", Archive: archive}).Write(&out); err != nil || out.String() != "an archive" {
+		t.Errorf("Write() = %q, %v", out.String(), err)
 	}
 }
 

@@ -1,0 +1,89 @@
+package oci
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// Destination is where images are pushed to.
+type Destination struct {
+	// Repository is the registry and the path in it.
+	Repository string
+	// Tag is what the image is called there; "" is the tag that it has in its layout.
+	Tag string
+	// PlainHTTP speaks HTTP without TLS to registries other than those of this machine.
+	PlainHTTP bool
+}
+
+// Push sends the layout in dir, with the documents attached to its images, to a registry, with the credentials that
+// `docker login` or `podman login` left. It returns the reference by digest.
+func Push(ctx context.Context, dir string, to Destination) (name.Digest, error) {
+	named, index, err := open(dir)
+	if err != nil {
+		return name.Digest{}, fmt.Errorf("read layout %s: %w", dir, err)
+	}
+	var options []name.Option
+	if to.PlainHTTP {
+		options = append(options, name.Insecure)
+	}
+	repository, err := name.NewRepository(to.Repository, options...)
+	if err != nil {
+		return name.Digest{}, fmt.Errorf("read repository: %w", err)
+	}
+	if to.Tag == "" {
+		to.Tag = named.Annotations["org.opencontainers.image.ref.name"]
+	}
+	with := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	tag, err := name.NewTag(repository.Name()+":"+to.Tag, options...)
+	if err != nil {
+		return name.Digest{}, fmt.Errorf("read tag: %w", err)
+	}
+	if err := remote.WriteIndex(tag, index, with...); err != nil {
+		return name.Digest{}, fmt.Errorf("push %s: %w", tag, err)
+	}
+	if err := pushDocuments(dir, repository, with); err != nil {
+		return name.Digest{}, err
+	}
+	return repository.Digest(named.Digest.String()), nil
+}
+
+// pushDocuments sends what refers to the images of a layout.
+func pushDocuments(dir string, to name.Repository, with []remote.Option) error {
+	return eachDocument(dir, func(digest v1.Hash, artifact v1.Image) error {
+		if err := remote.Write(to.Digest(digest.String()), artifact, with...); err != nil {
+			return fmt.Errorf("push what refers to the images of %s: %w", to, err)
+		}
+		return nil
+	})
+}
+
+// eachDocument calls do with the artifacts beside the index of a layout.
+func eachDocument(dir string, do func(v1.Hash, v1.Image) error) error {
+	root, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		return fmt.Errorf("read layout %s: %w", dir, err)
+	}
+	list, err := root.IndexManifest()
+	if err != nil {
+		return fmt.Errorf("read layout %s: %w", dir, err)
+	}
+	for _, d := range list.Manifests {
+		if !d.MediaType.IsImage() {
+			continue
+		}
+		artifact, err := root.Image(d.Digest)
+		if err != nil {
+			return fmt.Errorf("read artifact %s: %w", d.Digest, err)
+		}
+		if err := do(d.Digest, artifact); err != nil {
+			return err
+		}
+	}
+	return nil
+}

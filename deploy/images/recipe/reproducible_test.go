@@ -1,0 +1,73 @@
+package recipe
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestAnotherCheckoutGivesTheSameImages builds twice: here, with what Go has in its cache, and in a copy of the sources
+// with a cache of its own, flags in the environment and no commit to name.
+func TestAnotherCheckoutGivesTheSameImages(t *testing.T) {
+	here := options(t)
+	there := here
+	there.Checkout, there.Out, there.Cache = copySources(t, here.Checkout), t.TempDir(), t.TempDir()
+	there.Environment = append(slices.Clone(here.Environment), "GOCACHE="+t.TempDir(), "GOTMPDIR="+t.TempDir(), "GOAMD64=v3",
+		"CGO_CFLAGS=-O0", "GOFLAGS=-buildvcs=true -ldflags=-X=main.version=other", "TZ=Asia/Tokyo", "LC_ALL=C")
+	first, err := Build(t.Context(), here, Recipes()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Build(t.Context(), there, Recipes()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range first {
+		if first[i].Digest != second[i].Digest {
+			t.Errorf("%s is %s here and %s in %s", first[i].Name, first[i].Digest, second[i].Digest, there.Checkout)
+		}
+		for _, same := range [][2]string{{first[i].Archive, second[i].Archive}, {first[i].Documents[0], second[i].Documents[0]}} {
+			if read(t, same[0]) != read(t, same[1]) {
+				t.Errorf("%s and %s differ", same[0], same[1])
+			}
+		}
+	}
+}
+
+// copySources copies what programs are built from.
+func copySources(t *testing.T, from string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "elsewhere")
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if rel != "." && strings.HasPrefix(d.Name(), ".") || rel == "bin" || rel == "test" {
+				return filepath.SkipDir
+			}
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		}
+		return os.WriteFile(filepath.Join(to, rel), []byte(read(t, path)), 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
