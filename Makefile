@@ -45,6 +45,9 @@ golden: ## rewrite what the scenarios want, for review in the diff
 	go test ./policies -run TestEveryScenario -update
 	go test ./cmd/gpuslice -update
 
+manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the table of values
+	go test ./deploy -run TestDerivedFiles -update
+
 bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
 	go test $(GOFLAGS) ./test/bench ./webhook -run "^$$" -bench . -benchmem -count 5
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run TestPrint -v
@@ -56,4 +59,4 @@ lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet ./...
 
-.PHONY: help build run test test-apiserver e2e cluster fuzz golden bench bench-guard lint
+.PHONY: help build run test test-apiserver e2e cluster fuzz golden manifests bench bench-guard lint

@@ -2,7 +2,7 @@ package deploy
 
 import "embed"
 
-// Files are the manifests: *.yaml an installation, 60-policies/*.yaml sample policies.
+// Files are the manifests: NN-*.yaml an installation, 60-policies/*.yaml sample policies.
 //
-//go:embed *.yaml 60-policies/*.yaml
+//go:embed [1-9]*.yaml 60-policies/*.yaml
 var Files embed.FS
