@@ -1,0 +1,212 @@
+package chart
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	psa "k8s.io/pod-security-admission/api"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/install"
+)
+
+const (
+	deployment    = "gpuslice-webhook"
+	configuration = "gpuslice"
+)
+
+// TestInstallUpgradeUninstall goes the whole way in both ways in which Helm writes: Helm 3's is also what Helm 4 does for a
+// release that Helm 3 installed.
+func TestInstallUpgradeUninstall(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, serverSide string }{
+		{"applied by the server, as Helm 4 does", "true"},
+		{"merged by the client, as Helm 3 does", "false"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := cluster.ForTest(t, cluster.Options{ControllerManager: true})
+			h := newHelm(t, s.Kubeconfig)
+			before := objects(t, s.Config)
+			namespaced := []string{"--namespace=" + policies.SystemNamespace}
+			h.run(append(namespaced, "install", release, chartFolder, version("v1"), "--create-namespace", "--server-side="+tt.serverSide)...)
+			writeBundle(t, s)
+
+			h.run(append(namespaced, "upgrade", release, chartFolder, version("v2"), "--set=replicas=2,log.level=debug,excludedNamespaces={monitoring}",
+				"--set=policies.team-a.apiVersion=gpuslice.dev/v1")...)
+			keepsBundle(t, s)
+			d, err := s.Client.AppsV1().Deployments(policies.SystemNamespace).Get(t.Context(), deployment, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := d.Spec.Template.Spec.Containers[0].Image; *d.Spec.Replicas != 2 || got != "gpuslice/webhook:v2" {
+				t.Errorf("after the upgrade: %d replicas of %s", *d.Spec.Replicas, got)
+			}
+			h.run(append(namespaced, "rollback", release, "1")...)
+			keepsBundle(t, s)
+
+			h.run(append(namespaced, "uninstall", release)...)
+			awaitObjects(t, s.Config, append(before, "Namespace  "+policies.SystemNamespace))
+		})
+	}
+}
+
+// writeBundle does as the webhook does, with its rights: one field of each entry, by a patch.
+func writeBundle(t *testing.T, s *cluster.APIServer) {
+	t.Helper()
+	config, err := s.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := kubernetes.NewForConfigOrDie(config).AdmissionregistrationV1()
+	m, err := api.MutatingWebhookConfigurations().Get(t.Context(), configuration, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var operations []string
+	for i := range m.Webhooks {
+		operations = append(operations, fmt.Sprintf(`{"op":"add","path":"/webhooks/%d/clientConfig/caBundle","value":%q}`, i, base64.StdEncoding.EncodeToString(s.CA())))
+	}
+	patch := []byte("[" + strings.Join(operations, ",") + "]")
+	if _, err := api.MutatingWebhookConfigurations().Patch(t.Context(), configuration, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func keepsBundle(t *testing.T, s *cluster.APIServer) {
+	t.Helper()
+	m, err := s.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), configuration, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range m.Webhooks {
+		if !bytes.Equal(w.ClientConfig.CABundle, s.CA()) {
+			t.Errorf("%s has lost its caBundle: the API server no longer reaches the webhook", w.Name)
+		}
+	}
+}
+
+// TestReplicasPassTheRestrictedLevel asks the API server's own admission, with the defaults and with every value changed.
+func TestReplicasPassTheRestrictedLevel(t *testing.T) {
+	t.Parallel()
+	s := cluster.ForTest(t, cluster.Options{})
+	const namespace = "restricted"
+	labels := map[string]string{psa.EnforceLevelLabel: string(psa.LevelRestricted), psa.EnforceVersionLabel: psa.VersionLatest}
+	if err := s.Namespace(t.Context(), namespace, labels); err != nil {
+		t.Fatal(err)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "gpuslice-webhook"}}
+	if _, err := s.Client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h := newHelm(t, "")
+	for _, values := range []string{version("v1"), everything} {
+		pod := replica(t, h, values)
+		if values == everything {
+			pod.Spec.PriorityClassName = "" // a class that this cluster does not have
+		}
+		if err := dryRun(t.Context(), s, namespace, pod); err != nil {
+			t.Errorf("%s: %v", values, err)
+		}
+		pod.Spec.HostPID = true
+		if err := dryRun(t.Context(), s, namespace, pod); err == nil || !strings.Contains(err.Error(), "violates PodSecurity") {
+			t.Errorf("%s: nobody enforces the level here: %v", values, err)
+		}
+	}
+}
+
+// replica is a pod of the rendered Deployment.
+func replica(t *testing.T, h *helm, values string) *corev1.Pod {
+	t.Helper()
+	for _, o := range h.render(values) {
+		if o.GetKind() == "Deployment" {
+			template := convert(t, o).Spec.Template
+			template.ObjectMeta.Name = "replica"
+			return &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+		}
+	}
+	t.Fatal("no Deployment is rendered")
+	return nil
+}
+
+func dryRun(ctx context.Context, s *cluster.APIServer, namespace string, pod *corev1.Pod) error {
+	_, err := s.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// TestAKSAndHelmAgree tries what AKS does to every webhook configuration, under the name of its own writer: it adds to the
+// namespace selector. Values that say the same make an upgrade that nobody objects to.
+func TestAKSAndHelmAgree(t *testing.T) {
+	t.Parallel()
+	s := cluster.ForTest(t, cluster.Options{})
+	h := newHelm(t, s.Kubeconfig)
+	namespaced := []string{"--namespace=" + policies.SystemNamespace}
+	h.run(append(namespaced, "install", release, chartFolder, version("v1"), "--create-namespace")...)
+	api := s.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	m, err := api.Get(t.Context(), configuration, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.Webhooks {
+		selector := m.Webhooks[i].NamespaceSelector
+		selector.MatchExpressions = append(selector.MatchExpressions,
+			metav1.LabelSelectorRequirement{Key: "control-plane", Operator: "NotIn", Values: []string{"true"}},
+			metav1.LabelSelectorRequirement{Key: "kubernetes.azure.com/managedby", Operator: "NotIn", Values: []string{"aks"}})
+	}
+	if _, err := api.Update(t.Context(), m, metav1.UpdateOptions{FieldManager: "admissionsenforcer"}); err != nil {
+		t.Fatal(err)
+	}
+	upgrade := append(namespaced, "upgrade", release, chartFolder, version("v1"))
+	if _, err := h.try(upgrade...); err == nil || !strings.Contains(err.Error(), "admissionsenforcer") {
+		t.Errorf("without the values Helm and AKS were said to be at odds: %v", err)
+	}
+	same := `--set-json=namespaceSelector=[{"key":"control-plane","operator":"NotIn","values":["true"]},{"key":"kubernetes.azure.com/managedby","operator":"NotIn","values":["aks"]}]`
+	h.run(append(upgrade, same)...)
+}
+
+// TestKubectlAppliesTheFolder is the other way to install: the same objects, and the namespace.
+func TestKubectlAppliesTheFolder(t *testing.T) {
+	t.Parallel()
+	s := cluster.ForTest(t, cluster.Options{})
+	if err := s.Namespace(t.Context(), policies.SystemNamespace, nil); err != nil { // a dry run makes none
+		t.Fatal(err)
+	}
+	text, err := s.Kubectl(t.Context(), "kustomize", "../../deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := install.Objects([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := byName(t, manifests(t))
+	got := byName(t, made)
+	if got["Namespace "+policies.SystemNamespace] == nil {
+		t.Error("the namespace is missing")
+	}
+	delete(got, "Namespace "+policies.SystemNamespace)
+	// kustomize writes folded lines anew, and where they break means nothing in CEL.
+	folded := cmp.Transformer("fold", func(text string) string { return strings.Join(strings.Fields(text), " ") })
+	if diff := cmp.Diff(want, got, folded); diff != "" {
+		t.Errorf("(-manifest +kustomize)\n%s", diff)
+	}
+	out, err := s.Kubectl(t.Context(), "apply", "--kustomize=../../deploy", "--server-side", "--dry-run=server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range want {
+		if kind, object, _ := strings.Cut(name, " "); !strings.Contains(strings.ToLower(out), strings.ToLower(kind)) || !strings.Contains(out, object) {
+			t.Errorf("%s was not applied:\n%s", name, out)
+		}
+	}
+}
