@@ -46,7 +46,7 @@ func objects(t *testing.T, config *rest.Config) []string {
 				t.Fatalf("list %s: %v", r.Name, err)
 			}
 			for _, o := range found.Items {
-				if o.Namespace == metav1.NamespaceSystem || o.Namespace == "kube-node-lease" || o.Name == "kube-root-ca.crt" {
+				if slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, "kube-node-lease"}, o.Namespace) || o.Name == "kube-root-ca.crt" {
 					continue
 				}
 				if r.Kind != "ServiceAccount" || o.Name != "default" {
