@@ -27,7 +27,7 @@ import (
 	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/webhook"
-	"github.com/gpuslice/gpuslice/webhook/observe"
+	"github.com/gpuslice/gpuslice/webhook/leader"
 )
 
 // manifests decodes every document strictly: an unknown or repeated field fails the test.
@@ -79,7 +79,7 @@ func every[T runtime.Object](t *testing.T) []T {
 
 func TestWhatHasANamespaceIsInOurs(t *testing.T) {
 	t.Parallel()
-	clusterWide := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration"}
+	clusterWide := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 	for _, object := range append(manifests(t, "*.yaml"), manifests(t, "60-policies/*.yaml")...) {
 		kind := object.GetObjectKind().GroupVersionKind().Kind
 		accessor, err := meta.Accessor(object)
@@ -130,7 +130,16 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 			t.Errorf("%s calls %s/%s:%d", w.Name, s.Namespace, s.Name, *s.Port)
 		}
 	}
-	want := map[string]string{"pods.gpuslice.dev": webhook.PathMutatePods, "templates.gpuslice.dev": webhook.PathMutateTemplates}
+	for _, w := range every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks {
+		paths["validating "+w.Name] = *w.ClientConfig.Service.Path
+		if s := w.ClientConfig.Service; s.Name != service.Name || s.Namespace != service.Namespace || *s.Port != 443 {
+			t.Errorf("%s calls %s/%s:%d", w.Name, s.Namespace, s.Name, *s.Port)
+		}
+	}
+	want := map[string]string{
+		"pods.gpuslice.dev": webhook.PathMutatePods, "templates.gpuslice.dev": webhook.PathMutateTemplates,
+		"validating pods.gpuslice.dev": webhook.PathValidatePods,
+	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -228,12 +237,11 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 		"cluster: get,patch mutatingwebhookconfigurations gpuslice",
 		"cluster: get,patch validatingwebhookconfigurations gpuslice",
 		"gpuslice-system: list,watch configmaps",
-		"gpuslice-system: create configmaps",
-		"gpuslice-system: update configmaps gpuslice-state",
+		"gpuslice-system: get,create,update configmaps",
 		"gpuslice-system: create leases",
-		"gpuslice-system: get,update leases gpuslice-observer",
+		"gpuslice-system: get,update leases gpuslice-leader",
 		"gpuslice-system: create secrets",
-		"gpuslice-system: get,update secrets gpuslice-authority",
+		"gpuslice-system: get,update secrets gpuslice-authority,gpuslice-promise-keys",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -254,7 +262,7 @@ func TestNamesThatTheCodeReliesOnAreTheManifests(t *testing.T) {
 			leases = append(leases, r.ResourceNames...)
 		}
 	}
-	if diff := cmp.Diff([]string{observe.LeaseName}, leases); diff != "" {
+	if diff := cmp.Diff([]string{leader.LeaseName}, leases); diff != "" {
 		t.Errorf("leases (-want +got)\n%s", diff)
 	}
 }

@@ -27,7 +27,11 @@ func affinityFor(in *Input, chosen *candidate, same []*candidate) []corev1.NodeS
 	return terms
 }
 
+// dependsOnPool says that the pod is something else on a node of another pool: what it carries, or what it is counted in.
 func dependsOnPool(in *Input, chosen *candidate, same []*candidate) bool {
+	if len(in.Policy.Quota.Pools) > 0 || in.Policy.TenantQuota != nil && len(in.Policy.TenantQuota.Pools) > 0 {
+		return true
+	}
 	for i := range chosen.containers {
 		p := &chosen.containers[i]
 		if p.dependsOnT() || p.pool.MPSProvider == MPSHostDaemon || p.pool.DriverLimits {

@@ -17,19 +17,26 @@ const (
 	ChargeExclusive ChargeSource = "exclusive" // it has no Promise: the devices that it asks for, whole
 )
 
-// HoldingOf is what a pod holds while it lives: what its Promise recorded, or the whole devices it asks for where it
-// has none that can be read. It does not check the Promise's signature: who has the key calls ExclusiveHolding for a
-// pod whose Promise is not to be trusted.
-func HoldingOf(pod *corev1.Pod, pools []Pool) (Holding, ChargeSource) {
-	text, ok := pod.Annotations[AnnotationPromise]
-	if !ok {
+// HoldingOf is what a pod holds while it lives: what its Promise recorded, where it has one that is to be trusted and
+// that accounts for the GPUs it asks for; else the whole devices that it asks for.
+func HoldingOf(pod *corev1.Pod, keys Keys, pools []Pool) (Holding, ChargeSource) {
+	p := keys.PromiseOf(pod)
+	if p == nil || !p.accountsFor(pod, pools) {
 		return ExclusiveHolding(pod, pools)
 	}
-	p, err := DecodePromise(text)
-	if err != nil || p.Namespace != pod.Namespace || !p.Charge.plausible() {
-		return ExclusiveHolding(pod, pools)
+	return p.Holding(pod), ChargePromise
+}
+
+// accountsFor says that every GPU the pod asks for is one that was promised. All else about a stored pod is left open: an
+// earlier build may have applied the same Promise in other words.
+func (p *Promise) accountsFor(pod *corev1.Pod, pools []Pool) bool {
+	for i := range p.Containers {
+		c, _ := containerNamed(&pod.Spec, p.Containers[i].Name)
+		if c == nil || !p.Containers[i].stillAsked(c, pools) {
+			return false
+		}
 	}
-	return p.holding(pod), ChargePromise
+	return len(strangers(pod, p, pools)) == 0
 }
 
 // plausible says that a recorded charge is one that planning could have written.
@@ -45,8 +52,8 @@ func (c Charge) bounded() bool {
 	return c.Memory <= maxMemory
 }
 
-// holding reads what the Promise's pod holds. The pod says which containers end before others start.
-func (p *Promise) holding(pod *corev1.Pod) Holding {
+// Holding is what the Promise's pod holds. The pod says which containers end before others start.
+func (p *Promise) Holding(pod *corev1.Pod) Holding {
 	h := Holding{Namespace: p.Namespace, Pools: slices.Sorted(slices.Values(p.Pools)), Charge: p.Charge}
 	for i := range p.Containers {
 		c := &p.Containers[i]

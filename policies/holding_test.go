@@ -10,9 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+func testKeys() Keys { return NewKeys([]byte("a key of the tests, 32 bytes long")) }
+
 func gpuPod(promise *Promise, containers ...corev1.Container) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "train"}, Spec: corev1.PodSpec{Containers: containers}}
 	if promise != nil {
+		testKeys().Sign(promise)
 		pod.Annotations = map[string]string{AnnotationPromise: promise.Encode()}
 	}
 	return pod
@@ -53,6 +56,10 @@ func TestHoldingOf(t *testing.T) {
 		"a Promise of another namespace":        {gpuPod(promised("team-b", slice), ask), whole, ChargeExclusive},
 		"a Promise that charges nothing":        {gpuPod(promised("team-a", Charge{}), ask), whole, ChargeExclusive},
 		"a Promise that gives room back":        {gpuPod(promised("team-a", Charge{Slices: -5, GPUs: 9}), ask), whole, ChargeExclusive},
+		"a Promise for fewer GPUs than it asks": {gpuPod(promised("team-a", slice), asksFor("main", ResourceGPUShared, "2")),
+			Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}}, ChargeExclusive},
+		"a container that was promised nothing": {gpuPod(promised("team-a", slice), ask, asksFor("more", ResourceGPUShared, "1")),
+			Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}}, ChargeExclusive},
 		"no Promise: the largest device it may get": {gpuPod(nil, asksFor("main", ResourceGPU, "2")),
 			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: 188 * 1024, GPUs: 2}}, ChargeExclusive},
 		"no Promise: a MIG instance is a slice and a device": {gpuPod(nil, asksFor("main", "nvidia.com/mig-1g.10gb", "1")),
@@ -65,7 +72,7 @@ func TestHoldingOf(t *testing.T) {
 			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: maxMemory, GPUs: maxCharge}}, ChargeExclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, source := HoldingOf(c.pod, quotaPools())
+			got, source := HoldingOf(c.pod, testKeys(), quotaPools())
 			if diff := cmp.Diff(c.want, got); diff != "" || source != c.source {
 				t.Errorf("source %s, want %s (-want +got)\n%s", source, c.source, diff)
 			}

@@ -29,12 +29,13 @@ type Promise struct {
 	Affinity    []corev1.NodeSelectorTerm `json:"affinity,omitempty"` // any of these, and all that the pod asked
 	Tolerations []corev1.Toleration       `json:"tolerations,omitempty"`
 	// Void are the containers without a GPU: the container runtime is told to give them none.
-	Void      []string       `json:"void,omitempty"`
-	Guard     *PromisedGuard `json:"guard,omitempty"`
-	Pod       PromisedPod    `json:"pod,omitzero"`
-	Charge    Charge         `json:"charge"`
-	Planned   Planned        `json:"planned"`
-	Signature string         `json:"sig,omitempty"`
+	Void    []string       `json:"void,omitempty"`
+	Guard   *PromisedGuard `json:"guard,omitempty"`
+	Pod     PromisedPod    `json:"pod,omitzero"`
+	Charge  Charge         `json:"charge"`
+	Planned Planned        `json:"planned"`
+	// Signature is over all the words before it, so it stays the last field.
+	Signature string `json:"sig,omitempty"`
 }
 
 // PromisedContainer is one container's slice and all that it carries for it.
@@ -87,7 +88,7 @@ func (p *Promise) tooLong() *Violation {
 			size += 2 * (len(v.Name) + len(v.Value))
 		}
 	}
-	if size < maxPromise/2 || len(p.Encode()) <= maxPromise {
+	if size < maxPromise/2 || len(p.Encode())+maxSignature <= maxPromise {
 		return nil
 	}
 	return &Violation{RuleSize, "the pod is too large", fmt.Sprintf(
@@ -106,13 +107,19 @@ func (p *Promise) Encode() string {
 
 // DecodePromise reads the annotation gpuslice.dev/promise. It refuses what is too long, malformed, or of a version
 // that this build does not know (it reads its own version and the one before).
-func DecodePromise(text string) (*Promise, error) {
+func DecodePromise(text string) (*Promise, error) { return decodePromise(text, false) }
+
+// decodePromise reads the annotation. A newer version is read as far as it is known, for who checked the signature.
+func decodePromise(text string, newer bool) (*Promise, error) {
 	if len(text) > maxPromise {
 		return nil, fmt.Errorf("the promise is longer than %d bytes", maxPromise)
 	}
 	var p Promise
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return nil, fmt.Errorf("read promise: %w", err)
+	}
+	if newer && p.Newer() {
+		return &p, nil
 	}
 	if p.Version < PromiseVersion-1 || p.Version > PromiseVersion || p.Version < 1 {
 		return nil, fmt.Errorf("promise of version %d: this build reads version %d", p.Version, PromiseVersion)

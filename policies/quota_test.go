@@ -145,19 +145,23 @@ func TestWhatFitsNeverPassesALimit(t *testing.T) {
 }
 
 func TestAPolicyReadsItsQuota(t *testing.T) {
-	p := policyOf(t, "{quota: {budget: ml, memory: 64Gi, gpus: 0, pools: {a100: {slices: 4}}}}")
+	p, problems := ParsePolicy("sys/x", []byte("apiVersion: gpuslice.dev/v1\nquota: {budget: ml, memory: 64Gi, gpus: 0, pools: {a100: {slices: 4}}}\n"))
+	if len(problems) > 0 {
+		t.Fatal(problems.ToAggregate())
+	}
 	want := QuotaSpec{Budget: "ml", Memory: new(MiB(64 * 1024)), GPUs: new(int64(0)), Pools: map[string]QuotaLimits{"a100": {Slices: new(int64(4))}}}
 	if diff := cmp.Diff(want, p.Quota); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-func TestAQuotaThatNobodyHoldsIsRefusedWithItsProblems(t *testing.T) {
-	const head = "apiVersion: gpuslice.dev/v1\nquota:\n"
-	for document, want := range map[string]int{head + "  memory: 64Gi\n": 1, head + "  slices: -1\n  pools: {a100: {}}\n": 3} {
-		_, problems := ParsePolicy("sys/x", []byte(document))
-		if len(problems) != want || !strings.Contains(problems.ToAggregate().Error(), "not held by this version") {
-			t.Errorf("%q: want %d problems, got %v", document, want, problems)
+func TestAQuotaThatLimitsNothingIsRefusedWithItsProblems(t *testing.T) {
+	for document, want := range map[string]string{
+		"slices: -1": "accepted: 0 to", "pools: {a100: {}}": "limits nothing", "budget: ml": "the budget has no limit", "classes: {Big: {slices: 1}}": "RFC 1123",
+	} {
+		_, problems := ParsePolicy("sys/x", []byte("apiVersion: gpuslice.dev/v1\nquota: {"+document+"}\n"))
+		if len(problems) != 1 || !strings.Contains(problems.ToAggregate().Error(), want) {
+			t.Errorf("%q: want one problem with %q, got %v", document, want, problems)
 		}
 	}
 }

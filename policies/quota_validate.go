@@ -13,10 +13,6 @@ import (
 // maxQuotaParts bounds how many pools and classes one quota tells apart: each is a sum that every decision looks at.
 const maxQuotaParts = 64
 
-// quotaNotHeld refuses what would only look like a limit: the ledger (webhook/ledger) holds quotas, but no webhook of
-// this version asks it.
-const quotaNotHeld = "quotas are not held by this version; remove the field, and use a ResourceQuota on the pools' resource names meanwhile"
-
 // validateQuota reports every problem of a quota: names, numbers out of range, parts that limit nothing.
 func validateQuota(path *field.Path, q QuotaSpec) field.ErrorList {
 	errs := validateQuotaLimits(path, q.Whole())

@@ -3,7 +3,6 @@ package policies
 import (
 	"fmt"
 	"path"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -92,9 +91,6 @@ func (p *Policy) validate() field.ErrorList {
 	p.validateFrameworks(e)
 	p.validateEnv(e, field.NewPath("env"))
 	e.ErrorList = append(e.ErrorList, validateQuota(field.NewPath("quota"), p.Quota)...)
-	if !reflect.ValueOf(p.Quota).IsZero() {
-		e.ErrorList = append(e.ErrorList, field.Forbidden(field.NewPath("quota"), quotaNotHeld))
-	}
 	p.validatePools(e, field.NewPath("pools"))
 	p.MPS.validate(e, field.NewPath("mps"))
 	p.Guard.validate(e, field.NewPath("guard"))

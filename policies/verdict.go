@@ -25,6 +25,7 @@ const (
 	RuleTemplate    Rule = "template"    // a quantity that Kubernetes refuses in templates
 	RuleImmutable   Rule = "immutable"   // a label of ours changed on a live pod
 	RuleSize        Rule = "size"        // more than the bounds on what is parsed
+	RuleUndone      Rule = "undone"      // what a slice consists of is missing or changed
 )
 
 // String is the sentence that the user reads.

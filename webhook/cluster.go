@@ -34,6 +34,8 @@ type Cluster struct {
 	snapshot atomic.Pointer[Snapshot]
 	changed  chan struct{}
 
+	budgetBook budgetBook
+
 	good     map[string]GoodPolicy // the worker's own: last good policies, saved or not
 	reported map[string]string     // the worker's own: problems that were logged, by policy
 }

@@ -26,7 +26,7 @@ type endpoint struct {
 
 // NewEndpoint serves a handler over HTTP under the limits. name is its label in metrics and logs.
 //
-// A response that neither allows nor refuses (any code but 403 and 422 on one that is not allowed), and a panic, are
+// A response that neither allows nor refuses (any code but 403, 422 and 429 on one that is not allowed), and a panic, are
 // answered with an HTTP status, so that the webhook's failurePolicy decides and not a fault of ours.
 func NewEndpoint(name string, handler admission.Handler, limits *Limits, metrics *Metrics, log logr.Logger) (http.Handler, error) {
 	hook := &admission.Webhook{Handler: handler, RecoverPanic: new(bool), LogConstructor: requestLog}
@@ -117,7 +117,7 @@ func (e *endpoint) handle(ctx context.Context, request admission.Request) (respo
 		}
 	}()
 	response = e.hook.Handle(ctx, request)
-	refusals := []int32{http.StatusForbidden, http.StatusUnprocessableEntity}
+	refusals := []int32{http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusTooManyRequests}
 	if response.Allowed || slices.Contains(refusals, response.Result.Code) {
 		return response, nil
 	}

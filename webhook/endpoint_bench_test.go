@@ -18,7 +18,7 @@ func BenchmarkEndpoint(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			metrics := NewMetrics("bench")
-			endpoint, err := NewEndpoint("pods", NewPods(governed(b, "strategies: [time-slicing]"), metrics, policies.SystemNamespace), NewLimits(), metrics, logr.Discard())
+			endpoint, err := NewEndpoint("pods", NewPods(governed(b, "strategies: [time-slicing]"), nil, metrics, policies.SystemNamespace), NewLimits(), metrics, logr.Discard())
 			if err != nil {
 				b.Fatal(err)
 			}

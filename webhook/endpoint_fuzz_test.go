@@ -22,7 +22,7 @@ func FuzzEndpoint(f *testing.F) {
 	}
 	metrics := NewMetrics("test")
 	source := governed(f, "mode: transparent\nstrategies: [time-slicing]\ndefaultSlice: {memory: 4Gi}\naccept: [fractional-quantity]")
-	endpoint, err := NewEndpoint("pods", NewPods(source, metrics, policies.SystemNamespace), NewLimits(), metrics, logr.Discard())
+	endpoint, err := NewEndpoint("pods", NewPods(source, nil, metrics, policies.SystemNamespace), NewLimits(), metrics, logr.Discard())
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -18,7 +18,8 @@ const (
 	largeReview   = 256 << 10 // bytes; above it a review counts as large
 	prealloc      = 64 << 10  // bytes reserved on the word of Content-Length alone
 	maxLarge      = 8         // large reviews at a time
-	maxReviews    = 64        // reviews at a time
+	maxReviews    = 64        // reviews at a time that are only computed
+	maxWaiting    = 256       // reviews at a time that may wait for a quota
 	maxArrived    = 512       // requests in any phase, slow bodies included
 	queueWait     = time.Second
 	headerTimeout = 5 * time.Second
@@ -39,6 +40,12 @@ type Limits struct {
 // NewLimits returns empty queues.
 func NewLimits() *Limits {
 	return &Limits{arrived: newGate(maxArrived), reviews: newGate(maxReviews), large: newGate(maxLarge)}
+}
+
+// Waiting returns queues of their own for reviews that wait for others, so that these do not stand in the way of those
+// that are answered at once. Large reviews are counted together.
+func (l *Limits) Waiting() *Limits {
+	return &Limits{arrived: newGate(maxArrived), reviews: newGate(maxWaiting), large: l.large}
 }
 
 // failure is a request that gets an HTTP status instead of an answer. The API server applies its failurePolicy.

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
 // Metrics are the webhook's figures, in a registry of their own. No label holds what a tenant wrote: values come from
@@ -23,6 +24,7 @@ type Metrics struct {
 	broken    *prometheus.GaugeVec
 	pools     *prometheus.GaugeVec
 	unsaved   prometheus.Counter
+	quota     *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics. version is what gpuslice_build_info says.
@@ -47,9 +49,10 @@ func NewMetrics(version string) *Metrics {
 			Name: "gpuslice_state_write_failures_total", Help: "Attempts to save last good policies and remembered pools that failed.",
 		}),
 	}
+	m.quota = counters("quota_requests_total", "New pods that asked for room in a quota, by what they were told: admitted, exceeded or busy.", "verdict")
 	build := gauges("build_info", "1, labelled with the version of this build.", "version")
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.decisions, m.durations, m.failures, m.panics, m.broken, m.pools, m.unsaved, build,
+	m.registry.MustRegister(m.decisions, m.durations, m.failures, m.panics, m.broken, m.pools, m.unsaved, m.quota, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -75,6 +78,24 @@ func (m *Metrics) WatchCertificate(expiry func() time.Time) {
 	}))
 }
 
+// WatchLedger adds what the ledger of quotas has done.
+func (m *Metrics) WatchLedger(counts func() ledger.Counts) {
+	for name, c := range map[string]struct {
+		help  string
+		count func(ledger.Counts) int64
+	}{
+		"batches_total":   {"Batches of requests that were decided together.", func(c ledger.Counts) int64 { return c.Batches }},
+		"reads_total":     {"Ledgers read from the API server.", func(c ledger.Counts) int64 { return c.Gets }},
+		"writes_total":    {"Ledgers written.", func(c ledger.Counts) int64 { return c.Writes }},
+		"lists_total":     {"Lists of pods, one for each namespace of a budget that is reconciled.", func(c ledger.Counts) int64 { return c.Lists }},
+		"conflicts_total": {"Writes that another replica was faster with.", func(c ledger.Counts) int64 { return c.Conflicts }},
+		"unknown_total":   {"Writes that were not answered.", func(c ledger.Counts) int64 { return c.Unknown }},
+	} {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "gpuslice_ledger_" + name, Help: c.help},
+			func() float64 { return float64(c.count(counts())) }))
+	}
+}
+
 // Registerer takes further metrics, which are served with these.
 func (m *Metrics) Registerer() prometheus.Registerer { return m.registry }
 
@@ -95,6 +116,9 @@ func (m *Metrics) answered(handler string, fail *failure, took time.Duration) {
 func (m *Metrics) decided(handler string, d policies.Decision) {
 	m.decisions.WithLabelValues(handler, string(d.Outcome), string(d.Would), d.Reason(), string(d.Mode)).Inc()
 }
+
+// asked counts one request for room in a quota.
+func (m *Metrics) asked(v ledger.Verdict) { m.quota.WithLabelValues(string(v)).Inc() }
 
 // read counts what a snapshot was made of.
 func (m *Metrics) read(problems []Problem, pools []policies.Pool) {

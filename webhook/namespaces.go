@@ -19,10 +19,8 @@ var errBusy = errors.New("too many namespaces are being read at once")
 
 // namespace returns a namespace from the cache, else from the API server within a second.
 func (c *Cluster) namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
-	if object, ok, err := c.watched.namespaces.GetStore().GetByKey(name); err == nil && ok {
-		if ns, ok := object.(*corev1.Namespace); ok {
-			return ns, nil
-		}
+	if ns := c.cachedNamespace(name); ns != nil {
+		return ns, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, youngWait)
 	defer cancel()
@@ -31,4 +29,11 @@ func (c *Cluster) namespace(ctx context.Context, name string) (*corev1.Namespace
 	}
 	defer c.young.leave()
 	return c.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+}
+
+// cachedNamespace returns a namespace from the cache, or nil.
+func (c *Cluster) cachedNamespace(name string) *corev1.Namespace {
+	object, _, _ := c.watched.namespaces.GetStore().GetByKey(name)
+	ns, _ := object.(*corev1.Namespace)
+	return ns
 }

@@ -37,7 +37,7 @@ func afterUpdate(t *testing.T, user string, old, updated map[string]string) map[
 		}
 		return b
 	}
-	response := NewPods(nil, NewMetrics("test"), "gpuslice-system").Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+	response := NewPods(nil, nil, NewMetrics("test"), "gpuslice-system").Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: "team-a", Operation: admissionv1.Update,
 		UserInfo: authenticationv1.UserInfo{Username: user},
 		Object:   runtime.RawExtension{Raw: raw(updated)}, OldObject: runtime.RawExtension{Raw: raw(old)},

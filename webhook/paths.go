@@ -7,6 +7,7 @@ const ServiceAccount = "gpuslice-webhook"
 const (
 	PathMutatePods      = "/mutate-pods"
 	PathMutateTemplates = "/mutate-templates"
+	PathValidatePods    = "/validate-pods"
 	PathHealth          = "/healthz" // the process serves
 	PathReady           = "/readyz"  // it may be sent reviews
 	PathMetrics         = "/metrics"

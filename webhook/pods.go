@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -18,6 +19,7 @@ import (
 const (
 	whyUnchanged  = "nothing to restore"
 	whyNoFraction = "no fraction in the template"
+	whyNewer      = "rewritten by a newer version"
 )
 
 // Handlers' names in metrics and logs.
@@ -30,13 +32,18 @@ const (
 // Pods is the mutating handler of pods: CREATE decides and rewrites, UPDATE restores what is gpuslice's.
 type Pods struct {
 	source  Source
+	keys    func() policies.Keys
 	metrics *Metrics
 	system  string
 }
 
-// NewPods makes the handler. Pods of the namespace system, gpuslice's own, are left alone.
-func NewPods(source Source, metrics *Metrics, system string) *Pods {
-	return &Pods{source: source, metrics: metrics, system: system}
+// NewPods makes the handler, which signs Promises with the keys (nil: it does not sign). Pods of the namespace system,
+// gpuslice's own, are left alone.
+func NewPods(source Source, keys func() policies.Keys, metrics *Metrics, system string) *Pods {
+	if keys == nil {
+		keys = func() policies.Keys { return policies.Keys{} }
+	}
+	return &Pods{source: source, keys: keys, metrics: metrics, system: system}
 }
 
 // Handle implements admission.Handler.
@@ -73,12 +80,29 @@ func (p *Pods) create(ctx context.Context, req admission.Request) admission.Resp
 		return p.unreadable(ctx, in, *violation)
 	}
 	in.Pod = raw.Pod
+	if p.newer(req.Namespace, raw.Pod) {
+		d := leftAlone(whyNewer)
+		return p.respond(ctx, handlerCreate, d, respond(d, nil))
+	}
 	d := policies.Decide(in)
 	if d.Outcome != policies.Rewritten {
 		return p.respond(ctx, handlerCreate, d, respond(d, nil))
 	}
+	p.keys().Sign(d.Promise)
 	patch := policies.Patch(raw.Tree, raw.Pod, policies.Apply(raw.Pod, d.Promise))
 	return p.respond(ctx, handlerCreate, d, respond(d, patch))
+}
+
+// newer says that a newer build has rewritten the pod already, by rules that this one does not know. Both are asked while
+// one takes the other's place.
+func (p *Pods) newer(namespace string, pod *corev1.Pod) bool {
+	if pod.Annotations[policies.AnnotationPromise] == "" {
+		return false
+	}
+	there := pod.DeepCopy()
+	there.Namespace = namespace
+	promise := p.keys().PromiseOf(there)
+	return promise != nil && promise.Newer()
 }
 
 // TooLarge implements Oversized: a new pod that is too large to be read is refused; an update passes, since it must

@@ -85,7 +85,7 @@ func ask(t *testing.T, source Source, metrics *Metrics, c call) (*admissionv1.Ad
 	if err != nil {
 		t.Fatal(err)
 	}
-	endpoint, err := NewEndpoint("pods", NewPods(source, metrics, policies.SystemNamespace), NewLimits(), metrics, logr.Discard())
+	endpoint, err := NewEndpoint("pods", NewPods(source, nil, metrics, policies.SystemNamespace), NewLimits(), metrics, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

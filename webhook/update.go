@@ -43,7 +43,7 @@ func (p *Pods) update(ctx context.Context, req admission.Request) admission.Resp
 }
 
 // ownWrites is the old pod with what the writer may change of gpuslice's as the new one has it: gpuslice's own
-// ServiceAccount writes what is observed, and nothing else; nobody else writes anything.
+// ServiceAccount writes what is observed, and signs the same words with another key; nobody else writes anything.
 func (p *Pods) ownWrites(req admission.Request, old, updated *corev1.Pod) *corev1.Pod {
 	if req.UserInfo.Username != "system:serviceaccount:"+p.system+":"+ServiceAccount {
 		return old
@@ -52,6 +52,9 @@ func (p *Pods) ownWrites(req admission.Request, old, updated *corev1.Pod) *corev
 	delete(out.Annotations, policies.AnnotationObserved)
 	if observed, ok := updated.Annotations[policies.AnnotationObserved]; ok {
 		out.Annotations[policies.AnnotationObserved] = observed
+	}
+	if signed := updated.Annotations[policies.AnnotationPromise]; policies.Unsigned(signed) == policies.Unsigned(old.Annotations[policies.AnnotationPromise]) {
+		out.Annotations[policies.AnnotationPromise] = signed
 	}
 	return out
 }

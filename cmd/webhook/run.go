@@ -11,13 +11,17 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/gpuslice/gpuslice/certs"
+	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/leader"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
@@ -28,6 +32,8 @@ const (
 
 	observerQPS   = 20 // annotations and Events: a pod that starts costs one of each at most
 	observerBurst = 40
+
+	unlimited = -1
 )
 
 // run is where interfaces meet what implements them. It serves until ctx ends, and drains.
@@ -50,26 +56,45 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 		return err
 	}
 	metrics.WatchCertificate(source.Expiry)
-	reviews, err := endpoints(cluster, metrics, o.Namespace, log)
+	keys := webhook.NewKeyring(client, o.Namespace, log.WithName("keys"))
+	lead, err := election(o, client, log.WithName("leader"))
+	if err != nil {
+		return err
+	}
+	held, err := quotas(o, cluster, keys, lead, metrics)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	pods := webhook.NewPods(cluster, keys.Keys, metrics, o.Namespace)
+	reviews, err := endpoints(map[string]admission.Handler{
+		webhook.PathMutatePods:      pods,
+		webhook.PathMutateTemplates: webhook.NewTemplates(cluster, metrics, o.Namespace),
+		webhook.PathValidatePods:    webhook.NewVerifier(pods, keys, &webhook.Quota{Room: held, Budgets: cluster, Metrics: metrics}),
+	}, metrics, log)
 	if err != nil {
 		return err
 	}
 	server := webhook.NewServer(webhook.ServerOptions{
 		GetCertificate: source.GetCertificate,
 		Endpoints:      reviews,
-		Checks:         []webhook.Check{{Name: "cluster", Ready: cluster.Ready}, {Name: "certificate", Ready: source.Ready}},
-		Metrics:        metrics, Known: cluster.Known, Drain: o.Drain, Shutdown: o.Shutdown, Log: log.WithName("server"),
+		Checks: []webhook.Check{
+			{Name: "cluster", Ready: cluster.Ready}, {Name: "keys", Ready: keys.Ready}, {Name: "certificate", Ready: source.Ready},
+		},
+		Metrics: metrics, Known: cluster.Known, Drain: o.Drain, Shutdown: o.Shutdown, Log: log.WithName("server"),
 	})
 	log.Info("starting", "version", version, "namespace", o.Namespace, "certs", o.Certs)
-	parts := map[string]part{"watch the cluster": cluster.Run, "keep the certificate": source.Start}
-	if o.Observe {
-		observer, err := observer(o, cluster, metrics, log.WithName("observe"))
-		if err != nil {
-			return err
-		}
-		parts["observe enforcement"] = observer.Run
+	terms, err := terms(o, cluster, keys, metrics, log)
+	if err != nil {
+		return err
 	}
-	return serve(ctx, o, server, log, parts)
+	return serve(ctx, o, server, log, map[string]part{
+		"watch the cluster":    cluster.Run,
+		"keep the certificate": source.Start,
+		"keep the keys":        keys.Run,
+		"keep the quotas":      func(ctx context.Context) error { held.Run(ctx); return nil },
+		"lead":                 func(ctx context.Context) error { return lead.Run(ctx, terms...) },
+	})
 }
 
 // part runs beside the server until its context ends.
@@ -110,21 +135,49 @@ func serve(ctx context.Context, o Options, server *webhook.Server, log logr.Logg
 	return nil
 }
 
-// observer makes the controller of observed enforcement. Its client has an allowance of its own: a wave of pods must not
-// keep state and certificates from being written.
-func observer(o Options, cluster *webhook.Cluster, metrics *webhook.Metrics, log logr.Logger) (*observe.Controller, error) {
-	client, err := connect(o.Kubeconfig, observerQPS, observerBurst)
-	if err != nil {
-		return nil, err
-	}
+// election is this replica's part in choosing the leader.
+func election(o Options, client kubernetes.Interface, log logr.Logger) (*leader.Election, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("name this replica: %w", err)
 	}
-	return observe.New(observe.Options{
-		Client: client, Nodes: cluster.Nodes(), Namespace: o.Namespace,
-		Identity: host + "_" + rand.Text(), Registerer: metrics.Registerer(), Log: log,
+	return &leader.Election{Client: client, Namespace: o.Namespace, Identity: host + "_" + rand.Text(), Log: log}, nil
+}
+
+// quotas makes the ledger. Its client has no allowance to wait for: pods do.
+func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *leader.Election, metrics *webhook.Metrics) (*ledger.Ledger, error) {
+	client, err := connect(o.Kubeconfig, unlimited, 0)
+	if err != nil {
+		return nil, err
+	}
+	held := ledger.New(ledger.Options{
+		Store: ledger.ClusterStore{Client: client, Namespace: o.Namespace},
+		Lister: &ledger.ClusterLister{Client: client, Hold: func(pod *corev1.Pod) (policies.Holding, ledger.Standing) {
+			return cluster.Hold(keys.Keys(), pod)
+		}},
+		Budgets: cluster.Budgets, Leads: lead.Leads,
 	})
+	metrics.WatchLedger(held.Counts)
+	return held, nil
+}
+
+// terms are what the leader does. Its client has an allowance of its own: a wave of pods must not keep state and
+// certificates from being written.
+func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, metrics *webhook.Metrics, log logr.Logger) ([]leader.Term, error) {
+	if !o.Observe {
+		return nil, nil
+	}
+	client, err := connect(o.Kubeconfig, observerQPS, observerBurst)
+	if err != nil {
+		return nil, err
+	}
+	observer, err := observe.New(observe.Options{
+		Client: client, Nodes: cluster.Nodes(), Keys: keys.Keys, Registerer: metrics.Registerer(), Log: log.WithName("observe"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []leader.Term{observer.Run}, nil
 }
 
 // connect makes a client of the API server with an allowance of requests.
@@ -158,14 +211,16 @@ func certificates(o Options, client kubernetes.Interface, log logr.Logger) (cert
 	}), nil
 }
 
-// endpoints serves each handler under its path, behind shared limits.
-func endpoints(source webhook.Source, metrics *webhook.Metrics, system string, log logr.Logger) (map[string]http.Handler, error) {
+// endpoints serves each handler under its path. Those that wait for a quota have queues of their own.
+func endpoints(handlers map[string]admission.Handler, metrics *webhook.Metrics, log logr.Logger) (map[string]http.Handler, error) {
 	limits, out := webhook.NewLimits(), map[string]http.Handler{}
-	for path, handler := range map[string]admission.Handler{
-		webhook.PathMutatePods:      webhook.NewPods(source, metrics, system),
-		webhook.PathMutateTemplates: webhook.NewTemplates(source, metrics, system),
-	} {
-		endpoint, err := webhook.NewEndpoint(path[1:], handler, limits, metrics, log)
+	waiting := limits.Waiting()
+	for path, handler := range handlers {
+		queues := limits
+		if path == webhook.PathValidatePods {
+			queues = waiting
+		}
+		endpoint, err := webhook.NewEndpoint(path[1:], handler, queues, metrics, log)
 		if err != nil {
 			return nil, fmt.Errorf("serve %s: %w", path, err)
 		}

@@ -69,29 +69,47 @@ func writeBundle(t *testing.T, s *cluster.APIServer) {
 		t.Fatal(err)
 	}
 	api := kubernetes.NewForConfigOrDie(config).AdmissionregistrationV1()
+	for kind, entries := range bundles(t, s) {
+		var operations []string
+		for i := range entries {
+			operations = append(operations, fmt.Sprintf(`{"op":"add","path":"/webhooks/%d/clientConfig/caBundle","value":%q}`, i, base64.StdEncoding.EncodeToString(s.CA())))
+		}
+		patch := []byte("[" + strings.Join(operations, ",") + "]")
+		if err := api.RESTClient().Patch(types.JSONPatchType).Resource(kind).Name(configuration).Body(patch).Do(t.Context()).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// bundles are what the entries of the webhook configurations trust, by the resource and in their order.
+func bundles(t *testing.T, s *cluster.APIServer) map[string][][]byte {
+	t.Helper()
+	api := s.Client.AdmissionregistrationV1()
 	m, err := api.MutatingWebhookConfigurations().Get(t.Context(), configuration, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var operations []string
-	for i := range m.Webhooks {
-		operations = append(operations, fmt.Sprintf(`{"op":"add","path":"/webhooks/%d/clientConfig/caBundle","value":%q}`, i, base64.StdEncoding.EncodeToString(s.CA())))
-	}
-	patch := []byte("[" + strings.Join(operations, ",") + "]")
-	if _, err := api.MutatingWebhookConfigurations().Patch(t.Context(), configuration, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
+	v, err := api.ValidatingWebhookConfigurations().Get(t.Context(), configuration, metav1.GetOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
+	out := map[string][][]byte{}
+	for _, w := range m.Webhooks {
+		out["mutatingwebhookconfigurations"] = append(out["mutatingwebhookconfigurations"], w.ClientConfig.CABundle)
+	}
+	for _, w := range v.Webhooks {
+		out["validatingwebhookconfigurations"] = append(out["validatingwebhookconfigurations"], w.ClientConfig.CABundle)
+	}
+	return out
 }
 
 func keepsBundle(t *testing.T, s *cluster.APIServer) {
 	t.Helper()
-	m, err := s.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), configuration, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, w := range m.Webhooks {
-		if !bytes.Equal(w.ClientConfig.CABundle, s.CA()) {
-			t.Errorf("%s has lost its caBundle: the API server no longer reaches the webhook", w.Name)
+	for kind, entries := range bundles(t, s) {
+		for i, have := range entries {
+			if !bytes.Equal(have, s.CA()) {
+				t.Errorf("entry %d of the %s has lost its caBundle: the API server no longer reaches the webhook", i, kind)
+			}
 		}
 	}
 }

@@ -84,6 +84,18 @@ func (i *Installation) Forget(ctx context.Context) error {
 	return nil
 }
 
+// Down ends the webhook, does what is to be done without it, and starts it again on the same addresses.
+func (i *Installation) Down(ctx context.Context, without func()) error {
+	i.Webhook.Kill()
+	without()
+	webhook, err := i.again(ctx, i.Webhook.Reviews, i.Webhook.Probes)
+	if err != nil {
+		return err
+	}
+	i.Webhook = webhook
+	return i.answered(ctx)
+}
+
 func (i *Installation) manifests(ctx context.Context) error {
 	names, err := fs.Glob(deploy.Files, "*.yaml")
 	if err != nil {

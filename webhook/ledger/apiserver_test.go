@@ -27,9 +27,9 @@ import (
 
 const system = "gpuslice-system"
 
-func hold(pod *corev1.Pod) (policies.Holding, bool) {
-	h, source := policies.HoldingOf(pod, nil)
-	return h, source == policies.ChargeExclusive
+func hold(pod *corev1.Pod) (policies.Holding, ledger.Standing) {
+	h, _ := policies.HoldingOf(pod, policies.Keys{}, nil)
+	return h, ledger.Unpromised
 }
 
 func gpuPod(name string) *corev1.Pod {

@@ -25,18 +25,29 @@ const maxLists = 8
 // created after its own namespace's list has its reservation in the ledger that was read before all of them.
 type ClusterLister struct {
 	Client kubernetes.Interface
-	// Hold is what a pod holds, and whether it came without a Promise to be trusted.
-	// What a Promise said of a pod is remembered until the pod changes: reading it anew costs as much as the list.
-	Hold func(*corev1.Pod) (holding policies.Holding, unpromised bool)
+	// Hold is what a pod holds, and how that is known. What a Promise said of a pod is remembered until the pod changes:
+	// reading it anew costs as much as the list.
+	Hold func(*corev1.Pod) (policies.Holding, Standing)
 
 	mu       sync.Mutex
 	promised map[string]map[string]judged // by namespace and UID
 }
 
+// Standing says how it is known what a pod holds.
+type Standing int
+
+// The standings.
+const (
+	Promised   Standing = iota // it was promised
+	Exclusive                  // it asked for whole devices, and was left alone
+	Unpromised                 // it should have a Promise, and has none: it was created while nobody looked
+)
+
 // judged is a pod with a Promise as it was last read.
 type judged struct {
-	version string
-	pod     Pod
+	version  string
+	standing Standing
+	pod      Pod
 }
 
 // List implements Lister.
@@ -89,14 +100,14 @@ func (l *ClusterLister) judge(namespace string, pods []corev1.Pod) (out []Pod) {
 		p := &pods[i]
 		j, ok := known[string(p.UID)]
 		if !ok || j.version != p.ResourceVersion {
-			holding, unpromised := l.Hold(p)
-			j = judged{p.ResourceVersion, Pod{UID: string(p.UID), Name: p.Name, Holding: holding, Unpromised: unpromised}}
+			holding, standing := l.Hold(p)
+			j = judged{p.ResourceVersion, standing, Pod{UID: string(p.UID), Name: p.Name, Holding: holding, Unpromised: standing == Unpromised}}
 		}
 		if j.pod.Holding.Charge == (policies.Charge{}) {
 			continue
 		}
 		out = append(out, j.pod)
-		if !j.pod.Unpromised { // what others hold depends on the pools that are known
+		if j.standing == Promised { // what others hold depends on the pools that are known
 			seen[j.pod.UID] = j
 		}
 	}

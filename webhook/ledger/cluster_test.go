@@ -39,9 +39,13 @@ func TestOutcomeIsKnownOnlyWhereTheAPIServerSaidIt(t *testing.T) {
 
 func TestAPromiseIsReadOnceUntilThePodChanges(t *testing.T) {
 	read := map[string]int{}
-	l := &ClusterLister{Hold: func(p *corev1.Pod) (policies.Holding, bool) {
+	l := &ClusterLister{Hold: func(p *corev1.Pod) (policies.Holding, Standing) {
 		read[p.Name]++
-		return policies.Holding{Namespace: "a", Charge: policies.Charge{Slices: int64(read[p.Name])}}, p.Name == "unpromised"
+		standing := Promised
+		if p.Name == "unpromised" {
+			standing = Unpromised
+		}
+		return policies.Holding{Namespace: "a", Charge: policies.Charge{Slices: int64(read[p.Name])}}, standing
 	}}
 	pod := func(name, version string) corev1.Pod {
 		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: version}}

@@ -22,6 +22,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
+	"github.com/gpuslice/gpuslice/webhook/leader"
 )
 
 // site is a real API server with our namespace and rights, and the fixture's pod on its node.
@@ -77,13 +78,15 @@ func (s *site) replica(t *testing.T, identity string) *replica {
 	must(t, err)
 	r := &replica{registry: prometheus.NewRegistry()}
 	nodes := coreinformers.NewNodeInformer(client, 0, cache.Indexers{})
-	c, err := New(Options{Client: client, Nodes: nodes, Namespace: policies.SystemNamespace, Identity: identity, Registerer: r.registry, Log: logr.Discard()})
+	election := &leader.Election{Client: client, Namespace: policies.SystemNamespace, Identity: identity, Log: logr.Discard()}
+	c, err := New(Options{Client: client, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()})
 	must(t, err)
-	c.timing = timing{lease: 3 * time.Second, renew: 2 * time.Second, retry: 200 * time.Millisecond, settle: 50 * time.Millisecond, backoff: 50 * time.Millisecond, most: time.Second}
+	election.Lease, election.Renew, election.Retry = 3*time.Second, 2*time.Second, 200*time.Millisecond
+	c.timing = timing{settle: 50 * time.Millisecond, backoff: 50 * time.Millisecond, most: time.Second}
 	ctx, cancel := context.WithCancel(t.Context())
 	informed, ended := make(chan struct{}), make(chan error, 1)
 	go func() { defer close(informed); nodes.RunWithContext(ctx) }()
-	go func() { ended <- c.Run(ctx) }()
+	go func() { ended <- election.Run(ctx, c.Run) }()
 	stopped := false
 	r.stop = func() {
 		if stopped {
@@ -124,7 +127,7 @@ func (s *site) awaitState(t *testing.T, state State) (o Observation) {
 
 func (s *site) holder(t *testing.T) string {
 	t.Helper()
-	lease, err := s.Client.CoordinationV1().Leases(policies.SystemNamespace).Get(t.Context(), LeaseName, metav1.GetOptions{})
+	lease, err := s.Client.CoordinationV1().Leases(policies.SystemNamespace).Get(t.Context(), leader.LeaseName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && lease.Spec.HolderIdentity == nil {
 		return ""
 	}
@@ -213,7 +216,7 @@ func TestTheServiceAccountMayDoNothingElseWithPods(t *testing.T) {
 	pods := client.CoreV1().Pods("team-a")
 	_, created := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, metav1.CreateOptions{})
 	_, status := pods.UpdateStatus(t.Context(), s.subject.pod, metav1.UpdateOptions{})
-	_, lease := client.CoordinationV1().Leases("kube-system").Get(t.Context(), LeaseName, metav1.GetOptions{})
+	_, lease := client.CoordinationV1().Leases("kube-system").Get(t.Context(), leader.LeaseName, metav1.GetOptions{})
 	for what, err := range map[string]error{
 		"create a pod": created, "write its status": status, "read a Lease elsewhere": lease,
 		"delete a pod":    pods.Delete(t.Context(), "train", metav1.DeleteOptions{}),

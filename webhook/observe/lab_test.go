@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/leader"
 )
 
 // lab is a cluster in memory, under the clock of a synctest bubble.
@@ -45,13 +46,14 @@ func (l *lab) replica(identity string) *replica {
 	ctx, cancel := context.WithCancel(l.t.Context())
 	r := &replica{registry: prometheus.NewRegistry()}
 	nodes := coreinformers.NewNodeInformer(l.client, 0, cache.Indexers{})
-	c, err := New(Options{Client: l.client, Nodes: nodes, Namespace: policies.SystemNamespace, Identity: identity, Registerer: r.registry, Log: logr.Discard()})
+	election := &leader.Election{Client: l.client, Namespace: policies.SystemNamespace, Identity: identity, Log: logr.Discard()}
+	c, err := New(Options{Client: l.client, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()})
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	informed, ended := make(chan struct{}), make(chan error, 1)
 	go func() { defer close(informed); nodes.RunWithContext(ctx) }()
-	go func() { ended <- c.Run(ctx) }()
+	go func() { ended <- election.Run(ctx, c.Run) }()
 	r.stop = func() {
 		cancel()
 		<-informed

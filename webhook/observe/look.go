@@ -45,6 +45,9 @@ func (t *term) look(ctx context.Context, key string) (err error) {
 		t.forget(key)
 		return nil
 	}
+	if err := t.resign(ctx, pod); err != nil {
+		return err
+	}
 	before := t.before(key, pod)
 	o := Observe(pod, t.node(pod.Spec.NodeName), promise, t.notices(pod, before))
 	t.tally.count(key, o)
@@ -65,6 +68,13 @@ func (t *term) look(ctx context.Context, key string) (err error) {
 // a copy of a pod, and one that this build cannot read is a newer build's to observe.
 func (t *term) promiseOf(pod *corev1.Pod) *policies.Promise {
 	if pod == nil {
+		return nil
+	}
+	if keys := t.keys(); keys.Signs() {
+		if promise := keys.PromiseOf(pod); promise != nil && !promise.Newer() {
+			return promise
+		}
+		t.options.Log.V(1).Info("pod without a promise to be trusted", "namespace", pod.Namespace, "pod", pod.Name)
 		return nil
 	}
 	promise, err := policies.DecodePromise(pod.Annotations[policies.AnnotationPromise])
@@ -116,10 +126,12 @@ func (t *term) forget(key string) {
 // write patches the one annotation. It returns false where the pod is gone, or another has its name: the UID is part of
 // the patch.
 func (t *term) write(ctx context.Context, pod *corev1.Pod, o Observation) (bool, error) {
-	text := o.Encode()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": pod.UID, "annotations": map[string]string{policies.AnnotationObserved: text},
-	}})
+	return t.annotate(ctx, pod, policies.AnnotationObserved, o.Encode())
+}
+
+// annotate patches one annotation.
+func (t *term) annotate(ctx context.Context, pod *corev1.Pod, name, text string) (bool, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID, "annotations": map[string]string{name: text}}})
 	if err != nil {
 		return false, fmt.Errorf("encode patch: %w", err)
 	}
@@ -129,9 +141,27 @@ func (t *term) write(ctx context.Context, pod *corev1.Pod, o Observation) (bool,
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("write annotation %s: %w", policies.AnnotationObserved, err)
-	case after.Annotations[policies.AnnotationObserved] != text:
+		return false, fmt.Errorf("write annotation %s: %w", name, err)
+	case after.Annotations[name] != text:
 		return false, errReverted
 	}
 	return true, nil
+}
+
+// keys are those that are known, if any.
+func (t *term) keys() policies.Keys {
+	if t.options.Keys == nil {
+		return policies.Keys{}
+	}
+	return t.options.Keys()
+}
+
+// resign signs a living pod's promise with the newest key, so that the key before it can be taken away.
+func (t *term) resign(ctx context.Context, pod *corev1.Pod) error {
+	text, older := t.keys().Resign(pod.Annotations[policies.AnnotationPromise])
+	if !older || pod.DeletionTimestamp != nil {
+		return nil
+	}
+	_, err := t.annotate(ctx, pod, policies.AnnotationPromise, text)
+	return err
 }

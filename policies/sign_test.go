@@ -1,0 +1,111 @@
+package policies_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+var (
+	oldKey = []byte("the key that was, 32 bytes and more")
+	newKey = []byte("the key that is, 32 bytes and more.")
+)
+
+// promisedPod is a scenario's pod as gpuslice with these keys makes it.
+func promisedPod(t *testing.T, keys policies.Keys) *corev1.Pod {
+	t.Helper()
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Rewritten || c.d.Promise.Charge.Slices == 0 {
+			continue
+		}
+		keys.Sign(c.d.Promise)
+		pod := policies.Apply(c.in.Pod, c.d.Promise)
+		pod.Namespace = c.d.Promise.Namespace
+		return pod
+	}
+	t.Fatal("no scenario gives a slice")
+	return nil
+}
+
+func TestOnlyWhoHasTheKeyMakesAPromise(t *testing.T) {
+	t.Parallel()
+	both, fresh := policies.NewKeys(newKey, oldKey), policies.NewKeys(newKey)
+	pod := promisedPod(t, policies.NewKeys(oldKey))
+	text := pod.Annotations[policies.AnnotationPromise]
+	if both.PromiseOf(pod) == nil {
+		t.Error("the key before is not accepted")
+	}
+	if fresh.PromiseOf(pod) != nil {
+		t.Error("a key that was taken away is accepted")
+	}
+	if (policies.Keys{}).PromiseOf(pod) != nil {
+		t.Error("without a key something is trusted")
+	}
+	resigned, ok := both.Resign(text)
+	if !ok || policies.Unsigned(resigned) != policies.Unsigned(text) {
+		t.Error("signing again changed the words, or was not done")
+	}
+	pod.Annotations[policies.AnnotationPromise] = resigned
+	if fresh.PromiseOf(pod) == nil {
+		t.Error("what was signed again is not accepted")
+	}
+	if _, again := both.Resign(resigned); again {
+		t.Error("signed by the newest key, and signed again")
+	}
+}
+
+func TestNobodyChangesAPromise(t *testing.T) {
+	t.Parallel()
+	keys := policies.NewKeys(newKey)
+	pod := promisedPod(t, keys)
+	text := pod.Annotations[policies.AnnotationPromise]
+	forged := map[string]string{
+		"one byte less":    text[:len(text)-1],
+		"a smaller charge": strings.Replace(text, `"charge":{"memory":`, `"charge":{"memory":0`, 1),
+		"no signature":     policies.Unsigned(text),
+		"two signatures":   text[:len(text)-1] + text[strings.LastIndex(text, `,"sig"`):],
+		"a key beside it":  "{" + `"v":1,` + text[1:],
+		"empty signature":  policies.Unsigned(text)[:len(policies.Unsigned(text))-1] + `,"sig":""}`,
+		"nothing":          "",
+	}
+	for name, f := range forged {
+		changed := pod.DeepCopy()
+		changed.Annotations[policies.AnnotationPromise] = f
+		if keys.PromiseOf(changed) != nil {
+			t.Errorf("%s: trusted", name)
+		}
+	}
+	elsewhere := pod.DeepCopy()
+	elsewhere.Namespace = "another"
+	if keys.PromiseOf(elsewhere) != nil {
+		t.Error("trusted in another namespace")
+	}
+}
+
+func TestAPromiseOfANewerBuildIsTrustedForWhatIsKnownOfIt(t *testing.T) {
+	t.Parallel()
+	keys := policies.NewKeys(newKey)
+	pod := promisedPod(t, keys)
+	p := keys.PromiseOf(pod)
+	p.Version = policies.PromiseVersion + 1
+	keys.Sign(p)
+	pod.Annotations[policies.AnnotationPromise] = p.Encode()
+	got := keys.PromiseOf(pod)
+	if got == nil || !got.Newer() || got.Charge != p.Charge {
+		t.Fatalf("got %+v", got)
+	}
+	in := policies.Input{Pod: pod, Policy: &policies.Policy{Name: "a", Mode: policies.ModeOptIn, EnforcementMode: policies.EnforceFull}}
+	if d := policies.Verify(in, got); d.Outcome != policies.LeftAlone {
+		t.Errorf("%s: %s", d.Outcome, d.Message())
+	}
+}
+
+func TestShortKeysAreNoKeys(t *testing.T) {
+	t.Parallel()
+	if policies.NewKeys([]byte("short"), nil).Signs() {
+		t.Error("signs with a key that anyone can guess")
+	}
+}

@@ -1,0 +1,111 @@
+package webhook
+
+import (
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+)
+
+// budgets are those of a cluster at one moment.
+type budgets struct {
+	snapshot *Snapshot
+	version  string // of the namespaces they were made of
+	all      map[string]ledger.Budget
+}
+
+// budgetBook keeps the budgets until policies or namespaces change.
+type budgetBook struct {
+	mu   sync.Mutex
+	last budgets
+}
+
+// Budget implements Budgets.
+func (c *Cluster) Budget(in policies.Input) (ledger.Budget, policies.Quota, string) {
+	key := policies.BudgetKey(in.Namespace.Name, in.Policy.Quota)
+	budget := ledger.Budget{Key: key, Namespaces: []string{in.Namespace.Name}}
+	if in.Policy.Quota.Budget != "" {
+		// The namespace itself may be younger than the list of those that share.
+		shared := append(slices.Clone(c.budgets()[key].Namespaces), in.Namespace.Name)
+		slices.Sort(shared)
+		budget.Namespaces = slices.Compact(shared)
+	}
+	uid := ""
+	if ns := c.cachedNamespace(in.Namespace.Name); ns != nil {
+		uid = string(ns.UID)
+	}
+	return budget, policies.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota), uid
+}
+
+// Budgets are all that limit anything, for the replica that looks after those that nobody asks about.
+func (c *Cluster) Budgets() []ledger.Budget {
+	var out []ledger.Budget
+	for _, b := range c.budgets() {
+		out = append(out, b)
+	}
+	return out
+}
+
+// budgets sorts the governed namespaces by budget.
+func (c *Cluster) budgets() map[string]ledger.Budget {
+	snapshot, version := c.snapshot.Load(), c.watched.namespaces.LastSyncResourceVersion()
+	if snapshot == nil {
+		return nil
+	}
+	c.budgetBook.mu.Lock()
+	defer c.budgetBook.mu.Unlock()
+	if last := c.budgetBook.last; last.snapshot == snapshot && last.version == version {
+		return last.all
+	}
+	all := map[string]ledger.Budget{}
+	each(c.watched.namespaces, func(ns *corev1.Namespace) {
+		in := snapshot.Input(policies.Namespace{Name: ns.Name, Labels: ns.Labels})
+		if in.Policy == nil || in.Policy.Mode == policies.ModeOff || len(policies.QuotaFor(ns.Name, in.Policy.Quota, in.Policy.TenantQuota).Limits) == 0 {
+			return
+		}
+		key := policies.BudgetKey(ns.Name, in.Policy.Quota)
+		b := all[key]
+		b.Key, b.Namespaces = key, append(b.Namespaces, ns.Name)
+		all[key] = b
+	})
+	for _, b := range all {
+		slices.Sort(b.Namespaces)
+	}
+	c.budgetBook.last = budgets{snapshot, version, all}
+	return all
+}
+
+// Hold is what a stored pod counts for in its namespace's budget, and how that is known: for the ledger's lists.
+func (c *Cluster) Hold(keys policies.Keys, pod *corev1.Pod) (policies.Holding, ledger.Standing) {
+	in := c.storedInput(pod)
+	holding, source := policies.HoldingOf(pod, keys, in.Pools)
+	switch {
+	case source == policies.ChargePromise:
+		return holding, ledger.Promised
+	case source == policies.ChargeNone || in.Policy == nil:
+		return holding, ledger.Exclusive
+	case in.Policy.EnforcementMode == policies.EnforceAudit:
+		return held(in, nil), ledger.Exclusive
+	case policies.Verify(in, nil).Would == policies.Refused:
+		return holding, ledger.Unpromised
+	}
+	return holding, ledger.Exclusive
+}
+
+// storedInput is what a pod that is there already would be decided by, from what is known without asking anybody.
+func (c *Cluster) storedInput(pod *corev1.Pod) policies.Input {
+	snapshot := c.snapshot.Load()
+	if snapshot == nil {
+		return policies.Input{Pod: pod}
+	}
+	ns := policies.Namespace{Name: pod.Namespace}
+	if known := c.cachedNamespace(pod.Namespace); known != nil {
+		ns.Labels = known.Labels
+	}
+	in := snapshot.Input(ns)
+	in.Pod = pod
+	return in
+}

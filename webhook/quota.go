@@ -1,0 +1,95 @@
+package webhook
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+)
+
+// answerMargin is what is left of the API server's patience for the answer's way back.
+const answerMargin = 1500 * time.Millisecond
+
+// Room is what reserves it: *ledger.Ledger.
+type Room interface {
+	Admit(context.Context, ledger.Request) ledger.Answer
+}
+
+// Budgets knows what the pods of a namespace are counted in, and held against.
+type Budgets interface {
+	// Budget returns the budget, the quota and the namespace's UID (empty: not known). A Quota without limits: nothing
+	// is counted.
+	Budget(in policies.Input) (ledger.Budget, policies.Quota, string)
+}
+
+// Quota reserves what new pods will hold.
+type Quota struct {
+	Room    Room
+	Budgets Budgets
+	Metrics *Metrics
+}
+
+// reserve asks for the pod's room. It returns the decision with what the quota makes of it, or the answer for a caller
+// who should ask again: a pod is never let in because its quota could not be read.
+func (q *Quota) reserve(ctx context.Context, req admission.Request, in policies.Input, promise *policies.Promise, d policies.Decision) (policies.Decision, *admission.Response) {
+	if in.Policy == nil || in.Policy.Mode == policies.ModeOff {
+		return d, nil
+	}
+	budget, quota, uid := q.Budgets.Budget(in)
+	if len(quota.Limits) == 0 {
+		return d, nil
+	}
+	request := ledger.Request{
+		Budget: budget, Quota: quota, PodUID: string(in.Pod.UID), Name: in.Pod.Name, NamespaceUID: uid,
+		Holding: held(in, promise), DryRun: req.DryRun != nil && *req.DryRun,
+	}
+	if at, ok := ctx.Deadline(); ok {
+		request.Deadline = minTime(at.Add(-answerMargin), time.Now().Add(ledger.DefaultPatience))
+	}
+	answer := q.Room.Admit(ctx, request)
+	q.Metrics.asked(answer.Verdict)
+	switch answer.Verdict {
+	case ledger.Exceeded:
+		over := policies.Judge(in, *policies.QuotaViolation(answer.Excess))
+		over.Warnings = append(over.Warnings, d.Warnings...)
+		return over, nil
+	case ledger.Busy:
+		if in.Policy.EnforcementMode == policies.EnforceFull {
+			return d, tryAgain(answer)
+		}
+		d.Warnings = append(d.Warnings, "the quota was not looked at: "+answer.Why)
+	}
+	return d, nil
+}
+
+// held is what the pod will hold. In audit mode, where pods stay as they are, it is what they would hold in a slice.
+func held(in policies.Input, promise *policies.Promise) policies.Holding {
+	if promise == nil && in.Policy.EnforcementMode == policies.EnforceAudit {
+		promise = policies.Decide(in).Promise
+	}
+	if promise != nil {
+		return promise.Holding(in.Pod)
+	}
+	h, _ := policies.ExclusiveHolding(in.Pod, in.Pools)
+	return h
+}
+
+// tryAgain answers with 429 and a time, on which Kubernetes' own clients and controllers try again.
+func tryAgain(a ledger.Answer) *admission.Response {
+	response := admission.Denied(clean("the quota cannot be told now: "+a.Why+"; try again", maxMessage))
+	response.Result.Code, response.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
+	response.Result.Details = &metav1.StatusDetails{RetryAfterSeconds: int32((max(a.RetryAfter, time.Second) + time.Second - 1) / time.Second)}
+	return &response
+}
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

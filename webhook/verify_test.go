@@ -1,0 +1,254 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/scenarios"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+)
+
+// fixedKeys are keys that never change.
+type fixedKeys struct{ policies.Keys }
+
+func (k fixedKeys) PromiseOf(_ context.Context, pod *corev1.Pod) *policies.Promise {
+	return k.Keys.PromiseOf(pod)
+}
+
+func testKeys() policies.Keys { return policies.NewKeys([]byte("a key of the tests, 32 bytes long")) }
+
+// room answers what it is told to, and remembers what it was asked.
+type room struct {
+	answer ledger.Answer
+	asked  []ledger.Request
+}
+
+func (r *room) Admit(_ context.Context, q ledger.Request) ledger.Answer {
+	r.asked = append(r.asked, q)
+	return r.answer
+}
+
+// oneBudget has the policy's quota for every namespace.
+type oneBudget struct{}
+
+func (oneBudget) Budget(in policies.Input) (ledger.Budget, policies.Quota, string) {
+	return ledger.Budget{Key: "namespace/" + in.Namespace.Name, Namespaces: []string{in.Namespace.Name}},
+		policies.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota), "ns-uid"
+}
+
+// chain is both webhooks of one replica, asked one after the other as the API server does.
+type chain struct {
+	mutating   *Pods
+	validating *Verifier
+	room       *room
+}
+
+func newChain(source Source) *chain {
+	metrics := NewMetrics("test")
+	c := &chain{room: &room{answer: ledger.Answer{Verdict: ledger.Admitted}}}
+	c.mutating = NewPods(source, testKeys, metrics, policies.SystemNamespace)
+	c.validating = NewVerifier(c.mutating, fixedKeys{testKeys()}, &Quota{Room: c.room, Budgets: oneBudget{}, Metrics: metrics})
+	return c
+}
+
+// create sends a pod through both; between, if there is one, is what another webhook does to it.
+func (c *chain) create(t *testing.T, namespace, object string, between func(*corev1.Pod)) admission.Response {
+	t.Helper()
+	response := c.mutating.Handle(t.Context(), podReview(namespace, object))
+	if !response.Allowed {
+		return response
+	}
+	pod := &corev1.Pod{}
+	if err := json.Unmarshal([]byte(patched(t, object, wire(t, response))), pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.UID, pod.Name = "pod-uid", "train-abc"
+	if between != nil {
+		between(pod)
+	}
+	final, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.validating.Handle(t.Context(), podReview(namespace, string(final)))
+}
+
+func podReview(namespace, object string) admission.Request {
+	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		UID: "u", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: namespace, Operation: admissionv1.Create,
+		Object: runtime.RawExtension{Raw: []byte(object)},
+	}}
+}
+
+// wire is the response as it is sent.
+func wire(t *testing.T, r admission.Response) *admissionv1.AdmissionResponse {
+	t.Helper()
+	if err := r.Complete(podReview("", "{}")); err != nil {
+		t.Fatal(err)
+	}
+	return &r.AdmissionResponse
+}
+
+func TestEveryScenarioPassesBothWebhooksOrNeither(t *testing.T) {
+	t.Parallel()
+	all, err := scenarios.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		if s.Old != nil {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			c := newChain(scenarioSource(s))
+			outcome, _ := verdict(s.Want["verdict"])
+			response := c.create(t, s.Namespace.Name, string(s.Pod), nil)
+			if refused := strings.HasPrefix(outcome, string(policies.Refused)); response.Allowed == refused {
+				t.Errorf("%s: allowed %t: %+v", outcome, response.Allowed, response.Result)
+			}
+		})
+	}
+}
+
+func TestWhatAnotherWebhookUndoesIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		document string
+		between  func(*corev1.Pod)
+		refused  string
+	}{
+		"nothing": {"", func(*corev1.Pod) {}, ""},
+		"a container that has no GPU": {"", func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "proxy", Image: "mesh"})
+		}, ""},
+		"the limit of a tenant": {"", func(p *corev1.Pod) { p.Spec.Containers[0].Env = nil }, "the slice was changed after it was given"},
+		"the promise":           {"", func(p *corev1.Pod) { delete(p.Annotations, policies.AnnotationPromise) }, "was not given one"},
+		"a promise by another hand": {"", func(p *corev1.Pod) {
+			p.Annotations[policies.AnnotationPromise] = policies.Unsigned(p.Annotations[policies.AnnotationPromise])
+		}, "was not given one"},
+		"the promise, in warn": {"enforcementMode: warn", func(p *corev1.Pod) { delete(p.Annotations, policies.AnnotationPromise) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			response := newChain(governed(t, "strategies: [time-slicing]\n"+c.document)).create(t, "team-a", asking("4Gi"), c.between)
+			if response.Allowed != (c.refused == "") || !strings.Contains(response.Result.Message, c.refused) {
+				t.Errorf("allowed %t: %s", response.Allowed, response.Result.Message)
+			}
+			if name == "the promise, in warn" && len(response.Warnings) == 0 {
+				t.Error("nobody is told")
+			}
+		})
+	}
+}
+
+func TestAQuotaIsAskedForWhatWasPromised(t *testing.T) {
+	t.Parallel()
+	c := newChain(governed(t, "strategies: [time-slicing]\nquota: {memory: 8Gi}"))
+	if response := c.create(t, "team-a", asking("4Gi"), nil); !response.Allowed {
+		t.Fatal(response.Result.Message)
+	}
+	got := c.room.asked[0]
+	if got.Holding.Charge != (policies.Charge{Memory: 4096, Slices: 1}) || got.PodUID != "pod-uid" || got.Name != "train-abc" || got.NamespaceUID != "ns-uid" || got.DryRun {
+		t.Errorf("asked %+v", got)
+	}
+	c.room.answer = ledger.Answer{Verdict: ledger.Exceeded, Excess: []policies.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
+	response := c.create(t, "team-a", asking("4Gi"), nil)
+	const want = "exceeded quota: team-a, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi"
+	if response.Allowed || response.Result.Code != http.StatusForbidden || response.Result.Message != want {
+		t.Errorf("allowed %t, %d: %s", response.Allowed, response.Result.Code, response.Result.Message)
+	}
+	c.room.answer = ledger.Answer{Verdict: ledger.Busy, RetryAfter: 1200 * time.Millisecond, Why: "the ledger is slow"}
+	response = c.create(t, "team-a", asking("4Gi"), nil)
+	if response.Allowed || response.Result.Code != http.StatusTooManyRequests || response.Result.Details.RetryAfterSeconds != 2 {
+		t.Errorf("allowed %t, %+v", response.Allowed, response.Result)
+	}
+}
+
+func TestAWholeDeviceIsCountedWhole(t *testing.T) {
+	t.Parallel()
+	source := governed(t, "quota: {memory: 8Gi}")
+	source.in.Pools = append(source.in.Pools, policies.Pool{Name: "a100", Resource: policies.ResourceGPU, DeviceMemory: 81920})
+	c := newChain(source)
+	object := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"whole"},"spec":{"containers":[{"name":"a","image":"x","resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}`
+	if response := c.create(t, "team-a", object, nil); !response.Allowed {
+		t.Fatal(response.Result.Message)
+	}
+	if got := c.room.asked[0].Holding.Charge; got != (policies.Charge{Memory: 163840, GPUs: 2}) {
+		t.Errorf("charged %+v", got)
+	}
+}
+
+func TestModesDecideWhatAFullQuotaMeans(t *testing.T) {
+	t.Parallel()
+	full := ledger.Answer{Verdict: ledger.Exceeded, Excess: []policies.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
+	for mode, answers := range map[string]struct {
+		allowed  bool
+		warnings int
+	}{"enforce": {false, 0}, "warn": {true, 1}, "audit": {true, 0}} {
+		for what, answer := range map[string]ledger.Answer{"full": full, "busy": {Verdict: ledger.Busy, Why: "slow"}} {
+			c := newChain(governed(t, "strategies: [time-slicing]\nquota: {memory: 8Gi}\nenforcementMode: "+mode))
+			c.room.answer = answer
+			response := c.create(t, "team-a", asking("4Gi"), nil)
+			if response.Allowed != answers.allowed || what == "full" && len(response.Warnings) != answers.warnings {
+				t.Errorf("%s, %s: allowed %t, warnings %q", mode, what, response.Allowed, response.Warnings)
+			}
+			if len(c.room.asked) != 1 || c.room.asked[0].Holding.Charge.Memory != 4096 {
+				t.Errorf("%s: asked %+v", mode, c.room.asked)
+			}
+		}
+	}
+}
+
+func TestAnUpdateOfALivePodMayNotTouchOurs(t *testing.T) {
+	t.Parallel()
+	c := newChain(governed(t, "strategies: [time-slicing]"))
+	review := podReview("team-a", asking("4Gi"))
+	live := []byte(patched(t, asking("4Gi"), wire(t, c.mutating.Handle(t.Context(), review))))
+	change := func(f func(*corev1.Pod)) []byte {
+		pod := &corev1.Pod{}
+		if err := json.Unmarshal(live, pod); err != nil {
+			t.Fatal(err)
+		}
+		f(pod)
+		b, err := json.Marshal(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	got := map[string]bool{}
+	for what, f := range map[string]func(*corev1.Pod){
+		"image of the tenant": func(p *corev1.Pod) { p.Spec.Containers[0].Image = "next" },
+		"finalizer":           func(p *corev1.Pod) { p.Finalizers = []string{"a/b"} },
+		"our annotation":      func(p *corev1.Pod) { delete(p.Annotations, policies.AnnotationPromise) },
+		"our label":           func(p *corev1.Pod) { p.Labels[policies.LabelMemory] = "1Gi" },
+		"our label, while it is deleted": func(p *corev1.Pod) {
+			p.Labels[policies.LabelMemory], p.DeletionTimestamp = "1Gi", &metav1.Time{Time: time.Unix(1, 0)}
+		},
+	} {
+		review.Operation, review.OldObject.Raw, review.Object.Raw = admissionv1.Update, live, change(f)
+		got[what] = c.validating.Handle(t.Context(), review).Allowed
+	}
+	want := map[string]bool{"image of the tenant": true, "finalizer": true, "our annotation": false, "our label": false, "our label, while it is deleted": true}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("allowed (-want +got)\n%s", diff)
+	}
+	review.OldObject.Raw = change(func(p *corev1.Pod) { delete(p.Annotations, policies.AnnotationPromise) })
+	review.Object.Raw = live
+	if response := c.validating.Handle(t.Context(), review); response.Allowed {
+		t.Error("a live pod is given a promise that it was not made with")
+	}
+}
