@@ -25,15 +25,16 @@ run: ## show it: pods come out in slices; as root, one on a real node goes past 
 test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 	go test $(GOFLAGS) ./...
 
-test-apiserver: cluster ## the scenarios and the public pods on a real API server
-	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/cluster ./test/apiserver
+test-apiserver: cluster ## the scenarios, the public pods and the chart on a real API server
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/cluster ./test/apiserver ./test/chart
 
 e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's plugin on a simulated GPU (E2E_OPTIONAL=1 skips where none can run)
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node > /dev/null
 	GPUSLICE_TEST=apiserver,node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e
+	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m ./test/chart
 
-cluster: ## build etcd, kube-apiserver and kubectl into the cache (the first time: about eight minutes, 5 GiB)
+cluster: ## build etcd, kube-apiserver, kubectl and helm into the cache (the first time: about eight minutes, 5 GiB)
 	go run $(GOFLAGS) ./test/cluster/cmd/build > /dev/null
 
 fuzz: ## every fuzz target for FUZZTIME (default 10s) each

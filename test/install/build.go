@@ -13,12 +13,13 @@ import (
 
 // Images of a node with gpuslice.
 const (
-	webhookImage = "gpuslice/webhook:" + tag
-	guardImage   = "gpuslice/guard:" + tag
+	webhookImage = "gpuslice/webhook:" + Tag
+	guardImage   = "gpuslice/guard:" + Tag
 	// TenantImage runs test/fakegpu/tenant: a container's args are its steps.
 	TenantImage = "gpuslice.test/tenant:v1"
 
-	tag = "test"
+	// Tag is that of gpuslice's images on a node.
+	Tag = "test"
 )
 
 // Names of what Build leaves in its folder.
