@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,16 +30,30 @@ const (
 type Installation struct {
 	Server  *cluster.APIServer
 	Apply   *Applier
-	Webhook *Process
+	Webhook *Process // the first of Replicas
+	// Replicas are all that the API server is told of.
+	Replicas []*Process
 
 	documents documents
 	nodes     int
 	again     func(ctx context.Context, reviews, probes string) (*Process, error)
 }
 
+// Options say how gpuslice is installed beside the usual.
+type Options struct {
+	Replicas int // default 1
+	// Through says how the replicas reach the API server, given their own access; nil: as it is.
+	Through func(*rest.Config) (*rest.Config, error)
+}
+
 // New applies the manifests and starts the webhook's process. The Deployment is left out: there is no node for its pods,
 // so the process runs beside the API server, with the token of its own ServiceAccount. dir takes logs and kubeconfigs.
 func New(ctx context.Context, server *cluster.APIServer, binary, dir string) (*Installation, error) {
+	return NewWith(ctx, server, binary, dir, Options{})
+}
+
+// NewWith is New with options.
+func NewWith(ctx context.Context, server *cluster.APIServer, binary, dir string, o Options) (*Installation, error) {
 	applier, err := NewApplier(quiet(server.Config))
 	if err != nil {
 		return nil, err
@@ -48,19 +63,41 @@ func New(ctx context.Context, server *cluster.APIServer, binary, dir string) (*I
 		return nil, err
 	}
 	config, err := server.ServiceAccount(ctx, policies.SystemNamespace, account)
+	if err == nil && o.Through != nil {
+		config, err = o.Through(config)
+	}
 	if err != nil {
 		return nil, err
 	}
 	i.again = func(ctx context.Context, reviews, probes string) (*Process, error) {
-		return startAt(ctx, reviews, probes, binary, dir, "webhook", config, arguments()...)
+		return startAt(ctx, reviews, probes, binary, dir, "webhook-"+probes[strings.LastIndex(probes, ":")+1:], config, arguments()...)
 	}
-	if i.Webhook, err = startProcess(ctx, binary, dir, "webhook", config, arguments()...); err != nil {
-		return nil, err
+	var backends []string
+	for range max(o.Replicas, 1) {
+		p, err := startProcess(ctx, binary, dir, "webhook-"+strconv.Itoa(len(backends)), config, arguments()...)
+		if err != nil {
+			i.Stop()
+			return nil, err
+		}
+		i.Replicas, backends = append(i.Replicas, p), append(backends, p.Reviews)
 	}
-	if err := server.SetEndpoints(ctx, policies.SystemNamespace, service, i.Webhook.Reviews); err != nil {
+	i.Webhook = i.Replicas[0]
+	if err := server.SetEndpoints(ctx, policies.SystemNamespace, service, backends...); err != nil {
 		return nil, err
 	}
 	return i, nil
+}
+
+// Again starts a replica that has ended anew, on the same addresses.
+func (i *Installation) Again(ctx context.Context, replica int) error {
+	was := i.Replicas[replica]
+	p, err := i.again(ctx, was.Reviews, was.Probes)
+	if err != nil {
+		return err
+	}
+	i.Replicas[replica] = p
+	i.Webhook = i.Replicas[0]
+	return nil
 }
 
 // arguments are the settings of the process beside those that say where it listens.
@@ -76,23 +113,16 @@ func (i *Installation) Forget(ctx context.Context) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the state: %w", err)
 	}
-	webhook, err := i.again(ctx, i.Webhook.Reviews, i.Webhook.Probes)
-	if err != nil {
-		return err
-	}
-	i.Webhook = webhook
-	return nil
+	return i.Again(ctx, 0)
 }
 
 // Down ends the webhook, does what is to be done without it, and starts it again on the same addresses.
 func (i *Installation) Down(ctx context.Context, without func()) error {
 	i.Webhook.Kill()
 	without()
-	webhook, err := i.again(ctx, i.Webhook.Reviews, i.Webhook.Probes)
-	if err != nil {
+	if err := i.Again(ctx, 0); err != nil {
 		return err
 	}
-	i.Webhook = webhook
 	return i.answered(ctx)
 }
 
@@ -135,7 +165,7 @@ func (i *Installation) Nodes(ctx context.Context, nodes ...*corev1.Node) error {
 		if err != nil {
 			return fmt.Errorf("create node %s: %w", n.Name, err)
 		}
-		made.Status = n.Status
+		made.Status, made.ResourceVersion = n.Status, "" // controllers write to it meanwhile
 		if _, err := client.UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("write status of node %s: %w", n.Name, err)
 		}
@@ -144,12 +174,14 @@ func (i *Installation) Nodes(ctx context.Context, nodes ...*corev1.Node) error {
 	return nil
 }
 
-// Settle returns once the webhook has seen every policy and node that was written.
+// Settle returns once every replica has seen every policy and node that was written.
 func (i *Installation) Settle(ctx context.Context, pools ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
-	if err := i.Webhook.WaitState(ctx, "see the policies and nodes", i.settled(pools)); err != nil {
-		return err
+	for _, p := range i.Replicas {
+		if err := p.WaitState(ctx, "see the policies and nodes", i.settled(pools)); err != nil {
+			return err
+		}
 	}
 	return i.answered(ctx)
 }
@@ -194,8 +226,12 @@ func (i *Installation) answered(ctx context.Context) error {
 // probe is the namespace, policy and pod by which an installation tries itself.
 const probe = "gpuslice-probe"
 
-// Stop ends the webhook's process.
-func (i *Installation) Stop() { i.Webhook.Stop() }
+// Stop ends the webhook's processes.
+func (i *Installation) Stop() {
+	for _, p := range i.Replicas {
+		p.Stop()
+	}
+}
 
 // quiet keeps the server's warnings off standard error; who wants them asks (Applier.Warning).
 func quiet(config *rest.Config) *rest.Config {

@@ -179,6 +179,12 @@ func (p *Process) Stop() {
 	<-p.exited
 }
 
+// Pause stops the process where it stands, until the function that is returned is called.
+func (p *Process) Pause() (resume func()) {
+	_ = p.cmd.Process.Signal(syscall.SIGSTOP)
+	return func() { _ = p.cmd.Process.Signal(syscall.SIGCONT) }
+}
+
 // Kill ends the process at once.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()

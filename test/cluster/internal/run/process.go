@@ -62,6 +62,9 @@ func Start(logs, name string, cmd *exec.Cmd) (*Process, error) {
 // PID returns the process's number.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
+// Args are the program and its arguments.
+func (p *Process) Args() []string { return p.cmd.Args }
+
 // Kill ends the process at once and waits until it is gone. Clusters are thrown away, so there is nothing
 // that an orderly end would save.
 func (p *Process) Kill() {
