@@ -28,6 +28,9 @@ test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 test-apiserver: cluster ## the scenarios, the public pods and the chart on a real API server
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/cluster ./test/apiserver ./test/chart
 
+test-load: cluster ## quotas under load and faults: three replicas, real API server, 24 seeds (about 4 minutes)
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -v -timeout 20m ./test/load
+
 e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's plugin on a simulated GPU (E2E_OPTIONAL=1 skips where none can run)
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node > /dev/null
 	GPUSLICE_TEST=apiserver,node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
@@ -60,4 +63,4 @@ lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet ./...
 
-.PHONY: help build run test test-apiserver e2e cluster fuzz golden manifests bench bench-guard lint
+.PHONY: help build run test test-apiserver test-load e2e cluster fuzz golden manifests bench bench-guard lint

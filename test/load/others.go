@@ -3,6 +3,8 @@ package load
 import (
 	"encoding/json"
 	"hash/fnv"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -86,8 +88,10 @@ func (s *slowRoad) through(t *testing.T, server *cluster.APIServer) func(*rest.C
 			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 			Transport:     s.delay(transport),
 			FlushInterval: -1,
+			ErrorLog:      log.New(io.Discard, "", 0), // an API server that is away is part of the test
 		}
 		front := httptest.NewUnstartedServer(proxy)
+		front.Config.ErrorLog = proxy.ErrorLog
 		if front.TLS, err = server.ServingCertificate("road", "127.0.0.1"); err != nil {
 			return nil, err
 		}

@@ -75,7 +75,7 @@ func verdict(err error) string {
 		return "busy"
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota: seed-"):
 		return "exceeded"
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err), strings.Contains(err.Error(), "refuses.example.com"):
 		return "refused by others"
 	}
 	return "failed"
@@ -119,6 +119,9 @@ func (t *tenant) life(ctx context.Context, k int) {
 	}
 	pod, err := t.client.CoreV1().Pods(t.namespace).Create(asking, slice(name), options)
 	t.tell(verdict(err))
+	if verdict(err) == "failed" {
+		pause(ctx, t.upTo(time.Second)) // as clients do, so that an outage is not met by all that there is to do
+	}
 	if err != nil || len(options.DryRun) > 0 {
 		return
 	}

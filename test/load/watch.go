@@ -4,59 +4,87 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/gpuslice/gpuslice/policies"
 )
 
 // census counts the living slices of each namespace, in the order in which etcd stored them.
 type census struct {
-	mu     sync.Mutex
-	alive  map[string]map[types.UID]bool
-	most   map[string]int
-	broken error
+	mu    sync.Mutex
+	alive map[string]map[types.UID]bool
+	most  map[string]int
 }
 
-// count follows all pods until ctx ends.
+// count follows all pods until ctx ends. Where the API server does not know what happened since, as after a restart, it
+// goes on from a list: what lived and went in between is not counted.
 func count(ctx context.Context, client kubernetes.Interface) (*census, error) {
 	c := &census{alive: map[string]map[types.UID]bool{}, most: map[string]int{}}
-	begin, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	version, err := c.list(ctx, client)
 	if err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
-	}
-	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, begin.ResourceVersion, &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, o)
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
+		return nil, err
 	}
 	go func() {
-		defer watcher.Stop()
-		for event := range watcher.ResultChan() {
-			c.see(event.Type, event.Object)
+		for ctx.Err() == nil {
+			if version == "" {
+				if version, err = c.list(ctx, client); err != nil {
+					pause(ctx, 50*time.Millisecond)
+					continue
+				}
+			}
+			version = c.follow(ctx, client, version)
 		}
 	}()
 	return c, nil
 }
 
-func (c *census) see(kind watch.EventType, object runtime.Object) {
+// list counts anew.
+func (c *census) list(ctx context.Context, client kubernetes.Interface) (version string, err error) {
+	found, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("list pods: %w", err)
+	}
+	c.mu.Lock()
+	clear(c.alive)
+	c.mu.Unlock()
+	for i := range found.Items {
+		c.see(watch.Added, &found.Items[i])
+	}
+	return found.ResourceVersion, nil
+}
+
+// follow counts from a version on, until the server has no more to say. It returns the version to go on from, or "".
+func (c *census) follow(ctx context.Context, client kubernetes.Interface, version string) string {
+	w, err := client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return ""
+	}
+	if err != nil {
+		pause(ctx, 50*time.Millisecond)
+		return version
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok {
+			return ""
+		}
+		version = pod.ResourceVersion
+		c.see(event.Type, pod)
+	}
+	return version
+}
+
+func (c *census) see(kind watch.EventType, pod *corev1.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		c.broken = fmt.Errorf("the watch lost its place: %v", object)
-		return
-	}
 	if c.alive[pod.Namespace] == nil {
 		c.alive[pod.Namespace] = map[types.UID]bool{}
 	}
@@ -71,8 +99,8 @@ func (c *census) see(kind watch.EventType, object runtime.Object) {
 }
 
 // of says how many slices live in a namespace, and the most that ever did.
-func (c *census) of(namespace string) (now, most int, err error) {
+func (c *census) of(namespace string) (now, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.alive[namespace]), c.most[namespace], c.broken
+	return len(c.alive[namespace]), c.most[namespace]
 }
