@@ -110,7 +110,7 @@ spec:
   image: gpuslice/webhook:VERSION
 webhooks:
 - name: pods
-  clientConfig:
+  clientConfig: &service
     service: {port: 443}
   namespaceSelector:
     matchExpressions:
@@ -134,7 +134,7 @@ spec:
 {{- include "gpuslice.webhookAnnotations" $ }}
 webhooks:
 - name: pods
-  clientConfig:{{ include "gpuslice.caBundle" $ }}
+  clientConfig: &service{{ include "gpuslice.caBundle" $ }}
     service: {port: 443}
   namespaceSelector:
     matchExpressions:

@@ -23,6 +23,7 @@ var (
 	markedValue = regexp.MustCompile(`^(\s*(?:- )*[\w./-]+:)( .*)? # chart: (.*)$`)
 	markedItem  = regexp.MustCompile(`^(\s*-) .* # chart: (.*)$`)
 	labelsLine  = regexp.MustCompile(`^  labels: \{(.*)\}$`)
+	client      = regexp.MustCompile(`^  clientConfig:( &\S+)?$`)
 )
 
 // template makes a chart's template of a manifest. Of the manifest's comments those that begin with "chart: " are the
@@ -71,7 +72,10 @@ func plain(line string) []string {
 	if labels := labelsLine.FindStringSubmatch(line); labels != nil {
 		return []string{"  labels: {" + labels[1] + `{{ include "gpuslice.labels" $ }}}`}
 	}
-	if line == "  clientConfig:" {
+	if line == "  labels:" {
+		return []string{line, "{{- with $.Values.labels }}{{ toYaml . | nindent 4 }}{{ end }}"}
+	}
+	if client.MatchString(line) {
 		return []string{line + `{{ include "gpuslice.caBundle" $ }}`}
 	}
 	if line == "webhooks:" { // what comes before it is the metadata of a webhook configuration

@@ -113,7 +113,7 @@ func TestEveryValueArrives(t *testing.T) {
 			t.Errorf("%s %s names %s, and was rendered for another namespace", o.GetKind(), o.GetName(), policies.SystemNamespace)
 		}
 		if o.GetLabels()["team"] != "platform" {
-			t.Errorf("%s %s lacks the labels of the values: write its own on one line, as \"  labels: {...}\"", o.GetKind(), o.GetName())
+			t.Errorf("%s %s lacks the labels of the values: it needs some of its own", o.GetKind(), o.GetName())
 		}
 		if strings.HasPrefix(o.GetAPIVersion(), "monitoring.coreos.com/") {
 			continue // the Prometheus operator's types are not ours to decode
