@@ -79,7 +79,8 @@ func every[T runtime.Object](t *testing.T) []T {
 
 func TestWhatHasANamespaceIsInOurs(t *testing.T) {
 	t.Parallel()
-	clusterWide := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+	clusterWide := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "FlowSchema", "PriorityLevelConfiguration"}
 	for _, object := range append(manifests(t, "*.yaml"), manifests(t, "60-policies/*.yaml")...) {
 		kind := object.GetObjectKind().GroupVersionKind().Kind
 		accessor, err := meta.Accessor(object)
@@ -138,7 +139,7 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 	}
 	want := map[string]string{
 		"pods.gpuslice.dev": webhook.PathMutatePods, "templates.gpuslice.dev": webhook.PathMutateTemplates,
-		"validating pods.gpuslice.dev": webhook.PathValidatePods,
+		"validating pods.gpuslice.dev": webhook.PathValidatePods, "validating pods-open.gpuslice.dev": webhook.PathValidatePods,
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -232,6 +233,7 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 	want := []string{
 		"cluster: get,list,watch namespaces",
 		"cluster: get,list,watch nodes",
+		"cluster: patch namespaces",
 		"cluster: list,watch,patch pods",
 		"cluster: list,watch,create,patch events",
 		"cluster: get,patch mutatingwebhookconfigurations gpuslice",

@@ -50,9 +50,9 @@ func Decide(in Input) Decision {
 		return leaveAlone(whyMirror)
 	}
 	if in.Policy == nil || in.Policy.Mode == ModeOff {
-		return ungoverned(in)
+		return ungoverned(in).relaxed(in.Namespace)
 	}
-	return decideGoverned(in).Under(in.Policy)
+	return decideGoverned(in).Under(in.Policy).relaxed(in.Namespace)
 }
 
 // Under turns what enforce would do into what is to be done under a policy: warn lets refused pods pass unchanged with a
@@ -78,13 +78,13 @@ func Judge(in Input, violations ...Violation) Decision {
 	d := Decision{Outcome: Refused, Would: Refused, Violations: violations}
 	switch {
 	case in.PolicyError != nil:
-		return d
+		return d.relaxed(in.Namespace)
 	case in.Policy == nil:
 		return leaveAlone(whyNoPolicy)
 	case in.Policy.Mode == ModeOff:
 		return leaveAlone(whyOff)
 	}
-	return d.Under(in.Policy)
+	return d.Under(in.Policy).relaxed(in.Namespace)
 }
 
 // ungoverned answers pods of namespaces without a policy: nothing is touched. A label of ours there is most likely a

@@ -23,6 +23,19 @@ const (
 	AnnotationObserved   = Domain + "/observed"   // the enforcement seen on the node, JSON
 )
 
+// Labels and annotations on namespaces that their selectors read: cluster admins write them.
+const (
+	LabelEnforce           = Domain + "/enforce" // "strict": the API server itself keeps slices as they were given
+	LabelFail              = Domain + "/fail"    // "open": pods that cannot be validated pass
+	LabelBypass            = Domain + "/bypass"  // there at all: nothing is refused
+	AnnotationBypassUntil  = Domain + "/bypass-until"
+	AnnotationBypassReason = Domain + "/bypass-reason"
+	AnnotationBypassBy     = Domain + "/bypass-by"
+
+	EnforceStrict = "strict"
+	FailOpen      = "open"
+)
+
 // Labels on namespaces and ConfigMaps.
 const (
 	LabelPolicy        = Domain + "/policy" // "true" on the ConfigMaps that hold a policy

@@ -42,7 +42,7 @@ func TestASliceThatWasNotGivenIsRefused(t *testing.T) {
 		if d.Outcome == policies.LeftAlone && c.in.Policy.EnforcementMode == policies.EnforceWarn {
 			continue
 		}
-		if d.Outcome != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
+		if d.Would != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
 			t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
 		}
 	}

@@ -98,6 +98,9 @@ func (c *Cluster) Ready() error {
 // be told of changes.
 func (c *Cluster) Nodes() cache.SharedIndexInformer { return c.watched.nodes }
 
+// Namespaces is the informer of the cluster's namespaces, with labels and without annotations. Run runs it.
+func (c *Cluster) Namespaces() cache.SharedIndexInformer { return c.watched.namespaces }
+
 // Input implements Source.
 func (c *Cluster) Input(ctx context.Context, namespace string) (policies.Input, error) {
 	snapshot := c.snapshot.Load()

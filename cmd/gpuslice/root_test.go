@@ -38,7 +38,7 @@ func TestCompletionIsThere(t *testing.T) {
 
 // TestEveryCommandExplainsItself: help says how it is called, by example, and what the exit code means.
 func TestEveryCommandExplainsItself(t *testing.T) {
-	for _, path := range [][]string{{"render"}, {"explain"}, {"policy", "lint"}} {
+	for _, path := range [][]string{{"render"}, {"explain"}, {"policy", "lint"}, {"bypass"}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
 			code, out, _ := answered("gpuslice", append(path, "--help")...)
 			if code != 0 {
@@ -64,7 +64,7 @@ func TestNoCommandIsForgotten(t *testing.T) {
 		}
 	}
 	walk(newRootCommand("gpuslice", streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}, getenv: noEnvironment}))
-	if got := strings.Join(names, " "); got != "gpuslice explain policy lint render version" {
+	if got := strings.Join(names, " "); got != "gpuslice bypass explain policy lint render version" {
 		t.Errorf("commands: %s", got)
 	}
 }

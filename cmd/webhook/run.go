@@ -20,6 +20,7 @@ import (
 	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/bypass"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/observe"
@@ -164,12 +165,18 @@ func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *le
 // terms are what the leader does. Its client has an allowance of its own: a wave of pods must not keep state and
 // certificates from being written.
 func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, metrics *webhook.Metrics, log logr.Logger) ([]leader.Term, error) {
-	if !o.Observe {
-		return nil, nil
-	}
 	client, err := connect(o.Kubeconfig, observerQPS, observerBurst)
 	if err != nil {
 		return nil, err
+	}
+	keeper, err := bypass.New(bypass.Options{
+		Client: client, Namespaces: cluster.Namespaces(), Registerer: metrics.Registerer(), Log: log.WithName("bypass"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !o.Observe {
+		return []leader.Term{keeper.Run}, nil
 	}
 	observer, err := observe.New(observe.Options{
 		Client: client, Nodes: cluster.Nodes(), Keys: keys.Keys, Registerer: metrics.Registerer(), Log: log.WithName("observe"),
@@ -177,7 +184,7 @@ func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, metrics *
 	if err != nil {
 		return nil, err
 	}
-	return []leader.Term{observer.Run}, nil
+	return []leader.Term{keeper.Run, observer.Run}, nil
 }
 
 // connect makes a client of the API server with an allowance of requests.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/cluster"
@@ -123,12 +124,13 @@ func hook(l *ledger.Ledger, limit int64) http.HandlerFunc {
 	}
 }
 
-// serve puts three replicas behind the Service of a validating webhook, and returns their ledgers.
-func serve(t *testing.T, s *cluster.APIServer, limit int64) (ledgers []*ledger.Ledger) {
+// serve puts three replicas, which read and write by client, behind the Service of a validating webhook, and returns
+// their ledgers.
+func serve(t *testing.T, s *cluster.APIServer, client kubernetes.Interface, limit int64) (ledgers []*ledger.Ledger) {
 	t.Helper()
 	var addresses []string
 	for range 3 {
-		l := ledger.New(ledger.Options{Store: ledger.ClusterStore{Client: s.Client, Namespace: system}, Lister: &ledger.ClusterLister{Client: s.Client, Hold: hold}})
+		l := ledger.New(ledger.Options{Store: ledger.ClusterStore{Client: client, Namespace: system}, Lister: &ledger.ClusterLister{Client: client, Hold: hold}})
 		t.Cleanup(l.Close)
 		ledgers = append(ledgers, l)
 		cert, err := s.ServingCertificate("quota", "quota."+system+".svc")
@@ -186,7 +188,7 @@ func TestABurstOnARealAPIServerIsLetInExactly(t *testing.T) {
 			if err := errors.Join(s.Namespace(t.Context(), system, nil), s.Namespace(t.Context(), "team-a", map[string]string{"quota": "held"})); err != nil {
 				t.Fatal(err)
 			}
-			ledgers := serve(t, s, int64(c.limit))
+			ledgers := serve(t, s, s.Client, int64(c.limit))
 			var admitted, strange atomic.Int64
 			var running sync.WaitGroup
 			places := make(chan struct{}, 100)

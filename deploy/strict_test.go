@@ -1,0 +1,212 @@
+package deploy_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	flowv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook"
+)
+
+const strictPolicy = "gpuslice-strict"
+
+func policyNamed(t *testing.T, name string) *admissionv1.ValidatingAdmissionPolicy {
+	t.Helper()
+	all := every[*admissionv1.ValidatingAdmissionPolicy](t)
+	i := slices.IndexFunc(all, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no policy %s", name)
+	}
+	return all[i]
+}
+
+func variable(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy, name string) string {
+	t.Helper()
+	for _, v := range p.Spec.Variables {
+		if v.Name == name {
+			return v.Expression
+		}
+	}
+	t.Fatalf("policy %s has no variable %s", p.Name, name)
+	return ""
+}
+
+func TestStrictLooksAtThePodsThatTheWebhookLooksAt(t *testing.T) {
+	t.Parallel()
+	const name = "touches-a-gpu"
+	want := every[*admissionv1.MutatingWebhookConfiguration](t)[0].Webhooks[0].MatchConditions[0]
+	if want.Name != name {
+		t.Fatalf("the first condition of the webhook is %s", want.Name)
+	}
+	conditions := policyNamed(t, strictPolicy).Spec.MatchConditions
+	i := slices.IndexFunc(conditions, func(c admissionv1.MatchCondition) bool { return c.Name == name })
+	if i < 0 {
+		t.Fatalf("no condition %s among %v", name, conditions)
+	}
+	if diff := cmp.Diff(want.Expression, conditions[i].Expression); diff != "" {
+		t.Errorf("(-webhook +policy)\n%s", diff)
+	}
+}
+
+func TestStrictIsForNamespacesThatSaySoAndAreNotBypassed(t *testing.T) {
+	t.Parallel()
+	all := every[*admissionv1.ValidatingAdmissionPolicyBinding](t)
+	i := slices.IndexFunc(all, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == strictPolicy })
+	exempt := every[*admissionv1.MutatingWebhookConfiguration](t)[0].Webhooks[0].NamespaceSelector.MatchExpressions[0]
+	want := []metav1.LabelSelectorRequirement{
+		exempt,
+		{Key: policies.LabelEnforce, Operator: metav1.LabelSelectorOpIn, Values: []string{policies.EnforceStrict}},
+		{Key: policies.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist},
+	}
+	if diff := cmp.Diff(want, all[i].Spec.MatchResources.NamespaceSelector.MatchExpressions); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if got := *policyNamed(t, strictPolicy).Spec.FailurePolicy; got != admissionv1.Fail {
+		t.Errorf("failurePolicy %s", got)
+	}
+}
+
+func TestStrictKnowsTheGuardByNameAndImage(t *testing.T) {
+	t.Parallel()
+	p := policyNamed(t, strictPolicy)
+	args := every[*appsv1.Deployment](t)[0].Spec.Template.Spec.Containers[0].Args
+	if image := "--guard-image=" + strings.Trim(variable(t, p, "guardImage"), "'"); !slices.Contains(args, image) {
+		t.Errorf("the Deployment's %q lack %s", args, image)
+	}
+	for _, name := range []string{limits.CheckContainer, limits.GuardContainer} {
+		if !strings.Contains(variable(t, p, "guards"), "'"+name+"'") {
+			t.Errorf("container %s is not known", name)
+		}
+	}
+}
+
+// TestStrictKnowsWhatAsksForASlice holds the policy's list of labels against what the core reads as an ask.
+func TestStrictKnowsWhatAsksForASlice(t *testing.T) {
+	t.Parallel()
+	asking := variable(t, policyNamed(t, strictPolicy), "asking")
+	policy, problems := policies.ParsePolicy("p", []byte("apiVersion: "+policies.APIVersion+"\n"))
+	if len(problems) > 0 {
+		t.Fatal(problems.ToAggregate())
+	}
+	asks := func(change func(*corev1.Pod)) bool {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a",
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{policies.ResourceGPU: resource.MustParse("1")}}}}}}
+		change(pod)
+		return policies.Decide(policies.Input{Pod: pod, Policy: policy}).Why == ""
+	}
+	if asks(func(*corev1.Pod) {}) {
+		t.Fatal("a pod without a label asks for a slice: nothing is proved")
+	}
+	for _, label := range []string{policies.LabelMemory, policies.LabelMemoryLimit, policies.LabelFraction, policies.LabelClass, policies.LabelCompute,
+		policies.LabelShare, policies.LabelStrategy, policies.LabelFramework, policies.LabelContainer} {
+		value := "a" // the container's name, and no size: that an ask cannot be read makes it none the less one
+		if label == policies.LabelShare {
+			value = policies.ShareEnabled
+		}
+		want := asks(func(p *corev1.Pod) { p.Labels = map[string]string{label: value} })
+		if got := strings.Contains(asking, "'"+label+"'"); got != want {
+			t.Errorf("label %s: the core reads it as an ask: %t, the policy: %t", label, want, got)
+		}
+	}
+	if !strings.Contains(asking, "'"+policies.AnnotationContainers+"'") {
+		t.Errorf("the annotation %s is not read as an ask", policies.AnnotationContainers)
+	}
+}
+
+// TestPoliciesNameTheAccountThatTheWebhookRunsAs: the API server compares the whole name.
+func TestPoliciesNameTheAccountThatTheWebhookRunsAs(t *testing.T) {
+	t.Parallel()
+	name := "'system:serviceaccount:" + policies.SystemNamespace + ":" + webhook.ServiceAccount + "'"
+	if ours := variable(t, policyNamed(t, strictPolicy), "ours"); !strings.HasSuffix(ours, name) {
+		t.Errorf("%s", ours)
+	}
+	own := policyNamed(t, "gpuslice-own-rights").Spec.MatchConditions
+	if len(own) != 1 || !strings.HasSuffix(own[0].Expression, name) {
+		t.Errorf("%+v", own)
+	}
+	schema := every[*flowv1.FlowSchema](t)[0]
+	want := &flowv1.ServiceAccountSubject{Name: webhook.ServiceAccount, Namespace: policies.SystemNamespace}
+	if diff := cmp.Diff(want, schema.Spec.Rules[0].Subjects[0].ServiceAccount); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestOurCallsHaveSeatsThatNobodyBorrows: what is lent comes back only when those end who wait for us.
+func TestOurCallsHaveSeatsThatNobodyBorrows(t *testing.T) {
+	t.Parallel()
+	schema, level := every[*flowv1.FlowSchema](t)[0], every[*flowv1.PriorityLevelConfiguration](t)[0]
+	if schema.Spec.PriorityLevelConfiguration.Name != level.Name {
+		t.Errorf("the calls go to level %s, ours is %s", schema.Spec.PriorityLevelConfiguration.Name, level.Name)
+	}
+	const everyServiceAccount = 9000 // the precedence at which the API server's own schema takes all of them
+	if schema.Spec.MatchingPrecedence >= everyServiceAccount {
+		t.Errorf("precedence %d comes after the schema of every ServiceAccount", schema.Spec.MatchingPrecedence)
+	}
+	if l := level.Spec.Limited; *l.LendablePercent != 0 || *l.NominalConcurrencyShares < 5 {
+		t.Errorf("%d shares, %d %% of them lent", *l.NominalConcurrencyShares, *l.LendablePercent)
+	}
+}
+
+// TestEveryEntryThatFailsHasOneThatDoesNot: whoever labels a namespace fail=open gives up on outages and on nothing else.
+func TestEveryEntryThatFailsHasOneThatDoesNot(t *testing.T) {
+	t.Parallel()
+	entries := map[string]admissionv1.ValidatingWebhook{}
+	for _, w := range every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks {
+		entries[w.Name] = w
+	}
+	open, ok := entries["pods-open.gpuslice.dev"]
+	if !ok {
+		t.Fatal("pods have no entry that fails open")
+	}
+	closed := entries["pods.gpuslice.dev"]
+	bypass := metav1.LabelSelectorRequirement{Key: policies.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist}
+	fail := func(operator metav1.LabelSelectorOperator) metav1.LabelSelectorRequirement {
+		return metav1.LabelSelectorRequirement{Key: policies.LabelFail, Operator: operator, Values: []string{policies.FailOpen}}
+	}
+	exempt := closed.NamespaceSelector.MatchExpressions[0]
+	for _, tt := range []struct {
+		entry    *admissionv1.ValidatingWebhook
+		policy   admissionv1.FailurePolicyType
+		operator metav1.LabelSelectorOperator
+	}{{&closed, admissionv1.Fail, metav1.LabelSelectorOpNotIn}, {&open, admissionv1.Ignore, metav1.LabelSelectorOpIn}} {
+		if *tt.entry.FailurePolicy != tt.policy {
+			t.Errorf("%s: failurePolicy %s", tt.entry.Name, *tt.entry.FailurePolicy)
+		}
+		if diff := cmp.Diff([]metav1.LabelSelectorRequirement{exempt, bypass, fail(tt.operator)}, tt.entry.NamespaceSelector.MatchExpressions); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", tt.entry.Name, diff)
+		}
+		tt.entry.Name, tt.entry.FailurePolicy, tt.entry.NamespaceSelector = "", nil, nil
+	}
+	if diff := cmp.Diff(closed, open); diff != "" {
+		t.Errorf("they differ in more (-fails +open)\n%s", diff)
+	}
+}
+
+// TestABypassTurnsOffEverythingThatRefuses: mutation alone stays, and refuses nothing by itself then.
+func TestABypassTurnsOffEverythingThatRefuses(t *testing.T) {
+	t.Parallel()
+	bypass := metav1.LabelSelectorRequirement{Key: policies.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist}
+	has := func(s *metav1.LabelSelector) bool {
+		return s != nil && slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return cmp.Equal(r, bypass) })
+	}
+	for _, w := range every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks {
+		if reviewsPods := slices.ContainsFunc(w.Rules, func(r admissionv1.RuleWithOperations) bool { return strings.HasPrefix(r.Resources[0], "pods") }); reviewsPods && !has(w.NamespaceSelector) {
+			t.Errorf("%s goes on refusing", w.Name)
+		}
+	}
+	for _, w := range every[*admissionv1.MutatingWebhookConfiguration](t)[0].Webhooks {
+		if has(w.NamespaceSelector) {
+			t.Errorf("%s gives no slices any more", w.Name)
+		}
+	}
+}

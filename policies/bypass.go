@@ -1,0 +1,49 @@
+package policies
+
+import (
+	"fmt"
+	"time"
+)
+
+// MaxBypass is the longest that a bypass lasts.
+const MaxBypass = 24 * time.Hour
+
+// Bypass says of a namespace that nothing is refused there for a while. It is written on the namespace, by those who may
+// label it.
+type Bypass struct {
+	Until  time.Time // zero: it does not say, or in words that are no time
+	Reason string
+	By     string
+}
+
+// BypassOf reads the bypass of a namespace; ok is false where there is none. The label alone is one, whatever its value:
+// selectors of the API server see nothing else of it.
+func BypassOf(labels, annotations map[string]string) (b Bypass, ok bool) {
+	if _, ok := labels[LabelBypass]; !ok {
+		return Bypass{}, false
+	}
+	until, err := time.Parse(time.RFC3339, annotations[AnnotationBypassUntil])
+	if err != nil {
+		until = time.Time{}
+	}
+	return Bypass{Until: until, Reason: annotations[AnnotationBypassReason], By: annotations[AnnotationBypassBy]}, true
+}
+
+// Annotations are what is written beside the label.
+func (b Bypass) Annotations() map[string]string {
+	return map[string]string{
+		AnnotationBypassUntil: b.Until.UTC().Format(time.RFC3339), AnnotationBypassReason: b.Reason, AnnotationBypassBy: b.By,
+	}
+}
+
+// relaxed turns a refusal into a warning where the namespace is bypassed. What can be given a slice still gets one.
+func (d Decision) relaxed(n Namespace) Decision {
+	if _, bypassed := BypassOf(n.Labels, nil); !bypassed || d.Outcome != Refused {
+		return d
+	}
+	d.Outcome = LeftAlone
+	for _, v := range d.Violations {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("would be refused, were namespace %q not bypassed: %s", n.Name, v))
+	}
+	return d
+}
