@@ -1,7 +1,6 @@
 package certs
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,33 +13,27 @@ import (
 	"time"
 )
 
-// Lifetimes. Leaves live in memory, so a short life costs nothing.
-const (
-	authorityLife = 10 * 365 * 24 * time.Hour
-	leafLife      = 7 * 24 * time.Hour
-	skew          = time.Hour // certificates are valid from that long ago: clocks differ
-)
+// skew is how long ago certificates begin to be valid: clocks differ.
+const skew = time.Hour
 
 const (
 	pemCertificate = "CERTIFICATE"
 	pemKey         = "PRIVATE KEY"
 )
 
-// authority is a certificate authority: one key that signs, and every certificate that is to be trusted. While one
-// authority follows another both certificates are in the bundle.
-type authority struct {
-	signer *x509.Certificate
-	key    *ecdsa.PrivateKey
-	bundle []*x509.Certificate // unexpired, the signer among them
+// signer is a certificate authority with its key.
+type signer struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
 }
 
-// newAuthority makes an authority that goes on trusting older certificates.
-func newAuthority(now time.Time, older []*x509.Certificate) (*authority, error) {
+// newSigner makes an authority that lasts that long.
+func newSigner(now time.Time, life time.Duration) (*signer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generate key: %w", err)
 	}
-	template, err := certificate("gpuslice webhook authority", now, now.Add(authorityLife))
+	template, err := certificate("gpuslice webhook authority", now, now.Add(life))
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +43,11 @@ func newAuthority(now time.Time, older []*x509.Certificate) (*authority, error) 
 	if err != nil {
 		return nil, fmt.Errorf("sign authority: %w", err)
 	}
-	signer, err := x509.ParseCertificate(der)
+	made, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil, fmt.Errorf("read own authority: %w", err)
 	}
-	return &authority{signer: signer, key: key, bundle: append([]*x509.Certificate{signer}, older...)}, nil
+	return &signer{made, key}, nil
 }
 
 // certificate is what authorities and leaves have in common.
@@ -68,54 +61,33 @@ func certificate(name string, now, end time.Time) (*x509.Certificate, error) {
 	}, nil
 }
 
-// decodeAuthority reads an authority. The signer is the unexpired certificate that belongs to the key; without one the
-// error still comes with an authority whose bundle holds what is to be trusted on.
-func decodeAuthority(certificates, key []byte, now time.Time) (*authority, error) {
-	a := &authority{}
-	for block, rest := pem.Decode(certificates); block != nil; block, rest = pem.Decode(rest) {
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err == nil && c.IsCA && now.Before(c.NotAfter) {
-			a.bundle = append(a.bundle, c)
-		}
-	}
+// decodeSigner finds the authority of the bundle that a key belongs to.
+func decodeSigner(b bundle, key []byte) (*signer, error) {
 	block, _ := pem.Decode(key)
 	if block == nil {
-		return a, errors.New("the key is no PEM")
+		return nil, errors.New("the key is no PEM")
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return a, fmt.Errorf("read key: %w", err)
+		return nil, fmt.Errorf("read key: %w", err)
 	}
 	signing, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok {
-		return a, fmt.Errorf("the key is a %T, not an ECDSA key", parsed)
+		return nil, fmt.Errorf("the key is a %T, not an ECDSA key", parsed)
 	}
-	for _, c := range a.bundle {
-		if signing.PublicKey.Equal(c.PublicKey) {
-			a.signer, a.key = c, signing
-			return a, nil
+	for _, t := range b {
+		if signing.PublicKey.Equal(t.certificate.PublicKey) {
+			return &signer{t.certificate, signing}, nil
 		}
 	}
-	return a, errors.New("no unexpired certificate belongs to the key")
+	return nil, errors.New("no unexpired certificate belongs to the key")
 }
 
-// encodeKey prints the signing key.
-func (a *authority) encodeKey() ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(a.key)
+// encodeKey prints the key.
+func (s *signer) encodeKey() ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(s.key)
 	if err != nil {
 		return nil, fmt.Errorf("encode key: %w", err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: der}), nil
 }
-
-// encodeBundle prints the certificates to trust.
-func (a *authority) encodeBundle() []byte {
-	var b bytes.Buffer
-	for _, c := range a.bundle {
-		b.Write(pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: c.Raw}))
-	}
-	return b.Bytes()
-}
-
-// endsBefore says that the signer will not last until then.
-func (a *authority) endsBefore(then time.Time) bool { return a.signer.NotAfter.Before(then) }

@@ -3,13 +3,10 @@ package certs
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,9 +25,9 @@ type Configurations struct {
 
 // configuration is a live webhook configuration.
 type configuration struct {
-	name  string
-	hooks []hook
-	patch func(ctx context.Context, patch []byte) error
+	name, version string
+	hooks         []hook
+	patch         func(ctx context.Context, patch []byte) error
 }
 
 // hook is one entry of it: how the API server calls, and whom it trusts.
@@ -53,7 +50,7 @@ func (c Configurations) read(ctx context.Context) ([]configuration, error) {
 				continue
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s webhook configuration %s: %w: %w", kind, name, errUnread, err)
+				return nil, fmt.Errorf("read %s webhook configuration %s: %w", kind, name, err)
 			}
 			out = append(out, one)
 		}
@@ -67,7 +64,7 @@ func (c Configurations) mutating(ctx context.Context, name string) (configuratio
 	if err != nil {
 		return configuration{}, err
 	}
-	one := configuration{name: name, patch: func(ctx context.Context, patch []byte) error {
+	one := configuration{name: name, version: found.ResourceVersion, patch: func(ctx context.Context, patch []byte) error {
 		_, err := api.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
 		return err
 	}}
@@ -83,7 +80,7 @@ func (c Configurations) validating(ctx context.Context, name string) (configurat
 	if err != nil {
 		return configuration{}, err
 	}
-	one := configuration{name: name, patch: func(ctx context.Context, patch []byte) error {
+	one := configuration{name: name, version: found.ResourceVersion, patch: func(ctx context.Context, patch []byte) error {
 		_, err := api.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
 		return err
 	}}
@@ -106,62 +103,45 @@ func newHook(name string, config admissionv1.WebhookClientConfig) hook {
 	return h
 }
 
-// heal puts bundle into every entry that holds another, and returns the configurations as they are then.
-func (c Configurations) heal(ctx context.Context, bundle []byte) ([]configuration, int, error) {
-	live, err := c.read(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	healed := 0
+// heal puts bundle into every entry that held another when the configurations were read, and returns how many did. A
+// configuration that has changed since is left as it is, with errLost.
+func (c Configurations) heal(ctx context.Context, live []configuration, bundle []byte) (healed int, err error) {
 	for _, one := range live {
-		patch, n, err := bundlePatch(one.hooks, bundle)
+		patch, n, err := bundlePatch(one, bundle)
 		if err != nil {
-			return nil, healed, err
+			return healed, err
 		}
 		if n == 0 {
 			continue
 		}
-		if err := one.patch(ctx, patch); err != nil {
-			return nil, healed, fmt.Errorf("patch caBundle of %s: %w", one.name, err)
+		err = one.patch(ctx, patch)
+		if apierrors.IsConflict(err) {
+			err = fmt.Errorf("%w: %w", errLost, err)
+		}
+		if err != nil {
+			return healed, fmt.Errorf("patch caBundle of %s: %w", one.name, err)
 		}
 		healed += n
 	}
-	if healed > 0 {
-		live, err = c.read(ctx)
-	}
-	return live, healed, err
+	return healed, nil
 }
 
-// bundlePatch is a JSON patch that touches nothing but caBundle, and does so only while the entries stand where they
-// were read. n says how many entries it changes.
-func bundlePatch(hooks []hook, bundle []byte) (patch []byte, n int, err error) {
+// bundlePatch is a JSON patch that touches nothing but caBundle, and is refused unless the configuration stands as it was
+// read. n says how many entries it changes.
+func bundlePatch(one configuration, bundle []byte) (patch []byte, n int, err error) {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
 		Value any    `json:"value"`
 	}
-	var ops []operation
-	for i, h := range hooks {
+	ops := []operation{{"add", "/metadata/resourceVersion", one.version}}
+	for i, h := range one.hooks {
 		if bytes.Equal(h.bundle, bundle) {
 			continue
 		}
-		at := "/webhooks/" + strconv.Itoa(i)
-		ops = append(ops, operation{"test", at + "/name", h.name}, operation{"add", at + "/clientConfig/caBundle", bundle})
+		ops = append(ops, operation{"add", "/webhooks/" + strconv.Itoa(i) + "/clientConfig/caBundle", bundle})
 		n++
 	}
 	patch, err = json.Marshal(ops)
 	return patch, n, err
-}
-
-// verify says which entries would not accept the leaf: nil when all do.
-func verify(live []configuration, leaf *x509.Certificate, now time.Time) error {
-	var errs []error
-	for _, one := range live {
-		for _, h := range one.hooks {
-			if err := trusted(leaf, h.bundle, h.host, now); err != nil {
-				errs = append(errs, fmt.Errorf("webhook %s of %s would not accept the certificate: %w", h.name, one.name, err))
-			}
-		}
-	}
-	return errors.Join(errs...)
 }

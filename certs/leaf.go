@@ -8,18 +8,20 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 )
 
-// issue signs a leaf for names, which are DNS names or IP addresses. Its key never leaves the process.
-func (a *authority) issue(names []string, now time.Time) (*tls.Certificate, error) {
+// issue signs a leaf for names, which are DNS names or IP addresses. It lasts as long as life and the authority allow; its
+// key never leaves the process.
+func (s *signer) issue(names []string, now time.Time, life time.Duration) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generate key: %w", err)
 	}
-	end := now.Add(leafLife)
-	if a.endsBefore(end) {
-		end = a.signer.NotAfter
+	end := now.Add(life)
+	if s.certificate.NotAfter.Before(end) {
+		end = s.certificate.NotAfter
 	}
 	template, err := certificate("gpuslice-webhook", now, end)
 	if err != nil {
@@ -33,7 +35,7 @@ func (a *authority) issue(names []string, now time.Time) (*tls.Certificate, erro
 			template.DNSNames = append(template.DNSNames, name)
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.signer, key.Public(), a.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, s.certificate, key.Public(), s.key)
 	if err != nil {
 		return nil, fmt.Errorf("sign leaf: %w", err)
 	}
@@ -45,22 +47,31 @@ func (a *authority) issue(names []string, now time.Time) (*tls.Certificate, erro
 }
 
 // current says that a leaf of this authority need not be replaced yet: a third of its life is left.
-func (a *authority) current(leaf *tls.Certificate, now time.Time) bool {
-	if leaf == nil || leaf.Leaf.CheckSignatureFrom(a.signer) != nil {
-		return false
-	}
-	life := leaf.Leaf.NotAfter.Sub(leaf.Leaf.NotBefore)
-	return now.Before(leaf.Leaf.NotAfter.Add(-life / 3))
+func (s *signer) current(leaf *tls.Certificate, now time.Time, life time.Duration) bool {
+	return leaf != nil && leaf.Leaf.CheckSignatureFrom(s.certificate) == nil && now.Before(leaf.Leaf.NotAfter.Add(-life/3))
 }
 
-// trusted says why a caller that trusts bundle and calls host would not accept the leaf: nil when it would.
-func trusted(leaf *x509.Certificate, bundle []byte, host string, now time.Time) error {
-	roots := x509.NewCertPool()
+// accepts says why a caller that trusts bundle and calls host would not accept the certificate: nil when it would. The
+// time is when the authority expires by which it does.
+func accepts(bundle []byte, host string, served *tls.Certificate, now time.Time) (time.Time, error) {
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(bundle) {
-		return fmt.Errorf("its caBundle holds no certificate")
+		return time.Time{}, fmt.Errorf("its caBundle holds no certificate")
 	}
-	_, err := leaf.Verify(x509.VerifyOptions{
-		Roots: roots, DNSName: host, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	for _, der := range served.Certificate[1:] {
+		if c, err := x509.ParseCertificate(der); err == nil {
+			between.AddCert(c)
+		}
+	}
+	chains, err := served.Leaf.Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: between, DNSName: host, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
-	return err
+	if err != nil {
+		return time.Time{}, err
+	}
+	ends := make([]time.Time, 0, len(chains))
+	for _, chain := range chains {
+		ends = append(ends, chain[len(chain)-1].NotAfter)
+	}
+	return slices.MaxFunc(ends, time.Time.Compare), nil
 }

@@ -1,92 +1,81 @@
 package certs
 
 import (
+	"bytes"
 	"context"
-	"crypto/x509"
 	"fmt"
-	"time"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
-// Keys of the Secret: every certificate to trust, and the key that signs.
-const (
-	keyBundle  = "ca.crt"
-	keySigning = "ca.key"
-)
+// AnnotationRotate on the Secret begins the rotation of an authority of our own, whatever its value. It is removed when
+// the successor is in the Secret.
+const AnnotationRotate = "gpuslice.dev/rotate"
 
-// shared returns the authority of the Secret. A Secret that is missing or of no use is written: with the authority
-// that this replica knew, so that every leaf stays good, else with a new one. Whichever replica writes first decides;
-// the others' writes fail on the version that they read, and they take what is there.
-func (s *SelfSigned) shared(ctx context.Context, now time.Time) (*authority, error) {
-	const tries = 3
-	for try := 1; ; try++ {
-		secret, err := s.options.Client.CoreV1().Secrets(s.options.Namespace).Get(ctx, s.options.Secret, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			secret = nil
+// SharedSecret is the Secret by which replicas agree.
+type SharedSecret struct {
+	Client          kubernetes.Interface
+	Namespace, Name string
+}
+
+// content is what change may alter. A Secret that does not exist has none.
+type content struct {
+	data        map[string][]byte
+	annotations map[string]string
+}
+
+// agree reads the Secret, lets change alter its content, and writes what came of it over the version that was read. When
+// somebody else wrote in between, everything is done again from what is there. wrote is false where change altered
+// nothing.
+func (s SharedSecret) agree(ctx context.Context, change func(*content) error) (wrote bool, err error) {
+	secrets := s.Client.CoreV1().Secrets(s.Namespace)
+	for range tries {
+		read, err := secrets.Get(ctx, s.Name, metav1.GetOptions{})
+		missing := apierrors.IsNotFound(err)
+		if missing {
+			read = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace}}
 		} else if err != nil {
-			return nil, fmt.Errorf("Secret %s: %w: %w", s.options.Secret, errUnread, err)
+			return false, fmt.Errorf("read Secret %s: %w", s.Name, err)
 		}
-		found, ok := usable(secret, now)
-		if ok {
-			return found, nil
+		c := content{data: maps.Clone(read.Data), annotations: maps.Clone(read.Annotations)}
+		if err := change(&c); err != nil {
+			return false, err
 		}
-		replacement, err := s.replacement(now, found.bundle)
+		if maps.EqualFunc(c.data, read.Data, bytes.Equal) && maps.Equal(c.annotations, read.Annotations) {
+			return false, nil
+		}
+		updated := read.DeepCopy()
+		updated.Data, updated.Annotations = c.data, c.annotations
+		if missing {
+			_, err = secrets.Create(ctx, updated, metav1.CreateOptions{})
+		} else {
+			_, err = secrets.Update(ctx, updated, metav1.UpdateOptions{})
+		}
+		if lost := apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err); lost {
+			continue
+		}
 		if err != nil {
-			return nil, err
+			return false, fmt.Errorf("write Secret %s: %w", s.Name, err)
 		}
-		err = s.write(ctx, secret, replacement)
-		if err == nil {
-			s.options.Log.Info("authority written", "secret", s.options.Secret, "existed", secret != nil)
-			return replacement, nil
-		}
-		if lost := apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err); !lost || try == tries {
-			return nil, fmt.Errorf("write Secret %s: %w", s.options.Secret, err)
-		}
+		return true, nil
 	}
+	return false, fmt.Errorf("write Secret %s: %w, %d times", s.Name, errLost, tries)
 }
 
-// usable reads the authority of a Secret. One that is not usable still has the certificates to trust on.
-func usable(secret *corev1.Secret, now time.Time) (*authority, bool) {
-	if secret == nil {
-		return &authority{}, false
+func (c *content) set(key string, value []byte) {
+	if c.data == nil {
+		c.data = map[string][]byte{}
 	}
-	found, err := decodeAuthority(secret.Data[keyBundle], secret.Data[keySigning], now)
-	return found, err == nil && !found.endsBefore(now.Add(leafLife))
+	c.data[key] = value
 }
 
-// write creates the Secret, or updates the version that was read.
-func (s *SelfSigned) write(ctx context.Context, read *corev1.Secret, a *authority) error {
-	key, err := a.encodeKey()
-	if err != nil {
-		return err
+func (c *content) annotate(key, value string) {
+	if c.annotations == nil {
+		c.annotations = map[string]string{}
 	}
-	secrets := s.options.Client.CoreV1().Secrets(s.options.Namespace)
-	data := map[string][]byte{keyBundle: a.encodeBundle(), keySigning: key}
-	if read == nil {
-		_, err = secrets.Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: s.options.Secret, Namespace: s.options.Namespace}, Data: data,
-		}, metav1.CreateOptions{})
-		return err
-	}
-	updated := read.DeepCopy()
-	updated.Data = data
-	_, err = secrets.Update(ctx, updated, metav1.UpdateOptions{})
-	return err
-}
-
-// replacement is the authority that this replica knew, if it still serves, else a new one beside the trusted.
-func (s *SelfSigned) replacement(now time.Time, trusted []*x509.Certificate) (*authority, error) {
-	s.mu.RLock()
-	known := s.authority
-	s.mu.RUnlock()
-	if known != nil && !known.endsBefore(now.Add(leafLife)) {
-		return known, nil
-	}
-	if known != nil && len(trusted) == 0 {
-		trusted = known.bundle
-	}
-	return newAuthority(now, trusted)
+	c.annotations[key] = value
 }

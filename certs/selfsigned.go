@@ -2,122 +2,151 @@ package certs
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/kubernetes"
 )
 
 // SelfSignedOptions say where the authority is kept and whom its leaves are for.
 type SelfSignedOptions struct {
-	Client    kubernetes.Interface
-	Namespace string
-	Secret    string
+	Secret SharedSecret
 	// Names are the DNS names and IP addresses under which the API server calls, each in every leaf.
 	Names          []string
 	Configurations Configurations
+	Lifetimes      Lifetimes
+	Metrics        *Metrics
 	Log            logr.Logger
 }
 
 // SelfSigned is a Source with an authority of its own. Replicas share the authority through a Secret; each has a leaf
 // of its own in memory.
 type SelfSigned struct {
+	*verdict
 	options SelfSignedOptions
-
-	mu        sync.RWMutex
-	leaf      *tls.Certificate
-	problem   error
-	authority *authority // as last read; puts a lost Secret back
+	known   *authority // as last read; puts a lost Secret back
 }
 
 // NewSelfSigned prepares the source; Start does the work.
 func NewSelfSigned(options SelfSignedOptions) *SelfSigned {
-	return &SelfSigned{options: options, problem: errors.New("no certificate yet")}
+	return &SelfSigned{verdict: newVerdict(options.Log), options: options}
 }
 
 // Start implements Source. What fails is tried again; Ready says why meanwhile.
 func (s *SelfSigned) Start(ctx context.Context) error {
-	repeat(ctx, func(ctx context.Context) error {
-		err := s.check(ctx, time.Now())
-		s.report(ctx, err)
-		return err
-	})
+	changed, wait := watch(ctx, s.options.Configurations, s.options.Secret)
+	defer wait()
+	// Twenty looks in a leaf's life, so that lives of seconds, which tests have, are kept too.
+	loop{every: min(checkEvery, s.options.Lifetimes.Leaf/20), changed: changed, check: func(ctx context.Context) error {
+		return s.check(ctx, wallClock())
+	}}.run(ctx)
 	return nil
 }
 
-// check brings authority, bundle and leaf up to date, in this order: a leaf must not be served before it is trusted.
+// check looks, again where somebody else wrote in between, and records what was found.
 func (s *SelfSigned) check(ctx context.Context, now time.Time) error {
-	authority, err := s.shared(ctx, now)
-	if err != nil {
-		return err
+	found, err := s.look(ctx, now)
+	for try := 1; errors.Is(err, errLost) && try < tries; try++ {
+		found, err = s.look(ctx, now)
 	}
-	live, healed, err := s.options.Configurations.heal(ctx, authority.encodeBundle())
+	return s.record(ctx, now, found, err)
+}
+
+// look brings authority, bundle and leaf up to date, in this order: a leaf must not be served before it is trusted. The
+// configurations are read before the Secret, and written only at the version that was read: a process that was suspended
+// in between cannot put an old bundle over a newer one.
+func (s *SelfSigned) look(ctx context.Context, now time.Time) (*finding, error) {
+	live, err := s.options.Configurations.read(ctx)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	before := verify(live, s.serving(), now)
+	s.options.Metrics.mismatched(before)
+	authority, err := s.shared(ctx, now, live)
+	if err != nil {
+		return before, err
+	}
+	healed, err := s.options.Configurations.heal(ctx, live, authority.bundle.at(now).encode())
+	if errors.Is(err, errLost) {
+		return nil, err
+	} else if err != nil {
+		return before, err
 	}
 	if healed > 0 {
 		s.options.Log.Info("caBundle written", "webhooks", healed)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.authority = authority
-	if !authority.current(s.leaf, now) {
-		leaf, err := authority.issue(s.options.Names, now)
-		if err != nil {
-			return err
+		if live, err = s.options.Configurations.read(ctx); err != nil {
+			return nil, err
 		}
-		s.leaf = leaf
-		s.options.Log.Info("certificate issued", "names", s.options.Names, "expires", leaf.Leaf.NotAfter)
 	}
-	return verify(live, s.leaf.Leaf, now)
+	if err := s.renew(authority, now); err != nil {
+		return before, err
+	}
+	after := verify(live, s.serving(), now)
+	s.options.Metrics.observe(s.serving(), after)
+	return after, nil
 }
 
-// report keeps the outcome of a check, and logs it where it changed.
-func (s *SelfSigned) report(ctx context.Context, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil && ctx.Err() == nil && (s.problem == nil || s.problem.Error() != err.Error()) {
-		s.options.Log.Error(err, "certificate not ready")
+// shared returns the authority of the Secret, one step further where a step is due. A Secret that is missing or of no use
+// is written: with the authority that this replica knew, so that every leaf stays good, else with a new one. Whichever
+// replica writes first decides.
+func (s *SelfSigned) shared(ctx context.Context, now time.Time, live []configuration) (*authority, error) {
+	var agreed *authority
+	var changed bool
+	wrote, err := s.options.Secret.agree(ctx, func(c *content) (err error) {
+		found, unusable := decodeAuthority(c.data, now)
+		if unusable != nil {
+			agreed, err = s.replacement(now, found.bundle)
+			changed = true
+		} else {
+			_, asked := c.annotations[AnnotationRotate]
+			agreed, changed, err = found.step(now, s.options.Lifetimes, live, asked)
+			delete(c.annotations, AnnotationRotate)
+		}
+		if err == nil && changed {
+			c.data, err = agreed.encode()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	if s.problem == nil && errors.Is(err, errUnread) {
-		return
+	if wrote {
+		s.options.Log.Info("authority written", "secret", s.options.Secret.Name, "trusted", len(agreed.bundle), "rotating", agreed.next != nil)
 	}
-	if err == nil && s.problem != nil {
-		s.options.Log.Info("certificate ready")
-	}
-	s.problem = err
+	s.known = agreed
+	return agreed, nil
 }
 
-// GetCertificate implements Source.
-func (s *SelfSigned) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.leaf == nil {
-		return nil, fmt.Errorf("serve: %w", s.problem)
+// replacement is the authority that this replica knew, if it can sign yet, else a new one beside the trusted.
+func (s *SelfSigned) replacement(now time.Time, trusted bundle) (*authority, error) {
+	if s.known == nil {
+		return newAuthority(now, s.options.Lifetimes, trusted)
 	}
-	return s.leaf, nil
+	for _, t := range s.known.bundle {
+		trusted = trusted.with(t.certificate, t.until)
+	}
+	if !now.Before(s.known.signer.certificate.NotAfter) {
+		return newAuthority(now, s.options.Lifetimes, trusted)
+	}
+	known := *s.known
+	known.bundle = trusted.at(now)
+	return &known, nil
 }
 
-// Ready implements Source.
-func (s *SelfSigned) Ready() error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.problem == nil && !time.Now().Before(s.leaf.Leaf.NotAfter) {
-		return errors.New("the certificate has expired")
+// renew replaces the leaf where its time has come, or its authority signs no more.
+func (s *SelfSigned) renew(a *authority, now time.Time) error {
+	served, life := s.serving(), s.options.Lifetimes.Leaf
+	if a.signer.current(served, now, life) {
+		return nil
 	}
-	return s.problem
-}
-
-// Expiry implements Source.
-func (s *SelfSigned) Expiry() time.Time {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.leaf == nil {
-		return time.Time{}
+	leaf, err := a.signer.issue(s.options.Names, now, life)
+	if err != nil {
+		return err
 	}
-	return s.leaf.Leaf.NotAfter
+	s.serve(leaf)
+	s.options.Log.Info("certificate issued", "names", s.options.Names, "expires", leaf.Leaf.NotAfter)
+	if served != nil {
+		s.options.Metrics.rotated(served, leaf)
+	}
+	return nil
 }

@@ -2,12 +2,14 @@ package certs
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,8 +23,8 @@ const (
 	foreign = "somebody-else"
 )
 
-// cluster has our two configurations and one of somebody else, each with two webhooks on the same Service.
-func cluster() *fake.Clientset {
+// configured has our two configurations and one of somebody else, each with two webhooks on the same Service.
+func configured() *fake.Clientset {
 	config := admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: system, Name: "gpuslice-webhook"}}
 	mutating := func(name string) *admissionv1.MutatingWebhookConfiguration {
 		return &admissionv1.MutatingWebhookConfiguration{
@@ -36,24 +38,23 @@ func cluster() *fake.Clientset {
 	})
 }
 
+func configurations(client *fake.Clientset) Configurations {
+	return Configurations{Client: client, Mutating: []string{ours}, Validating: []string{ours, "absent"}}
+}
+
 func source(client *fake.Clientset) *SelfSigned {
 	return NewSelfSigned(SelfSignedOptions{
-		Client: client, Namespace: system, Secret: "gpuslice-authority", Names: []string{host, "10.99.0.2"}, Log: logr.Discard(),
-		Configurations: Configurations{Client: client, Mutating: []string{ours}, Validating: []string{ours, "absent"}},
+		Secret: SharedSecret{client, system, "gpuslice-authority"}, Names: []string{host, "10.99.0.2"},
+		Configurations: configurations(client), Lifetimes: DefaultLifetimes(),
+		Metrics: NewMetrics(prometheus.NewRegistry()), Log: logr.Discard(),
 	})
 }
 
-// check runs one check as Start does.
-func check(t *testing.T, s *SelfSigned, now time.Time) error {
+func mustCheck(t *testing.T, s interface {
+	check(context.Context, time.Time) error
+}) {
 	t.Helper()
-	err := s.check(t.Context(), now)
-	s.report(t.Context(), err)
-	return err
-}
-
-func mustCheck(t *testing.T, s *SelfSigned) {
-	t.Helper()
-	if err := check(t, s, time.Now()); err != nil {
+	if err := s.check(t.Context(), wallClock()); err != nil {
 		t.Fatalf("check: %v", err)
 	}
 }
@@ -78,7 +79,7 @@ func secret(t *testing.T, client *fake.Clientset) *corev1.Secret {
 
 func TestReplicasShareAnAuthorityAndHaveLeavesOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	one, two := source(client), source(client)
 	if one.Ready() == nil {
 		t.Error("ready before there is a certificate")
@@ -95,7 +96,7 @@ func TestReplicasShareAnAuthorityAndHaveLeavesOfTheirOwn(t *testing.T) {
 				t.Fatalf("not ready: %v, %v", err, s.Ready())
 			}
 			for _, name := range []string{host, "10.99.0.2"} {
-				if err := trusted(leaf.Leaf, bundle, name, time.Now()); err != nil {
+				if _, err := accepts(bundle, name, leaf, wallClock()); err != nil {
 					t.Errorf("as %s: %v", name, err)
 				}
 			}
@@ -113,18 +114,18 @@ func TestReplicasShareAnAuthorityAndHaveLeavesOfTheirOwn(t *testing.T) {
 
 func TestManyReplicasThatStartTogetherAgree(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	var all []*SelfSigned
 	var checks sync.WaitGroup
 	for range 8 {
 		s := source(client)
 		all = append(all, s)
-		checks.Go(func() { _ = check(t, s, time.Now()) })
+		checks.Go(func() { _ = s.check(t.Context(), wallClock()) })
 	}
 	checks.Wait()
 	for _, s := range all {
 		mustCheck(t, s)
-		if !s.authority.signer.Equal(all[0].authority.signer) {
+		if !s.known.signer.certificate.Equal(all[0].known.signer.certificate) {
 			t.Error("two replicas have two authorities")
 		}
 	}
@@ -132,7 +133,7 @@ func TestManyReplicasThatStartTogetherAgree(t *testing.T) {
 
 func TestOnlyOurConfigurationsAreWritten(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	mustCheck(t, source(client))
 	for _, bundle := range bundles(t, client, foreign) {
 		if len(bundle) > 0 {
@@ -143,7 +144,7 @@ func TestOnlyOurConfigurationsAreWritten(t *testing.T) {
 
 func TestACABundleThatWasEmptiedIsHealed(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	s := source(client)
 	mustCheck(t, s)
 	before := bundles(t, client, ours)
@@ -162,7 +163,7 @@ func TestACABundleThatWasEmptiedIsHealed(t *testing.T) {
 
 func TestALostSecretComesBackWithTheSameAuthority(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	s := source(client)
 	mustCheck(t, s)
 	before, _ := s.GetCertificate(nil)
@@ -185,7 +186,7 @@ func TestALostSecretComesBackWithTheSameAuthority(t *testing.T) {
 		if after, _ := s.GetCertificate(nil); after != before {
 			t.Errorf("%s: the leaf was replaced", name)
 		}
-		if found, err := decodeAuthority(secret(t, client).Data[keyBundle], secret(t, client).Data[keySigning], time.Now()); err != nil || !found.signer.Equal(s.authority.signer) {
+		if found, err := decodeAuthority(secret(t, client).Data, wallClock()); err != nil || !found.signer.certificate.Equal(s.known.signer.certificate) {
 			t.Errorf("%s: the Secret holds another authority: %v", name, err)
 		}
 	}
@@ -193,7 +194,7 @@ func TestALostSecretComesBackWithTheSameAuthority(t *testing.T) {
 
 func TestABrokenKeyIsReplacedAndWhatWasTrustedStaysTrusted(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	old := source(client)
 	mustCheck(t, old)
 	broken := secret(t, client)
@@ -203,18 +204,41 @@ func TestABrokenKeyIsReplacedAndWhatWasTrustedStaysTrusted(t *testing.T) {
 	}
 	mustCheck(t, source(client))
 	leaf, _ := old.GetCertificate(nil)
-	if err := trusted(leaf.Leaf, bundles(t, client, ours)[0], host, time.Now()); err != nil {
+	if _, err := accepts(bundles(t, client, ours)[0], host, leaf, wallClock()); err != nil {
 		t.Errorf("the other replica's leaf is not trusted any more: %v", err)
 	}
 }
 
 func TestALeafUnderAnotherNameIsNotReady(t *testing.T) {
 	t.Parallel()
-	client := cluster()
+	client := configured()
 	s := source(client)
 	s.options.Names = []string{"localhost"}
-	err := check(t, s, time.Now())
+	err := s.check(t.Context(), wallClock())
 	if err == nil || s.Ready() == nil || !strings.Contains(s.Ready().Error(), "pods.gpuslice.dev") {
 		t.Errorf("ready: %v", s.Ready())
+	}
+}
+
+func TestAConfigurationThatIsMadeLaterIsWritten(t *testing.T) {
+	t.Parallel()
+	client := configured()
+	api := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	later, err := api.Get(t.Context(), ours, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Delete(t.Context(), ours, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s := source(client)
+	mustCheck(t, s)
+	if _, err := api.Create(t.Context(), later, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	mustCheck(t, s)
+	found, err := api.Get(t.Context(), ours, metav1.GetOptions{})
+	if err != nil || !bytes.Equal(found.Webhooks[0].ClientConfig.CABundle, bundles(t, client, ours)[0]) {
+		t.Errorf("the bundle is not there: %v", err)
 	}
 }

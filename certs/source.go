@@ -15,8 +15,6 @@ type Source interface {
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Ready says why the certificate should not be served: nil when the API server will trust it.
 	Ready() error
-	// Expiry is when the certificate that is served expires; zero while there is none.
-	Expiry() time.Time
 }
 
 // Timing of a Source. Clocks are read anew at each check, since a machine may have been suspended in between.
@@ -24,28 +22,56 @@ const (
 	checkEvery = 20 * time.Second
 	retryEvery = 2 * time.Second // after a check that failed
 	checkWait  = 15 * time.Second
+	restAfter  = time.Second // between two checks, however much changes
 )
 
-// errUnread marks a check that could not be made, since the API server did not answer. What was verified before stands:
-// else one slow answer would take every replica out of service at once, and pods would pass as they are.
-var errUnread = errors.New("not read")
+// DefaultSettle is how long a new authority stands in every configuration before a leaf of it is served: API servers
+// learn of a change through a watch.
+const DefaultSettle = time.Minute
 
-// repeat runs check until ctx ends: again after checkEvery, or after retryEvery where it failed.
-func repeat(ctx context.Context, check func(context.Context) error) {
+// errLost says that somebody else wrote first. What was read is out of date.
+var errLost = errors.New("somebody else wrote first")
+
+// tries to write before somebody else does.
+const tries = 5
+
+// loop is when a source looks at its certificate.
+type loop struct {
+	every time.Duration
+	// changed has a value when something that a check depends on has changed.
+	changed <-chan struct{}
+	check   func(context.Context) error
+}
+
+// run checks until ctx ends: after each change, after every, and after retryEvery where the last check failed.
+func (l loop) run(ctx context.Context) {
 	for {
 		bounded, cancel := context.WithTimeout(ctx, checkWait)
-		err := check(bounded)
+		err := l.check(bounded)
 		cancel()
-		pause := checkEvery
+		pause := l.every
 		if err != nil {
-			pause = retryEvery
+			pause = min(pause, retryEvery)
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		rest := min(pause, restAfter)
+		if !sleep(ctx, rest, nil) || !sleep(ctx, pause-rest, l.changed) {
 			return
-		case <-timer.C:
 		}
 	}
 }
+
+// sleep waits that long or until changed; false when ctx ended.
+func sleep(ctx context.Context, pause time.Duration, changed <-chan struct{}) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-changed:
+	case <-timer.C:
+	}
+	return true
+}
+
+// wallClock is the time of day without a monotonic part, which stands still while a machine is suspended.
+func wallClock() time.Time { return time.Now().Round(0) }

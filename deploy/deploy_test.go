@@ -236,14 +236,15 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 		"cluster: patch namespaces",
 		"cluster: list,watch,patch pods",
 		"cluster: list,watch,create,patch events",
-		"cluster: get,patch mutatingwebhookconfigurations gpuslice",
-		"cluster: get,patch validatingwebhookconfigurations gpuslice",
+		"cluster: get,list,watch,patch mutatingwebhookconfigurations gpuslice",
+		"cluster: get,list,watch,patch validatingwebhookconfigurations gpuslice",
 		"gpuslice-system: list,watch configmaps",
 		"gpuslice-system: get,create,update configmaps",
 		"gpuslice-system: create leases",
 		"gpuslice-system: get,update leases gpuslice-leader",
 		"gpuslice-system: create secrets",
 		"gpuslice-system: get,update secrets gpuslice-authority,gpuslice-promise-keys",
+		"gpuslice-system: list,watch secrets gpuslice-authority",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

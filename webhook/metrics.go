@@ -65,19 +65,6 @@ func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gpuslice_" + name, Help: help}, labels)
 }
 
-// WatchCertificate adds the time at which the serving certificate expires, as seconds since 1970; 0 while there is
-// none.
-func (m *Metrics) WatchCertificate(expiry func() time.Time) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "gpuslice_certificate_expiry_timestamp_seconds", Help: "When the serving certificate expires.",
-	}, func() float64 {
-		if at := expiry(); !at.IsZero() {
-			return float64(at.Unix())
-		}
-		return 0
-	}))
-}
-
 // WatchLedger adds what the ledger of quotas has done.
 func (m *Metrics) WatchLedger(counts func() ledger.Counts) {
 	for name, c := range map[string]struct {

@@ -37,7 +37,10 @@ const examples = `  # in a cluster, as the manifests run it
   webhook --kubeconfig ~/.kube/config --listen 10.99.0.2:9443 --certs-names 10.99.0.2
 
   # with certificates that somebody else mounts
-  webhook --certs files --certs-file /tls/tls.crt --certs-key-file /tls/tls.key`
+  webhook --certs files --certs-file /tls/tls.crt --certs-key-file /tls/tls.key
+
+  # with a certificate of cert-manager, whose cainjector writes caBundle
+  webhook --certs cert-manager --certs-file /tls/tls.crt --certs-key-file /tls/tls.key --certs-ca-file /tls/ca.crt`
 
 // runner serves under the settings until the context ends.
 type runner func(context.Context, Options, io.Writer) error

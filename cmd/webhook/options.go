@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/webhook"
 )
@@ -32,6 +33,10 @@ type Options struct {
 	CertsNames    []string      `mapstructure:"certs-names"`
 	CertsFile     string        `mapstructure:"certs-file"`
 	CertsKeyFile  string        `mapstructure:"certs-key-file"`
+	CertsCAFile   string        `mapstructure:"certs-ca-file"`
+	CertsLife     time.Duration `mapstructure:"certs-lifetime"`
+	CertsCALife   time.Duration `mapstructure:"certs-authority-lifetime"`
+	CertsSettle   time.Duration `mapstructure:"certs-settle"`
 	Mutating      []string      `mapstructure:"mutating-configurations"`
 	Validating    []string      `mapstructure:"validating-configurations"`
 	Drain         time.Duration `mapstructure:"drain"`
@@ -48,8 +53,9 @@ type Options struct {
 
 // Sources of the serving certificate.
 const (
-	certsSelf  = "self"
-	certsFiles = "files"
+	certsSelf        = "self"
+	certsFiles       = "files"
+	certsCertManager = "cert-manager"
 )
 
 // defineFlags declares every setting with its default.
@@ -60,11 +66,16 @@ func defineFlags(f *pflag.FlagSet) {
 	f.String("service", "gpuslice-webhook", "Service under which the API server calls")
 	f.String("listen", ":"+strconv.Itoa(webhook.Port), "address of reviews, HTTPS")
 	f.String("metrics-listen", ":"+strconv.Itoa(webhook.MetricsPort), "address of health, readiness and metrics, HTTP")
-	f.String("certs", certsSelf, `where the serving certificate comes from: "self" (an authority in a Secret) or "files"`)
-	f.String("certs-secret", "gpuslice-authority", "Secret of the authority, with --certs self")
+	f.String("certs", certsSelf, `where the serving certificate comes from: "self" (an authority in a Secret), "cert-manager" (files, and the cainjector) or "files"`)
+	f.String("certs-secret", "gpuslice-authority", "Secret by which replicas agree on whom to trust, with --certs self or cert-manager")
 	f.StringSlice("certs-names", nil, "more names or addresses under which the API server calls, with --certs self")
-	f.String("certs-file", "", "certificate, PEM, with --certs files")
-	f.String("certs-key-file", "", "its key, PEM, with --certs files")
+	f.String("certs-file", "", "certificate, PEM, with --certs files or cert-manager")
+	f.String("certs-key-file", "", "its key, PEM, with --certs files or cert-manager")
+	f.String("certs-ca-file", "", "its authority, PEM, with --certs cert-manager")
+	life := certs.DefaultLifetimes()
+	f.Duration("certs-lifetime", life.Leaf, "how long a serving certificate lasts, with --certs self")
+	f.Duration("certs-authority-lifetime", life.Authority, "how long an authority lasts, with --certs self")
+	f.Duration("certs-settle", life.Settle, "how long every webhook configuration trusts a new authority before a certificate of it is served")
 	f.StringSlice("mutating-configurations", []string{"gpuslice"}, "mutating webhook configurations that call this server")
 	f.StringSlice("validating-configurations", []string{"gpuslice"}, "validating webhook configurations that call this server")
 	f.Duration("drain", 15*time.Second, "how long to go on answering after the signal to stop: as long as endpoints take to spread")
@@ -124,14 +135,7 @@ func (o Options) validate() error {
 			problem(key, "%q is no host:port", value)
 		}
 	}
-	switch {
-	case o.Certs != certsSelf && o.Certs != certsFiles:
-		problem("certs", "%q: accepted are %q and %q", o.Certs, certsSelf, certsFiles)
-	case o.Certs == certsFiles && (o.CertsFile == "" || o.CertsKeyFile == ""):
-		problem("certs", "%q needs certs-file and certs-key-file", certsFiles)
-	case o.Certs == certsSelf && len(validation.IsDNS1123Subdomain(o.CertsSecret)) > 0:
-		problem("certs-secret", "%q is no name of a Secret", o.CertsSecret)
-	}
+	o.validateCerts(problem)
 	for key, value := range map[string]time.Duration{"drain": o.Drain, "shutdown": o.Shutdown} {
 		if value < 0 || value > 10*time.Minute {
 			problem(key, "%s: accepted are 0s to 10m", value)
@@ -149,6 +153,30 @@ func (o Options) validate() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// validateCerts reports what is wrong with the source of the certificate.
+func (o Options) validateCerts(problem func(key, format string, args ...any)) {
+	switch {
+	case !slices.Contains([]string{certsSelf, certsFiles, certsCertManager}, o.Certs):
+		problem("certs", "%q: accepted are %q, %q and %q", o.Certs, certsSelf, certsCertManager, certsFiles)
+	case o.Certs != certsSelf && (o.CertsFile == "" || o.CertsKeyFile == ""):
+		problem("certs", "%q needs certs-file and certs-key-file", o.Certs)
+	case o.Certs == certsCertManager && o.CertsCAFile == "":
+		problem("certs", "%q needs certs-ca-file: the key ca.crt of the Secret that cert-manager writes", o.Certs)
+	case o.Certs != certsFiles && len(validation.IsDNS1123Subdomain(o.CertsSecret)) > 0:
+		problem("certs-secret", "%q is no name of a Secret", o.CertsSecret)
+	}
+	if o.CertsSettle < 0 || o.CertsSettle > time.Hour {
+		problem("certs-settle", "%s: accepted are 0s to 1h", o.CertsSettle)
+	}
+	if o.CertsLife < 10*time.Second {
+		problem("certs-lifetime", "%s: accepted are 10s and more", o.CertsLife)
+	}
+	// A rotation begins with a fifth of its life and a certificate's whole life left, and must be over by the end.
+	if least := 2 * (o.CertsLife + o.CertsSettle); o.CertsCALife < least {
+		problem("certs-authority-lifetime", "%s: accepted are %s and more, twice certs-lifetime and certs-settle", o.CertsCALife, least)
+	}
 }
 
 // guard is what is injected beside tenants; nil: nothing.

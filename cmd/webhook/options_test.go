@@ -18,6 +18,7 @@ func defaults() Options {
 	return Options{
 		Namespace: "gpuslice-system", Service: "gpuslice-webhook", Listen: ":9443", MetricsListen: ":8080",
 		Certs: "self", CertsSecret: "gpuslice-authority", CertsNames: []string{},
+		CertsLife: 7 * 24 * time.Hour, CertsCALife: 365 * 24 * time.Hour, CertsSettle: time.Minute,
 		Mutating: []string{"gpuslice"}, Validating: []string{"gpuslice"},
 		Drain: 15 * time.Second, Shutdown: 15 * time.Second, GuardPull: "IfNotPresent", GuardCPU: "20m", GuardMemory: "64Mi",
 		Observe: true, LogLevel: "info", LogFormat: "json",
@@ -98,9 +99,11 @@ func TestWrongSettingsAreRefusedByName(t *testing.T) {
 		"a duration without a unit": {file: "drain: soon", want: []string{"drain"}},
 		"several at once": {args: []string{"--listen=9443", "--certs=magic", "--drain=-1s", "--log-level=loud", "--namespace=A"},
 			want: []string{"listen:", "certs:", "drain:", "log-level:", "namespace:"}},
-		"an unknown log format":      {args: []string{"--log-format=xml"}, want: []string{"log-format:"}},
-		"files without a file":       {args: []string{"--certs=files"}, want: []string{"certs-file"}},
-		"a Secret that cannot exist": {args: []string{"--certs-secret=A_B"}, want: []string{"certs-secret:"}},
+		"an unknown log format":                      {args: []string{"--log-format=xml"}, want: []string{"log-format:"}},
+		"files without a file":                       {args: []string{"--certs=files"}, want: []string{"certs-file"}},
+		"cert-manager without an authority":          {args: []string{"--certs=cert-manager", "--certs-file=a", "--certs-key-file=b"}, want: []string{"certs-ca-file"}},
+		"an authority shorter than its certificates": {args: []string{"--certs-lifetime=24h", "--certs-authority-lifetime=24h"}, want: []string{"certs-authority-lifetime:"}},
+		"a Secret that cannot exist":                 {args: []string{"--certs-secret=A_B"}, want: []string{"certs-secret:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.file != "" {

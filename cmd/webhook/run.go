@@ -52,11 +52,10 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	source, err := certificates(o, client, log.WithName("certs"))
+	source, err := certificates(o, client, certs.NewMetrics(metrics.Registerer()), log.WithName("certs"))
 	if err != nil {
 		return err
 	}
-	metrics.WatchCertificate(source.Expiry)
 	keys := webhook.NewKeyring(client, o.Namespace, log.WithName("keys"))
 	lead, err := election(o, client, log.WithName("leader"))
 	if err != nil {
@@ -208,14 +207,22 @@ func connect(kubeconfig string, qps float32, burst int) (kubernetes.Interface, e
 }
 
 // certificates makes the source of the serving certificate.
-func certificates(o Options, client kubernetes.Interface, log logr.Logger) (certs.Source, error) {
+func certificates(o Options, client kubernetes.Interface, metrics *certs.Metrics, log logr.Logger) (certs.Source, error) {
 	configurations := certs.Configurations{Client: client, Mutating: o.Mutating, Validating: o.Validating}
-	if o.Certs == certsFiles {
-		return certs.FromFiles(o.CertsFile, o.CertsKeyFile, configurations)
+	secret := certs.SharedSecret{Client: client, Namespace: o.Namespace, Name: o.CertsSecret}
+	if o.Certs == certsSelf {
+		return certs.NewSelfSigned(certs.SelfSignedOptions{
+			Secret: secret, Names: o.names(), Configurations: configurations, Metrics: metrics, Log: log,
+			Lifetimes: certs.Lifetimes{Authority: o.CertsCALife, Leaf: o.CertsLife, Settle: o.CertsSettle},
+		}), nil
 	}
-	return certs.NewSelfSigned(certs.SelfSignedOptions{
-		Client: client, Namespace: o.Namespace, Secret: o.CertsSecret, Names: o.names(), Configurations: configurations, Log: log,
-	}), nil
+	files := certs.MountedOptions{
+		Certificate: o.CertsFile, Key: o.CertsKeyFile, Configurations: configurations, Settle: o.CertsSettle, Metrics: metrics, Log: log,
+	}
+	if o.Certs == certsCertManager {
+		files.Announce = &certs.Announcement{Secret: secret, Authority: o.CertsCAFile}
+	}
+	return certs.FromFiles(files)
 }
 
 // endpoints serves each handler under its path. Those that wait for a quota have queues of their own.

@@ -40,6 +40,7 @@ type APIServer struct {
 	Dir string
 
 	bin    Bin
+	flags  []string // of kube-apiserver
 	folder *run.Folder
 	pki    *pki
 	egress *egress
@@ -129,7 +130,8 @@ func (s *APIServer) launch(o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	return s.start("kube-apiserver", append(flags, o.Flags...)...)
+	s.flags = append(flags, o.Flags...)
+	return s.start("kube-apiserver", s.flags...)
 }
 
 // kubeconfigOf returns the path of a component's access.
@@ -155,11 +157,14 @@ func (s *APIServer) credentials(users []user, l layout) (err error) {
 }
 
 // start runs one of the cluster's programs.
-func (s *APIServer) start(name string, args ...string) error {
+func (s *APIServer) start(name string, args ...string) error { return s.startAs(name, name, args...) }
+
+// startAs is start under another name, for a program that runs already.
+func (s *APIServer) startAs(as, name string, args ...string) error {
 	if s.bin[name] == "" {
 		return fmt.Errorf("start %s: not among the programs given (cluster.Build makes them)", name)
 	}
-	p, err := run.Start(s.Dir, name, exec.Command(s.bin[name], args...))
+	p, err := run.Start(s.Dir, as, exec.Command(s.bin[name], args...))
 	if err != nil {
 		return err
 	}
@@ -168,7 +173,9 @@ func (s *APIServer) start(name string, args ...string) error {
 }
 
 // awaitReady returns once the API server says that it is ready, or why it never will be.
-func (s *APIServer) awaitReady(ctx context.Context) error {
+func (s *APIServer) awaitReady(ctx context.Context) error { return s.await(ctx, s.Client) }
+
+func (s *APIServer) await(ctx context.Context, client *kubernetes.Clientset) error {
 	poll := time.NewTicker(25 * time.Millisecond)
 	defer poll.Stop()
 	for {
@@ -178,7 +185,7 @@ func (s *APIServer) awaitReady(ctx context.Context) error {
 			}
 		}
 		status := 0
-		s.Client.RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&status)
+		client.RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&status)
 		if status == http.StatusOK {
 			return nil
 		}

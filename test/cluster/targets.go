@@ -39,3 +39,9 @@ func NodeParts() []Target {
 		}},
 	}
 }
+
+// CertManager returns the target with cert-manager's controllers and cainjector, the program certmanager. It talks to the
+// cluster of its --kubeconfig; CertManagerCRDs are what it needs there.
+func CertManager() []Target {
+	return []Target{{name: "certmanager", module: "certmanager", packages: []string{"."}}}
+}

@@ -31,14 +31,22 @@
 
 {{/* Arguments that say where the serving certificate comes from. */}}
 {{- define "gpuslice.certificateArgs" -}}
-{{- if eq .Values.certificates.source "files" -}}
-- --certs=files
+{{- if ne .Values.certificates.source "self" -}}
+- --certs={{ .Values.certificates.source }}
 - --certs-file=/certificate/tls.crt
 - --certs-key-file=/certificate/tls.key
+{{- if eq .Values.certificates.source "cert-manager" }}
+- --certs-ca-file=/certificate/ca.crt
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The authority that the API server is to trust, where nobody but the values knows it. Else the webhook writes it. */}}
+{{/* The Secret with the serving certificate, where somebody else keeps it. */}}
+{{- define "gpuslice.certificateSecret" -}}
+{{- if eq .Values.certificates.source "files" }}{{ .Values.certificates.files.secretName | quote }}{{ else }}gpuslice-webhook-tls{{ end -}}
+{{- end -}}
+
+{{/* The authority that the API server is to trust, where nobody but the values knows it. Else the webhook or cert-manager writes it. */}}
 {{- define "gpuslice.caBundle" -}}
 {{- if eq .Values.certificates.source "files" }}
     caBundle: {{ .Values.certificates.files.caBundle | b64enc }}
@@ -47,7 +55,11 @@
 
 {{/* Annotations of the webhook configurations. */}}
 {{- define "gpuslice.webhookAnnotations" -}}
-{{- with .Values.webhookAnnotations }}
+{{- $annotations := .Values.webhookAnnotations -}}
+{{- if eq .Values.certificates.source "cert-manager" -}}
+{{- $annotations = merge (dict "cert-manager.io/inject-ca-from-secret" (printf "%s/gpuslice-authority" .Release.Namespace)) $annotations -}}
+{{- end -}}
+{{- with $annotations }}
   annotations: {{- toYaml . | nindent 4 }}
 {{- end -}}
 {{- end -}}

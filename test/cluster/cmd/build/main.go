@@ -28,8 +28,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	node := flags.Bool("node", false, "also what a whole node needs: containerd, runc (takes a C compiler), NVIDIA's device plugin")
+	certManager := flags.Bool("cert-manager", false, "also cert-manager's controllers and cainjector")
 	flags.Usage = func() {
-		fmt.Fprint(stderr, `usage: go run ./test/cluster/cmd/build [-node]
+		fmt.Fprint(stderr, `usage: go run ./test/cluster/cmd/build [-node] [-cert-manager]
 
 Compiles what the test cluster consists of, where the cache lacks it, and prints the path of each program.
 The first time this takes minutes and some 4 GiB in Go's build cache; later it takes no time.
@@ -49,6 +50,9 @@ The first time this takes minutes and some 4 GiB in Go's build cache; later it t
 	targets := append(cluster.ControlPlane(), cluster.Helm())
 	if *node {
 		targets = append(targets, cluster.NodeParts()...)
+	}
+	if *certManager {
+		targets = append(targets, cluster.CertManager()...)
 	}
 	bin, err := cluster.Build(ctx, stderr, targets...)
 	if err != nil {
