@@ -2,7 +2,11 @@ package chart
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -77,10 +81,73 @@ func TestOnANodeFromInstallToNothingLeft(t *testing.T) {
 	}
 	h.run(append(namespaced, "uninstall", release, "--wait", "--timeout=3m")...)
 	awaitObjects(t, n.Config, append(append([]string{}, before...), left...))
-	if err := n.Client.CoreV1().Namespaces().Delete(ctx, policies.SystemNamespace, metav1.DeleteOptions{}); err != nil {
+	clearAway(t, n, before)
+
+	withFiles(t, n, before, values)
+}
+
+// withFiles installs once more, with a certificate that somebody else keeps, and removes all of it.
+func withFiles(t *testing.T, n *install.OnNode, before, values []string) {
+	t.Helper()
+	h := newHelm(t, n.Kubeconfig)
+	namespaced := []string{"--namespace=" + policies.SystemNamespace}
+	keepCertificate(t, n)
+	authority := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(authority, n.CA(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.run(append(append(namespaced, "install", release, chartFolder, "--set=certificates.source=files,certificates.files.secretName=kept",
+		"--set-file=certificates.files.caBundle="+authority), values...)...)
+	if err := n.Settle(t.Context(), install.SharedResource); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Namespace(t.Context(), team, nil); err != nil {
+		t.Fatal(err)
+	}
+	p, err := n.Client.CoreV1().Pods(team).Create(t.Context(), tenant("asking"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := unsliced(p); why != "" {
+		t.Errorf("with a certificate from files: %s", why)
+	}
+	if err := n.Client.CoreV1().Namespaces().Delete(t.Context(), team, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h.run(append(namespaced, "uninstall", release, "--wait", "--timeout=3m")...)
+	clearAway(t, n, before)
+}
+
+// clearAway removes gpuslice's namespace, and waits until nothing but what was there before is left.
+func clearAway(t *testing.T, n *install.OnNode, before []string) {
+	t.Helper()
+	if err := n.Client.CoreV1().Namespaces().Delete(t.Context(), policies.SystemNamespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitObjects(t, n.Config, before)
+}
+
+// keepCertificate writes a serving certificate as somebody who has one keeps it.
+func keepCertificate(t *testing.T, n *install.OnNode) {
+	t.Helper()
+	serving, err := n.ServingCertificate("kept", "gpuslice-webhook."+policies.SystemNamespace+".svc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(serving.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Namespace(t.Context(), policies.SystemNamespace, nil); err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Type: corev1.SecretTypeTLS, Data: map[string][]byte{
+		corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: serving.Certificates[0].Certificate[0]}),
+		corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+	}}
+	if _, err := n.Client.CoreV1().Secrets(policies.SystemNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // tenant is a pod as its author writes it, with one label.

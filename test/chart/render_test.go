@@ -115,7 +115,7 @@ func TestEveryValueArrives(t *testing.T) {
 		if o.GetLabels()["team"] != "platform" {
 			t.Errorf("%s %s lacks the labels of the values: it needs some of its own", o.GetKind(), o.GetName())
 		}
-		if strings.HasPrefix(o.GetAPIVersion(), "monitoring.coreos.com/") {
+		if o.GroupVersionKind().Group == "monitoring.coreos.com" {
 			continue // the Prometheus operator's types are not ours to decode
 		}
 		decoded, _, err := decoder.Decode(text, nil, nil)
@@ -180,6 +180,39 @@ func selectors(t *testing.T, object runtime.Object) {
 		for _, w := range c.Webhooks {
 			check(w.Name, w.NamespaceSelector, w.ClientConfig.CABundle)
 		}
+	}
+}
+
+// TestCertManagerGetsWhatItsOwnTypesSay renders that source: what deploy/certmanager holds, the Secret it writes mounted,
+// and no bundle but cert-manager's.
+func TestCertManagerGetsWhatItsOwnTypesSay(t *testing.T) {
+	t.Parallel()
+	rendered := byName(t, newHelm(t, "").render(version("v1"), "--set=certificates.source=cert-manager"))
+	text, err := deploy.Files.ReadFile("certmanager/certificate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := install.Objects(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range byName(t, asked) {
+		if diff := cmp.Diff(want, rendered[name]); diff != "" {
+			t.Errorf("%s (-deploy/certmanager +chart)\n%s", name, diff)
+		}
+	}
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+		c := &unstructured.Unstructured{Object: rendered[kind+" "+configuration].(map[string]any)}
+		if got, want := c.GetAnnotations()["cert-manager.io/inject-ca-from-secret"], policies.SystemNamespace+"/gpuslice-authority"; got != want {
+			t.Errorf("%s: injected from %q", kind, got)
+		}
+	}
+	pod := convert(t, &unstructured.Unstructured{Object: rendered["Deployment "+deployment].(map[string]any)}).Spec.Template.Spec
+	if diff := cmp.Diff([]string{"--certs=cert-manager", "--certs-file=/certificate/tls.crt", "--certs-key-file=/certificate/tls.key", "--certs-ca-file=/certificate/ca.crt"}, pod.Containers[0].Args[3:]); diff != "" {
+		t.Errorf("args (-want +got)\n%s", diff)
+	}
+	if got := pod.Volumes[0].Secret.SecretName; got != "gpuslice-webhook-tls" {
+		t.Errorf("Secret %s is mounted", got)
 	}
 }
 
