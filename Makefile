@@ -54,7 +54,10 @@ manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the 
 
 bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
 	go test $(GOFLAGS) ./test/bench ./webhook -run "^$$" -bench . -benchmem -count 5
-	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run TestPrint -v
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run 'TestPrint(PodCreates|CommandLineStart|WhatAReplicaUses)' -v
+
+bench-quota: cluster ## figures: pod creates under a quota, beside no webhook, one that only answers, and a ResourceQuota
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/bench -run TestPrintQuotaCreates -v
 
 bench-guard: ## figures of the guard: size, memory, CPU, time to end
 	go run $(GOFLAGS) ./test/bench/guard
@@ -63,4 +66,4 @@ lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet ./...
 
-.PHONY: help build run test test-apiserver test-load e2e cluster fuzz golden manifests bench bench-guard lint
+.PHONY: help build run test test-apiserver test-load e2e cluster fuzz golden manifests bench bench-quota bench-guard lint

@@ -139,7 +139,9 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 	}
 	want := map[string]string{
 		"pods.gpuslice.dev": webhook.PathMutatePods, "templates.gpuslice.dev": webhook.PathMutateTemplates,
-		"validating pods.gpuslice.dev": webhook.PathValidatePods, "validating pods-open.gpuslice.dev": webhook.PathValidatePods,
+		"validating pods-open.gpuslice.dev": webhook.PathValidatePods,
+		"validating pods.gpuslice.dev": webhook.PathValidatePods, "validating policies.gpuslice.dev": webhook.PathValidatePolicies,
+		"validating subresources.gpuslice.dev": webhook.PathValidatePods,
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -149,7 +151,8 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 func TestAnOutageOfOursStopsNobody(t *testing.T) {
 	t.Parallel()
 	for _, w := range every[*admissionv1.MutatingWebhookConfiguration](t)[0].Webhooks {
-		if *w.FailurePolicy != admissionv1.Ignore || *w.TimeoutSeconds > 3 || *w.SideEffects != admissionv1.SideEffectClassNone {
+		harmless := []admissionv1.SideEffectClass{admissionv1.SideEffectClassNone, admissionv1.SideEffectClassNoneOnDryRun}
+		if *w.FailurePolicy != admissionv1.Ignore || *w.TimeoutSeconds > 3 || !slices.Contains(harmless, *w.SideEffects) {
 			t.Errorf("%s: failurePolicy %s, timeout %d s, side effects %s", w.Name, *w.FailurePolicy, *w.TimeoutSeconds, *w.SideEffects)
 		}
 		if *w.MatchPolicy != admissionv1.Equivalent || !slices.Equal(w.AdmissionReviewVersions, []string{"v1"}) {
@@ -169,11 +172,31 @@ func TestAnOutageOfOursStopsNobody(t *testing.T) {
 		}
 		for _, rule := range w.Rules {
 			for _, resource := range rule.Resources {
-				if strings.ContainsAny(resource, "*/") {
+				if strings.ContainsAny(resource, "*/") && !slices.Contains([]string{"pods/ephemeralcontainers", "pods/resize"}, resource) {
 					t.Errorf("%s: matches %s", w.Name, resource)
 				}
 			}
 		}
+	}
+}
+
+// TestAPolicyIsMatchedByWhatTheCodeReads keeps the condition from missing a policy: by the names that the code reads,
+// in the system namespace too.
+func TestAPolicyIsMatchedByWhatTheCodeReads(t *testing.T) {
+	t.Parallel()
+	all := every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks
+	i := slices.IndexFunc(all, func(w admissionv1.ValidatingWebhook) bool { return w.Name == "policies.gpuslice.dev" })
+	w := all[i]
+	if *w.FailurePolicy != admissionv1.Ignore || *w.TimeoutSeconds > 3 || *w.SideEffects != admissionv1.SideEffectClassNone || len(w.ClientConfig.CABundle) > 0 {
+		t.Errorf("failurePolicy %s, timeout %d s, side effects %s", *w.FailurePolicy, *w.TimeoutSeconds, *w.SideEffects)
+	}
+	for _, text := range []string{"[object, oldObject]", "'" + policies.TenantPolicyName + "'", "'" + policies.LabelPolicy + "'"} {
+		if !strings.Contains(w.MatchConditions[0].Expression, text) {
+			t.Errorf("the condition does not name %s", text)
+		}
+	}
+	if slices.Contains(w.NamespaceSelector.MatchExpressions[0].Values, policies.SystemNamespace) {
+		t.Error("policies of the system namespace are not validated")
 	}
 }
 
@@ -233,9 +256,14 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 	want := []string{
 		"cluster: get,list,watch namespaces",
 		"cluster: get,list,watch nodes",
+		"cluster: list,watch configmaps gpuslice-policy",
 		"cluster: patch namespaces",
 		"cluster: list,watch,patch pods",
 		"cluster: list,watch,create,patch events",
+		"cluster: get,list,watch,create resourcequotas",
+		"cluster: update,delete resourcequotas gpuslice",
+		"cluster: get replicasets",
+		"cluster: get jobs",
 		"cluster: get,list,watch,patch mutatingwebhookconfigurations gpuslice",
 		"cluster: get,list,watch,patch validatingwebhookconfigurations gpuslice",
 		"gpuslice-system: list,watch configmaps",

@@ -8,11 +8,14 @@ func touchesGPU(pod *corev1.Pod, pools []Pool) bool {
 	if askingLabel(pod) != "" {
 		return true
 	}
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			if asksGPU(&list[i], pools) {
-				return true
-			}
+	return asksForGPUs(&pod.Spec, pools)
+}
+
+// asksForGPUs says that a container names a GPU resource.
+func asksForGPUs(spec *corev1.PodSpec, pools []Pool) bool {
+	for c := range everyContainer(spec) {
+		if asksGPU(c, pools) {
+			return true
 		}
 	}
 	return false

@@ -17,6 +17,7 @@ type Book struct {
 	byName     map[string][]*Policy
 	bySelector []selecting
 	defaults   []*Policy
+	budgets    map[string][]*Policy // as they were written, by the shared budget that they name
 }
 
 // selecting is a policy that governs namespaces by their labels.
@@ -27,11 +28,12 @@ type selecting struct {
 }
 
 // NewBook collects policies. Problems between documents (two defaults, one name claimed twice) are reported by For,
-// for the namespaces that they concern, and by Conflicts.
+// for the namespaces that they concern, and by Conflicts. Of a budget that several share with different limits the
+// strictest hold.
 func NewBook(documents []*Policy) Book {
-	b := Book{byName: map[string][]*Policy{}}
 	sorted := slices.SortedStableFunc(slices.Values(documents), func(p, q *Policy) int { return cmp.Compare(p.Name, q.Name) })
-	for _, p := range sorted {
+	b := Book{byName: map[string][]*Policy{}, budgets: sharing(sorted)}
+	for _, p := range strictestBudgets(sorted) {
 		if p.Namespaces == nil {
 			b.defaults = append(b.defaults, p)
 			continue
@@ -83,7 +85,8 @@ func (b Book) Default() *Policy {
 }
 
 // Conflicts returns what For would refuse: names and defaults that are claimed twice, whether such a namespace exists
-// or not, and selectors that meet in one of the namespaces given. The webhook refuses a policy that adds one.
+// or not, and selectors that meet in one of the namespaces given. The webhook refuses a policy that adds one. What
+// policies of one budget do not agree on is told by BudgetConflicts.
 func (b Book) Conflicts(namespaces []Namespace) []error {
 	all := slices.Clone(namespaces)
 	for _, name := range slices.Sorted(maps.Keys(b.byName)) {

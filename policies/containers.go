@@ -23,6 +23,19 @@ func podContainers(spec *corev1.PodSpec) iter.Seq2[*corev1.Container, bool] {
 	}
 }
 
+// everyContainer yields the pod's containers, those under our names too: a name proves nothing.
+func everyContainer(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
+	return func(yield func(*corev1.Container) bool) {
+		for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // authorsContainers counts the pod's containers, ours left out: they must not make a pod too large on a second pass.
 func authorsContainers(spec *corev1.PodSpec) (n int) {
 	for range podContainers(spec) {

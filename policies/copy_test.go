@@ -62,6 +62,9 @@ func TestACopyOfALivePodComesOutAsItsOriginalWould(t *testing.T) {
 			original := policies.Decide(in)
 			in.Pod = policies.Apply(c.raw.Pod, c.d.Promise)
 			copied := policies.Decide(in)
+			if original.Outcome == policies.LeftAlone && copied.Outcome == policies.Voided {
+				continue // the copy's guard is nobody's guard here, and gets no device
+			}
 			if original.Outcome != copied.Outcome || original.Message() != copied.Message() {
 				t.Errorf("%s, %s: the original is %s (%s), its copy %s (%s)", c.s.Name, name, original.Outcome, original.Message(), copied.Outcome, copied.Message())
 				continue

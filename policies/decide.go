@@ -14,6 +14,8 @@ type Input struct {
 	// PolicyError is why the namespace's policy cannot be used, when no last good version is known. Pods that ask for
 	// a slice are refused with it.
 	PolicyError error
+	// TenantNotes are what authors of pods should know of the tenant's own document that tightened Policy.
+	TenantNotes []string
 	Pools       []Pool
 	// PoolsComplete says that no other pools will ever be: what fits none of them is refused instead of waiting.
 	PoolsComplete bool
@@ -52,7 +54,19 @@ func Decide(in Input) Decision {
 	if in.Policy == nil || in.Policy.Mode == ModeOff {
 		return ungoverned(in).relaxed(in.Namespace)
 	}
-	return decideGoverned(in).Under(in.Policy).relaxed(in.Namespace)
+	d := decideGoverned(in)
+	if d.Outcome != LeftAlone {
+		d.Warnings = append(d.Warnings, in.TenantNotes...)
+	}
+	return d.Under(in.Policy).relaxed(in.Namespace)
+}
+
+// Tightened is the input with the policy as the tenant's own document (nil: none) tightens it.
+func (in Input) Tightened(tenant *TenantDocument) Input {
+	if tenant != nil && in.Policy != nil {
+		in.Policy, in.TenantNotes = tenant.Tighten(in.Policy)
+	}
+	return in
 }
 
 // Under turns what enforce would do into what is to be done under a policy: warn lets refused pods pass unchanged with a
@@ -87,6 +101,11 @@ func Judge(in Input, violations ...Violation) Decision {
 	return d.Under(in.Policy).relaxed(in.Namespace)
 }
 
+// changesPods says that a policy is in force which may change pods of the namespace.
+func changesPods(in Input) bool {
+	return in.Policy != nil && in.Policy.Mode != ModeOff && in.Policy.EnforcementMode != EnforceAudit
+}
+
 // ungoverned answers pods of namespaces without a policy: nothing is touched. A label of ours there is most likely a
 // mistake, so its author is told; and a policy that cannot be read never means "no limits".
 func ungoverned(in Input) Decision {
@@ -116,6 +135,18 @@ func ungoverned(in Input) Decision {
 
 // decideGoverned answers a pod under a policy that is on.
 func decideGoverned(in Input) Decision {
+	d := decideSlice(in)
+	if d.Outcome != LeftAlone {
+		return d
+	}
+	if found := tampering(&in, false); len(found) > 0 {
+		return refuse(Decision{}, found...)
+	}
+	return takeUngiven(&in, d)
+}
+
+// decideSlice gives the pod the slices that it asks for, if it asks for any.
+func decideSlice(in Input) Decision {
 	if n := authorsContainers(&in.Pod.Spec); n > MaxContainers {
 		if !touchesGPU(in.Pod, in.Pools) {
 			return leaveAlone(whyNoGPU)
@@ -134,8 +165,8 @@ func decideGoverned(in Input) Decision {
 		return d
 	}
 	d := Decision{Warnings: append(warnings, reader.warnings...)}
-	if len(reader.violations) > 0 {
-		return refuse(d, reader.violations...)
+	if found := append(reader.violations, tampering(&in, true)...); len(found) > 0 {
+		return refuse(d, found...)
 	}
 	return plan(in, req, d)
 }

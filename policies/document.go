@@ -12,11 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Bounds on a policy document. They are checked before it is understood, those on its text before it is parsed.
+// Bounds on policy documents, in bytes of their text, which are checked before it is parsed. The first lets the last
+// good versions of a cluster's policies fit into one ConfigMap. The second is smaller since anyone who may write
+// ConfigMaps in a namespace may have one, and every replica keeps them all.
 const (
-	maxDocument = 256 << 10 // bytes
-	maxDepth    = 16        // levels of nesting; the deepest field lies at the eighth
-	maxProblems = 64        // that are reported of one document
+	MaxDocument       = 64 << 10
+	MaxTenantDocument = 16 << 10
+)
+
+// Bounds that are checked before a document is understood.
+const (
+	maxDepth    = 16 // levels of nesting; the deepest field lies at the eighth
+	maxProblems = 64 // that are reported of one document
 )
 
 // readDocument parses the one policy document in data into its tree.
@@ -59,8 +66,8 @@ func document(detail string) *field.Error {
 
 func checkText(data []byte, accepted string) *field.Error {
 	switch {
-	case len(data) > maxDocument:
-		return document(fmt.Sprintf("the document has %d bytes; accepted: at most %d", len(data), maxDocument))
+	case len(data) > MaxDocument:
+		return document(fmt.Sprintf("the document has %d bytes; accepted: at most %d", len(data), MaxDocument))
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")), bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
 		return document("the document begins with a byte order mark; save it as UTF-8 without one")
 	case !utf8.Valid(data):

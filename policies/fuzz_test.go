@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/gpuslice/gpuslice/policies"
 )
 
@@ -120,6 +122,41 @@ func FuzzDecide(f *testing.F) {
 		b, _ = json.Marshal(policies.Apply(once, again.Promise))
 		if string(a) != string(b) {
 			t.Errorf("deciding again changes the pod:\n%s\n%s", a, b)
+		}
+	})
+}
+
+// FuzzTighten holds any tenant's document against any policy: what comes out never allows more, and following the
+// document a second time changes nothing.
+func FuzzTighten(f *testing.F) {
+	const head = "apiVersion: gpuslice.dev/v1\n"
+	f.Add(head+"mode: opt-in\nlimits: {perPod: {memory: 8Gi, gpus: 1}}", head+"limits: {perPod: {memory: 9Gi, slices: 2}}\nmode: transparent")
+	f.Add(head+"defaultSlice: {fraction: 0.5}\nclasses: {a: {memory: 1Gi, compute: 20}}", head+"defaultSlice: {fraction: '0.3333'}\nclasses: {a: {memory: 2Gi}, b: {memory: 1Gi}}")
+	f.Add(head+"strategies: [mps]\nquota: {budget: ml, memory: 1Gi}", head+"strategies: [mig]\nquota: {memory: 2Gi, classes: {a: {slices: 0}}}\nguard: {enabled: false}")
+	f.Add(head+"mode: 'off'\nenv: [{name: A, value: x}]", head+"env: [{name: A, value: y}, {name: B, value: z}]\nframeworks: {vllm: {enabled: false}}")
+	f.Fuzz(func(t *testing.T, authority, tenant string) {
+		a, _ := policies.ParsePolicy("sys/a", []byte(authority))
+		own, _ := policies.ParseTenantPolicy("team-a/gpuslice-policy", []byte(tenant))
+		if a == nil || own == nil {
+			return
+		}
+		got, _ := policies.Tighten(a, own)
+		for what, pair := range map[string][2]policies.Charge{
+			"perContainer": {a.Limits.PerContainer, got.Limits.PerContainer}, "perPod": {a.Limits.PerPod, got.Limits.PerPod},
+		} {
+			for _, d := range policies.Dimensions() {
+				if had, has := d.Amount(pair[0]), d.Amount(pair[1]); had != 0 && (has == 0 || has > had) {
+					t.Errorf("limits.%s.%s: %d became %d", what, d.Name, had, has)
+				}
+			}
+		}
+		if got.OptOut != a.OptOut || !cmp.Equal(got.Guard, a.Guard) || !cmp.Equal(got.Quota, a.Quota) || !cmp.Equal(got.Pools, a.Pools) || a.Mode == policies.ModeOff && got.Mode != a.Mode {
+			t.Error("the tenant wrote what is the authority's")
+		}
+		again, _ := policies.Tighten(got, own)
+		again.Name = got.Name
+		if diff := cmp.Diff(got, again); diff != "" {
+			t.Errorf("followed twice it is not the same:\n%s", diff)
 		}
 	})
 }

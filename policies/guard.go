@@ -42,7 +42,7 @@ type guardPlan struct {
 // planGuard decides about the guard for one candidate. What it needs and what happens without:
 //
 //	driver 565.57         else not injected: an in-pod guard sees nothing it may act on
-//	the pod's processes   a shared PID namespace; not for images that need PID 1, hostPID, or an explicit "false"
+//	the pod's processes   a shared PID namespace; not for images that need PID 1, or an explicit "false"
 //	the right to signal   UID 0 with CAP_KILL, or the tenant's own UID where Pod Security is restricted; else observe
 //	a safe ending         under MPS the daemon's control program and pipe: our own daemon; beside NVIDIA's, observe
 func planGuard(in *Input, c *candidate) guardPlan {
@@ -90,9 +90,6 @@ func guardImpossible(in *Input, c *candidate) string {
 	if major := c.pool().DriverMajor; major > 0 && major < firstGuardDriver {
 		return fmt.Sprintf("driver %d is older than %s: a guard in the pod sees no memory that it may act on", major, firstGuardRelease)
 	}
-	if spec.HostPID {
-		return "the pod uses the host's PID namespace"
-	}
 	if spec.ShareProcessNamespace != nil && !*spec.ShareProcessNamespace {
 		return "the pod sets shareProcessNamespace: false"
 	}
@@ -122,7 +119,7 @@ func guardUser(in *Input, c *candidate) guardPlan {
 	}
 	user, ok := tenantUser(&in.Pod.Spec, c)
 	if !ok {
-		return guardPlan{user: guardObserverUser, observe: true, why: "Pod Security restricted lets it signal only its own user, and the pod names " +
+		return guardPlan{user: strangerTo(&in.Pod.Spec), observe: true, why: "Pod Security restricted lets it signal only its own user, and the pod names " +
 			"no single runAsUser for its GPU containers"}
 	}
 	return guardPlan{user: user}
@@ -139,6 +136,20 @@ func tenantUser(spec *corev1.PodSpec, c *candidate) (int64, bool) {
 		user = own
 	}
 	return *user, true
+}
+
+// strangerTo is a user that no container of the pod names: one that ran as the guard's could end it.
+func strangerTo(spec *corev1.PodSpec) int64 {
+	user := int64(guardObserverUser)
+	for taken := true; taken; {
+		taken = false
+		for c := range podContainers(spec) {
+			if own := runAsUser(spec, c); own != nil && *own == user {
+				user, taken = user+1, true
+			}
+		}
+	}
+	return user
 }
 
 func runAsUser(spec *corev1.PodSpec, c *corev1.Container) *int64 {

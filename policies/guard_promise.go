@@ -156,7 +156,7 @@ func (w *promiseWriter) guardAccess(g *PromisedGuard) {
 	case accessCDI:
 		g.Annotations = map[string]string{"nvidia.cdi.k8s.io/container." + limits.GuardContainer: "management.nvidia.com/gpu=all"}
 	default:
-		g.SidecarEnv = []Variable{{visibleDevices, "all"}, capabilities}
+		g.SidecarEnv = []Variable{{VarVisibleDevices, "all"}, capabilities}
 	}
 	w.guardRuntimeClass()
 }

@@ -54,7 +54,7 @@ func (c Charge) bounded() bool {
 
 // Holding is what the Promise's pod holds. The pod says which containers end before others start.
 func (p *Promise) Holding(pod *corev1.Pod) Holding {
-	h := Holding{Namespace: p.Namespace, Pools: slices.Sorted(slices.Values(p.Pools)), Charge: p.Charge}
+	h := Holding{Namespace: p.Namespace, Pools: slices.Sorted(slices.Values(p.Pools)), Charge: p.Charge, Units: quotaUnits(pod, p), Traits: traitsOf(pod)}
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		h.MemoryUnknown = h.MemoryUnknown || c.Slice == 0
@@ -90,6 +90,8 @@ func ExclusiveHolding(pod *corev1.Pod, pools []Pool) (Holding, ChargeSource) {
 	}
 	slices.Sort(h.Pools)
 	h.Pools = slices.Compact(h.Pools)
+	claimed, _ := DecodePromise(pod.Annotations[AnnotationPromise])
+	h.Units, h.Traits = quotaUnits(pod, claimed), traitsOf(pod)
 	return h, ChargeExclusive
 }
 

@@ -44,32 +44,33 @@ func promised(namespace string, charge Charge) *Promise {
 
 func TestHoldingOf(t *testing.T) {
 	slice := Charge{Memory: 8192, Slices: 1}
-	whole := Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1}}
+	whole := Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1}, Units: map[string]int64{ResourceGPU: 1, ResourceGPUShared: 1}}
 	ask := asksFor("main", ResourceGPUShared, "1")
 	for name, c := range map[string]struct {
 		pod    *corev1.Pod
 		want   Holding
 		source ChargeSource
 	}{
-		"no GPU, no holding":                    {gpuPod(nil, corev1.Container{Name: "main"}), Holding{Namespace: "team-a"}, ChargeNone},
-		"the Promise's charge, and its class's": {gpuPod(promised("team-a", slice), ask), Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: slice, Classes: map[string]Charge{"small": slice}}, ChargePromise},
-		"a Promise of another namespace":        {gpuPod(promised("team-b", slice), ask), whole, ChargeExclusive},
-		"a Promise that charges nothing":        {gpuPod(promised("team-a", Charge{}), ask), whole, ChargeExclusive},
-		"a Promise that gives room back":        {gpuPod(promised("team-a", Charge{Slices: -5, GPUs: 9}), ask), whole, ChargeExclusive},
+		"no GPU, no holding": {gpuPod(nil, corev1.Container{Name: "main"}), Holding{Namespace: "team-a"}, ChargeNone},
+		"the Promise's charge, and its class's": {gpuPod(promised("team-a", slice), ask), Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: slice, Classes: map[string]Charge{"small": slice},
+			Units: map[string]int64{ResourceGPU: 1, ResourceGPUShared: 1}}, ChargePromise},
+		"a Promise of another namespace": {gpuPod(promised("team-b", slice), ask), whole, ChargeExclusive},
+		"a Promise that charges nothing": {gpuPod(promised("team-a", Charge{}), ask), whole, ChargeExclusive},
+		"a Promise that gives room back": {gpuPod(promised("team-a", Charge{Slices: -5, GPUs: 9}), ask), whole, ChargeExclusive},
 		"a Promise for fewer GPUs than it asks": {gpuPod(promised("team-a", slice), asksFor("main", ResourceGPUShared, "2")),
-			Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}}, ChargeExclusive},
+			Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{ResourceGPU: 1, ResourceGPUShared: 2}}, ChargeExclusive},
 		"a container that was promised nothing": {gpuPod(promised("team-a", slice), ask, asksFor("more", ResourceGPUShared, "1")),
-			Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}}, ChargeExclusive},
+			Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{ResourceGPU: 1, ResourceGPUShared: 2}}, ChargeExclusive},
 		"no Promise: the largest device it may get": {gpuPod(nil, asksFor("main", ResourceGPU, "2")),
-			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: 188 * 1024, GPUs: 2}}, ChargeExclusive},
+			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: 188 * 1024, GPUs: 2}, Units: map[string]int64{ResourceGPU: 2}}, ChargeExclusive},
 		"no Promise: a MIG instance is a slice and a device": {gpuPod(nil, asksFor("main", "nvidia.com/mig-1g.10gb", "1")),
-			Holding{Namespace: "team-a", Pools: []string{"slim"}, Charge: Charge{Memory: 9728, Slices: 1, GPUs: 1}}, ChargeExclusive},
+			Holding{Namespace: "team-a", Pools: []string{"slim"}, Charge: Charge{Memory: 9728, Slices: 1, GPUs: 1}, Units: map[string]int64{"nvidia.com/mig-1g.10gb": 1}}, ChargeExclusive},
 		"no Promise, device memory unknown": {gpuPod(nil, asksFor("main", "nvidia.com/gpu.dark", "1")),
-			Holding{Namespace: "team-a", Pools: []string{"dark"}, Charge: Charge{Slices: 1, GPUs: 1}, MemoryUnknown: true}, ChargeExclusive},
+			Holding{Namespace: "team-a", Pools: []string{"dark"}, Charge: Charge{Slices: 1, GPUs: 1}, MemoryUnknown: true, Units: map[string]int64{"nvidia.com/gpu.dark": 1}}, ChargeExclusive},
 		"a container named like ours counts": {gpuPod(nil, asksFor("gpuslice-x", ResourceGPU, "1")),
-			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: 94 * 1024, GPUs: 1}}, ChargeExclusive},
+			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: 94 * 1024, GPUs: 1}, Units: map[string]int64{ResourceGPU: 1}}, ChargeExclusive},
 		"a quantity that Value() turns into nothing is huge": {gpuPod(nil, asksFor("main", ResourceGPU, "1e400")),
-			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: maxMemory, GPUs: maxCharge}}, ChargeExclusive},
+			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: maxMemory, GPUs: maxCharge}, Units: map[string]int64{ResourceGPU: maxCharge}}, ChargeExclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, source := HoldingOf(c.pod, testKeys(), quotaPools())

@@ -45,7 +45,7 @@ func mergeTable() []mergeRow {
 		{"Kind", MergeIdentity, nil},
 		{"Name", MergeIdentity, nil},
 		{"Namespaces", MergeAuthority, notForTenants(func(p *Policy) bool { return p.Namespaces != nil })},
-		{"Mode", MergeStrictest, func(t *tightening) { stricter(t, &t.out.Mode, t.tenant.Mode, modes()) }},
+		{"Mode", MergeStrictest, (*tightening).mode},
 		{"EnforcementMode", MergeStrictest, func(t *tightening) {
 			stricter(t, &t.out.EnforcementMode, t.tenant.EnforcementMode, enforcementModes())
 		}},
@@ -80,6 +80,9 @@ func Tighten(authority, tenant *Policy) (*Policy, []Clamped) {
 		return authority, nil
 	}
 	out := *authority
+	if tenant.Name != "" {
+		out.Name = authority.Name + " tightened by " + tenant.Name
+	}
 	t := &tightening{authority: authority, tenant: tenant, out: &out}
 	for _, row := range mergeTable() {
 		if row.merge != nil {
@@ -88,6 +91,15 @@ func Tighten(authority, tenant *Policy) (*Policy, []Clamped) {
 		}
 	}
 	return t.out, t.clamped
+}
+
+// Widenings are what a tenant's document asks for and may not have, as problems of it: for those who can still mend it.
+func Widenings(authority, tenant *Policy) (problems []error) {
+	_, clamped := Tighten(authority, tenant)
+	for _, c := range clamped {
+		problems = append(problems, fmt.Errorf("%s (policy %s; a tenant's own document only tightens)", c, authority.Name))
+	}
+	return problems
 }
 
 // tightening is one run of Tighten. What it writes into out is new: slices and maps of the authority stay untouched.
@@ -122,6 +134,15 @@ func stricter[T ~string](t *tightening, out *T, wish T, order []T) {
 		return
 	}
 	*out = wish
+}
+
+// mode takes the stricter mode, but off stays off: whoever runs the cluster must be able to end it everywhere.
+func (t *tightening) mode() {
+	if t.out.Mode == ModeOff && t.tenant.Mode != "" && t.tenant.Mode != ModeOff {
+		t.clamp(t.at(), "the policy is off, and a tenant's own document does not switch it on")
+		return
+	}
+	stricter(t, &t.out.Mode, t.tenant.Mode, modes())
 }
 
 // common takes what both list, in the tenant's order.

@@ -53,6 +53,10 @@ func (t *tightening) quota() {
 		t.clamp(t.at().Child("budget"), "not for a tenant's own document")
 		wish.Budget = ""
 	}
+	if wish.Native != "" {
+		t.clamp(t.at().Child("native"), "not for a tenant's own document")
+		wish.Native = ""
+	}
 	if wish.Limited() {
 		t.out.TenantQuota = &wish
 	}

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -25,6 +26,31 @@ func TestEveryFieldOfAPolicyHasAMergeRule(t *testing.T) {
 	}
 	if diff := cmp.Diff(fields, rows); diff != "" {
 		t.Errorf("fields of Policy and rows of the table differ (-fields +rows):\n%s", diff)
+	}
+}
+
+// TestTheReadmeTellsTheRuleOfEveryField compares the table in README.md with the one that is followed.
+func TestTheReadmeTellsTheRuleOfEveryField(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields, told := map[MergeRule][]string{}, map[string]string{}
+	for _, row := range mergeTable() {
+		if row.rule != MergeIdentity {
+			fields[row.rule] = append(fields[row.rule], "`"+documentName(row.field)+"`")
+		}
+	}
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Split(line, "|"); len(cells) == 5 {
+			told[strings.TrimSpace(cells[1])] = strings.TrimSpace(cells[2])
+		}
+	}
+	for rule, want := range fields {
+		if got := told[string(rule)]; got != strings.Join(want, ", ") {
+			t.Errorf("README.md says of the rule %q: %s\nwant: %s", rule, got, strings.Join(want, ", "))
+		}
 	}
 }
 

@@ -12,8 +12,16 @@ import (
 
 // ParsePolicy reads a policy document: strict and case-sensitive, defaults filled in, every problem reported with its
 // path (up to 64 of them). name says where it came from ("namespace/configmap"). A document with problems gives no
-// Policy. Documents of more than 256 KiB, and those with anchors or aliases, are refused before they are understood.
+// Policy. Documents of more than MaxDocument, and those with anchors or aliases, are refused before they are understood.
 func ParsePolicy(name string, data []byte) (*Policy, field.ErrorList) {
+	return parseDocument(name, data, func(p *Policy) field.ErrorList {
+		p.setDefaults()
+		return p.validate()
+	})
+}
+
+// parseDocument reads a document; check completes what was decoded and reports the problems of its values.
+func parseDocument(name string, data []byte, check func(*Policy) field.ErrorList) (*Policy, field.ErrorList) {
 	root, problem := readDocument(data)
 	if problem != nil {
 		return nil, field.ErrorList{problem}
@@ -22,9 +30,8 @@ func ParsePolicy(name string, data []byte) (*Policy, field.ErrorList) {
 	d := &documentDecoder{}
 	d.decode(root, reflect.ValueOf(p).Elem(), nil)
 	p.Name = name
-	p.setDefaults()
 	problems := slices.Clone(d.problems)
-	for _, e := range p.validate() {
+	for _, e := range check(p) {
 		if !told(d.problems, e.Field) {
 			problems = append(problems, e)
 		}

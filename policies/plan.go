@@ -13,6 +13,9 @@ func plan(in Input, req Request, d Decision) Decision {
 		return refuse(d, Violation{RulePolicy, "strategy not allowed", fmt.Sprintf(
 			"%s: %q, policy %s allows %s", LabelStrategy, req.Strategy, in.Policy.Name, strategyNames(in.Policy))})
 	}
+	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
+		return refuse(d, Violation{RuleStrategy, "a pod of Windows", "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; ask for no slice, or run it on Linux"})
+	}
 	asks, violations := resolveAll(&in, req)
 	if len(violations) > 0 {
 		return refuse(d, violations...)

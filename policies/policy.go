@@ -146,7 +146,7 @@ type MPSSpec struct {
 	LogDirectory  string   `json:"logDirectory,omitempty"`
 	ShmDirectory  string   `json:"shmDirectory,omitempty"` // mounted on /dev/shm where set and the container has none
 	Users         []int64  `json:"users,omitempty"`        // UIDs that the daemon serves; empty: any
-	TrustDomains  []string `json:"trustDomains,omitempty"` // pools whose trust domain the namespace may share; empty: any
+	TrustDomains  []string `json:"trustDomains,omitempty"` // trust domains that the namespace belongs to; empty: it may share the daemons of any
 }
 
 // GuardSpec is what policy says about the guard.

@@ -23,6 +23,11 @@ func promise(in *Input, req Request, chosen *candidate, same []*candidate, d Dec
 	for i := range chosen.containers {
 		w.container(&chosen.containers[i])
 	}
+	if chosen.strategy.Note != nil && !chosen.pool().awaited() {
+		if text := chosen.strategy.Note(in, chosen.pool()); text != "" {
+			w.note("%s", text)
+		}
+	}
 	w.void()
 	w.guard(chosen)
 	w.replaced()
@@ -159,6 +164,9 @@ func (w *promiseWriter) planned(p *placed) {
 			out.Framework += " (" + r.VersionSource + ")"
 		}
 	}
+	if len(p.spec.EnvFrom) > 0 {
+		w.note("%q takes variables from a ConfigMap or Secret, which admission does not see: only the node's container runtime keeps them from naming devices", p.request.Name)
+	}
 	if p.profile.NotCapped != "" && w.strategy.View != ProfileViewSliced {
 		w.note("%q has no framework cap: %s", p.request.Name, p.profile.NotCapped)
 	}
@@ -204,7 +212,7 @@ func (w *promiseWriter) computeNotHeld(p *placed) {
 func (w *promiseWriter) replaced() {
 	for c := range podContainers(&w.in.Pod.Spec) {
 		for _, e := range c.Env {
-			if isOwnVariable(e.Name) || e.Name == visibleDevices && !(e.Value == "void" && w.promise.container(c.Name) == nil) {
+			if isOwnVariable(e.Name) || namesDevices(e.Name) && !(e.Value == noDevices && w.promise.container(c.Name) == nil) {
 				w.warn("container %q: %s belongs to gpuslice in a slice; the pod's own value is not used", c.Name, quoteShort(e.Name))
 			}
 		}

@@ -182,8 +182,8 @@ func markObjects(node any) (marks []string) {
 	return marks
 }
 
-// ownName are the variables that are written anew whole, so nothing of a future version can stay on them.
-var ownName = regexp.MustCompile(`^(GPUSLICE_|CUDA_MPS_|NVIDIA_GPU_MEMORY_)`)
+// ownName are the variables that are written anew whole, or removed, so nothing of a future version can stay on them.
+var ownName = regexp.MustCompile(`^(GPUSLICE_|CUDA_MPS_|NVIDIA_GPU_MEMORY_|NVIDIA_IMEX_)`)
 
 func findMarks(node any, found map[string]bool) {
 	switch n := node.(type) {
@@ -277,6 +277,44 @@ func TestEveryStrategySpellingAndFrameworkHasAScenario(t *testing.T) {
 		if !strings.Contains(text, " framework:"+name+" ") {
 			t.Errorf("no scenario recognises the framework %s", name)
 		}
+	}
+}
+
+func TestAVoidedPodIsNotVoidedAgain(t *testing.T) {
+	t.Parallel()
+	voided := 0
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Voided {
+			continue
+		}
+		voided++
+		in := c.in
+		in.Pod = c.d.Rewrite(c.in.Pod)
+		if d := policies.Decide(in); d.Outcome != policies.LeftAlone {
+			t.Errorf("%s: the voided pod is %s", c.s.Name, d.Outcome)
+		}
+	}
+	if voided == 0 {
+		t.Error("no scenario is voided")
+	}
+}
+
+func TestEveryTamperRuleHasAScenarioThatBreaksItAlone(t *testing.T) {
+	t.Parallel()
+	alone := map[string]bool{}
+	for _, c := range created(t) {
+		if len(c.d.Violations) == 1 && c.d.Violations[0].Rule == policies.RuleTamper {
+			alone[c.d.Violations[0].Reason] = true
+		}
+	}
+	for _, r := range policies.Rules() {
+		if !alone[r.Reason] {
+			t.Errorf("no scenario is refused for %s alone", r.Reason)
+		}
+		delete(alone, r.Reason)
+	}
+	if len(alone) > 0 {
+		t.Errorf("refused for what is no rule of the list: %v", alone)
 	}
 }
 

@@ -19,6 +19,7 @@ type QuotaLimit struct {
 	Name   string // as refusals write it: "team-a", "team-a (pool a100)"
 	Scope  QuotaScope
 	Limits QuotaLimits
+	Native bool // it is a ResourceQuota's
 }
 
 // QuotaScope is a part of a budget; an empty field does not narrow it. The zero QuotaScope is the whole budget.
@@ -26,9 +27,12 @@ type QuotaScope struct {
 	Namespace string
 	Pool      string
 	Class     string
+	// Resource narrows it to units of one resource, as ResourceQuotas count them. They count as gpus.
+	Resource string
+	Pods     *QuotaPods
 }
 
-// Holding is what one pod holds of a budget, or several pods of one namespace and the same pools together.
+// Holding is what one pod holds of a budget, or several pods of one namespace, pools and traits together.
 type Holding struct {
 	Namespace string `json:"ns"`
 	// Pools are those where the pod may run. Where there are several it counts in each of them.
@@ -38,21 +42,27 @@ type Holding struct {
 	Classes map[string]Charge `json:"classes,omitempty"`
 	// MemoryUnknown says that Charge.Memory leaves out devices whose memory is not known.
 	MemoryUnknown bool `json:"memoryUnknown,omitempty"`
+	// Units are what ResourceQuotas count, by resource: under the names that were asked for and those that are carried.
+	Units  map[string]int64 `json:"units,omitempty"`
+	Traits Traits           `json:"traits,omitzero"`
 }
 
 // In is what h counts for within the scope; the zero Charge where it lies outside.
 func (h Holding) In(scope QuotaScope) Charge {
 	switch {
 	case scope.Namespace != "" && scope.Namespace != h.Namespace,
-		scope.Pool != "" && !slices.Contains(h.Pools, scope.Pool):
+		scope.Pool != "" && !slices.Contains(h.Pools, scope.Pool),
+		!scope.Pods.match(h.Traits):
 		return Charge{}
+	case scope.Resource != "":
+		return Charge{GPUs: saturateSum(h.Units[scope.Resource], h.Units[otherUnits])}
 	case scope.Class != "":
 		return h.Classes[scope.Class]
 	}
 	return h.Charge
 }
 
-// Plus is what h and g hold together, who are of one namespace and the same pools. It changes neither.
+// Plus is what h and g hold together, who are of one namespace, pools and traits. It changes neither.
 func (h Holding) Plus(g Holding) Holding {
 	h.Charge = h.Charge.Plus(g.Charge)
 	h.MemoryUnknown = h.MemoryUnknown || g.MemoryUnknown
@@ -63,7 +73,7 @@ func (h Holding) Plus(g Holding) Holding {
 		}
 		classes[class] = classes[class].Plus(c)
 	}
-	h.Classes = classes
+	h.Classes, h.Units = classes, plusUnits(h.Units, g.Units)
 	return h
 }
 
@@ -74,6 +84,7 @@ type Excess struct {
 	Requested string
 	Used      string
 	Limited   string
+	Native    bool // the limit is a ResourceQuota's
 }
 
 // Fit returns where h goes beyond the quota, given what is already used within each scope. A dimension in which h asks
@@ -102,11 +113,19 @@ func (l QuotaLimit) exceeded(d Dimension, h Holding, asked, have Charge) (Excess
 	if !limited || !unknown && (amount <= 0 || saturateSum(used, amount) <= most) {
 		return Excess{}, false
 	}
-	e := Excess{Quota: l.Name, Dimension: d.Name, Requested: d.Text(amount), Used: d.Text(used), Limited: d.Text(most)}
+	e := Excess{Quota: l.Name, Dimension: l.Scope.dimension(d), Requested: d.Text(amount), Used: d.Text(used), Limited: d.Text(most), Native: l.Native}
 	if unknown {
 		e.Requested = "unknown"
 	}
 	return e, true
+}
+
+// dimension is what refusals call the dimension within the scope.
+func (s QuotaScope) dimension(d Dimension) string {
+	if s.Resource != "" {
+		return requestsPrefix + s.Resource
+	}
+	return d.Name
 }
 
 // QuotaViolation is the refusal for want of quota, in Kubernetes' own words:
@@ -149,6 +168,11 @@ func excessSentence(excess []Excess) string {
 func (h Holding) Sound() bool {
 	for _, c := range h.Classes {
 		if !c.bounded() {
+			return false
+		}
+	}
+	for _, n := range h.Units {
+		if n < 0 || n > maxCharge {
 			return false
 		}
 	}

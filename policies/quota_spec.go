@@ -18,6 +18,8 @@ type QuotaSpec struct {
 	// Pools and Classes limit what is held of one pool, or in slices of one class.
 	Pools   map[string]QuotaLimits `json:"pools,omitempty"`
 	Classes map[string]QuotaLimits `json:"classes,omitempty"`
+	// Native is what becomes of ResourceQuotas on GPU resources; empty: NativeCheck. Not for tenants.
+	Native NativeMode `json:"native,omitempty"`
 }
 
 // QuotaLimits are the most that may be held of each dimension. nil: no limit. 0: none at all.

@@ -168,8 +168,8 @@ func TestAQuotaThatLimitsNothingIsRefusedWithItsProblems(t *testing.T) {
 
 func TestATenantsQuotaHoldsBesideTheAuthoritys(t *testing.T) {
 	authority := policyOf(t, "{quota: {budget: ml, slices: 10}}")
-	got, clamped := Tighten(authority, policyOf(t, "{quota: {budget: other, slices: 20}}"))
-	if len(clamped) != 1 || clamped[0].Path != "quota.budget" {
+	got, clamped := Tighten(authority, policyOf(t, "{quota: {budget: other, slices: 20, native: off}}"))
+	if len(clamped) != 2 || clamped[0].Path != "quota.budget" || clamped[1].Path != "quota.native" {
 		t.Errorf("clamped %v", clamped)
 	}
 	if diff := cmp.Diff(authority.Quota, got.Quota); diff != "" || authority.TenantQuota != nil {

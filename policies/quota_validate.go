@@ -22,8 +22,23 @@ func validateQuota(path *field.Path, q QuotaSpec) field.ErrorList {
 			errs = append(errs, field.Required(path, "the budget has no limit; write memory, slices or gpus, or remove budget"))
 		}
 	}
+	errs = append(errs, validateNative(path.Child("native"), q)...)
 	errs = append(errs, validateQuotaParts(path.Child("pools"), q.Pools)...)
 	return append(errs, validateQuotaParts(path.Child("classes"), q.Classes)...)
+}
+
+// validateNative refuses to write what a ResourceQuota of one namespace cannot say.
+func validateNative(path *field.Path, q QuotaSpec) field.ErrorList {
+	modes := []NativeMode{NativeCheck, NativeWrite, NativeOff}
+	switch {
+	case q.Native != "" && !slices.Contains(modes, q.Native):
+		return field.ErrorList{field.NotSupported(path, NativeMode(cut(string(q.Native))), modes)}
+	case q.Native == NativeWrite && q.Budget != "":
+		return field.ErrorList{field.Invalid(path, q.Native, "a ResourceQuota counts one namespace, and the budget is shared by several; remove budget, or write check")}
+	case q.Native == NativeWrite && (q.Slices == nil) == (q.GPUs == nil):
+		return field.ErrorList{field.Invalid(path, q.Native, "a ResourceQuota counts units of one resource; write one of slices and gpus beside it, or check")}
+	}
+	return nil
 }
 
 func validateQuotaParts(path *field.Path, parts map[string]QuotaLimits) (errs field.ErrorList) {

@@ -3,6 +3,9 @@ package policies
 import (
 	"fmt"
 	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -46,9 +49,17 @@ func (r *requestReader) annotation() map[string]Ask {
 		out[key.Value] = ask
 	})
 	for _, p := range d.problems[:min(len(d.problems), maxAnnotationProblems)] {
-		r.refuse(reason, p.Field+": "+p.Detail)
+		r.refuse(reason, legible(p.Field)+": "+p.Detail)
 	}
 	return out
+}
+
+// legible is the text as it is, or quoted where it holds what a terminal would obey and not print.
+func legible(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
 }
 
 // check refuses what each field by itself does not tell.

@@ -108,7 +108,7 @@ func givenTo(promise *Promise, container string) given {
 }
 
 func (g given) variable(e corev1.EnvVar) bool {
-	return isOwnVariable(e.Name) || g.container.sets(e.Name) || (g.void || g.container != nil) && e.Name == visibleDevices
+	return isOwnVariable(e.Name) || g.container.sets(e.Name) || e.Name == imexChannels || (g.void || g.container != nil) && e.Name == VarVisibleDevices
 }
 
 func (g given) mount(m corev1.VolumeMount) bool {

@@ -46,10 +46,12 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 	in.Pod = raw.Pod
 	d := policies.Decide(in)
 	want := map[string]string{"verdict": scenarios.Verdict(d)}
+	if after := d.Rewrite(raw.Pod); after != raw.Pod {
+		want["pod.yaml"] = podAfter(t, s.Pod, policies.Patch(raw.Tree, raw.Pod, after))
+	}
 	if d.Outcome != policies.Rewritten {
 		return want
 	}
-	want["pod.yaml"] = podAfter(t, s.Pod, policies.Patch(raw.Tree, raw.Pod, policies.Apply(raw.Pod, d.Promise)))
 	planned, err := yaml.Marshal(d.Planned)
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +74,14 @@ func updated(t *testing.T, s scenarios.Scenario, raw policies.RawPod) map[string
 		t.Fatal(err, violation)
 	}
 	after, violations := policies.Restore(old.Pod, raw.Pod)
+	if old.Pod.Annotations[policies.AnnotationPromise] == "" {
+		in, err := s.Input()
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Pod = raw.Pod
+		after = policies.RestoreDevices(in, old.Pod)
+	}
 	d := policies.Decision{Outcome: policies.Rewritten, Would: policies.Rewritten, Violations: violations}
 	if len(violations) > 0 {
 		d.Outcome, d.Would = policies.Refused, policies.Refused

@@ -20,6 +20,8 @@ type Strategy struct {
 	Inject func(SliceGrant) Injection
 	// Requires returns why a container of the pod may not use the strategy on a pool, or nil.
 	Requires func(*Input, *Pool, *corev1.Container) *Violation
+	// Note says what the strategy does not hold on a pool, for the enforcement planned; "" or nil: nothing to say.
+	Note func(*Input, *Pool) string
 }
 
 // SliceGrant is one container's slice on the pool it was planned for.

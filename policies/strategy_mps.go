@@ -22,7 +22,18 @@ func mps() Strategy {
 		Tier:     TierMPS,
 		Inject:   mpsInjection,
 		Requires: mpsRequires,
+		Note:     mpsNote,
 	}
+}
+
+// mpsNote says what no limit of MPS holds: all containers on a device are clients of one daemon, whatever namespace they
+// are of, and NVIDIA's plugin runs one for each node. Only nodes keep tenants apart, by their trust domain.
+func mpsNote(in *Input, p *Pool) string {
+	if p.TrustDomain != "" && slices.Contains(in.Policy.MPS.TrustDomains, p.TrustDomain) {
+		return ""
+	}
+	return "it shares an MPS daemon with other namespaces, and a fatal fault of one client can end all others; to keep tenants apart, give nodes a trust domain (label " +
+		LabelTrustDomain + ") and list it in the policy's mps.trustDomains"
 }
 
 func mpsInjection(g SliceGrant) Injection {

@@ -190,7 +190,7 @@ func (v EnvSpec) validate(e *problems, at *field.Path) {
 	switch {
 	case v.Name == "":
 		e.add(field.Required(name, "a variable's name, such as TEAM_GPU_MEMORY"))
-	case v.Name == "LD_PRELOAD", v.Name == visibleDevices, v.Name == driverCapabilities:
+	case v.Name == "LD_PRELOAD", v.Name == VarVisibleDevices, v.Name == driverCapabilities:
 		e.invalid(name, v.Name, "decides which libraries or devices a container gets; policy does not set it")
 	case slices.ContainsFunc(ownPrefixes(), func(p string) bool { return strings.HasPrefix(v.Name, p) }):
 		e.invalid(name, v.Name, "gpuslice writes the variables that begin with %s itself", strings.Join(ownPrefixes(), ", "))

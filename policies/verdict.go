@@ -1,6 +1,10 @@
 package policies
 
-import "strings"
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Violation is one reason to refuse a pod. Rule and Reason are stable (metrics, audit); Detail is for people: what was
 // asked, what there is, and what to do next.
@@ -25,6 +29,7 @@ const (
 	RuleTemplate    Rule = "template"    // a quantity that Kubernetes refuses in templates
 	RuleImmutable   Rule = "immutable"   // a label of ours changed on a live pod
 	RuleSize        Rule = "size"        // more than the bounds on what is parsed
+	RuleTamper      Rule = "tamper"      // the pod could leave its slice, or take devices that it was not given
 	RuleUndone      Rule = "undone"      // what a slice consists of is missing or changed
 )
 
@@ -43,6 +48,7 @@ type Outcome string
 const (
 	LeftAlone Outcome = "left-alone"
 	Rewritten Outcome = "rewritten"
+	Voided    Outcome = "voided" // no slice, and no device that was not asked for either
 	Refused   Outcome = "refused"
 )
 
@@ -59,7 +65,19 @@ type Decision struct {
 	Warnings   []string          `json:"warnings,omitempty"`
 	Promise    *Promise          `json:"promise,omitempty"`
 	Planned    *Planned          `json:"planned,omitempty"`
+	Devices    *Devices          `json:"devices,omitempty"` // what is put right in a pod that is voided
 	Candidates []CandidateReport `json:"candidates,omitempty"`
+}
+
+// Rewrite returns the pod as the decision has it: a copy, or the pod itself where nothing is to be changed.
+func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
+	switch d.Outcome {
+	case Rewritten:
+		return Apply(pod, d.Promise)
+	case Voided:
+		return d.Devices.apply(pod)
+	}
+	return pod
 }
 
 // CandidateReport says how one way to place the pod fared: for explain.

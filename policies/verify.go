@@ -64,7 +64,18 @@ func settled(r Rule) bool {
 func verifyUnpromised(in Input) Decision {
 	d := decideGoverned(in)
 	d.Warnings = nil
-	if d.Outcome != Rewritten || in.Policy.EnforcementMode == EnforceAudit {
+	if in.Policy.EnforcementMode == EnforceAudit {
+		return d
+	}
+	if choosing := choosing(&in.Pod.Spec, in.Pools); d.Outcome == Voided && len(choosing) > 0 {
+		return refuse(Decision{}, Violation{RuleUndone, "the pod chooses its devices", fmt.Sprintf(
+			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", shortList(choosing), VarVisibleDevices, cudaVersion, ResourceGPU)})
+	}
+	switch d.Outcome {
+	case Voided:
+		return leaveAlone(d.Why)
+	case Rewritten:
+	default:
 		return d
 	}
 	return refuse(Decision{}, Violation{RuleUndone, "the pod asks for a slice and was not given one", fmt.Sprintf(
@@ -103,18 +114,12 @@ func pathsOf(ops []jsonpatch.Operation) (out []string) {
 
 // strangers are containers that the Promise knows nothing of and that could reach a GPU.
 func strangers(pod *corev1.Pod, promise *Promise, pools []Pool) (out []string) {
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			c := &list[i]
-			if promise.container(c.Name) != nil || promise.hasGuard(c.Name) {
-				continue
-			}
-			visible := func(e corev1.EnvVar) bool {
-				return e.Name == visibleDevices && (e.Value != "void" || e.ValueFrom != nil)
-			}
-			if asksGPU(c, pools) || slices.ContainsFunc(c.Env, visible) {
-				out = append(out, fmt.Sprintf("container %s reaches for a GPU and was given none", quoteShort(c.Name)))
-			}
+	for c := range everyContainer(&pod.Spec) {
+		if promise.container(c.Name) != nil || promise.hasGuard(c.Name) {
+			continue
+		}
+		if asksGPU(c, pools) || choosesDevices(c) {
+			out = append(out, fmt.Sprintf("container %s reaches for a GPU and was given none", quoteShort(c.Name)))
 		}
 	}
 	return out

@@ -14,9 +14,7 @@ func TestWhatWasGivenIsVerified(t *testing.T) {
 	t.Parallel()
 	for _, c := range created(t) {
 		in := c.in
-		if c.d.Outcome == policies.Rewritten {
-			in.Pod = policies.Apply(c.in.Pod, c.d.Promise)
-		}
+		in.Pod = c.d.Rewrite(c.in.Pod)
 		if c.d.Outcome == policies.Refused {
 			if d := policies.Verify(in, nil); d.Outcome != policies.Refused {
 				t.Errorf("%s: refused once, and then %s", c.s.Name, d.Outcome)
@@ -26,7 +24,7 @@ func TestWhatWasGivenIsVerified(t *testing.T) {
 		if d := policies.Verify(in, c.d.Promise); c.d.Outcome == policies.Rewritten && d.Outcome != policies.LeftAlone {
 			t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
 		}
-		if d := policies.Verify(in, nil); c.d.Outcome == policies.LeftAlone && d.Outcome != policies.LeftAlone {
+		if d := policies.Verify(in, nil); (c.d.Outcome == policies.LeftAlone || c.d.Outcome == policies.Voided) && d.Outcome != policies.LeftAlone {
 			t.Errorf("%s: left alone, and then %s: %s", c.s.Name, d.Outcome, d.Message())
 		}
 	}
@@ -45,6 +43,24 @@ func TestASliceThatWasNotGivenIsRefused(t *testing.T) {
 		if d.Would != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
 			t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
 		}
+	}
+}
+
+func TestADeviceThatIsChosenIsRefusedWhereNobodyTookItBack(t *testing.T) {
+	t.Parallel()
+	chosen := 0
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Voided || len(c.d.Warnings) == 0 {
+			continue
+		}
+		chosen++
+		d := policies.Verify(c.in, nil)
+		if d.Outcome != policies.Refused || !strings.Contains(d.Message(), "ask for nvidia.com/gpu: 1 where a GPU is needed") {
+			t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
+		}
+	}
+	if chosen == 0 {
+		t.Error("no scenario chooses devices")
 	}
 }
 
@@ -97,7 +113,7 @@ func TestWhatSomebodyTakesAwayIsNamed(t *testing.T) {
 				continue
 			}
 			done[what]++
-			if d := policies.Verify(in, c.d.Promise); d.Outcome != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
+			if d := policies.Verify(in, c.d.Promise); d.Would != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
 				t.Errorf("%s: %s changed: %s %s", c.s.Name, what, d.Outcome, d.Message())
 			}
 		}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -37,16 +38,13 @@ func (c *Cluster) Budget(in policies.Input) (ledger.Budget, policies.Quota, stri
 	if ns := c.cachedNamespace(in.Namespace.Name); ns != nil {
 		uid = string(ns.UID)
 	}
-	return budget, policies.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota), uid
+	return budget, c.quota(in), uid
 }
 
 // Budgets are all that limit anything, for the replica that looks after those that nobody asks about.
 func (c *Cluster) Budgets() []ledger.Budget {
-	var out []ledger.Budget
-	for _, b := range c.budgets() {
-		out = append(out, b)
-	}
-	return out
+	all := c.budgets()
+	return slices.AppendSeq(c.nativeBudgets(all), maps.Values(all))
 }
 
 // budgets sorts the governed namespaces by budget.

@@ -15,13 +15,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
 // saveRetry is how long a replica waits before it tries again to save what it could not.
 const saveRetry = 10 * time.Second
 
-// Cluster is the Source that watches a cluster: policy ConfigMaps and the state of the system namespace, namespaces and
-// nodes. Run must be running for it to know anything.
+// Cluster is the Source that watches a cluster: policy ConfigMaps and the state of the system namespace, namespaces,
+// nodes and ResourceQuotas. Run must be running for it to know anything.
 type Cluster struct {
 	client  kubernetes.Interface
 	system  string
@@ -30,9 +31,11 @@ type Cluster struct {
 	log     logr.Logger
 
 	watched  watched
+	quotas   *nativequota.Quotas
 	young    gate // namespaces being read from the API server
 	snapshot atomic.Pointer[Snapshot]
 	changed  chan struct{}
+	rewrote  chan struct{} // tenants' own documents have changed
 
 	budgetBook budgetBook
 
@@ -45,18 +48,23 @@ type Cluster struct {
 func NewCluster(client kubernetes.Interface, system string, guard *policies.GuardSettings, metrics *Metrics, log logr.Logger) (*Cluster, error) {
 	c := &Cluster{
 		client: client, system: system, guard: guard, metrics: metrics, log: log,
-		young: newGate(maxYoung), changed: make(chan struct{}, 1), reported: map[string]string{},
+		young: newGate(maxYoung), changed: make(chan struct{}, 1), rewrote: make(chan struct{}, 1), reported: map[string]string{},
 	}
 	var err error
-	c.watched, err = watch(client, system, c.touch)
+	if c.quotas, err = nativequota.NewQuotas(client); err != nil {
+		return nil, err
+	}
+	c.watched, err = watch(client, system, waker(c.changed), waker(c.rewrote))
 	return c, err
 }
 
-// touch asks the worker for a new snapshot. Many touches while it works come to one.
-func (c *Cluster) touch() {
-	select {
-	case c.changed <- struct{}{}:
-	default:
+// waker makes a function that asks the worker for a new snapshot. Many calls while it works come to one.
+func waker(worker chan<- struct{}) func() {
+	return func() {
+		select {
+		case worker <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -64,10 +72,10 @@ func (c *Cluster) touch() {
 func (c *Cluster) Run(ctx context.Context) error {
 	var informers sync.WaitGroup
 	defer informers.Wait()
-	for _, informer := range c.watched.all() {
+	for _, informer := range append(c.watched.all(), c.quotas.Informer()) {
 		informers.Go(func() { informer.RunWithContext(ctx) })
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), c.watched.synced()...) {
+	if !cache.WaitForCacheSync(ctx.Done(), append(c.watched.synced(), c.quotas.Informer().HasSynced)...) {
 		return nil
 	}
 	for {
@@ -77,11 +85,27 @@ func (c *Cluster) Run(ctx context.Context) error {
 			c.log.Error(err, "state not saved", "retryAfter", saveRetry.String())
 			retry = time.After(saveRetry)
 		}
+		if !c.awaitChange(ctx, retry) {
+			return nil
+		}
+	}
+}
+
+// awaitChange returns when there is reason for a new snapshot, and false when ctx ends. Meanwhile it puts tenants' own
+// documents into force: nothing else depends on them, and they may change often.
+func (c *Cluster) awaitChange(ctx context.Context, retry <-chan time.Time) bool {
+	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return false
 		case <-c.changed:
+			return true
 		case <-retry:
+			return true
+		case <-c.rewrote:
+			snapshot := *c.snapshot.Load()
+			snapshot.tenants = c.readTenants(snapshot.tenants)
+			c.snapshot.Store(&snapshot)
 		}
 	}
 }
@@ -132,32 +156,17 @@ func (c *Cluster) rebuild(ctx context.Context) error {
 	good := newest(saved.policies, c.good)
 	documents := readDocuments(maps, good)
 	snapshot := newSnapshot(documents)
+	var tenants map[string]*tenant
+	if before := c.snapshot.Load(); before != nil {
+		tenants = before.tenants
+	}
+	snapshot.tenants = c.readTenants(tenants)
 	snapshot.pools = policies.PoolsFromNodes(nodes, snapshot.poolsSpec(), saved.pools)
-	snapshot.guard, snapshot.known = c.guard, known(documents, snapshot.pools, len(nodes))
+	snapshot.guard, snapshot.known = c.guard, snapshot.knows(len(nodes))
 	c.snapshot.Store(snapshot)
 	c.good = advance(good, documents, seen)
-	c.report(documents, snapshot.pools)
+	c.report(snapshot)
 	return c.save(ctx, state{policies: c.good, pools: memorable(snapshot.pools)})
-}
-
-// report counts what was read and logs each problem once.
-func (c *Cluster) report(documents []document, pools []policies.Pool) {
-	found := problems(documents)
-	c.metrics.read(found, pools)
-	reported := map[string]string{}
-	for _, p := range found {
-		reported[p.Policy] = p.Err.Error()
-		if c.reported[p.Policy] != p.Err.Error() {
-			c.log.Error(p.Err, "policy is broken", "policy", p.Policy, "lastGood", p.LastGood)
-		}
-	}
-	for name := range c.reported {
-		if reported[name] == "" {
-			c.log.Info("policy is no longer broken", "policy", name)
-		}
-	}
-	c.reported = reported
-	c.log.V(1).Info("snapshot", "policies", len(documents), "broken", len(found), "pools", len(pools))
 }
 
 // each calls f for all that an informer knows of one type.

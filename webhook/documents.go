@@ -3,7 +3,6 @@ package webhook
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,10 +13,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Bounds on policies. Only cluster admins write them, so these guard against accidents; the first also keeps all last
-// good versions within one ConfigMap.
+// Bounds on policies, beside those of package policies. Only cluster admins write them, so these guard against
+// accidents.
 const (
-	maxPolicy   = 64 << 10 // bytes of one document
 	maxPolicies = 512
 	maxShown    = 5 // problems of one document that a message lists
 )
@@ -46,19 +44,19 @@ func readDocuments(maps []*corev1.ConfigMap, good map[string]GoodPolicy) []docum
 // readDocument understands one ConfigMap.
 func readDocument(m *corev1.ConfigMap, counted bool, good GoodPolicy) document {
 	d := document{name: m.Namespace + "/" + m.Name, object: m.Name, version: m.ResourceVersion}
-	var err error
-	if d.text, err = documentText(m); err == nil && !counted {
-		err = fmt.Errorf("there are more than %d policies", maxPolicies)
+	if text := m.Data[policies.PolicyKey]; len(text) <= policies.MaxDocument {
+		d.text = text
 	}
-	if err == nil {
-		d.policy, err = parse(d.name, d.text)
+	err := fmt.Errorf("there are more than %d policies", maxPolicies)
+	if counted {
+		d.policy, err = parse(m)
 	}
 	if err == nil {
 		return d
 	}
 	d.err = explain(d.name, err)
 	if good.Text != "" && counted {
-		d.policy, _ = parse(d.name, good.Text)
+		d.policy, _ = policies.ParsePolicy(d.name, []byte(good.Text))
 	}
 	if d.policy == nil {
 		d.standIn = standIn(d.name, d.text)
@@ -66,38 +64,13 @@ func readDocument(m *corev1.ConfigMap, counted bool, good GoodPolicy) document {
 	return d
 }
 
-// documentText returns the one document of a policy ConfigMap.
-func documentText(m *corev1.ConfigMap) (string, error) {
-	text, ok := m.Data[policies.PolicyKey]
-	switch {
-	case !ok:
-		return "", fmt.Errorf("the ConfigMap has no key %s", policies.PolicyKey)
-	case len(m.Data)+len(m.BinaryData) > 1:
-		keys := slices.Sorted(maps.Keys(m.Data))
-		return text, fmt.Errorf("the ConfigMap has keys beside %s: %s", policies.PolicyKey, clean(strings.Join(keys, ", "), maxWarning))
-	case len(text) > maxPolicy:
-		return "", fmt.Errorf("the document has %d bytes, more than %d", len(text), maxPolicy)
-	}
-	return text, nil
-}
-
-// parse reads a document and joins its first problems to one error.
-func parse(name, text string) (*policies.Policy, error) {
-	policy, problems := policies.ParsePolicy(name, []byte(text))
-	if len(problems) == 0 {
-		if policy == nil {
-			return nil, errors.New("the document is empty")
-		}
-		return policy, nil
-	}
-	var errs []error
-	for _, p := range problems[:min(len(problems), maxShown)] {
-		errs = append(errs, p)
-	}
+// parse reads the document of a policy ConfigMap and joins its first problems to one error.
+func parse(m *corev1.ConfigMap) (*policies.Policy, error) {
+	policy, problems := policies.ParseConfigMap(m, policies.ParsePolicy)
 	if rest := len(problems) - maxShown; rest > 0 {
-		errs = append(errs, fmt.Errorf("and %d more", rest))
+		problems = append(problems[:maxShown:maxShown], fmt.Errorf("and %d more", rest))
 	}
-	return nil, errors.Join(errs...)
+	return policy, errors.Join(problems...)
 }
 
 // standIn reads of a broken document only whom it governs. It returns nil where that is absent or broken too: a

@@ -19,27 +19,36 @@ import (
 
 // watched are the informers of a Cluster.
 type watched struct {
-	policies, state, namespaces, nodes cache.SharedIndexInformer
+	policies, tenants, state, namespaces, nodes cache.SharedIndexInformer
 }
 
-// watch makes the informers. touch is called when something that a snapshot is made of has changed; namespaces are
-// looked up for each request instead.
-func watch(client kubernetes.Interface, system string, touch func()) (watched, error) {
-	configMaps := func(tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
-		return coreinformers.NewFilteredConfigMapInformer(client, system, 0, cache.Indexers{}, tweak)
+// watch makes the informers. touch is called when something that a snapshot is made of has changed, touchTenants when it
+// is a tenant's own document alone; namespaces are looked up for each request instead.
+func watch(client kubernetes.Interface, system string, touch, touchTenants func()) (watched, error) {
+	configMaps := func(namespace string, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
+		return coreinformers.NewFilteredConfigMapInformer(client, namespace, 0, cache.Indexers{}, tweak)
+	}
+	named := func(name string) func(*metav1.ListOptions) {
+		return func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()
+		}
 	}
 	w := watched{
-		policies: configMaps(func(o *metav1.ListOptions) {
+		policies: configMaps(system, func(o *metav1.ListOptions) {
 			o.LabelSelector = labels.Set{policies.LabelPolicy: "true"}.String()
 		}),
-		state: configMaps(func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", StateName).String()
-		}),
+		// The right to list and watch is limited to this name, so the selector must be exactly this.
+		tenants:    configMaps(metav1.NamespaceAll, named(policies.TenantPolicyName)),
+		state:      configMaps(system, named(StateName)),
 		namespaces: coreinformers.NewNamespaceInformer(client, 0, cache.Indexers{}),
 		nodes:      coreinformers.NewNodeInformer(client, 0, cache.Indexers{}),
 	}
 	for _, informer := range w.all() {
-		if err := informer.SetTransform(slim); err != nil {
+		keep := slim
+		if informer == w.tenants {
+			keep = slimTenant
+		}
+		if err := informer.SetTransform(keep); err != nil {
 			return w, fmt.Errorf("set transform: %w", err)
 		}
 	}
@@ -48,11 +57,14 @@ func watch(client kubernetes.Interface, system string, touch func()) (watched, e
 			return w, fmt.Errorf("watch: %w", err)
 		}
 	}
+	if _, err := w.tenants.AddEventHandler(onChange(touchTenants)); err != nil {
+		return w, fmt.Errorf("watch: %w", err)
+	}
 	return w, nil
 }
 
 func (w watched) all() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{w.policies, w.state, w.namespaces, w.nodes}
+	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.namespaces, w.nodes}
 }
 
 func (w watched) synced() []cache.InformerSynced {

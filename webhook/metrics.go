@@ -22,6 +22,8 @@ type Metrics struct {
 	failures  *prometheus.CounterVec
 	panics    prometheus.Counter
 	broken    *prometheus.GaugeVec
+	conflicts prometheus.Gauge
+	tenants   *prometheus.GaugeVec
 	pools     *prometheus.GaugeVec
 	unsaved   prometheus.Counter
 	quota     *prometheus.CounterVec
@@ -44,7 +46,10 @@ func NewMetrics(version string) *Metrics {
 		}),
 		broken: gauges("policy_broken", "1 for each policy ConfigMap that cannot be used as it stands; last_good says whether an earlier version governs meanwhile.",
 			"policy", "last_good"),
-		pools: gauges("pools", "Pools known, by strategy and by where they are known from.", "strategy", "source"),
+		conflicts: prometheus.NewGauge(prometheus.GaugeOpts{Name: "gpuslice_policy_conflicts",
+			Help: "Namespaces that policies claim with equal right, defaults beyond the first, and shared budgets that they limit differently."}),
+		tenants: gauges("tenant_policies", "Tenants' own documents, by whether they can be used; one that cannot tightens nothing.", "usable"),
+		pools:   gauges("pools", "Pools known, by strategy and by where they are known from.", "strategy", "source"),
 		unsaved: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gpuslice_state_write_failures_total", Help: "Attempts to save last good policies and remembered pools that failed.",
 		}),
@@ -52,7 +57,7 @@ func NewMetrics(version string) *Metrics {
 	m.quota = counters("quota_requests_total", "New pods that asked for room in a quota, by what they were told: admitted, exceeded or busy.", "verdict")
 	build := gauges("build_info", "1, labelled with the version of this build.", "version")
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.decisions, m.durations, m.failures, m.panics, m.broken, m.pools, m.unsaved, m.quota, build,
+	m.registry.MustRegister(m.decisions, m.durations, m.failures, m.panics, m.broken, m.conflicts, m.tenants, m.pools, m.unsaved, m.quota, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -108,7 +113,8 @@ func (m *Metrics) decided(handler string, d policies.Decision) {
 func (m *Metrics) asked(v ledger.Verdict) { m.quota.WithLabelValues(string(v)).Inc() }
 
 // read counts what a snapshot was made of.
-func (m *Metrics) read(problems []Problem, pools []policies.Pool) {
+func (m *Metrics) read(problems []Problem, conflicts int, pools []policies.Pool) {
+	m.conflicts.Set(float64(conflicts))
 	m.broken.Reset()
 	for _, p := range problems {
 		m.broken.WithLabelValues(p.Policy, strconv.FormatBool(p.LastGood)).Set(1)
@@ -117,6 +123,12 @@ func (m *Metrics) read(problems []Problem, pools []policies.Pool) {
 	for _, p := range pools {
 		m.pools.WithLabelValues(string(p.Strategy), origin(p)).Inc()
 	}
+}
+
+// readTenants counts tenants' own documents.
+func (m *Metrics) readTenants(good, broken int) {
+	m.tenants.WithLabelValues("true").Set(float64(good))
+	m.tenants.WithLabelValues("false").Set(float64(broken))
 }
 
 // origin says where a pool is known from.

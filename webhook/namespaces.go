@@ -3,10 +3,14 @@ package webhook
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
 )
 
 // Namespaces younger than the cache are read from the API server: Kubernetes creates pods right after their namespace.
@@ -16,6 +20,15 @@ const (
 )
 
 var errBusy = errors.New("too many namespaces are being read at once")
+
+// namespaces are those in the cache, sorted by name.
+func (c *Cluster) namespaces() (all []policies.Namespace) {
+	each(c.watched.namespaces, func(ns *corev1.Namespace) {
+		all = append(all, policies.Namespace{Name: ns.Name, Labels: ns.Labels})
+	})
+	slices.SortFunc(all, func(a, b policies.Namespace) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
 
 // namespace returns a namespace from the cache, else from the API server within a second.
 func (c *Cluster) namespace(ctx context.Context, name string) (*corev1.Namespace, error) {

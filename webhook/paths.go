@@ -5,13 +5,14 @@ const ServiceAccount = "gpuslice-webhook"
 
 // Paths and ports of the server. The manifests name the same ones, and a test of package deploy compares them.
 const (
-	PathMutatePods      = "/mutate-pods"
-	PathMutateTemplates = "/mutate-templates"
-	PathValidatePods    = "/validate-pods"
-	PathHealth          = "/healthz" // the process serves
-	PathReady           = "/readyz"  // it may be sent reviews
-	PathMetrics         = "/metrics"
-	PathState           = "/state" // what it knows: policies, pools, nodes
+	PathMutatePods       = "/mutate-pods"
+	PathMutateTemplates  = "/mutate-templates"
+	PathValidatePods     = "/validate-pods"
+	PathValidatePolicies = "/validate-policies"
+	PathHealth           = "/healthz" // the process serves
+	PathReady            = "/readyz"  // it may be sent reviews
+	PathMetrics          = "/metrics"
+	PathState            = "/state" // what it knows: policies, pools, nodes
 
 	Port        = 9443 // reviews, HTTPS
 	MetricsPort = 8080 // health, readiness and metrics, plain HTTP

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,12 +25,14 @@ const (
 
 // Handlers' names in metrics and logs.
 const (
-	handlerCreate   = "pods-create"
-	handlerUpdate   = "pods-update"
-	handlerTemplate = "templates"
+	handlerCreate    = "pods-create"
+	handlerUpdate    = "pods-update"
+	handlerEphemeral = "pods-ephemeral"
+	handlerTemplate  = "templates"
 )
 
-// Pods is the mutating handler of pods: CREATE decides and rewrites, UPDATE restores what is gpuslice's.
+// Pods is the mutating handler of pods: CREATE decides and rewrites, UPDATE restores what is gpuslice's,
+// and ephemeral containers get no device.
 type Pods struct {
 	source  Source
 	keys    func() policies.Keys
@@ -51,13 +54,14 @@ func (p *Pods) Handle(ctx context.Context, req admission.Request) admission.Resp
 	if req.Kind != (metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}) {
 		return unanswered(http.StatusBadRequest, fmt.Errorf("only pods of v1 are reviewed here, not %s", req.Kind.Kind))
 	}
-	if req.SubResource != "" || req.Namespace == p.system {
-		return admission.Allowed("")
-	}
-	switch req.Operation {
-	case admissionv1.Create:
+	switch {
+	case req.Namespace == p.system:
+	case req.SubResource == ephemeralContainers && req.Operation == admissionv1.Update:
+		return p.ephemeral(ctx, req)
+	case req.SubResource != "":
+	case req.Operation == admissionv1.Create:
 		return p.create(ctx, req)
-	case admissionv1.Update:
+	case req.Operation == admissionv1.Update:
 		return p.update(ctx, req)
 	}
 	return admission.Allowed("")
@@ -85,11 +89,13 @@ func (p *Pods) create(ctx context.Context, req admission.Request) admission.Resp
 		return p.respond(ctx, handlerCreate, d, respond(d, nil))
 	}
 	d := policies.Decide(in)
-	if d.Outcome != policies.Rewritten {
-		return p.respond(ctx, handlerCreate, d, respond(d, nil))
+	if d.Promise != nil {
+		p.keys().Sign(d.Promise)
 	}
-	p.keys().Sign(d.Promise)
-	patch := policies.Patch(raw.Tree, raw.Pod, policies.Apply(raw.Pod, d.Promise))
+	var patch []jsonpatch.Operation
+	if after := d.Rewrite(raw.Pod); after != raw.Pod {
+		patch = policies.Patch(raw.Tree, raw.Pod, after)
+	}
 	return p.respond(ctx, handlerCreate, d, respond(d, patch))
 }
 

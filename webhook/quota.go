@@ -25,6 +25,8 @@ type Budgets interface {
 	// Budget returns the budget, the quota and the namespace's UID (empty: not known). A Quota without limits: nothing
 	// is counted.
 	Budget(in policies.Input) (ledger.Budget, policies.Quota, string)
+	// Native returns the limits that ResourceQuotas set on GPU resources in the namespace.
+	Native(namespace string) []policies.NativeQuota
 }
 
 // Quota reserves what new pods will hold.
@@ -41,7 +43,9 @@ func (q *Quota) reserve(ctx context.Context, req admission.Request, in policies.
 		return d, nil
 	}
 	budget, quota, uid := q.Budgets.Budget(in)
+	notes := policies.NativeWarnings(in.Policy, q.Budgets.Native(in.Namespace.Name), in.Pod, promise)
 	if len(quota.Limits) == 0 {
+		d.Warnings = append(d.Warnings, notes...)
 		return d, nil
 	}
 	request := ledger.Request{
@@ -55,15 +59,16 @@ func (q *Quota) reserve(ctx context.Context, req admission.Request, in policies.
 	q.Metrics.asked(answer.Verdict)
 	switch answer.Verdict {
 	case ledger.Exceeded:
-		over := policies.Judge(in, *policies.QuotaViolation(answer.Excess))
+		over := policies.JudgeQuota(in, answer.Excess)
 		over.Warnings = append(over.Warnings, d.Warnings...)
 		return over, nil
 	case ledger.Busy:
-		if in.Policy.EnforcementMode == policies.EnforceFull {
+		if in.Policy.EnforcementMode == policies.EnforceFull || quota.Native() {
 			return d, tryAgain(answer)
 		}
 		d.Warnings = append(d.Warnings, "the quota was not looked at: "+answer.Why)
 	}
+	d.Warnings = append(d.Warnings, notes...)
 	return d, nil
 }
 

@@ -21,14 +21,14 @@ const (
 	maxMessage  = 2048
 )
 
-// respond is the answer to a decision. patch is what turns the object into what was decided; only a rewritten object
-// has one.
+// respond is the answer to a decision. patch is what turns the object into what was decided; one that is left alone or
+// refused has none.
 func respond(d policies.Decision, patch []jsonpatch.Operation) admission.Response {
 	var response admission.Response
 	switch d.Outcome {
 	case policies.Refused:
 		response = refuse(http.StatusForbidden, metav1.StatusReasonForbidden, d)
-	case policies.Rewritten:
+	case policies.Rewritten, policies.Voided:
 		response = admission.Patched("", patch...)
 	default:
 		response = admission.Allowed("")
@@ -98,10 +98,10 @@ func fold(text string, most int) []string {
 	return append(lines, text)
 }
 
-// clean makes text safe for a header and a terminal: no control characters, valid UTF-8, at most that many bytes.
+// clean makes text safe for a header and a terminal: nothing that is not printed, valid UTF-8, at most that many bytes.
 func clean(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == utf8.RuneError {
+		if !unicode.IsPrint(r) || r == utf8.RuneError { // a right-to-left override is no control character
 			return ' '
 		}
 		return r

@@ -54,20 +54,7 @@ func TestScenariosOverHTTP(t *testing.T) {
 }
 
 // scenarioSource knows a case's policy, nodes and namespace.
-func scenarioSource(s scenarios.Scenario) fixed {
-	in := policies.Input{Namespace: s.Namespace}
-	if s.Policy == nil {
-		return fixed{in: in}
-	}
-	p, problems := policies.ParsePolicy(policies.SystemNamespace+"/"+scenarios.Namespace, s.Policy)
-	if len(problems) > 0 {
-		in.PolicyError = problems.ToAggregate()
-		return fixed{in: in}
-	}
-	in.Policy, in.Guard = p, scenarios.Guard()
-	in.Pools, in.PoolsComplete = policies.PoolsFromNodes(s.Nodes, p.Pools, nil), p.Pools.Complete
-	return fixed{in: in}
-}
+func scenarioSource(s scenarios.Scenario) fixed { return fixed{in: s.Governed()} }
 
 // verdict reads a want/verdict section: its first line, and the refusals.
 func verdict(text string) (outcome string, refusals []string) {

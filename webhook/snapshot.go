@@ -13,14 +13,26 @@ type Snapshot struct {
 	broken map[*policies.Policy]error // stand-ins for documents that cannot be used, by which they keep their namespaces
 	// unplaced are documents that do not even say whom they govern. They concern every namespace that no other policy
 	// governs: one of them may have been meant, and a broken policy never means "no limits".
-	unplaced error
-	pools    []policies.Pool
-	guard    *policies.GuardSettings
-	known    Known
+	unplaced  error
+	documents []document         // that it was made of
+	tenants   map[string]*tenant // tenants' own documents, by namespace
+	pools     []policies.Pool
+	guard     *policies.GuardSettings
+	known     Known
 }
 
 // Input is what a decision about a pod of the namespace depends on, the pod itself left out.
 func (s *Snapshot) Input(ns policies.Namespace) policies.Input {
+	in := s.authority(ns)
+	if own := s.tenants[ns.Name]; own != nil && in.Policy != nil {
+		h := own.under(in.Policy)
+		in.Policy, in.TenantNotes = h.policy, h.notes
+	}
+	return in
+}
+
+// authority is Input without the tenant's own document.
+func (s *Snapshot) authority(ns policies.Namespace) policies.Input {
 	in := policies.Input{Namespace: ns, Pools: s.pools, PoolsComplete: s.poolsSpec().Complete, Guard: s.guard}
 	policy, err := s.book.For(ns)
 	switch {
@@ -39,7 +51,7 @@ func (s *Snapshot) Input(ns policies.Namespace) policies.Input {
 // newSnapshot collects documents. Those that cannot be used and have no last good version claim their namespaces with
 // their error.
 func newSnapshot(documents []document) *Snapshot {
-	s := &Snapshot{broken: map[*policies.Policy]error{}}
+	s := &Snapshot{documents: documents, broken: map[*policies.Policy]error{}}
 	var all []*policies.Policy
 	var unplaced []error
 	for _, d := range documents {

@@ -210,7 +210,7 @@ func TestStateStaysWithinOneConfigMap(t *testing.T) {
 	t.Parallel()
 	s := state{policies: map[string]GoodPolicy{strings.Repeat("z", 250): {"1", "x"}}}
 	for i := range 20 {
-		s.policies[fmt.Sprintf("p%02d", i)] = GoodPolicy{Version: "1", Text: strings.Repeat("x", maxPolicy)}
+		s.policies[fmt.Sprintf("p%02d", i)] = GoodPolicy{Version: "1", Text: strings.Repeat("x", policies.MaxDocument)}
 	}
 	for i := range maxPools {
 		s.pools = append(s.pools, policies.Pool{Name: fmt.Sprint(i), Labels: map[string]string{"x": strings.Repeat("y", 1000)}})

@@ -20,7 +20,7 @@ func (p *Pods) update(ctx context.Context, req admission.Request) admission.Resp
 		return unanswered(http.StatusBadRequest, errors.New("the request holds no object, or no old one"))
 	}
 	if !bytes.Contains(req.OldObject.Raw, []byte(policies.AnnotationPromise)) {
-		return admission.Allowed("")
+		return p.updateVoided(ctx, req)
 	}
 	old, tooMuch, err := policies.DecodePod(req.OldObject.Raw)
 	if err != nil || tooMuch != nil {
@@ -31,15 +31,33 @@ func (p *Pods) update(ctx context.Context, req admission.Request) admission.Resp
 		return admission.Allowed("")
 	}
 	restored, violations := policies.Restore(p.ownWrites(req, old.Pod, updated.Pod), updated.Pod)
-	patch := policies.Patch(updated.Tree, updated.Pod, restored)
 	if len(violations) > 0 {
-		return p.objected(ctx, req.Namespace, violations, patch)
+		return p.objected(ctx, req.Namespace, violations, policies.Patch(updated.Tree, updated.Pod, restored))
 	}
+	return p.putRight(ctx, handlerUpdate, updated, restored)
+}
+
+// updateVoided puts back the one thing that is gpuslice's in a pod without slices: whether it chooses its devices.
+func (p *Pods) updateVoided(ctx context.Context, req admission.Request) admission.Response {
+	named := []byte(policies.VarVisibleDevices)
+	if !bytes.Contains(req.Object.Raw, named) && !bytes.Contains(req.OldObject.Raw, named) {
+		return admission.Allowed("")
+	}
+	in, old, updated, answer := p.updateOf(ctx, req)
+	if answer != nil {
+		return *answer
+	}
+	return p.putRight(ctx, handlerUpdate, updated, policies.RestoreDevices(in, old.Pod))
+}
+
+// putRight answers an update with what makes it the pod that it should be.
+func (p *Pods) putRight(ctx context.Context, handler string, updated policies.RawPod, after *corev1.Pod) admission.Response {
+	patch := policies.Patch(updated.Tree, updated.Pod, after)
 	d := leftAlone(whyUnchanged)
 	if len(patch) > 0 {
 		d.Outcome, d.Would = policies.Rewritten, policies.Rewritten
 	}
-	return p.respond(ctx, handlerUpdate, d, respond(d, patch))
+	return p.respond(ctx, handler, d, respond(d, patch))
 }
 
 // ownWrites is the old pod with what the writer may change of gpuslice's as the new one has it: gpuslice's own

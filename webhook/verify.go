@@ -28,7 +28,7 @@ type Trust interface {
 }
 
 // Verifier is the validating handler of pods. CREATE: the pod is as it was promised, and its quota has room, which is
-// then reserved. UPDATE: what is gpuslice's stays as it was.
+// then reserved. UPDATE: what is gpuslice's stays as it was, and nothing that is added to a live pod reaches out of its slice.
 type Verifier struct {
 	pods  *Pods
 	trust Trust
@@ -47,8 +47,10 @@ func (v *Verifier) Handle(ctx context.Context, req admission.Request) admission.
 		return unanswered(http.StatusBadRequest, fmt.Errorf("only pods of v1 are reviewed here, not %s", req.Kind.Kind))
 	}
 	switch {
-	case req.Namespace == v.pods.system, req.SubResource != "":
+	case req.Namespace == v.pods.system:
 		return admission.Allowed("")
+	case req.SubResource != "":
+		return v.subresource(ctx, req)
 	case req.Operation == admissionv1.Create:
 		return v.create(ctx, req)
 	case req.Operation == admissionv1.Update:

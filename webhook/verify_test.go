@@ -48,6 +48,9 @@ func (oneBudget) Budget(in policies.Input) (ledger.Budget, policies.Quota, strin
 		policies.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota), "ns-uid"
 }
 
+// Native implements Budgets: nobody else limits anything.
+func (oneBudget) Native(string) []policies.NativeQuota { return nil }
+
 // chain is both webhooks of one replica, asked one after the other as the API server does.
 type chain struct {
 	mutating   *Pods

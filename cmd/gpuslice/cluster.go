@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 // cluster is what files say of a cluster: its policies, pools and namespaces.
 type cluster struct {
 	book       policies.Book
+	tenants    map[string]*policies.TenantDocument // by namespace; under "": of each that has none of its own
 	pools      []policies.Pool
 	complete   bool
 	namespaces map[string]map[string]string // name -> labels
@@ -27,7 +29,8 @@ func (c *cluster) input(namespace string) policies.Input {
 	ns := namespaceOf(namespace, c.namespaces[namespace])
 	maps.Copy(ns.Labels, c.extra)
 	policy, err := c.book.For(ns)
-	return policies.Input{Namespace: ns, Policy: policy, PolicyError: err, Pools: c.pools, PoolsComplete: c.complete, Guard: c.guard}
+	in := policies.Input{Namespace: ns, Policy: policy, PolicyError: err, Pools: c.pools, PoolsComplete: c.complete, Guard: c.guard}
+	return in.Tightened(cmp.Or(c.tenants[namespace], c.tenants[""]))
 }
 
 // clusterLoader reads a cluster from the files that the flags name.
@@ -44,7 +47,9 @@ type clusterLoader struct {
 // loadCluster reads all that the flags name, and says every problem on standard error. Any ends the command: an answer
 // from half a cluster would be a wrong one.
 func loadCluster(flags *clusterFlags, r *reader, out io.Writer) (*cluster, error) {
-	l := clusterLoader{flags: flags, reader: r, cluster: &cluster{namespaces: map[string]map[string]string{}}}
+	l := clusterLoader{flags: flags, reader: r, cluster: &cluster{
+		namespaces: map[string]map[string]string{}, tenants: map[string]*policies.TenantDocument{},
+	}}
 	l.labels()
 	l.readPolicies()
 	l.readNodes()
@@ -86,23 +91,39 @@ func (l *clusterLoader) labels() {
 
 func (l *clusterLoader) readPolicies() {
 	for _, path := range l.flags.policies {
-		found, others := readPolicies(l.reader, []string{path}, l.flags.systemNamespace)
-		for _, p := range found {
-			for _, problem := range p.problems {
-				l.problems = append(l.problems, fmt.Errorf("%s: %w", p.at, problem))
-			}
-			for _, w := range p.warnings {
-				l.warnings = append(l.warnings, p.at+": "+w)
-			}
+		l.readPolicyFile("--policies", path, policyReader{system: l.flags.systemNamespace})
+	}
+	for _, path := range l.flags.tenantPolicies {
+		l.readPolicyFile("--tenant-policy", path, policyReader{system: l.flags.systemNamespace, tenants: true})
+	}
+}
+
+func (l *clusterLoader) readPolicyFile(flag, path string, as policyReader) {
+	found, others := readPolicies(l.reader, []string{path}, as)
+	for _, p := range found {
+		for _, problem := range p.problems {
+			l.problems = append(l.problems, fmt.Errorf("%s: %w", p.at, problem))
 		}
-		for _, failed := range others.unread {
-			l.problems = append(l.problems, failed)
+		for _, w := range p.warnings {
+			l.warnings = append(l.warnings, p.at+": "+w)
 		}
-		namespaces := l.addNamespaces(others.objects)
-		if len(found) == 0 && namespaces == 0 && len(others.unread) == 0 {
-			l.problems = append(l.problems, fmt.Errorf("--policies %s: no policy in it; %s", path, acceptedPolicies))
+	}
+	for _, failed := range others.unread {
+		l.problems = append(l.problems, failed)
+	}
+	namespaces := l.addNamespaces(others.objects)
+	if len(found) == 0 && namespaces == 0 && len(others.unread) == 0 {
+		l.problems = append(l.problems, fmt.Errorf("%s %s: no policy in it; %s", flag, path, acceptedPolicies))
+	}
+	l.policies = append(l.policies, found...)
+	for _, p := range found {
+		if p.place != policies.PlaceTenant {
+			continue
 		}
-		l.policies = append(l.policies, found...)
+		if l.cluster.tenants[p.tenantOf] != nil {
+			l.problems = append(l.problems, fmt.Errorf("%s: there is a tenant's own document for the same namespace already: %s", p.at, l.cluster.tenants[p.tenantOf].Name))
+		}
+		l.cluster.tenants[p.tenantOf] = &policies.TenantDocument{Name: p.name, Policy: p.policy}
 	}
 }
 

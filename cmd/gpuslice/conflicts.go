@@ -17,6 +17,9 @@ func conflicts(all []*policies.Policy, beside []object) (problems, warnings []st
 	for _, err := range policies.NewBook(all).Conflicts(namespacesAmong(beside)) {
 		problems = append(problems, err.Error())
 	}
+	for _, err := range policies.NewBook(all).BudgetConflicts() {
+		problems = append(problems, err.Error())
+	}
 	for i, a := range all {
 		for _, b := range all[i+1:] {
 			if shared, ok := matchedByBoth(a, b); ok {

@@ -123,8 +123,8 @@ func (e *engine) rewrite(raw json.RawMessage, namespace string) (policies.Decisi
 	switch decision.Outcome {
 	case policies.Refused:
 		return decision, nil, nil
-	case policies.Rewritten:
-		after, err := patched(raw, policies.Patch(pod.Tree, pod.Pod, policies.Apply(pod.Pod, decision.Promise)))
+	case policies.Rewritten, policies.Voided:
+		after, err := patched(raw, policies.Patch(pod.Tree, pod.Pod, decision.Rewrite(pod.Pod)))
 		return decision, after, err
 	}
 	return decision, raw, nil

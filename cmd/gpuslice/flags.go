@@ -20,6 +20,7 @@ const (
 // clusterFlags say what cluster a question is about.
 type clusterFlags struct {
 	policies, nodes, namespaces []string
+	tenantPolicies              []string
 	namespaceLabels             []string
 	systemNamespace             string
 	guardImage                  string
@@ -37,6 +38,7 @@ func (f *subjectFlags) register(cmd *cobra.Command, outputs ...string) {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.filenames, "filename", "f", nil, "`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
 	flags.StringArrayVar(&f.policies, "policies", nil, "`FILE` or directory of policies: bare documents or ConfigMaps, Namespace objects beside them; may be repeated")
+	flags.StringArrayVar(&f.tenantPolicies, "tenant-policy", nil, "`FILE` of a tenant's own document, which tightens the policy of its namespace; bare: of every namespace; may be repeated")
 	flags.StringArrayVar(&f.nodes, "nodes", nil, "`FILE` or directory of nodes, as kubectl get nodes -o yaml prints them; may be repeated")
 	flags.StringArrayVar(&f.namespaces, "namespaces", nil, "`FILE` or directory of Namespace objects: policies and Pod Security look at their labels; may be repeated")
 	flags.StringArrayVar(&f.namespaceLabels, "namespace-label", nil, "a label of the objects' namespace, `KEY=VALUE`; may be repeated")

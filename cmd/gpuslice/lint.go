@@ -13,13 +13,18 @@ const lintLong = `Report every problem of policy documents, each with its file a
 ConfigMaps that hold one (label gpuslice.dev/policy: "true", key policy.yaml). Then what two documents claim at once: two
 defaults, one namespace by name or, of the Namespace objects in the input, by selector. Other objects are left out.
 
+A tenant's own document (a ConfigMap gpuslice-policy outside the system namespace) is held against the policy that governs
+its namespace: it only tightens. --under names policies beside those of the input, and makes bare documents the tenants'
+own, of the namespace that -n names.
+
 Problems and warnings go to standard output. -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind":
 "LintList", "items": [...], "errors": [...]}: an item has policy, where, problems and warnings.
 
 Exit codes: 0 no problem, 3 at least one problem, 2 bad usage or input, 1 internal error. Warnings alone are 0.`
 
 const lintExample = `  gpuslice policy lint policies/
-  kubectl get configmaps -n gpuslice-system -l gpuslice.dev/policy=true -o yaml | gpuslice policy lint -`
+  kubectl get configmaps -n gpuslice-system -l gpuslice.dev/policy=true -o yaml | gpuslice policy lint -
+  gpuslice policy lint gpuslice-policy.yaml --under policies/ -n team-a`
 
 func newPolicyCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
@@ -33,7 +38,11 @@ func newPolicyCommand(s streams) *cobra.Command {
 }
 
 // lintFlags say what to lint and how to print it.
-type lintFlags struct{ systemNamespace, output string }
+type lintFlags struct {
+	systemNamespace, output string
+	under                   []string
+	namespace               string
+}
 
 func newLintCommand(s streams) *cobra.Command {
 	var f lintFlags
@@ -51,6 +60,8 @@ func newLintCommand(s streams) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return lint(&f, args, s) },
 	}
 	cmd.Flags().StringVar(&f.systemNamespace, "system-namespace", policies.SystemNamespace, "`NAMESPACE` whose policy ConfigMaps govern")
+	cmd.Flags().StringArrayVar(&f.under, "under", nil, "`FILE` or directory of policies that govern: the documents to lint are tenants' own; may be repeated")
+	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "`NAMESPACE` of bare documents of tenants; without it there may be one policy to hold them against")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`FORMAT`: text, json")
 	return cmd
 }
@@ -64,9 +75,20 @@ type linted struct {
 }
 
 func lint(f *lintFlags, paths []string, s streams) error {
-	found, others := readPolicies(&reader{stdin: s.in}, paths, f.systemNamespace)
+	r := &reader{stdin: s.in}
+	found, others := readPolicies(r, paths, policyReader{system: f.systemNamespace, tenants: len(f.under) > 0})
 	if len(found) == 0 && len(others.unread) == 0 {
 		return fmt.Errorf("no policy to lint: %s", acceptedPolicies)
+	}
+	above, err := f.readUnder(r, &others, s)
+	if err != nil {
+		return err
+	}
+	t := tenantLinter{namespace: f.namespace, governing: append(above, governing(found)...), namespaces: namespacesAmong(others.objects)}
+	for i := range found {
+		if err := t.lint(&found[i]); err != nil {
+			return err
+		}
 	}
 	items := lintAll(found, others.objects)
 	var total tally

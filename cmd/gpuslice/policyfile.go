@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,16 +21,18 @@ type policyDocument struct {
 	at       string // for messages: "policies.yaml: ConfigMap gpuslice-system/team-a"
 	name     string // by which decisions call it
 	text     []byte
-	tenant   bool // it lies in a namespace of tenants, who govern nothing
+	place    policies.Place
 	policy   *policies.Policy
+	tenantOf string // the namespace whose own document it is; "": of a bare one that is not said
 	problems []error
 	warnings []string
 }
 
 // policyReader finds policies among documents.
 type policyReader struct {
-	system string // the namespace whose ConfigMaps govern
-	named  bool   // the user named the file: a document without a kind is meant to be a policy
+	system  string // the namespace whose ConfigMaps govern
+	named   bool   // the user named the file: a document without a kind is meant to be a policy
+	tenants bool   // bare documents are tenants' own
 }
 
 // barePolicy says that a document is a policy as it stands: policies have an apiVersion of ours, and need no kind.
@@ -49,7 +50,17 @@ func (r policyReader) bare(d document) policyDocument {
 	if d.first <= maxPadding {
 		p.text = slices.Concat(bytes.Repeat([]byte("\n"), d.first-1), d.text)
 	}
-	p.parse("")
+	p.place = policies.PlaceAuthority
+	parse := policies.ParsePolicy
+	if r.tenants {
+		p.place, parse = policies.PlaceTenant, policies.ParseTenantPolicy
+	}
+	policy, problems := parse(p.name, p.text)
+	p.policy = policy
+	for _, problem := range problems {
+		p.problems = append(p.problems, problem)
+	}
+	p.doubt()
 	return p
 }
 
@@ -58,61 +69,47 @@ func (r policyReader) configMap(o object) (policyDocument, bool) {
 	if o.kind != "ConfigMap" || o.apiVersion != "v1" {
 		return policyDocument{}, false
 	}
-	if o.namespace == "" {
-		o.namespace = r.system
-	}
 	var m corev1.ConfigMap
 	err := json.Unmarshal(o.raw, &m)
-	text, holds := m.Data[policies.PolicyKey]
-	labelled := o.labels[policies.LabelPolicy] == "true"
-	if !labelled && !holds {
+	if m.Namespace == "" {
+		m.Namespace, o.namespace = r.system, r.system
+	}
+	place, why := policies.PlaceOf(&m, r.system)
+	if place == policies.PlaceNone && why == "" {
 		return policyDocument{}, false
 	}
-	p := policyDocument{at: o.String(), name: o.namespace + "/" + o.name, text: []byte(text)}
-	p.tenant = o.namespace != r.system
+	p := policyDocument{at: o.String(), name: m.Namespace + "/" + m.Name, place: place}
 	switch {
 	case err != nil:
-		p.problems = append(p.problems, fmt.Errorf("it is no ConfigMap: %w", err))
-	case !holds:
-		p.problems = append(p.problems, fmt.Errorf("data: the key %s is missing", policies.PolicyKey))
-	case len(m.Data)+len(m.BinaryData) > 1:
-		p.problems = append(p.problems, fmt.Errorf("data: there are keys beside %s, and nothing reads them", policies.PolicyKey))
+		p.problems = []error{fmt.Errorf("it is no ConfigMap: %w", err)}
+	case place == policies.PlaceTenant:
+		p.tenantOf = m.Namespace
+		p.policy, p.problems = policies.ParseConfigMap(&m, policies.ParseTenantPolicy)
+	default:
+		p.policy, p.problems = policies.ParseConfigMap(&m, policies.ParsePolicy)
 	}
-	p.placement(r.system, o, labelled)
-	if holds {
-		p.parse("data[" + policies.PolicyKey + "]: ")
+	if why != "" {
+		p.warnings = append(p.warnings, why)
+		if m.Namespace == r.system {
+			p.place = policies.PlaceAuthority // a label is quickly added: what it would decide is worth to be seen
+		}
 	}
+	p.doubt()
 	return p, true
 }
 
-// placement warns of ConfigMaps that nobody will read where they are.
-func (p *policyDocument) placement(system string, o object, labelled bool) {
-	if !labelled {
-		p.warnings = append(p.warnings, fmt.Sprintf(`the label %s: "true" is missing: the webhook does not see it`, policies.LabelPolicy))
+// doubt warns of what is legal and hardly meant. A tenant's document says only a part, which tells nothing.
+func (p *policyDocument) doubt() {
+	if p.policy != nil && p.place != policies.PlaceTenant {
+		p.warnings = append(p.warnings, p.policy.Doubts(nil)...)
 	}
-	if p.tenant {
-		p.warnings = append(p.warnings, fmt.Sprintf("it lies in namespace %s, and policies govern from namespace %s: nothing is decided by it",
-			o.namespace, system))
-	}
-}
-
-// parse asks the core; path is where the document stands in its object.
-func (p *policyDocument) parse(path string) {
-	policy, problems := policies.ParsePolicy(p.name, p.text)
-	for _, problem := range problems {
-		p.problems = append(p.problems, fmt.Errorf("%s%w", path, problem))
-	}
-	if policy == nil && len(p.problems) == 0 {
-		p.problems = append(p.problems, errors.New("the document is empty"))
-	}
-	p.policy = policy
 }
 
 // governing are the policies that hold by themselves, without those of tenants.
 func governing(documents []policyDocument) []*policies.Policy {
 	var all []*policies.Policy
 	for _, d := range documents {
-		if d.policy != nil && !d.tenant {
+		if d.policy != nil && d.place == policies.PlaceAuthority {
 			all = append(all, d.policy)
 		}
 	}

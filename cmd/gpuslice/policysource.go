@@ -8,13 +8,14 @@ type rest struct {
 	unread  []documentError
 }
 
-// readPolicies reads the policies that paths hold, and returns what lay beside them.
-func readPolicies(r *reader, paths []string, system string) ([]policyDocument, rest) {
+// readPolicies reads the policies that paths hold as the reader says, and returns what lay beside them.
+func readPolicies(r *reader, paths []string, as policyReader) ([]policyDocument, rest) {
 	var found []policyDocument
 	var others rest
 	for _, path := range paths {
 		for _, d := range r.documents([]string{path}, maxManifest) {
-			reader := policyReader{system: system, named: d.at.file == path || path == stdinPath}
+			reader := as
+			reader.named = d.at.file == path || path == stdinPath
 			if reader.barePolicy(d) {
 				found = append(found, reader.bare(d))
 				continue

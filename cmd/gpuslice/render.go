@@ -17,7 +17,7 @@ Nothing connects to a cluster: what is not in --policies, --nodes and --namespac
 
 -o yaml prints a stream of documents, -o diff a unified diff of each object that changes (of sorted YAML), -o json one
 document, {"apiVersion": "gpuslice.dev/v1", "kind": "RenderList", "items": [...], "errors": [...]}, in which an item has
-source, document, item, kind, namespace, name, outcome ("rewritten", "left-alone", "refused"), would, mode,
+source, document, item, kind, namespace, name, outcome ("rewritten", "voided", "left-alone", "refused"), would, mode,
 policy, reason, violations, warnings and object (null where refused). New fields may come; these stay.
 
 Exit codes: 0 rewritten or left alone, 3 at least one object is refused, 2 bad usage or input, 1 internal error.`
@@ -90,7 +90,7 @@ func printDiffs(s streams, results []result) error {
 		paint = coloured
 	}
 	for _, r := range results {
-		if r.decision.Outcome != policies.Rewritten {
+		if o := r.decision.Outcome; o != policies.Rewritten && o != policies.Voided {
 			continue
 		}
 		before, err := yaml.JSONToYAML(r.raw)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,8 +22,10 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/webhook"
 	"github.com/gpuslice/gpuslice/webhook/bypass"
+	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
+	"github.com/gpuslice/gpuslice/webhook/nativequota"
 	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
@@ -33,6 +36,12 @@ const (
 
 	observerQPS   = 20 // annotations and Events: a pod that starts costs one of each at most
 	observerBurst = 40
+
+	eventsQPS   = 10 // Events on the owners of refused pods, and whose owners those are
+	eventsBurst = 20
+
+	writerQPS   = 5 // ResourceQuotas, where policy has them written
+	writerBurst = 10
 
 	unlimited = -1
 )
@@ -61,16 +70,26 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	held, err := quotas(o, cluster, keys, lead, metrics)
+	departed := &ledger.Departed{}
+	held, err := quotas(o, cluster, keys, lead, departed, metrics)
 	if err != nil {
 		return err
 	}
 	defer held.Close()
+	if err := nativequota.Watch(metrics.Registerer(), cluster.NativeQuotas); err != nil {
+		return err
+	}
+	refusals, err := refusals(o, metrics, log.WithName("refusals"))
+	if err != nil {
+		return err
+	}
 	pods := webhook.NewPods(cluster, keys.Keys, metrics, o.Namespace)
+	verifier := webhook.NewVerifier(pods, keys, &webhook.Quota{Room: held, Budgets: cluster, Metrics: metrics})
 	reviews, err := endpoints(map[string]admission.Handler{
-		webhook.PathMutatePods:      pods,
-		webhook.PathMutateTemplates: webhook.NewTemplates(cluster, metrics, o.Namespace),
-		webhook.PathValidatePods:    webhook.NewVerifier(pods, keys, &webhook.Quota{Room: held, Budgets: cluster, Metrics: metrics}),
+		webhook.PathMutatePods:       webhook.TellOwners(pods, refusals),
+		webhook.PathMutateTemplates:  webhook.NewTemplates(cluster, metrics, o.Namespace),
+		webhook.PathValidatePolicies: webhook.NewPolicies(cluster, metrics),
+		webhook.PathValidatePods:     webhook.TellOwners(verifier, refusals),
 	}, metrics, log)
 	if err != nil {
 		return err
@@ -84,7 +103,10 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 		Metrics: metrics, Known: cluster.Known, Drain: o.Drain, Shutdown: o.Shutdown, Log: log.WithName("server"),
 	})
 	log.Info("starting", "version", version, "namespace", o.Namespace, "certs", o.Certs)
-	terms, err := terms(o, cluster, keys, metrics, log)
+	terms, err := terms(o, cluster, keys, func(namespace string, uid types.UID) {
+		departed.Left(string(uid))
+		held.PodChanged(namespace)
+	}, metrics, log)
 	if err != nil {
 		return err
 	}
@@ -92,6 +114,7 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 		"watch the cluster":    cluster.Run,
 		"keep the certificate": source.Start,
 		"keep the keys":        keys.Run,
+		"tell of refusals":     refusals.Run,
 		"keep the quotas":      func(ctx context.Context) error { held.Run(ctx); return nil },
 		"lead":                 func(ctx context.Context) error { return lead.Run(ctx, terms...) },
 	})
@@ -145,7 +168,7 @@ func election(o Options, client kubernetes.Interface, log logr.Logger) (*leader.
 }
 
 // quotas makes the ledger. Its client has no allowance to wait for: pods do.
-func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *leader.Election, metrics *webhook.Metrics) (*ledger.Ledger, error) {
+func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *leader.Election, departed *ledger.Departed, metrics *webhook.Metrics) (*ledger.Ledger, error) {
 	client, err := connect(o.Kubeconfig, unlimited, 0)
 	if err != nil {
 		return nil, err
@@ -155,15 +178,30 @@ func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *le
 		Lister: &ledger.ClusterLister{Client: client, Hold: func(pod *corev1.Pod) (policies.Holding, ledger.Standing) {
 			return cluster.Hold(keys.Keys(), pod)
 		}},
-		Budgets: cluster.Budgets, Leads: lead.Leads,
+		Budgets: cluster.Budgets, Leads: lead.Leads, Departed: departed,
 	})
 	metrics.WatchLedger(held.Counts)
 	return held, nil
 }
 
+// refusals tells the owners of refused pods, with an allowance of its own: whoever may create pods can have thousands
+// refused.
+func refusals(o Options, metrics *webhook.Metrics, log logr.Logger) (*events.Refusals, error) {
+	client, err := connect(o.Kubeconfig, eventsQPS, eventsBurst)
+	if err != nil {
+		return nil, err
+	}
+	return events.NewRefusals(client, metrics.Registerer(), log)
+}
+
 // terms are what the leader does. Its client has an allowance of its own: a wave of pods must not keep state and
 // certificates from being written.
-func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, metrics *webhook.Metrics, log logr.Logger) ([]leader.Term, error) {
+func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, podLeft func(string, types.UID), metrics *webhook.Metrics, log logr.Logger) ([]leader.Term, error) {
+	written, err := connect(o.Kubeconfig, writerQPS, writerBurst)
+	if err != nil {
+		return nil, err
+	}
+	writer := &nativequota.Writer{Client: written, Quotas: cluster.ResourceQuotas(), Governed: cluster.Governed, Log: log.WithName("nativequota")}
 	client, err := connect(o.Kubeconfig, observerQPS, observerBurst)
 	if err != nil {
 		return nil, err
@@ -175,15 +213,15 @@ func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, metrics *
 		return nil, err
 	}
 	if !o.Observe {
-		return []leader.Term{keeper.Run}, nil
+		return []leader.Term{keeper.Run, writer.Run}, nil
 	}
 	observer, err := observe.New(observe.Options{
-		Client: client, Nodes: cluster.Nodes(), Keys: keys.Keys, Registerer: metrics.Registerer(), Log: log.WithName("observe"),
+		Client: client, Nodes: cluster.Nodes(), Keys: keys.Keys, PodLeft: podLeft, Registerer: metrics.Registerer(), Log: log.WithName("observe"),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return []leader.Term{keeper.Run, observer.Run}, nil
+	return []leader.Term{keeper.Run, writer.Run, observer.Run}, nil
 }
 
 // connect makes a client of the API server with an allowance of requests.

@@ -43,7 +43,7 @@ const kept = `
 ---
 {apiVersion: v1, kind: Secret, metadata: {name: gpuslice-promise-keys, namespace: gpuslice-system}}
 ---
-{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: gpuslice-observer, namespace: gpuslice-system}}
+{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: gpuslice-leader, namespace: gpuslice-system}}
 ---
 {apiVersion: v1, kind: ResourceQuota, metadata: {name: gpuslice, namespace: team-a}, spec: {hard: {requests.nvidia.com/gpu: "1"}}}
 ---

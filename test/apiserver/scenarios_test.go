@@ -66,6 +66,8 @@ func inapplicable(s scenarios.Scenario) string {
 		return "a broken policy, which the shared server would never settle on"
 	case s.Policy == nil && strings.Contains(s.Want["verdict"], "no gpuslice policy governs"):
 		return "the shared server has a default policy"
+	case s.Tenant != nil && (s.Policy == nil || len(s.Governed().TenantNotes) > 0):
+		return "a tenant's document that nothing holds beside the server's default policy, or that is refused when it is written"
 	case strings.Contains(string(s.Pod), corev1.MirrorPodAnnotationKey):
 		return "only a kubelet may create mirror pods"
 	}
@@ -109,8 +111,29 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 	if err := i.Settle(ctx, poolNames(t, g.nodes, document)...); err != nil {
 		t.Fatal(err)
 	}
+	g.tenants(t, i)
 	for _, s := range g.cases {
 		t.Run(s.Name, func(t *testing.T) { compare(t, i, s) })
+	}
+}
+
+// tenants writes the tenants' own documents, which are held against the policies when they are written.
+func (g *group) tenants(t *testing.T, i *install.Installation) {
+	t.Helper()
+	written := false
+	for _, s := range g.cases {
+		if s.Tenant == nil {
+			continue
+		}
+		if err := i.TenantPolicy(t.Context(), i.Server.Config, namespaceOf(s), s.Tenant); err != nil {
+			t.Fatal(err)
+		}
+		written = true
+	}
+	if written {
+		if err := i.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -130,7 +153,7 @@ func compare(t *testing.T, i *install.Installation, s scenarios.Scenario) {
 	got, warnings, err := create(t.Context(), i, pod)
 	want := verdictOf(s)
 	switch {
-	case apierrors.IsInvalid(err) && want.outcome == policies.Rewritten:
+	case apierrors.IsInvalid(err) && (want.outcome == policies.Rewritten || want.outcome == policies.Voided):
 		t.Fatalf("what was made of the pod is not valid: %v", err)
 	case otherRefusal(err) != "":
 		t.Skipf("the server itself refuses this pod: %s", otherRefusal(err))
@@ -148,7 +171,7 @@ func compare(t *testing.T, i *install.Installation, s scenarios.Scenario) {
 	if _, rewritten := got.GetAnnotations()[policies.AnnotationPlanned]; rewritten != (want.outcome == policies.Rewritten) {
 		t.Fatalf("want %s, the pod's annotations are %v", want.outcome, slices.Collect(maps.Keys(got.GetAnnotations())))
 	}
-	if want.outcome == policies.Rewritten {
+	if want.outcome == policies.Rewritten || want.outcome == policies.Voided {
 		wantPod(t, s, got)
 	}
 }
@@ -183,6 +206,7 @@ type verdict struct {
 func verdictOf(s scenarios.Scenario) verdict {
 	var v verdict
 	text := strings.ReplaceAll(s.Want["verdict"], "/"+scenarios.Namespace, "/"+namespaceOf(s))
+	text = strings.ReplaceAll(text, scenarios.Namespace+"/"+policies.TenantPolicyName, namespaceOf(s)+"/"+policies.TenantPolicyName)
 	text = strings.ReplaceAll(text, fmt.Sprintf("namespace %q", scenarios.Namespace), fmt.Sprintf("namespace %q", namespaceOf(s)))
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/gpuslice/gpuslice/deploy"
@@ -146,6 +147,18 @@ func (i *Installation) manifests(ctx context.Context) error {
 // Policy writes a policy document as a ConfigMap of the system namespace.
 func (i *Installation) Policy(ctx context.Context, name string, document []byte) error {
 	return i.documents.write(ctx, i.Server.Client, name, document)
+}
+
+// TenantPolicy writes a tenant's own document into its namespace, as the user of config.
+func (i *Installation) TenantPolicy(ctx context.Context, config *rest.Config, namespace string, document []byte) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	return i.documents.put(ctx, client, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: policies.TenantPolicyName},
+		Data:       map[string]string{policies.PolicyKey: string(document)},
+	})
 }
 
 // Nodes makes exactly these nodes those of the cluster.

@@ -135,8 +135,28 @@ func (p *Process) get(ctx context.Context, path string) (int, string, error) {
 // State is what the webhook knows of the cluster, as it says under /state.
 type State struct {
 	Policies []PolicyState `json:"policies"`
+	Tenants  []PolicyState `json:"tenants"` // tenants' own documents
 	Pools    []PoolState   `json:"pools"`
 	Nodes    int           `json:"nodes"`
+
+	ResourceQuotas []QuotaState `json:"resourceQuotas"`
+}
+
+// QuotaState is a ResourceQuota on a GPU resource that the webhook knows.
+type QuotaState struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	State     string `json:"state"`
+}
+
+// ResourceQuota is how the webhook says that a ResourceQuota stands, "" where it does not know it.
+func (s State) ResourceQuota(namespace, name string) string {
+	for _, q := range s.ResourceQuotas {
+		if q.Namespace == namespace && q.Name == name {
+			return q.State
+		}
+	}
+	return ""
 }
 
 // PolicyState is a policy document that the webhook has read.

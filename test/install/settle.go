@@ -23,31 +23,36 @@ type documents map[string]string
 
 // write writes a policy document as a ConfigMap of the system namespace.
 func (d documents) write(ctx context.Context, client kubernetes.Interface, name string, document []byte) error {
-	maps := client.CoreV1().ConfigMaps(policies.SystemNamespace)
-	cm := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelPolicy: "true"}},
+	return d.put(ctx, client, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: policies.SystemNamespace, Name: name, Labels: map[string]string{policies.LabelPolicy: "true"}},
 		Data:       map[string]string{policies.PolicyKey: string(document)},
-	}
+	})
+}
+
+// put writes a ConfigMap and keeps its version.
+func (d documents) put(ctx context.Context, client kubernetes.Interface, cm *corev1.ConfigMap) error {
+	maps := client.CoreV1().ConfigMaps(cm.Namespace)
 	written, err := maps.Create(ctx, cm, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		written, err = maps.Update(ctx, cm, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("write policy %s: %w", name, err)
+		return fmt.Errorf("write policy %s: %w", cm.Name, err)
 	}
-	d[policies.SystemNamespace+"/"+name] = written.ResourceVersion
+	d[cm.Namespace+"/"+cm.Name] = written.ResourceVersion
 	return nil
 }
 
 // missing says which policy s does not know as it was last written, or cannot use; nil: none.
 func (d documents) missing(s State) error {
 	for name, version := range d {
-		i := slices.IndexFunc(s.Policies, func(p PolicyState) bool { return p.Name == name && p.ResourceVersion == version })
+		all := slices.Concat(s.Policies, s.Tenants)
+		i := slices.IndexFunc(all, func(p PolicyState) bool { return p.Name == name && p.ResourceVersion == version })
 		if i < 0 {
 			return fmt.Errorf("policy %s has not been read", name)
 		}
-		if s.Policies[i].Error != "" {
-			return fmt.Errorf("policy %s: %s", name, s.Policies[i].Error)
+		if all[i].Error != "" {
+			return fmt.Errorf("policy %s: %s", name, all[i].Error)
 		}
 	}
 	return nil
@@ -62,6 +67,26 @@ func (n *OnNode) AwaitWebhook(ctx context.Context) error {
 		}
 		if s := d.Status; s.ReadyReplicas != *d.Spec.Replicas || s.UpdatedReplicas != *d.Spec.Replicas {
 			return fmt.Errorf("%d of %d are ready", s.ReadyReplicas, *d.Spec.Replicas)
+		}
+		return nil
+	})
+}
+
+// AwaitQuota returns once every replica of the webhook knows the ResourceQuota on a GPU resource.
+func (n *OnNode) AwaitQuota(ctx context.Context, namespace, name string) error {
+	return n.until(ctx, "the webhook to know resource quota "+name, func() error {
+		pods, err := n.webhookPods(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range pods {
+			s, err := stateOf(ctx, p.Status.PodIP)
+			if err != nil {
+				return fmt.Errorf("pod %s: %w", p.Name, err)
+			}
+			if s.ResourceQuota(namespace, name) == "" {
+				return fmt.Errorf("pod %s does not know it", p.Name)
+			}
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@
 //
 //	What the case is about, for people.
 //	-- policy.yaml --      the policy document; it governs the pod's namespace
+//	-- tenant.yaml --      the tenant's own document in the pod's namespace; may be absent
 //	-- nodes --            names of files under nodes, one a line (without .yaml)
 //	-- namespace.yaml --   labels of the namespace; may be absent
 //	-- pod.yaml --         the pod as its author writes it

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
@@ -28,6 +29,7 @@ type Scenario struct {
 	Name      string // the file's name without .txtar
 	Comment   string
 	Policy    []byte // the document; nil: no policy governs the namespace
+	Tenant    []byte // the tenant's own document; nil: there is none
 	NodeFiles []string
 	Nodes     []*corev1.Node
 	Namespace policies.Namespace
@@ -89,10 +91,10 @@ func (s *Scenario) makeLive() error {
 		return err
 	}
 	d := policies.Decide(in)
-	if d.Promise == nil {
+	if d.Outcome != policies.Rewritten && d.Outcome != policies.Voided {
 		return fmt.Errorf("live.yaml gives no live pod: %s: %s", d.Outcome, d.Message())
 	}
-	s.Old, err = json.Marshal(policies.Apply(in.Pod, d.Promise))
+	s.Old, err = json.Marshal(d.Rewrite(in.Pod))
 	return err
 }
 
@@ -100,6 +102,8 @@ func (s *Scenario) section(f txtar.File) (err error) {
 	switch {
 	case f.Name == "policy.yaml":
 		s.Policy = f.Data
+	case f.Name == "tenant.yaml":
+		s.Tenant = f.Data
 	case f.Name == "pod.yaml":
 		s.Pod, err = yaml.YAMLToJSON(f.Data)
 	case f.Name == "old.yaml":
@@ -150,8 +154,7 @@ func Nodes(names ...string) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// Input is what the core decides on. PolicyError is set where the document is broken, as the webhook does when it knows
-// no good version.
+// Input is what the core decides on.
 func (s Scenario) Input() (policies.Input, error) {
 	raw, violation, err := policies.DecodePod(s.Pod)
 	if err != nil {
@@ -160,19 +163,39 @@ func (s Scenario) Input() (policies.Input, error) {
 	if violation != nil {
 		return policies.Input{}, fmt.Errorf("%s", violation)
 	}
-	in := policies.Input{Pod: raw.Pod, Namespace: s.Namespace}
+	in := s.Governed()
+	in.Pod = raw.Pod
+	return in, nil
+}
+
+// Governed is what the core decides on, the pod left out. PolicyError is set where the document is broken, as the
+// webhook does when it knows no good version.
+func (s Scenario) Governed() policies.Input {
+	in := policies.Input{Namespace: s.Namespace}
 	if s.Policy == nil {
-		return in, nil
+		return in
 	}
 	p, problems := policies.ParsePolicy(policies.SystemNamespace+"/"+Namespace, s.Policy)
 	if len(problems) > 0 {
 		in.PolicyError = problems.ToAggregate()
-		return in, nil
+		return in
 	}
 	in.Policy = p
 	in.Pools, in.PoolsComplete = policies.PoolsFromNodes(s.Nodes, p.Pools, nil), p.Pools.Complete
 	in.Guard = Guard()
-	return in, nil
+	return in.Tightened(s.TenantDocument())
+}
+
+// TenantDocument is the tenant's own document as it is read; nil: there is none.
+func (s Scenario) TenantDocument() *policies.TenantDocument {
+	if s.Tenant == nil {
+		return nil
+	}
+	d := policies.ReadTenantDocument(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace.Name, Name: policies.TenantPolicyName},
+		Data:       map[string]string{policies.PolicyKey: string(s.Tenant)},
+	})
+	return &d
 }
 
 // Guard is the guard that every case's installation offers.

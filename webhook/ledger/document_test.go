@@ -16,7 +16,8 @@ import (
 func reservation(uid string) ledger.Reservation {
 	return ledger.Reservation{PodUID: uid, Name: "pod-" + uid, NamespaceUID: "ns-1", At: time.UnixMilli(1_700_000_000_123).UTC(),
 		Holding: policies.Holding{Namespace: "team-a", Pools: []string{"a100"}, Charge: policies.Charge{Memory: 8192, Slices: 1},
-			Classes: map[string]policies.Charge{"small": {Memory: 8192, Slices: 1}}}}
+			Classes: map[string]policies.Charge{"small": {Memory: 8192, Slices: 1}},
+			Units:   map[string]int64{policies.ResourceGPU: 1}, Traits: policies.Traits{PriorityClass: "batch"}}}
 }
 
 func TestALedgerReadsBackAsItWasWritten(t *testing.T) {
@@ -49,6 +50,7 @@ func TestDecodeRefusesWhatWouldMakeRoom(t *testing.T) {
 		"a negative class":     {`{"v":1,"budget":"a","base":[{"ns":"a","classes":{"small":{"slices":-1}}}]}`, "below nothing"},
 		"a negative pod":       {`{"v":1,"budget":"a","reservations":[{"uid":"1","holding":{"ns":"a","charge":{"slices":-1}}}]}`, "below nothing"},
 		"a pod without UID":    {`{"v":1,"budget":"a","reservations":[{"holding":{"ns":"a"}}]}`, "for no pod"},
+		"negative units":       {`{"v":1,"budget":"a","base":[{"ns":"a","units":{"nvidia.com/gpu":-1}}]}`, "below nothing"},
 		"negative memory":      {`{"v":1,"budget":"a","base":[{"ns":"a","charge":{"memory":"-5Gi"}}]}`, "not an amount"},
 		"too much":             {strings.Repeat(" ", 1<<20), "longer than"},
 	} {

@@ -18,6 +18,8 @@ type Options struct {
 	// they were asked about. nil: there is no leader. It saves lists, and nothing depends on it.
 	Budgets func() []Budget
 	Leads   func() bool
+	// Departed are pods that were seen to end; nil: nobody looks. It gives room back sooner, and nothing depends on it.
+	Departed *Departed
 	// Report is told what each reconcile found. It must not block.
 	Report func(Report)
 

@@ -156,7 +156,7 @@ func (r *round) list(ctx context.Context) (Listing, error) {
 	r.ledger.counts.lists.Add(1)
 	asked := r.ledger.stamp() // before the list: it says nothing of what comes after
 	listing, err := r.ledger.options.Lister.List(ctx, slices.Compact(namespaces))
-	listing.Asked = asked
+	listing.Asked, listing.Left = asked, r.ledger.options.Departed
 	return listing, err
 }
 

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ const Expiry = 60 * time.Second
 
 // State is what a ledger says. Its methods return new values and never change the one they are called on.
 type State struct {
-	// Base is what the pods held that the last list found, one Holding for each namespace and set of pools.
+	// Base is what the pods held that the last list found, one Holding for each namespace, set of pools and traits.
 	Base []policies.Holding `json:"base,omitempty"`
 	// Listed are the namespaces of that list. Of others, the ledger knows nothing.
 	Listed []string `json:"listed,omitempty"`
@@ -41,6 +42,8 @@ type Listing struct {
 	Asked      time.Time
 	Namespaces []Namespace // all that were asked for
 	Pods       []Pod       // those that have neither succeeded nor failed
+	// Left are pods that were seen to end or to be deleted, before or after the list.
+	Left *Departed
 }
 
 // Namespace is a namespace as a list found it. A namespace that is not there has no UID.
@@ -83,7 +86,7 @@ func (s State) Reconciled(l Listing) State {
 	}
 	slices.Sort(out.Listed)
 	for _, r := range s.Reservations {
-		if !listed[r.PodUID] && !r.expired(l.Asked) && !r.ofGoneNamespace(l.Namespaces) {
+		if !listed[r.PodUID] && !l.Left.Has(r.PodUID) && !r.expired(l.Asked) && !r.ofGoneNamespace(l.Namespaces) {
 			out.Reservations = append(out.Reservations, r)
 		}
 	}
@@ -119,14 +122,14 @@ func (s State) Holds(reservations []Reservation) bool {
 	return !slices.ContainsFunc(reservations, func(r Reservation) bool { return !have[r.PodUID] })
 }
 
-// baseOf adds pods up by namespace and pools, in a stable order.
+// baseOf adds pods up by namespace, pools and traits, in a stable order.
 func baseOf(pods []Pod) []policies.Holding {
 	sums := make(map[string]policies.Holding)
 	for _, p := range pods {
 		if p.Holding.Charge == (policies.Charge{}) {
 			continue
 		}
-		key := p.Holding.Namespace + "\x00" + strings.Join(p.Holding.Pools, "\x00")
+		key := fmt.Sprintf("%s\x00%s\x00%+v", p.Holding.Namespace, strings.Join(p.Holding.Pools, "\x00"), p.Holding.Traits)
 		if sum, ok := sums[key]; ok {
 			sums[key] = sum.Plus(p.Holding)
 		} else {

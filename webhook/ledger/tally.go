@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -44,7 +45,8 @@ func (t *Tally) Has(r Reservation) bool {
 		return false
 	}
 	have := t.state.Reservations[i]
-	return have.Name == r.Name && have.Holding.Namespace == r.Holding.Namespace && have.Holding.Charge == r.Holding.Charge
+	return have.Name == r.Name && have.Holding.Namespace == r.Holding.Namespace && have.Holding.Charge == r.Holding.Charge &&
+		maps.Equal(have.Holding.Units, r.Holding.Units) && have.Holding.Traits == r.Holding.Traits
 }
 
 // Excess says where r does not fit beside what others use. Reservations of r's own name are no others: where r's pod

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -20,6 +21,9 @@ type Options struct {
 	Nodes cache.SharedIndexInformer
 	// Keys tell which Promises to trust. nil, and Keys that sign nothing: every one that can be read.
 	Keys func() policies.Keys
+	// PodLeft is told of each pod that ended or was deleted. Of pods without a promise it is told when they are deleted.
+	// nil: nobody wants to know.
+	PodLeft func(namespace string, uid types.UID)
 	// Registerer gets the metric.
 	Registerer prometheus.Registerer
 	Log        logr.Logger

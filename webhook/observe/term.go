@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/gpuslice/gpuslice/webhook/events"
 )
 
 // workers look at pods side by side. Most looks cost no request.
@@ -20,7 +22,7 @@ type term struct {
 	*Controller
 	pods, events cache.SharedIndexInformer
 	queue        workqueue.TypedRateLimitingInterface[string]
-	voice        *voice
+	voice        voice
 
 	mu   sync.Mutex
 	last map[string]remembered // by namespace/name
@@ -40,6 +42,11 @@ func newTerm(c *Controller) (*term, error) {
 		queue: workqueue.NewTypedRateLimitingQueue[string](limiter)}
 	if _, err := pods.AddEventHandler(onPods(t.touch)); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	if c.options.PodLeft != nil {
+		if _, err := pods.AddEventHandler(onLeaving(c.options.PodLeft)); err != nil {
+			return nil, fmt.Errorf("watch pods: %w", err)
+		}
 	}
 	if _, err := events.AddEventHandler(onEvents(t.touch)); err != nil {
 		return nil, fmt.Errorf("watch events: %w", err)
@@ -73,8 +80,8 @@ func (t *term) run(ctx context.Context) error {
 	defer func() { _ = t.options.Nodes.RemoveEventHandler(nodes) }()
 	running.Go(func() { t.pods.RunWithContext(ctx) })
 	running.Go(func() { t.events.RunWithContext(ctx) })
-	t.voice = newVoice(ctx, t.options.Client)
-	defer t.voice.close()
+	t.voice = voice{events.NewRecorder(ctx, t.options.Client)}
+	defer t.voice.Close()
 	// Without all Events a blind guard would pass for one that sees, and without nodes every driver for an unknown one.
 	if !cache.WaitForCacheSync(ctx.Done(), t.pods.HasSynced, t.events.HasSynced, t.options.Nodes.HasSynced) {
 		return nil

@@ -1,15 +1,11 @@
 package observe
 
 import (
-	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/record"
+
+	"github.com/gpuslice/gpuslice/webhook/events"
 )
 
 // Reasons of the Events.
@@ -19,23 +15,11 @@ const (
 	ReasonRestarted = "GuardRestarted"
 )
 
-// voice writes Events. client-go's recorder counts repeated ones up, folds similar ones together, and lets no object
-// have more than a burst of 25 and one in five minutes after that; what comes faster than it can be written is dropped.
-type voice struct {
-	broadcaster record.EventBroadcaster
-	recorder    record.EventRecorder
-}
-
-func newVoice(ctx context.Context, client kubernetes.Interface) *voice {
-	b := record.NewBroadcaster(record.WithContext(ctx))
-	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(metav1.NamespaceAll)})
-	return &voice{broadcaster: b, recorder: b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "gpuslice"})}
-}
-
-func (v *voice) close() { v.broadcaster.Shutdown() }
+// voice says what is observed.
+type voice struct{ *events.Recorder }
 
 // tell says what is new since before: each reason once, each restart of the guard, and that all holds again.
-func (v *voice) tell(pod *corev1.Pod, before, o Observation) {
+func (v voice) tell(pod *corev1.Pod, before, o Observation) {
 	for _, reason := range o.Reasons {
 		if !slices.Contains(before.Reasons, reason) {
 			v.say(pod, corev1.EventTypeWarning, ReasonWeaker, reason)
@@ -51,11 +35,9 @@ func (v *voice) tell(pod *corev1.Pod, before, o Observation) {
 }
 
 // say writes an Event on the pod and one on its owner.
-func (v *voice) say(pod *corev1.Pod, kind, reason, sentence string) {
-	v.recorder.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, kind, reason, sentence)
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		v.recorder.Event(&corev1.ObjectReference{
-			APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: pod.Namespace, Name: owner.Name, UID: owner.UID,
-		}, kind, reason, "pod "+pod.Name+": "+sentence)
+func (v voice) say(pod *corev1.Pod, kind, reason, sentence string) {
+	v.Write(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, kind, reason, sentence)
+	if owner := events.ControllerOf(pod); owner != nil {
+		v.Write(owner, kind, reason, "pod "+pod.Name+": "+sentence)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -123,6 +124,26 @@ func onPods(touch func(key string)) cache.ResourceEventHandler {
 		DeleteFunc: func(object any) {
 			if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
 				touch(key)
+			}
+		},
+	}
+}
+
+// onLeaving calls left with each pod that ends or is deleted.
+func onLeaving(left func(namespace string, uid types.UID)) cache.ResourceEventHandler {
+	ended := func(_, object any) {
+		if pod, ok := object.(*corev1.Pod); ok && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed) {
+			left(pod.Namespace, pod.UID)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		UpdateFunc: ended,
+		DeleteFunc: func(object any) {
+			if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = unknown.Obj
+			}
+			if pod, ok := object.(metav1.Object); ok {
+				left(pod.GetNamespace(), pod.GetUID())
 			}
 		},
 	}

@@ -1,0 +1,102 @@
+package policies
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// VoidEphemeral answers an update that adds ephemeral containers: in.Pod with no device in those that old has not, and
+// without variables of ours, where the pod has slices, or asks for GPUs in a governed namespace. Ephemeral containers
+// that are there already are immutable, and stay. It returns the pod itself where nothing is to be changed.
+func VoidEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
+	out, changed := in.Pod.DeepCopy(), false
+	for c := range addedTo(old, out) {
+		if !holdsEphemeral(in, old, c) || isVoid(c) {
+			continue
+		}
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return isOwnVariable(e.Name) || e.Name == imexChannels })
+		c.Env = setVariable(c.Env, Variable{VarVisibleDevices, noDevices})
+		changed = true
+	}
+	if !changed {
+		return in.Pod
+	}
+	return out
+}
+
+// CheckEphemeral returns what the ephemeral containers may not carry that in.Pod has and old has not.
+func CheckEphemeral(in Input, old *corev1.Pod) []Violation {
+	var found []string
+	for c := range addedTo(old, in.Pod) {
+		if !holdsEphemeral(in, old, c) {
+			continue
+		}
+		for _, text := range refusedEphemeral(c, hasPromise(old)) {
+			found = append(found, fmt.Sprintf("ephemeral container %q %s", c.Name, text))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return []Violation{{RuleTamper, "an ephemeral container that reaches out of a slice",
+		shortList(found) + "; add it without that (kubectl debug --profile=baseline adds no capability)"}}
+}
+
+func refusedEphemeral(c *corev1.Container, sliced bool) (found []string) {
+	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	if !isVoid(c) {
+		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", VarVisibleDevices, noDevices, strings.Join(ownPrefixes(), ", "))
+	}
+	if !sliced {
+		return found
+	}
+	if isOurContainer(c.Name) {
+		say("has a name that belongs to gpuslice")
+	}
+	if isPrivileged(c.SecurityContext) {
+		say("is privileged")
+	}
+	if names := reachingOut(c.SecurityContext); len(names) > 0 {
+		say("adds the capabilities %s", strings.Join(names, ", "))
+	}
+	if m := takingMount(c.VolumeMounts); m != "" {
+		say("mounts a volume at %s, which takes devices", quoteShort(m))
+	}
+	for _, m := range c.VolumeMounts {
+		if isOurVolume(m.Name) {
+			say("mounts the volume %q, which belongs to gpuslice", m.Name)
+		}
+	}
+	return found
+}
+
+// isVoid says that the container gets no device, and sets no variable of ours.
+func isVoid(c *corev1.Container) bool {
+	ours := func(e corev1.EnvVar) bool { return isOwnVariable(e.Name) || e.Name == imexChannels }
+	return indexOfVariable(c.Env, VarVisibleDevices) >= 0 && !choosesDevices(c) && !slices.ContainsFunc(c.Env, ours)
+}
+
+// holdsEphemeral says that an ephemeral container is held to what this file says: in every pod with slices, and where a
+// policy is in force in pods with GPUs, and where it would choose devices.
+func holdsEphemeral(in Input, pod *corev1.Pod, c *corev1.Container) bool {
+	return hasPromise(pod) || changesPods(in) && (asksForGPUs(&pod.Spec, in.Pools) || choosesDevices(c))
+}
+
+func hasPromise(pod *corev1.Pod) bool { return pod.Annotations[AnnotationPromise] != "" }
+
+// addedTo yields the ephemeral containers of updated that old has not.
+func addedTo(old, updated *corev1.Pod) iter.Seq[*corev1.Container] {
+	return func(yield func(*corev1.Container) bool) {
+		for i := range updated.Spec.EphemeralContainers {
+			c := &updated.Spec.EphemeralContainers[i]
+			there := slices.ContainsFunc(old.Spec.EphemeralContainers, func(o corev1.EphemeralContainer) bool { return o.Name == c.Name })
+			if !there && !yield((*corev1.Container)(&c.EphemeralContainerCommon)) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package policies
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// NativeMode says what becomes of Kubernetes' own ResourceQuotas on GPU resources. They count a pod under the names that
+// it carries, so that one whose resource was renamed is not counted under the name that its author wrote.
+type NativeMode string
+
+// The native modes.
+const (
+	NativeCheck NativeMode = "check" // the default: count renamed pods for the quotas that there are
+	NativeWrite NativeMode = "write" // and write the policy's own limit as a ResourceQuota
+	NativeOff   NativeMode = "off"   // leave them to count what they count
+)
+
+// LabelQuota is "true" on the ResourceQuotas that gpuslice writes. It touches no others.
+const LabelQuota = Domain + "/quota"
+
+// Where ResourceQuotas name GPUs: Kubernetes counts extended resources under requests only.
+const (
+	requestsPrefix = "requests."
+	nvidiaPrefix   = "nvidia.com/"
+)
+
+// NativeQuota is what one ResourceQuota allows of one GPU resource.
+type NativeQuota struct {
+	Name     string // of the ResourceQuota
+	Resource string // as pods name it: "nvidia.com/gpu"
+	Hard     int64
+	Pods     *QuotaPods // the pods that it counts; nil: all
+	// Uncounted is why it cannot be counted for renamed pods; "": it can.
+	Uncounted string
+}
+
+// NativeQuotasOf is what a ResourceQuota allows of GPU resources, in the order of their names: nothing where it limits
+// none, or is one of gpuslice's own, whose limit is held under its own name.
+func NativeQuotasOf(q *corev1.ResourceQuota) (out []NativeQuota) {
+	if q.Labels[LabelQuota] == "true" {
+		return nil
+	}
+	pods, counts, uncounted := quotaPods(q.Spec)
+	if !counts {
+		return nil
+	}
+	for name, hard := range q.Spec.Hard {
+		if resource, ok := nativeResource(name); ok {
+			out = append(out, NativeQuota{Name: q.Name, Resource: resource, Hard: wholeUnitsBelow(hard), Pods: pods, Uncounted: uncounted})
+		}
+	}
+	slices.SortFunc(out, func(a, b NativeQuota) int { return cmp.Compare(a.Resource, b.Resource) })
+	return out
+}
+
+// nativeResource is the GPU resource that an entry of a ResourceQuota limits.
+func nativeResource(name corev1.ResourceName) (resource string, ok bool) {
+	resource, ok = strings.CutPrefix(string(name), requestsPrefix)
+	return resource, ok && strings.HasPrefix(resource, nvidiaPrefix)
+}
+
+// WithNative is q and what the ResourceQuotas of the namespace allow its pods, where the policy has them counted. A pod
+// is held against each of them whether it was renamed or not: those that were not leave less room to those that were.
+// Under audit nothing is renamed, and Kubernetes counts for itself.
+func (q Quota) WithNative(namespace string, p *Policy, native []NativeQuota) Quota {
+	if p.Quota.Native == NativeOff || p.EnforcementMode == EnforceAudit {
+		return q
+	}
+	limits := slices.Clip(q.Limits)
+	for _, n := range native {
+		if n.Uncounted == "" {
+			limits = append(limits, QuotaLimit{Name: n.Name + " (ResourceQuota)", Native: true,
+				Scope: QuotaScope{Namespace: namespace, Resource: n.Resource, Pods: n.Pods}, Limits: QuotaLimits{GPUs: &n.Hard}})
+		}
+	}
+	return Quota{Limits: limits}
+}
+
+// Native says that a ResourceQuota is among the limits.
+func (q Quota) Native() bool {
+	return slices.ContainsFunc(q.Limits, func(l QuotaLimit) bool { return l.Native })
+}
+
+// JudgeQuota is what a want of quota comes to. Policy decides about its own limits; a ResourceQuota is others', and
+// would have refused the pod if the rename had left it in sight: what exceeds it is refused under warn as well.
+func JudgeQuota(in Input, excess []Excess) Decision {
+	d := Judge(in, *QuotaViolation(excess))
+	native := slices.DeleteFunc(slices.Clone(excess), func(e Excess) bool { return !e.Native })
+	if d.Outcome == Refused || len(native) == 0 {
+		return d
+	}
+	d.Outcome, d.Violations, d.Warnings = Refused, []Violation{*QuotaViolation(native)}, nil
+	return d
+}
+
+// NativeWarnings tell the author of a pod that was renamed under the Promise which ResourceQuotas go on counting it
+// through gpuslice, and which do not count it any more.
+func NativeWarnings(policy *Policy, native []NativeQuota, pod *corev1.Pod, p *Promise) (out []string) {
+	if len(native) == 0 {
+		return nil
+	}
+	away := renamedAway(pod, p)
+	traits := traitsOf(pod)
+	for _, n := range native {
+		switch {
+		case !slices.Contains(away, n.Resource) || n.Uncounted == "" && !n.Pods.match(traits):
+		case policy.Quota.Native == NativeOff:
+			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; policy has it not counted", n.Name, n.Resource))
+		case n.Uncounted != "":
+			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; it is not counted: %s", n.Name, n.Resource, n.Uncounted))
+		default:
+			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s; gpuslice counts this pod for it", n.Name, n.Resource))
+		}
+	}
+	const most = 3
+	if more := len(out) - most; more > 0 {
+		out = append(out[:most], fmt.Sprintf("and %d more ResourceQuotas", more))
+	}
+	return out
+}
+
+// wholeUnitsBelow is q rounded down, at most maxCharge.
+func wholeUnitsBelow(q resource.Quantity) int64 {
+	n := wholeUnits(q)
+	if n > 0 && n < maxCharge && q.CmpInt64(n) < 0 {
+		n--
+	}
+	return n
+}

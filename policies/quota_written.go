@@ -1,0 +1,50 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+)
+
+// WrittenQuotaName is the name of each ResourceQuota that gpuslice writes.
+const WrittenQuotaName = "gpuslice"
+
+// WrittenQuota is the ResourceQuota that a policy wants in each namespace that it governs.
+type WrittenQuota struct {
+	Resource string
+	Hard     int64
+	// Why says why none can be written although policy wants one; then the rest is empty.
+	Why string
+}
+
+// WrittenQuota is the ResourceQuota that the policy wants written; false: none. A policy that refuses nothing wants
+// none: Kubernetes would refuse by it. All the pools that the policy allows must offer one resource, since the quota
+// could not tell which of several a slice came from.
+func (p *Policy) WrittenQuota(pools []Pool) (WrittenQuota, bool) {
+	if p.Quota.Native != NativeWrite || p.Mode == ModeOff || p.EnforcementMode != EnforceFull {
+		return WrittenQuota{}, false
+	}
+	limit, kind := p.Quota.Slices, "slices"
+	if limit == nil {
+		limit, kind = p.Quota.GPUs, "gpus"
+	}
+	var names []string
+	for i := range pools {
+		pool := &pools[i]
+		if !allows(p, pool.Strategy) {
+			continue
+		}
+		if whole := pool.Strategy == exclusive().Name; whole != (kind == "gpus") {
+			return WrittenQuota{Why: fmt.Sprintf("the limit is in %s, and policy allows %s, which is %s; allow only strategies that are counted in %s",
+				kind, pool.describe(), pool.Strategy, kind)}, true
+		}
+		names = append(names, pool.Resource)
+	}
+	slices.Sort(names)
+	switch names = slices.Compact(names); len(names) {
+	case 0:
+		return WrittenQuota{Why: "no pool that policy allows is known"}, true
+	case 1:
+		return WrittenQuota{Resource: names[0], Hard: *limit}, true
+	}
+	return WrittenQuota{Why: fmt.Sprintf("the pools that policy allows offer %s, and a ResourceQuota counts one; allow fewer strategies", joinNames(names[:min(len(names), 6)]))}, true
+}

@@ -1,0 +1,37 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// capabilities refuses rights by which a container could stop or read its guard, mount the node's devices, or load code
+// into its kernel.
+func capabilities() TamperRule {
+	return TamperRule{Reason: "a capability that reaches out of a slice", Find: func(in *Input) (found []string) {
+		for c := range everyContainer(&in.Pod.Spec) {
+			if names := reachingOut(c.SecurityContext); len(names) > 0 {
+				found = append(found, fmt.Sprintf("container %q adds %s in securityContext.capabilities", c.Name, strings.Join(names, ", ")))
+			}
+		}
+		return found
+	}, Instead: "remove what is named"}
+}
+
+// reachingOut lists added capabilities that a slice does not go with, as they are written. Container runtimes take them
+// in any case, with and without the prefix.
+func reachingOut(s *corev1.SecurityContext) (names []string) {
+	if s == nil || s.Capabilities == nil {
+		return nil
+	}
+	refused := []string{"ALL", "SYS_ADMIN", "SYS_PTRACE", "KILL", "SYS_MODULE", "SYS_RAWIO", "DAC_READ_SEARCH", "BPF", "PERFMON"}
+	for _, c := range s.Capabilities.Add {
+		if slices.Contains(refused, strings.TrimPrefix(strings.ToUpper(string(c)), "CAP_")) {
+			names = append(names, quoteShort(string(c)))
+		}
+	}
+	return names
+}

@@ -1,0 +1,24 @@
+package policies
+
+import (
+	"fmt"
+	"strings"
+)
+
+// cdiAnnotation refuses annotations that inject devices by their CDI name.
+func cdiAnnotation() TamperRule {
+	return TamperRule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(in *Input) (found []string) {
+		for _, key := range sortedKeys(in.Pod.Annotations) {
+			if injectsDevices(key, in.Pod.Annotations[key]) {
+				found = append(found, fmt.Sprintf("annotation %s: %s injects devices past what the pod asks for", quoteShort(key), quoteShort(in.Pod.Annotations[key])))
+			}
+		}
+		return found
+	}, Instead: "remove it, and ask for " + ResourceGPU + ": 1"}
+}
+
+// injectsDevices says that an annotation names NVIDIA devices to a container runtime. Specifications of CDI are named by
+// their vendor, and every one that NVIDIA's tools write has nvidia.com in that name.
+func injectsDevices(key, value string) bool {
+	return strings.HasPrefix(key, "nvidia.cdi.k8s.io/") || strings.HasPrefix(key, "cdi.k8s.io/") && strings.Contains(value, "nvidia.com")
+}

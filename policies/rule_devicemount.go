@@ -1,0 +1,33 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// deviceMounts is where NVIDIA's container runtime reads the devices of a container from the names of its mounts.
+const deviceMounts = "/run/nvidia-container-devices"
+
+// deviceMount refuses mounts that name devices: whatever is mounted there, the runtime gives the container the device.
+func deviceMount() TamperRule {
+	return TamperRule{Reason: "a mount that takes devices", Everywhere: true, Find: func(in *Input) (found []string) {
+		for c := range everyContainer(&in.Pod.Spec) {
+			if m := takingMount(c.VolumeMounts); m != "" {
+				found = append(found, fmt.Sprintf("container %q mounts a volume at %s, by which the container runtime gives it devices that it did not ask for",
+					c.Name, quoteShort(m)))
+			}
+		}
+		return found
+	}, Instead: "remove it, and ask for " + ResourceGPU + ": 1"}
+}
+
+// takingMount returns a mount's path by which a container takes devices, or "".
+func takingMount(mounts []corev1.VolumeMount) string {
+	i := slices.IndexFunc(mounts, func(m corev1.VolumeMount) bool { return liesIn(nodePath(m.MountPath), deviceMounts) })
+	if i < 0 {
+		return ""
+	}
+	return mounts[i].MountPath
+}

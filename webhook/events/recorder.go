@@ -1,0 +1,43 @@
+package events
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+)
+
+// Recorder writes Events. client-go's recorder counts repeated ones up, folds similar ones together, and lets no object
+// have more than a burst of 25 and one in five minutes after that; what comes faster than it can be written is dropped.
+type Recorder struct {
+	broadcaster record.EventBroadcaster
+	recorder    record.EventRecorder
+}
+
+// NewRecorder starts a Recorder. It writes until ctx ends or Close is called.
+func NewRecorder(ctx context.Context, client kubernetes.Interface) *Recorder {
+	b := record.NewBroadcaster(record.WithContext(ctx))
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(metav1.NamespaceAll)})
+	return &Recorder{broadcaster: b, recorder: b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "gpuslice"})}
+}
+
+// Close ends the Recorder.
+func (r *Recorder) Close() { r.broadcaster.Shutdown() }
+
+// Write writes an Event. It does not wait for it to be written.
+func (r *Recorder) Write(about *corev1.ObjectReference, kind, reason, sentence string) {
+	r.recorder.Event(about, kind, reason, sentence)
+}
+
+// ControllerOf is the reference to what controls an object of the namespace; nil: nothing does.
+func ControllerOf(object metav1.Object) *corev1.ObjectReference {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil {
+		return nil
+	}
+	return &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: object.GetNamespace(), Name: owner.Name, UID: owner.UID}
+}

@@ -1,0 +1,180 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+func ownedBy(apiVersion, kind, name, uid string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}}}
+}
+
+// podOf is a refused pod of a ReplicaSet.
+func podOf(name, uid string) metav1.Object {
+	return &metav1.PartialObjectMetadata{ObjectMeta: ownedBy("apps/v1", "ReplicaSet", name, uid)}
+}
+
+// replicaSet is one that a Deployment controls.
+func replicaSet() *appsv1.ReplicaSet {
+	rs := &appsv1.ReplicaSet{ObjectMeta: ownedBy("apps/v1", "Deployment", "web", "d-1")}
+	rs.Name, rs.UID = "web-abc", "rs-1"
+	return rs
+}
+
+// told runs a Refusals while refuse is called, and returns who was told what, and how often.
+func told(t *testing.T, objects []runtime.Object, refuse func(*Refusals)) (map[string]int32, prometheus.Gatherer) {
+	t.Helper()
+	client := fake.NewClientset(objects...)
+	registry := prometheus.NewRegistry()
+	r, err := NewRefusals(client, registry, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	synctest.Wait()
+	refuse(r)
+	time.Sleep(time.Minute) // of the test's own clock: all that waits is told by then
+	synctest.Wait()
+	out := eventsOf(t, client)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	synctest.Wait()
+	return out, registry
+}
+
+func eventsOf(t *testing.T, client kubernetes.Interface) map[string]int32 {
+	t.Helper()
+	list, err := client.CoreV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int32{}
+	for _, e := range list.Items {
+		if e.Reason != ReasonRefused || e.Type != corev1.EventTypeWarning {
+			t.Errorf("event %+v", e)
+		}
+		out[e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name+": "+e.Message] += e.Count
+	}
+	return out
+}
+
+// count is how many refusals came to this.
+func count(t *testing.T, registry prometheus.Gatherer, result string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range families[0].GetMetric() {
+		if m.GetLabel()[0].GetValue() == result {
+			return m.GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("no %s in %v", result, families)
+	return 0
+}
+
+func TestOwnersAreTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod  metav1.Object
+		want map[string]int32
+	}{
+		"a ReplicaSet and its Deployment": {podOf("web-abc", "rs-1"), map[string]int32{
+			"ReplicaSet/web-abc: gpuslice refused a pod: no room": 1, "Deployment/web: gpuslice refused a pod: no room": 1}},
+		"a reference to another's ReplicaSet": {podOf("web-abc", "rs-2"), map[string]int32{"ReplicaSet/web-abc: gpuslice refused a pod: no room": 1}},
+		"a ReplicaSet that is gone":           {podOf("gone", "rs-3"), map[string]int32{"ReplicaSet/gone: gpuslice refused a pod: no room": 1}},
+		"an owner of any kind": {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("kubeflow.org/v1", "PyTorchJob", "train", "p-1")},
+			map[string]int32{"PyTorchJob/train: gpuslice refused a pod: no room": 1}},
+		"a pod of its own":     {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a"}}, map[string]int32{}},
+		"an owner without UID": {podOf("web-abc", ""), map[string]int32{}},
+		"a name that is none":  {podOf(strings.Repeat("x", 1<<16), "rs-4"), map[string]int32{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				got, _ := told(t, []runtime.Object{replicaSet()}, func(r *Refusals) { r.Refused(c.pod, "no room") })
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAnOwnerIsLeftInPeaceForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, registry := told(t, nil, func(r *Refusals) {
+			for range 35 { // one each second
+				r.Refused(podOf("web-abc", "rs-1"), "no room")
+				time.Sleep(time.Second)
+			}
+		})
+		if diff := cmp.Diff(map[string]int32{"ReplicaSet/web-abc: gpuslice refused a pod: no room": 4}, got); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		if n := count(t, registry, resultRepeated); n != 31 {
+			t.Errorf("%v are counted as repeated", n)
+		}
+	})
+}
+
+// TestThousandsOfRefusedPodsOfOneNamespaceCostNobodyElse makes owners up as a tenant could.
+func TestThousandsOfRefusedPodsOfOneNamespaceCostNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var took time.Duration
+		got, registry := told(t, nil, func(r *Refusals) {
+			begin := time.Now()
+			for i := range 5000 {
+				r.Refused(podOf(fmt.Sprintf("made-up-%d", i), fmt.Sprint(i)), "no room")
+			}
+			took = time.Since(begin)
+			neighbour := podOf("web-abc", "rs-1")
+			neighbour.SetNamespace("team-b")
+			r.Refused(neighbour, "no room")
+		})
+		if took > 0 {
+			t.Errorf("callers waited %v", took)
+		}
+		if len(got) > namespaceBurst+1 || got["ReplicaSet/web-abc: gpuslice refused a pod: no room"] != 1 {
+			t.Errorf("%d events, the neighbour's among them: %d", len(got), got["ReplicaSet/web-abc: gpuslice refused a pod: no room"])
+		}
+		if n := count(t, registry, resultDropped); n != 5000-namespaceBurst {
+			t.Errorf("%v are counted as dropped", n)
+		}
+	})
+}
+
+// TestWhatManyNamespacesHaveRefusedIsBounded: namespaces can be made up as well, by whoever may make them.
+func TestWhatManyNamespacesHaveRefusedIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, _ := told(t, nil, func(r *Refusals) {
+			for i := range 5000 {
+				pod := podOf("web", fmt.Sprint(i))
+				pod.SetNamespace(fmt.Sprintf("n-%d", i))
+				r.Refused(pod, "no room")
+			}
+		})
+		if n := got["ReplicaSet/web: gpuslice refused a pod: no room"]; n < burst || n > waiting+burst+1 {
+			t.Errorf("%d events", n)
+		}
+	})
+}

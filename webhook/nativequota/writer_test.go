@@ -1,0 +1,104 @@
+package nativequota
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// governed is team-a under a policy that has so many slices written.
+func governed(slices int64) Governed {
+	return Governed{Namespace: "team-a", Pools: []policies.Pool{{Name: "l4", Resource: policies.ResourceGPUShared, Strategy: "time-slicing"}},
+		Policy: &policies.Policy{Name: "gpuslice-system/a", Mode: policies.ModeOptIn, EnforcementMode: policies.EnforceFull,
+			Strategies: []policies.StrategyName{"time-slicing"}, Quota: policies.QuotaSpec{Native: policies.NativeWrite, Slices: &slices}}}
+}
+
+// named is a ResourceQuota with the name of ours, and with its label where it is.
+func named(hard string, ours bool) *corev1.ResourceQuota {
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: policies.WrittenQuotaName, UID: "u-1", Labels: map[string]string{"team": "a"}},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"requests.nvidia.com/gpu.shared": resource.MustParse(hard)}}}
+	if ours {
+		q.Labels[policies.LabelQuota] = "true"
+	}
+	return q
+}
+
+func TestAQuotaIsWrittenAsPolicyWantsIt(t *testing.T) {
+	broken, ambiguous := governed(4), governed(4)
+	broken.Policy = nil
+	ambiguous.Pools = append(ambiguous.Pools, policies.Pool{Name: "odd", Resource: policies.ResourceGPU, Strategy: "time-slicing"})
+	for name, c := range map[string]struct {
+		have     []runtime.Object
+		governed []Governed
+		err      error
+		hard     string // of what is there in the end; "": nothing
+		writes   []string
+		told     bool // by an Event
+	}{
+		"wanted and not there":            {nil, []Governed{governed(4)}, nil, "4", []string{"create"}, false},
+		"there as it should be":           {[]runtime.Object{quota(governed(4), policies.WrittenQuota{Resource: policies.ResourceGPUShared, Hard: 4})}, []Governed{governed(4)}, nil, "4", nil, false},
+		"there with another limit":        {[]runtime.Object{named("9", true)}, []Governed{governed(4)}, nil, "4", []string{"update"}, false},
+		"there and no longer wanted":      {[]runtime.Object{named("9", true)}, nil, nil, "", []string{"delete"}, false},
+		"it cannot say it any more":       {[]runtime.Object{named("9", true)}, []Governed{ambiguous}, nil, "", []string{"delete"}, false},
+		"somebody else's of that name":    {[]runtime.Object{named("9", false)}, []Governed{governed(4)}, nil, "9", nil, true},
+		"somebody else's, none wanted":    {[]runtime.Object{named("9", false)}, nil, nil, "9", nil, false},
+		"a policy that cannot be read":    {[]runtime.Object{named("9", true)}, []Governed{broken}, nil, "9", nil, false},
+		"policies that are not known yet": {[]runtime.Object{named("9", true)}, nil, errors.New("not read yet"), "9", nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset(c.have...)
+				quotas, err := NewQuotas(client)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := &Writer{Client: client, Quotas: quotas, Governed: func() ([]Governed, error) { return c.governed, c.err }, Log: logr.Discard()}
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 2)
+				go func() { quotas.Informer().RunWithContext(ctx); done <- nil }()
+				go func() { done <- w.Run(ctx) }()
+				time.Sleep(30 * time.Second) // of the test's own clock: several passes, of which the first does it all
+				synctest.Wait()
+				hard := ""
+				if q, err := client.CoreV1().ResourceQuotas("team-a").Get(ctx, policies.WrittenQuotaName, metav1.GetOptions{}); err == nil {
+					amount := q.Spec.Hard["requests.nvidia.com/gpu.shared"]
+					hard = amount.String()
+					if len(c.have) > 0 && c.writes != nil && (q.Labels["team"] != "a" || q.Labels[policies.LabelQuota] != "true" || q.Annotations[AnnotationPolicy] == "") {
+						t.Errorf("labels %v, annotations %v", q.Labels, q.Annotations)
+					}
+				}
+				var writes []string
+				told := false
+				for _, action := range client.Actions() {
+					switch resource, verb := action.GetResource().Resource, action.GetVerb(); {
+					case resource == "events":
+						told = true
+					case slices.Contains([]string{"create", "update", "delete", "patch"}, verb):
+						writes = append(writes, verb)
+					}
+				}
+				if diff := cmp.Diff(c.writes, writes); diff != "" || hard != c.hard || told != c.told {
+					t.Errorf("hard %q, want %q; told by an Event: %t; writes (-want +got)\n%s", hard, c.hard, told, diff)
+				}
+				cancel()
+				if err := errors.Join(<-done, <-done); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+			})
+		})
+	}
+}
