@@ -13,7 +13,7 @@ import (
 
 // short are lifetimes whose whole course a test can follow.
 func short() Lifetimes {
-	return Lifetimes{Authority: 4 * time.Hour, Leaf: 20 * time.Minute, Settle: time.Minute}
+	return Lifetimes{Authority: 2 * time.Hour, Leaf: 15 * time.Minute, Settle: time.Minute}
 }
 
 func TestALeafIsRenewedWhileAThirdOfItsLifeIsLeft(t *testing.T) {
@@ -180,7 +180,7 @@ func TestNoCallIsRefusedWhileAuthoritiesComeAndGo(t *testing.T) {
 		}
 		authorities := map[string]bool{}
 		time.Sleep(time.Minute)
-		for begun := wallClock(); wallClock().Sub(begun) < 4*time.Hour; time.Sleep(10 * time.Second) {
+		for begun := wallClock(); wallClock().Sub(begun) < 2*time.Hour; time.Sleep(15 * time.Second) {
 			synctest.Wait()
 			for _, s := range servers {
 				s.learn(bundles(t, client, ours)[0])

@@ -140,7 +140,7 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 	want := map[string]string{
 		"pods.gpuslice.dev": webhook.PathMutatePods, "templates.gpuslice.dev": webhook.PathMutateTemplates,
 		"validating pods-open.gpuslice.dev": webhook.PathValidatePods,
-		"validating pods.gpuslice.dev": webhook.PathValidatePods, "validating policies.gpuslice.dev": webhook.PathValidatePolicies,
+		"validating pods.gpuslice.dev":      webhook.PathValidatePods, "validating policies.gpuslice.dev": webhook.PathValidatePolicies,
 		"validating subresources.gpuslice.dev": webhook.PathValidatePods,
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {

@@ -48,6 +48,7 @@ func newLab(t *testing.T, targets ...cluster.Target) *lab {
 	if !cluster.Wanted("apiserver") {
 		t.Skip("starts real API servers: set GPUSLICE_TEST=apiserver to run it")
 	}
+	t.Parallel() // most of each test is waiting
 	begun := time.Now()
 	bin, err := cluster.Build(t.Context(), os.Stderr, append(cluster.ControlPlane(), targets...)...)
 	if err != nil {
