@@ -14,8 +14,11 @@ var words = []struct{ plain, chart string }{
 	{"gpuslice-system", "{{ $.Release.Namespace }}"},
 }
 
-// excluded is the list of namespaces that every entry of ours keeps out of.
-const excluded = "[kube-system, kube-public, kube-node-lease, gpuslice-system, gpu-operator, nvidia-device-plugin]"
+// Namespaces that every entry of ours keeps out of, and the cluster's own: policies are looked at in ours too.
+const (
+	excluded = "[kube-system, kube-public, kube-node-lease, gpuslice-system, gpu-operator, nvidia-device-plugin]"
+	clusters = "[kube-system, kube-public, kube-node-lease]"
+)
 
 // Lines that mean something.
 var (
@@ -81,9 +84,11 @@ func plain(line string) []string {
 	if line == "webhooks:" { // what comes before it is the metadata of a webhook configuration
 		return []string{`{{- include "gpuslice.webhookAnnotations" $ }}`, line}
 	}
-	if before, ok := strings.CutSuffix(line, "values: "+excluded); ok {
-		selector := fmt.Sprintf("{{- with $.Values.namespaceSelector }}{{ toYaml . | nindent %d }}{{ end }}", indent(line)-2)
-		return []string{before + `values: {{ include "gpuslice.excluded" $ }}`, selector}
+	for plain, chart := range map[string]string{excluded: `{{ include "gpuslice.excluded" $ }}`, clusters: clusters} {
+		if before, ok := strings.CutSuffix(line, "values: "+plain); ok {
+			selector := fmt.Sprintf("{{- with $.Values.namespaceSelector }}{{ toYaml . | nindent %d }}{{ end }}", indent(line)-2)
+			return []string{before + "values: " + chart, selector}
+		}
 	}
 	for _, w := range words {
 		line = strings.ReplaceAll(line, w.plain, w.chart)

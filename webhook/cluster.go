@@ -161,8 +161,8 @@ func (c *Cluster) rebuild(ctx context.Context) error {
 		tenants = before.tenants
 	}
 	snapshot.tenants = c.readTenants(tenants)
-	snapshot.pools = policies.PoolsFromNodes(nodes, snapshot.poolsSpec(), saved.pools)
-	snapshot.guard, snapshot.known = c.guard, snapshot.knows(len(nodes))
+	snapshot.on(nodes, saved.pools, c.guard)
+	snapshot.known = snapshot.knows(len(nodes))
 	c.snapshot.Store(snapshot)
 	c.good = advance(good, documents, seen)
 	c.report(snapshot)

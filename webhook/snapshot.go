@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpuslice/gpuslice/policies"
 )
 
@@ -19,6 +21,28 @@ type Snapshot struct {
 	pools     []policies.Pool
 	guard     *policies.GuardSettings
 	known     Known
+}
+
+// Read is what a replica that starts now would decide by: the policy ConfigMaps and the state (nil: none) of the system
+// namespace, and the nodes. It is for tools that ask once what a Cluster watches.
+func Read(configMaps []*corev1.ConfigMap, saved *corev1.ConfigMap, nodes []*corev1.Node, guard *policies.GuardSettings) *Snapshot {
+	remembered := decodeState(nil)
+	if saved != nil {
+		remembered = decodeState(saved.Data)
+	}
+	documents := readDocuments(configMaps, remembered.policies)
+	s := newSnapshot(documents).on(nodes, remembered.pools, guard)
+	s.known = s.knows(len(nodes))
+	return s
+}
+
+// Known says what the snapshot was made of.
+func (s *Snapshot) Known() Known { return s.known }
+
+// on gives s the pools that the nodes offer, and those remembered.
+func (s *Snapshot) on(nodes []*corev1.Node, remembered []policies.Pool, guard *policies.GuardSettings) *Snapshot {
+	s.pools, s.guard = policies.PoolsFromNodes(nodes, s.poolsSpec(), remembered), guard
+	return s
 }
 
 // Input is what a decision about a pod of the namespace depends on, the pod itself left out.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -74,8 +75,18 @@ func runCase(t *testing.T, name string) {
 // outcome runs one command line. Arguments are separated by blanks.
 func outcome(args, stdin string) map[string]string {
 	var out, errs bytes.Buffer
-	code := run(append([]string{"gpuslice"}, strings.Fields(args)...), streams{in: strings.NewReader(stdin), out: &out, err: &errs, getenv: noEnvironment})
+	code := run(context.Background(), append([]string{"gpuslice"}, strings.Fields(args)...), streams{in: strings.NewReader(stdin), out: &out, err: &errs, getenv: noEnvironment})
 	return map[string]string{"want/exit": fmt.Sprintln(code), "want/stdout": steady(out.String()), "want/stderr": steady(errs.String())}
+}
+
+// TestMain takes away the cluster of whoever runs the tests.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"KUBECONFIG": "/nowhere", "KUBERNETES_SERVICE_HOST": ""} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
 }
 
 func noEnvironment(string) string { return "" }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,12 +12,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook"
 )
 
-// cluster is what files say of a cluster: its policies, pools and namespaces.
+// cluster is what files or a live cluster say: policies, pools and namespaces.
 type cluster struct {
 	book       policies.Book
 	tenants    map[string]*policies.TenantDocument // by namespace; under "": of each that has none of its own
+	snapshot   *webhook.Snapshot                   // where policies come from a live cluster, in the place of book
+	namespace  string                              // of objects that name none
 	pools      []policies.Pool
 	complete   bool
 	namespaces map[string]map[string]string // name -> labels
@@ -28,14 +32,18 @@ type cluster struct {
 func (c *cluster) input(namespace string) policies.Input {
 	ns := namespaceOf(namespace, c.namespaces[namespace])
 	maps.Copy(ns.Labels, c.extra)
+	if c.snapshot != nil {
+		return c.snapshot.Input(ns)
+	}
 	policy, err := c.book.For(ns)
 	in := policies.Input{Namespace: ns, Policy: policy, PolicyError: err, Pools: c.pools, PoolsComplete: c.complete, Guard: c.guard}
 	return in.Tightened(cmp.Or(c.tenants[namespace], c.tenants[""]))
 }
 
-// clusterLoader reads a cluster from the files that the flags name.
+// clusterLoader reads a cluster from the files that the flags name, and the rest from a live one where they want it.
 type clusterLoader struct {
 	flags    *clusterFlags
+	live     *live // nil: files alone
 	reader   *reader
 	problems []error
 	warnings []string
@@ -46,10 +54,21 @@ type clusterLoader struct {
 
 // loadCluster reads all that the flags name, and says every problem on standard error. Any ends the command: an answer
 // from half a cluster would be a wrong one.
-func loadCluster(flags *clusterFlags, r *reader, out io.Writer) (*cluster, error) {
+func loadCluster(ctx context.Context, flags *clusterFlags, r *reader, out io.Writer) (*cluster, error) {
 	l := clusterLoader{flags: flags, reader: r, cluster: &cluster{
 		namespaces: map[string]map[string]string{}, tenants: map[string]*policies.TenantDocument{},
 	}}
+	if flags.live() {
+		connection, err := connect(&flags.kube, out)
+		if err != nil {
+			return nil, err
+		}
+		l.cluster.namespace = connection.Namespace
+		if l.live, err = askLive(ctx, connection, flags); err != nil {
+			return nil, err
+		}
+		l.takeLive()
+	}
 	l.labels()
 	l.readPolicies()
 	l.readNodes()
@@ -63,17 +82,38 @@ func loadCluster(flags *clusterFlags, r *reader, out io.Writer) (*cluster, error
 	if len(l.problems) > 0 {
 		return nil, exitError(exitInput)
 	}
+	l.settle()
+	return l.cluster, nil
+}
+
+// takeLive takes what a live cluster said. Files are read after it, and win.
+func (l *clusterLoader) takeLive() {
+	l.nodes = l.live.nodes
+	l.warnings = append(l.warnings, l.live.warnings...)
+	for name, labels := range l.live.namespaces {
+		l.cluster.namespaces[name] = labels
+	}
+}
+
+// settle makes the cluster of what was read.
+func (l *clusterLoader) settle() {
 	c := l.cluster
+	if image := l.flags.guardImage; image != "" {
+		c.guard = &policies.GuardSettings{Image: image, CPU: guardCPU, Memory: guardMemory}
+	} else if l.live != nil {
+		c.guard = l.live.guard
+	}
+	if l.live != nil && len(l.flags.policies) == 0 {
+		c.snapshot = webhook.Read(l.live.policies, l.live.state, l.nodes, c.guard)
+		c.pools = c.snapshot.Known().Pools
+		return
+	}
 	c.book = policies.NewBook(governing(l.policies))
 	spec := policies.PoolsSpec{}
 	if policy := c.book.Default(); policy != nil {
 		spec = policy.Pools
 	}
 	c.pools, c.complete = policies.PoolsFromNodes(l.nodes, spec, nil), spec.Complete
-	if flags.guardImage != "" {
-		c.guard = &policies.GuardSettings{Image: flags.guardImage, CPU: guardCPU, Memory: guardMemory}
-	}
-	return c, nil
 }
 
 // labels reads --namespace-label.

@@ -4,15 +4,18 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"golang.org/x/term"
 )
 
-// Escape sequences of the lines of a diff.
+// Escape sequences of the lines of a diff, and of levels.
 const (
-	bold  = "\x1b[1m"
-	red   = "\x1b[31m"
-	green = "\x1b[32m"
-	cyan  = "\x1b[36m"
-	reset = "\x1b[0m"
+	bold   = "\x1b[1m"
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	cyan   = "\x1b[36m"
+	reset  = "\x1b[0m"
 )
 
 // colourful says that out is a terminal whose user did not turn colours off (no-color.org).
@@ -20,12 +23,13 @@ func colourful(out io.Writer, getenv func(string) string) bool {
 	if getenv("NO_COLOR") != "" || getenv("TERM") == "dumb" {
 		return false
 	}
-	f, ok := out.(*os.File)
-	if !ok {
-		return false
-	}
-	status, err := f.Stat()
-	return err == nil && status.Mode()&os.ModeCharDevice != 0
+	return terminal(out)
+}
+
+// terminal says that a stream is one.
+func terminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 func plain(diff string) string { return diff }

@@ -58,7 +58,7 @@ func comesThrough(t *testing.T, e *engine, pod corpus.Pod) policies.Outcome {
 	if len(unread) > 0 || len(objects) != 1 {
 		t.Fatalf("%s cannot be read: %v", pod.Name, unread)
 	}
-	first, err := e.judge(objects[0])
+	first, err := e.judge(t.Context(), objects[0])
 	if err != nil {
 		t.Errorf("%s: %v", pod.Name, err)
 		return ""
@@ -71,7 +71,7 @@ func comesThrough(t *testing.T, e *engine, pod corpus.Pod) policies.Outcome {
 	}
 	again := objects[0]
 	again.raw = first.after
-	second, err := e.judge(again)
+	second, err := e.judge(t.Context(), again)
 	if err != nil {
 		t.Errorf("%s: what comes out cannot be judged: %v", pod.Name, err)
 		return ""

@@ -85,11 +85,16 @@ func longestCommon(a, b []string) int {
 }
 
 func TestColoursAreForTerminalsOnly(t *testing.T) {
-	terminal, err := os.OpenFile("/dev/null", os.O_WRONLY, 0) // a character device, as a terminal is
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("needs a pseudoterminal: %v", err)
+	}
+	defer terminal.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer terminal.Close()
+	defer null.Close()
 	file, err := os.Create(t.TempDir() + "/out")
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +109,7 @@ func TestColoursAreForTerminalsOnly(t *testing.T) {
 	if colourful(terminal, with("NO_COLOR", "1")) || colourful(terminal, with("TERM", "dumb")) {
 		t.Error("the user turned colours off")
 	}
-	if colourful(file, with("", "")) || colourful(&bytes.Buffer{}, with("", "")) {
+	if colourful(null, with("", "")) || colourful(file, with("", "")) || colourful(&bytes.Buffer{}, with("", "")) {
 		t.Error("a file has no colours")
 	}
 	got := coloured("--- x\n+++ y\n@@ -1 +1 @@\n-a\n+b\n c\n")

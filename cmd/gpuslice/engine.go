@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -19,8 +20,9 @@ const (
 // engine asks the core about objects.
 type engine struct {
 	cluster   *cluster
-	namespace string // of objects that name none
-	fixed     bool   // the user said so: another namespace in an object is a mistake
+	namespace string  // of objects that name none
+	fixed     bool    // the user said so: another namespace in an object is a mistake
+	server    *server // asked in the place of the core, where it is not nil
 	decide    func(policies.Input) policies.Decision
 }
 
@@ -33,39 +35,39 @@ type result struct {
 }
 
 // judge answers one object. A panic in the core ends this object only.
-func (e *engine) judge(o object) (r result, err error) {
+func (e *engine) judge(ctx context.Context, o object) (r result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errInternal, p)
 		}
 	}()
 	if o.kind == "Pod" && o.apiVersion == "v1" {
-		return e.pod(o)
+		return e.pod(ctx, o)
 	}
 	if t, ok := templateOf(o.raw); ok {
-		return e.workload(o, t)
+		return e.workload(ctx, o, t)
 	}
 	alone := policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: whyNoPod}
 	return result{object: o, decision: alone, after: o.raw}, nil
 }
 
-func (e *engine) pod(o object) (result, error) {
+func (e *engine) pod(ctx context.Context, o object) (result, error) {
 	if err := e.place(&o); err != nil {
 		return result{}, err
 	}
-	decision, after, err := e.rewrite(o.raw, o.namespace)
+	decision, after, err := e.rewrite(ctx, o.raw, o.namespace)
 	return result{object: o, decision: decision, after: after}, err
 }
 
 // workload answers an object by the pod that its controller would create from its template.
-func (e *engine) workload(o object, t template) (result, error) {
+func (e *engine) workload(ctx context.Context, o object, t template) (result, error) {
 	if err := e.place(&o); err != nil {
 		return result{}, err
 	}
 	r := result{object: o, template: true}
 	raw := o.raw
 	if o.builtIn() {
-		violation, changed, err := e.checkTemplate(o)
+		violation, changed, err := e.checkTemplate(ctx, o)
 		if err != nil {
 			return r, err
 		}
@@ -80,7 +82,7 @@ func (e *engine) workload(o object, t template) (result, error) {
 	if err != nil {
 		return r, err
 	}
-	decision, after, err := e.rewrite(pod, o.namespace)
+	decision, after, err := e.rewrite(ctx, pod, o.namespace)
 	if r.decision = decision; err != nil || after == nil {
 		return r, err
 	}
@@ -94,7 +96,10 @@ func (e *engine) workload(o object, t template) (result, error) {
 
 // checkTemplate looks for quantities that the API server refuses in a template, and returns the workload as the
 // template entry of the webhook would have it.
-func (e *engine) checkTemplate(o object) (*policies.Violation, json.RawMessage, error) {
+func (e *engine) checkTemplate(ctx context.Context, o object) (*policies.Violation, json.RawMessage, error) {
+	if e.server != nil {
+		return e.server.checkTemplate(ctx, o)
+	}
 	var tree map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.raw, &tree); err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", o.kind, err)
@@ -108,7 +113,10 @@ func (e *engine) checkTemplate(o object) (*policies.Violation, json.RawMessage, 
 }
 
 // rewrite asks the core about one pod and returns it as it comes out; nil where it is refused.
-func (e *engine) rewrite(raw json.RawMessage, namespace string) (policies.Decision, json.RawMessage, error) {
+func (e *engine) rewrite(ctx context.Context, raw json.RawMessage, namespace string) (policies.Decision, json.RawMessage, error) {
+	if e.server != nil {
+		return e.server.pod(ctx, raw, namespace)
+	}
 	in := e.cluster.input(namespace)
 	pod, violation, err := policies.DecodePod(raw)
 	if err != nil {
@@ -144,6 +152,9 @@ func (e *engine) place(o *object) error {
 // refusal is a decision that holds whatever the enforcementMode: the API server itself would refuse.
 func (e *engine) refusal(namespace string, v policies.Violation) policies.Decision {
 	d := policies.Decision{Outcome: policies.Refused, Would: policies.Refused, Violations: []policies.Violation{v}}
+	if e.server != nil {
+		return d
+	}
 	if p := e.cluster.input(namespace).Policy; p != nil {
 		d.Policy, d.Mode = p.Name, p.EnforcementMode
 	}

@@ -13,7 +13,7 @@ import (
 func TestAPanicEndsOneObjectAsAnInternalError(t *testing.T) {
 	e := engineFor(t, "apiVersion: gpuslice.dev/v1\n")
 	e.decide = func(policies.Input) policies.Decision { panic("a broken invariant") }
-	_, err := e.judge(object{kind: "Pod", apiVersion: "v1", raw: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[]}}`)})
+	_, err := e.judge(t.Context(), object{kind: "Pod", apiVersion: "v1", raw: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[]}}`)})
 	if !errors.Is(err, errInternal) {
 		t.Fatalf("error: %v", err)
 	}

@@ -9,8 +9,9 @@ import (
 const (
 	exitDone     = 0 // everything was rewritten or left alone; a linted policy has no problem
 	exitInternal = 1 // a bug of gpuslice
-	exitInput    = 2 // bad usage, or input that cannot be read
-	exitRefused  = 3 // at least one object is refused; at least one policy has a problem
+	exitInput    = 2 // bad usage, or input or a cluster that cannot be read
+	exitRefused  = 3 // at least one object is refused; at least one problem was found
+	exitWarned   = 4 // doctor and verify: no problem, but at least one warning
 )
 
 // errInternal marks what no input should be able to cause.

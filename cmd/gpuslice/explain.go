@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -8,16 +10,29 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-const explainLong = `Say which policy, pool, strategy, slice and enforcement a pod gets, and why not the others. Workloads are explained
-by the pods that they make; objects that hold no pod are left out.
+const explainLong = `With -f: say which policy, pool, strategy, slice and enforcement a pod gets, and why not the others. Workloads are
+explained by the pods that they make; objects that hold no pod are left out. Where no file is named about a cluster,
+policies, nodes and namespaces of the cluster at hand count: see render.
+
+With a name: tell what became of a pod of the cluster, or of the pods of a deployment, replicaset, statefulset, daemonset,
+job or cronjob: what was asked, given and planned, what is observed, what was said about it, and why it waits, was
+refused, or ended. That takes no right but to read pods and Events of the namespace. -o json prints one document of kind
+Life.
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "ExplainList", "items": [...], "errors": [...],
 "pools": [...]}. An item has what an item of render has but the object, and planned, charge, containers and candidates. A
 pool has name, strategy, resource, device, deviceMemory, usable, replicas, nodes and notes.
 
-Exit codes: 0 rewritten or left alone, 3 at least one pod is refused, 2 bad usage or input, 1 internal error.`
+Exit codes: 0 rewritten or left alone, or told; 3 at least one pod is refused; 2 bad usage or input, or no such object;
+1 internal error.`
 
-const explainExample = `  # why does my pod go there, and what holds its slice
+const explainExample = `  # why does this pod wait, or what ended it
+  gpuslice explain train-0 -n team-a
+
+  # why are there no pods
+  gpuslice explain deployment/train -n team-a
+
+  # why would my pod go there, and what holds its slice
   gpuslice explain -f pod.yaml --policies policies/ --nodes nodes.yaml -n team-a
 
   # the same for tools
@@ -26,18 +41,34 @@ const explainExample = `  # why does my pod go there, and what holds its slice
 func newExplainCommand(s streams) *cobra.Command {
 	var f subjectFlags
 	cmd := &cobra.Command{
-		Use:     "explain -f FILE|DIRECTORY|- [flags]",
-		Short:   "Say which policy, pool, strategy and slice a pod gets, and why not the others",
+		Use:     "explain POD|KIND/NAME|-f FILE [flags]",
+		Short:   "Say what a pod gets and why not something else, or what became of one that is there",
 		Long:    explainLong,
 		Example: explainExample,
-		RunE:    func(*cobra.Command, []string) error { return explain(&f, s) },
 	}
 	f.register(cmd, "text", "json")
+	cmd.Args = cobra.ArbitraryArgs
+	checkFiles := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return checkFiles(cmd, args)
+		case len(args) > 1 || len(f.filenames) > 0:
+			return errors.New("explain takes one name, or files with -f")
+		}
+		return checkOutput(f.output, []string{"text", "json"})
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return tellLife(cmd.Context(), &f, args[0], s)
+		}
+		return explain(cmd.Context(), &f, s)
+	}
 	return cmd
 }
 
-func explain(f *subjectFlags, s streams) error {
-	a, err := f.answer(s, func(result) []string { return nil })
+func explain(ctx context.Context, f *subjectFlags, s streams) error {
+	a, err := f.answer(ctx, s, func(result) []string { return nil })
 	if err != nil {
 		return err
 	}

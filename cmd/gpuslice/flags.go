@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/kube"
 	"github.com/gpuslice/gpuslice/policies"
 )
 
@@ -19,6 +22,7 @@ const (
 
 // clusterFlags say what cluster a question is about.
 type clusterFlags struct {
+	kube                        kube.Flags
 	policies, nodes, namespaces []string
 	tenantPolicies              []string
 	namespaceLabels             []string
@@ -30,8 +34,14 @@ type clusterFlags struct {
 type subjectFlags struct {
 	clusterFlags
 	filenames []string
-	namespace string
+	server    bool
 	output    string
+}
+
+// live says that a cluster is asked for what no file gives: where the command line names one, and where it names no file
+// about one at all.
+func (f *clusterFlags) live() bool {
+	return f.kube.Named() || len(f.policies)+len(f.nodes)+len(f.namespaces) == 0
 }
 
 func (f *subjectFlags) register(cmd *cobra.Command, outputs ...string) {
@@ -42,17 +52,23 @@ func (f *subjectFlags) register(cmd *cobra.Command, outputs ...string) {
 	flags.StringArrayVar(&f.nodes, "nodes", nil, "`FILE` or directory of nodes, as kubectl get nodes -o yaml prints them; may be repeated")
 	flags.StringArrayVar(&f.namespaces, "namespaces", nil, "`FILE` or directory of Namespace objects: policies and Pod Security look at their labels; may be repeated")
 	flags.StringArrayVar(&f.namespaceLabels, "namespace-label", nil, "a label of the objects' namespace, `KEY=VALUE`; may be repeated")
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "`NAMESPACE` of the objects that name none (default \"default\")")
+	f.kube.RegisterNamespace(flags, "of the objects that name none (default: the context's, else \"default\")")
+	f.kube.Register(flags)
+	flags.BoolVar(&f.server, "server", false, "ask the API server by a dry-run create, which asks the webhooks that are really there; needs the right to create the object")
 	flags.StringVar(&f.systemNamespace, "system-namespace", policies.SystemNamespace, "`NAMESPACE` whose policy ConfigMaps govern")
-	flags.StringVar(&f.guardImage, "guard-image", "", "`IMAGE` of the guard; without it no guard is planned or written")
+	flags.StringVar(&f.guardImage, "guard-image", "", "`IMAGE` of the guard; without it no guard is planned or written (default: with a cluster, that of its installation)")
 	flags.StringVarP(&f.output, "output", "o", outputs[0], "`FORMAT`: "+strings.Join(outputs, ", "))
 	cmd.Args = noArguments
 	cmd.PreRunE = func(*cobra.Command, []string) error { return f.check(outputs) }
+	completeNames(cmd, &f.kube, cmd.Name() == "explain")
 }
 
 func (f *subjectFlags) check(outputs []string) error {
 	if len(f.filenames) == 0 {
 		return errors.New("nothing to read: name it with -f FILE, -f DIRECTORY or -f -")
+	}
+	if f.server && len(f.policies)+len(f.nodes)+len(f.namespaces) > 0 {
+		return errors.New("--server asks the cluster as it is: leave out --policies, --nodes and --namespaces")
 	}
 	return checkOutput(f.output, outputs)
 }
@@ -66,9 +82,6 @@ func checkOutput(output string, accepted []string) error {
 
 // engine makes the engine that the flags ask for.
 func (f *subjectFlags) engine(c *cluster) *engine {
-	e := &engine{cluster: c, namespace: f.namespace, fixed: f.namespace != "", decide: policies.Decide}
-	if e.namespace == "" {
-		e.namespace = "default"
-	}
-	return e
+	fixed := f.kube.Namespace
+	return &engine{cluster: c, namespace: cmp.Or(fixed, c.namespace, metav1.NamespaceDefault), fixed: fixed != "", decide: policies.Decide}
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/kube"
 	"github.com/gpuslice/gpuslice/policies"
 )
 
@@ -16,15 +18,21 @@ defaults, one namespace by name or, of the Namespace objects in the input, by se
 A tenant's own document (a ConfigMap gpuslice-policy outside the system namespace) is held against the policy that governs
 its namespace: it only tightens. --under names policies beside those of the input, and makes bare documents the tenants'
 own, of the namespace that -n names.
+Without arguments the policies of the cluster are read, and its namespaces.
 
 Problems and warnings go to standard output. -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind":
 "LintList", "items": [...], "errors": [...]}: an item has policy, where, problems and warnings.
 
 Exit codes: 0 no problem, 3 at least one problem, 2 bad usage or input, 1 internal error. Warnings alone are 0.`
 
-const lintExample = `  gpuslice policy lint policies/
-  kubectl get configmaps -n gpuslice-system -l gpuslice.dev/policy=true -o yaml | gpuslice policy lint -
-  gpuslice policy lint gpuslice-policy.yaml --under policies/ -n team-a`
+const lintExample = `  # files, before they are applied
+  gpuslice policy lint policies/
+
+  # a tenant's own document, held against what governs it
+  gpuslice policy lint gpuslice-policy.yaml --under policies/ -n team-a
+
+  # what governs the cluster at hand
+  gpuslice policy lint`
 
 func newPolicyCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
@@ -39,29 +47,25 @@ func newPolicyCommand(s streams) *cobra.Command {
 
 // lintFlags say what to lint and how to print it.
 type lintFlags struct {
+	kube                    kube.Flags
 	systemNamespace, output string
 	under                   []string
-	namespace               string
 }
 
 func newLintCommand(s streams) *cobra.Command {
 	var f lintFlags
 	cmd := &cobra.Command{
-		Use:     "lint FILE|DIRECTORY|-...",
+		Use:     "lint [FILE|DIRECTORY|-...]",
 		Short:   "Report every problem of policy documents",
 		Long:    lintLong,
 		Example: lintExample,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("nothing to read: name files, directories or -")
-			}
-			return checkOutput(f.output, []string{"text", "json"})
-		},
-		RunE: func(_ *cobra.Command, args []string) error { return lint(&f, args, s) },
+		Args:    func(*cobra.Command, []string) error { return checkOutput(f.output, []string{"text", "json"}) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return lint(cmd.Context(), &f, args, s) },
 	}
+	f.kube.Register(cmd.Flags())
 	cmd.Flags().StringVar(&f.systemNamespace, "system-namespace", policies.SystemNamespace, "`NAMESPACE` whose policy ConfigMaps govern")
 	cmd.Flags().StringArrayVar(&f.under, "under", nil, "`FILE` or directory of policies that govern: the documents to lint are tenants' own; may be repeated")
-	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "`NAMESPACE` of bare documents of tenants; without it there may be one policy to hold them against")
+	f.kube.RegisterNamespace(cmd.Flags(), "of bare documents of tenants; without it there may be one policy to hold them against")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`FORMAT`: text, json")
 	return cmd
 }
@@ -74,9 +78,12 @@ type linted struct {
 	Warnings []string `json:"warnings"`
 }
 
-func lint(f *lintFlags, paths []string, s streams) error {
+func lint(ctx context.Context, f *lintFlags, paths []string, s streams) error {
 	r := &reader{stdin: s.in}
-	found, others := readPolicies(r, paths, policyReader{system: f.systemNamespace, tenants: len(f.under) > 0})
+	found, others, err := f.read(ctx, r, paths, s)
+	if err != nil {
+		return err
+	}
 	if len(found) == 0 && len(others.unread) == 0 {
 		return fmt.Errorf("no policy to lint: %s", acceptedPolicies)
 	}
@@ -84,7 +91,7 @@ func lint(f *lintFlags, paths []string, s streams) error {
 	if err != nil {
 		return err
 	}
-	t := tenantLinter{namespace: f.namespace, governing: append(above, governing(found)...), namespaces: namespacesAmong(others.objects)}
+	t := tenantLinter{namespace: f.kube.Namespace, governing: append(above, governing(found)...), namespaces: namespacesAmong(others.objects)}
 	for i := range found {
 		if err := t.lint(&found[i]); err != nil {
 			return err
@@ -108,6 +115,22 @@ func lint(f *lintFlags, paths []string, s streams) error {
 		fmt.Fprintf(s.err, "policies: %d, problems: %d\n", len(found), problems)
 	}
 	return total.exit()
+}
+
+// read reads the policies of files, or those of the cluster where no file is named.
+func (f *lintFlags) read(ctx context.Context, r *reader, paths []string, s streams) ([]policyDocument, leftOver, error) {
+	if len(paths) > 0 {
+		found, others := readPolicies(r, paths, policyReader{system: f.systemNamespace, tenants: len(f.under) > 0})
+		return found, others, nil
+	}
+	connection, err := f.kube.Connect(buildVersion(), s.err)
+	if errors.Is(err, kube.ErrNoCluster) {
+		return nil, leftOver{}, fmt.Errorf("nothing to lint: name files, directories or -; and %w", err)
+	}
+	if err != nil {
+		return nil, leftOver{}, err
+	}
+	return lintLive(ctx, connection, f.systemNamespace)
 }
 
 // lintAll collects what is wrong with each policy, and then between them.

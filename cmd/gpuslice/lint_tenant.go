@@ -9,7 +9,7 @@ import (
 )
 
 // readUnder reads the policies of --under. They are not linted, so any problem of theirs ends the command.
-func (f *lintFlags) readUnder(r *reader, others *rest, s streams) ([]*policies.Policy, error) {
+func (f *lintFlags) readUnder(r *reader, others *leftOver, s streams) ([]*policies.Policy, error) {
 	found, beside := readPolicies(r, f.under, policyReader{system: f.systemNamespace})
 	bad := false
 	say := func(err error) {

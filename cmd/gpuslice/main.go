@@ -1,10 +1,18 @@
 package main
 
-import "os"
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
 
 // version is stamped at build time: -ldflags "-X main.version=v1.2.3".
 var version string
 
 func main() {
-	os.Exit(run(os.Args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv})
+	stop()
+	os.Exit(code)
 }

@@ -2,16 +2,16 @@ package main
 
 const acceptedPolicies = `accepted: documents with apiVersion: gpuslice.dev/v1, or ConfigMaps with the label gpuslice.dev/policy: "true" and the key policy.yaml`
 
-// rest is what lay beside policies.
-type rest struct {
+// leftOver is what lay beside policies.
+type leftOver struct {
 	objects []object
 	unread  []documentError
 }
 
 // readPolicies reads the policies that paths hold as the reader says, and returns what lay beside them.
-func readPolicies(r *reader, paths []string, as policyReader) ([]policyDocument, rest) {
+func readPolicies(r *reader, paths []string, as policyReader) ([]policyDocument, leftOver) {
 	var found []policyDocument
-	var others rest
+	var others leftOver
 	for _, path := range paths {
 		for _, d := range r.documents([]string{path}, maxManifest) {
 			reader := as

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -13,7 +14,10 @@ import (
 const renderLong = `Print objects as they come out of the webhook: pods, and workloads with the pods that they make. What holds no
 pod is printed as it is; what is refused is not printed. Lists come out as their items. Unknown fields are kept.
 
-Nothing connects to a cluster: what is not in --policies, --nodes and --namespaces is not there.
+Where --policies, --nodes or --namespaces name files, nothing connects to a cluster, and what is not in them is not
+there. Where they name none, the policies, nodes and namespaces of the cluster at hand count; --kubeconfig or --context
+beside files takes from that cluster what no file gives. --server asks the API server instead, by a dry-run create that
+stores nothing: its webhooks answer, others beside gpuslice's too, and it needs no right but to create the object.
 
 -o yaml prints a stream of documents, -o diff a unified diff of each object that changes (of sorted YAML), -o json one
 document, {"apiVersion": "gpuslice.dev/v1", "kind": "RenderList", "items": [...], "errors": [...]}, in which an item has
@@ -22,15 +26,23 @@ policy, reason, violations, warnings and object (null where refused). New fields
 
 Exit codes: 0 rewritten or left alone, 3 at least one object is refused, 2 bad usage or input, 1 internal error.`
 
-const renderExample = `  # a pod under the policies and nodes of a cluster
+const renderExample = `  # what the cluster at hand would make of a pod
+  gpuslice render -f pod.yaml -n team-a
+
+  # the same by asking its webhooks
+  gpuslice render -f pod.yaml -n team-a --server -o diff
+
+  # a policy that is not applied yet, on the nodes of a cluster
+  gpuslice render -f pod.yaml --policies policies/ --context production
+
+  # a pod under the policies and nodes of a cluster
   gpuslice render -f pod.yaml --policies policies/ --nodes nodes.yaml -n team-a
 
   # what would change in a folder of manifests
   gpuslice render -f manifests/ --policies policies/ --nodes nodes.yaml -o diff
 
-  # a chart, with the nodes of the cluster at hand
-  kubectl get nodes -o yaml > nodes.yaml
-  helm template ./chart | gpuslice render -f - --policies policies/ --nodes nodes.yaml -o json`
+  # a chart
+  helm template ./chart | gpuslice render -f - -n team-a -o json`
 
 func newRenderCommand(s streams) *cobra.Command {
 	var f subjectFlags
@@ -39,14 +51,14 @@ func newRenderCommand(s streams) *cobra.Command {
 		Short:   "Print objects as they come out of the webhook",
 		Long:    renderLong,
 		Example: renderExample,
-		RunE:    func(*cobra.Command, []string) error { return render(&f, s) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return render(cmd.Context(), &f, s) },
 	}
 	f.register(cmd, "yaml", "json", "diff")
 	return cmd
 }
 
-func render(f *subjectFlags, s streams) error {
-	a, err := f.answer(s, result.reasons)
+func render(ctx context.Context, f *subjectFlags, s streams) error {
+	a, err := f.answer(ctx, s, result.reasons)
 	if err != nil {
 		return err
 	}

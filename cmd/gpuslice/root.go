@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,10 +20,10 @@ type streams struct {
 }
 
 // run executes the command line args (args[0] is the program) and returns the exit code.
-func run(args []string, s streams) int {
+func run(ctx context.Context, args []string, s streams) int {
 	root := newRootCommand(args[0], s)
 	root.SetArgs(args[1:])
-	err := root.Execute()
+	err := root.ExecuteContext(ctx)
 	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)
 	}
@@ -36,16 +37,17 @@ func run(args []string, s streams) int {
 	return exitDone
 }
 
-const rootLong = `gpuslice answers offline what its webhook would answer in a cluster: what becomes of a pod that asks for a
-share of a GPU, under which policy, on which nodes, and why.
+const rootLong = `gpuslice says what its webhook makes of a pod that asks for a share of a GPU, under which policy, on which nodes,
+and why: offline from files, or for the cluster at hand.
 
 Objects go to standard output, reasons to standard error.
 
 Exit codes:
-  0  everything was rewritten or left alone
+  0  done: everything was rewritten or left alone, nothing is wrong
   1  internal error: a bug of gpuslice
-  2  bad usage, or input that cannot be read
-  3  at least one object is refused`
+  2  bad usage, or input or a cluster that cannot be read
+  3  at least one object is refused, or one problem was found
+  4  no problem was found, but at least one warning`
 
 func newRootCommand(program string, s streams) *cobra.Command {
 	root := &cobra.Command{
@@ -68,7 +70,8 @@ func newRootCommand(program string, s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (%s --help)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRenderCommand(s), newExplainCommand(s), newPolicyCommand(s), newBypassCommand(s), newVersionCommand(s))
+	root.AddCommand(newRenderCommand(s), newExplainCommand(s), newPolicyCommand(s), newBypassCommand(s),
+		newDoctorCommand(s), newVerifyCommand(s), newUninstallCommand(s), newVersionCommand(s))
 	return root
 }
 

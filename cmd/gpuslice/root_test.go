@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 // answered runs a command line that reads no file.
 func answered(program string, args ...string) (code int, out, errs string) {
 	var stdout, stderr bytes.Buffer
-	code = run(append([]string{program}, args...), streams{in: strings.NewReader(""), out: &stdout, err: &stderr, getenv: noEnvironment})
+	code = run(context.Background(), append([]string{program}, args...), streams{in: strings.NewReader(""), out: &stdout, err: &stderr, getenv: noEnvironment})
 	return code, stdout.String(), stderr.String()
 }
 
@@ -38,7 +39,7 @@ func TestCompletionIsThere(t *testing.T) {
 
 // TestEveryCommandExplainsItself: help says how it is called, by example, and what the exit code means.
 func TestEveryCommandExplainsItself(t *testing.T) {
-	for _, path := range [][]string{{"render"}, {"explain"}, {"policy", "lint"}, {"bypass"}} {
+	for _, path := range [][]string{{"render"}, {"explain"}, {"policy", "lint"}, {"bypass"}, {"doctor"}, {"verify"}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
 			code, out, _ := answered("gpuslice", append(path, "--help")...)
 			if code != 0 {
@@ -64,7 +65,7 @@ func TestNoCommandIsForgotten(t *testing.T) {
 		}
 	}
 	walk(newRootCommand("gpuslice", streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}, getenv: noEnvironment}))
-	if got := strings.Join(names, " "); got != "gpuslice bypass explain policy lint render version" {
+	if got := strings.Join(names, " "); got != "gpuslice bypass doctor explain policy lint render uninstall verify version" {
 		t.Errorf("commands: %s", got)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -17,16 +18,13 @@ type answers struct {
 
 // answer loads the cluster and judges every object of -f, in order. What cannot be read does not stop the others: it
 // is said on standard error, and so are the reasons of each result.
-func (f *subjectFlags) answer(s streams, reasons func(result) []string) (*answers, error) {
+func (f *subjectFlags) answer(ctx context.Context, s streams, reasons func(result) []string) (*answers, error) {
 	r := &reader{stdin: s.in}
-	c, err := loadCluster(&f.clusterFlags, r, s.err)
+	e, err := f.ask(ctx, r, s)
 	if err != nil {
 		return nil, err
 	}
-	if len(f.policies) == 0 {
-		fmt.Fprintln(s.err, "no --policies given: no policy governs any namespace")
-	}
-	a, e := &answers{cluster: c}, f.engine(c)
+	a := &answers{cluster: e.cluster}
 	for _, d := range r.documents(f.filenames, maxManifest) {
 		objects, unread := d.objects()
 		for _, failed := range unread {
@@ -34,7 +32,7 @@ func (f *subjectFlags) answer(s streams, reasons func(result) []string) (*answer
 			fmt.Fprintln(s.err, failed)
 		}
 		for _, o := range objects {
-			result, err := e.judge(o)
+			result, err := e.judge(ctx, o)
 			if err != nil {
 				a.fail(documentError{o.at, err})
 				fmt.Fprintf(s.err, "%s: %v\n", o, err)
@@ -48,6 +46,27 @@ func (f *subjectFlags) answer(s streams, reasons func(result) []string) (*answer
 		}
 	}
 	return a, nil
+}
+
+// ask makes the engine that the flags ask for: the core on files or on what a cluster holds, or an API server.
+func (f *subjectFlags) ask(ctx context.Context, r *reader, s streams) (*engine, error) {
+	if f.server {
+		connection, err := connect(&f.kube, s.err)
+		if err != nil {
+			return nil, err
+		}
+		e := f.engine(&cluster{namespace: connection.Namespace})
+		e.server, err = newServer(connection)
+		return e, err
+	}
+	c, err := loadCluster(ctx, &f.clusterFlags, r, s.err)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.policies) == 0 && !f.live() {
+		fmt.Fprintln(s.err, "no --policies given: no policy governs any namespace")
+	}
+	return f.engine(c), nil
 }
 
 func (a *answers) fail(e documentError) {

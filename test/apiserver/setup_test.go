@@ -17,6 +17,12 @@ import (
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
+// programs are what tests start themselves.
+var programs struct {
+	bin               cluster.Bin
+	webhook, gpuslice string
+}
+
 // installed is gpuslice on an API server that all tests of the package share; nil where they are not wanted.
 var installed *install.Installation
 
@@ -48,6 +54,11 @@ func withInstallation(m *testing.M) (int, error) {
 	if err != nil {
 		return 1, err
 	}
+	command, err := install.Binary(ctx, dir, "cmd/gpuslice")
+	if err != nil {
+		return 1, err
+	}
+	programs.bin, programs.webhook, programs.gpuslice = bin, binary, command
 	server, err := cluster.StartAPIServer(ctx, cluster.Options{Bin: bin})
 	if err != nil {
 		return 1, err

@@ -158,9 +158,12 @@ func TestEveryValueArrives(t *testing.T) {
 func selectors(t *testing.T, object runtime.Object) {
 	t.Helper()
 	check := func(name string, selector *metav1.LabelSelector, bundle []byte) {
+		out := []string{"kube-system", "kube-public", "kube-node-lease"}
+		if name != "policies.gpuslice.dev" { // which are looked at in gpuslice's own namespace too
+			out = append(out, "elsewhere", "gpu-operator", "monitoring")
+		}
 		want := []metav1.LabelSelectorRequirement{
-			{Key: corev1.LabelMetadataName, Operator: "NotIn", Values: []string{"kube-system", "kube-public", "kube-node-lease", "elsewhere", "gpu-operator", "monitoring"}},
-			{Key: "control-plane", Operator: "NotIn", Values: []string{"true"}},
+			{Key: corev1.LabelMetadataName, Operator: "NotIn", Values: out}, {Key: "control-plane", Operator: "NotIn", Values: []string{"true"}},
 		}
 		for _, w := range want {
 			if !slices.ContainsFunc(selector.MatchExpressions, func(have metav1.LabelSelectorRequirement) bool { return cmp.Equal(w, have) }) {

@@ -27,6 +27,7 @@ const (
 	webhookFile = "webhook"
 	guardFile   = "guard"
 	tenantFile  = "tenant"
+	commandFile = "gpuslice"
 	mpsFile     = "mps-control"
 	libraryFile = "nvml.so"
 )
@@ -45,6 +46,7 @@ func Build(ctx context.Context, dir string) error {
 		webhookFile: {Package: "./cmd/webhook"},
 		guardFile:   {Package: "./cmd/guard", CGO: true},
 		tenantFile:  {Package: "./test/fakegpu/tenant"},
+		commandFile: {Package: "./cmd/gpuslice"},
 		mpsFile:     {Package: "./test/install/mpscontrol"},
 	} {
 		if err := cluster.Compile(ctx, p, filepath.Join(dir, file)); err != nil {
@@ -95,3 +97,6 @@ func nodeOptions(dir string) (cluster.NodeOptions, error) {
 
 // Tenant is the path of the tenant's program among what Build left in dir.
 func Tenant(dir string) string { return filepath.Join(dir, tenantFile) }
+
+// Command is the path of the command line among what Build left in dir.
+func Command(dir string) string { return filepath.Join(dir, commandFile) }

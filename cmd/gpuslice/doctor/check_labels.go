@@ -1,0 +1,46 @@
+package doctor
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
+)
+
+// Labels that GPU feature discovery writes.
+const (
+	labelMemory  = "nvidia.com/gpu.memory"
+	labelDriver  = "nvidia.com/cuda.driver-version.full"
+	labelMajor   = "nvidia.com/cuda.driver-version.major"
+	labelMajorV0 = "nvidia.com/cuda.driver.major"
+)
+
+// checkLabels looks for nodes that offer GPUs and do not say how large they are.
+func checkLabels(f *Facts) []finding.Finding {
+	found := finding.New(finding.Warning, "GPU nodes without the labels of GPU feature discovery: their memory is not known, so no fraction, no framework's cap and no quota of memory can be set there")
+	for _, n := range gpuNodes(f) {
+		if n.Labels[labelMemory] == "" {
+			found = found.With(object("node", "", n.Name), "metadata.labels["+labelMemory+"]", "missing")
+		}
+	}
+	if len(found.Evidence) == 0 {
+		return nil
+	}
+	return []finding.Finding{found.MendBy("helm upgrade nvidia-device-plugin nvdp/nvidia-device-plugin --reuse-values --set gfd.enabled=true\n" +
+		"or declare the pool in the default policy, with deviceMemory")}
+}
+
+// gpuNodes are the nodes that offer a resource of NVIDIA's.
+func gpuNodes(f *Facts) []*corev1.Node {
+	var out []*corev1.Node
+	for _, n := range f.Nodes {
+		for name, q := range n.Status.Allocatable {
+			if strings.HasPrefix(string(name), "nvidia.com/") && !q.IsZero() {
+				out = append(out, n)
+				break
+			}
+		}
+	}
+	return out
+}

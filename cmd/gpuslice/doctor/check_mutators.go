@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
+)
+
+// checkMutators lists who else changes pods. The API server asks configurations in the order of their names, and asks
+// gpuslice again when somebody after it changed the pod.
+func checkMutators(f *Facts) []finding.Finding {
+	others := finding.New(finding.Note, "other mutating webhooks change pods; those whose name comes after gpuslice's do so after it, and gpuslice is asked once more then")
+	shares := finding.New(finding.Warning, "another system that shares GPUs changes pods: two that rename resources and set limits get into each other's way")
+	shares = shares.MendBy("let one of them govern a namespace: exclude it there by its namespaceSelector, or give it no policy of gpuslice")
+	for _, m := range f.Mutating {
+		if len(ours([]*admissionv1.MutatingWebhookConfiguration{m})) > 0 {
+			continue
+		}
+		for i := range m.Webhooks {
+			w := &m.Webhooks[i]
+			if !createsPods(w.Rules) {
+				continue
+			}
+			where, value := object("mutatingwebhookconfiguration", "", m.Name), order(m.Name)+", failurePolicy "+failurePolicy(w.FailurePolicy)
+			if slices.ContainsFunc(sharers(), func(name string) bool { return strings.Contains(strings.ToLower(m.Name+" "+w.Name), name) }) {
+				shares = shares.With(where, "webhooks["+w.Name+"]", value)
+				continue
+			}
+			others = others.With(where, "webhooks["+w.Name+"]", value)
+		}
+	}
+	return withEvidence(shares, others)
+}
+
+// sharers are what the names of other systems that share GPUs hold.
+func sharers() []string {
+	return []string{"hami", "vgpu", "runai", "run.ai", "tensor-fusion", "kai-", "gpushare"}
+}
+
+func order(name string) string {
+	if name < "gpuslice" {
+		return "before gpuslice"
+	}
+	return "after gpuslice"
+}
+
+func failurePolicy(p *admissionv1.FailurePolicyType) string {
+	if p == nil {
+		return string(admissionv1.Fail)
+	}
+	return string(*p)
+}
+
+// createsPods says that rules match the creation of pods.
+func createsPods(rules []admissionv1.RuleWithOperations) bool {
+	return slices.ContainsFunc(rules, func(r admissionv1.RuleWithOperations) bool {
+		return has(r.APIGroups, "", "*") && has(r.Resources, "pods", "*", "*/*") &&
+			slices.ContainsFunc(r.Operations, func(o admissionv1.OperationType) bool {
+				return o == admissionv1.Create || o == admissionv1.OperationAll
+			})
+	})
+}
+
+func has(list []string, any ...string) bool {
+	return slices.ContainsFunc(list, func(s string) bool { return slices.Contains(any, s) })
+}

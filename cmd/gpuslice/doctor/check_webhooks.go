@@ -1,0 +1,59 @@
+package doctor
+
+import (
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
+)
+
+// entry is one webhook of a configuration of ours, whichever kind.
+type entry struct {
+	configuration, name string
+	bundle              []byte
+	failurePolicy       string
+}
+
+// entries are the webhooks of our configurations.
+func entries(f *Facts) (mutating, validating []entry) {
+	for _, m := range ours(f.Mutating) {
+		for _, w := range m.Webhooks {
+			mutating = append(mutating, entry{object("mutatingwebhookconfiguration", "", m.Name), w.Name, w.ClientConfig.CABundle, failurePolicy(w.FailurePolicy)})
+		}
+	}
+	for _, v := range ours(f.Validating) {
+		for _, w := range v.Webhooks {
+			validating = append(validating, entry{object("validatingwebhookconfiguration", "", v.Name), w.Name, w.ClientConfig.CABundle, failurePolicy(w.FailurePolicy)})
+		}
+	}
+	return mutating, validating
+}
+
+// checkWebhooks looks for the configurations by which the API server asks at all.
+func checkWebhooks(f *Facts) []finding.Finding {
+	if f.unread(whatWebhooks) {
+		return nil
+	}
+	mutating, validating := entries(f)
+	var all []finding.Finding
+	if len(mutating) == 0 {
+		all = append(all, finding.New(finding.Problem, "there is no mutating webhook configuration of gpuslice: no pod gets a slice").
+			With("mutatingwebhookconfigurations", "", "none is labelled app.kubernetes.io/name: gpuslice").MendBy("kubectl apply -f deploy/50-webhooks.yaml"))
+	}
+	if len(validating) == 0 {
+		all = append(all, finding.New(finding.Problem, "there is no validating webhook configuration of gpuslice: quotas are not held, and a pod that the mutating one missed passes as it is").
+			With("validatingwebhookconfigurations", "", "none is labelled app.kubernetes.io/name: gpuslice").MendBy("kubectl apply -f deploy/50-webhooks.yaml"))
+	}
+	for _, e := range append(mutating, validating...) {
+		if len(e.bundle) == 0 {
+			all = append(all, finding.New(finding.Problem, "the API server cannot trust webhook %s: nothing has written its caBundle", e.name).
+				With(e.configuration, "webhooks["+e.name+"].clientConfig.caBundle", "empty").
+				MendBy("kubectl -n %s logs deployment/gpuslice-webhook; a replica writes it within seconds, or cert-manager's cainjector does", f.System))
+		}
+	}
+	if len(all) == 0 {
+		ok := finding.New(finding.OK, "the API server asks gpuslice")
+		for _, e := range append(mutating, validating...) {
+			ok = ok.With(e.configuration, "webhooks["+e.name+"].failurePolicy", e.failurePolicy)
+		}
+		all = append(all, ok)
+	}
+	return all
+}

@@ -1,0 +1,290 @@
+package doctor
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/scenarios"
+)
+
+// at is when the tests look.
+var at = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// change is one thing that is so in a cluster.
+type change func(*testing.T, *Facts)
+
+// facts are those of a cluster of Kubernetes 1.37 without anything in it, and changes.
+func facts(t *testing.T, changes ...change) *Facts {
+	t.Helper()
+	f := &Facts{System: policies.SystemNamespace, Now: at, Version: &version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}, Configs: map[string]map[string]string{}}
+	for _, c := range changes {
+		c(t, f)
+	}
+	return f
+}
+
+func nodes(names ...string) change {
+	return func(t *testing.T, f *Facts) {
+		all, err := scenarios.Nodes(names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Nodes = append(f.Nodes, all...)
+	}
+}
+
+func label(key, value string) change {
+	return func(_ *testing.T, f *Facts) {
+		for _, n := range f.Nodes {
+			n.Labels[key] = value
+		}
+	}
+}
+
+func minorVersion(minor string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Version = &version.Info{Major: "1", Minor: minor, GitVersion: "v1." + minor + ".0"}
+	}
+}
+
+func group(name string) change {
+	return func(_ *testing.T, f *Facts) { f.Groups = append(f.Groups, name) }
+}
+
+// software is a DaemonSet of NVIDIA's, ready on ready of two nodes.
+func software(container string, ready int32, env ...corev1.EnvVar) change {
+	return func(_ *testing.T, f *Facts) {
+		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "nvidia", Name: container}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: container, Image: "nvcr.io/nvidia/" + container + ":v1", Env: env}}
+		d.Status.DesiredNumberScheduled, d.Status.NumberReady = 2, ready
+		f.DaemonSets = append(f.DaemonSets, d)
+	}
+}
+
+func config(text string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Configs["nvidia/config"] = map[string]string{"any": text, "README": "not: [a config"}
+	}
+}
+
+// namespace is one with a policy of its own, and labels of Pod Security.
+func namespace(name, security, document string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Namespaces = append(f.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelPodSecurity: security}}})
+		f.Policies = append(f.Policies, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.System, Name: name, Labels: map[string]string{policies.LabelPolicy: "true"}},
+			Data:       map[string]string{policies.PolicyKey: "apiVersion: gpuslice.dev/v1\nnamespaces: {names: [" + name + "]}\n" + document},
+		})
+	}
+}
+
+// defaultPolicy is the cluster's, where alone pools may be declared.
+func defaultPolicy(document string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Policies = append(f.Policies, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.System, Name: "default", Labels: map[string]string{policies.LabelPolicy: "true"}},
+			Data:       map[string]string{policies.PolicyKey: "apiVersion: gpuslice.dev/v1\nmode: off\n" + document},
+		})
+	}
+}
+
+func quota(namespace string, hard ...string) change {
+	return func(_ *testing.T, f *Facts) {
+		q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gpus"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{}}}
+		for _, name := range hard {
+			q.Spec.Hard[corev1.ResourceName(name)] = resource.MustParse("4")
+		}
+		f.Quotas = append(f.Quotas, q)
+	}
+}
+
+func mutator(name string, resources ...string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Mutating = append(f.Mutating, &admissionv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Webhooks: []admissionv1.MutatingWebhook{{Name: name, Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{APIGroups: []string{""}, Resources: resources},
+			}}}},
+		})
+	}
+}
+
+func right(allowed bool) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Rights = append(f.Rights, Right{Verb: "create", Resource: "namespaces", Allowed: allowed})
+	}
+}
+
+func denied(what string) change {
+	return func(_ *testing.T, f *Facts) { f.Unread = append(f.Unread, Unread{what, errors.New("forbidden")}) }
+}
+
+func own(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: policies.SystemNamespace, Labels: map[string]string{"app.kubernetes.io/name": "gpuslice"}}
+}
+
+// installedWith is an installation with so many of three replicas ready and a CA bundle.
+func installedWith(ready int32, bundle []byte) change {
+	return func(_ *testing.T, f *Facts) {
+		client := admissionv1.WebhookClientConfig{CABundle: bundle}
+		three := int32(3)
+		meta := own("gpuslice")
+		meta.Namespace = ""
+		f.Mutating = append(f.Mutating, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.MutatingWebhook{{Name: "pods.gpuslice.dev", ClientConfig: client}}})
+		f.Validating = append(f.Validating, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.ValidatingWebhook{{Name: "verify.gpuslice.dev", ClientConfig: client}}})
+		f.Deployment = &appsv1.Deployment{ObjectMeta: own("gpuslice-webhook"), Spec: appsv1.DeploymentSpec{Replicas: &three}, Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
+		f.Flows = append(f.Flows, &flowcontrolv1.FlowSchema{ObjectMeta: meta})
+		f.LastLine = append(f.LastLine, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta})
+	}
+}
+
+// bundle is a CA bundle of certificates that live so long from at.
+func bundle(t *testing.T, lives ...time.Duration) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, life := range lives {
+		template := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 1)), NotBefore: at.Add(-time.Hour), NotAfter: at.Add(life), IsCA: true}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: der}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.Bytes()
+}
+
+const day = 24 * time.Hour
+
+func TestWhatChecksFind(t *testing.T) {
+	envFalse := corev1.EnvVar{Name: envvarSetting, Value: "false"}
+	shared := "version: v1\nsharing:\n  timeSlicing:\n    renameByDefault: true\n    failRequestsGreaterThanOne: true\n    resources: [{name: nvidia.com/gpu, replicas: 4}]\n"
+	hostPath := "strategies: [mps]\npod: {tolerations: [{key: example.com/mps, operator: Exists}]}\n"
+	ownDaemon := "pools: {declared: [{name: own-mps, selector: {example.com/mps: host}, resource: nvidia.com/gpu.shared, strategy: mps, " +
+		"mpsProvider: host-daemon, deviceMemory: 81559Mi, replicas: 8, driver: 580.95.05}]}\n"
+	for _, c := range []struct {
+		name  string
+		facts []change
+		check string
+		level finding.Level // "": the check says nothing of the kind
+		says  string
+	}{
+		{"a version that is too old", []change{minorVersion("29")}, "kubernetes-version", finding.Problem, "older than 1.30"},
+		{"a provider's version", []change{minorVersion("31+")}, "kubernetes-version", finding.OK, "Kubernetes"},
+		{"a version nobody understands", []change{minorVersion("x")}, "kubernetes-version", finding.Note, "not understood"},
+		{"no GPU at all", nil, "gpu-nodes", finding.Warning, "none of the 0 nodes"},
+		{"shared GPUs", []change{nodes("l4-timeslicing-renamed")}, "gpu-nodes", finding.OK, "nvidia.com/gpu.shared by time-slicing, 4 replicas"},
+		{"MIG instances", []change{nodes("a100-mig-mixed")}, "gpu-nodes", finding.OK, "nvidia.com/mig-"},
+		{"nodes that tell nothing", []change{nodes("unlabelled")}, "gpu-labels", finding.Warning, "without the labels"},
+		{"nodes that tell all", []change{nodes("l4-timeslicing-renamed")}, "gpu-labels", "", ""},
+		{"an old driver", []change{nodes("l4-old-driver")}, "drivers", finding.Warning, "before 565.57"},
+		{"a driver with limits of its own", []change{nodes("h200-driver-limits")}, "drivers", finding.Note, "driver 615"},
+		{"a driver that is not told", []change{nodes("unlabelled")}, "drivers", finding.Note, "do not tell their driver"},
+		{"no device plugin to see", []change{nodes("l4-timeslicing-renamed")}, "device-plugin", finding.Note, "no DaemonSet looks like"},
+		{"a device plugin that is not everywhere", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 1)}, "device-plugin", finding.Warning, "not ready on 1 nodes"},
+		{"devices in a variable", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 2)}, "device-plugin", finding.Note, "believe what a pod says"},
+		{"devices as mounts", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 2, corev1.EnvVar{Name: "DEVICE_LIST_STRATEGY", Value: "volume-mounts"})},
+			"device-plugin", "", "believe what a pod says"},
+		{"names are kept", []change{config(strings.ReplaceAll(shared, "renameByDefault: true", "renameByDefault: false"))}, "sharing", finding.Warning, "keep the name"},
+		{"two replicas may be asked for", []change{config(strings.ReplaceAll(shared, "    failRequestsGreaterThanOne: true\n", ""))}, "sharing", finding.Warning, "two replicas may be asked"},
+		{"sharing as it should be", []change{config(shared)}, "sharing", finding.OK, "4 replicas of nvidia.com/gpu"},
+		{"no sharing", []change{config("version: v1\n")}, "sharing", "", ""},
+		{"MPS without a daemon", []change{nodes("h100-mps-plugin")}, "mps-daemon", finding.Warning, "no DaemonSet looks like"},
+		{"MPS with a daemon that is not ready", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 1)}, "mps-daemon", finding.Problem, "not ready everywhere"},
+		{"MPS with a daemon", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 2)}, "mps-daemon", finding.OK, "ready on 2 nodes"},
+		{"MIG", []change{nodes("a100-mig-mixed")}, "mig", finding.OK, "MIG is on"},
+		{"MIG that failed", []change{nodes("a100-mig-mixed"), label("nvidia.com/mig.config.state", "failed")}, "mig", finding.Problem, "could not partition"},
+		{"no toolkit to see", []change{nodes("l4-timeslicing-renamed")}, "visible-devices", finding.Warning, "cannot be seen from the API"},
+		{"a toolkit that believes everybody", []change{nodes("l4-timeslicing-renamed"), software("container-toolkit", 2)}, "visible-devices", finding.Problem, "did not ask for"},
+		{"a toolkit that believes nobody", []change{nodes("l4-timeslicing-renamed"), software("container-toolkit", 2, envFalse)}, "visible-devices", finding.OK, "believes no"},
+		{"baseline, and no hostPath", []change{nodes("l4-timeslicing-renamed"), namespace("a", "baseline", "strategies: [time-slicing]\n")}, "pod-security", finding.OK, "passes Pod Security baseline"},
+		{"restricted, and no hostPath", []change{nodes("l4-timeslicing-renamed"), namespace("a", "restricted", "strategies: [time-slicing]\n")}, "pod-security", finding.OK, "passes Pod Security restricted"},
+		{"privileged", []change{nodes("l4-timeslicing-renamed"), namespace("a", "privileged", "")}, "pod-security", "", ""},
+		{"an MPS daemon's hostPath in baseline", []change{nodes("h100-host-daemon"), defaultPolicy(ownDaemon), namespace("a", "baseline", hostPath)}, "pod-security", finding.Warning, "gets none in namespace a"},
+		{"a sidecar injector", []change{mutator("istio-sidecar-injector", "pods")}, "other-mutators", finding.Note, "other mutating webhooks"},
+		{"another GPU sharer", []change{mutator("hami-webhook", "*")}, "other-mutators", finding.Warning, "another system that shares GPUs"},
+		{"a webhook on something else", []change{mutator("deployments", "deployments")}, "other-mutators", "", ""},
+		{"a quota on the old name", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""), quota("a", "requests.nvidia.com/gpu")}, "quotas", finding.Warning, "nvidia.com/gpu.shared"},
+		{"a quota on both names", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""), quota("a", "requests.nvidia.com/gpu", "requests.nvidia.com/gpu.shared")}, "quotas", "", ""},
+		{"a quota where nothing is renamed", []change{nodes("l4-timeslicing-renamed"), quota("b", "requests.nvidia.com/gpu")}, "quotas", "", ""},
+		{"Kueue", []change{group("kueue.x-k8s.io")}, "platform", finding.Note, "Kueue"},
+		{"GKE", []change{nodes("gke-t4-timesharing")}, "platform", finding.Note, "this is GKE"},
+		{"all rights", []change{right(true)}, "rights", finding.OK, "you may"},
+		{"a right that is missing", []change{right(true), right(false)}, "rights", finding.Warning, "you may not"},
+		{"nodes that may not be read", []change{denied(whatNodes)}, "unread", finding.Warning, "nodes could not be read"},
+		{"nodes that may not be read are not missing", []change{denied(whatNodes)}, "gpu-nodes", "", ""},
+		{"nothing installed", nil, "installation", finding.Note, "not installed"},
+		{"an installation", []change{installedWith(3, bundle(t, 365*day))}, "webhooks", finding.OK, "the API server asks"},
+		{"no caBundle", []change{installedWith(3, nil)}, "webhooks", finding.Problem, "cannot trust"},
+		{"a good authority", []change{installedWith(3, bundle(t, 365*day))}, "authority", finding.OK, "good until 2031-01-01"},
+		{"an authority that ends soon", []change{installedWith(3, bundle(t, 3*day))}, "authority", finding.Warning, "expires within 14 days"},
+		{"an authority that ends soon beside its successor", []change{installedWith(3, bundle(t, 3*day, 365*day))}, "authority", finding.OK, "good until"},
+		{"an authority that has ended", []change{installedWith(3, bundle(t, -time.Minute))}, "authority", finding.Problem, "has expired"},
+		{"an authority that is none", []change{installedWith(3, []byte("x"))}, "authority", finding.Problem, "no certificate"},
+		{"all replicas", []change{installedWith(3, nil)}, "replicas", finding.OK, "3 of 3"},
+		{"two of three replicas", []change{installedWith(2, nil)}, "replicas", finding.Warning, "2 of 3"},
+		{"no replica", []change{installedWith(0, nil)}, "replicas", finding.Problem, "no replica"},
+		{"a policy that is broken", []change{installedWith(3, nil), namespace("a", "", "mode: sometimes\n")}, "policies", finding.Problem, "cannot be used"},
+		{"no policy", []change{installedWith(3, nil)}, "policies", finding.Note, "no namespace is governed"},
+		{"a policy", []change{installedWith(3, nil), namespace("a", "", "")}, "policies", finding.OK, "1 namespaces are governed"},
+		{"a priority of its own", []change{installedWith(3, nil)}, "priority", finding.OK, "priority level"},
+		{"a last line", []change{installedWith(3, nil)}, "last-line", finding.OK, "by itself"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			all := Cluster(facts(t, c.facts...))
+			for _, f := range all {
+				if f.Check == "" || f.Level == finding.Problem && f.Mend == "" && f.Check != "authority" {
+					t.Errorf("it has no name, or says of a problem not how it is mended: %+v", f)
+				}
+				if f.Check == c.check && (c.level == "" || f.Level == c.level) && strings.Contains(f.What, c.says) {
+					if c.level == "" {
+						t.Errorf("it was found all the same: %+v", f)
+					}
+					return
+				}
+			}
+			if c.level != "" {
+				t.Errorf("not found in %+v", all)
+			}
+		})
+	}
+}
+
+// TestEveryCheckIsTried keeps the table above complete.
+func TestEveryCheckIsTried(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range append(cluster(), installation()...) {
+		if names[c.name] {
+			t.Errorf("two checks are called %s", c.name)
+		}
+		names[c.name] = true
+	}
+	if len(names) != 21 {
+		t.Errorf("%d checks: add the new one to the table of TestWhatChecksFind, and count it here", len(names))
+	}
+}

@@ -1,0 +1,235 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/installed"
+)
+
+// Names of what may turn out not to be readable.
+const (
+	whatNodes      = "nodes"
+	whatNamespaces = "namespaces"
+	whatDaemonSets = "daemonsets"
+	whatConfigs    = "configurations of the device plugin"
+	whatQuotas     = "resource quotas"
+	whatWebhooks   = "webhook configurations"
+	whatLastLine   = "validating admission policies"
+	whatFlows      = "flow schemas"
+	whatPolicies   = "policies"
+	whatWebhook    = "the webhook's Deployment and pods"
+	whatRights     = "your own rights"
+)
+
+// Gather asks the API server for all that checks look at. What it refuses becomes a fact too; an API server that does
+// not answer at all is an error.
+func Gather(ctx context.Context, client kubernetes.Interface, system string) (*Facts, error) {
+	g := gatherer{ctx: ctx, client: client, facts: &Facts{System: system, Now: time.Now(), Configs: map[string]map[string]string{}}}
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server: %w", err)
+	}
+	g.facts.Version = version
+	for _, step := range g.steps() {
+		err := step.read()
+		switch {
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("read %s: %w", step.what, ctx.Err())
+		case err != nil && !refused(err):
+			return nil, fmt.Errorf("read %s: %w", step.what, err)
+		case err != nil:
+			g.facts.Unread = append(g.facts.Unread, Unread{step.what, err})
+		}
+	}
+	return g.facts, nil
+}
+
+// refused says that an error is the API server's answer, and not the want of one.
+func refused(err error) bool {
+	_, answered := errors.AsType[*apierrors.StatusError](err)
+	return answered && !apierrors.IsUnauthorized(err)
+}
+
+// gatherer fills in facts step by step.
+type gatherer struct {
+	ctx    context.Context
+	client kubernetes.Interface
+	facts  *Facts
+}
+
+type step struct {
+	what string
+	read func() error
+}
+
+func (g *gatherer) steps() []step {
+	return []step{
+		{"API groups", g.groups},
+		{whatNodes, g.nodes},
+		{whatNamespaces, g.namespaces},
+		{whatDaemonSets, g.daemonSets},
+		{whatConfigs, g.configs},
+		{whatQuotas, g.quotas},
+		{whatWebhooks, g.webhooks},
+		{whatLastLine, g.lastLine},
+		{whatFlows, g.flows},
+		{whatPolicies, g.policies},
+		{whatWebhook, g.webhook},
+		{whatRights, g.rights},
+	}
+}
+
+func (g *gatherer) groups() error {
+	list, err := g.client.Discovery().ServerGroups()
+	if err != nil {
+		return err
+	}
+	for _, group := range list.Groups {
+		g.facts.Groups = append(g.facts.Groups, group.Name)
+	}
+	return nil
+}
+
+func (g *gatherer) nodes() (err error) {
+	g.facts.Nodes, err = installed.Nodes(g.ctx, g.client)
+	return err
+}
+
+func (g *gatherer) namespaces() error {
+	list, err := g.client.CoreV1().Namespaces().List(g.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	g.facts.Namespaces = pointers(list.Items)
+	return nil
+}
+
+func (g *gatherer) daemonSets() error {
+	list, err := g.client.AppsV1().DaemonSets(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	g.facts.DaemonSets = pointers(list.Items)
+	return nil
+}
+
+// configs reads the ConfigMaps that the device plugin's DaemonSets mount.
+func (g *gatherer) configs() error {
+	for _, d := range g.facts.DaemonSets {
+		if part(d) != devicePlugin {
+			continue
+		}
+		for _, v := range d.Spec.Template.Spec.Volumes {
+			if v.ConfigMap == nil {
+				continue
+			}
+			m, err := g.client.CoreV1().ConfigMaps(d.Namespace).Get(g.ctx, v.ConfigMap.Name, metav1.GetOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+			if err == nil {
+				g.facts.Configs[m.Namespace+"/"+m.Name] = m.Data
+			}
+		}
+	}
+	return nil
+}
+
+func (g *gatherer) quotas() error {
+	list, err := g.client.CoreV1().ResourceQuotas(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	g.facts.Quotas = pointers(list.Items)
+	return nil
+}
+
+func (g *gatherer) webhooks() error {
+	mutating, err := g.client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(g.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	g.facts.Mutating = pointers(mutating.Items)
+	validating, err := g.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(g.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	g.facts.Validating = pointers(validating.Items)
+	return nil
+}
+
+func (g *gatherer) lastLine() error {
+	list, err := g.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(g.ctx, metav1.ListOptions{LabelSelector: installed.Selector})
+	if err != nil {
+		return err
+	}
+	g.facts.LastLine = pointers(list.Items)
+	return nil
+}
+
+func (g *gatherer) flows() error {
+	list, err := g.client.FlowcontrolV1().FlowSchemas().List(g.ctx, metav1.ListOptions{LabelSelector: installed.Selector})
+	if err != nil {
+		return err
+	}
+	g.facts.Flows = pointers(list.Items)
+	return nil
+}
+
+func (g *gatherer) policies() (err error) {
+	if g.facts.Policies, err = installed.Policies(g.ctx, g.client, g.facts.System); err != nil {
+		return err
+	}
+	g.facts.State, err = installed.State(g.ctx, g.client, g.facts.System)
+	return err
+}
+
+func (g *gatherer) webhook() (err error) {
+	if g.facts.Deployment, err = installed.Deployment(g.ctx, g.client, g.facts.System); err != nil || g.facts.Deployment == nil {
+		return err
+	}
+	selector, err := metav1.LabelSelectorAsSelector(g.facts.Deployment.Spec.Selector)
+	if err != nil {
+		return fmt.Errorf("read the webhook's selector: %w", err)
+	}
+	list, err := g.client.CoreV1().Pods(g.facts.System).List(g.ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return err
+	}
+	g.facts.Pods = pointers(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }))
+	return nil
+}
+
+// rights asks whether an installation could be made.
+func (g *gatherer) rights() error {
+	for _, r := range wanted(g.facts.System) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: r.Verb, Group: r.Group, Resource: r.Resource, Namespace: r.Namespace},
+		}}
+		answer, err := g.client.AuthorizationV1().SelfSubjectAccessReviews().Create(g.ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		r.Allowed = answer.Status.Allowed
+		g.facts.Rights = append(g.facts.Rights, r)
+	}
+	return nil
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}

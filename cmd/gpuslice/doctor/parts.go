@@ -1,0 +1,101 @@
+package doctor
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Parts of NVIDIA's that run as DaemonSets.
+const (
+	devicePlugin  = "device plugin"
+	mpsDaemon     = "MPS control daemon"
+	discovery     = "GPU feature discovery"
+	toolkit       = "container toolkit"
+	otherSoftware = ""
+)
+
+// part says which part of NVIDIA's a DaemonSet is. The device plugin's chart and image serve several: what a container is
+// called or runs tells them apart.
+func part(d *appsv1.DaemonSet) string {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		said := strings.Join(append([]string{c.Name}, c.Command...), " ")
+		switch {
+		case strings.Contains(said, "mps-control-daemon"):
+			return mpsDaemon
+		case strings.Contains(said, "gpu-feature-discovery"):
+			return discovery
+		case strings.Contains(said, "nvidia-device-plugin"), strings.Contains(said, "nvidia-gpu-device-plugin"):
+			return devicePlugin
+		case strings.Contains(c.Image, "container-toolkit"):
+			return toolkit
+		case strings.Contains(c.Image, "k8s-device-plugin"):
+			return devicePlugin
+		}
+	}
+	return otherSoftware
+}
+
+// parts are the DaemonSets that are a part of NVIDIA's.
+func parts(f *Facts, name string) []*appsv1.DaemonSet {
+	var out []*appsv1.DaemonSet
+	for _, d := range f.DaemonSets {
+		if part(d) == name {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// variable is what a DaemonSet's containers are told by a variable of the environment.
+func variable(d *appsv1.DaemonSet, name string) (value, container string, said bool) {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		for _, e := range c.Env {
+			if e.Name == name && e.ValueFrom == nil {
+				return e.Value, c.Name, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// argument is what a DaemonSet's containers are told by a flag.
+func argument(d *appsv1.DaemonSet, flag string) (string, bool) {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		all := append(append([]string{}, c.Command...), c.Args...)
+		for i, a := range all {
+			name, value, given := strings.Cut(a, "=")
+			if strings.TrimLeft(name, "-") != flag || name == flag {
+				continue
+			}
+			if !given && i+1 < len(all) {
+				value = all[i+1]
+			}
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// image is that of the first container that one of the words names.
+func image(d *appsv1.DaemonSet, words ...string) string {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		for _, w := range words {
+			if strings.Contains(c.Image, w) || strings.Contains(c.Name, w) {
+				return c.Image
+			}
+		}
+	}
+	return firstImage(d.Spec.Template.Spec.Containers)
+}
+
+func firstImage(containers []corev1.Container) string {
+	if len(containers) == 0 {
+		return ""
+	}
+	return containers[0].Image
+}
+
+// daemonSet names one as kubectl does.
+func daemonSet(d *appsv1.DaemonSet) string { return object("daemonset", d.Namespace, d.Name) }

@@ -1,0 +1,74 @@
+package uninstall
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+)
+
+// kind is a kind of object that an installation has.
+type kind struct {
+	resource   schema.GroupVersionResource
+	namespaced bool // only those of the system namespace are ours
+	// also says that an object without our label is ours, by a label or name of its own.
+	also func(name string, labels map[string]string) bool
+}
+
+func (k kind) String() string { return strings.TrimSuffix(k.resource.Resource, "s") }
+
+// kinds lists what is removed, in this order: first what the API server asks, so that nothing can be refused; then what
+// answers, so that nothing is made again; then what both left.
+func kinds(keepPolicies bool) []kind {
+	cluster := func(group, version, resource string) kind {
+		return kind{resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
+	}
+	system := func(group, version, resource string) kind {
+		return kind{resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, namespaced: true}
+	}
+	configMaps, secrets, leases := system("", "v1", "configmaps"), system("", "v1", "secrets"), system("coordination.k8s.io", "v1", "leases")
+	configMaps.also, secrets.also, leases.also = configMapOfOurs(keepPolicies), named, named
+	return []kind{
+		cluster("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"),
+		cluster("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"),
+		cluster("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings"),
+		cluster("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"),
+		system("apps", "v1", "deployments"),
+		system("apps", "v1", "daemonsets"),
+		system("policy", "v1", "poddisruptionbudgets"),
+		system("", "v1", "services"),
+		system("networking.k8s.io", "v1", "networkpolicies"),
+		system("monitoring.coreos.com", "v1", "servicemonitors"),
+		system("monitoring.coreos.com", "v1", "podmonitors"),
+		system("monitoring.coreos.com", "v1", "prometheusrules"),
+		system("cert-manager.io", "v1", "certificates"),
+		system("cert-manager.io", "v1", "issuers"),
+		cluster("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),
+		cluster("rbac.authorization.k8s.io", "v1", "clusterroles"),
+		system("rbac.authorization.k8s.io", "v1", "rolebindings"),
+		system("rbac.authorization.k8s.io", "v1", "roles"),
+		system("", "v1", "serviceaccounts"),
+		cluster("flowcontrol.apiserver.k8s.io", "v1", "flowschemas"),
+		cluster("flowcontrol.apiserver.k8s.io", "v1", "prioritylevelconfigurations"),
+		system("", "v1", "resourcequotas"),
+		leases, configMaps, secrets,
+	}
+}
+
+// named says that gpuslice made an object itself: it sets no label, but begins every name so.
+func named(name string, _ map[string]string) bool {
+	return strings.HasPrefix(name, "gpuslice-")
+}
+
+// configMapOfOurs says the same of ConfigMaps: state, ledgers and, unless they are kept, policies.
+func configMapOfOurs(keepPolicies bool) func(string, map[string]string) bool {
+	return func(name string, labels map[string]string) bool {
+		if labels[policies.LabelPolicy] == "true" {
+			return !keepPolicies
+		}
+		return name == webhook.StateName || labels[ledger.Label] == "true" || named(name, labels)
+	}
+}

@@ -1,0 +1,205 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"io/fs"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
+	"github.com/gpuslice/gpuslice/deploy"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/install"
+)
+
+// gpuSoftware is what a GPU Operator leaves in a cluster, as far as doctor reads it, with what people leave unsafe.
+const gpuSoftware = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: nvidia}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: sharing, namespace: nvidia}
+data:
+  any: |
+    version: v1
+    sharing:
+      timeSlicing:
+        renameByDefault: false
+        resources: [{name: nvidia.com/gpu, replicas: 4}]
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: nvidia-device-plugin-daemonset, namespace: nvidia}
+spec:
+  selector: {matchLabels: {app: plugin}}
+  template:
+    metadata: {labels: {app: plugin}}
+    spec:
+      containers:
+      - {name: nvidia-device-plugin, image: 'nvcr.io/nvidia/k8s-device-plugin:v0.18.0', command: [nvidia-device-plugin], volumeMounts: [{name: config, mountPath: /config}]}
+      volumes:
+      - {name: config, configMap: {name: sharing}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: nvidia-container-toolkit-daemonset, namespace: nvidia}
+spec:
+  selector: {matchLabels: {app: toolkit}}
+  template:
+    metadata: {labels: {app: toolkit}}
+    spec:
+      containers:
+      - {name: nvidia-container-toolkit-ctr, image: 'nvcr.io/nvidia/k8s/container-toolkit:v1.18.0'}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: gpus, namespace: findings}
+spec: {hard: {requests.nvidia.com/gpu: "4"}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: sidecars.example.com}
+webhooks:
+- name: sidecars.example.com
+  clientConfig: {url: 'https://sidecars.example.com/'}
+  rules: [{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE], scope: Namespaced}]
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Ignore
+  namespaceSelector: {matchLabels: {no: such}}
+`
+
+// findings runs doctor or verify and returns what it found.
+func findings(t *testing.T, kubeconfig string, code int, args ...string) []finding.Finding {
+	t.Helper()
+	s := command(t, kubeconfig, append(args, "-o", "json")...)
+	s.want(t, code)
+	var list struct{ Items []finding.Finding }
+	if err := json.Unmarshal([]byte(s.out), &list); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, s.out, s.errs)
+	}
+	return list.Items
+}
+
+// has fails the test unless a check found something of a level that says text, with evidence on an object.
+func has(t *testing.T, all []finding.Finding, check string, level finding.Level, text, object string) {
+	t.Helper()
+	for _, f := range all {
+		if f.Check != check || f.Level != level || !strings.Contains(f.What, text) {
+			continue
+		}
+		for _, e := range f.Evidence {
+			if strings.HasPrefix(e.Object, object) {
+				return
+			}
+		}
+	}
+	t.Errorf("no %s of %s says %q about %s in %+v", level, check, text, object, all)
+}
+
+func TestDoctorFindsWhatStandsInTheWay(t *testing.T) {
+	i := need(t)
+	setUpReapply(t, i, "findings")
+	if err := i.Apply.Apply(t.Context(), []byte(gpuSoftware)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := i.Server.Kubectl(t.Context(), "delete", "mutatingwebhookconfiguration", "sidecars.example.com"); err != nil {
+			t.Log(err)
+		}
+	})
+	all := findings(t, i.Server.Kubeconfig, 3, "doctor")
+	has(t, all, "gpu-nodes", finding.OK, "nvidia.com/gpu.shared by time-slicing, 4 replicas", "node/")
+	has(t, all, "drivers", finding.OK, "565.57 or later", "node/")
+	has(t, all, "device-plugin", finding.OK, "NVIDIA's device plugin", "daemonset/nvidia/nvidia-device-plugin-daemonset")
+	has(t, all, "device-plugin", finding.Note, "names devices in a variable", "daemonset/nvidia/nvidia-device-plugin-daemonset")
+	has(t, all, "sharing", finding.Warning, "keep the name of whole ones", "configmap/nvidia/sharing")
+	has(t, all, "sharing", finding.Warning, "no more than one", "configmap/nvidia/sharing")
+	has(t, all, "visible-devices", finding.Problem, "GPUs that it did not ask for", "daemonset/nvidia/nvidia-container-toolkit-daemonset")
+	has(t, all, "other-mutators", finding.Note, "other mutating webhooks", "mutatingwebhookconfiguration/sidecars.example.com")
+	has(t, all, "quotas", finding.Warning, "does not count pods that come out asking for nvidia.com/gpu.shared", "resourcequota/findings/gpus")
+	has(t, all, "replicas", finding.Problem, "there is no webhook", "deployments")
+}
+
+// deployment makes the webhook's Deployment, with the status that a controller would write.
+func deployment(t *testing.T, i *install.Installation, ready int32) {
+	t.Helper()
+	text, err := fs.ReadFile(deploy.Files, "40-deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Apply.Apply(t.Context(), []byte(strings.ReplaceAll(string(text), "VERSION", "test"))); err != nil {
+		t.Fatal(err)
+	}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "gpuslice-webhook"}}
+	api := i.Server.Client.AppsV1().Deployments(policies.SystemNamespace)
+	if d, err = api.Get(t.Context(), d.Name, metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	d.Status.Replicas, d.Status.ReadyReplicas = ready, ready
+	if _, err := api.UpdateStatus(t.Context(), d, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFromVerifyToUninstall goes through the life of an installation on an API server of its own.
+func TestFromVerifyToUninstall(t *testing.T) {
+	need(t)
+	server, err := cluster.StartAPIServer(t.Context(), cluster.Options{Bin: programs.bin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	has(t, findings(t, server.Kubeconfig, 4, "doctor"), "installation", finding.Note, "not installed", "namespace/gpuslice-system")
+	if err := classes(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	i, err := install.New(t.Context(), server, programs.webhook, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(i.Stop)
+	setUpReapply(t, i, "team-a")
+	deployment(t, i, 3)
+
+	all := findings(t, server.Kubeconfig, verified, "verify", "-n", "team-a")
+	has(t, all, "rewritten", finding.OK, "comes out in a slice", "namespace/team-a")
+	has(t, all, "refused", finding.OK, "is refused", "namespace/team-a")
+	has(t, all, "authority", finding.OK, "good until", "mutatingwebhookconfiguration/gpuslice")
+	has(t, all, "replicas", finding.OK, "3 of 3", "deployment/gpuslice-system/gpuslice-webhook")
+	has(t, findings(t, server.Kubeconfig, verified, "verify"), "rewritten", finding.OK, "comes out in a slice", "namespace/")
+	has(t, findings(t, server.Kubeconfig, 3, "verify", "-n", "default"), "namespace", finding.Problem, "namespace default", "namespace/gpuslice-system")
+
+	i.Stop()
+	deployment(t, i, 0)
+	all = findings(t, server.Kubeconfig, 3, "verify", "-n", "team-a")
+	has(t, all, "rewritten", finding.Problem, "has to come out in a slice was refused", "namespace/team-a")
+	has(t, all, "refused", finding.Problem, "for another reason", "namespace/team-a")
+	has(t, all, "replicas", finding.Problem, "no replica", "deployment/")
+
+	command(t, server.Kubeconfig, "uninstall").want(t, 2, "--yes")
+	command(t, server.Kubeconfig, "uninstall", "--dry-run").want(t, 0, "mutatingwebhookconfiguration/gpuslice would be removed", "namespace/gpuslice-system would be removed")
+	kept := command(t, server.Kubeconfig, "uninstall", "--yes", "--keep-policies")
+	kept.want(t, 0, "deployment/gpuslice-webhook removed", "secret/gpuslice-authority removed", "configmap/gpuslice-state removed", "stays, with its policies")
+	if first, _, _ := strings.Cut(kept.out, "\n"); first != "mutatingwebhookconfiguration/gpuslice removed" {
+		t.Errorf("first %q", first)
+	}
+	if left, err := server.Client.CoreV1().ConfigMaps(policies.SystemNamespace).Get(t.Context(), "team-a", metav1.GetOptions{}); err != nil || left.Labels[policies.LabelPolicy] != "true" {
+		t.Errorf("the policy is gone: %v", err)
+	}
+	command(t, server.Kubeconfig, "uninstall", "--yes").want(t, 0, "configmap/team-a removed", "namespace/gpuslice-system removed")
+	command(t, server.Kubeconfig, "uninstall", "--yes").want(t, 0)
+}
+
+// verified is the exit code of verify where all is well: the manifests have no FlowSchema, which it warns of.
+const verified = 4

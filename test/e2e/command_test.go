@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/test/cluster/box"
+	"github.com/gpuslice/gpuslice/test/fakegpu"
+	"github.com/gpuslice/gpuslice/test/install"
+)
+
+// command runs the command line against the node's cluster, and fails the test unless it ends with code and says all
+// of texts.
+func (s *stage) command(code int, args []string, texts ...string) {
+	s.Helper()
+	cmd := exec.CommandContext(s.Context(), install.Command(box.Dir()), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.node.Kubeconfig)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		s.Fatal(err)
+	}
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		s.Errorf("%s: exit %d, want %d", strings.Join(args, " "), got, code)
+	}
+	for _, text := range texts {
+		if !strings.Contains(out.String(), text) {
+			s.Errorf("%s does not say %q", strings.Join(args, " "), text)
+		}
+	}
+	if s.Failed() {
+		s.Logf("%s\n%s", strings.Join(args, " "), out.String())
+	}
+}
+
+// TestDoctorKnowsANodeWithNVIDIAsPlugin: what NVIDIA's own device plugin and feature discovery wrote is understood.
+// The plugin runs on the node itself, so that there is no DaemonSet to see, nor a toolkit's.
+func TestDoctorKnowsANodeWithNVIDIAsPlugin(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "", fakegpu.Config{})
+	s.command(4, []string{"doctor"},
+		"nvidia.com/gpu.shared by time-slicing, 4 replicas a device", "drivers: driver 565.57 or later", "no DaemonSet looks like NVIDIA's device plugin",
+		"visible-devices: whether any pod may set NVIDIA_VISIBLE_DEVICES cannot be seen from the API", "replicas: 3 of 3 replicas are ready")
+	s.command(4, []string{"verify", "-n", s.namespace}, "rewritten: a pod of namespace "+s.namespace+" comes out in a slice", "refused: a pod of namespace "+s.namespace)
+}
+
+// TestExplainTellsWhatEndedAPod: the pod ends with its one container, so that no probe carries the guard's sentence, and
+// its log does.
+func TestExplainTellsWhatEndedAPod(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "", fakegpu.Config{Devices: devices})
+	s.create(once(slice("8Gi", "hog", sliced("trainer", "hold 2GiB", "wait 2s", "grow 2GiB 9GiB 2s"))))
+	s.awaitPhase("hog", corev1.PodFailed)
+	s.command(0, []string{"explain", "hog", "-n", s.namespace},
+		"trainer: 1 nvidia.com/gpu, memory 8Gi", "because trainer ended with exit code 143", "because gpuslice ended tenant", "time-slicing")
+}
