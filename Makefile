@@ -28,9 +28,9 @@ run: ## show it: pods come out in slices; as root, one on a real node goes past 
 test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 	go test $(GOFLAGS) ./...
 
-test-apiserver: cluster ## the scenarios, the public pods and the rotation of certificates on a real API server
+test-apiserver: cluster ## the scenarios, the public pods, the chart and the rotation of certificates on a real API server
 	go run $(GOFLAGS) ./test/cluster/cmd/build -cert-manager > /dev/null
-	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/cluster ./test/apiserver ./test/rotation ./certs
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/cluster ./test/apiserver ./test/chart ./test/rotation ./certs
 
 test-load: cluster ## quotas under load and faults: three replicas, real API server, 24 seeds (about 4 minutes)
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -v -timeout 20m ./test/load
@@ -39,9 +39,10 @@ e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's pl
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node > /dev/null
 	GPUSLICE_TEST=apiserver,node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e
+	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m ./test/chart
 	GPUSLICE_TEST=images go test $(GOFLAGS) -count=1 -timeout 40m ./deploy/images/recipe
 
-cluster: ## build etcd, kube-apiserver and kubectl into the cache (the first time: about eight minutes, 5 GiB)
+cluster: ## build etcd, kube-apiserver, kubectl and helm into the cache (the first time: about eight minutes, 5 GiB)
 	go run $(GOFLAGS) ./test/cluster/cmd/build > /dev/null
 
 fuzz: ## every fuzz target for FUZZTIME (default 10s) each
@@ -53,9 +54,12 @@ golden: ## rewrite what the scenarios want, for review in the diff
 	go test ./policies -run TestEveryScenario -update
 	go test ./cmd/gpuslice -update
 
+manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the table of values
+	go test ./deploy -run TestDerivedFiles -update
+
 bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
 	go test $(GOFLAGS) ./test/bench ./webhook -run "^$$" -bench . -benchmem -count 5
-	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run 'TestPrint(PodCreates|CommandLineStart)' -v
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run 'TestPrint(PodCreates|CommandLineStart|WhatAReplicaUses)' -v
 
 bench-quota: cluster ## figures: pod creates under a quota, beside no webhook, one that only answers, and a ResourceQuota
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/bench -run TestPrintQuotaCreates -v
@@ -67,4 +71,4 @@ lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet ./...
 
-.PHONY: help build images run test test-apiserver test-load e2e cluster fuzz golden bench bench-quota bench-guard lint
+.PHONY: help build images run test test-apiserver test-load e2e cluster fuzz golden manifests bench bench-quota bench-guard lint

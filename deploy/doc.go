@@ -1,6 +1,9 @@
 // Package deploy holds the manifests of gpuslice, numbered in the order in which they are applied. They are embedded, so
 // that tests and tools read what users apply.
 //
-// The webhook configurations carry no caBundle: the webhook writes its own, or with the component certmanager the cainjector. 60-policies are samples and not part of an
-// installation.
+// A manifest is written once, here: the chart's numbered templates and kustomization.yaml are made of it ("make manifests"),
+// and a test says when they are not. README.md has the marks by which a manifest says what varies.
+//
+// The webhook configurations carry no caBundle: the webhook writes its own, or with the component certmanager the cainjector.
+// 60-policies are samples and not part of an installation.
 package deploy

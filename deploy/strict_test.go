@@ -79,9 +79,9 @@ func TestStrictIsForNamespacesThatSaySoAndAreNotBypassed(t *testing.T) {
 func TestStrictKnowsTheGuardByNameAndImage(t *testing.T) {
 	t.Parallel()
 	p := policyNamed(t, strictPolicy)
-	args := every[*appsv1.Deployment](t)[0].Spec.Template.Spec.Containers[0].Args
-	if image := "--guard-image=" + strings.Trim(variable(t, p, "guardImage"), "'"); !slices.Contains(args, image) {
-		t.Errorf("the Deployment's %q lack %s", args, image)
+	env := every[*appsv1.Deployment](t)[0].Spec.Template.Spec.Containers[0].Env
+	if image := (corev1.EnvVar{Name: "GPUSLICE_GUARD_IMAGE", Value: strings.Trim(variable(t, p, "guardImage"), "'")}); !slices.Contains(env, image) {
+		t.Errorf("the Deployment's %v lack %v", env, image)
 	}
 	for _, name := range []string{limits.CheckContainer, limits.GuardContainer} {
 		if !strings.Contains(variable(t, p, "guards"), "'"+name+"'") {

@@ -11,6 +11,11 @@ func ControlPlane() []Target {
 	}
 }
 
+// Helm returns the target that makes helm, the command that users have.
+func Helm() Target {
+	return Target{name: "helm", module: "helm", packages: []string{"helm.sh/helm/v4/cmd/helm"}}
+}
+
 // NodeParts returns the targets that StartNode needs beside those of ControlPlane. They need a C compiler.
 func NodeParts() []Target {
 	const containerd = "github.com/containerd/containerd/v2"

@@ -20,8 +20,10 @@ const (
 	// TenantImage runs test/fakegpu/tenant: a container's args are its steps.
 	TenantImage = "gpuslice.test/tenant:v1"
 
+	// Tag is that of gpuslice's images on a node.
+	Tag = "test"
+
 	repository = "gpuslice"
-	tag        = "test"
 )
 
 // Names of what Build leaves in its folder.
@@ -79,7 +81,7 @@ func buildImages(ctx context.Context, dir string) error {
 	}
 	_, err = recipe.Build(ctx, recipe.Options{
 		Checkout: checkout, Out: dir, Cache: filepath.Join(cache, "images"), Environment: environment,
-		Repository: repository, Version: tag, Newest: true,
+		Repository: repository, Version: Tag, Newest: true,
 		Platforms: []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}},
 		Say:       func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	}, recipe.Recipes()...)
@@ -95,7 +97,7 @@ func nodeOptions(dir string) (cluster.NodeOptions, error) {
 	}
 	var images []image.Image
 	for _, r := range recipe.Recipes() {
-		images = append(images, image.Image{Name: repository + "/" + r.Name + ":" + tag, Archive: filepath.Join(dir, imagesFolder, r.Name+".tar")})
+		images = append(images, image.Image{Name: repository + "/" + r.Name + ":" + Tag, Archive: filepath.Join(dir, imagesFolder, r.Name+".tar")})
 	}
 	tenant := image.Image{Name: TenantImage, Entrypoint: []string{"/tenant"}, Files: map[string]string{"/tenant": Tenant(dir)}}
 	return cluster.NodeOptions{

@@ -44,6 +44,18 @@ type OnNode struct {
 // StartNode starts a node from what Build left in dir, with devices GPUs of 80 GiB in four replicas each, further images,
 // and gpuslice on it. It must be called in a box (see package cluster).
 func StartNode(ctx context.Context, dir string, devices int, further ...image.Image) (*OnNode, error) {
+	n, err := StartBareNode(ctx, dir, devices, further...)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.manifests(ctx); err != nil {
+		return nil, err
+	}
+	return n, n.AwaitWebhook(ctx)
+}
+
+// StartBareNode is StartNode without gpuslice, whose images are there.
+func StartBareNode(ctx context.Context, dir string, devices int, further ...image.Image) (*OnNode, error) {
 	options, err := nodeOptions(dir)
 	if err != nil {
 		return nil, err
@@ -57,13 +69,7 @@ func StartNode(ctx context.Context, dir string, devices int, further ...image.Im
 	if n.Apply, err = NewApplier(quiet(node.Config)); err != nil {
 		return nil, err
 	}
-	if err := n.Offer(ctx, devices); err != nil {
-		return nil, err
-	}
-	if err := n.manifests(ctx); err != nil {
-		return nil, err
-	}
-	return n, n.awaitWebhook(ctx)
+	return n, n.Offer(ctx, devices)
 }
 
 // Offer makes NVIDIA's device plugin offer so many devices, in place of those it offered before, and labels the node
@@ -94,7 +100,7 @@ func (n *OnNode) manifests(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := n.Apply.Apply(ctx, []byte(strings.ReplaceAll(string(text), ":VERSION", ":"+tag))); err != nil {
+		if err := n.Apply.Apply(ctx, []byte(strings.ReplaceAll(string(text), ":VERSION", ":"+Tag))); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}

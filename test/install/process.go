@@ -85,6 +85,9 @@ func startAt(ctx context.Context, reviews, probes, binary, dir, name string, con
 	return p, nil
 }
 
+// PID is the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // waitReady returns once the process says that it is ready.
 func (p *Process) waitReady(ctx context.Context) error {
 	return p.poll(ctx, "be ready", func() (bool, string) {

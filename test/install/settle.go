@@ -58,8 +58,8 @@ func (d documents) missing(s State) error {
 	return nil
 }
 
-// awaitWebhook returns once every replica of the Deployment is ready.
-func (n *OnNode) awaitWebhook(ctx context.Context) error {
+// AwaitWebhook returns once every replica of the Deployment is ready.
+func (n *OnNode) AwaitWebhook(ctx context.Context) error {
 	return n.until(ctx, "the webhook's pods", func() error {
 		d, err := n.Client.AppsV1().Deployments(policies.SystemNamespace).Get(ctx, service, metav1.GetOptions{})
 		if err != nil {

@@ -47,7 +47,7 @@ The first time this takes minutes and some 4 GiB in Go's build cache; later it t
 	case flags.NArg() > 0:
 		return fmt.Errorf("unknown argument %q", flags.Arg(0))
 	}
-	targets := cluster.ControlPlane()
+	targets := append(cluster.ControlPlane(), cluster.Helm())
 	if *node {
 		targets = append(targets, cluster.NodeParts()...)
 	}

@@ -1,0 +1,79 @@
+{{/* What the generated templates include. They are made of deploy/*.yaml; what is here is the chart's own. */}}
+
+{{/* Labels of the values, to go on in a list of labels. */}}
+{{- define "gpuslice.labels" -}}
+{{- range $name, $value := .Values.labels }}, {{ $name }}: {{ $value | quote }}{{ end -}}
+{{- end -}}
+
+{{/* The namespaces that gpuslice keeps out of: those of the cluster, its own, and those of the values. */}}
+{{- define "gpuslice.excluded" -}}
+[kube-system, kube-public, kube-node-lease, {{ .Release.Namespace }}{{ range .Values.excludedNamespaces }}, {{ . | quote }}{{ end }}]
+{{- end -}}
+
+{{/* The reference of one of the two images: (list $ .Values.image). */}}
+{{- define "gpuslice.image" -}}
+{{- $root := index . 0 -}}
+{{- $image := index . 1 -}}
+{{- $tag := $image.tag | default $root.Values.image.tag | default $root.Chart.AppVersion -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
+{{- else if $tag -}}
+{{ $image.repository }}:{{ $tag }}
+{{- else -}}
+{{- fail "image.tag is not set, and this chart carries no version. Build and push the images, then say where they are: --set image.repository=HOST/gpuslice/webhook,guard.image.repository=HOST/gpuslice/guard,image.tag=TAG" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The guard's image; nothing where no guard is wanted. */}}
+{{- define "gpuslice.guardImage" -}}
+{{- if .Values.guard.enabled }}{{ include "gpuslice.image" (list . .Values.guard.image) }}{{ end -}}
+{{- end -}}
+
+{{/* Arguments that say where the serving certificate comes from. */}}
+{{- define "gpuslice.certificateArgs" -}}
+{{- if ne .Values.certificates.source "self" -}}
+- --certs={{ .Values.certificates.source }}
+- --certs-file=/certificate/tls.crt
+- --certs-key-file=/certificate/tls.key
+{{- if eq .Values.certificates.source "cert-manager" }}
+- --certs-ca-file=/certificate/ca.crt
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The Secret with the serving certificate, where somebody else keeps it. */}}
+{{- define "gpuslice.certificateSecret" -}}
+{{- if eq .Values.certificates.source "files" }}{{ .Values.certificates.files.secretName | quote }}{{ else }}gpuslice-webhook-tls{{ end -}}
+{{- end -}}
+
+{{/* The authority that the API server is to trust, where nobody but the values knows it. Else the webhook or cert-manager writes it. */}}
+{{- define "gpuslice.caBundle" -}}
+{{- if eq .Values.certificates.source "files" }}
+    caBundle: {{ .Values.certificates.files.caBundle | b64enc }}
+{{- end -}}
+{{- end -}}
+
+{{/* Annotations of the webhook configurations. */}}
+{{- define "gpuslice.webhookAnnotations" -}}
+{{- $annotations := .Values.webhookAnnotations -}}
+{{- if eq .Values.certificates.source "cert-manager" -}}
+{{- $annotations = merge (dict "cert-manager.io/inject-ca-from-secret" (printf "%s/gpuslice-authority" .Release.Namespace)) $annotations -}}
+{{- end -}}
+{{- with $annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+{{- end -}}
+{{- end -}}
+
+{{/* Addresses as peers of a NetworkPolicy. */}}
+{{- define "gpuslice.blocks" -}}
+{{- range . }}
+- ipBlock: {cidr: {{ . | quote }}}
+{{- end -}}
+{{- end -}}
+
+{{/* Names as references to objects. */}}
+{{- define "gpuslice.names" -}}
+{{- range . }}
+- name: {{ . | quote }}
+{{- end -}}
+{{- end -}}

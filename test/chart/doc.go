@@ -1,0 +1,6 @@
+// Package chart holds the tests of how gpuslice is installed, with the commands that users have: helm, compiled from its
+// module, and kubectl.
+//
+// With GPUSLICE_TEST=apiserver the chart is rendered, checked and installed on a real API server; with GPUSLICE_TEST=node
+// on a real node, where its pods run and a tenant's pod gets its slice.
+package chart

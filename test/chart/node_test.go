@@ -1,0 +1,232 @@
+package chart
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/cluster/box"
+	"github.com/gpuslice/gpuslice/test/fakegpu"
+	"github.com/gpuslice/gpuslice/test/install"
+)
+
+// team is the tenant's namespace.
+const team = "team"
+
+// left is what an installation writes while it runs, and Helm knows nothing of: deploy/README.md says how it goes.
+var left = []string{
+	"Namespace  " + policies.SystemNamespace,
+	"ConfigMap " + policies.SystemNamespace + " gpuslice-state",
+	"Lease " + policies.SystemNamespace + " gpuslice-leader",
+	"Secret " + policies.SystemNamespace + " gpuslice-authority",
+	"Secret " + policies.SystemNamespace + " gpuslice-promise-keys",
+}
+
+func TestOnANodeFromInstallToNothingLeft(t *testing.T) {
+	if !cluster.Wanted("node") {
+		t.Skip("starts a real node: set GPUSLICE_TEST=node to run it, as root")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	n, err := install.StartBareNode(ctx, box.Dir(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := objects(t, n.Config)
+	h := newHelm(t, n.Kubeconfig)
+	namespaced := []string{"--namespace=" + policies.SystemNamespace}
+	values := []string{version(install.Tag), "--wait", "--timeout=3m", "--set=replicas=2", "--set=policies.default.apiVersion=gpuslice.dev/v1"}
+	h.run(append(append(namespaced, "install", release, chartFolder, "--create-namespace"), values...)...)
+	if err := n.Settle(ctx, install.SharedResource); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := n.Namespace(ctx, team, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.GPU(team, fakegpu.Config{Devices: 1}); err != nil {
+		t.Fatal(err)
+	}
+	runsInASlice(t, n)
+
+	stop := creates(t, n)
+	h.run(append(append(namespaced, "upgrade", release, chartFolder), append(values, "--set=replicas=3,log.level=debug")...)...)
+	stop()
+	if err := n.AwaitWebhook(ctx); err != nil {
+		t.Fatal(err)
+	}
+	d, err := n.Client.AppsV1().Deployments(policies.SystemNamespace).Get(ctx, deployment, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Status.ReadyReplicas != 3 {
+		t.Errorf("after the upgrade %d replicas are ready", d.Status.ReadyReplicas)
+	}
+
+	if err := n.Client.CoreV1().Namespaces().Delete(ctx, team, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h.run(append(namespaced, "uninstall", release, "--wait", "--timeout=3m")...)
+	awaitObjects(t, n.Config, append(append([]string{}, before...), left...))
+	clearAway(t, n, before)
+
+	withFiles(t, n, before, values)
+}
+
+// withFiles installs once more, with a certificate that somebody else keeps, and removes all of it.
+func withFiles(t *testing.T, n *install.OnNode, before, values []string) {
+	t.Helper()
+	h := newHelm(t, n.Kubeconfig)
+	namespaced := []string{"--namespace=" + policies.SystemNamespace}
+	keepCertificate(t, n)
+	authority := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(authority, n.CA(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.run(append(append(namespaced, "install", release, chartFolder, "--set=certificates.source=files,certificates.files.secretName=kept",
+		"--set-file=certificates.files.caBundle="+authority), values...)...)
+	if err := n.Settle(t.Context(), install.SharedResource); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Namespace(t.Context(), team, nil); err != nil {
+		t.Fatal(err)
+	}
+	p, err := n.Client.CoreV1().Pods(team).Create(t.Context(), tenant("asking"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := unsliced(p); why != "" {
+		t.Errorf("with a certificate from files: %s", why)
+	}
+	if err := n.Client.CoreV1().Namespaces().Delete(t.Context(), team, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h.run(append(namespaced, "uninstall", release, "--wait", "--timeout=3m")...)
+	clearAway(t, n, before)
+}
+
+// clearAway removes gpuslice's namespace, and waits until nothing but what was there before is left.
+func clearAway(t *testing.T, n *install.OnNode, before []string) {
+	t.Helper()
+	if err := n.Client.CoreV1().Namespaces().Delete(t.Context(), policies.SystemNamespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitObjects(t, n.Config, before)
+}
+
+// keepCertificate writes a serving certificate as somebody who has one keeps it.
+func keepCertificate(t *testing.T, n *install.OnNode) {
+	t.Helper()
+	serving, err := n.ServingCertificate("kept", "gpuslice-webhook."+policies.SystemNamespace+".svc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(serving.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Namespace(t.Context(), policies.SystemNamespace, nil); err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Type: corev1.SecretTypeTLS, Data: map[string][]byte{
+		corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: serving.Certificates[0].Certificate[0]}),
+		corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+	}}
+	if _, err := n.Client.CoreV1().Secrets(policies.SystemNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tenant is a pod as its author writes it, with one label.
+func tenant(name string) *corev1.Pod {
+	grace := int64(1)
+	one := corev1.ResourceList{policies.ResourceGPU: resource.MustParse("1")}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelMemory: "4Gi"}},
+		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace, Containers: []corev1.Container{
+			{Name: "trainer", Image: install.TenantImage, Args: []string{"hold", "1GiB"}, Resources: corev1.ResourceRequirements{Limits: one}}}},
+	}
+}
+
+// runsInASlice creates a pod and waits until its own container and the guard run.
+func runsInASlice(t *testing.T, n *install.OnNode) {
+	t.Helper()
+	pods := n.Client.CoreV1().Pods(team)
+	if _, err := pods.Create(t.Context(), tenant("sliced"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 3*time.Minute, func() string {
+		p, err := pods.Get(t.Context(), "sliced", metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if why := unsliced(p); why != "" {
+			t.Fatal(why)
+		}
+		running := p.Status.Phase == corev1.PodRunning && len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].State.Running != nil
+		for _, c := range p.Status.InitContainerStatuses {
+			running = running && (c.Name != limits.GuardContainer || c.State.Running != nil)
+		}
+		if !running {
+			return fmt.Sprintf("the pod does not run: %+v", p.Status)
+		}
+		return ""
+	})
+}
+
+// unsliced says why a pod did not come out in a slice, or "".
+func unsliced(p *corev1.Pod) string {
+	if _, ok := p.Spec.Containers[0].Resources.Limits[install.SharedResource]; !ok {
+		return fmt.Sprintf("its container asks for %v", p.Spec.Containers[0].Resources.Limits)
+	}
+	for _, c := range p.Spec.InitContainers {
+		if c.Name == limits.GuardContainer {
+			return ""
+		}
+	}
+	return "it has no guard"
+}
+
+// creates asks, again and again, what a pod would come out as, until the function that it returns is called. A pod that
+// is refused, or passes as it is, fails the test.
+func creates(t *testing.T, n *install.OnNode) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	asked := 0
+	running.Go(func() {
+		for ctx.Err() == nil {
+			p, err := n.Client.CoreV1().Pods(team).Create(ctx, tenant("asking"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				t.Errorf("create %d during the upgrade: %v", asked, err)
+			} else if why := unsliced(p); why != "" {
+				t.Errorf("create %d during the upgrade: %s", asked, why)
+			}
+			asked++
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+		if asked < 20 {
+			t.Errorf("only %d creates fell into the upgrade", asked)
+		}
+		t.Logf("%d creates during the upgrade", asked)
+	}
+}
