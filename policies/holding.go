@@ -54,7 +54,7 @@ func (c Charge) bounded() bool {
 
 // Holding is what the Promise's pod holds. The pod says which containers end before others start.
 func (p *Promise) Holding(pod *corev1.Pod) Holding {
-	h := Holding{Namespace: p.Namespace, Pools: slices.Sorted(slices.Values(p.Pools)), Charge: p.Charge, Units: quotaUnits(pod, p), Traits: traitsOf(pod)}
+	h := Holding{Namespace: p.Namespace, Pools: slices.Sorted(slices.Values(p.Pools)), Charge: p.chargeOn(pod), Units: quotaUnits(pod, p), Traits: traitsOf(pod)}
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		h.MemoryUnknown = h.MemoryUnknown || c.Slice == 0
@@ -69,14 +69,29 @@ func (p *Promise) Holding(pod *corev1.Pod) Holding {
 	return h
 }
 
+// chargeOn is the recorded charge, or more where the pod has the promised containers run side by side that ended one
+// before the other when the Promise was made: one that was copied onto another pod is no cheaper than its containers.
+func (p *Promise) chargeOn(pod *corev1.Pod) Charge {
+	if p.Newer() {
+		return p.Charge
+	}
+	return p.Charge.Most(peakCharge(podSpans(&pod.Spec, func(c *corev1.Container) Charge { return p.chargeFor(p.container(c.Name)) })))
+}
+
 // chargeIn is what the named container counts for in a class.
 func (p *Promise) chargeIn(class, container string) Charge {
-	for i := range p.Containers {
-		if c := &p.Containers[i]; c.Name == container && c.Class == class {
-			return sliceCharge(p.Strategy, c.Slice, c.Count)
-		}
+	if c := p.container(container); c != nil && c.Class == class {
+		return p.chargeFor(c)
 	}
 	return Charge{}
+}
+
+// chargeFor is what a promised container counts for; nil counts for nothing.
+func (p *Promise) chargeFor(c *PromisedContainer) Charge {
+	if c == nil {
+		return Charge{}
+	}
+	return sliceCharge(p.Strategy, c.Slice, c.Count)
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole

@@ -81,6 +81,32 @@ func TestHoldingOf(t *testing.T) {
 	}
 }
 
+// TestAPromiseOfOneAfterTheOtherIsNoneOfBothAtOnce puts the Promise of a pod whose first container ends before the second
+// starts onto one where both run: while the mutating webhook is not answered, nobody plans that pod anew.
+func TestAPromiseOfOneAfterTheOtherIsNoneOfBothAtOnce(t *testing.T) {
+	p := promised("team-a", Charge{Memory: 8192, Slices: 1})
+	p.Request.Containers = append(p.Request.Containers, ContainerRequest{Name: "prepare", Resource: ResourceGPU, GPUs: 1})
+	p.Containers = append(p.Containers, PromisedContainer{Name: "prepare", Resource: ResourceGPUShared, Count: 1, Slice: 8192})
+	prepare, main := asksFor("prepare", ResourceGPUShared, "1"), asksFor("main", ResourceGPUShared, "1")
+	beside := prepare
+	beside.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	for name, c := range map[string]struct {
+		init, main []corev1.Container
+		slices     int64
+	}{
+		"one after the other":  {[]corev1.Container{prepare}, []corev1.Container{main}, 1},
+		"both at once":         {nil, []corev1.Container{prepare, main}, 2},
+		"a sidecar beside one": {[]corev1.Container{beside}, []corev1.Container{main}, 2},
+	} {
+		pod := gpuPod(p, c.main...)
+		pod.Spec.InitContainers = c.init
+		want := Charge{Memory: MiB(8192 * c.slices), Slices: c.slices}
+		if got, source := HoldingOf(pod, testKeys(), quotaPools()); got.Charge != want || source != ChargePromise {
+			t.Errorf("%s: %+v by %s, want %+v", name, got.Charge, source, want)
+		}
+	}
+}
+
 func TestInitContainersCountByTheirPeak(t *testing.T) {
 	sidecar := asksFor("sidecar", ResourceGPU, "1")
 	sidecar.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
