@@ -61,6 +61,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // review takes a request through the limits to the handler.
 func (e *endpoint) review(r *http.Request) (admission.Response, *failure) {
+	until := time.Now().Add(asked(r)) // the caller's patience began before it had a place here
 	if fail := checkHead(r); fail != nil {
 		return admission.Response{}, fail
 	}
@@ -81,7 +82,7 @@ func (e *endpoint) review(r *http.Request) (admission.Response, *failure) {
 	if err != nil {
 		return admission.Response{}, failf(http.StatusBadRequest, "%v", err)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), asked(r))
+	ctx, cancel := context.WithDeadline(r.Context(), until)
 	defer cancel()
 	return e.handle(ctx, request)
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -38,15 +39,17 @@ const (
 )
 
 // Keyring keeps the keys that sign Promises, the same for all replicas. Whichever replica finds no Secret makes it; the
-// others take what is there.
+// others take what is there. A replica that runs puts back what it knows where the Secret is gone: without the keys
+// every living pod would count as the whole devices that it names, and fill its quota.
 type Keyring struct {
 	client kubernetes.Interface
 	system string
 	log    logr.Logger
 
-	keys atomic.Pointer[policies.Keys]
-	mu   sync.Mutex // held while the Secret is read
-	read time.Time
+	keys  atomic.Pointer[policies.Keys]
+	mu    sync.Mutex // held while the Secret is read
+	asked time.Time  // when it was last read, or could not be
+	known map[string][]byte
 }
 
 // NewKeyring prepares a Keyring. Run must be running for it to know any key.
@@ -101,22 +104,23 @@ func (k *Keyring) PromiseOf(ctx context.Context, pod *corev1.Pod) *policies.Prom
 	return k.Keys().PromiseOf(pod)
 }
 
-// refresh reads the Secret, unless it was read within the time since.
+// refresh reads the Secret, unless that was tried within the time since.
 func (k *Keyring) refresh(ctx context.Context, since time.Duration) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if time.Since(k.read) < since {
+	if time.Since(k.asked) < since {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, keysWithin)
 	defer cancel()
+	defer func() { k.asked = time.Now() }() // those who wait for the lock do not ask again what just was not answered
 	for try := 1; ; try++ {
 		secret, err := k.secret(ctx)
 		switch {
 		case err == nil:
 			keys := policies.NewKeys(secret.Data[keyCurrent], secret.Data[keyPrevious])
 			k.keys.Store(&keys)
-			k.read = time.Now()
+			k.known = secret.Data
 			return nil
 		case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err), try == keysMostTry:
 			return err
@@ -124,33 +128,52 @@ func (k *Keyring) refresh(ctx context.Context, since time.Duration) error {
 	}
 }
 
-// secret returns the Secret with a key that signs, and makes or renews one where there is none or where it asks for a new
-// one. A write that another replica was faster with is an error like any other: what it wrote is read next.
+// secret returns the Secret with a key that signs. It makes the Secret where there is none, and writes it where it asks
+// for a new key, holds none, or was made anew by a replica that knew less than this one. A write that another replica
+// was faster with is an error like any other: what it wrote is read next.
 func (k *Keyring) secret(ctx context.Context) (*corev1.Secret, error) {
 	secrets := k.client.CoreV1().Secrets(k.system)
 	secret, err := secrets.Get(ctx, KeysName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		k.log.Info("making the key that signs promises", "secret", KeysName)
-		return secrets.Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: KeysName, Namespace: k.system}, Data: map[string][]byte{keyCurrent: newKey()},
-		}, metav1.CreateOptions{})
+		data := k.known
+		if data == nil {
+			data = map[string][]byte{keyCurrent: newKey()}
+		}
+		k.log.Info("making the keys that sign promises", "secret", KeysName, "asBefore", k.known != nil)
+		return secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: KeysName, Namespace: k.system}, Data: data}, metav1.CreateOptions{})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s: %w", KeysName, err)
 	}
 	_, asked := secret.Annotations[AnnotationRotate]
-	usable := len(secret.Data[keyCurrent]) >= keysLong
-	if usable && !asked {
+	data := k.wanted(secret.Data, asked)
+	if data == nil {
 		return secret, nil
 	}
-	k.log.Info("making a new key that signs promises", "secret", KeysName, "asked", asked)
+	k.log.Info("writing the keys that sign promises", "secret", KeysName, "asked", asked)
 	renewed := secret.DeepCopy()
 	delete(renewed.Annotations, AnnotationRotate)
-	renewed.Data = map[string][]byte{keyCurrent: newKey(), keyPrevious: secret.Data[keyPrevious]}
-	if usable {
-		renewed.Data[keyPrevious] = secret.Data[keyCurrent]
-	}
+	renewed.Data = data
 	return secrets.Update(ctx, renewed, metav1.UpdateOptions{})
+}
+
+// wanted is what the Secret should hold instead of what it does; nil: that. Keys that are new to this replica and have
+// none before them were made from nothing: the key that was known signed all that lives, and is accepted on.
+func (k *Keyring) wanted(have map[string][]byte, rotate bool) map[string][]byte {
+	current, previous := have[keyCurrent], have[keyPrevious]
+	usable := len(current) >= keysLong
+	forgotten := len(previous) == 0 && k.known != nil && !bytes.Equal(current, k.known[keyCurrent])
+	switch {
+	case !usable && k.known != nil:
+		return k.known
+	case !usable:
+		return map[string][]byte{keyCurrent: newKey(), keyPrevious: previous}
+	case forgotten:
+		return map[string][]byte{keyCurrent: current, keyPrevious: k.known[keyCurrent]}
+	case rotate:
+		return map[string][]byte{keyCurrent: newKey(), keyPrevious: current}
+	}
+	return nil
 }
 
 // newKey is as long as the hash it is for.

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,7 +9,9 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/gpuslice/gpuslice/policies"
 )
@@ -63,6 +66,91 @@ func TestReplicasShareTheirKeys(t *testing.T) {
 		}
 		if secret, _ = client.CoreV1().Secrets("sys").Get(t.Context(), KeysName, metav1.GetOptions{}); len(secret.Annotations) > 0 {
 			t.Error("it will be replaced again and again")
+		}
+	})
+}
+
+// TestKeysThatAreLostArePutBack: without them all that lives would count as whole devices.
+func TestKeysThatAreLostArePutBack(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, client *fake.Clientset){
+		"deleted": func(t *testing.T, client *fake.Clientset) {
+			if err := client.CoreV1().Secrets("sys").Delete(t.Context(), KeysName, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"deleted, and made by a replica that starts": func(t *testing.T, client *fake.Clientset) {
+			if err := client.CoreV1().Secrets("sys").Delete(t.Context(), KeysName, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := NewKeyring(client, "sys", logr.Discard()).refresh(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"emptied": func(t *testing.T, client *fake.Clientset) {
+			empty := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: KeysName, Namespace: "sys"}}
+			if _, err := client.CoreV1().Secrets("sys").Update(t.Context(), empty, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset()
+			k := NewKeyring(client, "sys", logr.Discard())
+			if err := k.refresh(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			before := promisedBy(k)
+			lose(t, client)
+			if err := k.refresh(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			later := NewKeyring(client, "sys", logr.Discard())
+			if err := later.refresh(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			for who, ring := range map[string]*Keyring{"it": k, "a replica that starts later": later} {
+				if ring.PromiseOf(t.Context(), before) == nil {
+					t.Errorf("%s does not trust what was signed before", who)
+				}
+			}
+			if later.PromiseOf(t.Context(), promisedBy(k)) == nil || k.PromiseOf(t.Context(), promisedBy(later)) == nil {
+				t.Error("the replicas do not trust each other")
+			}
+		})
+	}
+}
+
+// TestBothKeysReplacedByHandEndTheTrustInThoseBefore is how keys are taken away that others know.
+func TestBothKeysReplacedByHandEndTheTrustInThoseBefore(t *testing.T) {
+	client := fake.NewClientset()
+	k := NewKeyring(client, "sys", logr.Discard())
+	if err := k.refresh(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	before := promisedBy(k)
+	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: KeysName, Namespace: "sys"}, Data: map[string][]byte{keyCurrent: newKey(), keyPrevious: newKey()}}
+	if _, err := client.CoreV1().Secrets("sys").Update(t.Context(), own, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.refresh(t.Context(), 0); err != nil || k.PromiseOf(t.Context(), before) != nil {
+		t.Errorf("what the old key signed is trusted on (%v)", err)
+	}
+}
+
+func TestWhatCannotBeReadIsAskedOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		client.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("down") })
+		k, signer := NewKeyring(client, "sys", logr.Discard()), NewKeyring(fake.NewClientset(), "sys", logr.Discard())
+		if err := signer.refresh(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		for range 100 {
+			k.PromiseOf(t.Context(), promisedBy(signer))
+		}
+		if n := len(client.Actions()); n != 1 {
+			t.Errorf("%d calls to an API server that does not answer", n)
 		}
 	})
 }

@@ -84,11 +84,19 @@ func held(in policies.Input, promise *policies.Promise) policies.Holding {
 	return h
 }
 
-// tryAgain answers with 429 and a time, on which Kubernetes' own clients and controllers try again.
+// soon is how long a caller may be told to wait in its own client. Clients of Kubernetes, controllers' among them, sleep
+// for as long as an answer says and ask up to ten times, in one of the few workers that a controller has for the whole
+// cluster: a quota that cannot be told for a while would hold up everybody's ReplicaSets.
+const soon = time.Second
+
+// tryAgain answers with 429, and with a time where that is short: clients then try again by themselves. Without one
+// they return the error, and controllers come back later by their own queues.
 func tryAgain(a ledger.Answer) *admission.Response {
 	response := admission.Denied(clean("the quota cannot be told now: "+a.Why+"; try again", maxMessage))
 	response.Result.Code, response.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
-	response.Result.Details = &metav1.StatusDetails{RetryAfterSeconds: int32((max(a.RetryAfter, time.Second) + time.Second - 1) / time.Second)}
+	if a.RetryAfter <= soon {
+		response.Result.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(soon / time.Second)}
+	}
 	return &response
 }
 

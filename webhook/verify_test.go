@@ -173,10 +173,22 @@ func TestAQuotaIsAskedForWhatWasPromised(t *testing.T) {
 	if response.Allowed || response.Result.Code != http.StatusForbidden || response.Result.Message != want {
 		t.Errorf("allowed %t, %d: %s", response.Allowed, response.Result.Code, response.Result.Message)
 	}
-	c.room.answer = ledger.Answer{Verdict: ledger.Busy, RetryAfter: 1200 * time.Millisecond, Why: "the ledger is slow"}
-	response = c.create(t, "team-a", asking("4Gi"), nil)
-	if response.Allowed || response.Result.Code != http.StatusTooManyRequests || response.Result.Details.RetryAfterSeconds != 2 {
-		t.Errorf("allowed %t, %+v", response.Allowed, response.Result)
+}
+
+// TestOnlyAShortWaitIsLeftToClients: a controller's worker that sleeps in its client serves nobody meanwhile.
+func TestOnlyAShortWaitIsLeftToClients(t *testing.T) {
+	t.Parallel()
+	for after, seconds := range map[time.Duration]int32{0: 1, 300 * time.Millisecond: 1, time.Second: 1, 1200 * time.Millisecond: 0, time.Minute: 0} {
+		c := newChain(governed(t, "strategies: [time-slicing]\nquota: {memory: 8Gi}"))
+		c.room.answer = ledger.Answer{Verdict: ledger.Busy, RetryAfter: after, Why: "the ledger is slow"}
+		response := c.create(t, "team-a", asking("4Gi"), nil)
+		var told int32
+		if response.Result.Details != nil {
+			told = response.Result.Details.RetryAfterSeconds
+		}
+		if response.Allowed || response.Result.Code != http.StatusTooManyRequests || told != seconds {
+			t.Errorf("%s: allowed %t, %d, told to wait %d s, want %d", after, response.Allowed, response.Result.Code, told, seconds)
+		}
 	}
 }
 

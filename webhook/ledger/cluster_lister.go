@@ -117,5 +117,8 @@ func (l *ClusterLister) judge(namespace string, pods []corev1.Pod) (out []Pod) {
 		l.promised = make(map[string]map[string]judged)
 	}
 	l.promised[namespace] = seen
+	if len(seen) == 0 { // namespaces come and go
+		delete(l.promised, namespace)
+	}
 	return out
 }

@@ -95,8 +95,8 @@ func (l *Ledger) Admit(ctx context.Context, r Request) Answer {
 	select {
 	case a := <-w.answer:
 		return a
-	case <-ctx.Done():
-		return busy(time.Second, "the quota could not be read and written in time")
+	case <-ctx.Done(): // it has waited long enough already
+		return busy(5*time.Second, "the quota could not be read and written in time")
 	case <-l.ctx.Done():
 		return busy(time.Second, "this replica is stopping")
 	}
