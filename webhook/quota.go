@@ -92,7 +92,11 @@ const soon = time.Second
 // tryAgain answers with 429, and with a time where that is short: clients then try again by themselves. Without one
 // they return the error, and controllers come back later by their own queues.
 func tryAgain(a ledger.Answer) *admission.Response {
-	response := admission.Denied(clean("the quota cannot be told now: "+a.Why+"; try again", maxMessage))
+	when := "try again"
+	if a.RetryAfter > soon {
+		when += " in " + a.RetryAfter.Round(time.Second).String()
+	}
+	response := admission.Denied(clean("the quota cannot be told now: "+a.Why+"; "+when, maxMessage))
 	response.Result.Code, response.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 	if a.RetryAfter <= soon {
 		response.Result.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(soon / time.Second)}
