@@ -141,7 +141,8 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 		"pods.gpuslice.dev": webhook.PathMutatePods, "templates.gpuslice.dev": webhook.PathMutateTemplates,
 		"validating pods-open.gpuslice.dev": webhook.PathValidatePods,
 		"validating pods.gpuslice.dev":      webhook.PathValidatePods, "validating policies.gpuslice.dev": webhook.PathValidatePolicies,
-		"validating subresources.gpuslice.dev": webhook.PathValidatePods,
+		"validating subresources-open.gpuslice.dev": webhook.PathValidatePods,
+		"validating subresources.gpuslice.dev":      webhook.PathValidatePods,
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -164,11 +164,21 @@ func TestEveryEntryThatFailsHasOneThatDoesNot(t *testing.T) {
 	for _, w := range every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks {
 		entries[w.Name] = w
 	}
-	open, ok := entries["pods-open.gpuslice.dev"]
-	if !ok {
-		t.Fatal("pods have no entry that fails open")
+	for _, kind := range []string{"pods", "subresources"} {
+		differInFailureAlone(t, entries[kind+".gpuslice.dev"], entries[kind+"-open.gpuslice.dev"])
 	}
-	closed := entries["pods.gpuslice.dev"]
+	for name, w := range entries {
+		if _, ok := entries[strings.TrimSuffix(name, ".gpuslice.dev")+"-open.gpuslice.dev"]; *w.FailurePolicy == admissionv1.Fail && !ok {
+			t.Errorf("%s has no entry that fails open", name)
+		}
+	}
+}
+
+func differInFailureAlone(t *testing.T, closed, open admissionv1.ValidatingWebhook) {
+	t.Helper()
+	if closed.Name == "" || open.Name == "" {
+		t.Fatalf("an entry is missing beside %q and %q", closed.Name, open.Name)
+	}
 	bypass := metav1.LabelSelectorRequirement{Key: policies.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist}
 	fail := func(operator metav1.LabelSelectorOperator) metav1.LabelSelectorRequirement {
 		return metav1.LabelSelectorRequirement{Key: policies.LabelFail, Operator: operator, Values: []string{policies.FailOpen}}
