@@ -46,14 +46,11 @@ func (l *Ledger) PodChanged(namespace string) {
 // pass asks for a reconcile of each budget that needs one and is this replica's to look after.
 func (l *Ledger) pass() {
 	leads := l.options.Leads != nil && l.options.Leads()
+	var all []Budget
 	if leads && l.options.Budgets != nil {
-		l.mu.Lock()
-		for _, b := range l.options.Budgets() {
-			l.workerFor(b).rename(b)
-		}
-		l.mu.Unlock()
+		all = l.options.Budgets()
 	}
-	for _, b := range l.due(leads) {
+	for _, b := range l.due(leads, all) {
 		ctx, cancel := context.WithTimeout(l.ctx, DefaultPatience)
 		w := &waiter{ctx: ctx, request: Request{Budget: b}, pass: true, release: cancel, answer: make(chan Answer, 1)}
 		if !l.enqueue(b, w) {
@@ -69,13 +66,19 @@ func (w *worker) rename(b Budget) {
 	w.budget = b
 }
 
-// due lists the budgets that need a reconcile, and forgets those that nobody asks about any more.
-func (l *Ledger) due(leads bool) (out []Budget) {
+// due lists the budgets that need a reconcile: of all there are, where this replica leads, and of those it was asked
+// about. It forgets those that are gone and that nobody asks about any more.
+func (l *Ledger) due(leads bool, all []Budget) (out []Budget) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	there := make(map[string]bool, len(all))
+	for _, b := range all {
+		there[b.Key] = true
+		l.workerFor(b).rename(b)
+	}
 	for key, w := range l.workers {
 		w.mu.Lock()
-		if !leads && !w.running && time.Since(w.touched) > forgotten {
+		if !there[key] && !w.running && time.Since(w.touched) > forgotten {
 			delete(l.workers, key)
 		}
 		if (leads || time.Since(w.touched) < minding) && w.needsPass() {

@@ -210,6 +210,33 @@ func TestTheLeaderLooksAfterBudgetsThatNobodyAskedItAbout(t *testing.T) {
 	})
 }
 
+// TestTheLeaderForgetsBudgetsThatAreGone: namespaces come and go, and each costs a list a minute for as long as it is known.
+func TestTheLeaderForgetsBudgetsThatAreGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 9, 0)
+		all := []ledger.Budget{b.budget}
+		leader := b.replica(ledger.Options{Leads: func() bool { return true }, Budgets: func() []ledger.Budget { return all }})
+		b.replicas = append(b.replicas, leader)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go leader.Run(ctx)
+		lists := func(within time.Duration) int64 {
+			before := leader.Counts().Lists
+			time.Sleep(within)
+			return leader.Counts().Lists - before
+		}
+		b.want(b.admit("1"), ledger.Admitted)
+		if n := lists(15 * time.Minute); n < 10 {
+			t.Errorf("%d lists of a budget that nobody asks about", n)
+		}
+		all = nil
+		lists(15 * time.Minute)
+		if n := lists(time.Hour); n != 0 {
+			t.Errorf("%d lists of a budget that is gone", n)
+		}
+	})
+}
+
 func TestABudgetThatIsSlowDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 9, 1)
