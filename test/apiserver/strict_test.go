@@ -58,6 +58,7 @@ func slicedPod(t *testing.T, s scenarios.Scenario, name string) *corev1.Pod {
 	if d.Outcome != policies.Rewritten {
 		t.Fatalf("scenario %s: %s: %s", s.Name, d.Outcome, d.Message())
 	}
+	policies.NewKeys(make([]byte, policies.MinKey)).Sign(d.Promise)
 	pod := policies.Apply(in.Pod, d.Promise)
 	pod.Name, pod.Namespace, pod.GenerateName = name, "", ""
 	return pod

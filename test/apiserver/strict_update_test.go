@@ -141,7 +141,15 @@ func TestOurOwnAccountWritesWhatItObservesAndNothingElse(t *testing.T) {
 	for _, name := range []string{"20-rbac.yaml", "25-own-rights.yaml"} {
 		s.manifest(t, name)
 	}
-	s.live(t, "p")
+	p := s.live(t, "p")
+	words := strings.TrimSuffix(policies.Unsigned(p.Annotations[policies.AnnotationPromise]), "}")
+	signed := func(as string) string {
+		change, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{policies.AnnotationPromise: words + `,"sig":"` + as + `"}`}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(change)
+	}
 	config, err := s.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")
 	if err != nil {
 		t.Fatal(err)
@@ -180,6 +188,8 @@ func TestOurOwnAccountWritesWhatItObservesAndNothingElse(t *testing.T) {
 		{"what is observed of a pod", onPod, `{"metadata":{"annotations":{"gpuslice.dev/observed":"{}"}}}`, true},
 		{"another annotation of a pod", onPod, `{"metadata":{"annotations":{"example.test/a":"b"}}}`, false},
 		{"a promise", onPod, `{"metadata":{"annotations":{"gpuslice.dev/promise":"{}"}}}`, false},
+		{"a promise, taken away", onPod, `{"metadata":{"annotations":{"gpuslice.dev/promise":null}}}`, false},
+		{"a promise, signed with another key", onPod, signed("another"), true},
 		{"a label of a pod", onPod, `{"metadata":{"labels":{"app":"other"}}}`, false},
 		{"a pod's image", onPod, `[{"op":"replace","path":"/spec/containers/0/image","value":"example.test/evil"}]`, false},
 		{"a pod's finalizer", onPod, `{"metadata":{"finalizers":null}}`, false},
