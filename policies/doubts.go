@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Doubts returns what is legal in a policy and most likely not what its author meant, each with its path. pools are
@@ -18,6 +19,12 @@ func (p *Policy) Doubts(pools []Pool) (doubts []string) {
 	}
 	if p.Mode == ModeTransparent && p.DefaultSlice == nil {
 		doubt("defaultSlice: mode is transparent and there is none, so a pod that says no size is refused")
+	}
+	for i := range p.Pools.Declared {
+		if d := &p.Pools.Declared[i]; d.Resource != "" && !strings.HasPrefix(d.Resource, nvidiaPrefix) {
+			doubt("pools.declared[%d].resource: the webhook is asked about pods that name a resource of %s; one that names only %s is seen where it has one of our labels, "+
+				"and no quota holds for others; have the nodes offer a name of %s, or add this one to the match conditions of the webhook configurations", i, nvidiaPrefix, d.Resource, nvidiaPrefix)
+		}
 	}
 	largest, known := p.largest(pools)
 	if !known {

@@ -27,6 +27,9 @@ func TestWhatIsLegalAndHardlyMeantIsDoubted(t *testing.T) {
 			"classes[huge].memory: 25Gi fits no pool that is known, the largest slice there is has 6Gi",
 			"defaultSlice.memory: 7Gi fits no pool that is known, the largest slice there is has 6Gi"}},
 		{"sizes beside a pool of unknown size", "{strategies: [time-slicing, exclusive], mode: opt-in, classes: {huge: {memory: 25Gi}}}", nil},
+		{"a pool under a name that the webhook is not asked about", "{pools: {declared: [{name: a, selector: {a: b}, resource: example.com/gpu, strategy: exclusive}, {name: b, selector: {a: c}, resource: nvidia.com/gpu, strategy: exclusive}]}}", []string{
+			"pools.declared[0].resource: the webhook is asked about pods that name a resource of nvidia.com/; one that names only example.com/gpu is seen where it has one of our labels, " +
+				"and no quota holds for others; have the nodes offer a name of nvidia.com/, or add this one to the match conditions of the webhook configurations"}},
 		{"sizes of a strategy without pools", "{strategies: [mps], mode: opt-in, classes: {huge: {memory: 25Gi}}}", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -178,7 +178,8 @@ func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *le
 		Lister: &ledger.ClusterLister{Client: client, Hold: func(pod *corev1.Pod) (policies.Holding, ledger.Standing) {
 			return cluster.Hold(keys.Keys(), pod)
 		}},
-		Budgets: cluster.Budgets, Leads: lead.Leads, Departed: departed,
+		// Without keys and policies every pod that lives looks as if it had come while nobody looked.
+		Budgets: cluster.Budgets, Leads: func() bool { return lead.Leads() && keys.Ready() == nil && cluster.Ready() == nil }, Departed: departed,
 	})
 	metrics.WatchLedger(held.Counts)
 	return held, nil
