@@ -69,21 +69,10 @@ func (p *Pods) Handle(ctx context.Context, req admission.Request) admission.Resp
 
 // create answers a new pod.
 func (p *Pods) create(ctx context.Context, req admission.Request) admission.Response {
-	if len(req.Object.Raw) == 0 {
-		return unanswered(http.StatusBadRequest, errors.New("the request holds no object"))
+	in, raw, answer := p.createOf(ctx, req)
+	if answer != nil {
+		return *answer
 	}
-	in, err := p.source.Input(ctx, req.Namespace)
-	if err != nil {
-		return unanswered(http.StatusServiceUnavailable, err)
-	}
-	raw, violation, err := policies.DecodePod(req.Object.Raw)
-	switch {
-	case err != nil:
-		return unanswered(http.StatusBadRequest, err)
-	case violation != nil:
-		return p.unreadable(ctx, in, *violation)
-	}
-	in.Pod = raw.Pod
 	if p.newer(req.Namespace, raw.Pod) {
 		d := leftAlone(whyNewer)
 		return p.respond(ctx, handlerCreate, d, respond(d, nil))
@@ -97,6 +86,27 @@ func (p *Pods) create(ctx context.Context, req admission.Request) admission.Resp
 		patch = policies.Patch(raw.Tree, raw.Pod, after)
 	}
 	return p.respond(ctx, handlerCreate, d, respond(d, patch))
+}
+
+// createOf reads a new pod, with what governs its namespace.
+func (p *Pods) createOf(ctx context.Context, req admission.Request) (in policies.Input, raw policies.RawPod, answer *admission.Response) {
+	give := func(r admission.Response) (policies.Input, policies.RawPod, *admission.Response) { return in, raw, &r }
+	if len(req.Object.Raw) == 0 {
+		return give(unanswered(http.StatusBadRequest, errors.New("the request holds no object")))
+	}
+	in, err := p.source.Input(ctx, req.Namespace)
+	if err != nil {
+		return give(unanswered(http.StatusServiceUnavailable, err))
+	}
+	raw, violation, err := policies.DecodePod(req.Object.Raw)
+	switch {
+	case err != nil:
+		return give(unanswered(http.StatusBadRequest, err))
+	case violation != nil:
+		return give(p.unreadable(ctx, in, *violation))
+	}
+	in.Pod = raw.Pod
+	return in, raw, nil
 }
 
 // newer says that a newer build has rewritten the pod already, by rules that this one does not know. Both are asked while

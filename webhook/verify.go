@@ -61,21 +61,10 @@ func (v *Verifier) Handle(ctx context.Context, req admission.Request) admission.
 
 // create judges a new pod as it will be stored.
 func (v *Verifier) create(ctx context.Context, req admission.Request) admission.Response {
-	if len(req.Object.Raw) == 0 {
-		return unanswered(http.StatusBadRequest, errors.New("the request holds no object"))
+	in, _, answer := v.pods.createOf(ctx, req)
+	if answer != nil {
+		return *answer
 	}
-	in, err := v.pods.source.Input(ctx, req.Namespace)
-	if err != nil {
-		return unanswered(http.StatusServiceUnavailable, err)
-	}
-	raw, violation, err := policies.DecodePod(req.Object.Raw)
-	switch {
-	case err != nil:
-		return unanswered(http.StatusBadRequest, err)
-	case violation != nil:
-		return v.pods.unreadable(ctx, in, *violation)
-	}
-	in.Pod = raw.Pod
 	in.Pod.Namespace = req.Namespace // the review's is the one that counts; a pod may leave its own out
 	promise := v.trust.PromiseOf(ctx, in.Pod)
 	d := policies.Verify(in, promise)

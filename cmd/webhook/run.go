@@ -83,14 +83,8 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	pods := webhook.NewPods(cluster, keys.Keys, metrics, o.Namespace)
-	verifier := webhook.NewVerifier(pods, keys, &webhook.Quota{Room: held, Budgets: cluster, Metrics: metrics})
-	reviews, err := endpoints(map[string]admission.Handler{
-		webhook.PathMutatePods:       webhook.TellOwners(pods, refusals),
-		webhook.PathMutateTemplates:  webhook.NewTemplates(cluster, metrics, o.Namespace),
-		webhook.PathValidatePolicies: webhook.NewPolicies(cluster, metrics),
-		webhook.PathValidatePods:     webhook.TellOwners(verifier, refusals),
-	}, metrics, log)
+	quota := &webhook.Quota{Room: held, Budgets: cluster, Metrics: metrics}
+	reviews, err := endpoints(handlers(o, cluster, keys, quota, refusals), metrics, log)
 	if err != nil {
 		return err
 	}
@@ -118,6 +112,17 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 		"keep the quotas":      func(ctx context.Context) error { held.Run(ctx); return nil },
 		"lead":                 func(ctx context.Context) error { return lead.Run(ctx, terms...) },
 	})
+}
+
+// handlers answer the reviews of each path. What is counted in the quota's metrics is counted in theirs.
+func handlers(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, quota *webhook.Quota, refusals webhook.Owners) map[string]admission.Handler {
+	pods := webhook.NewPods(cluster, keys.Keys, quota.Metrics, o.Namespace)
+	return map[string]admission.Handler{
+		webhook.PathMutatePods:       webhook.TellOwners(pods, refusals),
+		webhook.PathMutateTemplates:  webhook.NewTemplates(cluster, quota.Metrics, o.Namespace),
+		webhook.PathValidatePolicies: webhook.NewPolicies(cluster, quota.Metrics),
+		webhook.PathValidatePods:     webhook.TellOwners(webhook.NewVerifier(pods, keys, quota), refusals),
+	}
 }
 
 // part runs beside the server until its context ends.
