@@ -188,6 +188,9 @@ func outcome(policy, pod string, names []string) (string, error) {
 	if len(problems) > 0 {
 		return "", problems.ToAggregate()
 	}
+	if slices.Equal(names, []string{"no", "nodes"}) {
+		names = nil // declared pools alone
+	}
 	nodes, err := scenarios.Nodes(names...)
 	if err != nil {
 		return "", err
