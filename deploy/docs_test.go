@@ -25,7 +25,7 @@ func (b block) documents() []string {
 // foreign are API groups whose objects pages show and whose types this project does not link.
 func foreign() []string {
 	return []string{"kustomize.config.k8s.io", "argoproj.io", "kueue.x-k8s.io", "config.kueue.x-k8s.io", "serving.kserve.io", "kubeflow.org",
-		"karpenter.sh", "karpenter.k8s.aws", "helm.toolkit.fluxcd.io"}
+		"karpenter.sh", "helm.toolkit.fluxcd.io", "monitoring.coreos.com"}
 }
 
 // kinds counts what was checked.
@@ -53,16 +53,22 @@ func (k *kinds) check(document string) error {
 	k.objects++
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	object, _, err := decoder.Decode([]byte(document), nil, nil)
-	if configMap, ok := object.(*corev1.ConfigMap); ok && err == nil && isPolicy(configMap) {
-		_, problems := policies.ParseConfigMap(configMap, policies.ParsePolicy)
-		return errors.Join(problems...)
+	if configMap, ok := object.(*corev1.ConfigMap); ok && err == nil {
+		return errors.Join(problems(configMap)...)
 	}
 	return err
 }
 
-// isPolicy says that a ConfigMap holds a policy, or a tenant's own document.
-func isPolicy(c *corev1.ConfigMap) bool {
-	return c.Labels[policies.LabelPolicy] == "true" || c.Name == policies.TenantPolicyName
+// problems are those of the policy, or of the tenant's own document, that a ConfigMap holds.
+func problems(c *corev1.ConfigMap) []error {
+	switch {
+	case c.Name == policies.TenantPolicyName:
+		return policies.ReadTenantDocument(c).Problems
+	case c.Labels[policies.LabelPolicy] == "true":
+		_, problems := policies.ParseConfigMap(c, policies.ParsePolicy)
+		return problems
+	}
+	return nil
 }
 
 // TestWhatPagesShowCanBeApplied reads every YAML document of every page strictly: policies by the policy's own parser.
@@ -82,7 +88,8 @@ func TestWhatPagesShowCanBeApplied(t *testing.T) {
 		t.Errorf("pages show nothing of some kind, so this test sees too little: %+v", seen)
 	}
 	for _, bad := range []string{"a: 1\na: 2\n", "apiVersion: gpuslice.dev/v1\nmodes: off\n", "apiVersion: v1\nkind: Pod\nspecs: {}\n", "apiVersion: keda.sh/v1\nkind: X\n",
-		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: gpuslice-policy}\ndata: {policy.yaml: \"mode: off\"}\n"} {
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: gpuslice-policy}\ndata: {policy.yaml: \"modes: off\"}\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: any, labels: {gpuslice.dev/policy: \"true\"}}\ndata: {policy.yaml: \"modes: off\"}\n"} {
 		if seen.check(bad) == nil {
 			t.Errorf("nothing is found wrong with %q", bad)
 		}
