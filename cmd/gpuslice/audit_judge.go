@@ -148,7 +148,7 @@ func judgePod(in policies.Input, living *corev1.Pod) auditedPod {
 	pod := living.DeepCopy()
 	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{QOSClass: living.Status.QOSClass}
 	in.Pod = pod
-	if promise := (policies.Keys{}).PromiseOf(pod); promise != nil {
+	if promise := policies.ClaimedPromise(pod); promise != nil {
 		return auditedPod{pod, in, policies.Verify(in, promise)}
 	}
 	return auditedPod{pod, in, policies.Decide(in)}
@@ -197,6 +197,9 @@ func (p *auditedPod) holding() policies.Holding {
 	if p.decision.Promise != nil {
 		return p.decision.Promise.Holding(p.pod)
 	}
-	h, _ := policies.HoldingOf(p.pod, policies.Keys{}, p.in.Pools)
+	if promise := policies.ClaimedPromise(p.pod); promise != nil {
+		return promise.Holding(p.pod)
+	}
+	h, _ := policies.ExclusiveHolding(p.pod, p.in.Pools)
 	return h
 }

@@ -37,13 +37,12 @@ type Holder struct {
 func holders(pods []corev1.Pod, pools []policies.Pool) []Holder {
 	all := []Holder{}
 	for i := range pods {
-		// Signatures cannot be checked here: what a pod says of itself is shown, and nothing rests on it.
-		h, source := policies.HoldingOf(&pods[i], policies.Keys{}, pools)
-		if source == policies.ChargeNone {
+		h, promised := holding(&pods[i], pools)
+		if h.Charge == (policies.Charge{}) {
 			continue
 		}
 		all = append(all, Holder{
-			Namespace: pods[i].Namespace, Pod: pods[i].Name, Promised: source == policies.ChargePromise,
+			Namespace: pods[i].Namespace, Pod: pods[i].Name, Promised: promised,
 			Memory: h.Charge.Memory.Bytes(), Slices: h.Charge.Slices, GPUs: h.Charge.GPUs,
 		})
 	}
@@ -52,4 +51,13 @@ func holders(pods []corev1.Pod, pools []policies.Pool) []Holder {
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod))
 	})
 	return all[:min(len(all), maxHolders)]
+}
+
+// holding is what a pod holds, by its own account where it has a Promise: signatures cannot be checked here.
+func holding(pod *corev1.Pod, pools []policies.Pool) (h policies.Holding, promised bool) {
+	if p := policies.ClaimedPromise(pod); p != nil {
+		return p.Holding(pod), true
+	}
+	h, _ = policies.ExclusiveHolding(pod, pools)
+	return h, false
 }
