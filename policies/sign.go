@@ -73,6 +73,16 @@ func (k Keys) PromiseOf(pod *corev1.Pod) *Promise {
 	return p
 }
 
+// ClaimedPromise returns the Promise that the pod says it was given, or nil: for tools without keys, which show it and let
+// nothing rest on it.
+func ClaimedPromise(pod *corev1.Pod) *Promise {
+	p, err := DecodePromise(pod.Annotations[AnnotationPromise])
+	if err != nil || p.Namespace != pod.Namespace || !p.Charge.plausible() {
+		return nil
+	}
+	return p
+}
+
 // Newer says that a later build's rules made the Promise, which this build cannot apply.
 func (p *Promise) Newer() bool { return p.Version > PromiseVersion }
 

@@ -21,6 +21,7 @@ const (
 	whyUnchanged  = "nothing to restore"
 	whyNoFraction = "no fraction in the template"
 	whyNewer      = "rewritten by a newer version"
+	whyAsked      = "a question and no pod"
 )
 
 // Handlers' names in metrics and logs.
@@ -72,6 +73,10 @@ func (p *Pods) create(ctx context.Context, req admission.Request) admission.Resp
 	in, raw, answer := p.createOf(ctx, req)
 	if answer != nil {
 		return *answer
+	}
+	if asksReport(req, raw.Pod) {
+		d := leftAlone(whyAsked)
+		return p.respond(ctx, handlerCreate, d, respond(d, nil))
 	}
 	if p.newer(req.Namespace, raw.Pod) {
 		d := leftAlone(whyNewer)

@@ -24,14 +24,15 @@ type Snapshot struct {
 }
 
 // Read is what a replica that starts now would decide by: the policy ConfigMaps and the state (nil: none) of the system
-// namespace, and the nodes. It is for tools that ask once what a Cluster watches.
-func Read(configMaps []*corev1.ConfigMap, saved *corev1.ConfigMap, nodes []*corev1.Node, guard *policies.GuardSettings) *Snapshot {
+// namespace, tenants' own documents, and the nodes. It is for tools that ask once what a Cluster watches.
+func Read(configMaps, tenants []*corev1.ConfigMap, saved *corev1.ConfigMap, nodes []*corev1.Node, guard *policies.GuardSettings) *Snapshot {
 	remembered := decodeState(nil)
 	if saved != nil {
 		remembered = decodeState(saved.Data)
 	}
 	documents := readDocuments(configMaps, remembered.policies)
 	s := newSnapshot(documents).on(nodes, remembered.pools, guard)
+	s.tenants, _ = readTenants(tenants, nil)
 	s.known = s.knows(len(nodes))
 	return s
 }

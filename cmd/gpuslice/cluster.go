@@ -32,11 +32,13 @@ type cluster struct {
 func (c *cluster) input(namespace string) policies.Input {
 	ns := namespaceOf(namespace, c.namespaces[namespace])
 	maps.Copy(ns.Labels, c.extra)
+	var in policies.Input
 	if c.snapshot != nil {
-		return c.snapshot.Input(ns)
+		in = c.snapshot.Input(ns)
+	} else {
+		policy, err := c.book.For(ns)
+		in = policies.Input{Namespace: ns, Policy: policy, PolicyError: err, Pools: c.pools, PoolsComplete: c.complete, Guard: c.guard}
 	}
-	policy, err := c.book.For(ns)
-	in := policies.Input{Namespace: ns, Policy: policy, PolicyError: err, Pools: c.pools, PoolsComplete: c.complete, Guard: c.guard}
 	return in.Tightened(cmp.Or(c.tenants[namespace], c.tenants[""]))
 }
 
@@ -95,6 +97,19 @@ func (l *clusterLoader) takeLive() {
 	}
 }
 
+// takeTenants takes the tenants' own documents of a live cluster, where no file gives one.
+func (l *clusterLoader) takeTenants() {
+	if l.cluster.tenants[""] != nil {
+		return
+	}
+	for _, m := range l.live.tenants {
+		if place, _ := policies.PlaceOf(m, l.flags.systemNamespace); place == policies.PlaceTenant && l.cluster.tenants[m.Namespace] == nil {
+			document := policies.ReadTenantDocument(m)
+			l.cluster.tenants[m.Namespace] = &document
+		}
+	}
+}
+
 // settle makes the cluster of what was read.
 func (l *clusterLoader) settle() {
 	c := l.cluster
@@ -103,8 +118,11 @@ func (l *clusterLoader) settle() {
 	} else if l.live != nil {
 		c.guard = l.live.guard
 	}
+	if l.live != nil {
+		l.takeTenants()
+	}
 	if l.live != nil && len(l.flags.policies) == 0 {
-		c.snapshot = webhook.Read(l.live.policies, l.live.state, l.nodes, c.guard)
+		c.snapshot = webhook.Read(l.live.policies, nil, l.live.state, l.nodes, c.guard)
 		c.pools = c.snapshot.Known().Pools
 		return
 	}

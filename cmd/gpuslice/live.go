@@ -18,6 +18,7 @@ import (
 // live is what a cluster said of itself, as far as the flags do not bring it in files.
 type live struct {
 	policies   []*corev1.ConfigMap
+	tenants    []*corev1.ConfigMap // tenants' own documents
 	state      *corev1.ConfigMap
 	nodes      []*corev1.Node
 	namespaces map[string]map[string]string // name -> labels
@@ -41,6 +42,12 @@ func askLive(ctx context.Context, c *kube.Connection, flags *clusterFlags) (*liv
 	}
 	if l.state, err = installed.State(ctx, c.Client, flags.systemNamespace); err != nil {
 		l.warn("pools without a node are not known: %v", err)
+	}
+	if l.tenants, err = installed.Tenants(ctx, c.Client, c.Namespace); err != nil {
+		if !apierrors.IsForbidden(err) {
+			return nil, err
+		}
+		l.warn("what tenants' own documents tighten is not known: %v; give them with --tenant-policy", err)
 	}
 	if err := l.readNamespaces(ctx, c); err != nil {
 		return nil, err

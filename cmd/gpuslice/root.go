@@ -70,7 +70,7 @@ func newRootCommand(program string, s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (%s --help)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRenderCommand(s), newExplainCommand(s), newPolicyCommand(s), newBypassCommand(s),
+	root.AddCommand(newRenderCommand(s), newExplainCommand(s), newPolicyCommand(s), newQuotaCommand(s), newAuditCommand(s), newBypassCommand(s),
 		newDoctorCommand(s), newVerifyCommand(s), newUninstallCommand(s), newVersionCommand(s))
 	return root
 }

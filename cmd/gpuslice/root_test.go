@@ -39,7 +39,7 @@ func TestCompletionIsThere(t *testing.T) {
 
 // TestEveryCommandExplainsItself: help says how it is called, by example, and what the exit code means.
 func TestEveryCommandExplainsItself(t *testing.T) {
-	for _, path := range [][]string{{"render"}, {"explain"}, {"policy", "lint"}, {"bypass"}, {"doctor"}, {"verify"}} {
+	for _, path := range [][]string{{"render"}, {"explain"}, {"policy", "lint"}, {"quota"}, {"audit"}, {"bypass"}, {"doctor"}, {"verify"}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
 			code, out, _ := answered("gpuslice", append(path, "--help")...)
 			if code != 0 {
@@ -65,7 +65,7 @@ func TestNoCommandIsForgotten(t *testing.T) {
 		}
 	}
 	walk(newRootCommand("gpuslice", streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}, getenv: noEnvironment}))
-	if got := strings.Join(names, " "); got != "gpuslice bypass doctor explain policy lint render uninstall verify version" {
+	if got := strings.Join(names, " "); got != "gpuslice audit bypass doctor explain policy lint quota render uninstall verify version" {
 		t.Errorf("commands: %s", got)
 	}
 }

@@ -36,6 +36,7 @@ type Facts struct {
 	Deployment *appsv1.Deployment // the webhook's; nil: there is none
 	Pods       []*corev1.Pod      // the webhook's
 	Policies   []*corev1.ConfigMap
+	Tenants    []*corev1.ConfigMap // tenants' own documents
 	State      *corev1.ConfigMap
 
 	Rights []Right
@@ -71,7 +72,7 @@ func (f *Facts) Installed() bool {
 
 // snapshot is what the webhook decides by.
 func (f *Facts) snapshot() *webhook.Snapshot {
-	return webhook.Read(f.Policies, f.State, f.Nodes, installed.Guard(f.Deployment))
+	return webhook.Read(f.Policies, f.Tenants, f.State, f.Nodes, installed.Guard(f.Deployment))
 }
 
 // Governed are the namespaces in which a policy of gpuslice gives pods slices, by their names in order, and what a

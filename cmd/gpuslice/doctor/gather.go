@@ -27,6 +27,7 @@ const (
 	whatLastLine   = "validating admission policies"
 	whatFlows      = "flow schemas"
 	whatPolicies   = "policies"
+	whatTenants    = "tenants' own policies"
 	whatWebhook    = "the webhook's Deployment and pods"
 	whatRights     = "your own rights"
 )
@@ -84,6 +85,7 @@ func (g *gatherer) steps() []step {
 		{whatLastLine, g.lastLine},
 		{whatFlows, g.flows},
 		{whatPolicies, g.policies},
+		{whatTenants, g.tenants},
 		{whatWebhook, g.webhook},
 		{whatRights, g.rights},
 	}
@@ -191,6 +193,11 @@ func (g *gatherer) policies() (err error) {
 		return err
 	}
 	g.facts.State, err = installed.State(g.ctx, g.client, g.facts.System)
+	return err
+}
+
+func (g *gatherer) tenants() (err error) {
+	g.facts.Tenants, err = installed.Tenants(g.ctx, g.client, "")
 	return err
 }
 

@@ -3,11 +3,13 @@ package installed
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
@@ -30,6 +32,48 @@ func Policies(ctx context.Context, client kubernetes.Interface, system string) (
 		return nil, fmt.Errorf("read policies of namespace %s: %w", system, err)
 	}
 	return pointers(list.Items), nil
+}
+
+// Tenants returns the tenants' own documents: of every namespace, or of one where the others may not be read.
+func Tenants(ctx context.Context, client kubernetes.Interface, namespace string) ([]*corev1.ConfigMap, error) {
+	list, err := client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", policies.TenantPolicyName).String(),
+	})
+	if err == nil {
+		return slices.DeleteFunc(pointers(list.Items), func(m *corev1.ConfigMap) bool { return m.Name != policies.TenantPolicyName }), nil
+	}
+	if !apierrors.IsForbidden(err) || namespace == "" {
+		return nil, fmt.Errorf("read tenants' own policies: %w", err)
+	}
+	own, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, policies.TenantPolicyName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the own policy of namespace %s: %w", namespace, err)
+	}
+	return []*corev1.ConfigMap{own}, nil
+}
+
+// Snapshot is what a replica decides by, but for the guard: no figure depends on it.
+func Snapshot(ctx context.Context, client kubernetes.Interface, system string) (*webhook.Snapshot, error) {
+	documents, err := Policies(ctx, client, system)
+	if err != nil {
+		return nil, err
+	}
+	tenants, err := Tenants(ctx, client, "")
+	if err != nil {
+		return nil, err
+	}
+	state, err := State(ctx, client, system)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := Nodes(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	return webhook.Read(documents, slices.DeleteFunc(tenants, func(m *corev1.ConfigMap) bool { return m.Namespace == system }), state, nodes, nil), nil
 }
 
 // State returns the ConfigMap in which replicas remember policies and pools; nil: there is none yet.

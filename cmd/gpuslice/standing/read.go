@@ -1,0 +1,147 @@
+package standing
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/installed"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+)
+
+// Read reads the budget that the namespace's pods are counted in, or every one for the namespace "". It takes rights in the
+// system namespace; without them its error is a Forbidden one.
+func Read(ctx context.Context, client kubernetes.Interface, system, namespace string) ([]Budget, error) {
+	snapshot, err := installed.Snapshot(ctx, client, system)
+	if err != nil {
+		return nil, err
+	}
+	namespaces, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read namespaces: %w", err)
+	}
+	all := budgets{}
+	for _, ns := range namespaces.Items {
+		in := snapshot.Input(policies.Namespace{Name: ns.Name, Labels: ns.Labels})
+		if in.PolicyError != nil && ns.Name == namespace {
+			return nil, fmt.Errorf("%w: %w", ErrUnanswered, in.PolicyError)
+		}
+		if in.Policy == nil || in.Policy.Mode == policies.ModeOff {
+			continue
+		}
+		native, err := NativeIn(ctx, client, ns.Name)
+		if err != nil {
+			return nil, err
+		}
+		all.add(in, native)
+	}
+	return all.of(ctx, client, system, namespace, snapshot.Known().Pools)
+}
+
+// NativeIn are the limits that ResourceQuotas set on GPUs in a namespace.
+func NativeIn(ctx context.Context, client kubernetes.Interface, namespace string) (out []policies.NativeQuota, err error) {
+	list, err := client.CoreV1().ResourceQuotas(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read resource quotas of namespace %s: %w", namespace, err)
+	}
+	for i := range list.Items {
+		out = append(out, policies.NativeQuotasOf(&list.Items[i])...)
+	}
+	return out, nil
+}
+
+// budgets sorts namespaces by the budget that their pods are counted in.
+type budgets map[string]*budget
+
+type budget struct {
+	ledger.Budget
+	in    policies.Input // of the first namespace
+	quota policies.Quota
+}
+
+func (b budgets) add(in policies.Input, native []policies.NativeQuota) {
+	name, key := in.Namespace.Name, policies.BudgetKey(in.Namespace.Name, in.Policy.Quota)
+	own := policies.QuotaFor(name, in.Policy.Quota, in.Policy.TenantQuota).WithNative(name, in.Policy, native)
+	one, shared := b[key]
+	if !shared {
+		one = &budget{Budget: ledger.Budget{Key: key}, in: in}
+		b[key] = one
+	}
+	one.Namespaces = append(one.Namespaces, name)
+	for _, l := range own.Limits {
+		if !shared || l.Scope.Namespace != "" { // what limits all who share stands there already
+			one.quota.Limits = append(one.quota.Limits, l)
+		}
+	}
+}
+
+// of reads the ledger and the pods of each budget that limits anything, or of the one that a namespace counts in.
+func (b budgets) of(ctx context.Context, client kubernetes.Interface, system, namespace string, pools []policies.Pool) ([]Budget, error) {
+	store := ledger.ClusterStore{Client: client, Namespace: system}
+	out := []Budget{}
+	for _, key := range slices.Sorted(maps.Keys(b)) {
+		one := b[key]
+		if namespace == "" && len(one.quota.Limits) == 0 || namespace != "" && !slices.Contains(one.Namespaces, namespace) {
+			continue
+		}
+		state, err := stateOf(ctx, store, key)
+		if err != nil {
+			return nil, err
+		}
+		pods, err := Living(ctx, client, one.Namespaces)
+		if err != nil {
+			return nil, err
+		}
+		report := webhook.NewQuotaReport(one.in, one.Budget, one.quota, state)
+		out = append(out, Budget{Budget: key, Namespaces: one.Namespaces, Policy: report.Policy, Counted: report.Counted,
+			Figures: report.Figures, More: report.More, Holders: holders(pods, pools)})
+	}
+	if namespace != "" && len(out) == 0 {
+		out = append(out, Budget{Namespaces: []string{namespace}, Figures: []policies.Figure{}, Holders: []Holder{}})
+	}
+	return out, nil
+}
+
+func stateOf(ctx context.Context, store ledger.ClusterStore, key string) (ledger.State, error) {
+	l := ledger.New(ledger.Options{Store: store})
+	defer l.Close()
+	return l.Look(ctx, key)
+}
+
+// page is how many pods are read at once.
+const page = 500
+
+// Living are the pods of the namespaces that have neither succeeded nor failed.
+func Living(ctx context.Context, client kubernetes.Interface, namespaces []string) (all []corev1.Pod, err error) {
+	for _, name := range namespaces {
+		options := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed", Limit: page}
+		for {
+			list, err := client.CoreV1().Pods(name).List(ctx, options)
+			if err != nil {
+				return nil, fmt.Errorf("read pods of namespace %s: %w", name, err)
+			}
+			all = append(all, list.Items...)
+			if options.Continue = list.Continue; options.Continue == "" {
+				break
+			}
+		}
+	}
+	return all, nil
+}
+
+// visible are the living pods of a namespace, as far as they may be seen.
+func visible(ctx context.Context, client kubernetes.Interface, namespace string) ([]corev1.Pod, error) {
+	pods, err := Living(ctx, client, []string{namespace})
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	return pods, err
+}
