@@ -267,7 +267,7 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 		"cluster: get,list,watch,patch mutatingwebhookconfigurations gpuslice",
 		"cluster: get,list,watch,patch validatingwebhookconfigurations gpuslice",
 		"gpuslice-system: list,watch configmaps",
-		"gpuslice-system: get,create,update configmaps",
+		"gpuslice-system: get,create,update,delete configmaps",
 		"gpuslice-system: create leases",
 		"gpuslice-system: get,update leases gpuslice-leader",
 		"gpuslice-system: create secrets",

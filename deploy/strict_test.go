@@ -130,9 +130,11 @@ func TestPoliciesNameTheAccountThatTheWebhookRunsAs(t *testing.T) {
 	if ours := variable(t, policyNamed(t, strictPolicy), "ours"); !strings.HasSuffix(ours, name) {
 		t.Errorf("%s", ours)
 	}
-	own := policyNamed(t, "gpuslice-own-rights").Spec.MatchConditions
-	if len(own) != 1 || !strings.HasSuffix(own[0].Expression, name) {
-		t.Errorf("%+v", own)
+	for _, policy := range []string{"gpuslice-own-rights", "gpuslice-own-ledgers"} {
+		own := policyNamed(t, policy).Spec.MatchConditions
+		if len(own) != 1 || !strings.HasSuffix(own[0].Expression, name) {
+			t.Errorf("%s: %+v", policy, own)
+		}
 	}
 	schema := every[*flowv1.FlowSchema](t)[0]
 	want := &flowv1.ServiceAccountSubject{Name: webhook.ServiceAccount, Namespace: policies.SystemNamespace}

@@ -135,6 +135,9 @@ func ungoverned(in Input) Decision {
 
 // decideGoverned answers a pod under a policy that is on.
 func decideGoverned(in Input) Decision {
+	if v := questioned(in.Pod); v != nil {
+		return refuse(Decision{}, *v)
+	}
 	d := decideSlice(in)
 	if d.Outcome != LeftAlone {
 		return d

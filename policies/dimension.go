@@ -13,6 +13,8 @@ type Dimension struct {
 	Limit func(QuotaLimits) (int64, bool)
 	// Unknown says that what the pod holds cannot be told. A quota on such a dimension refuses it.
 	Unknown func(Holding) bool
+	// Unit is how much one of the amount is where plain numbers are told: bytes, of memory.
+	Unit int64
 	// Text prints an amount for people.
 	Text func(int64) string
 }
@@ -25,6 +27,7 @@ func Dimensions() []Dimension {
 			Amount:  func(c Charge) int64 { return int64(c.Memory) },
 			Limit:   func(l QuotaLimits) (int64, bool) { return limitOf(l.Memory) },
 			Unknown: func(h Holding) bool { return h.MemoryUnknown },
+			Unit:    mebibyte,
 			Text:    func(n int64) string { return MiB(n).String() },
 		},
 		{
@@ -32,6 +35,7 @@ func Dimensions() []Dimension {
 			Amount:  func(c Charge) int64 { return c.Slices },
 			Limit:   func(l QuotaLimits) (int64, bool) { return limitOf(l.Slices) },
 			Unknown: neverUnknown,
+			Unit:    1,
 			Text:    formatCount,
 		},
 		{
@@ -39,6 +43,7 @@ func Dimensions() []Dimension {
 			Amount:  func(c Charge) int64 { return c.GPUs },
 			Limit:   func(l QuotaLimits) (int64, bool) { return limitOf(l.GPUs) },
 			Unknown: neverUnknown,
+			Unit:    1,
 			Text:    formatCount,
 		},
 	}

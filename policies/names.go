@@ -15,8 +15,10 @@ const (
 	LabelContainer   = Domain + "/container"    // which container gets the slice when none asks for a GPU
 )
 
-// Annotations. Containers is the author's, the others are written by gpuslice alone.
+// Annotations. Containers is the author's, and so is Report, which makes a question of a pod: see questioned. The others
+// are written by gpuslice alone.
 const (
+	AnnotationReport     = Domain + "/report"     // what a dry-run create of the pod is answered with: "quota"
 	AnnotationContainers = Domain + "/containers" // container -> memory, fraction, class, compute, processes (YAML or JSON)
 	AnnotationPromise    = Domain + "/promise"    // the Promise, JSON
 	AnnotationPlanned    = Domain + "/planned"    // the enforcement planned at admission, JSON for people and tools
@@ -32,6 +34,7 @@ const (
 	AnnotationBypassReason = Domain + "/bypass-reason"
 	AnnotationBypassBy     = Domain + "/bypass-by"
 
+	ReportQuota   = "quota" // how the namespace's quota stands
 	EnforceStrict = "strict"
 	FailOpen      = "open"
 )

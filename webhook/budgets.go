@@ -16,6 +16,7 @@ type budgets struct {
 	snapshot *Snapshot
 	version  string // of the namespaces they were made of
 	all      map[string]ledger.Budget
+	quotas   map[string]policies.Quota
 }
 
 // budgetBook keeps the budgets until policies or namespaces change.
@@ -30,7 +31,7 @@ func (c *Cluster) Budget(in policies.Input) (ledger.Budget, policies.Quota, stri
 	budget := ledger.Budget{Key: key, Namespaces: []string{in.Namespace.Name}}
 	if in.Policy.Quota.Budget != "" {
 		// The namespace itself may be younger than the list of those that share.
-		shared := append(slices.Clone(c.budgets()[key].Namespaces), in.Namespace.Name)
+		shared := append(slices.Clone(c.budgets().all[key].Namespaces), in.Namespace.Name)
 		slices.Sort(shared)
 		budget.Namespaces = slices.Compact(shared)
 	}
@@ -43,37 +44,55 @@ func (c *Cluster) Budget(in policies.Input) (ledger.Budget, policies.Quota, stri
 
 // Budgets are all that limit anything, for the replica that looks after those that nobody asks about.
 func (c *Cluster) Budgets() []ledger.Budget {
-	all := c.budgets()
+	all := c.budgets().all
 	return slices.AppendSeq(c.nativeBudgets(all), maps.Values(all))
 }
 
+// Quotas are what the budgets limit, by their keys: policy's limits, and those of tenants' own documents. It is read-only.
+func (c *Cluster) Quotas() map[string]policies.Quota { return c.budgets().quotas }
+
 // budgets sorts the governed namespaces by budget.
-func (c *Cluster) budgets() map[string]ledger.Budget {
+func (c *Cluster) budgets() budgets {
 	snapshot, version := c.snapshot.Load(), c.watched.namespaces.LastSyncResourceVersion()
 	if snapshot == nil {
-		return nil
+		return budgets{}
 	}
 	c.budgetBook.mu.Lock()
 	defer c.budgetBook.mu.Unlock()
 	if last := c.budgetBook.last; last.snapshot == snapshot && last.version == version {
-		return last.all
+		return last
 	}
-	all := map[string]ledger.Budget{}
+	now := budgets{snapshot, version, map[string]ledger.Budget{}, map[string]policies.Quota{}}
 	each(c.watched.namespaces, func(ns *corev1.Namespace) {
-		in := snapshot.Input(policies.Namespace{Name: ns.Name, Labels: ns.Labels})
-		if in.Policy == nil || in.Policy.Mode == policies.ModeOff || len(policies.QuotaFor(ns.Name, in.Policy.Quota, in.Policy.TenantQuota).Limits) == 0 {
-			return
-		}
-		key := policies.BudgetKey(ns.Name, in.Policy.Quota)
-		b := all[key]
-		b.Key, b.Namespaces = key, append(b.Namespaces, ns.Name)
-		all[key] = b
+		now.add(snapshot.Input(policies.Namespace{Name: ns.Name, Labels: ns.Labels}))
 	})
-	for _, b := range all {
+	for _, b := range now.all {
 		slices.Sort(b.Namespaces)
 	}
-	c.budgetBook.last = budgets{snapshot, version, all}
-	return all
+	c.budgetBook.last = now
+	return now
+}
+
+// add counts a namespace in its budget, if anything limits it.
+func (b budgets) add(in policies.Input) {
+	if in.Policy == nil || in.Policy.Mode == policies.ModeOff {
+		return
+	}
+	name, key := in.Namespace.Name, policies.BudgetKey(in.Namespace.Name, in.Policy.Quota)
+	own := policies.QuotaFor(name, in.Policy.Quota, in.Policy.TenantQuota).Limits
+	if len(own) == 0 {
+		return
+	}
+	budget, shared := b.all[key]
+	budget.Key, budget.Namespaces = key, append(budget.Namespaces, name)
+	b.all[key] = budget
+	limits := b.quotas[key].Limits
+	for _, l := range own {
+		if !shared || l.Scope.Namespace != "" { // what limits all who share stands there already
+			limits = append(limits, l)
+		}
+	}
+	b.quotas[key] = policies.Quota{Limits: limits}
 }
 
 // Hold is what a stored pod counts for in its namespace's budget, and how that is known: for the ledger's lists.

@@ -33,7 +33,7 @@ type telling struct {
 // Handle implements admission.Handler.
 func (t telling) Handle(ctx context.Context, req admission.Request) admission.Response {
 	response := t.Handler.Handle(ctx, req)
-	if refused(response) && req.Operation == admissionv1.Create && req.SubResource == "" && (req.DryRun == nil || !*req.DryRun) && len(req.Object.Raw) <= maxTold {
+	if refused(response) && req.Operation == admissionv1.Create && req.SubResource == "" && !dryRun(req) && len(req.Object.Raw) <= maxTold {
 		var pod metav1.PartialObjectMetadata
 		if json.Unmarshal(req.Object.Raw, &pod) == nil {
 			pod.Namespace = req.Namespace

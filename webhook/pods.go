@@ -21,6 +21,7 @@ const (
 	whyUnchanged  = "nothing to restore"
 	whyNoFraction = "no fraction in the template"
 	whyNewer      = "rewritten by a newer version"
+	whyAsked      = "a question and no pod"
 )
 
 // Handlers' names in metrics and logs.
@@ -84,6 +85,10 @@ func (p *Pods) create(ctx context.Context, req admission.Request) admission.Resp
 		return p.unreadable(ctx, in, *violation)
 	}
 	in.Pod = raw.Pod
+	if asksReport(req, raw.Pod) {
+		d := leftAlone(whyAsked)
+		return p.respond(ctx, handlerCreate, d, respond(d, nil))
+	}
 	if p.newer(req.Namespace, raw.Pod) {
 		d := leftAlone(whyNewer)
 		return p.respond(ctx, handlerCreate, d, respond(d, nil))

@@ -18,6 +18,8 @@ const answerMargin = 1500 * time.Millisecond
 // Room is what reserves it: *ledger.Ledger.
 type Room interface {
 	Admit(context.Context, ledger.Request) ledger.Answer
+	// Look returns what a budget's ledger says, and reserves nothing.
+	Look(ctx context.Context, budgetKey string) (ledger.State, error)
 }
 
 // Budgets knows what the pods of a namespace are counted in, and held against.
@@ -50,7 +52,7 @@ func (q *Quota) reserve(ctx context.Context, req admission.Request, in policies.
 	}
 	request := ledger.Request{
 		Budget: budget, Quota: quota, PodUID: string(in.Pod.UID), Name: in.Pod.Name, NamespaceUID: uid,
-		Holding: held(in, promise), DryRun: req.DryRun != nil && *req.DryRun,
+		Holding: held(in, promise), DryRun: dryRun(req),
 	}
 	if at, ok := ctx.Deadline(); ok {
 		request.Deadline = minTime(at.Add(-answerMargin), time.Now().Add(ledger.DefaultPatience))
@@ -69,8 +71,24 @@ func (q *Quota) reserve(ctx context.Context, req admission.Request, in policies.
 		d.Warnings = append(d.Warnings, "the quota was not looked at: "+answer.Why)
 	}
 	d.Warnings = append(d.Warnings, notes...)
+	if request.DryRun && answer.Verdict == ledger.Admitted && in.Policy.EnforcementMode != policies.EnforceAudit {
+		d.Warnings = append(d.Warnings, q.left(ctx, budget, quota.Within(request.Holding))...)
+	}
 	return d, nil
 }
+
+// left tells whoever tries a pod out how the limits stand that it counts in. Where it cannot be told, nothing is said.
+func (q *Quota) left(ctx context.Context, budget ledger.Budget, quota policies.Quota) []string {
+	state, err := q.Room.Look(ctx, budget.Key)
+	if err != nil || !state.Covers(budget.Namespaces) {
+		return nil
+	}
+	notes := policies.QuotaNotes(state.Figures(quota))
+	return notes[:min(len(notes), maxNotes)]
+}
+
+// maxNotes bounds the limits that a dry-run is told of, among the other warnings.
+const maxNotes = 3
 
 // held is what the pod will hold. In audit mode, where pods stay as they are, it is what they would hold in a slice.
 func held(in policies.Input, promise *policies.Promise) policies.Holding {

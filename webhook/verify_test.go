@@ -31,9 +31,14 @@ func testKeys() policies.Keys { return policies.NewKeys([]byte("a key of the tes
 
 // room answers what it is told to, and remembers what it was asked.
 type room struct {
+	state  ledger.State
+	err    error
 	answer ledger.Answer
 	asked  []ledger.Request
 }
+
+// Look implements Room.
+func (r *room) Look(context.Context, string) (ledger.State, error) { return r.state, r.err }
 
 func (r *room) Admit(_ context.Context, q ledger.Request) ledger.Answer {
 	r.asked = append(r.asked, q)

@@ -21,6 +21,7 @@ import (
 	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/accounts"
 	"github.com/gpuslice/gpuslice/webhook/bypass"
 	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/leader"
@@ -75,7 +76,7 @@ func runCounted(ctx context.Context, o Options, metrics *webhook.Metrics, stderr
 		return err
 	}
 	departed := &ledger.Departed{}
-	held, err := quotas(o, cluster, keys, lead, departed, metrics)
+	held, books, err := quotas(o, cluster, keys, lead, departed, metrics, log.WithName("accounts"))
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func runCounted(ctx context.Context, o Options, metrics *webhook.Metrics, stderr
 		"keep the keys":        keys.Run,
 		"tell of refusals":     refusals.Run,
 		"keep the quotas":      func(ctx context.Context) error { held.Run(ctx); return nil },
-		"lead":                 func(ctx context.Context) error { return lead.Run(ctx, terms...) },
+		"lead":                 func(ctx context.Context) error { return lead.Run(ctx, append(terms, books.Run)...) },
 	})
 }
 
@@ -171,21 +172,33 @@ func election(o Options, client kubernetes.Interface, log logr.Logger) (*leader.
 	return &leader.Election{Client: client, Namespace: o.Namespace, Identity: host + "_" + rand.Text(), Log: log}, nil
 }
 
-// quotas makes the ledger. Its client has no allowance to wait for: pods do.
-func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *leader.Election, departed *ledger.Departed, metrics *webhook.Metrics) (*ledger.Ledger, error) {
+// quotas makes the ledger, and the accounts of what it finds. The ledger's client has no allowance to wait for: pods do.
+func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *leader.Election, departed *ledger.Departed, metrics *webhook.Metrics, log logr.Logger) (*ledger.Ledger, *accounts.Accounts, error) {
 	client, err := connect(o.Kubeconfig, unlimited, 0)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	held := ledger.New(ledger.Options{
+	slow, err := connect(o.Kubeconfig, writerQPS, writerBurst)
+	if err != nil {
+		return nil, nil, err
+	}
+	var held *ledger.Ledger
+	books, err := accounts.New(accounts.Options{
+		Client: slow, Namespace: o.Namespace, Ready: cluster.Ready, Budgets: cluster.Budgets, Quotas: cluster.Quotas,
+		Begun: func() { held.LookAtAll() }, Registerer: metrics.Registerer(), Log: log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	held = ledger.New(ledger.Options{
 		Store: ledger.ClusterStore{Client: client, Namespace: o.Namespace},
 		Lister: &ledger.ClusterLister{Client: client, Hold: func(pod *corev1.Pod) (policies.Holding, ledger.Standing) {
 			return cluster.Hold(keys.Keys(), pod)
 		}},
-		Budgets: cluster.Budgets, Leads: lead.Leads, Departed: departed,
+		Budgets: cluster.Budgets, Leads: lead.Leads, Departed: departed, Report: books.Report,
 	})
 	metrics.WatchLedger(held.Counts)
-	return held, nil
+	return held, books, nil
 }
 
 // refusals tells the owners of refused pods, with an allowance of its own: whoever may create pods can have thousands

@@ -32,10 +32,13 @@ type document struct {
 	State
 }
 
+// NamePrefix begins the name of every ledger.
+const NamePrefix = "gpuslice-ledger-"
+
 // ObjectName is the name of a budget's ledger.
 func ObjectName(budgetKey string) string {
 	hash := sha256.Sum256([]byte(budgetKey))
-	return "gpuslice-ledger-" + hex.EncodeToString(hash[:10])
+	return NamePrefix + hex.EncodeToString(hash[:10])
 }
 
 // Encode is the stored form of what the budget's ledger says. It gives ErrFull for one that is too large.

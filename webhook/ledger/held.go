@@ -46,6 +46,26 @@ func (w *worker) load(ctx context.Context) (held, error) {
 	return now, nil
 }
 
+// Look reads what the budget's ledger says, for those who only want to know: pods that ended since the last list are still
+// in it. The zero State: nothing was counted yet.
+func (l *Ledger) Look(ctx context.Context, budgetKey string) (State, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.options.CallTimeout)
+	defer cancel()
+	l.counts.gets.Add(1)
+	object, err := l.options.Store.Get(ctx, ObjectName(budgetKey))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return State{}, nil
+	case err != nil:
+		return State{}, fmt.Errorf("read ledger of %s: %w", budgetKey, err)
+	}
+	key, state, err := Decode(object.Data)
+	if err == nil && key != budgetKey {
+		err = fmt.Errorf("decode ledger of %s: it is that of %s", budgetKey, key)
+	}
+	return state, err
+}
+
 // remember keeps what was read or written, so that a loss is noticed.
 func (w *worker) remember(h held) {
 	w.memory = h

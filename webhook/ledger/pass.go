@@ -43,6 +43,17 @@ func (l *Ledger) PodChanged(namespace string) {
 	}
 }
 
+// LookAtAll has every budget reconciled soon: whoever begins to lead has seen no Report of them yet.
+func (l *Ledger) LookAtAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.workers {
+		w.mu.Lock()
+		w.changed = true
+		w.mu.Unlock()
+	}
+}
+
 // pass asks for a reconcile of each budget that needs one and is this replica's to look after.
 func (l *Ledger) pass() {
 	leads := l.options.Leads != nil && l.options.Leads()

@@ -68,6 +68,20 @@ func (s State) Used(scope policies.QuotaScope) policies.Charge {
 	return NewTally(s).others(scope, podName{})
 }
 
+// Held is what living pods held within the scope when they were last listed.
+func (s State) Held(scope policies.QuotaScope) (c policies.Charge) {
+	for _, h := range s.Base {
+		c = c.Plus(h.In(scope))
+	}
+	return c
+}
+
+// Figures says how the limits of the budget's quota stand.
+func (s State) Figures(q policies.Quota) []policies.Figure {
+	tally := NewTally(s)
+	return q.Figures(s.Held, func(scope policies.QuotaScope) policies.Charge { return tally.others(scope, podName{}) })
+}
+
 // Covers says that the last list told of all these namespaces. What it did not tell of may be full of pods.
 func (s State) Covers(namespaces []string) bool {
 	return !slices.ContainsFunc(namespaces, func(n string) bool { return !slices.Contains(s.Listed, n) })

@@ -1,0 +1,101 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+)
+
+const (
+	sweepEvery = 10 * time.Minute
+	// abandoned is how long a ledger has to lie without a budget and without being written, which every reservation
+	// does, before it is removed. Its youngest reservation has expired many times over then.
+	abandoned = time.Hour
+	sweepPage = 20 // ledgers read at once: each may have 900 KiB
+)
+
+// sweeper removes the ledgers of budgets that are no more. A ledger that is used after all is safe: removing names the
+// version that was looked at, so that a reservation written meanwhile keeps it, and whoever remembers a ledger that is
+// gone lets nobody in for a minute.
+type sweeper struct {
+	client    kubernetes.Interface
+	namespace string
+	log       logr.Logger
+	left      map[types.UID]abandonedLedger
+}
+
+// abandonedLedger is a ledger that no budget names.
+type abandonedLedger struct {
+	version string
+	since   time.Time
+}
+
+// sweep looks at all ledgers, and removes those that nothing has needed for long.
+func (s *sweeper) sweep(ctx context.Context, budgets []ledger.Budget, now time.Time) error {
+	needed := map[string]bool{}
+	for _, b := range budgets {
+		needed[ledger.ObjectName(b.Key)] = true
+	}
+	left := map[types.UID]abandonedLedger{}
+	var errs []error
+	err := s.each(ctx, func(m *corev1.ConfigMap) {
+		if needed[m.Name] || !strings.HasPrefix(m.Name, ledger.NamePrefix) {
+			return
+		}
+		known, ok := s.left[m.UID]
+		if !ok || known.version != m.ResourceVersion {
+			known = abandonedLedger{m.ResourceVersion, now}
+		}
+		left[m.UID] = known
+		if now.Sub(known.since) >= abandoned {
+			errs = append(errs, s.remove(ctx, m))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	s.left = left
+	return errors.Join(errs...)
+}
+
+// each calls f for every ledger there is.
+func (s *sweeper) each(ctx context.Context, f func(*corev1.ConfigMap)) error {
+	options := metav1.ListOptions{LabelSelector: ledger.Label + "=true", Limit: sweepPage}
+	for {
+		list, err := s.client.CoreV1().ConfigMaps(s.namespace).List(ctx, options)
+		if err != nil {
+			return fmt.Errorf("list ledgers: %w", err)
+		}
+		for i := range list.Items {
+			f(&list.Items[i])
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+func (s *sweeper) remove(ctx context.Context, m *corev1.ConfigMap) error {
+	err := s.client.CoreV1().ConfigMaps(s.namespace).Delete(ctx, m.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &m.UID, ResourceVersion: &m.ResourceVersion},
+	})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("remove ledger %s of %s: %w", m.Name, m.Data["budget"], err)
+	}
+	s.log.Info("ledger removed: its budget is no more", "ledger", m.Name, "budget", m.Data["budget"])
+	return nil
+}
