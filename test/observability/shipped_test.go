@@ -47,8 +47,10 @@ func alerts(t *testing.T) (all []alert) {
 	return all
 }
 
-// macros stand for what Grafana writes in place of its variables.
-var macros = strings.NewReplacer("$__rate_interval", "1m", "$__range", "5m", "$namespace", ".*", "$device", "GPU-0")
+// replace writes values in the place of Grafana's variables.
+func replace(expr, interval, span string) string {
+	return strings.NewReplacer("$__rate_interval", interval, "$__range", span, "$namespace", ".*", "$device", "GPU-0").Replace(expr)
+}
 
 // expressions are those of the alerts and of the dashboard, by where they stand.
 func expressions(t *testing.T) map[string]string {
@@ -68,7 +70,7 @@ func expressions(t *testing.T) map[string]string {
 	}
 	for _, p := range board.Panels {
 		for _, target := range p.Targets {
-			out["panel "+p.Title+" "+target.RefID] = macros.Replace(target.Expr)
+			out["panel "+p.Title+" "+target.RefID] = replace(target.Expr, "1m", "5m")
 		}
 	}
 	return out
