@@ -29,8 +29,8 @@ test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 	go test $(GOFLAGS) ./...
 
 test-apiserver: cluster ## the scenarios, the public pods, the chart and the rotation of certificates on a real API server
-	go run $(GOFLAGS) ./test/cluster/cmd/build -cert-manager > /dev/null
-	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster ./test/apiserver ./test/chart ./test/rotation ./certs ./webhook/...
+	go run $(GOFLAGS) ./test/cluster/cmd/build -cert-manager -prometheus > /dev/null
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster ./test/apiserver ./test/chart ./test/rotation ./certs ./webhook/... ./test/observability/...
 
 test-load: cluster ## quotas under load and faults: three replicas, real API server, 24 seeds (about 4 minutes)
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -v -timeout 20m ./test/load
@@ -39,7 +39,7 @@ e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's pl
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node > /dev/null
 	GPUSLICE_TEST=apiserver,node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e
-	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m ./test/chart
+	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -p 1 ./test/chart ./test/observability
 	GPUSLICE_TEST=images go test $(GOFLAGS) -count=1 -timeout 40m ./deploy/images/recipe
 
 cluster: ## build etcd, kube-apiserver, kubectl and helm into the cache (the first time: about eight minutes, 5 GiB)
@@ -54,8 +54,9 @@ golden: ## rewrite what the scenarios want, for review in the diff
 	go test ./policies -run TestEveryScenario -update
 	go test ./cmd/gpuslice -update
 
-manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the table of values
+manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the alerts, the table of values; and the pages of metrics
 	go test ./deploy -run TestDerivedFiles -update
+	go test ./cmd/webhook ./cmd/guard -run MetricsPage -update
 
 bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
 	go test $(GOFLAGS) ./test/bench ./webhook -run "^$$" -bench . -benchmem -count 5

@@ -65,6 +65,7 @@ func derived(t *testing.T) map[string]string {
 			out["chart/templates/"+name] = template(name, read(t, name))
 		}
 	}
+	maps.Copy(out, observability(t))
 	out["chart/templates/56-certificate.yaml"] = template("certmanager/certificate.yaml",
 		"# chart: {{- if eq .Values.certificates.source \"cert-manager\" }}\n"+read(t, "certmanager/certificate.yaml")+"# chart: {{- end }}\n")
 	samples, err := fs.Glob(deploy.Files, "60-policies/*.yaml")

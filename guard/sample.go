@@ -68,6 +68,9 @@ const (
 	Stuck    Result = "stuck"    // signalled, and did not exit in time
 )
 
+// Results returns every Result.
+func Results() []Result { return []Result{Ended, Gone, Spared, Observed, Refused, Stuck} }
+
 // counts reports whether the result is an ending that is counted and rested
 // after.
 func (r Result) counts() bool { return r == Ended || r == Spared || r == Stuck }

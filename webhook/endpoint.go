@@ -30,6 +30,7 @@ type endpoint struct {
 // answered with an HTTP status, so that the webhook's failurePolicy decides and not a fault of ours.
 func NewEndpoint(name string, handler admission.Handler, limits *Limits, metrics *Metrics, log logr.Logger) (http.Handler, error) {
 	hook := &admission.Webhook{Handler: handler, RecoverPanic: new(bool), LogConstructor: requestLog}
+	metrics.expect(name)
 	log = log.WithValues("handler", name)
 	if _, err := admission.StandaloneWebhook(hook, admission.StandaloneOptions{Logger: log}); err != nil {
 		return nil, err

@@ -55,6 +55,9 @@ func NewMetrics(version string) *Metrics {
 		}),
 	}
 	m.quota = counters("quota_requests_total", "New pods that asked for room in a quota, by what they were told: admitted, exceeded or busy.", "verdict")
+	for _, v := range []ledger.Verdict{ledger.Admitted, ledger.Exceeded, ledger.Busy} {
+		m.quota.WithLabelValues(string(v))
+	}
 	build := gauges("build_info", "1, labelled with the version of this build.", "version")
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.decisions, m.durations, m.failures, m.panics, m.broken, m.conflicts, m.tenants, m.pools, m.unsaved, m.quota, build,
@@ -94,6 +97,28 @@ func (m *Metrics) Registerer() prometheus.Registerer { return m.registry }
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+}
+
+// expect makes the series of a handler, so that its first failure is a rise from 0: increase() does not see a series begin.
+func (m *Metrics) expect(handler string) {
+	m.durations.WithLabelValues(handler)
+	for _, code := range []int{http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable} {
+		m.failures.WithLabelValues(handler, strconv.Itoa(code))
+	}
+}
+
+// watchReadiness adds which conditions of readiness hold.
+func (m *Metrics) watchReadiness(checks []Check) {
+	for _, c := range checks {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gpuslice_ready",
+			Help: "1 while the condition of the replica's readiness holds.", ConstLabels: prometheus.Labels{"check": c.Name}},
+			func() float64 {
+				if c.Ready() != nil {
+					return 0
+				}
+				return 1
+			}))
+	}
 }
 
 // answered counts one request.

@@ -51,6 +51,7 @@ type Server struct {
 // NewServer prepares a server.
 func NewServer(options ServerOptions) *Server {
 	s := &Server{options: options}
+	options.Metrics.watchReadiness(options.Checks)
 	mux := http.NewServeMux()
 	for path, handler := range options.Endpoints {
 		mux.Handle(path, handler)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/gpuslice/gpuslice/guard"
 )
 
 // catalog is every metric but the histogram of looks. Names and labels are
@@ -18,7 +20,7 @@ import (
 type catalog struct {
 	used, peak, byteSeconds, slice, limit *prometheus.Desc
 	ends, warnings, blind, blindSeconds   *prometheus.Desc
-	utilization                           *prometheus.Desc
+	utilization, device                   *prometheus.Desc
 }
 
 func newCatalog() catalog {
@@ -33,6 +35,7 @@ func newCatalog() catalog {
 		limit:        desc("memory_limit_bytes", "What the container may hold of each of its devices while there is room.", "container"),
 		ends:         desc("ends_total", "Endings, by what came of them.", "container", "result"),
 		warnings:     desc("warnings_total", "How often the container's owner was warned.", "container"),
+		device:       desc("device_memory_bytes", "GPU memory of the device, or of the MIG instance.", "device"),
 		blind:        desc("blind", "1 while the guard cannot hold the pod to its slice."),
 		blindSeconds: desc("blind_seconds_total", "How long the guard could not hold the pod to its slice."),
 		utilization:  desc("utilization_percent", "Share of the device's multiprocessors that the container kept busy, where the driver attributes it.", "container", "device"),
@@ -48,7 +51,7 @@ type collector struct {
 // Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	k := c.catalog
-	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.slice, k.limit, k.ends, k.warnings, k.blind, k.blindSeconds, k.utilization} {
+	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.slice, k.limit, k.ends, k.warnings, k.blind, k.blindSeconds, k.utilization, k.device} {
 		out <- d
 	}
 }
@@ -77,9 +80,12 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		send(k.slice, prometheus.GaugeValue, float64(l.SliceBytes), l.Name)
 		send(k.limit, prometheus.GaugeValue, float64(l.LimitBytes), l.Name)
 		send(k.warnings, prometheus.CounterValue, float64(u.warnings[l.Name]), l.Name)
+		for _, r := range guard.Results() { // from the start: a series that begins at 1 has not grown, says increase()
+			send(k.ends, prometheus.CounterValue, float64(u.ends[[2]string{l.Name, string(r)}]), l.Name, string(r))
+		}
 	}
-	for of, n := range u.ends {
-		send(k.ends, prometheus.CounterValue, float64(n), of[0], of[1])
+	for device, bytes := range u.devices {
+		send(k.device, prometheus.GaugeValue, float64(bytes), device)
 	}
 	blind := 0.0
 	if u.blind {
@@ -89,12 +95,17 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	send(k.blindSeconds, prometheus.CounterValue, u.blindTime.Seconds())
 }
 
+// registry holds every metric of the guard.
+func registry(u *usage) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collector{u, newCatalog()}, u.looks)
+	return r
+}
+
 // metricsHandler serves the usage to Prometheus.
 func metricsHandler(u *usage) http.Handler {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collector{u, newCatalog()}, u.looks)
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(u), promhttp.HandlerOpts{MaxRequestsInFlight: 2}))
 	return mux
 }
 

@@ -2,12 +2,55 @@ package main
 
 import (
 	"context"
+	"flag"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/test/observability/reference"
 )
+
+var update = flag.Bool("update", false, "rewrite the page of metrics")
+
+const metricsPage = "../../guard/METRICS.md"
+
+const metricsHead = `# Metrics of the guard
+
+Each guard serves them for its own pod under ` + "`/metrics`" + `, on the port that the policy's ` + "`guard.metricsPort`" + ` names; without it, and in pods on
+the host's network, nothing listens. Namespace and pod are the labels of the scrape: ` + "[deploy/observability](../deploy/observability)" + ` has a PodMonitor.
+` + "`result`" + ` is ` + "`ended`, `gone`, `spared`, `observed`, `refused` or `stuck`" + `. Names and labels are stable: one that goes is deprecated for a release first.
+
+(` + "`go test ./cmd/guard -run MetricsPage -update`" + ` writes this page from what is registered.)
+`
+
+func TestTheMetricsPageIsWhatIsRegistered(t *testing.T) {
+	t.Parallel()
+	l, err := limits.FromEnv(lookup(held(nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := reference.Of(registry(filled(l)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := reference.Page(metricsHead, found)
+	if *update {
+		if err := os.WriteFile(metricsPage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(metricsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(have)); diff != "" {
+		t.Errorf("(-registered +page, go test ./cmd/guard -run MetricsPage -update writes it)\n%s", diff)
+	}
+}
 
 func TestMetricsHaveStableNames(t *testing.T) {
 	t.Parallel()
@@ -26,6 +69,8 @@ func TestMetricsHaveStableNames(t *testing.T) {
 		`gpuslice_guard_memory_byte_seconds_total{container="trainer",device="gpu0"} 8192`,
 		`gpuslice_guard_ends_total{container="trainer",result="ended"} 1`,
 		`gpuslice_guard_warnings_total{container="trainer"} 2`,
+		`gpuslice_guard_ends_total{container="trainer",result="stuck"} 0`,
+		`gpuslice_guard_device_memory_bytes{device="gpu0"} 16384`,
 		"gpuslice_guard_blind 1", "gpuslice_guard_blind_seconds_total 2",
 		`gpuslice_guard_utilization_percent{container="trainer",device="gpu0"} 40`,
 		`gpuslice_guard_look_seconds_count 1`,

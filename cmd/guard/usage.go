@@ -24,6 +24,7 @@ type usage struct {
 	last        time.Time
 	watches     []guard.Watch
 	processes   map[string]map[int]string // device -> PID -> container
+	devices     map[string]int64          // bytes of each that says
 	byteSeconds map[place]float64
 	warnings    map[string]int
 	ends        map[[2]string]int // container, result
@@ -33,7 +34,7 @@ type usage struct {
 }
 
 func newUsage(l limits.Limits, busy func(context.Context) []gpu.Utilization) *usage {
-	return &usage{limits: l, busy: busy, processes: map[string]map[int]string{}, byteSeconds: map[place]float64{},
+	return &usage{limits: l, busy: busy, processes: map[string]map[int]string{}, byteSeconds: map[place]float64{}, devices: map[string]int64{},
 		warnings: map[string]int{}, ends: map[[2]string]int{},
 		looks: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gpuslice_guard_look_seconds",
 			Help:    "How long one look at all devices took.",
@@ -76,6 +77,9 @@ func (u *usage) saw(sample guard.Sample, s guard.State) {
 			names[p.PID] = p.Container
 		}
 		u.processes[d.ID] = names
+		if d.TotalBytes > 0 {
+			u.devices[d.ID] = d.TotalBytes
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ func filled(l limits.Limits) *usage {
 		return []gpu.Utilization{{Device: "gpu0", PID: 214, Percent: 40}, {Device: "gpu0", PID: 999, Percent: 60}}
 	})
 	at := time.Unix(1e9, 0)
-	sample := guard.Sample{Taken: at, Devices: []guard.Device{{ID: "gpu0", Processes: []guard.Process{{PID: 214, Container: "trainer"}}}}}
+	sample := guard.Sample{Taken: at, Devices: []guard.Device{{ID: "gpu0", TotalBytes: 16384, Processes: []guard.Process{{PID: 214, Container: "trainer"}}}}}
 	state := guard.State{Watches: []guard.Watch{{Container: "trainer", Device: "gpu0", HeldBytes: 4096, PeakBytes: 8192}},
 		Sensors: []guard.Sensor{{Device: "gpu0", Blind: true, Reason: "so"}}}
 	u.saw(sample, state)

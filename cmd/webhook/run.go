@@ -47,8 +47,13 @@ const (
 	unlimited = -1
 )
 
-// run is where interfaces meet what implements them. It serves until ctx ends, and drains.
+// run serves until ctx ends, and drains.
 func run(ctx context.Context, o Options, stderr io.Writer) error {
+	return runCounted(ctx, o, webhook.NewMetrics(version), stderr)
+}
+
+// runCounted is where interfaces meet what implements them.
+func runCounted(ctx context.Context, o Options, metrics *webhook.Metrics, stderr io.Writer) error {
 	log, err := newLogger(o, stderr)
 	if err != nil {
 		return err
@@ -57,7 +62,6 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	metrics := webhook.NewMetrics(version)
 	cluster, err := webhook.NewCluster(client, o.Namespace, o.guard(), metrics, log.WithName("cluster"))
 	if err != nil {
 		return err

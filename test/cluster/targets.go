@@ -16,6 +16,13 @@ func Helm() Target {
 	return Target{name: "helm", module: "helm", packages: []string{"helm.sh/helm/v4/cmd/helm"}}
 }
 
+// Prometheus returns the target with prometheus, promtool, and selectors, which prints the metrics that PromQL expressions name.
+// Of the ways to find what to scrape it has the one for Kubernetes: with all of them it takes twice as long to build.
+func Prometheus() Target {
+	return Target{name: "prometheus", module: "prometheus", tags: "remove_all_sd,enable_kubernetes_sd",
+		packages: []string{"github.com/prometheus/prometheus/cmd/prometheus", "github.com/prometheus/prometheus/cmd/promtool", "./selectors"}}
+}
+
 // NodeParts returns the targets that StartNode needs beside those of ControlPlane. They need a C compiler.
 func NodeParts() []Target {
 	const containerd = "github.com/containerd/containerd/v2"

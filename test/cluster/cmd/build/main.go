@@ -29,8 +29,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	node := flags.Bool("node", false, "also what a whole node needs: containerd, runc (takes a C compiler), NVIDIA's device plugin")
 	certManager := flags.Bool("cert-manager", false, "also cert-manager's controllers and cainjector")
+	prometheus := flags.Bool("prometheus", false, "also prometheus and promtool")
 	flags.Usage = func() {
-		fmt.Fprint(stderr, `usage: go run ./test/cluster/cmd/build [-node] [-cert-manager]
+		fmt.Fprint(stderr, `usage: go run ./test/cluster/cmd/build [-node] [-cert-manager] [-prometheus]
 
 Compiles what the test cluster consists of, where the cache lacks it, and prints the path of each program.
 The first time this takes minutes and some 4 GiB in Go's build cache; later it takes no time.
@@ -53,6 +54,9 @@ The first time this takes minutes and some 4 GiB in Go's build cache; later it t
 	}
 	if *certManager {
 		targets = append(targets, cluster.CertManager()...)
+	}
+	if *prometheus {
+		targets = append(targets, cluster.Prometheus())
 	}
 	bin, err := cluster.Build(ctx, stderr, targets...)
 	if err != nil {

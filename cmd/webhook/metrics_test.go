@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gpuslice/gpuslice/test/observability/reference"
+	"github.com/gpuslice/gpuslice/webhook"
+)
+
+var update = flag.Bool("update", false, "rewrite the page of metrics")
+
+const metricsPage = "../../webhook/METRICS.md"
+
+const metricsHead = `# Metrics of the webhook
+
+Each replica serves them on port 8080 under ` + "`/metrics`" + `, beside those of Go and of the process. Names and labels are stable: one that goes is
+deprecated for a release first. Counts of reviews are each replica's own, to be added up. What is known of the cluster is the
+same in every replica, or served by the leader alone: take the maximum.
+
+(` + "`go test ./cmd/webhook -run MetricsPage -update`" + ` writes this page from what is registered.)
+`
+
+// TestTheMetricsPageIsWhatIsRegistered runs the real wiring for a moment, so that every part registers what it has.
+func TestTheMetricsPageIsWhatIsRegistered(t *testing.T) {
+	metrics := webhook.NewMetrics("test")
+	over, end := context.WithCancel(t.Context())
+	end()
+	args := []string{"--kubeconfig", kubeconfigFile(t), "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0", "--drain=0s"}
+	code := execute(over, args, io.Discard, io.Discard, func(ctx context.Context, o Options, stderr io.Writer) error {
+		return runCounted(ctx, o, metrics, stderr)
+	})
+	if code != exitOK {
+		t.Fatalf("exit %d", code)
+	}
+	found, err := reference.Of(metrics.Registerer().(*prometheus.Registry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := reference.Page(metricsHead, found)
+	if *update {
+		if err := os.WriteFile(metricsPage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(metricsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(have)); diff != "" {
+		t.Errorf("(-registered +page, go test ./cmd/webhook -run MetricsPage -update writes it)\n%s", diff)
+	}
+}
