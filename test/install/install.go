@@ -37,7 +37,8 @@ type Installation struct {
 
 	documents documents
 	nodes     int
-	again     func(ctx context.Context, reviews, probes string) (*Process, error)
+	again     func(ctx context.Context, binary, reviews, probes string) (*Process, error)
+	binary    string
 }
 
 // Options say how gpuslice is installed beside the usual.
@@ -45,6 +46,8 @@ type Options struct {
 	Replicas int // default 1
 	// Through says how the replicas reach the API server, given their own access; nil: as it is.
 	Through func(*rest.Config) (*rest.Config, error)
+	// Arguments are further flags of each replica; of one that is given twice the later counts.
+	Arguments []string
 }
 
 // New applies the manifests and starts the webhook's process. The Deployment is left out: there is no node for its pods,
@@ -59,7 +62,7 @@ func NewWith(ctx context.Context, server *cluster.APIServer, binary, dir string,
 	if err != nil {
 		return nil, err
 	}
-	i := &Installation{Server: server, Apply: applier, documents: documents{}}
+	i := &Installation{Server: server, Apply: applier, documents: documents{}, binary: binary}
 	if err := i.manifests(ctx); err != nil {
 		return nil, err
 	}
@@ -70,12 +73,13 @@ func NewWith(ctx context.Context, server *cluster.APIServer, binary, dir string,
 	if err != nil {
 		return nil, err
 	}
-	i.again = func(ctx context.Context, reviews, probes string) (*Process, error) {
-		return startAt(ctx, reviews, probes, binary, dir, "webhook-"+probes[strings.LastIndex(probes, ":")+1:], config, arguments()...)
+	flags := append(arguments(), o.Arguments...)
+	i.again = func(ctx context.Context, binary, reviews, probes string) (*Process, error) {
+		return startAt(ctx, reviews, probes, binary, dir, "webhook-"+probes[strings.LastIndex(probes, ":")+1:], config, flags...)
 	}
 	var backends []string
 	for range max(o.Replicas, 1) {
-		p, err := startProcess(ctx, binary, dir, "webhook-"+strconv.Itoa(len(backends)), config, arguments()...)
+		p, err := startProcess(ctx, binary, dir, "webhook-"+strconv.Itoa(len(backends)), config, flags...)
 		if err != nil {
 			i.Stop()
 			return nil, err
@@ -91,8 +95,13 @@ func NewWith(ctx context.Context, server *cluster.APIServer, binary, dir string,
 
 // Again starts a replica that has ended anew, on the same addresses.
 func (i *Installation) Again(ctx context.Context, replica int) error {
+	return i.AgainFrom(ctx, replica, i.binary)
+}
+
+// AgainFrom is Again with another build of the webhook.
+func (i *Installation) AgainFrom(ctx context.Context, replica int, binary string) error {
 	was := i.Replicas[replica]
-	p, err := i.again(ctx, was.Reviews, was.Probes)
+	p, err := i.again(ctx, binary, was.Reviews, was.Probes)
 	if err != nil {
 		return err
 	}
