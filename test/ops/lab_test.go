@@ -33,8 +33,14 @@ func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard()) // informers complain while a cluster ends
 	code := m.Run()
 	printFigures()
+	if programs != "" {
+		_ = os.RemoveAll(programs)
+	}
 	os.Exit(code)
 }
+
+// programs is the folder of what build made.
+var programs string
 
 // long says that the tests are to run at full size.
 func long() bool { return cluster.Wanted("long") }
@@ -48,12 +54,11 @@ func scaled[T any](ci, full T) T {
 }
 
 // build compiles this tree's webhook once for all tests of the package.
-var build = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "gpuslice-ops-")
-	if err != nil {
+var build = sync.OnceValues(func() (path string, err error) {
+	if programs, err = os.MkdirTemp("", "gpuslice-ops-"); err != nil {
 		return "", err
 	}
-	return install.Binary(context.Background(), dir, "cmd/webhook")
+	return install.Binary(context.Background(), programs, "cmd/webhook")
 })
 
 // lab is gpuslice on an API server, and a namespace with a policy and pools.
