@@ -118,6 +118,9 @@ func (l *lab) endpoints(ctx context.Context, replica int, away bool) error {
 	return l.Server.SetEndpoints(ctx, system, service, backends...)
 }
 
+// settles bounds what takes some tenths of a second.
+const settles = 30 * time.Second
+
 // spread is how long a cluster takes to tell the API server that a replica is leaving.
 const spread = time.Second
 
