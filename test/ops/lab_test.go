@@ -160,10 +160,14 @@ func slice() *corev1.Pod {
 	return p
 }
 
-// plain is a pod that has nothing to do with us.
+// plain is a pod that has nothing to do with us, and that every namespace takes.
 func plain() *corev1.Pod {
+	restricted := &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false), RunAsNonRoot: new(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "pod-"},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "trainer", Image: "example.test/trainer"}}}}
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "trainer", Image: "example.test/trainer", SecurityContext: restricted}}}}
 }
 
 // dryRun asks what a pod would come out as: both webhooks judge it, and nothing is stored.
