@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -31,21 +30,9 @@ func TestWhenAllOfOursIsDeletedAtOnceItComesBackAlone(t *testing.T) {
 	if err != nil {
 		t.Errorf("a pod without GPUs, while nothing of ours runs: %v", err)
 	}
-	refused := 0
-	for k := 0; ; k++ {
-		_, err := s.node.Client.CoreV1().Pods(s.namespace).Create(ctx, slice("4Gi", fmt.Sprintf("asking-%d", k), sliced("trainer", "hold 1GiB")), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil {
-			break
-		}
-		if refused++; ctx.Err() != nil {
-			t.Fatalf("slices are still refused: %v", err)
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-		}
-	}
-	t.Logf("slices were given again %s after all of our pods were deleted; %d creates were refused until then", time.Since(begin).Round(100*time.Millisecond), refused)
+	down := s.untilSlices(ctx, begin, false)
+	up := s.untilSlices(ctx, begin, true)
+	t.Logf("slices were refused from %s to %s after all of our pods were deleted", down.Round(100*time.Millisecond), up.Round(100*time.Millisecond))
 	if err := s.node.AwaitWebhook(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +43,24 @@ func TestWhenAllOfOursIsDeletedAtOnceItComesBackAlone(t *testing.T) {
 	now := s.get("before")
 	if now.UID != before.UID || now.Status.Phase != corev1.PodRunning || restarts(now) > restarts(before) {
 		t.Errorf("the tenant was disturbed: %+v", now.Status)
+	}
+}
+
+// untilSlices asks for slices in dry runs until they are given, or refused, and says how long after begin that was.
+func (s *stage) untilSlices(ctx context.Context, begin time.Time, given bool) time.Duration {
+	s.Helper()
+	for {
+		_, err := s.node.Client.CoreV1().Pods(s.namespace).Create(ctx, slice("4Gi", "asking", sliced("trainer", "hold 1GiB")), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if ctx.Err() != nil {
+			s.Fatalf("slices are given or not, want %v: %v", given, err)
+		}
+		if given == (err == nil) {
+			return time.Since(begin)
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,8 +38,10 @@ type Installation struct {
 
 	documents documents
 	nodes     int
-	again     func(ctx context.Context, binary, reviews, probes string) (*Process, error)
+	again     func(ctx context.Context, reviews, probes string) (*Process, error)
+	more      func(ctx context.Context, name, binary string) (*Process, error)
 	binary    string
+	started   int // successors
 }
 
 // Options say how gpuslice is installed beside the usual.
@@ -74,12 +77,15 @@ func NewWith(ctx context.Context, server *cluster.APIServer, binary, dir string,
 		return nil, err
 	}
 	flags := append(arguments(), o.Arguments...)
-	i.again = func(ctx context.Context, binary, reviews, probes string) (*Process, error) {
+	i.again = func(ctx context.Context, reviews, probes string) (*Process, error) {
 		return startAt(ctx, reviews, probes, binary, dir, "webhook-"+probes[strings.LastIndex(probes, ":")+1:], config, flags...)
+	}
+	i.more = func(ctx context.Context, name, binary string) (*Process, error) {
+		return startProcess(ctx, binary, dir, name, config, flags...)
 	}
 	var backends []string
 	for range max(o.Replicas, 1) {
-		p, err := startProcess(ctx, binary, dir, "webhook-"+strconv.Itoa(len(backends)), config, flags...)
+		p, err := i.more(ctx, "webhook-"+strconv.Itoa(len(backends)), binary)
 		if err != nil {
 			i.Stop()
 			return nil, err
@@ -95,19 +101,27 @@ func NewWith(ctx context.Context, server *cluster.APIServer, binary, dir string,
 
 // Again starts a replica that has ended anew, on the same addresses.
 func (i *Installation) Again(ctx context.Context, replica int) error {
-	return i.AgainFrom(ctx, replica, i.binary)
-}
-
-// AgainFrom is Again with another build of the webhook.
-func (i *Installation) AgainFrom(ctx context.Context, replica int, binary string) error {
 	was := i.Replicas[replica]
-	p, err := i.again(ctx, binary, was.Reviews, was.Probes)
+	p, err := i.again(ctx, was.Reviews, was.Probes)
 	if err != nil {
 		return err
 	}
 	i.Replicas[replica] = p
 	i.Webhook = i.Replicas[0]
 	return nil
+}
+
+// Succeed starts a successor of a replica on addresses of its own, from another build ("": the same), and returns the
+// replica that it takes the place of, which runs on. The API server is told of neither.
+func (i *Installation) Succeed(ctx context.Context, replica int, binary string) (was *Process, err error) {
+	i.started++
+	p, err := i.more(ctx, "successor-"+strconv.Itoa(i.started), cmp.Or(binary, i.binary))
+	if err != nil {
+		return nil, err
+	}
+	was, i.Replicas[replica] = i.Replicas[replica], p
+	i.Webhook = i.Replicas[0]
+	return was, nil
 }
 
 // arguments are the settings of the process beside those that say where it listens.

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -66,8 +65,9 @@ type lab struct {
 	*install.Installation
 	t *testing.T
 
-	mu   sync.Mutex
-	away []int // replicas that are not among the endpoints
+	leaving sync.WaitGroup
+	mu      sync.Mutex
+	old     []*install.Process // that stop, and have not left the endpoints yet
 }
 
 func newLab(t *testing.T, from cluster.Options, o install.Options, binary string) *lab {
@@ -83,8 +83,13 @@ func newLab(t *testing.T, from cluster.Options, o install.Options, binary string
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(i.Stop)
 	l := &lab{Installation: i, t: t}
+	t.Cleanup(func() {
+		for _, p := range l.Replicas {
+			p.Kill() // nobody is left for whom it would have to drain
+		}
+		l.leaving.Wait()
+	})
 	l.must(server.Namespace(t.Context(), team, nil))
 	l.must(l.Policy(t.Context(), "default", []byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\nquota: {slices: 100000}\n")))
 	nodes, err := scenarios.Nodes("l4-timeslicing-renamed")
@@ -101,19 +106,13 @@ func (l *lab) must(err error) {
 	}
 }
 
-// endpoints makes the replicas the endpoints of the Service, but those that are away.
-func (l *lab) endpoints(ctx context.Context, replica int, away bool) error {
+// endpoints makes the replicas the endpoints of the Service, and those that are just leaving.
+func (l *lab) endpoints(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.away = slices.DeleteFunc(l.away, func(k int) bool { return k == replica })
-	if away {
-		l.away = append(l.away, replica)
-	}
 	var backends []string
-	for k, p := range l.Replicas {
-		if !slices.Contains(l.away, k) {
-			backends = append(backends, p.Reviews)
-		}
+	for _, p := range slices.Concat(l.Replicas, l.old) {
+		backends = append(backends, p.Reviews)
 	}
 	return l.Server.SetEndpoints(ctx, system, service, backends...)
 }
@@ -124,32 +123,26 @@ const settles = 30 * time.Second
 // spread is how long a cluster takes to tell the API server that a replica is leaving.
 const spread = time.Second
 
-// replace ends a replica as Kubernetes does, and starts it again from a build: it is asked to stop, leaves the endpoints a
-// second later while it still answers, and is back among them once it is ready.
+// replace does what a Deployment does that may have one replica more and none less: a successor starts and becomes an
+// endpoint, then the old replica is asked to stop, and leaves the endpoints a second later while it still answers. It does
+// not wait for that one to end.
 func (l *lab) replace(ctx context.Context, replica int, binary string) error {
-	old := l.Replicas[replica]
-	stopped := make(chan struct{})
-	go func() { defer close(stopped); old.Stop() }()
-	pause(ctx, spread)
-	if err := l.endpoints(ctx, replica, true); err != nil {
+	old, err := l.Succeed(ctx, replica, binary)
+	if err != nil {
+		return fmt.Errorf("replace replica %d: %w", replica, err)
+	}
+	l.mu.Lock()
+	l.old = append(l.old, old)
+	l.mu.Unlock()
+	l.leaving.Go(old.Stop)
+	if err := l.endpoints(ctx); err != nil {
 		return err
 	}
-	select {
-	case <-stopped:
-	case <-ctx.Done():
-		return fmt.Errorf("stop replica %d: %w", replica, ctx.Err())
-	}
-	if err := errors.Join(l.again(ctx, replica, binary), l.endpoints(ctx, replica, false)); err != nil {
-		return fmt.Errorf("start replica %d: %w", replica, err)
-	}
-	return nil
-}
-
-func (l *lab) again(ctx context.Context, replica int, binary string) error {
-	if binary == "" {
-		return l.Again(ctx, replica)
-	}
-	return l.AgainFrom(ctx, replica, binary)
+	pause(ctx, spread)
+	l.mu.Lock()
+	l.old = slices.DeleteFunc(l.old, func(p *install.Process) bool { return p == old })
+	l.mu.Unlock()
+	return l.endpoints(ctx)
 }
 
 // slice is a pod that asks for a slice.

@@ -9,10 +9,13 @@ import (
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
+// asDeployed are the settings by which replicas stop in the manifests: those of the command.
+func asDeployed() []string { return []string{"--drain", "15s"} }
+
 // TestNoCallFailsWhileReplicasAreRestarted restarts one replica after the other under as much load as the machine gives.
 func TestNoCallFailsWhileReplicasAreRestarted(t *testing.T) {
-	restarts, least := scaled(5, 20), scaled(2000.0, 200_000.0)
-	l := newLab(t, cluster.Options{}, install.Options{Replicas: 3, Arguments: []string{"--drain", "2500ms"}}, "")
+	restarts, least := scaled(6, 20), scaled(2000.0, 200_000.0)
+	l := newLab(t, cluster.Options{}, install.Options{Replicas: 3, Arguments: asDeployed()}, "")
 	ctx, cancel := context.WithTimeout(t.Context(), scaled(3*time.Minute, 40*time.Minute))
 	defer cancel()
 	before, begin := l.calls(), time.Now()
@@ -23,7 +26,9 @@ func TestNoCallFailsWhileReplicasAreRestarted(t *testing.T) {
 			t.Fatalf("%d restarts and %.0f calls were made in time", done, l.calls().since(before).made)
 		}
 		l.must(l.replace(ctx, done%3, ""))
+		pause(ctx, scaled(0, 5*time.Second))
 	}
+	l.leaving.Wait()
 	load.end()
 	told, took := l.calls().since(before), time.Since(begin)
 	t.Logf("%d restarts in %s: %.0f calls, %.0f unanswered; %d pods, p99 %s", done, took.Round(time.Second), told.made, told.unanswered, load.count(), brief(quantile(load.times, 99)))

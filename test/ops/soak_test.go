@@ -81,7 +81,7 @@ func soak(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("GPUSLICE_SOAK")
 	if text == "" {
-		return 45 * time.Second
+		return 30 * time.Second
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 10*time.Second {

@@ -38,7 +38,7 @@ func TestThisReleaseAndOneWithNewerRulesAcceptEachOthersPods(t *testing.T) {
 
 // overAndBack upgrades replica by replica from one build to another under load, and back again.
 func overAndBack(t *testing.T, name, from, to string) {
-	l := newLab(t, cluster.Options{}, install.Options{Replicas: 3, Arguments: []string{"--drain", "2500ms"}}, from)
+	l := newLab(t, cluster.Options{}, install.Options{Replicas: 3, Arguments: asDeployed()}, from)
 	ctx, cancel := context.WithTimeout(t.Context(), scaled(3*time.Minute, 20*time.Minute))
 	defer cancel()
 	l.reinvoke()
@@ -49,7 +49,7 @@ func overAndBack(t *testing.T, name, from, to string) {
 		for _, binary := range []string{to, from} {
 			for k := range l.Replicas {
 				l.must(l.replace(ctx, k, binary))
-				pause(ctx, time.Second) // of living side by side
+				pause(ctx, scaled(300*time.Millisecond, 3*time.Second)) // of living side by side, beside the old ones that drain
 			}
 		}
 	}
