@@ -30,7 +30,7 @@ test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 
 test-apiserver: cluster ## the scenarios, the public pods, the chart and the rotation of certificates on a real API server
 	go run $(GOFLAGS) ./test/cluster/cmd/build -cert-manager > /dev/null
-	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/cluster ./test/apiserver ./test/chart ./test/rotation ./certs
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster ./test/apiserver ./test/chart ./test/rotation ./certs ./webhook/...
 
 test-load: cluster ## quotas under load and faults: three replicas, real API server, 24 seeds (about 4 minutes)
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -v -timeout 20m ./test/load

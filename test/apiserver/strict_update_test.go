@@ -22,6 +22,7 @@ import (
 func (s *bare) live(t *testing.T, name string) *corev1.Pod {
 	t.Helper()
 	pod := slicedPod(t, scenario(t, "guard-is-injected"), name)
+	pod.Annotations[policies.AnnotationPromise] = strings.TrimSuffix(pod.Annotations[policies.AnnotationPromise], "}") + `,"sig":"of-a-test"}`
 	pod.Finalizers = []string{"example.test/hold"}
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.test/wait"}}
 	made, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{})
@@ -141,7 +142,14 @@ func TestOurOwnAccountWritesWhatItObservesAndNothingElse(t *testing.T) {
 	for _, name := range []string{"20-rbac.yaml", "25-own-rights.yaml"} {
 		s.manifest(t, name)
 	}
-	s.live(t, "p")
+	words, _, _ := strings.Cut(s.live(t, "p").Annotations[policies.AnnotationPromise], `,"sig":`)
+	promise := func(text string) string {
+		change, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{policies.AnnotationPromise: text}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(change)
+	}
 	config, err := s.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")
 	if err != nil {
 		t.Fatal(err)
@@ -180,6 +188,8 @@ func TestOurOwnAccountWritesWhatItObservesAndNothingElse(t *testing.T) {
 		{"what is observed of a pod", onPod, `{"metadata":{"annotations":{"gpuslice.dev/observed":"{}"}}}`, true},
 		{"another annotation of a pod", onPod, `{"metadata":{"annotations":{"example.test/a":"b"}}}`, false},
 		{"a promise", onPod, `{"metadata":{"annotations":{"gpuslice.dev/promise":"{}"}}}`, false},
+		{"the signature of a promise", onPod, promise(words + `,"sig":"newer"}`), true},
+		{"the words of a promise, signed anew", onPod, promise(words + `,"v":2,"sig":"newer"}`), false},
 		{"a label of a pod", onPod, `{"metadata":{"labels":{"app":"other"}}}`, false},
 		{"a pod's image", onPod, `[{"op":"replace","path":"/spec/containers/0/image","value":"example.test/evil"}]`, false},
 		{"a pod's finalizer", onPod, `{"metadata":{"finalizers":null}}`, false},

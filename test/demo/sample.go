@@ -21,7 +21,7 @@ var files embed.FS
 const defaultNamespace = "research"
 
 func namespaces() []string {
-	return []string{defaultNamespace, "notebooks", "inference", "sandbox", "plain"}
+	return []string{defaultNamespace, "notebooks", "inference", "sandbox", "students", "plain"}
 }
 
 // nodeFiles are the kinds of nodes that the samples meet.
