@@ -33,7 +33,7 @@ func TestReviewsBeyondTheLimitAreTurnedAwayAfterASecond(t *testing.T) {
 		spared string // a review that is still answered while the others wait
 	}{
 		"64 reviews at a time": {padded(2 << 10), maxReviews, ""},
-		"8 reviews above 256 KiB at a time, and small ones beside them": {padded(largeReview + 1), maxLarge, sample},
+		"4 reviews above 256 KiB at a time, and small ones beside them": {padded(largeReview + 1), maxLarge, sample},
 		"4 MiB is still read": {padded(maxReview), maxLarge, sample},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -144,8 +144,8 @@ func TestReviewsOfHostileSizeHarmNobodyElse(t *testing.T) {
 		codes[code].Add(1)
 		return err
 	})
-	eventually(t, scaled(time.Minute, 5*time.Minute), "every hostile review is asked", func() string {
-		if rounds := scaled(4, 40); attack.count() < rounds*len(bodies) && attack.failures() == "" {
+	eventually(t, scaled(3*time.Minute, 10*time.Minute), "every hostile review is asked", func() string {
+		if rounds := scaled(4, 10); attack.count() < rounds*len(bodies) && attack.failures() == "" {
 			return fmt.Sprintf("%d of %d rounds of %d are through", attack.count()/len(bodies), rounds, len(bodies))
 		}
 		return ""
