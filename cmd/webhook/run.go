@@ -100,7 +100,7 @@ func run(ctx context.Context, o Options, stderr io.Writer) error {
 		Checks: []webhook.Check{
 			{Name: "cluster", Ready: cluster.Ready}, {Name: "keys", Ready: keys.Ready}, {Name: "certificate", Ready: source.Ready},
 		},
-		Metrics: metrics, Known: cluster.Known, Drain: o.Drain, Shutdown: o.Shutdown, Log: log.WithName("server"),
+		Metrics: metrics, Known: cluster.Known, Drain: o.Drain, Linger: o.Linger, Shutdown: o.Shutdown, Log: log.WithName("server"),
 	})
 	log.Info("starting", "version", version, "namespace", o.Namespace, "certs", o.Certs)
 	terms, err := terms(o, cluster, keys, func(namespace string, uid types.UID) {
