@@ -68,6 +68,7 @@ type lab struct {
 	leaving sync.WaitGroup
 	mu      sync.Mutex
 	old     []*install.Process // that stop, and have not left the endpoints yet
+	stopped []*install.Process // that were asked to
 }
 
 func newLab(t *testing.T, from cluster.Options, o install.Options, binary string) *lab {
@@ -85,8 +86,8 @@ func newLab(t *testing.T, from cluster.Options, o install.Options, binary string
 	}
 	l := &lab{Installation: i, t: t}
 	t.Cleanup(func() {
-		for _, p := range l.Replicas {
-			p.Kill() // nobody is left for whom it would have to drain
+		for _, p := range slices.Concat(l.Replicas, l.stopped) { // nobody is left for whom they would have to drain
+			p.Kill()
 		}
 		l.leaving.Wait()
 	})
@@ -132,7 +133,7 @@ func (l *lab) replace(ctx context.Context, replica int, binary string) error {
 		return fmt.Errorf("replace replica %d: %w", replica, err)
 	}
 	l.mu.Lock()
-	l.old = append(l.old, old)
+	l.old, l.stopped = append(l.old, old), append(l.stopped, old)
 	l.mu.Unlock()
 	l.leaving.Go(old.Stop)
 	if err := l.endpoints(ctx); err != nil {

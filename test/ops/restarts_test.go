@@ -9,13 +9,13 @@ import (
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
-// asDeployed is the drain of the manifests.
-func asDeployed() []string { return []string{"--drain", "15s"} }
+// asDeployed is how replicas end by the manifests.
+var asDeployed = []string{"--drain", "15s", "--linger", "15s"}
 
 // TestNoCallFailsWhileReplicasAreRestarted restarts one replica after the other under as much load as the machine gives.
 func TestNoCallFailsWhileReplicasAreRestarted(t *testing.T) {
 	restarts, least := scaled(6, 20), scaled(2000.0, 200_000.0)
-	l := newLab(t, cluster.Options{}, install.Options{Replicas: 3, Arguments: append(asDeployed(), "--linger", "15s")}, "")
+	l := newLab(t, cluster.Options{}, install.Options{Replicas: 3, Arguments: asDeployed}, "")
 	ctx, cancel := context.WithTimeout(t.Context(), scaled(3*time.Minute, 40*time.Minute))
 	defer cancel()
 	before, begin := l.calls(), time.Now()

@@ -38,7 +38,8 @@ func TestThisReleaseAndOneWithNewerRulesAcceptEachOthersPods(t *testing.T) {
 
 // overAndBack upgrades replica by replica from one build to another under load, and back again.
 func overAndBack(t *testing.T, name, from, to string) {
-	l := newLab(t, cluster.Options{}, install.Options{Replicas: 3, Arguments: asDeployed()}, from)
+	// Longer than the test: what a replica does at its end is the restarts' test, and the previous release ends as it did.
+	l := newLab(t, cluster.Options{}, install.Options{Replicas: 3, Arguments: []string{"--drain", "2m"}}, from)
 	ctx, cancel := context.WithTimeout(t.Context(), scaled(3*time.Minute, 20*time.Minute))
 	defer cancel()
 	l.reinvoke()
