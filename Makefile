@@ -35,6 +35,9 @@ test-apiserver: cluster ## the scenarios, the public pods, the chart and the rot
 test-load: cluster ## quotas under load and faults: three replicas, real API server, 24 seeds (about 4 minutes)
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -v -timeout 20m ./test/load
 
+test-ops: cluster ## restarts, upgrades, outages, hostile reviews and a soak, scaled to minutes (needs git's history for the previous release)
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -v -timeout 20m ./test/ops
+
 e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's plugin on a simulated GPU (E2E_OPTIONAL=1 skips where none can run)
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node > /dev/null
 	GPUSLICE_TEST=apiserver,node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
@@ -65,6 +68,10 @@ bench: cluster ## figures: deciding, pod creates with and without us, the comman
 bench-quota: cluster ## figures: pod creates under a quota, beside no webhook, one that only answers, and a ResourceQuota
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/bench -run TestPrintQuotaCreates -v
 
+bench-ops: cluster ## figures: the same at full size and latency, about an hour and SOAK (default 10m)
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 30m ./test/bench -run 'TestPrint(LatencyAtAPace|QuotaCreates)' -v
+	GPUSLICE_TEST=apiserver,long GPUSLICE_SOAK=$(or $(SOAK),10m) go test $(GOFLAGS) -count=1 -timeout 6h ./test/ops -v
+
 bench-guard: ## figures of the guard: size, memory, CPU, time to end
 	go run $(GOFLAGS) ./test/bench/guard
 
@@ -72,4 +79,4 @@ lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet ./...
 
-.PHONY: help build images run test test-apiserver test-load e2e cluster fuzz golden manifests bench bench-quota bench-guard lint
+.PHONY: help build images run test test-apiserver test-load test-ops e2e cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint

@@ -32,6 +32,29 @@ func TestABareManifestAppliedOverItsLivePodChangesNothing(t *testing.T) {
 	}
 }
 
+// TestWhatANewerBuildGaveIsNotUndoneByAnUpdate: while one build takes the other's place, and after a way back.
+func TestWhatANewerBuildGaveIsNotUndoneByAnUpdate(t *testing.T) {
+	t.Parallel()
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Rewritten {
+			continue
+		}
+		live := policies.Apply(c.raw.Pod, c.d.Promise)
+		newer := *c.d.Promise
+		newer.Version = policies.PromiseVersion + 1
+		live.Annotations[policies.AnnotationPromise] = newer.Encode()
+		after, violations := policies.Restore(live, c.raw.Pod)
+		if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" || len(violations) > 0 {
+			t.Errorf("%s, replaced: %v (-live +updated)\n%s", c.s.Name, violations, diff)
+		}
+		larger := live.DeepCopy()
+		larger.Labels = map[string]string{policies.LabelMemory: "79Gi"}
+		if _, violations := policies.Restore(live, larger); len(violations) == 0 {
+			t.Errorf("%s: its label changed", c.s.Name)
+		}
+	}
+}
+
 // applied is live after the manifest that it was made from is applied once more by a client that merges lists by name.
 func applied(t *testing.T, manifest, live *corev1.Pod) *corev1.Pod {
 	t.Helper()

@@ -12,8 +12,11 @@ import (
 // Restore answers an UPDATE of a pod that holds a Promise: updated with the fields that are gpuslice's put back as old
 // has them, whole lists in their order, so that a bare manifest applied over a live pod changes nothing. It refuses a
 // change of our labels on a live pod. Pods without a Promise, or being deleted, come back as they are.
+//
+// What a newer build gave is put back as far as this one knows it: both are asked while one takes the other's place, and
+// after a way back the pods of the newer one live on.
 func Restore(old, updated *corev1.Pod) (*corev1.Pod, []Violation) {
-	promise, err := DecodePromise(old.Annotations[AnnotationPromise])
+	promise, err := decodePromise(old.Annotations[AnnotationPromise], true)
 	if old.Annotations[AnnotationPromise] == "" || err != nil || updated.DeletionTimestamp != nil {
 		return updated, nil
 	}

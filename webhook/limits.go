@@ -12,15 +12,17 @@ import (
 // Bounds on what is read. A pod of 2.85 MiB can arrive as a review of 30 MiB (defaults are filled in), and typed
 // decoding of 3 MiB of empty list items takes up to 2 GiB: hence the size, and the few large ones at a time.
 const (
-	maxReview     = 4 << 20   // bytes of one body
-	headReview    = 16 << 10  // bytes of a body that is too large: what names the object stands before it
-	maxDiscarded  = 64 << 20  // bytes of such a body that are taken off the wire
-	largeReview   = 256 << 10 // bytes; above it a review counts as large
-	prealloc      = 64 << 10  // bytes reserved on the word of Content-Length alone
-	maxLarge      = 8         // large reviews at a time
-	maxReviews    = 64        // reviews at a time that are only computed
-	maxWaiting    = 256       // reviews at a time that may wait for a quota
-	maxArrived    = 512       // requests in any phase, slow bodies included
+	maxReview    = 4 << 20   // bytes of one body
+	headReview   = 16 << 10  // bytes of a body that is too large: what names the object stands before it
+	maxDiscarded = 64 << 20  // bytes of such a body that are taken off the wire
+	largeReview  = 256 << 10 // bytes; above it a review counts as large
+	prealloc     = 64 << 10  // bytes reserved on the word of Content-Length alone
+	// maxLarge is how many large reviews are read and decided at a time. The worst of 4 MiB hold some 65 MiB each: of eight
+	// at once a replica reached 575 MiB, where its limit is 512 MiB and the collector begins to work without end at 400 MiB.
+	maxLarge      = 4
+	maxReviews    = 64  // reviews at a time that are only computed
+	maxWaiting    = 256 // reviews at a time that may wait for a quota
+	maxArrived    = 512 // requests in any phase, slow bodies included
 	queueWait     = time.Second
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,8 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/gpuslice/gpuslice/deploy"
 )
 
 // unencodable is an operation that JSON cannot hold.
@@ -29,7 +33,7 @@ func TestReviewsBeyondTheLimitAreTurnedAwayAfterASecond(t *testing.T) {
 		spared string // a review that is still answered while the others wait
 	}{
 		"64 reviews at a time": {padded(2 << 10), maxReviews, ""},
-		"8 reviews above 256 KiB at a time, and small ones beside them": {padded(largeReview + 1), maxLarge, sample},
+		"4 reviews above 256 KiB at a time, and small ones beside them": {padded(largeReview + 1), maxLarge, sample},
 		"4 MiB is still read": {padded(maxReview), maxLarge, sample},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,4 +126,29 @@ type stalled <-chan struct{}
 func (s stalled) Read([]byte) (int, error) {
 	<-s
 	return 0, context.Canceled
+}
+
+// TestWhoeverWaitsIsAnsweredBeforeTheCallerLeaves holds the queues, of which a large review meets two, against the timeouts
+// of the manifests: a caller that has left is answered nothing, and counts as a webhook that is down.
+func TestWhoeverWaitsIsAnsweredBeforeTheCallerLeaves(t *testing.T) {
+	text, err := deploy.Files.ReadFile("50-webhooks.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^  timeoutSeconds: (\d+)$`).FindAllSubmatch(text, -1)
+	if len(found) == 0 {
+		t.Fatal("the manifest has no timeouts")
+	}
+	for _, m := range found {
+		seconds, err := strconv.Atoi(string(m[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if patience := time.Duration(seconds) * time.Second; 2*queueWait >= patience || writeTimeout <= patience {
+			t.Errorf("a caller waits %s, the queues %s, and the answer is written within %s", patience, 2*queueWait, writeTimeout)
+		}
+	}
+	if writeTimeout <= maxAsked {
+		t.Errorf("a handler may take %s, and its answer is written within %s", maxAsked, writeTimeout)
+	}
 }

@@ -29,6 +29,9 @@ type ServerOptions struct {
 	// Drain is how long the server goes on answering after it said that it is not ready: as long as endpoints take to
 	// reach every API server's proxy.
 	Drain time.Duration
+	// Linger bounds how long it goes on after that for connections that nobody used since, and that so were not told to end:
+	// a call that goes out on one while it is closed is lost. It ends with the last connection.
+	Linger time.Duration
 	// Shutdown bounds the wait for requests in flight afterwards.
 	Shutdown time.Duration
 	Log      logr.Logger
@@ -44,6 +47,7 @@ type Check struct {
 type Server struct {
 	options  ServerOptions
 	draining atomic.Bool
+	open     atomic.Int64 // connections of reviews
 	reviews  *http.Server
 	probes   *http.Server
 }
@@ -62,6 +66,7 @@ func NewServer(options ServerOptions) *Server {
 		GetCertificate: options.GetCertificate,
 		NextProtos:     []string{"http/1.1"},
 	}
+	s.reviews.ConnState = s.count
 	s.probes = s.server(s.probeRoutes())
 	return s
 }
@@ -119,7 +124,27 @@ func (s *Server) Serve(ctx context.Context, reviews, probes net.Listener) error 
 		return fmt.Errorf("serve while draining: %w", err)
 	case <-drained.C:
 	}
+	s.linger()
 	return s.shutdown(context.WithoutCancel(ctx))
+}
+
+// count follows how many connections there are.
+func (s *Server) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.open.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.open.Add(-1)
+	}
+}
+
+// linger waits until there is no connection left.
+func (s *Server) linger() {
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(s.options.Linger); s.open.Load() > 0 && time.Now().Before(end); {
+		<-look.C
+	}
 }
 
 // shutdown waits for requests in flight; probes are answered until they are through.

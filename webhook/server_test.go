@@ -217,3 +217,41 @@ func TestAListenerThatFailsEndsTheServer(t *testing.T) {
 		}
 	})
 }
+
+// TestAConnectionThatNobodyUsesIsLeftToItsOwner: what goes out on it while it is closed would be lost.
+func TestAConnectionThatNobodyUsesIsLeftToItsOwner(t *testing.T) {
+	for name, tt := range map[string]struct {
+		leaves, stops time.Duration // after the signal
+	}{
+		"it is used late, and told to end":   {29 * time.Second, 29 * time.Second},
+		"it is never used":                   {time.Hour, 30 * time.Second},
+		"it is used while the server drains": {time.Second, 15 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				options := stopping()
+				options.Linger = 15 * time.Second
+				r := run(t, allowAll, options)
+				if code, _ := r.review(t); code != http.StatusOK {
+					t.Fatalf("answered %d", code)
+				}
+				signal := time.Now()
+				r.stop()
+				if tt.leaves < time.Hour {
+					time.Sleep(tt.leaves)
+					if code, closing := r.review(t); code != http.StatusOK || !closing {
+						t.Errorf("answered %d, close %v", code, closing)
+					}
+				}
+				if err := <-r.stopped; err != nil {
+					t.Errorf("serve: %v", err)
+				}
+				// TLS waits up to 5 s for somebody to read its farewell from the pipe, and the server looks ten times a second.
+				if took := time.Since(signal); took < tt.stops || took > tt.stops+6*time.Second {
+					t.Errorf("stopped after %s, want %s", took, tt.stops)
+				}
+				r.client.CloseIdleConnections()
+			})
+		})
+	}
+}

@@ -40,6 +40,7 @@ type Options struct {
 	Mutating      []string      `mapstructure:"mutating-configurations"`
 	Validating    []string      `mapstructure:"validating-configurations"`
 	Drain         time.Duration `mapstructure:"drain"`
+	Linger        time.Duration `mapstructure:"linger"`
 	Shutdown      time.Duration `mapstructure:"shutdown"`
 	GuardImage    string        `mapstructure:"guard-image"`
 	GuardPull     string        `mapstructure:"guard-pull-policy"`
@@ -79,6 +80,7 @@ func defineFlags(f *pflag.FlagSet) {
 	f.StringSlice("mutating-configurations", []string{"gpuslice"}, "mutating webhook configurations that call this server")
 	f.StringSlice("validating-configurations", []string{"gpuslice"}, "validating webhook configurations that call this server")
 	f.Duration("drain", 15*time.Second, "how long to go on answering after the signal to stop: as long as endpoints take to spread")
+	f.Duration("linger", 15*time.Second, "how long to go on then, while the API server keeps connections that it has not used since: a call on one that is just closed is lost")
 	f.Duration("shutdown", 15*time.Second, "how long to wait then for reviews in flight")
 	f.String("guard-image", "", "image of the guard; empty: no guard is injected, and its tier is not planned")
 	f.String("guard-pull-policy", "IfNotPresent", "Always, IfNotPresent or Never")
@@ -136,7 +138,7 @@ func (o Options) validate() error {
 		}
 	}
 	o.validateCerts(problem)
-	for key, value := range map[string]time.Duration{"drain": o.Drain, "shutdown": o.Shutdown} {
+	for key, value := range map[string]time.Duration{"drain": o.Drain, "linger": o.Linger, "shutdown": o.Shutdown} {
 		if value < 0 || value > 10*time.Minute {
 			problem(key, "%s: accepted are 0s to 10m", value)
 		}

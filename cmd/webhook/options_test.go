@@ -20,7 +20,7 @@ func defaults() Options {
 		Certs: "self", CertsSecret: "gpuslice-authority", CertsNames: []string{},
 		CertsLife: 7 * 24 * time.Hour, CertsCALife: 365 * 24 * time.Hour, CertsSettle: time.Minute,
 		Mutating: []string{"gpuslice"}, Validating: []string{"gpuslice"},
-		Drain: 15 * time.Second, Shutdown: 15 * time.Second, GuardPull: "IfNotPresent", GuardCPU: "20m", GuardMemory: "64Mi",
+		Drain: 15 * time.Second, Linger: 15 * time.Second, Shutdown: 15 * time.Second, GuardPull: "IfNotPresent", GuardCPU: "20m", GuardMemory: "64Mi",
 		Observe: true, LogLevel: "info", LogFormat: "json",
 	}
 }

@@ -99,7 +99,7 @@ func runCounted(ctx context.Context, o Options, metrics *webhook.Metrics, stderr
 		Checks: []webhook.Check{
 			{Name: "cluster", Ready: cluster.Ready}, {Name: "keys", Ready: keys.Ready}, {Name: "certificate", Ready: source.Ready},
 		},
-		Metrics: metrics, Known: cluster.Known, Drain: o.Drain, Shutdown: o.Shutdown, Log: log.WithName("server"),
+		Metrics: metrics, Known: cluster.Known, Drain: o.Drain, Linger: o.Linger, Shutdown: o.Shutdown, Log: log.WithName("server"),
 	})
 	log.Info("starting", "version", version, "namespace", o.Namespace, "certs", o.Certs)
 	terms, err := terms(o, cluster, keys, func(namespace string, uid types.UID) {

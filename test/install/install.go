@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,9 @@ type Installation struct {
 	documents documents
 	nodes     int
 	again     func(ctx context.Context, reviews, probes string) (*Process, error)
+	more      func(ctx context.Context, name, binary string) (*Process, error)
+	binary    string
+	started   int // successors
 }
 
 // Options say how gpuslice is installed beside the usual.
@@ -45,6 +49,8 @@ type Options struct {
 	Replicas int // default 1
 	// Through says how the replicas reach the API server, given their own access; nil: as it is.
 	Through func(*rest.Config) (*rest.Config, error)
+	// Arguments are further flags of each replica; of one that is given twice the later counts.
+	Arguments []string
 }
 
 // New applies the manifests and starts the webhook's process. The Deployment is left out: there is no node for its pods,
@@ -59,7 +65,7 @@ func NewWith(ctx context.Context, server *cluster.APIServer, binary, dir string,
 	if err != nil {
 		return nil, err
 	}
-	i := &Installation{Server: server, Apply: applier, documents: documents{}}
+	i := &Installation{Server: server, Apply: applier, documents: documents{}, binary: binary}
 	if err := i.manifests(ctx); err != nil {
 		return nil, err
 	}
@@ -70,12 +76,16 @@ func NewWith(ctx context.Context, server *cluster.APIServer, binary, dir string,
 	if err != nil {
 		return nil, err
 	}
+	flags := append(arguments(), o.Arguments...)
 	i.again = func(ctx context.Context, reviews, probes string) (*Process, error) {
-		return startAt(ctx, reviews, probes, binary, dir, "webhook-"+probes[strings.LastIndex(probes, ":")+1:], config, arguments()...)
+		return startAt(ctx, reviews, probes, binary, dir, "webhook-"+probes[strings.LastIndex(probes, ":")+1:], config, flags...)
+	}
+	i.more = func(ctx context.Context, name, binary string) (*Process, error) {
+		return startProcess(ctx, binary, dir, name, config, flags...)
 	}
 	var backends []string
 	for range max(o.Replicas, 1) {
-		p, err := startProcess(ctx, binary, dir, "webhook-"+strconv.Itoa(len(backends)), config, arguments()...)
+		p, err := i.more(ctx, "webhook-"+strconv.Itoa(len(backends)), binary)
 		if err != nil {
 			i.Stop()
 			return nil, err
@@ -99,6 +109,19 @@ func (i *Installation) Again(ctx context.Context, replica int) error {
 	i.Replicas[replica] = p
 	i.Webhook = i.Replicas[0]
 	return nil
+}
+
+// Succeed starts a successor of a replica on addresses of its own, from another build ("": the same), and returns the
+// replica that it takes the place of, which runs on. The API server is told of neither.
+func (i *Installation) Succeed(ctx context.Context, replica int, binary string) (was *Process, err error) {
+	i.started++
+	p, err := i.more(ctx, "successor-"+strconv.Itoa(i.started), cmp.Or(binary, i.binary))
+	if err != nil {
+		return nil, err
+	}
+	was, i.Replicas[replica] = i.Replicas[replica], p
+	i.Webhook = i.Replicas[0]
+	return was, nil
 }
 
 // arguments are the settings of the process beside those that say where it listens.
