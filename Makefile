@@ -28,7 +28,7 @@ run: ## show it: pods come out in slices; as root, one on a real node goes past 
 test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 	go test $(GOFLAGS) ./...
 
-test-apiserver: cluster ## the scenarios, the public pods, the chart and the rotation of certificates on a real API server
+test-apiserver: ## the scenarios, the public pods, the chart and the rotation of certificates on a real API server
 	go run $(GOFLAGS) ./test/cluster/cmd/build -cert-manager > /dev/null
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster ./test/apiserver ./test/chart ./test/rotation ./certs ./webhook/...
 
@@ -36,7 +36,7 @@ test-load: cluster ## quotas under load and faults: three replicas, real API ser
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -v -timeout 20m ./test/load
 
 e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's plugin on a simulated GPU (E2E_OPTIONAL=1 skips where none can run)
-	go run $(GOFLAGS) ./test/cluster/cmd/build -node > /dev/null
+	go run $(GOFLAGS) ./test/cluster/cmd/build -node -cert-manager > /dev/null
 	GPUSLICE_TEST=apiserver,node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m ./test/chart
