@@ -200,4 +200,3 @@ func TestFromVerifyToUninstall(t *testing.T) {
 	command(t, server.Kubeconfig, "uninstall", "--yes").want(t, 0, "configmap/team-a removed", "namespace/gpuslice-system removed")
 	command(t, server.Kubeconfig, "uninstall", "--yes").want(t, 0)
 }
-
