@@ -28,7 +28,7 @@ run: ## show it: pods come out in slices; as root, one on a real node goes past 
 test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 	go test $(GOFLAGS) ./...
 
-test-apiserver: ## the scenarios, the public pods, the chart and the rotation of certificates on a real API server
+test-apiserver: cluster ## the scenarios, the public pods, the chart and the rotation of certificates on a real API server
 	go run $(GOFLAGS) ./test/cluster/cmd/build -cert-manager > /dev/null
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster ./test/apiserver ./test/chart ./test/rotation ./certs ./webhook/...
 

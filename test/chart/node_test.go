@@ -52,7 +52,11 @@ func (s source) fromInstallToNothingLeft(t *testing.T, n *install.OnNode, before
 	h := newHelm(t, n.Kubeconfig)
 	namespaced := []string{"--namespace=" + policies.SystemNamespace}
 	values := append(s.values(t, n), version(install.Tag), "--wait", "--timeout=3m", "--set=policies.default.apiVersion=gpuslice.dev/v1")
-	h.run(slices.Concat(namespaced, []string{"install", release, chartFolder, "--create-namespace", "--set=replicas=2"}, values)...)
+	first := append(slices.Clone(values), "--create-namespace", "--set=replicas=2")
+	if s.from != "" {
+		first = append(first, s.from) // of a value that is set twice the last counts
+	}
+	h.run(slices.Concat(namespaced, []string{"install", release, chartFolder}, first)...)
 	if err := n.Settle(ctx, install.SharedResource); err != nil {
 		t.Fatal(err)
 	}

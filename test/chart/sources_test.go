@@ -34,17 +34,23 @@ type source struct {
 	values func(*testing.T, *install.OnNode) []string
 	// left is what an installation with it leaves beside left.
 	left []string
+	// from, where there is one, are values of the installation that the upgrade changes to this source.
+	from string
 }
 
 // sources are all of them. cert-manager keeps the Secrets of Certificates that are gone, unless it runs with
 // --enable-certificate-owner-ref: they go with the namespace.
 func sources() []source {
 	secret := func(name string) string { return "Secret " + policies.SystemNamespace + " " + name }
+	nothing := func(*testing.T, *install.OnNode) []string { return nil }
+	certManager := func(*testing.T, *install.OnNode) []string { return []string{withCertManager} }
+	self := []string{secret("gpuslice-authority")}
+	issued := append(self, secret("gpuslice-webhook-authority"), secret("gpuslice-webhook-tls"))
 	return []source{
-		{"self", func(*testing.T, *install.OnNode) []string { return nil }, []string{secret("gpuslice-authority")}},
-		{"files", keepCertificate, []string{secret(kept)}},
-		{"cert-manager", func(*testing.T, *install.OnNode) []string { return []string{withCertManager} },
-			[]string{secret("gpuslice-authority"), secret("gpuslice-webhook-authority"), secret("gpuslice-webhook-tls")}},
+		{name: "self", values: nothing, left: self},
+		{name: "files", values: keepCertificate, left: []string{secret(kept)}},
+		{name: "cert-manager", values: certManager, left: issued},
+		{name: "from self to cert-manager", values: certManager, left: issued, from: "--set=certificates.source=self"},
 	}
 }
 
@@ -86,35 +92,51 @@ func keepCertificate(t *testing.T, n *install.OnNode) []string {
 // crdsFile is where the node's box has cert-manager's CustomResourceDefinitions.
 const crdsFile = "cert-manager.yaml"
 
+// crds are cert-manager's types, as one stream.
+func crds(ctx context.Context) ([]byte, error) {
+	files, err := cluster.CertManagerCRDs(ctx)
+	return bytes.Join(files, []byte("\n---\n")), err
+}
+
 // prepareCertManager leaves what startCertManager needs in a box's folder.
 func prepareCertManager(ctx context.Context, dir string) error {
 	if err := cluster.AddPrograms(ctx, os.Stderr, dir, cluster.CertManager()...); err != nil {
 		return err
 	}
-	crds, err := cluster.CertManagerCRDs(ctx)
+	text, err := crds(ctx)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, crdsFile), bytes.Join(crds, []byte("\n---\n")), 0o600)
+	return os.WriteFile(filepath.Join(dir, crdsFile), text, 0o600)
 }
 
 // startCertManager runs cert-manager's own controllers and cainjector beside the node, as they are by default.
 func startCertManager(t *testing.T, n *install.OnNode) {
 	t.Helper()
-	crds, err := os.ReadFile(filepath.Join(box.Dir(), crdsFile))
+	types, err := os.ReadFile(filepath.Join(box.Dir(), crdsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Apply.Apply(t.Context(), crds); err != nil {
+	applyCRDs(t, n.APIServer, types)
+	if err := n.StartCertManager(""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// applyCRDs gives an API server cert-manager's types, and waits until it takes objects of them.
+func applyCRDs(t *testing.T, s *cluster.APIServer, types []byte) {
+	t.Helper()
+	apply, err := install.NewApplier(s.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := apply.Apply(t.Context(), types); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, func() string {
-		if out, err := n.Kubectl(t.Context(), "get", "certificates.cert-manager.io,issuers.cert-manager.io"); err != nil {
+		if out, err := s.Kubectl(t.Context(), "get", "certificates.cert-manager.io,issuers.cert-manager.io"); err != nil {
 			return out + err.Error()
 		}
 		return ""
 	})
-	if err := n.StartCertManager(""); err != nil {
-		t.Fatal(err)
-	}
 }
