@@ -1,0 +1,100 @@
+package deploy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/test/scenarios"
+)
+
+// TestWhatPagesSayComesOutDoes decides the pods of pages: a block "text tried on NODES" is what becomes of the last pod
+// above it, under the last policy above it, on those nodes of test/scenarios.
+func TestWhatPagesSayComesOutDoes(t *testing.T) {
+	t.Parallel()
+	tried := 0
+	for _, p := range pages(t) {
+		var policy, pod string
+		for _, b := range blocks(p) {
+			for _, document := range b.documents() {
+				switch {
+				case strings.Contains(document, "apiVersion: "+policies.APIVersion+"\n"):
+					policy = document
+				case strings.Contains(document, "kind: Pod\n"):
+					pod = document
+				}
+			}
+			nodes, ok := strings.CutPrefix(b.info, "text tried on ")
+			if !ok {
+				continue
+			}
+			tried++
+			got, err := outcome(policy, pod, strings.Fields(nodes))
+			if err != nil {
+				t.Errorf("%s: %v", b.where(), err)
+			} else if diff := cmp.Diff(b.text, got); diff != "" {
+				t.Errorf("%s (-page +what comes out):\n%s", b.where(), diff)
+			}
+		}
+	}
+	if tried == 0 {
+		t.Error("no page tries anything")
+	}
+}
+
+// outcome is what becomes of a pod, as pages say it.
+func outcome(policy, pod string, names []string) (string, error) {
+	parsed, problems := policies.ParsePolicy("gpuslice-system/default", []byte(policy))
+	if len(problems) > 0 {
+		return "", problems.ToAggregate()
+	}
+	if slices.Equal(names, []string{"no", "nodes"}) {
+		names = nil // declared pools alone
+	}
+	nodes, err := scenarios.Nodes(names...)
+	if err != nil {
+		return "", err
+	}
+	text, err := yaml.YAMLToJSON([]byte(pod))
+	if err != nil {
+		return "", err
+	}
+	raw, violation, err := policies.DecodePod(text)
+	if err != nil || violation != nil {
+		return "", fmt.Errorf("%v %v", err, violation)
+	}
+	d := policies.Decide(policies.Input{
+		Namespace: policies.Namespace{Name: "team-a"}, Policy: parsed, Pod: raw.Pod, Guard: scenarios.Guard(),
+		Pools: policies.PoolsFromNodes(nodes, parsed.Pools, nil), PoolsComplete: parsed.Pools.Complete,
+	})
+	return told(d), nil
+}
+
+// told is a decision in a few lines.
+func told(d policies.Decision) string {
+	var b strings.Builder
+	if d.Promise != nil {
+		for i, c := range d.Planned.Containers {
+			tiers := "none"
+			if len(c.Tiers) > 0 {
+				tiers = strings.Trim(fmt.Sprint(c.Tiers), "[]")
+			}
+			fmt.Fprintf(&b, "%s: %s of %s by %s; held by: %s\n", c.Name, c.Memory, d.Promise.Containers[i].Resource, d.Planned.Strategy, tiers)
+		}
+		for _, note := range d.Planned.Notes {
+			fmt.Fprintf(&b, "note: %s\n", note)
+		}
+	}
+	for _, v := range d.Violations {
+		fmt.Fprintf(&b, "refused: %s\n", v)
+	}
+	for _, w := range d.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
+	return b.String()
+}
