@@ -33,6 +33,9 @@ func prepare(ctx context.Context, dir string) error {
 	if err := os.Symlink(bin["helm"], filepath.Join(dir, helmFile)); err != nil {
 		return fmt.Errorf("place helm: %w", err)
 	}
+	if err := prepareCertManager(ctx, dir); err != nil {
+		return err
+	}
 	return install.Build(ctx, dir)
 }
 

@@ -26,9 +26,7 @@ func TestKubectlAppliesTheFolderAndRemovesIt(t *testing.T) {
 		t.Error("the namespace is missing")
 	}
 	delete(got, "Namespace "+policies.SystemNamespace)
-	// kustomize writes folded lines anew, and where they break means nothing in CEL.
-	folded := cmp.Transformer("fold", func(text string) string { return strings.Join(strings.Fields(text), " ") })
-	if diff := cmp.Diff(want, got, folded); diff != "" {
+	if diff := cmp.Diff(want, got, folded()); diff != "" {
 		t.Errorf("(-manifest +kustomize)\n%s", diff)
 	}
 	for _, args := range [][]string{
@@ -56,6 +54,50 @@ func TestTheOverlayOfTheReadmeNamesBothImages(t *testing.T) {
 	if !ok || !closed || !strings.Contains(overlay, "kind: Kustomization") {
 		t.Fatalf("the first YAML of the page is no kustomization:\n%s", overlay)
 	}
+	text, err := s.Kubectl(t.Context(), "kustomize", beside(t, overlay))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, ":VERSION") {
+		t.Errorf("an image keeps the name that it has in the base:\n%s", text)
+	}
+	for _, want := range []string{"image: HOST/gpuslice/webhook:TAG", "HOST/gpuslice/guard:TAG"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is missing:\n%s", want, text)
+		}
+	}
+}
+
+// TestTheComponentForCertManagerIsTheChartsSource holds two ways to the same installation against each other, and applies the
+// component's to an API server that knows cert-manager's types.
+func TestTheComponentForCertManagerIsTheChartsSource(t *testing.T) {
+	t.Parallel()
+	s := cluster.ForTest(t, cluster.Options{})
+	folder := beside(t, `
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [../gpuslice/deploy]
+components: [../gpuslice/deploy/certmanager]
+`)
+	got := kustomize(t, s, folder)
+	delete(got, "Namespace "+policies.SystemNamespace)
+	want := byName(t, newHelm(t, "").render(version("VERSION"), withCertManager))
+	if diff := cmp.Diff(want, got, folded()); diff != "" {
+		t.Errorf("(-chart +component)\n%s", diff)
+	}
+	types, err := crds(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	applyCRDs(t, s, types)
+	if out, err := s.Kubectl(t.Context(), "apply", "--server-side", "--kustomize="+folder); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// beside writes an overlay as people have it, in a folder of its own beside the checkout, and returns the folder.
+func beside(t *testing.T, overlay string) string {
+	t.Helper()
 	checkout, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -70,18 +112,12 @@ func TestTheOverlayOfTheReadmeNamesBothImages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text, err := s.Kubectl(t.Context(), "kustomize", own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(text, ":VERSION") {
-		t.Errorf("an image keeps the name that it has in the base:\n%s", text)
-	}
-	for _, want := range []string{"image: HOST/gpuslice/webhook:TAG", "HOST/gpuslice/guard:TAG"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%s is missing:\n%s", want, text)
-		}
-	}
+	return own
+}
+
+// folded compares texts by their words: kustomize writes folded lines anew, and where they break means nothing in CEL.
+func folded() cmp.Option {
+	return cmp.Transformer("fold", func(text string) string { return strings.Join(strings.Fields(text), " ") })
 }
 
 func kustomize(t *testing.T, s *cluster.APIServer, folder string) map[string]any {

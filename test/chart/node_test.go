@@ -2,11 +2,8 @@ package chart
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -26,44 +23,50 @@ import (
 // team is the tenant's namespace.
 const team = "team"
 
-// left is what an installation writes while it runs, and Helm knows nothing of: deploy/README.md says how it goes.
-var left = []string{
-	"Namespace  " + policies.SystemNamespace,
-	"ConfigMap " + policies.SystemNamespace + " gpuslice-state",
-	"Lease " + policies.SystemNamespace + " gpuslice-leader",
-	"Secret " + policies.SystemNamespace + " gpuslice-authority",
-	"Secret " + policies.SystemNamespace + " gpuslice-promise-keys",
-}
-
+// TestOnANodeFromInstallToNothingLeft goes the whole way once with each source of certificates.
 func TestOnANodeFromInstallToNothingLeft(t *testing.T) {
 	if !cluster.Wanted("node") {
 		t.Skip("starts a real node: set GPUSLICE_TEST=node to run it, as root")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	n, err := install.StartBareNode(ctx, box.Dir(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := n.GPU(team, fakegpu.Config{Devices: 1}); err != nil {
+		t.Fatal(err)
+	}
+	startCertManager(t, n)
 	before := objects(t, n.Config)
+	for _, s := range sources() {
+		if !t.Run(s.name, func(t *testing.T) { s.fromInstallToNothingLeft(t, n, before) }) {
+			return // the next one would find what this one left
+		}
+	}
+}
+
+func (s source) fromInstallToNothingLeft(t *testing.T, n *install.OnNode, before []string) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
 	h := newHelm(t, n.Kubeconfig)
 	namespaced := []string{"--namespace=" + policies.SystemNamespace}
-	values := []string{version(install.Tag), "--wait", "--timeout=3m", "--set=replicas=2", "--set=policies.default.apiVersion=gpuslice.dev/v1"}
-	h.run(append(append(namespaced, "install", release, chartFolder, "--create-namespace"), values...)...)
+	values := append(s.values(t, n), version(install.Tag), "--wait", "--timeout=3m", "--set=policies.default.apiVersion=gpuslice.dev/v1")
+	first := append(slices.Clone(values), "--create-namespace", "--set=replicas=2")
+	if s.from != "" {
+		first = append(first, s.from) // of a value that is set twice the last counts
+	}
+	h.run(slices.Concat(namespaced, []string{"install", release, chartFolder}, first)...)
 	if err := n.Settle(ctx, install.SharedResource); err != nil {
 		t.Fatal(err)
 	}
-
 	if err := n.Namespace(ctx, team, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.GPU(team, fakegpu.Config{Devices: 1}); err != nil {
 		t.Fatal(err)
 	}
 	runsInASlice(t, n)
 
 	stop := creates(t, n)
-	h.run(append(append(namespaced, "upgrade", release, chartFolder), append(values, "--set=replicas=3,log.level=debug")...)...)
+	h.run(slices.Concat(namespaced, []string{"upgrade", release, chartFolder, "--set=replicas=3,log.level=debug"}, values)...)
 	stop()
 	if err := n.AwaitWebhook(ctx); err != nil {
 		t.Fatal(err)
@@ -80,41 +83,7 @@ func TestOnANodeFromInstallToNothingLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.run(append(namespaced, "uninstall", release, "--wait", "--timeout=3m")...)
-	awaitObjects(t, n.Config, append(append([]string{}, before...), left...))
-	clearAway(t, n, before)
-
-	withFiles(t, n, before, values)
-}
-
-// withFiles installs once more, with a certificate that somebody else keeps, and removes all of it.
-func withFiles(t *testing.T, n *install.OnNode, before, values []string) {
-	t.Helper()
-	h := newHelm(t, n.Kubeconfig)
-	namespaced := []string{"--namespace=" + policies.SystemNamespace}
-	keepCertificate(t, n)
-	authority := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(authority, n.CA(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	h.run(append(append(namespaced, "install", release, chartFolder, "--set=certificates.source=files,certificates.files.secretName=kept",
-		"--set-file=certificates.files.caBundle="+authority), values...)...)
-	if err := n.Settle(t.Context(), install.SharedResource); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Namespace(t.Context(), team, nil); err != nil {
-		t.Fatal(err)
-	}
-	p, err := n.Client.CoreV1().Pods(team).Create(t.Context(), tenant("asking"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if why := unsliced(p); why != "" {
-		t.Errorf("with a certificate from files: %s", why)
-	}
-	if err := n.Client.CoreV1().Namespaces().Delete(t.Context(), team, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	h.run(append(namespaced, "uninstall", release, "--wait", "--timeout=3m")...)
+	awaitObjects(t, n.Config, slices.Concat(before, left, s.left))
 	clearAway(t, n, before)
 }
 
@@ -125,29 +94,6 @@ func clearAway(t *testing.T, n *install.OnNode, before []string) {
 		t.Fatal(err)
 	}
 	awaitObjects(t, n.Config, before)
-}
-
-// keepCertificate writes a serving certificate as somebody who has one keeps it.
-func keepCertificate(t *testing.T, n *install.OnNode) {
-	t.Helper()
-	serving, err := n.ServingCertificate("kept", "gpuslice-webhook."+policies.SystemNamespace+".svc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := x509.MarshalPKCS8PrivateKey(serving.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Namespace(t.Context(), policies.SystemNamespace, nil); err != nil {
-		t.Fatal(err)
-	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Type: corev1.SecretTypeTLS, Data: map[string][]byte{
-		corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: serving.Certificates[0].Certificate[0]}),
-		corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
-	}}
-	if _, err := n.Client.CoreV1().Secrets(policies.SystemNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // tenant is a pod as its author writes it, with one label.

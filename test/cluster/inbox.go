@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -64,6 +65,20 @@ func Main(m *testing.M, prepare func(ctx context.Context, dir string) error) int
 
 // binFile, in a box's folder, names the programs that were built outside.
 const binFile = "programs.json"
+
+// AddPrograms builds further targets for the node of a box, such as CertManager. It is for a prepare, with the dir that it gets.
+func AddPrograms(ctx context.Context, progress io.Writer, dir string, targets ...Target) error {
+	bin, err := readBin(dir)
+	if err != nil {
+		return err
+	}
+	more, err := Build(ctx, progress, targets...)
+	if err != nil {
+		return err
+	}
+	maps.Copy(bin, more)
+	return writeBin(dir, bin)
+}
 
 func writeBin(dir string, bin Bin) error {
 	text, err := json.Marshal(bin)
