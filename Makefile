@@ -39,7 +39,7 @@ test-ops: cluster ## restarts, upgrades, outages, hostile reviews and a soak, sc
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -v -timeout 20m ./test/ops
 
 e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's plugin on a simulated GPU (E2E_OPTIONAL=1 skips where none can run)
-	go run $(GOFLAGS) ./test/cluster/cmd/build -node -cert-manager > /dev/null
+	go run $(GOFLAGS) ./test/cluster/cmd/build -node -cert-manager -prometheus > /dev/null
 	GPUSLICE_TEST=apiserver,node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -p 1 ./test/chart ./test/observability
