@@ -47,8 +47,9 @@ func (r *round) judge(tally *Tally, w *waiter, mine Reservation) Answer {
 	return Answer{Verdict: Admitted}
 }
 
-// floodAge is how old a reservation is that nothing came of, unless the API server is slow.
-const floodAge = 5 * time.Second
+// floodAge is how old a reservation is that nothing came of, unless the API server is slow: pods that came and went are
+// given back by the leader's next pass.
+const floodAge = 20 * time.Second
 
 // flooded says that creates of the namespace fail in a loop, or that the ledger has no place left.
 func (r *round) flooded(tally *Tally, namespace string, now time.Time) bool {

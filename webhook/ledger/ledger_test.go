@@ -213,7 +213,7 @@ func TestAFloodOfFailingCreatesIsSlowedDownAlone(t *testing.T) {
 		for i := range 256 {
 			b.want(b.replicas[0].Admit(t.Context(), b.request(fmt.Sprint(i))), ledger.Admitted)
 		}
-		time.Sleep(6 * time.Second)
+		time.Sleep(21 * time.Second)
 		b.want(b.replicas[0].Admit(t.Context(), b.request("flood")), ledger.Busy)
 		other := b.request("other")
 		other.Holding.Namespace = "team-b"

@@ -9,6 +9,8 @@ import (
 const (
 	// restful is how long a budget in which nothing happens goes without a reconcile.
 	restful = time.Minute
+	// hurried is how long a budget that is never idle goes without one.
+	hurried = 10 * time.Second
 	// minding is how long a replica that does not lead looks after a budget it was asked about, and forgotten is when
 	// it drops what it knows of it.
 	minding   = 2 * Expiry
@@ -101,7 +103,9 @@ func (l *Ledger) due(leads bool, all []Budget) (out []Budget) {
 	return out
 }
 
-// needsPass says that the ledger may have become untrue, and that no round is about to mend it. w.mu is held.
+// needsPass says that the ledger may have become untrue, and that no round is about to mend it, or that none did for a
+// while: rounds that only say yes list nothing. w.mu is held.
 func (w *worker) needsPass() bool {
-	return len(w.queue) == 0 && (w.changed || w.waiting > 0 || time.Since(w.passed) > restful)
+	since := time.Since(w.passed)
+	return (len(w.queue) == 0 || since > hurried) && (w.changed || w.waiting > 0 || since > restful)
 }
