@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -80,14 +81,7 @@ func runCounted(ctx context.Context, o Options, metrics *webhook.Metrics, stderr
 	if err != nil {
 		return err
 	}
-	server := webhook.NewServer(webhook.ServerOptions{
-		GetCertificate: source.GetCertificate,
-		Endpoints:      reviews,
-		Checks: []webhook.Check{
-			{Name: "cluster", Ready: cluster.Ready}, {Name: "keys", Ready: keys.Ready}, {Name: "certificate", Ready: source.Ready},
-		},
-		Metrics: metrics, Known: cluster.Known, Drain: o.Drain, Linger: o.Linger, Shutdown: o.Shutdown, Log: log.WithName("server"),
-	})
+	server := newServer(o, reviews, source, cluster, keys, metrics, log)
 	log.Info("starting", "version", version, "namespace", o.Namespace, "certs", o.Certs)
 	terms, err := terms(o, cluster, keys, func(namespace string, uid types.UID) {
 		departed.Left(string(uid))
@@ -103,6 +97,18 @@ func runCounted(ctx context.Context, o Options, metrics *webhook.Metrics, stderr
 		"tell of refusals":     refusals.Run,
 		"keep the quotas":      func(ctx context.Context) error { held.Run(ctx); return nil },
 		"lead":                 func(ctx context.Context) error { return lead.Run(ctx, append(terms, books.Run)...) },
+	})
+}
+
+// newServer prepares what serves the reviews, ready once everything is known that they are decided by.
+func newServer(o Options, reviews map[string]http.Handler, source certs.Source, cluster *webhook.Cluster, keys *webhook.Keyring, metrics *webhook.Metrics, log logr.Logger) *webhook.Server {
+	return webhook.NewServer(webhook.ServerOptions{
+		GetCertificate: source.GetCertificate,
+		Endpoints:      reviews,
+		Checks: []webhook.Check{
+			{Name: "cluster", Ready: cluster.Ready}, {Name: "keys", Ready: keys.Ready}, {Name: "certificate", Ready: source.Ready},
+		},
+		Metrics: metrics, Known: cluster.Known, Drain: o.Drain, Linger: o.Linger, Shutdown: o.Shutdown, Log: log.WithName("server"),
 	})
 }
 
