@@ -310,13 +310,13 @@ func TestALedgerWithoutABudgetGoesAfterAnHourAndNoOther(t *testing.T) {
 		}
 		o.ready = nil
 		o.budget("namespace/team-a", 1, "team-a")
-		time.Sleep(abandoned)
+		time.Sleep(abandoned - 2*sweepEvery)
 		used = used.DeepCopy()
 		used.ResourceVersion = "2"
 		if err := o.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), used, used.Namespace); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * sweepEvery)
+		time.Sleep(4 * sweepEvery)
 		if got := strings.Join(o.ledgers(), " "); strings.Contains(got, gone.Name) || !strings.Contains(got, kept.Name) || !strings.Contains(got, used.Name) || !strings.Contains(got, "team-a") {
 			t.Errorf("left: %s", got)
 		}
