@@ -173,32 +173,52 @@ func register(t *testing.T, server *cluster.APIServer, namespace string, answer 
 // creates creates n pods with so many in flight, removes them, and returns how long each took.
 func creates(t *testing.T, i *install.Installation, namespace string, flight, n int) []time.Duration {
 	t.Helper()
+	times, _ := load{namespace: namespace, pod: pod, sliced: namespace == ours || namespace == patching, flight: flight, n: n}.create(t, i)
 	pods := i.Server.Client.CoreV1().Pods(namespace)
-	times, work := make([]time.Duration, n), make(chan int)
-	var workers sync.WaitGroup
-	for range flight {
-		workers.Go(func() {
-			for k := range work {
-				start := time.Now()
-				made, err := pods.Create(t.Context(), pod(), metav1.CreateOptions{})
-				times[k] = time.Since(start)
-				if err != nil {
-					t.Error(err)
-				} else if _, sliced := made.Annotations[policies.AnnotationPlanned]; sliced != (namespace == ours || namespace == patching) {
-					t.Errorf("a pod in %s is sliced: %v", namespace, sliced)
-				}
-			}
-		})
-	}
-	for k := range n {
-		work <- k
-	}
-	close(work)
-	workers.Wait()
 	if err := pods.DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return times
+}
+
+// load is n pods that are created in a namespace, so many at a time.
+type load struct {
+	namespace string
+	pod       func() *corev1.Pod
+	sliced    bool // what has to come of them
+	flight, n int
+}
+
+// create returns how long each create took, and the pods' names.
+func (l load) create(t *testing.T, i *install.Installation) (times []time.Duration, names []string) {
+	t.Helper()
+	pods := i.Server.Client.CoreV1().Pods(l.namespace)
+	times, names = make([]time.Duration, l.n), make([]string, l.n)
+	work := make(chan int)
+	var workers sync.WaitGroup
+	for range l.flight {
+		workers.Go(func() {
+			for k := range work {
+				start := time.Now()
+				made, err := pods.Create(t.Context(), l.pod(), metav1.CreateOptions{})
+				times[k] = time.Since(start)
+				if err != nil {
+					t.Error(err)
+					continue
+				}
+				if _, sliced := made.Annotations[policies.AnnotationPlanned]; sliced != l.sliced {
+					t.Errorf("a pod in %s is sliced: %v", l.namespace, sliced)
+				}
+				names[k] = made.Name
+			}
+		})
+	}
+	for k := range l.n {
+		work <- k
+	}
+	close(work)
+	workers.Wait()
+	return times, names
 }
 
 func pod() *corev1.Pod {

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 )
@@ -129,7 +128,7 @@ func whole() *corev1.Pod {
 // wholes creates n pods with so many in flight, removes them, and returns how long each create took.
 func wholes(t *testing.T, i *install.Installation, namespace string, flight, n int) []time.Duration {
 	t.Helper()
-	times, made := create(t, i, namespace, flight, n)
+	times, made := load{namespace: namespace, pod: whole, flight: flight, n: n}.create(t, i)
 	pods := i.Server.Client.CoreV1().Pods(namespace)
 	var removing sync.WaitGroup
 	places := make(chan struct{}, 20)
@@ -150,39 +149,8 @@ func wholes(t *testing.T, i *install.Installation, namespace string, flight, n i
 func fill(t *testing.T, i *install.Installation, namespace string, n int) {
 	t.Helper()
 	if n > 0 {
-		create(t, i, namespace, 50, n)
+		load{namespace: namespace, pod: whole, flight: 50, n: n}.create(t, i)
 	}
-}
-
-func create(t *testing.T, i *install.Installation, namespace string, flight, n int) (times []time.Duration, made []string) {
-	t.Helper()
-	pods := i.Server.Client.CoreV1().Pods(namespace)
-	times, made = make([]time.Duration, n), make([]string, n)
-	work := make(chan int)
-	var workers sync.WaitGroup
-	for range flight {
-		workers.Go(func() {
-			for k := range work {
-				start := time.Now()
-				p, err := pods.Create(t.Context(), whole(), metav1.CreateOptions{})
-				times[k] = time.Since(start)
-				if err != nil {
-					t.Error(err)
-					continue
-				}
-				if _, sliced := p.Annotations[policies.AnnotationPlanned]; sliced {
-					t.Errorf("a pod in %s is sliced", namespace)
-				}
-				made[k] = p.Name
-			}
-		})
-	}
-	for k := range n {
-		work <- k
-	}
-	close(work)
-	workers.Wait()
-	return times, made
 }
 
 var ledgerMetric = regexp.MustCompile(`(?m)^gpuslice_ledger_(\w+)_total (\S+)$`)
