@@ -51,15 +51,15 @@ cluster: ## build etcd, kube-apiserver, kubectl and helm into the cache (the fir
 fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 	@for f in $$(grep -rl --include='*_test.go' '^func Fuzz' .); do \
 	  for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do \
-	    echo "$$t"; go test $$(dirname $$f) -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) | tail -1; done; done
+	    echo "$$t"; go test $(GOFLAGS) $$(dirname $$f) -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) | tail -1; done; done
 
 golden: ## rewrite what the scenarios want, for review in the diff
-	go test ./policies -run TestEveryScenario -update
-	go test ./cmd/gpuslice -update
+	go test $(GOFLAGS) ./policies -run TestEveryScenario -update
+	go test $(GOFLAGS) ./cmd/gpuslice -update
 
 manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the alerts, the table of values; and the pages of metrics
-	go test ./deploy -run TestDerivedFiles -update
-	go test ./cmd/webhook ./cmd/guard -run MetricsPage -update
+	go test $(GOFLAGS) ./deploy -run TestDerivedFiles -update
+	go test $(GOFLAGS) ./cmd/webhook ./cmd/guard -run MetricsPage -update
 
 bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
 	go test $(GOFLAGS) ./test/bench ./webhook -run "^$$" -bench . -benchmem -count 5
@@ -77,6 +77,6 @@ bench-guard: ## figures of the guard: size, memory, CPU, time to end
 
 lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
-	go vet ./...
+	go vet $(GOFLAGS) ./...
 
 .PHONY: help build images run test test-apiserver test-load test-ops e2e cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint

@@ -12,10 +12,11 @@ func timeSlicing() Strategy {
 	}
 }
 
-// driverLimit writes the two variables from which the container toolkit (1.20.1, with driver 615) sets the driver's own
-// limit. They are inert on older nodes, and set all the same so that a value of the tenant's cannot survive.
+// driverLimit writes the two variables from which the container toolkit (1.20.1 or later) sets the driver's own limit.
+// Its hook fails the container where that limit cannot be set (a driver before 615, cgroup v1), so only pools that are
+// known to hold it get them.
 func driverLimit(g SliceGrant) Injection {
-	if g.Slice == 0 {
+	if g.Slice == 0 || !g.Pool.DriverLimits {
 		return Injection{}
 	}
 	return Injection{Env: []Variable{
