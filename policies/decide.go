@@ -159,7 +159,7 @@ func decideSlice(in Input) Decision {
 	if v := reservedContainer(&in); v != nil {
 		return refuse(Decision{}, *v)
 	}
-	bare, recorded, warnings := stripOwned(in.Pod, in.Pools)
+	bare, recorded, warnings := Revert(in.Pod, in.Pools)
 	in.Pod = bare
 	reader := requestReader{pod: bare, policy: in.Policy, pools: in.Pools, recorded: recorded}
 	req := reader.read()
