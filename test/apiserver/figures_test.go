@@ -186,7 +186,7 @@ func TestWhatIsHeldIsMeasuredAndStrangersAreTold(t *testing.T) {
 		return true, all
 	})
 	until(t, "tell the stranger", func() (bool, string) {
-		e, err := i.Server.Client.CoreV1().Events(ns).Get(t.Context(), "gpusliceunpromised."+string(stranger.GetUID()), metav1.GetOptions{})
+		e, err := i.Server.Client.CoreV1().Events(ns).Get(t.Context(), "gpuslicenotreviewed."+string(stranger.GetUID()), metav1.GetOptions{})
 		return err == nil && strings.Contains(e.Message, "counts in the quota as whole devices (") && e.Type == corev1.EventTypeWarning, "no Event"
 	})
 }
