@@ -96,20 +96,20 @@ func (b budgets) add(in policies.Input) {
 }
 
 // Hold is what a stored pod counts for in its namespace's budget, and how that is known: for the ledger's lists.
-func (c *Cluster) Hold(keys policies.Keys, pod *corev1.Pod) (policies.Holding, ledger.Standing) {
+func (c *Cluster) Hold(keys policies.Keys, pod *corev1.Pod) (policies.Holding, ledger.ChargeBasis) {
 	in := c.storedInput(pod)
 	holding, source := policies.HoldingOf(pod, keys, in.Pools)
 	switch {
 	case source == policies.ChargePromise:
-		return holding, ledger.Promised
+		return holding, ledger.BasisPromise
 	case source == policies.ChargeNone || in.Policy == nil:
-		return holding, ledger.Exclusive
+		return holding, ledger.BasisDevices
 	case in.Policy.EnforcementMode == policies.EnforceAudit:
-		return held(in, nil), ledger.Exclusive
+		return held(in, nil), ledger.BasisDevices
 	case policies.Verify(in, nil).Would == policies.Refused:
-		return holding, ledger.Unpromised
+		return holding, ledger.BasisUnmanaged
 	}
-	return holding, ledger.Exclusive
+	return holding, ledger.BasisDevices
 }
 
 // storedInput is what a pod that is there already would be decided by, from what is known without asking anybody.

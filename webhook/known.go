@@ -19,7 +19,7 @@ type Known struct {
 	Pools     []policies.Pool `json:"pools"`
 	Nodes     int             `json:"nodes"`
 	// ResourceQuotas are those on GPU resources in governed namespaces.
-	ResourceQuotas []nativequota.State `json:"resourceQuotas,omitempty"`
+	ResourceQuotas []nativequota.QuotaStatus `json:"resourceQuotas,omitempty"`
 }
 
 // KnownPolicy is a policy ConfigMap as it was understood.

@@ -55,7 +55,7 @@ func NewMetrics(version string) *Metrics {
 		}),
 	}
 	m.quota = counters("quota_requests_total", "New pods that asked for room in a quota, by what they were told: admitted, exceeded or busy.", "verdict")
-	for _, v := range []ledger.Verdict{ledger.Admitted, ledger.Exceeded, ledger.Busy} {
+	for _, v := range []ledger.Decision{ledger.Admitted, ledger.Exceeded, ledger.Busy} {
 		m.quota.WithLabelValues(string(v))
 	}
 	build := gauges("build_info", "1, labelled with the version of this build.", "version")
@@ -84,7 +84,7 @@ func (m *Metrics) WatchLedger(counts func() ledger.Counts) {
 		"writes_total":    {"Ledgers written.", func(c ledger.Counts) int64 { return c.Writes }},
 		"lists_total":     {"Lists of pods, one for each namespace of a budget that is reconciled.", func(c ledger.Counts) int64 { return c.Lists }},
 		"conflicts_total": {"Writes that another replica was faster with.", func(c ledger.Counts) int64 { return c.Conflicts }},
-		"unknown_total":   {"Writes that were not answered.", func(c ledger.Counts) int64 { return c.Unknown }},
+		"unknown_total":   {"Writes that were not answered.", func(c ledger.Counts) int64 { return c.Unanswered }},
 	} {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "gpuslice_ledger_" + name, Help: c.help},
 			func() float64 { return float64(c.count(counts())) }))
@@ -135,7 +135,7 @@ func (m *Metrics) decided(handler string, d policies.Decision) {
 }
 
 // asked counts one request for room in a quota.
-func (m *Metrics) asked(v ledger.Verdict) { m.quota.WithLabelValues(string(v)).Inc() }
+func (m *Metrics) asked(v ledger.Decision) { m.quota.WithLabelValues(string(v)).Inc() }
 
 // read counts what a snapshot was made of.
 func (m *Metrics) read(problems []Problem, conflicts int, pools []policies.Pool) {

@@ -31,9 +31,9 @@ func (c *Cluster) Governed() (out []nativequota.Governed, err error) {
 }
 
 // NativeQuotas tells how ResourceQuotas on GPU resources stand to gpuslice.
-func (c *Cluster) NativeQuotas() []nativequota.State {
+func (c *Cluster) NativeQuotas() []nativequota.QuotaStatus {
 	governed, _ := c.Governed()
-	return c.quotas.States(governed)
+	return c.quotas.Statuses(governed)
 }
 
 // quota is what pods of the namespace are held against.

@@ -39,7 +39,7 @@ func renamedPod(t *testing.T, in policies.Input) (*corev1.Pod, *policies.Promise
 
 func TestResourceQuotasOfOthersHoldRenamedPods(t *testing.T) {
 	const exceeded = "exceeded quota: team-a-gpus (ResourceQuota), requested: requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=2, limited: requests.nvidia.com/gpu=2"
-	over := ledger.Answer{Verdict: ledger.Exceeded, Excess: []policies.Excess{
+	over := ledger.Answer{Decision: ledger.Exceeded, Excess: []policies.Excess{
 		{Quota: "team-a-gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}}}
 	for name, c := range map[string]struct {
 		policy   string
@@ -50,11 +50,11 @@ func TestResourceQuotasOfOthersHoldRenamedPods(t *testing.T) {
 		warnings []string
 		again    bool
 	}{
-		"room": {"", gpuQuota("team-a", "2"), ledger.Answer{Verdict: ledger.Admitted}, 1, "",
+		"room": {"", gpuQuota("team-a", "2"), ledger.Answer{Decision: ledger.Admitted}, 1, "",
 			[]string{"ResourceQuota team-a-gpus counts nvidia.com/gpu; gpuslice counts this pod for it"}, false},
 		"no room":                   {"", gpuQuota("team-a", "2"), over, 1, exceeded, nil, false},
 		"no room, under warn":       {"enforcementMode: warn", gpuQuota("team-a", "2"), over, 1, exceeded, nil, false},
-		"not to be told under warn": {"enforcementMode: warn", gpuQuota("team-a", "2"), ledger.Answer{Verdict: ledger.Busy, Why: "busy"}, 1, "", nil, true},
+		"not to be told under warn": {"enforcementMode: warn", gpuQuota("team-a", "2"), ledger.Answer{Decision: ledger.Busy, Reason: "busy"}, 1, "", nil, true},
 		"beside a quota of ours":    {"quota: {slices: 4}", gpuQuota("team-a", "2"), over, 2, exceeded, nil, false},
 		"another namespace's quota": {"", gpuQuota("team-b", "2"), over, 0, "", nil, false},
 		"off": {"quota: {native: \"off\"}", gpuQuota("team-a", "2"), over, 0, "",
@@ -75,7 +75,7 @@ func TestResourceQuotasOfOthersHoldRenamedPods(t *testing.T) {
 				pod, promise := renamedPod(t, in)
 				in.Pod = pod
 				asked := &room{answer: c.answer}
-				q := Quota{Room: asked, Budgets: r, Metrics: NewMetrics("test")}
+				q := Quota{Reserver: asked, Budgets: r, Metrics: NewMetrics("test")}
 				d, again := q.reserve(t.Context(), admission.Request{}, in, promise, policies.Decision{Outcome: policies.LeftAlone})
 				limits := 0
 				if len(asked.asked) > 0 {
@@ -103,16 +103,16 @@ func TestWhatIsKnownOfResourceQuotas(t *testing.T) {
 			policyMap("c", 12, "namespaces: {names: [team-c]}\nquota: {native: write, slices: 4}"))
 		r := start(t, client)
 		defer r.end()
-		want := []nativequota.State{
-			{Namespace: "team-a", Name: "team-a-gpus", Resource: policies.ResourceGPU, State: nativequota.Counted},
-			{Namespace: "team-b", Name: "team-b-gpus", Resource: policies.ResourceGPU, State: nativequota.Uncounted, Why: "policy gpuslice-system/b has it not counted"},
-			{Namespace: "team-c", Name: "gpuslice", Resource: policies.ResourceGPUShared, State: nativequota.Unwritten, Why: ""},
+		want := []nativequota.QuotaStatus{
+			{Namespace: "team-a", Name: "team-a-gpus", Resource: policies.ResourceGPU, State: nativequota.StateCounted},
+			{Namespace: "team-b", Name: "team-b-gpus", Resource: policies.ResourceGPU, State: nativequota.StateUncounted, Reason: "policy gpuslice-system/b has it not counted"},
+			{Namespace: "team-c", Name: "gpuslice", Resource: policies.ResourceGPUShared, State: nativequota.StateMissing, Reason: ""},
 		}
 		if diff := cmp.Diff(want, r.Known().ResourceQuotas); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		registry := NewMetrics("test")
-		if err := nativequota.Watch(registry.Registerer(), r.NativeQuotas); err != nil {
+		if err := nativequota.RegisterMetrics(registry.Registerer(), r.NativeQuotas); err != nil {
 			t.Fatal(err)
 		}
 		families, err := registry.registry.Gather()

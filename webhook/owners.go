@@ -13,7 +13,7 @@ import (
 
 // Owners is told of refused pods. It must not block.
 type Owners interface {
-	Refused(pod metav1.Object, text string)
+	Denied(pod metav1.Object, text string)
 }
 
 // maxTold bounds the pods that are read once more for their owners, after the decision and before its answer.
@@ -37,7 +37,7 @@ func (t telling) Handle(ctx context.Context, req admission.Request) admission.Re
 		var pod metav1.PartialObjectMetadata
 		if json.Unmarshal(req.Object.Raw, &pod) == nil {
 			pod.Namespace = req.Namespace
-			t.owners.Refused(&pod, response.Result.Message)
+			t.owners.Denied(&pod, response.Result.Message)
 		}
 	}
 	return response

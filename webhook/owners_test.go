@@ -16,7 +16,7 @@ import (
 // listener notes of whom it is told.
 type listener []string
 
-func (l *listener) Refused(pod metav1.Object, text string) {
+func (l *listener) Denied(pod metav1.Object, text string) {
 	owner := metav1.GetControllerOf(pod)
 	*l = append(*l, pod.GetNamespace()+"/"+owner.Name+": "+text)
 }

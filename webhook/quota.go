@@ -16,10 +16,10 @@ import (
 const answerMargin = 1500 * time.Millisecond
 
 // Room is what reserves it: *ledger.Ledger.
-type Room interface {
-	Admit(context.Context, ledger.Request) ledger.Answer
+type Reserver interface {
+	Reserve(context.Context, ledger.Request) ledger.Answer
 	// Look returns what a budget's ledger says, and reserves nothing.
-	Look(ctx context.Context, budgetKey string) (ledger.State, error)
+	Read(ctx context.Context, budgetKey string) (ledger.State, error)
 }
 
 // Budgets knows what the pods of a namespace are counted in, and held against.
@@ -33,9 +33,9 @@ type Budgets interface {
 
 // Quota reserves what new pods will hold.
 type Quota struct {
-	Room    Room
-	Budgets Budgets
-	Metrics *Metrics
+	Reserver Reserver
+	Budgets  Budgets
+	Metrics  *Metrics
 }
 
 // reserve asks for the pod's room. It returns the decision with what the quota makes of it, or the answer for a caller
@@ -55,23 +55,23 @@ func (q *Quota) reserve(ctx context.Context, req admission.Request, in policies.
 		Holding: held(in, promise), DryRun: dryRun(req),
 	}
 	if at, ok := ctx.Deadline(); ok {
-		request.Deadline = minTime(at.Add(-answerMargin), time.Now().Add(ledger.DefaultPatience))
+		request.Deadline = minTime(at.Add(-answerMargin), time.Now().Add(ledger.DefaultTimeout))
 	}
-	answer := q.Room.Admit(ctx, request)
-	q.Metrics.asked(answer.Verdict)
-	switch answer.Verdict {
+	answer := q.Reserver.Reserve(ctx, request)
+	q.Metrics.asked(answer.Decision)
+	switch answer.Decision {
 	case ledger.Exceeded:
-		over := policies.JudgeQuota(in, answer.Excess)
+		over := policies.DenyQuota(in, answer.Excess)
 		over.Warnings = append(over.Warnings, d.Warnings...)
 		return over, nil
 	case ledger.Busy:
 		if in.Policy.EnforcementMode == policies.EnforceFull || quota.Native() {
 			return d, tryAgain(answer)
 		}
-		d.Warnings = append(d.Warnings, "the quota was not looked at: "+answer.Why)
+		d.Warnings = append(d.Warnings, "the quota was not looked at: "+answer.Reason)
 	}
 	d.Warnings = append(d.Warnings, notes...)
-	if request.DryRun && answer.Verdict == ledger.Admitted && in.Policy.EnforcementMode != policies.EnforceAudit {
+	if request.DryRun && answer.Decision == ledger.Admitted && in.Policy.EnforcementMode != policies.EnforceAudit {
 		d.Warnings = append(d.Warnings, q.left(ctx, budget, quota.Within(request.Holding))...)
 	}
 	return d, nil
@@ -79,7 +79,7 @@ func (q *Quota) reserve(ctx context.Context, req admission.Request, in policies.
 
 // left tells whoever tries a pod out how the limits stand that it counts in. Where it cannot be told, nothing is said.
 func (q *Quota) left(ctx context.Context, budget ledger.Budget, quota policies.Quota) []string {
-	state, err := q.Room.Look(ctx, budget.Key)
+	state, err := q.Reserver.Read(ctx, budget.Key)
 	if err != nil || !state.Covers(budget.Namespaces) {
 		return nil
 	}
@@ -114,7 +114,7 @@ func tryAgain(a ledger.Answer) *admission.Response {
 	if a.RetryAfter > soon {
 		when += " in " + a.RetryAfter.Round(time.Second).String()
 	}
-	response := admission.Denied(clean("the quota cannot be told now: "+a.Why+"; "+when, maxMessage))
+	response := admission.Denied(clean("the quota cannot be told now: "+a.Reason+"; "+when, maxMessage))
 	response.Result.Code, response.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 	if a.RetryAfter <= soon {
 		response.Result.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(soon / time.Second)}

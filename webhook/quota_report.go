@@ -68,7 +68,7 @@ func (v *Verifier) tell(ctx context.Context, in policies.Input) admission.Respon
 	}
 	report, err := v.quotaReport(ctx, in)
 	if err != nil {
-		return *tryAgain(ledger.Answer{RetryAfter: time.Second, Why: err.Error()})
+		return *tryAgain(ledger.Answer{RetryAfter: time.Second, Reason: err.Error()})
 	}
 	text, err := json.Marshal(report)
 	if err != nil {
@@ -88,7 +88,7 @@ func (v *Verifier) quotaReport(ctx context.Context, in policies.Input) (QuotaRep
 	var state ledger.State
 	if len(quota.Limits) > 0 {
 		var err error
-		if state, err = v.quota.Room.Look(ctx, budget.Key); err != nil {
+		if state, err = v.quota.Reserver.Read(ctx, budget.Key); err != nil {
 			return none, err
 		}
 	}

@@ -35,7 +35,7 @@ func underQuota(t *testing.T, policy string) *chain {
 	holding := func(memory policies.MiB) policies.Holding {
 		return policies.Holding{Namespace: "team-a", Charge: policies.Charge{Memory: memory, Slices: 1}}
 	}
-	c.room.state = ledger.State{Listed: []string{"team-a"}, Base: []policies.Holding{holding(12 << 10)},
+	c.room.state = ledger.State{Namespaces: []string{"team-a"}, Base: []policies.Holding{holding(12 << 10)},
 		Reservations: []ledger.Reservation{{PodUID: "1", Name: "p", Holding: holding(2 << 10)}}}
 	return c
 }

@@ -37,10 +37,10 @@ type room struct {
 	asked  []ledger.Request
 }
 
-// Look implements Room.
-func (r *room) Look(context.Context, string) (ledger.State, error) { return r.state, r.err }
+// Read implements Reserver.
+func (r *room) Read(context.Context, string) (ledger.State, error) { return r.state, r.err }
 
-func (r *room) Admit(_ context.Context, q ledger.Request) ledger.Answer {
+func (r *room) Reserve(_ context.Context, q ledger.Request) ledger.Answer {
 	r.asked = append(r.asked, q)
 	return r.answer
 }
@@ -65,9 +65,9 @@ type chain struct {
 
 func newChain(source Source) *chain {
 	metrics := NewMetrics("test")
-	c := &chain{room: &room{answer: ledger.Answer{Verdict: ledger.Admitted}}}
+	c := &chain{room: &room{answer: ledger.Answer{Decision: ledger.Admitted}}}
 	c.mutating = NewPods(source, testKeys, metrics, policies.SystemNamespace)
-	c.validating = NewVerifier(c.mutating, fixedKeys{testKeys()}, &Quota{Room: c.room, Budgets: oneBudget{}, Metrics: metrics})
+	c.validating = NewVerifier(c.mutating, fixedKeys{testKeys()}, &Quota{Reserver: c.room, Budgets: oneBudget{}, Metrics: metrics})
 	return c
 }
 
@@ -172,7 +172,7 @@ func TestAQuotaIsAskedForWhatWasPromised(t *testing.T) {
 	if got.Holding.Charge != (policies.Charge{Memory: 4096, Slices: 1}) || got.PodUID != "pod-uid" || got.Name != "train-abc" || got.NamespaceUID != "ns-uid" || got.DryRun {
 		t.Errorf("asked %+v", got)
 	}
-	c.room.answer = ledger.Answer{Verdict: ledger.Exceeded, Excess: []policies.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
+	c.room.answer = ledger.Answer{Decision: ledger.Exceeded, Excess: []policies.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
 	response := c.create(t, "team-a", asking("4Gi"), nil)
 	const want = "exceeded quota: team-a, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi"
 	if response.Allowed || response.Result.Code != http.StatusForbidden || response.Result.Message != want {
@@ -185,7 +185,7 @@ func TestOnlyAShortWaitIsLeftToClients(t *testing.T) {
 	t.Parallel()
 	for after, seconds := range map[time.Duration]int32{0: 1, 300 * time.Millisecond: 1, time.Second: 1, 1200 * time.Millisecond: 0, time.Minute: 0} {
 		c := newChain(governed(t, "strategies: [time-slicing]\nquota: {memory: 8Gi}"))
-		c.room.answer = ledger.Answer{Verdict: ledger.Busy, RetryAfter: after, Why: "the ledger is slow"}
+		c.room.answer = ledger.Answer{Decision: ledger.Busy, RetryAfter: after, Reason: "the ledger is slow"}
 		response := c.create(t, "team-a", asking("4Gi"), nil)
 		var told int32
 		if response.Result.Details != nil {
@@ -213,12 +213,12 @@ func TestAWholeDeviceIsCountedWhole(t *testing.T) {
 
 func TestModesDecideWhatAFullQuotaMeans(t *testing.T) {
 	t.Parallel()
-	full := ledger.Answer{Verdict: ledger.Exceeded, Excess: []policies.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
+	full := ledger.Answer{Decision: ledger.Exceeded, Excess: []policies.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
 	for mode, answers := range map[string]struct {
 		allowed  bool
 		warnings int
 	}{"enforce": {false, 0}, "warn": {true, 1}, "audit": {true, 0}} {
-		for what, answer := range map[string]ledger.Answer{"full": full, "busy": {Verdict: ledger.Busy, Why: "slow"}} {
+		for what, answer := range map[string]ledger.Answer{"full": full, "busy": {Decision: ledger.Busy, Reason: "slow"}} {
 			c := newChain(governed(t, "strategies: [time-slicing]\nquota: {memory: 8Gi}\nenforcementMode: "+mode))
 			c.room.answer = answer
 			response := c.create(t, "team-a", asking("4Gi"), nil)

@@ -17,13 +17,13 @@ import (
 	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/webhook"
-	"github.com/gpuslice/gpuslice/webhook/accounts"
 	"github.com/gpuslice/gpuslice/webhook/bypass"
 	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/nativequota"
 	"github.com/gpuslice/gpuslice/webhook/observe"
+	"github.com/gpuslice/gpuslice/webhook/quotametrics"
 )
 
 // election is this replica's part in choosing the leader.
@@ -35,8 +35,8 @@ func election(o Options, client kubernetes.Interface, log logr.Logger) (*leader.
 	return &leader.Election{Client: client, Namespace: o.Namespace, Identity: host + "_" + rand.Text(), Log: log}, nil
 }
 
-// quotas makes the ledger, and the accounts of what it finds. The ledger's client has no allowance to wait for: pods do.
-func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *leader.Election, departed *ledger.Departed, metrics *webhook.Metrics, log logr.Logger) (*ledger.Ledger, *accounts.Accounts, error) {
+// quotas makes the ledger, and the exporter of what it finds. The ledger's client has no allowance to wait for: pods do.
+func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *leader.Election, gone *ledger.GonePods, metrics *webhook.Metrics, log logr.Logger) (*ledger.Ledger, *quotametrics.Exporter, error) {
 	client, err := connect(o.Kubeconfig, unlimited, 0)
 	if err != nil {
 		return nil, nil, err
@@ -45,39 +45,39 @@ func quotas(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, lead *le
 	if err != nil {
 		return nil, nil, err
 	}
-	var held *ledger.Ledger
-	books, err := accounts.New(accounts.Options{
+	var reservations *ledger.Ledger
+	exporter, err := quotametrics.New(quotametrics.Options{
 		Client: slow, Namespace: o.Namespace, Ready: cluster.Ready, Budgets: cluster.Budgets, Quotas: cluster.Quotas,
-		Begun: func() { held.LookAtAll() }, Registerer: metrics.Registerer(), Log: log,
+		Started: func() { reservations.ReconcileAll() }, Registerer: metrics.Registerer(), Log: log,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	held = ledger.New(ledger.Options{
+	reservations = ledger.New(ledger.Options{
 		Store: ledger.ClusterStore{Client: client, Namespace: o.Namespace},
-		Lister: &ledger.ClusterLister{Client: client, Hold: func(pod *corev1.Pod) (policies.Holding, ledger.Standing) {
+		Lister: &ledger.ClusterLister{Client: client, HoldingOf: func(pod *corev1.Pod) (policies.Holding, ledger.ChargeBasis) {
 			return cluster.Hold(keys.Keys(), pod)
 		}},
 		// Without keys and policies every pod that lives looks as if it had come while nobody looked.
-		Budgets: cluster.Budgets, Leads: func() bool { return lead.Leads() && keys.Ready() == nil && cluster.Ready() == nil }, Departed: departed, Report: books.Report,
+		Budgets: cluster.Budgets, Leads: func() bool { return lead.Leads() && keys.Ready() == nil && cluster.Ready() == nil }, Gone: gone, Report: exporter.Report,
 	})
-	metrics.WatchLedger(held.Counts)
-	return held, books, nil
+	metrics.WatchLedger(reservations.Counts)
+	return reservations, exporter, nil
 }
 
 // refusals tells the owners of refused pods, with an allowance of its own: whoever may create pods can have thousands
 // refused.
-func refusals(o Options, metrics *webhook.Metrics, log logr.Logger) (*events.Refusals, error) {
+func refusals(o Options, metrics *webhook.Metrics, log logr.Logger) (*events.Denials, error) {
 	client, err := connect(o.Kubeconfig, eventsQPS, eventsBurst)
 	if err != nil {
 		return nil, err
 	}
-	return events.NewRefusals(client, metrics.Registerer(), log)
+	return events.NewDenials(client, metrics.Registerer(), log)
 }
 
 // terms are what the leader does. Its client has an allowance of its own: a wave of pods must not keep state and
 // certificates from being written.
-func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, podLeft func(string, types.UID), metrics *webhook.Metrics, log logr.Logger) ([]leader.Term, error) {
+func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, podLeft func(string, types.UID), metrics *webhook.Metrics, log logr.Logger) ([]leader.Runnable, error) {
 	written, err := connect(o.Kubeconfig, writerQPS, writerBurst)
 	if err != nil {
 		return nil, err
@@ -94,15 +94,15 @@ func terms(o Options, cluster *webhook.Cluster, keys *webhook.Keyring, podLeft f
 		return nil, err
 	}
 	if !o.Observe {
-		return []leader.Term{keeper.Run, writer.Run}, nil
+		return []leader.Runnable{keeper.Run, writer.Run}, nil
 	}
 	observer, err := observe.New(observe.Options{
-		Client: client, Nodes: cluster.Nodes(), Keys: keys.Keys, PodLeft: podLeft, Registerer: metrics.Registerer(), Log: log.WithName("observe"),
+		Client: client, Nodes: cluster.Nodes(), Keys: keys.Keys, PodGone: podLeft, Registerer: metrics.Registerer(), Log: log.WithName("observe"),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return []leader.Term{keeper.Run, writer.Run, observer.Run}, nil
+	return []leader.Runnable{keeper.Run, writer.Run, observer.Run}, nil
 }
 
 // connect makes a client of the API server with an allowance of requests.

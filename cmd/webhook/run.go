@@ -63,20 +63,20 @@ func runCounted(ctx context.Context, o Options, metrics *webhook.Metrics, stderr
 	if err != nil {
 		return err
 	}
-	departed := &ledger.Departed{}
-	held, books, err := quotas(o, cluster, keys, lead, departed, metrics, log.WithName("accounts"))
+	gone := &ledger.GonePods{}
+	reservations, quotaMetrics, err := quotas(o, cluster, keys, lead, gone, metrics, log.WithName("quotametrics"))
 	if err != nil {
 		return err
 	}
-	defer held.Close()
-	if err := nativequota.Watch(metrics.Registerer(), cluster.NativeQuotas); err != nil {
+	defer reservations.Close()
+	if err := nativequota.RegisterMetrics(metrics.Registerer(), cluster.NativeQuotas); err != nil {
 		return err
 	}
 	refusals, err := refusals(o, metrics, log.WithName("refusals"))
 	if err != nil {
 		return err
 	}
-	quota := &webhook.Quota{Room: held, Budgets: cluster, Metrics: metrics}
+	quota := &webhook.Quota{Reserver: reservations, Budgets: cluster, Metrics: metrics}
 	reviews, err := endpoints(handlers(o, cluster, keys, quota, refusals), metrics, log)
 	if err != nil {
 		return err
@@ -84,8 +84,8 @@ func runCounted(ctx context.Context, o Options, metrics *webhook.Metrics, stderr
 	server := newServer(o, reviews, source, cluster, keys, metrics, log)
 	log.Info("starting", "version", version, "namespace", o.Namespace, "certs", o.Certs)
 	terms, err := terms(o, cluster, keys, func(namespace string, uid types.UID) {
-		departed.Left(string(uid))
-		held.PodChanged(namespace)
+		gone.Add(string(uid))
+		reservations.PodChanged(namespace)
 	}, metrics, log)
 	if err != nil {
 		return err
@@ -95,8 +95,8 @@ func runCounted(ctx context.Context, o Options, metrics *webhook.Metrics, stderr
 		"keep the certificate": source.Start,
 		"keep the keys":        keys.Run,
 		"tell of refusals":     refusals.Run,
-		"keep the quotas":      func(ctx context.Context) error { held.Run(ctx); return nil },
-		"lead":                 func(ctx context.Context) error { return lead.Run(ctx, append(terms, books.Run)...) },
+		"keep the quotas":      func(ctx context.Context) error { reservations.Run(ctx); return nil },
+		"lead":                 func(ctx context.Context) error { return lead.Run(ctx, append(terms, quotaMetrics.Run)...) },
 	})
 }
 

@@ -55,7 +55,7 @@ func TestWhatIsObservedPassesOurOwnWebhookAndNobodyElseWritesIt(t *testing.T) {
 	if err != nil {
 		t.Fatalf("nothing is observed: %v", err)
 	}
-	if o, err := observe.DecodeObservation(written); err != nil || o.State != observe.Holds || o.Tier != policies.TierGuard {
+	if o, err := observe.DecodeObservation(written); err != nil || o.State != observe.Enforced || o.Tier != policies.TierGuard {
 		t.Errorf("observed %s: %v", written, err)
 	}
 	forged := []byte(`{"metadata":{"annotations":{"` + policies.AnnotationObserved + `":"forged"}}}`)

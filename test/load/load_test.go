@@ -264,7 +264,7 @@ func (l *lab) alive() {
 
 // settleWithin is how long after the last create the ledgers may be wrong: reservations expire after a minute, and the
 // next pass comes ten seconds later at the latest; the rest is for a machine with two cores.
-const settleWithin = ledger.Expiry + 30*time.Second
+const settleWithin = ledger.ReservationTTL + 30*time.Second
 
 // judge waits once for all ledgers, and holds them against what lives.
 func (l *lab) judge(tenants []*tenant, seen *census) {

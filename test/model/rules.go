@@ -22,7 +22,7 @@ func asked() time.Time { return time.Unix(1_000_000, 0) }
 
 func reservedAt(old bool) time.Time {
 	if old {
-		return asked().Add(-2 * ledger.Expiry)
+		return asked().Add(-2 * ledger.ReservationTTL)
 	}
 	return asked()
 }
@@ -32,14 +32,14 @@ func holding() policies.Holding {
 }
 
 func reservation(pod int, old bool) ledger.Reservation {
-	return ledger.Reservation{PodUID: strconv.Itoa(pod), Name: Name(pod), At: reservedAt(old), Holding: holding()}
+	return ledger.Reservation{PodUID: strconv.Itoa(pod), Name: Name(pod), CreatedAt: reservedAt(old), Holding: holding()}
 }
 
 // state is the stored ledger as the ledger's own code sees it, where these of the reservations have expired.
 func (l Ledger) state(old set) ledger.State {
 	var s ledger.State
 	if l.Listed {
-		s.Listed = []string{"team-a"}
+		s.Namespaces = []string{"team-a"}
 	}
 	if l.Base > 0 {
 		s.Base = []policies.Holding{{Namespace: "team-a", Charge: policies.Charge{Slices: int64(l.Base)}}}
@@ -84,7 +84,7 @@ func (l Ledger) reserve(pod int) (next Ledger, ok bool) {
 
 // reconciled is what follows from a list that found these pods.
 func (l Ledger) reconciled(found, old set) Ledger {
-	listing := ledger.Listing{Asked: asked(), Namespaces: []ledger.Namespace{{Name: "team-a"}}}
+	listing := ledger.Listing{StartedAt: asked(), Namespaces: []ledger.Namespace{{Name: "team-a"}}}
 	for pod := range Pods {
 		if found.has(pod) {
 			listing.Pods = append(listing.Pods, ledger.Pod{UID: strconv.Itoa(pod), Name: Name(pod), Holding: holding()})
@@ -94,7 +94,7 @@ func (l Ledger) reconciled(found, old set) Ledger {
 }
 
 // holds says that all that after has reserved is reserved here as well.
-func (l Ledger) holds(after Ledger) bool { return l.state(0).Holds(after.state(0).Reservations) }
+func (l Ledger) holds(after Ledger) bool { return l.state(0).Contains(after.state(0).Reservations) }
 
 // rules remembers what the ledger's own code said: the model asks the same again and again.
 type rules struct {

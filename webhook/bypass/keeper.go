@@ -21,7 +21,7 @@ import (
 )
 
 // interval is how late a bypass may end.
-const interval = 10 * time.Second
+const syncPeriod = 10 * time.Second
 
 // Options are what a Keeper is made of.
 type Options struct {
@@ -35,15 +35,15 @@ type Options struct {
 
 // Keeper ends bypasses. Two that run at once do no harm: a namespace is changed only as it was read.
 type Keeper struct {
-	options Options
-	gauges  *gauges
-	told    map[string]time.Time // when the bypasses end that an Event was written about, by namespace
+	options   Options
+	gauges    *gauges
+	announced map[string]time.Time // when the bypasses end that an Event was written about, by namespace
 }
 
 // New prepares a Keeper and registers its metrics.
 func New(o Options) (*Keeper, error) {
-	k := &Keeper{options: o, gauges: newGauges(), told: map[string]time.Time{}}
-	for _, c := range []prometheus.Collector{k.gauges.on, k.gauges.end} {
+	k := &Keeper{options: o, gauges: newGauges(), announced: map[string]time.Time{}}
+	for _, c := range []prometheus.Collector{k.gauges.info, k.gauges.end} {
 		if err := o.Registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("register the metrics of bypasses: %w", err)
 		}
@@ -53,11 +53,11 @@ func New(o Options) (*Keeper, error) {
 
 // Run looks after bypasses until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
-	defer k.gauges.keep(nil)
-	again := time.NewTicker(interval)
+	defer k.gauges.set(nil)
+	again := time.NewTicker(syncPeriod)
 	defer again.Stop()
 	for {
-		k.pass(ctx)
+		k.sync(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -67,10 +67,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 // pass looks once at every namespace that carries the label.
-func (k *Keeper) pass(ctx context.Context) {
+func (k *Keeper) sync(ctx context.Context) {
 	standing := map[string]time.Time{}
-	for _, name := range k.labelled() {
-		until, err := k.look(ctx, name)
+	for _, name := range k.bypassed() {
+		until, err := k.reconcile(ctx, name)
 		if err != nil && ctx.Err() == nil {
 			k.options.Log.Error(err, "bypass not looked after", "namespace", name)
 		}
@@ -78,12 +78,12 @@ func (k *Keeper) pass(ctx context.Context) {
 			standing[name] = until
 		}
 	}
-	k.gauges.keep(standing)
-	maps.DeleteFunc(k.told, func(name string, until time.Time) bool { return !standing[name].Equal(until) })
+	k.gauges.set(standing)
+	maps.DeleteFunc(k.announced, func(name string, until time.Time) bool { return !standing[name].Equal(until) })
 }
 
 // labelled are the namespaces that carry the label as far as the informer knows.
-func (k *Keeper) labelled() (names []string) {
+func (k *Keeper) bypassed() (names []string) {
 	for _, object := range k.options.Namespaces.GetStore().List() {
 		if ns, ok := object.(*corev1.Namespace); ok {
 			if _, bypassed := policies.BypassOf(ns.Labels, nil); bypassed {
@@ -97,7 +97,7 @@ func (k *Keeper) labelled() (names []string) {
 
 // look reads a namespace and does what is due: it ends a bypass whose time has passed, and gives an end to one that has
 // none or one too far away. It returns when the bypass ends, zero where there is none any more.
-func (k *Keeper) look(ctx context.Context, name string) (time.Time, error) {
+func (k *Keeper) reconcile(ctx context.Context, name string) (time.Time, error) {
 	ns, err := k.options.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return time.Time{}, nil
@@ -113,9 +113,9 @@ func (k *Keeper) look(ctx context.Context, name string) (time.Time, error) {
 		return time.Time{}, nil
 	case b.Until.IsZero() || b.Until.After(latest.Add(time.Minute)): // the clock of whoever wrote it may be a little ahead
 		b.Until = latest
-		return latest, k.bound(ctx, ns, b)
+		return latest, k.limit(ctx, ns, b)
 	case b.Until.After(now):
-		return b.Until, k.begun(ctx, ns, b)
+		return b.Until, k.announce(ctx, ns, b)
 	}
 	if err := k.end(ctx, ns, b); err != nil {
 		return b.Until, err
@@ -124,24 +124,24 @@ func (k *Keeper) look(ctx context.Context, name string) (time.Time, error) {
 }
 
 // bound writes an end.
-func (k *Keeper) bound(ctx context.Context, ns *corev1.Namespace, b policies.Bypass) error {
+func (k *Keeper) limit(ctx context.Context, ns *corev1.Namespace, b policies.Bypass) error {
 	until := policies.AnnotationBypassUntil
 	if err := k.patch(ctx, ns, nil, map[string]any{until: b.Annotations()[until]}); err != nil {
 		return fmt.Errorf("give the bypass an end: %w", err)
 	}
 	k.options.Log.Info("bypass bounded", "namespace", ns.Name, "until", b.Until)
-	return k.begun(ctx, ns, b)
+	return k.announce(ctx, ns, b)
 }
 
 // begun tells of a bypass once.
-func (k *Keeper) begun(ctx context.Context, ns *corev1.Namespace, b policies.Bypass) error {
-	if k.told[ns.Name].Equal(b.Until) {
+func (k *Keeper) announce(ctx context.Context, ns *corev1.Namespace, b policies.Bypass) error {
+	if k.announced[ns.Name].Equal(b.Until) {
 		return nil
 	}
-	if err := k.tell(ctx, ns, b, reasonBegun); err != nil {
+	if err := k.writeEvent(ctx, ns, b, reasonBypassed); err != nil {
 		return err
 	}
-	k.told[ns.Name] = b.Until
+	k.announced[ns.Name] = b.Until
 	return nil
 }
 
@@ -155,7 +155,7 @@ func (k *Keeper) end(ctx context.Context, ns *corev1.Namespace, b policies.Bypas
 		return fmt.Errorf("end the bypass: %w", err)
 	}
 	k.options.Log.Info("bypass ended", "namespace", ns.Name, "until", b.Until, "by", b.By, "reason", b.Reason)
-	return k.tell(ctx, ns, b, reasonEnded)
+	return k.writeEvent(ctx, ns, b, reasonEnded)
 }
 
 // patch changes labels and annotations of the namespace, unless it changed since it was read: then the next pass looks

@@ -126,7 +126,7 @@ func TestABypassEndsByItself(t *testing.T) {
 		if got := l.events(); len(got) != 1 || !strings.HasPrefix(got[0], "GPUSliceBypassed: gpuslice refuses nothing") || !strings.HasSuffix(got[0], "by alice: broken") {
 			t.Errorf("told: %q", got)
 		}
-		l.pass(time.Minute + interval)
+		l.pass(time.Minute + syncPeriod)
 		ns := l.namespace()
 		if len(ns.Labels) != 1 || ns.Labels["team"] != "a" || len(ns.Annotations) != 1 || ns.Annotations["note"] != "b" {
 			t.Errorf("left: labels %v, annotations %v", ns.Labels, ns.Annotations)
@@ -151,12 +151,12 @@ func TestABypassWithoutAnEndGetsOne(t *testing.T) {
 				}
 				l.bypass(end)
 				begin := time.Now()
-				l.pass(2 * interval)
+				l.pass(2 * syncPeriod)
 				b, _ := policies.BypassOf(l.namespace().Labels, l.namespace().Annotations)
-				if got := b.Until.Sub(begin); got < policies.MaxBypass-interval || got > policies.MaxBypass+2*interval {
+				if got := b.Until.Sub(begin); got < policies.MaxBypass-syncPeriod || got > policies.MaxBypass+2*syncPeriod {
 					t.Errorf("it ends after %v", got)
 				}
-				l.pass(policies.MaxBypass + interval)
+				l.pass(policies.MaxBypass + syncPeriod)
 				if _, ok := policies.BypassOf(l.namespace().Labels, nil); ok {
 					t.Error("it does not end")
 				}

@@ -15,7 +15,7 @@ const (
 
 // parent is what controls the owner of a pod: the Deployment of a ReplicaSet, the CronJob of a Job; nil: nothing does, or
 // it cannot be told now. Only these two kinds are looked up, and each once in a while.
-func (r *Refusals) parent(ctx context.Context, owner *corev1.ObjectReference) *corev1.ObjectReference {
+func (r *Denials) parent(ctx context.Context, owner *corev1.ObjectReference) *corev1.ObjectReference {
 	read := r.reader(owner)
 	if read == nil {
 		return nil
@@ -39,7 +39,7 @@ func (r *Refusals) parent(ctx context.Context, owner *corev1.ObjectReference) *c
 }
 
 // reader reads an owner of a kind that has owners itself; nil: it is of another kind.
-func (r *Refusals) reader(owner *corev1.ObjectReference) func(context.Context) (metav1.Object, error) {
+func (r *Denials) reader(owner *corev1.ObjectReference) func(context.Context) (metav1.Object, error) {
 	switch owner.GroupVersionKind().GroupKind().String() {
 	case "ReplicaSet.apps":
 		return func(ctx context.Context) (metav1.Object, error) {

@@ -31,23 +31,23 @@ type Election struct {
 	// Lease is held for so long without being renewed, Renew is when a leader that cannot renew it gives up, and Retry is
 	// between two attempts. Zero: 15 s, 10 s and 2 s, so that a replica that dies is followed within some 15 s; one that
 	// stops hands over at once.
-	Lease, Renew, Retry time.Duration
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
 	leads atomic.Bool
 }
 
 // Term is work for the time that this replica leads. It returns when its context ends; an error ends the replica.
-type Term func(context.Context) error
+type Runnable func(context.Context) error
 
 // Leads says whether this replica leads.
 func (e *Election) Leads() bool { return e.leads.Load() }
 
 // Run stands for election again and again, does the terms' work whenever this replica is elected, and returns nil when
 // ctx ends.
-func (e *Election) Run(ctx context.Context, terms ...Term) error {
+func (e *Election) Run(ctx context.Context, terms ...Runnable) error {
 	ctx = klog.NewContext(ctx, e.Log)
 	for ctx.Err() == nil {
-		if err := e.stand(ctx, terms); err != nil {
+		if err := e.runOnce(ctx, terms); err != nil {
 			return err
 		}
 	}
@@ -55,7 +55,7 @@ func (e *Election) Run(ctx context.Context, terms ...Term) error {
 }
 
 // stand stands for one election, and returns when the term that may follow is over.
-func (e *Election) stand(ctx context.Context, terms []Term) error {
+func (e *Election) runOnce(ctx context.Context, terms []Runnable) error {
 	elected := make(chan context.Context)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: LeaseName,
@@ -64,7 +64,7 @@ func (e *Election) stand(ctx context.Context, terms []Term) error {
 			Client:     e.Client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
 		},
-		LeaseDuration: orDefault(e.Lease, 15*time.Second), RenewDeadline: orDefault(e.Renew, 10*time.Second), RetryPeriod: orDefault(e.Retry, 2*time.Second),
+		LeaseDuration: orDefault(e.LeaseDuration, 15*time.Second), RenewDeadline: orDefault(e.RenewDeadline, 10*time.Second), RetryPeriod: orDefault(e.RetryPeriod, 2*time.Second),
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(term context.Context) {
@@ -94,7 +94,7 @@ func (e *Election) stand(ctx context.Context, terms []Term) error {
 }
 
 // lead does the terms' work side by side until the term ends. The first that fails ends it for all.
-func (e *Election) lead(ctx context.Context, terms []Term) error {
+func (e *Election) lead(ctx context.Context, terms []Runnable) error {
 	e.Log.Info("leading", "identity", e.Identity)
 	e.leads.Store(true)
 	defer e.Log.Info("no longer leading", "identity", e.Identity)

@@ -28,9 +28,9 @@ import (
 
 const system = "gpuslice-system"
 
-func hold(pod *corev1.Pod) (policies.Holding, ledger.Standing) {
+func hold(pod *corev1.Pod) (policies.Holding, ledger.ChargeBasis) {
 	h, _ := policies.HoldingOf(pod, policies.Keys{}, nil)
-	return h, ledger.Unpromised
+	return h, ledger.BasisUnmanaged
 }
 
 func gpuPod(name string) *corev1.Pod {
@@ -68,7 +68,7 @@ func TestAClusterKeepsItsPartOfTheContract(t *testing.T) {
 		t.Errorf("read back %+v, %v", got, err)
 	}
 	_, err = ledger.ClusterStore{Client: s.Client, Namespace: "nowhere"}.Create(ctx, first)
-	want("create in no namespace", err, ledger.ErrRefused)
+	want("create in no namespace", err, ledger.ErrRejected)
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	_, err = store.Get(gone, first.Name)
@@ -83,8 +83,8 @@ func TestAClusterKeepsItsPartOfTheContract(t *testing.T) {
 	if _, err := s.Client.CoreV1().Pods("team-a").Patch(ctx, "done", types.MergePatchType, done, metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	l, err := (&ledger.ClusterLister{Client: s.Client, Hold: hold}).List(ctx, []string{"team-a", "nowhere"})
-	if err != nil || len(l.Pods) != 1 || l.Pods[0].Name != "lives" || l.Pods[0].Holding.Charge.GPUs != 1 || !l.Pods[0].Unpromised {
+	l, err := (&ledger.ClusterLister{Client: s.Client, HoldingOf: hold}).List(ctx, []string{"team-a", "nowhere"})
+	if err != nil || len(l.Pods) != 1 || l.Pods[0].Name != "lives" || l.Pods[0].Holding.Charge.GPUs != 1 || !l.Pods[0].Unmanaged {
 		t.Errorf("listed %+v, %v", l.Pods, err)
 	}
 	if len(l.Namespaces) != 2 || l.Namespaces[0].UID == "" || l.Namespaces[1].UID != "" {
@@ -107,15 +107,15 @@ func hook(l *ledger.Ledger, limit int64) http.HandlerFunc {
 			return
 		}
 		holding, _ := hold(&pod)
-		a := l.Admit(r.Context(), ledger.Request{
+		a := l.Reserve(r.Context(), ledger.Request{
 			Budget: ledger.Budget{Key: "namespace/" + pod.Namespace, Namespaces: []string{pod.Namespace}}, Quota: quota,
 			PodUID: string(pod.UID), Name: pod.Name, Holding: holding, DryRun: *review.Request.DryRun,
 		})
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: a.Verdict == ledger.Admitted, Result: &metav1.Status{Code: http.StatusForbidden, Message: a.Why}}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: a.Decision == ledger.Admitted, Result: &metav1.Status{Code: http.StatusForbidden, Message: a.Reason}}
 		if v := policies.QuotaViolation(a.Excess); v != nil {
 			review.Response.Result.Message = v.String()
 		}
-		if a.Verdict == ledger.Busy {
+		if a.Decision == ledger.Busy {
 			review.Response.Result.Code = http.StatusTooManyRequests
 		}
 		if err := json.NewEncoder(w).Encode(review); err != nil {
@@ -130,7 +130,7 @@ func serve(t *testing.T, s *cluster.APIServer, client kubernetes.Interface, limi
 	t.Helper()
 	var addresses []string
 	for range 3 {
-		l := ledger.New(ledger.Options{Store: ledger.ClusterStore{Client: client, Namespace: system}, Lister: &ledger.ClusterLister{Client: client, Hold: hold}})
+		l := ledger.New(ledger.Options{Store: ledger.ClusterStore{Client: client, Namespace: system}, Lister: &ledger.ClusterLister{Client: client, HoldingOf: hold}})
 		t.Cleanup(l.Close)
 		ledgers = append(ledgers, l)
 		cert, err := s.ServingCertificate("quota", "quota."+system+".svc")

@@ -109,7 +109,7 @@ func (c *chaos) replicaWithSkew(ctx context.Context, running *sync.WaitGroup) *l
 	skew := c.upTo(20*time.Second) - 10*time.Second
 	var l *ledger.Ledger
 	l = c.replica(ledger.Options{
-		Now: func() time.Time { return time.Now().Add(skew) }, Random: c.float, FloodCap: 1000,
+		Now: func() time.Time { return time.Now().Add(skew) }, Random: c.float, MaxStaleReservations: 1000,
 		Budgets: func() []ledger.Budget { return []ledger.Budget{c.budget} }, Leads: func() bool { return c.leads(l) },
 	})
 	running.Go(func() { l.Run(ctx) })
@@ -140,12 +140,12 @@ func (c *chaos) user(i int) {
 	if c.chance(0.1) {
 		time.AfterFunc(c.upTo(time.Second), cancel)
 	}
-	a := replica.Admit(ctx, r)
-	c.tell(string(a.Verdict))
-	if most := c.mostTaken(begin); a.Verdict == ledger.Exceeded && most+r.Holding.Charge.Slices <= chaosLimit {
+	a := replica.Reserve(ctx, r)
+	c.tell(string(a.Decision))
+	if most := c.mostTaken(begin); a.Decision == ledger.Exceeded && most+r.Holding.Charge.Slices <= chaosLimit {
 		c.t.Errorf("%s was refused %d slices, and at most %d of %d were taken while it waited", r.Name, r.Holding.Charge.Slices, most, chaosLimit)
 	}
-	if a.Verdict != ledger.Admitted || r.DryRun || c.chance(0.3) { // others refuse three in ten
+	if a.Decision != ledger.Admitted || r.DryRun || c.chance(0.3) { // others refuse three in ten
 		return
 	}
 	wait := c.upTo(20 * time.Millisecond)
@@ -198,7 +198,7 @@ func (c *chaos) run() {
 	}
 	users.Wait()
 	c.calm.Store(true)
-	time.Sleep(ledger.Expiry + 25*time.Second) // the clocks differ by up to twenty
+	time.Sleep(ledger.ReservationTTL + 25*time.Second) // the clocks differ by up to twenty
 	cancel()
 	replicas.Wait()
 }

@@ -23,22 +23,22 @@ type ClusterStore struct {
 // Get implements Store.
 func (s ClusterStore) Get(ctx context.Context, name string) (Object, error) {
 	found, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Get(ctx, name, metav1.GetOptions{})
-	return objectOf(found), outcome(err)
+	return objectOf(found), classify(err)
 }
 
 // Create implements Store.
 func (s ClusterStore) Create(ctx context.Context, o Object) (Object, error) {
 	created, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Create(ctx, s.configMap(o), metav1.CreateOptions{})
 	if apierrors.IsNotFound(err) {
-		return Object{}, fmt.Errorf("namespace %s: %w: %w", s.Namespace, ErrRefused, err)
+		return Object{}, fmt.Errorf("namespace %s: %w: %w", s.Namespace, ErrRejected, err)
 	}
-	return objectOf(created), outcome(err)
+	return objectOf(created), classify(err)
 }
 
 // Update implements Store.
 func (s ClusterStore) Update(ctx context.Context, o Object) (Object, error) {
 	updated, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Update(ctx, s.configMap(o), metav1.UpdateOptions{})
-	return objectOf(updated), outcome(err)
+	return objectOf(updated), classify(err)
 }
 
 func (s ClusterStore) configMap(o Object) *corev1.ConfigMap {
@@ -59,7 +59,7 @@ func objectOf(c *corev1.ConfigMap) Object {
 }
 
 // outcome says what became of a call: what the API server did not refuse in so many words may have been done.
-func outcome(err error) error {
+func classify(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func outcome(err error) error {
 		kind = ErrConflict
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err),
 		apierrors.IsRequestEntityTooLargeError(err), apierrors.IsMethodNotSupported(err):
-		kind = ErrRefused
+		kind = ErrRejected
 	}
 	return fmt.Errorf("%w: %w", kind, err)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func reservation(uid string) ledger.Reservation {
-	return ledger.Reservation{PodUID: uid, Name: "pod-" + uid, NamespaceUID: "ns-1", At: time.UnixMilli(1_700_000_000_123).UTC(),
+	return ledger.Reservation{PodUID: uid, Name: "pod-" + uid, NamespaceUID: "ns-1", CreatedAt: time.UnixMilli(1_700_000_000_123).UTC(),
 		Holding: policies.Holding{Namespace: "team-a", Pools: []string{"a100"}, Charge: policies.Charge{Memory: 8192, Slices: 1},
 			Classes: map[string]policies.Charge{"small": {Memory: 8192, Slices: 1}},
 			Units:   map[string]int64{policies.ResourceGPU: 1}, Traits: policies.Traits{PriorityClass: "batch"}}}
@@ -23,7 +23,7 @@ func reservation(uid string) ledger.Reservation {
 func TestALedgerReadsBackAsItWasWritten(t *testing.T) {
 	s := ledger.State{
 		Base:         []policies.Holding{{Namespace: "team-a", Charge: policies.Charge{Memory: 1 << 30, Slices: 1 << 40, GPUs: 3}, MemoryUnknown: true}},
-		Listed:       []string{"team-a"},
+		Namespaces:   []string{"team-a"},
 		Reservations: []ledger.Reservation{reservation("1"), reservation("2")},
 		NotBefore:    time.UnixMilli(1_700_000_060_000).UTC(),
 	}
@@ -68,14 +68,14 @@ func TestEncodeRefusesWhatCannotBeStored(t *testing.T) {
 	if _, err := ledger.Encode(teamA, s); !errors.Is(err, ledger.ErrFull) {
 		t.Errorf("%v", err)
 	}
-	s = ledger.State{Listed: []string{strings.Repeat("a", 1<<20)}}
+	s = ledger.State{Namespaces: []string{strings.Repeat("a", 1<<20)}}
 	if _, err := ledger.Encode(teamA, s); !errors.Is(err, ledger.ErrFull) {
 		t.Errorf("%v", err)
 	}
 }
 
 func FuzzDecode(f *testing.F) {
-	data, err := ledger.Encode(teamA, ledger.State{Listed: []string{"team-a"}, Reservations: []ledger.Reservation{reservation("1")},
+	data, err := ledger.Encode(teamA, ledger.State{Namespaces: []string{"team-a"}, Reservations: []ledger.Reservation{reservation("1")},
 		Base: []policies.Holding{reservation("2").Holding}, NotBefore: time.UnixMilli(1_700_000_060_000).UTC()})
 	if err != nil {
 		f.Fatal(err)

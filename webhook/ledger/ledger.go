@@ -19,23 +19,23 @@ type Options struct {
 	Budgets func() []Budget
 	Leads   func() bool
 	// Departed are pods that were seen to end; nil: nobody looks. It gives room back sooner, and nothing depends on it.
-	Departed *Departed
+	Gone *GonePods
 	// Report is told what each reconcile found. It must not block.
 	Report func(Report)
 
 	Now    func() time.Time // stamps reservations; default time.Now
 	Random func() float64   // in [0, 1), spreads what is tried again; default rand.Float64
 
-	CallTimeout time.Duration // of one call to Store or Lister; default 4 s
-	Linger      time.Duration // wait between two batches of which the first had several requests; default 10 ms
-	Interval    time.Duration // between two looks at which budgets need a reconcile; default 5 s
-	FloodCap    int           // reservations that may wait in vain in one namespace; default 256
+	CallTimeout          time.Duration // of one call to Store or Lister; default 4 s
+	BatchDelay           time.Duration // wait between two batches of which the first had several requests; default 10 ms
+	CheckInterval        time.Duration // between two looks at which budgets need a reconcile; default 5 s
+	MaxStaleReservations int           // reservations that may wait in vain in one namespace; default 256
 }
 
 // Ledger reserves room in budgets. It is safe for concurrent use.
 type Ledger struct {
 	options Options
-	counts  counts
+	counts  counters
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -54,9 +54,9 @@ func New(o Options) *Ledger {
 		o.Random = rand.Float64
 	}
 	o.CallTimeout = orDefault(o.CallTimeout, 4*time.Second)
-	o.Linger = orDefault(o.Linger, 10*time.Millisecond)
-	o.Interval = orDefault(o.Interval, 5*time.Second)
-	o.FloodCap = orDefault(o.FloodCap, 256)
+	o.BatchDelay = orDefault(o.BatchDelay, 10*time.Millisecond)
+	o.CheckInterval = orDefault(o.CheckInterval, 5*time.Second)
+	o.MaxStaleReservations = orDefault(o.MaxStaleReservations, 256)
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Ledger{options: o, ctx: ctx, cancel: cancel, workers: make(map[string]*worker)}
 }
@@ -79,26 +79,26 @@ func (l *Ledger) Close() {
 
 // Admit reserves room for the pod, or says why not. It answers before the request's deadline and when ctx ends. What is
 // neither limited nor holds anything is admitted without a trace.
-func (l *Ledger) Admit(ctx context.Context, r Request) Answer {
+func (l *Ledger) Reserve(ctx context.Context, r Request) Answer {
 	if len(r.Quota.Limits) == 0 || r.Holding.Charge == (policies.Charge{}) {
-		return Answer{Verdict: Admitted}
+		return Answer{Decision: Admitted}
 	}
 	if r.Deadline.IsZero() {
-		r.Deadline = time.Now().Add(DefaultPatience)
+		r.Deadline = time.Now().Add(DefaultTimeout)
 	}
 	ctx, cancel := context.WithDeadline(ctx, r.Deadline)
 	defer cancel()
 	w := &waiter{ctx: ctx, request: r, answer: make(chan Answer, 1)}
 	if !l.enqueue(r.Budget, w) {
-		return busy(time.Second, "this replica is stopping")
+		return busyAnswer(time.Second, "this replica is stopping")
 	}
 	select {
 	case a := <-w.answer:
 		return a
 	case <-ctx.Done(): // it has waited long enough already
-		return busy(5*time.Second, "the quota could not be read and written in time")
+		return busyAnswer(5*time.Second, "the quota could not be read and written in time")
 	case <-l.ctx.Done():
-		return busy(time.Second, "this replica is stopping")
+		return busyAnswer(time.Second, "this replica is stopping")
 	}
 }
 

@@ -27,8 +27,8 @@ func TestABurstIsLetInExactlyToTheLimit(t *testing.T) {
 					running.Go(func() {
 						defer func() { <-places }()
 						r := b.request(fmt.Sprint(i))
-						a := b.replicas[i%3].Admit(t.Context(), r)
-						if a.Verdict == ledger.Admitted {
+						a := b.replicas[i%3].Reserve(t.Context(), r)
+						if a.Decision == ledger.Admitted {
 							time.Sleep(5 * time.Millisecond)
 							b.create(r)
 						}
@@ -37,9 +37,9 @@ func TestABurstIsLetInExactlyToTheLimit(t *testing.T) {
 				}
 				running.Wait()
 				close(answers)
-				count := map[ledger.Verdict]int{}
+				count := map[ledger.Decision]int{}
 				for a := range answers {
-					count[a.Verdict]++
+					count[a.Decision]++
 				}
 				if count[ledger.Admitted] != c.want || count[ledger.Busy] != 0 {
 					t.Errorf("admitted, exceeded, busy: %v, want %d admitted and none busy", count, c.want)
@@ -90,7 +90,7 @@ func TestAStatefulSetPodIsNotRefusedForItsPredecessor(t *testing.T) {
 		for i := range 5 { // none is ever listed before its successor asks
 			r := b.request(fmt.Sprint(i))
 			r.Name = "db-0"
-			b.want(b.replicas[0].Admit(t.Context(), r), ledger.Admitted)
+			b.want(b.replicas[0].Reserve(t.Context(), r), ledger.Admitted)
 			b.create(r)
 			b.cluster.DeletePod(r.PodUID)
 		}
@@ -103,7 +103,7 @@ func TestCreatesThatFailInALoopTakeOnePlace(t *testing.T) {
 		for i := range 500 {
 			r := b.request(fmt.Sprint(i))
 			r.Name = "same"
-			b.want(b.replicas[0].Admit(t.Context(), r), ledger.Admitted)
+			b.want(b.replicas[0].Reserve(t.Context(), r), ledger.Admitted)
 		}
 		b.want(b.admit("a"), ledger.Admitted)
 		b.want(b.admit("b"), ledger.Admitted)
@@ -116,10 +116,10 @@ func TestCreatesThatFailInALoopTakeOnePlace(t *testing.T) {
 func TestAReservationThatCameToNothingIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 1, 2)
-		b.want(b.replicas[0].Admit(t.Context(), b.request("refused-later")), ledger.Admitted)
-		b.want(b.replicas[1].Admit(t.Context(), b.request("2")), ledger.Exceeded)
-		time.Sleep(ledger.Expiry + time.Second)
-		b.want(b.replicas[1].Admit(t.Context(), b.request("3")), ledger.Admitted)
+		b.want(b.replicas[0].Reserve(t.Context(), b.request("refused-later")), ledger.Admitted)
+		b.want(b.replicas[1].Reserve(t.Context(), b.request("2")), ledger.Exceeded)
+		time.Sleep(ledger.ReservationTTL + time.Second)
+		b.want(b.replicas[1].Reserve(t.Context(), b.request("3")), ledger.Admitted)
 	})
 }
 
@@ -129,14 +129,14 @@ func TestADryRunAnswersAndWritesNothing(t *testing.T) {
 		dry := b.request("dry")
 		dry.DryRun = true
 		for range 3 {
-			b.want(b.replicas[0].Admit(t.Context(), dry), ledger.Admitted)
+			b.want(b.replicas[0].Reserve(t.Context(), dry), ledger.Admitted)
 		}
 		if n := b.cluster.Writes(teamA); n != 0 {
 			t.Errorf("%d writes for dry runs on no ledger", n)
 		}
 		b.want(b.admit("1"), ledger.Admitted)
 		before := b.cluster.Writes(teamA)
-		b.want(b.replicas[0].Admit(t.Context(), dry), ledger.Exceeded)
+		b.want(b.replicas[0].Reserve(t.Context(), dry), ledger.Exceeded)
 		if n := b.cluster.Writes(teamA); n != before {
 			t.Errorf("%d writes for a dry run", n-before)
 		}
@@ -147,7 +147,7 @@ func TestTheSameReviewTwiceReservesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 1, 2)
 		for _, l := range []*ledger.Ledger{b.replicas[0], b.replicas[1], b.replicas[0]} {
-			b.want(l.Admit(t.Context(), b.request("1")), ledger.Admitted)
+			b.want(l.Reserve(t.Context(), b.request("1")), ledger.Admitted)
 		}
 		if n := b.cluster.Writes(teamA); n != 1 {
 			t.Errorf("%d writes", n)
@@ -162,7 +162,7 @@ func TestWhoDoesNotWaitGetsNoRoom(t *testing.T) {
 		r := b.request("impatient")
 		r.Deadline = time.Now().Add(time.Second)
 		begin := time.Now()
-		a := b.replicas[0].Admit(t.Context(), r)
+		a := b.replicas[0].Reserve(t.Context(), r)
 		b.want(a, ledger.Busy)
 		if took := time.Since(begin); took > time.Second || a.RetryAfter <= 0 {
 			t.Errorf("answered after %v, retry after %v", took, a.RetryAfter)
@@ -199,7 +199,7 @@ func TestAWriteThatIsRefusedIsSaidAtOnce(t *testing.T) {
 		begin := time.Now()
 		a := b.admit("1")
 		b.want(a, ledger.Busy)
-		if !strings.Contains(a.Why, "refused") || time.Since(begin) > time.Second {
+		if !strings.Contains(a.Reason, "refused") || time.Since(begin) > time.Second {
 			t.Errorf("after %v: %+v", time.Since(begin), a)
 		}
 	})
@@ -211,14 +211,14 @@ func TestAFloodOfFailingCreatesIsSlowedDownAlone(t *testing.T) {
 		b.cluster.MakeNamespace("team-b")
 		b.budget = ledger.Budget{Key: "shared/ml", Namespaces: []string{"team-a", "team-b"}}
 		for i := range 256 {
-			b.want(b.replicas[0].Admit(t.Context(), b.request(fmt.Sprint(i))), ledger.Admitted)
+			b.want(b.replicas[0].Reserve(t.Context(), b.request(fmt.Sprint(i))), ledger.Admitted)
 		}
 		time.Sleep(21 * time.Second)
-		b.want(b.replicas[0].Admit(t.Context(), b.request("flood")), ledger.Busy)
+		b.want(b.replicas[0].Reserve(t.Context(), b.request("flood")), ledger.Busy)
 		other := b.request("other")
 		other.Holding.Namespace = "team-b"
-		b.want(b.replicas[0].Admit(t.Context(), other), ledger.Admitted)
-		time.Sleep(ledger.Expiry)
-		b.want(b.replicas[0].Admit(t.Context(), b.request("later")), ledger.Admitted)
+		b.want(b.replicas[0].Reserve(t.Context(), other), ledger.Admitted)
+		time.Sleep(ledger.ReservationTTL)
+		b.want(b.replicas[0].Reserve(t.Context(), b.request("later")), ledger.Admitted)
 	})
 }

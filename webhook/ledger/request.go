@@ -28,28 +28,28 @@ type Request struct {
 
 // DefaultPatience is how long a request waits that names no deadline: what is left of a webhook's ten seconds when the
 // answer has to travel back.
-const DefaultPatience = 8 * time.Second
+const DefaultTimeout = 8 * time.Second
 
 // Verdict is what became of a Request.
-type Verdict string
+type Decision string
 
 // The verdicts.
 const (
-	Admitted Verdict = "admitted" // the room is reserved
-	Exceeded Verdict = "exceeded" // there is no room: true at an instant since the request was made
-	Busy     Verdict = "busy"     // it cannot be told in time; to be tried again
+	Admitted Decision = "admitted" // the room is reserved
+	Exceeded Decision = "exceeded" // there is no room: true at an instant since the request was made
+	Busy     Decision = "busy"     // it cannot be told in time; to be tried again
 )
 
 // Answer answers one Request.
 type Answer struct {
-	Verdict    Verdict
+	Decision   Decision
 	Excess     []policies.Excess // of Exceeded
 	RetryAfter time.Duration     // of Busy
-	Why        string            // of Busy, for people
+	Reason     string            // of Busy, for people
 }
 
-func busy(after time.Duration, why string) Answer {
-	return Answer{Verdict: Busy, RetryAfter: after, Why: why}
+func busyAnswer(after time.Duration, why string) Answer {
+	return Answer{Decision: Busy, RetryAfter: after, Reason: why}
 }
 
 // Report is what a reconcile found: for metrics and Events.
@@ -57,5 +57,5 @@ type Report struct {
 	Budget Budget
 	State  State // as reconciled
 	// Unpromised are pods that were created while nobody looked. They count.
-	Unpromised []Pod
+	Unmanaged []Pod
 }

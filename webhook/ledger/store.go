@@ -38,5 +38,5 @@ var (
 	// ErrUnknown: no answer, or one that leaves open whether it was done. It may still be done later.
 	ErrUnknown = errors.New("the outcome is unknown")
 	// ErrRefused: it was not done, and will not be done if it is tried again as it is.
-	ErrRefused = errors.New("the call was refused")
+	ErrRejected = errors.New("the call was refused")
 )

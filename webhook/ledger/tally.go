@@ -10,9 +10,9 @@ import (
 
 // Tally adds reservations to a copy of a State one by one, without adding up all of it each time.
 type Tally struct {
-	state  State
-	places map[string]int // pod UID to its place among the reservations
-	sums   map[policies.QuotaScope]*sum
+	state State
+	index map[string]int // pod UID to its place among the reservations
+	sums  map[policies.QuotaScope]*sum
 }
 
 // podName is what at most one living pod can be called.
@@ -28,9 +28,9 @@ type sum struct {
 // NewTally begins with s, which stays as it is.
 func NewTally(s State) *Tally {
 	s.Reservations = slices.Clone(s.Reservations)
-	t := &Tally{state: s, places: make(map[string]int, len(s.Reservations)), sums: make(map[policies.QuotaScope]*sum)}
+	t := &Tally{state: s, index: make(map[string]int, len(s.Reservations)), sums: make(map[policies.QuotaScope]*sum)}
 	for i, r := range s.Reservations {
-		t.places[r.PodUID] = i
+		t.index[r.PodUID] = i
 	}
 	return t
 }
@@ -40,7 +40,7 @@ func (t *Tally) State() State { return t.state }
 
 // Has says that the very same is reserved already: the same review was sent twice.
 func (t *Tally) Has(r Reservation) bool {
-	i, ok := t.places[r.PodUID]
+	i, ok := t.index[r.PodUID]
 	if !ok {
 		return false
 	}
@@ -52,13 +52,13 @@ func (t *Tally) Has(r Reservation) bool {
 // Excess says where r does not fit beside what others use. Reservations of r's own name are no others: where r's pod
 // can be created, theirs cannot be.
 func (t *Tally) Excess(q policies.Quota, r Reservation) []policies.Excess {
-	used := func(scope policies.QuotaScope) policies.Charge { return t.others(scope, r.name()) }
+	used := func(scope policies.QuotaScope) policies.Charge { return t.usedExcept(scope, r.name()) }
 	return policies.Fit(q, used, r.Holding)
 }
 
 // Reserve adds r. What was reserved before is never taken away here, not even by another review for the same pod.
 func (t *Tally) Reserve(r Reservation) {
-	t.places[r.PodUID] = len(t.state.Reservations)
+	t.index[r.PodUID] = len(t.state.Reservations)
 	t.state.Reservations = append(t.state.Reservations, r)
 	for scope, s := range t.sums {
 		s.reserve(r.name(), r.Holding.In(scope))
@@ -66,10 +66,10 @@ func (t *Tally) Reserve(r Reservation) {
 }
 
 // Waiting counts a namespace's reservations that were made before the given time.
-func (t *Tally) Waiting(namespace string, before time.Time) int {
+func (t *Tally) CountOlder(namespace string, before time.Time) int {
 	n := 0
 	for _, r := range t.state.Reservations {
-		if r.Holding.Namespace == namespace && r.At.Before(before) {
+		if r.Holding.Namespace == namespace && r.CreatedAt.Before(before) {
 			n++
 		}
 	}
@@ -77,7 +77,7 @@ func (t *Tally) Waiting(namespace string, before time.Time) int {
 }
 
 // others is what is used within the scope by all but reservations of that name.
-func (t *Tally) others(scope policies.QuotaScope, name podName) policies.Charge {
+func (t *Tally) usedExcept(scope policies.QuotaScope, name podName) policies.Charge {
 	s, ok := t.sums[scope]
 	if !ok {
 		s = sumOf(t.state, scope)

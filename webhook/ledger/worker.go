@@ -11,11 +11,11 @@ const maxBatch = 256
 
 // waiter is a request that waits for its answer, or a pass: a reconcile that nobody asked for by a request.
 type waiter struct {
-	ctx     context.Context
-	request Request
-	pass    bool
-	release func()      // of a pass: ends ctx
-	answer  chan Answer // of capacity 1
+	ctx           context.Context
+	request       Request
+	reconcileOnly bool
+	cancel        func()      // of a pass: ends ctx
+	answer        chan Answer // of capacity 1
 }
 
 // gone says that nobody waits any more: room that were reserved for it would be lost.
@@ -26,16 +26,16 @@ type worker struct {
 	ledger *Ledger
 	key    string
 
-	mu      sync.Mutex
-	budget  Budget // as last named
-	queue   []*waiter
-	running bool
-	touched time.Time // when it was last asked
-	passed  time.Time // when the last reconcile ended
-	changed bool      // pods have, since
-	waiting int       // reservations, as last seen
+	mu            sync.Mutex
+	budget        Budget // as last named
+	queue         []*waiter
+	running       bool
+	lastRequest   time.Time // when it was last asked
+	lastReconcile time.Time // when the last reconcile ended
+	podsChanged   bool      // pods have, since
+	reservations  int       // reservations, as last seen
 
-	memory held // what was last read or written; of the goroutine alone
+	last storedLedger // what was last read or written; of the goroutine alone
 }
 
 // enqueue hands w to the budget's worker. It is false when the Ledger is closed.
@@ -49,8 +49,8 @@ func (l *Ledger) enqueue(b Budget, w *waiter) bool {
 	worker.mu.Lock()
 	defer worker.mu.Unlock()
 	worker.budget = b
-	if !w.pass {
-		worker.touched = time.Now()
+	if !w.reconcileOnly {
+		worker.lastRequest = time.Now()
 	}
 	worker.queue = append(worker.queue, w)
 	if !worker.running {
@@ -73,19 +73,19 @@ func (l *Ledger) workerFor(b Budget) *worker {
 // run serves batches until nobody waits.
 func (w *worker) run() {
 	for {
-		batch := w.take()
+		batch := w.nextBatch()
 		if len(batch) == 0 {
 			return
 		}
 		w.serve(w.ledger.ctx, batch)
 		if len(batch) > 1 { // more are on their way: one write for them all
-			pause(w.ledger.ctx, w.ledger.options.Linger)
+			sleep(w.ledger.ctx, w.ledger.options.BatchDelay)
 		}
 	}
 }
 
 // take returns those who wait, at most maxBatch. None: the goroutine ends.
-func (w *worker) take() []*waiter {
+func (w *worker) nextBatch() []*waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := min(len(w.queue), maxBatch)
@@ -99,7 +99,7 @@ func (w *worker) take() []*waiter {
 }
 
 // pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -27,8 +27,8 @@ const AnnotationPolicy = policies.Domain + "/written-from"
 const ReasonNotWritten = "GPUSliceQuotaNotWritten"
 
 const (
-	every      = 5 * time.Second // between two looks at what should be there
-	callWithin = 5 * time.Second
+	syncPeriod  = 5 * time.Second // between two looks at what should be there
+	callTimeout = 5 * time.Second
 )
 
 // Writer writes ResourceQuotas as policies want them. One replica at a time should.
@@ -38,19 +38,19 @@ type Writer struct {
 	Governed func() ([]Governed, error) // all namespaces that policies govern; an error: not known yet
 	Log      logr.Logger
 
-	told map[string]string // what was last logged of a namespace
+	logged map[string]string // what was last logged of a namespace
 }
 
 // Run writes until ctx ends.
 func (w *Writer) Run(ctx context.Context) error {
 	recorder := events.NewRecorder(klog.NewContext(ctx, w.Log), w.Client)
 	defer recorder.Close()
-	w.told = map[string]string{}
-	ticker := time.NewTicker(every)
+	w.logged = map[string]string{}
+	ticker := time.NewTicker(syncPeriod)
 	defer ticker.Stop()
 	for {
 		if w.Quotas.informer.HasSynced() {
-			w.pass(ctx, recorder)
+			w.sync(ctx, recorder)
 		}
 		select {
 		case <-ctx.Done():
@@ -61,7 +61,7 @@ func (w *Writer) Run(ctx context.Context) error {
 }
 
 // pass brings each namespace to what its policy wants.
-func (w *Writer) pass(ctx context.Context, recorder *events.Recorder) {
+func (w *Writer) sync(ctx context.Context, recorder *events.Recorder) {
 	governed, err := w.Governed()
 	if err != nil {
 		return
@@ -77,40 +77,40 @@ func (w *Writer) pass(ctx context.Context, recorder *events.Recorder) {
 			wanted[g.Namespace] = quota(g, want)
 		}
 		if ok {
-			w.report(g.Namespace, want.Why)
+			w.logReason(g.Namespace, want.Why)
 		}
 	}
 	for namespace, want := range wanted {
-		have := w.Quotas.written(namespace)
-		if have != nil && !have.ours() {
-			if w.report(namespace, foreign) {
+		have := w.Quotas.ownQuota(namespace)
+		if have != nil && !have.managed() {
+			if w.logReason(namespace, reasonNotManaged) {
 				recorder.Write(&corev1.ObjectReference{APIVersion: "v1", Kind: "ResourceQuota", Namespace: namespace, Name: have.Name, UID: have.UID},
-					corev1.EventTypeWarning, ReasonNotWritten, foreign)
+					corev1.EventTypeWarning, ReasonNotWritten, reasonNotManaged)
 			}
 			continue
 		}
-		w.try(ctx, "write", namespace, func(ctx context.Context) error { return w.write(ctx, have, want) })
+		w.call(ctx, "write", namespace, func(ctx context.Context) error { return w.write(ctx, have, want) })
 	}
-	for _, have := range w.Quotas.allWritten() {
-		if have.ours() && wanted[have.Namespace] == nil && !unread[have.Namespace] {
-			w.try(ctx, "remove", have.Namespace, func(ctx context.Context) error { return w.remove(ctx, have) })
+	for _, have := range w.Quotas.ownQuotas() {
+		if have.managed() && wanted[have.Namespace] == nil && !unread[have.Namespace] {
+			w.call(ctx, "remove", have.Namespace, func(ctx context.Context) error { return w.remove(ctx, have) })
 		}
 	}
 }
 
 // report logs why a namespace has no quota of ours, and says whether that is new. "": it can have one.
-func (w *Writer) report(namespace, why string) bool {
-	if why == "" || w.told[namespace] == why {
+func (w *Writer) logReason(namespace, why string) bool {
+	if why == "" || w.logged[namespace] == why {
 		return false
 	}
-	w.told[namespace] = why
+	w.logged[namespace] = why
 	w.Log.Info("resource quota not written", "namespace", namespace, "why", why)
 	return true
 }
 
 // try does one call and logs what came of it. What failed is tried again with the next pass.
-func (w *Writer) try(ctx context.Context, what, namespace string, call func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(ctx, callWithin)
+func (w *Writer) call(ctx context.Context, what, namespace string, call func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := call(ctx)
 	switch {
@@ -120,7 +120,7 @@ func (w *Writer) try(ctx context.Context, what, namespace string, call func(cont
 		w.Log.Error(err, "resource quota not kept", "do", what, "namespace", namespace)
 		return
 	}
-	delete(w.told, namespace)
+	delete(w.logged, namespace)
 }
 
 var errNothingToDo = errors.New("it is as it should be")
@@ -141,7 +141,7 @@ func quota(g Governed, want policies.WrittenQuota) *corev1.ResourceQuota {
 
 // write makes the quota, or changes the one that is there. The version that was read is named, so that one that has
 // changed hands since is not touched.
-func (w *Writer) write(ctx context.Context, have *kept, want *corev1.ResourceQuota) error {
+func (w *Writer) write(ctx context.Context, have *cachedQuota, want *corev1.ResourceQuota) error {
 	client := w.Client.CoreV1().ResourceQuotas(want.Namespace)
 	if have == nil {
 		_, err := client.Create(ctx, want, metav1.CreateOptions{})
@@ -169,7 +169,7 @@ func (w *Writer) write(ctx context.Context, have *kept, want *corev1.ResourceQuo
 }
 
 // remove deletes the quota that was read, and no other.
-func (w *Writer) remove(ctx context.Context, have *kept) error {
+func (w *Writer) remove(ctx context.Context, have *cachedQuota) error {
 	err := w.Client.CoreV1().ResourceQuotas(have.Namespace).Delete(ctx, have.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -81,8 +81,8 @@ func (s *site) replica(t *testing.T, identity string) *replica {
 	election := &leader.Election{Client: client, Namespace: policies.SystemNamespace, Identity: identity, Log: logr.Discard()}
 	c, err := New(Options{Client: client, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()})
 	must(t, err)
-	election.Lease, election.Renew, election.Retry = 3*time.Second, 2*time.Second, 200*time.Millisecond
-	c.timing = timing{settle: 50 * time.Millisecond, backoff: 50 * time.Millisecond, most: time.Second}
+	election.LeaseDuration, election.RenewDeadline, election.RetryPeriod = 3*time.Second, 2*time.Second, 200*time.Millisecond
+	c.timing = timing{delay: 50 * time.Millisecond, backoff: 50 * time.Millisecond, maxBackoff: time.Second}
 	ctx, cancel := context.WithCancel(t.Context())
 	informed, ended := make(chan struct{}), make(chan error, 1)
 	go func() { defer close(informed); nodes.RunWithContext(ctx) }()
@@ -139,7 +139,7 @@ func TestTwoReplicasObserveOnARealAPIServerWithTheRightsOfTheManifests(t *testin
 	t.Parallel()
 	s := newSite(t)
 	replicas := map[string]*replica{"one": s.replica(t, "one"), "two": s.replica(t, "two")}
-	if o := s.awaitState(t, Holds); o.Tier != policies.TierGuard {
+	if o := s.awaitState(t, Enforced); o.Tier != policies.TierGuard {
 		t.Errorf("observed %+v", o)
 	}
 	e := event(s.subject.pod, time.Now(), blind)
@@ -147,11 +147,11 @@ func TestTwoReplicasObserveOnARealAPIServerWithTheRightsOfTheManifests(t *testin
 	s.status(t)
 	_, err := s.Client.CoreV1().Events("team-a").Create(t.Context(), e, metav1.CreateOptions{})
 	must(t, err)
-	if o := s.awaitState(t, Weaker); o.Tier != policies.TierFramework {
+	if o := s.awaitState(t, Degraded); o.Tier != policies.TierFramework {
 		t.Errorf("observed %+v", o)
 	}
 	await(t, "tell the pod's owner", func(ctx context.Context) (bool, error) {
-		list, err := s.Client.CoreV1().Events("team-a").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + ReasonWeaker + ",involvedObject.name=train"})
+		list, err := s.Client.CoreV1().Events("team-a").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + ReasonDegraded + ",involvedObject.name=train"})
 		return err == nil && len(list.Items) == 1 && strings.Contains(list.Items[0].Message, blind), err
 	})
 
@@ -160,7 +160,7 @@ func TestTwoReplicasObserveOnARealAPIServerWithTheRightsOfTheManifests(t *testin
 	await(t, "hand over the lease", func(context.Context) (bool, error) { h := s.holder(t); return h != "" && h != first, nil })
 	s.subject.guard().State, s.subject.guard().RestartCount = running(time.Now().Add(time.Minute)), 1
 	s.status(t)
-	s.awaitState(t, Holds)
+	s.awaitState(t, Enforced)
 }
 
 // TestATenantWithTheRightToEditCanWriteWhatLooksLikeAKubelets is why no Event raises what is said to hold: the API
@@ -182,7 +182,7 @@ func TestATenantWithTheRightToEditCanWriteWhatLooksLikeAKubelets(t *testing.T) {
 	_, err = s.Client.CoreV1().Events("team-a").Create(t.Context(), event(s.subject.pod, time.Now().Add(-time.Minute), blind), metav1.CreateOptions{})
 	must(t, err)
 	s.replica(t, "one")
-	s.awaitState(t, Weaker)
+	s.awaitState(t, Degraded)
 
 	await(t, "forge an event", func(ctx context.Context) (bool, error) {
 		forged := event(s.subject.pod, time.Now(), "gpuslice can hold this pod to its slice again on GPU-1")
@@ -201,7 +201,7 @@ func TestATenantWithTheRightToEditCanWriteWhatLooksLikeAKubelets(t *testing.T) {
 			return false, err
 		}
 		o, _ := DecodeObservation(pod.Annotations[policies.AnnotationObserved])
-		return o.State == Weaker && o.Tier == policies.TierFramework && strings.Contains(strings.Join(o.Reasons, ""), "an Event says that it can again"), nil
+		return o.State == Degraded && o.Tier == policies.TierFramework && strings.Contains(strings.Join(o.Reasons, ""), "an Event says that it can again"), nil
 	})
 }
 

@@ -23,7 +23,7 @@ type Options struct {
 	Keys func() policies.Keys
 	// PodLeft is told of each pod that ended or was deleted. Of pods without a promise it is told when they are deleted.
 	// nil: nobody wants to know.
-	PodLeft func(namespace string, uid types.UID)
+	PodGone func(namespace string, uid types.UID)
 	// Registerer gets the metric.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
@@ -31,25 +31,25 @@ type Options struct {
 
 // timing is how long a Controller takes for what it does.
 type timing struct {
-	settle        time.Duration // from a change of a pod to looking at it: pods that start change several times
-	backoff, most time.Duration // after a look that failed
+	delay               time.Duration // from a change of a pod to looking at it: pods that start change several times
+	backoff, maxBackoff time.Duration // after a look that failed
 }
 
 // patient are the usual times.
-func patient() timing {
-	return timing{settle: 500 * time.Millisecond, backoff: time.Second, most: 5 * time.Minute}
+func defaultTiming() timing {
+	return timing{delay: 500 * time.Millisecond, backoff: time.Second, maxBackoff: 5 * time.Minute}
 }
 
 // Controller observes the pods of a cluster.
 type Controller struct {
 	options Options
 	timing  timing
-	tally   *tally
+	tally   *podCounter
 }
 
 // New prepares a Controller and registers its metric.
 func New(o Options) (*Controller, error) {
-	c := &Controller{options: o, timing: patient(), tally: newTally()}
+	c := &Controller{options: o, timing: defaultTiming(), tally: newPodCounter()}
 	if err := o.Registerer.Register(c.tally); err != nil {
 		return nil, fmt.Errorf("register the metric of enforcement: %w", err)
 	}
@@ -61,9 +61,9 @@ func New(o Options) (*Controller, error) {
 func (c *Controller) Run(ctx context.Context) error {
 	c.options.Log.Info("observing")
 	defer c.options.Log.Info("no longer observing")
-	c.tally.open()
-	defer c.tally.close()
-	t, err := newTerm(c)
+	c.tally.start()
+	defer c.tally.stop()
+	t, err := newSession(c)
 	if err != nil {
 		return err
 	}

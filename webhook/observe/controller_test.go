@@ -30,14 +30,14 @@ func TestAPodThatHoldsIsAnnotatedOnceAndNobodyIsTold(t *testing.T) {
 		r := l.replica("a")
 		defer r.stop()
 		o := l.observed()
-		if o.State != Holds || o.Tier != policies.TierGuard || o.Node != "l4-1" {
+		if o.State != Enforced || o.Tier != policies.TierGuard || o.Node != "l4-1" {
 			t.Errorf("observed %+v", o)
 		}
 		l.pass(15 * time.Minute)
 		if n, told := l.patches(), l.told(); n != 1 || len(told) > 0 {
 			t.Errorf("%d patches, events %q", n, told)
 		}
-		if got := r.metric(t, policies.TierGuard, Holds); got != 1 {
+		if got := r.metric(t, policies.TierGuard, Enforced); got != 1 {
 			t.Errorf("the metric says %v", got)
 		}
 	}, s.pod, s.node)
@@ -50,19 +50,19 @@ func TestWhatBecomesWeakerIsToldToPodAndOwnerAndWhatHoldsAgainToo(t *testing.T) 
 		defer r.stop()
 		s.set("nvidia.com/cuda.driver-version.major", "550")
 		l.label(s)
-		if o := l.observed(); o.State != Weaker || o.Tier != policies.TierFramework {
+		if o := l.observed(); o.State != Degraded || o.Tier != policies.TierFramework {
 			t.Errorf("observed %+v", o)
 		}
 		want := []string{"Job/nightly EnforcementWeaker", "Pod/train EnforcementWeaker"}
 		if diff := cmp.Diff(want, l.told()); diff != "" {
 			t.Errorf("events (-want +got)\n%s", diff)
 		}
-		if got := r.metric(t, policies.TierFramework, Weaker); got != 1 {
+		if got := r.metric(t, policies.TierFramework, Degraded); got != 1 {
 			t.Errorf("the metric says %v", got)
 		}
 		s.set("nvidia.com/cuda.driver-version.major", "580")
 		l.label(s)
-		if o := l.observed(); o.State != Holds {
+		if o := l.observed(); o.State != Enforced {
 			t.Errorf("observed %+v", o)
 		}
 		if got := l.told(); !slices.Contains(got, "Pod/train EnforcementHolds") {
@@ -77,7 +77,7 @@ func TestAGuardThatWasStartedAgainIsToldThoughItHolds(t *testing.T) {
 		defer l.replica("a").stop()
 		s.guard().RestartCount, s.guard().LastTerminationState = 1, terminated(137, "OOMKilled", "")
 		l.status(s)
-		if o := l.observed(); o.State != Holds || o.Guard.Restarts != 1 {
+		if o := l.observed(); o.State != Enforced || o.Guard.Restarts != 1 {
 			t.Errorf("observed %+v", o)
 		}
 		if diff := cmp.Diff([]string{"Job/nightly GuardRestarted", "Pod/train GuardRestarted"}, l.told()); diff != "" {
@@ -92,7 +92,7 @@ func TestWhatAGuardSaidOutlivesItsEventAndTheReplica(t *testing.T) {
 	inLab(t, func(l *lab) {
 		r := l.replica("a")
 		l.kubelet(s, noon.Add(time.Minute), blind)
-		if o := l.observed(); o.State != Weaker {
+		if o := l.observed(); o.State != Degraded {
 			t.Fatalf("observed %+v", o)
 		}
 		if err := l.client.CoreV1().Events("team-a").Delete(t.Context(), "train.1", metav1.DeleteOptions{}); err != nil {
@@ -103,7 +103,7 @@ func TestWhatAGuardSaidOutlivesItsEventAndTheReplica(t *testing.T) {
 		l.patches()
 		r = l.replica("b")
 		defer r.stop()
-		if o := l.observed(); o.State != Weaker || l.patches() != 0 {
+		if o := l.observed(); o.State != Degraded || l.patches() != 0 {
 			t.Errorf("observed %+v", o)
 		}
 		if diff := cmp.Diff(told, l.told()); diff != "" {
@@ -112,7 +112,7 @@ func TestWhatAGuardSaidOutlivesItsEventAndTheReplica(t *testing.T) {
 		s.guard().State, s.guard().RestartCount = running(noon.Add(2*time.Minute)), 1
 		s.guard().LastTerminationState = terminated(137, "Error", "")
 		l.status(s)
-		if o := l.observed(); o.State != Holds || len(o.Notices) > 0 {
+		if o := l.observed(); o.State != Enforced || len(o.Notices) > 0 {
 			t.Errorf("a guard that started anew is still held to what the last one said: %+v", o)
 		}
 	}, s.pod, s.node)
@@ -125,7 +125,7 @@ func TestAForgedAnnotationRaisesNothing(t *testing.T) {
 	s.pod.Annotations[policies.AnnotationObserved] = `{"state":"holds","tier":"hardware","containers":[{"name":"trainer","tiers":["hardware"]}]}`
 	inLab(t, func(l *lab) {
 		defer l.replica("a").stop()
-		if o := l.observed(); o.State != Weaker || o.Tier != policies.TierFramework {
+		if o := l.observed(); o.State != Degraded || o.Tier != policies.TierFramework {
 			t.Errorf("observed %+v", o)
 		}
 	}, s.pod, s.node)
@@ -162,7 +162,7 @@ func TestAPodThatIsGoneIsNoLongerCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.pass(5 * time.Second)
-		if got := r.metric(t, policies.TierGuard, Holds); got != 0 {
+		if got := r.metric(t, policies.TierGuard, Enforced); got != 0 {
 			t.Errorf("the metric says %v", got)
 		}
 	}, s.pod, s.node)
@@ -210,17 +210,17 @@ func TestOneReplicaObservesAndTheNextFollows(t *testing.T) {
 		if n := l.patches(); n != 1 {
 			t.Errorf("%d patches by two replicas", n)
 		}
-		if a, b := first.metric(t, policies.TierGuard, Holds), second.metric(t, policies.TierGuard, Holds); a != 1 || b != -1 {
+		if a, b := first.metric(t, policies.TierGuard, Enforced), second.metric(t, policies.TierGuard, Enforced); a != 1 || b != -1 {
 			t.Errorf("the metric says %v in the one that observes and %v in the other", a, b)
 		}
 		first.stop()
 		l.pass(5 * time.Second)
-		if a, b := first.metric(t, policies.TierGuard, Holds), second.metric(t, policies.TierGuard, Holds); a != -1 || b != 1 {
+		if a, b := first.metric(t, policies.TierGuard, Enforced), second.metric(t, policies.TierGuard, Enforced); a != -1 || b != 1 {
 			t.Errorf("afterwards the metric says %v and %v", a, b)
 		}
 		s.guard().State = waiting("CrashLoopBackOff")
 		l.status(s)
-		if o := l.observed(); o.State != Weaker {
+		if o := l.observed(); o.State != Degraded {
 			t.Errorf("observed %+v", o)
 		}
 	}, s.pod, s.node)

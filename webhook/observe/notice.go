@@ -25,12 +25,12 @@ type NoticeKind string
 
 // The kinds of notices.
 const (
-	NoticeBlind    NoticeKind = "blind"      // the guard cannot hold the pod to its slice
-	NoticeSighted  NoticeKind = "sighted"    // it says that it can again
-	NoticeNotEnded NoticeKind = "not ended"  // it could not end what went past its slice
-	NoticeAlone    NoticeKind = "left alone" // it left alone what went past its slice
-	NoticeStray    NoticeKind = "stray"      // a container without a slice uses a device
-	NoticeEnded    NoticeKind = "ended"      // it ended what went past its slice
+	NoticeNotEnforcing  NoticeKind = "blind"      // the guard cannot hold the pod to its slice
+	NoticeEnforcing     NoticeKind = "sighted"    // it says that it can again
+	NoticeNotTerminated NoticeKind = "not ended"  // it could not end what went past its slice
+	NoticeNotTerminable NoticeKind = "left alone" // it left alone what went past its slice
+	NoticeUnmanaged     NoticeKind = "stray"      // a container without a slice uses a device
+	NoticeTerminated    NoticeKind = "ended"      // it ended what went past its slice
 )
 
 // What a kubelet writes before the output of the guard's liveness probe.
@@ -59,7 +59,7 @@ func NoticesOf(e *corev1.Event) []Notice {
 	var out []Notice
 	for _, sentence := range sentences(dropped.ReplaceAllString(text, "")) {
 		if kind, _ := kindOf(sentence); kind != "" {
-			out = append(out, Notice{Kind: kind, At: timeOf(e), Text: plain(sentence, maxQuote)})
+			out = append(out, Notice{Kind: kind, At: timeOf(e), Text: sanitize(sentence, maxQuote)})
 		}
 	}
 	return latest(out)
@@ -86,13 +86,13 @@ func kindOf(sentence string) (kind NoticeKind, known bool) {
 		begins, holds string
 		kind          NoticeKind
 	}{
-		{begins: "gpuslice cannot hold this pod to its slice", kind: NoticeBlind},
-		{begins: "gpuslice can hold this pod to its slice again", kind: NoticeSighted},
-		{begins: "gpuslice could not have ended ", kind: NoticeNotEnded},
-		{begins: "gpuslice ended ", kind: NoticeEnded},
+		{begins: "gpuslice cannot hold this pod to its slice", kind: NoticeNotEnforcing},
+		{begins: "gpuslice can hold this pod to its slice again", kind: NoticeEnforcing},
+		{begins: "gpuslice could not have ended ", kind: NoticeNotTerminated},
+		{begins: "gpuslice ended ", kind: NoticeTerminated},
 		{begins: "gpuslice "},
-		{holds: " and is left alone: ", kind: NoticeAlone},
-		{holds: " without a slice: nothing holds it back", kind: NoticeStray},
+		{holds: " and is left alone: ", kind: NoticeNotTerminable},
+		{holds: " without a slice: nothing holds it back", kind: NoticeUnmanaged},
 		{holds: " of its "}, {holds: " has exited and its memory is still held"},
 	} {
 		if strings.HasPrefix(sentence, s.begins) && strings.Contains(sentence, s.holds) {

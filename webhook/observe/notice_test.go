@@ -26,13 +26,13 @@ func TestTheGuardsOwnSentencesAreUnderstood(t *testing.T) {
 		action guard.Action
 		want   NoticeKind
 	}{
-		"blind":                     {as(guard.Blind, ""), NoticeBlind},
-		"sighted":                   {as(guard.Sighted, ""), NoticeSighted},
-		"ended":                     {as(guard.Report, guard.Ended), NoticeEnded},
-		"refused":                   {as(guard.Report, guard.Refused), NoticeNotEnded},
-		"stuck":                     {as(guard.Report, guard.Stuck), NoticeNotEnded},
-		"left alone":                {as(guard.Observe, ""), NoticeAlone},
-		"a stray":                   {as(guard.Stray, ""), NoticeStray},
+		"blind":                     {as(guard.Blind, ""), NoticeNotEnforcing},
+		"sighted":                   {as(guard.Sighted, ""), NoticeEnforcing},
+		"ended":                     {as(guard.Report, guard.Ended), NoticeTerminated},
+		"refused":                   {as(guard.Report, guard.Refused), NoticeNotTerminated},
+		"stuck":                     {as(guard.Report, guard.Stuck), NoticeNotTerminated},
+		"left alone":                {as(guard.Observe, ""), NoticeNotTerminable},
+		"a stray":                   {as(guard.Stray, ""), NoticeUnmanaged},
 		"a warning says nothing":    {as(guard.Warn, ""), ""},
 		"an innocent says nothing":  {as(guard.Innocent, ""), ""},
 		"lingering says nothing":    {as(guard.Lingers, ""), ""},
@@ -87,7 +87,7 @@ func TestAKubeletThatFoldsEventsTogetherIsUnderstood(t *testing.T) {
 	t.Parallel()
 	e := event(&corev1.Pod{}, noon, blind)
 	e.Message = combined + e.Message
-	if got := NoticesOf(e); len(got) != 1 || got[0].Kind != NoticeBlind {
+	if got := NoticesOf(e); len(got) != 1 || got[0].Kind != NoticeNotEnforcing {
 		t.Errorf("%q", got)
 	}
 }

@@ -12,14 +12,14 @@ type State string
 
 // The states.
 const (
-	Pending State = "pending" // not placed, or nothing of it has started yet
-	Holds   State = "holds"   // as planned
-	Weaker  State = "weaker"  // less than planned; Reasons say why
-	Ended   State = "ended"   // the pod has run
+	Pending  State = "pending" // not placed, or nothing of it has started yet
+	Enforced State = "holds"   // as planned
+	Degraded State = "weaker"  // less than planned; Reasons say why
+	Ended    State = "ended"   // the pod has run
 )
 
 // States lists the states.
-func States() []State { return []State{Pending, Holds, Weaker, Ended} }
+func States() []State { return []State{Pending, Enforced, Degraded, Ended} }
 
 // Observation is what enforcement is observed to hold for a pod: the annotation gpuslice.dev/observed. It holds no time
 // that passes, so that it changes only when something did.

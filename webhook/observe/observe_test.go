@@ -38,116 +38,116 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 		"a guard that has not looked yet is pending before its tenant starts": {plan: "time-slicing", state: Pending, tiers: holding(), edit: func(s *subject) {
 			s.guard().Started, s.trainer().State = new(false), waiting("PodInitializing")
 		}},
-		"a guarded pod that runs holds":                 {plan: "time-slicing", state: Holds, tiers: holding(guard, framework)},
-		"a tenant that crashes beside its guard holds":  {plan: "time-slicing", state: Holds, tiers: holding(guard, framework), edit: func(s *subject) { s.trainer().State = waiting("CrashLoopBackOff") }},
-		"a client of an MPS daemon holds":               {plan: "mps", state: Holds, tiers: holding(mps)},
-		"a client of the cluster's own daemon holds":    {plan: "host daemon", state: Holds, tiers: holding(mps, guard)},
-		"the driver's own limit holds on driver 615":    {plan: "driver", state: Holds, tiers: holding(driver, guard)},
-		"a MIG instance holds":                          {plan: "mig", state: Holds, tiers: holding(hardware)},
-		"a pod for which nothing was planned holds too": {plan: "unguarded", state: Holds, tiers: holding()},
+		"a guarded pod that runs holds":                 {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework)},
+		"a tenant that crashes beside its guard holds":  {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) { s.trainer().State = waiting("CrashLoopBackOff") }},
+		"a client of an MPS daemon holds":               {plan: "mps", state: Enforced, tiers: holding(mps)},
+		"a client of the cluster's own daemon holds":    {plan: "host daemon", state: Enforced, tiers: holding(mps, guard)},
+		"the driver's own limit holds on driver 615":    {plan: "driver", state: Enforced, tiers: holding(driver, guard)},
+		"a MIG instance holds":                          {plan: "mig", state: Enforced, tiers: holding(hardware)},
+		"a pod for which nothing was planned holds too": {plan: "unguarded", state: Enforced, tiers: holding()},
 
-		"a check that fails keeps everything from starting": {plan: "time-slicing", state: Weaker, tiers: holding(), edit: func(s *subject) {
+		"a check that fails keeps everything from starting": {plan: "time-slicing", state: Degraded, tiers: holding(), edit: func(s *subject) {
 			s.check().State = terminated(1, "Error", "gpuslice: this node cannot keep what the pod was promised: GPU-1 has 16.0Gi, and the plan needs at least 22.0Gi")
 			s.guard().State, s.trainer().State = waiting("PodInitializing"), waiting("PodInitializing")
 		}, reason: "the check on l4-1 failed with exit code 1: gpuslice: this node cannot keep what the pod was promised: GPU-1 has 16.0Gi, and the plan needs at least 22.0Gi; no container"},
-		"a check that fails again and again is told while it waits": {plan: "mps", state: Weaker, tiers: holding(), edit: func(s *subject) {
+		"a check that fails again and again is told while it waits": {plan: "mps", state: Degraded, tiers: holding(), edit: func(s *subject) {
 			s.check().State, s.check().LastTerminationState = waiting("CrashLoopBackOff"), terminated(1, "Error", "the MPS daemon does not answer")
 			s.guard().State, s.trainer().State = waiting("PodInitializing"), waiting("PodInitializing")
 		}, reason: "the MPS daemon does not answer"},
-		"a check that passed at the second try is no reason": {plan: "time-slicing", state: Holds, tiers: holding(guard, framework), edit: func(s *subject) {
+		"a check that passed at the second try is no reason": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
 			s.check().LastTerminationState = terminated(1, "Error", "NVML does not answer")
 		}},
 
-		"a guard that was OOM-killed is missed while its tenant runs": {plan: "time-slicing", state: Weaker, tiers: holding(framework), edit: func(s *subject) {
+		"a guard that was OOM-killed is missed while its tenant runs": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.guard().State, s.guard().LastTerminationState, s.guard().RestartCount = waiting("CrashLoopBackOff"), terminated(137, "OOMKilled", ""), 2
 		}, reason: "the guard waits (CrashLoopBackOff) after it ended with exit code 137, OOMKilled: past its memory on the host"},
-		"a guard that was killed and has not looked since is missed": {plan: "time-slicing", state: Weaker, tiers: holding(framework), edit: func(s *subject) {
+		"a guard that was killed and has not looked since is missed": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.guard().Started, s.guard().LastTerminationState, s.guard().RestartCount = new(false), terminated(137, "Error", ""), 1
 		}, reason: "the guard has not looked at the devices yet after it ended with exit code 137"},
-		"a guard that guards again holds": {plan: "time-slicing", state: Holds, tiers: holding(guard, framework), edit: func(s *subject) {
+		"a guard that guards again holds": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
 			s.guard().LastTerminationState, s.guard().RestartCount = terminated(137, "OOMKilled", ""), 1
 		}},
 		"a guard that ended after its tenant is not missed": {plan: "time-slicing", state: Pending, tiers: holding(), edit: func(s *subject) {
 			s.trainer().State, s.guard().State = terminated(0, "Completed", ""), terminated(0, "Completed", "")
 		}},
-		"a guard that the kubelet does not know is missed": {plan: "time-slicing", state: Weaker, tiers: holding(framework), edit: func(s *subject) {
+		"a guard that the kubelet does not know is missed": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.pod.Status.InitContainerStatuses = s.pod.Status.InitContainerStatuses[:1]
 		}, reason: "the guard was never started"},
-		"a pod without the guard's container lacks it": {plan: "time-slicing", state: Weaker, tiers: holding(framework), edit: func(s *subject) {
+		"a pod without the guard's container lacks it": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.pod.Spec.InitContainers = s.pod.Spec.InitContainers[:1]
 		}, reason: "the pod has no such container"},
-		"another image under the guard's name is no guard": {plan: "time-slicing", state: Weaker, tiers: holding(framework), edit: func(s *subject) {
+		"another image under the guard's name is no guard": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.pod.Spec.InitContainers[1].Image = "example.test/pause"
 		}, reason: "its image was changed to example.test/pause"},
-		"an observing guard that is away weakens nothing that was planned": {plan: "mps", state: Holds, tiers: holding(mps), edit: func(s *subject) {
+		"an observing guard that is away weakens nothing that was planned": {plan: "mps", state: Enforced, tiers: holding(mps), edit: func(s *subject) {
 			s.guard().State = waiting("CrashLoopBackOff")
 		}},
 
-		"a driver too old for the guard takes it away": {plan: "time-slicing", state: Weaker, tiers: holding(framework),
+		"a driver too old for the guard takes it away": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
 			edit:   func(s *subject) { s.set("nvidia.com/cuda.driver-version.major", "550") },
 			reason: "the guard, which needs driver 565.57.01; node l4-1 has 550.95"},
-		"565 before its release line takes it away": {plan: "time-slicing", state: Weaker, tiers: holding(framework),
+		"565 before its release line takes it away": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
 			edit: func(s *subject) {
 				s.set("nvidia.com/cuda.driver-version.major", "565", "nvidia.com/cuda.driver-version.minor", "56")
 			},
 			reason: "node l4-1 has 565.56"},
-		"565.57 is enough for the guard": {plan: "time-slicing", state: Holds, tiers: holding(guard, framework),
+		"565.57 is enough for the guard": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework),
 			edit: func(s *subject) {
 				s.set("nvidia.com/cuda.driver-version.major", "565", "nvidia.com/cuda.driver-version.minor", "57")
 			}},
-		"a driver before 615 takes its own limit away": {plan: "driver", state: Weaker, tiers: holding(guard),
+		"a driver before 615 takes its own limit away": {plan: "driver", state: Degraded, tiers: holding(guard),
 			edit:   func(s *subject) { s.set("nvidia.com/cuda.driver-version.major", "580") },
 			reason: "which needs driver 615; node h200-1 has 580.71"},
-		"a driver that nobody names takes its own limit away": {plan: "driver", state: Weaker, tiers: holding(guard),
+		"a driver that nobody names takes its own limit away": {plan: "driver", state: Degraded, tiers: holding(guard),
 			edit: func(s *subject) {
 				s.node = s.node.DeepCopy()
 				for _, key := range []string{"nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major"} {
 					delete(s.node.Labels, key)
 				}
 			}, reason: "node h200-1 does not say which it has"},
-		"a node that is not known shows no driver": {plan: "driver", state: Weaker, tiers: holding(guard), edit: func(s *subject) { s.node = nil }, reason: "node h200-1 is not known"},
-		"a node that is not known takes nothing else": {plan: "time-slicing", state: Holds, tiers: holding(guard, framework), edit: func(s *subject) {
+		"a node that is not known shows no driver": {plan: "driver", state: Degraded, tiers: holding(guard), edit: func(s *subject) { s.node = nil }, reason: "node h200-1 is not known"},
+		"a node that is not known takes nothing else": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
 			s.node = nil
 		}},
 
-		"another size of device takes the framework's share away": {plan: "time-slicing", state: Weaker, tiers: holding(guard),
+		"another size of device takes the framework's share away": {plan: "time-slicing", state: Degraded, tiers: holding(guard),
 			edit: func(s *subject) { s.set("nvidia.com/gpu.memory", "15360") }, reason: "nvidia.com/gpu.memory 23034 (node says 15360); l4-1 differs"},
-		"more replicas on the device are told, and limits in bytes hold": {plan: "time-slicing", state: Weaker, tiers: holding(guard, framework),
+		"more replicas on the device are told, and limits in bytes hold": {plan: "time-slicing", state: Degraded, tiers: holding(guard, framework),
 			edit: func(s *subject) { s.set("nvidia.com/gpu.replicas", "10") }, reason: "nvidia.com/gpu.replicas 4 (node says 10)"},
-		"labels that are gone for a moment say nothing": {plan: "time-slicing", state: Holds, tiers: holding(guard, framework), edit: func(s *subject) {
+		"labels that are gone for a moment say nothing": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
 			s.node = &corev1.Node{ObjectMeta: s.node.ObjectMeta}
 			s.node.Labels = map[string]string{}
 		}},
-		"MPS that became time-slicing holds nothing": {plan: "mps", state: Weaker, tiers: holding(),
+		"MPS that became time-slicing holds nothing": {plan: "mps", state: Degraded, tiers: holding(),
 			edit: func(s *subject) { s.set("nvidia.com/gpu.sharing-strategy", "time-slicing") }, reason: "time-slicing"},
-		"MPS that became time-slicing holds nothing for a pod that no affinity binds": {plan: "mps", state: Weaker, tiers: holding(),
+		"MPS that became time-slicing holds nothing for a pod that no affinity binds": {plan: "mps", state: Degraded, tiers: holding(),
 			edit: func(s *subject) {
 				s.promise.Affinity = nil
 				s.set("nvidia.com/gpu.sharing-strategy", "time-slicing")
 			}, reason: "planned: mps of nvidia.com/gpu; node h100-1 offers it by time-slicing"},
-		"a daemon of the cluster's own may stand behind devices that labels call unshared": {plan: "host daemon", state: Holds, tiers: holding(mps, guard),
+		"a daemon of the cluster's own may stand behind devices that labels call unshared": {plan: "host daemon", state: Enforced, tiers: holding(mps, guard),
 			edit: func(s *subject) { s.promise.Affinity = nil }},
-		"a device that lost its instances holds nothing": {plan: "mig", state: Weaker, tiers: holding(),
+		"a device that lost its instances holds nothing": {plan: "mig", state: Degraded, tiers: holding(),
 			edit: func(s *subject) {
 				s.set("nvidia.com/mig-1g.10gb.sharing-strategy", "time-slicing", "nvidia.com/mig-1g.10gb.replicas", "2")
 			}, reason: "time-slicing"},
 
-		"a blind guard does not hold": {plan: "time-slicing", state: Weaker, tiers: holding(framework), edit: func(s *subject) { s.hear(time.Minute, blind) },
+		"a blind guard does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) { s.hear(time.Minute, blind) },
 			reason: "at 2026-03-04T12:01:00Z it said: " + blind},
-		"a guard's word that it can again does not lift what it said, since others can write it": {plan: "time-slicing", state: Weaker, tiers: holding(framework),
+		"a guard's word that it can again does not lift what it said, since others can write it": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
 			edit: func(s *subject) {
 				s.hear(time.Minute, blind)
 				s.hear(2*time.Minute, "gpuslice can hold this pod to its slice again on GPU-1")
 			}, reason: "an Event says that it can again"},
-		"what an earlier run of the guard said is over with it": {plan: "time-slicing", state: Holds, tiers: holding(guard, framework), edit: func(s *subject) { s.hear(-time.Minute, blind) }},
-		"a guard that could not end a process does not hold": {plan: "time-slicing", state: Weaker, tiers: holding(framework), edit: func(s *subject) {
+		"what an earlier run of the guard said is over with it": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) { s.hear(-time.Minute, blind) }},
+		"a guard that could not end a process does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.hear(time.Minute, "gpuslice could not have ended python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi; it did not exit")
 		}, reason: "6.0Gi of 4.0Gi; it did not exit; end the process yourself"},
-		"a guard that ended a process did what was planned": {plan: "time-slicing", state: Holds, tiers: holding(guard, framework), edit: func(s *subject) {
+		"a guard that ended a process did what was planned": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
 			s.hear(time.Minute, "gpuslice ended python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi on GPU-1 for 2s")
 			s.trainer().LastTerminationState, s.trainer().RestartCount = terminated(137, "Error", ""), 1
 		}},
-		"a container without a slice on the device is told": {plan: "time-slicing", state: Weaker, tiers: holding(framework), edit: func(s *subject) {
+		"a container without a slice on the device is told": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.hear(time.Minute, "python (pid 9, 6.0Gi) in sidecar holds 6.0Gi on GPU-1 without a slice: nothing holds it back")
 		}, reason: "give the container a slice"},
 
@@ -189,7 +189,7 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 // would not be without them.
 func TestNoNoticeEverRaisesATier(t *testing.T) {
 	t.Parallel()
-	kinds := []NoticeKind{NoticeBlind, NoticeSighted, NoticeNotEnded, NoticeAlone, NoticeStray, NoticeEnded}
+	kinds := []NoticeKind{NoticeNotEnforcing, NoticeEnforcing, NoticeNotTerminated, NoticeNotTerminable, NoticeUnmanaged, NoticeTerminated}
 	for plan := range plans {
 		for _, edit := range []func(*subject){
 			func(*subject) {},
@@ -215,7 +215,7 @@ func TestNoNoticeEverRaisesATier(t *testing.T) {
 						}
 					}
 				}
-				if without.State == Weaker && o.State == Holds {
+				if without.State == Degraded && o.State == Enforced {
 					t.Fatalf("%s: notices %06b lift the state", plan, set)
 				}
 			}

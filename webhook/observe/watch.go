@@ -116,10 +116,10 @@ func slimEvent(object any) (any, error) {
 // have had a promise.
 func onPods(touch func(key string)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(object any, _ bool) { touchPod(object, touch) },
+		AddFunc: func(object any, _ bool) { notifyPod(object, touch) },
 		UpdateFunc: func(before, after any) {
-			touchPod(before, touch) // its promise may have been taken away
-			touchPod(after, touch)
+			notifyPod(before, touch) // its promise may have been taken away
+			notifyPod(after, touch)
 		},
 		DeleteFunc: func(object any) {
 			if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
@@ -130,7 +130,7 @@ func onPods(touch func(key string)) cache.ResourceEventHandler {
 }
 
 // onLeaving calls left with each pod that ends or is deleted.
-func onLeaving(left func(namespace string, uid types.UID)) cache.ResourceEventHandler {
+func onGone(left func(namespace string, uid types.UID)) cache.ResourceEventHandler {
 	ended := func(_, object any) {
 		if pod, ok := object.(*corev1.Pod); ok && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed) {
 			left(pod.Namespace, pod.UID)
@@ -149,7 +149,7 @@ func onLeaving(left func(namespace string, uid types.UID)) cache.ResourceEventHa
 	}
 }
 
-func touchPod(object any, touch func(string)) {
+func notifyPod(object any, touch func(string)) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		touch(pod.Namespace + "/" + pod.Name)
 	}

@@ -113,7 +113,7 @@ func (b budgets) of(ctx context.Context, client kubernetes.Interface, system, na
 func stateOf(ctx context.Context, store ledger.ClusterStore, key string) (ledger.State, error) {
 	l := ledger.New(ledger.Options{Store: store})
 	defer l.Close()
-	return l.Look(ctx, key)
+	return l.Read(ctx, key)
 }
 
 // page is how many pods are read at once.

@@ -68,7 +68,7 @@ func do[T any](ctx context.Context, c *Cluster, f Fault, effect func() (T, error
 	}
 	var none T
 	if f.Refuse {
-		return none, ledger.ErrRefused
+		return none, ledger.ErrRejected
 	}
 	answers := make(chan answer, 1)
 	c.flying.Go(func() {

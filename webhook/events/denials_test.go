@@ -38,11 +38,11 @@ func replicaSet() *appsv1.ReplicaSet {
 }
 
 // told runs a Refusals while refuse is called, and returns who was told what, and how often.
-func told(t *testing.T, objects []runtime.Object, refuse func(*Refusals)) (map[string]int32, prometheus.Gatherer) {
+func told(t *testing.T, objects []runtime.Object, refuse func(*Denials)) (map[string]int32, prometheus.Gatherer) {
 	t.Helper()
 	client := fake.NewClientset(objects...)
 	registry := prometheus.NewRegistry()
-	r, err := NewRefusals(client, registry, logr.Discard())
+	r, err := NewDenials(client, registry, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func eventsOf(t *testing.T, client kubernetes.Interface) map[string]int32 {
 	}
 	out := map[string]int32{}
 	for _, e := range list.Items {
-		if e.Reason != ReasonRefused || e.Type != corev1.EventTypeWarning {
+		if e.Reason != ReasonDenied || e.Type != corev1.EventTypeWarning {
 			t.Errorf("event %+v", e)
 		}
 		out[e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name+": "+e.Message] += e.Count
@@ -111,7 +111,7 @@ func TestOwnersAreTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				got, _ := told(t, []runtime.Object{replicaSet()}, func(r *Refusals) { r.Refused(c.pod, "no room") })
+				got, _ := told(t, []runtime.Object{replicaSet()}, func(r *Denials) { r.Denied(c.pod, "no room") })
 				if diff := cmp.Diff(c.want, got); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
@@ -122,9 +122,9 @@ func TestOwnersAreTold(t *testing.T) {
 
 func TestAnOwnerIsLeftInPeaceForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		got, registry := told(t, nil, func(r *Refusals) {
+		got, registry := told(t, nil, func(r *Denials) {
 			for range 35 { // one each second
-				r.Refused(podOf("web-abc", "rs-1"), "no room")
+				r.Denied(podOf("web-abc", "rs-1"), "no room")
 				time.Sleep(time.Second)
 			}
 		})
@@ -141,15 +141,15 @@ func TestAnOwnerIsLeftInPeaceForAWhile(t *testing.T) {
 func TestThousandsOfRefusedPodsOfOneNamespaceCostNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var took time.Duration
-		got, registry := told(t, nil, func(r *Refusals) {
+		got, registry := told(t, nil, func(r *Denials) {
 			begin := time.Now()
 			for i := range 5000 {
-				r.Refused(podOf(fmt.Sprintf("made-up-%d", i), fmt.Sprint(i)), "no room")
+				r.Denied(podOf(fmt.Sprintf("made-up-%d", i), fmt.Sprint(i)), "no room")
 			}
 			took = time.Since(begin)
 			neighbour := podOf("web-abc", "rs-1")
 			neighbour.SetNamespace("team-b")
-			r.Refused(neighbour, "no room")
+			r.Denied(neighbour, "no room")
 		})
 		if took > 0 {
 			t.Errorf("callers waited %v", took)
@@ -166,11 +166,11 @@ func TestThousandsOfRefusedPodsOfOneNamespaceCostNobodyElse(t *testing.T) {
 // TestWhatManyNamespacesHaveRefusedIsBounded: namespaces can be made up as well, by whoever may make them.
 func TestWhatManyNamespacesHaveRefusedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		got, _ := told(t, nil, func(r *Refusals) {
+		got, _ := told(t, nil, func(r *Denials) {
 			for i := range 5000 {
 				pod := podOf("web", fmt.Sprint(i))
 				pod.SetNamespace(fmt.Sprintf("n-%d", i))
-				r.Refused(pod, "no room")
+				r.Denied(pod, "no room")
 			}
 		})
 		if n := got["ReplicaSet/web: gpuslice refused a pod: no room"]; n < burst || n > waiting+burst+1 {

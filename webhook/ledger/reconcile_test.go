@@ -22,16 +22,16 @@ func TestALostLedgerIsRebuiltAndNobodyGetsInOnRoomThatIsReserved(t *testing.T) {
 				b := newBench(t, 3, 2)
 				b.want(b.admit("lives"), ledger.Admitted)
 				flying := b.request("in flight")
-				b.want(b.replicas[1].Admit(t.Context(), flying), ledger.Admitted)
+				b.want(b.replicas[1].Reserve(t.Context(), flying), ledger.Admitted)
 				lose(b.cluster)
 				a := b.admit("too early")
 				b.want(a, ledger.Busy)
-				if a.RetryAfter < 50*time.Second || a.RetryAfter > ledger.Expiry {
+				if a.RetryAfter < 50*time.Second || a.RetryAfter > ledger.ReservationTTL {
 					t.Errorf("retry after %v", a.RetryAfter)
 				}
-				b.want(b.replicas[1].Admit(t.Context(), flying), ledger.Admitted) // it remembers its own
+				b.want(b.replicas[1].Reserve(t.Context(), flying), ledger.Admitted) // it remembers its own
 				b.create(flying)
-				time.Sleep(ledger.Expiry + time.Second)
+				time.Sleep(ledger.ReservationTTL + time.Second)
 				b.want(b.admit("third"), ledger.Admitted)
 				b.want(b.admit("fourth"), ledger.Exceeded)
 				b.settle()
@@ -57,15 +57,15 @@ func TestANamespaceMadeAgainStartsEmpty(t *testing.T) {
 		first := b.cluster.MakeNamespace("team-a")
 		listed, flying := b.request("listed"), b.request("flying")
 		listed.NamespaceUID, flying.NamespaceUID = first, first
-		b.want(b.replicas[0].Admit(t.Context(), listed), ledger.Admitted)
+		b.want(b.replicas[0].Reserve(t.Context(), listed), ledger.Admitted)
 		b.create(listed)
-		b.want(b.replicas[0].Admit(t.Context(), flying), ledger.Admitted)
+		b.want(b.replicas[0].Reserve(t.Context(), flying), ledger.Admitted)
 		time.Sleep(30 * time.Second)
 		second := b.cluster.MakeNamespace("team-a")
 		for i := range 2 {
 			r := b.request(fmt.Sprint(i))
 			r.NamespaceUID = second
-			b.want(b.replicas[0].Admit(t.Context(), r), ledger.Admitted)
+			b.want(b.replicas[0].Reserve(t.Context(), r), ledger.Admitted)
 		}
 		b.want(b.admit("3"), ledger.Exceeded)
 	})
@@ -80,7 +80,7 @@ func TestAStaleNamespaceUIDReleasesNothing(t *testing.T) {
 		b.cluster.MakeNamespace("team-a")
 		r := b.request("1")
 		r.NamespaceUID = stale
-		b.want(b.replicas[0].Admit(t.Context(), r), ledger.Admitted)
+		b.want(b.replicas[0].Reserve(t.Context(), r), ledger.Admitted)
 		b.want(b.admit("2"), ledger.Exceeded)
 	})
 }
@@ -111,13 +111,13 @@ func TestNamespacesShareABudgetAndANewOneIsCountedFirst(t *testing.T) {
 			return r
 		}
 		b.budget = ledger.Budget{Key: "shared/ml", Namespaces: []string{"team-a"}}
-		b.want(b.replicas[0].Admit(t.Context(), in("team-a", "1")), ledger.Admitted)
+		b.want(b.replicas[0].Reserve(t.Context(), in("team-a", "1")), ledger.Admitted)
 		b.create(in("team-b", "2")) // before team-b joins
 		b.create(in("team-b", "3"))
 		b.budget.Namespaces = []string{"team-a", "team-b"}
-		b.want(b.replicas[0].Admit(t.Context(), in("team-a", "4")), ledger.Exceeded)
+		b.want(b.replicas[0].Reserve(t.Context(), in("team-a", "4")), ledger.Exceeded)
 		b.cluster.DeletePod("2")
-		b.want(b.replicas[0].Admit(t.Context(), in("team-b", "5")), ledger.Admitted)
+		b.want(b.replicas[0].Reserve(t.Context(), in("team-b", "5")), ledger.Admitted)
 	})
 }
 
@@ -138,17 +138,17 @@ func TestPartsOfABudgetHaveLimitsOfTheirOwn(t *testing.T) {
 				b := newBench(t, 0, 1)
 				b.cluster.MakeNamespace("team-b")
 				b.budget, b.quota = ledger.Budget{Key: "shared/ml", Namespaces: []string{"team-a", "team-b"}}, quota
-				ask := func(uid string, h policies.Holding) ledger.Verdict {
+				ask := func(uid string, h policies.Holding) ledger.Decision {
 					r := b.request(uid)
 					r.Holding = h
-					a := b.replicas[0].Admit(t.Context(), r)
-					if a.Verdict == ledger.Admitted {
+					a := b.replicas[0].Reserve(t.Context(), r)
+					if a.Decision == ledger.Admitted {
 						b.create(r)
 					}
-					return a.Verdict
+					return a.Decision
 				}
-				got := []ledger.Verdict{ask("1", inside), ask("2", outside), ask("3", inside), ask("4", outside)}
-				for i, want := range []ledger.Verdict{ledger.Admitted, ledger.Admitted, ledger.Exceeded, ledger.Admitted} {
+				got := []ledger.Decision{ask("1", inside), ask("2", outside), ask("3", inside), ask("4", outside)}
+				for i, want := range []ledger.Decision{ledger.Admitted, ledger.Admitted, ledger.Exceeded, ledger.Admitted} {
 					if got[i] != want {
 						t.Fatalf("%v", got)
 					}
@@ -176,7 +176,7 @@ func TestPassesFollowThePodsWithoutAnyRequest(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		b.settled()
 		b.cluster.EndPod("1")
-		away := ledger.Pod{UID: "away", Name: "away", Holding: b.request("away").Holding, Unpromised: true}
+		away := ledger.Pod{UID: "away", Name: "away", Holding: b.request("away").Holding, Unmanaged: true}
 		if err := b.cluster.CreatePod(away); err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func TestPassesFollowThePodsWithoutAnyRequest(t *testing.T) {
 		for len(reports) > 0 {
 			last = <-reports
 		}
-		if len(last.Unpromised) != 1 || last.Unpromised[0].UID != "away" || last.Budget.Key != teamA {
+		if len(last.Unmanaged) != 1 || last.Unmanaged[0].UID != "away" || last.Budget.Key != teamA {
 			t.Errorf("report %+v", last)
 		}
 		lists := l.Counts().Lists
@@ -247,7 +247,7 @@ func TestABudgetThatIsSlowDelaysNoOther(t *testing.T) {
 			}
 			return f
 		}
-		go b.replicas[0].Admit(t.Context(), b.request("slow"))
+		go b.replicas[0].Reserve(t.Context(), b.request("slow"))
 		synctest.Wait()
 		slow = false
 		b.cluster.MakeNamespace("team-b")
@@ -255,7 +255,7 @@ func TestABudgetThatIsSlowDelaysNoOther(t *testing.T) {
 		r.Holding.Namespace = "team-b"
 		r.Budget = ledger.Budget{Key: "namespace/team-b", Namespaces: []string{"team-b"}}
 		begin := time.Now()
-		b.want(b.replicas[0].Admit(t.Context(), r), ledger.Admitted)
+		b.want(b.replicas[0].Reserve(t.Context(), r), ledger.Admitted)
 		if took := time.Since(begin); took > 100*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
@@ -267,11 +267,11 @@ func TestAClosedLedgerSaysBusy(t *testing.T) {
 		b := newBench(t, 9, 1)
 		b.faults = func(ledgertest.Call) ledgertest.Fault { return ledgertest.Fault{Before: time.Second} }
 		answers := make(chan ledger.Answer)
-		go func() { answers <- b.replicas[0].Admit(t.Context(), b.request("waiting")) }()
+		go func() { answers <- b.replicas[0].Reserve(t.Context(), b.request("waiting")) }()
 		synctest.Wait()
 		b.replicas[0].Close()
 		b.want(<-answers, ledger.Busy)
-		b.want(b.replicas[0].Admit(t.Context(), b.request("late")), ledger.Busy)
+		b.want(b.replicas[0].Reserve(t.Context(), b.request("late")), ledger.Busy)
 	})
 }
 

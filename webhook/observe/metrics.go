@@ -10,73 +10,73 @@ import (
 )
 
 // cell is one series of the metric.
-type cell struct {
+type series struct {
 	tier  policies.Tier
 	state State
 }
 
 // tally counts the pods observed. It is a metric with all its series in the replica that observes, and with none in the
 // others, so that replicas may be summed. It is safe for concurrent use.
-type tally struct {
+type podCounter struct {
 	desc *prometheus.Desc
 
 	mu   sync.Mutex
 	on   bool
-	pods map[string]cell
+	pods map[string]series
 }
 
-func newTally() *tally {
-	return &tally{pods: map[string]cell{}, desc: prometheus.NewDesc("gpuslice_pod_enforcement",
+func newPodCounter() *podCounter {
+	return &podCounter{pods: map[string]series{}, desc: prometheus.NewDesc("gpuslice_pod_enforcement",
 		"Pods with a slice, by the strongest tier observed to hold for all their containers, and by how that compares with what was planned.",
 		[]string{"tier", "state"}, nil)}
 }
 
 // Describe implements prometheus.Collector.
-func (t *tally) Describe(out chan<- *prometheus.Desc) { out <- t.desc }
+func (t *podCounter) Describe(out chan<- *prometheus.Desc) { out <- t.desc }
 
 // Collect implements prometheus.Collector.
-func (t *tally) Collect(out chan<- prometheus.Metric) {
+func (t *podCounter) Collect(out chan<- prometheus.Metric) {
 	counts, on := t.counts()
 	if !on {
 		return
 	}
 	for _, tier := range policies.Tiers() {
 		for _, state := range States() {
-			n := float64(counts[cell{tier, state}])
+			n := float64(counts[series{tier, state}])
 			out <- prometheus.MustNewConstMetric(t.desc, prometheus.GaugeValue, n, string(tier), string(state))
 		}
 	}
 }
 
-func (t *tally) counts() (map[cell]int, bool) {
+func (t *podCounter) counts() (map[series]int, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	counts := map[cell]int{}
+	counts := map[series]int{}
 	for _, c := range t.pods {
 		counts[c]++
 	}
 	return counts, t.on
 }
 
-func (t *tally) open() { t.reset(true) }
+func (t *podCounter) start() { t.reset(true) }
 
-func (t *tally) close() { t.reset(false) }
+func (t *podCounter) stop() { t.reset(false) }
 
-func (t *tally) reset(on bool) {
+func (t *podCounter) reset(on bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.on, t.pods = on, map[string]cell{}
+	t.on, t.pods = on, map[string]series{}
 }
 
 // count notes what was observed of a pod.
-func (t *tally) count(key string, o Observation) {
+func (t *podCounter) set(key string, o Observation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pods[key] = cell{cmp.Or(o.Tier, policies.TierNone), o.State}
+	t.pods[key] = series{cmp.Or(o.Tier, policies.TierNone), o.State}
 }
 
 // forget takes a pod out of the count.
-func (t *tally) forget(key string) {
+func (t *podCounter) remove(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.pods, key)

@@ -1,4 +1,4 @@
-package accounts
+package quotametrics
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	sweepEvery = 10 * time.Minute
+	sweepPeriod = 10 * time.Minute
 	// abandoned is how long a ledger has to lie without a budget and without being written, which every reservation
 	// does, before it is removed. Its youngest reservation has expired many times over then.
-	abandoned = time.Hour
+	unusedTTL = time.Hour
 	sweepPage = 20 // ledgers read at once: each may have 900 KiB
 )
 
@@ -32,11 +32,11 @@ type sweeper struct {
 	client    kubernetes.Interface
 	namespace string
 	log       logr.Logger
-	left      map[types.UID]abandonedLedger
+	unused    map[types.UID]unusedLedger
 }
 
 // abandonedLedger is a ledger that no budget names.
-type abandonedLedger struct {
+type unusedLedger struct {
 	version string
 	since   time.Time
 }
@@ -47,30 +47,30 @@ func (s *sweeper) sweep(ctx context.Context, budgets []ledger.Budget, now time.T
 	for _, b := range budgets {
 		needed[ledger.ObjectName(b.Key)] = true
 	}
-	left := map[types.UID]abandonedLedger{}
+	left := map[types.UID]unusedLedger{}
 	var errs []error
-	err := s.each(ctx, func(m *corev1.ConfigMap) {
+	err := s.forEach(ctx, func(m *corev1.ConfigMap) {
 		if needed[m.Name] || !strings.HasPrefix(m.Name, ledger.NamePrefix) {
 			return
 		}
-		known, ok := s.left[m.UID]
+		known, ok := s.unused[m.UID]
 		if !ok || known.version != m.ResourceVersion {
-			known = abandonedLedger{m.ResourceVersion, now}
+			known = unusedLedger{m.ResourceVersion, now}
 		}
 		left[m.UID] = known
-		if now.Sub(known.since) >= abandoned {
+		if now.Sub(known.since) >= unusedTTL {
 			errs = append(errs, s.remove(ctx, m))
 		}
 	})
 	if err != nil {
 		return err
 	}
-	s.left = left
+	s.unused = left
 	return errors.Join(errs...)
 }
 
 // each calls f for every ledger there is.
-func (s *sweeper) each(ctx context.Context, f func(*corev1.ConfigMap)) error {
+func (s *sweeper) forEach(ctx context.Context, f func(*corev1.ConfigMap)) error {
 	options := metav1.ListOptions{LabelSelector: ledger.Label + "=true", Limit: sweepPage}
 	for {
 		list, err := s.client.CoreV1().ConfigMaps(s.namespace).List(ctx, options)

@@ -1,4 +1,4 @@
-package accounts
+package quotametrics
 
 import (
 	"maps"
@@ -10,55 +10,55 @@ import (
 )
 
 // book is what was last reported of each budget, and what each namespace has come to hold since the book was opened.
-type book struct {
+type recorder struct {
 	mu         sync.Mutex
-	on         bool
+	recording  bool
 	states     map[string]ledger.State // by the budget's key
-	namespaces map[string]account
+	namespaces map[string]namespaceCharge
 }
 
 // account is what a namespace holds.
-type account struct {
-	held        policies.Charge
-	unpromised  int
+type namespaceCharge struct {
+	charge      policies.Charge
+	unmanaged   int
 	since       time.Time // held is so from then on
 	byteSeconds float64   // until then
 }
 
 // spent is the memory held until now, in bytes times seconds.
-func (a account) spent(now time.Time) float64 {
-	return a.byteSeconds + float64(a.held.Memory.Bytes())*max(now.Sub(a.since), 0).Seconds()
+func (a namespaceCharge) byteSecondsAt(now time.Time) float64 {
+	return a.byteSeconds + float64(a.charge.Memory.Bytes())*max(now.Sub(a.since), 0).Seconds()
 }
 
-func (b *book) open()  { b.reset(true) }
-func (b *book) close() { b.reset(false) }
+func (b *recorder) start() { b.reset(true) }
+func (b *recorder) stop()  { b.reset(false) }
 
-func (b *book) reset(on bool) {
+func (b *recorder) reset(on bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.on, b.states, b.namespaces = on, map[string]ledger.State{}, map[string]account{}
+	b.recording, b.states, b.namespaces = on, map[string]ledger.State{}, map[string]namespaceCharge{}
 }
 
 // note takes a report. It is false where the book is closed.
-func (b *book) note(r ledger.Report, now time.Time) bool {
+func (b *recorder) record(r ledger.Report, now time.Time) bool {
 	held, unpromised := map[string]policies.Charge{}, map[string]int{}
 	for _, h := range r.State.Base {
 		held[h.Namespace] = held[h.Namespace].Plus(h.Charge)
 	}
-	for _, p := range r.Unpromised {
+	for _, p := range r.Unmanaged {
 		unpromised[p.Holding.Namespace]++
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.on {
+	if !b.recording {
 		return false
 	}
 	b.states[r.Budget.Key] = r.State
-	for _, name := range r.State.Listed {
+	for _, name := range r.State.Namespaces {
 		was, known := b.namespaces[name]
-		is := account{held: held[name], unpromised: unpromised[name], since: now}
+		is := namespaceCharge{charge: held[name], unmanaged: unpromised[name], since: now}
 		if known {
-			is.byteSeconds = was.spent(now)
+			is.byteSeconds = was.byteSecondsAt(now)
 		}
 		b.namespaces[name] = is
 	}
@@ -67,7 +67,7 @@ func (b *book) note(r ledger.Report, now time.Time) bool {
 
 // prune forgets budgets and namespaces that are not among these. A namespace that went from one budget into another
 // stays.
-func (b *book) prune(budgets []ledger.Budget) {
+func (b *recorder) prune(budgets []ledger.Budget) {
 	keys, names := map[string]bool{}, map[string]bool{}
 	for _, budget := range budgets {
 		keys[budget.Key] = true
@@ -78,11 +78,11 @@ func (b *book) prune(budgets []ledger.Budget) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	maps.DeleteFunc(b.states, func(key string, _ ledger.State) bool { return !keys[key] })
-	maps.DeleteFunc(b.namespaces, func(name string, _ account) bool { return !names[name] })
+	maps.DeleteFunc(b.namespaces, func(name string, _ namespaceCharge) bool { return !names[name] })
 }
 
 // read returns copies of what is noted; States are never changed once they are reported.
-func (b *book) read() (states map[string]ledger.State, namespaces map[string]account) {
+func (b *recorder) read() (states map[string]ledger.State, namespaces map[string]namespaceCharge) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.states), maps.Clone(b.namespaces)

@@ -1,4 +1,4 @@
-package accounts
+package quotametrics
 
 import (
 	"context"
@@ -21,22 +21,22 @@ type Options struct {
 	Ready      func() error                     // an error: which budgets there are is not known yet
 	Budgets    func() []ledger.Budget           // all there are
 	Quotas     func() map[string]policies.Quota // what they limit, by their keys
-	Begun      func()                           // a term has begun, and Reports are taken
+	Started    func()                           // a term has begun, and Reports are taken
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 }
 
 // Accounts are the quotas' books. They are safe for concurrent use.
-type Accounts struct {
+type Exporter struct {
 	options   Options
-	book      book
-	strangers *strangers
+	recorder  recorder
+	unmanaged *unmanagedPods
 	sweeper   sweeper
 }
 
 // New prepares Accounts and registers their metrics, which have no series until Run.
-func New(o Options) (*Accounts, error) {
-	a := &Accounts{options: o, strangers: newStrangers(o.Client, o.Log), sweeper: sweeper{client: o.Client, namespace: o.Namespace, log: o.Log}}
+func New(o Options) (*Exporter, error) {
+	a := &Exporter{options: o, unmanaged: newUnmanagedPods(o.Client, o.Log), sweeper: sweeper{client: o.Client, namespace: o.Namespace, log: o.Log}}
 	if err := o.Registerer.Register(newCollector(a)); err != nil {
 		return nil, fmt.Errorf("register the metrics of quotas: %w", err)
 	}
@@ -44,21 +44,21 @@ func New(o Options) (*Accounts, error) {
 }
 
 // Report notes what a reconcile found. It never waits; a replica that does not lead forgets it at once.
-func (a *Accounts) Report(r ledger.Report) {
-	if a.book.note(r, time.Now()) {
-		a.strangers.meet(r.Unpromised)
+func (a *Exporter) Report(r ledger.Report) {
+	if a.recorder.record(r, time.Now()) {
+		a.unmanaged.enqueue(r.Unmanaged)
 	}
 }
 
 // Run keeps the books until ctx ends: while this replica leads.
-func (a *Accounts) Run(ctx context.Context) error {
-	a.book.open()
-	defer a.book.close()
-	a.options.Begun()
+func (a *Exporter) Run(ctx context.Context) error {
+	a.recorder.start()
+	defer a.recorder.stop()
+	a.options.Started()
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { a.strangers.tell(ctx) })
-	ticker := time.NewTicker(sweepEvery)
+	running.Go(func() { a.unmanaged.run(ctx) })
+	ticker := time.NewTicker(sweepPeriod)
 	defer ticker.Stop()
 	for {
 		select {
@@ -71,13 +71,13 @@ func (a *Accounts) Run(ctx context.Context) error {
 }
 
 // sweep forgets what is no more, and removes its ledgers.
-func (a *Accounts) sweep(ctx context.Context) {
+func (a *Exporter) sweep(ctx context.Context) {
 	if a.options.Ready() != nil {
 		return
 	}
 	budgets := a.options.Budgets()
-	a.book.prune(budgets)
+	a.recorder.prune(budgets)
 	if err := a.sweeper.sweep(ctx, budgets, time.Now()); err != nil && ctx.Err() == nil {
-		a.options.Log.Error(err, "ledgers without a budget not removed", "retryAfter", sweepEvery.String())
+		a.options.Log.Error(err, "ledgers without a budget not removed", "retryAfter", sweepPeriod.String())
 	}
 }

@@ -10,27 +10,27 @@ import (
 
 // lookAside is how long what was read or written is good for a "yes" without reading again: another replica's write
 // makes the swap fail, which costs more than a read.
-const lookAside = 2 * time.Second
+const readTTL = 2 * time.Second
 
 // held is a ledger as it was read or written.
-type held struct {
+type storedLedger struct {
 	object Object // without a Version: there is none yet
 	state  State
-	seen   time.Time
+	readAt time.Time
 }
 
 // load reads the ledger as it is now. One that is not there is empty; one that cannot be read as a ledger, or that was
 // made again since it was last seen, has lost reservations: nobody is let in until they would have expired.
-func (w *worker) load(ctx context.Context) (held, error) {
+func (w *worker) load(ctx context.Context) (storedLedger, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.ledger.options.CallTimeout)
 	defer cancel()
 	w.ledger.counts.gets.Add(1)
 	object, err := w.ledger.options.Store.Get(ctx, ObjectName(w.key))
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return held{}, fmt.Errorf("read ledger of %s: %w", w.key, err)
+		return storedLedger{}, fmt.Errorf("read ledger of %s: %w", w.key, err)
 	}
-	now := held{object: object, seen: time.Now()}
-	lost := w.memory.object.UID != "" && w.memory.object.UID != object.UID && time.Since(w.memory.seen) < Expiry
+	now := storedLedger{object: object, readAt: time.Now()}
+	lost := w.last.object.UID != "" && w.last.object.UID != object.UID && time.Since(w.last.readAt) < ReservationTTL
 	if err == nil {
 		key, state, err := Decode(object.Data)
 		now.state = state
@@ -39,7 +39,7 @@ func (w *worker) load(ctx context.Context) (held, error) {
 		}
 	}
 	if lost {
-		now.state = now.state.afterLoss(w.memory.state, w.ledger.stamp())
+		now.state = now.state.afterLoss(w.last.state, w.ledger.stamp())
 		return now, nil // it stays the memory until it is written
 	}
 	w.remember(now)
@@ -48,7 +48,7 @@ func (w *worker) load(ctx context.Context) (held, error) {
 
 // Look reads what the budget's ledger says, for those who only want to know: pods that ended since the last list are still
 // in it. The zero State: nothing was counted yet.
-func (l *Ledger) Look(ctx context.Context, budgetKey string) (State, error) {
+func (l *Ledger) Read(ctx context.Context, budgetKey string) (State, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.options.CallTimeout)
 	defer cancel()
 	l.counts.gets.Add(1)
@@ -67,23 +67,23 @@ func (l *Ledger) Look(ctx context.Context, budgetKey string) (State, error) {
 }
 
 // remember keeps what was read or written, so that a loss is noticed.
-func (w *worker) remember(h held) {
-	w.memory = h
+func (w *worker) remember(h storedLedger) {
+	w.last = h
 	w.mu.Lock()
-	w.waiting = len(h.state.Reservations)
+	w.reservations = len(h.state.Reservations)
 	w.mu.Unlock()
 }
 
 // recent returns what is held in memory, if it is fresh enough to say "yes" by.
-func (w *worker) recent() (held, bool) {
-	return w.memory, w.memory.object.Version != "" && time.Since(w.memory.seen) < lookAside
+func (w *worker) recent() (storedLedger, bool) {
+	return w.last, w.last.object.Version != "" && time.Since(w.last.readAt) < readTTL
 }
 
 // write swaps what was read for next. Nothing is written where nothing has changed.
-func (w *worker) write(ctx context.Context, from held, next State) (held, error) {
+func (w *worker) write(ctx context.Context, from storedLedger, next State) (storedLedger, error) {
 	data, err := Encode(w.key, next)
 	if err != nil {
-		return held{}, err
+		return storedLedger{}, err
 	}
 	if from.object.Version != "" && bytes.Equal(data, from.object.Data) {
 		return from, nil
@@ -98,10 +98,10 @@ func (w *worker) write(ctx context.Context, from held, next State) (held, error)
 	object, err := swap(ctx, Object{Name: ObjectName(w.key), UID: from.object.UID, Version: from.object.Version, Budget: w.key, Data: data})
 	if err != nil {
 		w.ledger.counts.failed(err)
-		return held{}, fmt.Errorf("write ledger of %s: %w", w.key, err)
+		return storedLedger{}, fmt.Errorf("write ledger of %s: %w", w.key, err)
 	}
 	object.Data = data
-	h := held{object: object, state: next, seen: time.Now()}
+	h := storedLedger{object: object, state: next, readAt: time.Now()}
 	w.remember(h)
 	return h, nil
 }
@@ -117,7 +117,7 @@ func (s State) afterLoss(remembered State, now time.Time) State {
 	}
 	out := t.State()
 	if out.NotBefore.IsZero() {
-		out.NotBefore = now.Add(Expiry)
+		out.NotBefore = now.Add(ReservationTTL)
 	}
 	return out
 }

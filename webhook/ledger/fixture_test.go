@@ -66,16 +66,16 @@ func (b *bench) create(r ledger.Request) {
 func (b *bench) admit(uid string) ledger.Answer {
 	b.t.Helper()
 	r := b.request(uid)
-	a := b.replicas[0].Admit(b.t.Context(), r)
-	if a.Verdict == ledger.Admitted {
+	a := b.replicas[0].Reserve(b.t.Context(), r)
+	if a.Decision == ledger.Admitted {
 		b.create(r)
 	}
 	return a
 }
 
-func (b *bench) want(a ledger.Answer, v ledger.Verdict) {
+func (b *bench) want(a ledger.Answer, v ledger.Decision) {
 	b.t.Helper()
-	if a.Verdict != v {
+	if a.Decision != v {
 		b.t.Fatalf("answer %+v, want %s", a, v)
 	}
 }
@@ -85,7 +85,7 @@ func (b *bench) settle() {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { b.replicas[0].Run(ctx) })
-	time.Sleep(ledger.Expiry + 10*time.Second)
+	time.Sleep(ledger.ReservationTTL + 10*time.Second)
 	cancel()
 	running.Wait()
 	synctest.Wait()

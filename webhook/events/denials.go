@@ -17,7 +17,7 @@ import (
 )
 
 // ReasonRefused is the reason of the Events that tell an owner of a refused pod.
-const ReasonRefused = "GPUSliceRefused"
+const ReasonDenied = "GPUSliceRefused"
 
 // Bounds on what is told. A controller tries again and again; a tenant may make owners up.
 const (
@@ -32,10 +32,10 @@ const (
 )
 
 // Refusals tells the owners of refused pods. Its methods may be called side by side.
-type Refusals struct {
+type Denials struct {
 	client     kubernetes.Interface
 	log        logr.Logger
-	queue      chan refusal
+	queue      chan denial
 	told       *cache.LRUExpireCache // owners, for as long as they are left in peace
 	namespaces *cache.LRUExpireCache // their rate limiters
 	parents    *cache.LRUExpireCache // what controls an owner, by its UID
@@ -44,45 +44,45 @@ type Refusals struct {
 }
 
 // refusal is what one owner is to be told.
-type refusal struct {
+type denial struct {
 	owner corev1.ObjectReference
 	text  string
 }
 
 // What became of refusals, as the metric has it.
 const (
-	resultTold     = "told"
+	resultRecorded = "told"
 	resultRepeated = "repeated"
 	resultDropped  = "dropped"
 )
 
 // NewRefusals prepares a Refusals and registers its metric. client should have an allowance of its own.
-func NewRefusals(client kubernetes.Interface, registerer prometheus.Registerer, log logr.Logger) (*Refusals, error) {
-	r := &Refusals{
-		client: client, log: log, queue: make(chan refusal, waiting),
+func NewDenials(client kubernetes.Interface, registerer prometheus.Registerer, log logr.Logger) (*Denials, error) {
+	r := &Denials{
+		client: client, log: log, queue: make(chan denial, waiting),
 		told: cache.NewLRUExpireCache(rememberOwners), namespaces: cache.NewLRUExpireCache(rememberNamespaces),
 		parents: cache.NewLRUExpireCache(rememberOwners), limiter: flowcontrol.NewTokenBucketRateLimiter(rate, burst),
 		counts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gpuslice_refusal_events_total",
 			Help: "Refused pods with an owner: whether the owner was told by an Event, had been told just before (repeated), or not for want of allowance (dropped)."},
 			[]string{"result"}),
 	}
-	for _, result := range []string{resultTold, resultRepeated, resultDropped} {
+	for _, result := range []string{resultRecorded, resultRepeated, resultDropped} {
 		r.counts.WithLabelValues(result)
 	}
 	return r, registerer.Register(r.counts)
 }
 
 // Refused notes that a pod was refused, to tell what controls it. It never waits.
-func (r *Refusals) Refused(pod metav1.Object, text string) {
+func (r *Denials) Denied(pod metav1.Object, text string) {
 	owner := ControllerOf(pod)
 	if owner == nil || !plausible(owner) {
 		return
 	}
-	r.counts.WithLabelValues(r.note(refusal{*owner, text})).Inc()
+	r.counts.WithLabelValues(r.enqueue(denial{*owner, text})).Inc()
 }
 
 // note queues a refusal, unless its owner was told just before or there is too much to tell.
-func (r *Refusals) note(f refusal) string {
+func (r *Denials) enqueue(f denial) string {
 	if _, told := r.told.Get(f.owner); told {
 		return resultRepeated
 	}
@@ -92,14 +92,14 @@ func (r *Refusals) note(f refusal) string {
 	select {
 	case r.queue <- f:
 		r.told.Add(f.owner, true, quiet)
-		return resultTold
+		return resultRecorded
 	default:
 		return resultDropped
 	}
 }
 
 // limiterOf is the namespace's allowance. Two callers who both make one for a new namespace do no harm.
-func (r *Refusals) limiterOf(namespace string) flowcontrol.RateLimiter {
+func (r *Denials) limiterOf(namespace string) flowcontrol.RateLimiter {
 	if limiter, ok := r.namespaces.Get(namespace); ok {
 		return limiter.(flowcontrol.RateLimiter)
 	}
@@ -115,7 +115,7 @@ func plausible(owner *corev1.ObjectReference) bool {
 }
 
 // Run tells owners until ctx ends.
-func (r *Refusals) Run(ctx context.Context) error {
+func (r *Denials) Run(ctx context.Context) error {
 	recorder := NewRecorder(klog.NewContext(ctx, r.log), r.client)
 	defer recorder.Close()
 	for {
@@ -124,7 +124,7 @@ func (r *Refusals) Run(ctx context.Context) error {
 			return nil
 		case f := <-r.queue:
 			if r.limiter.Wait(ctx) == nil {
-				r.tell(ctx, recorder, f)
+				r.write(ctx, recorder, f)
 			}
 		}
 	}
@@ -132,10 +132,10 @@ func (r *Refusals) Run(ctx context.Context) error {
 
 // tell writes the Event on the owner and on what controls that: kubectl describe shows of a Deployment only what was
 // said of the Deployment itself.
-func (r *Refusals) tell(ctx context.Context, recorder *Recorder, f refusal) {
+func (r *Denials) write(ctx context.Context, recorder *Recorder, f denial) {
 	sentence := "gpuslice refused a pod: " + f.text
-	recorder.Write(&f.owner, corev1.EventTypeWarning, ReasonRefused, sentence)
+	recorder.Write(&f.owner, corev1.EventTypeWarning, ReasonDenied, sentence)
 	if parent := r.parent(ctx, &f.owner); parent != nil {
-		recorder.Write(parent, corev1.EventTypeWarning, ReasonRefused, sentence)
+		recorder.Write(parent, corev1.EventTypeWarning, ReasonDenied, sentence)
 	}
 }

@@ -15,13 +15,13 @@ import (
 
 // Reasons of the Events.
 const (
-	reasonBegun = "GPUSliceBypassed"
-	reasonEnded = "GPUSliceBypassEnded"
+	reasonBypassed = "GPUSliceBypassed"
+	reasonEnded    = "GPUSliceBypassEnded"
 )
 
 // tell writes an Event in the namespace, for those who work there. Each bypass is told once, whoever leads: the Event's
 // name is made of what it says.
-func (k *Keeper) tell(ctx context.Context, ns *corev1.Namespace, b policies.Bypass, reason string) error {
+func (k *Keeper) writeEvent(ctx context.Context, ns *corev1.Namespace, b policies.Bypass, reason string) error {
 	kind, message := corev1.EventTypeWarning, fmt.Sprintf("gpuslice refuses nothing in this namespace until %s", b.Until.UTC().Format(time.RFC3339))
 	if reason == reasonEnded {
 		kind, message = corev1.EventTypeNormal, "gpuslice refuses again what breaks its policies: the bypass is over"
@@ -34,7 +34,7 @@ func (k *Keeper) tell(ctx context.Context, ns *corev1.Namespace, b policies.Bypa
 	}
 	now := metav1.Now()
 	_, err := k.options.Client.CoreV1().Events(ns.Name).Create(ctx, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("gpuslice-bypass.%x.%s", b.Until.Unix(), map[string]string{reasonBegun: "begun", reasonEnded: "ended"}[reason]), Namespace: ns.Name},
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("gpuslice-bypass.%x.%s", b.Until.Unix(), map[string]string{reasonBypassed: "begun", reasonEnded: "ended"}[reason]), Namespace: ns.Name},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: ns.Name, Namespace: ns.Name, UID: ns.UID},
 		Reason:         reason, Message: message, Type: kind, Source: corev1.EventSource{Component: "gpuslice"},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
@@ -57,34 +57,34 @@ func shorten(text string) string {
 
 // gauges say which namespaces are bypassed. A replica that does not lead says nothing.
 type gauges struct {
-	on, end *prometheus.GaugeVec
-	names   map[string]bool
+	info, end *prometheus.GaugeVec
+	known     map[string]bool
 }
 
 func newGauges() *gauges {
 	return &gauges{
-		on: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gpuslice_bypass", Help: "1 for each namespace in which nothing is refused for a while.",
 		}, []string{"namespace"}),
 		end: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gpuslice_bypass_end_timestamp_seconds", Help: "When the namespace's bypass ends; in the past: it could not be ended.",
 		}, []string{"namespace"}),
-		names: map[string]bool{},
+		known: map[string]bool{},
 	}
 }
 
 // keep makes these the bypasses that the metrics tell of.
-func (g *gauges) keep(standing map[string]time.Time) {
-	for name := range g.names {
+func (g *gauges) set(standing map[string]time.Time) {
+	for name := range g.known {
 		if _, ok := standing[name]; !ok {
-			g.on.DeleteLabelValues(name)
+			g.info.DeleteLabelValues(name)
 			g.end.DeleteLabelValues(name)
-			delete(g.names, name)
+			delete(g.known, name)
 		}
 	}
 	for name, until := range standing {
-		g.on.WithLabelValues(name).Set(1)
+		g.info.WithLabelValues(name).Set(1)
 		g.end.WithLabelValues(name).Set(float64(until.Unix()))
-		g.names[name] = true
+		g.known[name] = true
 	}
 }

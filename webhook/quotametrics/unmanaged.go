@@ -1,4 +1,4 @@
-package accounts
+package quotametrics
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 // ReasonUnpromised is the reason of the Events on pods that were created while gpuslice was not asked.
-const ReasonUnpromised = "GPUSliceUnpromised"
+const ReasonNotReviewed = "GPUSliceUnpromised"
 
 // Bounds on what is told: an outage may leave thousands of such pods behind.
 const (
@@ -30,7 +30,7 @@ const (
 )
 
 // strangers tells pods without a Promise that they count, and as what.
-type strangers struct {
+type unmanagedPods struct {
 	client  kubernetes.Interface
 	log     logr.Logger
 	queue   chan ledger.Pod
@@ -38,13 +38,13 @@ type strangers struct {
 	limiter flowcontrol.RateLimiter
 }
 
-func newStrangers(client kubernetes.Interface, log logr.Logger) *strangers {
-	return &strangers{client: client, log: log, queue: make(chan ledger.Pod, waiting), met: cache.NewLRUExpireCache(remember),
+func newUnmanagedPods(client kubernetes.Interface, log logr.Logger) *unmanagedPods {
+	return &unmanagedPods{client: client, log: log, queue: make(chan ledger.Pod, waiting), met: cache.NewLRUExpireCache(remember),
 		limiter: flowcontrol.NewTokenBucketRateLimiter(rate, burst)}
 }
 
 // meet queues those that were not met before, as far as there is room. It never waits.
-func (s *strangers) meet(pods []ledger.Pod) {
+func (s *unmanagedPods) enqueue(pods []ledger.Pod) {
 	for _, p := range pods {
 		if _, known := s.met.Get(p.UID); known {
 			continue
@@ -59,7 +59,7 @@ func (s *strangers) meet(pods []ledger.Pod) {
 }
 
 // tell writes an Event on each pod that is queued, until ctx ends.
-func (s *strangers) tell(ctx context.Context) {
+func (s *unmanagedPods) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -73,18 +73,18 @@ func (s *strangers) tell(ctx context.Context) {
 	}
 }
 
-func (s *strangers) write(ctx context.Context, p ledger.Pod) {
+func (s *unmanagedPods) write(ctx context.Context, p ledger.Pod) {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
 	about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: p.Holding.Namespace, Name: p.Name, UID: types.UID(p.UID)}
-	if err := events.Once(ctx, s.client, about, corev1.EventTypeWarning, ReasonUnpromised, sentence(p.Holding)); err != nil {
+	if err := events.Once(ctx, s.client, about, corev1.EventTypeWarning, ReasonNotReviewed, message(p.Holding)); err != nil {
 		s.met.Remove(p.UID) // the next report brings it again
 		s.log.V(1).Info("pod not told", "namespace", p.Holding.Namespace, "pod", p.Name, "error", err.Error())
 	}
 }
 
 // sentence says what a stranger counts as, and what to do.
-func sentence(h policies.Holding) string {
+func message(h policies.Holding) string {
 	var counts []string
 	for _, d := range policies.Dimensions() {
 		if n := d.Amount(h.Charge); n > 0 {

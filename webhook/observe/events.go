@@ -10,32 +10,32 @@ import (
 
 // Reasons of the Events.
 const (
-	ReasonWeaker    = "EnforcementWeaker"
-	ReasonHolds     = "EnforcementHolds"
-	ReasonRestarted = "GuardRestarted"
+	ReasonDegraded       = "EnforcementWeaker"
+	ReasonRestored       = "EnforcementHolds"
+	ReasonGuardRestarted = "GuardRestarted"
 )
 
 // voice says what is observed.
-type voice struct{ *events.Recorder }
+type eventWriter struct{ *events.Recorder }
 
 // tell says what is new since before: each reason once, each restart of the guard, and that all holds again.
-func (v voice) tell(pod *corev1.Pod, before, o Observation) {
+func (v eventWriter) writeChanges(pod *corev1.Pod, before, o Observation) {
 	for _, reason := range o.Reasons {
 		if !slices.Contains(before.Reasons, reason) {
-			v.say(pod, corev1.EventTypeWarning, ReasonWeaker, reason)
+			v.write(pod, corev1.EventTypeWarning, ReasonDegraded, reason)
 		}
 	}
 	if o.restarts() > before.restarts() && o.State != Ended {
-		v.say(pod, corev1.EventTypeWarning, ReasonRestarted, "gpuslice-guard was started again after it ended with "+o.Guard.Ended+
+		v.write(pod, corev1.EventTypeWarning, ReasonGuardRestarted, "gpuslice-guard was started again after it ended with "+o.Guard.Ended+
 			"; while it was away nothing was ended: see its log of the last run")
 	}
-	if before.State == Weaker && o.State == Holds {
-		v.say(pod, corev1.EventTypeNormal, ReasonHolds, "what was planned holds again: "+string(o.Tier))
+	if before.State == Degraded && o.State == Enforced {
+		v.write(pod, corev1.EventTypeNormal, ReasonRestored, "what was planned holds again: "+string(o.Tier))
 	}
 }
 
 // say writes an Event on the pod and one on its owner.
-func (v voice) say(pod *corev1.Pod, kind, reason, sentence string) {
+func (v eventWriter) write(pod *corev1.Pod, kind, reason, sentence string) {
 	v.Write(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, kind, reason, sentence)
 	if owner := events.ControllerOf(pod); owner != nil {
 		v.Write(owner, kind, reason, "pod "+pod.Name+": "+sentence)

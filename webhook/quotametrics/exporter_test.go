@@ -1,4 +1,4 @@
-package accounts
+package quotametrics
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 
 // office is Accounts in a synctest bubble, and what they are told of the cluster.
 type office struct {
-	*Accounts
+	*Exporter
 	t        *testing.T
 	registry *prometheus.Registry
 	client   *fake.Clientset
@@ -42,10 +42,10 @@ func open(t *testing.T, objects ...*corev1.ConfigMap) *office {
 		}
 	}
 	var err error
-	o.Accounts, err = New(Options{
+	o.Exporter, err = New(Options{
 		Client: o.client, Namespace: policies.SystemNamespace, Ready: func() error { return o.ready },
 		Budgets: func() []ledger.Budget { return o.budgets }, Quotas: func() map[string]policies.Quota { return o.quotas },
-		Begun: func() { o.begun++ }, Registerer: o.registry, Log: logr.Discard(),
+		Started: func() { o.begun++ }, Registerer: o.registry, Log: logr.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func (o *office) budget(key string, limit policies.MiB, namespaces ...string) le
 
 // holds is a report that the namespaces hold so much memory each, in MiB.
 func holds(b ledger.Budget, memory policies.MiB) ledger.Report {
-	r := ledger.Report{Budget: b, State: ledger.State{Listed: b.Namespaces}}
+	r := ledger.Report{Budget: b, State: ledger.State{Namespaces: b.Namespaces}}
 	for _, n := range b.Namespaces {
 		r.State.Base = append(r.State.Base, policies.Holding{Namespace: n, Charge: policies.Charge{Memory: memory, Slices: 1}})
 	}
@@ -158,7 +158,7 @@ func TestHeldBytesAddUpOverTimeAndNeverFall(t *testing.T) {
 		o.Report(holds(b, 3))
 		time.Sleep(10 * time.Second)
 		o.want("gpuslice_held_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 40.0*(1<<20)))
-		o.Report(ledger.Report{Budget: b, State: ledger.State{Listed: b.Namespaces}})
+		o.Report(ledger.Report{Budget: b, State: ledger.State{Namespaces: b.Namespaces}})
 		time.Sleep(10 * time.Second)
 		o.want("gpuslice_held_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 40.0*(1<<20)))
 
@@ -242,7 +242,7 @@ func TestSeriesAreBounded(t *testing.T) {
 // strangersOf are pods without a promise.
 func strangersOf(n int) (all []ledger.Pod) {
 	for i := range n {
-		all = append(all, ledger.Pod{UID: fmt.Sprint("uid-", i), Name: fmt.Sprint("p-", i), Unpromised: true,
+		all = append(all, ledger.Pod{UID: fmt.Sprint("uid-", i), Name: fmt.Sprint("p-", i), Unmanaged: true,
 			Holding: policies.Holding{Namespace: "team-a", Charge: policies.Charge{Memory: 24576, GPUs: 1}}})
 	}
 	return all
@@ -253,7 +253,7 @@ func TestEachStrangerIsToldOnce(t *testing.T) {
 		o := open(t)
 		defer func() { o.end() }()
 		r := holds(o.budget("namespace/team-a", 1, "team-a"), 1)
-		r.Unpromised = strangersOf(waiting + 50)
+		r.Unmanaged = strangersOf(waiting + 50)
 		for range 10 { // those for whom there was no room are met again
 			o.Report(r)
 			time.Sleep(time.Minute)
@@ -265,7 +265,7 @@ func TestEachStrangerIsToldOnce(t *testing.T) {
 			t.Fatalf("%d events, %v", len(events.Items), err)
 		}
 		e := events.Items[0]
-		if e.Reason != ReasonUnpromised || e.Type != corev1.EventTypeWarning || e.InvolvedObject.Kind != "Pod" || !strings.Contains(e.Message, "whole devices (memory 24Gi, gpus 1); delete it") {
+		if e.Reason != ReasonNotReviewed || e.Type != corev1.EventTypeWarning || e.InvolvedObject.Kind != "Pod" || !strings.Contains(e.Message, "whole devices (memory 24Gi, gpus 1); delete it") {
 			t.Errorf("%+v", e)
 		}
 		creates := 0
@@ -304,23 +304,23 @@ func TestALedgerWithoutABudgetGoesAfterAnHourAndNoOther(t *testing.T) {
 		o := open(t, gone, kept, used, policy)
 		defer func() { o.end() }()
 		o.ready = errors.New("not read yet")
-		time.Sleep(3 * abandoned)
+		time.Sleep(3 * unusedTTL)
 		if n := len(o.ledgers()); n != 4 {
 			t.Fatalf("%d are left while budgets are not known", n)
 		}
 		o.ready = nil
 		o.budget("namespace/team-a", 1, "team-a")
-		time.Sleep(abandoned - 2*sweepEvery)
+		time.Sleep(unusedTTL - 2*sweepPeriod)
 		used = used.DeepCopy()
 		used.ResourceVersion = "2"
 		if err := o.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), used, used.Namespace); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(4 * sweepEvery)
+		time.Sleep(4 * sweepPeriod)
 		if got := strings.Join(o.ledgers(), " "); strings.Contains(got, gone.Name) || !strings.Contains(got, kept.Name) || !strings.Contains(got, used.Name) || !strings.Contains(got, "team-a") {
 			t.Errorf("left: %s", got)
 		}
-		time.Sleep(abandoned)
+		time.Sleep(unusedTTL)
 		if got := o.ledgers(); len(got) != 2 {
 			t.Errorf("left: %s", got)
 		}

@@ -22,14 +22,14 @@ const fieldManager = "gpuslice-observer"
 var errReverted = errors.New("the annotation did not stay as written: does a webhook of an older release put it back?")
 
 // remembered is what was last observed of a pod.
-type remembered struct {
+type lastObservation struct {
 	uid         types.UID
 	observation Observation
 }
 
 // look observes one pod and writes what is new. A panic is an error like others: the webhook that serves beside it must
 // not end of a pod that is odd.
-func (t *term) look(ctx context.Context, key string) (err error) {
+func (t *session) reconcile(ctx context.Context, key string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -45,13 +45,13 @@ func (t *term) look(ctx context.Context, key string) (err error) {
 		t.forget(key)
 		return nil
 	}
-	if err := t.resign(ctx, pod); err != nil {
+	if err := t.refreshSignature(ctx, pod); err != nil {
 		return err
 	}
-	before := t.before(key, pod)
+	before := t.previous(key, pod)
 	o := Observe(pod, t.node(pod.Spec.NodeName), promise, t.notices(pod, before))
-	t.tally.count(key, o)
-	if !worthWriting(pod, o) {
+	t.tally.set(key, o)
+	if !needsWrite(pod, o) {
 		return nil
 	}
 	written, err := t.write(ctx, pod, o)
@@ -59,14 +59,14 @@ func (t *term) look(ctx context.Context, key string) (err error) {
 		return err
 	}
 	t.remember(key, pod, o)
-	t.voice.tell(pod, before, o)
+	t.writer.writeChanges(pod, before, o)
 	t.options.Log.Info("observed", "pod", key, "state", o.State, "tier", o.Tier, "reasons", o.Reasons)
 	return nil
 }
 
 // promiseOf is what the pod was given; nil: it is none of ours. A promise that was made in another namespace came with
 // a copy of a pod, and one that this build cannot read is a newer build's to observe.
-func (t *term) promiseOf(pod *corev1.Pod) *policies.Promise {
+func (t *session) promiseOf(pod *corev1.Pod) *policies.Promise {
 	if pod == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (t *term) promiseOf(pod *corev1.Pod) *policies.Promise {
 
 // worthWriting says that the annotation should change. That a pod is pending is said by there being none. A pod that is
 // being deleted is left in peace.
-func worthWriting(pod *corev1.Pod, o Observation) bool {
+func needsWrite(pod *corev1.Pod, o Observation) bool {
 	text, written := pod.Annotations[policies.AnnotationObserved]
 	if pod.DeletionTimestamp != nil || !written && o.State == Pending {
 		return false
@@ -97,7 +97,7 @@ func worthWriting(pod *corev1.Pod, o Observation) bool {
 
 // before is what was observed of the pod until now: by this term, or as the annotation says, which an earlier term wrote
 // or anybody did. It is a hint: what it remembers can only weaken.
-func (t *term) before(key string, pod *corev1.Pod) Observation {
+func (t *session) previous(key string, pod *corev1.Pod) Observation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known, ok := t.last[key]; ok && known.uid == pod.UID {
@@ -110,14 +110,14 @@ func (t *term) before(key string, pod *corev1.Pod) Observation {
 	return o
 }
 
-func (t *term) remember(key string, pod *corev1.Pod, o Observation) {
+func (t *session) remember(key string, pod *corev1.Pod, o Observation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last[key] = remembered{pod.UID, o}
+	t.last[key] = lastObservation{pod.UID, o}
 }
 
-func (t *term) forget(key string) {
-	t.tally.forget(key)
+func (t *session) forget(key string) {
+	t.tally.remove(key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.last, key)
@@ -125,12 +125,12 @@ func (t *term) forget(key string) {
 
 // write patches the one annotation. It returns false where the pod is gone, or another has its name: the UID is part of
 // the patch.
-func (t *term) write(ctx context.Context, pod *corev1.Pod, o Observation) (bool, error) {
+func (t *session) write(ctx context.Context, pod *corev1.Pod, o Observation) (bool, error) {
 	return t.annotate(ctx, pod, policies.AnnotationObserved, o.Encode())
 }
 
 // annotate patches one annotation.
-func (t *term) annotate(ctx context.Context, pod *corev1.Pod, name, text string) (bool, error) {
+func (t *session) annotate(ctx context.Context, pod *corev1.Pod, name, text string) (bool, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID, "annotations": map[string]string{name: text}}})
 	if err != nil {
 		return false, fmt.Errorf("encode patch: %w", err)
@@ -149,7 +149,7 @@ func (t *term) annotate(ctx context.Context, pod *corev1.Pod, name, text string)
 }
 
 // keys are those that are known, if any.
-func (t *term) keys() policies.Keys {
+func (t *session) keys() policies.Keys {
 	if t.options.Keys == nil {
 		return policies.Keys{}
 	}
@@ -157,7 +157,7 @@ func (t *term) keys() policies.Keys {
 }
 
 // resign signs a living pod's promise with the newest key, so that the key before it can be taken away.
-func (t *term) resign(ctx context.Context, pod *corev1.Pod) error {
+func (t *session) refreshSignature(ctx context.Context, pod *corev1.Pod) error {
 	text, older := t.keys().Resign(pod.Annotations[policies.AnnotationPromise])
 	if !older || pod.DeletionTimestamp != nil {
 		return nil

@@ -9,17 +9,17 @@ import (
 type Counts struct {
 	Requests, Batches, Gets, Writes, Lists int64
 	Conflicts                              int64 // writes that failed because another replica wrote
-	Unknown                                int64 // writes without an answer
+	Unanswered                             int64 // writes without an answer
 }
 
-type counts struct {
-	requests, batches, gets, writes, lists, conflicts, unknown atomic.Int64
+type counters struct {
+	requests, batches, gets, writes, lists, conflicts, unanswered atomic.Int64
 }
 
-func (c *counts) failed(err error) {
+func (c *counters) failed(err error) {
 	switch {
 	case errors.Is(err, ErrUnknown):
-		c.unknown.Add(1)
+		c.unanswered.Add(1)
 	case errors.Is(err, ErrConflict), errors.Is(err, ErrExists), errors.Is(err, ErrNotFound):
 		c.conflicts.Add(1)
 	}
@@ -30,6 +30,6 @@ func (l *Ledger) Counts() Counts {
 	c := &l.counts
 	return Counts{
 		Requests: c.requests.Load(), Batches: c.batches.Load(), Gets: c.gets.Load(), Writes: c.writes.Load(),
-		Lists: c.lists.Load(), Conflicts: c.conflicts.Load(), Unknown: c.unknown.Load(),
+		Lists: c.lists.Load(), Conflicts: c.conflicts.Load(), Unanswered: c.unanswered.Load(),
 	}
 }

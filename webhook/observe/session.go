@@ -18,17 +18,17 @@ const workers = 2
 
 // term is one term of office: informers, a queue and what was observed, all of which end with it. The queue holds each
 // pod once, so that it is no longer than the list of pods with a promise.
-type term struct {
+type session struct {
 	*Controller
 	pods, events cache.SharedIndexInformer
 	queue        workqueue.TypedRateLimitingInterface[string]
-	voice        voice
+	writer       eventWriter
 
 	mu   sync.Mutex
-	last map[string]remembered // by namespace/name
+	last map[string]lastObservation // by namespace/name
 }
 
-func newTerm(c *Controller) (*term, error) {
+func newSession(c *Controller) (*session, error) {
 	pods, err := watchPods(c.options.Client)
 	if err != nil {
 		return nil, err
@@ -37,51 +37,51 @@ func newTerm(c *Controller) (*term, error) {
 	if err != nil {
 		return nil, err
 	}
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](c.timing.backoff, c.timing.most)
-	t := &term{Controller: c, pods: pods, events: events, last: map[string]remembered{},
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](c.timing.backoff, c.timing.maxBackoff)
+	t := &session{Controller: c, pods: pods, events: events, last: map[string]lastObservation{},
 		queue: workqueue.NewTypedRateLimitingQueue[string](limiter)}
-	if _, err := pods.AddEventHandler(onPods(t.touch)); err != nil {
+	if _, err := pods.AddEventHandler(onPods(t.enqueue)); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
-	if c.options.PodLeft != nil {
-		if _, err := pods.AddEventHandler(onLeaving(c.options.PodLeft)); err != nil {
+	if c.options.PodGone != nil {
+		if _, err := pods.AddEventHandler(onGone(c.options.PodGone)); err != nil {
 			return nil, fmt.Errorf("watch pods: %w", err)
 		}
 	}
-	if _, err := events.AddEventHandler(onEvents(t.touch)); err != nil {
+	if _, err := events.AddEventHandler(onEvents(t.enqueue)); err != nil {
 		return nil, fmt.Errorf("watch events: %w", err)
 	}
 	return t, nil
 }
 
 // touch asks for a look at the pod. Touches that come while one is due come to one look.
-func (t *term) touch(key string) { t.queue.AddAfter(key, t.timing.settle) }
+func (t *session) enqueue(key string) { t.queue.AddAfter(key, t.timing.delay) }
 
 // touchNode asks for a look at the pods on a node.
-func (t *term) touchNode(name string) {
+func (t *session) enqueueNode(name string) {
 	objects, err := t.pods.GetIndexer().ByIndex(byNode, name)
 	if err != nil {
 		return // the index is there: it is a constant
 	}
 	for _, object := range objects {
-		touchPod(object, t.touch)
+		notifyPod(object, t.enqueue)
 	}
 }
 
 // run observes until ctx ends, and waits for everything that it started.
-func (t *term) run(ctx context.Context) error {
+func (t *session) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer t.queue.ShutDown()
-	nodes, err := t.options.Nodes.AddEventHandler(onNodes(t.touchNode))
+	nodes, err := t.options.Nodes.AddEventHandler(onNodes(t.enqueueNode))
 	if err != nil {
 		return fmt.Errorf("watch nodes: %w", err)
 	}
 	defer func() { _ = t.options.Nodes.RemoveEventHandler(nodes) }()
 	running.Go(func() { t.pods.RunWithContext(ctx) })
 	running.Go(func() { t.events.RunWithContext(ctx) })
-	t.voice = voice{events.NewRecorder(ctx, t.options.Client)}
-	defer t.voice.Close()
+	t.writer = eventWriter{events.NewRecorder(ctx, t.options.Client)}
+	defer t.writer.Close()
 	// Without all Events a blind guard would pass for one that sees, and without nodes every driver for an unknown one.
 	if !cache.WaitForCacheSync(ctx.Done(), t.pods.HasSynced, t.events.HasSynced, t.options.Nodes.HasSynced) {
 		return nil
@@ -97,7 +97,7 @@ func (t *term) run(ctx context.Context) error {
 }
 
 // next takes one pod from the queue and looks at it. It returns false once the queue is shut down.
-func (t *term) next(ctx context.Context) bool {
+func (t *session) next(ctx context.Context) bool {
 	key, over := t.queue.Get()
 	if over {
 		return false
@@ -106,7 +106,7 @@ func (t *term) next(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	if err := t.look(ctx, key); err != nil {
+	if err := t.reconcile(ctx, key); err != nil {
 		t.options.Log.Error(err, "pod not observed", "pod", key)
 		t.queue.AddRateLimited(key)
 		return true
@@ -116,14 +116,14 @@ func (t *term) next(ctx context.Context) bool {
 }
 
 // node is a node as the informer knows it; nil: it does not.
-func (t *term) node(name string) *corev1.Node {
+func (t *session) node(name string) *corev1.Node {
 	object, _, _ := t.options.Nodes.GetStore().GetByKey(name)
 	node, _ := object.(*corev1.Node)
 	return node
 }
 
 // notices are those of a pod that Events tell, and those remembered.
-func (t *term) notices(pod *corev1.Pod, before Observation) []Notice {
+func (t *session) notices(pod *corev1.Pod, before Observation) []Notice {
 	out := slices.Clone(before.Notices)
 	objects, _ := t.events.GetIndexer().ByIndex(byPod, pod.Namespace+"/"+pod.Name)
 	for _, object := range objects {

@@ -16,7 +16,7 @@ import (
 type Quotas struct{ informer cache.SharedIndexInformer }
 
 // kept is what is kept of a ResourceQuota: of one that limits no GPU resource, its name alone.
-type kept struct {
+type cachedQuota struct {
 	metav1.ObjectMeta
 	native []policies.NativeQuota
 	spec   corev1.ResourceQuotaSpec // of one that has the name of ours
@@ -25,7 +25,7 @@ type kept struct {
 // NewQuotas prepares a Quotas. Its Informer must be running for it to know anything.
 func NewQuotas(client kubernetes.Interface) (*Quotas, error) {
 	q := &Quotas{coreinformers.NewResourceQuotaInformer(client, metav1.NamespaceAll, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
-	if err := q.informer.SetTransform(keep); err != nil {
+	if err := q.informer.SetTransform(trim); err != nil {
 		return nil, fmt.Errorf("set transform of resource quotas: %w", err)
 	}
 	return q, nil
@@ -35,12 +35,12 @@ func NewQuotas(client kubernetes.Interface) (*Quotas, error) {
 func (q *Quotas) Informer() cache.SharedIndexInformer { return q.informer }
 
 // keep reads a ResourceQuota once, when it enters the cache.
-func keep(object any) (any, error) {
+func trim(object any) (any, error) {
 	quota, ok := object.(*corev1.ResourceQuota)
 	if !ok {
 		return object, nil
 	}
-	k := &kept{
+	k := &cachedQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: quota.Name, Namespace: quota.Namespace, UID: quota.UID, ResourceVersion: quota.ResourceVersion},
 		native:     policies.NativeQuotasOf(quota),
 	}
@@ -54,7 +54,7 @@ func keep(object any) (any, error) {
 func (q *Quotas) In(namespace string) (out []policies.NativeQuota) {
 	objects, _ := q.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	for _, object := range objects {
-		if k, ok := object.(*kept); ok {
+		if k, ok := object.(*cachedQuota); ok {
 			out = append(out, k.native...)
 		}
 	}
@@ -62,19 +62,19 @@ func (q *Quotas) In(namespace string) (out []policies.NativeQuota) {
 }
 
 // written is the ResourceQuota of the namespace that has the name of ours; nil: there is none.
-func (q *Quotas) written(namespace string) *kept {
+func (q *Quotas) ownQuota(namespace string) *cachedQuota {
 	object, _, _ := q.informer.GetStore().GetByKey(namespace + "/" + policies.WrittenQuotaName)
-	k, _ := object.(*kept)
+	k, _ := object.(*cachedQuota)
 	return k
 }
 
 // ours says that gpuslice wrote it.
-func (k *kept) ours() bool { return k.Labels[policies.LabelQuota] == "true" }
+func (k *cachedQuota) managed() bool { return k.Labels[policies.LabelQuota] == "true" }
 
 // allWritten are the ResourceQuotas of all namespaces that have the name of ours.
-func (q *Quotas) allWritten() (out []*kept) {
+func (q *Quotas) ownQuotas() (out []*cachedQuota) {
 	for _, object := range q.informer.GetStore().List() {
-		if k, ok := object.(*kept); ok && k.Name == policies.WrittenQuotaName {
+		if k, ok := object.(*cachedQuota); ok && k.Name == policies.WrittenQuotaName {
 			out = append(out, k)
 		}
 	}

@@ -6,19 +6,19 @@ import (
 )
 
 // maxDeparted bounds what is remembered: some 5 MB.
-const maxDeparted = 1 << 16
+const maxGonePods = 1 << 16
 
 // Departed remembers the pods that were seen to end or to be deleted. A UID never comes back, so a reservation for one
 // of them can be given back without waiting for Expiry: pods that live for a moment leave no trace in any list. It is
 // safe for concurrent use; the zero Departed remembers nothing yet.
-type Departed struct {
+type GonePods struct {
 	mu    sync.Mutex
 	when  map[string]time.Time
 	order []string // oldest first
 }
 
 // Left notes that the pod ended or was deleted.
-func (d *Departed) Left(podUID string) {
+func (d *GonePods) Add(podUID string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.when == nil {
@@ -29,14 +29,14 @@ func (d *Departed) Left(podUID string) {
 	}
 	now := time.Now()
 	d.when[podUID], d.order = now, append(d.order, podUID)
-	for len(d.order) > maxDeparted || len(d.order) > 0 && now.Sub(d.when[d.order[0]]) > 2*Expiry {
+	for len(d.order) > maxGonePods || len(d.order) > 0 && now.Sub(d.when[d.order[0]]) > 2*ReservationTTL {
 		delete(d.when, d.order[0])
 		d.order = d.order[1:]
 	}
 }
 
 // Has says that the pod is known to have left.
-func (d *Departed) Has(podUID string) bool {
+func (d *GonePods) Has(podUID string) bool {
 	if d == nil {
 		return false
 	}
