@@ -36,7 +36,7 @@ func (p *Promise) accountsFor(pod *corev1.Pod, pools []Pool) bool {
 			return false
 		}
 	}
-	return len(strangers(pod, p, pools)) == 0
+	return len(unplannedContainers(pod, p, pools)) == 0
 }
 
 // plausible says that a recorded charge is one that planning could have written.
@@ -91,7 +91,7 @@ func (p *Promise) chargeFor(c *PromisedContainer) Charge {
 	if c == nil {
 		return Charge{}
 	}
-	return sliceCharge(p.Strategy, c.Slice, c.Count)
+	return sliceCharge(strategyNamed(p.Strategy), c.Slice, c.Count)
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole
