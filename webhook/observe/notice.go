@@ -25,12 +25,12 @@ type NoticeKind string
 
 // The kinds of notices.
 const (
-	NoticeNotEnforcing  NoticeKind = "blind"      // the guard cannot hold the pod to its slice
-	NoticeEnforcing     NoticeKind = "sighted"    // it says that it can again
-	NoticeNotTerminated NoticeKind = "not ended"  // it could not end what went past its slice
-	NoticeNotTerminable NoticeKind = "left alone" // it left alone what went past its slice
-	NoticeUnmanaged     NoticeKind = "stray"      // a container without a slice uses a device
-	NoticeTerminated    NoticeKind = "ended"      // it ended what went past its slice
+	NoticeNotEnforcing  NoticeKind = "degraded"           // the guard cannot enforce the pod's slice
+	NoticeEnforcing     NoticeKind = "restored"           // it reports that it can again
+	NoticeNotTerminated NoticeKind = "termination-failed" // it could not terminate what was over its slice
+	NoticeNotTerminable NoticeKind = "not-terminated"     // it does not terminate what is over its slice
+	NoticeUnmanaged     NoticeKind = "unmanaged"          // a container without a slice uses a device
+	NoticeTerminated    NoticeKind = "terminated"         // it terminated what was over its slice
 )
 
 // What a kubelet writes before the output of the guard's liveness probe.
@@ -86,14 +86,14 @@ func kindOf(sentence string) (kind NoticeKind, known bool) {
 		begins, holds string
 		kind          NoticeKind
 	}{
-		{begins: "gpuslice cannot hold this pod to its slice", kind: NoticeNotEnforcing},
-		{begins: "gpuslice can hold this pod to its slice again", kind: NoticeEnforcing},
-		{begins: "gpuslice could not have ended ", kind: NoticeNotTerminated},
-		{begins: "gpuslice ended ", kind: NoticeTerminated},
+		{begins: "gpuslice cannot enforce this pod's slice", kind: NoticeNotEnforcing},
+		{begins: "gpuslice enforces this pod's slice again", kind: NoticeEnforcing},
+		{begins: "gpuslice could not terminate ", kind: NoticeNotTerminated},
+		{begins: "gpuslice terminated ", kind: NoticeTerminated},
 		{begins: "gpuslice "},
-		{holds: " and is left alone: ", kind: NoticeNotTerminable},
-		{holds: " without a slice: nothing holds it back", kind: NoticeUnmanaged},
-		{holds: " of its "}, {holds: " has exited and its memory is still held"},
+		{holds: " and is not terminated: ", kind: NoticeNotTerminable},
+		{holds: " without a slice: nothing limits it", kind: NoticeUnmanaged},
+		{holds: " of its "}, {holds: " has exited and its memory is still in use"},
 	} {
 		if strings.HasPrefix(sentence, s.begins) && strings.Contains(sentence, s.holds) {
 			return s.kind, true
