@@ -105,15 +105,15 @@ func saturate(a, b int64) int64 {
 
 func saturateSum(a, b int64) int64 { return min(a+b, maxCharge) }
 
-// exceeds holds a charge against a limit; 0 is no limit. Memory that is not known cannot be shown to be within one.
-func exceeds(charge, limit Charge, who, policy string, pool *Pool) *Violation {
+// exceeds holds a charge against a limit; 0 is no limit. where names the pool. Memory that is not known cannot be shown to be within one.
+func exceeds(charge, limit Charge, who, policy string, where func() string) *Violation {
 	tell := func(asked, most any, what string) *Violation {
-		return &Violation{RuleLimit, "above the limit", fmt.Sprintf("%s would hold %v %s on %s, policy %s allows %v; ask for less", who, asked, what, pool.describe(), policy, most)}
+		return &Violation{RuleLimit, "above the limit", fmt.Sprintf("%s would hold %v %s on %s, policy %s allows %v; ask for less", who, asked, what, where(), policy, most)}
 	}
 	switch {
 	case limit.Memory > 0 && charge.Memory == 0:
 		return &Violation{RuleLimit, "memory unknown under a limit", fmt.Sprintf(
-			"%s: the device memory of %s is unknown, so policy %s's limit of %s cannot be held; write %s", who, pool.describe(), policy, limit.Memory, LabelMemory)}
+			"%s: the device memory of %s is unknown, so policy %s's limit of %s cannot be held; write %s", who, where(), policy, limit.Memory, LabelMemory)}
 	case limit.Memory > 0 && charge.Memory > limit.Memory:
 		return tell(charge.Memory, limit.Memory, "of GPU memory")
 	case limit.Slices > 0 && charge.Slices > limit.Slices:

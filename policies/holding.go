@@ -36,7 +36,7 @@ func (p *Promise) accountsFor(pod *corev1.Pod, pools []Pool) bool {
 			return false
 		}
 	}
-	return len(strangers(pod, p, pools)) == 0
+	return len(unplannedContainers(pod, p, pools)) == 0
 }
 
 // plausible says that a recorded charge is one that planning could have written.

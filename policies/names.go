@@ -15,7 +15,7 @@ const (
 	LabelContainer   = Domain + "/container"    // which container gets the slice when none asks for a GPU
 )
 
-// Annotations. Containers is the author's, and so is Report, which makes a question of a pod: see questioned. The others
+// Annotations. Containers is the author's, and so is Report, which makes a question of a pod: see isReportRequest. The others
 // are written by gpuslice alone.
 const (
 	AnnotationReport     = Domain + "/report"     // what a dry-run create of the pod is answered with: "quota"

@@ -8,34 +8,40 @@ import (
 )
 
 // plan finds where the request fits and what the pod must carry there.
-func plan(in Input, req Request, d Decision) Decision {
+func plan(in *Input, req Request) Decision {
 	if req.Strategy != "" && !allows(in.Policy, req.Strategy) {
-		return refuse(d, Violation{RulePolicy, "strategy not allowed", fmt.Sprintf(
+		return deny(Violation{RulePolicy, "strategy not allowed", fmt.Sprintf(
 			"%s: %q, policy %s allows %s", LabelStrategy, req.Strategy, in.Policy.Name, strategyNames(in.Policy))})
 	}
 	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
-		return refuse(d, Violation{RuleStrategy, "a pod of Windows", "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; ask for no slice, or run it on Linux"})
+		return deny(Violation{RuleStrategy, "a pod of Windows", "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; ask for no slice, or run it on Linux"})
 	}
-	asks, violations := resolveAll(&in, req)
+	asks, violations := resolveAll(in, req)
 	if len(violations) > 0 {
-		return refuse(d, violations...)
+		return deny(violations...)
 	}
-	fitting, misfits := candidates(&in, req, asks)
-	chosen, refused := choose(&in, req, fitting)
+	fitting, misfits := candidates(in, req, asks)
+	chosen, refused := choose(in, req, fitting)
 	misfits = append(misfits, refused...)
+	d := Decision{Outcome: Rewritten}
 	if in.Explain {
-		d.Candidates = report(fitting, append(slices.Clone(misfits), weighRest(&in, req, fitting, chosen)...), chosen)
+		d.Candidates = report(fitting, append(slices.Clone(misfits), weighRest(in, req, fitting, chosen)...), chosen)
 	}
 	if chosen == nil {
-		awaited, violations := pending(&in, req, asks, misfits)
-		if len(violations) > 0 {
-			return refuse(d, violations...)
+		if chosen, violations = pending(in, req, asks, misfits); len(violations) > 0 {
+			d.Outcome, d.Violations = Refused, violations
+			return d
 		}
-		chosen = awaited
 		d.Warnings = append(d.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it asks for %s and waits for a node that offers it",
 			reasons(misfits), chosen.pool().Resource))
 	}
-	return promise(&in, req, chosen, sameAs(&in, chosen, fitting), d)
+	p, warnings := promise(in, req, chosen, sameAs(in, chosen, fitting))
+	if v := p.tooLong(); v != nil {
+		d.Outcome, d.Violations = Refused, []Violation{*v}
+		return d
+	}
+	d.Promise, d.Planned, d.Warnings = p, &p.Planned, append(d.Warnings, warnings...)
+	return d
 }
 
 func resolveAll(in *Input, req Request) (asks []asked, violations []Violation) {
@@ -235,11 +241,11 @@ func tiersAs(chosen, c *candidate, j int) []Tier {
 func overLimits(p *Policy, c *candidate) *Violation {
 	for i := range c.containers {
 		charge := c.containers[i].charge(c.strategy)
-		if v := exceeds(charge, p.Limits.PerContainer, fmt.Sprintf("container %q", c.containers[i].request.Name), p.Name, c.pool()); v != nil {
+		if v := exceeds(charge, p.Limits.PerContainer, fmt.Sprintf("container %q", c.containers[i].request.Name), p.Name, c.pool().describe); v != nil {
 			return v
 		}
 	}
-	return exceeds(podCharge(c), p.Limits.PerPod, "the pod", p.Name, c.pool())
+	return exceeds(podCharge(c), p.Limits.PerPod, "the pod", p.Name, c.pool().describe)
 }
 
 // hasShm says that the container mounts something on /dev/shm by itself.

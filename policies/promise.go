@@ -57,6 +57,8 @@ type PromisedPod struct {
 	SchedulerName     string `json:"schedulerName,omitempty"`
 	RuntimeClassName  string `json:"runtimeClassName,omitempty"`
 	HostIPC           bool   `json:"hostIPC,omitempty"`
+	// NeedsHostIPC reports that the slice needs the node's IPC namespace, which the author wrote.
+	NeedsHostIPC bool `json:"needsHostIPC,omitempty"`
 }
 
 // Planned is the enforcement planned at admission: the annotation gpuslice.dev/planned.

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// promise writes down what the chosen placement gives the pod.
-func promise(in *Input, req Request, chosen *candidate, same []*candidate, d Decision) Decision {
+// promise writes down what the chosen placement gives the pod, and what its author should be told of that.
+func promise(in *Input, req Request, chosen *candidate, same []*candidate) (*Promise, []string) {
 	p := &Promise{
 		Version: PromiseVersion, Namespace: in.Namespace.Name, Policy: in.Policy.Name,
 		Request: req, Strategy: chosen.strategy.Name, Pools: []string{chosen.pool().Name},
@@ -19,7 +19,7 @@ func promise(in *Input, req Request, chosen *candidate, same []*candidate, d Dec
 	for _, c := range same {
 		p.Pools = append(p.Pools, c.pool().Name)
 	}
-	w := promiseWriter{in: in, promise: p, strategy: chosen.strategy, warnings: d.Warnings}
+	w := promiseWriter{in: in, promise: p, strategy: chosen.strategy}
 	for i := range chosen.containers {
 		w.container(&chosen.containers[i])
 	}
@@ -34,11 +34,7 @@ func promise(in *Input, req Request, chosen *candidate, same []*candidate, d Dec
 	p.Affinity = affinityFor(in, chosen, same)
 	w.podBlock()
 	w.hostIPC(chosen)
-	if v := p.tooLong(); v != nil {
-		return refuse(d, *v)
-	}
-	d.Outcome, d.Promise, d.Planned, d.Warnings = Rewritten, p, &p.Planned, w.warnings
-	return d
+	return p, w.warnings
 }
 
 // promiseWriter collects a Promise and what its author should be told.

@@ -67,7 +67,7 @@ func nativeResource(name corev1.ResourceName) (resource string, ok bool) {
 
 // WithNative is q and what the ResourceQuotas of the namespace allow its pods, where the policy has them counted. A pod
 // is held against each of them whether it was renamed or not: those that were not leave less room to those that were.
-// Under audit nothing is renamed, and Kubernetes counts for itself.
+// WithMode audit nothing is renamed, and Kubernetes counts for itself.
 func (q Quota) WithNative(namespace string, p *Policy, native []NativeQuota) Quota {
 	if p.Quota.Native == NativeOff || p.EnforcementMode == EnforceAudit {
 		return q
@@ -87,10 +87,10 @@ func (q Quota) Native() bool {
 	return slices.ContainsFunc(q.Limits, func(l QuotaLimit) bool { return l.Native })
 }
 
-// JudgeQuota is what a want of quota comes to. Policy decides about its own limits; a ResourceQuota is others', and
+// DenyQuota is what a want of quota comes to. Policy decides about its own limits; a ResourceQuota is others', and
 // would have refused the pod if the rename had left it in sight: what exceeds it is refused under warn as well.
-func JudgeQuota(in Input, excess []Excess) Decision {
-	d := Judge(in, *QuotaViolation(excess))
+func DenyQuota(in Input, excess []Excess) Decision {
+	d := Deny(in, *QuotaViolation(excess))
 	native := slices.DeleteFunc(slices.Clone(excess), func(e Excess) bool { return !e.Native })
 	if d.Outcome == Refused || len(native) == 0 {
 		return d

@@ -1,6 +1,10 @@
 package policies
 
-import "slices"
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // hostIPC refuses the node's IPC namespace: the shared memory of MPS clients is there. Clients of GKE's daemon need it, so
 // where there are such pools the pod may have it on them alone: see hostIPCElsewhere.
@@ -20,4 +24,13 @@ func hostIPCElsewhere(in *Input, c *candidate) *Violation {
 	}
 	r := hostIPC()
 	return &Violation{RuleTamper, r.Reason, "spec.hostIPC is true, which only clients of GKE's MPS need, and " + c.pool().describe() + " is none; " + r.Instead}
+}
+
+// hostIPCUnpromised refuses the node's IPC namespace to a pod whose promised slice does not need it.
+func hostIPCUnpromised(pod *corev1.Pod, promise *Promise) []Violation {
+	if !pod.Spec.HostIPC || promise.Pod.HostIPC || promise.Pod.NeedsHostIPC {
+		return nil
+	}
+	r := hostIPC()
+	return []Violation{{RuleTamper, r.Reason, "spec.hostIPC is true, which only clients of GKE's MPS need, and " + promise.place() + " is none; " + r.Instead}}
 }

@@ -37,17 +37,16 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 		return map[string]string{"verdict": "refused: " + string(violation.Rule) + "\nrefusal: " + violation.String() + "\n"}
 	}
 	if s.Old != nil {
-		return updated(t, s, raw)
+		return updated(t, s)
 	}
 	in, err := s.Input()
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Pod = raw.Pod
-	d := policies.Decide(in)
+	d, patch := policies.Create(in, raw, policies.Keys{})
 	want := map[string]string{"verdict": scenarios.Verdict(d)}
-	if after := d.Rewrite(raw.Pod); after != raw.Pod {
-		want["pod.yaml"] = podAfter(t, s.Pod, policies.Patch(raw.Tree, raw.Pod, after))
+	if d.Outcome == policies.Rewritten || d.Outcome == policies.Voided {
+		want["pod.yaml"] = podAfter(t, s.Pod, patch)
 	}
 	if d.Outcome != policies.Rewritten {
 		return want
@@ -67,27 +66,17 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 	return want
 }
 
-func updated(t *testing.T, s scenarios.Scenario, raw policies.RawPod) map[string]string {
+// updated is what the core makes of a scenario's update, whatever it finds.
+func updated(t *testing.T, s scenarios.Scenario) map[string]string {
 	t.Helper()
-	old, violation, err := policies.DecodePod(s.Old)
-	if err != nil || violation != nil {
-		t.Fatal(err, violation)
-	}
-	after, violations := policies.Restore(old.Pod, raw.Pod)
-	if old.Pod.Annotations[policies.AnnotationPromise] == "" {
-		in, err := s.Input()
-		if err != nil {
-			t.Fatal(err)
-		}
-		in.Pod = raw.Pod
-		after = policies.RestoreDevices(in, old.Pod)
-	}
-	d := policies.Decision{Outcome: policies.Rewritten, Would: policies.Rewritten, Violations: violations}
-	if len(violations) > 0 {
-		d.Outcome, d.Would = policies.Refused, policies.Refused
+	d, patch, err := policies.Update(policies.Change{Old: s.Old, New: s.Pod}, func() (policies.Input, error) { return s.Governed(), nil })
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case d.Outcome == policies.Refused:
 		return map[string]string{"verdict": scenarios.Verdict(d)}
 	}
-	return map[string]string{"verdict": "restored\n", "pod.yaml": podAfter(t, s.Pod, policies.Patch(raw.Tree, raw.Pod, after))}
+	return map[string]string{"verdict": "restored\n", "pod.yaml": podAfter(t, s.Pod, patch)}
 }
 
 // podAfter applies operations to the raw pod, as the API server does.

@@ -16,13 +16,17 @@ func gkeRequires(in *Input, p *Pool) *Violation {
 	return nil
 }
 
-// hostIPC gives the pod the node's IPC namespace where its MPS daemon needs that, and says so.
+// hostIPC gives the pod the node's IPC namespace where its MPS daemon needs that, and says so. Where its author did, the
+// promise says that it is needed: Verify knows no pools.
 func (w *promiseWriter) hostIPC(c *candidate) {
-	if c.pool().MPSProvider != MPSGKE || w.in.Pod.Spec.HostIPC {
-		return
+	switch {
+	case c.pool().MPSProvider != MPSGKE:
+	case w.in.Pod.Spec.HostIPC:
+		w.promise.Pod.NeedsHostIPC = true
+	default:
+		w.promise.Pod.HostIPC = true
+		w.note("the pod shares the node's IPC namespace, which GKE's MPS needs: it can reach the shared memory of others there")
 	}
-	w.promise.Pod.HostIPC = true
-	w.note("the pod shares the node's IPC namespace, which GKE's MPS needs: it can reach the shared memory of others there")
 }
 
 // people names the provider for people.

@@ -80,6 +80,38 @@ func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
+// WithMode turns what enforce would do into what is to be done under a policy: warn lets refused pods pass unchanged with a
+// warning, audit changes and refuses nothing.
+func (d Decision) WithMode(p *Policy) Decision {
+	d.Policy, d.Mode = p.Name, p.EnforcementMode
+	d.Would = d.Outcome
+	switch {
+	case d.Mode == EnforceAudit && d.Outcome != LeftAlone:
+		d.Outcome, d.Warnings = LeftAlone, nil
+	case d.Mode == EnforceWarn && d.Outcome == Refused:
+		d.Outcome = LeftAlone
+		for _, v := range d.Violations {
+			d.Warnings = append(d.Warnings, "would be refused: "+v.String())
+		}
+	}
+	return d
+}
+
+// Deny is what violations come to that were found before a pod or workload could be decided: refused under enforce and
+// under a policy that cannot be read, a warning under warn, a report under audit, nothing where no policy is in force.
+func Deny(in Input, violations ...Violation) Decision {
+	d := Decision{Outcome: Refused, Would: Refused, Violations: violations}
+	switch {
+	case in.PolicyError != nil:
+		return d.WithBypass(in.Namespace)
+	case in.Policy == nil:
+		return leaveAlone(whyNoPolicy)
+	case in.Policy.Mode == ModeOff:
+		return leaveAlone(whyOff)
+	}
+	return d.WithMode(in.Policy).WithBypass(in.Namespace)
+}
+
 // CandidateReport says how one way to place the pod fared: for explain.
 type CandidateReport struct {
 	Strategy StrategyName `json:"strategy"`

@@ -158,3 +158,30 @@ func TestAPolicyThatChangedIsHeldForWhatItLimits(t *testing.T) {
 		return
 	}
 }
+
+func TestVerifyKnowsNoPools(t *testing.T) {
+	t.Parallel()
+	keys := policies.NewKeys([]byte("a key of the tests, 32 bytes long"))
+	verified := 0
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Rewritten {
+			continue
+		}
+		keys.Sign(c.d.Promise)
+		in := c.in
+		in.Pod = policies.Apply(c.in.Pod, c.d.Promise)
+		in.Pod.Namespace, in.Pools = c.s.Namespace.Name, nil
+		promise := keys.PromiseOf(in.Pod)
+		if promise == nil {
+			t.Errorf("%s: its promise is not trusted", c.s.Name)
+			continue
+		}
+		verified++
+		if d := policies.Verify(in, promise); d.Outcome != policies.LeftAlone || d.Would != policies.LeftAlone {
+			t.Errorf("%s: denied once all pools are gone: %s", c.s.Name, d.Message())
+		}
+	}
+	if verified < 200 {
+		t.Errorf("%d scenarios have a slice", verified)
+	}
+}

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -16,13 +14,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Reasons for leaving an object alone that are found at the edge.
-const (
-	whyUnchanged  = "nothing to restore"
-	whyNoFraction = "no fraction in the template"
-	whyNewer      = "rewritten by a newer version"
-	whyAsked      = "a question and no pod"
-)
+// whyAsked is why a request is left alone that is a question: only the edge knows a dry run.
+const whyAsked = "a question and no pod"
 
 // Handlers' names in metrics and logs.
 const (
@@ -57,10 +50,7 @@ func (p *Pods) Handle(ctx context.Context, req admission.Request) admission.Resp
 	}
 	switch {
 	case req.Namespace == p.system:
-	case req.SubResource == ephemeralContainers && req.Operation == admissionv1.Update:
-		return p.ephemeral(ctx, req)
-	case req.SubResource != "":
-	case req.Operation == admissionv1.Create:
+	case req.Operation == admissionv1.Create && req.SubResource == "":
 		return p.create(ctx, req)
 	case req.Operation == admissionv1.Update:
 		return p.update(ctx, req)
@@ -78,18 +68,7 @@ func (p *Pods) create(ctx context.Context, req admission.Request) admission.Resp
 		d := leftAlone(whyAsked)
 		return p.respond(ctx, handlerCreate, d, respond(d, nil))
 	}
-	if p.newer(req.Namespace, raw.Pod) {
-		d := leftAlone(whyNewer)
-		return p.respond(ctx, handlerCreate, d, respond(d, nil))
-	}
-	d := policies.Decide(in)
-	if d.Promise != nil {
-		p.keys().Sign(d.Promise)
-	}
-	var patch []jsonpatch.Operation
-	if after := d.Rewrite(raw.Pod); after != raw.Pod {
-		patch = policies.Patch(raw.Tree, raw.Pod, after)
-	}
+	d, patch := policies.Create(in, raw, p.keys())
 	return p.respond(ctx, handlerCreate, d, respond(d, patch))
 }
 
@@ -114,18 +93,6 @@ func (p *Pods) createOf(ctx context.Context, req admission.Request) (in policies
 	return in, raw, nil
 }
 
-// newer says that a newer build has rewritten the pod already, by rules that this one does not know. Both are asked while
-// one takes the other's place.
-func (p *Pods) newer(namespace string, pod *corev1.Pod) bool {
-	if pod.Annotations[policies.AnnotationPromise] == "" {
-		return false
-	}
-	there := pod.DeepCopy()
-	there.Namespace = namespace
-	promise := p.keys().PromiseOf(there)
-	return promise != nil && promise.Newer()
-}
-
 // TooLarge implements Oversized: a new pod that is too large to be read is refused; an update passes, since it must
 // never block a finalizer or a deletion.
 func (p *Pods) TooLarge(ctx context.Context, req admission.Request) admission.Response {
@@ -143,7 +110,7 @@ func (p *Pods) TooLarge(ctx context.Context, req admission.Request) admission.Re
 // unreadable answers a pod that is beyond the bounds of what is parsed, as the namespace's policy would have any other
 // refusal.
 func (p *Pods) unreadable(ctx context.Context, in policies.Input, v policies.Violation) admission.Response {
-	d := policies.Judge(in, v)
+	d := policies.Deny(in, v)
 	if d.Outcome != policies.Refused {
 		return p.respond(ctx, handlerCreate, d, respond(d, nil))
 	}

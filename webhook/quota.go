@@ -61,7 +61,7 @@ func (q *Quota) reserve(ctx context.Context, req admission.Request, in policies.
 	q.Metrics.asked(answer.Decision)
 	switch answer.Decision {
 	case ledger.Exceeded:
-		over := policies.JudgeQuota(in, answer.Excess)
+		over := policies.DenyQuota(in, answer.Excess)
 		over.Warnings = append(over.Warnings, d.Warnings...)
 		return over, nil
 	case ledger.Busy:

@@ -21,14 +21,13 @@ const (
 	maxMessage  = 2048
 )
 
-// respond is the answer to a decision. patch is what turns the object into what was decided; one that is left alone or
-// refused has none.
+// respond is the answer to a decision. patch is what turns the object into what was decided; one that is refused has none.
 func respond(d policies.Decision, patch []jsonpatch.Operation) admission.Response {
 	var response admission.Response
-	switch d.Outcome {
-	case policies.Refused:
+	switch {
+	case d.Outcome == policies.Refused:
 		response = refuse(http.StatusForbidden, metav1.StatusReasonForbidden, d)
-	case policies.Rewritten, policies.Voided:
+	case len(patch) > 0:
 		response = admission.Patched("", patch...)
 	default:
 		response = admission.Allowed("")

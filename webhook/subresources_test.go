@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -39,7 +40,7 @@ func TestEphemeralContainersAreVoidBeforeTheyAreJudged(t *testing.T) {
 			t.Parallel()
 			c := newChain(governed(t, tt.document))
 			request := admission.Request{AdmissionRequest: podReview("team-a", debugged(t, old, tt.container)).AdmissionRequest}
-			request.SubResource, request.Operation = ephemeralContainers, admissionv1.Update
+			request.SubResource, request.Operation = policies.SubresourceEphemeral, admissionv1.Update
 			request.OldObject = runtime.RawExtension{Raw: []byte(old)}
 			response := c.mutating.Handle(t.Context(), request)
 			if !response.Allowed || len(response.Patches) == 0 {
@@ -66,7 +67,7 @@ func TestAnEphemeralContainerThatNobodyVoidedIsRefused(t *testing.T) {
 	old := live(t)
 	c := newChain(governed(t, ""))
 	request := podReview("team-a", debugged(t, old, `{"name":"debugger","image":"nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"}`))
-	request.SubResource, request.Operation, request.OldObject = ephemeralContainers, admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
+	request.SubResource, request.Operation, request.OldObject = policies.SubresourceEphemeral, admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
 	if response := c.validating.Handle(t.Context(), request); response.Allowed || !strings.Contains(response.Result.Message, `NVIDIA_VISIBLE_DEVICES: "void"`) {
 		t.Errorf("answered %+v", response)
 	}
@@ -79,12 +80,12 @@ func TestSubresourcesThatCannotBeReadPassAndUnknownOnesToo(t *testing.T) {
 		subresource, object, old string
 		code                     int32
 	}{
-		"no object":                 {ephemeralContainers, "", old, http.StatusBadRequest},
-		"no old object":             {resize, old, "", http.StatusBadRequest},
-		"a costly quantity":         {ephemeralContainers, costly, old, http.StatusOK},
+		"no object":                 {policies.SubresourceEphemeral, "", old, http.StatusBadRequest},
+		"no old object":             {policies.SubresourceResize, old, "", http.StatusBadRequest},
+		"a costly quantity":         {policies.SubresourceEphemeral, costly, old, http.StatusOK},
 		"a subresource of others'":  {"status", "{", "{", http.StatusOK},
-		"a resize that keeps ours":  {resize, old, old, http.StatusOK},
-		"an old one that is no pod": {resize, old, "[]", http.StatusOK},
+		"a resize that keeps ours":  {policies.SubresourceResize, old, old, http.StatusOK},
+		"an old one that is no pod": {policies.SubresourceResize, old, "[]", http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +96,7 @@ func TestSubresourcesThatCannotBeReadPassAndUnknownOnesToo(t *testing.T) {
 				switch {
 				case tt.code == http.StatusOK && (!response.Allowed || len(response.Patches) > 0):
 					t.Errorf("answered %+v", response)
-				case tt.code != http.StatusOK && response.Allowed && tt.subresource == ephemeralContainers:
+				case tt.code != http.StatusOK && response.Allowed && tt.subresource == policies.SubresourceEphemeral:
 					t.Errorf("answered %+v", response)
 				}
 			}
@@ -114,7 +115,7 @@ func TestTheGuardIsNotResized(t *testing.T) {
 		t.Fatalf("the pod has no guard:\n%s", old)
 	}
 	request := podReview("team-a", changed)
-	request.SubResource, request.Operation, request.OldObject = resize, admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
+	request.SubResource, request.Operation, request.OldObject = policies.SubresourceResize, admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
 	if response := c.validating.Handle(t.Context(), request); response.Allowed || !strings.Contains(response.Result.Message, "belongs to gpuslice; leave it out") {
 		t.Errorf("answered %+v", response)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	kjson "sigs.k8s.io/json"
@@ -46,22 +45,8 @@ func (t *Templates) Handle(ctx context.Context, req admission.Request) admission
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(req.Object.Raw, &tree); err != nil {
 		return unanswered(http.StatusBadRequest, err)
 	}
-	d, patch := decideTemplate(req.Kind.Kind, tree, in)
+	d, patch := policies.Template(in, req.Kind.Kind, tree)
 	t.metrics.decided(handlerTemplate, d)
 	logDecision(ctx, d)
 	return respond(d, patch)
-}
-
-// decideTemplate asks the core, whose refusal the policy's enforcementMode turns into a warning or a report.
-func decideTemplate(kind string, tree map[string]any, in policies.Input) (policies.Decision, []jsonpatch.Operation) {
-	violation, patch := policies.CheckTemplate(kind, tree, in.Policy)
-	switch {
-	case violation != nil:
-		return policies.Judge(in, *violation), nil
-	case len(patch) == 0:
-		return leftAlone(whyNoFraction), nil
-	}
-	return policies.Decision{
-		Outcome: policies.Rewritten, Would: policies.Rewritten, Policy: in.Policy.Name, Mode: in.Policy.EnforcementMode,
-	}, patch
 }

@@ -1,9 +1,7 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -49,9 +47,7 @@ func (v *Verifier) Handle(ctx context.Context, req admission.Request) admission.
 	switch {
 	case req.Namespace == v.pods.system:
 		return admission.Allowed("")
-	case req.SubResource != "":
-		return v.subresource(ctx, req)
-	case req.Operation == admissionv1.Create:
+	case req.Operation == admissionv1.Create && req.SubResource == "":
 		return v.create(ctx, req)
 	case req.Operation == admissionv1.Update:
 		return v.update(ctx, req)
@@ -79,31 +75,6 @@ func (v *Verifier) create(ctx context.Context, req admission.Request) admission.
 		return *busy
 	}
 	return v.pods.respond(ctx, handlerVerify, d, respond(d, nil))
-}
-
-// update refuses what would change gpuslice's part of a live pod. The mutating webhook puts it back, so this meets only
-// what got past that one. Whatever cannot be read passes: see Pods.update.
-func (v *Verifier) update(ctx context.Context, req admission.Request) admission.Response {
-	if len(req.Object.Raw) == 0 || len(req.OldObject.Raw) == 0 {
-		return unanswered(http.StatusBadRequest, errors.New("the request holds no object, or no old one"))
-	}
-	name := []byte(policies.AnnotationPromise)
-	if !bytes.Contains(req.OldObject.Raw, name) && !bytes.Contains(req.Object.Raw, name) {
-		return admission.Allowed("")
-	}
-	old, tooMuch, err := policies.DecodePod(req.OldObject.Raw)
-	if err != nil || tooMuch != nil {
-		return admission.Allowed("")
-	}
-	updated, tooMuch, err := policies.DecodePod(req.Object.Raw)
-	if err != nil || tooMuch != nil {
-		return admission.Allowed("")
-	}
-	violations := policies.VerifyUpdate(v.pods.ownWrites(req, old.Pod, updated.Pod), updated.Pod)
-	if len(violations) > 0 {
-		return v.pods.objected(ctx, req.Namespace, violations, nil)
-	}
-	return v.pods.respond(ctx, handlerVerifyUpdate, leftAlone(whyUnchanged), admission.Allowed(""))
 }
 
 // TooLarge implements Oversized, as the mutating handler does.

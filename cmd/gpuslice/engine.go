@@ -163,7 +163,7 @@ func (e *engine) refusal(namespace string, v policies.Violation) policies.Decisi
 
 // unreadable answers a pod that is beyond the bounds of what is parsed, as the namespace's enforcementMode has it.
 func unreadable(in policies.Input, v policies.Violation, raw json.RawMessage) (policies.Decision, json.RawMessage, error) {
-	d := policies.Judge(in, v)
+	d := policies.Deny(in, v)
 	if d.Outcome == policies.Refused {
 		return d, nil, nil
 	}

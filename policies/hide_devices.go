@@ -12,22 +12,22 @@ type Devices struct {
 	Bare []string `json:"bare,omitempty"` // they ask for some: the variable goes, and the device plugin's holds
 }
 
-// takeUngiven turns a pod that is left alone into one that is voided, where a container of it would take devices past
+// hideDevices turns a pod that is left alone into one that is voided, where a container of it would take devices past
 // what it asks for. In a namespace where GPUs are shared, those are other people's slices.
-func takeUngiven(in *Input, d Decision) Decision {
-	devices := ungiven(&in.Pod.Spec, in.Pools)
+func hideDevices(in *Input, d Decision) Decision {
+	devices := devicesToHide(&in.Pod.Spec, in.Pools)
 	if len(devices.Void)+len(devices.Bare) == 0 {
 		return d
 	}
 	d.Outcome, d.Would, d.Devices = Voided, Voided, &devices
-	for _, name := range choosing(&in.Pod.Spec, in.Pools) {
+	for _, name := range choosingContainers(&in.Pod.Spec, in.Pools) {
 		d.Warnings = append(d.Warnings, name+": "+VarVisibleDevices+" does not choose devices in this namespace; what the container asks for under resources does")
 	}
 	return d
 }
 
-// choosing names the containers that would choose their devices by a variable.
-func choosing(spec *corev1.PodSpec, pools []Pool) (names []string) {
+// choosingContainers names the containers that would choose their devices by a variable.
+func choosingContainers(spec *corev1.PodSpec, pools []Pool) (names []string) {
 	for c := range everyContainer(spec) {
 		if choosesDevices(c) || asksGPU(c, pools) && indexOfVariable(c.Env, VarVisibleDevices) >= 0 {
 			names = append(names, "container "+quoteShort(c.Name))
@@ -36,9 +36,9 @@ func choosing(spec *corev1.PodSpec, pools []Pool) (names []string) {
 	return names
 }
 
-// ungiven looks for containers that choose their devices: in a pod that asks for GPUs every one of them might, by its
+// devicesToHide looks for containers that choose their devices: in a pod that asks for GPUs every one of them might, by its
 // image; in another one those that say so. Devices of a claim come by another way, and stay.
-func ungiven(spec *corev1.PodSpec, pools []Pool) (d Devices) {
+func devicesToHide(spec *corev1.PodSpec, pools []Pool) (d Devices) {
 	gpus := asksForGPUs(spec, pools)
 	for c := range everyContainer(spec) {
 		named := indexOfVariable(c.Env, VarVisibleDevices) >= 0
