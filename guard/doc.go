@@ -10,7 +10,7 @@
 //
 // Evidence rules. A reading that cannot be attributed never terminates a
 // process: while a device fails, lists a process outside the pod or gives no
-// memory for any process, enforcement is degraded, and that is reported. A
+// memory for any process, the guard does not enforce, and reports that. A
 // container is over its limit only while consecutive trusted samples, newer
 // than the last termination, show it; a second sample confirms it before
 // anything is terminated; one process is terminated at a time.

@@ -7,15 +7,15 @@ type EventKind string
 
 // The kinds of events.
 const (
-	NearLimit           EventKind = "near limit"                 // usage came to the warning threshold
-	BelowLimit          EventKind = "below limit"                // and is clearly below it again
-	TerminationResult   EventKind = "termination result"         // Outcome of the order in progress
-	NotTerminated       EventKind = "not terminated"             // over the limit and left running, Reason says why
-	OOMWithinSlice      EventKind = "out of memory within slice" // a process exited on a full device, within its slice
-	Unmanaged           EventKind = "unmanaged container"        // a container without a slice uses a device
-	MemoryNotReleased   EventKind = "memory not released"        // a terminated process is still listed on its device
-	EnforcementDegraded EventKind = "enforcement degraded"       // a device cannot be relied on, Reason says why
-	EnforcementRestored EventKind = "enforcement restored"       // and can again
+	NearLimit         EventKind = "near limit"                 // usage came to the warning threshold
+	BelowLimit        EventKind = "below limit"                // and is clearly below it again
+	TerminationResult EventKind = "termination result"         // Outcome of the order in progress
+	NotTerminated     EventKind = "not terminated"             // over the limit and left running, Reason says why
+	OOMWithinSlice    EventKind = "out of memory within slice" // a process exited on a full device, within its slice
+	Unmanaged         EventKind = "unmanaged container"        // a container without a slice uses a device
+	MemoryNotReleased EventKind = "memory not released"        // a terminated process is still listed on its device
+	NotEnforcing      EventKind = "not enforcing"              // a device cannot be relied on, Reason says why
+	Enforcing         EventKind = "enforcing again"            // and can again
 )
 
 // Event is one thing to report.

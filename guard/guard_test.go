@@ -202,7 +202,7 @@ func TestRunDenied(t *testing.T) {
 	})
 }
 
-func TestRunReportsDegradedEnforcement(t *testing.T) {
+func TestRunReportsNotEnforcing(t *testing.T) {
 	t.Parallel()
 	for _, interval := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestRunReportsDegradedEnforcement(t *testing.T) {
 			}()
 			p.run(l, time.Minute)
 			for _, s := range p.states {
-				if s.Degraded() != "" {
+				if s.NotEnforcing() != "" {
 					if took := s.SampledAt.Sub(faulted); took > 10*time.Second {
 						t.Errorf("interval %s: reported after %s", interval, took)
 					}

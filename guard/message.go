@@ -26,9 +26,9 @@ func (e Event) Message() string {
 		return fmt.Sprintf("%s in %s uses %s%s without a slice: nothing limits it", name(e.Process), e.Container, FormatBytes(e.UsedBytes), on(e.Device))
 	case MemoryNotReleased:
 		return fmt.Sprintf("%s of %s has exited and its memory is still in use%s: another process may share it", name(e.Process), e.Container, on(e.Device))
-	case EnforcementDegraded:
+	case NotEnforcing:
 		return fmt.Sprintf("gpuslice cannot enforce this pod's slice%s: %s", on(e.Device), e.Reason)
-	case EnforcementRestored:
+	case Enforcing:
 		return fmt.Sprintf("gpuslice enforces this pod's slice again%s", on(e.Device))
 	}
 	return string(e.Kind)

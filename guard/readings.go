@@ -53,28 +53,28 @@ func evaluateReading(s State, d Device) reading {
 	return reading{Device: d, before: before, after: after, evidence: true, trusted: fault == ""}
 }
 
-// count adds a good or failing reading. Enforcement is degraded after three
+// count adds a good or failing reading. A device is unreliable after three
 // failing ones, and restored after three good ones in a row, so that it is
-// degraded while a device flaps.
+// unreliable while it flaps.
 func (d DeviceStatus) count(fault string) DeviceStatus {
 	if fault != "" {
 		d.Failures, d.Successes, d.Reason = d.Failures+1, 0, fault
-		d.Degraded = d.Degraded || d.Failures >= failureThreshold
+		d.Unreliable = d.Unreliable || d.Failures >= failureThreshold
 		return d
 	}
 	if d.Successes++; d.Successes >= successThreshold {
-		d.Failures, d.Degraded = 0, false
+		d.Failures, d.Unreliable = 0, false
 	}
 	return d
 }
 
-// turned reports that enforcement was degraded or restored.
+// turned reports that the guard can no longer, or can again, enforce a slice on a device.
 func turned(before, after DeviceStatus) []Event {
 	switch {
-	case after.Degraded && !before.Degraded:
-		return []Event{{Kind: EnforcementDegraded, Device: after.Device, Reason: after.Reason}}
-	case before.Degraded && !after.Degraded:
-		return []Event{{Kind: EnforcementRestored, Device: after.Device}}
+	case after.Unreliable && !before.Unreliable:
+		return []Event{{Kind: NotEnforcing, Device: after.Device, Reason: after.Reason}}
+	case before.Unreliable && !after.Unreliable:
+		return []Event{{Kind: Enforcing, Device: after.Device}}
 	}
 	return nil
 }

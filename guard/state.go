@@ -43,13 +43,13 @@ type Usage struct {
 
 // DeviceStatus is how well one device can be read.
 type DeviceStatus struct {
-	Device    string
-	Failures  int // failing readings, until three good ones in a row
-	Successes int // good readings in a row
-	Degraded  bool
-	Reason    string    // of the last failing reading
-	ListedAt  time.Time // of the newest list
-	Full      bool      // the device had no room to speak of at the last sample
+	Device     string
+	Failures   int // failing readings, until three good ones in a row
+	Successes  int // good readings in a row
+	Unreliable bool
+	Reason     string    // of the last failing reading
+	ListedAt   time.Time // of the newest list
+	Full       bool      // the device had no room to speak of at the last sample
 }
 
 // Termination is one that counts towards MaxTerminations.
@@ -65,11 +65,11 @@ type PendingRelease struct {
 	Deadline time.Time
 }
 
-// Degraded returns why the guard cannot enforce a slice, or an empty text while
+// NotEnforcing returns why the guard cannot enforce a slice, or an empty text while
 // it can.
-func (s State) Degraded() string {
+func (s State) NotEnforcing() string {
 	for _, d := range s.Devices {
-		if d.Degraded {
+		if d.Unreliable {
 			return d.Reason
 		}
 	}

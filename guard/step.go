@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	failureThreshold = 3                // failing readings before enforcement is degraded
-	successThreshold = 3                // good readings in a row before it is restored
+	failureThreshold = 3                // failing readings before a device is unreliable
+	successThreshold = 3                // good readings in a row before it is reliable again
 	warnAfter        = 2                // samples near the limit before the owner is warned
 	belowMargin      = 5                // points below the warning threshold that count as clearly below
 	belowPeriod      = 5 * time.Second  // clearly below for this long re-arms the warning
@@ -29,7 +29,7 @@ func Step(s State, in Sample, l limits.Limits) (State, *Order, []Event) {
 	if !in.Taken.After(s.SampledAt) {
 		return s, nil, events
 	}
-	readings, devices, degraded := evaluateReadings(s, in)
+	readings, devices, turned := evaluateReadings(s, in)
 	unmanaged, used := evaluateUnmanaged(s.Unmanaged, readings, l)
 	usages, warned := evaluateUsage(s, in, readings, l)
 	pending, lingering := expireReleased(s.PendingRelease, readings, in.Taken)
@@ -37,7 +37,7 @@ func Step(s State, in Sample, l limits.Limits) (State, *Order, []Event) {
 	s.SampledAt, s.Devices, s.Unmanaged, s.Usages, s.PendingRelease = in.Taken, devices, unmanaged, usages, pending
 	s.Terminations = recentTerminations(s.Terminations, in.Taken, l.TerminationsWindow)
 	s, order, skipped := decide(s, readings, l)
-	return s, order, slices.Concat(events, degraded, used, warned, lingering, skipped)
+	return s, order, slices.Concat(events, turned, used, warned, lingering, skipped)
 }
 
 // applyOutcome takes in what came of the termination in progress.

@@ -34,7 +34,7 @@ func dependsOnPool(in *Input, chosen *candidate, same []*candidate) bool {
 	}
 	for i := range chosen.containers {
 		p := &chosen.containers[i]
-		if p.dependsOnT() || p.pool.MPSProvider == MPSHostDaemon || p.pool.MPSProvider == MPSGKE || p.pool.DriverLimits {
+		if p.dependsOnT() || p.pool.provider().ChangesPods() || p.pool.DriverLimits {
 			return true
 		}
 	}

@@ -91,7 +91,7 @@ func (p *Promise) chargeFor(c *PromisedContainer) Charge {
 	if c == nil {
 		return Charge{}
 	}
-	return sliceCharge(p.Strategy, c.Slice, c.Count)
+	return sliceCharge(strategyNamed(p.Strategy), c.Slice, c.Count)
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole

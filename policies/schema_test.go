@@ -107,8 +107,8 @@ func wordsOf(t reflect.Type) []string {
 		return texts(Tiers())
 	case reflect.TypeFor[NativeMode]():
 		return texts([]NativeMode{NativeCheck, NativeWrite, NativeOff})
-	case reflect.TypeFor[MPSProvider]():
-		return texts(mpsProviders())
+	case reflect.TypeFor[MPSProviderName]():
+		return texts(mpsProviderNames())
 	}
 	return nil
 }

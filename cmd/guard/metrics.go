@@ -20,7 +20,7 @@ import (
 type catalog struct {
 	used, peak, byteSeconds, slice, limit *prometheus.Desc
 	terminations, warnings                *prometheus.Desc
-	degraded, degradedSeconds             *prometheus.Desc
+	notEnforcing, notEnforcingSeconds     *prometheus.Desc
 	utilization, device                   *prometheus.Desc
 }
 
@@ -29,17 +29,17 @@ func newCatalog() catalog {
 		return prometheus.NewDesc("gpuslice_guard_"+name, help, labels, nil)
 	}
 	return catalog{
-		used:            desc("memory_used_bytes", "GPU memory that the container uses on the device.", "container", "device"),
-		peak:            desc("memory_peak_bytes", "Most GPU memory that the container was observed to use on the device.", "container", "device"),
-		byteSeconds:     desc("memory_byte_seconds_total", "GPU memory that the container used on the device, by time.", "container", "device"),
-		slice:           desc("memory_slice_bytes", "The container's slice of each of its devices.", "container"),
-		limit:           desc("memory_limit_bytes", "What the container may use of each of its devices while there is room.", "container"),
-		terminations:    desc("terminations_total", "Terminations, by their result.", "container", "result"),
-		warnings:        desc("warnings_total", "How often the container's owner was warned.", "container"),
-		device:          desc("device_memory_bytes", "GPU memory of the device, or of the MIG instance.", "device"),
-		degraded:        desc("enforcement_degraded", "1 while the guard cannot enforce the pod's slice."),
-		degradedSeconds: desc("enforcement_degraded_seconds_total", "How long the guard could not enforce the pod's slice."),
-		utilization:     desc("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, where the driver attributes it.", "container", "device"),
+		used:                desc("memory_used_bytes", "GPU memory that the container uses on the device.", "container", "device"),
+		peak:                desc("memory_peak_bytes", "Most GPU memory that the container was observed to use on the device.", "container", "device"),
+		byteSeconds:         desc("memory_byte_seconds_total", "GPU memory that the container used on the device, by time.", "container", "device"),
+		slice:               desc("memory_slice_bytes", "The container's slice of each of its devices.", "container"),
+		limit:               desc("memory_limit_bytes", "What the container may use of each of its devices while there is room.", "container"),
+		terminations:        desc("terminations_total", "Terminations, by their result.", "container", "result"),
+		warnings:            desc("warnings_total", "How often the container's owner was warned.", "container"),
+		device:              desc("device_memory_bytes", "GPU memory of the device, or of the MIG instance.", "device"),
+		notEnforcing:        desc("not_enforcing", "1 while the guard cannot enforce the pod's slice."),
+		notEnforcingSeconds: desc("not_enforcing_seconds_total", "How long the guard could not enforce the pod's slice."),
+		utilization:         desc("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, where the driver attributes it.", "container", "device"),
 	}
 }
 
@@ -52,7 +52,7 @@ type collector struct {
 // Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	k := c.catalog
-	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.slice, k.limit, k.terminations, k.warnings, k.degraded, k.degradedSeconds, k.utilization, k.device} {
+	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.notEnforcingSeconds, k.utilization, k.device} {
 		out <- d
 	}
 }
@@ -88,12 +88,12 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	for device, bytes := range r.devices {
 		send(k.device, prometheus.GaugeValue, float64(bytes), device)
 	}
-	degraded := 0.0
-	if r.degraded {
-		degraded = 1
+	notEnforcing := 0.0
+	if r.notEnforcing {
+		notEnforcing = 1
 	}
-	send(k.degraded, prometheus.GaugeValue, degraded)
-	send(k.degradedSeconds, prometheus.CounterValue, r.degradedTime.Seconds())
+	send(k.notEnforcing, prometheus.GaugeValue, notEnforcing)
+	send(k.notEnforcingSeconds, prometheus.CounterValue, r.notEnforcingTime.Seconds())
 }
 
 // registry holds every metric of the guard.

@@ -37,19 +37,19 @@ type answer struct {
 // probeStatus is what the loop keeps for probes. The zero value is a guard that
 // has not sampled yet. It is safe for concurrent use.
 type probeStatus struct {
-	mu        sync.Mutex
-	sampledAt time.Time
-	degraded  string
-	pending   []string // messages that no probe has returned yet
-	dropped   int
-	returned  bool // the last liveness probe returned a message
+	mu           sync.Mutex
+	sampledAt    time.Time
+	notEnforcing string
+	pending      []string // messages that no probe has returned yet
+	dropped      int
+	returned     bool // the last liveness probe returned a message
 }
 
 // observe notes that the loop goes on.
-func (s *probeStatus) observe(now time.Time, degraded string) {
+func (s *probeStatus) observe(now time.Time, notEnforcing string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sampledAt, s.degraded = now, degraded
+	s.sampledAt, s.notEnforcing = now, notEnforcing
 }
 
 // enqueue adds a message for the next liveness probe.
@@ -77,8 +77,8 @@ func (s *probeStatus) answer(p probe, now time.Time) answer {
 	case livenessProbe:
 		return s.liveness()
 	case readinessProbe, statusProbe:
-		if s.degraded != "" {
-			return answer{false, "gpuslice cannot enforce this pod's slice: " + s.degraded}
+		if s.notEnforcing != "" {
+			return answer{false, "gpuslice cannot enforce this pod's slice: " + s.notEnforcing}
 		}
 	}
 	return answer{true, "ok"}

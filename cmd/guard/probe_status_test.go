@@ -75,7 +75,7 @@ func TestProbeStatusStuck(t *testing.T) {
 	}
 }
 
-func TestProbeStatusDegraded(t *testing.T) {
+func TestProbeStatusNotEnforcing(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)
 	s := &probeStatus{}
@@ -84,7 +84,7 @@ func TestProbeStatusDegraded(t *testing.T) {
 		t.Errorf("ready: %+v", got)
 	}
 	if !s.answer(livenessProbe, now).OK || !s.answer(startupProbe, now).OK {
-		t.Error("a degraded guard must neither be restarted nor keep the tenant from starting")
+		t.Error("a guard that does not enforce must neither be restarted nor keep the tenant from starting")
 	}
 }
 

@@ -20,17 +20,17 @@ type recorder struct {
 	limits limits.Limits
 	busy   func(context.Context) []gpu.Utilization
 
-	mu           sync.Mutex
-	last         time.Time
-	usages       []guard.Usage
-	processes    map[string]map[int]string // device -> PID -> container
-	devices      map[string]int64          // bytes of each that reports them
-	byteSeconds  map[place]float64
-	warnings     map[string]int
-	terminations map[[2]string]int // container, result
-	degraded     bool
-	degradedTime time.Duration
-	samples      prometheus.Histogram
+	mu               sync.Mutex
+	last             time.Time
+	usages           []guard.Usage
+	processes        map[string]map[int]string // device -> PID -> container
+	devices          map[string]int64          // bytes of each that reports them
+	byteSeconds      map[place]float64
+	warnings         map[string]int
+	terminations     map[[2]string]int // container, result
+	notEnforcing     bool
+	notEnforcingTime time.Duration
+	samples          prometheus.Histogram
 }
 
 func newRecorder(l limits.Limits, busy func(context.Context) []gpu.Utilization) *recorder {
@@ -66,11 +66,11 @@ func (r *recorder) record(sample guard.Sample, s guard.State) {
 		for _, u := range r.usages {
 			r.byteSeconds[place{u.Container, u.Device}] += float64(u.UsedBytes) * since.Seconds()
 		}
-		if r.degraded {
-			r.degradedTime += since
+		if r.notEnforcing {
+			r.notEnforcingTime += since
 		}
 	}
-	r.last, r.degraded, r.usages = sample.Taken, s.Degraded() != "", s.Usages
+	r.last, r.notEnforcing, r.usages = sample.Taken, s.NotEnforcing() != "", s.Usages
 	for _, d := range sample.Devices {
 		names := map[int]string{}
 		for _, p := range d.Processes {

@@ -21,7 +21,7 @@ func filledRecorder(l limits.Limits) *recorder {
 	at := time.Unix(1e9, 0)
 	sample := guard.Sample{Taken: at, Devices: []guard.Device{{ID: "gpu0", TotalBytes: 16384, Processes: []guard.Process{{PID: 214, Container: "trainer"}}}}}
 	state := guard.State{Usages: []guard.Usage{{Container: "trainer", Device: "gpu0", UsedBytes: 4096, PeakBytes: 8192}},
-		Devices: []guard.DeviceStatus{{Device: "gpu0", Degraded: true, Reason: "so"}}}
+		Devices: []guard.DeviceStatus{{Device: "gpu0", Unreliable: true, Reason: "so"}}}
 	r.record(sample, state)
 	sample.Taken = at.Add(2 * time.Second)
 	r.record(sample, state)

@@ -38,7 +38,7 @@ func (r *reporter) Ordered(o guard.Order) {
 
 // Observed implements guard.Reporter.
 func (r *reporter) Observed(sample guard.Sample, s guard.State) {
-	r.probes.observe(sample.Taken, s.Degraded())
+	r.probes.observe(sample.Taken, s.NotEnforcing())
 	r.recorder.record(sample, s)
 }
 
@@ -66,7 +66,7 @@ func (r *reporter) beforeTermination(o guard.Order, pid int) {
 }
 
 func levelOf(e guard.Event) slog.Level {
-	if e.ForOwner() && e.Kind != guard.EnforcementRestored {
+	if e.ForOwner() && e.Kind != guard.Enforcing {
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo

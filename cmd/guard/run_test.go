@@ -52,7 +52,7 @@ func TestRunDryRun(t *testing.T) {
 	}
 }
 
-func TestRunDegraded(t *testing.T) {
+func TestRunNotEnforcing(t *testing.T) {
 	t.Parallel()
 	const lists, total = "nvmlDeviceGet*RunningProcesses*", "nvmlDeviceGetMemoryInfo*"
 	for name, c := range map[string]fakegpu.Config{
@@ -70,7 +70,7 @@ func TestRunDegraded(t *testing.T) {
 			g := guardPod(t, c, nil)
 			hog := g.tenant("trainer", "hold 20GiB")
 			began := time.Now()
-			g.await("enforcement degraded")
+			g.await("not enforcing")
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("reported after %s", took)
 			}

@@ -29,20 +29,20 @@ func TestReadingThatCannotBeReliedOnEndsNobodyAndIsReported(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, "", fakegpu.Config{Devices: devices, Fault: tc.fault})
 			s.create(once(slice("8Gi", "hog", sliced("trainer", "hold 9GiB"))))
-			s.degradedPromptly("hog", tc.reason)
+			s.notEnforcingPromptly("hog", tc.reason)
 			s.awaitBeats("hog", "trainer", 40)
 			s.endsNobody("hog")
 			s.gpu(fakegpu.Config{Devices: devices})
-			s.awaitSaid("hog", "enforcement restored")
+			s.awaitSaid("hog", "enforcing again")
 			s.awaitSaid("hog", "termination result", "gpuslice terminated tenant")
 		})
 	}
 }
 
-// degradedPromptly checks that the guard says within ten seconds of the tenant's start that it cannot rely on the device.
-func (s *stage) degradedPromptly(pod, reason string) {
+// notEnforcingPromptly checks that the guard says within ten seconds of the tenant's start that it cannot rely on the device.
+func (s *stage) notEnforcingPromptly(pod, reason string) {
 	s.Helper()
-	told := s.awaitSaid(pod, "enforcement degraded", reason)
+	told := s.awaitSaid(pod, "not enforcing", reason)
 	if late := told.Time.Sub(s.firstBeat(pod, "trainer")); late > promptly {
 		s.Errorf("said %v after the tenant began: %q", late, told.Message)
 	}
@@ -78,7 +78,7 @@ func TestDriverThatReportsTheHostsPIDsIsOnlyObserved(t *testing.T) {
 	shared(s)
 	s.gpu(fakegpu.Config{Devices: devices, Node: s.namespace, Fault: fakegpu.Fault{PIDs: "node"}})
 	s.create(once(slice("8Gi", "hog", sliced("trainer", "node "+s.namespace, "hold 9GiB"))))
-	s.degradedPromptly("hog", "which is no process of this pod")
+	s.notEnforcingPromptly("hog", "which is no process of this pod")
 	s.awaitEvent("hog", "that the pod is not held to its slice", func(e *corev1.Event) bool {
 		return strings.Contains(e.Message, "gpuslice cannot enforce this pod's slice")
 	})

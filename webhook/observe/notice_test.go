@@ -26,8 +26,8 @@ func TestTheGuardsOwnSentencesAreUnderstood(t *testing.T) {
 		event guard.Event
 		want  NoticeKind
 	}{
-		"degraded":                 {as(guard.EnforcementDegraded, ""), NoticeNotEnforcing},
-		"restored":                 {as(guard.EnforcementRestored, ""), NoticeEnforcing},
+		"degraded":                 {as(guard.NotEnforcing, ""), NoticeNotEnforcing},
+		"restored":                 {as(guard.Enforcing, ""), NoticeEnforcing},
 		"terminated":               {as(guard.TerminationResult, guard.Terminated), NoticeTerminated},
 		"denied":                   {as(guard.TerminationResult, guard.Denied), NoticeNotTerminated},
 		"timed out":                {as(guard.TerminationResult, guard.TimedOut), NoticeNotTerminated},

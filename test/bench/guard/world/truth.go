@@ -60,8 +60,8 @@ func (w *World) tally(events []guard.Event) {
 		switch e.Kind {
 		case guard.NearLimit:
 			w.count.Warned++
-		case guard.EnforcementDegraded:
-			w.count.Degraded++
+		case guard.NotEnforcing:
+			w.count.NotEnforcing++
 		}
 	}
 }

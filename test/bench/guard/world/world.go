@@ -12,7 +12,7 @@ const gib = int64(1) << 30
 
 // Count is what came of a run of random steps.
 type Count struct {
-	Steps, Warned, Terminated, Degraded int
+	Steps, Warned, Terminated, NotEnforcing int
 	// False counts terminations that the truth does not call for.
 	False int
 	// Why is the first false termination, for a test's message.
