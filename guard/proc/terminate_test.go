@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tenant says "ready" and then is what the test asks for, until it is ended.
+// tenant prints "ready" and then behaves as the test asks, until it is killed.
 func tenant(what string) {
 	signals := make(chan os.Signal, 16)
 	if what != "obeys" {
@@ -48,7 +48,7 @@ func tenant(what string) {
 			}
 		}
 		if what == "counts" {
-			fmt.Println("signalled")
+			fmt.Println("signaled")
 		}
 	}
 }
@@ -107,13 +107,13 @@ func start(t testing.TB, what string) *process {
 	p := &process{cmd, bufio.NewReader(out)}
 	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
 	if line, err := p.out.ReadString('\n'); line != "ready\n" {
-		t.Fatalf("the tenant said %q: %v", line, err)
+		t.Fatalf("the tenant printed %q: %v", line, err)
 	}
 	return p
 }
 
 // pod returns a table in which each process's session is a container, and the
-// order to end the first.
+// order to terminate the first.
 func pod(t testing.TB, containers map[string]*process) (*Table, func(name string) guard.Order) {
 	t.Helper()
 	s := sessions{files: "/proc", containers: map[string]string{}}
@@ -129,50 +129,50 @@ func pod(t testing.TB, containers map[string]*process) (*Table, func(name string
 		if p.Container != name || p.Protected {
 			t.Fatalf("the tenant is %+v, want container %s", p, name)
 		}
-		return guard.Order{Container: name, Process: p}
+		return guard.Order{Kind: guard.TerminateProcess, Container: name, Process: p}
 	}
 }
 
-func end(t testing.TB, h *Hands, o guard.Order) guard.Outcome {
+func terminate(t testing.TB, h *Terminator, o guard.Order) guard.Outcome {
 	t.Helper()
-	held, out := h.Hold(t.Context(), o)
-	if held == nil {
+	target, out := h.Acquire(t.Context(), o)
+	if target == nil {
 		return out
 	}
-	defer held.Release()
-	return held.End(t.Context())
+	defer target.Release()
+	return target.Terminate(t.Context())
 }
 
-func TestATenantThatObeysExitsOnSIGTERM(t *testing.T) {
+func TestTerminateSIGTERM(t *testing.T) {
 	t.Parallel()
 	table, order := pod(t, map[string]*process{"trainer": start(t, "obeys")})
-	var told []int
-	h := &Hands{Table: table, TermGrace: 5 * time.Second, Before: func(_ guard.Order, pid int) { told = append(told, pid) }}
-	out := end(t, h, order("trainer"))
-	if out.Result != guard.Ended || out.Signal != "SIGTERM" || len(told) != 1 {
-		t.Errorf("got %+v, told of %v", out, told)
+	var signaled []int
+	h := &Terminator{Table: table, TermGrace: 5 * time.Second, Before: func(_ guard.Order, pid int) { signaled = append(signaled, pid) }}
+	out := terminate(t, h, order("trainer"))
+	if out.Result != guard.Terminated || out.Signal != "SIGTERM" || len(signaled) != 1 {
+		t.Errorf("got %+v, signaled %v", out, signaled)
 	}
 }
 
-func TestATenantThatIgnoresSIGTERMIsKilledAfterTheGrace(t *testing.T) {
+func TestTerminateSIGKILLAfterGracePeriod(t *testing.T) {
 	t.Parallel()
 	table, order := pod(t, map[string]*process{"trainer": start(t, "ignores")})
 	began := time.Now()
-	out := end(t, &Hands{Table: table, TermGrace: 300 * time.Millisecond}, order("trainer"))
-	if took := time.Since(began); out.Result != guard.Ended || out.Signal != "SIGKILL" || took < 300*time.Millisecond || took > 5*time.Second {
+	out := terminate(t, &Terminator{Table: table, TermGrace: 300 * time.Millisecond}, order("trainer"))
+	if took := time.Since(began); out.Result != guard.Terminated || out.Signal != "SIGKILL" || took < 300*time.Millisecond || took > 5*time.Second {
 		t.Errorf("got %+v after %s", out, took)
 	}
 }
 
-func TestAWholeContainerGoesWithWhatItForksAndNoOther(t *testing.T) {
+func TestTerminateContainer(t *testing.T) {
 	t.Parallel()
 	neighbour := start(t, "counts")
 	table, order := pod(t, map[string]*process{"trainer": start(t, "forks"), "scorer": neighbour})
 	o := order("trainer")
 	order("scorer")
-	o.Whole = true
-	out := end(t, &Hands{Table: table, TermGrace: 200 * time.Millisecond}, o)
-	if out.Result != guard.Ended || out.Signal != "SIGKILL" {
+	o.Kind = guard.TerminateContainer
+	out := terminate(t, &Terminator{Table: table, TermGrace: 200 * time.Millisecond}, o)
+	if out.Result != guard.Terminated || out.Signal != "SIGKILL" {
 		t.Errorf("got %+v", out)
 	}
 	if left := table.members("/../trainer"); len(left) != 0 {
@@ -181,7 +181,7 @@ func TestAWholeContainerGoesWithWhatItForksAndNoOther(t *testing.T) {
 	unharmed(t, neighbour)
 }
 
-// unharmed fails when the process has exited or was signalled.
+// unharmed fails when the process has exited or was signaled.
 func unharmed(t testing.TB, p *process) {
 	t.Helper()
 	if err := p.Process.Signal(syscall.Signal(0)); err != nil {
@@ -190,54 +190,54 @@ func unharmed(t testing.TB, p *process) {
 	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	said, err := io.ReadAll(p.out)
-	if err != nil || len(said) != 0 {
-		t.Errorf("the neighbour was signalled: %q, %v", said, err)
+	printed, err := io.ReadAll(p.out)
+	if err != nil || len(printed) != 0 {
+		t.Errorf("the neighbour was signaled: %q, %v", printed, err)
 	}
 }
 
-// TestAReusedPIDIsNeverSignalled is the race between look and act: the victim
-// of the order has exited, and its PID belongs to an innocent process, in the
+// TestTerminateNeverSignalsAReusedPID is the race between sample and signal: the victim
+// of the order has exited, and its PID belongs to an unrelated process, in the
 // same container, by the time the guard acts.
-func TestAReusedPIDIsNeverSignalled(t *testing.T) {
+func TestTerminateNeverSignalsAReusedPID(t *testing.T) {
 	t.Parallel()
-	innocent := start(t, "counts")
-	table, order := pod(t, map[string]*process{"trainer": innocent})
-	h := &Hands{Table: table}
+	unrelated := start(t, "counts")
+	table, order := pod(t, map[string]*process{"trainer": unrelated})
+	h := &Terminator{Table: table}
 	for try := range 10_000 {
 		o := order("trainer")
 		o.Process.Start -= uint64(1 + try) // the process that had the PID before
-		if out := end(t, h, o); out.Result != guard.Gone || out.Signal != "" {
+		if out := terminate(t, h, o); out.Result != guard.Gone || out.Signal != "" {
 			t.Fatalf("try %d: %+v", try, out)
 		}
 	}
-	unharmed(t, innocent)
+	unharmed(t, unrelated)
 }
 
-// TestAHeldProcessThatExitsTakesItsPIDAlong is the same race after the hold, as
+// TestTerminateExitedTarget is the same race after Acquire, as
 // the kernel has it: what is sent through a pidfd reaches nobody else.
-func TestAHeldProcessThatExitsTakesItsPIDAlong(t *testing.T) {
+func TestTerminateExitedTarget(t *testing.T) {
 	t.Parallel()
 	victim := start(t, "obeys")
 	table, order := pod(t, map[string]*process{"trainer": victim})
-	h := &Hands{Table: table, TermGrace: time.Second}
-	held, out := h.Hold(t.Context(), order("trainer"))
-	if held == nil {
-		t.Fatalf("not held: %+v", out)
+	h := &Terminator{Table: table, TermGrace: time.Second}
+	target, out := h.Acquire(t.Context(), order("trainer"))
+	if target == nil {
+		t.Fatalf("not acquired: %+v", out)
 	}
-	defer held.Release()
+	defer target.Release()
 	if err := victim.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = victim.Wait()
-	if out := held.End(t.Context()); out.Result != guard.Ended || out.Signal != "" {
+	if out := target.Terminate(t.Context()); out.Result != guard.Terminated || out.Signal != "" {
 		t.Errorf("got %+v for a process that had exited", out)
 	}
 }
 
-// TestAPIDThatIsReallyReused makes the kernel hand the victim's PID to an
-// innocent process between look and act.
-func TestAPIDThatIsReallyReused(t *testing.T) {
+// TestTerminateReallyReusedPID makes the kernel hand the victim's PID to an
+// unrelated process between sample and signal.
+func TestTerminateReallyReusedPID(t *testing.T) {
 	if err := os.WriteFile(lastPID, []byte("300"), 0); err != nil {
 		t.Skipf("cannot choose the next PID: %v (needs root)", err)
 	}
@@ -253,19 +253,19 @@ func TestAPIDThatIsReallyReused(t *testing.T) {
 		o := order("trainer")
 		_ = victim.Process.Kill()
 		_ = victim.Wait()
-		innocent := inherit(t, pid, o.Process.Start)
-		if innocent.Process.Pid == pid {
+		unrelated := inherit(t, pid, o.Process.Start)
+		if unrelated.Process.Pid == pid {
 			reused++
 		}
-		if out := end(t, &Hands{Table: table}, o); out.Result != guard.Gone || out.Signal != "" {
+		if out := terminate(t, &Terminator{Table: table}, o); out.Result != guard.Gone || out.Signal != "" {
 			t.Errorf("acted on a reused PID: %+v", out)
 		}
-		if err := innocent.Process.Signal(syscall.Signal(0)); err != nil {
-			t.Errorf("the innocent process is gone: %v", err)
+		if err := unrelated.Process.Signal(syscall.Signal(0)); err != nil {
+			t.Errorf("the unrelated process is gone: %v", err)
 		}
-		_ = innocent.Process.Kill()
-		if state := wait(innocent); state.Signal() != syscall.SIGKILL {
-			t.Errorf("the innocent process ended by %v", state.Signal())
+		_ = unrelated.Process.Kill()
+		if state := wait(unrelated); state.Signal() != syscall.SIGKILL {
+			t.Errorf("the unrelated process exited by %v", state.Signal())
 		}
 	}
 	t.Logf("%d of %d PIDs were reused", reused, *reuseTries)
@@ -274,29 +274,29 @@ func TestAPIDThatIsReallyReused(t *testing.T) {
 	}
 }
 
-// lastPID is where the kernel, or root, says which PID was given last.
+// lastPID is where the kernel, or root, writes which PID was given last.
 const lastPID = "/proc/sys/kernel/ns_last_pid"
 
-// inherit starts an innocent process under a PID that was used before. The start
+// inherit starts an unrelated process under a PID that was used before. The start
 // time that tells the two apart has a resolution of 10 ms. In earnest a PID comes
 // round only after all others; here it is handed out at once, so one that came
-// within the same tick is ended and another started.
+// within the same tick is killed and another started.
 func inherit(t *testing.T, pid int, before uint64) *exec.Cmd {
 	t.Helper()
 	for {
 		if err := os.WriteFile(lastPID, []byte(strconv.Itoa(pid-1)), 0); err != nil {
 			t.Fatal(err)
 		}
-		innocent := exec.Command("/bin/sleep", "60")
-		innocent.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		if err := innocent.Start(); err != nil {
+		unrelated := exec.Command("/bin/sleep", "60")
+		unrelated.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := unrelated.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if innocent.Process.Pid != pid || startOf(t, pid) != before {
-			return innocent
+		if unrelated.Process.Pid != pid || startOf(t, pid) != before {
+			return unrelated
 		}
-		_ = innocent.Process.Kill()
-		_ = innocent.Wait()
+		_ = unrelated.Process.Kill()
+		_ = unrelated.Wait()
 	}
 }
 
@@ -318,57 +318,57 @@ func startOf(t *testing.T, pid int) uint64 {
 	return s.start
 }
 
-func TestWhatMayNotBeSignalledIsNotHeld(t *testing.T) {
+func TestAcquireProtected(t *testing.T) {
 	t.Parallel()
-	stranger := start(t, "counts")
+	outsider := start(t, "counts")
 	tenant := start(t, "counts")
 	table, order := pod(t, map[string]*process{"trainer": tenant})
-	h := &Hands{Table: table}
+	h := &Terminator{Table: table}
 	for name, change := range map[string]func(*guard.Order){
 		"PID 1":                        func(o *guard.Order) { o.Process.PID = 1 },
 		"the guard itself":             func(o *guard.Order) { o.Process.PID = os.Getpid() },
-		"a process outside the pod":    func(o *guard.Order) { o.Process.PID = stranger.Process.Pid },
+		"a process outside the pod":    func(o *guard.Order) { o.Process.PID = outsider.Process.Pid },
 		"a PID that nobody has":        func(o *guard.Order) { o.Process.PID = 1<<22 - 1 },
 		"a process of another contain": func(o *guard.Order) { o.Container = "scorer" },
-		"an unknown whole container":   func(o *guard.Order) { o.Container, o.Whole = "scorer", true },
+		"an unknown whole container":   func(o *guard.Order) { o.Container, o.Kind = "scorer", guard.TerminateContainer },
 	} {
 		o := order("trainer")
 		change(&o)
-		if out := end(t, h, o); out.Result != guard.Gone || out.Reason == "" || out.Signal != "" {
+		if out := terminate(t, h, o); out.Result != guard.Gone || out.Reason == "" || out.Signal != "" {
 			t.Errorf("%s: got %+v", name, out)
 		}
 	}
-	unharmed(t, stranger)
+	unharmed(t, outsider)
 	unharmed(t, tenant)
 }
 
-func TestARefusedSignalSaysWhatIsMissing(t *testing.T) {
+func TestFailedSignal(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]string{
 		syscall.EPERM: "capability KILL", syscall.EACCES: "security module", errors.New("else"): "else",
 	} {
-		if out := failed(fmt.Errorf("signal process 1: %w", err)); out.Result != guard.Refused || !strings.Contains(out.Reason, want) {
+		if out := failed(fmt.Errorf("signal process 1: %w", err)); out.Result != guard.Denied || !strings.Contains(out.Reason, want) {
 			t.Errorf("%v: %+v", err, out)
 		}
 	}
-	if out := failed(os.ErrProcessDone); out.Result != guard.Ended {
+	if out := failed(os.ErrProcessDone); out.Result != guard.Terminated {
 		t.Errorf("a process that has exited: %+v", out)
 	}
 }
 
-func TestTheTestsOwnRootIsReadLikeProc(t *testing.T) {
+func TestOpenProc(t *testing.T) {
 	t.Parallel()
 	table, err := Open("/proc")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if table.Self() != os.Getpid() || !table.Own(os.Getpid()) {
-		t.Errorf("self %d, own %v", table.Self(), table.Own(os.Getpid()))
+	if table.self != os.Getpid() || !table.Own(os.Getpid()) {
+		t.Errorf("self %d, own %v", table.self, table.Own(os.Getpid()))
 	}
 	if p := table.Name(guard.Process{PID: os.Getpid()}); p.Container != "" && !p.Protected {
-		t.Errorf("the guard would end itself: %+v", p)
+		t.Errorf("the guard would terminate itself: %+v", p)
 	}
-	if _, err := os.Stat(filepath.Join("/proc", strconv.Itoa(table.Self()))); err != nil {
+	if _, err := os.Stat(filepath.Join("/proc", strconv.Itoa(table.self))); err != nil {
 		t.Error(err)
 	}
 }

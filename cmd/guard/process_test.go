@@ -29,7 +29,7 @@ func guardPod(t *testing.T, c fakegpu.Config, change func(*limits.Limits), args 
 		t.Fatal(err)
 	}
 	g := &running{t: t, pod: p}
-	g.cmd = g.itself(held(change), append([]string{"run", "--nvml", built.library, "--proc", p.Root()}, args...)...)
+	g.cmd = g.itself(environment(change), append([]string{"run", "--nvml-library", built.library, "--proc-dir", p.Root()}, args...)...)
 	g.cmd.Env = append(g.cmd.Env, p.Environment(c)...)
 	out, err := g.cmd.StdoutPipe()
 	if err != nil {
@@ -85,8 +85,8 @@ func (g *running) tenant(container, script string) *exec.Cmd {
 }
 
 // probe runs the status command as the kubelet does, in the guard's container or
-// as a stranger.
-func (g *running) probe(member bool, flag string) (code int, said string) {
+// in a tenant's.
+func (g *running) probe(member bool, flag string) (code int, text string) {
 	g.t.Helper()
 	// It waits for its input, so that it is placed before it asks.
 	self, err := os.Executable()
@@ -94,7 +94,7 @@ func (g *running) probe(member bool, flag string) (code int, said string) {
 		g.t.Fatal(err)
 	}
 	cmd := g.itself(nil)
-	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `read _; exec "$@"`, "sh", self, "status", "--proc", g.pod.Root(), flag}
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `read _; exec "$@"`, "sh", self, "status", "--proc-dir", g.pod.Root(), flag}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		g.t.Fatal(err)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Size returns a number of bytes with at most one decimal and its unit, as
+// FormatBytes returns a number of bytes with at most one decimal and its unit, as
 // "9.1Gi".
-func Size(bytes int64) string {
+func FormatBytes(bytes int64) string {
 	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
 	amount, unit := float64(bytes), 0
 	for amount >= 1024 && unit < len(units)-1 {
@@ -19,11 +19,11 @@ func Size(bytes int64) string {
 }
 
 // share returns "9.1Gi of 8Gi", in MiB where the two would read the same.
-func share(held, wall int64) string {
-	if held != wall && Size(held) == Size(wall) {
-		return fmt.Sprintf("%dMi of %dMi", (held+1<<20-1)>>20, wall>>20)
+func share(used, limit int64) string {
+	if used != limit && FormatBytes(used) == FormatBytes(limit) {
+		return fmt.Sprintf("%dMi of %dMi", (used+1<<20-1)>>20, limit>>20)
 	}
-	return Size(held) + " of " + Size(wall)
+	return FormatBytes(used) + " of " + FormatBytes(limit)
 }
 
 // count returns "1 process", "2 processes".
@@ -34,7 +34,8 @@ func count(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// Span returns a duration in seconds with at most one decimal, as "3.2s".
-func Span(d time.Duration) string {
+// FormatDuration returns a duration in seconds with at most one decimal, as
+// "3.2s".
+func FormatDuration(d time.Duration) string {
 	return strings.TrimSuffix(strconv.FormatFloat(d.Seconds(), 'f', 1, 64), ".0") + "s"
 }
