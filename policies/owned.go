@@ -10,13 +10,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// isOwnVariable says that a variable of this name belongs to gpuslice in a sliced pod.
-func isOwnVariable(name string) bool {
-	return slices.ContainsFunc(ownPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) })
-}
-
-func isOurContainer(name string) bool { return strings.HasPrefix(name, containerPrefix) }
-func isOurVolume(name string) bool    { return strings.HasPrefix(name, volumePrefix) }
+func isOurVolume(name string) bool { return strings.HasPrefix(name, volumePrefix) }
 
 // ownAnnotations are the annotations that gpuslice alone writes.
 func ownAnnotations() []string {
