@@ -2,7 +2,6 @@ package policies
 
 import (
 	"iter"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -70,5 +69,3 @@ func runAsUser(spec *corev1.PodSpec, c *corev1.Container) *int64 {
 	}
 	return nil
 }
-
-func isOurContainer(name string) bool { return strings.HasPrefix(name, containerPrefix) }

@@ -32,7 +32,7 @@ func HoldingOf(pod *corev1.Pod, keys Keys, pools []Pool) (Holding, ChargeSource)
 func (p *Promise) accountsFor(pod *corev1.Pod, pools []Pool) bool {
 	for i := range p.Containers {
 		c, _ := containerNamed(&pod.Spec, p.Containers[i].Name)
-		if c == nil || !p.Containers[i].stillAsked(c, pools) {
+		if c == nil || !p.Containers[i].stillRequested(c, pools) {
 			return false
 		}
 	}

@@ -84,7 +84,10 @@ func ownPrefixes() []string {
 	return []string{"GPUSLICE_", "CUDA_MPS_", "NVIDIA_GPU_MEMORY_"}
 }
 
-// isOwnVariable says that a variable of this name belongs to gpuslice in a sliced pod.
+// isOwnVariable reports whether a variable of this name belongs to gpuslice in a sliced pod.
 func isOwnVariable(name string) bool {
 	return slices.ContainsFunc(ownPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) })
 }
+
+func isOurContainer(name string) bool { return strings.HasPrefix(name, containerPrefix) }
+func isOurVolume(name string) bool    { return strings.HasPrefix(name, volumePrefix) }

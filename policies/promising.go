@@ -28,7 +28,7 @@ func promise(in *Input, req Request, chosen *candidate, same []*candidate) (*Pro
 			w.note("%s", text)
 		}
 	}
-	w.void()
+	w.hideDevices()
 	w.guard(chosen)
 	w.replaced()
 	p.Affinity = affinityFor(in, chosen, same)
@@ -220,6 +220,16 @@ func (w *promiseWriter) hostIPC(c *candidate) {
 	}
 }
 
+// hideDevices records from which containers the devices are hidden. Where the author does that already nothing is
+// recorded: what is recorded is reverted one day.
+func (w *promiseWriter) hideDevices() {
+	for c := range podContainers(&w.in.Pod.Spec) {
+		if w.promise.container(c.Name) == nil && !slices.Contains(c.Env, corev1.EnvVar{Name: VarVisibleDevices, Value: noDevices}) {
+			w.promise.Hidden = append(w.promise.Hidden, c.Name)
+		}
+	}
+}
+
 // replaced tells the author about variables of ours that the pod brought along.
 func (w *promiseWriter) replaced() {
 	for c := range podContainers(&w.in.Pod.Spec) {
@@ -232,7 +242,7 @@ func (w *promiseWriter) replaced() {
 }
 
 // podBlock writes what policy adds to the pod itself where its author said nothing. What the author wrote is not
-// recorded, even where it is the same: what is recorded is taken back one day.
+// recorded, even where it is the same: what is recorded is reverted one day.
 func (w *promiseWriter) podBlock() {
 	spec, policy := &w.in.Pod.Spec, w.in.Policy.Pod
 	if policy.PriorityClassName != "" {
