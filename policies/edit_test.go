@@ -77,18 +77,18 @@ func TestEveryEdit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			promise := fullPromise()
-			pod := list.from(authoredPod(), new(Promise), promise)
+			pod := list.applyOver(authoredPod(), new(Promise), promise)
 			if equality.Semantic.DeepEqual(pod, authoredPod()) {
 				t.Fatal("the promise writes nothing of this kind")
 			}
 			t.Run("applied twice is applied once", func(t *testing.T) {
-				wantPod(t, pod, list.from(pod, promise, promise))
+				wantPod(t, pod, list.applyOver(pod, promise, promise))
 			})
 			t.Run("applied anew after being read back", func(t *testing.T) {
-				wantPod(t, pod, list.from(pod, fullPromise(), promise))
+				wantPod(t, pod, list.applyOver(pod, fullPromise(), promise))
 			})
 			t.Run("reverted", func(t *testing.T) {
-				wantPod(t, authoredPod(), list.from(pod, promise, new(Promise)))
+				wantPod(t, authoredPod(), list.reverted(pod, promise))
 			})
 			t.Run("reverted where somebody else changed it", func(t *testing.T) {
 				changed := pod.DeepCopy()
@@ -113,15 +113,9 @@ func TestEveryEdit(t *testing.T) {
 	}
 }
 
-// from returns the pod with the edits of next in place of those of old.
-func (l editList) from(pod *corev1.Pod, old, next *Promise) *corev1.Pod {
+func (l editList) reverted(pod *corev1.Pod, old *Promise) *corev1.Pod {
 	out := pod.DeepCopy()
-	l.revert(out, old, next)
-	for _, e := range l {
-		if next.Version != 0 {
-			e.Apply(out, old, next)
-		}
-	}
+	l.revert(out, old, new(Promise))
 	return out
 }
 
@@ -152,7 +146,7 @@ func TestEditList(t *testing.T) {
 	if paths := list.undone(changed, promise); !slices.Equal(paths, []string{"spec.subdomain"}) {
 		t.Errorf("undone: %v", paths)
 	}
-	wantPod(t, authoredPod(), list.from(live, promise, new(Promise)))
+	wantPod(t, authoredPod(), list.reverted(live, promise))
 }
 
 // subdomainEdit is a kind that only this test knows.

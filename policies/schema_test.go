@@ -122,7 +122,7 @@ func fieldWords() map[string][]string {
 		"ProfileSwitch.Arguments": {ProfileArgumentsWarn, ProfileArgumentsRewrite, ProfileArgumentsRefuse},
 		"GuardSpec.Act":           {string(limits.ActAlways), string(limits.ActPressure)},
 		"GuardSpec.Access":        {accessEnv, accessVolume, accessCDI},
-		"GuardSpec.MPSEnding":     {string(limits.EndingObserve), string(limits.EndingSignal)},
+		"GuardSpec.MPSEnding":     {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},
 	}
 }
 

@@ -20,10 +20,8 @@ func Undone(pod *corev1.Pod, promise *Promise, pools []Pool) []string {
 
 // undone lists what applying the edits again would change.
 func (l editList) undone(pod *corev1.Pod, promise *Promise) []string {
-	promised := l.apply(pod, promise)
-	// Who signed the record was checked before, and what is observed is written after all else.
-	promised.Annotations[AnnotationPromise] = pod.Annotations[AnnotationPromise]
-	if observed, ok := pod.Annotations[AnnotationObserved]; ok {
+	promised := l.applyOver(pod, promise, promise)
+	if observed, ok := pod.Annotations[AnnotationObserved]; ok { // written after all else
 		promised.Annotations[AnnotationObserved] = observed
 	}
 	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) {
