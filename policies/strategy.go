@@ -1,6 +1,10 @@
 package policies
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+)
 
 // StrategyName is a way to share a device, in NVIDIA's own words.
 type StrategyName string
@@ -13,7 +17,7 @@ type Strategy struct {
 	// Several says that a container may ask for more than one unit of the pool's resource.
 	Several bool
 	// View is what a framework sees of the device's memory under this strategy.
-	View ProfileView
+	View frameworks.View
 	// Tier is the enforcement that the strategy itself brings, before driver, guard and framework.
 	Tier Tier
 	// Inject returns what a container in a slice must carry beyond the resource: variables, mounts and volumes.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 // mps shares a device through a CUDA MPS daemon, which holds each client process to a pinned memory limit and a
@@ -19,7 +21,7 @@ func mps() Strategy {
 	return Strategy{
 		Name:     "mps",
 		Doc:      "a CUDA MPS daemon holds each process to its memory limit and thread percentage",
-		View:     ProfileViewLimitedFree,
+		View:     frameworks.ViewLimitedFree,
 		Tier:     TierMPS,
 		Inject:   mpsInjection,
 		Requires: mpsRequires,

@@ -1,12 +1,14 @@
 package policies
 
+import "github.com/gpuslice/gpuslice/policies/internal/frameworks"
+
 // timeSlicing shares a device by turns: every replica sees the whole memory, and nothing but the guard, the driver's
 // own limit or the framework holds a slice.
 func timeSlicing() Strategy {
 	return Strategy{
 		Name:   "time-slicing",
 		Doc:    "processes take turns on a device; memory is not divided by the device itself",
-		View:   ProfileViewWhole,
+		View:   frameworks.ViewWhole,
 		Tier:   TierNone,
 		Inject: driverLimit,
 	}
