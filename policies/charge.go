@@ -11,13 +11,13 @@ import (
 const maxCharge = 1 << 40
 
 // charge is what one placed container counts for.
-func (p *placed) charge(s *Strategy) Charge { return sliceCharge(s.Name, p.size.slice, p.request.GPUs) }
+func (p *placed) charge(s *Strategy) Charge { return sliceCharge(s, p.size.slice, p.request.GPUs) }
 
 // sliceCharge is what a container counts for that holds a slice on each of so many GPUs. Whole devices count as gpus,
 // shares of one as slices.
-func sliceCharge(strategy StrategyName, slice MiB, gpus int64) Charge {
+func sliceCharge(strategy *Strategy, slice MiB, gpus int64) Charge {
 	c := Charge{Memory: memoryOf(slice, gpus)}
-	if strategy == "exclusive" {
+	if strategy.Whole() {
 		c.GPUs = gpus
 	} else {
 		c.Slices = gpus

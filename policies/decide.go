@@ -225,7 +225,7 @@ func (c *creation) checkNames() Decision {
 // readRequest reads what the pod asks for. A pod may bring what an earlier pass wrote, or a copied one: that is taken
 // off first.
 func (c *creation) readRequest() Decision {
-	bare, recorded, brought := stripOwned(c.in.Pod, c.in.Pools)
+	bare, recorded, brought := Revert(c.in.Pod, c.in.Pools)
 	reader := requestReader{pod: bare, policy: c.in.Policy, pools: c.in.Pools, recorded: recorded}
 	c.in.Pod, c.brought = bare, brought
 	c.req = reader.read()

@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// VoidEphemeral answers an update that adds ephemeral containers: in.Pod with no device in those that old has not, and
+// hideFromEphemeral answers an update that adds ephemeral containers: in.Pod with no device in those that old has not, and
 // without variables of ours, where the pod has slices, or asks for GPUs in a governed namespace. Ephemeral containers
 // that are there already are immutable, and stay. It returns the pod itself where nothing is to be changed.
-func VoidEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
+func hideFromEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 	out, changed := in.Pod.DeepCopy(), false
 	for c := range addedTo(old, out) {
 		if !holdsEphemeral(in, old, c) || isVoid(c) {
@@ -28,8 +28,8 @@ func VoidEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// CheckEphemeral returns what the ephemeral containers may not carry that in.Pod has and old has not.
-func CheckEphemeral(in Input, old *corev1.Pod) []Violation {
+// checkEphemeral returns what the ephemeral containers may not carry that in.Pod has and old has not.
+func checkEphemeral(in Input, old *corev1.Pod) []Violation {
 	var found []string
 	for c := range addedTo(old, in.Pod) {
 		if !holdsEphemeral(in, old, c) {

@@ -62,8 +62,8 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	case plan.observe:
 	case c.pool().DriverMajor == 0:
 		plan.why = "the nodes' driver is unknown, and before " + firstGuardRelease + " a guard can only observe"
-	case c.strategy.Name == "mps" && c.pool().MPSProvider != MPSHostDaemon && in.Policy.Guard.MPSEnding != "signal":
-		plan.why = "a client of the MPS daemon of " + c.pool().MPSProvider.people() + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
+	case c.strategy.MPS && !c.pool().provider().TerminatesSafely && in.Policy.Guard.MPSEnding != "signal":
+		plan.why = "a client of the MPS daemon of " + c.pool().provider().Plugin + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
 	default:
 		plan.holds = true
 	}
@@ -147,14 +147,4 @@ func strangerTo(spec *corev1.PodSpec) int64 {
 		}
 	}
 	return user
-}
-
-func runAsUser(spec *corev1.PodSpec, c *corev1.Container) *int64 {
-	if c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil {
-		return c.SecurityContext.RunAsUser
-	}
-	if spec.SecurityContext != nil {
-		return spec.SecurityContext.RunAsUser
-	}
-	return nil
 }

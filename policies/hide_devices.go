@@ -90,10 +90,10 @@ func (d *Devices) apply(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// RestoreDevices answers an UPDATE of a pod without slices, in.Pod, in a governed namespace: the pod with the variable by
+// restoreDevices answers an UPDATE of a pod without slices, in.Pod, in a governed namespace: the pod with the variable by
 // which devices are chosen as old has it. Variables are immutable on a live pod, and a manifest that is applied again
 // names it as its author wrote it. It returns the pod itself where policy leaves the namespace as it is.
-func RestoreDevices(in Input, old *corev1.Pod) *corev1.Pod {
+func restoreDevices(in Input, old *corev1.Pod) *corev1.Pod {
 	if !changesPods(in) || in.Pod.DeletionTimestamp != nil {
 		return in.Pod
 	}

@@ -32,7 +32,7 @@ func HoldingOf(pod *corev1.Pod, keys Keys, pools []Pool) (Holding, ChargeSource)
 func (p *Promise) accountsFor(pod *corev1.Pod, pools []Pool) bool {
 	for i := range p.Containers {
 		c, _ := containerNamed(&pod.Spec, p.Containers[i].Name)
-		if c == nil || !p.Containers[i].stillAsked(c, pools) {
+		if c == nil || !p.Containers[i].stillRequested(c, pools) {
 			return false
 		}
 	}
@@ -91,7 +91,7 @@ func (p *Promise) chargeFor(c *PromisedContainer) Charge {
 	if c == nil {
 		return Charge{}
 	}
-	return sliceCharge(p.Strategy, c.Slice, c.Count)
+	return sliceCharge(strategyNamed(p.Strategy), c.Slice, c.Count)
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole

@@ -1,5 +1,10 @@
 package policies
 
+import (
+	"slices"
+	"strings"
+)
+
 // Labels that a pod's author writes. Their values are quoted strings.
 const (
 	Domain = "gpuslice.dev"
@@ -74,3 +79,11 @@ const (
 func ownPrefixes() []string {
 	return []string{"GPUSLICE_", "CUDA_MPS_", "NVIDIA_GPU_MEMORY_"}
 }
+
+// isOwnVariable reports whether a variable of this name belongs to gpuslice in a sliced pod.
+func isOwnVariable(name string) bool {
+	return slices.ContainsFunc(ownPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+func isOurContainer(name string) bool { return strings.HasPrefix(name, containerPrefix) }
+func isOurVolume(name string) bool    { return strings.HasPrefix(name, volumePrefix) }

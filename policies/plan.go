@@ -168,7 +168,7 @@ func tiersOf(c *candidate, p *placed) []Tier {
 }
 
 func driverHolds(strategy *Strategy, p *placed) bool {
-	return p.pool.DriverLimits && p.size.limit > 0 && (strategy.Name == "time-slicing" || strategy.Name == "mps")
+	return p.pool.DriverLimits && p.size.limit > 0 && strategy.DriverLimits
 }
 
 // firstDriverWithLimits is the driver release that brings a memory limit for each cgroup.
@@ -182,7 +182,7 @@ func (p *Pool) totalMayBeLimit() bool {
 
 // profileOf asks the framework profiles what the container should carry. Whole devices and unknown slices have no cap.
 func profileOf(in *Input, req Request, strategy *Strategy, p *placed) frameworks.Result {
-	if strategy.Name == "exclusive" || p.size.limit == 0 {
+	if strategy.Whole() || p.size.limit == 0 {
 		return frameworks.Result{}
 	}
 	view := strategy.View

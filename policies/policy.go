@@ -119,7 +119,7 @@ type PoolSpec struct {
 	Replicas       int               `json:"replicas,omitempty"`
 	MIGProfile     string            `json:"migProfile,omitempty"`
 	InstanceMemory MiB               `json:"instanceMemory,omitzero"` // memory of a MIG instance
-	MPSProvider    MPSProvider       `json:"mpsProvider,omitempty"`
+	MPSProvider    MPSProviderName   `json:"mpsProvider,omitempty"`
 	Driver         string            `json:"driver,omitempty"`       // "580.95.05"
 	DriverLimits   bool              `json:"driverLimits,omitempty"` // driver 615, container toolkit 1.20.1, cgroup v2
 	ScalesFromZero bool              `json:"scalesFromZero,omitempty"`
@@ -131,25 +131,6 @@ type PoolSpec struct {
 type ReserveSpec struct {
 	Percent *int `json:"percent,omitempty"`
 	Memory  *MiB `json:"memory,omitempty"`
-}
-
-// MPSProvider says who runs the MPS daemon of a pool and brings its mounts.
-type MPSProvider string
-
-// The MPS providers.
-const (
-	MPSNVIDIAPlugin MPSProvider = "nvidia-device-plugin" // the plugin's Allocate brings pipe, shm and variable
-	MPSHostDaemon   MPSProvider = "host-daemon"          // a daemon of the cluster's own; its directories are hostPaths
-	MPSGKE          MPSProvider = "gke"                  // GKE's plugin brings the pipe; clients need the node's IPC namespace
-)
-
-// MPSSpec says where a host daemon's directories are. Defaults: /run/nvidia-mps and /var/log/nvidia-mps.
-type MPSSpec struct {
-	PipeDirectory string   `json:"pipeDirectory,omitempty"` // on the host and in the container
-	LogDirectory  string   `json:"logDirectory,omitempty"`
-	ShmDirectory  string   `json:"shmDirectory,omitempty"` // mounted on /dev/shm where set and the container has none
-	Users         []int64  `json:"users,omitempty"`        // UIDs that the daemon serves; empty: any
-	TrustDomains  []string `json:"trustDomains,omitempty"` // trust domains that the namespace belongs to; empty: it may share the daemons of any
 }
 
 // GuardSpec is what policy says about the guard.

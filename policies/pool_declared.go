@@ -69,7 +69,7 @@ func (d *PoolSpec) pool() Pool {
 		InstanceMemory: d.InstanceMemory, Replicas: d.Replicas, MIGProfile: d.MIGProfile, MPSProvider: d.MPSProvider,
 		DriverLimits: d.DriverLimits, TrustDomain: d.TrustDomain, Declared: true, ScalesFromZero: d.ScalesFromZero,
 	}
-	if d.Strategy == exclusive().Name || d.Strategy == mig().Name {
+	if s := p.sharing(); s.Unit != 0 && !s.Shared() {
 		p.Replicas = 1
 	}
 	p.DriverMajor, p.DriverMinor = driverVersion(d.Driver)

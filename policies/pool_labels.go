@@ -27,7 +27,6 @@ const (
 )
 
 const (
-	maxReplicas      = 4096 // of one device; the plugin has no bound of its own for time-slicing
 	maxDriverVersion = 99_999
 	maxDevices       = 1024 // of one node
 )

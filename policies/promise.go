@@ -28,8 +28,8 @@ type Promise struct {
 	Volumes     []corev1.Volume           `json:"volumes,omitempty"`
 	Affinity    []corev1.NodeSelectorTerm `json:"affinity,omitempty"` // any of these, and all that the pod asked
 	Tolerations []corev1.Toleration       `json:"tolerations,omitempty"`
-	// Void are the containers without a GPU: the container runtime is told to give them none.
-	Void    []string       `json:"void,omitempty"`
+	// Hidden are the containers without a GPU, from which the node's devices are hidden.
+	Hidden  []string       `json:"void,omitempty"`
 	Guard   *PromisedGuard `json:"guard,omitempty"`
 	Pod     PromisedPod    `json:"pod,omitzero"`
 	Charge  Charge         `json:"charge"`
@@ -98,6 +98,19 @@ func (p *Promise) tooLong() *Violation {
 	return &Violation{RuleSize, "the pod is too large", fmt.Sprintf(
 		"what its %d containers would be given does not fit the %d bytes that are recorded on it; give a GPU to fewer containers, or shorten policy's env",
 		len(p.Containers), maxPromise)}
+}
+
+// container returns what the Promise gives a container; a nil Promise gives nothing.
+func (p *Promise) container(name string) *PromisedContainer {
+	if p == nil {
+		return nil
+	}
+	for i := range p.Containers {
+		if p.Containers[i].Name == name {
+			return &p.Containers[i]
+		}
+	}
+	return nil
 }
 
 // Encode is the annotation's text.

@@ -26,11 +26,11 @@ func promise(in *Input, req Request, chosen *candidate, same []*candidate) (*Pro
 		w.container(&chosen.containers[i])
 	}
 	if chosen.strategy.Note != nil && !chosen.pool().awaited() {
-		if text := chosen.strategy.Note(in, chosen.pool()); text != "" {
+		if text := chosen.strategy.Note(placementOf(in, chosen.pool(), nil)); text != "" {
 			w.note("%s", text)
 		}
 	}
-	w.void()
+	w.hideDevices()
 	w.guard(chosen)
 	w.replaced()
 	p.Affinity = affinityFor(in, chosen, same)
@@ -62,7 +62,7 @@ func (w *promiseWriter) note(format string, args ...any) {
 // container writes one container's slice.
 func (w *promiseWriter) container(p *placed) {
 	injected := w.strategy.Inject(SliceGrant{
-		Pool: p.pool, MPS: w.in.Policy.MPS, Slice: p.size.slice, Limit: p.size.limit, GPUs: p.request.GPUs,
+		Provider: p.pool.provider(), DriverLimits: p.pool.DriverLimits, MPS: w.in.Policy.MPS, Slice: p.size.slice, Limit: p.size.limit, GPUs: p.request.GPUs,
 		Processes: p.size.procs, Compute: p.size.compute, HasShm: hasShm(p.spec),
 	})
 	c := PromisedContainer{
@@ -175,7 +175,7 @@ func (w *promiseWriter) planned(p *placed) {
 	for _, text := range p.profile.Warnings {
 		w.warn("container %q: %s", p.request.Name, text)
 	}
-	if p.size.compute > 0 && w.strategy.Name == "mps" {
+	if p.size.compute > 0 && w.strategy.HoldsCompute {
 		out.Compute = p.size.compute
 	} else if p.size.compute > 0 {
 		w.computeNotHeld(p)
@@ -196,15 +196,40 @@ func (w *promiseWriter) planned(p *placed) {
 // computeNotHeld says that the strategy does not hold a percentage of the multiprocessors: to the author who asked for
 // it, and in the plan where it came with a class of policy's.
 func (w *promiseWriter) computeNotHeld(p *placed) {
-	if w.strategy.Name == mig().Name {
-		w.note("compute %d of %q has no effect: a MIG instance has multiprocessors of its own", p.size.compute, p.request.Name)
+	if w.strategy.OwnCompute != "" {
+		w.note("compute %d of %q has no effect: %s", p.size.compute, p.request.Name, w.strategy.OwnCompute)
 		return
 	}
 	tell := w.note
 	if p.request.Ask.Compute > 0 {
 		tell = w.warn
 	}
-	tell("compute %d of container %q is not held under %s; only mps holds it", p.size.compute, p.request.Name, w.strategy.Name)
+	tell("compute %d of container %q is not held under %s; only %s holds it", p.size.compute, p.request.Name, w.strategy.Name,
+		joinNames(strategiesWith(func(s *Strategy) bool { return s.HoldsCompute })))
+}
+
+// hostIPC gives the pod the node's IPC namespace where its MPS daemon needs that, and notes it. Where its author did, the
+// promise records that it is needed: Verify knows no pools.
+func (w *promiseWriter) hostIPC(c *candidate) {
+	provider := c.pool().provider()
+	switch {
+	case !provider.HostIPC:
+	case w.in.Pod.Spec.HostIPC:
+		w.promise.Pod.NeedsHostIPC = true
+	default:
+		w.promise.Pod.HostIPC = true
+		w.note("the pod shares the node's IPC namespace, which %s needs: it can reach the shared memory of others there", provider.Daemon)
+	}
+}
+
+// hideDevices records from which containers the devices are hidden. Where the author does that already nothing is
+// recorded: what is recorded is reverted one day.
+func (w *promiseWriter) hideDevices() {
+	for c := range podContainers(&w.in.Pod.Spec) {
+		if w.promise.container(c.Name) == nil && !slices.Contains(c.Env, corev1.EnvVar{Name: VarVisibleDevices, Value: noDevices}) {
+			w.promise.Hidden = append(w.promise.Hidden, c.Name)
+		}
+	}
 }
 
 // replaced tells the author about variables of ours that the pod brought along.
@@ -219,7 +244,7 @@ func (w *promiseWriter) replaced() {
 }
 
 // podBlock writes what policy adds to the pod itself where its author said nothing. What the author wrote is not
-// recorded, even where it is the same: what is recorded is taken back one day.
+// recorded, even where it is the same: what is recorded is reverted one day.
 func (w *promiseWriter) podBlock() {
 	spec, policy := &w.in.Pod.Spec, w.in.Policy.Pod
 	if policy.PriorityClassName != "" {

@@ -10,7 +10,7 @@ import (
 // where there are such pools the pod may have it on them alone: see hostIPCElsewhere.
 func hostIPC() TamperRule {
 	return TamperRule{Reason: "hostIPC in a slice", Find: func(in *Input) []string {
-		if !in.Pod.Spec.HostIPC || slices.ContainsFunc(in.Pools, func(p Pool) bool { return p.MPSProvider == MPSGKE }) {
+		if !in.Pod.Spec.HostIPC || slices.ContainsFunc(in.Pools, func(p Pool) bool { return p.provider().HostIPC }) {
 			return nil
 		}
 		return []string{"spec.hostIPC is true, and with it the pod reaches the shared memory of its neighbours on the node"}
@@ -19,7 +19,7 @@ func hostIPC() TamperRule {
 
 // hostIPCElsewhere refuses a pool whose slices need no IPC namespace of the node's to a pod that has it.
 func hostIPCElsewhere(in *Input, c *candidate) *Violation {
-	if !in.Pod.Spec.HostIPC || c.pool().MPSProvider == MPSGKE {
+	if !in.Pod.Spec.HostIPC || c.pool().provider().HostIPC {
 		return nil
 	}
 	r := hostIPC()

@@ -19,12 +19,18 @@ var update = flag.Bool("update", false, "rewrite the want sections of the scenar
 
 func allScenarios(t *testing.T) []scenarios.Scenario {
 	t.Helper()
+	if otherScenarios != nil {
+		return otherScenarios
+	}
 	all, err := scenarios.All()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
+
+// otherScenarios take the place of those that are written; nil: none do.
+var otherScenarios []scenarios.Scenario
 
 // outcome is what the core makes of a scenario, as its want sections say it.
 func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
@@ -46,7 +52,7 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 	d, patch := policies.Create(in, raw, policies.Keys{})
 	want := map[string]string{"verdict": scenarios.Verdict(d)}
 	if d.Outcome == policies.Rewritten || d.Outcome == policies.Voided {
-		want["pod.yaml"] = podAfter(t, s.Pod, patch)
+		want["pod.diff"] = podDiff(t, s.Pod, patch)
 	}
 	if d.Outcome != policies.Rewritten {
 		return want
@@ -76,14 +82,13 @@ func updated(t *testing.T, s scenarios.Scenario) map[string]string {
 	case d.Outcome == policies.Refused:
 		return map[string]string{"verdict": scenarios.Verdict(d)}
 	}
-	return map[string]string{"verdict": "restored\n", "pod.yaml": podAfter(t, s.Pod, patch)}
+	return map[string]string{"verdict": "restored\n", "pod.diff": podDiff(t, s.Pod, patch)}
 }
 
-// podAfter applies operations to the raw pod, as the API server does.
-func podAfter(t *testing.T, pod []byte, ops any) string {
+// podDiff applies operations to the raw pod, as the API server does, and shows what they change.
+func podDiff(t *testing.T, pod []byte, ops any) string {
 	t.Helper()
-	tree := patched(t, pod, ops)
-	text, err := scenarios.PodYAML(tree)
+	text, err := scenarios.PodDiff(pod, patched(t, pod, ops))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,8 +110,8 @@ func wordsOf(t reflect.Type) []string {
 		return texts(Tiers())
 	case reflect.TypeFor[NativeMode]():
 		return texts([]NativeMode{NativeCheck, NativeWrite, NativeOff})
-	case reflect.TypeFor[MPSProvider]():
-		return texts(mpsProviders())
+	case reflect.TypeFor[MPSProviderName]():
+		return texts(mpsProviderNames())
 	}
 	return nil
 }
@@ -119,13 +119,13 @@ func wordsOf(t reflect.Type) []string {
 // fieldWords are the values of plain texts that accept some only.
 func fieldWords() map[string][]string {
 	return map[string][]string{
-		"Policy.APIVersion":       {APIVersion},
-		"Policy.Kind":             {"Policy"},
-		"Policy.Accept":           spellingNames(),
-		"Switch.Arguments": {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
-		"GuardSpec.Act":           {string(limits.ActAlways), string(limits.ActPressure)},
-		"GuardSpec.Access":        {accessEnv, accessVolume, accessCDI},
-		"GuardSpec.MPSEnding":     {string(limits.EndingObserve), string(limits.EndingSignal)},
+		"Policy.APIVersion":   {APIVersion},
+		"Policy.Kind":         {"Policy"},
+		"Policy.Accept":       spellingNames(),
+		"Switch.Arguments":    {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
+		"GuardSpec.Act":       {string(limits.ActAlways), string(limits.ActPressure)},
+		"GuardSpec.Access":    {accessEnv, accessVolume, accessCDI},
+		"GuardSpec.MPSEnding": {string(limits.EndingObserve), string(limits.EndingSignal)},
 	}
 }
 

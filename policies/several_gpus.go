@@ -1,6 +1,9 @@
 package policies
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // severalGPUs answers a pod that asks for several whole GPUs and says nothing else: it is left as it is where policy
 // allows exclusive devices, and refused where it does not, or where it would get shares of one device instead.
@@ -20,7 +23,7 @@ func (c *creation) severalGPUs() Decision {
 	if name == "" {
 		return Decision{}
 	}
-	if !allows(in.Policy, exclusive().Name) {
+	if !allowsWhole(in.Policy) {
 		return deny(Violation{RulePolicy, "several GPUs", fmt.Sprintf(
 			"container %q asks for %d GPUs, and policy %s allows %s only, which give one slice to a container; ask for one",
 			name, most, in.Policy.Name, strategyNames(in.Policy))})
@@ -43,9 +46,14 @@ func (c *creation) severalGPUs() Decision {
 	d := leaveAlone(whyExclusive)
 	if shared != nil {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("%s offers shares of a GPU as %s too; add %s: %s to be kept on whole devices",
-			shared.describe(), ResourceGPU, LabelStrategy, exclusive().Name))
+			shared.describe(), ResourceGPU, LabelStrategy, strategyOfUnit(UnitDevice).Name))
 	}
 	return d
+}
+
+// allowsWhole reports whether policy allows a strategy that gives whole devices.
+func allowsWhole(p *Policy) bool {
+	return slices.ContainsFunc(p.Strategies, func(name StrategyName) bool { return strategyNamed(name).Whole() })
 }
 
 // offersOfGPU returns a pool that gives the pod devices or instances of its own under the plain name, and one that gives
@@ -59,7 +67,7 @@ func offersOfGPU(in *Input) (whole, shared *Pool) {
 		if ok, _ := p.reach(in.Pod, in.Policy.Pod.Tolerations); !ok {
 			continue
 		}
-		if p.Strategy == timeSlicing().Name || p.Strategy == mps().Name {
+		if p.sharing().Shared() {
 			shared = p
 		} else {
 			whole = p

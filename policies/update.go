@@ -57,11 +57,11 @@ func Update(c Change, governed Governed) (Decision, []jsonpatch.Operation, error
 	case !ok:
 		return leaveAlone(whyNotRead), nil, nil
 	case c.Subresource == SubresourceEphemeral:
-		return restored(updated, old.Pod, governed, VoidEphemeral)
+		return restored(updated, old.Pod, governed, hideFromEphemeral)
 	case c.Subresource != "":
 		return leaveAlone(whyUnchanged), nil, nil
 	case !hasPromise(old.Pod):
-		return restored(updated, old.Pod, governed, RestoreDevices)
+		return restored(updated, old.Pod, governed, restoreDevices)
 	}
 	after, violations := Restore(c.writable(old.Pod, updated.Pod), updated.Pod)
 	patch := Patch(updated.Tree, updated.Pod, after)
@@ -94,11 +94,11 @@ func VerifyUpdate(c Change, governed Governed) (Decision, error) {
 			return Decision{}, err
 		}
 		in.Pod = updated.Pod
-		found = CheckEphemeral(in, old.Pod)
+		found = checkEphemeral(in, old.Pod)
 	case SubresourceResize:
-		found = CheckResize(old.Pod, updated.Pod)
+		found = checkResize(old.Pod, updated.Pod)
 	default:
-		found = CheckUpdate(c.writable(old.Pod, updated.Pod), updated.Pod)
+		found = checkUpdate(c.writable(old.Pod, updated.Pod), updated.Pod)
 	}
 	if len(found) == 0 {
 		return leaveAlone(whyUnchanged), nil
@@ -163,9 +163,9 @@ func (c Change) writable(old, updated *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// CheckUpdate refuses an update that would change what is gpuslice's on a pod, or give a pod a Promise that was not created
+// checkUpdate refuses an update that would change what is gpuslice's on a pod, or give a pod a Promise that was not created
 // with one. A pod that is being deleted may change in every way: whatever holds it must be free to let go.
-func CheckUpdate(old, updated *corev1.Pod) []Violation {
+func checkUpdate(old, updated *corev1.Pod) []Violation {
 	if updated.DeletionTimestamp != nil {
 		return nil
 	}

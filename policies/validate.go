@@ -94,7 +94,7 @@ func (p *Policy) validate() field.ErrorList {
 	p.validateEnv(e, field.NewPath("env"))
 	e.ErrorList = append(e.ErrorList, validateQuota(field.NewPath("quota"), p.Quota)...)
 	p.validatePools(e, field.NewPath("pools"))
-	p.MPS.validate(e, field.NewPath("mps"))
+	validateMPS(e, field.NewPath("mps"), p.MPS)
 	p.Guard.validate(e, field.NewPath("guard"))
 	p.Pod.validate(e, field.NewPath("pod"))
 	return e.ErrorList
@@ -145,15 +145,6 @@ func (p *Policy) validateStrategies(e *problems, at *field.Path) {
 		oneOf(e, at.Index(i), name, allStrategies())
 	}
 	distinct(e, at, p.Strategies)
-}
-
-// allStrategies are the names of all strategies.
-func allStrategies() []StrategyName {
-	var names []StrategyName
-	for _, s := range Strategies() {
-		names = append(names, s.Name)
-	}
-	return names
 }
 
 func (p *Policy) validateFrameworks(e *problems) {

@@ -16,7 +16,7 @@ const (
 	maxTolerations = 64
 )
 
-func (m MPSSpec) validate(e *problems, at *field.Path) {
+func validateMPS(e *problems, at *field.Path, m MPSSpec) {
 	absolute(e, at.Child("pipeDirectory"), m.PipeDirectory)
 	absolute(e, at.Child("logDirectory"), m.LogDirectory)
 	if m.ShmDirectory != "" {

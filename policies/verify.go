@@ -125,6 +125,9 @@ func checkPromisedTier(in *Input, promise *Promise) []Violation {
 // checkPromisedLimits holds what the pod is charged for to the limits. The pod says which containers run side by side.
 func checkPromisedLimits(in *Input, promise *Promise) []Violation {
 	limits, policy := in.Policy.Limits, in.Policy.Name
+	if limits == (Limits{}) {
+		return nil
+	}
 	for i := range promise.Containers {
 		c := &promise.Containers[i]
 		if v := exceeds(promise.chargeFor(c), limits.PerContainer, fmt.Sprintf("container %q", c.Name), policy, promise.place); v != nil {

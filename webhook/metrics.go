@@ -54,9 +54,9 @@ func NewMetrics(version string) *Metrics {
 			Name: "gpuslice_state_write_failures_total", Help: "Attempts to save last good policies and remembered pools that failed.",
 		}),
 	}
-	m.quota = counters("quota_requests_total", "New pods that asked for room in a quota, by what they were told: admitted, exceeded or busy.", "verdict")
-	for _, v := range []ledger.Decision{ledger.Admitted, ledger.Exceeded, ledger.Busy} {
-		m.quota.WithLabelValues(string(v))
+	m.quota = counters("quota_requests_total", "Reservations requested for new pods in a quota, by decision: admitted, exceeded or busy.", "decision")
+	for _, d := range []ledger.Decision{ledger.Admitted, ledger.Exceeded, ledger.Busy} {
+		m.quota.WithLabelValues(string(d))
 	}
 	build := gauges("build_info", "1, labelled with the version of this build.", "version")
 	build.WithLabelValues(version).Set(1)
@@ -79,12 +79,12 @@ func (m *Metrics) WatchLedger(counts func() ledger.Counts) {
 		help  string
 		count func(ledger.Counts) int64
 	}{
-		"batches_total":   {"Batches of requests that were decided together.", func(c ledger.Counts) int64 { return c.Batches }},
-		"reads_total":     {"Ledgers read from the API server.", func(c ledger.Counts) int64 { return c.Gets }},
-		"writes_total":    {"Ledgers written.", func(c ledger.Counts) int64 { return c.Writes }},
-		"lists_total":     {"Lists of pods, one for each namespace of a budget that is reconciled.", func(c ledger.Counts) int64 { return c.Lists }},
-		"conflicts_total": {"Writes that another replica was faster with.", func(c ledger.Counts) int64 { return c.Conflicts }},
-		"unknown_total":   {"Writes that were not answered.", func(c ledger.Counts) int64 { return c.Unanswered }},
+		"batches_total":           {"Batches of requests that were decided and written together.", func(c ledger.Counts) int64 { return c.Batches }},
+		"reads_total":             {"Ledgers read from the API server.", func(c ledger.Counts) int64 { return c.Gets }},
+		"writes_total":            {"Ledgers written.", func(c ledger.Counts) int64 { return c.Writes }},
+		"lists_total":             {"Lists of pods, one for each namespace of a budget that is reconciled.", func(c ledger.Counts) int64 { return c.Lists }},
+		"conflicts_total":         {"Ledger writes that failed because another replica wrote first.", func(c ledger.Counts) int64 { return c.Conflicts }},
+		"unanswered_writes_total": {"Ledger writes without an answer.", func(c ledger.Counts) int64 { return c.Unanswered }},
 	} {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "gpuslice_ledger_" + name, Help: c.help},
 			func() float64 { return float64(c.count(counts())) }))

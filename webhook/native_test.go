@@ -106,7 +106,7 @@ func TestWhatIsKnownOfResourceQuotas(t *testing.T) {
 		want := []nativequota.QuotaStatus{
 			{Namespace: "team-a", Name: "team-a-gpus", Resource: policies.ResourceGPU, State: nativequota.StateCounted},
 			{Namespace: "team-b", Name: "team-b-gpus", Resource: policies.ResourceGPU, State: nativequota.StateUncounted, Reason: "policy gpuslice-system/b has it not counted"},
-			{Namespace: "team-c", Name: "gpuslice", Resource: policies.ResourceGPUShared, State: nativequota.StateMissing, Reason: ""},
+			{Namespace: "team-c", Name: "gpuslice", Resource: policies.ResourceGPUShared, State: nativequota.StateUnwritten, Reason: ""},
 		}
 		if diff := cmp.Diff(want, r.Known().ResourceQuotas); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
@@ -121,7 +121,7 @@ func TestWhatIsKnownOfResourceQuotas(t *testing.T) {
 		}
 		var series []string
 		for _, f := range families {
-			if f.GetName() == "gpuslice_native_quota" {
+			if f.GetName() == "gpuslice_native_quota_info" {
 				for _, m := range f.GetMetric() {
 					var values []string
 					for _, l := range m.GetLabel() {

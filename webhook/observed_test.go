@@ -69,15 +69,15 @@ func afterUpdate(t *testing.T, user string, old, updated map[string]string) map[
 func TestOnlyOurOwnAccountWritesWhatIsObservedAndNothingElse(t *testing.T) {
 	t.Parallel()
 	const account = "system:serviceaccount:gpuslice-system:gpuslice-webhook"
-	old := ours("planned", "holds")
+	old := ours("planned", "enforced")
 	for name, tt := range map[string]struct {
 		user                   string
 		old, updated, expected map[string]string
 	}{
-		"our account changes what is observed":           {account, old, ours("planned", "weaker"), ours("planned", "weaker")},
-		"our account writes it for the first time":       {account, ours("planned", ""), ours("planned", "holds"), ours("planned", "holds")},
+		"our account changes what is observed":           {account, old, ours("planned", "degraded"), ours("planned", "degraded")},
+		"our account writes it for the first time":       {account, ours("planned", ""), ours("planned", "enforced"), ours("planned", "enforced")},
 		"our account takes it away":                      {account, old, ours("planned", ""), ours("planned", "")},
-		"our account changes what was planned":           {account, old, ours("other", "weaker"), ours("planned", "weaker")},
+		"our account changes what was planned":           {account, old, ours("other", "degraded"), ours("planned", "degraded")},
 		"our account takes everything away":              {account, old, nil, ours("planned", "")},
 		"a tenant changes what is observed":              {"jane", old, ours("planned", "better"), old},
 		"a tenant takes it away":                         {"jane", old, ours("planned", ""), old},

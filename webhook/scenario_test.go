@@ -44,8 +44,8 @@ func TestScenariosOverHTTP(t *testing.T) {
 			if !response.Allowed {
 				t.Fatalf("refused: %s", response.Result.Message)
 			}
-			if want, ok := s.Want["pod.yaml"]; ok {
-				comparePod(t, want, patched(t, string(s.Pod), response))
+			if want, ok := s.Want["pod.diff"]; ok {
+				comparePod(t, want, s.Pod, patched(t, string(s.Pod), response))
 			} else if len(response.Patch) > 0 {
 				t.Errorf("patched: %s", response.Patch)
 			}
@@ -67,18 +67,18 @@ func verdict(text string) (outcome string, refusals []string) {
 	return outcome, refusals
 }
 
-// comparePod holds a patched pod against a want/pod.yaml section.
-func comparePod(t *testing.T, want, object string) {
+// comparePod compares what became of a pod with a want/pod.diff section.
+func comparePod(t *testing.T, want string, pod []byte, object string) {
 	t.Helper()
 	var tree map[string]any
 	if err := json.Unmarshal([]byte(object), &tree); err != nil {
 		t.Fatal(err)
 	}
-	got, err := scenarios.PodYAML(tree)
+	got, err := scenarios.PodDiff(pod, tree)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got != want {
-		t.Errorf("the pod is\n%s\nwant\n%s", got, want)
+		t.Errorf("what becomes of the pod is\n%s\nwant\n%s", got, want)
 	}
 }

@@ -176,8 +176,8 @@ func TestWhatIsHeldIsMeasuredAndStrangersAreTold(t *testing.T) {
 		all := figuresOf(t, i, ns)
 		for _, want := range []string{
 			`gpuslice_quota_limit{budget="namespace/quota-measured",dimension="memory",part=""} 6.8719476736e+10`,
-			`gpuslice_held{dimension="slices",namespace="quota-measured"} `, `gpuslice_quota_used{budget="namespace/quota-measured",dimension="memory",part=""} `,
-			`gpuslice_unpromised_pods{namespace="quota-measured"} 1`, `gpuslice_held_memory_byte_seconds_total{namespace="quota-measured"} `,
+			`gpuslice_namespace_charge{dimension="slices",namespace="quota-measured"} `, `gpuslice_quota_used{budget="namespace/quota-measured",dimension="memory",part=""} `,
+			`gpuslice_unmanaged_pods{namespace="quota-measured"} 1`, `gpuslice_namespace_charged_memory_byte_seconds_total{namespace="quota-measured"} `,
 		} {
 			if !strings.Contains(all, want) {
 				return false, all
@@ -186,7 +186,7 @@ func TestWhatIsHeldIsMeasuredAndStrangersAreTold(t *testing.T) {
 		return true, all
 	})
 	until(t, "tell the stranger", func() (bool, string) {
-		e, err := i.Server.Client.CoreV1().Events(ns).Get(t.Context(), "gpusliceunpromised."+string(stranger.GetUID()), metav1.GetOptions{})
+		e, err := i.Server.Client.CoreV1().Events(ns).Get(t.Context(), "gpuslicenotreviewed."+string(stranger.GetUID()), metav1.GetOptions{})
 		return err == nil && strings.Contains(e.Message, "counts in the quota as whole devices (") && e.Type == corev1.EventTypeWarning, "no Event"
 	})
 }

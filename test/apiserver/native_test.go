@@ -225,7 +225,7 @@ func TestOwnersOfRefusedPodsAreTold(t *testing.T) {
 	refuse(set, metav1.CreateOptions{})
 	refuse(set, metav1.CreateOptions{})
 	for kind, name := range map[string]string{"ReplicaSet": "web-abc", "Deployment": "web"} {
-		e := wantEvent(t, i, ns, kind, name, "gpuslice refused a pod: ")
+		e := wantEvent(t, i, ns, kind, name, "gpuslice denied a pod: ")
 		if e.Reason != events.ReasonDenied || e.Type != corev1.EventTypeWarning || !strings.Contains(e.Message, "900Gi") || e.Count != 1 {
 			t.Errorf("event on %s: %+v", kind, e)
 		}

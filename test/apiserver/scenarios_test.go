@@ -236,7 +236,7 @@ func wantRefusal(t *testing.T, want verdict, err error) {
 	}
 }
 
-// wantPod holds the server's pod against want/pod.yaml: all that stands there, and in the lists that gpuslice writes
+// wantPod holds the server's pod against the pod that want/pod.diff makes: all that stands there, and in the lists that gpuslice writes
 // nothing else but what the server adds to every pod.
 func wantPod(t *testing.T, s scenarios.Scenario, got *unstructured.Unstructured) {
 	t.Helper()
@@ -244,7 +244,11 @@ func wantPod(t *testing.T, s scenarios.Scenario, got *unstructured.Unstructured)
 	if err != nil {
 		t.Fatal(err)
 	}
-	have, want := typed(t, []byte(text)), typed(t, []byte(s.Want["pod.yaml"]))
+	mutated, err := s.MutatedPod()
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, want := typed(t, []byte(text)), typed(t, []byte(mutated))
 	if diff := cmp.Diff(essence(want), essence(have)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", s.Comment, diff)
 	}

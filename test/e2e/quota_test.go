@@ -70,11 +70,11 @@ func TestADeploymentSaysWhyItsPodsAreRefused(t *testing.T) {
 	if _, err := s.node.Client.AppsV1().Deployments(s.namespace).Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	await(s, "events", "involvedObject.kind=Deployment,involvedObject.name=web,reason=GPUSliceRefused", "refusal on the Deployment", &corev1.Event{},
+	await(s, "events", "involvedObject.kind=Deployment,involvedObject.name=web,reason=GPUSliceDenied", "refusal on the Deployment", &corev1.Event{},
 		func(*corev1.Event) bool { return true })
 	out, err := s.node.Kubectl(t.Context(), "describe", "deployment", "web", "--namespace="+s.namespace)
 	text := string(out)
-	if err != nil || !strings.Contains(text, "GPUSliceRefused") || !strings.Contains(text, "gpuslice refused a pod: ") || !strings.Contains(text, "900Gi") {
+	if err != nil || !strings.Contains(text, "GPUSliceDenied") || !strings.Contains(text, "gpuslice denied a pod: ") || !strings.Contains(text, "900Gi") {
 		t.Errorf("kubectl describe (%v):\n%s", err, text)
 	}
 	t.Log(text[strings.Index(text, "Events:"):])

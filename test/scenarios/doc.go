@@ -12,7 +12,7 @@
 //	-- old.yaml --         the live pod, where the case is an UPDATE; may be absent
 //	-- live.yaml --        in its place: the pod that the live one was made from, under the same policy and nodes
 //	-- want/verdict --     the outcome, its reason, refusals and warnings, one a line
-//	-- want/pod.yaml --    the pod that comes out, where it was rewritten, without the annotations written for machines
+//	-- want/pod.diff --    what becomes of the pod, where something may: a unified diff, empty where nothing changes
 //	-- want/guard.yaml --  what the guard was given, in cases whose name begins with "guard-"
 //	-- want/planned.yaml -- the enforcement planned
 //

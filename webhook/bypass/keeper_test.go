@@ -82,7 +82,7 @@ func (l *lab) bypass(until time.Time) {
 	}
 }
 
-// events are the reasons and messages told, sorted.
+// events are the reasons and messages of the Events, sorted.
 func (l *lab) events() (out []string) {
 	l.t.Helper()
 	list, err := l.client.CoreV1().Events("team-a").List(l.t.Context(), metav1.ListOptions{})
@@ -120,11 +120,11 @@ func TestABypassEndsByItself(t *testing.T) {
 		if _, ok := policies.BypassOf(l.namespace().Labels, nil); !ok {
 			t.Fatal("it ended before its time")
 		}
-		if got := l.metrics(); got["gpuslice_bypass team-a"] != 1 || got["gpuslice_bypass_end_timestamp_seconds team-a"] != float64(until.Unix()) {
+		if got := l.metrics(); got["gpuslice_bypass_info team-a"] != 1 || got["gpuslice_bypass_end_timestamp_seconds team-a"] != float64(until.Unix()) {
 			t.Errorf("metrics %v", got)
 		}
-		if got := l.events(); len(got) != 1 || !strings.HasPrefix(got[0], "GPUSliceBypassed: gpuslice refuses nothing") || !strings.HasSuffix(got[0], "by alice: broken") {
-			t.Errorf("told: %q", got)
+		if got := l.events(); len(got) != 1 || !strings.HasPrefix(got[0], "GPUSliceBypassed: gpuslice denies nothing") || !strings.HasSuffix(got[0], "by alice: broken") {
+			t.Errorf("events: %q", got)
 		}
 		l.pass(time.Minute + syncPeriod)
 		ns := l.namespace()
@@ -135,7 +135,7 @@ func TestABypassEndsByItself(t *testing.T) {
 			t.Errorf("metrics %v", got)
 		}
 		if got := l.events(); len(got) != 2 || !strings.HasPrefix(got[0], "GPUSliceBypassEnded: ") {
-			t.Errorf("told: %q", got)
+			t.Errorf("events: %q", got)
 		}
 	})
 }
@@ -175,7 +175,7 @@ func TestABypassThatIsProlongedIsNotEndedForItsOldTime(t *testing.T) {
 			t.Error("it ended")
 		}
 		if got := l.events(); len(got) != 2 {
-			t.Errorf("told: %q", got)
+			t.Errorf("events: %q", got)
 		}
 	})
 }

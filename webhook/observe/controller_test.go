@@ -53,7 +53,7 @@ func TestWhatBecomesWeakerIsToldToPodAndOwnerAndWhatHoldsAgainToo(t *testing.T) 
 		if o := l.observed(); o.State != Degraded || o.Tier != policies.TierFramework {
 			t.Errorf("observed %+v", o)
 		}
-		want := []string{"Job/nightly EnforcementWeaker", "Pod/train EnforcementWeaker"}
+		want := []string{"Job/nightly GPUSliceEnforcementDegraded", "Pod/train GPUSliceEnforcementDegraded"}
 		if diff := cmp.Diff(want, l.told()); diff != "" {
 			t.Errorf("events (-want +got)\n%s", diff)
 		}
@@ -65,7 +65,7 @@ func TestWhatBecomesWeakerIsToldToPodAndOwnerAndWhatHoldsAgainToo(t *testing.T) 
 		if o := l.observed(); o.State != Enforced {
 			t.Errorf("observed %+v", o)
 		}
-		if got := l.told(); !slices.Contains(got, "Pod/train EnforcementHolds") {
+		if got := l.told(); !slices.Contains(got, "Pod/train GPUSliceEnforcementRestored") {
 			t.Errorf("events %q", got)
 		}
 	}, s.pod, s.node)
@@ -80,7 +80,7 @@ func TestAGuardThatWasStartedAgainIsToldThoughItHolds(t *testing.T) {
 		if o := l.observed(); o.State != Enforced || o.Guard.Restarts != 1 {
 			t.Errorf("observed %+v", o)
 		}
-		if diff := cmp.Diff([]string{"Job/nightly GuardRestarted", "Pod/train GuardRestarted"}, l.told()); diff != "" {
+		if diff := cmp.Diff([]string{"Job/nightly GPUSliceGuardRestarted", "Pod/train GPUSliceGuardRestarted"}, l.told()); diff != "" {
 			t.Errorf("events (-want +got)\n%s", diff)
 		}
 	}, s.pod, s.node)
@@ -122,7 +122,7 @@ func TestWhatAGuardSaidOutlivesItsEventAndTheReplica(t *testing.T) {
 func TestAForgedAnnotationRaisesNothing(t *testing.T) {
 	s := owned(t)
 	s.guard().State = waiting("CrashLoopBackOff")
-	s.pod.Annotations[policies.AnnotationObserved] = `{"state":"holds","tier":"hardware","containers":[{"name":"trainer","tiers":["hardware"]}]}`
+	s.pod.Annotations[policies.AnnotationObserved] = `{"state":"enforced","tier":"hardware","containers":[{"name":"trainer","tiers":["hardware"]}]}`
 	inLab(t, func(l *lab) {
 		defer l.replica("a").stop()
 		if o := l.observed(); o.State != Degraded || o.Tier != policies.TierFramework {

@@ -168,7 +168,7 @@ func (r *replica) metric(t *testing.T, tier policies.Tier, state State) float64 
 			for _, pair := range m.GetLabel() {
 				labels = append(labels, pair.GetValue())
 			}
-			if family.GetName() == "gpuslice_pod_enforcement" && strings.Join(labels, " ") == string(state)+" "+string(tier) {
+			if family.GetName() == "gpuslice_observed_pods" && strings.Join(labels, " ") == string(state)+" "+string(tier) {
 				return m.GetGauge().GetValue()
 			}
 		}

@@ -60,10 +60,10 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 
 		"a guard that was OOM-killed is missed while its tenant runs": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.guard().State, s.guard().LastTerminationState, s.guard().RestartCount = waiting("CrashLoopBackOff"), terminated(137, "OOMKilled", ""), 2
-		}, reason: "the guard waits (CrashLoopBackOff) after it ended with exit code 137, OOMKilled: past its memory on the host"},
+		}, reason: "the guard waits (CrashLoopBackOff) after it ended with exit code 137, OOMKilled: over its limit of host memory"},
 		"a guard that was killed and has not looked since is missed": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.guard().Started, s.guard().LastTerminationState, s.guard().RestartCount = new(false), terminated(137, "Error", ""), 1
-		}, reason: "the guard has not looked at the devices yet after it ended with exit code 137"},
+		}, reason: "the guard has not sampled the devices yet after it ended with exit code 137"},
 		"a guard that guards again holds": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
 			s.guard().LastTerminationState, s.guard().RestartCount = terminated(137, "OOMKilled", ""), 1
 		}},
@@ -104,16 +104,16 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 				for _, key := range []string{"nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major"} {
 					delete(s.node.Labels, key)
 				}
-			}, reason: "node h200-1 does not say which it has"},
-		"a node that is not known shows no driver": {plan: "driver", state: Degraded, tiers: holding(guard), edit: func(s *subject) { s.node = nil }, reason: "node h200-1 is not known"},
+			}, reason: "node h200-1 has no label with its driver"},
+		"a node that is not known shows no driver": {plan: "driver", state: Degraded, tiers: holding(guard), edit: func(s *subject) { s.node = nil }, reason: "node h200-1 is unknown"},
 		"a node that is not known takes nothing else": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
 			s.node = nil
 		}},
 
 		"another size of device takes the framework's share away": {plan: "time-slicing", state: Degraded, tiers: holding(guard),
-			edit: func(s *subject) { s.set("nvidia.com/gpu.memory", "15360") }, reason: "nvidia.com/gpu.memory 23034 (node says 15360); l4-1 differs"},
+			edit: func(s *subject) { s.set("nvidia.com/gpu.memory", "15360") }, reason: "nvidia.com/gpu.memory 23034 (node has 15360); l4-1 now differs"},
 		"more replicas on the device are told, and limits in bytes hold": {plan: "time-slicing", state: Degraded, tiers: holding(guard, framework),
-			edit: func(s *subject) { s.set("nvidia.com/gpu.replicas", "10") }, reason: "nvidia.com/gpu.replicas 4 (node says 10)"},
+			edit: func(s *subject) { s.set("nvidia.com/gpu.replicas", "10") }, reason: "nvidia.com/gpu.replicas 4 (node has 10)"},
 		"labels that are gone for a moment say nothing": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
 			s.node = &corev1.Node{ObjectMeta: s.node.ObjectMeta}
 			s.node.Labels = map[string]string{}
@@ -124,7 +124,7 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 			edit: func(s *subject) {
 				s.promise.Affinity = nil
 				s.set("nvidia.com/gpu.sharing-strategy", "time-slicing")
-			}, reason: "planned: mps of nvidia.com/gpu; node h100-1 offers it by time-slicing"},
+			}, reason: "planned: mps of nvidia.com/gpu; node h100-1 now offers it by time-slicing"},
 		"a daemon of the cluster's own may stand behind devices that labels call unshared": {plan: "host daemon", state: Enforced, tiers: holding(mps, guard),
 			edit: func(s *subject) { s.promise.Affinity = nil }},
 		"a device that lost its instances holds nothing": {plan: "mig", state: Degraded, tiers: holding(),
@@ -133,16 +133,16 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 			}, reason: "time-slicing"},
 
 		"a blind guard does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) { s.hear(time.Minute, blind) },
-			reason: "at 2026-03-04T12:01:00Z it said: " + blind},
+			reason: "at 2026-03-04T12:01:00Z it reported: " + blind},
 		"a guard's word that it can again does not lift what it said, since others can write it": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
 			edit: func(s *subject) {
 				s.hear(time.Minute, blind)
 				s.hear(2*time.Minute, "gpuslice can hold this pod to its slice again on GPU-1")
-			}, reason: "an Event says that it can again"},
+			}, reason: "an Event reports that it enforces again"},
 		"what an earlier run of the guard said is over with it": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) { s.hear(-time.Minute, blind) }},
 		"a guard that could not end a process does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.hear(time.Minute, "gpuslice could not have ended python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi; it did not exit")
-		}, reason: "6.0Gi of 4.0Gi; it did not exit; end the process yourself"},
+		}, reason: "6.0Gi of 4.0Gi; it did not exit; terminate the process yourself"},
 		"a guard that ended a process did what was planned": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
 			s.hear(time.Minute, "gpuslice ended python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi on GPU-1 for 2s")
 			s.trainer().LastTerminationState, s.trainer().RestartCount = terminated(137, "Error", ""), 1
@@ -237,7 +237,7 @@ func TestHowAContainerEndedIsTold(t *testing.T) {
 	s.trainer().LastTerminationState = terminated(137, "OOMKilled", "line one\nline two")
 	s.guard().LastTerminationState, s.guard().RestartCount = terminated(2, "Error", "gpuslice: read the guard's limits"), 3
 	o := s.observe()
-	if want := "exit code 137, OOMKilled: past its memory on the host: line one line two"; o.Containers[0].Ended != want {
+	if want := "exit code 137, OOMKilled: over its limit of host memory: line one line two"; o.Containers[0].Ended != want {
 		t.Errorf("the container ended with %q, want %q", o.Containers[0].Ended, want)
 	}
 	if diff := cmp.Diff(&Guard{Restarts: 3, Ended: "exit code 2: gpuslice: read the guard's limits"}, o.Guard); diff != "" {

@@ -10,10 +10,13 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// applyGuard writes the guard's containers into the pod: the check before the first container that can reach a GPU, the
-// sidecar after the check. Where they stand already they are written anew in their place.
-func applyGuard(pod *corev1.Pod, promise *Promise) {
-	g := promise.Guard
+// guardEdit is the guard: its two containers, and what they need of the pod beside volumes and the runtime class.
+type guardEdit struct{}
+
+// Apply writes the check before the first container that can reach a GPU, and the sidecar after the check. Where they
+// stand already they are written anew in their place.
+func (guardEdit) Apply(pod *corev1.Pod, _, next *Promise) {
+	g := next.Guard
 	if g == nil {
 		return
 	}
@@ -21,8 +24,8 @@ func applyGuard(pod *corev1.Pod, promise *Promise) {
 	if spec.ShareProcessNamespace == nil && g.Shares {
 		spec.ShareProcessNamespace = new(true)
 	}
-	dropMisplaced(spec, promise)
-	at := firstGPUContainer(spec.InitContainers, promise)
+	dropMisplaced(spec, next)
+	at := firstGPUContainer(spec.InitContainers, next)
 	for _, c := range []corev1.Container{g.check(), g.sidecar()} {
 		i := slices.IndexFunc(spec.InitContainers, func(have corev1.Container) bool { return have.Name == c.Name })
 		if i < 0 {
@@ -42,6 +45,53 @@ func applyGuard(pod *corev1.Pod, promise *Promise) {
 			pod.Annotations = map[string]string{}
 		}
 		maps.Copy(pod.Annotations, g.Annotations)
+	}
+}
+
+// Revert removes every container under our names that next does not write, old's too.
+func (guardEdit) Revert(pod *corev1.Pod, old, next *Promise) {
+	spec := &pod.Spec
+	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return isOurContainer(c.Name) && !next.hasGuard(c.Name) })
+	spec.Containers = slices.DeleteFunc(spec.Containers, func(c corev1.Container) bool { return isOurContainer(c.Name) })
+	if old.Guard == nil {
+		return
+	}
+	var keep PromisedGuard
+	if next.Guard != nil {
+		keep = *next.Guard
+	} else if s := spec.ShareProcessNamespace; old.Guard.Shares && s != nil && *s { // nothing of ours writes false
+		spec.ShareProcessNamespace = nil
+	}
+	if old.Guard.PullSecret != keep.PullSecret {
+		spec.ImagePullSecrets = slices.DeleteFunc(spec.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == old.Guard.PullSecret })
+	}
+	for k := range old.Guard.Annotations {
+		if _, ok := keep.Annotations[k]; !ok {
+			delete(pod.Annotations, k)
+		}
+	}
+}
+
+func (guardEdit) Restore(old, updated *corev1.Pod, given *Promise) {
+	spec, was := &updated.Spec, &old.Spec
+	ours := func(c corev1.Container) bool { return isOurContainer(c.Name) }
+	sameName := func(a, b corev1.Container) bool { return a.Name == b.Name }
+	spec.InitContainers = restoreList(spec.InitContainers, was.InitContainers, ours, sameName)
+	spec.Containers = restoreList(spec.Containers, was.Containers, ours, sameName)
+	g := given.Guard
+	if g == nil {
+		return
+	}
+	for name := range g.Annotations {
+		restoreAnnotation(old, updated, name)
+	}
+	if g.Shares && spec.ShareProcessNamespace == nil {
+		spec.ShareProcessNamespace = was.ShareProcessNamespace
+	}
+	if g.PullSecret != "" {
+		spec.ImagePullSecrets = restoreList(spec.ImagePullSecrets, was.ImagePullSecrets,
+			func(r corev1.LocalObjectReference) bool { return r.Name == g.PullSecret },
+			func(a, b corev1.LocalObjectReference) bool { return a.Name == b.Name })
 	}
 }
 
@@ -99,23 +149,6 @@ func isTokenMount(m corev1.VolumeMount) bool {
 	return m.MountPath == tokenPath && strings.HasPrefix(m.Name, "kube-api-access-")
 }
 
-// takeBackGuard removes what an older Promise wrote for its guard and the next does not.
-func takeBackGuard(pod *corev1.Pod, old, next *Promise) {
-	if old.Guard == nil {
-		return
-	}
-	var keep PromisedGuard
-	if next != nil && next.Guard != nil {
-		keep = *next.Guard
-	} else if s := pod.Spec.ShareProcessNamespace; old.Guard.Shares && s != nil && *s { // nothing of ours writes false
-		pod.Spec.ShareProcessNamespace = nil
-	}
-	if old.Guard.PullSecret != keep.PullSecret {
-		pod.Spec.ImagePullSecrets = slices.DeleteFunc(pod.Spec.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == old.Guard.PullSecret })
-	}
-	for k := range old.Guard.Annotations {
-		if _, ok := keep.Annotations[k]; !ok {
-			delete(pod.Annotations, k)
-		}
-	}
+func (p *Promise) hasGuard(name string) bool {
+	return p != nil && p.Guard != nil && (name == limits.CheckContainer || name == limits.GuardContainer)
 }
