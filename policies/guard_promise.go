@@ -81,13 +81,13 @@ func (w *promiseWriter) guardLimits(c *candidate) limits.Limits {
 		l.TermGrace = policy.TermGrace.Duration
 	}
 	if policy.MaxEnds > 0 {
-		l.MaxEnds = policy.MaxEnds
+		l.MaxTerminations = policy.MaxEnds
 	}
 	if policy.EndsWindow.Duration > 0 {
-		l.EndsWindow = policy.EndsWindow.Duration
+		l.TerminationsWindow = policy.EndsWindow.Duration
 	}
 	if policy.MPSEnding != "" {
-		l.MPSEnding = limits.Ending(policy.MPSEnding)
+		l.MPSTermination = limits.MPSTermination(policy.MPSEnding)
 	}
 	if !w.in.Pod.Spec.HostNetwork { // two pods of one node cannot both listen on it
 		l.MetricsPort = policy.MetricsPort

@@ -125,7 +125,7 @@ func fieldWords() map[string][]string {
 		"Switch.Arguments":    {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
 		"GuardSpec.Act":       {string(limits.ActAlways), string(limits.ActPressure)},
 		"GuardSpec.Access":    {accessEnv, accessVolume, accessCDI},
-		"GuardSpec.MPSEnding": {string(limits.EndingObserve), string(limits.EndingSignal)},
+		"GuardSpec.MPSEnding": {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},
 	}
 }
 

@@ -38,12 +38,12 @@ func (s *stage) let(p *corev1.Pod, container string) {
 func (s *stage) guardsAgain(pod string) {
 	s.Helper()
 	p := s.awaitGuardAgain(pod)
-	gap := "nothing held trainer to its slice in between"
-	s.awaitSaid(pod, "resumed", gap)
+	gap := "the slice of trainer was not enforced in between"
+	s.awaitSaid(pod, "restarted", gap)
 	s.awaitEvent(pod, "the gap", func(e *corev1.Event) bool { return strings.Contains(e.Message, gap) })
 	s.neverNoticed(pod, "bystander", 10)
 	s.let(p, "trainer")
-	s.awaitSaid(pod, "report", "gpuslice ended tenant")
+	s.awaitSaid(pod, "termination result", "gpuslice terminated tenant")
 }
 
 // patientHog is a GPU container that goes past 8 GiB when it is let.

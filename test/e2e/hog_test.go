@@ -32,16 +32,16 @@ func TestHogIsEndedWithAnEventAndNobodyElseNotices(t *testing.T) {
 	if end := s.awaitEnd("hog", "trainer"); end.ExitCode != 143 {
 		t.Errorf("the hog ended as %+v, want exit code 143 (SIGTERM)", end)
 	}
-	ended := s.awaitSaid("hog", "report")
-	s.awaitSaid("hog", "warn", "trainer holds")
-	told := s.awaitEvent("hog", "what was ended", func(e *corev1.Event) bool { return strings.Contains(e.Message, "gpuslice ended") })
+	ended := s.awaitSaid("hog", "termination result")
+	s.awaitSaid("hog", "near limit", "trainer uses")
+	told := s.awaitEvent("hog", "what was ended", func(e *corev1.Event) bool { return strings.Contains(e.Message, "gpuslice terminated") })
 	// Process, container, bytes, slice, device and time.
-	sentence := regexp.MustCompile(`gpuslice ended tenant \(pid \d+, [89](\.\d)?Gi\) in trainer: [89](\.\d)?Gi of 8Gi on GPU-\S+ for \d`)
+	sentence := regexp.MustCompile(`gpuslice terminated tenant \(pid \d+, [89](\.\d)?Gi\) in trainer: [89](\.\d)?Gi of 8Gi on GPU-\S+ for \d`)
 	if !sentence.MatchString(told.Message) {
 		t.Errorf("the Event says %q, want %s", told.Message, sentence)
 	}
-	if !strings.Contains(told.Message, ended.Says) {
-		t.Errorf("the Event says %q, the log %q", told.Message, ended.Says)
+	if !strings.Contains(told.Message, ended.Message) {
+		t.Errorf("the Event says %q, the log %q", told.Message, ended.Message)
 	}
 	if told.Type != corev1.EventTypeWarning {
 		t.Errorf("the Event is %s, want a warning", told.Type)
@@ -55,13 +55,13 @@ func TestTwoProcessesUnderTheSliceTogetherOverItAreOneContainer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "", fakegpu.Config{Devices: devices})
 	s.create(slice("8Gi", "pair", sliced("trainer", "hold 4GiB", "wait 2s", "fork 1 5GiB")))
-	first := s.awaitSaid("pair", "report")
-	if !strings.Contains(first.Says, "gpuslice ended tenant") || !strings.Contains(first.Says, "9Gi of 8Gi") {
-		t.Errorf("the guard said %q", first.Says)
+	first := s.awaitSaid("pair", "termination result")
+	if !strings.Contains(first.Message, "gpuslice terminated tenant") || !strings.Contains(first.Message, "9Gi of 8Gi") {
+		t.Errorf("the guard said %q", first.Message)
 	}
 	// Once one of them is gone, the other is within the slice.
 	s.awaitBeats("pair", "trainer", 20)
-	if all := s.saidOf("pair", "report"); len(all) != 1 {
+	if all := s.saidOf("pair", "termination result"); len(all) != 1 {
 		t.Errorf("the guard ended %d times: %+v", len(all), all)
 	}
 }
@@ -70,8 +70,8 @@ func TestSpikeShorterThanTheGraceIsForgiven(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "patient", fakegpu.Config{Devices: devices})
 	s.create(once(slice("8Gi", "spiky", sliced("trainer", "hold 4GiB", "wait 2s", "spike 9GiB 3s", "wait 20s", "leave"))))
-	s.awaitSaid("spiky", "warn", "9Gi of its 8Gi")
-	s.awaitSaid("spiky", "eased")
+	s.awaitSaid("spiky", "near limit", "9Gi of its 8Gi")
+	s.awaitSaid("spiky", "below limit")
 	s.endsNobody("spiky")
 	if end := s.awaitEnd("spiky", "trainer"); end.ExitCode != 0 {
 		t.Errorf("the tenant ended as %+v", end)
@@ -89,9 +89,9 @@ func TestBurstIsAllowedWhileThereIsRoomAndEndedUnderPressure(t *testing.T) {
 	s.endsNobody("burst")
 	s.neverNoticed("burst", "trainer", 40)
 	s.gpu(fakegpu.Config{Devices: devices, Fault: fakegpu.Fault{Others: 69 * fakegpu.GiB}})
-	ended := s.awaitSaid("burst", "report")
-	if !strings.Contains(ended.Says, "gpuslice ended tenant") || !strings.Contains(ended.Says, "10Gi of 8Gi") {
-		t.Errorf("the guard said %q", ended.Says)
+	ended := s.awaitSaid("burst", "termination result")
+	if !strings.Contains(ended.Message, "gpuslice terminated tenant") || !strings.Contains(ended.Message, "10Gi of 8Gi") {
+		t.Errorf("the guard said %q", ended.Message)
 	}
 	s.awaitEnd("burst", "trainer")
 }
@@ -104,7 +104,7 @@ func TestTenantThatIgnoresSIGTERMIsKilled(t *testing.T) {
 		t.Errorf("the tenant ended as %+v, want exit code 137 (SIGKILL)", end)
 	}
 	s.termTime("stubborn", "trainer") // it was asked before
-	if ended := s.awaitSaid("stubborn", "report"); !strings.Contains(ended.Says, "gpuslice ended tenant") || ended.Signal != "SIGKILL" {
+	if ended := s.awaitSaid("stubborn", "termination result"); !strings.Contains(ended.Message, "gpuslice terminated tenant") || ended.Signal != "SIGKILL" {
 		t.Errorf("the guard said %+v", ended)
 	}
 }
@@ -115,9 +115,9 @@ func TestTenantThatForksWhileItIsEndedGoesAsAWhole(t *testing.T) {
 	// The shell is what the container stands on, so that the container outlives the tenant.
 	hydra := asking(shell("trainer", "/tenant fork-on-term 9GiB hold 2GiB wait 2s hold 9GiB; exec sleep 3600"))
 	s.create(once(slice("8Gi", "hydra", hydra)))
-	s.awaitSaid("hydra", "report", "gpuslice ended tenant")
-	if ended := s.awaitSaid("hydra", "report", "every process"); !strings.Contains(ended.Says, "gpuslice ended every process in trainer") {
-		t.Errorf("the guard said %q", ended.Says)
+	s.awaitSaid("hydra", "termination result", "gpuslice terminated tenant")
+	if ended := s.awaitSaid("hydra", "termination result", "every process"); !strings.Contains(ended.Message, "gpuslice terminated every process in trainer") {
+		t.Errorf("the guard said %q", ended.Message)
 	}
 	if end := s.awaitEnd("hydra", "trainer"); end.ExitCode == 0 {
 		t.Errorf("the container ended as %+v", end)
@@ -132,7 +132,7 @@ func TestReasonIsTheGuardsLastWordWhenThePodEndsWithItsHog(t *testing.T) {
 	p := s.awaitPod("alone", "end of the guard", func(p *corev1.Pod) bool {
 		return status(p, limits.GuardContainer).State.Terminated != nil
 	})
-	if said := status(p, limits.GuardContainer).State.Terminated.Message; !strings.Contains(said, "gpuslice ended tenant") {
+	if said := status(p, limits.GuardContainer).State.Terminated.Message; !strings.Contains(said, "gpuslice terminated tenant") {
 		t.Errorf("the guard's termination message is %q", said)
 	}
 }

@@ -85,9 +85,9 @@ func TestMPSClientIsEndedThroughTheDaemonBeforeAnySignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.awaitEnd("client", "trainer")
-	told := s.awaitSaid("client", "report")
-	if !strings.Contains(told.Says, "gpuslice ended tenant") {
-		t.Errorf("the guard said %q", told.Says)
+	told := s.awaitSaid("client", "termination result")
+	if !strings.Contains(told.Message, "gpuslice terminated tenant") {
+		t.Errorf("the guard said %q", told.Message)
 	}
 	asked := askedOfMPS(t, fmt.Sprintf("terminate_client 500 %d", pid))
 	if term := s.termTime("client", "trainer"); !asked.Before(term) {

@@ -53,7 +53,7 @@ func TestHogOfEveryKindOfPodIsEnded(t *testing.T) {
 			if g := containerOf(created, limits.GuardContainer); g == nil || *g.SecurityContext.RunAsUser != tc.user {
 				t.Fatalf("the guard is %+v, want user %d", g, tc.user)
 			}
-			s.awaitSaid("hog", "report", "gpuslice ended tenant")
+			s.awaitSaid("hog", "termination result", "gpuslice terminated tenant")
 			s.awaitEnd("hog", "trainer")
 			// The sidecars are no reason to stay.
 			s.awaitPhase("hog", corev1.PodFailed)
@@ -86,7 +86,7 @@ func TestInitContainerThatUsesTheGPUIsHeldToo(t *testing.T) {
 	if got, want := strings.Join(names, " "), "unpack gpuslice-check gpuslice-guard warmup"; got != want {
 		t.Errorf("init containers are %s, want %s", got, want)
 	}
-	s.awaitSaid("warm", "report", "gpuslice ended tenant", "in warmup")
+	s.awaitSaid("warm", "termination result", "gpuslice terminated tenant", "in warmup")
 	s.awaitPhase("warm", corev1.PodFailed)
 }
 
@@ -96,8 +96,8 @@ func TestTwoContainersAreEachHeldToTheirOwnSlice(t *testing.T) {
 	p := plain("pair", sliced("small", "hold 2GiB", "wait 2s", "hold 6GiB"), sliced("large", "hold 9GiB"))
 	p.Annotations[policies.AnnotationContainers] = `{"small": {"memory": "4Gi"}, "large": {"memory": "10Gi"}}`
 	s.create(once(p))
-	if ended := s.awaitSaid("pair", "report"); !strings.Contains(ended.Says, "in small: 6Gi of 4Gi") {
-		t.Errorf("the guard said %q", ended.Says)
+	if ended := s.awaitSaid("pair", "termination result"); !strings.Contains(ended.Message, "in small: 6Gi of 4Gi") {
+		t.Errorf("the guard said %q", ended.Message)
 	}
 	s.awaitEnd("pair", "small")
 	s.awaitBeats("pair", "large", 10)

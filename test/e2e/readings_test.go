@@ -29,22 +29,22 @@ func TestReadingThatCannotBeReliedOnEndsNobodyAndIsReported(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, "", fakegpu.Config{Devices: devices, Fault: tc.fault})
 			s.create(once(slice("8Gi", "hog", sliced("trainer", "hold 9GiB"))))
-			s.blindPromptly("hog", tc.reason)
+			s.notEnforcingPromptly("hog", tc.reason)
 			s.awaitBeats("hog", "trainer", 40)
 			s.endsNobody("hog")
 			s.gpu(fakegpu.Config{Devices: devices})
-			s.awaitSaid("hog", "sighted")
-			s.awaitSaid("hog", "report", "gpuslice ended tenant")
+			s.awaitSaid("hog", "enforcing again")
+			s.awaitSaid("hog", "termination result", "gpuslice terminated tenant")
 		})
 	}
 }
 
-// blindPromptly checks that the guard says within ten seconds of the tenant's start that it cannot rely on the device.
-func (s *stage) blindPromptly(pod, reason string) {
+// notEnforcingPromptly checks that the guard says within ten seconds of the tenant's start that it cannot rely on the device.
+func (s *stage) notEnforcingPromptly(pod, reason string) {
 	s.Helper()
-	told := s.awaitSaid(pod, "blind", reason)
+	told := s.awaitSaid(pod, "not enforcing", reason)
 	if late := told.Time.Sub(s.firstBeat(pod, "trainer")); late > promptly {
-		s.Errorf("said %v after the tenant began: %q", late, told.Says)
+		s.Errorf("said %v after the tenant began: %q", late, told.Message)
 	}
 }
 
@@ -67,8 +67,8 @@ func TestProcessThatIsListedTwiceCountsOnce(t *testing.T) {
 	s.awaitRunning("double")
 	s.awaitBeats("double", "trainer", 25)
 	s.endsNobody("double")
-	if ended := s.awaitSaid("double", "report"); !strings.Contains(ended.Says, "9Gi of 8Gi") {
-		t.Errorf("the guard said %q", ended.Says)
+	if ended := s.awaitSaid("double", "termination result"); !strings.Contains(ended.Message, "9Gi of 8Gi") {
+		t.Errorf("the guard said %q", ended.Message)
 	}
 }
 
@@ -78,9 +78,9 @@ func TestDriverThatReportsTheHostsPIDsIsOnlyObserved(t *testing.T) {
 	shared(s)
 	s.gpu(fakegpu.Config{Devices: devices, Node: s.namespace, Fault: fakegpu.Fault{PIDs: "node"}})
 	s.create(once(slice("8Gi", "hog", sliced("trainer", "node "+s.namespace, "hold 9GiB"))))
-	s.blindPromptly("hog", "which is no process of this pod")
+	s.notEnforcingPromptly("hog", "which is no process of this pod")
 	s.awaitEvent("hog", "that the pod is not held to its slice", func(e *corev1.Event) bool {
-		return strings.Contains(e.Message, "gpuslice cannot hold this pod to its slice")
+		return strings.Contains(e.Message, "gpuslice cannot enforce this pod's slice")
 	})
 	s.awaitBeats("hog", "trainer", 10)
 	s.endsNobody("hog")

@@ -76,8 +76,8 @@ func TestPrometheusReadsARealRun(t *testing.T) {
 	work(t, n)
 	// Two minutes of each replica, three guards' ends among them, are what the picture shows.
 	p.await("count(count_over_time(gpuslice_build_info[10m]) > 120) >= 3")
-	p.await(`sum(gpuslice_guard_ends_total{namespace="vision",result="ended"}) > 0`)
-	p.await(`count(gpuslice_guard_blind) >= 5`)
+	p.await(`sum(gpuslice_guard_terminations_total{namespace="vision",result="terminated"}) > 0`)
+	p.await(`count(gpuslice_guard_not_enforcing) >= 5`)
 
 	p.healthy()
 	compareTypes(t, p)

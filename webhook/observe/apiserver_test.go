@@ -185,7 +185,7 @@ func TestATenantWithTheRightToEditCanWriteWhatLooksLikeAKubelets(t *testing.T) {
 	s.awaitState(t, Degraded)
 
 	await(t, "forge an event", func(ctx context.Context) (bool, error) {
-		forged := event(s.subject.pod, time.Now(), "gpuslice can hold this pod to its slice again on GPU-1")
+		forged := event(s.subject.pod, time.Now(), "gpuslice enforces this pod's slice again on GPU-1")
 		_, err := jane.CoreV1().Events("team-a").Create(ctx, forged, metav1.CreateOptions{})
 		if apierrors.IsForbidden(err) {
 			return false, nil // the rights of a new binding take a moment

@@ -86,14 +86,14 @@ func kindOf(sentence string) (kind NoticeKind, known bool) {
 		begins, holds string
 		kind          NoticeKind
 	}{
-		{begins: "gpuslice cannot hold this pod to its slice", kind: NoticeNotEnforcing},
-		{begins: "gpuslice can hold this pod to its slice again", kind: NoticeEnforcing},
-		{begins: "gpuslice could not have ended ", kind: NoticeNotTerminated},
-		{begins: "gpuslice ended ", kind: NoticeTerminated},
+		{begins: "gpuslice cannot enforce this pod's slice", kind: NoticeNotEnforcing},
+		{begins: "gpuslice enforces this pod's slice again", kind: NoticeEnforcing},
+		{begins: "gpuslice could not terminate ", kind: NoticeNotTerminated},
+		{begins: "gpuslice terminated ", kind: NoticeTerminated},
 		{begins: "gpuslice "},
-		{holds: " and is left alone: ", kind: NoticeNotTerminable},
-		{holds: " without a slice: nothing holds it back", kind: NoticeUnmanaged},
-		{holds: " of its "}, {holds: " has exited and its memory is still held"},
+		{holds: " and is not terminated: ", kind: NoticeNotTerminable},
+		{holds: " without a slice: nothing limits it", kind: NoticeUnmanaged},
+		{holds: " of its "}, {holds: " has exited and its memory is still in use"},
 	} {
 		if strings.HasPrefix(sentence, s.begins) && strings.Contains(sentence, s.holds) {
 			return s.kind, true

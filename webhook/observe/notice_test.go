@@ -15,33 +15,33 @@ import (
 func TestTheGuardsOwnSentencesAreUnderstood(t *testing.T) {
 	t.Parallel()
 	python := guard.Process{PID: 9, Command: "python", UsedBytes: 6 << 30}
-	order := guard.Order{Container: "trainer", Device: "GPU-1", Process: python, HeldBytes: 6 << 30, WallBytes: 4 << 30, Over: 2 * time.Second}
-	about := guard.Action{Container: "trainer", Device: "GPU-1", Process: python, HeldBytes: 6 << 30, WallBytes: 4 << 30, SliceBytes: 4 << 30, Order: order, Reason: "a reason; of two parts"}
-	as := func(kind guard.Kind, result guard.Result) guard.Action {
-		a := about
-		a.Kind, a.Outcome = kind, guard.Outcome{Order: order, Result: result, Reason: "it did not exit"}
-		return a
+	order := guard.Order{Kind: guard.TerminateProcess, Container: "trainer", Device: "GPU-1", Process: python, UsedBytes: 6 << 30, LimitBytes: 4 << 30, OverFor: 2 * time.Second}
+	about := guard.Event{Container: "trainer", Device: "GPU-1", Process: python, UsedBytes: 6 << 30, LimitBytes: 4 << 30, SliceBytes: 4 << 30, Reason: "a reason; of two parts"}
+	as := func(kind guard.EventKind, result guard.Result) guard.Event {
+		e := about
+		e.Kind, e.Outcome = kind, &guard.Outcome{Order: order, Result: result, Reason: "it did not exit"}
+		return e
 	}
 	for name, tt := range map[string]struct {
-		action guard.Action
-		want   NoticeKind
+		event guard.Event
+		want  NoticeKind
 	}{
-		"blind":                     {as(guard.Blind, ""), NoticeNotEnforcing},
-		"sighted":                   {as(guard.Sighted, ""), NoticeEnforcing},
-		"ended":                     {as(guard.Report, guard.Ended), NoticeTerminated},
-		"refused":                   {as(guard.Report, guard.Refused), NoticeNotTerminated},
-		"stuck":                     {as(guard.Report, guard.Stuck), NoticeNotTerminated},
-		"left alone":                {as(guard.Observe, ""), NoticeNotTerminable},
-		"a stray":                   {as(guard.Stray, ""), NoticeUnmanaged},
-		"a warning says nothing":    {as(guard.Warn, ""), ""},
-		"an innocent says nothing":  {as(guard.Innocent, ""), ""},
-		"lingering says nothing":    {as(guard.Lingers, ""), ""},
-		"one who was gone, nothing": {as(guard.Report, guard.Gone), ""},
-		"a dry run, nothing":        {as(guard.Report, guard.Spared), ""},
+		"degraded":                 {as(guard.NotEnforcing, ""), NoticeNotEnforcing},
+		"restored":                 {as(guard.Enforcing, ""), NoticeEnforcing},
+		"terminated":               {as(guard.TerminationResult, guard.Terminated), NoticeTerminated},
+		"denied":                   {as(guard.TerminationResult, guard.Denied), NoticeNotTerminated},
+		"timed out":                {as(guard.TerminationResult, guard.TimedOut), NoticeNotTerminated},
+		"not terminated":           {as(guard.NotTerminated, ""), NoticeNotTerminable},
+		"unmanaged":                {as(guard.Unmanaged, ""), NoticeUnmanaged},
+		"a warning":                {as(guard.NearLimit, ""), ""},
+		"out of memory in a slice": {as(guard.OOMWithinSlice, ""), ""},
+		"memory not released":      {as(guard.MemoryNotReleased, ""), ""},
+		"a process that was gone":  {as(guard.TerminationResult, guard.Gone), ""},
+		"a dry run":                {as(guard.TerminationResult, guard.DryRun), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sentence := tt.action.Sentence()
+			sentence := tt.event.Message()
 			var want []Notice
 			if tt.want != "" {
 				want = []Notice{{tt.want, noon, sentence}}
@@ -50,7 +50,7 @@ func TestTheGuardsOwnSentencesAreUnderstood(t *testing.T) {
 			if diff := cmp.Diff(want, NoticesOf(event(pod, noon, sentence))); diff != "" {
 				t.Errorf("%q (-want +got)\n%s", sentence, diff)
 			}
-			warned := as(guard.Warn, "").Sentence()
+			warned := as(guard.NearLimit, "").Message()
 			if diff := cmp.Diff(want, NoticesOf(event(pod, noon, "(3 older messages are in the guard's log) "+warned+"; "+sentence+"; "+warned))); diff != "" {
 				t.Errorf("%q among others (-want +got)\n%s", sentence, diff)
 			}
@@ -70,7 +70,7 @@ func TestOnlyAKubeletsWordAboutTheGuardIsANotice(t *testing.T) {
 		"another probe":                  func(e *corev1.Event) { e.Message = "Startup probe failed: " + blind },
 		"a probe that found no guard":    func(e *corev1.Event) { e.Message = livenessFails + "guard: no guard runs in this container" },
 		"a probe that took too long":     func(e *corev1.Event) { e.Message = livenessFails + "command timed out" },
-		"words of ours inside of others": func(e *corev1.Event) { e.Message = livenessFails + "they say gpuslice ended it" },
+		"words of ours inside of others": func(e *corev1.Event) { e.Message = livenessFails + "they say gpuslice terminated it" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +93,7 @@ func TestAKubeletThatFoldsEventsTogetherIsUnderstood(t *testing.T) {
 }
 
 func FuzzNoticesOf(f *testing.F) {
-	for _, text := range []string{blind, "(3 older messages are in the guard's log) a; b; " + blind, "; ; ", "gpuslice ended \xff;"} {
+	for _, text := range []string{blind, "(3 older messages are in the guard's log) a; b; " + blind, "; ; ", "gpuslice terminated \xff;"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -14,7 +14,7 @@ import (
 
 func quantity(text string) resource.Quantity { return resource.MustParse(text) }
 
-const blind = "gpuslice cannot hold this pod to its slice on GPU-1: the device lists pid 7, which is no process of this pod"
+const blind = "gpuslice cannot enforce this pod's slice on GPU-1: the device lists pid 7, which is no process of this pod"
 
 // holding are the tiers of the one container of every fixture.
 func holding(tiers ...policies.Tier) []policies.Tier { return append([]policies.Tier{}, tiers...) }
@@ -137,18 +137,18 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 		"a guard's word that it can again does not lift what it said, since others can write it": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
 			edit: func(s *subject) {
 				s.hear(time.Minute, blind)
-				s.hear(2*time.Minute, "gpuslice can hold this pod to its slice again on GPU-1")
+				s.hear(2*time.Minute, "gpuslice enforces this pod's slice again on GPU-1")
 			}, reason: "an Event reports that it enforces again"},
 		"what an earlier run of the guard said is over with it": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) { s.hear(-time.Minute, blind) }},
 		"a guard that could not end a process does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
-			s.hear(time.Minute, "gpuslice could not have ended python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi; it did not exit")
+			s.hear(time.Minute, "gpuslice could not terminate python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi; it did not exit")
 		}, reason: "6.0Gi of 4.0Gi; it did not exit; terminate the process yourself"},
 		"a guard that ended a process did what was planned": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
-			s.hear(time.Minute, "gpuslice ended python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi on GPU-1 for 2s")
+			s.hear(time.Minute, "gpuslice terminated python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi on GPU-1 for 2s")
 			s.trainer().LastTerminationState, s.trainer().RestartCount = terminated(137, "Error", ""), 1
 		}},
 		"a container without a slice on the device is told": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
-			s.hear(time.Minute, "python (pid 9, 6.0Gi) in sidecar holds 6.0Gi on GPU-1 without a slice: nothing holds it back")
+			s.hear(time.Minute, "python (pid 9, 6.0Gi) in sidecar uses 6.0Gi on GPU-1 without a slice: nothing limits it")
 		}, reason: "give the container a slice"},
 
 		"a pod that has run has ended": {plan: "time-slicing", state: Ended, tiers: holding(), edit: func(s *subject) {
@@ -204,7 +204,7 @@ func TestNoNoticeEverRaisesATier(t *testing.T) {
 				notices := s.notices
 				for i, kind := range kinds {
 					if set&(1<<i) != 0 {
-						notices = append(notices, Notice{Kind: kind, At: noon.Add(time.Hour), Text: "gpuslice can hold this pod to its slice again"})
+						notices = append(notices, Notice{Kind: kind, At: noon.Add(time.Hour), Text: "gpuslice enforces this pod's slice again"})
 					}
 				}
 				o := Observe(s.pod, s.node, s.promise, notices)
@@ -252,7 +252,7 @@ func TestAnObservationIsBounded(t *testing.T) {
 	s.trainer().LastTerminationState = terminated(1, long, long)
 	s.guard().LastTerminationState = terminated(1, long, long)
 	s.guard().State = waiting(long)
-	for _, kind := range []string{blind + long, "gpuslice could not have ended " + long, "a and is left alone: " + long} {
+	for _, kind := range []string{blind + long, "gpuslice could not terminate " + long, "a and is not terminated: " + long} {
 		s.hear(time.Minute, kind)
 	}
 	text := s.observe().Encode()

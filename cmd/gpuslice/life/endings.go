@@ -30,14 +30,14 @@ func (l *Life) ends(f *Facts) {
 }
 
 // guardEnded begins the guard's sentence about an ending.
-const guardEnded = "gpuslice ended "
+const guardEnded = "gpuslice terminated "
 
 // endings are the sentences about endings in the guard's log, which is a JSON object a line.
 func endings(log []byte) (said []string) {
 	for line := range bytes.Lines(log) {
-		var entry struct{ Says string }
-		if json.Unmarshal(line, &entry) == nil && strings.HasPrefix(entry.Says, guardEnded) {
-			said = append(said, entry.Says)
+		var entry struct{ Message string }
+		if json.Unmarshal(line, &entry) == nil && strings.HasPrefix(entry.Message, guardEnded) {
+			said = append(said, entry.Message)
 		}
 	}
 	return said

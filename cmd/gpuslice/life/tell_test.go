@@ -64,7 +64,7 @@ func said(from, reason, text string) corev1.Event {
 }
 
 func TestWhyAPodWaitsOrEnded(t *testing.T) {
-	sentence := "gpuslice ended python (pid 7, 6.0Gi) in trainer: 6.0Gi of 4.0Gi"
+	sentence := "gpuslice terminated python (pid 7, 6.0Gi) in trainer: 6.0Gi of 4.0Gi"
 	for _, c := range []struct {
 		name  string
 		facts func(*corev1.Pod, *Facts)
@@ -88,7 +88,7 @@ func TestWhyAPodWaitsOrEnded(t *testing.T) {
 			p.Status.Phase = corev1.PodRunning
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{ended("trainer", 137, "Error", sentence)}
 			f.Events = []corev1.Event{said("kubelet", "Unhealthy", "Liveness probe failed: "+sentence)}
-			f.GuardSaid = endings([]byte("no JSON\n{\"says\":\"trainer holds 4Gi\"}\n{\"says\":\"" + sentence + "\"}\n"))
+			f.GuardSaid = endings([]byte("no JSON\n{\"message\":\"trainer uses 4Gi\"}\n{\"message\":\"" + sentence + "\"}\n"))
 		}, Running, []string{"trainer ended with exit code 137, and was started again 1 times: " + sentence, sentence}},
 		{"the host's memory, not the GPU's", func(p *corev1.Pod, _ *Facts) {
 			p.Status.Phase = corev1.PodFailed

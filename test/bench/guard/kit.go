@@ -64,7 +64,7 @@ func (k *kit) start(change func(*limits.Limits), log io.Writer) (*guarded, error
 	if change != nil {
 		change(&l)
 	}
-	g.cmd = exec.Command(k.guard, "run", "--nvml", k.library, "--proc", root, "--termination-log", os.DevNull)
+	g.cmd = exec.Command(k.guard, "run", "--nvml-library", k.library, "--proc-dir", root, "--termination-message-path", os.DevNull)
 	g.cmd.Env = append(os.Environ(), g.pod.Environment(fakegpu.Config{})...)
 	for _, v := range l.Env() {
 		g.cmd.Env = append(g.cmd.Env, v.Name+"="+v.Value)
