@@ -61,7 +61,7 @@ func TestNativeQuota(t *testing.T) {
 		}
 		running.Wait()
 		if n := admitted.Load(); n != 2 {
-			t.Errorf("%d pods were let in, want 2", n)
+			t.Errorf("%d pods were admitted, want 2", n)
 		}
 		// One that is left alone goes on being counted by Kubernetes itself, which cannot see the two.
 		whole := podOf(t, "whole", ns, "spec:\n  containers:\n  - {name: a, image: busybox, resources: {limits: {nvidia.com/gpu: 2}}}\n")

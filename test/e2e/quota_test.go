@@ -48,7 +48,7 @@ func TestNativeQuota(t *testing.T) {
 		}
 		running.Wait()
 		if n := admitted.Load(); n != 2 {
-			t.Errorf("%d pods were let in, want 2", n)
+			t.Errorf("%d pods were admitted, want 2", n)
 		}
 		pods, err := s.node.Client.CoreV1().Pods(s.namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
