@@ -40,6 +40,8 @@ func rules() []rule {
 			because: "the contract between webhook and guard is standard library only, so that both sides can hold it"},
 		{under: "webhook", reached: []string{"github.com/NVIDIA/", "github.com/spf13/viper"},
 			because: "the admission edge reads no device, and its settings come as a value"},
+		{under: "webhook", reached: []string{"sigs.k8s.io/controller-runtime"},
+			because: "an answer is an Answer or a Fault: a library's response with a status code in it is neither"},
 		{under: "certs", allowedBy: []string{module + "/certs"},
 			because: "where the serving certificate comes from has nothing to do with what is served"},
 		{under: "cmd/gpuslice", reached: []string{"sigs.k8s.io/controller-runtime/pkg/manager", "sigs.k8s.io/controller-runtime/pkg/client",
@@ -50,6 +52,77 @@ func rules() []rule {
 		{under: "deploy/images", allowedBy: []string{module + "/deploy/images"},
 			because: "an image is made of compiled programs, whatever they do"},
 	}
+}
+
+// layers are the packages of a folder, lowest first. A package imports those above its own line alone, and those of a line
+// not each other.
+type layers struct {
+	folder string
+	lines  [][]string // paths within the folder
+}
+
+func allLayers() []layers {
+	return []layers{
+		{"webhook", [][]string{
+			{"events", "keys", "leader", "ledger", "review"},
+			{"bypass", "ledger/ledgertest", "metrics", "nativequota", "observe", "quotametrics"},
+			{"cluster", "server"},
+			{"policydocs", "quota"},
+			{"pods"},
+		}},
+	}
+}
+
+// check returns the imports of p that point upward, or to the side.
+func (l layers) check(p pkg) (broken []string) {
+	own, known := l.line(p.ImportPath)
+	if !known {
+		return []string{"has no line in the table of layers"}
+	}
+	for _, path := range p.Imports {
+		if line, ok := l.line(path); ok && line >= own {
+			broken = append(broken, "imports "+path)
+		}
+	}
+	return broken
+}
+
+// line is where a package stands in the table.
+func (l layers) line(importPath string) (int, bool) {
+	path, ok := strings.CutPrefix(importPath, module+"/"+l.folder+"/")
+	for i, line := range l.lines {
+		if ok && slices.Contains(line, path) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func TestLayers(t *testing.T) {
+	packages := list(t)
+	for _, l := range allLayers() {
+		t.Run("imports in "+l.folder+" point one way", func(t *testing.T) {
+			for _, p := range packages {
+				if !strings.HasPrefix(p.ImportPath, module+"/"+l.folder+"/") || strings.HasSuffix(p.ImportPath, "test") {
+					continue
+				}
+				for _, broken := range l.check(p) {
+					t.Errorf("%s %s", p.ImportPath, broken)
+				}
+			}
+		})
+	}
+	t.Run("an upward import is seen", func(t *testing.T) {
+		l := layers{"webhook", [][]string{{"low", "beside"}, {"high"}}}
+		for path, imported := range map[string]string{"low": "high", "beside": "low", "unknown": "low"} {
+			if got := l.check(pkg{ImportPath: module + "/webhook/" + path, Imports: []string{module + "/webhook/" + imported}}); len(got) != 1 {
+				t.Errorf("%s imports %s, seen: %q", path, imported, got)
+			}
+		}
+		if got := l.check(pkg{ImportPath: module + "/webhook/high", Imports: []string{module + "/webhook/low"}}); len(got) != 0 {
+			t.Errorf("a downward import is broken: %q", got)
+		}
+	})
 }
 
 // pkg is what go list says of a package.
