@@ -10,11 +10,11 @@ const (
 	NearLimit         EventKind = "near limit"                 // usage came to the warning threshold
 	BelowLimit        EventKind = "below limit"                // and is clearly below it again
 	TerminationResult EventKind = "termination result"         // Outcome of the order in progress
-	NotTerminated     EventKind = "not terminated"             // over the limit and left running, Reason says why
+	NotTerminated     EventKind = "not terminated"             // over the limit and left running, Reason has the cause
 	OOMWithinSlice    EventKind = "out of memory within slice" // a process exited on a full device, within its slice
 	Unmanaged         EventKind = "unmanaged container"        // a container without a slice uses a device
 	MemoryNotReleased EventKind = "memory not released"        // a terminated process is still listed on its device
-	NotEnforcing      EventKind = "not enforcing"              // a device cannot be relied on, Reason says why
+	NotEnforcing      EventKind = "not enforcing"              // a device cannot be relied on, Reason has the cause
 	Enforcing         EventKind = "enforcing again"            // and can again
 )
 

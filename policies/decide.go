@@ -7,31 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Input is all that a decision depends on. Decide changes none of it.
-type Input struct {
-	Pod       *corev1.Pod
-	Namespace Namespace
-	Policy    *Policy // nil: no policy governs the namespace
-	// PolicyError is why the namespace's policy cannot be used, when no last good version is known. Pods that ask for
-	// a slice are refused with it.
-	PolicyError error
-	// TenantNotes are what authors of pods should know of the tenant's own document that tightened Policy.
-	TenantNotes []string
-	Pools       []Pool
-	// PoolsComplete says that no other pools will ever be: what fits none of them is refused instead of waiting.
-	PoolsComplete bool
-	// Guard says where the guard's image is; nil: none can be injected.
-	Guard *GuardSettings
-	// Explain asks for a report on every candidate, also when one was chosen.
-	Explain bool
-}
-
-// Namespace is what a decision may know of the pod's namespace.
-type Namespace struct {
-	Name   string
-	Labels map[string]string
-}
-
 // Why pods are left alone: stable words for metrics.
 const (
 	whyNoPolicy  = "no policy"
@@ -96,14 +71,6 @@ func Decide(in Input) Decision {
 func isMirror(pod *corev1.Pod) bool {
 	_, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return ok
-}
-
-// Tightened is the input with the policy as the tenant's own document (nil: none) tightens it.
-func (in Input) Tightened(tenant *TenantDocument) Input {
-	if tenant != nil && in.Policy != nil {
-		in.Policy, in.TenantNotes = tenant.Tighten(in.Policy)
-	}
-	return in
 }
 
 // changesPods says that a policy is in force which may change pods of the namespace.

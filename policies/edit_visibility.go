@@ -10,8 +10,7 @@ import (
 // pod, and CUDA images say "all" by themselves. So they are nobody's to choose: a container with a GPU has none (the
 // device plugin's value, which the kubelet brings, must not meet another), every other container has "void".
 const (
-	VarVisibleDevices = "NVIDIA_VISIBLE_DEVICES"
-	imexChannels      = "NVIDIA_IMEX_CHANNELS" // memory of other nodes
+	imexChannels = "NVIDIA_IMEX_CHANNELS" // memory of other nodes
 	// cudaVersion alone means "all" to the runtime: it takes the image for one from before there was a variable.
 	cudaVersion = "CUDA_VERSION"
 	noDevices   = "void"

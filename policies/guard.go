@@ -6,28 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// GuardSettings are what the installation says about the guard: where its image is and what it may use. They are not
-// policy, since they are the same in every namespace.
-type GuardSettings struct {
-	Image      string
-	PullPolicy corev1.PullPolicy
-	PullSecret string // must exist in the tenant's namespace; empty: none
-	CPU        string // requests and limits alike, so that Guaranteed pods stay so
-	Memory     string
-}
-
-// firstGuardDriver is the release line from which an in-pod guard is shown its siblings' PIDs with their memory. Before
-// 565.57.01 the driver reports host PIDs, or zero memory.
-const (
-	firstGuardDriver   = 565
-	firstGuardRelease  = "565.57.01"
-	labelDriverMajor   = "nvidia.com/cuda.driver-version.major"
-	guardObserverUser  = 65532
-	accessEnv          = "env"
-	accessVolume       = "volume"
-	accessCDI          = "cdi"
-	driverCapabilities = "NVIDIA_DRIVER_CAPABILITIES"
-)
+const guardObserverUser = 65532
 
 // guardPlan says whether a pod gets a guard, and whether the guard can hold a slice there.
 type guardPlan struct {

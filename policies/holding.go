@@ -39,19 +39,6 @@ func (p *Promise) accountsFor(pod *corev1.Pod, pools []Pool) bool {
 	return len(unplannedContainers(pod, p, pools)) == 0
 }
 
-// plausible says that a recorded charge is one that planning could have written.
-func (c Charge) plausible() bool { return c.bounded() && c.Slices+c.GPUs > 0 }
-
-// bounded says that no dimension is negative or beyond what sums can hold.
-func (c Charge) bounded() bool {
-	for _, d := range Dimensions() {
-		if n := d.Amount(c); n < 0 || n > maxCharge {
-			return false
-		}
-	}
-	return c.Memory <= maxMemory
-}
-
 // Holding is what the Promise's pod holds. The pod says which containers end before others start.
 func (p *Promise) Holding(pod *corev1.Pod) Holding {
 	h := Holding{Namespace: p.Namespace, Pools: slices.Sorted(slices.Values(p.Pools)), Charge: p.chargeOn(pod), Units: quotaUnits(pod, p), Traits: traitsOf(pod)}
@@ -91,7 +78,7 @@ func (p *Promise) chargeFor(c *PromisedContainer) Charge {
 	if c == nil {
 		return Charge{}
 	}
-	return sliceCharge(strategyNamed(p.Strategy), c.Slice, c.Count)
+	return sliceCharge(strategyNamed(p.Strategy).Whole(), c.Slice, c.Count)
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole

@@ -46,10 +46,11 @@ const (
 
 // Labels on namespaces and ConfigMaps.
 const (
-	LabelPolicy        = Domain + "/policy" // "true" on the ConfigMaps that hold a policy
-	PolicyKey          = "policy.yaml"      // the one key of such a ConfigMap
-	TenantPolicyName   = "gpuslice-policy"  // the ConfigMap of a tenant's own preferences
-	SystemNamespace    = "gpuslice-system"  // where the authority's policies live, unless settings say otherwise
+	LabelPolicy        = Domain + "/policy"       // "true" on the ConfigMaps that hold a policy
+	PolicyKey          = "policy.yaml"            // the one key of such a ConfigMap
+	TenantPolicyName   = "gpuslice-policy"        // the ConfigMap of a tenant's own preferences
+	SystemNamespace    = "gpuslice-system"        // where the authority's policies live, unless settings say otherwise
+	LabelTrustDomain   = Domain + "/trust-domain" // on nodes: the tenants that may share their devices; it keeps pools apart
 	LabelPodSecurity   = "pod-security.kubernetes.io/enforce"
 	volumePrefix       = "gpuslice-" // volumes of ours
 	containerPrefix    = "gpuslice-" // containers of ours
@@ -58,21 +59,24 @@ const (
 	ShareDisabled      = "disabled"
 	ResourceGPU        = "nvidia.com/gpu"
 	ResourceGPUShared  = "nvidia.com/gpu.shared"
-	resourceMIGPrefix  = "nvidia.com/mig-"
+	nvidiaPrefix       = "nvidia.com/" // of all GPU resources
+	resourceMIGPrefix  = nvidiaPrefix + "mig-"
 	maxGPUsOfContainer = 64
 )
 
 // Variables that gpuslice writes by name. A value that a pod brings along under these names is not the author's to
 // choose in a sliced pod: it is replaced, and the author is told.
 const (
-	VarMPSPipe       = "CUDA_MPS_PIPE_DIRECTORY"
-	VarMPSLog        = "CUDA_MPS_LOG_DIRECTORY"
-	VarMPSPinned     = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
-	VarMPSThreads    = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
-	VarDriverLimit   = "NVIDIA_GPU_MEMORY_LIMIT"   // hard, integer MiB, container toolkit 1.20.1
-	VarDriverRequest = "NVIDIA_GPU_MEMORY_REQUEST" // soft, integer MiB
-	VarMemoryBytes   = "GPUSLICE_MEMORY_BYTES"     // the slice per GPU, bytes, for anyone's own code
-	VarFraction      = "GPUSLICE_FRACTION"         // the slice as a share of the device's total
+	VarMPSPipe         = "CUDA_MPS_PIPE_DIRECTORY"
+	VarMPSLog          = "CUDA_MPS_LOG_DIRECTORY"
+	VarMPSPinned       = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+	VarMPSThreads      = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+	VarDriverLimit     = "NVIDIA_GPU_MEMORY_LIMIT"   // hard, integer MiB, container toolkit 1.20.1
+	VarDriverRequest   = "NVIDIA_GPU_MEMORY_REQUEST" // soft, integer MiB
+	VarMemoryBytes     = "GPUSLICE_MEMORY_BYTES"     // the slice per GPU, bytes, for anyone's own code
+	VarVisibleDevices  = "NVIDIA_VISIBLE_DEVICES"
+	driverCapabilities = "NVIDIA_DRIVER_CAPABILITIES"
+	VarFraction        = "GPUSLICE_FRACTION" // the slice as a share of the device's total
 )
 
 // ownPrefixes are the beginnings of variable names that belong to gpuslice in a sliced pod.

@@ -169,9 +169,6 @@ func driverHolds(strategy *Strategy, p *placed) bool {
 	return p.pool.DriverLimits && p.size.limit > 0 && strategy.DriverLimits
 }
 
-// firstDriverWithLimits is the driver release that brings a memory limit for each cgroup.
-const firstDriverWithLimits = 615
-
 // totalMayBeLimit says that what a process on the pool sees as the device's whole memory may already be its limit: the
 // driver has limits of its own, and what it then tells of the total is not known.
 func (p *Pool) totalMayBeLimit() bool {
@@ -235,17 +232,6 @@ func tiersAs(chosen, c *candidate, j int) []Tier {
 	probe := c.containers[j]
 	probe.profile = chosen.containers[j].profile
 	return tiersOf(c, &probe)
-}
-
-// overLimits holds a placement against policy's limits for a container and for a pod.
-func overLimits(p *Policy, c *candidate) *Violation {
-	for i := range c.containers {
-		charge := c.containers[i].charge(c.strategy)
-		if v := exceeds(charge, p.Limits.PerContainer, fmt.Sprintf("container %q", c.containers[i].request.Name), p.Name, c.pool().describe); v != nil {
-			return v
-		}
-	}
-	return exceeds(podCharge(c), p.Limits.PerPod, "the pod", p.Name, c.pool().describe)
 }
 
 // hasShm says that the container mounts something on /dev/shm by itself.

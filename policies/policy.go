@@ -146,19 +146,19 @@ type GuardSpec struct {
 	MetricsPort      int             `json:"metricsPort,omitempty"`
 }
 
+// Ways in which the guard reaches NVML.
+const (
+	accessEnv    = "env"
+	accessVolume = "volume"
+	accessCDI    = "cdi"
+)
+
 // PodSpec is what policy writes into each sliced pod where its author did not.
 type PodSpec struct {
 	PriorityClassName string              `json:"priorityClassName,omitempty"`
 	SchedulerName     string              `json:"schedulerName,omitempty"`
 	RuntimeClassName  string              `json:"runtimeClassName,omitempty"`
 	Tolerations       []corev1.Toleration `json:"tolerations,omitempty"`
-}
-
-// Charge is what a container or pod counts for: the dimensions of limits and quota.
-type Charge struct {
-	Memory MiB   `json:"memory,omitzero"` // slices x GPUs
-	Slices int64 `json:"slices,omitempty"`
-	GPUs   int64 `json:"gpus,omitempty"` // whole devices
 }
 
 // Defaults of the document, in one place so that the reference and the parser agree.

@@ -2,7 +2,6 @@ package policies
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -163,20 +162,6 @@ func (p *Promise) check() error {
 		case p.Request.Containers[i].Resource == "" && !p.Request.Explicit:
 			return fmt.Errorf("container %s did not ask for anything", quoteShort(c.Name))
 		}
-	}
-	return nil
-}
-
-// bounded holds an ask to what labels and the annotation may say.
-func (a Ask) bounded() error {
-	sizes := 0
-	for _, said := range []bool{a.Memory != 0, !a.Fraction.Zero(), a.Class != ""} {
-		if said {
-			sizes++
-		}
-	}
-	if sizes > 1 || a.Compute < 0 || a.Compute > 100 || a.Processes < 0 || a.Processes > maxProcesses {
-		return errors.New("it is out of range")
 	}
 	return nil
 }

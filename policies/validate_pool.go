@@ -14,6 +14,8 @@ import (
 
 var driverText = regexp.MustCompile(`^[1-9][0-9]{0,3}(\.[0-9]{1,4}){1,2}$`)
 
+var migProfileText = regexp.MustCompile(`^[a-z0-9][a-z0-9.]{0,30}[a-z0-9]$`)
+
 // validatePools checks what the policy says about pools, which are the whole cluster's.
 func (p *Policy) validatePools(e *problems, at *field.Path) {
 	spec := p.Pools

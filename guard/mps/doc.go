@@ -3,7 +3,7 @@
 //
 // The one idea: a busy client is never signaled first. NVIDIA calls the outcome
 // undefined: server and neighbors may hang. The daemon terminates the client
-// first, which leaves the others whole; the signal follows.
+// first, which leaves the others intact; the signal follows.
 //
 // The daemon knows its clients by PIDs of its own namespace, and lists for each
 // the PID namespace it lives in. That names the pod, not the process. So the

@@ -61,7 +61,7 @@ func (s *signals) Terminate(context.Context) guard.Outcome {
 
 func TestTerminate(t *testing.T) {
 	t.Parallel()
-	const one = "1024 900 4026531836 ./train\n2048 900 4026530000 ./neighbour\n"
+	const one = "1024 900 4026531836 ./train\n2048 900 4026530000 ./neighbor\n"
 	const two = one + "1025 900 4026531836 ./train\n"
 	order := guard.Order{Container: "trainer", MPS: true, Alone: true, Process: guard.Process{PID: 6, MPS: true}}
 	container := order
@@ -85,7 +85,7 @@ func TestTerminate(t *testing.T) {
 		"two clients, one to go":             {two, order, limits.MPSTerminationObserve, "", guard.Skipped, "", "2 clients of this pod"},
 		"two clients, both to go":            {two, container, limits.MPSTerminationObserve, "", guard.Terminated, "ps\nterminate_client 900 1024\nterminate_client 900 1025\n", ""},
 		"a process beside it":                {one, crowd, limits.MPSTerminationObserve, "", guard.Skipped, "", "other processes on its devices"},
-		"no client of this pod":              {"2048 900 4026530000 ./neighbour\n", order, limits.MPSTerminationObserve, "", guard.Skipped, "", "no client of this pod"},
+		"no client of this pod":              {"2048 900 4026530000 ./neighbor\n", order, limits.MPSTerminationObserve, "", guard.Skipped, "", "no client of this pod"},
 		"a dead daemon":                      {one, order, limits.MPSTerminationObserve, "dead", guard.Skipped, "", "Cannot find MPS control daemon"},
 		"a daemon that does not answer":      {one, order, limits.MPSTerminationObserve, "slow", guard.Skipped, "", "no answer within"},
 		"a dead daemon, where policy signal": {one, order, limits.MPSTerminationSignal, "dead", guard.Terminated, "", ""},
@@ -114,7 +114,7 @@ func TestTerminate(t *testing.T) {
 				t.Errorf("when the signal came the daemon had been sent %q, want %q", next.signals[0], tc.before)
 			}
 			if strings.Contains(sent(t, control), "2048") {
-				t.Error("a neighbour's client was terminated")
+				t.Error("a neighbor's client was terminated")
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 type Daemon interface {
 	// Clients returns every client, or why the daemon cannot be asked.
 	Clients(ctx context.Context) ([]Client, error)
-	// Terminate ends a client's contexts and leaves the others whole.
+	// Terminate ends a client's contexts and leaves the others intact.
 	Terminate(ctx context.Context, client Client) error
 }
 
@@ -64,7 +64,7 @@ func (c *clientTarget) terminateClients(ctx context.Context) error {
 	case len(found) == 0:
 		return fmt.Errorf("the daemon knows no client of this pod")
 	case !c.order.Alone:
-		return fmt.Errorf("the pod has other processes on its devices, so that the daemon's client cannot be told from them")
+		return fmt.Errorf("the pod has other processes on its devices, so that it is not certain which is the daemon's client")
 	case len(found) > 1 && c.order.Kind != guard.TerminateContainer:
 		return fmt.Errorf("the daemon has %d clients of this pod and does not report which is which", len(found))
 	}

@@ -166,8 +166,8 @@ func TestTerminateSIGKILLAfterGracePeriod(t *testing.T) {
 
 func TestTerminateContainer(t *testing.T) {
 	t.Parallel()
-	neighbour := start(t, "counts")
-	table, order := pod(t, map[string]*process{"trainer": start(t, "forks"), "scorer": neighbour})
+	neighbor := start(t, "counts")
+	table, order := pod(t, map[string]*process{"trainer": start(t, "forks"), "scorer": neighbor})
 	o := order("trainer")
 	order("scorer")
 	o.Kind = guard.TerminateContainer
@@ -178,21 +178,21 @@ func TestTerminateContainer(t *testing.T) {
 	if left := table.members("/../trainer"); len(left) != 0 {
 		t.Errorf("left alive: %+v", left)
 	}
-	unharmed(t, neighbour)
+	unharmed(t, neighbor)
 }
 
 // unharmed fails when the process has exited or was signaled.
 func unharmed(t testing.TB, p *process) {
 	t.Helper()
 	if err := p.Process.Signal(syscall.Signal(0)); err != nil {
-		t.Errorf("the neighbour is gone: %v", err)
+		t.Errorf("the neighbor is gone: %v", err)
 	}
 	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	printed, err := io.ReadAll(p.out)
 	if err != nil || len(printed) != 0 {
-		t.Errorf("the neighbour was signaled: %q, %v", printed, err)
+		t.Errorf("the neighbor was signaled: %q, %v", printed, err)
 	}
 }
 

@@ -46,9 +46,7 @@ type lab struct {
 
 func newLab(t *testing.T, targets ...cluster.Target) *lab {
 	t.Helper()
-	if !cluster.Wanted("apiserver") {
-		t.Skip("starts real API servers: set GPUSLICE_TEST=apiserver to run it")
-	}
+	cluster.Need(t)
 	t.Parallel() // most of each test is waiting
 	begun := time.Now()
 	bin, err := cluster.Build(t.Context(), os.Stderr, append(cluster.ControlPlane(), targets...)...)

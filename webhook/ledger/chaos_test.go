@@ -100,7 +100,7 @@ func (c *chaos) fault(call ledgertest.Call) ledgertest.Fault {
 	}
 	return ledgertest.Fault{
 		Before: c.upTo(6 * time.Second), After: c.upTo(6 * time.Second),
-		Drop: c.chance(0.2), Mute: c.chance(0.2), Refuse: c.chance(0.05),
+		Drop: c.chance(0.2), Mute: c.chance(0.2), Reject: c.chance(0.05),
 	}
 }
 
@@ -203,7 +203,7 @@ func (c *chaos) run() {
 	replicas.Wait()
 }
 
-func TestChaosNeitherOvershootsNorLeaks(t *testing.T) {
+func TestLedgerUnderChaos(t *testing.T) {
 	total := map[string]int{}
 	for seed := range uint64(chaosSeeds) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

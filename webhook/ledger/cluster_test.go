@@ -15,7 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-func TestOutcomeIsKnownOnlyWhereTheAPIServerSaidIt(t *testing.T) {
+func TestClassify(t *testing.T) {
 	kind := schema.GroupResource{Resource: "configmaps"}
 	for name, c := range map[string]struct{ err, want error }{
 		"not there":          {apierrors.NewNotFound(kind, "a"), ErrNotFound},
@@ -37,7 +37,7 @@ func TestOutcomeIsKnownOnlyWhereTheAPIServerSaidIt(t *testing.T) {
 	}
 }
 
-func TestAPromiseIsReadOnceUntilThePodChanges(t *testing.T) {
+func TestClusterListerCache(t *testing.T) {
 	read := map[string]int{}
 	l := &ClusterLister{HoldingOf: func(p *corev1.Pod) (policies.Holding, ChargeBasis) {
 		read[p.Name]++

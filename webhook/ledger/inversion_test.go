@@ -17,10 +17,10 @@ import (
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
-// TestCreatesThatWaitForUsDoNotTakeTheSeatsOfOurWrites sends more creates at once than the API server serves, each of
-// which holds its seat until the ledger is written. With the priority level of the manifests the writes have seats of
-// their own; without it they wait for those who wait for them, which shows that the level is what helps.
-func TestCreatesThatWaitForUsDoNotTakeTheSeatsOfOurWrites(t *testing.T) {
+// TestPriorityLevel sends more creates at once than the API server serves, each of which occupies its seat until the ledger
+// is written. With the priority level of the manifests the writes have seats of their own; without it they wait for the
+// creates that wait for them, which shows that the level is what helps.
+func TestPriorityLevel(t *testing.T) {
 	for name, level := range map[string]bool{"with a level of our own": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			s := cluster.ForTest(t, cluster.Options{Flags: []string{"--max-requests-inflight=100", "--max-mutating-requests-inflight=100"}})

@@ -36,7 +36,7 @@ func named(hard string, ours bool) *corev1.ResourceQuota {
 	return q
 }
 
-func TestAQuotaIsWrittenAsPolicyWantsIt(t *testing.T) {
+func TestWriter(t *testing.T) {
 	broken, ambiguous := governed(4), governed(4)
 	broken.Policy = nil
 	ambiguous.Pools = append(ambiguous.Pools, policies.Pool{Name: "odd", Resource: policies.ResourceGPU, Strategy: "time-slicing"})

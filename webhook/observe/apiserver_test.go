@@ -135,7 +135,7 @@ func (s *site) holder(t *testing.T) string {
 	return *lease.Spec.HolderIdentity
 }
 
-func TestTwoReplicasObserveOnARealAPIServerWithTheRightsOfTheManifests(t *testing.T) {
+func TestControllerOnAPIServer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	replicas := map[string]*replica{"one": s.replica(t, "one"), "two": s.replica(t, "two")}
@@ -163,9 +163,9 @@ func TestTwoReplicasObserveOnARealAPIServerWithTheRightsOfTheManifests(t *testin
 	s.awaitState(t, Enforced)
 }
 
-// TestATenantWithTheRightToEditCanWriteWhatLooksLikeAKubelets is why no Event raises what is said to hold: the API
-// server takes any name of a reporting component from those whom Kubernetes lets edit a namespace.
-func TestATenantWithTheRightToEditCanWriteWhatLooksLikeAKubelets(t *testing.T) {
+// TestTenantCanForgeKubeletEvents is why no Event raises a tier: the API server takes any name of a reporting component from
+// those whom Kubernetes lets edit a namespace.
+func TestTenantCanForgeKubeletEvents(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	// The part of the role "edit" that comes with Kubernetes: a controller that does not run here puts it into "edit".
@@ -205,8 +205,8 @@ func TestATenantWithTheRightToEditCanWriteWhatLooksLikeAKubelets(t *testing.T) {
 	})
 }
 
-// TestTheServiceAccountMayDoNothingElseWithPods looks at the rights from the API server's side.
-func TestTheServiceAccountMayDoNothingElseWithPods(t *testing.T) {
+// TestServiceAccountRights asks the API server what else the ServiceAccount may do with pods: nothing.
+func TestServiceAccountRights(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	config, err := s.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")

@@ -11,8 +11,8 @@ import (
 	"github.com/gpuslice/gpuslice/guard"
 )
 
-// TestTheGuardsOwnSentencesAreUnderstood keeps this package and the guard's words together.
-func TestTheGuardsOwnSentencesAreUnderstood(t *testing.T) {
+// TestNoticesOfGuardMessages keeps this package and the guard's messages together.
+func TestNoticesOfGuardMessages(t *testing.T) {
 	t.Parallel()
 	python := guard.Process{PID: 9, Command: "python", UsedBytes: 6 << 30}
 	order := guard.Order{Kind: guard.TerminateProcess, Container: "trainer", Device: "GPU-1", Process: python, UsedBytes: 6 << 30, LimitBytes: 4 << 30, OverFor: 2 * time.Second}
@@ -58,7 +58,7 @@ func TestTheGuardsOwnSentencesAreUnderstood(t *testing.T) {
 	}
 }
 
-func TestOnlyAKubeletsWordAboutTheGuardIsANotice(t *testing.T) {
+func TestNoticesOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*corev1.Event){
 		"another component":              func(e *corev1.Event) { e.ReportingController, e.Source.Component = "tenant", "tenant" },
@@ -83,7 +83,7 @@ func TestOnlyAKubeletsWordAboutTheGuardIsANotice(t *testing.T) {
 	}
 }
 
-func TestAKubeletThatFoldsEventsTogetherIsUnderstood(t *testing.T) {
+func TestNoticesOfCombinedEvents(t *testing.T) {
 	t.Parallel()
 	e := event(&corev1.Pod{}, noon, blind)
 	e.Message = combined + e.Message

@@ -19,7 +19,7 @@ const blind = "gpuslice cannot enforce this pod's slice on GPU-1: the device lis
 // holding are the tiers of the one container of every fixture.
 func holding(tiers ...policies.Tier) []policies.Tier { return append([]policies.Tier{}, tiers...) }
 
-func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
+func TestObserve(t *testing.T) {
 	t.Parallel()
 	const guard, framework, mps, driver, hardware = policies.TierGuard, policies.TierFramework, policies.TierMPS, policies.TierDriver, policies.TierHardware
 	for name, tt := range map[string]struct {
@@ -185,9 +185,8 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 	}
 }
 
-// TestNoNoticeEverRaisesATier is rule A26: whatever notices come, and in whatever order, no tier is said to hold that
-// would not be without them.
-func TestNoNoticeEverRaisesATier(t *testing.T) {
+// TestObserveNotices is rule A26: whatever notices come, and in whatever order, they raise no tier.
+func TestObserveNotices(t *testing.T) {
 	t.Parallel()
 	kinds := []NoticeKind{NoticeNotEnforcing, NoticeEnforcing, NoticeNotTerminated, NoticeNotTerminable, NoticeUnmanaged, NoticeTerminated}
 	for plan := range plans {
@@ -231,7 +230,7 @@ func words(tiers []policies.Tier) []string {
 	return out
 }
 
-func TestHowAContainerEndedIsTold(t *testing.T) {
+func TestObserveTerminations(t *testing.T) {
 	t.Parallel()
 	s := started(t, "time-slicing")
 	s.trainer().LastTerminationState = terminated(137, "OOMKilled", "line one\nline two")
@@ -245,7 +244,7 @@ func TestHowAContainerEndedIsTold(t *testing.T) {
 	}
 }
 
-func TestAnObservationIsBounded(t *testing.T) {
+func TestObservationIsBounded(t *testing.T) {
 	t.Parallel()
 	s := started(t, "time-slicing")
 	long := strings.Repeat("x;\x00é", 20_000)

@@ -30,8 +30,8 @@ func build(ctx context.Context, dir string) (*kit, error) {
 	for out, pkg := range map[string]string{k.guard: "cmd/guard", k.tenant: "test/fakegpu/tenant"} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", out, module+pkg)
 		cmd.Env = append(os.Environ(), "CGO_CFLAGS=-Wno-deprecated-declarations")
-		if said, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build %s: %w\n%s", pkg, err, said)
+		if output, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build %s: %w\n%s", pkg, err, output)
 		}
 	}
 	info, err := os.Stat(k.guard)

@@ -162,7 +162,7 @@ func (w *World) read(id string) guard.Device {
 		d.Processes = append(d.Processes, listed)
 	}
 	if w.r.IntN(3) == 0 {
-		d.UsedBytes = min(d.TotalBytes, d.UsedBytes+w.r.Int64N(16*gib)) // neighbours
+		d.UsedBytes = min(d.TotalBytes, d.UsedBytes+w.r.Int64N(16*gib)) // neighbors
 	}
 	switch mood := w.r.IntN(120); {
 	case mood < 2:
