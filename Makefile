@@ -71,7 +71,7 @@ manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the 
 	go test $(GOFLAGS) ./cmd/webhook ./cmd/guard -run MetricsPage -update
 
 bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
-	go test $(GOFLAGS) ./test/bench ./webhook -run "^$$" -bench . -benchmem -count 5
+	go test $(GOFLAGS) ./test/bench ./webhook/pods ./webhook/cluster -run "^$$" -bench . -benchmem -count 5
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run 'TestPrint(PodCreates|CommandLineStart|WhatAReplicaUses)' -v
 
 bench-quota: cluster ## figures: pod creates under a quota, beside no webhook, one that only answers, and a ResourceQuota
