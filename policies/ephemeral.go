@@ -15,7 +15,7 @@ import (
 func hideFromEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 	out, changed := in.Pod.DeepCopy(), false
 	for c := range addedTo(old, out) {
-		if !holdsEphemeral(in, old, c) || isVoid(c) {
+		if !holdsEphemeral(in, old, c) || hidesDevices(c) {
 			continue
 		}
 		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return isOwnVariable(e.Name) || e.Name == imexChannels })
@@ -48,7 +48,7 @@ func checkEphemeral(in Input, old *corev1.Pod) []Violation {
 
 func refusedEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	if !isVoid(c) {
+	if !hidesDevices(c) {
 		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", VarVisibleDevices, noDevices, strings.Join(ownPrefixes(), ", "))
 	}
 	if !sliced {
@@ -74,8 +74,8 @@ func refusedEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	return found
 }
 
-// isVoid says that the container gets no device, and sets no variable of ours.
-func isVoid(c *corev1.Container) bool {
+// hidesDevices reports whether the container gets no device, and sets no variable of ours.
+func hidesDevices(c *corev1.Container) bool {
 	ours := func(e corev1.EnvVar) bool { return isOwnVariable(e.Name) || e.Name == imexChannels }
 	return indexOfVariable(c.Env, VarVisibleDevices) >= 0 && !choosesDevices(c) && !slices.ContainsFunc(c.Env, ours)
 }
