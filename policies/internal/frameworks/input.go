@@ -16,13 +16,13 @@ const (
 	ViewUnknown View = "unknown"
 )
 
-// FrameworkNone is the value of the framework label that asks for no profile at all.
+// None is the value of the framework label that asks for no profile at all.
 const None = "none"
 
 // Input is all that a profile's rules may depend on. Byte counts are per GPU.
 type Input struct {
 	Container      *corev1.Container // image, command, args, env, envFrom; never changed
-	Framework      string            // "pytorch-2.4", "jax", FrameworkNone; "" when nobody said
+	Framework      string            // "pytorch-2.4", "jax", None; "" when nobody said
 	SliceBytes     int64             // what the container was given
 	LimitBytes     int64             // what it may burst to; caps use it; below SliceBytes it counts as SliceBytes
 	TotalBytes     int64             // device memory; 0 when not known
