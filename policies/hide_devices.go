@@ -6,20 +6,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Devices says which containers of a pod without slices would take devices that they did not ask for.
-type Devices struct {
-	Void []string `json:"void,omitempty"` // they ask for none: NVIDIA_VISIBLE_DEVICES becomes "void"
-	Bare []string `json:"bare,omitempty"` // they ask for some: the variable goes, and the device plugin's holds
+// Visibility names the containers of a pod without slices that would take devices that they did not request.
+type Visibility struct {
+	Hidden []string `json:"hidden,omitempty"` // they request none: NVIDIA_VISIBLE_DEVICES becomes "void"
+	Unset  []string `json:"unset,omitempty"`  // they request some: the variable is removed, and the device plugin's holds
 }
 
 // hideDevices turns a pod that is left alone into one that is voided, where a container of it would take devices past
 // what it asks for. In a namespace where GPUs are shared, those are other people's slices.
 func hideDevices(in *Input, d Decision) Decision {
-	devices := devicesToHide(&in.Pod.Spec, in.Pools)
-	if len(devices.Void)+len(devices.Bare) == 0 {
+	visibility := devicesToHide(&in.Pod.Spec, in.Pools)
+	if len(visibility.Hidden)+len(visibility.Unset) == 0 {
 		return d
 	}
-	d.Outcome, d.Would, d.Devices = Voided, Voided, &devices
+	d.Outcome, d.Would, d.Visibility = Voided, Voided, &visibility
 	for _, name := range choosingContainers(&in.Pod.Spec, in.Pools) {
 		d.Warnings = append(d.Warnings, name+": "+VarVisibleDevices+" does not choose devices in this namespace; what the container asks for under resources does")
 	}
@@ -38,28 +38,28 @@ func choosingContainers(spec *corev1.PodSpec, pools []Pool) (names []string) {
 
 // devicesToHide looks for containers that choose their devices: in a pod that asks for GPUs every one of them might, by its
 // image; in another one those that say so. Devices of a claim come by another way, and stay.
-func devicesToHide(spec *corev1.PodSpec, pools []Pool) (d Devices) {
+func devicesToHide(spec *corev1.PodSpec, pools []Pool) (v Visibility) {
 	gpus := asksForGPUs(spec, pools)
 	for c := range everyContainer(spec) {
 		named := indexOfVariable(c.Env, VarVisibleDevices) >= 0
 		switch {
 		case asksGPU(c, pools):
-			if named {
-				d.Bare = append(d.Bare, c.Name)
+			if named { // the plugin's value, which the kubelet brings, must not meet another
+				v.Unset = append(v.Unset, c.Name)
 			}
 		case choosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
-			d.Void = append(d.Void, c.Name)
+			v.Hidden = append(v.Hidden, c.Name)
 		}
 	}
-	return d
+	return v
 }
 
-// choosesDevices says that the container's variables alone make the runtime give it devices.
+// choosesDevices reports whether the container's variables alone make the runtime give it devices.
 func choosesDevices(c *corev1.Container) bool {
 	named := 0
 	for _, e := range c.Env {
 		if e.Name == VarVisibleDevices {
-			if named++; named > 1 || !takesNothing(e) {
+			if named++; named > 1 || !namesNoDevice(e) {
 				return true
 			}
 		}
@@ -67,8 +67,8 @@ func choosesDevices(c *corev1.Container) bool {
 	return named == 0 && indexOfVariable(c.Env, cudaVersion) >= 0
 }
 
-// takesNothing says that the runtime gives no device for a value.
-func takesNothing(e corev1.EnvVar) bool {
+// namesNoDevice reports whether the runtime gives no device for a value.
+func namesNoDevice(e corev1.EnvVar) bool {
 	return e.ValueFrom == nil && slices.Contains([]string{"", "none", noDevices}, e.Value)
 }
 
@@ -77,13 +77,13 @@ func indexOfVariable(env []corev1.EnvVar, name string) int {
 }
 
 // apply returns a copy of the pod in which the containers choose no devices.
-func (d *Devices) apply(pod *corev1.Pod) *corev1.Pod {
+func (v *Visibility) apply(pod *corev1.Pod) *corev1.Pod {
 	out := pod.DeepCopy()
 	for c := range everyContainer(&out.Spec) {
 		switch {
-		case slices.Contains(d.Void, c.Name):
+		case slices.Contains(v.Hidden, c.Name):
 			c.Env = setVariable(c.Env, Variable{VarVisibleDevices, noDevices})
-		case slices.Contains(d.Bare, c.Name):
+		case slices.Contains(v.Unset, c.Name):
 			c.Env = withoutVariable(c.Env, VarVisibleDevices)
 		}
 	}
