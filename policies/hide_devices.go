@@ -1,16 +1,6 @@
 package policies
 
-import (
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-)
-
-// Visibility names the containers of a pod without slices that would take devices that they did not request.
-type Visibility struct {
-	Hidden []string `json:"hidden,omitempty"` // they request none: NVIDIA_VISIBLE_DEVICES becomes "void"
-	Unset  []string `json:"unset,omitempty"`  // they request some: the variable is removed, and the device plugin's holds
-}
+import corev1 "k8s.io/api/core/v1"
 
 // hideDevices turns a pod that is left alone into one that is voided, where a container of it would take devices past
 // what it asks for. In a namespace where GPUs are shared, those are other people's slices.
@@ -44,7 +34,7 @@ func devicesToHide(spec *corev1.PodSpec, pools []Pool) (v Visibility) {
 		named := indexOfVariable(c.Env, VarVisibleDevices) >= 0
 		switch {
 		case asksGPU(c, pools):
-			if named { // the plugin's value, which the kubelet brings, must not meet another
+			if named {
 				v.Unset = append(v.Unset, c.Name)
 			}
 		case choosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
@@ -52,42 +42,6 @@ func devicesToHide(spec *corev1.PodSpec, pools []Pool) (v Visibility) {
 		}
 	}
 	return v
-}
-
-// choosesDevices reports whether the container's variables alone make the runtime give it devices.
-func choosesDevices(c *corev1.Container) bool {
-	named := 0
-	for _, e := range c.Env {
-		if e.Name == VarVisibleDevices {
-			if named++; named > 1 || !namesNoDevice(e) {
-				return true
-			}
-		}
-	}
-	return named == 0 && indexOfVariable(c.Env, cudaVersion) >= 0
-}
-
-// namesNoDevice reports whether the runtime gives no device for a value.
-func namesNoDevice(e corev1.EnvVar) bool {
-	return e.ValueFrom == nil && slices.Contains([]string{"", "none", noDevices}, e.Value)
-}
-
-func indexOfVariable(env []corev1.EnvVar, name string) int {
-	return slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })
-}
-
-// apply returns a copy of the pod in which the containers choose no devices.
-func (v *Visibility) apply(pod *corev1.Pod) *corev1.Pod {
-	out := pod.DeepCopy()
-	for c := range everyContainer(&out.Spec) {
-		switch {
-		case slices.Contains(v.Hidden, c.Name):
-			c.Env = setVariable(c.Env, Variable{VarVisibleDevices, noDevices})
-		case slices.Contains(v.Unset, c.Name):
-			c.Env = withoutVariable(c.Env, VarVisibleDevices)
-		}
-	}
-	return out
 }
 
 // restoreDevices answers an UPDATE of a pod without slices, in.Pod, in a governed namespace: the pod with the variable by

@@ -3,9 +3,7 @@ package policies
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 )
@@ -17,25 +15,22 @@ func Undone(pod *corev1.Pod, promise *Promise, pools []Pool) []string {
 		return nil
 	}
 	out := append(unplannedContainers(pod, promise, pools), guardHindrances(&pod.Spec, promise)...)
-	promised := edits(nil).applyOver(pod, promise, promise)
-	if observed, ok := pod.Annotations[AnnotationObserved]; ok {
+	return append(out, edits(nil).undone(pod, promise)...)
+}
+
+// undone lists what applying the edits again would change.
+func (l editList) undone(pod *corev1.Pod, promise *Promise) []string {
+	promised := l.applyOver(pod, promise, promise)
+	if observed, ok := pod.Annotations[AnnotationObserved]; ok { // written after all else
 		promised.Annotations[AnnotationObserved] = observed
 	}
 	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) {
-		return out
+		return nil
 	}
 	var d differ
 	tree := treeOf(pod)
 	d.object("", tree, tree, treeOf(promised))
-	return append(out, pathsOf(d.ops)...)
-}
-
-// pathsOf names the fields that operations change.
-func pathsOf(ops []jsonpatch.Operation) (out []string) {
-	for _, op := range ops {
-		out = append(out, strings.ReplaceAll(strings.TrimPrefix(op.Path, "/"), "/", "."))
-	}
-	return out
+	return pathsOf(d.ops)
 }
 
 // unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.

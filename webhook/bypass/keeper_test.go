@@ -47,7 +47,7 @@ func inLab(t *testing.T, f func(*lab)) {
 			t.Error(err)
 		}
 		if got := l.metrics(); len(got) > 0 {
-			t.Errorf("metrics after the term: %v", got)
+			t.Errorf("metrics after Run: %v", got)
 		}
 	})
 }

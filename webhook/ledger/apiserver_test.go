@@ -161,7 +161,7 @@ func serve(t *testing.T, s *cluster.APIServer, client kubernetes.Interface, limi
 	return ledgers
 }
 
-// awaitHeld dry-runs pods that no quota allows until one is refused.
+// awaitHeld dry-runs pods that no quota allows until one is denied.
 func awaitHeld(t *testing.T, s *cluster.APIServer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -112,7 +112,7 @@ func TestReserve(t *testing.T) {
 	t.Run("a reservation without a pod is released", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, 1, 2)
-			b.want(b.replicas[0].Reserve(t.Context(), b.request("refused-later")), ledger.Admitted)
+			b.want(b.replicas[0].Reserve(t.Context(), b.request("denied-later")), ledger.Admitted)
 			b.want(b.replicas[1].Reserve(t.Context(), b.request("2")), ledger.Exceeded)
 			time.Sleep(ledger.ReservationTTL + time.Second)
 			b.want(b.replicas[1].Reserve(t.Context(), b.request("3")), ledger.Admitted)

@@ -35,11 +35,11 @@ func TestController(t *testing.T) {
 				t.Errorf("observed %+v", o)
 			}
 			l.pass(15 * time.Minute)
-			if n, told := l.patches(), l.told(); n != 1 || len(told) > 0 {
-				t.Errorf("%d patches, events %q", n, told)
+			if n, events := l.patches(), l.events(); n != 1 || len(events) > 0 {
+				t.Errorf("%d patches, events %q", n, events)
 			}
 			if got := r.metric(t, policies.TierGuard, Enforced); got != 1 {
-				t.Errorf("the metric says %v", got)
+				t.Errorf("the metric is %v", got)
 			}
 		}, s.pod, s.node)
 	})
@@ -54,18 +54,18 @@ func TestController(t *testing.T) {
 				t.Errorf("observed %+v", o)
 			}
 			want := []string{"Job/nightly GPUSliceEnforcementDegraded", "Pod/train GPUSliceEnforcementDegraded"}
-			if diff := cmp.Diff(want, l.told()); diff != "" {
+			if diff := cmp.Diff(want, l.events()); diff != "" {
 				t.Errorf("events (-want +got)\n%s", diff)
 			}
 			if got := r.metric(t, policies.TierFramework, Degraded); got != 1 {
-				t.Errorf("the metric says %v", got)
+				t.Errorf("the metric is %v", got)
 			}
 			s.set("nvidia.com/cuda.driver-version.major", "580")
 			l.label(s)
 			if o := l.observed(); o.State != Enforced {
 				t.Errorf("observed %+v", o)
 			}
-			if got := l.told(); !slices.Contains(got, "Pod/train GPUSliceEnforcementRestored") {
+			if got := l.events(); !slices.Contains(got, "Pod/train GPUSliceEnforcementRestored") {
 				t.Errorf("events %q", got)
 			}
 		}, s.pod, s.node)
@@ -79,7 +79,7 @@ func TestController(t *testing.T) {
 			if o := l.observed(); o.State != Enforced || o.Guard.Restarts != 1 {
 				t.Errorf("observed %+v", o)
 			}
-			if diff := cmp.Diff([]string{"Job/nightly GPUSliceGuardRestarted", "Pod/train GPUSliceGuardRestarted"}, l.told()); diff != "" {
+			if diff := cmp.Diff([]string{"Job/nightly GPUSliceGuardRestarted", "Pod/train GPUSliceGuardRestarted"}, l.events()); diff != "" {
 				t.Errorf("events (-want +got)\n%s", diff)
 			}
 		}, s.pod, s.node)
@@ -89,7 +89,7 @@ func TestController(t *testing.T) {
 		s := owned(t)
 		inLab(t, func(l *lab) {
 			r := l.replica("a")
-			l.kubelet(s, noon.Add(time.Minute), blind)
+			l.kubelet(s, noon.Add(time.Minute), notEnforcing)
 			if o := l.observed(); o.State != Degraded {
 				t.Fatalf("observed %+v", o)
 			}
@@ -97,21 +97,21 @@ func TestController(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.stop()
-			told := l.told()
+			events := l.events()
 			l.patches()
 			r = l.replica("b")
 			defer r.stop()
 			if o := l.observed(); o.State != Degraded || l.patches() != 0 {
 				t.Errorf("observed %+v", o)
 			}
-			if diff := cmp.Diff(told, l.told()); diff != "" {
-				t.Errorf("told again by the next replica (-want +got)\n%s", diff)
+			if diff := cmp.Diff(events, l.events()); diff != "" {
+				t.Errorf("events again by the next replica (-want +got)\n%s", diff)
 			}
 			s.guard().State, s.guard().RestartCount = running(noon.Add(2*time.Minute)), 1
 			s.guard().LastTerminationState = terminated(137, "Error", "")
 			l.status(s)
 			if o := l.observed(); o.State != Enforced || len(o.Notices) > 0 {
-				t.Errorf("a guard that started anew is still held to what the last one said: %+v", o)
+				t.Errorf("a guard that started anew is still evaluated by notices of the last one: %+v", o)
 			}
 		}, s.pod, s.node)
 	})
@@ -141,8 +141,8 @@ func TestController(t *testing.T) {
 				edit(s.pod)
 				inLab(t, func(l *lab) {
 					defer l.replica("a").stop()
-					if n, told := l.patches(), l.told(); n > 0 || len(told) > 0 {
-						t.Errorf("%d patches, events %q", n, told)
+					if n, events := l.patches(), l.events(); n > 0 || len(events) > 0 {
+						t.Errorf("%d patches, events %q", n, events)
 					}
 				}, s.pod, s.node)
 			})
@@ -158,14 +158,14 @@ func TestController(t *testing.T) {
 			}
 			l.pass(5 * time.Second)
 			if got := r.metric(t, policies.TierGuard, Enforced); got != 0 {
-				t.Errorf("the metric says %v", got)
+				t.Errorf("the metric is %v", got)
 			}
 		}, s.pod, s.node)
 	})
 	t.Run("a failed write is retried with backoff", func(t *testing.T) {
 		// A hot loop would take the API server's time from pods.
 		for name, react := range map[string]clienttesting.ReactionFunc{
-			"the API server refuses": func(clienttesting.Action) (bool, runtime.Object, error) {
+			"the API server denies": func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "train", nil)
 			},
 			"a webhook puts the old annotation back": func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -187,8 +187,8 @@ func TestController(t *testing.T) {
 					if tries < 8 || tries > 15 {
 						t.Errorf("%d tries within a quarter of an hour", tries)
 					}
-					if told := l.told(); len(told) > 0 {
-						t.Errorf("events %q of what was never written", told)
+					if events := l.events(); len(events) > 0 {
+						t.Errorf("events %q of what was never written", events)
 					}
 				}, s.pod, s.node)
 			})
@@ -204,12 +204,12 @@ func TestController(t *testing.T) {
 				t.Errorf("%d patches by two replicas", n)
 			}
 			if a, b := first.metric(t, policies.TierGuard, Enforced), second.metric(t, policies.TierGuard, Enforced); a != 1 || b != -1 {
-				t.Errorf("the metric says %v in the one that observes and %v in the other", a, b)
+				t.Errorf("the metric is %v in the one that observes and %v in the other", a, b)
 			}
 			first.stop()
 			l.pass(5 * time.Second)
 			if a, b := first.metric(t, policies.TierGuard, Enforced), second.metric(t, policies.TierGuard, Enforced); a != -1 || b != 1 {
-				t.Errorf("afterwards the metric says %v and %v", a, b)
+				t.Errorf("afterwards the metric is %v and %v", a, b)
 			}
 			s.guard().State = waiting("CrashLoopBackOff")
 			l.status(s)

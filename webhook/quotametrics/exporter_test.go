@@ -54,7 +54,7 @@ func open(t *testing.T, objects ...*corev1.ConfigMap) *fixture {
 	return f
 }
 
-// lead begins a term, which f.end ends.
+// lead starts Run, which f.end ends.
 func (f *fixture) lead() {
 	ctx, stop := context.WithCancel(f.t.Context())
 	done := make(chan error)
