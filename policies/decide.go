@@ -116,7 +116,7 @@ func decideGoverned(in Input) Decision {
 
 // decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not ask for either.
 func decideUnsliced(in *Input, d Decision) Decision {
-	if found := tampering(in, false); len(found) > 0 {
+	if found := tampering(subjectOf(in), false); len(found) > 0 {
 		return deny(found...)
 	}
 	return hideDevices(in, d)
@@ -153,6 +153,11 @@ func decideSlice(in Input) Decision {
 		}
 	}
 	return leaveAlone(whyNoGPU)
+}
+
+// subjectOf is what the tamper rules may know of the pod.
+func subjectOf(in *Input) Subject {
+	return Subject{Pod: in.Pod, Pools: in.Pools, MPS: in.Policy.MPS}
 }
 
 // denyReportRequest denies a pod that asks for a report and is to be created all the same.
@@ -193,10 +198,12 @@ func (c *creation) checkNames() Decision {
 // off first.
 func (c *creation) readRequest() Decision {
 	bare, recorded, brought := Revert(c.in.Pod, c.in.Pools)
-	reader := requestReader{pod: bare, policy: c.in.Policy, pools: c.in.Pools, recorded: recorded}
 	c.in.Pod, c.brought = bare, brought
-	c.req = reader.read()
-	c.unread, c.warnings = reader.violations, reader.warnings
+	var before *Request
+	if recorded != nil {
+		before = &recorded.Request
+	}
+	c.req, c.warnings, c.unread = readRequest(bare, c.in.Policy, c.in.Pools, before)
 	return Decision{}
 }
 
@@ -242,13 +249,22 @@ func notAsked(pod *corev1.Pod) Decision {
 // checkRequest denies what could not be read and what reaches out of a slice, all at once.
 func (c *creation) checkRequest() Decision {
 	c.warnings = append(c.brought, c.warnings...) // only a pod that is to get a slice has its author told
-	if found := append(c.unread, tampering(&c.in, true)...); len(found) > 0 {
+	if found := append(c.unread, tampering(subjectOf(&c.in), true)...); len(found) > 0 {
 		return deny(found...)
 	}
 	return Decision{}
 }
 
-func (c *creation) plan() Decision { return plan(&c.in, c.req) }
+func (c *creation) plan() Decision {
+	p := plan(&c.in, c.req)
+	d := Decision{Outcome: Rewritten, Promise: p.Promise, Violations: p.Violations, Warnings: p.Warnings, Candidates: p.Candidates}
+	if p.Promise == nil {
+		d.Outcome = Refused
+		return d
+	}
+	d.Planned = &p.Promise.Planned
+	return d
+}
 
 func leaveAlone(why string) Decision {
 	return Decision{Outcome: LeftAlone, Would: LeftAlone, Why: why}
@@ -256,13 +272,4 @@ func leaveAlone(why string) Decision {
 
 func deny(violations ...Violation) Decision {
 	return Decision{Outcome: Refused, Violations: violations}
-}
-
-func allows(p *Policy, name StrategyName) bool {
-	for _, s := range p.Strategies {
-		if s == name {
-			return true
-		}
-	}
-	return false
 }

@@ -86,11 +86,6 @@ func guardImpossible(in *Input, c *candidate) string {
 	return ""
 }
 
-// profileInitsNeeded says that the container's image has an init of its own that dies when it is not PID 1.
-func profileInitsNeeded(c *corev1.Container) bool {
-	return profilePID1.needs(c, profileParseImage(c.Image))
-}
-
 // guardUser chooses the user the guard runs as.
 func guardUser(in *Input, c *candidate) guardPlan {
 	if in.Namespace.Labels[LabelPodSecurity] != "restricted" {

@@ -45,3 +45,8 @@ func (p profileInits) needs(c *corev1.Container, image profileImage) bool {
 	}
 	return profileAnyMatches(p.images, image)
 }
+
+// profileInitsNeeded reports whether the container's image has an init of its own that dies when it is not PID 1.
+func profileInitsNeeded(c *corev1.Container) bool {
+	return profilePID1.needs(c, profileParseImage(c.Image))
+}

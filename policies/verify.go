@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
-	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 )
@@ -78,9 +76,9 @@ func checkPromisedSize(in *Input, _ *Promise) []Violation {
 // checkPromisedTampering holds what is not of the promise to the rules. The pod is as promised by then.
 func checkPromisedTampering(in *Input, promise *Promise) []Violation {
 	out := hostIPCUnpromised(in.Pod, promise)
-	authors := *in
+	authors := subjectOf(in)
 	authors.Pod = withoutPromised(in.Pod, promise)
-	return append(out, tampering(&authors, true)...)
+	return append(out, tampering(authors, true)...)
 }
 
 // withoutPromised is the pod without what its promise wrote that a tamper rule would find: the volumes of a strategy, the
@@ -111,7 +109,7 @@ func checkPromisedStrategy(in *Input, promise *Promise) []Violation {
 		return nil
 	}
 	return []Violation{{RulePolicy, "strategy not allowed", fmt.Sprintf(
-		"the pod was given a slice under %s, and policy %s allows %s now; create it again", promise.Strategy, in.Policy.Name, strategyNames(in.Policy))}}
+		"the pod was given a slice under %s, and policy %s allows %s now; create it again", promise.Strategy, in.Policy.Name, joinNames(in.Policy.Strategies))}}
 }
 
 func checkPromisedTier(in *Input, promise *Promise) []Violation {
@@ -139,9 +137,6 @@ func checkPromisedLimits(in *Input, promise *Promise) []Violation {
 	}
 	return nil
 }
-
-// place names the pool that the promise was planned for.
-func (p *Promise) place() string { return "pool " + p.Planned.Pool }
 
 func verifyUnpromised(in Input) Decision {
 	d := decideGoverned(in)
@@ -180,18 +175,7 @@ func Undone(pod *corev1.Pod, promise *Promise, pools []Pool) []string {
 	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) {
 		return out
 	}
-	var d differ
-	tree := treeOf(pod)
-	d.object("", tree, tree, treeOf(promised))
-	return append(out, pathsOf(d.ops)...)
-}
-
-// pathsOf names the fields that operations change.
-func pathsOf(ops []jsonpatch.Operation) (out []string) {
-	for _, op := range ops {
-		out = append(out, strings.ReplaceAll(strings.TrimPrefix(op.Path, "/"), "/", "."))
-	}
-	return out
+	return append(out, changedPaths(pod, promised)...)
 }
 
 // unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.

@@ -39,7 +39,7 @@ func (c *Cluster) NativeQuotas() []nativequota.QuotaStatus {
 // quota is what pods of the namespace are held against.
 func (c *Cluster) quota(in policies.Input) policies.Quota {
 	own := policies.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota)
-	return own.WithNative(in.Namespace.Name, in.Policy, c.quotas.In(in.Namespace.Name))
+	return policies.WithNative(own, in.Namespace.Name, in.Policy, c.quotas.In(in.Namespace.Name))
 }
 
 // nativeBudgets are those of namespaces that nothing but ResourceQuotas limits: all that known does not hold.
@@ -47,7 +47,7 @@ func (c *Cluster) nativeBudgets(known map[string]ledger.Budget) (out []ledger.Bu
 	governed, _ := c.Governed()
 	for _, g := range governed {
 		native := c.quotas.In(g.Namespace)
-		if g.Policy == nil || len(native) == 0 || len(policies.Quota{}.WithNative(g.Namespace, g.Policy, native).Limits) == 0 {
+		if g.Policy == nil || len(native) == 0 || len(policies.WithNative(policies.Quota{}, g.Namespace, g.Policy, native).Limits) == 0 {
 			continue
 		}
 		key := policies.BudgetKey(g.Namespace, g.Policy.Quota)
