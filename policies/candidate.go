@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 // candidate is one way to place a pod: a strategy on the pools of one site, a pool for each container.
@@ -21,7 +23,7 @@ type placed struct {
 	asked
 	pool    *Pool
 	size    sizeOn
-	profile ProfileResult
+	profile frameworks.Result
 	tiers   []Tier
 }
 

@@ -13,7 +13,8 @@ import (
 // In Apply and Revert old is what the pod carries and next what it is to carry. Neither is nil: an empty Promise writes
 // nothing.
 type edit interface {
-	// Apply writes what next gives. It expects that Revert was called before.
+	// Apply writes what next gives, and removes all else under names of gpuslice's. It expects that Revert was called
+	// before, where old is not next itself.
 	Apply(pod *corev1.Pod, old, next *Promise)
 	// Revert removes what old wrote and next does not write again, and all else under names of gpuslice's that next does
 	// not write. What somebody changed since old wrote it is somebody else's, and stays.
@@ -50,8 +51,15 @@ type editList []edit
 func Apply(pod *corev1.Pod, promise *Promise) *corev1.Pod { return edits(nil).apply(pod, promise) }
 
 func (l editList) apply(pod *corev1.Pod, next *Promise) *corev1.Pod {
-	out, old := pod.DeepCopy(), carried(pod, next)
-	l.revert(out, old, next)
+	return l.applyOver(pod, carried(pod, next), next)
+}
+
+// applyOver is apply where it is known that the pod carries old.
+func (l editList) applyOver(pod *corev1.Pod, old, next *Promise) *corev1.Pod {
+	out := pod.DeepCopy()
+	if old != next {
+		l.revert(out, old, next)
+	}
 	for _, e := range l {
 		e.Apply(out, old, next)
 	}

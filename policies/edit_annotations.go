@@ -22,9 +22,9 @@ func (annotationsEdit) Apply(pod *corev1.Pod, old, next *Promise) {
 		pod.Annotations[AnnotationPromise] = next.Encode()
 	}
 	pod.Annotations[AnnotationPlanned] = mustJSON(next.Planned)
+	delete(pod.Annotations, AnnotationObserved) // nobody can have observed this pod yet, only the one that it was copied from
 }
 
-// Revert removes what was observed too: nobody can have observed this pod yet, only the one that it was copied from.
 func (annotationsEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 	for _, name := range ownAnnotations() {
 		if name != AnnotationPromise || old != next {

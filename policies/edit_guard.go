@@ -16,11 +16,11 @@ type guardEdit struct{}
 // Apply writes the check before the first container that can reach a GPU, and the sidecar after the check. Where they
 // stand already they are written anew in their place.
 func (guardEdit) Apply(pod *corev1.Pod, _, next *Promise) {
-	g := next.Guard
+	spec, g := &pod.Spec, next.Guard
+	dropContainers(spec, next)
 	if g == nil {
 		return
 	}
-	spec := &pod.Spec
 	if spec.ShareProcessNamespace == nil && g.Shares {
 		spec.ShareProcessNamespace = new(true)
 	}
@@ -51,8 +51,7 @@ func (guardEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 // Revert removes every container under our names that next does not write, old's too.
 func (guardEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 	spec := &pod.Spec
-	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return isOurContainer(c.Name) && !next.hasGuard(c.Name) })
-	spec.Containers = slices.DeleteFunc(spec.Containers, func(c corev1.Container) bool { return isOurContainer(c.Name) })
+	dropContainers(spec, next)
 	if old.Guard == nil {
 		return
 	}
@@ -93,6 +92,11 @@ func (guardEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 			func(r corev1.LocalObjectReference) bool { return r.Name == g.PullSecret },
 			func(a, b corev1.LocalObjectReference) bool { return a.Name == b.Name })
 	}
+}
+
+func dropContainers(spec *corev1.PodSpec, next *Promise) {
+	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return isOurContainer(c.Name) && !next.hasGuard(c.Name) })
+	spec.Containers = slices.DeleteFunc(spec.Containers, func(c corev1.Container) bool { return isOurContainer(c.Name) })
 }
 
 // dropMisplaced removes the guard's containers where the pod brings them in another order: the check must run before

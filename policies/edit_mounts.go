@@ -10,6 +10,7 @@ import (
 type mountsEdit struct{}
 
 func (mountsEdit) Apply(pod *corev1.Pod, _, next *Promise) {
+	dropMounts(&pod.Spec, next)
 	for i := range next.Containers {
 		p := &next.Containers[i]
 		c, _ := containerNamed(&pod.Spec, p.Name)
@@ -23,8 +24,10 @@ func (mountsEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 }
 
 // Revert removes every mount of a volume under our names that next does not write, old's too.
-func (mountsEdit) Revert(pod *corev1.Pod, _, next *Promise) {
-	for c := range podContainers(&pod.Spec) {
+func (mountsEdit) Revert(pod *corev1.Pod, _, next *Promise) { dropMounts(&pod.Spec, next) }
+
+func dropMounts(spec *corev1.PodSpec, next *Promise) {
+	for c := range podContainers(spec) {
 		promised := next.container(c.Name)
 		c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
 			return isOurVolume(m.Name) && !promised.mounts(m)

@@ -56,3 +56,25 @@ func (visibilityEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 		})
 	}
 }
+
+// choosesDevices reports whether the container's variables alone make the runtime give it devices.
+func choosesDevices(c *corev1.Container) bool {
+	named := 0
+	for _, e := range c.Env {
+		if e.Name == VarVisibleDevices {
+			if named++; named > 1 || !takesNothing(e) {
+				return true
+			}
+		}
+	}
+	return named == 0 && indexOfVariable(c.Env, cudaVersion) >= 0
+}
+
+// takesNothing reports whether the runtime gives no device for a value.
+func takesNothing(e corev1.EnvVar) bool {
+	return e.ValueFrom == nil && slices.Contains([]string{"", "none", noDevices}, e.Value)
+}
+
+func indexOfVariable(env []corev1.EnvVar, name string) int {
+	return slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })
+}

@@ -10,14 +10,17 @@ import (
 type volumesEdit struct{}
 
 func (volumesEdit) Apply(pod *corev1.Pod, _, next *Promise) {
+	dropVolumes(&pod.Spec, next)
 	for _, v := range next.Volumes {
 		pod.Spec.Volumes = setVolume(pod.Spec.Volumes, v)
 	}
 }
 
 // Revert removes every volume under our names that next does not write, old's too.
-func (volumesEdit) Revert(pod *corev1.Pod, _, next *Promise) {
-	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return isOurVolume(v.Name) && !next.hasVolume(v.Name) })
+func (volumesEdit) Revert(pod *corev1.Pod, _, next *Promise) { dropVolumes(&pod.Spec, next) }
+
+func dropVolumes(spec *corev1.PodSpec, next *Promise) {
+	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return isOurVolume(v.Name) && !next.hasVolume(v.Name) })
 }
 
 func (volumesEdit) Restore(old, updated *corev1.Pod, _ *Promise) {

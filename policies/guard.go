@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 const guardObserverUser = 65532
@@ -79,7 +81,7 @@ func guardImpossible(in *Input, c *candidate) string {
 		return fmt.Sprintf("guard.access: volume needs a hostPath, which Pod Security %q forbids", level)
 	}
 	for container := range podContainers(spec) {
-		if profileInitsNeeded(container) {
+		if frameworks.NeedsPID1(container) {
 			return fmt.Sprintf("the image of %q needs to be PID 1, so the pod's processes cannot be shared with a guard", container.Name)
 		}
 	}

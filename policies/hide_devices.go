@@ -54,28 +54,6 @@ func devicesToHide(spec *corev1.PodSpec, pools []Pool) (d Devices) {
 	return d
 }
 
-// choosesDevices says that the container's variables alone make the runtime give it devices.
-func choosesDevices(c *corev1.Container) bool {
-	named := 0
-	for _, e := range c.Env {
-		if e.Name == VarVisibleDevices {
-			if named++; named > 1 || !takesNothing(e) {
-				return true
-			}
-		}
-	}
-	return named == 0 && indexOfVariable(c.Env, cudaVersion) >= 0
-}
-
-// takesNothing says that the runtime gives no device for a value.
-func takesNothing(e corev1.EnvVar) bool {
-	return e.ValueFrom == nil && slices.Contains([]string{"", "none", noDevices}, e.Value)
-}
-
-func indexOfVariable(env []corev1.EnvVar, name string) int {
-	return slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })
-}
-
 // apply returns a copy of the pod in which the containers choose no devices.
 func (d *Devices) apply(pod *corev1.Pod) *corev1.Pod {
 	out := pod.DeepCopy()

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 // planResult is what was planned for a pod: a Promise, or why it cannot have a slice.
@@ -93,8 +95,8 @@ func equip(in *Input, req Request, c *candidate) *Violation {
 	for i := range c.containers {
 		p := &c.containers[i]
 		p.profile = profileOf(in, req, c.strategy, p)
-		if len(p.profile.Refusals) > 0 {
-			r := p.profile.Refusals[0]
+		if len(p.profile.Denials) > 0 {
+			r := p.profile.Denials[0]
 			return &Violation{RuleFramework, frameworkReason(r.Reason), fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
 		}
 		p.tiers = tiersOf(c, p)
@@ -114,11 +116,11 @@ func equip(in *Input, req Request, c *candidate) *Violation {
 // frameworkReason is a profile's reason in words of the other refusals.
 func frameworkReason(reason string) string {
 	switch reason {
-	case ProfileRefusedFramework:
+	case frameworks.DeniedFramework:
 		return "unknown framework"
-	case ProfileRefusedArgument:
+	case frameworks.DeniedArgument:
 		return "framework argument"
-	case ProfileRefusedConflict:
+	case frameworks.DeniedConflict:
 		return "framework settings contradict each other"
 	}
 	return reason
@@ -180,28 +182,28 @@ func driverHolds(strategy *Strategy, p *placed) bool {
 }
 
 // profileOf asks the framework profiles what the container should carry. Whole devices and unknown slices have no cap.
-func profileOf(in *Input, req Request, strategy *Strategy, p *placed) ProfileResult {
+func profileOf(in *Input, req Request, strategy *Strategy, p *placed) frameworks.Result {
 	if strategy.Whole() || p.size.limit == 0 {
-		return ProfileResult{}
+		return frameworks.Result{}
 	}
 	view := strategy.View
-	if view != ProfileViewSliced && p.pool.totalMayBeLimit() {
-		view = ProfileViewUnknown
+	if view != frameworks.ViewSliced && p.pool.totalMayBeLimit() {
+		view = frameworks.ViewUnknown
 	}
-	ask := ProfileInput{
+	ask := frameworks.Input{
 		Container: p.spec, Framework: req.Framework,
 		SliceBytes: p.size.slice.Bytes(), LimitBytes: p.size.limit.Bytes(), TotalBytes: p.pool.Total().Bytes(),
 		AllowanceBytes: allowance(in.Policy, p.request.GPUs), Processes: p.size.procs, GPUs: int(p.request.GPUs),
 		View: view, DeviceAlone: p.pool.Replicas == 1, Switches: in.Policy.Frameworks,
 	}
-	told := ProfileFor(ask)
+	told := frameworks.For(ask)
 	if req.Framework != "" || told.Framework != "" || in.Policy.DefaultFramework == "" {
 		return told
 	}
 	ask.Framework = in.Policy.DefaultFramework
-	byDefault := ProfileFor(ask)
-	if byDefault.VersionSource == ProfileVersionFromLabel {
-		byDefault.VersionSource = ProfileVersionFromPolicy
+	byDefault := frameworks.For(ask)
+	if byDefault.VersionSource == frameworks.VersionFromLabel {
+		byDefault.VersionSource = frameworks.VersionFromPolicy
 	}
 	return byDefault
 }
@@ -210,7 +212,7 @@ func allowance(p *Policy, gpus int64) int64 {
 	if p.ContextAllowance != nil {
 		return p.ContextAllowance.Bytes()
 	}
-	return ProfileDefaultAllowance(int(gpus))
+	return frameworks.DefaultAllowance(int(gpus))
 }
 
 // sameAs returns the candidates that give the pod the very same as chosen: they stay allowed.

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 // APIVersion is the version of the policy document that this build reads.
@@ -19,27 +21,27 @@ type Policy struct {
 	// Name tells people and logs where the document came from ("gpuslice-system/team-a"); it is not part of it.
 	Name string `json:"-"`
 
-	Namespaces         *NamespaceMatch          `json:"namespaces,omitempty"` // absent: the cluster's default
-	Mode               Mode                     `json:"mode,omitempty"`
-	EnforcementMode    EnforcementMode          `json:"enforcementMode,omitempty"`
-	Strategies         []StrategyName           `json:"strategies,omitempty"` // allowed, in order of preference
-	DefaultSlice       *SliceSpec               `json:"defaultSlice,omitempty"`
-	Classes            map[string]SliceSpec     `json:"classes,omitempty"`
-	Limits             Limits                   `json:"limits,omitzero"`
-	Quota              QuotaSpec                `json:"quota,omitzero"`
-	TenantQuota        *QuotaSpec               `json:"-"`                // what a tenant's own document adds, for its namespace
-	Accept             []string                 `json:"accept,omitempty"` // names of Spellings
-	OptOut             bool                     `json:"optOut,omitempty"` // may a pod say share: disabled
-	MinimumEnforcement Tier                     `json:"minimumEnforcement,omitempty"`
-	Frameworks         map[string]ProfileSwitch `json:"frameworks,omitempty"`
-	DefaultFramework   string                   `json:"defaultFramework,omitempty"` // when neither image nor label tells
-	ContextAllowance   *MiB                     `json:"contextAllowance,omitempty"` // per process, outside the framework's allocator
-	Env                []EnvSpec                `json:"env,omitempty"`
-	Pools              PoolsSpec                `json:"pools,omitzero"`
-	MPS                MPSSpec                  `json:"mps,omitzero"`
-	Guard              GuardSpec                `json:"guard,omitzero"`
-	Pod                PodSpec                  `json:"pod,omitzero"`
-	Templates          TemplatesMode            `json:"templates,omitempty"`
+	Namespaces         *NamespaceMatch              `json:"namespaces,omitempty"` // absent: the cluster's default
+	Mode               Mode                         `json:"mode,omitempty"`
+	EnforcementMode    EnforcementMode              `json:"enforcementMode,omitempty"`
+	Strategies         []StrategyName               `json:"strategies,omitempty"` // allowed, in order of preference
+	DefaultSlice       *SliceSpec                   `json:"defaultSlice,omitempty"`
+	Classes            map[string]SliceSpec         `json:"classes,omitempty"`
+	Limits             Limits                       `json:"limits,omitzero"`
+	Quota              QuotaSpec                    `json:"quota,omitzero"`
+	TenantQuota        *QuotaSpec                   `json:"-"`                // what a tenant's own document adds, for its namespace
+	Accept             []string                     `json:"accept,omitempty"` // names of Spellings
+	OptOut             bool                         `json:"optOut,omitempty"` // may a pod say share: disabled
+	MinimumEnforcement Tier                         `json:"minimumEnforcement,omitempty"`
+	Frameworks         map[string]frameworks.Switch `json:"frameworks,omitempty"`
+	DefaultFramework   string                       `json:"defaultFramework,omitempty"` // when neither image nor label tells
+	ContextAllowance   *MiB                         `json:"contextAllowance,omitempty"` // per process, outside the framework's allocator
+	Env                []EnvSpec                    `json:"env,omitempty"`
+	Pools              PoolsSpec                    `json:"pools,omitzero"`
+	MPS                MPSSpec                      `json:"mps,omitzero"`
+	Guard              GuardSpec                    `json:"guard,omitzero"`
+	Pod                PodSpec                      `json:"pod,omitzero"`
+	Templates          TemplatesMode                `json:"templates,omitempty"`
 }
 
 // NamespaceMatch says which namespaces a policy governs. Name beats selector beats default.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 // promise writes down what the chosen placement gives the pod, and what its author should be told of that.
@@ -98,7 +100,7 @@ func (p *placed) fraction() string {
 	return formatFraction(int64(p.size.slice), int64(p.pool.Total()))
 }
 
-func profileVariables(r ProfileResult) []Variable {
+func profileVariables(r frameworks.Result) []Variable {
 	var out []Variable
 	for _, e := range r.Env {
 		out = append(out, Variable{e.Name, e.Value})
@@ -164,7 +166,7 @@ func (w *promiseWriter) planned(p *placed) {
 	if len(p.spec.EnvFrom) > 0 {
 		w.note("%q takes variables from a ConfigMap or Secret, which admission does not see: only the node's container runtime keeps them from naming devices", p.request.Name)
 	}
-	if p.profile.NotCapped != "" && w.strategy.View != ProfileViewSliced {
+	if p.profile.NotCapped != "" && w.strategy.View != frameworks.ViewSliced {
 		w.note("%q has no framework cap: %s", p.request.Name, p.profile.NotCapped)
 	}
 	for _, n := range p.profile.Notes {

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 // Strategy is one way to share a device. What the code does for one strategy and not for another follows from these
@@ -28,7 +30,7 @@ type Strategy struct {
 	// OwnCompute is why no percentage of the multiprocessors needs to be held; "": it would have to be.
 	OwnCompute string
 	// View is what a framework sees of the device's memory under this strategy.
-	View ProfileView
+	View frameworks.View
 	// Tier is the enforcement that the strategy itself brings, before driver, guard and framework.
 	Tier Tier
 	// Labels are the words of node labels for the strategy.

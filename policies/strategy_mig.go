@@ -1,5 +1,7 @@
 package policies
 
+import "github.com/gpuslice/gpuslice/policies/internal/frameworks"
+
 // mig gives a container an instance of a partitioned device, with memory and multiprocessors of its own.
 func mig() Strategy {
 	return Strategy{
@@ -8,7 +10,7 @@ func mig() Strategy {
 		Unit:        UnitInstance,
 		OnInstances: true,
 		OwnCompute:  "a MIG instance has multiprocessors of its own",
-		View:        ProfileViewSliced,
+		View:        frameworks.ViewSliced,
 		Tier:        TierHardware,
 		// Nothing to await: no profile can be guessed. Nothing to inject: the driver's cgroup limits refuse MIG handles,
 		// and the instance is the limit.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 // mps shares a device through a CUDA MPS daemon, which holds each client process to a pinned memory limit and a
@@ -17,7 +19,7 @@ func mps() Strategy {
 		MPS:          true,
 		DriverLimits: true,
 		HoldsCompute: true,
-		View:         ProfileViewLimitedFree,
+		View:         frameworks.ViewLimitedFree,
 		Tier:         TierMPS,
 		Labels:       map[LabelSource]string{LabelsDiscovery: "mps", LabelsGKE: "mps"},
 		Await:        ResourceGPUShared,

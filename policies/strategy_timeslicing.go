@@ -1,5 +1,7 @@
 package policies
 
+import "github.com/gpuslice/gpuslice/policies/internal/frameworks"
+
 // timeSlicing shares a device by turns: every replica sees the whole memory, and nothing but the guard, the driver's
 // own limit or the framework holds a slice.
 func timeSlicing() Strategy {
@@ -10,7 +12,7 @@ func timeSlicing() Strategy {
 		OnInstances:  true,
 		MaxReplicas:  maxReplicas,
 		DriverLimits: true,
-		View:         ProfileViewWhole,
+		View:         frameworks.ViewWhole,
 		Tier:         TierNone,
 		Labels:       map[LabelSource]string{LabelsDiscovery: "time-slicing", LabelsGKE: "time-sharing"},
 		Unlabeled:    true,

@@ -47,7 +47,7 @@ func Verify(in Input, promise *Promise) Decision {
 // something ends it: what a changed pod holds cannot be told.
 func verifyPromised(in *Input, promise *Promise) Decision {
 	for _, check := range []func(*Input, *Promise) []Violation{
-		checkUndone, checkPromisedSize, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
+		checkUndone, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
 	} {
 		if found := check(in, promise); len(found) > 0 {
 			return deny(found...)
@@ -66,15 +66,12 @@ func checkUndone(in *Input, promise *Promise) []Violation {
 		shortList(changed), AnnotationPromise)}}
 }
 
-func checkPromisedSize(in *Input, _ *Promise) []Violation {
+// checkPromisedTampering holds what is not of the promise to the rules, and to the bound on containers. The pod is as
+// promised by then.
+func checkPromisedTampering(in *Input, promise *Promise) []Violation {
 	if v := tooManyContainers(in.Pod); v != nil {
 		return []Violation{*v}
 	}
-	return nil
-}
-
-// checkPromisedTampering holds what is not of the promise to the rules. The pod is as promised by then.
-func checkPromisedTampering(in *Input, promise *Promise) []Violation {
 	out := hostIPCUnpromised(in.Pod, promise)
 	authors := subjectOf(in)
 	authors.Pod = withoutPromised(in.Pod, promise)
@@ -87,21 +84,16 @@ func checkPromisedTampering(in *Input, promise *Promise) []Violation {
 func withoutPromised(pod *corev1.Pod, promise *Promise) *corev1.Pod {
 	out := *pod
 	out.Spec.HostIPC = false
-	out.Spec.Volumes = without(pod.Spec.Volumes, func(v corev1.Volume) bool { return promise.hasVolume(v.Name) })
+	out.Spec.Volumes = slices.DeleteFunc(slices.Clone(pod.Spec.Volumes), func(v corev1.Volume) bool { return promise.hasVolume(v.Name) })
 	if promise.Guard == nil {
 		return &out
 	}
-	out.Spec.InitContainers = without(pod.Spec.InitContainers, func(c corev1.Container) bool { return promise.hasGuard(c.Name) })
+	out.Spec.InitContainers = slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool { return promise.hasGuard(c.Name) })
 	out.Annotations = maps.Clone(pod.Annotations)
 	for name := range promise.Guard.Annotations {
 		delete(out.Annotations, name)
 	}
 	return &out
-}
-
-// without is a new list of those elements that are not ours.
-func without[T any](list []T, ours func(T) bool) []T {
-	return slices.DeleteFunc(slices.Clone(list), ours)
 }
 
 func checkPromisedStrategy(in *Input, promise *Promise) []Violation {
@@ -113,7 +105,7 @@ func checkPromisedStrategy(in *Input, promise *Promise) []Violation {
 }
 
 func checkPromisedTier(in *Input, promise *Promise) []Violation {
-	if promise.Planned.Tier.atLeast(in.Policy.MinimumEnforcement) {
+	if in.Policy.MinimumEnforcement == "" || promise.Planned.Tier.atLeast(in.Policy.MinimumEnforcement) {
 		return nil
 	}
 	return []Violation{{RuleEnforcement, "below the minimum enforcement", fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
@@ -167,8 +159,7 @@ func Undone(pod *corev1.Pod, promise *Promise, pools []Pool) []string {
 		return nil
 	}
 	out := append(unplannedContainers(pod, promise, pools), guardHindrances(&pod.Spec, promise)...)
-	promised := Apply(pod, promise)
-	promised.Annotations[AnnotationPromise] = pod.Annotations[AnnotationPromise]
+	promised := edits(nil).applyOver(pod, promise, promise)
 	if observed, ok := pod.Annotations[AnnotationObserved]; ok {
 		promised.Annotations[AnnotationObserved] = observed
 	}
@@ -176,19 +167,6 @@ func Undone(pod *corev1.Pod, promise *Promise, pools []Pool) []string {
 		return out
 	}
 	return append(out, changedPaths(pod, promised)...)
-}
-
-// unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.
-func unplannedContainers(pod *corev1.Pod, promise *Promise, pools []Pool) (out []string) {
-	for c := range everyContainer(&pod.Spec) {
-		if promise.container(c.Name) != nil || promise.hasGuard(c.Name) {
-			continue
-		}
-		if asksGPU(c, pools) || choosesDevices(c) {
-			out = append(out, fmt.Sprintf("container %s reaches for a GPU and was given none", quoteShort(c.Name)))
-		}
-	}
-	return out
 }
 
 // guardHindrances are fields of the author's own by which the promised guard would see no process of the pod, or could

@@ -105,7 +105,7 @@ func TestWhatIsKnownOfResourceQuotas(t *testing.T) {
 		defer r.end()
 		want := []nativequota.QuotaStatus{
 			{Namespace: "team-a", Name: "team-a-gpus", Resource: policies.ResourceGPU, State: nativequota.StateCounted},
-			{Namespace: "team-b", Name: "team-b-gpus", Resource: policies.ResourceGPU, State: nativequota.StateUncounted, Reason: "policy gpuslice-system/b has it not counted"},
+			{Namespace: "team-b", Name: "team-b-gpus", Resource: policies.ResourceGPU, State: nativequota.StateUncounted, Reason: "policy gpuslice-system/b does not count it"},
 			{Namespace: "team-c", Name: "gpuslice", Resource: policies.ResourceGPUShared, State: nativequota.StateUnwritten, Reason: ""},
 		}
 		if diff := cmp.Diff(want, r.Known().ResourceQuotas); diff != "" {

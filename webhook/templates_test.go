@@ -17,7 +17,7 @@ import (
 const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"serve"},"spec":{"template":{"metadata":{"labels":{"app":"serve"}},` +
 	`"spec":{"containers":[{"name":"server","resources":{"limits":{"nvidia.com/gpu":"500m"}}}]}}}}`
 
-func TestAFractionInATemplateIsAnsweredWithWhatToWrite(t *testing.T) {
+func TestFractionInTemplate(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		source  Source

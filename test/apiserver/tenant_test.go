@@ -35,7 +35,8 @@ func attacker(t *testing.T, document string, labels map[string]string) *tenant {
 	t.Helper()
 	i := need(t)
 	ctx := t.Context()
-	namespace := strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))
+	function, _, _ := strings.Cut(t.Name(), "/")
+	namespace := strings.ToLower(strings.TrimPrefix(function, "Test"))
 	nodes := nodesOf(t, "l4-timeslicing-renamed")
 	own := "apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\n" + document + "\nnamespaces: {names: [" + namespace + "]}\n"
 	for _, err := range []error{

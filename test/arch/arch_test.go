@@ -59,34 +59,38 @@ type pkg struct {
 	Deps       []string
 }
 
-func TestImportsFollowTheRules(t *testing.T) {
-	packages := list(t)
-	for _, r := range rules() {
-		t.Run(r.under+" "+r.because, func(t *testing.T) {
-			seen := 0
-			for _, p := range packages {
-				if !within(p.ImportPath, r.under) {
-					continue
+func TestImports(t *testing.T) {
+	t.Run("follow the rules", func(t *testing.T) {
+		packages := list(t)
+		for _, r := range rules() {
+			t.Run(r.under+" "+r.because, func(t *testing.T) {
+				seen := 0
+				for _, p := range packages {
+					if !within(p.ImportPath, r.under) {
+						continue
+					}
+					seen++
+					for _, broken := range r.check(p) {
+						t.Errorf("%s %s\nbecause %s", p.ImportPath, broken, r.because)
+					}
 				}
-				seen++
-				for _, broken := range r.check(p) {
-					t.Errorf("%s %s\nbecause %s", p.ImportPath, broken, r.because)
+				if seen == 0 {
+					t.Errorf("no package lies under %s: the rule guards nothing", r.under)
 				}
-			}
-			if seen == 0 {
-				t.Errorf("no package lies under %s: the rule guards nothing", r.under)
-			}
-		})
-	}
+			})
+		}
+	})
 }
 
-// TestARuleThatIsBrokenIsSeen keeps the check itself honest.
-func TestARuleThatIsBrokenIsSeen(t *testing.T) {
-	p := pkg{ImportPath: module + "/policies", Imports: []string{"os", module + "/webhook"}, Deps: []string{"k8s.io/client-go/rest"}}
-	r := rule{reached: []string{"k8s.io/client-go"}, imported: []string{"os"}, allowedBy: []string{module + "/policies"}}
-	if got := r.check(p); len(got) != 3 {
-		t.Errorf("three rules are broken, seen: %q", got)
-	}
+// TestImportsFound keeps the check itself honest.
+func TestImportsFound(t *testing.T) {
+	t.Run("a broken rule is found", func(t *testing.T) {
+		p := pkg{ImportPath: module + "/policies", Imports: []string{"os", module + "/webhook"}, Deps: []string{"k8s.io/client-go/rest"}}
+		r := rule{reached: []string{"k8s.io/client-go"}, imported: []string{"os"}, allowedBy: []string{module + "/policies"}}
+		if got := r.check(p); len(got) != 3 {
+			t.Errorf("three rules are broken, seen: %q", got)
+		}
+	})
 }
 
 func (r rule) check(p pkg) (broken []string) {
@@ -133,18 +137,20 @@ func list(t *testing.T) []pkg {
 	}
 }
 
-// TestTopLevelIsFixed keeps the root readable: a newcomer finds each thing by the name of its folder.
-func TestTopLevelIsFixed(t *testing.T) {
-	allowed := []string{"cmd", "webhook", "guard", "policies", "deploy", "certs", "test", "go.mod", "go.sum", "Makefile", "README.md",
-		"LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
-	entries, err := os.ReadDir("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	built := []string{"bin", "out"}
-	for _, e := range entries {
-		if name := e.Name(); !strings.HasPrefix(name, ".") && !slices.Contains(allowed, name) && !slices.Contains(built, name) {
-			t.Errorf("%s does not belong at the top: it holds %q and hidden files", name, allowed)
+// TestTopLevel keeps the root readable: a newcomer finds each thing by the name of its folder.
+func TestTopLevel(t *testing.T) {
+	t.Run("is fixed", func(t *testing.T) {
+		allowed := []string{"cmd", "webhook", "guard", "policies", "deploy", "certs", "test", "go.mod", "go.sum", "Makefile", "README.md",
+			"LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
+		entries, err := os.ReadDir("../..")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		built := []string{"bin", "out"}
+		for _, e := range entries {
+			if name := e.Name(); !strings.HasPrefix(name, ".") && !slices.Contains(allowed, name) && !slices.Contains(built, name) {
+				t.Errorf("%s does not belong at the top: it holds %q and hidden files", name, allowed)
+			}
+		}
+	})
 }

@@ -83,10 +83,10 @@ func count(verbose bool) error {
 		request admission.Request
 		most    int
 	}{
-		{"mutate CREATE", mutating, create, 260},
+		{"mutate CREATE", mutating, create, 320},
 		{"validate CREATE, no quota", validating, created, 119},
-		{"mutate UPDATE", mutating, update, 80},
-		{"validate UPDATE", validating, update, 80},
+		{"mutate UPDATE", mutating, update, 90},
+		{"validate UPDATE", validating, update, 90},
 	} {
 		functions, err := functionsOf(c.handler, c.request)
 		if err != nil {

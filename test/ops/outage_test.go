@@ -24,41 +24,43 @@ const soon = time.Second
 // most is what we may add to the create of a pod without GPUs, up or down.
 const most = 5 * time.Millisecond
 
-func TestWithEverythingOfOursDownOnlySlicesWait(t *testing.T) {
-	l := newLab(t, cluster.Options{ControllerManager: true}, install.Options{Replicas: 3}, "")
-	l.must(l.Server.Namespace(t.Context(), exempt, nil))
-	up := l.added(t, "up")
-	for name, fail := range map[string]func(){
-		"killed, and still among the endpoints": func() {
-			for _, p := range l.Replicas {
-				p.Kill()
-			}
-		},
-		"killed, and gone from the endpoints": func() {
-			for _, p := range l.Replicas {
-				p.Kill()
-			}
-			l.must(l.Server.SetEndpoints(t.Context(), system, service))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			fail()
-			l.onlySlicesWait(t, name, up)
-			for k := range l.Replicas {
-				l.must(l.Again(t.Context(), k))
-			}
-			l.must(l.endpoints(t.Context()))
-			eventually(t, settles, "slices are given again", func() string {
-				if err := l.judged(t.Context()); err != nil {
-					return err.Error()
+func TestOutage(t *testing.T) {
+	t.Run("with all of gpuslice down only slices wait", func(t *testing.T) {
+		l := newLab(t, cluster.Options{ControllerManager: true}, install.Options{Replicas: 3}, "")
+		l.must(l.Server.Namespace(t.Context(), exempt, nil))
+		up := l.added(t, "up")
+		for name, fail := range map[string]func(){
+			"killed, and still among the endpoints": func() {
+				for _, p := range l.Replicas {
+					p.Kill()
 				}
-				return ""
+			},
+			"killed, and gone from the endpoints": func() {
+				for _, p := range l.Replicas {
+					p.Kill()
+				}
+				l.must(l.Server.SetEndpoints(t.Context(), system, service))
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				fail()
+				l.onlySlicesWait(t, name, up)
+				for k := range l.Replicas {
+					l.must(l.Again(t.Context(), k))
+				}
+				l.must(l.endpoints(t.Context()))
+				eventually(t, settles, "slices are given again", func() string {
+					if err := l.judged(t.Context()); err != nil {
+						return err.Error()
+					}
+					return ""
+				})
 			})
-		})
-	}
-	if long() {
-		l.hung(t)
-	}
+		}
+		if long() {
+			l.hung(t)
+		}
+	})
 }
 
 func (l *lab) onlySlicesWait(t *testing.T, how string, up time.Duration) {

@@ -11,8 +11,8 @@ import (
 	"github.com/gpuslice/gpuslice/guard"
 )
 
-// TestTheGuardsOwnSentencesAreUnderstood keeps this package and the guard's words together.
-func TestTheGuardsOwnSentencesAreUnderstood(t *testing.T) {
+// TestNoticesOfGuardMessages keeps this package and the guard's messages together.
+func TestNoticesOfGuardMessages(t *testing.T) {
 	t.Parallel()
 	python := guard.Process{PID: 9, Command: "python", UsedBytes: 6 << 30}
 	order := guard.Order{Kind: guard.TerminateProcess, Container: "trainer", Device: "GPU-1", Process: python, UsedBytes: 6 << 30, LimitBytes: 4 << 30, OverFor: 2 * time.Second}
@@ -58,7 +58,7 @@ func TestTheGuardsOwnSentencesAreUnderstood(t *testing.T) {
 	}
 }
 
-func TestOnlyAKubeletsWordAboutTheGuardIsANotice(t *testing.T) {
+func TestNoticesOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*corev1.Event){
 		"another component":              func(e *corev1.Event) { e.ReportingController, e.Source.Component = "tenant", "tenant" },
@@ -67,14 +67,14 @@ func TestOnlyAKubeletsWordAboutTheGuardIsANotice(t *testing.T) {
 		"another reason":                 func(e *corev1.Event) { e.Reason = "Killing" },
 		"another container":              func(e *corev1.Event) { e.InvolvedObject.FieldPath = "spec.containers{trainer}" },
 		"another kind of object":         func(e *corev1.Event) { e.InvolvedObject.Kind = "Job" },
-		"another probe":                  func(e *corev1.Event) { e.Message = "Startup probe failed: " + blind },
+		"another probe":                  func(e *corev1.Event) { e.Message = "Startup probe failed: " + notEnforcing },
 		"a probe that found no guard":    func(e *corev1.Event) { e.Message = livenessFails + "guard: no guard runs in this container" },
 		"a probe that took too long":     func(e *corev1.Event) { e.Message = livenessFails + "command timed out" },
 		"words of ours inside of others": func(e *corev1.Event) { e.Message = livenessFails + "they say gpuslice terminated it" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := event(&corev1.Pod{}, noon, blind)
+			e := event(&corev1.Pod{}, noon, notEnforcing)
 			edit(e)
 			if got := NoticesOf(e); len(got) > 0 {
 				t.Errorf("%q", got)
@@ -83,9 +83,9 @@ func TestOnlyAKubeletsWordAboutTheGuardIsANotice(t *testing.T) {
 	}
 }
 
-func TestAKubeletThatFoldsEventsTogetherIsUnderstood(t *testing.T) {
+func TestNoticesOfCombinedEvents(t *testing.T) {
 	t.Parallel()
-	e := event(&corev1.Pod{}, noon, blind)
+	e := event(&corev1.Pod{}, noon, notEnforcing)
 	e.Message = combined + e.Message
 	if got := NoticesOf(e); len(got) != 1 || got[0].Kind != NoticeNotEnforcing {
 		t.Errorf("%q", got)
@@ -93,7 +93,7 @@ func TestAKubeletThatFoldsEventsTogetherIsUnderstood(t *testing.T) {
 }
 
 func FuzzNoticesOf(f *testing.F) {
-	for _, text := range []string{blind, "(3 older messages are in the guard's log) a; b; " + blind, "; ; ", "gpuslice terminated \xff;"} {
+	for _, text := range []string{notEnforcing, "(3 older messages are in the guard's log) a; b; " + notEnforcing, "; ; ", "gpuslice terminated \xff;"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

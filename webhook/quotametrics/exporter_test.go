@@ -54,7 +54,7 @@ func open(t *testing.T, objects ...*corev1.ConfigMap) *fixture {
 	return f
 }
 
-// lead begins a term, which f.end ends.
+// lead starts Run, which f.end ends.
 func (f *fixture) lead() {
 	ctx, stop := context.WithCancel(f.t.Context())
 	done := make(chan error)
@@ -128,114 +128,112 @@ func (f *fixture) count(name string) int {
 	return 0
 }
 
-func TestWhatIsReportedIsMeasured(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := open(t)
-		defer func() { f.end() }()
-		b := f.budget("namespace/team-a", 4096, "team-a")
-		r := holds(b, 1024)
-		r.State.Reservations = []ledger.Reservation{{PodUID: "1", Name: "p", Holding: policies.Holding{Namespace: "team-a", Charge: policies.Charge{Memory: 512}}}}
-		f.Report(r)
-		f.want("gpuslice_quota_limit", "namespace/team-a memory  = 4.294967296e+09")
-		f.want("gpuslice_quota_used", "namespace/team-a memory  = 1.073741824e+09")
-		f.want("gpuslice_quota_reserved", "namespace/team-a memory  = 5.36870912e+08")
-		f.want("gpuslice_namespace_charge", "gpus team-a = 0\nmemory team-a = 1.073741824e+09\nslices team-a = 1")
-		f.want("gpuslice_unmanaged_pods", "team-a = 0")
-		if f.started != 1 {
-			t.Errorf("%d terms started", f.started)
-		}
+func TestExporter(t *testing.T) {
+	t.Run("a report becomes series", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := open(t)
+			defer func() { f.end() }()
+			b := f.budget("namespace/team-a", 4096, "team-a")
+			r := holds(b, 1024)
+			r.State.Reservations = []ledger.Reservation{{PodUID: "1", Name: "p", Holding: policies.Holding{Namespace: "team-a", Charge: policies.Charge{Memory: 512}}}}
+			f.Report(r)
+			f.want("gpuslice_quota_limit", "namespace/team-a memory  = 4.294967296e+09")
+			f.want("gpuslice_quota_used", "namespace/team-a memory  = 1.073741824e+09")
+			f.want("gpuslice_quota_reserved", "namespace/team-a memory  = 5.36870912e+08")
+			f.want("gpuslice_namespace_charge", "gpus team-a = 0\nmemory team-a = 1.073741824e+09\nslices team-a = 1")
+			f.want("gpuslice_unmanaged_pods", "team-a = 0")
+			if f.started != 1 {
+				t.Errorf("%d terms started", f.started)
+			}
+		})
 	})
-}
+	t.Run("byte-seconds add up over time and never fall", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := open(t)
+			defer func() { f.end() }()
+			b := f.budget("namespace/team-a", 4096, "team-a")
+			f.Report(holds(b, 1))
+			time.Sleep(10 * time.Second)
+			f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 10.0*(1<<20)))
+			f.Report(holds(b, 3))
+			time.Sleep(10 * time.Second)
+			f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 40.0*(1<<20)))
+			f.Report(ledger.Report{Budget: b, State: ledger.State{Namespaces: b.Namespaces}})
+			time.Sleep(10 * time.Second)
+			f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 40.0*(1<<20)))
 
-func TestHeldBytesAddUpOverTimeAndNeverFall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := open(t)
-		defer func() { f.end() }()
-		b := f.budget("namespace/team-a", 4096, "team-a")
-		f.Report(holds(b, 1))
-		time.Sleep(10 * time.Second)
-		f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 10.0*(1<<20)))
-		f.Report(holds(b, 3))
-		time.Sleep(10 * time.Second)
-		f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 40.0*(1<<20)))
-		f.Report(ledger.Report{Budget: b, State: ledger.State{Namespaces: b.Namespaces}})
-		time.Sleep(10 * time.Second)
-		f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 40.0*(1<<20)))
-
-		// Into a shared budget: what was held stays counted.
-		f.budgets = nil
-		shared := f.budget("shared/ml", 4096, "team-a", "team-b")
-		f.Report(holds(shared, 1))
-		f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g\nteam-b = 0", 40.0*(1<<20)))
+			// Into a shared budget: what was held stays counted.
+			f.budgets = nil
+			shared := f.budget("shared/ml", 4096, "team-a", "team-b")
+			f.Report(holds(shared, 1))
+			f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g\nteam-b = 0", 40.0*(1<<20)))
+		})
 	})
-}
-
-func TestSeriesVanishWithBudgetNamespaceAndLeadership(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := open(t)
-		defer func() { f.end() }()
-		a, b := f.budget("namespace/team-a", 1, "team-a"), f.budget("shared/ml", 1, "team-b", "team-c")
-		f.Report(holds(a, 1))
-		f.Report(holds(b, 1))
-		f.want("gpuslice_unmanaged_pods", "team-a = 0\nteam-b = 0\nteam-c = 0")
-		b.Namespaces = []string{"team-b"}
-		f.budgets = []ledger.Budget{b}
-		delete(f.quotas, a.Key)
-		f.want("gpuslice_unmanaged_pods", "team-b = 0")
-		f.want("gpuslice_quota_limit", "shared/ml memory  = 1.048576e+06")
-		f.end()
-		f.want("gpuslice_unmanaged_pods", "")
-		f.want("gpuslice_quota_limit", "")
-		f.Report(holds(b, 1))
-		f.lead()
-		f.want("gpuslice_quota_limit", "") // what was reported to one that does not lead is forgotten
+	t.Run("series end with the budget, the namespace and the lead", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := open(t)
+			defer func() { f.end() }()
+			a, b := f.budget("namespace/team-a", 1, "team-a"), f.budget("shared/ml", 1, "team-b", "team-c")
+			f.Report(holds(a, 1))
+			f.Report(holds(b, 1))
+			f.want("gpuslice_unmanaged_pods", "team-a = 0\nteam-b = 0\nteam-c = 0")
+			b.Namespaces = []string{"team-b"}
+			f.budgets = []ledger.Budget{b}
+			delete(f.quotas, a.Key)
+			f.want("gpuslice_unmanaged_pods", "team-b = 0")
+			f.want("gpuslice_quota_limit", "shared/ml memory  = 1.048576e+06")
+			f.end()
+			f.want("gpuslice_unmanaged_pods", "")
+			f.want("gpuslice_quota_limit", "")
+			f.Report(holds(b, 1))
+			f.lead()
+			f.want("gpuslice_quota_limit", "") // what was reported to one that does not lead is forgotten
+		})
 	})
-}
-
-func TestATenantsOwnLimitIsToldUnderItsNamespaceAndTheSmallerOneHolds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := open(t)
-		defer func() { f.end() }()
-		two := int64(2)
-		own := func(namespace string) policies.QuotaLimit {
-			return policies.QuotaLimit{Name: namespace + "/gpuslice-policy", Scope: policies.QuotaScope{Namespace: namespace}, Limits: policies.QuotaLimits{Slices: &two}}
-		}
-		shared, alone := f.budget("shared/ml", 1024, "team-a", "team-b"), f.budget("namespace/team-c", 1024, "team-c")
-		nine := int64(9)
-		for key, l := range map[string]policies.QuotaLimit{shared.Key: own("team-a"), alone.Key: own("team-c")} {
-			q := f.quotas[key]
-			q.Limits[0].Limits.Slices = &nine
-			q.Limits = append(q.Limits, l)
-			f.quotas[key] = q
-		}
-		f.Report(holds(shared, 1))
-		f.Report(holds(alone, 1))
-		f.want("gpuslice_quota_limit", `namespace/team-a slices  = 2
+	t.Run("a tenant's own limit has its namespace, and the smaller limit wins", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := open(t)
+			defer func() { f.end() }()
+			two := int64(2)
+			own := func(namespace string) policies.QuotaLimit {
+				return policies.QuotaLimit{Name: namespace + "/gpuslice-policy", Scope: policies.QuotaScope{Namespace: namespace}, Limits: policies.QuotaLimits{Slices: &two}}
+			}
+			shared, alone := f.budget("shared/ml", 1024, "team-a", "team-b"), f.budget("namespace/team-c", 1024, "team-c")
+			nine := int64(9)
+			for key, l := range map[string]policies.QuotaLimit{shared.Key: own("team-a"), alone.Key: own("team-c")} {
+				q := f.quotas[key]
+				q.Limits[0].Limits.Slices = &nine
+				q.Limits = append(q.Limits, l)
+				f.quotas[key] = q
+			}
+			f.Report(holds(shared, 1))
+			f.Report(holds(alone, 1))
+			f.want("gpuslice_quota_limit", `namespace/team-a slices  = 2
 			namespace/team-c memory  = 1.073741824e+09
 			namespace/team-c slices  = 2
 			shared/ml memory  = 1.073741824e+09
 			shared/ml slices  = 9`)
-		f.want("gpuslice_quota_used", `namespace/team-a slices  = 1
+			f.want("gpuslice_quota_used", `namespace/team-a slices  = 1
 			namespace/team-c memory  = 1.048576e+06
 			namespace/team-c slices  = 1
 			shared/ml memory  = 2.097152e+06
 			shared/ml slices  = 2`)
+		})
 	})
-}
-
-func TestSeriesAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := open(t)
-		defer func() { f.end() }()
-		for i := range maxFigures + 10 {
-			name := fmt.Sprintf("n-%05d", i)
-			f.Report(holds(f.budget("namespace/"+name, 1, name), 1))
-		}
-		for name, want := range map[string]int{"gpuslice_quota_limit": maxFigures, "gpuslice_unmanaged_pods": maxNamespaces, "gpuslice_namespace_charged_memory_byte_seconds_total": maxNamespaces} {
-			if n := f.count(name); n != want {
-				t.Errorf("%s: %d series", name, n)
+	t.Run("series are bounded", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := open(t)
+			defer func() { f.end() }()
+			for i := range maxFigures + 10 {
+				name := fmt.Sprintf("n-%05d", i)
+				f.Report(holds(f.budget("namespace/"+name, 1, name), 1))
 			}
-		}
+			for name, want := range map[string]int{"gpuslice_quota_limit": maxFigures, "gpuslice_unmanaged_pods": maxNamespaces, "gpuslice_namespace_charged_memory_byte_seconds_total": maxNamespaces} {
+				if n := f.count(name); n != want {
+					t.Errorf("%s: %d series", name, n)
+				}
+			}
+		})
 	})
 }
 
@@ -248,7 +246,7 @@ func unmanagedPodsOf(n int) (all []ledger.Pod) {
 	return all
 }
 
-func TestEachStrangerIsToldOnce(t *testing.T) {
+func TestUnmanagedPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := open(t)
 		defer func() { f.end() }()
@@ -296,7 +294,7 @@ func (f *fixture) ledgers() (keys []string) {
 	return keys
 }
 
-func TestALedgerWithoutABudgetGoesAfterAnHourAndNoOther(t *testing.T) {
+func TestSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone, kept, used := ledgerOf("namespace/gone", "1"), ledgerOf("namespace/team-a", "1"), ledgerOf("namespace/used", "1")
 		policy := ledgerOf("x", "1")

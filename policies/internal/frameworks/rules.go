@@ -1,4 +1,4 @@
-package policies
+package frameworks
 
 import (
 	"errors"
@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// profileEvaluation works out one container's result, profile by profile.
-type profileEvaluation struct {
-	in      *ProfileInput
-	found   profileSearch
-	out     *ProfileResult
-	amounts profileAmounts
+// evaluation works out one container's result, profile by profile.
+type evaluation struct {
+	in      *Input
+	found   search
+	out     *Result
+	amounts amounts
 	reasons []string // why nothing is capped, the strongest first
 	uncaps  string   // what takes every cap of the profile away; "" when nothing does
 }
 
 // run evaluates the chosen profile, what only its arguments can say, and then the profile beneath it.
-func (e *profileEvaluation) run(choice profileChoice) {
-	e.amounts = profileAmountsOf(e.in)
+func (e *evaluation) run(choice choice) {
+	e.amounts = amountsOf(e.in)
 	p := choice.profile
-	if e.in.Switches[p.Name].off() {
+	if e.in.Switches[p.Name].Off() {
 		e.out.NotCapped = "policy turns the profile " + p.Name + " off"
 		return
 	}
@@ -30,7 +30,7 @@ func (e *profileEvaluation) run(choice profileChoice) {
 		e.argument(p, a)
 	}
 	inner := p.beneath(e.in, e.found, choice.version)
-	if inner.profile != nil && !e.in.Switches[inner.profile.Name].off() {
+	if inner.profile != nil && !e.in.Switches[inner.profile.Name].Off() {
 		e.profile(inner, p.Runs.OverridesCap)
 	}
 	if e.out.Capped {
@@ -43,7 +43,7 @@ func (e *profileEvaluation) run(choice profileChoice) {
 }
 
 // profile applies one profile's rules; with capless those that cap are left out.
-func (e *profileEvaluation) profile(choice profileChoice, capless bool) {
+func (e *evaluation) profile(choice choice, capless bool) {
 	p := choice.profile
 	e.uncaps = e.uncapped(p)
 	settled := make([]string, 0, len(p.Variables))
@@ -65,8 +65,8 @@ func (e *profileEvaluation) profile(choice profileChoice, capless bool) {
 	}
 }
 
-// applies says whether the rule's condition holds.
-func (c *profileCompiled) applies(rule int, v profileVersion, in *ProfileInput) bool {
+// applies reports whether the rule's condition holds.
+func (c *compiled) applies(rule int, v version, in *Input) bool {
 	when, bounds := c.Rules[rule].When, c.ruleBounds[rule]
 	if len(when.Views) > 0 && !slices.Contains(when.Views, in.View) {
 		return false
@@ -84,9 +84,9 @@ func (c *profileCompiled) applies(rule int, v profileVersion, in *ProfileInput) 
 }
 
 // uncapped returns what the user set that takes the profile's caps away, and warns of it.
-func (e *profileEvaluation) uncapped(p *profileCompiled) string {
+func (e *evaluation) uncapped(p *compiled) string {
 	for _, u := range p.Uncaps {
-		theirs, found := profileLookup(e.in.Container, u.Name)
+		theirs, found := lookup(e.in.Container, u.Name)
 		if !found || theirs.readable && len(u.Values) > 0 && !slices.Contains(u.Values, theirs.value) {
 			continue
 		}
@@ -99,16 +99,16 @@ func (e *profileEvaluation) uncapped(p *profileCompiled) string {
 }
 
 // show returns the value for people.
-func (t profileTheirs) show() string {
+func (t theirs) show() string {
 	if !t.readable {
 		return "(known at run time)"
 	}
-	return profileShorten(t.value)
+	return shorten(t.value)
 }
 
 // setting settles one variable: the user's own stays, a guarded one is left to envFrom, else ours is set. It returns
 // false when ours has no value here, so that a later rule may give one.
-func (e *profileEvaluation) setting(choice profileChoice, s ProfileSetting) bool {
+func (e *evaluation) setting(choice choice, s Setting) bool {
 	spec := choice.profile.Variables[s.Name]
 	if e.kept(choice, s, spec) {
 		return true
@@ -121,7 +121,7 @@ func (e *profileEvaluation) setting(choice profileChoice, s ProfileSetting) bool
 	}
 	parts, err := e.parts(choice, s.Parts)
 	if err != nil {
-		e.reasons = append(e.reasons, fmt.Sprintf("%s gets no %s: %v", choice.profile.Title, profileSettingKind(s), err))
+		e.reasons = append(e.reasons, fmt.Sprintf("%s gets no %s: %v", choice.profile.Title, settingKind(s), err))
 		return false
 	}
 	if len(parts) == 0 {
@@ -129,15 +129,15 @@ func (e *profileEvaluation) setting(choice profileChoice, s ProfileSetting) bool
 	}
 	capped := s.Cap && e.uncaps == ""
 	value := strings.ReplaceAll(strings.Join(parts, ","), "$", "$$")
-	e.out.Env = append(e.out.Env, ProfileEnv{Name: s.Name, Value: value, Cap: capped})
+	e.out.Env = append(e.out.Env, Env{Name: s.Name, Value: value, Cap: capped})
 	if capped {
 		e.cap(fmt.Sprintf("%s %s (%s)", s.Name, parts[0], choice.people()))
 	}
 	return true
 }
 
-// profileSettingKind names a setting for people.
-func profileSettingKind(s ProfileSetting) string {
+// settingKind names a setting for people.
+func settingKind(s Setting) string {
 	if s.Cap {
 		return "cap"
 	}
@@ -145,19 +145,19 @@ func profileSettingKind(s ProfileSetting) string {
 }
 
 // cap records the first cap that is in force.
-func (e *profileEvaluation) cap(says string) {
+func (e *evaluation) cap(says string) {
 	if !e.out.Capped {
 		e.out.Capped, e.out.Cap = true, says
 	}
 }
 
 // people names the framework and, where it is known, its version.
-func (c profileChoice) people() string {
+func (c choice) people() string {
 	return strings.TrimSpace(c.profile.Title + " " + c.version.String())
 }
 
 // parts fills in the formulas; parts that come out empty are left away.
-func (e *profileEvaluation) parts(choice profileChoice, templates []string) ([]string, error) {
+func (e *evaluation) parts(choice choice, templates []string) ([]string, error) {
 	var parts []string
 	for _, template := range templates {
 		part, err := e.fill(choice, template)
@@ -171,16 +171,16 @@ func (e *profileEvaluation) parts(choice profileChoice, templates []string) ([]s
 	return parts, nil
 }
 
-func (e *profileEvaluation) fill(choice profileChoice, template string) (string, error) {
+func (e *evaluation) fill(choice choice, template string) (string, error) {
 	before, rest, found := strings.Cut(template, "{{")
 	if !found {
 		return template, nil
 	}
 	name, after, _ := strings.Cut(rest, "}}")
-	if name == profileAllocFormula {
+	if name == allocFormula {
 		return before + e.allocConf(choice) + after, nil
 	}
-	formula, ok := profileFormulas[name]
+	formula, ok := formulas[name]
 	if !ok {
 		return "", errors.New("no formula " + name)
 	}
@@ -189,7 +189,7 @@ func (e *profileEvaluation) fill(choice profileChoice, template string) (string,
 }
 
 // allocConf returns the settings text: policy's or the profile's own. A text with a key that this version dies of is left away.
-func (e *profileEvaluation) allocConf(choice profileChoice) string {
+func (e *evaluation) allocConf(choice choice) string {
 	text := choice.profile.AllocConf.Default
 	if own := e.in.Switches[choice.profile.Name].AllocConf; own != nil {
 		text = *own
@@ -202,14 +202,14 @@ func (e *profileEvaluation) allocConf(choice profileChoice) string {
 }
 
 // release names the version for people.
-func (c profileChoice) release() string {
+func (c choice) release() string {
 	if !c.version.known() {
 		return "a version not known"
 	}
 	return c.version.String()
 }
 
-func (e *profileEvaluation) warnOnce(says string) {
+func (e *evaluation) warnOnce(says string) {
 	if !slices.Contains(e.out.Warnings, says) {
 		e.out.Warnings = append(e.out.Warnings, says)
 	}

@@ -1,4 +1,4 @@
-package policies
+package frameworks
 
 import (
 	"fmt"
@@ -10,14 +10,14 @@ import (
 
 // Names of labels are lower case; names of variables are what a shell can export.
 var (
-	profileNamePattern     = regexp.MustCompile(`^[a-z][a-z0-9-]*[a-z0-9]$`)
-	profileVariablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	profileFormulaPattern  = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
+	namePattern     = regexp.MustCompile(`^[a-z][a-z0-9-]*[a-z0-9]$`)
+	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	formulaPattern  = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 )
 
 // check reports what decoding cannot see: names, formulas and references that do not exist.
-func (ps *profileProblems) check(p *Profile) {
-	if !profileNamePattern.MatchString(p.Name) || p.Name == FrameworkNone {
+func (ps *problems) check(p *Profile) {
+	if !namePattern.MatchString(p.Name) || p.Name == None {
 		ps.add("name", "%q is no name for a profile", p.Name)
 	}
 	for at, text := range map[string]string{"title": p.Title, "description": p.Description} {
@@ -37,7 +37,7 @@ func (ps *profileProblems) check(p *Profile) {
 		ps.checkVariable("variables."+name, name, p.Variables[name])
 	}
 	for i, u := range p.Uncaps {
-		if !profileVariablePattern.MatchString(u.Name) || u.Says == "" {
+		if !variablePattern.MatchString(u.Name) || u.Says == "" {
 			ps.add(fmt.Sprintf("uncaps[%d]", i), "name and says are required")
 		}
 	}
@@ -49,17 +49,17 @@ func (ps *profileProblems) check(p *Profile) {
 	}
 }
 
-func (ps *profileProblems) checkVariable(at, name string, v ProfileVariable) {
+func (ps *problems) checkVariable(at, name string, v Variable) {
 	for _, n := range append([]string{name}, v.Names...) {
-		if !profileVariablePattern.MatchString(n) {
+		if !variablePattern.MatchString(n) {
 			ps.add(at, "%q is no name for a variable", n)
 		}
 	}
 	if len(v.Names) > 0 && !slices.Contains(v.Names, name) {
 		ps.add(at+".names", "leaves out %s itself", name)
 	}
-	if _, ok := profileReaders[v.Reads]; v.Reads != "" && !ok {
-		ps.add(at+".reads", "%q is none of %s", v.Reads, profileKeys(profileReaders))
+	if _, ok := readers[v.Reads]; v.Reads != "" && !ok {
+		ps.add(at+".reads", "%q is none of %s", v.Reads, keys(readers))
 	}
 	for _, flag := range v.Flags {
 		if !strings.HasPrefix(flag, "-") {
@@ -68,7 +68,7 @@ func (ps *profileProblems) checkVariable(at, name string, v ProfileVariable) {
 	}
 }
 
-func (ps *profileProblems) checkRule(at string, p *Profile, r ProfileRule) {
+func (ps *problems) checkRule(at string, p *Profile, r Rule) {
 	ps.checkViews(at+".when.views", r.When.Views)
 	for i, s := range r.Set {
 		here := fmt.Sprintf("%s.set[%d]", at, i)
@@ -84,21 +84,21 @@ func (ps *profileProblems) checkRule(at string, p *Profile, r ProfileRule) {
 	}
 }
 
-func (ps *profileProblems) checkPart(at string, p *Profile, part string) {
-	for _, m := range profileFormulaPattern.FindAllStringSubmatch(part, -1) {
-		if _, ok := profileFormulas[m[1]]; !ok {
-			ps.add(at, "formula %q is none of %s", m[1], profileKeys(profileFormulas))
+func (ps *problems) checkPart(at string, p *Profile, part string) {
+	for _, m := range formulaPattern.FindAllStringSubmatch(part, -1) {
+		if _, ok := formulas[m[1]]; !ok {
+			ps.add(at, "formula %q is none of %s", m[1], keys(formulas))
 		}
-		if m[1] == profileAllocFormula && p.AllocConf == nil {
+		if m[1] == allocFormula && p.AllocConf == nil {
 			ps.add(at, "formula %q needs allocConf", m[1])
 		}
 	}
-	if strings.ContainsAny(profileFormulaPattern.ReplaceAllString(part, ""), "{} \t\n") || part == "" {
+	if strings.ContainsAny(formulaPattern.ReplaceAllString(part, ""), "{} \t\n") || part == "" {
 		ps.add(at, "%q is empty, or has a space or a brace that belongs to no formula", part)
 	}
 }
 
-func (ps *profileProblems) checkArgument(at string, a ProfileArgument) {
+func (ps *problems) checkArgument(at string, a Argument) {
 	if !strings.HasPrefix(a.Flag, "--") || a.Default == "" {
 		ps.add(at, "flag and default are required")
 	}
@@ -107,8 +107,8 @@ func (ps *profileProblems) checkArgument(at string, a ProfileArgument) {
 			ps.add(fmt.Sprintf("%s.appendTo[%d]", at, i), "is empty")
 		}
 	}
-	if _, ok := profileFormulas[a.Most]; !ok {
-		ps.add(at+".most", "formula %q is none of %s", a.Most, profileKeys(profileFormulas))
+	if _, ok := formulas[a.Most]; !ok {
+		ps.add(at+".most", "formula %q is none of %s", a.Most, keys(formulas))
 	}
 	if len(a.Views) == 0 {
 		ps.add(at+".views", "is required")
@@ -116,16 +116,16 @@ func (ps *profileProblems) checkArgument(at string, a ProfileArgument) {
 	ps.checkViews(at+".views", a.Views)
 }
 
-func (ps *profileProblems) checkViews(at string, views []ProfileView) {
+func (ps *problems) checkViews(at string, views []View) {
 	for _, v := range views {
 		switch v {
-		case ProfileViewWhole, ProfileViewLimitedFree, ProfileViewSliced, ProfileViewUnknown:
+		case ViewWhole, ViewLimitedFree, ViewSliced, ViewUnknown:
 		default:
 			ps.add(at, "%q is no view", v)
 		}
 	}
 }
 
-func profileKeys[V any](m map[string]V) string {
+func keys[V any](m map[string]V) string {
 	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 }

@@ -1,4 +1,4 @@
-package policies
+package frameworks
 
 import (
 	"embed"
@@ -15,37 +15,46 @@ import (
 )
 
 //go:embed profiles/*.yaml
-var profileFiles embed.FS
+var files embed.FS
 
-// The embedded files, decoded once. They are constants: a mistake in one is found by a test, and leaves the tables empty here.
-var profileTable, profilePID1, profileLoadError = profileLoad(profileFiles)
+// The embedded files, decoded once.
+var table, pid1 = mustLoad(files)
 
-// profilePID1File lists images instead of describing a framework.
-const profilePID1File = "pid1.yaml"
-
-// profileCompiled is a profile with its texts parsed.
-type profileCompiled struct {
-	Profile
-	images       []profilePattern
-	commands     [][]string
-	versions     []profileVersionRule
-	believe      profileBounds
-	runs         *profileCompiled
-	runsVersions []profileVersionRule
-	runsSteps    []profileStep
-	ruleBounds   []profileBounds
-	conf         map[string]profileAllocEntry
-	confOldest   profileVersion
+// mustLoad panics on a broken file: the files are constants of the build, as regular expressions are.
+func mustLoad(files fs.FS) ([]*compiled, initTable) {
+	table, inits, err := load(files)
+	if err != nil {
+		panic(err)
+	}
+	return table, inits
 }
 
-// profileLoad decodes every profile of a file tree and returns them sorted by name, with all mistakes joined.
-func profileLoad(files fs.FS) ([]*profileCompiled, profileInits, error) {
+// pID1File lists images instead of describing a framework.
+const pID1File = "pid1.yaml"
+
+// compiled is a profile with its texts parsed.
+type compiled struct {
+	Profile
+	images       []pattern
+	commands     [][]string
+	versions     []versionRule
+	believe      bounds
+	runs         *compiled
+	runsVersions []versionRule
+	runsSteps    []step
+	ruleBounds   []bounds
+	conf         map[string]allocEntry
+	confOldest   version
+}
+
+// load decodes every profile of a file tree and returns them sorted by name, with all mistakes joined.
+func load(files fs.FS) ([]*compiled, initTable, error) {
 	names, err := fs.Glob(files, "profiles/*.yaml")
 	if err != nil {
-		return nil, profileInits{}, fmt.Errorf("list profiles: %w", err)
+		return nil, initTable{}, fmt.Errorf("list profiles: %w", err)
 	}
-	var table []*profileCompiled
-	var inits profileInits
+	var table []*compiled
+	var inits initTable
 	var problems []error
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
@@ -53,11 +62,11 @@ func profileLoad(files fs.FS) ([]*profileCompiled, profileInits, error) {
 			problems = append(problems, fmt.Errorf("read %s: %w", name, err))
 			continue
 		}
-		if path.Base(name) == profilePID1File {
-			inits, err = profileParseInits(text)
+		if path.Base(name) == pID1File {
+			inits, err = parseInits(text)
 		} else {
-			var p *profileCompiled
-			p, err = profileParse(text)
+			var p *compiled
+			p, err = parse(text)
 			table = append(table, p)
 		}
 		if err != nil {
@@ -65,16 +74,16 @@ func profileLoad(files fs.FS) ([]*profileCompiled, profileInits, error) {
 		}
 	}
 	if len(problems) == 0 {
-		problems = append(problems, profileLink(table))
+		problems = append(problems, link(table))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return nil, profileInits{}, err
+		return nil, initTable{}, err
 	}
 	return table, inits, nil
 }
 
-// profileDecode decodes YAML strictly: a key that is unknown, repeated or in other case is an error with its path.
-func profileDecode(text []byte, into any) error {
+// decode decodes YAML strictly: a key that is unknown, repeated or in other case is an error with its path.
+func decode(text []byte, into any) error {
 	js, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return fmt.Errorf("decode YAML: %w", err)
@@ -83,13 +92,13 @@ func profileDecode(text []byte, into any) error {
 	return errors.Join(append(strict, err)...)
 }
 
-// profileParse decodes one profile, checks it and compiles its texts.
-func profileParse(text []byte) (*profileCompiled, error) {
-	c := &profileCompiled{}
-	if err := profileDecode(text, &c.Profile); err != nil {
+// parse decodes one profile, checks it and compiles its texts.
+func parse(text []byte) (*compiled, error) {
+	c := &compiled{}
+	if err := decode(text, &c.Profile); err != nil {
 		return nil, err
 	}
-	var problems profileProblems
+	var problems problems
 	problems.check(&c.Profile)
 	c.images = problems.patterns("match.images", c.Match.Images)
 	for _, command := range c.Match.Commands {
@@ -104,18 +113,18 @@ func profileParse(text []byte) (*profileCompiled, error) {
 		c.runsSteps = problems.steps("runs.steps", c.Runs.Steps)
 	}
 	for i, r := range c.Rules {
-		c.ruleBounds = append(c.ruleBounds, problems.bounds(fmt.Sprintf("rules[%d].when", i), r.When.ProfileRange))
+		c.ruleBounds = append(c.ruleBounds, problems.bounds(fmt.Sprintf("rules[%d].when", i), r.When.Range))
 	}
 	if c.AllocConf != nil {
 		c.conf = problems.allocKeys("allocConf.keys", c.AllocConf.Keys)
-		c.confOldest = profileOldest(c.conf)
+		c.confOldest = oldest(c.conf)
 	}
 	return c, errors.Join(problems...)
 }
 
-// profileLink sorts the table and joins each profile with the one beneath it.
-func profileLink(table []*profileCompiled) error {
-	slices.SortFunc(table, func(a, b *profileCompiled) int { return strings.Compare(a.Name, b.Name) })
+// link sorts the table and joins each profile with the one beneath it.
+func link(table []*compiled) error {
+	slices.SortFunc(table, func(a, b *compiled) int { return strings.Compare(a.Name, b.Name) })
 	for i, p := range table {
 		if i > 0 && table[i-1].Name == p.Name {
 			return fmt.Errorf("profile %s is described twice", p.Name)
@@ -123,14 +132,14 @@ func profileLink(table []*profileCompiled) error {
 		if p.Runs == nil {
 			continue
 		}
-		if p.runs = profileNamed(table, p.Runs.Profile); p.runs == nil || p.runs.Runs != nil {
+		if p.runs = named(table, p.Runs.Profile); p.runs == nil || p.runs.Runs != nil {
 			return fmt.Errorf("profile %s: runs.profile: %q is no profile that stands on its own", p.Name, p.Runs.Profile)
 		}
 	}
 	return nil
 }
 
-func profileNamed(table []*profileCompiled, name string) *profileCompiled {
+func named(table []*compiled, name string) *compiled {
 	for _, p := range table {
 		if p.Name == name {
 			return p
@@ -139,7 +148,7 @@ func profileNamed(table []*profileCompiled, name string) *profileCompiled {
 	return nil
 }
 
-func profileVariableNames(table []*profileCompiled) []string {
+func variableNames(table []*compiled) []string {
 	var names []string
 	for _, p := range table {
 		for name := range p.Variables {
@@ -150,17 +159,17 @@ func profileVariableNames(table []*profileCompiled) []string {
 	return slices.Compact(names)
 }
 
-// profileProblems gathers what is wrong in one file, each with its path.
-type profileProblems []error
+// problems gathers what is wrong in one file, each with its path.
+type problems []error
 
-func (ps *profileProblems) add(at, format string, args ...any) {
+func (ps *problems) add(at, format string, args ...any) {
 	*ps = append(*ps, fmt.Errorf("%s: "+format, append([]any{at}, args...)...))
 }
 
-func (ps *profileProblems) patterns(at string, texts []string) []profilePattern {
-	var all []profilePattern
+func (ps *problems) patterns(at string, texts []string) []pattern {
+	var all []pattern
 	for i, text := range texts {
-		p, err := profileCompilePattern(text)
+		p, err := compilePattern(text)
 		if err != nil {
 			ps.add(fmt.Sprintf("%s[%d]", at, i), "%w", err)
 		}
@@ -169,26 +178,26 @@ func (ps *profileProblems) patterns(at string, texts []string) []profilePattern 
 	return all
 }
 
-func (ps *profileProblems) version(at, text string) profileVersion {
+func (ps *problems) version(at, text string) version {
 	if text == "" {
-		return profileVersion{}
+		return version{}
 	}
-	v, ok := profileParseVersion(text)
+	v, ok := parseVersion(text)
 	if !ok {
 		ps.add(at, "%q is no version", text)
 	}
 	return v
 }
 
-func (ps *profileProblems) bounds(at string, r ProfileRange) profileBounds {
-	return profileBounds{from: ps.version(at+".from", r.From), below: ps.version(at+".below", r.Below)}
+func (ps *problems) bounds(at string, r Range) bounds {
+	return bounds{from: ps.version(at+".from", r.From), below: ps.version(at+".below", r.Below)}
 }
 
-func (ps *profileProblems) steps(at string, steps []ProfileStep) []profileStep {
-	var all []profileStep
+func (ps *problems) steps(at string, steps []Step) []step {
+	var all []step
 	for i, s := range steps {
 		here := fmt.Sprintf("%s[%d]", at, i)
-		step := profileStep{from: ps.version(here+".from", s.From), is: ps.version(here+".is", s.Is)}
+		step := step{from: ps.version(here+".from", s.From), is: ps.version(here+".is", s.Is)}
 		if !step.from.known() || !step.is.known() {
 			ps.add(here, "from and is are required")
 		}
@@ -200,7 +209,7 @@ func (ps *profileProblems) steps(at string, steps []ProfileStep) []profileStep {
 	return all
 }
 
-func (ps *profileProblems) pattern(at, text string) *regexp.Regexp {
+func (ps *problems) pattern(at, text string) *regexp.Regexp {
 	if text == "" {
 		return nil
 	}
@@ -211,8 +220,8 @@ func (ps *profileProblems) pattern(at, text string) *regexp.Regexp {
 	return re
 }
 
-func (ps *profileProblems) versionRules(at string, rules []ProfileVersionRule) []profileVersionRule {
-	var all []profileVersionRule
+func (ps *problems) versionRules(at string, rules []VersionRule) []versionRule {
+	var all []versionRule
 	for i, r := range rules {
 		here := fmt.Sprintf("%s[%d]", at, i)
 		if len(r.Images) == 0 {
@@ -221,7 +230,7 @@ func (ps *profileProblems) versionRules(at string, rules []ProfileVersionRule) [
 		if r.Tag != "" && r.Repository != "" {
 			ps.add(here, "tag and repository exclude each other")
 		}
-		all = append(all, profileVersionRule{
+		all = append(all, versionRule{
 			images:     ps.patterns(here+".images", r.Images),
 			tag:        ps.pattern(here+".tag", r.Tag),
 			repository: ps.pattern(here+".repository", r.Repository),

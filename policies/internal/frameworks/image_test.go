@@ -1,4 +1,4 @@
-package policies
+package frameworks
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestProfileImagesAreRecognisedUnderAnyRegistry(t *testing.T) {
+func TestImagesAreRecognisedUnderAnyRegistry(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		image, framework, version string
@@ -63,7 +63,7 @@ func TestProfileImagesAreRecognisedUnderAnyRegistry(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.image, func(t *testing.T) {
 			t.Parallel()
-			got := ProfileFor(profileCase{image: tt.image}.input())
+			got := For(sample{image: tt.image}.input())
 			if got.Framework != tt.framework || got.Version != tt.version {
 				t.Errorf("got %q %q, want %q %q", got.Framework, got.Version, tt.framework, tt.version)
 			}
@@ -71,7 +71,7 @@ func TestProfileImagesAreRecognisedUnderAnyRegistry(t *testing.T) {
 	}
 }
 
-func TestProfilePatternsCompareComponents(t *testing.T) {
+func TestPatternsCompareComponents(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		pattern, image string
@@ -88,18 +88,18 @@ func TestProfilePatternsCompareComponents(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.pattern+" and "+tt.image, func(t *testing.T) {
 			t.Parallel()
-			p, err := profileCompilePattern(tt.pattern)
+			p, err := compilePattern(tt.pattern)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := p.matches(profileParseImage(tt.image)); got != tt.want {
+			if got := p.matches(parseImage(tt.image)); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
 	}
 }
 
-func TestProfileNeedsPID1WhereTheImagesInitRuns(t *testing.T) {
+func TestNeedsPID1WhereTheImagesInitRuns(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, image string
@@ -111,29 +111,28 @@ func TestProfileNeedsPID1WhereTheImagesInitRuns(t *testing.T) {
 		{"an image of linuxserver.io", "lscr.io/linuxserver/jellyfin:latest", nil, true},
 		{"a command takes the init's place", "kubeflownotebookswg/jupyter-scipy:v1.8.0", []string{"jupyter", "lab"}, false},
 		{"the init by name", "corp/notebook:1", []string{"/init"}, true},
-		{"PyTorch itself", profileTorch24, nil, false},
+		{"PyTorch itself", torch24, nil, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			in := ProfileInput{Container: &corev1.Container{Image: tt.image, Command: tt.command}}
-			if got := ProfileFor(in).NeedsPID1; got != tt.want {
+			if got := NeedsPID1(&corev1.Container{Image: tt.image, Command: tt.command}); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
 	}
 }
 
-func FuzzProfileImage(f *testing.F) {
+func FuzzImage(f *testing.F) {
 	for _, seed := range []string{"", "a", "a/b:c", "localhost:5000/a@sha256:00", "A/B:C-1.2", ":", "/", "@", "a:/b"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, ref string) {
-		image := profileParseImage(ref)
+		image := parseImage(ref)
 		if len(image.parts) == 0 && image.tag != "" {
 			t.Fatalf("%q has a tag and no name", ref)
 		}
-		again := profileParseImage(image.String())
+		again := parseImage(image.String())
 		if len(image.parts) > 0 && image.String() != again.String() {
 			t.Errorf("%q is %q, and read again %q", ref, image, again)
 		}

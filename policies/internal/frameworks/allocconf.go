@@ -1,4 +1,4 @@
-package policies
+package frameworks
 
 import (
 	"errors"
@@ -10,22 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// profileAllocKey is the key with which PyTorch caps itself, and profileAllocBackend the one that makes it forget the cap.
+// allocKey is the key with which PyTorch caps itself, and allocBackend the one that makes it forget the cap.
 const (
-	profileAllocKey     = "per_process_memory_fraction"
-	profileAllocBackend = "backend"
+	allocKey     = "per_process_memory_fraction"
+	allocBackend = "backend"
 )
 
-// profileAllocEntry is a compiled ProfileAllocEntry; allowed is nil where policy may not use the key.
-type profileAllocEntry struct {
-	from    profileVersion
+// allocEntry is a compiled AllocEntry; allowed is nil where policy may not use the key.
+type allocEntry struct {
+	from    version
 	allowed *regexp.Regexp
 }
 
-func (ps *profileProblems) allocKeys(at string, keys map[string]ProfileAllocEntry) map[string]profileAllocEntry {
-	compiled := make(map[string]profileAllocEntry, len(keys))
+func (ps *problems) allocKeys(at string, keys map[string]AllocEntry) map[string]allocEntry {
+	compiled := make(map[string]allocEntry, len(keys))
 	for key, k := range keys {
-		entry := profileAllocEntry{from: ps.version(at+"."+key+".from", k.From)}
+		entry := allocEntry{from: ps.version(at+"."+key+".from", k.From)}
 		if k.Value != "" {
 			entry.allowed = ps.pattern(at+"."+key+".value", "^(?:"+k.Value+")$")
 		}
@@ -37,8 +37,8 @@ func (ps *profileProblems) allocKeys(at string, keys map[string]ProfileAllocEntr
 	return compiled
 }
 
-// profileAllocPairs splits "key:value,key:value". Commas and colons within brackets belong to the value.
-func profileAllocPairs(text string) [][2]string {
+// allocPairs splits "key:value,key:value". Commas and colons within brackets belong to the value.
+func allocPairs(text string) [][2]string {
 	var pairs [][2]string
 	depth, begin := 0, 0
 	cut := func(end int) {
@@ -64,23 +64,23 @@ func profileAllocPairs(text string) [][2]string {
 	return pairs
 }
 
-// profileReadAllocConf finds the fraction in a user's settings. With another backend than the native one PyTorch drops it.
-func profileReadAllocConf(value string, a profileAmounts) error {
-	err := errors.New("it has no " + profileAllocKey)
-	for _, pair := range profileAllocPairs(value) {
+// readAllocConf finds the fraction in a user's settings. With another backend than the native one PyTorch drops it.
+func readAllocConf(value string, a amounts) error {
+	err := errors.New("it has no " + allocKey)
+	for _, pair := range allocPairs(value) {
 		switch {
-		case pair[0] == profileAllocBackend && pair[1] != "native":
-			return fmt.Errorf("backend %q ignores a memory fraction", profileShorten(pair[1]))
-		case pair[0] == profileAllocKey:
-			err = profileReadFraction(pair[1], a)
+		case pair[0] == allocBackend && pair[1] != "native":
+			return fmt.Errorf("backend %q ignores a memory fraction", shorten(pair[1]))
+		case pair[0] == allocKey:
+			err = readFraction(pair[1], a)
 		}
 	}
 	return err
 }
 
-// profileOldest returns the first version that reads the settings at all.
-func profileOldest(conf map[string]profileAllocEntry) profileVersion {
-	oldest := profileVersion{}
+// oldest returns the first version that reads the settings at all.
+func oldest(conf map[string]allocEntry) version {
+	oldest := version{}
 	for _, entry := range conf {
 		if !oldest.known() || entry.from.compare(oldest) < 0 {
 			oldest = entry.from
@@ -91,20 +91,20 @@ func profileOldest(conf map[string]profileAllocEntry) profileVersion {
 
 // confUnknownAt returns the first key of a settings text that the version does not know, and dies of, with the version that brought it.
 // A version that is not known counts as the oldest one that reads the settings.
-func (c *profileCompiled) confUnknownAt(text string, v profileVersion) (key string, from profileVersion) {
+func (c *compiled) confUnknownAt(text string, v version) (key string, from version) {
 	if !v.known() {
 		v = c.confOldest
 	}
-	for _, pair := range profileAllocPairs(text) {
+	for _, pair := range allocPairs(text) {
 		if entry, ok := c.conf[pair[0]]; ok && v.compare(entry.from) < 0 {
 			return pair[0], entry.from
 		}
 	}
-	return "", profileVersion{}
+	return "", version{}
 }
 
 // confErrors validates a settings text that policy puts in the place of the default. The empty text turns the settings off.
-func (c *profileCompiled) confErrors(at *field.Path, text string) field.ErrorList {
+func (c *compiled) confErrors(at *field.Path, text string) field.ErrorList {
 	if c.AllocConf == nil {
 		return field.ErrorList{field.Forbidden(at, c.Title+" has no such settings")}
 	}
@@ -119,11 +119,11 @@ func (c *profileCompiled) confErrors(at *field.Path, text string) field.ErrorLis
 		known := c.conf[key]
 		switch {
 		case known.allowed == nil:
-			errs = append(errs, field.NotSupported(at, profileShorten(key), c.confKeys()))
+			errs = append(errs, field.NotSupported(at, shorten(key), c.confKeys()))
 		case slices.Contains(seen, key):
 			errs = append(errs, field.Duplicate(at, key))
 		case !known.allowed.MatchString(value):
-			errs = append(errs, field.Invalid(at, profileShorten(entry), "accepted is "+key+":"+c.AllocConf.Keys[key].Value))
+			errs = append(errs, field.Invalid(at, shorten(entry), "accepted is "+key+":"+c.AllocConf.Keys[key].Value))
 		}
 		seen = append(seen, key)
 	}
@@ -131,7 +131,7 @@ func (c *profileCompiled) confErrors(at *field.Path, text string) field.ErrorLis
 }
 
 // confKeys returns the keys that policy may use, sorted.
-func (c *profileCompiled) confKeys() []string {
+func (c *compiled) confKeys() []string {
 	var keys []string
 	for key, entry := range c.conf {
 		if entry.allowed != nil {

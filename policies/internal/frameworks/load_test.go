@@ -1,4 +1,4 @@
-package policies
+package frameworks
 
 import (
 	"maps"
@@ -11,41 +11,38 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func TestProfileFilesAreSound(t *testing.T) {
+func TestFilesAreSound(t *testing.T) {
 	t.Parallel()
-	if profileLoadError != nil {
-		t.Fatal(profileLoadError)
-	}
 	want := []string{"cupy", "jax", "llama-cpp", "ollama", "paddle", "pytorch", "sglang", "tensorflow", "tgi", "vllm"}
-	if diff := cmp.Diff(want, FrameworkNames()); diff != "" {
+	if diff := cmp.Diff(want, Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
-	for _, p := range Profiles() {
+	for _, p := range All() {
 		if len(p.Sources) == 0 {
 			t.Errorf("%s names no source", p.Name)
 		}
 	}
-	for _, name := range ProfileReservedVariables() {
+	for _, name := range ReservedVariables() {
 		if strings.HasPrefix(name, "NVIDIA_") || strings.HasPrefix(name, "CUDA_MPS_") {
 			t.Errorf("%s belongs to the driver, not to a framework", name)
 		}
 	}
-	if profilePID1.images == nil {
+	if pid1.images == nil {
 		t.Error("no image needs PID 1")
 	}
 }
 
-func TestProfileFilesNeverGiveBothOfTwoNames(t *testing.T) {
+func TestFilesNeverGiveBothOfTwoNames(t *testing.T) {
 	t.Parallel()
 	// Each of these ends the framework, or turns its cap off, when set beside ours.
 	for _, name := range []string{"PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_ALLOCATOR", "TF_GPU_ALLOCATOR"} {
-		if slices.Contains(ProfileReservedVariables(), name) {
+		if slices.Contains(ReservedVariables(), name) {
 			t.Errorf("a profile may set %s", name)
 		}
 	}
 }
 
-func TestProfileFileMistakesAreNamedWithTheirPath(t *testing.T) {
+func TestFileMistakesAreNamedWithTheirPath(t *testing.T) {
 	t.Parallel()
 	const head = "name: xy\ntitle: X\ndescription: d\nmatch: {images: [a/b]}\nvariables: {A: {}}\n"
 	tests := []struct {
@@ -87,7 +84,7 @@ func TestProfileFileMistakesAreNamedWithTheirPath(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, _, err := profileLoad(fstest.MapFS{"profiles/x.yaml": {Data: []byte(tt.text)}})
+			_, _, err := load(fstest.MapFS{"profiles/x.yaml": {Data: []byte(tt.text)}})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q in it", err, tt.want)
 			}
@@ -95,59 +92,59 @@ func TestProfileFileMistakesAreNamedWithTheirPath(t *testing.T) {
 	}
 }
 
-func TestProfileListOfInitsIsChecked(t *testing.T) {
+func TestListOfInitsIsChecked(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"description: d\nimages: ['a//b']\ncommands: []": "images[0]: image pattern",
 		"description: d\nimages: []\ncommands: [init]":   `commands[0]: "init" is no absolute path`,
 		"description: d\nimage: []":                      `unknown field "image"`,
 	} {
-		_, _, err := profileLoad(fstest.MapFS{"profiles/pid1.yaml": {Data: []byte(text)}})
+		_, _, err := load(fstest.MapFS{"profiles/pid1.yaml": {Data: []byte(text)}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q in it", text, err, want)
 		}
 	}
 }
 
-func TestProfileFilesOfOneNameAreRefused(t *testing.T) {
+func TestFilesOfOneNameAreRefused(t *testing.T) {
 	t.Parallel()
 	one := &fstest.MapFile{Data: []byte("name: xy\ntitle: X\ndescription: d\nmatch: {images: [a/b]}\n")}
-	_, _, err := profileLoad(fstest.MapFS{"profiles/a.yaml": one, "profiles/b.yaml": one})
+	_, _, err := load(fstest.MapFS{"profiles/a.yaml": one, "profiles/b.yaml": one})
 	if err == nil || !strings.Contains(err.Error(), "profile xy is described twice") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestProfileSwitchesOfPolicyAreValidated(t *testing.T) {
+func TestSwitchesOfPolicyAreValidated(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, profile string
-		s             ProfileSwitch
+		s             Switch
 		want          string // "" where it is sound
 	}{
-		{"nothing said", "pytorch", ProfileSwitch{}, ""},
-		{"all that there is", "pytorch", ProfileSwitch{Enabled: new(true), Version: "2.4", Arguments: "warn", AllocConf: new("max_split_size_mb:64,garbage_collection_threshold:0.8"), Images: []string{"*/train"}}, ""},
-		{"settings turned off", "pytorch", ProfileSwitch{AllocConf: new("")}, ""},
-		{"a profile that does not exist", "torch", ProfileSwitch{}, `frameworks.torch: Unsupported value: "torch"`},
-		{"a version that is none", "pytorch", ProfileSwitch{Version: "latest"}, "frameworks.pytorch.version: Invalid value"},
-		{"arguments rewritten", "vllm", ProfileSwitch{Arguments: "rewrite"}, ""},
-		{"arguments otherwise", "vllm", ProfileSwitch{Arguments: "Warn"}, `supported values: "warn", "rewrite", "refuse"`},
-		{"settings of a framework that has none", "jax", ProfileSwitch{AllocConf: new("a:b")}, "frameworks.jax.allocConf: Forbidden"},
-		{"a key that does not exist", "pytorch", ProfileSwitch{AllocConf: new("max_split:64")}, `supported values: "expandable_segments"`},
-		{"a key that takes the cap away", "pytorch", ProfileSwitch{AllocConf: new("backend:cudaMallocAsync")}, `Unsupported value: "backend"`},
-		{"the key that is ours", "pytorch", ProfileSwitch{AllocConf: new("per_process_memory_fraction:0.5")}, "Unsupported value"},
-		{"a split that old versions die of", "pytorch", ProfileSwitch{AllocConf: new("max_split_size_mb:20")}, "accepted is"},
-		{"a truth in lower case", "pytorch", ProfileSwitch{AllocConf: new("expandable_segments:true")}, "True|False"},
-		{"a key twice", "pytorch", ProfileSwitch{AllocConf: new("max_split_size_mb:64,max_split_size_mb:64")}, "Duplicate value"},
-		{"a comma at the end", "pytorch", ProfileSwitch{AllocConf: new("max_split_size_mb:64,")}, `Unsupported value: ""`},
-		{"a space", "pytorch", ProfileSwitch{AllocConf: new("max_split_size_mb: 64")}, "accepted is"},
-		{"no value", "pytorch", ProfileSwitch{AllocConf: new("expandable_segments")}, "accepted is"},
-		{"a pattern that is none", "pytorch", ProfileSwitch{Images: []string{"a", "b["}}, "frameworks.pytorch.images[1]"},
+		{"nothing said", "pytorch", Switch{}, ""},
+		{"all that there is", "pytorch", Switch{Enabled: new(true), Version: "2.4", Arguments: "warn", AllocConf: new("max_split_size_mb:64,garbage_collection_threshold:0.8"), Images: []string{"*/train"}}, ""},
+		{"settings turned off", "pytorch", Switch{AllocConf: new("")}, ""},
+		{"a profile that does not exist", "torch", Switch{}, `frameworks.torch: Unsupported value: "torch"`},
+		{"a version that is none", "pytorch", Switch{Version: "latest"}, "frameworks.pytorch.version: Invalid value"},
+		{"arguments rewritten", "vllm", Switch{Arguments: "rewrite"}, ""},
+		{"arguments otherwise", "vllm", Switch{Arguments: "Warn"}, `supported values: "warn", "rewrite", "deny"`},
+		{"settings of a framework that has none", "jax", Switch{AllocConf: new("a:b")}, "frameworks.jax.allocConf: Forbidden"},
+		{"a key that does not exist", "pytorch", Switch{AllocConf: new("max_split:64")}, `supported values: "expandable_segments"`},
+		{"a key that takes the cap away", "pytorch", Switch{AllocConf: new("backend:cudaMallocAsync")}, `Unsupported value: "backend"`},
+		{"the key that is ours", "pytorch", Switch{AllocConf: new("per_process_memory_fraction:0.5")}, "Unsupported value"},
+		{"a split that old versions die of", "pytorch", Switch{AllocConf: new("max_split_size_mb:20")}, "accepted is"},
+		{"a truth in lower case", "pytorch", Switch{AllocConf: new("expandable_segments:true")}, "True|False"},
+		{"a key twice", "pytorch", Switch{AllocConf: new("max_split_size_mb:64,max_split_size_mb:64")}, "Duplicate value"},
+		{"a comma at the end", "pytorch", Switch{AllocConf: new("max_split_size_mb:64,")}, `Unsupported value: ""`},
+		{"a space", "pytorch", Switch{AllocConf: new("max_split_size_mb: 64")}, "accepted is"},
+		{"no value", "pytorch", Switch{AllocConf: new("expandable_segments")}, "accepted is"},
+		{"a pattern that is none", "pytorch", Switch{Images: []string{"a", "b["}}, "frameworks.pytorch.images[1]"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			err := ProfileSwitchErrors(field.NewPath("frameworks").Child(tt.profile), tt.profile, tt.s).ToAggregate()
+			err := SwitchErrors(field.NewPath("frameworks").Child(tt.profile), tt.profile, tt.s).ToAggregate()
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -156,12 +153,12 @@ func TestProfileSwitchesOfPolicyAreValidated(t *testing.T) {
 }
 
 // Every key of the settings is either validated or never taken from policy.
-func TestProfileAllocKeysAreChecked(t *testing.T) {
+func TestAllocKeysAreChecked(t *testing.T) {
 	t.Parallel()
-	for _, key := range slices.Sorted(maps.Keys(profileNamed(profileTable, "pytorch").conf)) {
+	for _, key := range slices.Sorted(maps.Keys(named(table, "pytorch").conf)) {
 		for _, value := range []string{"", "x", "-1", "0", "1e9"} {
-			s := ProfileSwitch{AllocConf: new(key + ":" + value)}
-			if errs := ProfileSwitchErrors(field.NewPath("p"), "pytorch", s); len(errs) == 0 {
+			s := Switch{AllocConf: new(key + ":" + value)}
+			if errs := SwitchErrors(field.NewPath("p"), "pytorch", s); len(errs) == 0 {
 				t.Errorf("%s:%s is accepted", key, value)
 			}
 		}

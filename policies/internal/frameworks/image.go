@@ -1,4 +1,4 @@
-package policies
+package frameworks
 
 import (
 	"fmt"
@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// profileImageLimit bounds an image reference before it is looked at: names end at 255 bytes, tags at 128, digests below that.
-const profileImageLimit = 1024
+// imageLimit bounds an image reference before it is looked at: names end at 255 bytes, tags at 128, digests below that.
+const imageLimit = 1024
 
-// profileImage is an image reference in lower case: the registry and the components of the repository, and the tag. A
+// image is an image reference in lower case: the registry and the components of the repository, and the tag. A
 // reference that is none, or has placeholders in it, has no parts and matches nothing.
-type profileImage struct {
+type image struct {
 	parts []string
 	tag   string
 }
 
-func profileParseImage(ref string) profileImage {
+func parseImage(ref string) image {
 	ref = strings.TrimSpace(ref)
-	if len(ref) > profileImageLimit || strings.ContainsFunc(ref, profileNotInImage) {
-		return profileImage{}
+	if len(ref) > imageLimit || strings.ContainsFunc(ref, notInImage) {
+		return image{}
 	}
 	name, _, _ := strings.Cut(strings.ToLower(ref), "@")
 	tag := ""
@@ -29,29 +29,29 @@ func profileParseImage(ref string) profileImage {
 	}
 	parts := strings.Split(name, "/")
 	if slices.Contains(parts, "") {
-		return profileImage{}
+		return image{}
 	}
 	if len(parts) == 1 {
 		parts = slices.Insert(parts, 0, "docker.io", "library")
-	} else if !profileIsRegistry(parts[0]) {
+	} else if !isRegistry(parts[0]) {
 		parts = slices.Insert(parts, 0, "docker.io")
 	}
 	if strings.Contains(strings.Join(parts[1:], ""), ":") {
-		return profileImage{}
+		return image{}
 	}
-	return profileImage{parts: parts, tag: tag}
+	return image{parts: parts, tag: tag}
 }
 
-func profileNotInImage(r rune) bool {
+func notInImage(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("./:@_-+", r))
 }
 
-func profileIsRegistry(part string) bool {
+func isRegistry(part string) bool {
 	return strings.ContainsAny(part, ".:") || part == "localhost"
 }
 
 // String returns the reference in full, without a digest; "" where there is none.
-func (i profileImage) String() string {
+func (i image) String() string {
 	if i.tag == "" {
 		return strings.Join(i.parts, "/")
 	}
@@ -59,14 +59,14 @@ func (i profileImage) String() string {
 }
 
 // repository returns the repository path with its registry.
-func (i profileImage) repository() string {
+func (i image) repository() string {
 	return strings.Join(i.parts, "/")
 }
 
-// profilePattern is an image pattern, split into its components.
-type profilePattern []string
+// pattern is an image pattern, split into its components.
+type pattern []string
 
-func profileCompilePattern(text string) (profilePattern, error) {
+func compilePattern(text string) (pattern, error) {
 	parts := strings.Split(strings.ToLower(text), "/")
 	for _, part := range parts {
 		if part == "" {
@@ -79,23 +79,23 @@ func profileCompilePattern(text string) (profilePattern, error) {
 	return parts, nil
 }
 
-// matches says whether the pattern describes the end of the image's path.
-func (p profilePattern) matches(image profileImage) bool {
+// matches reports whether the pattern describes the end of the image's path.
+func (p pattern) matches(image image) bool {
 	if len(p) > len(image.parts) {
 		return false
 	}
 	tail := image.parts[len(image.parts)-len(p):]
 	// From the last component on: it is the one that differs.
 	for i := len(p) - 1; i >= 0; i-- {
-		if !profileGlob(p[i], tail[i]) {
+		if !glob(p[i], tail[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// profileGlob is path.Match that first tells texts without a wildcard apart, which is nearly all of them.
-func profileGlob(pattern, text string) bool {
+// glob is path.Match that first tells texts without a wildcard apart, which is nearly all of them.
+func glob(pattern, text string) bool {
 	if !strings.ContainsAny(pattern, `*?[\`) {
 		return pattern == text
 	}
@@ -103,6 +103,6 @@ func profileGlob(pattern, text string) bool {
 	return err == nil && ok
 }
 
-func profileAnyMatches(patterns []profilePattern, image profileImage) bool {
-	return slices.ContainsFunc(patterns, func(p profilePattern) bool { return p.matches(image) })
+func anyMatches(patterns []pattern, image image) bool {
+	return slices.ContainsFunc(patterns, func(p pattern) bool { return p.matches(image) })
 }

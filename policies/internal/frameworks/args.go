@@ -1,4 +1,4 @@
-package policies
+package frameworks
 
 import (
 	"path"
@@ -8,80 +8,80 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// profileWordsLimit bounds how many bytes of command and args are read.
-const profileWordsLimit = 256 << 10
+// wordsLimit bounds how many bytes of command and args are read.
+const wordsLimit = 256 << 10
 
-// profileWord is one word of a container's command line; start says that a command may begin there.
-type profileWord struct {
+// word is one word of a container's command line; start says that a command may begin there.
+type word struct {
 	text  string
 	start bool
 }
 
-// profileWords returns the words of command and args, with the text that a shell runs (the word after -c) split as the shell
+// words returns the words of command and args, with the text that a shell runs (the word after -c) split as the shell
 // would: quotes and operators are understood, variables are left as they are.
-func profileWords(c *corev1.Container) []profileWord {
-	words := make([]profileWord, 0, len(c.Command)+len(c.Args))
-	budget, start, script := profileWordsLimit, true, false
+func words(c *corev1.Container) []word {
+	words := make([]word, 0, len(c.Command)+len(c.Args))
+	budget, start, script := wordsLimit, true, false
 	for _, list := range [2][]string{c.Command, c.Args} {
 		for _, text := range list {
 			if budget -= len(text); budget < 0 {
 				return words
 			}
 			if script {
-				words = append(words, profileShellWords(text)...)
+				words = append(words, shellWords(text)...)
 				script = false
 				continue
 			}
-			words = append(words, profileWord{text, start})
-			script = profileRunsScript(text)
-			start = start && profileLeadsOn(text)
+			words = append(words, word{text, start})
+			script = runsScript(text)
+			start = start && leadsOn(text)
 		}
 	}
 	return words
 }
 
-// profileRunsScript says whether a shell's option makes its next argument the script: -c, -ec, -lc.
-func profileRunsScript(text string) bool {
+// runsScript reports whether a shell's option makes its next argument the script: -c, -ec, -lc.
+func runsScript(text string) bool {
 	return len(text) >= 2 && len(text) <= 6 && text[0] == '-' && text[1] != '-' && text[len(text)-1] == 'c'
 }
 
-// profileLeadsOn says whether a word only leads to the command behind it, such as an init or an assignment.
-func profileLeadsOn(text string) bool {
+// leadsOn reports whether a word only leads to the command behind it, such as an init or an assignment.
+func leadsOn(text string) bool {
 	switch path.Base(text) {
 	case "exec", "env", "nohup", "tini", "dumb-init", "time", "nice", "--", "-g", "-s", "then", "else", "do", "!", "{":
 		return true
 	}
 	name, _, assigned := strings.Cut(text, "=")
-	return assigned && profileVariablePattern.MatchString(name)
+	return assigned && variablePattern.MatchString(name)
 }
 
-// profileShell collects the words of a script.
-type profileShell struct {
-	words  []profileWord
+// shell collects the words of a script.
+type shell struct {
+	words  []word
 	word   strings.Builder
 	inWord bool
 	start  bool
 }
 
-func (s *profileShell) put(c byte) {
+func (s *shell) put(c byte) {
 	s.word.WriteByte(c)
 	s.inWord = true
 }
 
-func (s *profileShell) end() {
+func (s *shell) end() {
 	if !s.inWord {
 		return
 	}
 	text := s.word.String()
-	s.words = append(s.words, profileWord{text, s.start})
-	s.start = s.start && profileLeadsOn(text)
+	s.words = append(s.words, word{text, s.start})
+	s.start = s.start && leadsOn(text)
 	s.word.Reset()
 	s.inWord = false
 }
 
-// profileShellWords splits a script into words. It never fails: an open quote ends with the text.
-func profileShellWords(text string) []profileWord {
-	s := profileShell{start: true}
+// shellWords splits a script into words. It never fails: an open quote ends with the text.
+func shellWords(text string) []word {
+	s := shell{start: true}
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\\':
@@ -106,7 +106,7 @@ func profileShellWords(text string) []profileWord {
 }
 
 // quoted takes the text from the quote at i to its fellow, and returns where that is.
-func (s *profileShell) quoted(text string, i int) int {
+func (s *shell) quoted(text string, i int) int {
 	quote := text[i]
 	s.inWord = true
 	for i++; i < len(text) && text[i] != quote; i++ {
@@ -119,9 +119,9 @@ func (s *profileShell) quoted(text string, i int) int {
 }
 
 // reference takes "$(NAME)", which the kubelet replaces before a shell sees it; any other "$(" is the shell's own.
-func (s *profileShell) reference(text string, i int) int {
+func (s *shell) reference(text string, i int) int {
 	name, _, closed := strings.Cut(text[i+2:], ")")
-	if !closed || !profileVariablePattern.MatchString(name) {
+	if !closed || !variablePattern.MatchString(name) {
 		s.put('$')
 		return i
 	}
@@ -131,21 +131,21 @@ func (s *profileShell) reference(text string, i int) int {
 	return i + len(name) + 2
 }
 
-// profileHasCommand says whether the words run a command. A command whose first word begins with a dash, such as
+// hasCommand reports whether the words run a command. A command whose first word begins with a dash, such as
 // "-m vllm.entrypoints.*", may stand anywhere; another only where a command begins, under any directory.
-func profileHasCommand(words []profileWord, command []string) bool {
+func hasCommand(words []word, command []string) bool {
 	for i := range words {
 		if len(words)-i < len(command) {
 			return false
 		}
-		if profileCommandAt(words[i:], command) {
+		if commandAt(words[i:], command) {
 			return true
 		}
 	}
 	return false
 }
 
-func profileCommandAt(words []profileWord, command []string) bool {
+func commandAt(words []word, command []string) bool {
 	if !strings.HasPrefix(command[0], "-") && !words[0].start {
 		return false
 	}
@@ -154,16 +154,16 @@ func profileCommandAt(words []profileWord, command []string) bool {
 		if i == 0 && words[0].start {
 			got = path.Base(got)
 		}
-		if !profileGlob(want, got) {
+		if !glob(want, got) {
 			return false
 		}
 	}
 	return true
 }
 
-// profileFlag returns the value of a flag, written "--flag value" or "--flag=value" and with dashes or underscores. The last
+// flagWord returns the value of a flag, written "--flag value" or "--flag=value" and with dashes or underscores. The last
 // one counts, as in the argument parsers of the frameworks.
-func profileFlag(words []profileWord, flag string) (value string, found bool) {
+func flagWord(words []word, flag string) (value string, found bool) {
 	for i := len(words) - 1; i >= 0; i-- {
 		name, value, assigned := strings.Cut(words[i].text, "=")
 		if !strings.HasPrefix(name, "-") || strings.ReplaceAll(name, "_", "-") != flag {
@@ -177,10 +177,10 @@ func profileFlag(words []profileWord, flag string) (value string, found bool) {
 	return "", false
 }
 
-// profileAnyFlag returns the first of the flags that is there, and "" when none is.
-func profileAnyFlag(words []profileWord, flags []string) string {
+// anyFlag returns the first of the flags that is there, and "" when none is.
+func anyFlag(words []word, flags []string) string {
 	i := slices.IndexFunc(flags, func(f string) bool {
-		_, found := profileFlag(words, f)
+		_, found := flagWord(words, f)
 		return found
 	})
 	if i < 0 {

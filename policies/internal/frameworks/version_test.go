@@ -1,8 +1,8 @@
-package policies
+package frameworks
 
 import "testing"
 
-func TestProfileVersionsAreReadFromTags(t *testing.T) {
+func TestVersionsAreReadFromTags(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		text, want string // "" where there is no version
@@ -32,7 +32,7 @@ func TestProfileVersionsAreReadFromTags(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
 			t.Parallel()
-			v, ok := profileParseVersion(tt.text)
+			v, ok := parseVersion(tt.text)
 			if v.String() != tt.want || ok != (tt.want != "") || v.pre != tt.pre {
 				t.Errorf("got %q, pre-release %v, ok %v", v, v.pre, ok)
 			}
@@ -40,13 +40,13 @@ func TestProfileVersionsAreReadFromTags(t *testing.T) {
 	}
 }
 
-func TestProfileVersionsAreOrdered(t *testing.T) {
+func TestVersionsAreOrdered(t *testing.T) {
 	t.Parallel()
 	order := []string{"0.9.9", "1.9", "1.10.0a0", "1.10", "1.13.1", "2.0", "2.9.1", "2.10.0rc1", "2.10", "2.10.1", "2.11.0a0", "2.11"}
 	for i, a := range order {
 		for j, b := range order {
-			v, _ := profileParseVersion(a)
-			w, _ := profileParseVersion(b)
+			v, _ := parseVersion(a)
+			w, _ := parseVersion(b)
 			if got, want := v.compare(w), min(max(i-j, -1), 1); got != want {
 				t.Errorf("%s and %s: got %d, want %d", a, b, got, want)
 			}
@@ -54,19 +54,19 @@ func TestProfileVersionsAreOrdered(t *testing.T) {
 	}
 }
 
-func FuzzProfileVersion(f *testing.F) {
+func FuzzVersion(f *testing.F) {
 	for _, seed := range []string{"", "v0.6.3.post1", "2.10.0a0+b4e", "2.4.0-cuda12.1", "2.10.0-rc.2", "1..2", "9.9.9.9.9", "2.1dev"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		v, ok := profileParseVersion(text)
+		v, ok := parseVersion(text)
 		if ok != v.known() {
 			t.Fatalf("%q: ok %v, text %q", text, ok, v.text)
 		}
 		if !ok {
 			return
 		}
-		again, ok := profileParseVersion(v.String())
+		again, ok := parseVersion(v.String())
 		if !ok || v.compare(again) != 0 || again.String() != v.String() {
 			t.Errorf("%q is %q, and read again %q", text, v, again)
 		}

@@ -1,4 +1,4 @@
-package policies
+package frameworks
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ import (
 
 // rewrite adds a flag at the end of the arguments: of several of one name the last counts, so the author's words stay as
 // they are.
-func (e *profileEvaluation) rewrite(p *profileCompiled, a ProfileArgument, most string) {
+func (e *evaluation) rewrite(p *compiled, a Argument, most string) {
 	word := a.Flag + "=" + most
 	e.out.Args = append(e.out.Args, word)
-	if given, found := profileFlag(e.found.words, a.Flag); found {
-		e.warnOnce(fmt.Sprintf("%s=%s does not fit %s of %s; %s is added behind it, and counts", a.Flag, profileShorten(given), profileSize(e.amounts.share), profileSize(e.amounts.total), word))
+	if given, found := flagWord(e.found.words, a.Flag); found {
+		e.warnOnce(fmt.Sprintf("%s=%s does not fit %s of %s; %s is added behind it, and counts", a.Flag, shorten(given), size(e.amounts.share), size(e.amounts.total), word))
 	} else {
 		e.out.Notes = append(e.out.Notes, fmt.Sprintf("%s is added to its arguments: %s", word, a.Default))
 	}
@@ -25,20 +25,20 @@ func (e *profileEvaluation) rewrite(p *profileCompiled, a ProfileArgument, most 
 	e.reasons = append(e.reasons, word+" does not bound the whole process")
 }
 
-// profileUnseen says why a flag at the end of the container's arguments might not reach one of the commands, or "".
-func profileUnseen(c *corev1.Container, commands []string) string {
+// unseen says why a flag at the end of the container's arguments might not reach one of the commands, or "".
+func unseen(c *corev1.Container, commands []string) string {
 	if len(c.Command)+len(c.Args) == 0 {
 		return "the whole command line is the image's own"
 	}
-	words := profilePlainWords(c)
+	words := plainWords(c)
 	for i := range words {
 		if !slices.ContainsFunc(commands, func(command string) bool {
 			fields := strings.Fields(command)
-			return len(words)-i >= len(fields) && profileCommandAt(words[i:], fields)
+			return len(words)-i >= len(fields) && commandAt(words[i:], fields)
 		}) {
 			continue
 		}
-		if slices.ContainsFunc(words[i:], func(w profileWord) bool { return w.text == "--" }) {
+		if slices.ContainsFunc(words[i:], func(w word) bool { return w.text == "--" }) {
 			return "what follows -- in its arguments is no flag"
 		}
 		return ""
@@ -50,16 +50,16 @@ func profileUnseen(c *corev1.Container, commands []string) string {
 	return "its command line is a script, or not that of a server that takes the flag"
 }
 
-// profilePlainWords returns the words of command and args as they stand, whatever a shell among them would make of them.
-func profilePlainWords(c *corev1.Container) []profileWord {
-	words := make([]profileWord, 0, len(c.Command)+len(c.Args))
-	budget, start := profileWordsLimit, true
+// plainWords returns the words of command and args as they stand, whatever a shell among them would make of them.
+func plainWords(c *corev1.Container) []word {
+	words := make([]word, 0, len(c.Command)+len(c.Args))
+	budget, start := wordsLimit, true
 	for _, text := range slices.Concat(c.Command, c.Args) {
 		if budget -= len(text); budget < 0 {
 			return words
 		}
-		words = append(words, profileWord{text, start})
-		start = start && profileLeadsOn(text)
+		words = append(words, word{text, start})
+		start = start && leadsOn(text)
 	}
 	return words
 }
