@@ -57,7 +57,7 @@ func (l editList) apply(pod *corev1.Pod, next *Promise) *corev1.Pod {
 // applyOver is apply where it is known that the pod carries old.
 func (l editList) applyOver(pod *corev1.Pod, old, next *Promise) *corev1.Pod {
 	out := pod.DeepCopy()
-	if old != next {
+	if old != next { // else Apply itself removes what is not of next
 		l.revert(out, old, next)
 	}
 	for _, e := range l {
@@ -173,4 +173,36 @@ func containerPairs(old, updated *corev1.Pod) iter.Seq2[*corev1.Container, *core
 			}
 		}
 	}
+}
+
+// restoreList returns the old list where the new one differs from it by elements of ours and by order alone, with the
+// author's own changes of an element. Else the new one: the author added or removed something, and the server's own
+// answer should be about that.
+func restoreList[T any](list, was []T, ours func(T) bool, same func(a, b T) bool) []T {
+	theirs := 0
+	for _, e := range list {
+		if ours(e) {
+			continue
+		}
+		if !slices.ContainsFunc(was, func(o T) bool { return same(e, o) }) {
+			return list // an element that the author added
+		}
+		theirs++
+	}
+	for _, o := range was {
+		if !ours(o) {
+			theirs--
+		}
+	}
+	if theirs != 0 {
+		return list // one that the author removed, or wrote twice
+	}
+	out := make([]T, len(was))
+	for i, o := range was {
+		out[i] = o
+		if j := slices.IndexFunc(list, func(e T) bool { return same(e, o) }); j >= 0 && !ours(o) {
+			out[i] = list[j] // the author's own change of it stays
+		}
+	}
+	return out
 }

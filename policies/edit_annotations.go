@@ -25,11 +25,9 @@ func (annotationsEdit) Apply(pod *corev1.Pod, old, next *Promise) {
 	delete(pod.Annotations, AnnotationObserved) // nobody can have observed this pod yet, only the one that it was copied from
 }
 
-func (annotationsEdit) Revert(pod *corev1.Pod, old, next *Promise) {
+func (annotationsEdit) Revert(pod *corev1.Pod, _, _ *Promise) {
 	for _, name := range ownAnnotations() {
-		if name != AnnotationPromise || old != next {
-			delete(pod.Annotations, name)
-		}
+		delete(pod.Annotations, name)
 	}
 }
 

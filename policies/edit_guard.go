@@ -94,6 +94,7 @@ func (guardEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 	}
 }
 
+// dropContainers removes the containers under our names that next does not write. None of the pod's main ones is ours.
 func dropContainers(spec *corev1.PodSpec, next *Promise) {
 	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return isOurContainer(c.Name) && !next.hasGuard(c.Name) })
 	spec.Containers = slices.DeleteFunc(spec.Containers, func(c corev1.Container) bool { return isOurContainer(c.Name) })

@@ -57,6 +57,26 @@ func (visibilityEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 	}
 }
 
+// Visibility is which containers of a pod without slices would take devices that they did not ask for.
+type Visibility struct {
+	Hidden []string `json:"hidden,omitempty"` // they ask for none: NVIDIA_VISIBLE_DEVICES becomes "void"
+	Unset  []string `json:"unset,omitempty"`  // they ask for some: the variable goes, and the device plugin's holds
+}
+
+// apply returns a copy of the pod in which the containers choose no devices.
+func (v *Visibility) apply(pod *corev1.Pod) *corev1.Pod {
+	out := pod.DeepCopy()
+	for c := range everyContainer(&out.Spec) {
+		switch {
+		case slices.Contains(v.Hidden, c.Name):
+			c.Env = setVariable(c.Env, Variable{VarVisibleDevices, noDevices})
+		case slices.Contains(v.Unset, c.Name):
+			c.Env = withoutVariable(c.Env, VarVisibleDevices)
+		}
+	}
+	return out
+}
+
 // choosesDevices reports whether the container's variables alone make the runtime give it devices.
 func choosesDevices(c *corev1.Container) bool {
 	named := 0

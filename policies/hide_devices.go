@@ -1,22 +1,14 @@
 package policies
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 )
-
-// Devices says which containers of a pod without slices would take devices that they did not ask for.
-type Devices struct {
-	Void []string `json:"void,omitempty"` // they ask for none: NVIDIA_VISIBLE_DEVICES becomes "void"
-	Bare []string `json:"bare,omitempty"` // they ask for some: the variable goes, and the device plugin's holds
-}
 
 // hideDevices turns a pod that is left alone into one that is voided, where a container of it would take devices past
 // what it asks for. In a namespace where GPUs are shared, those are other people's slices.
 func hideDevices(in *Input, d Decision) Decision {
 	devices := devicesToHide(&in.Pod.Spec, in.Pools)
-	if len(devices.Void)+len(devices.Bare) == 0 {
+	if len(devices.Hidden)+len(devices.Unset) == 0 {
 		return d
 	}
 	d.Outcome, d.Would, d.Devices = Voided, Voided, &devices
@@ -38,34 +30,20 @@ func choosingContainers(spec *corev1.PodSpec, pools []Pool) (names []string) {
 
 // devicesToHide looks for containers that choose their devices: in a pod that asks for GPUs every one of them might, by its
 // image; in another one those that say so. Devices of a claim come by another way, and stay.
-func devicesToHide(spec *corev1.PodSpec, pools []Pool) (d Devices) {
+func devicesToHide(spec *corev1.PodSpec, pools []Pool) (d Visibility) {
 	gpus := asksForGPUs(spec, pools)
 	for c := range everyContainer(spec) {
 		named := indexOfVariable(c.Env, VarVisibleDevices) >= 0
 		switch {
 		case asksGPU(c, pools):
 			if named {
-				d.Bare = append(d.Bare, c.Name)
+				d.Unset = append(d.Unset, c.Name)
 			}
 		case choosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
-			d.Void = append(d.Void, c.Name)
+			d.Hidden = append(d.Hidden, c.Name)
 		}
 	}
 	return d
-}
-
-// apply returns a copy of the pod in which the containers choose no devices.
-func (d *Devices) apply(pod *corev1.Pod) *corev1.Pod {
-	out := pod.DeepCopy()
-	for c := range everyContainer(&out.Spec) {
-		switch {
-		case slices.Contains(d.Void, c.Name):
-			c.Env = setVariable(c.Env, Variable{VarVisibleDevices, noDevices})
-		case slices.Contains(d.Bare, c.Name):
-			c.Env = withoutVariable(c.Env, VarVisibleDevices)
-		}
-	}
-	return out
 }
 
 // restoreDevices answers an UPDATE of a pod without slices, in.Pod, in a governed namespace: the pod with the variable by

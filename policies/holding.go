@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -167,17 +166,4 @@ func wholeUnits(q resource.Quantity) int64 {
 		return maxCharge
 	}
 	return q.Value()
-}
-
-// unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.
-func unplannedContainers(pod *corev1.Pod, promise *Promise, pools []Pool) (out []string) {
-	for c := range everyContainer(&pod.Spec) {
-		if promise.container(c.Name) != nil || promise.hasGuard(c.Name) {
-			continue
-		}
-		if asksGPU(c, pools) || choosesDevices(c) {
-			out = append(out, fmt.Sprintf("container %s reaches for a GPU and was given none", quoteShort(c.Name)))
-		}
-	}
-	return out
 }

@@ -19,7 +19,7 @@ func quotaUnits(pod *corev1.Pod, p *Promise) map[string]int64 {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			units := nvidiaUnits(&list[i])
-			if name, n := p.asked(list[i].Name); n > 0 && strings.HasPrefix(name, nvidiaPrefix) && len(name) <= maxUnitName {
+			if name, n := p.requested(list[i].Name); n > 0 && strings.HasPrefix(name, nvidiaPrefix) && len(name) <= maxUnitName {
 				units[name] = max(units[name], min(n, maxCharge))
 			}
 			perContainer[&list[i]] = units
@@ -49,8 +49,8 @@ func nvidiaUnits(c *corev1.Container) map[string]int64 {
 	return units
 }
 
-// asked is what the named container asked for before it was planned. A Promise that is nil gave nobody anything.
-func (p *Promise) asked(container string) (resource string, units int64) {
+// requested is what the named container asked for before it was planned. A Promise that is nil gave nobody anything.
+func (p *Promise) requested(container string) (resource string, units int64) {
 	if p == nil {
 		return "", 0
 	}
@@ -65,7 +65,7 @@ func (p *Promise) asked(container string) (resource string, units int64) {
 // renamedAway are the resources that a pod with this Promise asked for and does not carry, in the order of their names.
 func renamedAway(pod *corev1.Pod, p *Promise) (out []string) {
 	for c := range podContainers(&pod.Spec) {
-		name, n := p.asked(c.Name)
+		name, n := p.requested(c.Name)
 		if _, carried := c.Resources.Limits[corev1.ResourceName(name)]; n > 0 && !carried && !slices.Contains(out, name) {
 			out = append(out, name)
 		}

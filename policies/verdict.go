@@ -30,7 +30,7 @@ type Decision struct {
 	Warnings   []string          `json:"warnings,omitempty"`
 	Promise    *Promise          `json:"promise,omitempty"`
 	Planned    *Planned          `json:"planned,omitempty"`
-	Devices    *Devices          `json:"devices,omitempty"` // what is put right in a pod that is voided
+	Devices    *Visibility       `json:"devices,omitempty"` // what is put right in a pod that is voided
 	Candidates []CandidateReport `json:"candidates,omitempty"`
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 )
 
 // Why pods pass that Verify looks at: stable words for metrics.
@@ -150,44 +149,4 @@ func verifyUnpromised(in Input) Decision {
 	return deny(Violation{RuleUndone, "the pod asks for a slice and was not given one", fmt.Sprintf(
 		"gpuslice's mutating webhook was not asked, or its answer was lost; create the pod again, and if it is refused again tell those who run the cluster (policy %s)",
 		in.Policy.Name)})
-}
-
-// Undone lists what differs on the pod from what the Promise says of it, as paths; none: it is as promised. Containers
-// that reach for a GPU beside the promised ones count too, and what keeps the promised guard from its work.
-func Undone(pod *corev1.Pod, promise *Promise, pools []Pool) []string {
-	if promise.Newer() {
-		return nil
-	}
-	out := append(unplannedContainers(pod, promise, pools), guardHindrances(&pod.Spec, promise)...)
-	promised := edits(nil).applyOver(pod, promise, promise)
-	if observed, ok := pod.Annotations[AnnotationObserved]; ok {
-		promised.Annotations[AnnotationObserved] = observed
-	}
-	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) {
-		return out
-	}
-	return append(out, changedPaths(pod, promised)...)
-}
-
-// guardHindrances are fields of the author's own by which the promised guard would see no process of the pod, or could
-// end none. They were as it needs them when it was planned.
-func guardHindrances(spec *corev1.PodSpec, promise *Promise) (out []string) {
-	if promise.Guard == nil {
-		return nil
-	}
-	if shared := spec.ShareProcessNamespace; shared != nil && !*shared || shared == nil && !promise.Guard.Shares {
-		out = append(out, "spec.shareProcessNamespace")
-	}
-	for i := range promise.Planned.Containers {
-		p := &promise.Planned.Containers[i]
-		c, _ := containerNamed(spec, p.Name)
-		if c == nil || promise.Guard.Kill || !slices.Contains(p.Tiers, TierGuard) {
-			continue
-		}
-		// Without the right to signal others the guard ends processes of its own user alone.
-		if user := runAsUser(spec, c); user == nil || *user != promise.Guard.User {
-			out = append(out, fmt.Sprintf("securityContext.runAsUser of container %s", quoteShort(c.Name)))
-		}
-	}
-	return out
 }

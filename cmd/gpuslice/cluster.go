@@ -12,14 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
 // cluster is what files or a live cluster say: policies, pools and namespaces.
 type cluster struct {
 	book       policies.Book
 	tenants    map[string]*policies.TenantDocument // by namespace; under "": of each that has none of its own
-	snapshot   *webhook.Snapshot                   // where policies come from a live cluster, in the place of book
+	snapshot   *webhookcluster.Snapshot            // where policies come from a live cluster, in the place of book
 	namespace  string                              // of objects that name none
 	pools      []policies.Pool
 	complete   bool
@@ -122,8 +122,8 @@ func (l *clusterLoader) settle() {
 		l.takeTenants()
 	}
 	if l.live != nil && len(l.flags.policies) == 0 {
-		c.snapshot = webhook.Read(l.live.policies, nil, l.live.state, l.nodes, c.guard)
-		c.pools = c.snapshot.Known().Pools
+		c.snapshot = webhookcluster.ReadSnapshot(webhookcluster.Objects{Policies: l.live.policies, State: l.live.state, Nodes: l.nodes, Guard: c.guard})
+		c.pools = c.snapshot.Pools()
 		return
 	}
 	c.book = policies.NewBook(governing(l.policies))

@@ -27,7 +27,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/pods"
 )
 
 // kept are objects of ours that the manifests do not hold: the webhook makes them, or an administrator does. Events are
@@ -252,11 +252,11 @@ func TestTenantRights(t *testing.T) {
 			}
 			config := s.tenant(t, user)
 			_, err = kubernetes.NewForConfigOrDie(config).CoreV1().ServiceAccounts(policies.SystemNamespace).
-				CreateToken(t.Context(), webhook.ServiceAccount, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+				CreateToken(t.Context(), pods.ServiceAccount, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 			if !apierrors.IsForbidden(err) {
 				t.Errorf("%s gets a token of our ServiceAccount: %v", user, err)
 			}
-			config.Impersonate.UserName = "system:serviceaccount:" + policies.SystemNamespace + ":" + webhook.ServiceAccount
+			config.Impersonate.UserName = "system:serviceaccount:" + policies.SystemNamespace + ":" + pods.ServiceAccount
 			_, err = kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps(policies.SystemNamespace).List(t.Context(), metav1.ListOptions{})
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot impersonate") {
 				t.Errorf("%s acts as our ServiceAccount: %v", user, err)

@@ -7,9 +7,15 @@ import (
 	"testing"
 )
 
-// layers are the packages below policies, from the vocabulary up to the operations: each may import those of layers
-// before its own, and none beside it. A new package needs a place here.
-var layers = [][]string{
+// layers are the packages below a folder, from the lowest up: each may import those of layers before its own, and none
+// beside it. A new package needs a place here.
+type layers struct {
+	root  string
+	order [][]string
+}
+
+// policyLayers go from the vocabulary up to the operations.
+var policyLayers = layers{"policies", [][]string{
 	{"policies/api"},
 	{"policies/quota", "policies/internal/frameworks"},
 	{"policies/config"},
@@ -19,17 +25,31 @@ var layers = [][]string{
 	{"policies/internal/rules"},
 	{"policies/internal/plan"},
 	{"policies"},
-}
+}}
 
-func TestPolicyLayers(t *testing.T) {
-	for _, p := range list(t) {
-		folder := strings.TrimPrefix(p.ImportPath, module+"/")
-		if !within(p.ImportPath, "policies") {
-			continue
-		}
-		for _, broken := range upward(folder, p.Imports) {
-			t.Error(broken)
-		}
+// webhookLayers go from what everybody shares up to the handlers of pods.
+var webhookLayers = layers{"webhook", [][]string{
+	{"webhook/events", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/review"},
+	{"webhook/bypass", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/observe", "webhook/quotametrics"},
+	{"webhook/cluster", "webhook/cluster/clustertest", "webhook/server"},
+	{"webhook/policydocs", "webhook/quota"},
+	{"webhook/pods"},
+	{"webhook"},
+}}
+
+func TestLayers(t *testing.T) {
+	packages := list(t)
+	for _, l := range []layers{policyLayers, webhookLayers} {
+		t.Run(l.root, func(t *testing.T) {
+			for _, p := range packages {
+				if !within(p.ImportPath, l.root) {
+					continue
+				}
+				for _, broken := range l.upward(strings.TrimPrefix(p.ImportPath, module+"/"), p.Imports) {
+					t.Error(broken)
+				}
+			}
+		})
 	}
 }
 
@@ -50,8 +70,8 @@ func TestPolicyLayersOfWebhook(t *testing.T) {
 	}
 }
 
-// TestPolicyLayersUpward keeps the check itself honest.
-func TestPolicyLayersUpward(t *testing.T) {
+// TestLayersUpward keeps the check itself honest.
+func TestLayersUpward(t *testing.T) {
 	for _, c := range []struct {
 		name, folder, imports string
 		broken                bool
@@ -66,7 +86,7 @@ func TestPolicyLayersUpward(t *testing.T) {
 		{"import of one without a place", "policies", "policies/new", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := upward(c.folder, []string{"fmt", module + "/" + c.imports}); (len(got) > 0) != c.broken {
+			if got := policyLayers.upward(c.folder, []string{"fmt", module + "/" + c.imports}); (len(got) > 0) != c.broken {
 				t.Errorf("found %q", got)
 			}
 		})
@@ -74,20 +94,20 @@ func TestPolicyLayersUpward(t *testing.T) {
 }
 
 // upward lists what a package imports although it may not.
-func upward(folder string, imports []string) (broken []string) {
-	own := layer(folder)
+func (l layers) upward(folder string, imports []string) (broken []string) {
+	own := l.layer(folder)
 	if own < 0 {
-		return []string{fmt.Sprintf("%s has no place among the layers of policies", folder)}
+		return []string{fmt.Sprintf("%s has no place among the layers of %s", folder, l.root)}
 	}
 	for _, path := range imports {
 		other := strings.TrimPrefix(path, module+"/")
-		if within(path, "policies") && (layer(other) < 0 || layer(other) >= own) {
+		if within(path, l.root) && (l.layer(other) < 0 || l.layer(other) >= own) {
 			broken = append(broken, fmt.Sprintf("%s imports %s, which is not below it", folder, other))
 		}
 	}
 	return broken
 }
 
-func layer(folder string) int {
-	return slices.IndexFunc(layers, func(l []string) bool { return slices.Contains(l, folder) })
+func (l layers) layer(folder string) int {
+	return slices.IndexFunc(l.order, func(beside []string) bool { return slices.Contains(beside, folder) })
 }

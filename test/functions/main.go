@@ -21,11 +21,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/scenarios"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/metrics"
+	"github.com/gpuslice/gpuslice/webhook/pods"
+	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
 const scenario = "framework-pytorch-2-4" // a slice with a framework's cap
@@ -42,7 +43,7 @@ func main() {
 // governed is a source that is asked for one namespace.
 type governed policies.Input
 
-// Input implements webhook.Source.
+// Input implements pods.Source.
 func (g governed) Input(context.Context, string) (policies.Input, error) {
 	return policies.Input(g), nil
 }
@@ -50,7 +51,7 @@ func (g governed) Input(context.Context, string) (policies.Input, error) {
 // keys are keys that never change.
 type keys struct{ policies.Keys }
 
-// PromiseOf implements webhook.Trust.
+// PromiseOf implements pods.Trust.
 func (k keys) PromiseOf(_ context.Context, pod *corev1.Pod) *policies.Promise {
 	return k.Keys.PromiseOf(pod)
 }
@@ -63,13 +64,14 @@ func count(verbose bool) error {
 	}
 	s := all[slices.IndexFunc(all, func(s scenarios.Scenario) bool { return s.Name == scenario })]
 	signing := policies.NewKeys([]byte("a key that signs nothing but this"))
-	mutating := webhook.NewPods(governed(s.Governed()), func() policies.Keys { return signing }, webhook.NewMetrics("test"), policies.SystemNamespace)
-	validating := webhook.NewVerifier(mutating, keys{signing}, nil)
+	options := pods.Options{Source: governed(s.Governed()), Metrics: metrics.New("test"), Namespace: policies.SystemNamespace}
+	mutating := pods.NewMutator(options, func() policies.Keys { return signing })
+	validating := pods.NewVerifier(options, keys{signing}, nil)
 
-	create := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+	create := review.Request{
 		UID: "u", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: s.Namespace.Name, Operation: admissionv1.Create,
 		Object: runtime.RawExtension{Raw: s.Pod},
-	}}
+	}
 	created := create
 	if created.Object.Raw, err = mutated(mutating, create); err != nil {
 		return err
@@ -79,8 +81,8 @@ func count(verbose bool) error {
 	over := false
 	for _, c := range []struct {
 		name    string
-		handler admission.Handler
-		request admission.Request
+		handler review.Handler
+		request review.Request
 		most    int
 	}{
 		{"mutate CREATE", mutating, create, 320},
@@ -105,9 +107,9 @@ func count(verbose bool) error {
 }
 
 // mutated is the request's pod as the handler has it.
-func mutated(handler admission.Handler, request admission.Request) ([]byte, error) {
-	response := handler.Handle(context.Background(), request)
-	if err := response.Complete(request); err != nil {
+func mutated(handler review.Handler, request review.Request) ([]byte, error) {
+	response, err := respond(handler, request)
+	if err != nil {
 		return nil, err
 	}
 	ops, err := patch.DecodePatch(response.Patch)
@@ -117,8 +119,17 @@ func mutated(handler admission.Handler, request admission.Request) ([]byte, erro
 	return ops.Apply(request.Object.Raw)
 }
 
+// respond is the handler's answer as it is sent.
+func respond(handler review.Handler, request review.Request) (*admissionv1.AdmissionResponse, error) {
+	answer, fault := handler.Handle(context.Background(), request)
+	if fault != nil {
+		return nil, errors.New(fault.Message)
+	}
+	return answer.Response(request.UID)
+}
+
 // functionsOf are the functions of the project that answer a request. They have to allow it.
-func functionsOf(handler admission.Handler, request admission.Request) (functions []string, err error) {
+func functionsOf(handler review.Handler, request review.Request) (functions []string, err error) {
 	dir, err := os.MkdirTemp("", "functions-")
 	if err != nil {
 		return nil, err
@@ -127,8 +138,8 @@ func functionsOf(handler admission.Handler, request admission.Request) (function
 	if err := coverage.ClearCounters(); err != nil {
 		return nil, err
 	}
-	response := handler.Handle(context.Background(), request)
-	if err := errors.Join(coverage.WriteCountersDir(dir), coverage.WriteMetaDir(dir)); err != nil {
+	response, err := respond(handler, request)
+	if err := errors.Join(err, coverage.WriteCountersDir(dir), coverage.WriteMetaDir(dir)); err != nil {
 		return nil, err
 	}
 	if !response.Allowed {

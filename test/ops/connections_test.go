@@ -12,7 +12,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/server"
 )
 
 // apiServerIdle is how long the API server keeps a connection that nobody uses.
@@ -95,7 +95,7 @@ func (l *lab) slowBodies(n int) int {
 		if err != nil {
 			continue
 		}
-		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n", webhook.PathMutatePods)
+		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n", server.PathMutatePods)
 		if err != nil {
 			continue
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/server"
 )
 
 const (
@@ -113,7 +113,7 @@ func (c caller) ask(ctx context.Context, path string, body []byte) (int, *admiss
 
 // well asks for a slice, and is only content with one.
 func (c caller) well(ctx context.Context) error {
-	code, answer, err := c.ask(ctx, webhook.PathMutatePods, review(
+	code, answer, err := c.ask(ctx, server.PathMutatePods, review(
 		`{"metadata":{"name":"x","labels":{"gpuslice.dev/memory":"1Gi"}},"spec":{"containers":[{"name":"a","image":"a","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`))
 	if err != nil || code != http.StatusOK || !answer.Allowed || !bytes.Contains(answer.Patch, []byte(policies.ResourceGPU)) {
 		return fmt.Errorf("answered %d %+v: %v", code, answer, err)
@@ -140,7 +140,7 @@ func TestHostileReviews(t *testing.T) {
 		var codes [600]atomic.Int64
 		attack := l.load(atOnce, func(ctx context.Context) error {
 			n := int(next.Add(1))
-			path := []string{webhook.PathMutatePods, webhook.PathValidatePods}[n/len(bodies)%2]
+			path := []string{server.PathMutatePods, server.PathValidatePods}[n/len(bodies)%2]
 			code, _, err := c.ask(ctx, path, bodies[n%len(bodies)])
 			codes[code].Add(1)
 			return err

@@ -10,7 +10,7 @@ import (
 )
 
 // asDeployed is how replicas end by the manifests.
-var asDeployed = []string{"--drain", "15s", "--linger", "15s"}
+var asDeployed = []string{"--drain", "15s", "--idle-grace", "15s"}
 
 // TestRestarts restarts one replica after the other under as much load as the machine gives.
 func TestRestarts(t *testing.T) {

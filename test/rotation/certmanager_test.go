@@ -103,7 +103,7 @@ func (l *lab) certManager(t *testing.T, at int, k kubelet) certs.Source {
 	t.Helper()
 	client := l.client(t, at)
 	source, err := certs.FromFiles(certs.MountedOptions{
-		Certificate: k.path("tls.crt"), Key: k.path("tls.key"), Configurations: configurations(client), Settle: 3 * time.Second,
+		Certificate: k.path("tls.crt"), Key: k.path("tls.key"), Configurations: configurations(client), Propagation: 3 * time.Second,
 		Announce: &certs.Announcement{Secret: secret(client), Authority: k.path("ca.crt")},
 		Metrics:  certs.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard(),
 	})

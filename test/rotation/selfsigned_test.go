@@ -16,7 +16,7 @@ import (
 
 // brief are lifetimes that bring every expiry forward: an authority signs for some 22 s, a leaf is replaced after 10 s.
 func brief() certs.Lifetimes {
-	return certs.Lifetimes{Authority: 45 * time.Second, Leaf: 15 * time.Second, Settle: 3 * time.Second}
+	return certs.Lifetimes{Authority: 45 * time.Second, Leaf: 15 * time.Second, Propagation: 3 * time.Second}
 }
 
 func (l *lab) selfSigned(t *testing.T, at int, life certs.Lifetimes) certs.Source {

@@ -13,7 +13,7 @@ func checkNodes(f *Facts) []finding.Finding {
 	if f.unread(whatNodes) {
 		return nil
 	}
-	pools := f.snapshot().Known().Pools
+	pools := f.snapshot().Pools()
 	if len(pools) == 0 {
 		return []finding.Finding{finding.New(finding.Warning, "none of the %d nodes offers a resource of NVIDIA's", len(f.Nodes)).
 			With("nodes", "status.allocatable", "no name begins with nvidia.com/").

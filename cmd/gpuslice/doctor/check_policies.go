@@ -11,9 +11,9 @@ func checkPolicies(f *Facts) []finding.Finding {
 	if f.unread(whatPolicies) {
 		return nil
 	}
-	known, governed := f.snapshot().Known(), f.Governed()
+	state, governed := f.snapshot().StateReport(), f.Governed()
 	var all []finding.Finding
-	for _, p := range known.Policies {
+	for _, p := range state.Policies {
 		if p.Error == "" {
 			continue
 		}
@@ -25,7 +25,7 @@ func checkPolicies(f *Facts) []finding.Finding {
 		all = append(all, broken.With(object("configmap", namespace, name), "data[policy.yaml]", p.Error).MendBy("gpuslice policy lint; kubectl -n %s edit configmap %s", namespace, name))
 	}
 	if len(governed) == 0 {
-		return append(all, finding.New(finding.Note, "no namespace is governed: nothing is touched").With("configmaps", object("namespace", "", f.System), decimal(len(known.Policies))+" policies").
+		return append(all, finding.New(finding.Note, "no namespace is governed: nothing is touched").With("configmaps", object("namespace", "", f.System), decimal(len(state.Policies))+" policies").
 			MendBy("write a policy: ConfigMaps in namespace %s with the label gpuslice.dev/policy: \"true\"", f.System))
 	}
 	ok := finding.New(finding.OK, "%d namespaces are governed", len(governed))

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/quota"
 )
 
 // ErrUnanswered says that nobody told how the quota stands.
@@ -51,7 +51,7 @@ func question() *corev1.Pod {
 }
 
 // answerOf reads the report in the refusal that answers a question.
-func answerOf(err error, namespace string) (report webhook.QuotaReport, _ error) {
+func answerOf(err error, namespace string) (report quota.Report, _ error) {
 	if err == nil {
 		return report, fmt.Errorf("%w: no webhook answered in namespace %s; either gpuslice is not installed, or the namespace is exempt or bypassed (gpuslice bypass --list)", ErrUnanswered, namespace)
 	}
@@ -61,7 +61,7 @@ func answerOf(err error, namespace string) (report webhook.QuotaReport, _ error)
 	}
 	if details := said.Status().Details; details != nil {
 		for _, cause := range details.Causes {
-			if cause.Type != webhook.CauseQuotaReport || len(cause.Message) > maxAnswer {
+			if cause.Type != quota.CauseReport || len(cause.Message) > maxAnswer {
 				continue
 			}
 			if err := json.Unmarshal([]byte(cause.Message), &report); err != nil {

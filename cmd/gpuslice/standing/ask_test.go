@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/quota"
 )
 
 func refusal(message string, causes ...metav1.StatusCause) error {
@@ -21,7 +21,7 @@ func refusal(message string, causes ...metav1.StatusCause) error {
 
 func TestTheAnswerIsReadFromTheRefusal(t *testing.T) {
 	report, err := answerOf(refusal("quota ...", metav1.StatusCause{Type: "quota", Message: "other"},
-		metav1.StatusCause{Type: webhook.CauseQuotaReport, Message: `{"namespace":"a","policy":"p","budget":"namespace/a","counted":true,"figures":[{"quota":"a","dimension":"slices","limit":4,"used":1}]}`}), "a")
+		metav1.StatusCause{Type: quota.CauseReport, Message: `{"namespace":"a","policy":"p","budget":"namespace/a","counted":true,"figures":[{"quota":"a","dimension":"slices","limit":4,"used":1}]}`}), "a")
 	if err != nil || report.Budget != "namespace/a" || len(report.Figures) != 1 || report.Figures[0].Limit != 4 {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -34,8 +34,8 @@ func TestWhoDoesNotAnswerIsNamed(t *testing.T) {
 	}{
 		"nobody":               {nil, "exempt or bypassed"},
 		"another's refusal":    {refusal("admission webhook \"others.example.com\" denied the request"), "others.example.com"},
-		"an answer out of use": {refusal("", metav1.StatusCause{Type: webhook.CauseQuotaReport, Message: "{"}), "cannot be read"},
-		"an answer too long":   {refusal("long", metav1.StatusCause{Type: webhook.CauseQuotaReport, Message: strings.Repeat("x", maxAnswer+1)}), "long"},
+		"an answer out of use": {refusal("", metav1.StatusCause{Type: quota.CauseReport, Message: "{"}), "cannot be read"},
+		"an answer too long":   {refusal("long", metav1.StatusCause{Type: quota.CauseReport, Message: strings.Repeat("x", maxAnswer+1)}), "long"},
 	} {
 		if _, err := answerOf(tt.err, "team-a"); !errors.Is(err, ErrUnanswered) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)

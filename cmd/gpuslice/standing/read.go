@@ -13,8 +13,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/installed"
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
+	"github.com/gpuslice/gpuslice/webhook/quota"
 )
 
 // Read reads the budget that the namespace's pods are counted in, or every one for the namespace "". It takes rights in the
@@ -43,7 +43,7 @@ func Read(ctx context.Context, client kubernetes.Interface, system, namespace st
 		}
 		all.add(in, native)
 	}
-	return all.of(ctx, client, system, namespace, snapshot.Known().Pools)
+	return all.of(ctx, client, system, namespace, snapshot.Pools())
 }
 
 // NativeIn are the limits that ResourceQuotas set on GPUs in a namespace.
@@ -100,7 +100,7 @@ func (b budgets) of(ctx context.Context, client kubernetes.Interface, system, na
 		if err != nil {
 			return nil, err
 		}
-		report := webhook.NewQuotaReport(one.in, one.Budget, one.quota, state)
+		report := quota.NewReport(one.in, one.Budget, one.quota, state)
 		out = append(out, Budget{Budget: key, Namespaces: one.Namespaces, Policy: report.Policy, Counted: report.Counted,
 			Figures: report.Figures, More: report.More, Holders: holders(pods, pools)})
 	}

@@ -36,7 +36,7 @@ func newScene(t *testing.T) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-o", s.program, ".")
+	build := exec.Command("go", "build", "-trimpath", "-o", s.program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the tenant: %v\n%s", err, out)
