@@ -36,7 +36,7 @@ func (b Bypass) Annotations() map[string]string {
 	}
 }
 
-// WithBypass turns a refusal into a warning where the namespace is bypassed. What can be given a slice still gets one.
+// WithBypass turns a denial into a warning where the namespace is bypassed. What can be given a slice still gets one.
 func (d Decision) WithBypass(n Namespace) Decision {
 	if _, bypassed := BypassOf(n.Labels, nil); !bypassed || d.Outcome != Refused {
 		return d

@@ -1,17 +1,15 @@
 package policies
 
-import (
-	corev1 "k8s.io/api/core/v1"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // hideDevices turns a pod that is left alone into one that is voided, where a container of it would take devices past
 // what it asks for. In a namespace where GPUs are shared, those are other people's slices.
 func hideDevices(in *Input, d Decision) Decision {
-	devices := devicesToHide(&in.Pod.Spec, in.Pools)
-	if len(devices.Hidden)+len(devices.Unset) == 0 {
+	visibility := devicesToHide(&in.Pod.Spec, in.Pools)
+	if len(visibility.Hidden)+len(visibility.Unset) == 0 {
 		return d
 	}
-	d.Outcome, d.Would, d.Devices = Voided, Voided, &devices
+	d.Outcome, d.Would, d.Visibility = Voided, Voided, &visibility
 	for _, name := range choosingContainers(&in.Pod.Spec, in.Pools) {
 		d.Warnings = append(d.Warnings, name+": "+VarVisibleDevices+" does not choose devices in this namespace; what the container asks for under resources does")
 	}
@@ -30,20 +28,20 @@ func choosingContainers(spec *corev1.PodSpec, pools []Pool) (names []string) {
 
 // devicesToHide looks for containers that choose their devices: in a pod that asks for GPUs every one of them might, by its
 // image; in another one those that say so. Devices of a claim come by another way, and stay.
-func devicesToHide(spec *corev1.PodSpec, pools []Pool) (d Visibility) {
+func devicesToHide(spec *corev1.PodSpec, pools []Pool) (v Visibility) {
 	gpus := asksForGPUs(spec, pools)
 	for c := range everyContainer(spec) {
 		named := indexOfVariable(c.Env, VarVisibleDevices) >= 0
 		switch {
 		case asksGPU(c, pools):
 			if named {
-				d.Unset = append(d.Unset, c.Name)
+				v.Unset = append(v.Unset, c.Name)
 			}
 		case choosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
-			d.Hidden = append(d.Hidden, c.Name)
+			v.Hidden = append(v.Hidden, c.Name)
 		}
 	}
-	return d
+	return v
 }
 
 // restoreDevices answers an UPDATE of a pod without slices, in.Pod, in a governed namespace: the pod with the variable by

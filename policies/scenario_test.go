@@ -40,7 +40,7 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 		t.Fatal(err)
 	}
 	if violation != nil {
-		return map[string]string{"verdict": "refused: " + string(violation.Rule) + "\nrefusal: " + violation.String() + "\n"}
+		return map[string]string{"verdict": "refused: " + string(violation.Rule) + "\ndenial: " + violation.String() + "\n"}
 	}
 	if s.Old != nil {
 		return updated(t, s)

@@ -102,7 +102,7 @@ func fractionOf(name string, quantity any) (Fraction, string, bool) {
 	return share, text, err == nil && !share.Zero()
 }
 
-// oneLabelSays says that one label can say it all: it means every GPU container of the pod, and the template must not
+// oneLabelSays reports whether one label can say it all: it means every GPU container of the pod, and the template must not
 // say another size already.
 func oneLabelSays(template map[string]any, found []templateFraction) bool {
 	asks := func(container string) bool {

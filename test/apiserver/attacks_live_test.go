@@ -26,7 +26,7 @@ func TestA10(t *testing.T) {
 		} {
 			after, err := pods.Patch(t.Context(), "train", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 			if err != nil {
-				continue // refused is as good
+				continue // denied is as good
 			}
 			if got := imageOf(after, limits.GuardContainer); got == "" || got != imageOf(before, limits.GuardContainer) {
 				t.Errorf("%s: the guard's image is %q", what, got)
@@ -36,7 +36,7 @@ func TestA10(t *testing.T) {
 			}
 		}
 		_, err := pods.Patch(t.Context(), "train", types.MergePatchType, []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"20Gi"}}}`), metav1.PatchOptions{})
-		refusedByUs(t, "a label of ours", err, "delete the pod and create it again")
+		deniedByUs(t, "a label of ours", err, "delete the pod and create it again")
 	})
 }
 
@@ -66,7 +66,7 @@ func TestA11(t *testing.T) {
 			"SYS_PTRACE":    `"securityContext":{"capabilities":{"add":["SYS_PTRACE"]}}`,
 		} {
 			_, err := add(operator, strings.Replace(plain, `"image"`, more+`,"image"`, 1))
-			refusedByUs(t, words, err, words)
+			deniedByUs(t, words, err, words)
 		}
 		pod, err := add(operator, plain)
 		if err != nil {
@@ -92,7 +92,7 @@ func TestResize(t *testing.T) {
 			_, err := pods.Patch(t.Context(), "train", types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{}, "resize")
 			return err
 		}
-		refusedByUs(t, "the guard", resize("initContainers", limits.GuardContainer), "belongs to gpuslice; leave it out")
+		deniedByUs(t, "the guard", resize("initContainers", limits.GuardContainer), "belongs to gpuslice; leave it out")
 		if err := resize("containers", "a"); err != nil && strings.Contains(err.Error(), "gpuslice") {
 			t.Errorf("the author's own container: %v", err)
 		}
@@ -102,7 +102,7 @@ func TestResize(t *testing.T) {
 func TestA14(t *testing.T) {
 	t.Run("node name set by hand", func(t *testing.T) {
 		a := attacker(t, "", nil)
-		a.refused("placed", slice("  nodeName: l4-1\n", "", ""), "nodeName in a slice")
+		a.denied("placed", slice("  nodeName: l4-1\n", "", ""), "nodeName in a slice")
 	})
 }
 
@@ -112,7 +112,7 @@ func TestA15(t *testing.T) {
 		if pod := a.made("one", slice("  schedulerName: mine\n", "", "")); !sliced(pod) {
 			t.Error("the pod has no slice")
 		}
-		a.refused("two", slice("  schedulerName: mine\n", "", ""), "exceeded quota")
+		a.denied("two", slice("  schedulerName: mine\n", "", ""), "exceeded quota")
 	})
 }
 
@@ -141,7 +141,7 @@ func TestA18(t *testing.T) {
 			"a unit in another case":      strings.Replace(plain, "4Gi", "4gi", 1),
 		} {
 			_, err := a.create("like", manifest)
-			refusedByUs(t, what, err, "")
+			deniedByUs(t, what, err, "")
 		}
 		pod := a.made("other-resource", "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {nvidia.com/GPU: 1}}}\n")
 		if n := len(pod.Spec.Containers[0].Resources.Limits); n != 1 || sliced(pod) {
@@ -167,9 +167,9 @@ func TestA21(t *testing.T) {
 			document := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelPolicy: "true"}},
 				Data: map[string]string{policies.PolicyKey: "apiVersion: gpuslice.dev/v1\nlimits: {perContainer: {memory: 20Gi}}\n"}}
 			if _, err := a.client.CoreV1().ConfigMaps(a.namespace).Create(t.Context(), document, metav1.CreateOptions{}); err != nil {
-				continue // refused is as good
+				continue // denied is as good
 			}
-			a.refused("large", large, "policy gpuslice-system/"+a.namespace+" allows 5Gi")
+			a.denied("large", large, "policy gpuslice-system/"+a.namespace+" allows 5Gi")
 		}
 		a.made("small", slice("", "", ""))
 	})
@@ -187,7 +187,7 @@ func TestA30(t *testing.T) {
 		if err := pods.Delete(t.Context(), "held", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		a.refused("next", slice("", "", ""), "exceeded quota")
+		a.denied("next", slice("", "", ""), "exceeded quota")
 		if _, err := pods.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 			t.Errorf("its finalizer cannot go: %v", err)
 		}

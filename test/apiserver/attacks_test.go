@@ -40,11 +40,11 @@ func TestA2(t *testing.T) {
 			t.Errorf("the device plugin's container says %q, the other one %q", a, side)
 		}
 		if notes := pod.Annotations["gpuslice.dev/planned"]; strings.Contains(notes, "ConfigMap or Secret") {
-			t.Errorf("a container without a GPU is told about its envFrom: %s", notes)
+			t.Errorf("a container without a GPU gets a warning about its envFrom: %s", notes)
 		}
 		pod = a.made("from", slice("", "", "    envFrom: [{configMapRef: {name: gpus, optional: true}}]\n"))
 		if notes := pod.Annotations["gpuslice.dev/planned"]; !strings.Contains(notes, "ConfigMap or Secret") {
-			t.Errorf("nothing says that envFrom cannot be seen: %s", notes)
+			t.Errorf("no warning that envFrom cannot be seen: %s", notes)
 		}
 	})
 }
@@ -53,16 +53,16 @@ func TestA3(t *testing.T) {
 	t.Run("mount that names devices", func(t *testing.T) {
 		a := attacker(t, "", nil)
 		const mount = "{name: a, image: busybox, volumeMounts: [{name: v, mountPath: /var/run/nvidia-container-devices/all}]}"
-		a.refused("without-a-gpu", "spec:\n  volumes: [{name: v, emptyDir: {}}]\n  containers:\n  - "+mount+"\n", "a mount that takes devices")
-		a.refused("in-a-slice", slice("  volumes: [{name: v, emptyDir: {}}]\n  initContainers: ["+strings.Replace(mount, "name: a", "name: i", 1)+"]\n", "", ""), "a mount that takes devices")
+		a.denied("without-a-gpu", "spec:\n  volumes: [{name: v, emptyDir: {}}]\n  containers:\n  - "+mount+"\n", "a mount that takes devices")
+		a.denied("in-a-slice", slice("  volumes: [{name: v, emptyDir: {}}]\n  initContainers: ["+strings.Replace(mount, "name: a", "name: i", 1)+"]\n", "", ""), "a mount that takes devices")
 	})
 }
 
 func TestA4(t *testing.T) {
 	t.Run("annotations and variables that take devices", func(t *testing.T) {
 		a := attacker(t, "", nil)
-		a.refused("cdi", "metadata:\n  annotations: {cdi.k8s.io/x: nvidia.com/gpu=all}\nspec:\n  containers:\n  - {name: a, image: busybox}\n", "an annotation that takes devices")
-		a.refused("nvidia-cdi", slice("", "  annotations: {nvidia.cdi.k8s.io/container.a: nvidia.com/gpu=all}\n", ""), "an annotation that takes devices")
+		a.denied("cdi", "metadata:\n  annotations: {cdi.k8s.io/x: nvidia.com/gpu=all}\nspec:\n  containers:\n  - {name: a, image: busybox}\n", "an annotation that takes devices")
+		a.denied("nvidia-cdi", slice("", "  annotations: {nvidia.cdi.k8s.io/container.a: nvidia.com/gpu=all}\n", ""), "an annotation that takes devices")
 		pod := a.made("variables", slice("", "", "    env: [{name: NVIDIA_GPU_MEMORY_LIMIT, value: '99999'}, {name: NVIDIA_IMEX_CHANNELS, value: all}]\n"))
 		if limit, channels := valueIn(pod, "a", "NVIDIA_GPU_MEMORY_LIMIT"), valueIn(pod, "a", "NVIDIA_IMEX_CHANNELS"); limit != "" || channels != "" {
 			t.Errorf("limit %q, channels %q", limit, channels)
@@ -74,7 +74,7 @@ func TestA5(t *testing.T) {
 	t.Run("opt-out by the author", func(t *testing.T) {
 		a := attacker(t, "mode: transparent\ndefaultSlice: {memory: 4Gi}", nil)
 		whole := strings.Replace(slice("", "", ""), "gpuslice.dev/memory: 4Gi", "LABEL", 1)
-		a.refused("share", strings.Replace(whole, "LABEL", "gpuslice.dev/share: disabled", 1), "opting out is not allowed")
+		a.denied("share", strings.Replace(whole, "LABEL", "gpuslice.dev/share: disabled", 1), "opting out is not allowed")
 		for name, label := range map[string]string{"hami": "hami.io/webhook: ignore", "ours": "gpuslice.dev/ignore: 'true'"} {
 			if pod := a.made(name, strings.Replace(whole, "LABEL", label, 1)); !sliced(pod) {
 				t.Errorf("%s: the pod is left alone", name)
@@ -105,7 +105,7 @@ func TestA8(t *testing.T) {
 			"device-plugins\", which reaches":          slice("  volumes: [{name: v, hostPath: {path: /var/lib/kubelet/device-plugins}}]\n", "", ""),
 			"a capability that reaches out of a slice": slice("  initContainers: [{name: i, image: busybox, securityContext: {capabilities: {add: [SYS_ADMIN]}}}]\n", "", ""),
 		} {
-			a.refused("out", manifest, words)
+			a.denied("out", manifest, words)
 		}
 	})
 }
@@ -114,8 +114,8 @@ func TestA9(t *testing.T) {
 	t.Run("rights over the guard", func(t *testing.T) {
 		a := attacker(t, "", nil)
 		for _, capability := range []string{"SYS_PTRACE", "KILL"} {
-			a.refused("rights", slice("", "", "    securityContext: {runAsUser: 1000, capabilities: {add: ["+capability+"]}}\n"), capability)
+			a.denied("rights", slice("", "", "    securityContext: {runAsUser: 1000, capabilities: {add: ["+capability+"]}}\n"), capability)
 		}
-		a.refused("name", strings.Replace(slice("", "", ""), "- name: a", "- name: gpuslice-guard", 1), "reserved name")
+		a.denied("name", strings.Replace(slice("", "", ""), "- name: a", "- name: gpuslice-guard", 1), "reserved name")
 	})
 }

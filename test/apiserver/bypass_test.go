@@ -33,13 +33,13 @@ func bypassing(t *testing.T, i *install.Installation) func(args ...string) strin
 	}
 }
 
-// offender is a pod that is refused, and a word of who refuses it.
+// offender is a pod that is denied, and a word of who denies it.
 type offender struct {
 	pod *corev1.Pod
 	by  string
 }
 
-// offenders are refused each by another part of gpuslice.
+// offenders are denied each by another part of gpuslice.
 func offenders() []offender {
 	wide := gpuPod("wide")
 	wide.Labels = map[string]string{policies.LabelMemory: "900Gi"}
@@ -48,20 +48,20 @@ func offenders() []offender {
 	return []offender{{wide, "fits no pool"}, {gpuPod("charged"), "exceeded quota"}, {host, "gpuslice-strict"}}
 }
 
-// awaitOffenders returns once all of them are refused, or none.
-func awaitOffenders(t *testing.T, i *install.Installation, namespace string, refused bool) {
+// awaitOffenders returns once all of them are denied, or none.
+func awaitOffenders(t *testing.T, i *install.Installation, namespace string, denied bool) {
 	t.Helper()
 	for _, o := range offenders() {
 		var last error
 		err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 			_, last = i.Server.Client.CoreV1().Pods(namespace).Create(ctx, o.pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			if !refused {
+			if !denied {
 				return last == nil, nil
 			}
 			return last != nil && strings.Contains(last.Error(), o.by), nil
 		})
 		if err != nil {
-			t.Errorf("pod %s: refused is to be %t, got: %v", o.pod.Name, refused, last)
+			t.Errorf("pod %s: denied is to be %t, got: %v", o.pod.Name, denied, last)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func TestStrictWithWebhook(t *testing.T) {
 				t.Errorf("%s: it got no slice", name)
 			}
 		}
-		// The mutating webhook puts back what a tenant changes, so strictness has nothing to refuse.
+		// The mutating webhook puts back what a tenant changes, so strictness has nothing to deny.
 		for name, change := range map[string]string{
 			"an image":          `[{"op":"replace","path":"/spec/containers/0/image","value":"example.test/app:2"}]`,
 			"our annotation":    `[{"op":"replace","path":"/metadata/annotations/gpuslice.dev~1planned","value":"{}"}]`,

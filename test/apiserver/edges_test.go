@@ -39,7 +39,7 @@ func TestFractionInTemplate(t *testing.T) {
 		i := need(t)
 		setUpReapply(t, i, "templates")
 		for kind, version := range map[string]string{"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1", "Job": "batch/v1"} {
-			for quantity, refused := range map[string]bool{"0.25": true, "1": false} {
+			for quantity, denied := range map[string]bool{"0.25": true, "1": false} {
 				u := podOf(t, strings.ToLower(kind)+strings.ReplaceAll(quantity, ".", "-"), "templates", "")
 				text := strings.ReplaceAll(strings.ReplaceAll(workload, "QUANTITY", quantity), "RESTART", map[bool]string{true: "Never", false: "Always"}[kind == "Job"])
 				if kind == "Job" {
@@ -55,9 +55,9 @@ func TestFractionInTemplate(t *testing.T) {
 				u.SetAPIVersion(version)
 				_, err := i.Apply.Create(t.Context(), u, metav1.CreateOptions{})
 				switch {
-				case refused && (err == nil || !strings.Contains(err.Error(), `gpuslice.dev/fraction: "0.25"`)):
+				case denied && (err == nil || !strings.Contains(err.Error(), `gpuslice.dev/fraction: "0.25"`)):
 					t.Errorf("%s with %s: want the sentence that says what to write, got: %v", kind, quantity, err)
-				case !refused && err != nil:
+				case !denied && err != nil:
 					t.Errorf("%s with %s: %v", kind, quantity, err)
 				}
 			}
@@ -124,7 +124,7 @@ func TestTenThousandContainers(t *testing.T) {
 		pod.Object["spec"].(map[string]any)["containers"] = containers
 		_, err := i.Apply.Create(t.Context(), pod, metav1.CreateOptions{})
 		if err == nil || !strings.Contains(err.Error(), "gpuslice.dev\" denied") {
-			t.Errorf("want a refusal that names the bound, got: %.300v", err)
+			t.Errorf("want a denial that names the bound, got: %.300v", err)
 		}
 	})
 }

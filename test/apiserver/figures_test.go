@@ -66,10 +66,10 @@ func TestQuotaCommand(t *testing.T) {
 		for who, b := range map[string]standing.Budget{"a tenant": asked, "an admin": read} {
 			want := policies.Figure{Quota: ns, Dimension: "memory", Limit: 16 << 30, Used: 5 << 30}
 			if b.Budget != "namespace/"+ns || b.Policy == "" || len(b.Figures) != 2 || b.Figures[0] != want || b.Figures[1].Part != "pool/l4-time-slicing-4-fc4c35b3" || b.Figures[1].Used != 2 {
-				t.Errorf("%s is told %+v", who, b)
+				t.Errorf("%s reads %+v", who, b)
 			}
 			if len(b.Holders) != 2 || b.Holders[0].Pod != "large" || b.Holders[0].Memory != 4<<30 || !b.Holders[0].Promised {
-				t.Errorf("%s is told of %+v", who, b.Holders)
+				t.Errorf("%s reads of %+v", who, b.Holders)
 			}
 		}
 		text := []string{"namespace " + ns, "5Gi", "16Gi", "[######..............]  31%", ns + "/large", "4Gi"}
@@ -112,7 +112,7 @@ func TestQuotaReport(t *testing.T) {
 		if _, err := i.Apply.Create(t.Context(), sliceOf(t, "one", ns, "4Gi"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "be told what is left", func() (bool, string) {
+		until(t, "read what is left", func() (bool, string) {
 			heard := &collector{}
 			if _, err := i.Apply.Warning(heard).Create(t.Context(), sliceOf(t, "two", ns, "4Gi"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 				t.Fatal(err)
@@ -165,12 +165,12 @@ func TestQuotaMetrics(t *testing.T) {
 		}
 		// While nobody is asked: everything of ours is off here, and then on again.
 		label(func(l map[string]string) { l[policies.LabelBypass] = "true" })
-		var stranger *unstructured.Unstructured
+		var unmanaged *unstructured.Unstructured
 		err := i.Down(t.Context(), func() {
 			until(t, "create a pod while we are away", func() (bool, string) {
 				var err error
-				stranger, err = i.Apply.Create(t.Context(), sliceOf(t, "stranger", ns, "4Gi"), metav1.CreateOptions{})
-				return err == nil, "it is refused"
+				unmanaged, err = i.Apply.Create(t.Context(), sliceOf(t, "unmanaged", ns, "4Gi"), metav1.CreateOptions{})
+				return err == nil, "it is denied"
 			})
 		})
 		if err != nil {
@@ -190,8 +190,8 @@ func TestQuotaMetrics(t *testing.T) {
 			}
 			return true, all
 		})
-		until(t, "tell the stranger", func() (bool, string) {
-			e, err := i.Server.Client.CoreV1().Events(ns).Get(t.Context(), "gpuslicenotreviewed."+string(stranger.GetUID()), metav1.GetOptions{})
+		until(t, "report the unmanaged pod", func() (bool, string) {
+			e, err := i.Server.Client.CoreV1().Events(ns).Get(t.Context(), "gpuslicenotreviewed."+string(unmanaged.GetUID()), metav1.GetOptions{})
 			return err == nil && strings.Contains(e.Message, "counts in the quota as whole devices (") && e.Type == corev1.EventTypeWarning, "no Event"
 		})
 	})

@@ -20,7 +20,7 @@ import (
 )
 
 // nativeQuota creates a ResourceQuota on nvidia.com/gpu as a cluster admin does, and counts it as its controller would:
-// there is none here, and the server refuses whatever a quota that was never counted is about.
+// there is none here, and the server denies whatever a quota that was never counted is about.
 func nativeQuota(t *testing.T, i *install.Installation, namespace, name, hard string, scopes ...corev1.ResourceQuotaScope) {
 	t.Helper()
 	list := corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse(hard)}
@@ -202,7 +202,7 @@ func wantEvent(t *testing.T, i *install.Installation, namespace, kind, name, tex
 func TestDenialEvents(t *testing.T) {
 	t.Run("owners of denied pods get an Event", func(t *testing.T) {
 		i := need(t)
-		const ns = "refused"
+		const ns = "denied"
 		setUpReapply(t, i, ns)
 		template := "spec:\n  selector: {matchLabels: {app: w}}\n  template:\n    metadata: {labels: {app: w}}\n    spec: {containers: [{name: a, image: a}]}\n"
 		made := func(kind, name string, owner *metav1.OwnerReference) metav1.OwnerReference {
@@ -222,17 +222,17 @@ func TestDenialEvents(t *testing.T) {
 		deployment := made("Deployment", "web", nil)
 		set := made("ReplicaSet", "web-abc", &deployment)
 		dry := made("ReplicaSet", "dry", nil)
-		refuse := func(owner metav1.OwnerReference, options metav1.CreateOptions) {
+		deny := func(owner metav1.OwnerReference, options metav1.CreateOptions) {
 			t.Helper()
 			pod := sliceOf(t, "p-"+owner.Name, ns, "900Gi")
 			pod.SetOwnerReferences([]metav1.OwnerReference{owner})
 			if _, err := i.Apply.Create(t.Context(), pod, options); err == nil || !strings.Contains(err.Error(), "900Gi") {
-				t.Fatalf("want a refusal, got %v", err)
+				t.Fatalf("want a denial, got %v", err)
 			}
 		}
-		refuse(dry, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		refuse(set, metav1.CreateOptions{})
-		refuse(set, metav1.CreateOptions{})
+		deny(dry, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		deny(set, metav1.CreateOptions{})
+		deny(set, metav1.CreateOptions{})
 		for kind, name := range map[string]string{"ReplicaSet": "web-abc", "Deployment": "web"} {
 			e := wantEvent(t, i, ns, kind, name, "gpuslice denied a pod: ")
 			if e.Reason != events.ReasonDenied || e.Type != corev1.EventTypeWarning || !strings.Contains(e.Message, "900Gi") || e.Count != 1 {
@@ -241,7 +241,7 @@ func TestDenialEvents(t *testing.T) {
 		}
 		list, err := i.Server.Client.CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=dry"})
 		if err != nil || len(list.Items) > 0 {
-			t.Errorf("a dry run was told: %+v, %v", list.Items, err)
+			t.Errorf("a dry run wrote Events: %+v, %v", list.Items, err)
 		}
 	})
 }

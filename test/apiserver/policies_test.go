@@ -120,7 +120,7 @@ func TestTenantDocument(t *testing.T) {
 	})
 }
 
-// TestLastGoodPolicy writes what would have been refused: the entry fails open, and
+// TestLastGoodPolicy writes what would have been denied: the entry fails open, and
 // the webhook that starts afterwards holds what was good.
 func TestLastGoodPolicy(t *testing.T) {
 	t.Run("is kept over a change while the webhook is down", func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestLastGoodPolicy(t *testing.T) {
 			t.Fatalf("the last good version does not hold: %v", err)
 		}
 		if text := strings.Join(warned, " "); !strings.Contains(text, "strategies[0]: mps is not among time-slicing") {
-			t.Errorf("nothing is told of the tenant's document that asks for more: %q", text)
+			t.Errorf("there is no warning of the tenant's document that asks for more: %q", text)
 		}
 		if err := maps(ns).Delete(t.Context(), policies.TenantPolicyName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)

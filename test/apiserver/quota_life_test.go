@@ -33,8 +33,8 @@ func deleteNow(t *testing.T, i *install.Installation, namespace, name string) {
 	}
 }
 
-// awaitRefusal polls with dry runs until one is answered with these words.
-func awaitRefusal(t *testing.T, i *install.Installation, namespace, words string) {
+// awaitDenial polls with dry runs until one is answered with these words.
+func awaitDenial(t *testing.T, i *install.Installation, namespace, words string) {
 	t.Helper()
 	try := slicesIn(t, i, namespace)
 	var last error
@@ -97,7 +97,7 @@ func TestQuotaOfStatefulSet(t *testing.T) {
 		i := need(t)
 		const ns = "quota-stateful"
 		quotaOf(t, i, ns, "{memory: 4Gi}")
-		pods, refusedBeside := i.Server.Client.CoreV1().Pods(ns), "exceeded quota: quota-stateful, requested: memory=4Gi"
+		pods, deniedBeside := i.Server.Client.CoreV1().Pods(ns), "exceeded quota: quota-stateful, requested: memory=4Gi"
 		next := func() error {
 			u := sliceOf(t, "web-0", ns, "4Gi")
 			u.SetFinalizers([]string{"example.test/ending"})
@@ -114,7 +114,7 @@ func TestQuotaOfStatefulSet(t *testing.T) {
 			if err := next(); err == nil {
 				t.Fatalf("round %d: two pods of one name", round)
 			}
-			if err := slicesIn(t, i, ns)("other"); err == nil || !strings.Contains(err.Error(), refusedBeside) {
+			if err := slicesIn(t, i, ns)("other"); err == nil || !strings.Contains(err.Error(), deniedBeside) {
 				t.Errorf("round %d: beside a pod that is still ending: %v", round, err)
 			}
 			if _, err := pods.Patch(t.Context(), "web-0", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
@@ -164,7 +164,7 @@ func TestQuotaAfterOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Two slices of 4Gi, and one card of 23034Mi that nobody limits.
-		awaitRefusal(t, i, ns, "used: memory=31226Mi, limited: memory=4Gi")
+		awaitDenial(t, i, ns, "used: memory=31226Mi, limited: memory=4Gi")
 	})
 }
 
@@ -186,7 +186,7 @@ func TestLedgerRebuilt(t *testing.T) {
 		if err := create("three"); err == nil {
 			t.Error("room was found in a ledger that was lost")
 		}
-		awaitRefusal(t, i, ns, "used: memory=8Gi, limited: memory=8Gi")
+		awaitDenial(t, i, ns, "used: memory=8Gi, limited: memory=8Gi")
 		deleteNow(t, i, ns, "one")
 		if err := create("three"); err != nil {
 			t.Errorf("in the place of one that is gone: %v", err)

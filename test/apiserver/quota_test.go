@@ -48,10 +48,10 @@ func TestQuota(t *testing.T) {
 			_, err := i.Apply.Create(t.Context(), sliceOf(t, name, ns, memory), metav1.CreateOptions{DryRun: dryRun})
 			return err
 		}
-		want := func(what string, err error, refusal string) {
+		want := func(what string, err error, denial string) {
 			t.Helper()
-			if refusal == "" && err != nil || refusal != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), refusal)) {
-				t.Errorf("%s: %v, want %q", what, err, refusal)
+			if denial == "" && err != nil || denial != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), denial)) {
+				t.Errorf("%s: %v, want %q", what, err, denial)
 			}
 		}
 		const full = "exceeded quota: quota-simple, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi"
@@ -75,7 +75,7 @@ func TestQuota(t *testing.T) {
 		}
 	})
 
-	// It ends the webhook: new pods that touch a GPU are refused, and nothing that lives is
+	// It ends the webhook: new pods that touch a GPU are denied, and nothing that lives is
 	// kept from changing, ending and going away.
 	t.Run("an outage holds up no live pod", func(t *testing.T) {
 		i := need(t)
@@ -98,7 +98,7 @@ func TestQuota(t *testing.T) {
 				t.Errorf("a pod without a GPU: %v", err)
 			}
 			if _, err := i.Apply.Create(t.Context(), sliceOf(t, "new", ns, "4Gi"), metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "gpuslice.dev") {
-				t.Errorf("a new slice: %v, want a refusal that names us", err)
+				t.Errorf("a new slice: %v, want a denial that names us", err)
 			}
 			for what, text := range map[string]string{
 				"its image":     `{"spec":{"containers":[{"name":"a","image":"pytorch/pytorch:2.5.0"}]}}`,

@@ -137,7 +137,7 @@ func TestReapply(t *testing.T) {
 			return err
 		}
 		if err := patch(`{"metadata":{"labels":{"gpuslice.dev/memory":"20Gi"}}}`); err == nil || !bytes.Contains([]byte(err.Error()), []byte("delete the pod and create it again")) {
-			t.Errorf("the label changed, or was refused without saying what to do: %v", err)
+			t.Errorf("the label changed, or was denied without saying what to do: %v", err)
 		}
 		if err := patch(`{"metadata":{"labels":{"team":"a"},"annotations":{"gpuslice.dev/promise":"{}"}}}`); err != nil {
 			t.Errorf("a label of somebody else's: %v", err)

@@ -100,7 +100,7 @@ func newRights(t *testing.T) *rights {
 	return s
 }
 
-// awaitRights returns once the tenant may do what its role is for: until then refusals prove nothing.
+// awaitRights returns once the tenant may do what its role is for: until then denials prove nothing.
 func (s *rights) awaitRights(t *testing.T, role string) {
 	t.Helper()
 	client := kubernetes.NewForConfigOrDie(s.tenant(t, role))
@@ -216,7 +216,7 @@ func TestTenantRights(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%s: %d writes tried on %d objects of %d kinds, %d not refused for want of rights", user, tried, len(objects), len(kinds), done)
+			t.Logf("%s: %d writes tried on %d objects of %d kinds, %d not denied for want of rights", user, tried, len(objects), len(kinds), done)
 		}
 		for _, before := range objects {
 			after, err := s.apply.Get(t.Context(), before)
@@ -284,7 +284,7 @@ func TestTenantRights(t *testing.T) {
 	})
 }
 
-// forbiddenOrAbsent says that the write was refused for want of rights; not every kind has a status.
+// forbiddenOrAbsent reports whether the write was denied for want of rights; not every kind has a status.
 func forbiddenOrAbsent(verb string, err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot") || verb == "status" && apierrors.IsNotFound(err)
 }

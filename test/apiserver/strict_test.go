@@ -80,7 +80,7 @@ func scenario(t *testing.T, name string) scenarios.Scenario {
 
 func TestStrict(t *testing.T) {
 	// It tries, with nothing of ours running, what each rule of the policy is there for. Each
-	// pod is also sent to a namespace that is not strict, where it passes: it is the policy that refuses it, and nothing else.
+	// pod is also sent to a namespace that is not strict, where it passes: it is the policy that denies it, and nothing else.
 	t.Run("denies while the webhook is down", func(t *testing.T) {
 		s := strictly(t)
 		guarded := scenario(t, "guard-is-injected")
@@ -131,7 +131,7 @@ func TestStrict(t *testing.T) {
 		}
 	})
 
-	// It creates what the webhook makes of every scenario: strictness refuses none of it.
+	// It creates what the webhook makes of every scenario: strictness denies none of it.
 	t.Run("admits every sliced pod", func(t *testing.T) {
 		s := strictly(t)
 		if err := classes(t.Context(), s.APIServer); err != nil {
@@ -172,7 +172,7 @@ func TestStrict(t *testing.T) {
 		}
 	})
 
-	// It creates pods of every shape that others refuse strictness for, but without a GPU.
+	// It creates pods of every shape that others deny strictness for, but without a GPU.
 	t.Run("ignores pods without GPUs", func(t *testing.T) {
 		s := strictly(t)
 		plain := func() *corev1.Pod {
@@ -203,7 +203,7 @@ func TestStrict(t *testing.T) {
 	})
 
 	// It holds the largest sliced pod against the API server's bound on what CEL may cost: beyond
-	// it every pod of that size would be refused.
+	// it every pod of that size would be denied.
 	t.Run("costs little enough", func(t *testing.T) {
 		s := strictly(t)
 		pod := slicedPod(t, scenario(t, "guard-is-injected"), "large")
@@ -215,17 +215,17 @@ func TestStrict(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%d containers with 200 variables each: created in %v", policies.MaxContainers, time.Since(begin))
-		pod.Name, pod.Spec.HostIPC = "refused", true
+		pod.Name, pod.Spec.HostIPC = "denied", true
 		_, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{})
 		wantDenied(t, err, "remove hostIPC")
 	})
 }
 
-// wantDenied wants a refusal by the policy in these words.
+// wantDenied wants a denial by the policy in these words.
 func wantDenied(t *testing.T, err error, words string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'gpuslice-strict'") || !strings.Contains(err.Error(), words) {
-		t.Errorf("want a refusal with %q, got: %v", words, err)
+		t.Errorf("want a denial with %q, got: %v", words, err)
 	}
 }
 

@@ -49,7 +49,7 @@ var words = []word{
 }
 
 // phrases hold one of the words and are nobody's own.
-var phrases = []string{"connection refused", "wall clock", "wall-clock", "wall time", "refused connection"}
+var phrases = []string{"connection refused", "wall clock", "wall-clock", "wall time", "refused connection", "-wall"}
 
 // logKeys are not used as keys of a log line either.
 var logKeys = []word{

@@ -149,7 +149,7 @@ func unsliced(p *corev1.Pod) string {
 }
 
 // creates asks, again and again, what a pod would come out as, until the function that it returns is called. A pod that
-// is refused, or passes as it is, fails the test.
+// is denied, or passes as it is, fails the test.
 func creates(t *testing.T, n *install.OnNode) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

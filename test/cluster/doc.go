@@ -9,7 +9,7 @@
 //
 // A webhook configuration names a Service, and in a cluster without a node nothing answers behind
 // one. SetEndpoints makes it answer: the Service gets an EndpointSlice with addresses out of a range
-// reserved for benchmarks, and the API server, which is told to dial Services through a proxy (its
+// reserved for benchmarks, and the API server, which dials Services through a proxy (its
 // egress selector), finds the test's own listeners behind these. Real manifests, names and
 // certificates are used as they are. What differs from a cluster with nodes: a refused connection
 // reads "proxy error" in the API server's message.

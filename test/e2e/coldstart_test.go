@@ -13,7 +13,7 @@ import (
 )
 
 // TestColdStart is the cold start of a cluster: nothing of ours runs, tenants do, and our
-// own pods have to be created while nobody judges pods. It is not parallel: the others' creates would be refused meanwhile.
+// own pods have to be created while nobody judges pods. It is not parallel: the others' creates would be denied meanwhile.
 func TestColdStart(t *testing.T) {
 	t.Run("when all of gpuslice is deleted at once it comes back alone", func(t *testing.T) {
 		s := newStage(t, "", fakegpu.Config{Devices: devices})
@@ -33,7 +33,7 @@ func TestColdStart(t *testing.T) {
 		}
 		down := s.untilSlices(ctx, begin, false)
 		up := s.untilSlices(ctx, begin, true)
-		t.Logf("slices were refused from %s to %s after all of our pods were deleted", down.Round(100*time.Millisecond), up.Round(100*time.Millisecond))
+		t.Logf("slices were denied from %s to %s after all of our pods were deleted", down.Round(100*time.Millisecond), up.Round(100*time.Millisecond))
 		if err := s.node.AwaitWebhook(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestColdStart(t *testing.T) {
 	})
 }
 
-// untilSlices asks for slices in dry runs until they are given, or refused, and says how long after begin that was.
+// untilSlices asks for slices in dry runs until they are given, or denied, and says how long after begin that was.
 func (s *stage) untilSlices(ctx context.Context, begin time.Time, given bool) time.Duration {
 	s.Helper()
 	for {

@@ -107,7 +107,7 @@ func (s *stage) endsNobody(pod string) {
 	}
 }
 
-// termTime is when the first process of a tenant was told to end.
+// termTime is when the first process of a tenant was asked to end.
 func (s *stage) termTime(pod, container string) time.Time {
 	s.Helper()
 	for line := range strings.Lines(s.log(pod, container, corev1.PodLogOptions{Timestamps: true})) {

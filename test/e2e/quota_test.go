@@ -75,7 +75,7 @@ func TestDeploymentDenied(t *testing.T) {
 		if _, err := s.node.Client.AppsV1().Deployments(s.namespace).Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		await(s, "events", "involvedObject.kind=Deployment,involvedObject.name=web,reason=GPUSliceDenied", "refusal on the Deployment", &corev1.Event{},
+		await(s, "events", "involvedObject.kind=Deployment,involvedObject.name=web,reason=GPUSliceDenied", "denial on the Deployment", &corev1.Event{},
 			func(*corev1.Event) bool { return true })
 		out, err := s.node.Kubectl(t.Context(), "describe", "deployment", "web", "--namespace="+s.namespace)
 		text := string(out)

@@ -10,7 +10,7 @@ import (
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
-// A tenant is past its slice from its first moment, and the driver's readings are wrong until the test mends them.
+// A tenant is past its slice from its first moment, and the driver's readings are wrong until the test corrects them.
 func TestUnreliableReading(t *testing.T) {
 	t.Parallel()
 	t.Run("terminates nobody and is reported", func(t *testing.T) {

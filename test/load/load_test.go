@@ -21,8 +21,8 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// refusing is the label of namespaces in which another webhook refuses pods.
-const refusing = "example.com/refuses"
+// denying is the label of namespaces in which another webhook denies pods.
+const denying = "example.com/denies"
 
 // lab is three replicas on an API server with a controller manager.
 type lab struct {
@@ -150,8 +150,8 @@ func TestQuotaUnderFaults(t *testing.T) {
 		for seed := range uint64(seeds) {
 			tenants = append(tenants, newTenant(l.Server.Client, seed, allowed))
 		}
-		refuseSome(t, l.Server, refusing)
-		l.govern(tenants, map[string]string{refusing: "yes"})
+		denySome(t, l.Server, denying)
+		l.govern(tenants, map[string]string{denying: "yes"})
 		for _, one := range tenants[:seeds/4] { // and a quota of Kubernetes' own that is smaller than ours
 			l.nativeQuota(one.namespace, allowed-2)
 		}
@@ -300,7 +300,7 @@ func (l *lab) judge(tenants []*tenant, seen *census) {
 		}
 	}
 	l.t.Logf("%v; at most %d of %d lived at once; ledgers and pods agreed after %s", total, most, allowed, time.Since(begin).Round(time.Second))
-	for _, what := range []string{"created", "exceeded", "refused by others", "name taken"} {
+	for _, what := range []string{"created", "exceeded", "denied by others", "name taken"} {
 		if total[what] == 0 {
 			l.t.Errorf("the load never met %q: %v", what, total)
 		}

@@ -22,18 +22,18 @@ func TestLedger(t *testing.T) {
 
 func TestLedgerRules(t *testing.T) {
 	t.Run("the model finds what each rule is for", func(t *testing.T) {
-		const overshoot, untrue = "more lives than the quota allows", "a request was refused although there was room all the time"
+		const overshoot, untrue = "more lives than the quota allows", "a request was denied although there was room all the time"
 		for name, c := range map[string]struct {
 			variant Variant
 			want    string
 		}{
-			"counting from a cache":                   {Variant{CountFromCache: true}, overshoot},
-			"releasing on deletionTimestamp":          {Variant{ReleaseEarly: true}, overshoot},
-			"listing before reading the ledger":       {Variant{ListBeforeLedger: true}, overshoot},
-			"expiry without a list":                   {Variant{ExpireUnlisted: true}, overshoot},
-			"judging ages after the list":             {Variant{ExpireLate: true}, overshoot},
-			"writing without comparing":               {Variant{WriteBlindly: true}, overshoot},
-			"refusing by what was read, without list": {Variant{RefuseUnseen: true}, untrue},
+			"counting from a cache":                  {Variant{CountFromCache: true}, overshoot},
+			"releasing on deletionTimestamp":         {Variant{ReleaseEarly: true}, overshoot},
+			"listing before reading the ledger":      {Variant{ListBeforeLedger: true}, overshoot},
+			"expiry without a list":                  {Variant{ExpireUnlisted: true}, overshoot},
+			"judging ages after the list":            {Variant{ExpireLate: true}, overshoot},
+			"writing without comparing":              {Variant{WriteBlindly: true}, overshoot},
+			"denying by what was read, without list": {Variant{DenyUnseen: true}, untrue},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

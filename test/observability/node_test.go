@@ -60,7 +60,7 @@ var pods = map[string][]string{
 var silent = map[string]bool{"Reviews a second, and failures B": true}
 
 // TestPrometheus lets Prometheus read the webhook and the guards of a node as the PodMonitors say, under pods that
-// grow, are ended and are refused, and asks it for everything that dashboard and alerts ask.
+// grow, are ended and are denied, and asks it for everything that dashboard and alerts ask.
 func TestPrometheus(t *testing.T) {
 	t.Run("reads a real run", func(t *testing.T) {
 		if !cluster.Wanted("node") {
@@ -123,7 +123,7 @@ func govern(t *testing.T, n *install.OnNode) {
 	}
 }
 
-// work creates the pods of the run, and then some that are refused: for want of quota, and because nothing is that large.
+// work creates the pods of the run, and then some that are denied: for want of quota, and because nothing is that large.
 func work(t *testing.T, n *install.OnNode) {
 	t.Helper()
 	for name, what := range pods {

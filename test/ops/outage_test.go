@@ -18,7 +18,7 @@ import (
 // exempt is a namespace that our configurations leave out: what happens there is what would happen without us.
 const exempt = "gpu-operator"
 
-// soon is how long a pod that asks for a slice may wait for its refusal while nothing of ours runs.
+// soon is how long a pod that asks for a slice may wait for its denial while nothing of ours runs.
 const soon = time.Second
 
 // most is what we may add to the create of a pod without GPUs, up or down.
@@ -74,13 +74,13 @@ func (l *lab) onlySlicesWait(t *testing.T, how string, up time.Duration) {
 			return fmt.Sprintf("a slice came after %s: %v", took, err)
 		}
 		if !strings.Contains(err.Error(), `failed calling webhook "pods.gpuslice.dev"`) {
-			t.Fatalf("the refusal does not say who is down: %v", err)
+			t.Fatalf("the denial does not say who is down: %v", err)
 		}
 		return ""
 	})
 	down := l.added(t, "down")
-	t.Logf("a slice is refused after %s; a pod without GPUs takes %s more than where we are not asked, %s while we are up", brief(took), brief(down), brief(up))
-	figure("everything down", how+": refusal after, added to others", "%s, %s", brief(took), brief(down))
+	t.Logf("a slice is denied after %s; a pod without GPUs takes %s more than where we are not asked, %s while we are up", brief(took), brief(down), brief(up))
+	figure("everything down", how+": denial after, added to others", "%s, %s", brief(took), brief(down))
 	for _, namespace := range []string{metav1.NamespaceSystem, system, exempt} {
 		if _, err := l.dryRun(t.Context(), namespace, slice()); err != nil {
 			t.Errorf("in %s: %v", namespace, err)
@@ -154,6 +154,6 @@ func (l *lab) hung(t *testing.T) {
 		t.Error("a slice passed with nobody to judge it")
 	}
 	added := l.added(t, "hung")
-	t.Logf("hung: a slice is refused after %s, a pod without GPUs takes %s more", brief(took), brief(added))
-	figure("everything down", "hung: refusal after, added to others", "%s, %s", brief(took), brief(added))
+	t.Logf("hung: a slice is denied after %s, a pod without GPUs takes %s more", brief(took), brief(added))
+	figure("everything down", "hung: denial after, added to others", "%s, %s", brief(took), brief(added))
 }

@@ -223,7 +223,7 @@ func TestCertManager(t *testing.T) {
 }
 
 // TestCertManagerSecret shows what the webhook's own Secret is for: injected from the
-// Certificate's, the new authority replaces the old at once, and replicas whose files are late are refused.
+// Certificate's, the new authority replaces the old at once, and replicas whose files are late are denied.
 func TestCertManagerSecret(t *testing.T) {
 	t.Parallel()
 	t.Run("the authority of the certificate's own secret comes too soon", func(t *testing.T) {
@@ -236,15 +236,15 @@ func TestCertManagerSecret(t *testing.T) {
 		l.renew(t, "gpuslice-webhook", mounted)
 		await(t, "the replica has the new certificate", 30*time.Second, func() bool { return !replicas[0].leaf(t).Leaf.Equal(before.Leaf) })
 		_, failed := load.since()
-		refused := 0
+		denied := 0
 		for text, n := range failed {
 			if strings.Contains(text, "certificate signed by unknown authority") {
-				refused += n
+				denied += n
 			}
 		}
-		t.Logf("%d pods were refused", refused)
-		if refused == 0 {
-			t.Errorf("none was refused: the load does not see a rotation that goes wrong; failed: %v", failed)
+		t.Logf("%d pods were denied", denied)
+		if denied == 0 {
+			t.Errorf("none was denied: the load does not see a rotation that goes wrong; failed: %v", failed)
 		}
 	})
 }

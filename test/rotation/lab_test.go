@@ -85,7 +85,7 @@ func (l *lab) manifest(t *testing.T, name string) {
 	}
 }
 
-// configure makes a mutating and a validating configuration that call on every pod of the tenant, and refuse it where the
+// configure makes a mutating and a validating configuration that call on every pod of the tenant, and deny it where the
 // call fails.
 func (l *lab) configure(t *testing.T, annotations map[string]string) {
 	t.Helper()

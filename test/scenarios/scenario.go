@@ -210,7 +210,7 @@ func Verdict(d policies.Decision) string {
 		fmt.Fprintf(&b, "would be: %s\n", d.Would)
 	}
 	for _, v := range d.Violations {
-		fmt.Fprintf(&b, "refusal: %s\n", v)
+		fmt.Fprintf(&b, "denial: %s\n", v)
 	}
 	for _, w := range d.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", w)

@@ -62,7 +62,7 @@ func scenarioSource(s scenarios.Scenario) fixed { return fixed{in: s.Governed()}
 func verdict(text string) (outcome string, refusals []string) {
 	outcome, _, _ = strings.Cut(text, "\n")
 	for line := range strings.Lines(text) {
-		if refusal, ok := strings.CutPrefix(line, "refusal: "); ok {
+		if refusal, ok := strings.CutPrefix(line, "denial: "); ok {
 			refusals = append(refusals, strings.TrimSuffix(refusal, "\n"))
 		}
 	}

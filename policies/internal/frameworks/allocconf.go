@@ -22,7 +22,7 @@ type allocEntry struct {
 	allowed *regexp.Regexp
 }
 
-func (ps *problems) allocKeys(at string, keys map[string]AllocEntry) map[string]allocEntry {
+func (ps *problems) allocKeys(at string, keys map[string]allocSpec) map[string]allocEntry {
 	compiled := make(map[string]allocEntry, len(keys))
 	for key, k := range keys {
 		entry := allocEntry{from: ps.version(at+"."+key+".from", k.From)}

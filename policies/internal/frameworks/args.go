@@ -2,6 +2,7 @@ package frameworks
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -188,3 +189,7 @@ func anyFlag(words []word, flags []string) string {
 	}
 	return flags[i]
 }
+
+var (
+	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)

@@ -10,9 +10,8 @@ import (
 
 // Names of labels are lower case; names of variables are what a shell can export.
 var (
-	namePattern     = regexp.MustCompile(`^[a-z][a-z0-9-]*[a-z0-9]$`)
-	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	formulaPattern  = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
+	namePattern    = regexp.MustCompile(`^[a-z][a-z0-9-]*[a-z0-9]$`)
+	formulaPattern = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 )
 
 // check reports what decoding cannot see: names, formulas and references that do not exist.
@@ -124,8 +123,4 @@ func (ps *problems) checkViews(at string, views []View) {
 			ps.add(at, "%q is no view", v)
 		}
 	}
-}
-
-func keys[V any](m map[string]V) string {
-	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 }

@@ -118,12 +118,3 @@ func readHeadroom(value string, a amounts) error {
 	}
 	return nil
 }
-
-// shorten bounds a user's text before it goes into a sentence.
-func shorten(text string) string {
-	const limit = 40
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "..."
-}

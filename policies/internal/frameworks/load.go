@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -29,23 +28,8 @@ func mustLoad(files fs.FS) ([]*compiled, initTable) {
 	return table, inits
 }
 
-// pID1File lists images instead of describing a framework.
-const pID1File = "pid1.yaml"
-
-// compiled is a profile with its texts parsed.
-type compiled struct {
-	Profile
-	images       []pattern
-	commands     [][]string
-	versions     []versionRule
-	believe      bounds
-	runs         *compiled
-	runsVersions []versionRule
-	runsSteps    []step
-	ruleBounds   []bounds
-	conf         map[string]allocEntry
-	confOldest   version
-}
+// pid1File lists images instead of describing a framework.
+const pid1File = "pid1.yaml"
 
 // load decodes every profile of a file tree and returns them sorted by name, with all mistakes joined.
 func load(files fs.FS) ([]*compiled, initTable, error) {
@@ -62,7 +46,7 @@ func load(files fs.FS) ([]*compiled, initTable, error) {
 			problems = append(problems, fmt.Errorf("read %s: %w", name, err))
 			continue
 		}
-		if path.Base(name) == pID1File {
+		if path.Base(name) == pid1File {
 			inits, err = parseInits(text)
 		} else {
 			var p *compiled
@@ -139,103 +123,25 @@ func link(table []*compiled) error {
 	return nil
 }
 
-func named(table []*compiled, name string) *compiled {
+// All returns the built-in profiles sorted by name. They are shared: callers only read them.
+func All() []Profile {
+	all := make([]Profile, 0, len(table))
 	for _, p := range table {
-		if p.Name == name {
-			return p
-		}
+		all = append(all, p.Profile)
 	}
-	return nil
+	return all
 }
 
-func variableNames(table []*compiled) []string {
-	var names []string
+// FrameworkNames returns the names of the built-in profiles, sorted: what the framework label may begin with.
+func Names() []string {
+	names := make([]string, 0, len(table))
 	for _, p := range table {
-		for name := range p.Variables {
-			names = append(names, name)
-		}
+		names = append(names, p.Name)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return names
 }
 
-// problems gathers what is wrong in one file, each with its path.
-type problems []error
-
-func (ps *problems) add(at, format string, args ...any) {
-	*ps = append(*ps, fmt.Errorf("%s: "+format, append([]any{at}, args...)...))
-}
-
-func (ps *problems) patterns(at string, texts []string) []pattern {
-	var all []pattern
-	for i, text := range texts {
-		p, err := compilePattern(text)
-		if err != nil {
-			ps.add(fmt.Sprintf("%s[%d]", at, i), "%w", err)
-		}
-		all = append(all, p)
-	}
-	return all
-}
-
-func (ps *problems) version(at, text string) version {
-	if text == "" {
-		return version{}
-	}
-	v, ok := parseVersion(text)
-	if !ok {
-		ps.add(at, "%q is no version", text)
-	}
-	return v
-}
-
-func (ps *problems) bounds(at string, r Range) bounds {
-	return bounds{from: ps.version(at+".from", r.From), below: ps.version(at+".below", r.Below)}
-}
-
-func (ps *problems) steps(at string, steps []Step) []step {
-	var all []step
-	for i, s := range steps {
-		here := fmt.Sprintf("%s[%d]", at, i)
-		step := step{from: ps.version(here+".from", s.From), is: ps.version(here+".is", s.Is)}
-		if !step.from.known() || !step.is.known() {
-			ps.add(here, "from and is are required")
-		}
-		if i > 0 && step.from.compare(all[i-1].from) <= 0 {
-			ps.add(here+".from", "%q does not come after %q", s.From, steps[i-1].From)
-		}
-		all = append(all, step)
-	}
-	return all
-}
-
-func (ps *problems) pattern(at, text string) *regexp.Regexp {
-	if text == "" {
-		return nil
-	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		ps.add(at, "%w", err)
-	}
-	return re
-}
-
-func (ps *problems) versionRules(at string, rules []VersionRule) []versionRule {
-	var all []versionRule
-	for i, r := range rules {
-		here := fmt.Sprintf("%s[%d]", at, i)
-		if len(r.Images) == 0 {
-			ps.add(here+".images", "is required")
-		}
-		if r.Tag != "" && r.Repository != "" {
-			ps.add(here, "tag and repository exclude each other")
-		}
-		all = append(all, versionRule{
-			images:     ps.patterns(here+".images", r.Images),
-			tag:        ps.pattern(here+".tag", r.Tag),
-			repository: ps.pattern(here+".repository", r.Repository),
-			steps:      ps.steps(here+".steps", r.Steps),
-		})
-	}
-	return all
+// ReservedVariables returns every variable that some profile may set, sorted and without repetition.
+func ReservedVariables() []string {
+	return variableNames(table)
 }

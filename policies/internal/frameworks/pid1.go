@@ -9,7 +9,7 @@ import (
 )
 
 // Inits lists images whose entry point must be PID 1, and such entry points by name.
-type Inits struct {
+type pid1Document struct {
 	Description string   `json:"description"`
 	Sources     []string `json:"sources,omitempty"`
 	Images      []string `json:"images"`
@@ -23,7 +23,7 @@ type initTable struct {
 }
 
 func parseInits(text []byte) (initTable, error) {
-	var doc Inits
+	var doc pid1Document
 	if err := decode(text, &doc); err != nil {
 		return initTable{}, err
 	}

@@ -7,9 +7,9 @@ type Profile struct {
 	Description string              `json:"description"`         // how the framework can be bounded
 	Sources     []string            `json:"sources,omitempty"`   // where the facts come from
 	Match       Match               `json:"match"`               // how a container is recognised
-	Versions    []VersionRule       `json:"versions,omitempty"`  // how an image tells the version; the first that fits
+	Versions    []versionSpec       `json:"versions,omitempty"`  // how an image tells the version; the first that fits
 	Believe     *Range              `json:"believe,omitempty"`   // a version outside is a tag that meant something else
-	Runs        *Runs               `json:"runs,omitempty"`      // the framework beneath
+	Runs        *runsSpec           `json:"runs,omitempty"`      // the framework beneath
 	AllocConf   *AllocConf          `json:"allocConf,omitempty"` // settings text that policy may replace
 	Variables   map[string]Variable `json:"variables,omitempty"` // what the rules may set
 	Uncaps      []Uncap             `json:"uncaps,omitempty"`    // user settings that take a cap away
@@ -27,16 +27,16 @@ type Match struct {
 
 // VersionRule reads a version from an image. The groups of Tag (or of Repository) are joined with dots; without
 // either the tag itself is read. Steps turn the number of a distribution into the framework's.
-type VersionRule struct {
-	Images     []string `json:"images"`
-	Tag        string   `json:"tag,omitempty"`
-	Repository string   `json:"repository,omitempty"`
-	Steps      []Step   `json:"steps,omitempty"`
+type versionSpec struct {
+	Images     []string   `json:"images"`
+	Tag        string     `json:"tag,omitempty"`
+	Repository string     `json:"repository,omitempty"`
+	Steps      []stepSpec `json:"steps,omitempty"`
 }
 
 // Step says that from a distribution's version on the framework has version Is. The last step of a list is open:
 // what came later has that version or a newer one.
-type Step struct {
+type stepSpec struct {
 	From string `json:"from"`
 	Is   string `json:"is"`
 }
@@ -48,22 +48,22 @@ type Range struct {
 }
 
 // Runs names the profile of the framework beneath, whose rules apply too.
-type Runs struct {
+type runsSpec struct {
 	Profile      string        `json:"profile"`
-	Versions     []VersionRule `json:"versions,omitempty"`     // where the image tells it directly
-	Steps        []Step        `json:"steps,omitempty"`        // by the version of the outer framework
+	Versions     []versionSpec `json:"versions,omitempty"`     // where the image tells it directly
+	Steps        []stepSpec    `json:"steps,omitempty"`        // by the version of the outer framework
 	OverridesCap bool          `json:"overridesCap,omitempty"` // the outer framework sets the inner cap anew
 }
 
 // AllocConf is a settings text with a default and the keys that policy may use in its place.
 type AllocConf struct {
-	Default string                `json:"default"`
-	Keys    map[string]AllocEntry `json:"keys"`
+	Default string               `json:"default"`
+	Keys    map[string]allocSpec `json:"keys"`
 }
 
 // AllocEntry is a key of the settings text: the first version that knows it, and the values it takes (a regular expression
 // for the whole value; empty where policy may not use the key).
-type AllocEntry struct {
+type allocSpec struct {
 	From  string `json:"from"`
 	Value string `json:"value,omitempty"`
 }

@@ -75,13 +75,13 @@ func TestPod(t *testing.T) {
 				t.Errorf("%s: a total of %d, %v", what, memory.Used, ret)
 			}
 		}
-		pid, stranger := tenant(t, p), tenant(t, other)
+		pid, neighbor := tenant(t, p), tenant(t, other)
 		expect("before it is in the pod")
-		if err := errors.Join(p.Add(pid, "trainer"), other.Add(stranger, "trainer")); err != nil {
+		if err := errors.Join(p.Add(pid, "trainer"), other.Add(neighbor, "trainer")); err != nil {
 			t.Fatal(err)
 		}
-		expect("with a stranger in another pod", pid)
-		if err := p.Add(stranger, "scorer"); err != nil {
+		expect("with a process in another pod", pid)
+		if err := p.Add(neighbor, "scorer"); err != nil {
 			t.Fatal(err)
 		}
 		expect("with a process that holds memory on another node", pid)

@@ -30,7 +30,7 @@ type Decision struct {
 	Warnings   []string          `json:"warnings,omitempty"`
 	Promise    *Promise          `json:"promise,omitempty"`
 	Planned    *Planned          `json:"planned,omitempty"`
-	Devices    *Visibility       `json:"devices,omitempty"` // what is put right in a pod that is voided
+	Visibility *Visibility       `json:"visibility,omitempty"` // what is put right in a pod that is voided
 	Candidates []CandidateReport `json:"candidates,omitempty"`
 }
 
@@ -40,7 +40,7 @@ func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
 	case Rewritten:
 		return Apply(pod, d.Promise)
 	case Voided:
-		return d.Devices.apply(pod)
+		return d.Visibility.apply(pod)
 	}
 	return pod
 }
