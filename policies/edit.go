@@ -14,7 +14,7 @@ import (
 // nothing.
 type edit interface {
 	// Apply writes what next gives, and removes all else under names of gpuslice's. It expects that Revert was called
-	// before, where old is not next itself.
+	// before, where old wrote anything and is not next itself.
 	Apply(pod *corev1.Pod, old, next *Promise)
 	// Revert removes what old wrote and next does not write again, and all else under names of gpuslice's that next does
 	// not write. What somebody changed since old wrote it is somebody else's, and stays.
@@ -57,7 +57,7 @@ func (l editList) apply(pod *corev1.Pod, next *Promise) *corev1.Pod {
 // applyOver is apply where it is known that the pod carries old.
 func (l editList) applyOver(pod *corev1.Pod, old, next *Promise) *corev1.Pod {
 	out := pod.DeepCopy()
-	if old != next { // else Apply itself removes what is not of next
+	if old != next && old.Version != 0 { // else Apply itself removes what is not of next
 		l.revert(out, old, next)
 	}
 	for _, e := range l {

@@ -135,7 +135,7 @@ func (w *promiseWriter) guardRuntimeClass() {
 	if name == "" || w.in.Pod.Spec.RuntimeClassName != nil && *w.in.Pod.Spec.RuntimeClassName != name {
 		return
 	}
-	if w.in.Pod.Spec.RuntimeClassName == nil { // what the author wrote is not ours to take back one day
+	if w.in.Pod.Spec.RuntimeClassName == nil { // what the author wrote is not ours to revert one day
 		w.promise.Pod.RuntimeClassName = name
 	}
 }
