@@ -7,10 +7,10 @@ import (
 
 // cdiAnnotation refuses annotations that inject devices by their CDI name.
 func cdiAnnotation() TamperRule {
-	return TamperRule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(in *Input) (found []string) {
-		for _, key := range sortedKeys(in.Pod.Annotations) {
-			if injectsDevices(key, in.Pod.Annotations[key]) {
-				found = append(found, fmt.Sprintf("annotation %s: %s injects devices past what the pod asks for", quoteShort(key), quoteShort(in.Pod.Annotations[key])))
+	return TamperRule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
+		for _, key := range sortedKeys(s.Pod.Annotations) {
+			if injectsDevices(key, s.Pod.Annotations[key]) {
+				found = append(found, fmt.Sprintf("annotation %s: %s injects devices past what the pod asks for", quoteShort(key), quoteShort(s.Pod.Annotations[key])))
 			}
 		}
 		return found
