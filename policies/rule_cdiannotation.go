@@ -8,8 +8,8 @@ import (
 
 // cdiAnnotation refuses annotations that inject devices by their CDI name.
 func cdiAnnotation() TamperRule {
-	return TamperRule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(in *Input) (found []string) {
-		for key, value := range in.Pod.Annotations {
+	return TamperRule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
+		for key, value := range s.Pod.Annotations {
 			if injectsDevices(key, value) {
 				found = append(found, fmt.Sprintf("annotation %s: %s injects devices past what the pod asks for", quoteShort(key), quoteShort(value)))
 			}

@@ -101,7 +101,7 @@ func (r policyReader) configMap(o object) (policyDocument, bool) {
 // doubt warns of what is legal and hardly meant. A tenant's document says only a part, which tells nothing.
 func (p *policyDocument) doubt() {
 	if p.policy != nil && p.place != policies.PlaceTenant {
-		p.warnings = append(p.warnings, p.policy.Lint(nil)...)
+		p.warnings = append(p.warnings, policies.Lint(p.policy, nil)...)
 	}
 }
 
