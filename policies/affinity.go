@@ -8,7 +8,7 @@ import (
 
 // affinityFor returns the terms that keep the pod on the pools it was planned for, one for each of them. There are none
 // where nothing that the pod carries depends on the pool: autoscalers often do not know the labels they would name.
-func affinityFor(in *Input, chosen *candidate, same []*candidate) []corev1.NodeSelectorTerm {
+func affinityFor(in *planInput, chosen *candidate, same []*candidate) []corev1.NodeSelectorTerm {
 	if !dependsOnPool(in, chosen, same) {
 		return nil
 	}
@@ -28,7 +28,7 @@ func affinityFor(in *Input, chosen *candidate, same []*candidate) []corev1.NodeS
 }
 
 // dependsOnPool says that the pod is something else on a node of another pool: what it carries, or what it is counted in.
-func dependsOnPool(in *Input, chosen *candidate, same []*candidate) bool {
+func dependsOnPool(in *planInput, chosen *candidate, same []*candidate) bool {
 	if len(in.Policy.Quota.Pools) > 0 || in.Policy.TenantQuota != nil && len(in.Policy.TenantQuota.Pools) > 0 {
 		return true
 	}
@@ -44,7 +44,7 @@ func dependsOnPool(in *Input, chosen *candidate, same []*candidate) bool {
 	return slices.ContainsFunc(in.Pools, func(p Pool) bool { return p.Resource == chosen.pool().Resource && !among(p.Site) })
 }
 
-func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
+func termOf(in *planInput, c *candidate) corev1.NodeSelectorTerm {
 	var term corev1.NodeSelectorTerm
 	for i := range c.containers {
 		for _, r := range c.containers[i].pool.Requirements {
@@ -68,7 +68,7 @@ func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
 
 // trustedElsewhere says that nodes of a trust domain offer the resource too: where nothing but the domain tells nodes
 // apart, those of none have to be told apart by its absence.
-func trustedElsewhere(in *Input, resource string) bool {
+func trustedElsewhere(in *planInput, resource string) bool {
 	return slices.ContainsFunc(in.Pools, func(p Pool) bool { return p.Resource == resource && p.TrustDomain != "" })
 }
 

@@ -38,7 +38,7 @@ type asked struct {
 
 // candidates returns every placement that fits, best first, and why the other pools do not: policy's strategies in
 // their order, then the least waste, then the name.
-func candidates(in *Input, req Request, asks []asked) (fitting []candidate, misfits []misfit) {
+func candidates(in *planInput, req Request, asks []asked) (fitting []candidate, misfits []misfit) {
 	for order, name := range in.Policy.Strategies {
 		strategy := strategyNamed(name)
 		if strategy.Name == "" || req.Strategy != "" && req.Strategy != name {
@@ -67,7 +67,7 @@ func candidates(in *Input, req Request, asks []asked) (fitting []candidate, misf
 }
 
 // otherwiseShared are the pools that are shared in a way that policy or the pod does not come to, or that nobody knows.
-func otherwiseShared(in *Input, req Request) (misfits []misfit) {
+func otherwiseShared(in *planInput, req Request) (misfits []misfit) {
 	for i := range in.Pools {
 		p := &in.Pools[i]
 		switch {
@@ -83,15 +83,15 @@ func otherwiseShared(in *Input, req Request) (misfits []misfit) {
 }
 
 // leadsSite says that the pool at i is the first of its site with the strategy, so that each site is tried once.
-func leadsSite(pools []Pool, i int, name StrategyName) bool {
-	if pools[i].Strategy != name {
+func leadsSite(all []Pool, i int, name StrategyName) bool {
+	if all[i].Strategy != name {
 		return false
 	}
-	return !slices.ContainsFunc(pools[:i], func(p Pool) bool { return p.Strategy == name && p.Site == pools[i].Site })
+	return !slices.ContainsFunc(all[:i], func(p Pool) bool { return p.Strategy == name && p.Site == all[i].Site })
 }
 
 // placeOnSite gives each container the pool of the site that wastes least.
-func placeOnSite(in *Input, strategy *Strategy, site string, asks []asked) (candidate, misfit) {
+func placeOnSite(in *planInput, strategy *Strategy, site string, asks []asked) (candidate, misfit) {
 	c := candidate{strategy: strategy, containers: make([]placed, 0, len(asks))}
 	for _, a := range asks {
 		best, m := bestPool(in, strategy, site, a)
@@ -116,14 +116,14 @@ func placeOnSite(in *Input, strategy *Strategy, site string, asks []asked) (cand
 }
 
 // placementOf is what a strategy may know of a container on a pool.
-func placementOf(in *Input, pool *Pool, container *corev1.Container) *Placement {
+func placementOf(in *planInput, pool *Pool, container *corev1.Container) *Placement {
 	return &Placement{
 		Namespace: in.Namespace, Policy: in.Policy.Name, MPS: in.Policy.MPS, Pool: pool.Name, TrustDomain: pool.TrustDomain,
 		Provider: pool.provider(), Pod: &in.Pod.Spec, Container: container,
 	}
 }
 
-func bestPool(in *Input, strategy *Strategy, site string, a asked) (best placed, why misfit) {
+func bestPool(in *planInput, strategy *Strategy, site string, a asked) (best placed, why misfit) {
 	for i := range in.Pools {
 		pool := &in.Pools[i]
 		if pool.Strategy != strategy.Name || pool.Site != site {

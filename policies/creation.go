@@ -135,7 +135,7 @@ func (c *creation) checkRequest() Decision {
 }
 
 func (c *creation) plan() Decision {
-	p := plan(&c.in, c.req)
+	p := plan(c.in.planning(), c.req)
 	d := Decision{Outcome: Rewritten, Promise: p.Promise, Violations: p.Violations, Warnings: p.Warnings, Candidates: p.Candidates}
 	if p.Promise == nil {
 		d.Outcome = Refused

@@ -4,7 +4,7 @@ import "slices"
 
 // weighRest equips the candidates behind the chosen one, which are not tried otherwise, so that a report can say what
 // each would reach. It returns why some would not do.
-func weighRest(in *Input, req Request, fitting []candidate, chosen *candidate) (misfits []misfit) {
+func weighRest(in *planInput, req Request, fitting []candidate, chosen *candidate) (misfits []misfit) {
 	behind := false
 	for i := range fitting {
 		c := &fitting[i]

@@ -9,11 +9,11 @@ import (
 )
 
 // isGPUResource says that name is one under which GPUs are asked for: NVIDIA's own names and those that pools offer.
-func isGPUResource(name string, pools []Pool) bool {
+func isGPUResource(name string, offered []Pool) bool {
 	if name == ResourceGPU || name == ResourceGPUShared || strings.HasPrefix(name, resourceMIGPrefix) {
 		return true
 	}
-	return slices.ContainsFunc(pools, func(p Pool) bool { return p.Resource == name })
+	return slices.ContainsFunc(offered, func(p Pool) bool { return p.Resource == name })
 }
 
 // gpuResourceOf reads what c asks for under GPU names. A zero GPUResource means that it asks for none. Two names in one

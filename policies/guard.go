@@ -26,7 +26,7 @@ type guardPlan struct {
 //	the pod's processes   a shared PID namespace; not for images that need PID 1, or an explicit "false"
 //	the right to signal   UID 0 with CAP_KILL, or the tenant's own UID where Pod Security is restricted; else observe
 //	a safe ending         under MPS the daemon's control program and pipe: our own daemon; beside NVIDIA's, observe
-func planGuard(in *Input, c *candidate) guardPlan {
+func planGuard(in *planInput, c *candidate) guardPlan {
 	if why := guardUnwanted(in, c); why != "" {
 		return guardPlan{why: why}
 	}
@@ -49,7 +49,7 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	return plan
 }
 
-func guardUnwanted(in *Input, c *candidate) string {
+func guardUnwanted(in *planInput, c *candidate) string {
 	switch {
 	case in.Policy.Guard.Enabled != nil && !*in.Policy.Guard.Enabled:
 		return "policy sets guard.enabled: false"
@@ -66,7 +66,7 @@ func guardUnwanted(in *Input, c *candidate) string {
 	return "the size of the slice is unknown"
 }
 
-func guardImpossible(in *Input, c *candidate) string {
+func guardImpossible(in *planInput, c *candidate) string {
 	spec := &in.Pod.Spec
 	if major := c.pool().DriverMajor; major > 0 && major < firstGuardDriver {
 		return fmt.Sprintf("driver %d is older than %s: a guard in the pod sees no memory that it may act on", major, firstGuardRelease)
@@ -89,7 +89,7 @@ func guardImpossible(in *Input, c *candidate) string {
 }
 
 // guardUser chooses the user the guard runs as.
-func guardUser(in *Input, c *candidate) guardPlan {
+func guardUser(in *planInput, c *candidate) guardPlan {
 	if in.Namespace.Labels[LabelPodSecurity] != "restricted" {
 		return guardPlan{user: 0, kill: true}
 	}

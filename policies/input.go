@@ -29,12 +29,10 @@ func (in Input) Tightened(tenant *TenantDocument) Input {
 	return in
 }
 
-// GuardSettings are what the installation says about the guard: where its image is and what it may use. They are not
-// policy, since they are the same in every namespace.
-type GuardSettings struct {
-	Image      string
-	PullPolicy corev1.PullPolicy
-	PullSecret string // must exist in the tenant's namespace; empty: none
-	CPU        string // requests and limits alike, so that Guaranteed pods stay so
-	Memory     string
+// planning is what of the input a plan depends on.
+func (in *Input) planning() *planInput {
+	return &planInput{
+		Pod: in.Pod, Namespace: in.Namespace, Policy: in.Policy, Pools: in.Pools, PoolsComplete: in.PoolsComplete,
+		Guard: in.Guard, Explain: in.Explain,
+	}
 }

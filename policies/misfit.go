@@ -90,7 +90,7 @@ func (m misfit) most() string {
 
 // refusal joins why no candidate was chosen to violations: rules first, since they tell what could be changed, then
 // what is too large for every pool.
-func refusal(in *Input, misfits []misfit) []Violation {
+func refusal(in *planInput, misfits []misfit) []Violation {
 	var out []Violation
 	for _, m := range misfits {
 		if m.kind == misfitRule && !slices.Contains(out, *m.violation) {
@@ -131,7 +131,7 @@ func reasons(misfits []misfit) string {
 
 // tooLarge is the refusal of what exceeds every pool that the pod can reach: what was asked, the largest there is and
 // where, and what to write.
-func tooLarge(in *Input, misfits []misfit) *Violation {
+func tooLarge(in *planInput, misfits []misfit) *Violation {
 	var best misfit
 	reached, named := true, false
 	for _, m := range misfits {
@@ -161,7 +161,7 @@ func tooLarge(in *Input, misfits []misfit) *Violation {
 }
 
 // nowhereOffered is the refusal of a resource that a container names and no pool has.
-func nowhereOffered(in *Input, misfits []misfit) *Violation {
+func nowhereOffered(in *planInput, misfits []misfit) *Violation {
 	i := slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == misfitResource })
 	if i < 0 {
 		return nil

@@ -4,7 +4,7 @@ import "slices"
 
 // pending places a pod that no known pool can take now although the list of pools is not complete: on a pool yet to
 // come, of which only the resource name is known, and which promises nothing. Else it returns why the pod is refused.
-func pending(in *Input, req Request, asks []asked, misfits []misfit) (*candidate, []Violation) {
+func pending(in *planInput, req Request, asks []asked, misfits []misfit) (*candidate, []Violation) {
 	name, resource := awaitedOffer(in, req, misfits)
 	if resource == "" || mayLand(in, resource) {
 		return nil, refusal(in, misfits)
@@ -32,7 +32,7 @@ func pending(in *Input, req Request, asks []asked, misfits []misfit) (*candidate
 
 // awaitedOffer is the strategy and the resource name of the pool to wait for: those of a known pool that the pod cannot
 // reach, else what the preferred strategy is called by. An empty name: there is nothing to wait for.
-func awaitedOffer(in *Input, req Request, misfits []misfit) (StrategyName, string) {
+func awaitedOffer(in *planInput, req Request, misfits []misfit) (StrategyName, string) {
 	if in.PoolsComplete || slices.ContainsFunc(misfits, func(m misfit) bool { return m.kind == misfitRule }) {
 		return "", ""
 	}
@@ -51,7 +51,7 @@ func awaitedOffer(in *Input, req Request, misfits []misfit) (StrategyName, strin
 
 // mayLand says that a known pool offers the resource to the pod. It was not chosen, so a pod that waits for the
 // resource would come to lie where its slice does not fit or nobody knows what it gets.
-func mayLand(in *Input, resource string) bool {
+func mayLand(in *planInput, resource string) bool {
 	return slices.ContainsFunc(in.Pools, func(p Pool) bool {
 		ok, _ := p.reach(in.Pod, in.Policy.Pod.Tolerations)
 		return ok && p.Resource == resource

@@ -18,7 +18,7 @@ type planResult struct {
 }
 
 // plan finds where the request fits and what the pod must carry there.
-func plan(in *Input, req Request) planResult {
+func plan(in *planInput, req Request) planResult {
 	if req.Strategy != "" && !allows(in.Policy, req.Strategy) {
 		return unplanned(Violation{RulePolicy, "strategy not allowed", fmt.Sprintf(
 			"%s: %q, policy %s allows %s", LabelStrategy, req.Strategy, in.Policy.Name, joinNames(in.Policy.Strategies))})
@@ -56,7 +56,7 @@ func plan(in *Input, req Request) planResult {
 
 func unplanned(violations ...Violation) planResult { return planResult{Violations: violations} }
 
-func resolveAll(in *Input, req Request) (asks []asked, violations []Violation) {
+func resolveAll(in *planInput, req Request) (asks []asked, violations []Violation) {
 	for _, c := range req.Containers {
 		ask, v := resolve(in.Policy, req.Strategy, c)
 		if v != nil {
@@ -73,7 +73,7 @@ func resolveAll(in *Input, req Request) (asks []asked, violations []Violation) {
 }
 
 // choose returns the first candidate whose frameworks and enforcement are good enough, and why those before it are not.
-func choose(in *Input, req Request, fitting []candidate) (*candidate, []misfit) {
+func choose(in *planInput, req Request, fitting []candidate) (*candidate, []misfit) {
 	var misfits []misfit
 	for i := range fitting {
 		c := &fitting[i]
@@ -87,7 +87,7 @@ func choose(in *Input, req Request, fitting []candidate) (*candidate, []misfit) 
 }
 
 // equip adds to a placement what holds its slices, and returns why it may not be used.
-func equip(in *Input, req Request, c *candidate) *Violation {
+func equip(in *planInput, req Request, c *candidate) *Violation {
 	if v := hostIPCElsewhere(in.Pod, c.pool()); v != nil {
 		return v
 	}
@@ -182,7 +182,7 @@ func driverHolds(strategy *Strategy, p *placed) bool {
 }
 
 // profileOf asks the framework profiles what the container should carry. Whole devices and unknown slices have no cap.
-func profileOf(in *Input, req Request, strategy *Strategy, p *placed) frameworks.Result {
+func profileOf(in *planInput, req Request, strategy *Strategy, p *placed) frameworks.Result {
 	if strategy.Whole() || p.size.limit == 0 {
 		return frameworks.Result{}
 	}
@@ -216,7 +216,7 @@ func allowance(p *Policy, gpus int64) int64 {
 }
 
 // sameAs returns the candidates that give the pod the very same as chosen: they stay allowed.
-func sameAs(in *Input, chosen *candidate, fitting []candidate) []*candidate {
+func sameAs(in *planInput, chosen *candidate, fitting []candidate) []*candidate {
 	var same []*candidate
 	for i := range fitting {
 		c := &fitting[i]

@@ -11,7 +11,7 @@ import (
 )
 
 // promise writes down what the chosen placement gives the pod, and what its author should be told of that.
-func promise(in *Input, req Request, chosen *candidate, same []*candidate) (*Promise, []string) {
+func promise(in *planInput, req Request, chosen *candidate, same []*candidate) (*Promise, []string) {
 	p := &Promise{
 		Version: PromiseVersion, Namespace: in.Namespace.Name, Policy: in.Policy.Name,
 		Request: req, Strategy: chosen.strategy.Name, Pools: []string{chosen.pool().Name},
@@ -41,7 +41,7 @@ func promise(in *Input, req Request, chosen *candidate, same []*candidate) (*Pro
 
 // promiseWriter collects a Promise and what its author should be told.
 type promiseWriter struct {
-	in       *Input
+	in       *planInput
 	promise  *Promise
 	strategy *Strategy
 	warnings []string

@@ -10,17 +10,17 @@ import (
 
 // Undone lists what differs on the pod from what the Promise says of it, as paths; none: it is as promised. Containers
 // that reach for a GPU beside the promised ones count too, and what keeps the promised guard from its work.
-func Undone(pod *corev1.Pod, promise *Promise, pools []Pool) []string {
-	if promise.Newer() {
+func Undone(pod *corev1.Pod, given *Promise, pools []Pool) []string {
+	if given.Newer() {
 		return nil
 	}
-	out := append(unplannedContainers(pod, promise, pools), guardHindrances(&pod.Spec, promise)...)
-	return append(out, edits(nil).undone(pod, promise)...)
+	out := append(unplannedContainers(pod, given, pools), guardHindrances(&pod.Spec, given)...)
+	return append(out, edits(nil).undone(pod, given)...)
 }
 
 // undone lists what applying the edits again would change.
-func (l editList) undone(pod *corev1.Pod, promise *Promise) []string {
-	promised := l.applyOver(pod, promise, promise)
+func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
+	promised := l.applyOver(pod, given, given)
 	if observed, ok := pod.Annotations[AnnotationObserved]; ok { // written after all else
 		promised.Annotations[AnnotationObserved] = observed
 	}
@@ -31,9 +31,9 @@ func (l editList) undone(pod *corev1.Pod, promise *Promise) []string {
 }
 
 // unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.
-func unplannedContainers(pod *corev1.Pod, promise *Promise, pools []Pool) (out []string) {
+func unplannedContainers(pod *corev1.Pod, given *Promise, pools []Pool) (out []string) {
 	for c := range everyContainer(&pod.Spec) {
-		if promise.container(c.Name) != nil || promise.hasGuard(c.Name) {
+		if given.container(c.Name) != nil || given.hasGuard(c.Name) {
 			continue
 		}
 		if asksGPU(c, pools) || choosesDevices(c) {
@@ -45,21 +45,21 @@ func unplannedContainers(pod *corev1.Pod, promise *Promise, pools []Pool) (out [
 
 // guardHindrances are fields of the author's own by which the promised guard would see no process of the pod, or could
 // end none. They were as it needs them when it was planned.
-func guardHindrances(spec *corev1.PodSpec, promise *Promise) (out []string) {
-	if promise.Guard == nil {
+func guardHindrances(spec *corev1.PodSpec, given *Promise) (out []string) {
+	if given.Guard == nil {
 		return nil
 	}
-	if shared := spec.ShareProcessNamespace; shared != nil && !*shared || shared == nil && !promise.Guard.Shares {
+	if shared := spec.ShareProcessNamespace; shared != nil && !*shared || shared == nil && !given.Guard.Shares {
 		out = append(out, "spec.shareProcessNamespace")
 	}
-	for i := range promise.Planned.Containers {
-		p := &promise.Planned.Containers[i]
+	for i := range given.Planned.Containers {
+		p := &given.Planned.Containers[i]
 		c, _ := containerNamed(spec, p.Name)
-		if c == nil || promise.Guard.Kill || !slices.Contains(p.Tiers, TierGuard) {
+		if c == nil || given.Guard.Kill || !slices.Contains(p.Tiers, TierGuard) {
 			continue
 		}
 		// Without the right to signal others the guard ends processes of its own user alone.
-		if user := runAsUser(spec, c); user == nil || *user != promise.Guard.User {
+		if user := runAsUser(spec, c); user == nil || *user != given.Guard.User {
 			out = append(out, fmt.Sprintf("securityContext.runAsUser of container %s", quoteShort(c.Name)))
 		}
 	}

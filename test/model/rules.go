@@ -12,7 +12,7 @@ import (
 const Limit = 1
 
 // quota is the limit as the ledger knows it.
-func quota() policies.Quota {
+func oneSlice() policies.Quota {
 	limit := int64(Limit)
 	return policies.Quota{Limits: []policies.QuotaLimit{{Name: "team-a", Limits: policies.QuotaLimits{Slices: &limit}}}}
 }
@@ -75,7 +75,7 @@ func (l Ledger) reserve(pod int) (next Ledger, ok bool) {
 	switch {
 	case t.Has(mine):
 		return l, true
-	case len(t.Excess(quota(), mine)) > 0:
+	case len(t.Excess(oneSlice(), mine)) > 0:
 		return l, false
 	}
 	t.Reserve(mine)

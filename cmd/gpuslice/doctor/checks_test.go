@@ -80,7 +80,7 @@ func software(container string, ready int32, env ...corev1.EnvVar) change {
 	}
 }
 
-func config(text string) change {
+func withConfig(text string) change {
 	return func(_ *testing.T, f *Facts) {
 		f.Configs["nvidia/config"] = map[string]string{"any": text, "README": "not: [a config"}
 	}
@@ -209,10 +209,10 @@ func TestWhatChecksFind(t *testing.T) {
 		{"devices in a variable", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 2)}, "device-plugin", finding.Note, "believe what a pod says"},
 		{"devices as mounts", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 2, corev1.EnvVar{Name: "DEVICE_LIST_STRATEGY", Value: "volume-mounts"})},
 			"device-plugin", "", "believe what a pod says"},
-		{"names are kept", []change{config(strings.ReplaceAll(shared, "renameByDefault: true", "renameByDefault: false"))}, "sharing", finding.Warning, "keep the name"},
-		{"two replicas may be asked for", []change{config(strings.ReplaceAll(shared, "    failRequestsGreaterThanOne: true\n", ""))}, "sharing", finding.Warning, "two replicas may be asked"},
-		{"sharing as it should be", []change{config(shared)}, "sharing", finding.OK, "4 replicas of nvidia.com/gpu"},
-		{"no sharing", []change{config("version: v1\n")}, "sharing", "", ""},
+		{"names are kept", []change{withConfig(strings.ReplaceAll(shared, "renameByDefault: true", "renameByDefault: false"))}, "sharing", finding.Warning, "keep the name"},
+		{"two replicas may be asked for", []change{withConfig(strings.ReplaceAll(shared, "    failRequestsGreaterThanOne: true\n", ""))}, "sharing", finding.Warning, "two replicas may be asked"},
+		{"sharing as it should be", []change{withConfig(shared)}, "sharing", finding.OK, "4 replicas of nvidia.com/gpu"},
+		{"no sharing", []change{withConfig("version: v1\n")}, "sharing", "", ""},
 		{"MPS without a daemon", []change{nodes("h100-mps-plugin")}, "mps-daemon", finding.Warning, "no DaemonSet looks like"},
 		{"MPS with a daemon that is not ready", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 1)}, "mps-daemon", finding.Problem, "not ready everywhere"},
 		{"MPS with a daemon", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 2)}, "mps-daemon", finding.OK, "ready on 2 nodes"},
