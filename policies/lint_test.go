@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 )
 
 func TestWhatIsLegalAndHardlyMeantIsDoubted(t *testing.T) {
@@ -34,9 +35,19 @@ func TestWhatIsLegalAndHardlyMeantIsDoubted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, Lint(policyOf(t, c.document), pools)); diff != "" {
+			if diff := cmp.Diff(c.want, Lint(lintedPolicy(t, c.document), pools)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
 	}
+}
+
+// lintedPolicy reads a document and fills in no defaults.
+func lintedPolicy(t *testing.T, text string) *Policy {
+	t.Helper()
+	p := &Policy{}
+	if err := yaml.UnmarshalStrict([]byte(text), p); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

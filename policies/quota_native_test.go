@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 )
 
@@ -215,31 +214,6 @@ func TestAuthorsOfRenamedPodsAreTold(t *testing.T) {
 	}
 }
 
-func TestNativeWriteIsForOneNameAndOneNamespace(t *testing.T) {
-	for name, c := range map[string]struct {
-		quota string
-		want  string // in the problem; "": none
-	}{
-		"a limit in slices":   {"{native: write, slices: 4}", ""},
-		"memory beside it":    {"{native: write, gpus: 4, memory: 64Gi}", ""},
-		"nothing to write":    {"{native: write, memory: 64Gi}", "one of slices and gpus"},
-		"two things to write": {"{native: write, gpus: 4, slices: 4}", "one of slices and gpus"},
-		"a shared budget":     {"{native: write, slices: 4, budget: ml}", "shared by several"},
-		"another word":        {"{native: wirte}", `supported values: "check", "write", "off"`},
-	} {
-		var q QuotaSpec
-		if err := yaml.UnmarshalStrict([]byte(c.quota), &q); err != nil {
-			t.Fatal(err)
-		}
-		text := ""
-		if errs := validateQuota(field.NewPath("quota"), q); len(errs) > 0 {
-			text = errs.ToAggregate().Error()
-		}
-		if (text == "") != (c.want == "") || !strings.Contains(text, c.want) {
-			t.Errorf("%s: %q", name, text)
-		}
-	}
-}
 
 func TestTheWrittenQuotaIsWhatThePolicysPoolsOffer(t *testing.T) {
 	pools := []Pool{{Name: "a100", Resource: ResourceGPU, Strategy: "exclusive"}, {Name: "l4", Resource: ResourceGPUShared, Strategy: "mps"},

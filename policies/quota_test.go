@@ -183,3 +183,29 @@ func TestATenantsQuotaHoldsBesideTheAuthoritys(t *testing.T) {
 		t.Errorf("a tenant that says nothing has a quota: %+v", got.TenantQuota)
 	}
 }
+
+func TestNativeWriteIsForOneNameAndOneNamespace(t *testing.T) {
+	for name, c := range map[string]struct {
+		quota string
+		want  string // in the problem; "": none
+	}{
+		"a limit in slices":   {"{native: write, slices: 4}", ""},
+		"memory beside it":    {"{native: write, gpus: 4, memory: 64Gi}", ""},
+		"nothing to write":    {"{native: write, memory: 64Gi}", "one of slices and gpus"},
+		"two things to write": {"{native: write, gpus: 4, slices: 4}", "one of slices and gpus"},
+		"a shared budget":     {"{native: write, slices: 4, budget: ml}", "shared by several"},
+		"another word":        {"{native: wirte}", `supported values: "check", "write", "off"`},
+	} {
+		var q QuotaSpec
+		if err := yaml.UnmarshalStrict([]byte(c.quota), &q); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		if errs := validateQuota(field.NewPath("quota"), q); len(errs) > 0 {
+			text = errs.ToAggregate().Error()
+		}
+		if (text == "") != (c.want == "") || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+}
