@@ -30,11 +30,11 @@ func TestStubStrategy(t *testing.T) {
 	}
 	otherScenarios = all
 	t.Cleanup(func() { otherScenarios = nil })
-	policies.ReplaceStrategy(t, name, func(s policies.Strategy) policies.Strategy {
+	t.Cleanup(policies.ReplaceStrategy(name, func(s policies.Strategy) policies.Strategy {
 		s.Name, s.Labels = stub, maps.Clone(s.Labels)
 		s.Labels[policies.LabelsDiscovery] = stub
 		return s
-	})
+	}))
 	t.Run("every scenario comes out as it says", func(t *testing.T) {
 		for _, s := range allScenarios(t) {
 			got := outcome(t, s)
