@@ -25,7 +25,8 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/gpuslice/gpuslice/deploy"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/pods"
 	"github.com/gpuslice/gpuslice/webhook/server"
@@ -88,7 +89,7 @@ func TestWhatHasANamespaceIsInOurs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := policies.SystemNamespace
+		want := api.SystemNamespace
 		if slices.Contains(clusterWide, kind) {
 			want = ""
 		}
@@ -108,7 +109,7 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 	if diff := cmp.Diff(map[string]int32{"https": server.Port, "metrics": server.MetricsPort}, ports); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	for _, arg := range []string{fmt.Sprintf("--listen=:%d", server.Port), fmt.Sprintf("--metrics-listen=:%d", server.MetricsPort), "--namespace=" + policies.SystemNamespace} {
+	for _, arg := range []string{fmt.Sprintf("--listen=:%d", server.Port), fmt.Sprintf("--metrics-listen=:%d", server.MetricsPort), "--namespace=" + api.SystemNamespace} {
 		if !slices.Contains(container.Args, arg) {
 			t.Errorf("the args %q lack %s", container.Args, arg)
 		}
@@ -167,7 +168,7 @@ func TestAnOutageOfOursStopsNobody(t *testing.T) {
 		if selector.Key != corev1.LabelMetadataName || selector.Operator != "NotIn" {
 			t.Errorf("%s: namespaces are chosen by %s %s", w.Name, selector.Key, selector.Operator)
 		}
-		for _, namespace := range []string{"kube-system", "kube-node-lease", "kube-public", policies.SystemNamespace, "gpu-operator"} {
+		for _, namespace := range []string{"kube-system", "kube-node-lease", "kube-public", api.SystemNamespace, "gpu-operator"} {
 			if !slices.Contains(selector.Values, namespace) {
 				t.Errorf("%s: namespace %s is not exempt", w.Name, namespace)
 			}
@@ -192,12 +193,12 @@ func TestAPolicyIsMatchedByWhatTheCodeReads(t *testing.T) {
 	if *w.FailurePolicy != admissionv1.Ignore || *w.TimeoutSeconds > 3 || *w.SideEffects != admissionv1.SideEffectClassNone || len(w.ClientConfig.CABundle) > 0 {
 		t.Errorf("failurePolicy %s, timeout %d s, side effects %s", *w.FailurePolicy, *w.TimeoutSeconds, *w.SideEffects)
 	}
-	for _, text := range []string{"[object, oldObject]", "'" + policies.TenantPolicyName + "'", "'" + policies.LabelPolicy + "'"} {
+	for _, text := range []string{"[object, oldObject]", "'" + api.TenantPolicyName + "'", "'" + api.LabelPolicy + "'"} {
 		if !strings.Contains(w.MatchConditions[0].Expression, text) {
 			t.Errorf("the condition does not name %s", text)
 		}
 	}
-	if slices.Contains(w.NamespaceSelector.MatchExpressions[0].Values, policies.SystemNamespace) {
+	if slices.Contains(w.NamespaceSelector.MatchExpressions[0].Values, api.SystemNamespace) {
 		t.Error("policies of the system namespace are not validated")
 	}
 }
@@ -302,27 +303,27 @@ func TestNamesThatTheCodeReliesOnAreTheManifests(t *testing.T) {
 
 func TestSamplePoliciesGovernWhomTheySay(t *testing.T) {
 	t.Parallel()
-	var all []*policies.Policy
+	var all []*config.Policy
 	for _, object := range manifests(t, "60-policies/*.yaml") {
 		m := object.(*corev1.ConfigMap)
-		if m.Labels[policies.LabelPolicy] != "true" || len(m.Data) != 1 {
+		if m.Labels[api.LabelPolicy] != "true" || len(m.Data) != 1 {
 			t.Errorf("%s is not read as a policy", m.Name)
 		}
-		p, problems := policies.ParsePolicy(m.Namespace+"/"+m.Name, []byte(m.Data[policies.PolicyKey]))
+		p, problems := config.Parse(m.Namespace+"/"+m.Name, []byte(m.Data[api.PolicyKey]))
 		if len(problems) > 0 || p == nil {
 			t.Errorf("%s: %v", m.Name, problems.ToAggregate())
 			continue
 		}
 		all = append(all, p)
 	}
-	book := policies.NewBook(all)
+	book := config.NewBook(all)
 	for _, tt := range []struct {
-		namespace policies.Namespace
+		namespace api.Namespace
 		want      string
 	}{
-		{policies.Namespace{Name: "notebooks"}, "gpuslice-system/team-notebooks"},
-		{policies.Namespace{Name: "search", Labels: map[string]string{"workload": "inference"}}, "gpuslice-system/team-inference"},
-		{policies.Namespace{Name: "anything"}, "gpuslice-system/default"},
+		{api.Namespace{Name: "notebooks"}, "gpuslice-system/team-notebooks"},
+		{api.Namespace{Name: "search", Labels: map[string]string{"workload": "inference"}}, "gpuslice-system/team-inference"},
+		{api.Namespace{Name: "anything"}, "gpuslice-system/default"},
 	} {
 		p, err := book.For(tt.namespace)
 		if err != nil || p == nil || p.Name != tt.want {

@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 // documents are the YAML documents of a block. One that leaves something out ("...") is a picture and not a document.
@@ -41,9 +42,9 @@ func (k *kinds) check(document string) error {
 		k.parts++ // a list, or a part of a document
 		return nil
 	}
-	if head.APIVersion == policies.APIVersion {
+	if head.APIVersion == config.APIVersion {
 		k.policies++
-		_, problems := policies.ParsePolicy("page", []byte(document))
+		_, problems := config.Parse("page", []byte(document))
 		return problems.ToAggregate()
 	}
 	if group, _, _ := strings.Cut(head.APIVersion, "/"); slices.Contains(foreign(), group) {
@@ -62,10 +63,10 @@ func (k *kinds) check(document string) error {
 // problems are those of the policy, or of the tenant's own document, that a ConfigMap holds.
 func problems(c *corev1.ConfigMap) []error {
 	switch {
-	case c.Name == policies.TenantPolicyName:
-		return policies.ReadTenantDocument(c).Problems
-	case c.Labels[policies.LabelPolicy] == "true":
-		_, problems := policies.ParseConfigMap(c, policies.ParsePolicy)
+	case c.Name == api.TenantPolicyName:
+		return config.ReadTenantDocument(c).Problems
+	case c.Labels[api.LabelPolicy] == "true":
+		_, problems := config.ParseConfigMap(c, config.Parse)
 		return problems
 	}
 	return nil

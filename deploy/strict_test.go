@@ -15,6 +15,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/webhook/pods"
 )
 
@@ -65,8 +67,8 @@ func TestStrictIsForNamespacesThatSaySoAndAreNotBypassed(t *testing.T) {
 	exempt := every[*admissionv1.MutatingWebhookConfiguration](t)[0].Webhooks[0].NamespaceSelector.MatchExpressions[0]
 	want := []metav1.LabelSelectorRequirement{
 		exempt,
-		{Key: policies.LabelEnforce, Operator: metav1.LabelSelectorOpIn, Values: []string{policies.EnforceStrict}},
-		{Key: policies.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist},
+		{Key: api.LabelEnforce, Operator: metav1.LabelSelectorOpIn, Values: []string{api.EnforceStrict}},
+		{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist},
 	}
 	if diff := cmp.Diff(want, all[i].Spec.MatchResources.NamespaceSelector.MatchExpressions); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -94,39 +96,39 @@ func TestStrictKnowsTheGuardByNameAndImage(t *testing.T) {
 func TestStrictKnowsWhatAsksForASlice(t *testing.T) {
 	t.Parallel()
 	asking := variable(t, policyNamed(t, strictPolicy), "asking")
-	policy, problems := policies.ParsePolicy("p", []byte("apiVersion: "+policies.APIVersion+"\n"))
+	policy, problems := config.Parse("p", []byte("apiVersion: "+config.APIVersion+"\n"))
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
 	asks := func(change func(*corev1.Pod)) bool {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a",
-			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{policies.ResourceGPU: resource.MustParse("1")}}}}}}
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}}}}}}
 		change(pod)
 		return policies.Decide(policies.Input{Pod: pod, Policy: policy}).Why == ""
 	}
 	if asks(func(*corev1.Pod) {}) {
 		t.Fatal("a pod without a label asks for a slice: nothing is proved")
 	}
-	for _, label := range []string{policies.LabelMemory, policies.LabelMemoryLimit, policies.LabelFraction, policies.LabelClass, policies.LabelCompute,
-		policies.LabelShare, policies.LabelStrategy, policies.LabelFramework, policies.LabelContainer} {
+	for _, label := range []string{api.LabelMemory, api.LabelMemoryLimit, api.LabelFraction, api.LabelClass, api.LabelCompute,
+		api.LabelShare, api.LabelStrategy, api.LabelFramework, api.LabelContainer} {
 		value := "a" // the container's name, and no size: that an ask cannot be read makes it none the less one
-		if label == policies.LabelShare {
-			value = policies.ShareEnabled
+		if label == api.LabelShare {
+			value = api.ShareEnabled
 		}
 		want := asks(func(p *corev1.Pod) { p.Labels = map[string]string{label: value} })
 		if got := strings.Contains(asking, "'"+label+"'"); got != want {
 			t.Errorf("label %s: the core reads it as an ask: %t, the policy: %t", label, want, got)
 		}
 	}
-	if !strings.Contains(asking, "'"+policies.AnnotationContainers+"'") {
-		t.Errorf("the annotation %s is not read as an ask", policies.AnnotationContainers)
+	if !strings.Contains(asking, "'"+api.AnnotationContainers+"'") {
+		t.Errorf("the annotation %s is not read as an ask", api.AnnotationContainers)
 	}
 }
 
 // TestPoliciesNameTheAccountThatTheWebhookRunsAs: the API server compares the whole name.
 func TestPoliciesNameTheAccountThatTheWebhookRunsAs(t *testing.T) {
 	t.Parallel()
-	name := "'system:serviceaccount:" + policies.SystemNamespace + ":" + pods.ServiceAccount + "'"
+	name := "'system:serviceaccount:" + api.SystemNamespace + ":" + pods.ServiceAccount + "'"
 	if ours := variable(t, policyNamed(t, strictPolicy), "ours"); !strings.HasSuffix(ours, name) {
 		t.Errorf("%s", ours)
 	}
@@ -137,7 +139,7 @@ func TestPoliciesNameTheAccountThatTheWebhookRunsAs(t *testing.T) {
 		}
 	}
 	schema := every[*flowv1.FlowSchema](t)[0]
-	want := &flowv1.ServiceAccountSubject{Name: pods.ServiceAccount, Namespace: policies.SystemNamespace}
+	want := &flowv1.ServiceAccountSubject{Name: pods.ServiceAccount, Namespace: api.SystemNamespace}
 	if diff := cmp.Diff(want, schema.Spec.Rules[0].Subjects[0].ServiceAccount); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -181,9 +183,9 @@ func differInFailureAlone(t *testing.T, closed, open admissionv1.ValidatingWebho
 	if closed.Name == "" || open.Name == "" {
 		t.Fatalf("an entry is missing beside %q and %q", closed.Name, open.Name)
 	}
-	bypass := metav1.LabelSelectorRequirement{Key: policies.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist}
+	bypass := metav1.LabelSelectorRequirement{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist}
 	fail := func(operator metav1.LabelSelectorOperator) metav1.LabelSelectorRequirement {
-		return metav1.LabelSelectorRequirement{Key: policies.LabelFail, Operator: operator, Values: []string{policies.FailOpen}}
+		return metav1.LabelSelectorRequirement{Key: api.LabelFail, Operator: operator, Values: []string{api.FailOpen}}
 	}
 	exempt := closed.NamespaceSelector.MatchExpressions[0]
 	for _, tt := range []struct {
@@ -207,7 +209,7 @@ func differInFailureAlone(t *testing.T, closed, open admissionv1.ValidatingWebho
 // TestABypassTurnsOffEverythingThatRefuses: mutation alone stays, and refuses nothing by itself then.
 func TestABypassTurnsOffEverythingThatRefuses(t *testing.T) {
 	t.Parallel()
-	bypass := metav1.LabelSelectorRequirement{Key: policies.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist}
+	bypass := metav1.LabelSelectorRequirement{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist}
 	has := func(s *metav1.LabelSelector) bool {
 		return s != nil && slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return cmp.Equal(r, bypass) })
 	}

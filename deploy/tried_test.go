@@ -10,6 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -23,7 +27,7 @@ func TestWhatPagesSayComesOutDoes(t *testing.T) {
 		for _, b := range blocks(p) {
 			for _, document := range b.documents() {
 				switch {
-				case strings.Contains(document, "apiVersion: "+policies.APIVersion+"\n"):
+				case strings.Contains(document, "apiVersion: "+config.APIVersion+"\n"):
 					policy = document
 				case strings.Contains(document, "kind: Pod\n"):
 					pod = document
@@ -49,7 +53,7 @@ func TestWhatPagesSayComesOutDoes(t *testing.T) {
 
 // outcome is what becomes of a pod, as pages say it.
 func outcome(policy, pod string, names []string) (string, error) {
-	parsed, problems := policies.ParsePolicy("gpuslice-system/default", []byte(policy))
+	parsed, problems := config.Parse("gpuslice-system/default", []byte(policy))
 	if len(problems) > 0 {
 		return "", problems.ToAggregate()
 	}
@@ -64,13 +68,13 @@ func outcome(policy, pod string, names []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	raw, violation, err := policies.DecodePod(text)
+	raw, violation, err := promise.DecodePod(text)
 	if err != nil || violation != nil {
 		return "", fmt.Errorf("%v %v", err, violation)
 	}
 	d := policies.Decide(policies.Input{
-		Namespace: policies.Namespace{Name: "team-a"}, Policy: parsed, Pod: raw.Pod, Guard: scenarios.Guard(),
-		Pools: policies.PoolsFromNodes(nodes, parsed.Pools, nil), PoolsComplete: parsed.Pools.Complete,
+		Namespace: api.Namespace{Name: "team-a"}, Policy: parsed, Pod: raw.Pod, Guard: scenarios.Guard(),
+		Pools: pools.FromNodes(nodes, parsed.Pools, nil), PoolsComplete: parsed.Pools.Complete,
 	})
 	return told(d), nil
 }

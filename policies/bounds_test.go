@@ -8,17 +8,21 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // sliced is a policy under which every pod with a GPU gets a slice, and a pool for it.
 func sliced(t *testing.T) policies.Input {
 	t.Helper()
-	policy, problems := policies.ParsePolicy("test", []byte("apiVersion: gpuslice.dev/v1\nmode: transparent\nstrategies: [time-slicing]\ndefaultSlice: {memory: 1Gi}\n"))
+	policy, problems := config.Parse("test", []byte("apiVersion: gpuslice.dev/v1\nmode: transparent\nstrategies: [time-slicing]\ndefaultSlice: {memory: 1Gi}\n"))
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
-	return policies.Input{Policy: policy, Namespace: policies.Namespace{Name: "n"}, Pools: []policies.Pool{
-		{Name: "l4", Site: "l4", Resource: policies.ResourceGPUShared, Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 692, Replicas: 4}}}
+	return policies.Input{Policy: policy, Namespace: api.Namespace{Name: "n"}, Pools: []pools.Pool{
+		{Name: "l4", Site: "l4", Resource: api.ResourceGPUShared, Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 692, Replicas: 4}}}
 }
 
 func podWith(containers ...string) []byte {
@@ -36,7 +40,7 @@ func TestAPodOfTenThousandContainersIsRefusedAtOnce(t *testing.T) {
 		containers[i] = gpuContainer(fmt.Sprintf("c%d", i))
 	}
 	start := time.Now()
-	raw, violation, err := policies.DecodePod(podWith(containers...))
+	raw, violation, err := promise.DecodePod(podWith(containers...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +65,7 @@ func TestContainersBeyondTheBoundAreCountedInTheRefusal(t *testing.T) {
 		for i := range containers {
 			containers[i] = gpuContainer(fmt.Sprintf("c%d", i))
 		}
-		raw, violation, err := policies.DecodePod(podWith(containers...))
+		raw, violation, err := promise.DecodePod(podWith(containers...))
 		if err != nil || violation != nil {
 			t.Fatal(err, violation)
 		}
@@ -96,7 +100,7 @@ func TestPodsThatCannotBeReadAreErrorsOrRefusals(t *testing.T) {
 		"a million empty objects":  {pod: podWith(strings.Repeat("{},", 1_000_000) + "{}"), violation: "more than 20000 objects and lists"},
 	} {
 		start := time.Now()
-		_, violation, err := policies.DecodePod(c.pod)
+		_, violation, err := promise.DecodePod(c.pod)
 		switch {
 		case c.violation == "" && err == nil:
 			t.Errorf("%s is read (%v)", name, violation)
@@ -125,12 +129,12 @@ func TestTheAnnotationIsBoundedBeforeItIsRead(t *testing.T) {
 		"an exponent":            {`{"a": {"memory": 1e400}}`, "annotation gpuslice.dev/containers"},
 	} {
 		in := sliced(t)
-		raw, violation, err := policies.DecodePod(podWith(gpuContainer("a")))
+		raw, violation, err := promise.DecodePod(podWith(gpuContainer("a")))
 		if err != nil || violation != nil {
 			t.Fatal(err, violation)
 		}
 		in.Pod = raw.Pod
-		in.Pod.Annotations = map[string]string{policies.AnnotationContainers: c.text}
+		in.Pod.Annotations = map[string]string{api.AnnotationContainers: c.text}
 		d := policies.Decide(in)
 		if d.Outcome != policies.Refused || !strings.Contains(d.Message(), c.want) || len(d.Message()) > 600 {
 			b, _ := json.Marshal(d.Outcome)

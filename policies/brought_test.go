@@ -11,32 +11,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // l4 is a pool of four replicas of an L4 that two labels select.
-func l4(name, product string, memory policies.MiB) policies.Pool {
-	return policies.Pool{
+func l4(name, product string, memory api.MiB) pools.Pool {
+	return pools.Pool{
 		Name: name, Site: name, Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", Product: product,
 		DeviceMemory: memory, Reserve: 512, Replicas: 4, DriverMajor: 570, Requirements: []corev1.NodeSelectorRequirement{
 			{Key: "nvidia.com/gpu.product", Operator: corev1.NodeSelectorOpIn, Values: []string{product}},
 		},
 		Labels: map[string]string{"nvidia.com/gpu.product": product},
-		Nodes:  []policies.PoolNode{{Labels: map[string]string{"nvidia.com/gpu.product": product, "zone": "a"}, Named: []policies.NodeName{{Name: name, Hostname: name}}}},
+		Nodes:  []pools.Node{{Labels: map[string]string{"nvidia.com/gpu.product": product, "zone": "a"}, Named: []pools.NodeName{{Name: name, Hostname: name}}}},
 	}
 }
 
 // brought is the input of a pod that asks for one whole GPU under a transparent policy.
 func brought(t *testing.T, more string) (policies.Input, *corev1.Pod) {
 	t.Helper()
-	p, problems := policies.ParsePolicy("gpuslice-system/default", []byte(
+	p, problems := config.Parse("gpuslice-system/default", []byte(
 		"apiVersion: gpuslice.dev/v1\nmode: transparent\nenforcementMode: enforce\nstrategies: [time-slicing]\ndefaultSlice: {memory: 2Gi}\n"+more))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "team"}, Spec: corev1.PodSpec{Containers: []corev1.Container{asksGPU("main")}}}
 	return policies.Input{
-		Pod: pod, Policy: p, Namespace: policies.Namespace{Name: "team"}, Guard: &policies.GuardSettings{Image: "gpuslice/guard:1"},
-		Pools: []policies.Pool{l4("small", "NVIDIA-T4", 15360), l4("large", "NVIDIA-L4", 23034)},
+		Pod: pod, Policy: p, Namespace: api.Namespace{Name: "team"}, Guard: &config.GuardSettings{Image: "gpuslice/guard:1"},
+		Pools: []pools.Pool{l4("small", "NVIDIA-T4", 15360), l4("large", "NVIDIA-L4", 23034)},
 	}, pod
 }
 
@@ -52,7 +56,7 @@ func rewritten(t *testing.T, in policies.Input) *corev1.Pod {
 	if d.Outcome != policies.Rewritten {
 		t.Fatalf("%s %s: %s", d.Outcome, d.Why, d.Message())
 	}
-	return policies.Apply(in.Pod, d.Promise)
+	return promise.Apply(in.Pod, d.Promise)
 }
 
 func wholeGPUs(pod *corev1.Pod) (names []string) {
@@ -78,7 +82,7 @@ func TestAForgedPromiseDoesNotKeepAWholeGPU(t *testing.T) {
 				in.Policy.Strategies = append(in.Policy.Strategies, "exclusive")
 			}
 			pod.Spec.Containers = append(pod.Spec.Containers, asksGPU("second"))
-			pod.Annotations = map[string]string{policies.AnnotationPromise: forged}
+			pod.Annotations = map[string]string{api.AnnotationPromise: forged}
 			if name != "for the second container" {
 				pod.Spec.Containers = pod.Spec.Containers[:1]
 			}
@@ -89,7 +93,7 @@ func TestAForgedPromiseDoesNotKeepAWholeGPU(t *testing.T) {
 			if d.Outcome != policies.Rewritten {
 				t.Fatalf("the pod is %s (%s) with its whole GPU", d.Outcome, d.Why)
 			}
-			if left := wholeGPUs(policies.Apply(pod, d.Promise)); len(left) > 0 {
+			if left := wholeGPUs(promise.Apply(pod, d.Promise)); len(left) > 0 {
 				t.Errorf("%v keep a whole GPU", left)
 			}
 		})
@@ -104,12 +108,12 @@ func TestAForgedPromiseDoesNotBringANumberThatLabelsMayNotSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, pod := brought(t, "")
-			pod.Annotations = map[string]string{policies.AnnotationPromise: `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":1,"ask":` + ask + `}]}}`}
+			pod.Annotations = map[string]string{api.AnnotationPromise: `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":1,"ask":` + ask + `}]}}`}
 			d := policies.Decide(in)
 			if d.Outcome == policies.Refused {
 				return
 			}
-			got := d.Promise.Request.Containers[0].Ask
+			got := d.Promise.Request.Containers[0].Size
 			if got.Compute < 0 || got.Compute > 100 || got.Processes > 64 || got.Memory != 0 && got.Class != "" {
 				t.Errorf("the request is %+v", got)
 			}
@@ -119,10 +123,10 @@ func TestAForgedPromiseDoesNotBringANumberThatLabelsMayNotSay(t *testing.T) {
 
 func TestASliceThatMovesToAnotherContainerLeavesTheFirst(t *testing.T) {
 	in, pod := brought(t, "")
-	pod.Labels = map[string]string{policies.LabelMemory: "2Gi", policies.LabelContainer: "main"}
+	pod.Labels = map[string]string{api.LabelMemory: "2Gi", api.LabelContainer: "main"}
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "x"}, {Name: "second", Image: "x"}}
 	moved := rewritten(t, in)
-	moved.Labels[policies.LabelContainer] = "second"
+	moved.Labels[api.LabelContainer] = "second"
 	in.Pod = moved
 	after := rewritten(t, in)
 	if r := after.Spec.Containers[0].Resources; len(r.Limits)+len(r.Requests) > 0 {
@@ -159,7 +163,7 @@ func TestAForgedPromiseDoesNotHideThatTheGuardSeesNothing(t *testing.T) {
 	if d := policies.Decide(in); d.Outcome != policies.Refused {
 		t.Fatalf("without a promise the pod is %s", d.Outcome)
 	}
-	pod.Annotations = map[string]string{policies.AnnotationPromise: `{"v":1,"guard":{"image":"x","shares":true}}`}
+	pod.Annotations = map[string]string{api.AnnotationPromise: `{"v":1,"guard":{"image":"x","shares":true}}`}
 	if d := policies.Decide(in); d.Outcome != policies.Refused {
 		t.Errorf("the pod is %s, planned %s", d.Outcome, d.Planned.Tier)
 	}
@@ -224,7 +228,7 @@ func TestAPromiseThatIsWrittenCanBeRead(t *testing.T) {
 		if length > 400 {
 			t.Errorf("values of %d bytes are recorded", length)
 		}
-		if _, err := policies.DecodePromise(d.Promise.Encode()); err != nil {
+		if _, err := promise.Decode(d.Promise.Encode()); err != nil {
 			t.Errorf("values of %d bytes: %v", length, err)
 		}
 	}

@@ -3,6 +3,8 @@ package policies
 import (
 	"fmt"
 	"time"
+
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // MaxBypass is the longest that a bypass lasts.
@@ -19,25 +21,25 @@ type Bypass struct {
 // BypassOf reads the bypass of a namespace; ok is false where there is none. The label alone is one, whatever its value:
 // selectors of the API server see nothing else of it.
 func BypassOf(labels, annotations map[string]string) (b Bypass, ok bool) {
-	if _, ok := labels[LabelBypass]; !ok {
+	if _, ok := labels[api.LabelBypass]; !ok {
 		return Bypass{}, false
 	}
-	until, err := time.Parse(time.RFC3339, annotations[AnnotationBypassUntil])
+	until, err := time.Parse(time.RFC3339, annotations[api.AnnotationBypassUntil])
 	if err != nil {
 		until = time.Time{}
 	}
-	return Bypass{Until: until, Reason: annotations[AnnotationBypassReason], By: annotations[AnnotationBypassBy]}, true
+	return Bypass{Until: until, Reason: annotations[api.AnnotationBypassReason], By: annotations[api.AnnotationBypassBy]}, true
 }
 
 // Annotations are what is written beside the label.
 func (b Bypass) Annotations() map[string]string {
 	return map[string]string{
-		AnnotationBypassUntil: b.Until.UTC().Format(time.RFC3339), AnnotationBypassReason: b.Reason, AnnotationBypassBy: b.By,
+		api.AnnotationBypassUntil: b.Until.UTC().Format(time.RFC3339), api.AnnotationBypassReason: b.Reason, api.AnnotationBypassBy: b.By,
 	}
 }
 
 // WithBypass turns a denial into a warning where the namespace is bypassed. What can be given a slice still gets one.
-func (d Decision) WithBypass(n Namespace) Decision {
+func (d Decision) WithBypass(n api.Namespace) Decision {
 	if _, bypassed := BypassOf(n.Labels, nil); !bypassed || d.Outcome != Refused {
 		return d
 	}

@@ -3,12 +3,14 @@ package policies
 import (
 	"testing"
 	"time"
+
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 func TestABypassIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	want := Bypass{Until: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Reason: "the certificate is broken", By: "alice"}
-	label := map[string]string{LabelBypass: "true"}
+	label := map[string]string{api.LabelBypass: "true"}
 	if got, ok := BypassOf(label, want.Annotations()); !ok || got != want {
 		t.Errorf("%+v, %t", got, ok)
 	}
@@ -20,7 +22,7 @@ func TestABypassIsReadAsItWasWritten(t *testing.T) {
 func TestABypassThatDoesNotSayItsEndIsOneAllTheSame(t *testing.T) {
 	t.Parallel()
 	for _, until := range []string{"", "soon", "1767322800", "2030-01-02"} {
-		got, ok := BypassOf(map[string]string{LabelBypass: ""}, map[string]string{AnnotationBypassUntil: until})
+		got, ok := BypassOf(map[string]string{api.LabelBypass: ""}, map[string]string{api.AnnotationBypassUntil: until})
 		if !ok || !got.Until.IsZero() {
 			t.Errorf("until %q: %+v, %t", until, got, ok)
 		}

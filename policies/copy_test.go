@@ -10,6 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -48,19 +52,19 @@ func TestACopyOfALivePodComesOutAsItsOriginalWould(t *testing.T) {
 	}
 	compared, lives := 0, created(t)
 	for name, document := range copiedTo {
-		policy, problems := policies.ParsePolicy(name, []byte("apiVersion: gpuslice.dev/v1"+document))
+		policy, problems := config.Parse(name, []byte("apiVersion: gpuslice.dev/v1"+document))
 		if len(problems) > 0 {
 			t.Fatal(name, problems.ToAggregate())
 		}
-		in := policies.Input{Namespace: policies.Namespace{Name: "elsewhere"}, Policy: policy,
-			Pools: policies.PoolsFromNodes(nodes, policy.Pools, nil), Guard: scenarios.Guard()}
+		in := policies.Input{Namespace: api.Namespace{Name: "elsewhere"}, Policy: policy,
+			Pools: pools.FromNodes(nodes, policy.Pools, nil), Guard: scenarios.Guard()}
 		for _, c := range lives {
 			if c.d.Outcome != policies.Rewritten || speaksOfOurs(c.raw.Pod) {
 				continue
 			}
 			in.Pod = c.raw.Pod
 			original := policies.Decide(in)
-			in.Pod = policies.Apply(c.raw.Pod, c.d.Promise)
+			in.Pod = promise.Apply(c.raw.Pod, c.d.Promise)
 			copied := policies.Decide(in)
 			if original.Outcome == policies.LeftAlone && copied.Outcome == policies.Voided {
 				continue // the copy's guard is nobody's guard here, and gets no device
@@ -73,7 +77,7 @@ func TestACopyOfALivePodComesOutAsItsOriginalWould(t *testing.T) {
 				continue
 			}
 			compared++
-			want, got := policies.Apply(c.raw.Pod, original.Promise), policies.Apply(in.Pod, copied.Promise)
+			want, got := promise.Apply(c.raw.Pod, original.Promise), promise.Apply(in.Pod, copied.Promise)
 			if diff := cmp.Diff(comparable(t, want), comparable(t, got)); diff != "" {
 				t.Errorf("%s, %s (-original +copy):\n%s", c.s.Name, name, diff)
 			}
@@ -103,7 +107,7 @@ func speaksOfOurs(pod *corev1.Pod) bool {
 func comparable(t *testing.T, pod *corev1.Pod) map[string]any {
 	t.Helper()
 	pod = pod.DeepCopy()
-	delete(pod.Annotations, policies.AnnotationPromise)
+	delete(pod.Annotations, api.AnnotationPromise)
 	pod.Spec.Priority, pod.Spec.PreemptionPolicy = nil, nil
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
@@ -129,23 +133,23 @@ func TestThePullSecretIsTakenBackWhereItWasGiven(t *testing.T) {
 		"the author has none": nil, "the author has another": {{Name: "own"}}, "the author has the same": {{Name: "guard"}},
 	} {
 		in := sliced(t)
-		in.Guard = &policies.GuardSettings{Image: "i", PullSecret: "guard"}
+		in.Guard = &config.GuardSettings{Image: "i", PullSecret: "guard"}
 		in.Pools[0].DriverMajor = 580
-		raw, _, err := policies.DecodePod(podWith(gpuContainer("a")))
+		raw, _, err := promise.DecodePod(podWith(gpuContainer("a")))
 		if err != nil {
 			t.Fatal(err)
 		}
 		in.Pod = raw.Pod
 		in.Pod.Spec.ImagePullSecrets = own
-		live := policies.Apply(in.Pod, policies.Decide(in).Promise)
+		live := promise.Apply(in.Pod, policies.Decide(in).Promise)
 		if !slices.Contains(live.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: "guard"}) {
 			t.Errorf("%s: the guard cannot be pulled: %v", name, live.Spec.ImagePullSecrets)
 		}
-		if back, _ := policies.Restore(live, in.Pod); !slices.Equal(back.Spec.ImagePullSecrets, live.Spec.ImagePullSecrets) {
+		if back, _ := promise.Restore(live, in.Pod); !slices.Equal(back.Spec.ImagePullSecrets, live.Spec.ImagePullSecrets) {
 			t.Errorf("%s: an update leaves %v", name, back.Spec.ImagePullSecrets)
 		}
 		in.Guard, in.Pod = nil, live
-		if after := policies.Apply(live, policies.Decide(in).Promise); !slices.Equal(after.Spec.ImagePullSecrets, own) {
+		if after := promise.Apply(live, policies.Decide(in).Promise); !slices.Equal(after.Spec.ImagePullSecrets, own) {
 			t.Errorf("%s: its copy without a guard has %v", name, after.Spec.ImagePullSecrets)
 		}
 	}

@@ -4,15 +4,22 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/plan"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/rules"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // creation is a new pod on its way to a slice. Each step returns its decision, or one without an outcome where the next
 // step is to decide.
 type creation struct {
 	in       Input // its Pod is the author's alone once the request is read
-	req      Request
-	unread   []Violation // what of the request could not be read
-	brought  []string    // warnings about what the pod brought that is ours
+	req      api.Request
+	unread   []api.Violation // what of the request could not be read
+	brought  []string        // warnings about what the pod brought that is ours
 	warnings []string
 }
 
@@ -52,18 +59,18 @@ func (c *creation) checkSize() Decision {
 	switch {
 	case v == nil:
 		return Decision{}
-	case !touchesGPU(c.in.Pod, c.in.Pools):
+	case !request.TouchesGPU(c.in.Pod, c.in.Pools):
 		return leaveAlone(whyNoGPU)
 	}
 	return deny(*v)
 }
 
-func tooManyContainers(pod *corev1.Pod) *Violation {
-	n := authorsContainers(&pod.Spec)
+func tooManyContainers(pod *corev1.Pod) *api.Violation {
+	n := api.AuthorsContainers(&pod.Spec)
 	if n <= MaxContainers {
 		return nil
 	}
-	return &Violation{RuleSize, "too many containers", fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, MaxContainers)}
+	return &api.Violation{Rule: api.RuleSize, Reason: "too many containers", Detail: fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, MaxContainers)}
 }
 
 func (c *creation) checkNames() Decision {
@@ -73,29 +80,29 @@ func (c *creation) checkNames() Decision {
 	return Decision{}
 }
 
-// readRequest reads what the pod asks for. A pod may bring what an earlier pass wrote, or a copied one: that is taken
+// Read reads what the pod asks for. A pod may bring what an earlier pass wrote, or a copied one: that is taken
 // off first.
 func (c *creation) readRequest() Decision {
-	bare, recorded, brought := Revert(c.in.Pod, c.in.Pools)
+	bare, recorded, brought := promise.Revert(c.in.Pod, c.in.Pools)
 	c.in.Pod, c.brought = bare, brought
-	var before *Request
+	var before *api.Request
 	if recorded != nil {
 		before = &recorded.Request
 	}
-	c.req, c.warnings, c.unread = readRequest(bare, c.in.Policy, c.in.Pools, before)
+	c.req, c.warnings, c.unread = request.Read(bare, c.in.Policy, c.in.Pools, before)
 	return Decision{}
 }
 
 func (c *creation) optOut() Decision {
 	p := c.in.Policy
 	switch {
-	case c.req.Share != ShareDisabled || c.req.Explicit:
+	case c.req.Share != api.ShareDisabled || c.req.Explicit:
 		return Decision{}
-	case p.OptOut || p.Mode == ModeOptIn || len(c.req.Containers) == 0:
+	case p.OptOut || p.Mode == config.ModeOptIn || len(c.req.Containers) == 0:
 		return leaveAlone(whyOptedOut)
 	}
-	return deny(Violation{RulePolicy, "opting out is not allowed", fmt.Sprintf(
-		"%s: %q is for policies with optOut: true, and %s is not one; remove the label", LabelShare, ShareDisabled, p.Name)})
+	return deny(api.Violation{Rule: api.RulePolicy, Reason: "opting out is not allowed", Detail: fmt.Sprintf(
+		"%s: %q is for policies with optOut: true, and %s is not one; remove the label", api.LabelShare, api.ShareDisabled, p.Name)})
 }
 
 // leaveWithoutRequest leaves the pods alone that neither ask for a slice nor are given one unasked.
@@ -104,9 +111,9 @@ func (c *creation) leaveWithoutRequest() Decision {
 	switch {
 	case c.req.Explicit:
 		return Decision{}
-	case silent && !touchesGPU(in.Pod, in.Pools):
+	case silent && !request.TouchesGPU(in.Pod, in.Pools):
 		return leaveAlone(whyNoGPU)
-	case in.Policy.Mode == ModeOptIn && !asksFraction(in.Pod, in.Pools):
+	case in.Policy.Mode == config.ModeOptIn && !request.RequestsFraction(in.Pod, in.Pools):
 		return notAsked(in.Pod)
 	case silent && len(c.unread) == 0:
 		return leaveAlone(whyNoGPU)
@@ -117,9 +124,9 @@ func (c *creation) leaveWithoutRequest() Decision {
 // notAsked leaves a pod alone that asks for no slice. A label that only says more about one is most likely half an ask.
 func notAsked(pod *corev1.Pod) Decision {
 	d := leaveAlone(whyNotAsked)
-	for _, label := range []string{LabelFramework, LabelContainer} {
+	for _, label := range []string{api.LabelFramework, api.LabelContainer} {
 		if _, ok := pod.Labels[label]; ok {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("label %s alone asks for no slice; add %s: \"8Gi\" (or what it needs)", label, LabelMemory))
+			d.Warnings = append(d.Warnings, fmt.Sprintf("label %s alone asks for no slice; add %s: \"8Gi\" (or what it needs)", label, api.LabelMemory))
 		}
 	}
 	return d
@@ -128,14 +135,14 @@ func notAsked(pod *corev1.Pod) Decision {
 // checkRequest denies what could not be read and what reaches out of a slice, all at once.
 func (c *creation) checkRequest() Decision {
 	c.warnings = append(c.brought, c.warnings...) // only a pod that is to get a slice has its author told
-	if found := append(c.unread, tampering(subjectOf(&c.in), true)...); len(found) > 0 {
+	if found := append(c.unread, rules.Find(subjectOf(&c.in), true)...); len(found) > 0 {
 		return deny(found...)
 	}
 	return Decision{}
 }
 
 func (c *creation) plan() Decision {
-	p := plan(c.in.planning(), c.req)
+	p := plan.Plan(c.in.planning(), c.req)
 	d := Decision{Outcome: Rewritten, Promise: p.Promise, Violations: p.Violations, Warnings: p.Warnings, Candidates: p.Candidates}
 	if p.Promise == nil {
 		d.Outcome = Refused
@@ -146,6 +153,6 @@ func (c *creation) plan() Decision {
 }
 
 // subjectOf is what the tamper rules may know of the pod.
-func subjectOf(in *Input) Subject {
-	return Subject{Pod: in.Pod, Pools: in.Pools, MPS: in.Policy.MPS}
+func subjectOf(in *Input) rules.Subject {
+	return rules.Subject{Pod: in.Pod, Pools: in.Pools, MPS: in.Policy.MPS}
 }

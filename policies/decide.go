@@ -5,6 +5,12 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/rules"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // Why pods are left alone: stable words for metrics.
@@ -23,7 +29,7 @@ const MaxContainers = 64
 
 // Create answers a new pod as it was read: what is decided, and what makes the pod that. Promises are signed with keys;
 // what a newer build has promised already, by rules that this one does not know, stays as it is.
-func Create(in Input, raw RawPod, keys Keys) (Decision, []jsonpatch.Operation) {
+func Create(in Input, raw promise.RawPod, keys promise.Keys) (Decision, []jsonpatch.Operation) {
 	if promisedByNewer(raw.Pod, in.Namespace.Name, keys) {
 		return leaveAlone(whyNewer), nil
 	}
@@ -36,12 +42,12 @@ func Create(in Input, raw RawPod, keys Keys) (Decision, []jsonpatch.Operation) {
 	if after == raw.Pod {
 		return d, nil
 	}
-	return d, Patch(raw.Tree, raw.Pod, after)
+	return d, promise.Patch(raw.Tree, raw.Pod, after)
 }
 
 // promisedByNewer reports whether a newer build has mutated the pod already. Both are asked while one takes the other's
 // place.
-func promisedByNewer(pod *corev1.Pod, namespace string, keys Keys) bool {
+func promisedByNewer(pod *corev1.Pod, namespace string, keys promise.Keys) bool {
 	if !hasPromise(pod) {
 		return false
 	}
@@ -57,7 +63,7 @@ func Decide(in Input) Decision {
 	if isMirror(in.Pod) {
 		return leaveAlone(whyMirror)
 	}
-	if in.Policy == nil || in.Policy.Mode == ModeOff {
+	if in.Policy == nil || in.Policy.Mode == config.ModeOff {
 		return ungoverned(in).WithBypass(in.Namespace)
 	}
 	d := decideGoverned(in)
@@ -75,7 +81,7 @@ func isMirror(pod *corev1.Pod) bool {
 
 // changesPods reports whether a policy is in force which may change pods of the namespace.
 func changesPods(in Input) bool {
-	return in.Policy != nil && in.Policy.Mode != ModeOff && in.Policy.EnforcementMode != EnforceAudit
+	return in.Policy != nil && in.Policy.Mode != config.ModeOff && in.Policy.EnforcementMode != config.EnforceAudit
 }
 
 // ungoverned answers pods of namespaces without a policy: nothing is touched. A label of ours there is most likely a
@@ -85,8 +91,8 @@ func ungoverned(in Input) Decision {
 	if in.Policy != nil {
 		why = whyOff
 	}
-	if in.PolicyError != nil && touchesGPU(in.Pod, in.Pools) {
-		d := deny(Violation{RulePolicy, "the namespace's policy cannot be read", fmt.Sprintf(
+	if in.PolicyError != nil && request.TouchesGPU(in.Pod, in.Pools) {
+		d := deny(api.Violation{Rule: api.RulePolicy, Reason: "the namespace's policy cannot be read", Detail: fmt.Sprintf(
 			"%v; ask those who run the cluster to mend it (gpuslice policy lint names every problem)", in.PolicyError)})
 		d.Would = d.Outcome
 		return d
@@ -96,10 +102,10 @@ func ungoverned(in Input) Decision {
 	if in.Policy != nil {
 		reason = fmt.Sprintf("policy %s, which governs namespace %q, is off", in.Policy.Name, in.Namespace.Name)
 	}
-	if label := askingLabel(in.Pod); label != "" {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("%s %s has no effect: %s", labelOrAnnotation(label), label, reason))
+	if label := request.SliceLabel(in.Pod); label != "" {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("%s %s has no effect: %s", request.LabelOrAnnotation(label), label, reason))
 	}
-	if asksFraction(in.Pod, nil) {
+	if request.RequestsFraction(in.Pod, nil) {
 		d.Warnings = append(d.Warnings, "a fraction of a GPU is not read, and Kubernetes takes whole numbers only: "+reason)
 	}
 	return d
@@ -116,7 +122,7 @@ func decideGoverned(in Input) Decision {
 
 // decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not ask for either.
 func decideUnsliced(in *Input, d Decision) Decision {
-	if found := tampering(subjectOf(in), false); len(found) > 0 {
+	if found := rules.Find(subjectOf(in), false); len(found) > 0 {
 		return deny(found...)
 	}
 	return hideDevices(in, d)
@@ -126,6 +132,6 @@ func leaveAlone(why string) Decision {
 	return Decision{Outcome: LeftAlone, Would: LeftAlone, Why: why}
 }
 
-func deny(violations ...Violation) Decision {
+func deny(violations ...api.Violation) Decision {
 	return Decision{Outcome: Refused, Violations: violations}
 }

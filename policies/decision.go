@@ -4,6 +4,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // Outcome is what becomes of a pod.
@@ -22,38 +26,38 @@ type Decision struct {
 	// Outcome is what is to be done now, the policy's enforcementMode considered.
 	Outcome Outcome `json:"outcome"`
 	// Would is what enforce would have done; it differs from Outcome in audit and warn only.
-	Would      Outcome           `json:"would"`
-	Mode       EnforcementMode   `json:"mode,omitempty"`
-	Policy     string            `json:"policy,omitempty"`
-	Why        string            `json:"why,omitempty"` // why a pod was left alone, in a few stable words
-	Violations []Violation       `json:"violations,omitempty"`
-	Warnings   []string          `json:"warnings,omitempty"`
-	Promise    *Promise          `json:"promise,omitempty"`
-	Planned    *Planned          `json:"planned,omitempty"`
-	Visibility *Visibility       `json:"visibility,omitempty"` // what is put right in a pod that is voided
-	Candidates []CandidateReport `json:"candidates,omitempty"`
+	Would      Outcome                `json:"would"`
+	Mode       config.EnforcementMode `json:"mode,omitempty"`
+	Policy     string                 `json:"policy,omitempty"`
+	Why        string                 `json:"why,omitempty"` // why a pod was left alone, in a few stable words
+	Violations []api.Violation        `json:"violations,omitempty"`
+	Warnings   []string               `json:"warnings,omitempty"`
+	Promise    *promise.Promise       `json:"promise,omitempty"`
+	Planned    *promise.Planned       `json:"planned,omitempty"`
+	Visibility *promise.Visibility    `json:"visibility,omitempty"` // what is put right in a pod that is voided
+	Candidates []api.CandidateReport  `json:"candidates,omitempty"`
 }
 
 // Rewrite returns the pod as the decision has it: a copy, or the pod itself where nothing is to be changed.
 func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
 	switch d.Outcome {
 	case Rewritten:
-		return Apply(pod, d.Promise)
+		return promise.Apply(pod, d.Promise)
 	case Voided:
-		return d.Visibility.apply(pod)
+		return d.Visibility.Apply(pod)
 	}
 	return pod
 }
 
 // WithMode turns what enforce would do into what is to be done under a policy: warn lets refused pods pass unchanged with a
 // warning, audit changes and refuses nothing.
-func (d Decision) WithMode(p *Policy) Decision {
+func (d Decision) WithMode(p *config.Policy) Decision {
 	d.Policy, d.Mode = p.Name, p.EnforcementMode
 	d.Would = d.Outcome
 	switch {
-	case d.Mode == EnforceAudit && d.Outcome != LeftAlone:
+	case d.Mode == config.EnforceAudit && d.Outcome != LeftAlone:
 		d.Outcome, d.Warnings = LeftAlone, nil
-	case d.Mode == EnforceWarn && d.Outcome == Refused:
+	case d.Mode == config.EnforceWarn && d.Outcome == Refused:
 		d.Outcome = LeftAlone
 		for _, v := range d.Violations {
 			d.Warnings = append(d.Warnings, "would be refused: "+v.String())
@@ -64,14 +68,14 @@ func (d Decision) WithMode(p *Policy) Decision {
 
 // Deny is what violations come to that were found before a pod or workload could be decided: refused under enforce and
 // under a policy that cannot be read, a warning under warn, a report under audit, nothing where no policy is in force.
-func Deny(in Input, violations ...Violation) Decision {
+func Deny(in Input, violations ...api.Violation) Decision {
 	d := Decision{Outcome: Refused, Would: Refused, Violations: violations}
 	switch {
 	case in.PolicyError != nil:
 		return d.WithBypass(in.Namespace)
 	case in.Policy == nil:
 		return leaveAlone(whyNoPolicy)
-	case in.Policy.Mode == ModeOff:
+	case in.Policy.Mode == config.ModeOff:
 		return leaveAlone(whyOff)
 	}
 	return d.WithMode(in.Policy).WithBypass(in.Namespace)

@@ -7,6 +7,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/rules"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // hideFromEphemeral answers an update that adds ephemeral containers: in.Pod with no device in those that old has not, and
@@ -18,8 +23,8 @@ func hideFromEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 		if !governsEphemeral(in, old, c) || hidesDevices(c) {
 			continue
 		}
-		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return isOwnVariable(e.Name) || e.Name == imexChannels })
-		c.Env = setVariable(c.Env, Variable{VarVisibleDevices, noDevices})
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return api.IsOwnVariable(e.Name) || e.Name == promise.VarIMEXChannels })
+		c.Env = promise.SetVariable(c.Env, api.Variable{Name: api.VarVisibleDevices, Value: promise.NoDevices})
 		changed = true
 	}
 	if !changed {
@@ -29,7 +34,7 @@ func hideFromEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 }
 
 // checkEphemeral returns what the ephemeral containers may not carry that in.Pod has and old has not.
-func checkEphemeral(in Input, old *corev1.Pod) []Violation {
+func checkEphemeral(in Input, old *corev1.Pod) []api.Violation {
 	var found []string
 	for c := range addedTo(old, in.Pod) {
 		if !governsEphemeral(in, old, c) {
@@ -42,32 +47,32 @@ func checkEphemeral(in Input, old *corev1.Pod) []Violation {
 	if len(found) == 0 {
 		return nil
 	}
-	return []Violation{{RuleTamper, "an ephemeral container that reaches out of a slice",
-		shortList(found) + "; add it without that (kubectl debug --profile=baseline adds no capability)"}}
+	return []api.Violation{{Rule: api.RuleTamper, Reason: "an ephemeral container that reaches out of a slice",
+		Detail: api.ShortList(found) + "; add it without that (kubectl debug --profile=baseline adds no capability)"}}
 }
 
 func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	if !hidesDevices(c) {
-		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", VarVisibleDevices, noDevices, strings.Join(ownPrefixes(), ", "))
+		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", api.VarVisibleDevices, promise.NoDevices, strings.Join(api.OwnPrefixes(), ", "))
 	}
 	if !sliced {
 		return found
 	}
-	if isOurContainer(c.Name) {
+	if api.IsOurContainer(c.Name) {
 		say("has a name that belongs to gpuslice")
 	}
-	if isPrivileged(c.SecurityContext) {
+	if rules.IsPrivileged(c.SecurityContext) {
 		say("is privileged")
 	}
-	if names := reachingOut(c.SecurityContext); len(names) > 0 {
+	if names := rules.BeyondSlice(c.SecurityContext); len(names) > 0 {
 		say("adds the capabilities %s", strings.Join(names, ", "))
 	}
-	if m := takingMount(c.VolumeMounts); m != "" {
-		say("mounts a volume at %s, which takes devices", quoteShort(m))
+	if m := rules.DeviceMount(c.VolumeMounts); m != "" {
+		say("mounts a volume at %s, which takes devices", api.Quote(m))
 	}
 	for _, m := range c.VolumeMounts {
-		if isOurVolume(m.Name) {
+		if api.IsOurVolume(m.Name) {
 			say("mounts the volume %q, which belongs to gpuslice", m.Name)
 		}
 	}
@@ -76,17 +81,17 @@ func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 
 // hidesDevices reports whether the container gets no device, and sets no variable of ours.
 func hidesDevices(c *corev1.Container) bool {
-	ours := func(e corev1.EnvVar) bool { return isOwnVariable(e.Name) || e.Name == imexChannels }
-	return indexOfVariable(c.Env, VarVisibleDevices) >= 0 && !choosesDevices(c) && !slices.ContainsFunc(c.Env, ours)
+	ours := func(e corev1.EnvVar) bool { return api.IsOwnVariable(e.Name) || e.Name == promise.VarIMEXChannels }
+	return promise.IndexOfVariable(c.Env, api.VarVisibleDevices) >= 0 && !promise.ChoosesDevices(c) && !slices.ContainsFunc(c.Env, ours)
 }
 
 // governsEphemeral reports whether an ephemeral container is held to what this file says: in every pod with slices, and where a
 // policy is in force in pods with GPUs, and where it would choose devices.
 func governsEphemeral(in Input, pod *corev1.Pod, c *corev1.Container) bool {
-	return hasPromise(pod) || changesPods(in) && (asksForGPUs(&pod.Spec, in.Pools) || choosesDevices(c))
+	return hasPromise(pod) || changesPods(in) && (request.RequestsGPUs(&pod.Spec, in.Pools) || promise.ChoosesDevices(c))
 }
 
-func hasPromise(pod *corev1.Pod) bool { return pod.Annotations[AnnotationPromise] != "" }
+func hasPromise(pod *corev1.Pod) bool { return pod.Annotations[api.AnnotationPromise] != "" }
 
 // addedTo yields the ephemeral containers of updated that old has not.
 func addedTo(old, updated *corev1.Pod) iter.Seq[*corev1.Container] {

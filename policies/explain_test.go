@@ -4,6 +4,10 @@ import (
 	"testing"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -13,29 +17,29 @@ func TestCandidatesBehindTheChosenOneSayWhatTheyWouldReach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, problems := policies.ParsePolicy("gpuslice-system/default", []byte("apiVersion: gpuslice.dev/v1\nstrategies: [mig, mps]\n"))
+	policy, problems := config.Parse("gpuslice-system/default", []byte("apiVersion: gpuslice.dev/v1\nstrategies: [mig, mps]\n"))
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
-	raw, violation, err := policies.DecodePod([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"gpuslice.dev/memory":"4Gi"}},
+	raw, violation, err := promise.DecodePod([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"gpuslice.dev/memory":"4Gi"}},
 		"spec":{"containers":[{"name":"c","image":"x","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`))
 	if err != nil || violation != nil {
 		t.Fatal(err, violation)
 	}
-	in := policies.Input{Pod: raw.Pod, Namespace: policies.Namespace{Name: "team-a"}, Policy: policy, Pools: policies.PoolsFromNodes(nodes, policy.Pools, nil)}
+	in := policies.Input{Pod: raw.Pod, Namespace: api.Namespace{Name: "team-a"}, Policy: policy, Pools: pools.FromNodes(nodes, policy.Pools, nil)}
 	plain := policies.Decide(in)
 	in.Explain = true
 	d := policies.Decide(in)
 	if d.Promise == nil || plain.Promise == nil || d.Promise.Encode() != plain.Promise.Encode() {
 		t.Fatalf("explaining changes the decision: %+v, without: %+v", d, plain)
 	}
-	tiers := map[policies.StrategyName]policies.Tier{}
+	tiers := map[api.StrategyName]api.Tier{}
 	for _, c := range d.Candidates {
 		if c.Tier != "" {
 			tiers[c.Strategy] = c.Tier
 		}
 	}
-	if tiers["mig"] != policies.TierHardware || tiers["mps"] != policies.TierMPS {
+	if tiers["mig"] != api.TierHardware || tiers["mps"] != api.TierMPS {
 		t.Errorf("tiers of the candidates: %v", tiers)
 	}
 }

@@ -9,15 +9,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // fuzzedInput is a transparent policy and two pools, without a testing.T.
 func fuzzedInput() policies.Input {
 	return policies.Input{
-		Namespace: policies.Namespace{Name: "n"}, Guard: &policies.GuardSettings{Image: "g"},
-		Policy: &policies.Policy{Name: "fuzz", Mode: policies.ModeTransparent, EnforcementMode: policies.EnforceFull, Templates: policies.TemplatesRewrite,
-			Strategies: []policies.StrategyName{"time-slicing", "exclusive"}, Accept: []string{"fractional-quantity"}, DefaultSlice: &policies.SliceSpec{Memory: 4096}},
-		Pools: []policies.Pool{
+		Namespace: api.Namespace{Name: "n"}, Guard: &config.GuardSettings{Image: "g"},
+		Policy: &config.Policy{Name: "fuzz", Mode: config.ModeTransparent, EnforcementMode: config.EnforceFull, Templates: config.TemplatesRewrite,
+			Strategies: []api.StrategyName{"time-slicing", "exclusive"}, Accept: []string{"fractional-quantity"}, DefaultSlice: &config.SliceSpec{Memory: 4096}},
+		Pools: []pools.Pool{
 			{Name: "l4", Site: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 692, Replicas: 4, DriverMajor: 580},
 			{Name: "a100", Site: "a100", Resource: "nvidia.com/gpu", Strategy: "exclusive", DeviceMemory: 81920, Replicas: 1},
 		},
@@ -26,7 +31,7 @@ func fuzzedInput() policies.Input {
 
 // readable is the pod in text, or nil where it is none that is read.
 func readable(text []byte) *corev1.Pod {
-	raw, violation, err := policies.DecodePod(text)
+	raw, violation, err := promise.DecodePod(text)
 	if err != nil || violation != nil {
 		return nil
 	}
@@ -76,15 +81,15 @@ func FuzzCharge(f *testing.F) {
 			return
 		}
 		pools := fuzzedInput().Pools
-		before, _ := policies.ExclusiveHolding(pod, pools)
-		for _, d := range policies.Dimensions() {
+		before, _ := promise.ExclusiveHolding(pod, pools)
+		for _, d := range quota.Dimensions() {
 			if d.Amount(before.Charge) < 0 {
 				t.Fatalf("charged %+v", before.Charge)
 			}
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, container)
-		after, _ := policies.ExclusiveHolding(pod, pools)
-		for _, d := range policies.Dimensions() {
+		after, _ := promise.ExclusiveHolding(pod, pools)
+		for _, d := range quota.Dimensions() {
 			if d.Amount(after.Charge) < d.Amount(before.Charge) {
 				t.Fatalf("%+v, and with one more container %+v", before.Charge, after.Charge)
 			}
@@ -108,11 +113,11 @@ func FuzzRestore(f *testing.F) {
 		if updated == nil || updated.DeletionTimestamp != nil {
 			return
 		}
-		after, _ := policies.Restore(live, updated)
-		if after.Annotations[policies.AnnotationPromise] != live.Annotations[policies.AnnotationPromise] {
+		after, _ := promise.Restore(live, updated)
+		if after.Annotations[api.AnnotationPromise] != live.Annotations[api.AnnotationPromise] {
 			t.Fatal("the promise is gone")
 		}
-		again, _ := policies.Restore(live, after)
+		again, _ := promise.Restore(live, after)
 		a, _ := json.Marshal(after)
 		if b, _ := json.Marshal(again); string(a) != string(b) {
 			t.Errorf("restored once more:\n%s\n%s", a, b)
@@ -149,7 +154,7 @@ func FuzzEphemeral(f *testing.F) {
 		}
 		env := after.Spec.EphemeralContainers[1].Env
 		void := func(e corev1.EnvVar) bool {
-			return e.Name == policies.VarVisibleDevices && e.Value == "void" && e.ValueFrom == nil
+			return e.Name == api.VarVisibleDevices && e.Value == "void" && e.ValueFrom == nil
 		}
 		if c.Name != there.Name && !slices.ContainsFunc(env, void) {
 			t.Errorf("%s gets devices: %v", text, env)

@@ -7,6 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 func FuzzParseMemory(f *testing.F) {
@@ -14,11 +19,11 @@ func FuzzParseMemory(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := policies.ParseMemory(text)
+		m, err := api.ParseMemory(text)
 		if err != nil {
 			return
 		}
-		again, err := policies.ParseMemory(m.String())
+		again, err := api.ParseMemory(m.String())
 		if err != nil || again != m {
 			t.Errorf("%q is %d MiB, printed %q, read again %d (%v)", text, m, m, again, err)
 		}
@@ -30,7 +35,7 @@ func FuzzParseFraction(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		fraction, err := policies.ParseFraction(text)
+		fraction, err := api.ParseFraction(text)
 		if err != nil {
 			return
 		}
@@ -38,7 +43,7 @@ func FuzzParseFraction(f *testing.F) {
 			t.Fatalf("%q is %d/%d", text, fraction.Num, fraction.Den)
 		}
 		printed, _ := fraction.MarshalText()
-		again, err := policies.ParseFraction(string(printed))
+		again, err := api.ParseFraction(string(printed))
 		if err != nil || again != fraction {
 			t.Errorf("%q is %v, printed %q, read again %v (%v)", text, fraction, printed, again, err)
 		}
@@ -50,7 +55,7 @@ func FuzzDecodePod(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"8Gi"}},"spec":{"containers":[{"name":"a"}]}}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		pod, violation, err := policies.DecodePod(raw)
+		pod, violation, err := promise.DecodePod(raw)
 		if err == nil && violation == nil && (pod.Pod == nil || pod.Tree == nil) {
 			t.Errorf("%q is neither a pod nor refused", raw)
 		}
@@ -62,11 +67,11 @@ func FuzzDecodePromise(f *testing.F) {
 	f.Add(`{"v":2}`)
 	f.Add(``)
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := policies.DecodePromise(text)
+		p, err := promise.Decode(text)
 		if err != nil {
 			return
 		}
-		if again, err := policies.DecodePromise(p.Encode()); err != nil || again.Encode() != p.Encode() {
+		if again, err := promise.Decode(p.Encode()); err != nil || again.Encode() != p.Encode() {
 			t.Errorf("printed and read again, %q differs (%v)", text, err)
 		}
 	})
@@ -78,48 +83,48 @@ func FuzzDecide(f *testing.F) {
 	f.Add("8Gi", "", "", "", `{"a":{"memory":"4Gi"}}`, "", "1")
 	f.Add("", "0.25", "", "", "", `{"v":1,"request":{"containers":[{"name":"a","gpus":9,"ask":{"class":"x"}}]},"containers":[{"name":"a","resource":"x"}]}`, "0.25")
 	f.Add("1e400", "NaN", "replica", "enabled", "{", "{}", "-1")
-	policy := &policies.Policy{Name: "fuzz", Mode: policies.ModeTransparent, EnforcementMode: policies.EnforceFull,
-		Strategies: []policies.StrategyName{"mps", "time-slicing", "mig", "exclusive"}, Accept: []string{"fractional-quantity"},
-		DefaultSlice: &policies.SliceSpec{Memory: 4096}}
-	pools := []policies.Pool{
+	policy := &config.Policy{Name: "fuzz", Mode: config.ModeTransparent, EnforcementMode: config.EnforceFull,
+		Strategies: []api.StrategyName{"mps", "time-slicing", "mig", "exclusive"}, Accept: []string{"fractional-quantity"},
+		DefaultSlice: &config.SliceSpec{Memory: 4096}}
+	pools := []pools.Pool{
 		{Name: "l4", Site: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 692, Replicas: 4},
 		{Name: "mig", Site: "mig", Resource: "nvidia.com/mig-1g.10gb", Strategy: "mig", DeviceMemory: 81920, InstanceMemory: 9728, MIGProfile: "1g.10gb", Replicas: 1},
 	}
-	f.Fuzz(func(t *testing.T, memory, fraction, class, share, containers, promise, quantity string) {
+	f.Fuzz(func(t *testing.T, memory, fraction, class, share, containers, given, quantity string) {
 		labels := map[string]string{}
-		for name, value := range map[string]string{policies.LabelMemory: memory, policies.LabelFraction: fraction, policies.LabelClass: class, policies.LabelShare: share} {
+		for name, value := range map[string]string{api.LabelMemory: memory, api.LabelFraction: fraction, api.LabelClass: class, api.LabelShare: share} {
 			if value != "" {
 				labels[name] = value
 			}
 		}
 		annotations := map[string]string{}
 		if containers != "" {
-			annotations[policies.AnnotationContainers] = containers
+			annotations[api.AnnotationContainers] = containers
 		}
-		if promise != "" {
-			annotations[policies.AnnotationPromise] = promise
+		if given != "" {
+			annotations[api.AnnotationPromise] = given
 		}
 		b, _ := json.Marshal(map[string]any{
 			"metadata": map[string]any{"labels": labels, "annotations": annotations},
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "a", "resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": quantity}}}}},
 		})
-		raw, violation, err := policies.DecodePod(b)
+		raw, violation, err := promise.DecodePod(b)
 		if err != nil || violation != nil {
 			return
 		}
-		in := policies.Input{Pod: raw.Pod, Namespace: policies.Namespace{Name: "n"}, Policy: policy, Pools: pools}
+		in := policies.Input{Pod: raw.Pod, Namespace: api.Namespace{Name: "n"}, Policy: policy, Pools: pools}
 		d := policies.Decide(in)
 		if d.Promise == nil {
 			return
 		}
-		once := policies.Apply(raw.Pod, d.Promise)
+		once := promise.Apply(raw.Pod, d.Promise)
 		in.Pod = once
 		again := policies.Decide(in)
 		if again.Promise == nil {
 			t.Fatalf("the rewritten pod is %s: %s", again.Outcome, again.Message())
 		}
 		a, _ := json.Marshal(once)
-		b, _ = json.Marshal(policies.Apply(once, again.Promise))
+		b, _ = json.Marshal(promise.Apply(once, again.Promise))
 		if string(a) != string(b) {
 			t.Errorf("deciding again changes the pod:\n%s\n%s", a, b)
 		}
@@ -135,25 +140,25 @@ func FuzzTighten(f *testing.F) {
 	f.Add(head+"strategies: [mps]\nquota: {budget: ml, memory: 1Gi}", head+"strategies: [mig]\nquota: {memory: 2Gi, classes: {a: {slices: 0}}}\nguard: {enabled: false}")
 	f.Add(head+"mode: 'off'\nenv: [{name: A, value: x}]", head+"env: [{name: A, value: y}, {name: B, value: z}]\nframeworks: {vllm: {enabled: false}}")
 	f.Fuzz(func(t *testing.T, authority, tenant string) {
-		a, _ := policies.ParsePolicy("sys/a", []byte(authority))
-		own, _ := policies.ParseTenantPolicy("team-a/gpuslice-policy", []byte(tenant))
+		a, _ := config.Parse("sys/a", []byte(authority))
+		own, _ := config.ParseTenant("team-a/gpuslice-policy", []byte(tenant))
 		if a == nil || own == nil {
 			return
 		}
-		got, _ := policies.Tighten(a, own)
-		for what, pair := range map[string][2]policies.Charge{
+		got, _ := config.Tighten(a, own)
+		for what, pair := range map[string][2]quota.Charge{
 			"perContainer": {a.Limits.PerContainer, got.Limits.PerContainer}, "perPod": {a.Limits.PerPod, got.Limits.PerPod},
 		} {
-			for _, d := range policies.Dimensions() {
+			for _, d := range quota.Dimensions() {
 				if had, has := d.Amount(pair[0]), d.Amount(pair[1]); had != 0 && (has == 0 || has > had) {
 					t.Errorf("limits.%s.%s: %d became %d", what, d.Name, had, has)
 				}
 			}
 		}
-		if got.OptOut != a.OptOut || !cmp.Equal(got.Guard, a.Guard) || !cmp.Equal(got.Quota, a.Quota) || !cmp.Equal(got.Pools, a.Pools) || a.Mode == policies.ModeOff && got.Mode != a.Mode {
+		if got.OptOut != a.OptOut || !cmp.Equal(got.Guard, a.Guard) || !cmp.Equal(got.Quota, a.Quota) || !cmp.Equal(got.Pools, a.Pools) || a.Mode == config.ModeOff && got.Mode != a.Mode {
 			t.Error("the tenant wrote what is the authority's")
 		}
-		again, _ := policies.Tighten(got, own)
+		again, _ := config.Tighten(got, own)
 		again.Name = got.Name
 		if diff := cmp.Diff(got, again); diff != "" {
 			t.Errorf("followed twice it is not the same:\n%s", diff)

@@ -1,6 +1,13 @@
 package policies
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
 
 // hideDevices turns a pod that is left alone into one that is voided, where a container of it would take devices past
 // what it asks for. In a namespace where GPUs are shared, those are other people's slices.
@@ -11,16 +18,16 @@ func hideDevices(in *Input, d Decision) Decision {
 	}
 	d.Outcome, d.Would, d.Visibility = Voided, Voided, &visibility
 	for _, name := range choosingContainers(&in.Pod.Spec, in.Pools) {
-		d.Warnings = append(d.Warnings, name+": "+VarVisibleDevices+" does not choose devices in this namespace; what the container asks for under resources does")
+		d.Warnings = append(d.Warnings, name+": "+api.VarVisibleDevices+" does not choose devices in this namespace; what the container asks for under resources does")
 	}
 	return d
 }
 
 // choosingContainers names the containers that would choose their devices by a variable.
-func choosingContainers(spec *corev1.PodSpec, pools []Pool) (names []string) {
-	for c := range everyContainer(spec) {
-		if choosesDevices(c) || asksGPU(c, pools) && indexOfVariable(c.Env, VarVisibleDevices) >= 0 {
-			names = append(names, "container "+quoteShort(c.Name))
+func choosingContainers(spec *corev1.PodSpec, pools []pools.Pool) (names []string) {
+	for c := range api.EveryContainer(spec) {
+		if promise.ChoosesDevices(c) || request.RequestsGPU(c, pools) && promise.IndexOfVariable(c.Env, api.VarVisibleDevices) >= 0 {
+			names = append(names, "container "+api.Quote(c.Name))
 		}
 	}
 	return names
@@ -28,16 +35,16 @@ func choosingContainers(spec *corev1.PodSpec, pools []Pool) (names []string) {
 
 // devicesToHide looks for containers that choose their devices: in a pod that asks for GPUs every one of them might, by its
 // image; in another one those that say so. Devices of a claim come by another way, and stay.
-func devicesToHide(spec *corev1.PodSpec, pools []Pool) (v Visibility) {
-	gpus := asksForGPUs(spec, pools)
-	for c := range everyContainer(spec) {
-		named := indexOfVariable(c.Env, VarVisibleDevices) >= 0
+func devicesToHide(spec *corev1.PodSpec, pools []pools.Pool) (v promise.Visibility) {
+	gpus := request.RequestsGPUs(spec, pools)
+	for c := range api.EveryContainer(spec) {
+		named := promise.IndexOfVariable(c.Env, api.VarVisibleDevices) >= 0
 		switch {
-		case asksGPU(c, pools):
+		case request.RequestsGPU(c, pools):
 			if named {
 				v.Unset = append(v.Unset, c.Name)
 			}
-		case choosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
+		case promise.ChoosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
 			v.Hidden = append(v.Hidden, c.Name)
 		}
 	}
@@ -52,14 +59,14 @@ func restoreDevices(in Input, old *corev1.Pod) *corev1.Pod {
 		return in.Pod
 	}
 	out := in.Pod.DeepCopy()
-	ours := func(e corev1.EnvVar) bool { return e.Name == VarVisibleDevices }
+	ours := func(e corev1.EnvVar) bool { return e.Name == api.VarVisibleDevices }
 	was := map[string]*corev1.Container{}
-	for c := range everyContainer(&old.Spec) {
+	for c := range api.EveryContainer(&old.Spec) {
 		was[c.Name] = c
 	}
-	for c := range everyContainer(&out.Spec) {
+	for c := range api.EveryContainer(&out.Spec) {
 		if o := was[c.Name]; o != nil {
-			c.Env = restoreEnv(c.Env, o.Env, ours)
+			c.Env = promise.RestoreEnv(c.Env, o.Env, ours)
 		}
 	}
 	return out

@@ -8,15 +8,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
-func testKeys() Keys { return NewKeys([]byte("a key of the tests, 32 bytes long")) }
+func testKeys() promise.Keys { return promise.NewKeys([]byte("a key of the tests, 32 bytes long")) }
 
-func gpuPod(promise *Promise, containers ...corev1.Container) *corev1.Pod {
+func gpuPod(promise *promise.Promise, containers ...corev1.Container) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "train"}, Spec: corev1.PodSpec{Containers: containers}}
 	if promise != nil {
 		testKeys().Sign(promise)
-		pod.Annotations = map[string]string{AnnotationPromise: promise.Encode()}
+		pod.Annotations = map[string]string{api.AnnotationPromise: promise.Encode()}
 	}
 	return pod
 }
@@ -26,54 +31,54 @@ func asksFor(name, resourceName, quantity string) corev1.Container {
 	return corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Limits: list, Requests: list}}
 }
 
-func quotaPools() []Pool {
-	return []Pool{
-		{Name: "a100", Resource: ResourceGPU, DeviceMemory: 80 * 1024},
-		{Name: "h100", Resource: ResourceGPU, DeviceMemory: 94 * 1024},
-		{Name: "shared", Resource: ResourceGPUShared, DeviceMemory: 80 * 1024, Replicas: 4},
+func quotaPools() []pools.Pool {
+	return []pools.Pool{
+		{Name: "a100", Resource: api.ResourceGPU, DeviceMemory: 80 * 1024},
+		{Name: "h100", Resource: api.ResourceGPU, DeviceMemory: 94 * 1024},
+		{Name: "shared", Resource: api.ResourceGPUShared, DeviceMemory: 80 * 1024, Replicas: 4},
 		{Name: "slim", Resource: "nvidia.com/mig-1g.10gb", MIGProfile: "1g.10gb", DeviceMemory: 80 * 1024, InstanceMemory: 9728},
 		{Name: "dark", Resource: "nvidia.com/gpu.dark"},
 	}
 }
 
-func promised(namespace string, charge Charge) *Promise {
-	return &Promise{Version: PromiseVersion, Namespace: namespace, Strategy: "mps", Pools: []string{"shared"}, Charge: charge,
-		Request:    Request{Containers: []ContainerRequest{{Name: "main", Resource: ResourceGPU, GPUs: 1}}},
-		Containers: []PromisedContainer{{Name: "main", Resource: ResourceGPUShared, Count: 1, Slice: 8192, Class: "small"}}}
+func promised(namespace string, charge quota.Charge) *promise.Promise {
+	return &promise.Promise{Version: promise.Version, Namespace: namespace, Strategy: "mps", Pools: []string{"shared"}, Charge: charge,
+		Request:    api.Request{Containers: []api.ContainerRequest{{Name: "main", Resource: api.ResourceGPU, GPUs: 1}}},
+		Containers: []promise.Container{{Name: "main", Resource: api.ResourceGPUShared, Count: 1, Slice: 8192, Class: "small"}}}
 }
 
 func TestHoldingOf(t *testing.T) {
-	slice := Charge{Memory: 8192, Slices: 1}
-	whole := Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1}, Units: map[string]int64{ResourceGPU: 1, ResourceGPUShared: 1}}
-	ask := asksFor("main", ResourceGPUShared, "1")
+	slice := quota.Charge{Memory: 8192, Slices: 1}
+	whole := quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1}, Units: map[string]int64{api.ResourceGPU: 1, api.ResourceGPUShared: 1}}
+	ask := asksFor("main", api.ResourceGPUShared, "1")
 	for name, c := range map[string]struct {
 		pod    *corev1.Pod
-		want   Holding
-		source ChargeSource
+		want   quota.Holding
+		source promise.ChargeSource
 	}{
-		"no GPU, no holding": {gpuPod(nil, corev1.Container{Name: "main"}), Holding{Namespace: "team-a"}, ChargeNone},
-		"the Promise's charge, and its class's": {gpuPod(promised("team-a", slice), ask), Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: slice, Classes: map[string]Charge{"small": slice},
-			Units: map[string]int64{ResourceGPU: 1, ResourceGPUShared: 1}}, ChargePromise},
-		"a Promise of another namespace": {gpuPod(promised("team-b", slice), ask), whole, ChargeExclusive},
-		"a Promise that charges nothing": {gpuPod(promised("team-a", Charge{}), ask), whole, ChargeExclusive},
-		"a Promise that gives room back": {gpuPod(promised("team-a", Charge{Slices: -5, GPUs: 9}), ask), whole, ChargeExclusive},
-		"a Promise for fewer GPUs than it asks": {gpuPod(promised("team-a", slice), asksFor("main", ResourceGPUShared, "2")),
-			Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{ResourceGPU: 1, ResourceGPUShared: 2}}, ChargeExclusive},
-		"a container that was promised nothing": {gpuPod(promised("team-a", slice), ask, asksFor("more", ResourceGPUShared, "1")),
-			Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{ResourceGPU: 1, ResourceGPUShared: 2}}, ChargeExclusive},
-		"no Promise: the largest device it may get": {gpuPod(nil, asksFor("main", ResourceGPU, "2")),
-			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: 188 * 1024, GPUs: 2}, Units: map[string]int64{ResourceGPU: 2}}, ChargeExclusive},
+		"no GPU, no holding": {gpuPod(nil, corev1.Container{Name: "main"}), quota.Holding{Namespace: "team-a"}, promise.ChargeNone},
+		"the Promise's charge, and its class's": {gpuPod(promised("team-a", slice), ask), quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: slice, Classes: map[string]quota.Charge{"small": slice},
+			Units: map[string]int64{api.ResourceGPU: 1, api.ResourceGPUShared: 1}}, promise.ChargePromise},
+		"a Promise of another namespace": {gpuPod(promised("team-b", slice), ask), whole, promise.ChargeExclusive},
+		"a Promise that charges nothing": {gpuPod(promised("team-a", quota.Charge{}), ask), whole, promise.ChargeExclusive},
+		"a Promise that gives room back": {gpuPod(promised("team-a", quota.Charge{Slices: -5, GPUs: 9}), ask), whole, promise.ChargeExclusive},
+		"a Promise for fewer GPUs than it asks": {gpuPod(promised("team-a", slice), asksFor("main", api.ResourceGPUShared, "2")),
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 1, api.ResourceGPUShared: 2}}, promise.ChargeExclusive},
+		"a container that was promised nothing": {gpuPod(promised("team-a", slice), ask, asksFor("more", api.ResourceGPUShared, "1")),
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 1, api.ResourceGPUShared: 2}}, promise.ChargeExclusive},
+		"no Promise: the largest device it may get": {gpuPod(nil, asksFor("main", api.ResourceGPU, "2")),
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 188 * 1024, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 2}}, promise.ChargeExclusive},
 		"no Promise: a MIG instance is a slice and a device": {gpuPod(nil, asksFor("main", "nvidia.com/mig-1g.10gb", "1")),
-			Holding{Namespace: "team-a", Pools: []string{"slim"}, Charge: Charge{Memory: 9728, Slices: 1, GPUs: 1}, Units: map[string]int64{"nvidia.com/mig-1g.10gb": 1}}, ChargeExclusive},
+			quota.Holding{Namespace: "team-a", Pools: []string{"slim"}, Charge: quota.Charge{Memory: 9728, Slices: 1, GPUs: 1}, Units: map[string]int64{"nvidia.com/mig-1g.10gb": 1}}, promise.ChargeExclusive},
 		"no Promise, device memory unknown": {gpuPod(nil, asksFor("main", "nvidia.com/gpu.dark", "1")),
-			Holding{Namespace: "team-a", Pools: []string{"dark"}, Charge: Charge{Slices: 1, GPUs: 1}, MemoryUnknown: true, Units: map[string]int64{"nvidia.com/gpu.dark": 1}}, ChargeExclusive},
-		"a container named like ours counts": {gpuPod(nil, asksFor("gpuslice-x", ResourceGPU, "1")),
-			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: 94 * 1024, GPUs: 1}, Units: map[string]int64{ResourceGPU: 1}}, ChargeExclusive},
-		"a quantity that Value() turns into nothing is huge": {gpuPod(nil, asksFor("main", ResourceGPU, "1e400")),
-			Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: Charge{Memory: maxMemory, GPUs: maxCharge}, Units: map[string]int64{ResourceGPU: maxCharge}}, ChargeExclusive},
+			quota.Holding{Namespace: "team-a", Pools: []string{"dark"}, Charge: quota.Charge{Slices: 1, GPUs: 1}, MemoryUnknown: true, Units: map[string]int64{"nvidia.com/gpu.dark": 1}}, promise.ChargeExclusive},
+		"a container named like ours counts": {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")),
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 94 * 1024, GPUs: 1}, Units: map[string]int64{api.ResourceGPU: 1}}, promise.ChargeExclusive},
+		"a quantity that Value() turns into nothing is huge": {gpuPod(nil, asksFor("main", api.ResourceGPU, "1e400")),
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: api.MaxMemory, GPUs: quota.MaxCharge}, Units: map[string]int64{api.ResourceGPU: quota.MaxCharge}}, promise.ChargeExclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, source := HoldingOf(c.pod, testKeys(), quotaPools())
+			got, source := promise.HoldingOf(c.pod, testKeys(), quotaPools())
 			if diff := cmp.Diff(c.want, got); diff != "" || source != c.source {
 				t.Errorf("source %s, want %s (-want +got)\n%s", source, c.source, diff)
 			}
@@ -84,10 +89,10 @@ func TestHoldingOf(t *testing.T) {
 // TestAPromiseOfOneAfterTheOtherIsNoneOfBothAtOnce puts the Promise of a pod whose first container ends before the second
 // starts onto one where both run: while the mutating webhook is not answered, nobody plans that pod anew.
 func TestAPromiseOfOneAfterTheOtherIsNoneOfBothAtOnce(t *testing.T) {
-	p := promised("team-a", Charge{Memory: 8192, Slices: 1})
-	p.Request.Containers = append(p.Request.Containers, ContainerRequest{Name: "prepare", Resource: ResourceGPU, GPUs: 1})
-	p.Containers = append(p.Containers, PromisedContainer{Name: "prepare", Resource: ResourceGPUShared, Count: 1, Slice: 8192})
-	prepare, main := asksFor("prepare", ResourceGPUShared, "1"), asksFor("main", ResourceGPUShared, "1")
+	p := promised("team-a", quota.Charge{Memory: 8192, Slices: 1})
+	p.Request.Containers = append(p.Request.Containers, api.ContainerRequest{Name: "prepare", Resource: api.ResourceGPU, GPUs: 1})
+	p.Containers = append(p.Containers, promise.Container{Name: "prepare", Resource: api.ResourceGPUShared, Count: 1, Slice: 8192})
+	prepare, main := asksFor("prepare", api.ResourceGPUShared, "1"), asksFor("main", api.ResourceGPUShared, "1")
 	beside := prepare
 	beside.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	for name, c := range map[string]struct {
@@ -100,19 +105,19 @@ func TestAPromiseOfOneAfterTheOtherIsNoneOfBothAtOnce(t *testing.T) {
 	} {
 		pod := gpuPod(p, c.main...)
 		pod.Spec.InitContainers = c.init
-		want := Charge{Memory: MiB(8192 * c.slices), Slices: c.slices}
-		if got, source := HoldingOf(pod, testKeys(), quotaPools()); got.Charge != want || source != ChargePromise {
+		want := quota.Charge{Memory: api.MiB(8192 * c.slices), Slices: c.slices}
+		if got, source := promise.HoldingOf(pod, testKeys(), quotaPools()); got.Charge != want || source != promise.ChargePromise {
 			t.Errorf("%s: %+v by %s, want %+v", name, got.Charge, source, want)
 		}
 	}
 }
 
 func TestInitContainersCountByTheirPeak(t *testing.T) {
-	sidecar := asksFor("sidecar", ResourceGPU, "1")
+	sidecar := asksFor("sidecar", api.ResourceGPU, "1")
 	sidecar.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-	pod := gpuPod(nil, asksFor("a", ResourceGPU, "1"), asksFor("b", ResourceGPU, "1"))
-	pod.Spec.InitContainers = []corev1.Container{asksFor("before", ResourceGPU, "2"), sidecar, asksFor("after", ResourceGPU, "3")}
-	got, _ := ExclusiveHolding(pod, quotaPools())
+	pod := gpuPod(nil, asksFor("a", api.ResourceGPU, "1"), asksFor("b", api.ResourceGPU, "1"))
+	pod.Spec.InitContainers = []corev1.Container{asksFor("before", api.ResourceGPU, "2"), sidecar, asksFor("after", api.ResourceGPU, "3")}
+	got, _ := promise.ExclusiveHolding(pod, quotaPools())
 	if got.Charge.GPUs != 4 { // after and the sidecar at once; later a, b and the sidecar are three
 		t.Errorf("%d GPUs, want 4", got.Charge.GPUs)
 	}
@@ -120,11 +125,11 @@ func TestInitContainersCountByTheirPeak(t *testing.T) {
 
 func TestWholeUnitsOfHostileQuantitiesAreCheapAndNeverTooSmall(t *testing.T) {
 	for text, want := range map[string]int64{
-		"0": 0, "-1": 0, "1": 1, "500m": 1, "1500m": 2, "0.1n": 1, "1e-400": 1, "1Ki": 1024, "1e19": maxCharge, "1e400": maxCharge, "1e10000000": maxCharge,
-		"1e999999999": maxCharge, "9223372036854775807": maxCharge, "9223372036854775808": maxCharge, "36893488147419103232": maxCharge, "1Ei": maxCharge,
+		"0": 0, "-1": 0, "1": 1, "500m": 1, "1500m": 2, "0.1n": 1, "1e-400": 1, "1Ki": 1024, "1e19": quota.MaxCharge, "1e400": quota.MaxCharge, "1e10000000": quota.MaxCharge,
+		"1e999999999": quota.MaxCharge, "9223372036854775807": quota.MaxCharge, "9223372036854775808": quota.MaxCharge, "36893488147419103232": quota.MaxCharge, "1Ei": quota.MaxCharge,
 	} {
 		begin := time.Now()
-		if got := wholeUnits(resource.MustParse(text)); got != want {
+		if got := promise.WholeUnits(resource.MustParse(text)); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
 		}
 		if took := time.Since(begin); took > 100*time.Millisecond {

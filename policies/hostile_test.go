@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // enough is far more than any of these inputs may cost on a busy machine; the dear ones take seconds where they are
@@ -49,7 +52,7 @@ func TestHostileQuantitiesOfGPUsAreToldAtOnce(t *testing.T) {
 // decidedText is why the pod is not read or refused, "" where it is neither.
 func decidedText(t *testing.T, pod []byte) string {
 	t.Helper()
-	raw, violation, err := policies.DecodePod(pod)
+	raw, violation, err := promise.DecodePod(pod)
 	switch {
 	case err != nil:
 		return err.Error()
@@ -67,15 +70,15 @@ func TestHostileQuantitiesSayNoSize(t *testing.T) {
 	t.Parallel()
 	for quantity := range quantities {
 		start := time.Now()
-		if m, err := policies.ParseMemory(quantity); err == nil && quantity != "1Ei" {
+		if m, err := api.ParseMemory(quantity); err == nil && quantity != "1Ei" {
 			t.Errorf("%q is %s of memory", quantity, m)
 		}
-		_, err := policies.ParseFraction(quantity)
+		_, err := api.ParseFraction(quantity)
 		if fine := quantity == "0.5" || quantity == "1.0"; fine != (err == nil) {
 			t.Errorf("%q as a fraction: %v", quantity, err)
 		}
 		document := fmt.Sprintf("apiVersion: gpuslice.dev/v1\nlimits: {perContainer: {memory: %q}}\n", quantity)
-		_, problems := policies.ParsePolicy("a", []byte(document))
+		_, problems := config.Parse("a", []byte(document))
 		if text := fmt.Sprint(problems.ToAggregate()); !strings.Contains(text, "limits.perContainer.memory: Invalid value") || !strings.Contains(text, `accepted: a positive quantity such as "8Gi"`) {
 			t.Errorf("%q in a policy: %s", quantity, text)
 		}

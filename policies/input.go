@@ -1,28 +1,35 @@
 package policies
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/plan"
+	"github.com/gpuslice/gpuslice/policies/pools"
+)
 
 // Input is all that a decision depends on. Decide changes none of it.
 type Input struct {
 	Pod       *corev1.Pod
-	Namespace Namespace
-	Policy    *Policy // nil: no policy governs the namespace
+	Namespace api.Namespace
+	Policy    *config.Policy // nil: no policy governs the namespace
 	// PolicyError is why the namespace's policy cannot be used, when no last good version is known. Pods that ask for
 	// a slice are denied with it.
 	PolicyError error
 	// TenantNotes are what authors of pods should know of the tenant's own document that tightened Policy.
 	TenantNotes []string
-	Pools       []Pool
+	Pools       []pools.Pool
 	// PoolsComplete reports whether no other pools will ever be: what fits none of them is denied instead of waiting.
 	PoolsComplete bool
 	// Guard says where the guard's image is; nil: none can be injected.
-	Guard *GuardSettings
+	Guard *config.GuardSettings
 	// Explain asks for a report on every candidate, also when one was chosen.
 	Explain bool
 }
 
 // Tightened is the input with the policy as the tenant's own document (nil: none) tightens it.
-func (in Input) Tightened(tenant *TenantDocument) Input {
+func (in Input) Tightened(tenant *config.TenantDocument) Input {
 	if tenant != nil && in.Policy != nil {
 		in.Policy, in.TenantNotes = tenant.Tighten(in.Policy)
 	}
@@ -30,8 +37,8 @@ func (in Input) Tightened(tenant *TenantDocument) Input {
 }
 
 // planning is what of the input a plan depends on.
-func (in *Input) planning() *planInput {
-	return &planInput{
+func (in *Input) planning() *plan.Input {
+	return &plan.Input{
 		Pod: in.Pod, Namespace: in.Namespace, Policy: in.Policy, Pools: in.Pools, PoolsComplete: in.PoolsComplete,
 		Guard: in.Guard, Explain: in.Explain,
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // TestThePageOfLabelsIsWhatTheCodeKnows holds LABELS.md against every constant Label... and Annotation... of the project.
@@ -25,7 +25,7 @@ func TestThePageOfLabelsIsWhatTheCodeKnows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `("+policies.Domain+"/[a-z-]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `("+api.Domain+"/[a-z-]+)` \\|").FindAllStringSubmatch(string(text), -1) {
 		rows = append(rows, m[1])
 	}
 	slices.Sort(rows)
@@ -71,7 +71,7 @@ func namesIn(constants *ast.GenDecl) (names []string) {
 			if !strings.HasPrefix(name.Name, "Label") && !strings.HasPrefix(name.Name, "Annotation") || i >= len(value.Values) {
 				continue
 			}
-			if text := constantText(value.Values[i]); strings.HasPrefix(text, policies.Domain+"/") {
+			if text := constantText(value.Values[i]); strings.HasPrefix(text, api.Domain+"/") {
 				names = append(names, text)
 			}
 		}
@@ -87,7 +87,7 @@ func constantText(e ast.Expr) string {
 		return text
 	case *ast.Ident:
 		if e.Name == "Domain" {
-			return policies.Domain
+			return api.Domain
 		}
 	case *ast.SelectorExpr:
 		return constantText(e.Sel)

@@ -5,13 +5,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 func TestWhatIsLegalAndHardlyMeantIsDoubted(t *testing.T) {
 	t.Parallel()
-	pools := []Pool{
-		{Resource: ResourceGPUShared, Strategy: "time-slicing", DeviceMemory: 24 << 10, Replicas: 4},
-		{Resource: ResourceGPU, Strategy: "exclusive", Replicas: 1},
+	pools := []pools.Pool{
+		{Resource: api.ResourceGPUShared, Strategy: "time-slicing", DeviceMemory: 24 << 10, Replicas: 4},
+		{Resource: api.ResourceGPU, Strategy: "exclusive", Replicas: 1},
 	}
 	for _, c := range []struct {
 		name, document string
@@ -43,9 +47,9 @@ func TestWhatIsLegalAndHardlyMeantIsDoubted(t *testing.T) {
 }
 
 // lintedPolicy reads a document and fills in no defaults.
-func lintedPolicy(t *testing.T, text string) *Policy {
+func lintedPolicy(t *testing.T, text string) *config.Policy {
 	t.Helper()
-	p := &Policy{}
+	p := &config.Policy{}
 	if err := yaml.UnmarshalStrict([]byte(text), p); err != nil {
 		t.Fatal(err)
 	}

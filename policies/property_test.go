@@ -13,14 +13,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/rules"
+	"github.com/gpuslice/gpuslice/policies/internal/spellings"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
 // decided is a scenario whose pod is created, with what came out.
 type decided struct {
 	s   scenarios.Scenario
-	raw policies.RawPod
+	raw promise.RawPod
 	in  policies.Input
 	d   policies.Decision
 }
@@ -29,7 +34,7 @@ type decided struct {
 func created(t *testing.T) (all []decided) {
 	t.Helper()
 	for _, s := range allScenarios(t) {
-		raw, violation, err := policies.DecodePod(s.Pod)
+		raw, violation, err := promise.DecodePod(s.Pod)
 		if err != nil {
 			t.Fatal(s.Name, err)
 		}
@@ -53,7 +58,7 @@ func TestDecidingLeavesItsInputAsItWas(t *testing.T) {
 		pools := mustEncode(t, c.in.Pools)
 		d := policies.Decide(c.in)
 		if d.Promise != nil {
-			policies.Apply(c.in.Pod, d.Promise)
+			promise.Apply(c.in.Pod, d.Promise)
 		}
 		if diff := cmp.Diff(before, c.in.Pod); diff != "" {
 			t.Errorf("%s: the pod changed:\n%s", c.s.Name, diff)
@@ -79,7 +84,7 @@ func TestDecidingItsOwnOutputChangesNothing(t *testing.T) {
 		if c.d.Outcome != policies.Rewritten {
 			continue
 		}
-		once := policies.Apply(c.in.Pod, c.d.Promise)
+		once := promise.Apply(c.in.Pod, c.d.Promise)
 		in := c.in
 		in.Pod = once
 		d := policies.Decide(in)
@@ -87,7 +92,7 @@ func TestDecidingItsOwnOutputChangesNothing(t *testing.T) {
 			t.Errorf("%s: the rewritten pod is %s: %s", c.s.Name, d.Outcome, d.Message())
 			continue
 		}
-		if diff := cmp.Diff(once, policies.Apply(once, d.Promise)); diff != "" {
+		if diff := cmp.Diff(once, promise.Apply(once, d.Promise)); diff != "" {
 			t.Errorf("%s: deciding again changes the pod:\n%s", c.s.Name, diff)
 		}
 	}
@@ -99,15 +104,15 @@ func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
 		if c.d.Promise == nil {
 			continue
 		}
-		once := policies.Apply(c.in.Pod, c.d.Promise)
-		if diff := cmp.Diff(once, policies.Apply(once, c.d.Promise)); diff != "" {
+		once := promise.Apply(c.in.Pod, c.d.Promise)
+		if diff := cmp.Diff(once, promise.Apply(once, c.d.Promise)); diff != "" {
 			t.Errorf("%s:\n%s", c.s.Name, diff)
 		}
-		read, err := policies.DecodePromise(once.Annotations[policies.AnnotationPromise])
+		read, err := promise.Decode(once.Annotations[api.AnnotationPromise])
 		if err != nil {
 			t.Fatalf("%s: the promise on the pod cannot be read: %v", c.s.Name, err)
 		}
-		if diff := cmp.Diff(once, policies.Apply(once, read)); diff != "" {
+		if diff := cmp.Diff(once, promise.Apply(once, read)); diff != "" {
 			t.Errorf("%s: the promise read back from the pod gives another pod:\n%s", c.s.Name, diff)
 		}
 	}
@@ -119,8 +124,8 @@ func TestThePatchGivesThePodThatApplyGives(t *testing.T) {
 		if c.d.Outcome != policies.Rewritten {
 			continue
 		}
-		after := policies.Apply(c.raw.Pod, c.d.Promise)
-		tree := patched(t, c.s.Pod, policies.Patch(c.raw.Tree, c.raw.Pod, after))
+		after := promise.Apply(c.raw.Pod, c.d.Promise)
+		tree := patched(t, c.s.Pod, promise.Patch(c.raw.Tree, c.raw.Pod, after))
 		var got corev1.Pod
 		if err := json.Unmarshal([]byte(mustEncode(t, tree)), &got); err != nil {
 			t.Fatal(err)
@@ -145,11 +150,11 @@ func TestUnknownFieldsSurviveOnTheRightContainer(t *testing.T) {
 		}
 		marked := markObjects(tree["spec"])
 		pod := []byte(mustEncode(t, tree))
-		raw, violation, err := policies.DecodePod(pod)
+		raw, violation, err := promise.DecodePod(pod)
 		if err != nil || violation != nil {
 			t.Fatal(c.s.Name, err, violation)
 		}
-		after := patched(t, pod, policies.Patch(raw.Tree, raw.Pod, policies.Apply(raw.Pod, c.d.Promise)))
+		after := patched(t, pod, promise.Patch(raw.Tree, raw.Pod, promise.Apply(raw.Pod, c.d.Promise)))
 		found := map[string]bool{}
 		findMarks(after["spec"], found)
 		for _, mark := range marked {
@@ -222,7 +227,7 @@ func TestOnlyAllowedPathsChange(t *testing.T) {
 		if c.d.Outcome != policies.Rewritten {
 			continue
 		}
-		for _, op := range policies.Patch(c.raw.Tree, c.raw.Pod, policies.Apply(c.raw.Pod, c.d.Promise)) {
+		for _, op := range promise.Patch(c.raw.Tree, c.raw.Pod, promise.Apply(c.raw.Pod, c.d.Promise)) {
 			if !allowedPaths.MatchString(op.Path) {
 				t.Errorf("%s: the patch touches %s", c.s.Name, op.Path)
 			}
@@ -245,7 +250,7 @@ func TestSlicesOnOneDeviceNeverAddUpToMoreThanIt(t *testing.T) {
 				if pool.Resource != pc.Resource || !slices.Contains(c.d.Promise.Pools, pool.Name) || pool.DeviceMemory == 0 {
 					continue
 				}
-				if all := pc.Slice * policies.MiB(max(pool.Replicas, 1)); all > pool.DeviceMemory {
+				if all := pc.Slice * api.MiB(max(pool.Replicas, 1)); all > pool.DeviceMemory {
 					t.Errorf("%s: %d replicas of %s hold %s of the %s on %s", c.s.Name, pool.Replicas, pc.Slice, all, pool.DeviceMemory, pool.Name)
 				}
 			}
@@ -265,12 +270,12 @@ func TestEveryStrategySpellingAndFrameworkHasAScenario(t *testing.T) {
 		}
 		text += string(c.s.Policy) + c.d.Message()
 	}
-	for _, s := range policies.Strategies() {
+	for _, s := range strategies.All() {
 		if !strings.Contains(text, " strategy:"+string(s.Name)) {
 			t.Errorf("no scenario comes out under the strategy %s", s.Name)
 		}
 	}
-	for _, s := range policies.Spellings() {
+	for _, s := range spellings.All() {
 		if !strings.Contains(text, s.Name) {
 			t.Errorf("no scenario uses the spelling %s", s.Name)
 		}
@@ -305,11 +310,11 @@ func TestEveryTamperRuleHasAScenarioThatBreaksItAlone(t *testing.T) {
 	t.Parallel()
 	alone := map[string]bool{}
 	for _, c := range created(t) {
-		if len(c.d.Violations) == 1 && c.d.Violations[0].Rule == policies.RuleTamper {
+		if len(c.d.Violations) == 1 && c.d.Violations[0].Rule == api.RuleTamper {
 			alone[c.d.Violations[0].Reason] = true
 		}
 	}
-	for _, r := range policies.Rules() {
+	for _, r := range rules.All() {
 		if !alone[r.Reason] {
 			t.Errorf("no scenario is refused for %s alone", r.Reason)
 		}
@@ -335,7 +340,7 @@ func TestEveryMountHasItsVolume(t *testing.T) {
 		if c.d.Outcome != policies.Rewritten {
 			continue
 		}
-		spec := policies.Apply(c.in.Pod, c.d.Promise).Spec
+		spec := promise.Apply(c.in.Pod, c.d.Promise).Spec
 		for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
 			for _, m := range container.VolumeMounts {
 				if !slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {

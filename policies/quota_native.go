@@ -8,10 +8,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // LabelQuota is "true" on the ResourceQuotas that gpuslice writes. It touches no others.
-const LabelQuota = Domain + "/quota"
+const LabelQuota = api.Domain + "/quota"
 
 // Where ResourceQuotas name GPUs: Kubernetes counts extended resources under requests only.
 // NativeQuota is what one ResourceQuota allows of one GPU resource.
@@ -19,7 +24,7 @@ type NativeQuota struct {
 	Name     string // of the ResourceQuota
 	Resource string // as pods name it: "nvidia.com/gpu"
 	Hard     int64
-	Pods     *QuotaPods // the pods that it counts; nil: all
+	Pods     *quota.Pods // the pods that it counts; nil: all
 	// Uncounted is why it cannot be counted for renamed pods; "": it can.
 	Uncounted string
 }
@@ -30,7 +35,7 @@ func NativeQuotasOf(q *corev1.ResourceQuota) (out []NativeQuota) {
 	if q.Labels[LabelQuota] == "true" {
 		return nil
 	}
-	pods, counts, uncounted := quotaPods(q.Spec)
+	pods, counts, uncounted := quota.PodsOf(q.Spec)
 	if !counts {
 		return nil
 	}
@@ -45,51 +50,51 @@ func NativeQuotasOf(q *corev1.ResourceQuota) (out []NativeQuota) {
 
 // nativeResource is the GPU resource that an entry of a ResourceQuota limits.
 func nativeResource(name corev1.ResourceName) (resource string, ok bool) {
-	resource, ok = strings.CutPrefix(string(name), requestsPrefix)
-	return resource, ok && strings.HasPrefix(resource, nvidiaPrefix)
+	resource, ok = strings.CutPrefix(string(name), quota.RequestsPrefix)
+	return resource, ok && strings.HasPrefix(resource, api.NVIDIAPrefix)
 }
 
 // WithNative is q and what the ResourceQuotas of the namespace allow its pods, where the policy has them counted. A pod
 // is held against each of them whether it was renamed or not: those that were not leave less room to those that were.
 // WithMode audit nothing is renamed, and Kubernetes counts for itself.
-func WithNative(q Quota, namespace string, p *Policy, native []NativeQuota) Quota {
-	if p.Quota.Native == NativeOff || p.EnforcementMode == EnforceAudit {
+func WithNative(q quota.Quota, namespace string, p *config.Policy, native []NativeQuota) quota.Quota {
+	if p.Quota.Native == config.NativeOff || p.EnforcementMode == config.EnforceAudit {
 		return q
 	}
 	limits := slices.Clip(q.Limits)
 	for _, n := range native {
 		if n.Uncounted == "" {
-			limits = append(limits, QuotaLimit{Name: n.Name + " (ResourceQuota)", Native: true,
-				Scope: QuotaScope{Namespace: namespace, Resource: n.Resource, Pods: n.Pods}, Limits: QuotaLimits{GPUs: &n.Hard}})
+			limits = append(limits, quota.Limit{Name: n.Name + " (ResourceQuota)", Native: true,
+				Scope: quota.Scope{Namespace: namespace, Resource: n.Resource, Pods: n.Pods}, Limits: quota.Limits{GPUs: &n.Hard}})
 		}
 	}
-	return Quota{Limits: limits}
+	return quota.Quota{Limits: limits}
 }
 
 // DenyQuota is what a want of quota comes to. Policy decides about its own limits; a ResourceQuota is others', and
 // would have refused the pod if the rename had left it in sight: what exceeds it is refused under warn as well.
-func DenyQuota(in Input, excess []Excess) Decision {
-	d := Deny(in, *QuotaViolation(excess))
-	native := slices.DeleteFunc(slices.Clone(excess), func(e Excess) bool { return !e.Native })
+func DenyQuota(in Input, excess []quota.Excess) Decision {
+	d := Deny(in, *quota.Denial(excess))
+	native := slices.DeleteFunc(slices.Clone(excess), func(e quota.Excess) bool { return !e.Native })
 	if d.Outcome == Refused || len(native) == 0 {
 		return d
 	}
-	d.Outcome, d.Violations, d.Warnings = Refused, []Violation{*QuotaViolation(native)}, nil
+	d.Outcome, d.Violations, d.Warnings = Refused, []api.Violation{*quota.Denial(native)}, nil
 	return d
 }
 
 // NativeWarnings tell the author of a pod that was renamed under the Promise which ResourceQuotas go on counting it
 // through gpuslice, and which do not count it any more.
-func NativeWarnings(policy *Policy, native []NativeQuota, pod *corev1.Pod, p *Promise) (out []string) {
+func NativeWarnings(policy *config.Policy, native []NativeQuota, pod *corev1.Pod, p *promise.Promise) (out []string) {
 	if len(native) == 0 {
 		return nil
 	}
-	away := renamedAway(pod, p)
-	traits := traitsOf(pod)
+	away := promise.RenamedAway(pod, p)
+	traits := quota.TraitsOf(pod)
 	for _, n := range native {
 		switch {
-		case !slices.Contains(away, n.Resource) || n.Uncounted == "" && !n.Pods.match(traits):
-		case policy.Quota.Native == NativeOff:
+		case !slices.Contains(away, n.Resource) || n.Uncounted == "" && !n.Pods.Match(traits):
+		case policy.Quota.Native == config.NativeOff:
 			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; policy has it not counted", n.Name, n.Resource))
 		case n.Uncounted != "":
 			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; it is not counted: %s", n.Name, n.Resource, n.Uncounted))
@@ -104,10 +109,10 @@ func NativeWarnings(policy *Policy, native []NativeQuota, pod *corev1.Pod, p *Pr
 	return out
 }
 
-// wholeUnitsBelow is q rounded down, at most maxCharge.
+// wholeUnitsBelow is q rounded down, at most MaxCharge.
 func wholeUnitsBelow(q resource.Quantity) int64 {
-	n := wholeUnits(q)
-	if n > 0 && n < maxCharge && q.CmpInt64(n) < 0 {
+	n := promise.WholeUnits(q)
+	if n > 0 && n < quota.MaxCharge && q.CmpInt64(n) < 0 {
 		n--
 	}
 	return n

@@ -8,6 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // resourceQuota reads a ResourceQuota's spec as its author writes it.
@@ -27,13 +33,13 @@ func TestNativeQuotasAreReadAsKubernetesReadsThem(t *testing.T) {
 		Uncounted bool
 	}
 	for spec, wants := range map[string][]want{
-		"{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 8, pods: 4, requests.cpu: 2}}": {{ResourceGPU, 2, false}, {ResourceGPUShared, 8, false}},
+		"{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 8, pods: 4, requests.cpu: 2}}": {{api.ResourceGPU, 2, false}, {api.ResourceGPUShared, 8, false}},
 		"{hard: {requests.cpu: 1, requests.amd.com/gpu: 2}}":                                                nil,
-		"{hard: {requests.nvidia.com/gpu: 1500m}}":                                                          {{ResourceGPU, 1, false}},
-		"{hard: {requests.nvidia.com/gpu: 1e400}}":                                                          {{ResourceGPU, maxCharge, false}},
-		"{hard: {requests.nvidia.com/gpu: 0}}":                                                              {{ResourceGPU, 0, false}},
-		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [NotBestEffort]}":                                     {{ResourceGPU, 2, false}},
-		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}":                         {{ResourceGPU, 2, true}},
+		"{hard: {requests.nvidia.com/gpu: 1500m}}":                                                          {{api.ResourceGPU, 1, false}},
+		"{hard: {requests.nvidia.com/gpu: 1e400}}":                                                          {{api.ResourceGPU, quota.MaxCharge, false}},
+		"{hard: {requests.nvidia.com/gpu: 0}}":                                                              {{api.ResourceGPU, 0, false}},
+		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [NotBestEffort]}":                                     {{api.ResourceGPU, 2, false}},
+		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}":                         {{api.ResourceGPU, 2, true}},
 		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [VolumeAttributesClass]}":                             nil,
 	} {
 		var got []want
@@ -52,60 +58,60 @@ func TestNativeQuotasAreReadAsKubernetesReadsThem(t *testing.T) {
 }
 
 func TestScopesMatchPodsAsKubernetesDoes(t *testing.T) {
-	batch := Traits{PriorityClass: "batch"}
+	batch := quota.Traits{PriorityClass: "batch"}
 	for _, c := range []struct {
 		scopes string
-		traits Traits
+		traits quota.Traits
 		want   bool
 	}{
 		{"", batch, true},
 		{"scopes: [Terminating]", batch, false},
-		{"scopes: [Terminating]", Traits{Terminating: true}, true},
+		{"scopes: [Terminating]", quota.Traits{Terminating: true}, true},
 		{"scopes: [NotTerminating, NotBestEffort]", batch, true},
-		{"scopes: [NotTerminating, NotBestEffort]", Traits{BestEffort: true}, false},
-		{"scopes: [BestEffort]", Traits{BestEffort: true}, true},
-		{"scopes: [PriorityClass]", Traits{}, false},
+		{"scopes: [NotTerminating, NotBestEffort]", quota.Traits{BestEffort: true}, false},
+		{"scopes: [BestEffort]", quota.Traits{BestEffort: true}, true},
+		{"scopes: [PriorityClass]", quota.Traits{}, false},
 		{"scopes: [PriorityClass]", batch, true},
 		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [batch, high]}]}", batch, true},
 		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}", batch, false},
-		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}", Traits{}, false},
-		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: NotIn, values: [high]}]}", Traits{}, true},
+		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}", quota.Traits{}, false},
+		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: NotIn, values: [high]}]}", quota.Traits{}, true},
 		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: NotIn, values: [batch]}]}", batch, false},
-		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}", Traits{}, true},
+		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}", quota.Traits{}, true},
 		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}", batch, false},
 		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists}, {scopeName: Terminating, operator: Exists}]}", batch, false},
 	} {
 		n := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2}, "+c.scopes+"}"))
-		if len(n) != 1 || n[0].Pods.match(c.traits) != c.want {
+		if len(n) != 1 || n[0].Pods.Match(c.traits) != c.want {
 			t.Errorf("%s, %+v: want %t, got %+v", c.scopes, c.traits, c.want, n)
 		}
 	}
 }
 
 func TestUnitsCountWhatWasAskedAndWhatIsCarried(t *testing.T) {
-	labelled := promised("team-a", Charge{Slices: 1})
+	labelled := promised("team-a", quota.Charge{Slices: 1})
 	labelled.Request.Explicit, labelled.Request.Containers[0].Resource = true, ""
-	sidecar := asksFor("side", ResourceGPU, "1")
+	sidecar := asksFor("side", api.ResourceGPU, "1")
 	sidecar.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-	initial := gpuPod(nil, asksFor("main", ResourceGPU, "2"))
-	initial.Spec.InitContainers = []corev1.Container{sidecar, asksFor("first", ResourceGPU, "3"), asksFor("mig", "nvidia.com/mig-1g.10gb", "1")}
+	initial := gpuPod(nil, asksFor("main", api.ResourceGPU, "2"))
+	initial.Spec.InitContainers = []corev1.Container{sidecar, asksFor("first", api.ResourceGPU, "3"), asksFor("mig", "nvidia.com/mig-1g.10gb", "1")}
 	for name, c := range map[string]struct {
 		pod  *corev1.Pod
 		want map[string]int64
 	}{
-		"renamed: both names": {gpuPod(promised("team-a", Charge{Slices: 1}), asksFor("main", ResourceGPUShared, "1")),
-			map[string]int64{ResourceGPU: 1, ResourceGPUShared: 1}},
-		"not renamed: its own": {gpuPod(nil, asksFor("main", ResourceGPU, "2")), map[string]int64{ResourceGPU: 2}},
-		"a label alone asks for nvidia.com/gpu": {gpuPod(labelled, asksFor("main", ResourceGPUShared, "1")),
-			map[string]int64{ResourceGPU: 1, ResourceGPUShared: 1}},
-		"what others add counts beside it": {gpuPod(promised("team-a", Charge{Slices: 1}), asksFor("main", ResourceGPUShared, "1"), asksFor("late", ResourceGPU, "1")),
-			map[string]int64{ResourceGPU: 2, ResourceGPUShared: 1}},
-		"init containers by Kubernetes' arithmetic": {initial, map[string]int64{ResourceGPU: 4, "nvidia.com/mig-1g.10gb": 1}},
-		"a container named like ours":               {gpuPod(nil, asksFor("gpuslice-x", ResourceGPU, "1")), map[string]int64{ResourceGPU: 1}},
+		"renamed: both names": {gpuPod(promised("team-a", quota.Charge{Slices: 1}), asksFor("main", api.ResourceGPUShared, "1")),
+			map[string]int64{api.ResourceGPU: 1, api.ResourceGPUShared: 1}},
+		"not renamed: its own": {gpuPod(nil, asksFor("main", api.ResourceGPU, "2")), map[string]int64{api.ResourceGPU: 2}},
+		"a label alone asks for nvidia.com/gpu": {gpuPod(labelled, asksFor("main", api.ResourceGPUShared, "1")),
+			map[string]int64{api.ResourceGPU: 1, api.ResourceGPUShared: 1}},
+		"what others add counts beside it": {gpuPod(promised("team-a", quota.Charge{Slices: 1}), asksFor("main", api.ResourceGPUShared, "1"), asksFor("late", api.ResourceGPU, "1")),
+			map[string]int64{api.ResourceGPU: 2, api.ResourceGPUShared: 1}},
+		"init containers by Kubernetes' arithmetic": {initial, map[string]int64{api.ResourceGPU: 4, "nvidia.com/mig-1g.10gb": 1}},
+		"a container named like ours":               {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")), map[string]int64{api.ResourceGPU: 1}},
 		"no GPU":                                    {gpuPod(nil, corev1.Container{Name: "main"}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, _ := HoldingOf(c.pod, testKeys(), quotaPools())
+			h, _ := promise.HoldingOf(c.pod, testKeys(), quotaPools())
 			if diff := cmp.Diff(c.want, h.Units); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -115,37 +121,37 @@ func TestUnitsCountWhatWasAskedAndWhatIsCarried(t *testing.T) {
 
 // TestMadeUpResourcesNeitherGrowAHoldingNorHideInIt: beyond the bound they count for every quota.
 func TestMadeUpResourcesNeitherGrowAHoldingNorHideInIt(t *testing.T) {
-	var sum Holding
-	for n := range 10 * maxUnitNames {
-		h, _ := HoldingOf(gpuPod(nil, asksFor("main", fmt.Sprintf("nvidia.com/mig-%dg.10gb", n), "1")), Keys{}, nil)
+	var sum quota.Holding
+	for n := range 10 * quota.MaxUnitNames {
+		h, _ := promise.HoldingOf(gpuPod(nil, asksFor("main", fmt.Sprintf("nvidia.com/mig-%dg.10gb", n), "1")), promise.Keys{}, nil)
 		sum = sum.Plus(h)
 	}
-	last := QuotaScope{Resource: fmt.Sprintf("nvidia.com/mig-%dg.10gb", 10*maxUnitNames-1)}
-	if len(sum.Units) > maxUnitNames+1 || sum.In(last).GPUs < 1 || !sum.Sound() {
+	last := quota.Scope{Resource: fmt.Sprintf("nvidia.com/mig-%dg.10gb", 10*quota.MaxUnitNames-1)}
+	if len(sum.Units) > quota.MaxUnitNames+1 || sum.In(last).GPUs < 1 || !sum.Sound() {
 		t.Errorf("%d names, the last counts %d", len(sum.Units), sum.In(last).GPUs)
 	}
 }
 
 // TestAForgedPromiseTakesNothingAway: what it says was asked can only add, and only what a quota could name.
 func TestAForgedPromiseTakesNothingAway(t *testing.T) {
-	long := nvidiaPrefix + strings.Repeat("x", 64)
+	long := api.NVIDIAPrefix + strings.Repeat("x", 64)
 	for name, c := range map[string]struct {
 		resource string
 		units    int64
 		want     map[string]int64
 	}{
-		"less than nothing":       {ResourceGPUShared, -5, map[string]int64{ResourceGPUShared: 1}},
-		"more than sums can hold": {ResourceGPU, 1<<63 - 1, map[string]int64{ResourceGPU: maxCharge, ResourceGPUShared: 1}},
-		"a name of great length":  {long, 1, map[string]int64{ResourceGPUShared: 1}},
-		"another vendor's":        {"amd.com/gpu", 1, map[string]int64{ResourceGPUShared: 1}},
+		"less than nothing":       {api.ResourceGPUShared, -5, map[string]int64{api.ResourceGPUShared: 1}},
+		"more than sums can hold": {api.ResourceGPU, 1<<63 - 1, map[string]int64{api.ResourceGPU: quota.MaxCharge, api.ResourceGPUShared: 1}},
+		"a name of great length":  {long, 1, map[string]int64{api.ResourceGPUShared: 1}},
+		"another vendor's":        {"amd.com/gpu", 1, map[string]int64{api.ResourceGPUShared: 1}},
 	} {
-		forged := promised("team-a", Charge{Slices: 1})
-		forged.Request.Containers = []ContainerRequest{{Name: "main", Resource: c.resource, GPUs: c.units}}
+		forged := promised("team-a", quota.Charge{Slices: 1})
+		forged.Request.Containers = []api.ContainerRequest{{Name: "main", Resource: c.resource, GPUs: c.units}}
 		forged.Containers = nil
-		pod := gpuPod(nil, asksFor("main", ResourceGPUShared, "1"))
-		pod.Annotations = map[string]string{AnnotationPromise: forged.Encode()}
-		h, source := HoldingOf(pod, testKeys(), quotaPools())
-		if diff := cmp.Diff(c.want, h.Units); diff != "" || source != ChargeExclusive || !h.Plus(h).Sound() {
+		pod := gpuPod(nil, asksFor("main", api.ResourceGPUShared, "1"))
+		pod.Annotations = map[string]string{api.AnnotationPromise: forged.Encode()}
+		h, source := promise.HoldingOf(pod, testKeys(), quotaPools())
+		if diff := cmp.Diff(c.want, h.Units); diff != "" || source != promise.ChargeExclusive || !h.Plus(h).Sound() {
 			t.Errorf("%s: %s (-want +got)\n%s", name, source, diff)
 		}
 	}
@@ -153,18 +159,18 @@ func TestAForgedPromiseTakesNothingAway(t *testing.T) {
 
 func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 	native := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 9}, scopes: [NotTerminating]}"))
-	renamed, _ := HoldingOf(gpuPod(promised("team-a", Charge{Memory: 8192, Slices: 1}), asksFor("main", ResourceGPUShared, "1")), testKeys(), quotaPools())
-	whole, _ := HoldingOf(gpuPod(nil, asksFor("main", ResourceGPU, "1")), testKeys(), quotaPools())
-	q := WithNative(Quota{}, "team-a", &Policy{}, native)
+	renamed, _ := promise.HoldingOf(gpuPod(promised("team-a", quota.Charge{Memory: 8192, Slices: 1}), asksFor("main", api.ResourceGPUShared, "1")), testKeys(), quotaPools())
+	whole, _ := promise.HoldingOf(gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), testKeys(), quotaPools())
+	q := WithNative(quota.Quota{}, "team-a", &config.Policy{}, native)
 	held := renamed.Plus(whole)
-	refusal := func(q Quota, h Holding) string {
-		if v := QuotaViolation(Fit(q, held.In, h)); v != nil {
+	refusal := func(q quota.Quota, h quota.Holding) string {
+		if v := quota.Denial(quota.Fit(q, held.In, h)); v != nil {
 			return v.String()
 		}
 		return ""
 	}
 	const want = "exceeded quota: team-a-gpus (ResourceQuota), requested: requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=2, limited: requests.nvidia.com/gpu=2"
-	for name, h := range map[string]Holding{"renamed": renamed, "not renamed": whole} {
+	for name, h := range map[string]quota.Holding{"renamed": renamed, "not renamed": whole} {
 		if diff := cmp.Diff(want, refusal(q, h)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
@@ -174,10 +180,10 @@ func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 	elsewhere := renamed
 	elsewhere.Namespace = "team-b"
 	for name, got := range map[string]string{
-		"under audit, which renames nothing": refusal(WithNative(Quota{}, "team-a", &Policy{EnforcementMode: EnforceAudit}, native), renamed),
+		"under audit, which renames nothing": refusal(WithNative(quota.Quota{}, "team-a", &config.Policy{EnforcementMode: config.EnforceAudit}, native), renamed),
 		"outside of the scope":               refusal(q, terminating),
 		"in a namespace that shares ours":    refusal(q, elsewhere),
-		"where policy has them not counted":  refusal(WithNative(Quota{}, "team-a", &Policy{Quota: QuotaSpec{Native: NativeOff}}, native), renamed),
+		"where policy has them not counted":  refusal(WithNative(quota.Quota{}, "team-a", &config.Policy{Quota: config.QuotaSpec{Native: config.NativeOff}}, native), renamed),
 	} {
 		if got != "" {
 			t.Errorf("%s: %s", name, got)
@@ -186,52 +192,51 @@ func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 }
 
 func TestAuthorsOfRenamedPodsAreTold(t *testing.T) {
-	promise := promised("team-a", Charge{Slices: 1})
-	pod := gpuPod(promise, asksFor("main", ResourceGPUShared, "1"))
+	promise := promised("team-a", quota.Charge{Slices: 1})
+	pod := gpuPod(promise, asksFor("main", api.ResourceGPUShared, "1"))
 	of := func(spec string) []NativeQuota { return NativeQuotasOf(resourceQuota(t, spec)) }
 	const old = "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 4}}"
 	for name, c := range map[string]struct {
-		spec   QuotaSpec
+		spec   config.QuotaSpec
 		native []NativeQuota
 		pod    *corev1.Pod
 		want   []string
 	}{
-		"counted": {QuotaSpec{}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu; gpuslice counts this pod for it"}},
-		"off":     {QuotaSpec{Native: NativeOff}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted"}},
-		"a scope that is not read": {QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}"), pod,
+		"counted": {config.QuotaSpec{}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu; gpuslice counts this pod for it"}},
+		"off":     {config.QuotaSpec{Native: config.NativeOff}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted"}},
+		"a scope that is not read": {config.QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}"), pod,
 			[]string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; it is not counted: gpuslice does not read its scope CrossNamespacePodAffinity"}},
-		"a quota for other pods":     {QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [Terminating]}"), pod, nil},
-		"a pod that was not renamed": {QuotaSpec{}, of(old), gpuPod(nil, asksFor("main", ResourceGPU, "1")), nil},
-		"many quotas": {QuotaSpec{Native: NativeOff}, append(append(of(old), of(old)...), append(of(old), of(old)...)...), pod, []string{
+		"a quota for other pods":     {config.QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [Terminating]}"), pod, nil},
+		"a pod that was not renamed": {config.QuotaSpec{}, of(old), gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), nil},
+		"many quotas": {config.QuotaSpec{Native: config.NativeOff}, append(append(of(old), of(old)...), append(of(old), of(old)...)...), pod, []string{
 			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
 			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
 			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
 			"and 1 more ResourceQuotas"}},
 	} {
-		if diff := cmp.Diff(c.want, NativeWarnings(&Policy{Quota: c.spec}, c.native, c.pod, promise)); diff != "" {
+		if diff := cmp.Diff(c.want, NativeWarnings(&config.Policy{Quota: c.spec}, c.native, c.pod, promise)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 	}
 }
 
-
 func TestTheWrittenQuotaIsWhatThePolicysPoolsOffer(t *testing.T) {
-	pools := []Pool{{Name: "a100", Resource: ResourceGPU, Strategy: "exclusive"}, {Name: "l4", Resource: ResourceGPUShared, Strategy: "mps"},
-		{Name: "t4", Resource: ResourceGPUShared, Strategy: "time-slicing"}, {Name: "odd", Resource: ResourceGPU, Strategy: "time-slicing"}}
-	four := func(names ...StrategyName) *Policy {
-		return &Policy{Mode: ModeOptIn, EnforcementMode: EnforceFull, Strategies: names, Quota: QuotaSpec{Native: NativeWrite, Slices: new(int64(4))}}
+	pools := []pools.Pool{{Name: "a100", Resource: api.ResourceGPU, Strategy: "exclusive"}, {Name: "l4", Resource: api.ResourceGPUShared, Strategy: "mps"},
+		{Name: "t4", Resource: api.ResourceGPUShared, Strategy: "time-slicing"}, {Name: "odd", Resource: api.ResourceGPU, Strategy: "time-slicing"}}
+	four := func(names ...api.StrategyName) *config.Policy {
+		return &config.Policy{Mode: config.ModeOptIn, EnforcementMode: config.EnforceFull, Strategies: names, Quota: config.QuotaSpec{Native: config.NativeWrite, Slices: new(int64(4))}}
 	}
 	whole := four("exclusive")
 	whole.Quota.Slices, whole.Quota.GPUs = nil, new(int64(2))
 	check, audit, off := four("mps"), four("mps"), four("mps")
-	check.Quota.Native, audit.EnforcementMode, off.Mode = NativeCheck, EnforceAudit, ModeOff
+	check.Quota.Native, audit.EnforcementMode, off.Mode = config.NativeCheck, config.EnforceAudit, config.ModeOff
 	for name, c := range map[string]struct {
-		policy *Policy
+		policy *config.Policy
 		want   WrittenQuota
 		wanted bool
 	}{
-		"slices of one resource": {four("mps"), WrittenQuota{Resource: ResourceGPUShared, Hard: 4}, true},
-		"whole devices":          {whole, WrittenQuota{Resource: ResourceGPU, Hard: 2}, true},
+		"slices of one resource": {four("mps"), WrittenQuota{Resource: api.ResourceGPUShared, Hard: 4}, true},
+		"whole devices":          {whole, WrittenQuota{Resource: api.ResourceGPU, Hard: 2}, true},
 		"two resources": {four("mps", "time-slicing"), WrittenQuota{
 			Why: "the pools that policy allows offer nvidia.com/gpu, nvidia.com/gpu.shared, and a ResourceQuota counts one; allow fewer strategies"}, true},
 		"slices, and whole devices beside them": {four("mps", "exclusive"), WrittenQuota{
@@ -249,13 +254,13 @@ func TestTheWrittenQuotaIsWhatThePolicysPoolsOffer(t *testing.T) {
 }
 
 func TestWarnDoesNotSpeakForTheQuotasOfOthers(t *testing.T) {
-	in := Input{Policy: &Policy{Mode: ModeOptIn, EnforcementMode: EnforceWarn}}
-	ours := Excess{Quota: "team-a", Dimension: "slices", Requested: "1", Used: "4", Limited: "4"}
-	native := Excess{Quota: "gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}
-	if d := DenyQuota(in, []Excess{ours}); d.Outcome != LeftAlone || len(d.Warnings) != 1 {
+	in := Input{Policy: &config.Policy{Mode: config.ModeOptIn, EnforcementMode: config.EnforceWarn}}
+	ours := quota.Excess{Quota: "team-a", Dimension: "slices", Requested: "1", Used: "4", Limited: "4"}
+	native := quota.Excess{Quota: "gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}
+	if d := DenyQuota(in, []quota.Excess{ours}); d.Outcome != LeftAlone || len(d.Warnings) != 1 {
 		t.Errorf("the policy's own limit: %+v", d)
 	}
-	if d := DenyQuota(in, []Excess{ours, native}); d.Outcome != Refused || !strings.HasPrefix(d.Message(), "exceeded quota: gpus (ResourceQuota), ") {
+	if d := DenyQuota(in, []quota.Excess{ours, native}); d.Outcome != Refused || !strings.HasPrefix(d.Message(), "exceeded quota: gpus (ResourceQuota), ") {
 		t.Errorf("a ResourceQuota: %+v", d)
 	}
 }

@@ -3,6 +3,10 @@ package policies
 import (
 	"fmt"
 	"slices"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // WrittenQuotaName is the name of each ResourceQuota that gpuslice writes.
@@ -19,8 +23,8 @@ type WrittenQuota struct {
 // WrittenQuotaOf is the ResourceQuota that the policy wants written; false: none. A policy that refuses nothing wants
 // none: Kubernetes would refuse by it. All the pools that the policy allows must offer one resource, since the quota
 // could not tell which of several a slice came from.
-func WrittenQuotaOf(p *Policy, pools []Pool) (WrittenQuota, bool) {
-	if p.Quota.Native != NativeWrite || p.Mode == ModeOff || p.EnforcementMode != EnforceFull {
+func WrittenQuotaOf(p *config.Policy, pools []pools.Pool) (WrittenQuota, bool) {
+	if p.Quota.Native != config.NativeWrite || p.Mode == config.ModeOff || p.EnforcementMode != config.EnforceFull {
 		return WrittenQuota{}, false
 	}
 	limit, kind := p.Quota.Slices, "slices"
@@ -30,12 +34,12 @@ func WrittenQuotaOf(p *Policy, pools []Pool) (WrittenQuota, bool) {
 	var names []string
 	for i := range pools {
 		pool := &pools[i]
-		if !allows(p, pool.Strategy) {
+		if !config.Allows(p, pool.Strategy) {
 			continue
 		}
-		if whole := pool.sharing().Whole(); whole != (kind == "gpus") {
+		if whole := pool.Sharing().Whole(); whole != (kind == "gpus") {
 			return WrittenQuota{Why: fmt.Sprintf("the limit is in %s, and policy allows %s, which is %s; allow only strategies that are counted in %s",
-				kind, pool.describe(), pool.Strategy, kind)}, true
+				kind, pool.Describe(), pool.Strategy, kind)}, true
 		}
 		names = append(names, pool.Resource)
 	}
@@ -46,5 +50,5 @@ func WrittenQuotaOf(p *Policy, pools []Pool) (WrittenQuota, bool) {
 	case 1:
 		return WrittenQuota{Resource: names[0], Hard: *limit}, true
 	}
-	return WrittenQuota{Why: fmt.Sprintf("the pools that policy allows offer %s, and a ResourceQuota counts one; allow fewer strategies", joinNames(names[:min(len(names), 6)]))}, true
+	return WrittenQuota{Why: fmt.Sprintf("the pools that policy allows offer %s, and a ResourceQuota counts one; allow fewer strategies", api.JoinNames(names[:min(len(names), 6)]))}, true
 }

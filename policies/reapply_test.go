@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // TestABareManifestAppliedOverItsLivePodChangesNothing holds for the ways in which a manifest reaches a live pod: written
@@ -19,9 +21,9 @@ func TestABareManifestAppliedOverItsLivePodChangesNothing(t *testing.T) {
 		if c.d.Outcome != policies.Rewritten {
 			continue
 		}
-		live := policies.Apply(c.raw.Pod, c.d.Promise)
+		live := promise.Apply(c.raw.Pod, c.d.Promise)
 		for way, updated := range map[string]*corev1.Pod{"replaced": c.raw.Pod, "applied": applied(t, c.raw.Pod, live)} {
-			after, violations := policies.Restore(live, updated)
+			after, violations := promise.Restore(live, updated)
 			if len(violations) > 0 {
 				t.Errorf("%s, %s: %v", c.s.Name, way, violations)
 			}
@@ -39,17 +41,17 @@ func TestWhatANewerBuildGaveIsNotUndoneByAnUpdate(t *testing.T) {
 		if c.d.Outcome != policies.Rewritten {
 			continue
 		}
-		live := policies.Apply(c.raw.Pod, c.d.Promise)
+		live := promise.Apply(c.raw.Pod, c.d.Promise)
 		newer := *c.d.Promise
-		newer.Version = policies.PromiseVersion + 1
-		live.Annotations[policies.AnnotationPromise] = newer.Encode()
-		after, violations := policies.Restore(live, c.raw.Pod)
+		newer.Version = promise.Version + 1
+		live.Annotations[api.AnnotationPromise] = newer.Encode()
+		after, violations := promise.Restore(live, c.raw.Pod)
 		if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" || len(violations) > 0 {
 			t.Errorf("%s, replaced: %v (-live +updated)\n%s", c.s.Name, violations, diff)
 		}
 		larger := live.DeepCopy()
-		larger.Labels = map[string]string{policies.LabelMemory: "79Gi"}
-		if _, violations := policies.Restore(live, larger); len(violations) == 0 {
+		larger.Labels = map[string]string{api.LabelMemory: "79Gi"}
+		if _, violations := promise.Restore(live, larger); len(violations) == 0 {
 			t.Errorf("%s: its label changed", c.s.Name)
 		}
 	}
@@ -85,8 +87,8 @@ func TestRestoringWhatDidNotChangeChangesNothing(t *testing.T) {
 		if c.d.Outcome != policies.Rewritten {
 			continue
 		}
-		live := policies.Apply(c.raw.Pod, c.d.Promise)
-		after, violations := policies.Restore(live, live)
+		live := promise.Apply(c.raw.Pod, c.d.Promise)
+		after, violations := promise.Restore(live, live)
 		if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" || len(violations) > 0 {
 			t.Errorf("%s: %v\n%s", c.s.Name, violations, diff)
 		}

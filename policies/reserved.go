@@ -7,36 +7,40 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // reservedContainer refuses a container of the author's own under our names: what is ours is written anew, so it would
 // vanish from the pod, or get a GPU that nobody looks at. It is nil where the pod has none, or where nothing asks for a
 // slice.
-func reservedContainer(in *Input) *Violation {
+func reservedContainer(in *Input) *api.Violation {
 	name, gpu := authorsUnderOurName(&in.Pod.Spec, in.Pools)
-	if name == "" || askingLabel(in.Pod) == "" && !(gpu && in.Policy.Mode == ModeTransparent) {
+	if name == "" || request.SliceLabel(in.Pod) == "" && !(gpu && in.Policy.Mode == config.ModeTransparent) {
 		return nil
 	}
-	return requestViolation("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", name, containerPrefix))
+	return request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", name, api.ContainerPrefix))
 }
 
 // authorsUnderOurName returns a container that has one of our names and cannot be ours, and whether it asks for a GPU.
 // Check and guard among the init containers may have come with a copy; where they alone ask for a GPU they have not.
-func authorsUnderOurName(spec *corev1.PodSpec, pools []Pool) (name string, gpu bool) {
-	asks := func(c *corev1.Container) bool { return asksGPU(c, pools) }
+func authorsUnderOurName(spec *corev1.PodSpec, pools []pools.Pool) (name string, gpu bool) {
+	asks := func(c *corev1.Container) bool { return request.RequestsGPU(c, pools) }
 	others := false
-	for c := range podContainers(spec) {
+	for c := range api.Containers(spec) {
 		others = others || asks(c)
 	}
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
 		mayBeOurs := slices.Contains([]string{limits.CheckContainer, limits.GuardContainer}, c.Name)
-		if isOurContainer(c.Name) && (!mayBeOurs || !others && asks(c)) {
+		if api.IsOurContainer(c.Name) && (!mayBeOurs || !others && asks(c)) {
 			return c.Name, asks(c)
 		}
 	}
 	for i := range spec.Containers {
-		if c := &spec.Containers[i]; isOurContainer(c.Name) {
+		if c := &spec.Containers[i]; api.IsOurContainer(c.Name) {
 			return c.Name, asks(c)
 		}
 	}

@@ -5,22 +5,25 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // checkResize refuses other processor time or memory for the guard's containers of a live pod: with too little the guard
 // sees nothing in time. Containers of the author's own are theirs to resize; GPUs cannot be.
-func checkResize(old, updated *corev1.Pod) []Violation {
-	promise, err := DecodePromise(old.Annotations[AnnotationPromise])
+func checkResize(old, updated *corev1.Pod) []api.Violation {
+	promise, err := promise.Decode(old.Annotations[api.AnnotationPromise])
 	if err != nil || updated.DeletionTimestamp != nil {
 		return nil
 	}
 	was := map[string]corev1.ResourceRequirements{}
-	for c := range everyContainer(&old.Spec) {
+	for c := range api.EveryContainer(&old.Spec) {
 		was[c.Name] = c.Resources
 	}
-	for c := range everyContainer(&updated.Spec) {
-		if promise.hasGuard(c.Name) && !equality.Semantic.DeepEqual(was[c.Name], c.Resources) {
-			return []Violation{{RuleImmutable, "the guard's resources cannot change", fmt.Sprintf(
+	for c := range api.EveryContainer(&updated.Spec) {
+		if promise.HasGuard(c.Name) && !equality.Semantic.DeepEqual(was[c.Name], c.Resources) {
+			return []api.Violation{{Rule: api.RuleImmutable, Reason: "the guard's resources cannot change", Detail: fmt.Sprintf(
 				"container %q belongs to gpuslice; leave it out (a VerticalPodAutoscaler does with resourcePolicy.containerPolicies: [{containerName: %q, mode: \"Off\"}])", c.Name, c.Name)}}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -35,7 +36,7 @@ var otherScenarios []scenarios.Scenario
 // outcome is what the core makes of a scenario, as its want sections say it.
 func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 	t.Helper()
-	raw, violation, err := policies.DecodePod(s.Pod)
+	raw, violation, err := promise.DecodePod(s.Pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, patch := policies.Create(in, raw, policies.Keys{})
+	d, patch := policies.Create(in, raw, promise.Keys{})
 	want := map[string]string{"verdict": scenarios.Verdict(d)}
 	if d.Outcome == policies.Rewritten || d.Outcome == policies.Voided {
 		want["pod.diff"] = podDiff(t, s.Pod, patch)

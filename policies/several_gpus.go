@@ -3,6 +3,11 @@ package policies
 import (
 	"fmt"
 	"slices"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // severalGPUs answers a pod that asks for several whole GPUs and says nothing else: it is left as it is where policy
@@ -16,7 +21,7 @@ func (c *creation) severalGPUs() Decision {
 	name := ""
 	for _, r := range req.Containers {
 		total += r.GPUs
-		if r.GPUs > max(most, 1) && r.Resource == ResourceGPU {
+		if r.GPUs > max(most, 1) && r.Resource == api.ResourceGPU {
 			name, most = r.Name, r.GPUs
 		}
 	}
@@ -24,50 +29,50 @@ func (c *creation) severalGPUs() Decision {
 		return Decision{}
 	}
 	if !allowsWhole(in.Policy) {
-		return deny(Violation{RulePolicy, "several GPUs", fmt.Sprintf(
+		return deny(api.Violation{Rule: api.RulePolicy, Reason: "several GPUs", Detail: fmt.Sprintf(
 			"container %q asks for %d GPUs, and policy %s allows %s only, which give one slice to a container; ask for one",
-			name, most, in.Policy.Name, joinNames(in.Policy.Strategies))})
+			name, most, in.Policy.Name, api.JoinNames(in.Policy.Strategies))})
 	}
 	whole, shared := offersOfGPU(in)
 	if whole == nil && shared != nil {
-		return deny(Violation{RuleStrategy, "several units of a shared GPU", fmt.Sprintf(
+		return deny(api.Violation{Rule: api.RuleStrategy, Reason: "several units of a shared GPU", Detail: fmt.Sprintf(
 			"container %q asks for %d of %s, and under that name %s offers shares of one (%s); two of them may be the same device and give no more than one; ask for one",
-			name, most, ResourceGPU, shared.describe(), shared.Strategy)})
+			name, most, api.ResourceGPU, shared.Describe(), shared.Strategy)})
 	}
 	for _, limited := range []struct {
 		asked, limit int64
 		who          string
 	}{{most, in.Policy.Limits.PerContainer.GPUs, fmt.Sprintf("container %q", name)}, {total, in.Policy.Limits.PerPod.GPUs, "the pod"}} {
 		if limited.limit > 0 && limited.asked > limited.limit {
-			return deny(Violation{RuleLimit, "above the limit", fmt.Sprintf(
+			return deny(api.Violation{Rule: api.RuleLimit, Reason: "above the limit", Detail: fmt.Sprintf(
 				"%s would hold %d GPUs, policy %s allows %d; ask for less", limited.who, limited.asked, in.Policy.Name, limited.limit)})
 		}
 	}
 	d := leaveAlone(whyExclusive)
 	if shared != nil {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("%s offers shares of a GPU as %s too; add %s: %s to be kept on whole devices",
-			shared.describe(), ResourceGPU, LabelStrategy, strategyOfUnit(UnitDevice).Name))
+			shared.Describe(), api.ResourceGPU, api.LabelStrategy, strategies.OfUnit(strategies.UnitDevice).Name))
 	}
 	return d
 }
 
 // allowsWhole reports whether policy allows a strategy that gives whole devices.
-func allowsWhole(p *Policy) bool {
-	return slices.ContainsFunc(p.Strategies, func(name StrategyName) bool { return strategyNamed(name).Whole() })
+func allowsWhole(p *config.Policy) bool {
+	return slices.ContainsFunc(p.Strategies, func(name api.StrategyName) bool { return strategies.Named(name).Whole() })
 }
 
 // offersOfGPU returns a pool that gives the pod devices or instances of its own under the plain name, and one that gives
 // it shares of one; nil where there is none that it can reach.
-func offersOfGPU(in *Input) (whole, shared *Pool) {
+func offersOfGPU(in *Input) (whole, shared *pools.Pool) {
 	for i := range in.Pools {
 		p := &in.Pools[i]
-		if p.Resource != ResourceGPU {
+		if p.Resource != api.ResourceGPU {
 			continue
 		}
-		if ok, _ := p.reach(in.Pod, in.Policy.Pod.Tolerations); !ok {
+		if ok, _ := p.Reach(in.Pod, in.Policy.Pod.Tolerations); !ok {
 			continue
 		}
-		if p.sharing().Shared() {
+		if p.Sharing().Shared() {
 			shared = p
 		} else {
 			whole = p

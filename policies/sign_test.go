@@ -7,6 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 var (
@@ -15,14 +18,14 @@ var (
 )
 
 // promisedPod is a scenario's pod as gpuslice with these keys makes it.
-func promisedPod(t *testing.T, keys policies.Keys) *corev1.Pod {
+func promisedPod(t *testing.T, keys promise.Keys) *corev1.Pod {
 	t.Helper()
 	for _, c := range created(t) {
 		if c.d.Outcome != policies.Rewritten || c.d.Promise.Charge.Slices == 0 {
 			continue
 		}
 		keys.Sign(c.d.Promise)
-		pod := policies.Apply(c.in.Pod, c.d.Promise)
+		pod := promise.Apply(c.in.Pod, c.d.Promise)
 		pod.Namespace = c.d.Promise.Namespace
 		return pod
 	}
@@ -32,23 +35,23 @@ func promisedPod(t *testing.T, keys policies.Keys) *corev1.Pod {
 
 func TestOnlyWhoHasTheKeyMakesAPromise(t *testing.T) {
 	t.Parallel()
-	both, fresh := policies.NewKeys(newKey, oldKey), policies.NewKeys(newKey)
-	pod := promisedPod(t, policies.NewKeys(oldKey))
-	text := pod.Annotations[policies.AnnotationPromise]
+	both, fresh := promise.NewKeys(newKey, oldKey), promise.NewKeys(newKey)
+	pod := promisedPod(t, promise.NewKeys(oldKey))
+	text := pod.Annotations[api.AnnotationPromise]
 	if both.PromiseOf(pod) == nil {
 		t.Error("the key before is not accepted")
 	}
 	if fresh.PromiseOf(pod) != nil {
 		t.Error("a key that was taken away is accepted")
 	}
-	if (policies.Keys{}).PromiseOf(pod) != nil {
+	if (promise.Keys{}).PromiseOf(pod) != nil {
 		t.Error("without a key something is trusted")
 	}
 	resigned, ok := both.Resign(text)
-	if !ok || policies.Unsigned(resigned) != policies.Unsigned(text) {
+	if !ok || promise.Unsigned(resigned) != promise.Unsigned(text) {
 		t.Error("signing again changed the words, or was not done")
 	}
-	pod.Annotations[policies.AnnotationPromise] = resigned
+	pod.Annotations[api.AnnotationPromise] = resigned
 	if fresh.PromiseOf(pod) == nil {
 		t.Error("what was signed again is not accepted")
 	}
@@ -59,21 +62,21 @@ func TestOnlyWhoHasTheKeyMakesAPromise(t *testing.T) {
 
 func TestNobodyChangesAPromise(t *testing.T) {
 	t.Parallel()
-	keys := policies.NewKeys(newKey)
+	keys := promise.NewKeys(newKey)
 	pod := promisedPod(t, keys)
-	text := pod.Annotations[policies.AnnotationPromise]
+	text := pod.Annotations[api.AnnotationPromise]
 	forged := map[string]string{
 		"one byte less":    text[:len(text)-1],
 		"a smaller charge": strings.Replace(text, `"charge":{"memory":`, `"charge":{"memory":0`, 1),
-		"no signature":     policies.Unsigned(text),
+		"no signature":     promise.Unsigned(text),
 		"two signatures":   text[:len(text)-1] + text[strings.LastIndex(text, `,"sig"`):],
 		"a key beside it":  "{" + `"v":1,` + text[1:],
-		"empty signature":  policies.Unsigned(text)[:len(policies.Unsigned(text))-1] + `,"sig":""}`,
+		"empty signature":  promise.Unsigned(text)[:len(promise.Unsigned(text))-1] + `,"sig":""}`,
 		"nothing":          "",
 	}
 	for name, f := range forged {
 		changed := pod.DeepCopy()
-		changed.Annotations[policies.AnnotationPromise] = f
+		changed.Annotations[api.AnnotationPromise] = f
 		if keys.PromiseOf(changed) != nil {
 			t.Errorf("%s: trusted", name)
 		}
@@ -87,17 +90,17 @@ func TestNobodyChangesAPromise(t *testing.T) {
 
 func TestAPromiseOfANewerBuildIsTrustedForWhatIsKnownOfIt(t *testing.T) {
 	t.Parallel()
-	keys := policies.NewKeys(newKey)
+	keys := promise.NewKeys(newKey)
 	pod := promisedPod(t, keys)
 	p := keys.PromiseOf(pod)
-	p.Version = policies.PromiseVersion + 1
+	p.Version = promise.Version + 1
 	keys.Sign(p)
-	pod.Annotations[policies.AnnotationPromise] = p.Encode()
+	pod.Annotations[api.AnnotationPromise] = p.Encode()
 	got := keys.PromiseOf(pod)
 	if got == nil || !got.Newer() || got.Charge != p.Charge {
 		t.Fatalf("got %+v", got)
 	}
-	in := policies.Input{Pod: pod, Namespace: policies.Namespace{Name: pod.Namespace}, Policy: &policies.Policy{Name: "a", Mode: policies.ModeOptIn, EnforcementMode: policies.EnforceFull}}
+	in := policies.Input{Pod: pod, Namespace: api.Namespace{Name: pod.Namespace}, Policy: &config.Policy{Name: "a", Mode: config.ModeOptIn, EnforcementMode: config.EnforceFull}}
 	if d := policies.Verify(in, got); d.Outcome != policies.LeftAlone {
 		t.Errorf("%s: %s", d.Outcome, d.Message())
 	}
@@ -105,7 +108,7 @@ func TestAPromiseOfANewerBuildIsTrustedForWhatIsKnownOfIt(t *testing.T) {
 
 func TestShortKeysAreNoKeys(t *testing.T) {
 	t.Parallel()
-	if policies.NewKeys([]byte("short"), nil).Signs() {
+	if promise.NewKeys([]byte("short"), nil).Signs() {
 		t.Error("signs with a key that anyone can guess")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -30,9 +30,9 @@ func TestStubStrategy(t *testing.T) {
 	}
 	otherScenarios = all
 	t.Cleanup(func() { otherScenarios = nil })
-	t.Cleanup(policies.ReplaceStrategy(name, func(s policies.Strategy) policies.Strategy {
+	t.Cleanup(strategies.Replace(name, func(s strategies.Strategy) strategies.Strategy {
 		s.Name, s.Labels = stub, maps.Clone(s.Labels)
-		s.Labels[policies.LabelsDiscovery] = stub
+		s.Labels[strategies.LabelsDiscovery] = stub
 		return s
 	}))
 	t.Run("every scenario comes out as it says", func(t *testing.T) {

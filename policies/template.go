@@ -7,6 +7,11 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // Template answers a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob) whose pod template may hold
@@ -27,8 +32,8 @@ const whyNoFraction = "no fraction in the template"
 
 // CheckTemplate is Template before the policy's enforcementMode: what the API server would deny, or the operations that
 // spare it from doing so. Nothing found, or no policy: neither.
-func CheckTemplate(kind string, tree map[string]any, p *Policy) (*Violation, []jsonpatch.Operation) {
-	if p == nil || p.Mode == ModeOff || p.Templates == TemplatesOff {
+func CheckTemplate(kind string, tree map[string]any, p *config.Policy) (*api.Violation, []jsonpatch.Operation) {
+	if p == nil || p.Mode == config.ModeOff || p.Templates == config.TemplatesOff {
 		return nil, nil
 	}
 	path, template := podTemplate(tree)
@@ -36,19 +41,19 @@ func CheckTemplate(kind string, tree map[string]any, p *Policy) (*Violation, []j
 	if len(found) == 0 {
 		return nil, nil
 	}
-	if p.Templates == TemplatesRewrite && p.EnforcementMode != EnforceAudit && slices.Contains(p.Accept, "fractional-quantity") && oneLabelSays(template, found) {
+	if p.Templates == config.TemplatesRewrite && p.EnforcementMode != config.EnforceAudit && slices.Contains(p.Accept, "fractional-quantity") && oneLabelSays(template, found) {
 		return nil, rewriteTemplate(path, template, found)
 	}
 	f := found[0]
-	return &Violation{RuleTemplate, "fraction of a GPU in a template", fmt.Sprintf(
+	return &api.Violation{Rule: api.RuleTemplate, Reason: "fraction of a GPU in a template", Detail: fmt.Sprintf(
 		"%s %s: container %q asks for %s: %q, and Kubernetes takes whole numbers only in the template of a %s; write %s: 1 there and "+
-			"the label %s: %q in %s/metadata/labels", kind, f.path, f.container, f.resource, f.text, kind, f.resource, LabelFraction, f.share, path)}, nil
+			"the label %s: %q in %s/metadata/labels", kind, f.path, f.container, f.resource, f.text, kind, f.resource, api.LabelFraction, f.share, path)}, nil
 }
 
 // templateFraction is one fractional quantity of a template.
 type templateFraction struct {
 	path, container, resource, text string
-	share                           Fraction
+	share                           api.Fraction
 }
 
 // podTemplate returns the workload's pod template and its JSON pointer.
@@ -76,9 +81,9 @@ func templateFractions(path string, template map[string]any) (out []templateFrac
 			name, _ := container["name"].(string)
 			for _, kind := range []string{"limits", "requests"} {
 				quantities, _ := resources[kind].(map[string]any)
-				for _, res := range sortedKeys(quantities) {
+				for _, res := range api.SortedKeys(quantities) {
 					if share, text, ok := fractionOf(res, quantities[res]); ok {
-						at := path + "/spec/" + list + "/" + strconv.Itoa(i) + "/resources/" + kind + "/" + escapePointer(res)
+						at := path + "/spec/" + list + "/" + strconv.Itoa(i) + "/resources/" + kind + "/" + promise.EscapePointer(res)
 						out = append(out, templateFraction{at, name, res, text, share})
 					}
 				}
@@ -89,16 +94,16 @@ func templateFractions(path string, template map[string]any) (out []templateFrac
 }
 
 // fractionOf reads a quantity of a GPU resource that is a fraction of one.
-func fractionOf(name string, quantity any) (Fraction, string, bool) {
-	text := quantityText(quantity)
-	if !isGPUResource(name, nil) || len(text) > maxQuantityText || !cheapQuantity.MatchString(text) {
-		return Fraction{}, "", false
+func fractionOf(name string, quantity any) (api.Fraction, string, bool) {
+	text := promise.QuantityText(quantity)
+	if !request.IsGPUResource(name, nil) || len(text) > api.MaxQuantityText || !promise.CheapQuantity.MatchString(text) {
+		return api.Fraction{}, "", false
 	}
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
-		return Fraction{}, "", false
+		return api.Fraction{}, "", false
 	}
-	_, share, err := gpuQuantity(q)
+	_, share, err := api.GPUQuantity(q)
 	return share, text, err == nil && !share.Zero()
 }
 
@@ -114,11 +119,11 @@ func oneLabelSays(template map[string]any, found []templateFraction) bool {
 	metadata, _ := template["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	if labels[LabelMemory] != nil || labels[LabelClass] != nil || annotations[AnnotationContainers] != nil {
+	if labels[api.LabelMemory] != nil || labels[api.LabelClass] != nil || annotations[api.AnnotationContainers] != nil {
 		return false
 	}
-	if text, ok := labels[LabelFraction].(string); ok {
-		if share, err := ParseFraction(text); err != nil || share != found[0].share {
+	if text, ok := labels[api.LabelFraction].(string); ok {
+		if share, err := api.ParseFraction(text); err != nil || share != found[0].share {
 			return false
 		}
 	}
@@ -135,7 +140,7 @@ func gpuContainersOf(template map[string]any) (names []string) {
 			resources, _ := container["resources"].(map[string]any)
 			limits, _ := resources["limits"].(map[string]any)
 			name, _ := container["name"].(string)
-			if slices.ContainsFunc(sortedKeys(limits), func(resource string) bool { return isGPUResource(resource, nil) }) {
+			if slices.ContainsFunc(api.SortedKeys(limits), func(resource string) bool { return request.IsGPUResource(resource, nil) }) {
 				names = append(names, name)
 			}
 		}
@@ -156,5 +161,5 @@ func rewriteTemplate(path string, template map[string]any, found []templateFract
 		ops = append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels", map[string]any{}))
 	}
 	text, _ := found[0].share.MarshalText()
-	return append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels/"+escapePointer(LabelFraction), string(text)))
+	return append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels/"+promise.EscapePointer(api.LabelFraction), string(text)))
 }

@@ -6,6 +6,9 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // Why updates pass as they are: stable words for metrics.
@@ -38,7 +41,7 @@ func (c Change) Concerns() bool {
 	if c.Subresource != "" {
 		return c.Subresource == SubresourceEphemeral || c.Subresource == SubresourceResize
 	}
-	for _, name := range []string{AnnotationPromise, VarVisibleDevices} {
+	for _, name := range []string{api.AnnotationPromise, api.VarVisibleDevices} {
 		if bytes.Contains(c.Old, []byte(name)) || bytes.Contains(c.New, []byte(name)) {
 			return true
 		}
@@ -63,8 +66,8 @@ func Update(c Change, governed Governed) (Decision, []jsonpatch.Operation, error
 	case !hasPromise(old.Pod):
 		return restored(updated, old.Pod, governed, restoreDevices)
 	}
-	after, violations := Restore(c.writable(old.Pod, updated.Pod), updated.Pod)
-	patch := Patch(updated.Tree, updated.Pod, after)
+	after, violations := promise.Restore(c.writable(old.Pod, updated.Pod), updated.Pod)
+	patch := promise.Patch(updated.Tree, updated.Pod, after)
 	if len(violations) == 0 {
 		return restoredBy(patch), patch, nil
 	}
@@ -87,7 +90,7 @@ func VerifyUpdate(c Change, governed Governed) (Decision, error) {
 	}
 	var in Input
 	var err error
-	var found []Violation
+	var found []api.Violation
 	switch c.Subresource {
 	case SubresourceEphemeral:
 		if in, err = governed(); err != nil {
@@ -110,13 +113,13 @@ func VerifyUpdate(c Change, governed Governed) (Decision, error) {
 }
 
 // restored puts right, by policy, an update of a pod that has no promise or changes by a subresource.
-func restored(updated RawPod, old *corev1.Pod, governed Governed, restore func(in Input, old *corev1.Pod) *corev1.Pod) (Decision, []jsonpatch.Operation, error) {
+func restored(updated promise.RawPod, old *corev1.Pod, governed Governed, restore func(in Input, old *corev1.Pod) *corev1.Pod) (Decision, []jsonpatch.Operation, error) {
 	in, err := governed()
 	if err != nil {
 		return Decision{}, nil, err
 	}
 	in.Pod = updated.Pod
-	patch := Patch(updated.Tree, updated.Pod, restore(in, old))
+	patch := promise.Patch(updated.Tree, updated.Pod, restore(in, old))
 	return restoredBy(patch), patch, nil
 }
 
@@ -129,12 +132,12 @@ func restoredBy(patch []jsonpatch.Operation) Decision {
 }
 
 // read returns the pod before and after; ok is false where one of them is beyond what is read.
-func (c Change) read() (old, updated RawPod, ok bool) {
+func (c Change) read() (old, updated promise.RawPod, ok bool) {
 	for _, side := range []struct {
 		raw []byte
-		pod *RawPod
+		pod *promise.RawPod
 	}{{c.Old, &old}, {c.New, &updated}} {
-		read, violation, err := DecodePod(side.raw)
+		read, violation, err := promise.DecodePod(side.raw)
 		if err != nil || violation != nil {
 			return old, updated, false
 		}
@@ -150,33 +153,33 @@ func (c Change) writable(old, updated *corev1.Pod) *corev1.Pod {
 		return old
 	}
 	out := old.DeepCopy()
-	delete(out.Annotations, AnnotationObserved)
-	if observed, ok := updated.Annotations[AnnotationObserved]; ok {
+	delete(out.Annotations, api.AnnotationObserved)
+	if observed, ok := updated.Annotations[api.AnnotationObserved]; ok {
 		if out.Annotations == nil {
 			out.Annotations = map[string]string{}
 		}
-		out.Annotations[AnnotationObserved] = observed
+		out.Annotations[api.AnnotationObserved] = observed
 	}
-	if signed := updated.Annotations[AnnotationPromise]; hasPromise(old) && Unsigned(signed) == Unsigned(old.Annotations[AnnotationPromise]) {
-		out.Annotations[AnnotationPromise] = signed
+	if signed := updated.Annotations[api.AnnotationPromise]; hasPromise(old) && promise.Unsigned(signed) == promise.Unsigned(old.Annotations[api.AnnotationPromise]) {
+		out.Annotations[api.AnnotationPromise] = signed
 	}
 	return out
 }
 
 // checkUpdate refuses an update that would change what is gpuslice's on a pod, or give a pod a Promise that was not created
 // with one. A pod that is being deleted may change in every way: whatever holds it must be free to let go.
-func checkUpdate(old, updated *corev1.Pod) []Violation {
+func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 	if updated.DeletionTimestamp != nil {
 		return nil
 	}
 	if !hasPromise(old) && hasPromise(updated) {
-		return []Violation{changed("annotation "+AnnotationPromise, "absent", "written by another hand")}
+		return []api.Violation{promise.Immutable("annotation "+api.AnnotationPromise, "absent", "written by another hand")}
 	}
-	restored, violations := Restore(old, updated)
-	paths := changedPaths(updated, restored)
+	restored, violations := promise.Restore(old, updated)
+	paths := promise.ChangedPaths(updated, restored)
 	if len(paths) == 0 {
 		return violations
 	}
-	return append(violations, Violation{RuleImmutable, "what belongs to gpuslice cannot change on a live pod", fmt.Sprintf(
-		"%s; leave it out of the change, or delete the pod and create it again", shortList(paths))})
+	return append(violations, api.Violation{Rule: api.RuleImmutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
+		"%s; leave it out of the change, or delete the pod and create it again", api.ShortList(paths))})
 }

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // change is the update of old to the pod of in.
@@ -36,7 +38,7 @@ func updatedPod(t testing.TB, in policies.Input, old *corev1.Pod, subresource st
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, violation, err := policies.DecodePod(after)
+	raw, violation, err := promise.DecodePod(after)
 	if err != nil || violation != nil {
 		t.Fatal(err, violation)
 	}
@@ -44,7 +46,7 @@ func updatedPod(t testing.TB, in policies.Input, old *corev1.Pod, subresource st
 }
 
 // verifyUpdate returns what the update of old to the pod of in is denied for.
-func verifyUpdate(t testing.TB, in policies.Input, old *corev1.Pod, subresource string) []policies.Violation {
+func verifyUpdate(t testing.TB, in policies.Input, old *corev1.Pod, subresource string) []api.Violation {
 	t.Helper()
 	d, err := policies.VerifyUpdate(change(t, in, old, subresource))
 	if err != nil {
@@ -101,7 +103,7 @@ func TestUpdate(t *testing.T) {
 			if found := verifyUpdate(t, in, live, ""); len(found) > 0 {
 				t.Errorf("%s, updated to %s: %v", c.s.Name, name, found)
 			}
-			if c.d.Promise != nil && after.Annotations[policies.AnnotationPromise] != live.Annotations[policies.AnnotationPromise] {
+			if c.d.Promise != nil && after.Annotations[api.AnnotationPromise] != live.Annotations[api.AnnotationPromise] {
 				t.Errorf("%s, updated to %s: another promise", c.s.Name, name)
 			}
 		}

@@ -6,6 +6,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/plan"
+	"github.com/gpuslice/gpuslice/policies/internal/rules"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // Why pods pass that Verify looks at: stable words for metrics.
@@ -21,11 +27,11 @@ const (
 // A pod without a promise must not be one that Decide would have rewritten.
 //
 // Quota is not looked at: see Holding.
-func Verify(in Input, promise *Promise) Decision {
+func Verify(in Input, promise *promise.Promise) Decision {
 	if isMirror(in.Pod) {
 		return leaveAlone(whyMirror)
 	}
-	if in.Policy == nil || in.Policy.Mode == ModeOff {
+	if in.Policy == nil || in.Policy.Mode == config.ModeOff {
 		d := ungoverned(in)
 		d.Warnings = nil // its author has read them already
 		return d.WithBypass(in.Namespace)
@@ -44,50 +50,50 @@ func Verify(in Input, promise *Promise) Decision {
 
 // verifyPromised holds a pod against its promise, and the promise against the policy in force. The first check that finds
 // something ends it: what a changed pod holds cannot be told.
-func verifyPromised(in *Input, promise *Promise) Decision {
-	for _, check := range []func(*Input, *Promise) []Violation{
+func verifyPromised(in *Input, given *promise.Promise) Decision {
+	for _, check := range []func(*Input, *promise.Promise) []api.Violation{
 		checkUndone, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
 	} {
-		if found := check(in, promise); len(found) > 0 {
+		if found := check(in, given); len(found) > 0 {
 			return deny(found...)
 		}
 	}
 	return leaveAlone(whyAsPromised)
 }
 
-func checkUndone(in *Input, promise *Promise) []Violation {
-	changed := Undone(in.Pod, promise, in.Pools)
+func checkUndone(in *Input, given *promise.Promise) []api.Violation {
+	changed := promise.Undone(in.Pod, given, in.Pools)
 	if len(changed) == 0 {
 		return nil
 	}
-	return []Violation{{RuleUndone, "the slice was changed after it was given", fmt.Sprintf(
+	return []api.Violation{{Rule: api.RuleUndone, Reason: "the slice was changed after it was given", Detail: fmt.Sprintf(
 		"%s; another webhook or a copied annotation did this; remove the annotation %s from the pod, or let gpuslice's mutating webhook run after the other one",
-		shortList(changed), AnnotationPromise)}}
+		api.ShortList(changed), api.AnnotationPromise)}}
 }
 
 // checkPromisedTampering holds what is not of the promise to the rules, and to the bound on containers. The pod is as
 // promised by then.
-func checkPromisedTampering(in *Input, promise *Promise) []Violation {
+func checkPromisedTampering(in *Input, promise *promise.Promise) []api.Violation {
 	if v := tooManyContainers(in.Pod); v != nil {
-		return []Violation{*v}
+		return []api.Violation{*v}
 	}
-	out := hostIPCUnpromised(in.Pod, promise)
+	out := rules.UnpromisedHostIPC(in.Pod, promise)
 	authors := subjectOf(in)
 	authors.Pod = withoutPromised(in.Pod, promise)
-	return append(out, tampering(authors, true)...)
+	return append(out, rules.Find(authors, true)...)
 }
 
 // withoutPromised is the pod without what its promise wrote that a tamper rule would find: the volumes of a strategy, the
-// guard with its ways to the devices, and the IPC namespace of the node, which hostIPCUnpromised looks at. The pod itself
+// guard with its ways to the devices, and the IPC namespace of the node, which UnpromisedHostIPC looks at. The pod itself
 // is not changed; what is left of it is shared.
-func withoutPromised(pod *corev1.Pod, promise *Promise) *corev1.Pod {
+func withoutPromised(pod *corev1.Pod, promise *promise.Promise) *corev1.Pod {
 	out := *pod
 	out.Spec.HostIPC = false
-	out.Spec.Volumes = slices.DeleteFunc(slices.Clone(pod.Spec.Volumes), func(v corev1.Volume) bool { return promise.hasVolume(v.Name) })
+	out.Spec.Volumes = slices.DeleteFunc(slices.Clone(pod.Spec.Volumes), func(v corev1.Volume) bool { return promise.HasVolume(v.Name) })
 	if promise.Guard == nil {
 		return &out
 	}
-	out.Spec.InitContainers = slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool { return promise.hasGuard(c.Name) })
+	out.Spec.InitContainers = slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool { return promise.HasGuard(c.Name) })
 	out.Annotations = maps.Clone(pod.Annotations)
 	for name := range promise.Guard.Annotations {
 		delete(out.Annotations, name)
@@ -95,36 +101,36 @@ func withoutPromised(pod *corev1.Pod, promise *Promise) *corev1.Pod {
 	return &out
 }
 
-func checkPromisedStrategy(in *Input, promise *Promise) []Violation {
-	if allows(in.Policy, promise.Strategy) {
+func checkPromisedStrategy(in *Input, promise *promise.Promise) []api.Violation {
+	if config.Allows(in.Policy, promise.Strategy) {
 		return nil
 	}
-	return []Violation{{RulePolicy, "strategy not allowed", fmt.Sprintf(
-		"the pod was given a slice under %s, and policy %s allows %s now; create it again", promise.Strategy, in.Policy.Name, joinNames(in.Policy.Strategies))}}
+	return []api.Violation{{Rule: api.RulePolicy, Reason: "strategy not allowed", Detail: fmt.Sprintf(
+		"the pod was given a slice under %s, and policy %s allows %s now; create it again", promise.Strategy, in.Policy.Name, api.JoinNames(in.Policy.Strategies))}}
 }
 
-func checkPromisedTier(in *Input, promise *Promise) []Violation {
-	if in.Policy.MinimumEnforcement == "" || promise.Planned.Tier.atLeast(in.Policy.MinimumEnforcement) {
+func checkPromisedTier(in *Input, promise *promise.Promise) []api.Violation {
+	if in.Policy.MinimumEnforcement == "" || promise.Planned.Tier.AtLeast(in.Policy.MinimumEnforcement) {
 		return nil
 	}
-	return []Violation{{RuleEnforcement, "below the minimum enforcement", fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
-		in.Policy.Name, in.Policy.MinimumEnforcement, promise.Strategy, promise.place(), promise.Planned.Tier)}}
+	return []api.Violation{{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
+		in.Policy.Name, in.Policy.MinimumEnforcement, promise.Strategy, promise.Place(), promise.Planned.Tier)}}
 }
 
 // checkPromisedLimits holds what the pod is charged for to the limits. The pod says which containers run side by side.
-func checkPromisedLimits(in *Input, promise *Promise) []Violation {
+func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
 	limits, policy := in.Policy.Limits, in.Policy.Name
-	if limits == (Limits{}) {
+	if limits == (config.Limits{}) {
 		return nil
 	}
 	for i := range promise.Containers {
 		c := &promise.Containers[i]
-		if v := exceeds(promise.chargeFor(c), limits.PerContainer, fmt.Sprintf("container %q", c.Name), policy, promise.place); v != nil {
-			return []Violation{*v}
+		if v := plan.Exceeds(promise.ChargeFor(c), limits.PerContainer, fmt.Sprintf("container %q", c.Name), policy, promise.Place); v != nil {
+			return []api.Violation{*v}
 		}
 	}
-	if v := exceeds(promise.chargeOn(in.Pod), limits.PerPod, "the pod", policy, promise.place); v != nil {
-		return []Violation{*v}
+	if v := plan.Exceeds(promise.ChargeOn(in.Pod), limits.PerPod, "the pod", policy, promise.Place); v != nil {
+		return []api.Violation{*v}
 	}
 	return nil
 }
@@ -132,12 +138,12 @@ func checkPromisedLimits(in *Input, promise *Promise) []Violation {
 func verifyUnpromised(in Input) Decision {
 	d := decideGoverned(in)
 	d.Warnings = nil
-	if in.Policy.EnforcementMode == EnforceAudit {
+	if in.Policy.EnforcementMode == config.EnforceAudit {
 		return d
 	}
 	if names := choosingContainers(&in.Pod.Spec, in.Pools); d.Outcome == Voided && len(names) > 0 {
-		return deny(Violation{RuleUndone, "the pod chooses its devices", fmt.Sprintf(
-			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", shortList(names), VarVisibleDevices, cudaVersion, ResourceGPU)})
+		return deny(api.Violation{Rule: api.RuleUndone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
+			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", api.ShortList(names), api.VarVisibleDevices, promise.VarCUDAVersion, api.ResourceGPU)})
 	}
 	switch d.Outcome {
 	case Voided:
@@ -146,7 +152,7 @@ func verifyUnpromised(in Input) Decision {
 	default:
 		return d
 	}
-	return deny(Violation{RuleUndone, "the pod asks for a slice and was not given one", fmt.Sprintf(
+	return deny(api.Violation{Rule: api.RuleUndone, Reason: "the pod asks for a slice and was not given one", Detail: fmt.Sprintf(
 		"gpuslice's mutating webhook was not asked, or its answer was lost; create the pod again, and if it is refused again tell those who run the cluster (policy %s)",
 		in.Policy.Name)})
 }

@@ -8,6 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 func TestWhatWasGivenIsVerified(t *testing.T) {
@@ -37,10 +41,10 @@ func TestASliceThatWasNotGivenIsRefused(t *testing.T) {
 			continue
 		}
 		d := policies.Verify(c.in, nil)
-		if d.Outcome == policies.LeftAlone && c.in.Policy.EnforcementMode == policies.EnforceWarn {
+		if d.Outcome == policies.LeftAlone && c.in.Policy.EnforcementMode == config.EnforceWarn {
 			continue
 		}
-		if d.Would != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
+		if d.Would != policies.Refused || d.Violations[0].Rule != api.RuleUndone {
 			t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
 		}
 	}
@@ -66,29 +70,29 @@ func TestADeviceThatIsChosenIsRefusedWhereNobodyTookItBack(t *testing.T) {
 
 func TestWhatSomebodyTakesAwayIsNamed(t *testing.T) {
 	t.Parallel()
-	undo := map[string]func(*corev1.Pod, *policies.Promise) bool{
-		"a variable": func(pod *corev1.Pod, p *policies.Promise) bool {
+	undo := map[string]func(*corev1.Pod, *promise.Promise) bool{
+		"a variable": func(pod *corev1.Pod, p *promise.Promise) bool {
 			c := containerOf(pod, p.Containers[0].Name)
 			n := len(c.Env)
 			c.Env = c.Env[:max(n-1, 0)]
 			return n > 0 && len(p.Containers[0].Env) > 0
 		},
-		"the resource": func(pod *corev1.Pod, p *policies.Promise) bool {
+		"the resource": func(pod *corev1.Pod, p *promise.Promise) bool {
 			c := containerOf(pod, p.Containers[0].Name)
 			c.Resources.Limits[corev1.ResourceName(p.Containers[0].Resource)] = resource.MustParse("7")
 			return true
 		},
-		"another GPU": func(pod *corev1.Pod, p *policies.Promise) bool {
+		"another GPU": func(pod *corev1.Pod, p *promise.Promise) bool {
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "added-later", Resources: corev1.ResourceRequirements{
 				Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}})
 			return true
 		},
-		"all devices by variable": func(pod *corev1.Pod, p *policies.Promise) bool {
+		"all devices by variable": func(pod *corev1.Pod, p *promise.Promise) bool {
 			pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: "added-later",
 				Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}})
 			return true
 		},
-		"the guard's image": func(pod *corev1.Pod, p *policies.Promise) bool {
+		"the guard's image": func(pod *corev1.Pod, p *promise.Promise) bool {
 			for i := range pod.Spec.InitContainers {
 				if strings.HasPrefix(pod.Spec.InitContainers[i].Name, "gpuslice-") {
 					pod.Spec.InitContainers[i].Image = "mine"
@@ -96,24 +100,24 @@ func TestWhatSomebodyTakesAwayIsNamed(t *testing.T) {
 			}
 			return p.Guard != nil
 		},
-		"what is planned": func(pod *corev1.Pod, _ *policies.Promise) bool {
-			pod.Annotations[policies.AnnotationPlanned] = "{}"
+		"what is planned": func(pod *corev1.Pod, _ *promise.Promise) bool {
+			pod.Annotations[api.AnnotationPlanned] = "{}"
 			return true
 		},
 	}
 	done := map[string]int{}
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten || c.in.Policy.EnforcementMode != policies.EnforceFull {
+		if c.d.Outcome != policies.Rewritten || c.in.Policy.EnforcementMode != config.EnforceFull {
 			continue
 		}
 		for what, undo := range undo {
 			in := c.in
-			in.Pod = policies.Apply(c.in.Pod, c.d.Promise)
+			in.Pod = promise.Apply(c.in.Pod, c.d.Promise)
 			if !undo(in.Pod, c.d.Promise) {
 				continue
 			}
 			done[what]++
-			if d := policies.Verify(in, c.d.Promise); d.Would != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
+			if d := policies.Verify(in, c.d.Promise); d.Would != policies.Refused || d.Violations[0].Rule != api.RuleUndone {
 				t.Errorf("%s: %s changed: %s %s", c.s.Name, what, d.Outcome, d.Message())
 			}
 		}
@@ -139,7 +143,7 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 
 func TestVerifyKnowsNoPools(t *testing.T) {
 	t.Parallel()
-	keys := policies.NewKeys([]byte("a key of the tests, 32 bytes long"))
+	keys := promise.NewKeys([]byte("a key of the tests, 32 bytes long"))
 	verified := 0
 	for _, c := range created(t) {
 		if c.d.Outcome != policies.Rewritten {
@@ -147,7 +151,7 @@ func TestVerifyKnowsNoPools(t *testing.T) {
 		}
 		keys.Sign(c.d.Promise)
 		in := c.in
-		in.Pod = policies.Apply(c.in.Pod, c.d.Promise)
+		in.Pod = promise.Apply(c.in.Pod, c.d.Promise)
 		in.Pod.Namespace, in.Pools = c.s.Namespace.Name, nil
 		promise := keys.PromiseOf(in.Pod)
 		if promise == nil {
@@ -174,46 +178,46 @@ func TestVerifyPromised(t *testing.T) {
 	first := func(pod *corev1.Pod) *corev1.Container { return containerOf(pod, pod.Spec.Containers[0].Name) }
 	for name, tt := range map[string]struct {
 		scenario string
-		policy   func(*policies.Policy)
+		policy   func(*config.Policy)
 		pod      func(*corev1.Pod)
-		rule     policies.Rule
+		rule     api.Rule
 		says     string
 	}{
 		"nothing changed": {scenario: "guard-is-injected"},
 		"a class and a default slice that are gone, since it was given what it was given": {scenario: "guard-is-injected",
-			policy: func(p *policies.Policy) { p.Classes, p.DefaultSlice = nil, nil }},
-		"a container above the limit": {"guard-is-injected", func(p *policies.Policy) { p.Limits.PerContainer.Memory = 1 }, nil, policies.RuleLimit, "would hold"},
-		"a pod above the limit":       {"guard-of-two-containers", func(p *policies.Policy) { p.Limits.PerPod.Slices = 1 }, nil, policies.RuleLimit, "the pod would hold 2 slices"},
-		"a tier below the minimum":    {"guard-is-injected", func(p *policies.Policy) { p.MinimumEnforcement = policies.TierDriver }, nil, policies.RuleEnforcement, "reaches guard"},
-		"a strategy that is not allowed any more": {"guard-is-injected", func(p *policies.Policy) { p.Strategies = []policies.StrategyName{"mig"} }, nil,
-			policies.RulePolicy, "allows mig now"},
-		"the processes of the node": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostPID = true }, policies.RuleTamper, "spec.hostPID"},
+			policy: func(p *config.Policy) { p.Classes, p.DefaultSlice = nil, nil }},
+		"a container above the limit": {"guard-is-injected", func(p *config.Policy) { p.Limits.PerContainer.Memory = 1 }, nil, api.RuleLimit, "would hold"},
+		"a pod above the limit":       {"guard-of-two-containers", func(p *config.Policy) { p.Limits.PerPod.Slices = 1 }, nil, api.RuleLimit, "the pod would hold 2 slices"},
+		"a tier below the minimum":    {"guard-is-injected", func(p *config.Policy) { p.MinimumEnforcement = api.TierDriver }, nil, api.RuleEnforcement, "reaches guard"},
+		"a strategy that is not allowed any more": {"guard-is-injected", func(p *config.Policy) { p.Strategies = []api.StrategyName{"mig"} }, nil,
+			api.RulePolicy, "allows mig now"},
+		"the processes of the node": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostPID = true }, api.RuleTamper, "spec.hostPID"},
 		"a privileged container": {"guard-is-injected", nil, func(p *corev1.Pod) { first(p).SecurityContext = &corev1.SecurityContext{Privileged: new(true)} },
-			policies.RuleTamper, "securityContext.privileged"},
+			api.RuleTamper, "securityContext.privileged"},
 		"a hostPath onto the devices": {"guard-access-by-volume", nil, func(p *corev1.Pod) {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "dev", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev"}}})
-		}, policies.RuleTamper, "hostPath"},
+		}, api.RuleTamper, "hostPath"},
 		"the guard's devices mounted by the author's container": {"guard-access-by-volume", nil, func(p *corev1.Pod) {
 			first(p).VolumeMounts = append(first(p).VolumeMounts, corev1.VolumeMount{Name: "x", MountPath: "/var/run/nvidia-container-devices/all"})
-		}, policies.RuleTamper, "devices that it did not ask for"},
-		"a CDI annotation":                                      {"guard-access-by-cdi", nil, func(p *corev1.Pod) { p.Annotations["cdi.k8s.io/mine"] = "nvidia.com/gpu=all" }, policies.RuleTamper, "cdi.k8s.io/mine"},
-		"a node by hand":                                        {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" }, policies.RuleTamper, "spec.nodeName"},
-		"the node's IPC where no daemon needs it":               {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostIPC = true }, policies.RuleTamper, "spec.hostIPC"},
+		}, api.RuleTamper, "devices that it did not ask for"},
+		"a CDI annotation":                                      {"guard-access-by-cdi", nil, func(p *corev1.Pod) { p.Annotations["cdi.k8s.io/mine"] = "nvidia.com/gpu=all" }, api.RuleTamper, "cdi.k8s.io/mine"},
+		"a node by hand":                                        {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" }, api.RuleTamper, "spec.nodeName"},
+		"the node's IPC where no daemon needs it":               {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostIPC = true }, api.RuleTamper, "spec.hostIPC"},
 		"the node's IPC that the author wrote for GKE's daemon": {scenario: "mps-of-gke-of-a-pod-that-shares-it-already"},
 		"processes that the guard may not see": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.ShareProcessNamespace = new(false) },
-			policies.RuleUndone, "spec.shareProcessNamespace"},
+			api.RuleUndone, "spec.shareProcessNamespace"},
 		"processes that the author shared and somebody hides": {"guard-where-processes-are-shared-already", nil, func(p *corev1.Pod) { p.Spec.ShareProcessNamespace = nil },
-			policies.RuleUndone, "spec.shareProcessNamespace"},
+			api.RuleUndone, "spec.shareProcessNamespace"},
 		"a user whose processes the guard may not signal": {"guard-under-psa-restricted-with-a-user", nil, func(p *corev1.Pod) {
 			for i := range p.Spec.Containers {
 				p.Spec.Containers[i].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(4711))}
 			}
-		}, policies.RuleUndone, "runAsUser"},
+		}, api.RuleUndone, "runAsUser"},
 		"more containers than a pod with GPUs may have": {"guard-is-injected", nil, func(p *corev1.Pod) {
 			for range policies.MaxContainers {
 				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "more"})
 			}
-		}, policies.RuleSize, "too many containers"},
+		}, api.RuleSize, "too many containers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,14 +226,14 @@ func TestVerifyPromised(t *testing.T) {
 				t.Fatalf("scenario %s has no slice", tt.scenario)
 			}
 			in, policy := c.in, *c.in.Policy
-			in.Pod, in.Policy = policies.Apply(c.in.Pod, c.d.Promise), &policy
+			in.Pod, in.Policy = promise.Apply(c.in.Pod, c.d.Promise), &policy
 			if tt.policy != nil {
 				tt.policy(in.Policy)
 			}
 			if tt.pod != nil {
 				tt.pod(in.Pod)
 			}
-			for _, pools := range [][]policies.Pool{c.in.Pools, nil} {
+			for _, pools := range [][]pools.Pool{c.in.Pools, nil} {
 				in.Pools = pools
 				d := policies.Verify(in, c.d.Promise)
 				if tt.rule == "" {
@@ -248,22 +252,22 @@ func TestVerifyPromised(t *testing.T) {
 		t.Parallel()
 		in, pod := brought(t, "limits: {perPod: {slices: 1}}\n")
 		pod.Spec.InitContainers = []corev1.Container{asksGPU("first")}
-		promise := policies.Decide(in).Promise
-		in.Pod = policies.Apply(pod, promise)
-		if d := policies.Verify(in, promise); d.Outcome != policies.LeftAlone {
+		given := policies.Decide(in).Promise
+		in.Pod = promise.Apply(pod, given)
+		if d := policies.Verify(in, given); d.Outcome != policies.LeftAlone {
 			t.Fatal(d.Message())
 		}
 		containerOf(in.Pod, "first").RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-		if d := policies.Verify(in, promise); d.Outcome != policies.Refused || d.Violations[0].Rule != policies.RuleLimit {
+		if d := policies.Verify(in, given); d.Outcome != policies.Refused || d.Violations[0].Rule != api.RuleLimit {
 			t.Errorf("%s: %s", d.Outcome, d.Message())
 		}
 	})
 	t.Run("a promise of another namespace is none", func(t *testing.T) {
 		t.Parallel()
 		c := byName["guard-is-injected"]
-		in, promise := c.in, *c.d.Promise
-		in.Pod, promise.Namespace = policies.Apply(c.in.Pod, c.d.Promise), "elsewhere"
-		if d := policies.Verify(in, &promise); d.Outcome != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
+		in, given := c.in, *c.d.Promise
+		in.Pod, given.Namespace = promise.Apply(c.in.Pod, c.d.Promise), "elsewhere"
+		if d := policies.Verify(in, &given); d.Outcome != policies.Refused || d.Violations[0].Rule != api.RuleUndone {
 			t.Errorf("%s: %s", d.Outcome, d.Message())
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 const auditLong = `Say what enforce would do to what runs in a namespace under audit or warn, so that a team can be adopted without a
@@ -66,8 +67,8 @@ func (f *auditFlags) check() error {
 	switch {
 	case f.all && f.kube.Namespace != "":
 		return errors.New("-n names one namespace, and -A means all: leave one of them out")
-	case f.as != "" && f.as != string(policies.EnforceFull):
-		return fmt.Errorf("--as %q: accepted: %s", f.as, policies.EnforceFull)
+	case f.as != "" && f.as != string(config.EnforceFull):
+		return fmt.Errorf("--as %q: accepted: %s", f.as, config.EnforceFull)
 	}
 	return checkOutput(f.output, []string{"text", "json"})
 }
@@ -114,9 +115,9 @@ func (a *auditor) left(namespace string, wide bool) string {
 		return "its policy cannot be used: " + in.PolicyError.Error()
 	case in.Policy == nil:
 		return "no policy governs it, so nothing is refused or rewritten there; judge it by one with --policies FILE"
-	case in.Policy.Mode == policies.ModeOff:
+	case in.Policy.Mode == config.ModeOff:
 		return "policy " + in.Policy.Name + " is off, so nothing is refused or rewritten there"
-	case !wide && in.Policy.EnforcementMode == policies.EnforceFull:
+	case !wide && in.Policy.EnforcementMode == config.EnforceFull:
 		return "policy " + in.Policy.Name + " is enforced already; --as enforce judges what lives there all the same"
 	}
 	return ""

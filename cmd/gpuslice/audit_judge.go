@@ -13,6 +13,9 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/standing"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
@@ -27,11 +30,11 @@ type auditor struct {
 
 // audited is what enforce would do in a namespace: an item of audit -o json.
 type audited struct {
-	Namespace string                   `json:"namespace"`
-	Policy    string                   `json:"policy"`
-	Mode      policies.EnforcementMode `json:"mode"`
-	Looked    int                      `json:"looked"`
-	Groups    []auditGroup             `json:"groups"`
+	Namespace string                 `json:"namespace"`
+	Policy    string                 `json:"policy"`
+	Mode      config.EnforcementMode `json:"mode"`
+	Looked    int                    `json:"looked"`
+	Groups    []auditGroup           `json:"groups"`
 }
 
 // auditGroup is what would meet the same fate for the same reason.
@@ -121,11 +124,11 @@ type auditedPod struct {
 
 // pods judges the living pods of a namespace. Their quota is counted over all namespaces that share the budget.
 func (a *auditor) pods(ctx context.Context, namespace string) (out []auditedPod, err error) {
-	key := policies.BudgetKey(namespace, a.engine.cluster.input(namespace).Policy.Quota)
+	key := config.BudgetKey(namespace, a.engine.cluster.input(namespace).Policy.Quota)
 	var all []auditedPod
 	for _, name := range slices.Sorted(maps.Keys(a.engine.cluster.namespaces)) {
 		in := a.engine.cluster.input(name)
-		if in.Policy == nil || in.Policy.Mode == policies.ModeOff || policies.BudgetKey(name, in.Policy.Quota) != key {
+		if in.Policy == nil || in.Policy.Mode == config.ModeOff || config.BudgetKey(name, in.Policy.Quota) != key {
 			continue
 		}
 		pods, err := standing.Living(ctx, a.client, []string{name})
@@ -148,7 +151,7 @@ func judgePod(in policies.Input, living *corev1.Pod) auditedPod {
 	pod := living.DeepCopy()
 	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{QOSClass: living.Status.QOSClass}
 	in.Pod = pod
-	if promise := policies.ClaimedPromise(pod); promise != nil {
+	if promise := promise.ClaimedPromise(pod); promise != nil {
 		return auditedPod{pod, in, policies.Verify(in, promise)}
 	}
 	return auditedPod{pod, in, policies.Decide(in)}
@@ -156,7 +159,7 @@ func judgePod(in policies.Input, living *corev1.Pod) auditedPod {
 
 // overQuota lets the pods into their budget one after the other, and refuses those for whom there is no room.
 func (a *auditor) overQuota(ctx context.Context, pods []auditedPod) error {
-	tally, quotas := ledger.NewTally(ledger.State{}), map[string]policies.Quota{}
+	tally, quotas := ledger.NewTally(ledger.State{}), map[string]quota.Quota{}
 	for i := range pods {
 		p := &pods[i]
 		quota, known := quotas[p.pod.Namespace]
@@ -181,25 +184,25 @@ func (a *auditor) overQuota(ctx context.Context, pods []auditedPod) error {
 }
 
 // quotaOf is what pods of a namespace would be held against.
-func (a *auditor) quotaOf(ctx context.Context, in policies.Input) (policies.Quota, error) {
+func (a *auditor) quotaOf(ctx context.Context, in policies.Input) (quota.Quota, error) {
 	native, err := standing.NativeIn(ctx, a.client, in.Namespace.Name)
 	if err != nil {
-		return policies.Quota{}, err
+		return quota.Quota{}, err
 	}
 	enforced := *in.Policy
-	enforced.EnforcementMode = policies.EnforceFull
-	own := policies.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota)
+	enforced.EnforcementMode = config.EnforceFull
+	own := config.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota)
 	return policies.WithNative(own, in.Namespace.Name, &enforced, native), nil
 }
 
 // holding is what the pod would hold.
-func (p *auditedPod) holding() policies.Holding {
+func (p *auditedPod) holding() quota.Holding {
 	if p.decision.Promise != nil {
 		return p.decision.Promise.Holding(p.pod)
 	}
-	if promise := policies.ClaimedPromise(p.pod); promise != nil {
+	if promise := promise.ClaimedPromise(p.pod); promise != nil {
 		return promise.Holding(p.pod)
 	}
-	h, _ := policies.ExclusiveHolding(p.pod, p.in.Pools)
+	h, _ := promise.ExclusiveHolding(p.pod, p.in.Pools)
 	return h
 }

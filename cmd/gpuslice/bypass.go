@@ -17,6 +17,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/kube"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 const bypassLong = `Let every pod of a namespace pass for a while, whatever gpuslice would say to it, also while gpuslice is down. Refusals,
@@ -119,7 +120,7 @@ func (b *bypasser) begin(ctx context.Context) error {
 	for name, value := range written.Annotations() {
 		annotations[name] = value
 	}
-	ns, err := b.patch(ctx, map[string]any{policies.LabelBypass: "true"}, annotations)
+	ns, err := b.patch(ctx, map[string]any{api.LabelBypass: "true"}, annotations)
 	if err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ func (b *bypasser) end(ctx context.Context) error {
 		for name := range (policies.Bypass{}).Annotations() {
 			annotations[name] = nil
 		}
-		if _, err := b.patch(ctx, map[string]any{policies.LabelBypass: nil}, annotations); err != nil {
+		if _, err := b.patch(ctx, map[string]any{api.LabelBypass: nil}, annotations); err != nil {
 			return err
 		}
 	}

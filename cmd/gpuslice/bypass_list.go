@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // bypassPrinted is an item of bypass -o json.
@@ -29,7 +30,7 @@ type bypassPrinted struct {
 const overdue = time.Minute
 
 func (b *bypasser) list(ctx context.Context) error {
-	o := metav1.ListOptions{LabelSelector: policies.LabelBypass}
+	o := metav1.ListOptions{LabelSelector: api.LabelBypass}
 	if b.flags.Namespace != "" {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", b.flags.Namespace).String()
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/kube"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 func TestABypassSaysWhichNamespaceForHowLongAndWhy(t *testing.T) {
@@ -102,7 +103,7 @@ func TestABypassIsWrittenOnTheNamespaceAndTakenAway(t *testing.T) {
 
 func TestTheListShowsEveryBypassAndWhichIsOverdue(t *testing.T) {
 	mark := func(name string, b policies.Bypass) *corev1.Namespace {
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelBypass: "true"}, Annotations: b.Annotations()}}
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelBypass: "true"}, Annotations: b.Annotations()}}
 		if b.Until.IsZero() {
 			ns.Annotations = nil
 		}

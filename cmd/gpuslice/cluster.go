@@ -12,20 +12,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
 // cluster is what files or a live cluster say: policies, pools and namespaces.
 type cluster struct {
-	book       policies.Book
-	tenants    map[string]*policies.TenantDocument // by namespace; under "": of each that has none of its own
-	snapshot   *webhookcluster.Snapshot            // where policies come from a live cluster, in the place of book
-	namespace  string                              // of objects that name none
-	pools      []policies.Pool
+	book       config.Book
+	tenants    map[string]*config.TenantDocument // by namespace; under "": of each that has none of its own
+	snapshot   *webhookcluster.Snapshot          // where policies come from a live cluster, in the place of book
+	namespace  string                            // of objects that name none
+	pools      []pools.Pool
 	complete   bool
 	namespaces map[string]map[string]string // name -> labels
 	extra      map[string]string            // labels of every namespace, from flags
-	guard      *policies.GuardSettings
+	guard      *config.GuardSettings
 }
 
 // input is what a decision about a pod of the namespace depends on, the pod itself left out.
@@ -58,7 +60,7 @@ type clusterLoader struct {
 // from half a cluster would be a wrong one.
 func loadCluster(ctx context.Context, flags *clusterFlags, r *reader, out io.Writer) (*cluster, error) {
 	l := clusterLoader{flags: flags, reader: r, cluster: &cluster{
-		namespaces: map[string]map[string]string{}, tenants: map[string]*policies.TenantDocument{},
+		namespaces: map[string]map[string]string{}, tenants: map[string]*config.TenantDocument{},
 	}}
 	if flags.live() {
 		connection, err := connect(&flags.kube, out)
@@ -103,8 +105,8 @@ func (l *clusterLoader) takeTenants() {
 		return
 	}
 	for _, m := range l.live.tenants {
-		if place, _ := policies.PlaceOf(m, l.flags.systemNamespace); place == policies.PlaceTenant && l.cluster.tenants[m.Namespace] == nil {
-			document := policies.ReadTenantDocument(m)
+		if place, _ := config.PlaceOf(m, l.flags.systemNamespace); place == config.PlaceTenant && l.cluster.tenants[m.Namespace] == nil {
+			document := config.ReadTenantDocument(m)
 			l.cluster.tenants[m.Namespace] = &document
 		}
 	}
@@ -114,7 +116,7 @@ func (l *clusterLoader) takeTenants() {
 func (l *clusterLoader) settle() {
 	c := l.cluster
 	if image := l.flags.guardImage; image != "" {
-		c.guard = &policies.GuardSettings{Image: image, CPU: guardCPU, Memory: guardMemory}
+		c.guard = &config.GuardSettings{Image: image, CPU: guardCPU, Memory: guardMemory}
 	} else if l.live != nil {
 		c.guard = l.live.guard
 	}
@@ -126,12 +128,12 @@ func (l *clusterLoader) settle() {
 		c.pools = c.snapshot.Pools()
 		return
 	}
-	c.book = policies.NewBook(governing(l.policies))
-	spec := policies.PoolsSpec{}
+	c.book = config.NewBook(governing(l.policies))
+	spec := config.PoolsSpec{}
 	if policy := c.book.Default(); policy != nil {
 		spec = policy.Pools
 	}
-	c.pools, c.complete = policies.PoolsFromNodes(l.nodes, spec, nil), spec.Complete
+	c.pools, c.complete = pools.FromNodes(l.nodes, spec, nil), spec.Complete
 }
 
 // labels reads --namespace-label.
@@ -175,13 +177,13 @@ func (l *clusterLoader) readPolicyFile(flag, path string, as policyReader) {
 	}
 	l.policies = append(l.policies, found...)
 	for _, p := range found {
-		if p.place != policies.PlaceTenant {
+		if p.place != config.PlaceTenant {
 			continue
 		}
 		if l.cluster.tenants[p.tenantOf] != nil {
 			l.problems = append(l.problems, fmt.Errorf("%s: there is a tenant's own document for the same namespace already: %s", p.at, l.cluster.tenants[p.tenantOf].Name))
 		}
-		l.cluster.tenants[p.tenantOf] = &policies.TenantDocument{Name: p.name, Policy: p.policy}
+		l.cluster.tenants[p.tenantOf] = &config.TenantDocument{Name: p.name, Policy: p.policy}
 	}
 }
 

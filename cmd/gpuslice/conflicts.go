@@ -8,16 +8,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 // conflicts returns what the core would refuse of policies together, with the namespaces among beside. That two
 // selectors may both match some day, though no such namespace is known, is a warning.
-func conflicts(all []*policies.Policy, beside []object) (problems, warnings []string) {
-	for _, err := range policies.NewBook(all).Conflicts(namespacesAmong(beside)) {
+func conflicts(all []*config.Policy, beside []object) (problems, warnings []string) {
+	for _, err := range config.NewBook(all).Conflicts(namespacesAmong(beside)) {
 		problems = append(problems, err.Error())
 	}
-	for _, err := range policies.NewBook(all).BudgetConflicts() {
+	for _, err := range config.NewBook(all).BudgetConflicts() {
 		problems = append(problems, err.Error())
 	}
 	for i, a := range all {
@@ -31,8 +32,8 @@ func conflicts(all []*policies.Policy, beside []object) (problems, warnings []st
 	return problems, warnings
 }
 
-func namespacesAmong(objects []object) []policies.Namespace {
-	var all []policies.Namespace
+func namespacesAmong(objects []object) []api.Namespace {
+	var all []api.Namespace
 	for _, o := range objects {
 		if o.kind == "Namespace" && o.apiVersion == "v1" {
 			all = append(all, namespaceOf(o.name, o.labels))
@@ -42,22 +43,22 @@ func namespacesAmong(objects []object) []policies.Namespace {
 }
 
 // namespaceOf is a namespace with the label that every one has.
-func namespaceOf(name string, own map[string]string) policies.Namespace {
+func namespaceOf(name string, own map[string]string) api.Namespace {
 	all := map[string]string{corev1.LabelMetadataName: name}
 	maps.Copy(all, own)
-	return policies.Namespace{Name: name, Labels: all}
+	return api.Namespace{Name: name, Labels: all}
 }
 
 // matchedByBoth returns labels that the selectors of both policies match, where the obvious ones do.
-func matchedByBoth(a, b *policies.Policy) (map[string]string, bool) {
+func matchedByBoth(a, b *config.Policy) (map[string]string, bool) {
 	shared := map[string]string{}
-	for _, p := range []*policies.Policy{a, b} {
+	for _, p := range []*config.Policy{a, b} {
 		if p.Namespaces == nil || p.Namespaces.Selector == nil {
 			return nil, false
 		}
 		maps.Copy(shared, obviousLabels(p.Namespaces.Selector))
 	}
-	for _, p := range []*policies.Policy{a, b} {
+	for _, p := range []*config.Policy{a, b} {
 		selector, err := metav1.LabelSelectorAsSelector(p.Namespaces.Selector)
 		if err != nil || !selector.Matches(labels.Set(shared)) {
 			return nil, false

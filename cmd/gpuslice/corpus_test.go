@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/corpus"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -85,7 +87,7 @@ func comesThrough(t *testing.T, e *engine, pod corpus.Pod) policies.Outcome {
 // engineFor is an engine for a cluster with every kind of node, under one default policy.
 func engineFor(t *testing.T, policy string) *engine {
 	t.Helper()
-	parsed, problems := policies.ParsePolicy("gpuslice-system/default", []byte(policy))
+	parsed, problems := config.Parse("gpuslice-system/default", []byte(policy))
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
@@ -93,6 +95,6 @@ func engineFor(t *testing.T, policy string) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{book: policies.NewBook([]*policies.Policy{parsed}), pools: policies.PoolsFromNodes(nodes, parsed.Pools, nil), guard: scenarios.Guard()}
+	c := &cluster{book: config.NewBook([]*config.Policy{parsed}), pools: pools.FromNodes(nodes, parsed.Pools, nil), guard: scenarios.Guard()}
 	return &engine{cluster: c, namespace: "default", decide: policies.Decide}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/doctor"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/kube"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 const findingsHelp = `
@@ -55,7 +55,7 @@ type findingFlags struct {
 
 func (f *findingFlags) register(cmd *cobra.Command) {
 	f.kube.Register(cmd.Flags())
-	cmd.Flags().StringVar(&f.systemNamespace, "system-namespace", policies.SystemNamespace, "`NAMESPACE` of the installation")
+	cmd.Flags().StringVar(&f.systemNamespace, "system-namespace", api.SystemNamespace, "`NAMESPACE` of the installation")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`FORMAT`: text, json")
 	cmd.Args = noArguments
 	cmd.PreRunE = func(*cobra.Command, []string) error { return checkOutput(f.output, []string{"text", "json"}) }

@@ -10,6 +10,8 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // Why objects are left alone that the core is not asked about.
@@ -96,7 +98,7 @@ func (e *engine) workload(ctx context.Context, o object, t template) (result, er
 
 // checkTemplate looks for quantities that the API server refuses in a template, and returns the workload as the
 // template entry of the webhook would have it.
-func (e *engine) checkTemplate(ctx context.Context, o object) (*policies.Violation, json.RawMessage, error) {
+func (e *engine) checkTemplate(ctx context.Context, o object) (*api.Violation, json.RawMessage, error) {
 	if e.server != nil {
 		return e.server.checkTemplate(ctx, o)
 	}
@@ -118,7 +120,7 @@ func (e *engine) rewrite(ctx context.Context, raw json.RawMessage, namespace str
 		return e.server.pod(ctx, raw, namespace)
 	}
 	in := e.cluster.input(namespace)
-	pod, violation, err := policies.DecodePod(raw)
+	pod, violation, err := promise.DecodePod(raw)
 	if err != nil {
 		return policies.Decision{}, nil, err
 	}
@@ -132,7 +134,7 @@ func (e *engine) rewrite(ctx context.Context, raw json.RawMessage, namespace str
 	case policies.Refused:
 		return decision, nil, nil
 	case policies.Rewritten, policies.Voided:
-		after, err := patched(raw, policies.Patch(pod.Tree, pod.Pod, decision.Rewrite(pod.Pod)))
+		after, err := patched(raw, promise.Patch(pod.Tree, pod.Pod, decision.Rewrite(pod.Pod)))
 		return decision, after, err
 	}
 	return decision, raw, nil
@@ -150,8 +152,8 @@ func (e *engine) place(o *object) error {
 }
 
 // refusal is a decision that holds whatever the enforcementMode: the API server itself would refuse.
-func (e *engine) refusal(namespace string, v policies.Violation) policies.Decision {
-	d := policies.Decision{Outcome: policies.Refused, Would: policies.Refused, Violations: []policies.Violation{v}}
+func (e *engine) refusal(namespace string, v api.Violation) policies.Decision {
+	d := policies.Decision{Outcome: policies.Refused, Would: policies.Refused, Violations: []api.Violation{v}}
 	if e.server != nil {
 		return d
 	}
@@ -162,7 +164,7 @@ func (e *engine) refusal(namespace string, v policies.Violation) policies.Decisi
 }
 
 // unreadable answers a pod that is beyond the bounds of what is parsed, as the namespace's enforcementMode has it.
-func unreadable(in policies.Input, v policies.Violation, raw json.RawMessage) (policies.Decision, json.RawMessage, error) {
+func unreadable(in policies.Input, v api.Violation, raw json.RawMessage) (policies.Decision, json.RawMessage, error) {
 	d := policies.Deny(in, v)
 	if d.Outcome == policies.Refused {
 		return d, nil, nil

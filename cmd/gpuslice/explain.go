@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 const explainLong = `With -f: say which policy, pool, strategy, slice and enforcement a pod gets, and why not the others. Workloads are
@@ -86,10 +88,10 @@ func explain(ctx context.Context, f *subjectFlags, s streams) error {
 // explained is an item of explain -o json.
 type explained struct {
 	verdict
-	Planned    *policies.Planned            `json:"planned"`
-	Charge     *policies.Charge             `json:"charge"`
-	Containers []policies.PromisedContainer `json:"containers"`
-	Candidates []policies.CandidateReport   `json:"candidates"`
+	Planned    *promise.Planned      `json:"planned"`
+	Charge     *quota.Charge         `json:"charge"`
+	Containers []promise.Container   `json:"containers"`
+	Candidates []api.CandidateReport `json:"candidates"`
 }
 
 // explanation is the document of explain -o json.
@@ -104,7 +106,7 @@ func explainList(a *answers) explanation {
 		if r.decision.Why == whyNoPod {
 			continue
 		}
-		item := explained{verdict: r.verdict(), Planned: r.decision.Planned, Containers: []policies.PromisedContainer{}, Candidates: listOf(r.decision.Candidates)}
+		item := explained{verdict: r.verdict(), Planned: r.decision.Planned, Containers: []promise.Container{}, Candidates: listOf(r.decision.Candidates)}
 		if p := r.decision.Promise; p != nil {
 			item.Charge, item.Containers = &p.Charge, listOf(p.Containers)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/kube"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // The guard's resources where --guard-image asks for one; a cluster's installation may set others.
@@ -66,7 +67,7 @@ func (f *clusterFlags) register(flags *pflag.FlagSet, namespace string) {
 	flags.StringArrayVar(&f.namespaceLabels, "namespace-label", nil, "a label of the objects' namespace, `KEY=VALUE`; may be repeated")
 	f.kube.RegisterNamespace(flags, namespace)
 	f.kube.Register(flags)
-	flags.StringVar(&f.systemNamespace, "system-namespace", policies.SystemNamespace, "`NAMESPACE` whose policy ConfigMaps govern")
+	flags.StringVar(&f.systemNamespace, "system-namespace", api.SystemNamespace, "`NAMESPACE` whose policy ConfigMaps govern")
 	flags.StringVar(&f.guardImage, "guard-image", "", "`IMAGE` of the guard; without it no guard is planned or written (default: with a cluster, that of its installation)")
 }
 

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/life"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // tellLife tells what became of an object of the cluster.
@@ -66,7 +67,7 @@ func (p *page) life(l life.Life) {
 		p.line("  because " + oneLine(why))
 	}
 	if l.Given != nil {
-		p.containers(&policies.Promise{Containers: l.Given.Containers}, &l.Given.Planned)
+		p.containers(&promise.Promise{Containers: l.Given.Containers}, &l.Given.Planned)
 		for _, note := range l.Given.Planned.Notes {
 			p.line("  note: " + note)
 		}
@@ -80,7 +81,7 @@ func (p *page) life(l life.Life) {
 }
 
 // asked says what a pod asked, before it was rewritten.
-func asked(r *policies.Request) string {
+func asked(r *api.Request) string {
 	var all []string
 	for _, c := range r.Containers {
 		text := c.Name + ":"
@@ -88,8 +89,8 @@ func asked(r *policies.Request) string {
 			text += fmt.Sprintf(" %d %s", c.GPUs, c.Resource)
 		}
 		for _, part := range [][2]string{
-			{"memory ", amount(c.Ask.Memory)}, {"up to ", amount(c.Ask.MemoryLimit)}, {"fraction ", fraction(c.Ask.Fraction)},
-			{"class ", c.Ask.Class}, {"compute ", percent(c.Ask.Compute)},
+			{"memory ", amount(c.Size.Memory)}, {"up to ", amount(c.Size.MemoryLimit)}, {"fraction ", fraction(c.Size.Fraction)},
+			{"class ", c.Size.Class}, {"compute ", percent(c.Size.Compute)},
 		} {
 			if part[1] != "" {
 				text += ", " + part[0] + part[1]
@@ -103,7 +104,7 @@ func asked(r *policies.Request) string {
 	return strings.Join(all, "; ")
 }
 
-func fraction(f policies.Fraction) string {
+func fraction(f api.Fraction) string {
 	if f.Zero() {
 		return ""
 	}

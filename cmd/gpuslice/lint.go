@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/kube"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 const lintLong = `Report every problem of policy documents, each with its file and path: bare documents (apiVersion: gpuslice.dev/v1) and
@@ -63,7 +63,7 @@ func newLintCommand(s streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return lint(cmd.Context(), &f, args, s) },
 	}
 	f.kube.Register(cmd.Flags())
-	cmd.Flags().StringVar(&f.systemNamespace, "system-namespace", policies.SystemNamespace, "`NAMESPACE` whose policy ConfigMaps govern")
+	cmd.Flags().StringVar(&f.systemNamespace, "system-namespace", api.SystemNamespace, "`NAMESPACE` whose policy ConfigMaps govern")
 	cmd.Flags().StringArrayVar(&f.under, "under", nil, "`FILE` or directory of policies that govern: the documents to lint are tenants' own; may be repeated")
 	f.kube.RegisterNamespace(cmd.Flags(), "of bare documents of tenants; without it there may be one policy to hold them against")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`FORMAT`: text, json")

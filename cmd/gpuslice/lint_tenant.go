@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 // readUnder reads the policies of --under. They are not linted, so any problem of theirs ends the command.
-func (f *lintFlags) readUnder(r *reader, others *leftOver, s streams) ([]*policies.Policy, error) {
+func (f *lintFlags) readUnder(r *reader, others *leftOver, s streams) ([]*config.Policy, error) {
 	found, beside := readPolicies(r, f.under, policyReader{system: f.systemNamespace})
 	bad := false
 	say := func(err error) {
@@ -38,12 +39,12 @@ func (f *lintFlags) readUnder(r *reader, others *leftOver, s streams) ([]*polici
 // tenantLinter holds tenants' own documents against the policies that govern their namespaces.
 type tenantLinter struct {
 	namespace  string // of bare documents
-	governing  []*policies.Policy
-	namespaces []policies.Namespace
+	governing  []*config.Policy
+	namespaces []api.Namespace
 }
 
 func (t tenantLinter) lint(p *policyDocument) error {
-	if p.place != policies.PlaceTenant || p.policy == nil {
+	if p.place != config.PlaceTenant || p.policy == nil {
 		return nil
 	}
 	authority, err := t.authority(p)
@@ -54,9 +55,9 @@ func (t tenantLinter) lint(p *policyDocument) error {
 		p.warnings = append(p.warnings, "no policy of the input governs its namespace, so it is held against none; name policies with --under")
 		return nil
 	}
-	for _, problem := range policies.Widenings(authority, p.policy) {
+	for _, problem := range config.Widenings(authority, p.policy) {
 		if p.tenantOf != "" {
-			problem = fmt.Errorf("data[%s]: %w", policies.PolicyKey, problem)
+			problem = fmt.Errorf("data[%s]: %w", api.PolicyKey, problem)
 		}
 		p.problems = append(p.problems, problem)
 	}
@@ -64,7 +65,7 @@ func (t tenantLinter) lint(p *policyDocument) error {
 }
 
 // authority is the policy that governs a document's namespace, or nil.
-func (t tenantLinter) authority(p *policyDocument) (*policies.Policy, error) {
+func (t tenantLinter) authority(p *policyDocument) (*config.Policy, error) {
 	name := p.tenantOf
 	if name == "" {
 		name = t.namespace
@@ -76,8 +77,8 @@ func (t tenantLinter) authority(p *policyDocument) (*policies.Policy, error) {
 		return nil, errors.New("several policies may govern: say with -n NAMESPACE whose document it is")
 	}
 	ns := namespaceOf(name, nil)
-	if i := slices.IndexFunc(t.namespaces, func(known policies.Namespace) bool { return known.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(t.namespaces, func(known api.Namespace) bool { return known.Name == name }); i >= 0 {
 		ns = t.namespaces[i]
 	}
-	return policies.NewBook(t.governing).For(ns)
+	return config.NewBook(t.governing).For(ns)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/kube"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 // live is what a cluster said of itself, as far as the flags do not bring it in files.
@@ -22,7 +22,7 @@ type live struct {
 	state      *corev1.ConfigMap
 	nodes      []*corev1.Node
 	namespaces map[string]map[string]string // name -> labels
-	guard      *policies.GuardSettings
+	guard      *config.GuardSettings
 	warnings   []string
 }
 

@@ -11,7 +11,7 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // object is a Kubernetes object as it stands in the input.
@@ -91,7 +91,7 @@ func listed(at source, list head) (all []object, problems []documentError) {
 
 // objectOf makes an object of a head that was read, or that err says is none.
 func objectOf(at source, raw json.RawMessage, h head, err error) (object, error) {
-	if h.Kind == "" && strings.HasPrefix(h.APIVersion, policies.Domain+"/") {
+	if h.Kind == "" && strings.HasPrefix(h.APIVersion, api.Domain+"/") {
 		h.Kind = "Policy" // a document of ours needs no kind, and may lie beside what it governs
 	}
 	switch {

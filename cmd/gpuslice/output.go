@@ -6,10 +6,12 @@ import (
 	"io"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 // outputVersion is the version of everything that -o json prints.
-const outputVersion = policies.APIVersion
+const outputVersion = config.APIVersion
 
 // listing is the frame of -o json.
 type listing[T any] struct {
@@ -35,16 +37,16 @@ type errorPrinted struct {
 // verdict is the part that render and explain have in common.
 type verdict struct {
 	place
-	Kind       string                   `json:"kind"`
-	Namespace  string                   `json:"namespace,omitempty"`
-	Name       string                   `json:"name"`
-	Outcome    policies.Outcome         `json:"outcome"`
-	Would      policies.Outcome         `json:"would"`
-	Mode       policies.EnforcementMode `json:"mode,omitempty"`
-	Policy     string                   `json:"policy,omitempty"`
-	Reason     string                   `json:"reason"`
-	Violations []policies.Violation     `json:"violations"`
-	Warnings   []string                 `json:"warnings"`
+	Kind       string                 `json:"kind"`
+	Namespace  string                 `json:"namespace,omitempty"`
+	Name       string                 `json:"name"`
+	Outcome    policies.Outcome       `json:"outcome"`
+	Would      policies.Outcome       `json:"would"`
+	Mode       config.EnforcementMode `json:"mode,omitempty"`
+	Policy     string                 `json:"policy,omitempty"`
+	Reason     string                 `json:"reason"`
+	Violations []api.Violation        `json:"violations"`
+	Warnings   []string               `json:"warnings"`
 }
 
 // rendered is an item of render -o json.

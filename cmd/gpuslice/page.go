@@ -8,7 +8,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // page is text for people in blocks: each block's columns are aligned among themselves.
@@ -101,12 +103,12 @@ func facts(r result) [][]string {
 	return rows
 }
 
-func charge(c policies.Charge) string {
+func charge(c quota.Charge) string {
 	return fmt.Sprintf("memory %s, slices %d, GPUs %d", c.Memory, c.Slices, c.GPUs)
 }
 
 // containers lists what each container gets, and what is written into it.
-func (p *page) containers(promise *policies.Promise, planned *policies.Planned) {
+func (p *page) containers(promise *promise.Promise, planned *promise.Planned) {
 	rows := [][]string{{"CONTAINER", "RESOURCE", "SLICE", "LIMIT", "COMPUTE", "ENFORCEMENT", "FRAMEWORK"}}
 	for _, c := range promise.Containers {
 		row := []string{c.Name, strconv.FormatInt(c.Count, 10) + " " + c.Resource, amount(c.Slice), amount(c.Limit), "", "", ""}
@@ -123,7 +125,7 @@ func (p *page) containers(promise *policies.Promise, planned *policies.Planned) 
 }
 
 // injected lists caps, variables and mounts.
-func (p *page) injected(promise *policies.Promise, planned *policies.Planned) {
+func (p *page) injected(promise *promise.Promise, planned *promise.Planned) {
 	for _, c := range planned.Containers {
 		if c.Cap != "" {
 			p.line("  " + c.Name + ": cap in force: " + c.Cap)
@@ -140,7 +142,7 @@ func (p *page) injected(promise *policies.Promise, planned *policies.Planned) {
 }
 
 // candidates lists every way that was weighed.
-func (p *page) candidates(all []policies.CandidateReport) {
+func (p *page) candidates(all []api.CandidateReport) {
 	if len(all) == 0 {
 		return
 	}
@@ -156,7 +158,7 @@ func (p *page) candidates(all []policies.CandidateReport) {
 	p.table("  ", rows)
 }
 
-func amount(m policies.MiB) string {
+func amount(m api.MiB) string {
 	if m == 0 {
 		return ""
 	}
@@ -170,7 +172,7 @@ func percent(n int) string {
 	return strconv.Itoa(n) + "%"
 }
 
-func tiers(all []policies.Tier) string {
+func tiers(all []api.Tier) string {
 	names := make([]string, len(all))
 	for i, t := range all {
 		names[i] = string(t)

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 // maxPadding bounds the empty lines that stand for what precedes a document in its file, so that the core counts lines
@@ -21,8 +23,8 @@ type policyDocument struct {
 	at       string // for messages: "policies.yaml: ConfigMap gpuslice-system/team-a"
 	name     string // by which decisions call it
 	text     []byte
-	place    policies.Place
-	policy   *policies.Policy
+	place    config.Place
+	policy   *config.Policy
 	tenantOf string // the namespace whose own document it is; "": of a bare one that is not said
 	problems []error
 	warnings []string
@@ -41,7 +43,7 @@ func (r policyReader) barePolicy(d document) bool {
 	if d.raw == nil || json.Unmarshal(d.raw, &h) != nil {
 		return false
 	}
-	return strings.HasPrefix(h.APIVersion, policies.Domain+"/") || r.named && h.Kind == ""
+	return strings.HasPrefix(h.APIVersion, api.Domain+"/") || r.named && h.Kind == ""
 }
 
 // bare reads a document that is a policy as it stands.
@@ -50,10 +52,10 @@ func (r policyReader) bare(d document) policyDocument {
 	if d.first <= maxPadding {
 		p.text = slices.Concat(bytes.Repeat([]byte("\n"), d.first-1), d.text)
 	}
-	p.place = policies.PlaceAuthority
-	parse := policies.ParsePolicy
+	p.place = config.PlaceAuthority
+	parse := config.Parse
 	if r.tenants {
-		p.place, parse = policies.PlaceTenant, policies.ParseTenantPolicy
+		p.place, parse = config.PlaceTenant, config.ParseTenant
 	}
 	policy, problems := parse(p.name, p.text)
 	p.policy = policy
@@ -74,24 +76,24 @@ func (r policyReader) configMap(o object) (policyDocument, bool) {
 	if m.Namespace == "" {
 		m.Namespace, o.namespace = r.system, r.system
 	}
-	place, why := policies.PlaceOf(&m, r.system)
-	if place == policies.PlaceNone && why == "" {
+	place, why := config.PlaceOf(&m, r.system)
+	if place == config.PlaceNone && why == "" {
 		return policyDocument{}, false
 	}
 	p := policyDocument{at: o.String(), name: m.Namespace + "/" + m.Name, place: place}
 	switch {
 	case err != nil:
 		p.problems = []error{fmt.Errorf("it is no ConfigMap: %w", err)}
-	case place == policies.PlaceTenant:
+	case place == config.PlaceTenant:
 		p.tenantOf = m.Namespace
-		p.policy, p.problems = policies.ParseConfigMap(&m, policies.ParseTenantPolicy)
+		p.policy, p.problems = config.ParseConfigMap(&m, config.ParseTenant)
 	default:
-		p.policy, p.problems = policies.ParseConfigMap(&m, policies.ParsePolicy)
+		p.policy, p.problems = config.ParseConfigMap(&m, config.Parse)
 	}
 	if why != "" {
 		p.warnings = append(p.warnings, why)
 		if m.Namespace == r.system {
-			p.place = policies.PlaceAuthority // a label is quickly added: what it would decide is worth to be seen
+			p.place = config.PlaceAuthority // a label is quickly added: what it would decide is worth to be seen
 		}
 	}
 	p.doubt()
@@ -100,16 +102,16 @@ func (r policyReader) configMap(o object) (policyDocument, bool) {
 
 // doubt warns of what is legal and hardly meant. A tenant's document says only a part, which tells nothing.
 func (p *policyDocument) doubt() {
-	if p.policy != nil && p.place != policies.PlaceTenant {
+	if p.policy != nil && p.place != config.PlaceTenant {
 		p.warnings = append(p.warnings, policies.Lint(p.policy, nil)...)
 	}
 }
 
 // governing are the policies that hold by themselves, without those of tenants.
-func governing(documents []policyDocument) []*policies.Policy {
-	var all []*policies.Policy
+func governing(documents []policyDocument) []*config.Policy {
+	var all []*config.Policy
 	for _, d := range documents {
-		if d.policy != nil && d.place == policies.PlaceAuthority {
+		if d.policy != nil && d.place == config.PlaceAuthority {
 			all = append(all, d.policy)
 		}
 	}

@@ -4,23 +4,24 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // poolPrinted is a pool as explain prints it.
 type poolPrinted struct {
-	Name         string                `json:"name"`
-	Strategy     policies.StrategyName `json:"strategy"`
-	Resource     string                `json:"resource"`
-	Device       string                `json:"device,omitempty"`
-	DeviceMemory policies.MiB          `json:"deviceMemory,omitzero"`
-	Usable       policies.MiB          `json:"usable,omitzero"` // the largest slice
-	Replicas     int                   `json:"replicas,omitempty"`
-	Nodes        []string              `json:"nodes"`
-	Notes        []string              `json:"notes"`
+	Name         string           `json:"name"`
+	Strategy     api.StrategyName `json:"strategy"`
+	Resource     string           `json:"resource"`
+	Device       string           `json:"device,omitempty"`
+	DeviceMemory api.MiB          `json:"deviceMemory,omitzero"`
+	Usable       api.MiB          `json:"usable,omitzero"` // the largest slice
+	Replicas     int              `json:"replicas,omitempty"`
+	Nodes        []string         `json:"nodes"`
+	Notes        []string         `json:"notes"`
 }
 
-func poolsPrinted(pools []policies.Pool) []poolPrinted {
+func poolsPrinted(pools []pools.Pool) []poolPrinted {
 	printed := []poolPrinted{}
 	for i := range pools {
 		p := &pools[i]

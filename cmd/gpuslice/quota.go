@@ -11,7 +11,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/kube"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/standing"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 const quotaLong = `Say how quotas stand: what is held by living pods, what is reserved for pods that were let in and are not listed yet, and
@@ -60,7 +60,7 @@ func newQuotaCommand(s streams) *cobra.Command {
 	f.kube.Register(flags)
 	f.kube.RegisterNamespace(flags, "to look at (default: the context's, else \"default\")")
 	flags.BoolVarP(&f.all, "all-namespaces", "A", false, "every budget of the cluster")
-	flags.StringVar(&f.systemNamespace, "system-namespace", policies.SystemNamespace, "`NAMESPACE` of the installation")
+	flags.StringVar(&f.systemNamespace, "system-namespace", api.SystemNamespace, "`NAMESPACE` of the installation")
 	flags.StringVarP(&f.output, "output", "o", "text", "`FORMAT`: text, json")
 	completeNames(cmd, &f.kube, false)
 	return cmd

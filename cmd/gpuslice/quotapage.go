@@ -5,7 +5,8 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/standing"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // budgets writes how budgets stand. paint gives a text a colour, where there are any.
@@ -59,7 +60,7 @@ func (p *page) figures(b standing.Budget, paint func(colour, text string) string
 }
 
 // bar is a figure to look at: # is held, + reserved, . free.
-func bar(f policies.Figure) string {
+func bar(f quota.Figure) string {
 	const width = 20
 	if f.Limit <= 0 {
 		return "[" + strings.Repeat("#", width) + "] none is allowed"
@@ -74,7 +75,7 @@ func bar(f policies.Figure) string {
 }
 
 // colourOfFigure warns where four fifths are taken, and where all is.
-func colourOfFigure(f policies.Figure) string {
+func colourOfFigure(f quota.Figure) string {
 	switch {
 	case f.Full():
 		return red
@@ -94,7 +95,7 @@ func (p *page) holders(all []standing.Holder) {
 		if !h.Promised {
 			note = "no slice: counts as whole devices"
 		}
-		rows = append(rows, []string{h.Namespace + "/" + h.Pod, amount(policies.MiB(h.Memory >> 20)), counted(h.Slices), counted(h.GPUs), note})
+		rows = append(rows, []string{h.Namespace + "/" + h.Pod, amount(api.MiB(h.Memory >> 20)), counted(h.Slices), counted(h.GPUs), note})
 	}
 	p.table("  ", rows)
 }

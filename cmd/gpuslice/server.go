@@ -17,6 +17,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/kube"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // Why a pod is left alone by an API server.
@@ -45,7 +47,7 @@ func (s *server) pod(ctx context.Context, raw json.RawMessage, namespace string)
 	after, warnings, err := s.create(ctx, "/api/v1", "pods", namespace, raw)
 	d := policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: whyServer, Warnings: warnings}
 	if refusal, ok := refused(err); ok {
-		d.Outcome, d.Would, d.Why, d.Violations = policies.Refused, policies.Refused, "", []policies.Violation{refusal}
+		d.Outcome, d.Would, d.Why, d.Violations = policies.Refused, policies.Refused, "", []api.Violation{refusal}
 		return d, nil, nil
 	}
 	if err != nil {
@@ -65,7 +67,7 @@ func (s *server) pod(ctx context.Context, raw json.RawMessage, namespace string)
 
 // checkTemplate creates a workload without storing it: the API server validates its template, and webhooks may rewrite
 // it.
-func (s *server) checkTemplate(ctx context.Context, o object) (*policies.Violation, json.RawMessage, error) {
+func (s *server) checkTemplate(ctx context.Context, o object) (*api.Violation, json.RawMessage, error) {
 	root := "/apis/" + o.apiVersion
 	if !strings.Contains(o.apiVersion, "/") {
 		root = "/api/" + o.apiVersion
@@ -123,11 +125,11 @@ func (s *server) failure(ctx context.Context, err error, root, resource, namespa
 var errNoRight = errors.New("you may not create it")
 
 // refused says that an error is the cluster's answer about the object, and not a failure to get one.
-func refused(err error) (policies.Violation, bool) {
+func refused(err error) (api.Violation, bool) {
 	if err == nil || errors.Is(err, errNoRight) || !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
-		return policies.Violation{}, false
+		return api.Violation{}, false
 	}
-	return policies.Violation{Rule: "cluster", Reason: "the cluster refuses it", Detail: status(err)}, true
+	return api.Violation{Rule: "cluster", Reason: "the cluster refuses it", Detail: status(err)}, true
 }
 
 // status is what the API server said, without what we say around it.
@@ -139,18 +141,18 @@ func status(err error) string {
 }
 
 // promiseOf reads what a pod was given; nil: nothing.
-func promiseOf(raw json.RawMessage) (*policies.Promise, error) {
+func promiseOf(raw json.RawMessage) (*promise.Promise, error) {
 	var pod struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
 	if err := json.Unmarshal(raw, &pod); err != nil {
 		return nil, fmt.Errorf("read the API server's answer: %w", err)
 	}
-	text := pod.Metadata.Annotations[policies.AnnotationPromise]
+	text := pod.Metadata.Annotations[api.AnnotationPromise]
 	if text == "" {
 		return nil, nil
 	}
-	return policies.DecodePromise(text)
+	return promise.Decode(text)
 }
 
 // warnings collects those of one request.

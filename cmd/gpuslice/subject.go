@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 // answers are what became of all that -f names.
@@ -93,11 +94,11 @@ func (r result) reasons() []string {
 		say("rewritten: %s", summary(d))
 	case d.Outcome == policies.Voided:
 		say("no slice (%s), and no device that it does not ask for", d.Why)
-	case d.Mode == policies.EnforceAudit && d.Would == policies.Refused:
+	case d.Mode == config.EnforceAudit && d.Would == policies.Refused:
 		say("left alone in audit, would be refused: %s", d.Message())
-	case d.Mode == policies.EnforceAudit && d.Would == policies.Rewritten:
+	case d.Mode == config.EnforceAudit && d.Would == policies.Rewritten:
 		say("left alone in audit, would be rewritten: %s", summary(d))
-	case d.Mode == policies.EnforceAudit && d.Would == policies.Voided:
+	case d.Mode == config.EnforceAudit && d.Would == policies.Voided:
 		say("left alone in audit, would lose the devices that it does not ask for")
 	case d.Would == policies.Refused:
 		say("left alone in warn")

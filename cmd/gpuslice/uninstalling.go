@@ -13,7 +13,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/kube"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/uninstall"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 const uninstallLong = `Remove gpuslice from a cluster: webhook configurations and admission policies first, then the webhook, its rights, its
@@ -52,7 +52,7 @@ func newUninstallCommand(s streams) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.kube.Register(flags)
-	flags.StringVar(&f.systemNamespace, "system-namespace", policies.SystemNamespace, "`NAMESPACE` of the installation")
+	flags.StringVar(&f.systemNamespace, "system-namespace", api.SystemNamespace, "`NAMESPACE` of the installation")
 	flags.BoolVar(&f.keepPolicies, "keep-policies", false, "leave the policies, and the namespace that holds them")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be removed, and remove nothing")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")

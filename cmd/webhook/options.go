@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpuslice/gpuslice/certs"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/webhook/server"
 )
 
@@ -63,7 +64,7 @@ const (
 func defineFlags(f *pflag.FlagSet) {
 	f.String("config", "", "read settings from this YAML file")
 	f.String("kubeconfig", "", "reach the API server by this kubeconfig; empty: by the pod's ServiceAccount")
-	f.String("namespace", policies.SystemNamespace, "use this namespace for policies, state and the authority")
+	f.String("namespace", api.SystemNamespace, "use this namespace for policies, state and the authority")
 	f.String("service", "gpuslice-webhook", "expect the API server's calls under the name of this Service")
 	f.String("listen", ":"+strconv.Itoa(server.Port), "serve reviews on this address, over HTTPS")
 	f.String("metrics-listen", ":"+strconv.Itoa(server.MetricsPort), "serve health, readiness and metrics on this address, over HTTP")
@@ -182,11 +183,11 @@ func (o Options) validateCerts(problem func(key, format string, args ...any)) {
 }
 
 // guard is what is injected beside tenants; nil: nothing.
-func (o Options) guard() *policies.GuardSettings {
+func (o Options) guard() *config.GuardSettings {
 	if o.GuardImage == "" {
 		return nil
 	}
-	return &policies.GuardSettings{
+	return &config.GuardSettings{
 		Image: o.GuardImage, PullPolicy: corev1.PullPolicy(o.GuardPull), PullSecret: o.GuardSecret, CPU: o.GuardCPU, Memory: o.GuardMemory,
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/certs"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/webhook/budgets"
 	"github.com/gpuslice/gpuslice/webhook/bypass"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
 	"github.com/gpuslice/gpuslice/webhook/events"
@@ -25,7 +26,6 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/observe"
 	"github.com/gpuslice/gpuslice/webhook/pods"
 	"github.com/gpuslice/gpuslice/webhook/policydocs"
-	"github.com/gpuslice/gpuslice/webhook/quota"
 	"github.com/gpuslice/gpuslice/webhook/quotametrics"
 	"github.com/gpuslice/gpuslice/webhook/review"
 	"github.com/gpuslice/gpuslice/webhook/server"
@@ -39,7 +39,7 @@ type Setup struct {
 
 	client       kubernetes.Interface
 	cluster      *cluster.Watcher
-	budgets      *quota.Budgets
+	budgets      *budgets.Budgets
 	keys         *keys.Keyring
 	certificate  certs.Source
 	election     *leader.Election
@@ -76,7 +76,7 @@ func (s *Setup) makeCluster() (err error) {
 	if err != nil {
 		return err
 	}
-	s.budgets = quota.NewBudgets(s.cluster)
+	s.budgets = budgets.NewBudgets(s.cluster)
 	s.keys = keys.New(s.client, s.options.Namespace, s.log.WithName("keys"))
 	return nativequota.RegisterMetrics(s.metrics.Registerer(), s.cluster.QuotaStatuses)
 }
@@ -136,7 +136,7 @@ func (s *Setup) makeLedger() error {
 	s.gonePods = &ledger.GonePods{}
 	s.ledger = ledger.New(ledger.Options{
 		Store: ledger.ClusterStore{Client: client, Namespace: namespace},
-		Lister: &ledger.ClusterLister{Client: client, HoldingOf: func(pod *corev1.Pod) (policies.Holding, ledger.ChargeBasis) {
+		Lister: &ledger.ClusterLister{Client: client, HoldingOf: func(pod *corev1.Pod) (quota.Holding, ledger.ChargeBasis) {
 			return s.budgets.HoldingOf(s.keys.Keys(), pod)
 		}},
 		Budgets: s.budgets.All, Leads: s.leads, Gone: s.gonePods, Report: s.quotaMetrics.Report,
@@ -232,7 +232,7 @@ func (s *Setup) server() *server.Server {
 // endpoints serves each handler under its path. Those that wait for a quota have queues of their own.
 func (s *Setup) endpoints() map[string]http.Handler {
 	common := pods.Options{Source: s.cluster, Metrics: s.metrics, Namespace: s.options.Namespace}
-	checker := &quota.Checker{Reserver: s.ledger, Budgets: s.budgets, Metrics: s.metrics}
+	checker := &budgets.Checker{Reserver: s.ledger, Budgets: s.budgets, Metrics: s.metrics}
 	out := map[string]http.Handler{}
 	limits := server.NewLimits()
 	serve := func(path string, handler review.Handler, limits *server.Limits) {

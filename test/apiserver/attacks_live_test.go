@@ -12,7 +12,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 func TestA10(t *testing.T) {
@@ -22,7 +22,7 @@ func TestA10(t *testing.T) {
 		pods := a.client.CoreV1().Pods(a.namespace)
 		for what, patch := range map[string]string{
 			"the guard's image": `{"spec":{"initContainers":[{"name":"` + limits.GuardContainer + `","image":"evil"}]}}`,
-			"the promise":       `{"metadata":{"annotations":{"` + policies.AnnotationPromise + `":"{}","` + policies.AnnotationObserved + `":"x"}}}`,
+			"the promise":       `{"metadata":{"annotations":{"` + api.AnnotationPromise + `":"{}","` + api.AnnotationObserved + `":"x"}}}`,
 		} {
 			after, err := pods.Patch(t.Context(), "train", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 			if err != nil {
@@ -31,7 +31,7 @@ func TestA10(t *testing.T) {
 			if got := imageOf(after, limits.GuardContainer); got == "" || got != imageOf(before, limits.GuardContainer) {
 				t.Errorf("%s: the guard's image is %q", what, got)
 			}
-			if after.Annotations[policies.AnnotationPromise] != before.Annotations[policies.AnnotationPromise] || after.Annotations[policies.AnnotationObserved] == "x" {
+			if after.Annotations[api.AnnotationPromise] != before.Annotations[api.AnnotationPromise] || after.Annotations[api.AnnotationObserved] == "x" {
 				t.Errorf("%s: the annotations are %v", what, after.Annotations)
 			}
 		}
@@ -164,8 +164,8 @@ func TestA21(t *testing.T) {
 		a := attacker(t, "limits: {perContainer: {memory: 5Gi}}", nil)
 		large := strings.Replace(slice("", "", ""), "4Gi", "5200Mi", 1)
 		for _, name := range []string{"gpuslice-policy", "mine", a.namespace} {
-			document := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelPolicy: "true"}},
-				Data: map[string]string{policies.PolicyKey: "apiVersion: gpuslice.dev/v1\nlimits: {perContainer: {memory: 20Gi}}\n"}}
+			document := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelPolicy: "true"}},
+				Data: map[string]string{api.PolicyKey: "apiVersion: gpuslice.dev/v1\nlimits: {perContainer: {memory: 20Gi}}\n"}}
 			if _, err := a.client.CoreV1().ConfigMaps(a.namespace).Create(t.Context(), document, metav1.CreateOptions{}); err != nil {
 				continue // denied is as good
 			}

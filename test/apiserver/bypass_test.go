@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
@@ -42,7 +43,7 @@ type offender struct {
 // offenders are denied each by another part of gpuslice.
 func offenders() []offender {
 	wide := gpuPod("wide")
-	wide.Labels = map[string]string{policies.LabelMemory: "900Gi"}
+	wide.Labels = map[string]string{api.LabelMemory: "900Gi"}
 	host := gpuPod("host")
 	host.Spec.HostIPC = true
 	return []offender{{wide, "fits no pool"}, {gpuPod("charged"), "exceeded quota"}, {host, "gpuslice-strict"}}
@@ -71,7 +72,7 @@ func setUpBypass(t *testing.T, i *install.Installation, namespace string) {
 	t.Helper()
 	setUpReapply(t, i, namespace)
 	noRoom(t, i, namespace)
-	label(t, i, namespace, policies.LabelEnforce, policies.EnforceStrict)
+	label(t, i, namespace, api.LabelEnforce, api.EnforceStrict)
 	awaitOffenders(t, i, namespace, true)
 }
 
@@ -120,7 +121,7 @@ func TestBypass(t *testing.T) {
 		}
 		awaitOffenders(t, i, "bypassed", false)
 		made, err := i.Apply.Create(t.Context(), podOf(t, "sliced", "bypassed", manifests["label"]), metav1.CreateOptions{})
-		if err != nil || made.GetAnnotations()[policies.AnnotationPromise] == "" {
+		if err != nil || made.GetAnnotations()[api.AnnotationPromise] == "" {
 			t.Errorf("a pod that asks for a slice gets none: %v", err)
 		}
 		if list := gpuslice("bypass", "--list"); !strings.Contains(list, "bypassed") || !strings.Contains(list, "the test says so") || !strings.Contains(list, "admin") {
@@ -157,7 +158,7 @@ func TestBypassEnd(t *testing.T) {
 		if err != nil {
 			t.Fatalf("it does not end: %v", err)
 		}
-		if ns.Labels[policies.LabelEnforce] != policies.EnforceStrict || len(ns.Annotations) > 0 {
+		if ns.Labels[api.LabelEnforce] != api.EnforceStrict || len(ns.Annotations) > 0 {
 			t.Errorf("left on the namespace: labels %v, annotations %v", ns.Labels, ns.Annotations)
 		}
 		awaitOffenders(t, i, "bypassed-briefly", true)
@@ -183,7 +184,7 @@ func TestFailOpen(t *testing.T) {
 			setUpReapply(t, i, namespace)
 			noRoom(t, i, namespace)
 		}
-		label(t, i, "fails-open", policies.LabelFail, policies.FailOpen)
+		label(t, i, "fails-open", api.LabelFail, api.FailOpen)
 		for _, namespace := range []string{"fails-closed", "fails-open"} {
 			wantCreate(t, i, namespace, gpuPod("charged"), "exceeded quota")
 		}
@@ -203,7 +204,7 @@ func TestStrictWithWebhook(t *testing.T) {
 	t.Run("admits what the running webhook makes", func(t *testing.T) {
 		i := need(t)
 		setUpReapply(t, i, "strict-live")
-		label(t, i, "strict-live", policies.LabelEnforce, policies.EnforceStrict)
+		label(t, i, "strict-live", api.LabelEnforce, api.EnforceStrict)
 		host := offenders()[2]
 		wantCreate(t, i, "strict-live", host.pod, host.by)
 		for name, manifest := range manifests {
@@ -212,7 +213,7 @@ func TestStrictWithWebhook(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 				continue
 			}
-			if made.GetAnnotations()[policies.AnnotationPromise] == "" {
+			if made.GetAnnotations()[api.AnnotationPromise] == "" {
 				t.Errorf("%s: it got no slice", name)
 			}
 		}
@@ -230,8 +231,8 @@ func TestStrictWithWebhook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if pod.Spec.Containers[0].Image != "example.test/app:2" || pod.Annotations[policies.AnnotationPlanned] == "{}" || pod.Spec.InitContainers[1].Image == "example.test/evil" {
-			t.Errorf("the live pod: %s, %s, %s", pod.Spec.Containers[0].Image, pod.Annotations[policies.AnnotationPlanned], pod.Spec.InitContainers[1].Image)
+		if pod.Spec.Containers[0].Image != "example.test/app:2" || pod.Annotations[api.AnnotationPlanned] == "{}" || pod.Spec.InitContainers[1].Image == "example.test/evil" {
+			t.Errorf("the live pod: %s, %s, %s", pod.Spec.Containers[0].Image, pod.Annotations[api.AnnotationPlanned], pod.Spec.InitContainers[1].Image)
 		}
 	})
 }

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 )
@@ -97,13 +99,13 @@ type rendered struct {
 }
 
 // promised is the promise on the first item.
-func promised(t *testing.T, s said) policies.Promise {
+func promised(t *testing.T, s said) promise.Promise {
 	t.Helper()
 	var list rendered
 	if err := json.Unmarshal([]byte(s.out), &list); err != nil || len(list.Items) != 1 {
 		t.Fatalf("%v: %s\n%s", err, s.out, s.errs)
 	}
-	p, err := policies.DecodePromise(list.Items[0].Object.Metadata.Annotations[policies.AnnotationPromise])
+	p, err := promise.Decode(list.Items[0].Object.Metadata.Annotations[api.AnnotationPromise])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 	"github.com/gpuslice/gpuslice/deploy"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 )
@@ -140,7 +140,7 @@ func deployment(t *testing.T, i *install.Installation, ready int32) {
 		t.Fatal(err)
 	}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "gpuslice-webhook"}}
-	api := i.Server.Client.AppsV1().Deployments(policies.SystemNamespace)
+	api := i.Server.Client.AppsV1().Deployments(api.SystemNamespace)
 	if d, err = api.Get(t.Context(), d.Name, metav1.GetOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestDoctorToUninstall(t *testing.T) {
 		if first, _, _ := strings.Cut(kept.out, "\n"); first != "mutatingwebhookconfiguration/gpuslice removed" {
 			t.Errorf("first %q", first)
 		}
-		if left, err := server.Client.CoreV1().ConfigMaps(policies.SystemNamespace).Get(t.Context(), "team-a", metav1.GetOptions{}); err != nil || left.Labels[policies.LabelPolicy] != "true" {
+		if left, err := server.Client.CoreV1().ConfigMaps(api.SystemNamespace).Get(t.Context(), "team-a", metav1.GetOptions{}); err != nil || left.Labels[api.LabelPolicy] != "true" {
 			t.Errorf("the policy is gone: %v", err)
 		}
 		command(t, server.Kubeconfig, "uninstall", "--yes").want(t, 0, "configmap/team-a removed", "namespace/gpuslice-system removed")

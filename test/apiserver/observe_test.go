@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
@@ -50,21 +50,21 @@ func TestObserved(t *testing.T) {
 			if err != nil {
 				return false, err
 			}
-			written = pod.Annotations[policies.AnnotationObserved]
+			written = pod.Annotations[api.AnnotationObserved]
 			return written != "", nil
 		})
 		if err != nil {
 			t.Fatalf("nothing is observed: %v", err)
 		}
-		if o, err := observe.DecodeObservation(written); err != nil || o.State != observe.Enforced || o.Tier != policies.TierGuard {
+		if o, err := observe.DecodeObservation(written); err != nil || o.State != observe.Enforced || o.Tier != api.TierGuard {
 			t.Errorf("observed %s: %v", written, err)
 		}
-		forged := []byte(`{"metadata":{"annotations":{"` + policies.AnnotationObserved + `":"forged"}}}`)
+		forged := []byte(`{"metadata":{"annotations":{"` + api.AnnotationObserved + `":"forged"}}}`)
 		after, err := pods.Patch(t.Context(), "train", types.MergePatchType, forged, metav1.PatchOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := after.Annotations[policies.AnnotationObserved]; got != written {
+		if got := after.Annotations[api.AnnotationObserved]; got != written {
 			t.Errorf("somebody else's annotation stays: %s", got)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
@@ -33,7 +33,7 @@ func TestBrokenPolicy(t *testing.T) {
 			t.Errorf("a second policy for the namespace: %v", err)
 		}
 		maps := i.Server.Client.CoreV1().ConfigMaps("written")
-		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Data: map[string]string{policies.PolicyKey: "mode: nonsense"}}
+		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Data: map[string]string{api.PolicyKey: "mode: nonsense"}}
 		if _, err := maps.Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
 			t.Errorf("a ConfigMap of somebody else's: %v", err)
 		}
@@ -114,7 +114,7 @@ func TestTenantDocument(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.CoreV1().ConfigMaps(policies.SystemNamespace).Get(t.Context(), ns, metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+		if _, err := client.CoreV1().ConfigMaps(api.SystemNamespace).Get(t.Context(), ns, metav1.GetOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("a tenant reads the authority's policies: %v", err)
 		}
 	})
@@ -128,23 +128,23 @@ func TestLastGoodPolicy(t *testing.T) {
 		const ns = "lastgood"
 		setUpReapply(t, i, ns)
 		maps := i.Server.Client.CoreV1().ConfigMaps
-		good, err := maps(policies.SystemNamespace).Get(t.Context(), ns, metav1.GetOptions{})
+		good, err := maps(api.SystemNamespace).Get(t.Context(), ns, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { // others settle on this policy too
-			if err := i.Policy(context.WithoutCancel(t.Context()), ns, []byte(good.Data[policies.PolicyKey])); err != nil {
+			if err := i.Policy(context.WithoutCancel(t.Context()), ns, []byte(good.Data[api.PolicyKey])); err != nil {
 				t.Error(err)
 			}
 		})
 		err = i.Down(t.Context(), func() {
 			broken := good.DeepCopy()
-			broken.Data[policies.PolicyKey] = strings.Replace(broken.Data[policies.PolicyKey], "strategies: [time-slicing]", "strategies: [nonsense]", 1)
-			if _, err := maps(policies.SystemNamespace).Update(t.Context(), broken, metav1.UpdateOptions{}); err != nil {
+			broken.Data[api.PolicyKey] = strings.Replace(broken.Data[api.PolicyKey], "strategies: [time-slicing]", "strategies: [nonsense]", 1)
+			if _, err := maps(api.SystemNamespace).Update(t.Context(), broken, metav1.UpdateOptions{}); err != nil {
 				t.Errorf("an outage keeps a policy from being written: %v", err)
 			}
-			wide := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: policies.TenantPolicyName},
-				Data: map[string]string{policies.PolicyKey: "apiVersion: gpuslice.dev/v1\nstrategies: [mps, time-slicing]\n"}}
+			wide := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: api.TenantPolicyName},
+				Data: map[string]string{api.PolicyKey: "apiVersion: gpuslice.dev/v1\nstrategies: [mps, time-slicing]\n"}}
 			if _, err := maps(ns).Create(t.Context(), wide, metav1.CreateOptions{}); err != nil {
 				t.Errorf("an outage keeps a tenant's document from being written: %v", err)
 			}
@@ -153,13 +153,13 @@ func TestLastGoodPolicy(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, warned, err := create(t.Context(), i, sliceOf(t, "still", ns, "2Gi"))
-		if err != nil || got.GetAnnotations()[policies.AnnotationPromise] == "" {
+		if err != nil || got.GetAnnotations()[api.AnnotationPromise] == "" {
 			t.Fatalf("the last good version does not hold: %v", err)
 		}
 		if text := strings.Join(warned, " "); !strings.Contains(text, "strategies[0]: mps is not among time-slicing") {
 			t.Errorf("there is no warning of the tenant's document that asks for more: %q", text)
 		}
-		if err := maps(ns).Delete(t.Context(), policies.TenantPolicyName, metav1.DeleteOptions{}); err != nil {
+		if err := maps(ns).Delete(t.Context(), api.TenantPolicyName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -170,7 +170,7 @@ func TestLastGoodPolicy(t *testing.T) {
 func TestTenantConfigMaps(t *testing.T) {
 	t.Run("only those of gpuslice are read", func(t *testing.T) {
 		i := need(t)
-		config, err := i.Server.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")
+		config, err := i.Server.ServiceAccount(t.Context(), api.SystemNamespace, "gpuslice-webhook")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestTenantConfigMaps(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := client.CoreV1().ConfigMaps(metav1.NamespaceAll)
-		if _, err := all.List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + policies.TenantPolicyName}); err != nil {
+		if _, err := all.List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + api.TenantPolicyName}); err != nil {
 			t.Errorf("its own: %v", err)
 		}
 		for what, selector := range map[string]string{"all": "", "another name": "metadata.name=kube-root-ca.crt", "all but one": "metadata.name!=x"} {

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
@@ -179,7 +180,7 @@ func TestLedgerRebuilt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ledgers, name := i.Server.Client.CoreV1().ConfigMaps(policies.SystemNamespace), ledger.ObjectName(policies.BudgetKey(ns, policies.QuotaSpec{}))
+		ledgers, name := i.Server.Client.CoreV1().ConfigMaps(api.SystemNamespace), ledger.ObjectName(config.BudgetKey(ns, config.QuotaSpec{}))
 		if err := ledgers.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

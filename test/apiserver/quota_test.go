@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
@@ -145,7 +145,7 @@ func TestQuota(t *testing.T) {
 			t.Fatal(err)
 		}
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-			policies.AnnotationPromise: small.GetAnnotations()[policies.AnnotationPromise]}}})
+			api.AnnotationPromise: small.GetAnnotations()[api.AnnotationPromise]}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestQuota(t *testing.T) {
 		}
 		// A copy of a pod is planned anew, and counts for what it asks now.
 		copied := sliceOf(t, "copied", ns, "5Gi")
-		copied.SetAnnotations(map[string]string{policies.AnnotationPromise: small.GetAnnotations()[policies.AnnotationPromise]})
+		copied.SetAnnotations(map[string]string{api.AnnotationPromise: small.GetAnnotations()[api.AnnotationPromise]})
 		_, err = i.Apply.Create(t.Context(), copied, metav1.CreateOptions{})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota: quota-copied, requested: memory=5Gi, used: memory=1Gi") {
 			t.Errorf("got %v", err)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
@@ -79,7 +79,7 @@ func TestReapply(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := live(t, i, u)
-			if before.GetAnnotations()[policies.AnnotationPlanned] == "" {
+			if before.GetAnnotations()[api.AnnotationPlanned] == "" {
 				t.Fatalf("%s: the pod did not get a slice: %v", name, before.GetAnnotations())
 			}
 			if err := i.Apply.Apply(t.Context(), b); err != nil {
@@ -142,7 +142,7 @@ func TestReapply(t *testing.T) {
 		if err := patch(`{"metadata":{"labels":{"team":"a"},"annotations":{"gpuslice.dev/promise":"{}"}}}`); err != nil {
 			t.Errorf("a label of somebody else's: %v", err)
 		}
-		if got := live(t, i, u); got.GetAnnotations()[policies.AnnotationPromise] == "{}" {
+		if got := live(t, i, u); got.GetAnnotations()[api.AnnotationPromise] == "{}" {
 			t.Error("the promise on a live pod was overwritten")
 		}
 		if err := pods.Delete(t.Context(), "pod", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {

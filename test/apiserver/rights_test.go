@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/gpuslice/gpuslice/deploy"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/webhook/pods"
@@ -251,13 +251,13 @@ func TestTenantRights(t *testing.T) {
 				}
 			}
 			config := s.tenant(t, user)
-			_, err = kubernetes.NewForConfigOrDie(config).CoreV1().ServiceAccounts(policies.SystemNamespace).
+			_, err = kubernetes.NewForConfigOrDie(config).CoreV1().ServiceAccounts(api.SystemNamespace).
 				CreateToken(t.Context(), pods.ServiceAccount, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 			if !apierrors.IsForbidden(err) {
 				t.Errorf("%s gets a token of our ServiceAccount: %v", user, err)
 			}
-			config.Impersonate.UserName = "system:serviceaccount:" + policies.SystemNamespace + ":" + pods.ServiceAccount
-			_, err = kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps(policies.SystemNamespace).List(t.Context(), metav1.ListOptions{})
+			config.Impersonate.UserName = "system:serviceaccount:" + api.SystemNamespace + ":" + pods.ServiceAccount
+			_, err = kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps(api.SystemNamespace).List(t.Context(), metav1.ListOptions{})
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot impersonate") {
 				t.Errorf("%s acts as our ServiceAccount: %v", user, err)
 			}
@@ -269,7 +269,7 @@ func TestTenantRights(t *testing.T) {
 		s := newRights(t)
 		for _, user := range tenants {
 			client := kubernetes.NewForConfigOrDie(s.tenant(t, user))
-			own := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: policies.TenantPolicyName}}
+			own := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: api.TenantPolicyName}}
 			if _, err := client.CoreV1().ConfigMaps("team-a").Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
 				t.Errorf("%s may not write its own preferences: %v", user, err)
 			}

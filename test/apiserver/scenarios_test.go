@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -78,7 +80,7 @@ func broken(document []byte) bool {
 	if document == nil {
 		return false
 	}
-	_, problems := policies.ParsePolicy("a", document)
+	_, problems := config.Parse("a", document)
 	return len(problems) > 0
 }
 
@@ -168,7 +170,7 @@ func compare(t *testing.T, i *install.Installation, s scenarios.Scenario) {
 			t.Errorf("the warning %q is not among %q", w, warnings)
 		}
 	}
-	if _, rewritten := got.GetAnnotations()[policies.AnnotationPlanned]; rewritten != (want.outcome == policies.Rewritten) {
+	if _, rewritten := got.GetAnnotations()[api.AnnotationPlanned]; rewritten != (want.outcome == policies.Rewritten) {
 		t.Fatalf("want %s, the pod's annotations are %v", want.outcome, slices.Collect(maps.Keys(got.GetAnnotations())))
 	}
 	if want.outcome == policies.Rewritten || want.outcome == policies.Voided {
@@ -206,7 +208,7 @@ type verdict struct {
 func verdictOf(s scenarios.Scenario) verdict {
 	var v verdict
 	text := strings.ReplaceAll(s.Want["verdict"], "/"+scenarios.Namespace, "/"+namespaceOf(s))
-	text = strings.ReplaceAll(text, scenarios.Namespace+"/"+policies.TenantPolicyName, namespaceOf(s)+"/"+policies.TenantPolicyName)
+	text = strings.ReplaceAll(text, scenarios.Namespace+"/"+api.TenantPolicyName, namespaceOf(s)+"/"+api.TenantPolicyName)
 	text = strings.ReplaceAll(text, fmt.Sprintf("namespace %q", scenarios.Namespace), fmt.Sprintf("namespace %q", namespaceOf(s)))
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")

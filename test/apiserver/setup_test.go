@@ -12,7 +12,8 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 )
@@ -121,18 +122,18 @@ func namespaced(document []byte, namespace string) (own, pools string) {
 
 // defaultPolicy governs namespaces without a policy of their own with nothing, and declares pools.
 func defaultPolicy(pools string) []byte {
-	return []byte("apiVersion: " + policies.APIVersion + "\nmode: off\n" + pools + "\n")
+	return []byte("apiVersion: " + config.APIVersion + "\nmode: off\n" + pools + "\n")
 }
 
 // poolNames are the pools that the webhook has to know before a group of cases can run.
 func poolNames(t *testing.T, nodes []*corev1.Node, document []byte) []string {
 	t.Helper()
-	p, problems := policies.ParsePolicy("default", document)
+	p, problems := config.Parse("default", document)
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
 	var names []string
-	for _, pool := range policies.PoolsFromNodes(nodes, p.Pools, nil) {
+	for _, pool := range pools.FromNodes(nodes, p.Pools, nil) {
 		names = append(names, pool.Name)
 	}
 	return names

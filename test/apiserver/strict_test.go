@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -21,7 +23,7 @@ import (
 func strictly(t *testing.T) *bare {
 	t.Helper()
 	s := without(t, cluster.Options{}, "10-namespace.yaml", "55-strict.yaml")
-	labels := map[string]string{policies.LabelEnforce: policies.EnforceStrict}
+	labels := map[string]string{api.LabelEnforce: api.EnforceStrict}
 	for name, labels := range map[string]map[string]string{"strict": labels, "loose": nil} {
 		if err := s.Namespace(t.Context(), name, labels); err != nil {
 			t.Fatal(err)
@@ -41,7 +43,7 @@ func strictly(t *testing.T) *bare {
 
 // gpuPod asks for a GPU and for nothing of ours.
 func gpuPod(name string) *corev1.Pod {
-	one := corev1.ResourceList{policies.ResourceGPUShared: resource.MustParse("1")}
+	one := corev1.ResourceList{api.ResourceGPUShared: resource.MustParse("1")}
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "main", Image: "example.test/app:1", Resources: corev1.ResourceRequirements{Limits: one}}}}}
 }
@@ -58,7 +60,7 @@ func slicedPod(t *testing.T, s scenarios.Scenario, name string) *corev1.Pod {
 	if d.Outcome != policies.Rewritten {
 		t.Fatalf("scenario %s: %s: %s", s.Name, d.Outcome, d.Message())
 	}
-	pod := policies.Apply(in.Pod, d.Promise)
+	pod := promise.Apply(in.Pod, d.Promise)
 	pod.Name, pod.Namespace, pod.GenerateName = name, "", ""
 	return pod
 }
@@ -102,11 +104,11 @@ func TestStrict(t *testing.T) {
 				p.Spec.Containers[0].Resources, p.Spec.Containers[0].Env = corev1.ResourceRequirements{}, []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}
 			}, true, `write "void", in main`},
 			{"a label asks, and there is no promise", func(p *corev1.Pod) {
-				p.Labels = map[string]string{policies.LabelMemory: "4Gi", policies.LabelCompute: "20"}
+				p.Labels = map[string]string{api.LabelMemory: "4Gi", api.LabelCompute: "20"}
 			}, true,
 				"asks for a slice (gpuslice.dev/memory, gpuslice.dev/compute) and was given none"},
-			{"the default slice asks, and there is no promise", func(p *corev1.Pod) { p.Labels = map[string]string{policies.LabelShare: policies.ShareEnabled} }, true, "asks for a slice (gpuslice.dev/share)"},
-			{"an annotation asks, and there is no promise", func(p *corev1.Pod) { p.Annotations = map[string]string{policies.AnnotationContainers: "{}"} }, true, "asks for a slice (gpuslice.dev/containers)"},
+			{"the default slice asks, and there is no promise", func(p *corev1.Pod) { p.Labels = map[string]string{api.LabelShare: api.ShareEnabled} }, true, "asks for a slice (gpuslice.dev/share)"},
+			{"an annotation asks, and there is no promise", func(p *corev1.Pod) { p.Annotations = map[string]string{api.AnnotationContainers: "{}"} }, true, "asks for a slice (gpuslice.dev/containers)"},
 			{"the guard is left out", func(p *corev1.Pod) { p.Spec.InitContainers = nil }, false, "the pod's promise has a guard, and the pod lacks it"},
 			{"the check is left out", func(p *corev1.Pod) { p.Spec.InitContainers = p.Spec.InitContainers[1:] }, false, "the pod's promise has a guard, and the pod lacks it"},
 			{"a program of its own in the guard's place", func(p *corev1.Pod) { p.Spec.InitContainers[1].Image = "example.test/evil" }, false, "give these containers other names, or create the pod from its own manifest: gpuslice-guard"},

@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // live creates a sliced pod in the strict namespace, with a finalizer and a scheduling gate.
 func (s *bare) live(t *testing.T, name string) *corev1.Pod {
 	t.Helper()
 	pod := slicedPod(t, scenario(t, "guard-is-injected"), name)
-	pod.Annotations[policies.AnnotationPromise] = strings.TrimSuffix(pod.Annotations[policies.AnnotationPromise], "}") + `,"sig":"of-a-test"}`
+	pod.Annotations[api.AnnotationPromise] = strings.TrimSuffix(pod.Annotations[api.AnnotationPromise], "}") + `,"sig":"of-a-test"}`
 	pod.Finalizers = []string{"example.test/hold"}
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.test/wait"}}
 	made, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{})
@@ -149,15 +149,15 @@ func TestStrictOwnAccount(t *testing.T) {
 		for _, name := range []string{"20-rbac.yaml", "25-own-rights.yaml"} {
 			s.manifest(t, name)
 		}
-		words, _, _ := strings.Cut(s.live(t, "p").Annotations[policies.AnnotationPromise], `,"sig":`)
+		words, _, _ := strings.Cut(s.live(t, "p").Annotations[api.AnnotationPromise], `,"sig":`)
 		promise := func(text string) string {
-			change, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{policies.AnnotationPromise: text}}})
+			change, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{api.AnnotationPromise: text}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return string(change)
 		}
-		config, err := s.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")
+		config, err := s.ServiceAccount(t.Context(), api.SystemNamespace, "gpuslice-webhook")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestStrictOwnAccount(t *testing.T) {
 		rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods", "namespaces"}, Verbs: []string{"*"}}}
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "grown"}, Rules: rules}
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "grown"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "grown"},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: policies.SystemNamespace, Name: "gpuslice-webhook"}}}
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: api.SystemNamespace, Name: "gpuslice-webhook"}}}
 		if _, err := s.Client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

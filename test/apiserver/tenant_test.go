@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
@@ -142,4 +142,4 @@ func valueIn(pod *corev1.Pod, container, variable string) string {
 	return ""
 }
 
-func sliced(pod *corev1.Pod) bool { return pod.Annotations[policies.AnnotationPromise] != "" }
+func sliced(pod *corev1.Pod) bool { return pod.Annotations[api.AnnotationPromise] != "" }

@@ -32,7 +32,7 @@ var webhookLayers = layers{"webhook", [][]string{
 	{"webhook/events", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/review"},
 	{"webhook/bypass", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/observe", "webhook/quotametrics"},
 	{"webhook/cluster", "webhook/cluster/clustertest", "webhook/server"},
-	{"webhook/policydocs", "webhook/quota"},
+	{"webhook/policydocs", "webhook/budgets"},
 	{"webhook/pods"},
 	{"webhook"},
 }}

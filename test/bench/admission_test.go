@@ -22,6 +22,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/scenarios"
@@ -108,7 +110,7 @@ func fixedPatch(t *testing.T) func(*admissionv1.AdmissionRequest) []byte {
 	token := regexp.MustCompile(`kube-api-access-[a-z0-9]+`) // the one name that differs from pod to pod
 	return func(r *admissionv1.AdmissionRequest) []byte {
 		once.Do(func() {
-			raw, _, err := policies.DecodePod(r.Object.Raw)
+			raw, _, err := promise.DecodePod(r.Object.Raw)
 			if err != nil {
 				t.Error(err)
 				return
@@ -120,7 +122,7 @@ func fixedPatch(t *testing.T) func(*admissionv1.AdmissionRequest) []byte {
 			}
 			in.Pod = raw.Pod
 			d := policies.Decide(in)
-			if patch, err = json.Marshal(policies.Patch(raw.Tree, raw.Pod, policies.Apply(raw.Pod, d.Promise))); err != nil {
+			if patch, err = json.Marshal(promise.Patch(raw.Tree, raw.Pod, promise.Apply(raw.Pod, d.Promise))); err != nil {
 				t.Error(err)
 			}
 		})
@@ -206,7 +208,7 @@ func (l load) create(t *testing.T, i *install.Installation) (times []time.Durati
 					t.Error(err)
 					continue
 				}
-				if _, sliced := made.Annotations[policies.AnnotationPlanned]; sliced != l.sliced {
+				if _, sliced := made.Annotations[api.AnnotationPlanned]; sliced != l.sliced {
 					t.Errorf("a pod in %s is sliced: %v", l.namespace, sliced)
 				}
 				names[k] = made.Name
@@ -222,9 +224,9 @@ func (l load) create(t *testing.T, i *install.Installation) (times []time.Durati
 }
 
 func pod() *corev1.Pod {
-	quantities := corev1.ResourceList{policies.ResourceGPU: resource.MustParse("1"), corev1.ResourceCPU: resource.MustParse("4")}
+	quantities := corev1.ResourceList{api.ResourceGPU: resource.MustParse("1"), corev1.ResourceCPU: resource.MustParse("4")}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "train-", Labels: map[string]string{policies.LabelMemory: "4Gi"}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "train-", Labels: map[string]string{api.LabelMemory: "4Gi"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "trainer", Image: "pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime",
 			Resources: corev1.ResourceRequirements{Limits: quantities}}}},
 	}

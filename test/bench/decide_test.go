@@ -7,12 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
 // typical is a decision as it happens most: a PyTorch pod with one label, four pools, a guard.
 func typical() (policies.Input, error) {
-	policy, problems := policies.ParsePolicy("gpuslice-system/default", []byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing, mps, mig]\n"))
+	policy, problems := config.Parse("gpuslice-system/default", []byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing, mps, mig]\n"))
 	if len(problems) > 0 {
 		return policies.Input{}, problems.ToAggregate()
 	}
@@ -24,8 +28,8 @@ func typical() (policies.Input, error) {
 	if err := json.Unmarshal([]byte(typicalPod), &pod); err != nil {
 		return policies.Input{}, err
 	}
-	return policies.Input{Pod: &pod, Namespace: policies.Namespace{Name: "team-a"}, Policy: policy,
-		Pools: policies.PoolsFromNodes(nodes, policy.Pools, nil), Guard: scenarios.Guard()}, nil
+	return policies.Input{Pod: &pod, Namespace: api.Namespace{Name: "team-a"}, Policy: policy,
+		Pools: pools.FromNodes(nodes, policy.Pools, nil), Guard: scenarios.Guard()}, nil
 }
 
 const typicalPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"train","labels":{"app":"train","gpuslice.dev/memory":"4Gi"}},"spec":{"containers":[
@@ -39,7 +43,7 @@ func BenchmarkPlanAndApply(b *testing.B) {
 		if d.Outcome != policies.Rewritten {
 			b.Fatal(d.Message())
 		}
-		policies.Apply(in.Pod, d.Promise)
+		promise.Apply(in.Pod, d.Promise)
 	}
 }
 
@@ -49,7 +53,7 @@ func BenchmarkPlanAndApplyWithoutGuard(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		d := policies.Decide(in)
-		policies.Apply(in.Pod, d.Promise)
+		promise.Apply(in.Pod, d.Promise)
 	}
 }
 
@@ -57,13 +61,13 @@ func BenchmarkDecodeDecideApplyPatch(b *testing.B) {
 	in, raw := mustTypical(b), []byte(typicalPod)
 	b.ReportAllocs()
 	for b.Loop() {
-		pod, _, err := policies.DecodePod(raw)
+		pod, _, err := promise.DecodePod(raw)
 		if err != nil {
 			b.Fatal(err)
 		}
 		in.Pod = pod.Pod
 		d := policies.Decide(in)
-		policies.Patch(pod.Tree, pod.Pod, policies.Apply(pod.Pod, d.Promise))
+		promise.Patch(pod.Tree, pod.Pod, promise.Apply(pod.Pod, d.Promise))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 )
@@ -75,7 +75,7 @@ func large(t *testing.T, i *install.Installation, flight, n int) int {
 		workers.Go(func() {
 			for range work {
 				made, err := i.Server.Client.CoreV1().Pods(ours).Create(t.Context(), p, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-				if err == nil && made.Annotations[policies.AnnotationPlanned] != "" {
+				if err == nil && made.Annotations[api.AnnotationPlanned] != "" {
 					sliced.Add(1)
 				}
 			}

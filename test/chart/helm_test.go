@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/box"
 	"github.com/gpuslice/gpuslice/test/install"
@@ -92,7 +92,7 @@ func (h *helm) run(args ...string) string {
 // render returns the objects of the chart, as helm would send them.
 func (h *helm) render(args ...string) []*unstructured.Unstructured {
 	h.Helper()
-	text := h.run(append([]string{"template", release, chartFolder, "--namespace=" + policies.SystemNamespace}, args...)...)
+	text := h.run(append([]string{"template", release, chartFolder, "--namespace=" + api.SystemNamespace}, args...)...)
 	objects, err := install.Objects([]byte(text))
 	if err != nil {
 		h.Fatalf("%v in\n%s", err, text)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	psa "k8s.io/pod-security-admission/api"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 )
 
@@ -38,14 +38,14 @@ func TestInstall(t *testing.T) {
 				s := cluster.ForTest(t, cluster.Options{ControllerManager: true})
 				h := newHelm(t, s.Kubeconfig)
 				before := objects(t, s.Config)
-				namespaced := []string{"--namespace=" + policies.SystemNamespace}
+				namespaced := []string{"--namespace=" + api.SystemNamespace}
 				h.run(append(namespaced, "install", release, chartFolder, version("v1"), "--create-namespace", "--server-side="+tt.serverSide)...)
 				writeBundle(t, s)
 
 				h.run(append(namespaced, "upgrade", release, chartFolder, version("v2"), "--set=replicas=2,log.level=debug,excludedNamespaces={monitoring}",
 					"--set=policies.team-a.apiVersion=gpuslice.dev/v1")...)
 				keepsBundle(t, s)
-				d, err := s.Client.AppsV1().Deployments(policies.SystemNamespace).Get(t.Context(), deployment, metav1.GetOptions{})
+				d, err := s.Client.AppsV1().Deployments(api.SystemNamespace).Get(t.Context(), deployment, metav1.GetOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -65,7 +65,7 @@ func TestInstall(t *testing.T) {
 				}
 
 				h.run(append(namespaced, "uninstall", release)...)
-				awaitObjects(t, s.Config, append(before, "Namespace  "+policies.SystemNamespace))
+				awaitObjects(t, s.Config, append(before, "Namespace  "+api.SystemNamespace))
 			})
 		}
 	})
@@ -74,7 +74,7 @@ func TestInstall(t *testing.T) {
 // writeBundle does as the webhook does, with its rights: one field of each entry, by a patch.
 func writeBundle(t *testing.T, s *cluster.APIServer) {
 	t.Helper()
-	config, err := s.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")
+	config, err := s.ServiceAccount(t.Context(), api.SystemNamespace, "gpuslice-webhook")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestAKS(t *testing.T) {
 		t.Parallel()
 		s := cluster.ForTest(t, cluster.Options{})
 		h := newHelm(t, s.Kubeconfig)
-		namespaced := []string{"--namespace=" + policies.SystemNamespace}
+		namespaced := []string{"--namespace=" + api.SystemNamespace}
 		h.run(append(namespaced, "install", release, chartFolder, version("v1"), "--create-namespace")...)
 		api := s.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
 		m, err := api.Get(t.Context(), configuration, metav1.GetOptions{})

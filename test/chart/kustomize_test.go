@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 )
@@ -24,10 +24,10 @@ func TestKustomize(t *testing.T) {
 		before := objects(t, s.Config)
 		want := byName(t, manifests(t))
 		got := kustomize(t, s, base)
-		if got["Namespace "+policies.SystemNamespace] == nil {
+		if got["Namespace "+api.SystemNamespace] == nil {
 			t.Error("the namespace is missing")
 		}
-		delete(got, "Namespace "+policies.SystemNamespace)
+		delete(got, "Namespace "+api.SystemNamespace)
 		if diff := cmp.Diff(want, got, folded()); diff != "" {
 			t.Errorf("(-manifest +kustomize)\n%s", diff)
 		}
@@ -88,7 +88,7 @@ resources: [../gpuslice/deploy]
 components: [../gpuslice/deploy/certmanager]
 `)
 		got := kustomize(t, s, folder)
-		delete(got, "Namespace "+policies.SystemNamespace)
+		delete(got, "Namespace "+api.SystemNamespace)
 		want := byName(t, newHelm(t, "").render(version("VERSION"), withCertManager))
 		if diff := cmp.Diff(want, got, folded()); diff != "" {
 			t.Errorf("(-chart +component)\n%s", diff)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/box"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
@@ -52,7 +52,7 @@ func (s source) fromInstallToNothingLeft(t *testing.T, n *install.OnNode, before
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	h := newHelm(t, n.Kubeconfig)
-	namespaced := []string{"--namespace=" + policies.SystemNamespace}
+	namespaced := []string{"--namespace=" + api.SystemNamespace}
 	values := append(s.values(t, n), version(install.Tag), "--wait", "--timeout=3m", "--set=policies.default.apiVersion=gpuslice.dev/v1")
 	first := append(slices.Clone(values), "--create-namespace", "--set=replicas=2")
 	if s.from != "" {
@@ -73,7 +73,7 @@ func (s source) fromInstallToNothingLeft(t *testing.T, n *install.OnNode, before
 	if err := n.AwaitWebhook(ctx); err != nil {
 		t.Fatal(err)
 	}
-	d, err := n.Client.AppsV1().Deployments(policies.SystemNamespace).Get(ctx, deployment, metav1.GetOptions{})
+	d, err := n.Client.AppsV1().Deployments(api.SystemNamespace).Get(ctx, deployment, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func (s source) fromInstallToNothingLeft(t *testing.T, n *install.OnNode, before
 // clearAway removes gpuslice's namespace, and waits until nothing but what was there before is left.
 func clearAway(t *testing.T, n *install.OnNode, before []string) {
 	t.Helper()
-	if err := n.Client.CoreV1().Namespaces().Delete(t.Context(), policies.SystemNamespace, metav1.DeleteOptions{}); err != nil {
+	if err := n.Client.CoreV1().Namespaces().Delete(t.Context(), api.SystemNamespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitObjects(t, n.Config, before)
@@ -101,9 +101,9 @@ func clearAway(t *testing.T, n *install.OnNode, before []string) {
 // tenant is a pod as its author writes it, with one label.
 func tenant(name string) *corev1.Pod {
 	grace := int64(1)
-	one := corev1.ResourceList{policies.ResourceGPU: resource.MustParse("1")}
+	one := corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelMemory: "4Gi"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelMemory: "4Gi"}},
 		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace, Containers: []corev1.Container{
 			{Name: "trainer", Image: install.TenantImage, Args: []string{"hold", "1GiB"}, Resources: corev1.ResourceRequirements{Limits: one}}}},
 	}

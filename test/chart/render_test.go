@@ -21,7 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/gpuslice/gpuslice/deploy"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
@@ -120,8 +121,8 @@ func TestValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(string(text), policies.SystemNamespace) {
-				t.Errorf("%s %s names %s, and was rendered for another namespace", o.GetKind(), o.GetName(), policies.SystemNamespace)
+			if strings.Contains(string(text), api.SystemNamespace) {
+				t.Errorf("%s %s names %s, and was rendered for another namespace", o.GetKind(), o.GetName(), api.SystemNamespace)
 			}
 			if o.GetLabels()["team"] != "platform" {
 				t.Errorf("%s %s lacks the labels of the values: it needs some of its own", o.GetKind(), o.GetName())
@@ -220,7 +221,7 @@ func TestCertManager(t *testing.T) {
 		}
 		for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
 			c := &unstructured.Unstructured{Object: rendered[kind+" "+configuration].(map[string]any)}
-			if got, want := c.GetAnnotations()["cert-manager.io/inject-ca-from-secret"], policies.SystemNamespace+"/gpuslice-authority"; got != want {
+			if got, want := c.GetAnnotations()["cert-manager.io/inject-ca-from-secret"], api.SystemNamespace+"/gpuslice-authority"; got != want {
 				t.Errorf("%s: injected from %q", kind, got)
 			}
 		}
@@ -241,14 +242,14 @@ func TestPolicyValues(t *testing.T) {
 		h := newHelm(t, "")
 		read := map[string]string{}
 		for _, o := range h.render(everything, "--set=samplePolicies=true") {
-			if o.GetLabels()[policies.LabelPolicy] != "true" {
+			if o.GetLabels()[api.LabelPolicy] != "true" {
 				continue
 			}
-			text, _, err := unstructured.NestedString(o.Object, "data", policies.PolicyKey)
+			text, _, err := unstructured.NestedString(o.Object, "data", api.PolicyKey)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, problems := policies.ParsePolicy(o.GetName(), []byte(text))
+			_, problems := config.Parse(o.GetName(), []byte(text))
 			if len(problems) > 0 {
 				t.Errorf("%s: %v", o.GetName(), problems.ToAggregate())
 			}

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/box"
 	"github.com/gpuslice/gpuslice/test/install"
@@ -21,10 +21,10 @@ import (
 
 // left is what every installation writes while it runs, and Helm knows nothing of: deploy/README.md says how it goes.
 var left = []string{
-	"Namespace  " + policies.SystemNamespace,
-	"ConfigMap " + policies.SystemNamespace + " gpuslice-state",
-	"Lease " + policies.SystemNamespace + " gpuslice-leader",
-	"Secret " + policies.SystemNamespace + " gpuslice-promise-keys",
+	"Namespace  " + api.SystemNamespace,
+	"ConfigMap " + api.SystemNamespace + " gpuslice-state",
+	"Lease " + api.SystemNamespace + " gpuslice-leader",
+	"Secret " + api.SystemNamespace + " gpuslice-promise-keys",
 }
 
 // source is one that the chart takes certificates from.
@@ -41,7 +41,7 @@ type source struct {
 // sources are all of them. cert-manager keeps the Secrets of Certificates that are gone, unless it runs with
 // --enable-certificate-owner-ref: they go with the namespace.
 func sources() []source {
-	secret := func(name string) string { return "Secret " + policies.SystemNamespace + " " + name }
+	secret := func(name string) string { return "Secret " + api.SystemNamespace + " " + name }
 	nothing := func(*testing.T, *install.OnNode) []string { return nil }
 	certManager := func(*testing.T, *install.OnNode) []string { return []string{withCertManager} }
 	self := []string{secret("gpuslice-authority")}
@@ -64,7 +64,7 @@ const (
 // keepCertificate writes a serving certificate as somebody who has one keeps it.
 func keepCertificate(t *testing.T, n *install.OnNode) []string {
 	t.Helper()
-	serving, err := n.ServingCertificate(kept, "gpuslice-webhook."+policies.SystemNamespace+".svc")
+	serving, err := n.ServingCertificate(kept, "gpuslice-webhook."+api.SystemNamespace+".svc")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,14 +72,14 @@ func keepCertificate(t *testing.T, n *install.OnNode) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Namespace(t.Context(), policies.SystemNamespace, nil); err != nil {
+	if err := n.Namespace(t.Context(), api.SystemNamespace, nil); err != nil {
 		t.Fatal(err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: kept}, Type: corev1.SecretTypeTLS, Data: map[string][]byte{
 		corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: serving.Certificates[0].Certificate[0]}),
 		corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 	}}
-	if _, err := n.Client.CoreV1().Secrets(policies.SystemNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+	if _, err := n.Client.CoreV1().Secrets(api.SystemNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	authority := filepath.Join(t.TempDir(), "ca.crt")

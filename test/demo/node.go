@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster/box"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 	"github.com/gpuslice/gpuslice/test/install"
@@ -131,7 +131,7 @@ func (n *stageNode) started(ctx context.Context, p place) error {
 	if err != nil {
 		return err
 	}
-	n.say("pod %s runs, in a slice of %s: %s", p.pod, made.Labels[policies.LabelMemory], containerNames(made))
+	n.say("pod %s runs, in a slice of %s: %s", p.pod, made.Labels[api.LabelMemory], containerNames(made))
 	return nil
 }
 

@@ -9,7 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/scenarios"
@@ -106,7 +107,7 @@ func populate(ctx context.Context, i *install.Installation, pods []sample) error
 	if err != nil {
 		return err
 	}
-	var defaults policies.PoolsSpec
+	var defaults config.PoolsSpec
 	for _, f := range names {
 		b, err := files.ReadFile("policies/" + f.Name())
 		if err != nil {
@@ -116,7 +117,7 @@ func populate(ctx context.Context, i *install.Installation, pods []sample) error
 		if err := i.Policy(ctx, name, b); err != nil {
 			return err
 		}
-		if p, problems := policies.ParsePolicy(name, b); len(problems) > 0 {
+		if p, problems := config.Parse(name, b); len(problems) > 0 {
 			return problems.ToAggregate()
 		} else if p.Namespaces == nil {
 			defaults = p.Pools
@@ -129,11 +130,11 @@ func populate(ctx context.Context, i *install.Installation, pods []sample) error
 	if err := i.Nodes(ctx, nodes...); err != nil {
 		return err
 	}
-	var pools []string
-	for _, p := range policies.PoolsFromNodes(nodes, defaults, nil) {
-		pools = append(pools, p.Name)
+	var known []string
+	for _, p := range pools.FromNodes(nodes, defaults, nil) {
+		known = append(known, p.Name)
 	}
-	return i.Settle(ctx, pools...)
+	return i.Settle(ctx, known...)
 }
 
 // keep leaves the server up until the user ends it.

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
@@ -47,7 +48,7 @@ func create(ctx context.Context, i *install.Installation, s sample, w io.Writer)
 	if err != nil {
 		return "", fmt.Errorf("create pod %s: %w", s.pod.GetName(), err)
 	}
-	planned, ok := after.GetAnnotations()[policies.AnnotationPlanned]
+	planned, ok := after.GetAnnotations()[api.AnnotationPlanned]
 	if !ok {
 		fmt.Fprintln(w, "    left alone: the pod is as it was written")
 		return "left-alone", nil
@@ -55,9 +56,9 @@ func create(ctx context.Context, i *install.Installation, s sample, w io.Writer)
 	if err := printDiff(ctx, i, s, after, w); err != nil {
 		return "", err
 	}
-	var p policies.Planned
+	var p promise.Planned
 	if err := json.Unmarshal([]byte(planned), &p); err != nil {
-		return "", fmt.Errorf("read %s: %w", policies.AnnotationPlanned, err)
+		return "", fmt.Errorf("read %s: %w", api.AnnotationPlanned, err)
 	}
 	printPlanned(p, w)
 	return "rewritten " + string(p.Strategy), nil
@@ -75,7 +76,7 @@ func refusal(status metav1.Status, w io.Writer) string {
 	return "refused"
 }
 
-func printPlanned(p policies.Planned, w io.Writer) {
+func printPlanned(p promise.Planned, w io.Writer) {
 	fmt.Fprintf(w, "    planned: %s on pool %s, enforcement %s\n", p.Strategy, p.Pool, p.Tier)
 	for _, c := range p.Containers {
 		fmt.Fprintf(w, "      %s: %s, held by %s\n", c.Name, c.Memory, tierList(c.Tiers))
@@ -85,7 +86,7 @@ func printPlanned(p policies.Planned, w io.Writer) {
 	}
 }
 
-func tierList(tiers []policies.Tier) string {
+func tierList(tiers []api.Tier) string {
 	if len(tiers) == 0 {
 		return "nothing"
 	}
@@ -128,9 +129,9 @@ func readable(u *unstructured.Unstructured) string {
 		unstructured.RemoveNestedField(u.Object, path...)
 	}
 	annotations := u.GetAnnotations()
-	if promise, ok := annotations[policies.AnnotationPromise]; ok {
-		annotations[policies.AnnotationPromise] = fmt.Sprintf("(%d bytes: what the pod was given)", len(promise))
-		annotations[policies.AnnotationPlanned] = "(see below)"
+	if promise, ok := annotations[api.AnnotationPromise]; ok {
+		annotations[api.AnnotationPromise] = fmt.Sprintf("(%d bytes: what the pod was given)", len(promise))
+		annotations[api.AnnotationPlanned] = "(see below)"
 		u.SetAnnotations(annotations)
 	}
 	withoutToken(u.Object["spec"])

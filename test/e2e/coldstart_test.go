@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
@@ -22,7 +22,7 @@ func TestColdStart(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
-		own := s.node.Client.CoreV1().Pods(policies.SystemNamespace)
+		own := s.node.Client.CoreV1().Pods(api.SystemNamespace)
 		begin := time.Now()
 		if err := own.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{}); err != nil {
 			t.Fatal(err)
@@ -38,7 +38,7 @@ func TestColdStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.create(slice("4Gi", "after", sliced("trainer", "hold 1GiB")))
-		if s.awaitRunning("after").Annotations[policies.AnnotationPromise] == "" {
+		if s.awaitRunning("after").Annotations[api.AnnotationPromise] == "" {
 			t.Error("a pod created afterwards has no slice")
 		}
 		now := s.get("before")

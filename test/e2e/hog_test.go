@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
@@ -93,7 +93,7 @@ func TestBurst(t *testing.T) {
 		t.Parallel()
 		s := newStage(t, "pressure", fakegpu.Config{Devices: devices})
 		p := slice("8Gi", "burst", sliced("trainer", "hold 10GiB"))
-		p.Labels[policies.LabelMemoryLimit] = "12Gi"
+		p.Labels[api.LabelMemoryLimit] = "12Gi"
 		s.create(once(p))
 		s.awaitRunning("burst")
 		s.awaitBeats("burst", "trainer", 40)

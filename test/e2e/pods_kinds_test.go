@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
@@ -105,7 +105,7 @@ func TestTwoContainers(t *testing.T) {
 		t.Parallel()
 		s := newStage(t, "", fakegpu.Config{Devices: devices})
 		p := plain("pair", sliced("small", "hold 2GiB", "wait 2s", "hold 6GiB"), sliced("large", "hold 9GiB"))
-		p.Annotations[policies.AnnotationContainers] = `{"small": {"memory": "4Gi"}, "large": {"memory": "10Gi"}}`
+		p.Annotations[api.AnnotationContainers] = `{"small": {"memory": "4Gi"}, "large": {"memory": "10Gi"}}`
 		s.create(once(p))
 		if ended := s.awaitSaid("pair", "termination result"); !strings.Contains(ended.Message, "in small: 6Gi of 4Gi") {
 			t.Errorf("the guard said %q", ended.Message)
@@ -126,7 +126,7 @@ func TestImageWithPID1(t *testing.T) {
 		if containerOf(p, limits.GuardContainer) != nil {
 			t.Error("a guard was injected")
 		}
-		planned := p.Annotations[policies.AnnotationPlanned]
+		planned := p.Annotations[api.AnnotationPlanned]
 		if want := "needs to be PID 1"; !strings.Contains(planned, want) {
 			t.Errorf("planned is %s, want %q in it", planned, want)
 		}

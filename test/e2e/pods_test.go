@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
@@ -21,7 +21,7 @@ func sliced(name string, steps ...string) corev1.Container {
 
 // asking is c with a limit of one GPU.
 func asking(c corev1.Container) corev1.Container {
-	c.Resources.Limits = corev1.ResourceList{policies.ResourceGPU: resource.MustParse("1")}
+	c.Resources.Limits = corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}
 	return c
 }
 
@@ -36,7 +36,7 @@ func plain(name string, containers ...corev1.Container) *corev1.Pod {
 // slice is a pod whose GPU containers ask for that much memory each.
 func slice(memory, name string, containers ...corev1.Container) *corev1.Pod {
 	p := plain(name, containers...)
-	p.Labels[policies.LabelMemory] = memory
+	p.Labels[api.LabelMemory] = memory
 	return p
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
@@ -24,7 +24,7 @@ func TestNativeQuota(t *testing.T) {
 		t.Parallel()
 		s := newStage(t, "", fakegpu.Config{Devices: devices})
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team-gpus"},
-			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"requests." + policies.ResourceGPU: resource.MustParse("2")}}}
+			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"requests." + api.ResourceGPU: resource.MustParse("2")}}}
 		if _, err := s.node.Client.CoreV1().ResourceQuotas(s.namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestNativeQuota(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range pods.Items {
-			if s.awaitRunning(pods.Items[i].Name).Annotations[policies.AnnotationPromise] == "" {
+			if s.awaitRunning(pods.Items[i].Name).Annotations[api.AnnotationPromise] == "" {
 				t.Errorf("%s was not renamed", pods.Items[i].Name)
 			}
 		}

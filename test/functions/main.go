@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 	"github.com/gpuslice/gpuslice/webhook/pods"
@@ -49,10 +51,10 @@ func (g governed) Input(context.Context, string) (policies.Input, error) {
 }
 
 // keys are keys that never change.
-type keys struct{ policies.Keys }
+type keys struct{ promise.Keys }
 
 // PromiseOf implements pods.Trust.
-func (k keys) PromiseOf(_ context.Context, pod *corev1.Pod) *policies.Promise {
+func (k keys) PromiseOf(_ context.Context, pod *corev1.Pod) *promise.Promise {
 	return k.Keys.PromiseOf(pod)
 }
 
@@ -63,9 +65,9 @@ func count(verbose bool) error {
 		return err
 	}
 	s := all[slices.IndexFunc(all, func(s scenarios.Scenario) bool { return s.Name == scenario })]
-	signing := policies.NewKeys([]byte("a key that signs nothing but this"))
-	options := pods.Options{Source: governed(s.Governed()), Metrics: metrics.New("test"), Namespace: policies.SystemNamespace}
-	mutating := pods.NewMutator(options, func() policies.Keys { return signing })
+	signing := promise.NewKeys([]byte("a key that signs nothing but this"))
+	options := pods.Options{Source: governed(s.Governed()), Metrics: metrics.New("test"), Namespace: api.SystemNamespace}
+	mutating := pods.NewMutator(options, func() promise.Keys { return signing })
 	validating := pods.NewVerifier(options, keys{signing}, nil)
 
 	create := review.Request{

@@ -18,7 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gpuslice/gpuslice/deploy"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/test/cluster"
 )
 
@@ -69,7 +70,7 @@ func NewWith(ctx context.Context, server *cluster.APIServer, binary, dir string,
 	if err := i.manifests(ctx); err != nil {
 		return nil, err
 	}
-	config, err := server.ServiceAccount(ctx, policies.SystemNamespace, account)
+	config, err := server.ServiceAccount(ctx, api.SystemNamespace, account)
 	if err == nil && o.Through != nil {
 		config, err = o.Through(config)
 	}
@@ -93,7 +94,7 @@ func NewWith(ctx context.Context, server *cluster.APIServer, binary, dir string,
 		i.Replicas, backends = append(i.Replicas, p), append(backends, p.Reviews)
 	}
 	i.Webhook = i.Replicas[0]
-	if err := server.SetEndpoints(ctx, policies.SystemNamespace, service, backends...); err != nil {
+	if err := server.SetEndpoints(ctx, api.SystemNamespace, service, backends...); err != nil {
 		return nil, err
 	}
 	return i, nil
@@ -133,7 +134,7 @@ func arguments() []string {
 // anew on the same addresses.
 func (i *Installation) Forget(ctx context.Context) error {
 	i.Webhook.Stop()
-	err := i.Server.Client.CoreV1().ConfigMaps(policies.SystemNamespace).Delete(ctx, "gpuslice-state", metav1.DeleteOptions{})
+	err := i.Server.Client.CoreV1().ConfigMaps(api.SystemNamespace).Delete(ctx, "gpuslice-state", metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the state: %w", err)
 	}
@@ -179,8 +180,8 @@ func (i *Installation) TenantPolicy(ctx context.Context, config *rest.Config, na
 		return fmt.Errorf("make client: %w", err)
 	}
 	return i.documents.put(ctx, client, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: policies.TenantPolicyName},
-		Data:       map[string]string{policies.PolicyKey: string(document)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: api.TenantPolicyName},
+		Data:       map[string]string{api.PolicyKey: string(document)},
 	})
 }
 
@@ -243,14 +244,14 @@ func (i *Installation) settled(pools []string) func(State) bool {
 // answered returns once the API server reaches the webhook: it learns of endpoints through a watch, and until then lets
 // pods pass as they are.
 func (i *Installation) answered(ctx context.Context) error {
-	if err := i.Policy(ctx, probe, []byte("apiVersion: "+policies.APIVersion+"\nnamespaces: {names: ["+probe+"]}\n")); err != nil {
+	if err := i.Policy(ctx, probe, []byte("apiVersion: "+config.APIVersion+"\nnamespaces: {names: ["+probe+"]}\n")); err != nil {
 		return err
 	}
 	if err := i.Server.Namespace(ctx, probe, nil); err != nil && !apierrors.IsAlreadyExists(errors.Unwrap(err)) {
 		return err
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: probe, Labels: map[string]string{policies.LabelMemory: "deny-me"}},
+		ObjectMeta: metav1.ObjectMeta{Name: probe, Labels: map[string]string{api.LabelMemory: "deny-me"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
 	}
 	return i.Webhook.poll(ctx, "be asked", func() (bool, string) {

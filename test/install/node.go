@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/deploy"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/image"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
@@ -114,7 +114,7 @@ func (n *OnNode) Policy(ctx context.Context, name string, document []byte) error
 
 // webhookPods are the pods of the Deployment.
 func (n *OnNode) webhookPods(ctx context.Context) ([]corev1.Pod, error) {
-	list, err := n.Client.CoreV1().Pods(policies.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook"})
+	list, err := n.Client.CoreV1().Pods(api.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook"})
 	if err != nil {
 		return nil, fmt.Errorf("list the webhook's pods: %w", err)
 	}

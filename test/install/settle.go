@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // documents are the versions of the policies that were written, by name.
@@ -24,8 +24,8 @@ type documents map[string]string
 // write writes a policy document as a ConfigMap of the system namespace.
 func (d documents) write(ctx context.Context, client kubernetes.Interface, name string, document []byte) error {
 	return d.put(ctx, client, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: policies.SystemNamespace, Name: name, Labels: map[string]string{policies.LabelPolicy: "true"}},
-		Data:       map[string]string{policies.PolicyKey: string(document)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: name, Labels: map[string]string{api.LabelPolicy: "true"}},
+		Data:       map[string]string{api.PolicyKey: string(document)},
 	})
 }
 
@@ -61,7 +61,7 @@ func (d documents) missing(s State) error {
 // AwaitWebhook returns once every replica of the Deployment is ready.
 func (n *OnNode) AwaitWebhook(ctx context.Context) error {
 	return n.until(ctx, "the webhook's pods", func() error {
-		d, err := n.Client.AppsV1().Deployments(policies.SystemNamespace).Get(ctx, service, metav1.GetOptions{})
+		d, err := n.Client.AppsV1().Deployments(api.SystemNamespace).Get(ctx, service, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/scenarios"
@@ -234,7 +235,7 @@ func (l *lab) serve(replica int, yes bool) {
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.t.Context()), 10*time.Second)
 	defer cancel()
-	_ = l.Server.SetEndpoints(ctx, policies.SystemNamespace, "gpuslice-webhook", backends...) // the API server may be away itself
+	_ = l.Server.SetEndpoints(ctx, api.SystemNamespace, "gpuslice-webhook", backends...) // the API server may be away itself
 }
 
 // stopEtcd stops etcd for five seconds, and then restarts the API server.
@@ -312,8 +313,8 @@ func (l *lab) judge(tenants []*tenant, seen *census) {
 
 // differs says how a tenant's ledger differs from the pods that live.
 func (l *lab) differs(t *tenant, seen *census) string {
-	name := ledger.ObjectName(policies.BudgetKey(t.namespace, policies.QuotaSpec{}))
-	object, err := ledger.ClusterStore{Client: l.Server.Client, Namespace: policies.SystemNamespace}.Get(l.t.Context(), name)
+	name := ledger.ObjectName(config.BudgetKey(t.namespace, config.QuotaSpec{}))
+	object, err := ledger.ClusterStore{Client: l.Server.Client, Namespace: api.SystemNamespace}.Get(l.t.Context(), name)
 	if err != nil {
 		return err.Error()
 	}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // tenant creates pods in a namespace of its own, each a slice, and lets them live for a while.
@@ -54,9 +54,9 @@ func (t *tenant) tell(what string) {
 // slice is a pod that asks for one slice.
 func slice(name string) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelMemory: "1Gi"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelMemory: "1Gi"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "trainer", Image: "example.test/trainer", Resources: corev1.ResourceRequirements{
-			Limits: corev1.ResourceList{policies.ResourceGPU: resource.MustParse("1")}}}}},
+			Limits: corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}}}}},
 	}
 	if name == "" {
 		pod.GenerateName = "any-"

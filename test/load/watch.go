@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // census counts the living slices of each namespace, in the order in which etcd stored them.
@@ -90,7 +90,7 @@ func (c *census) see(kind watch.EventType, pod *corev1.Pod) {
 	}
 	here := c.alive[pod.Namespace]
 	over := kind == watch.Deleted || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	if over || pod.Annotations[policies.AnnotationPromise] == "" {
+	if over || pod.Annotations[api.AnnotationPromise] == "" {
 		delete(here, pod.UID)
 		return
 	}

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
@@ -12,9 +12,9 @@ import (
 const Limit = 1
 
 // quota is the limit as the ledger knows it.
-func oneSlice() policies.Quota {
+func oneSlice() quota.Quota {
 	limit := int64(Limit)
-	return policies.Quota{Limits: []policies.QuotaLimit{{Name: "team-a", Limits: policies.QuotaLimits{Slices: &limit}}}}
+	return quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Slices: &limit}}}}
 }
 
 // Times for the ledger's own code: it looks at ages only.
@@ -27,8 +27,8 @@ func reservedAt(old bool) time.Time {
 	return asked()
 }
 
-func holding() policies.Holding {
-	return policies.Holding{Namespace: "team-a", Charge: policies.Charge{Slices: 1}}
+func holding() quota.Holding {
+	return quota.Holding{Namespace: "team-a", Charge: quota.Charge{Slices: 1}}
 }
 
 func reservation(pod int, old bool) ledger.Reservation {
@@ -42,7 +42,7 @@ func (l Ledger) state(old set) ledger.State {
 		s.Namespaces = []string{"team-a"}
 	}
 	if l.Base > 0 {
-		s.Base = []policies.Holding{{Namespace: "team-a", Charge: policies.Charge{Slices: int64(l.Base)}}}
+		s.Base = []quota.Holding{{Namespace: "team-a", Charge: quota.Charge{Slices: int64(l.Base)}}}
 	}
 	for pod := range Pods {
 		if l.Reserved.has(pod) {

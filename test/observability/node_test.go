@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/box"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
@@ -146,10 +146,10 @@ func work(t *testing.T, n *install.OnNode) {
 
 func create(n *install.OnNode, ctx context.Context, namespace, name, memory string, steps ...string) error {
 	_, err := n.Client.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelMemory: memory}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelMemory: memory}},
 		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(2)), Containers: []corev1.Container{{
 			Name: "tenant", Image: install.TenantImage, Args: steps,
-			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{policies.ResourceGPU: resource.MustParse("1")}},
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}},
 		}}},
 	}, metav1.CreateOptions{})
 	return err

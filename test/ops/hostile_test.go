@@ -17,7 +17,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/webhook/server"
@@ -115,7 +115,7 @@ func (c caller) ask(ctx context.Context, path string, body []byte) (int, *admiss
 func (c caller) well(ctx context.Context) error {
 	code, answer, err := c.ask(ctx, server.PathMutatePods, review(
 		`{"metadata":{"name":"x","labels":{"gpuslice.dev/memory":"1Gi"}},"spec":{"containers":[{"name":"a","image":"a","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`))
-	if err != nil || code != http.StatusOK || !answer.Allowed || !bytes.Contains(answer.Patch, []byte(policies.ResourceGPU)) {
+	if err != nil || code != http.StatusOK || !answer.Allowed || !bytes.Contains(answer.Patch, []byte(api.ResourceGPU)) {
 		return fmt.Errorf("answered %d %+v: %v", code, answer, err)
 	}
 	return nil

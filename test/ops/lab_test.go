@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/scenarios"
@@ -23,7 +23,7 @@ import (
 
 // Names of the manifests, and of the tenants' namespace.
 const (
-	system  = policies.SystemNamespace
+	system  = api.SystemNamespace
 	service = "gpuslice-webhook"
 	team    = "team-a"
 )
@@ -149,8 +149,8 @@ func (l *lab) replace(ctx context.Context, replica int, binary string) error {
 // slice is a pod that asks for a slice.
 func slice() *corev1.Pod {
 	p := plain()
-	p.Labels = map[string]string{policies.LabelMemory: "1Gi"}
-	p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{policies.ResourceGPU: resource.MustParse("1")}
+	p.Labels = map[string]string{api.LabelMemory: "1Gi"}
+	p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}
 	return p
 }
 

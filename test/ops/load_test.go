@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // load asks all the time, and counts what was not as it should be.
@@ -86,7 +86,7 @@ func (l *lab) judged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.Annotations[policies.AnnotationPromise] == "" {
+	if p.Annotations[api.AnnotationPromise] == "" {
 		return fmt.Errorf("a pod passed without a slice")
 	}
 	return nil

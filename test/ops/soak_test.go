@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
@@ -100,7 +100,7 @@ func (l *lab) watch() (w watched) {
 		w.goroutines += m.sum("go_goroutines")
 		w.resident += m.sum("process_resident_memory_bytes")
 	}
-	name := ledger.ObjectName(policies.BudgetKey(team, policies.QuotaSpec{}))
+	name := ledger.ObjectName(config.BudgetKey(team, config.QuotaSpec{}))
 	object, err := ledger.ClusterStore{Client: l.Server.Client, Namespace: system}.Get(l.t.Context(), name)
 	l.must(err)
 	w.ledgers = float64(len(object.Data))

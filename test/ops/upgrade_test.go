@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 )
@@ -83,7 +83,7 @@ func (l *lives) one(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
-	given := p.Annotations[policies.AnnotationPromise]
+	given := p.Annotations[api.AnnotationPromise]
 	if err := errors.Join(once(p), l.note(given)); err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (l *lives) note(promise string) error {
 
 // once says what of ours a pod does not carry exactly once.
 func once(p *corev1.Pod) error {
-	if p.Annotations[policies.AnnotationPromise] == "" || p.Annotations[policies.AnnotationPlanned] == "" {
+	if p.Annotations[api.AnnotationPromise] == "" || p.Annotations[api.AnnotationPlanned] == "" {
 		return errors.New("the pod has no slice")
 	}
 	var containers []string

@@ -16,7 +16,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/deploy"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/webhook/pods"
@@ -25,7 +25,7 @@ import (
 
 // Names of the manifests.
 const (
-	system     = policies.SystemNamespace
+	system     = api.SystemNamespace
 	service    = "gpuslice-webhook"
 	configured = "gpuslice"
 	shared     = "gpuslice-authority"

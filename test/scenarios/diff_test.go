@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 func TestPodDiff(t *testing.T) {
@@ -54,7 +54,7 @@ func TestPodDiff(t *testing.T) {
 		t.Parallel()
 		pod := []byte(`{"metadata":{"name":"a"},"spec":{"initContainers":[{"name":"` + limits.GuardContainer + `","image":"old"}]}}`)
 		after := map[string]any{
-			"metadata": map[string]any{"name": "a", "annotations": map[string]any{policies.AnnotationPromise: "p", policies.AnnotationPlanned: "q"}},
+			"metadata": map[string]any{"name": "a", "annotations": map[string]any{api.AnnotationPromise: "p", api.AnnotationPlanned: "q"}},
 			"spec":     map[string]any{"initContainers": []any{map[string]any{"name": limits.GuardContainer, "image": "new"}}},
 		}
 		if diff, err := PodDiff(pod, after); err != nil || diff != "" {

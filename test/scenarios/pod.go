@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // PodYAML is a pod as want/pod.diff compares it: without the annotations written for machines, with the guard's containers
@@ -26,8 +26,8 @@ func PodYAML(tree map[string]any) (string, error) {
 	}
 	if metadata, ok := copied["metadata"].(map[string]any); ok {
 		if annotations, ok := metadata["annotations"].(map[string]any); ok {
-			delete(annotations, policies.AnnotationPromise)
-			delete(annotations, policies.AnnotationPlanned)
+			delete(annotations, api.AnnotationPromise)
+			delete(annotations, api.AnnotationPlanned)
 			if len(annotations) == 0 {
 				delete(metadata, "annotations")
 			}

@@ -15,6 +15,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 //go:embed cases/*.txtar nodes/*.yaml
@@ -31,7 +35,7 @@ type Scenario struct {
 	Tenant    []byte // the tenant's own document; nil: there is none
 	NodeFiles []string
 	Nodes     []*corev1.Node
-	Namespace policies.Namespace
+	Namespace api.Namespace
 	Pod       []byte // JSON, as the author wrote it
 	Old       []byte // JSON of the live pod; nil: the case is a CREATE
 	Want      map[string]string
@@ -63,7 +67,7 @@ func All() ([]Scenario, error) {
 func read(name string, b []byte) (Scenario, error) {
 	a := txtar.Parse(b)
 	s := Scenario{Name: name, Comment: strings.TrimSpace(string(a.Comment)), Want: map[string]string{}, archive: a,
-		Namespace: policies.Namespace{Name: Namespace, Labels: map[string]string{}}}
+		Namespace: api.Namespace{Name: Namespace, Labels: map[string]string{}}}
 	if s.Comment == "" {
 		return s, fmt.Errorf("it begins with no sentence that says what it is about")
 	}
@@ -155,7 +159,7 @@ func Nodes(names ...string) ([]*corev1.Node, error) {
 
 // Input is what the core decides on.
 func (s Scenario) Input() (policies.Input, error) {
-	raw, violation, err := policies.DecodePod(s.Pod)
+	raw, violation, err := promise.DecodePod(s.Pod)
 	if err != nil {
 		return policies.Input{}, err
 	}
@@ -174,32 +178,32 @@ func (s Scenario) Governed() policies.Input {
 	if s.Policy == nil {
 		return in
 	}
-	p, problems := policies.ParsePolicy(policies.SystemNamespace+"/"+Namespace, s.Policy)
+	p, problems := config.Parse(api.SystemNamespace+"/"+Namespace, s.Policy)
 	if len(problems) > 0 {
 		in.PolicyError = problems.ToAggregate()
 		return in
 	}
 	in.Policy = p
-	in.Pools, in.PoolsComplete = policies.PoolsFromNodes(s.Nodes, p.Pools, nil), p.Pools.Complete
+	in.Pools, in.PoolsComplete = pools.FromNodes(s.Nodes, p.Pools, nil), p.Pools.Complete
 	in.Guard = Guard()
 	return in.Tightened(s.TenantDocument())
 }
 
 // TenantDocument is the tenant's own document as it is read; nil: there is none.
-func (s Scenario) TenantDocument() *policies.TenantDocument {
+func (s Scenario) TenantDocument() *config.TenantDocument {
 	if s.Tenant == nil {
 		return nil
 	}
-	d := policies.ReadTenantDocument(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace.Name, Name: policies.TenantPolicyName},
-		Data:       map[string]string{policies.PolicyKey: string(s.Tenant)},
+	d := config.ReadTenantDocument(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace.Name, Name: api.TenantPolicyName},
+		Data:       map[string]string{api.PolicyKey: string(s.Tenant)},
 	})
 	return &d
 }
 
 // Guard is the guard that every case's installation offers.
-func Guard() *policies.GuardSettings {
-	return &policies.GuardSettings{Image: "gpuslice/guard:test", PullPolicy: corev1.PullIfNotPresent, CPU: "20m", Memory: "64Mi"}
+func Guard() *config.GuardSettings {
+	return &config.GuardSettings{Image: "gpuslice/guard:test", PullPolicy: corev1.PullIfNotPresent, CPU: "20m", Memory: "64Mi"}
 }
 
 // Verdict is a Decision as want/verdict says it.

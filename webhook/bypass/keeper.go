@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // syncPeriod is how late a bypass may end.
@@ -124,7 +125,7 @@ func (k *Keeper) reconcile(ctx context.Context, name string) (time.Time, error) 
 
 // limit writes the end of a bypass.
 func (k *Keeper) limit(ctx context.Context, ns *corev1.Namespace, b policies.Bypass) error {
-	until := policies.AnnotationBypassUntil
+	until := api.AnnotationBypassUntil
 	if err := k.patch(ctx, ns, nil, map[string]any{until: b.Annotations()[until]}); err != nil {
 		return fmt.Errorf("limit the bypass: %w", err)
 	}
@@ -150,7 +151,7 @@ func (k *Keeper) end(ctx context.Context, ns *corev1.Namespace, b policies.Bypas
 	for name := range b.Annotations() {
 		annotations[name] = nil
 	}
-	if err := k.patch(ctx, ns, map[string]any{policies.LabelBypass: nil}, annotations); err != nil {
+	if err := k.patch(ctx, ns, map[string]any{api.LabelBypass: nil}, annotations); err != nil {
 		return fmt.Errorf("end the bypass: %w", err)
 	}
 	k.options.Log.Info("ended bypass", "object", "Namespace "+ns.Name, "until", b.Until, "by", b.By, "reason", b.Reason)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // lab is a cluster in memory with one namespace and a running Keeper, under the clock of a synctest bubble.
@@ -71,9 +72,9 @@ func (l *lab) namespace() *corev1.Namespace {
 func (l *lab) bypass(until time.Time) {
 	l.t.Helper()
 	ns := l.namespace()
-	ns.Labels[policies.LabelBypass] = "true"
+	ns.Labels[api.LabelBypass] = "true"
 	for name, value := range (policies.Bypass{Until: until, Reason: "broken", By: "alice"}).Annotations() {
-		if name != policies.AnnotationBypassUntil || !until.IsZero() {
+		if name != api.AnnotationBypassUntil || !until.IsZero() {
 			ns.Annotations[name] = value
 		}
 	}

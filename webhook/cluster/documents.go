@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 // Bounds on policies, beside those of package policies. Only cluster admins write them, so these guard against
@@ -22,13 +23,13 @@ const (
 
 // document is one policy ConfigMap as it was understood.
 type document struct {
-	name    string           // "namespace/configmap"
-	object  string           // the ConfigMap's name
-	version string           // the ConfigMap's resourceVersion
-	text    string           // what it holds
-	policy  *policies.Policy // in force: this version, or the last good one
-	standIn *policies.Policy // claims the namespaces of a document that has no policy in force; nil: they cannot be read
-	err     error            // why this version cannot be used
+	name    string         // "namespace/configmap"
+	object  string         // the ConfigMap's name
+	version string         // the ConfigMap's resourceVersion
+	text    string         // what it holds
+	policy  *config.Policy // in force: this version, or the last good one
+	standIn *config.Policy // claims the namespaces of a document that has no policy in force; nil: they cannot be read
+	err     error          // why this version cannot be used
 }
 
 // readDocuments understands the policy ConfigMaps, in the order of their names. good are the last good versions.
@@ -44,7 +45,7 @@ func readDocuments(maps []*corev1.ConfigMap, good map[string]GoodPolicy) []docum
 // readDocument understands one ConfigMap.
 func readDocument(m *corev1.ConfigMap, counted bool, good GoodPolicy) document {
 	d := document{name: m.Namespace + "/" + m.Name, object: m.Name, version: m.ResourceVersion}
-	if text := m.Data[policies.PolicyKey]; len(text) <= policies.MaxDocument {
+	if text := m.Data[api.PolicyKey]; len(text) <= config.MaxDocument {
 		d.text = text
 	}
 	err := fmt.Errorf("there are more than %d policies", MaxPolicies)
@@ -56,7 +57,7 @@ func readDocument(m *corev1.ConfigMap, counted bool, good GoodPolicy) document {
 	}
 	d.err = explain(d.name, err)
 	if good.Text != "" && counted {
-		d.policy, _ = policies.ParsePolicy(d.name, []byte(good.Text))
+		d.policy, _ = config.Parse(d.name, []byte(good.Text))
 	}
 	if d.policy == nil {
 		d.standIn = standIn(d.name, d.text)
@@ -65,8 +66,8 @@ func readDocument(m *corev1.ConfigMap, counted bool, good GoodPolicy) document {
 }
 
 // parse reads the document of a policy ConfigMap and joins its first problems to one error.
-func parse(m *corev1.ConfigMap) (*policies.Policy, error) {
-	policy, problems := policies.ParseConfigMap(m, policies.ParsePolicy)
+func parse(m *corev1.ConfigMap) (*config.Policy, error) {
+	policy, problems := config.ParseConfigMap(m, config.Parse)
 	if rest := len(problems) - maxProblems; rest > 0 {
 		problems = append(problems[:maxProblems:maxProblems], fmt.Errorf("and %d more", rest))
 	}
@@ -75,9 +76,9 @@ func parse(m *corev1.ConfigMap) (*policies.Policy, error) {
 
 // standIn reads of a broken document only whom it governs. It returns nil where that is absent or broken too: a
 // misspelt key must not make a team's policy a second default.
-func standIn(name, text string) *policies.Policy {
+func standIn(name, text string) *config.Policy {
 	var part struct {
-		Namespaces *policies.NamespaceMatch `json:"namespaces"`
+		Namespaces *config.NamespaceMatch `json:"namespaces"`
 	}
 	if yaml.Unmarshal([]byte(text), &part) != nil || part.Namespaces == nil {
 		return nil
@@ -86,5 +87,5 @@ func standIn(name, text string) *policies.Policy {
 	if err != nil || len(part.Namespaces.Names) == 0 && part.Namespaces.Selector == nil {
 		return nil
 	}
-	return &policies.Policy{Name: name, Namespaces: part.Namespaces}
+	return &config.Policy{Name: name, Namespaces: part.Namespaces}
 }

@@ -13,7 +13,7 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // informers are those of a Watcher, but for ResourceQuotas.
@@ -35,10 +35,10 @@ func newInformers(options Options, touch, touchTenants func()) (informers, error
 	}
 	w := informers{
 		policies: configMaps(options.Namespace, func(o *metav1.ListOptions) {
-			o.LabelSelector = labels.Set{policies.LabelPolicy: "true"}.String()
+			o.LabelSelector = labels.Set{api.LabelPolicy: "true"}.String()
 		}),
 		// The right to list and watch is limited to this name, so the selector must be exactly this.
-		tenants:    configMaps(metav1.NamespaceAll, named(policies.TenantPolicyName)),
+		tenants:    configMaps(metav1.NamespaceAll, named(api.TenantPolicyName)),
 		state:      configMaps(options.Namespace, named(StateName)),
 		namespaces: coreinformers.NewNamespaceInformer(client, 0, cache.Indexers{}),
 		nodes:      coreinformers.NewNodeInformer(client, 0, cache.Indexers{}),

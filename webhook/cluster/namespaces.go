@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // Namespaces younger than the cache are read from the API server: Kubernetes creates pods right after their namespace.
@@ -43,30 +43,30 @@ func (n *Namespaces) Informer() cache.SharedIndexInformer { return n.informer }
 func (n *Namespaces) Version() string { return n.informer.LastSyncResourceVersion() }
 
 // All are the namespaces in the cache, sorted by name.
-func (n *Namespaces) All() (all []policies.Namespace) {
+func (n *Namespaces) All() (all []api.Namespace) {
 	forEach(n.informer, func(ns *corev1.Namespace) {
-		all = append(all, policies.Namespace{Name: ns.Name, Labels: ns.Labels})
+		all = append(all, api.Namespace{Name: ns.Name, Labels: ns.Labels})
 	})
-	slices.SortFunc(all, func(a, b policies.Namespace) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b api.Namespace) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
 // Get returns a namespace from the cache, else from the API server within a second.
-func (n *Namespaces) Get(ctx context.Context, name string) (policies.Namespace, error) {
+func (n *Namespaces) Get(ctx context.Context, name string) (api.Namespace, error) {
 	if ns := n.lookup(name); ns != nil {
-		return policies.Namespace{Name: name, Labels: ns.Labels}, nil
+		return api.Namespace{Name: name, Labels: ns.Labels}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if n.reads.Acquire(ctx, 1) != nil {
-		return policies.Namespace{}, fmt.Errorf("read namespace %s: %w", name, errBusy)
+		return api.Namespace{}, fmt.Errorf("read namespace %s: %w", name, errBusy)
 	}
 	defer n.reads.Release(1)
 	ns, err := n.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return policies.Namespace{}, fmt.Errorf("read namespace %s: %w", name, err)
+		return api.Namespace{}, fmt.Errorf("read namespace %s: %w", name, err)
 	}
-	return policies.Namespace{Name: name, Labels: ns.Labels}, nil
+	return api.Namespace{Name: name, Labels: ns.Labels}, nil
 }
 
 // UID of a namespace in the cache; "": it is not there.
@@ -78,11 +78,11 @@ func (n *Namespaces) UID(name string) string {
 }
 
 // cached is a namespace with the labels that the cache has.
-func (n *Namespaces) cached(name string) policies.Namespace {
+func (n *Namespaces) cached(name string) api.Namespace {
 	if ns := n.lookup(name); ns != nil {
-		return policies.Namespace{Name: name, Labels: ns.Labels}
+		return api.Namespace{Name: name, Labels: ns.Labels}
 	}
-	return policies.Namespace{Name: name}
+	return api.Namespace{Name: name}
 }
 
 // lookup returns a namespace from the cache, or nil.

@@ -4,7 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
@@ -13,9 +14,9 @@ type StateReport struct {
 	Policies []PolicyState `json:"policies"`
 	Tenants  []TenantState `json:"tenants,omitempty"`
 	// Conflicts is what policies claim or limit together, and may not.
-	Conflicts []string        `json:"conflicts,omitempty"`
-	Pools     []policies.Pool `json:"pools"`
-	Nodes     int             `json:"nodes"`
+	Conflicts []string     `json:"conflicts,omitempty"`
+	Pools     []pools.Pool `json:"pools"`
+	Nodes     int          `json:"nodes"`
 	// ResourceQuotas are those on GPU resources in governed namespaces.
 	ResourceQuotas []nativequota.QuotaStatus `json:"resourceQuotas,omitempty"`
 }
@@ -67,7 +68,7 @@ func (s *Snapshot) StateReport() StateReport {
 }
 
 // tenantState reports what the tenant's own document of a namespace comes to.
-func (s *Snapshot) tenantState(ns policies.Namespace) TenantState {
+func (s *Snapshot) tenantState(ns api.Namespace) TenantState {
 	own, in := s.tenants[ns.Name], s.Input(ns)
 	t := TenantState{Name: own.Name, ResourceVersion: own.object.ResourceVersion, Notes: in.TenantNotes}
 	if in.Policy != nil {

@@ -7,20 +7,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // Snapshot is the policies and pools of a cluster at one moment. It is immutable and shared by requests.
 type Snapshot struct {
-	book   policies.Book
-	broken map[*policies.Policy]error // stand-ins for documents that cannot be used, by which they keep their namespaces
+	book   config.Book
+	broken map[*config.Policy]error // stand-ins for documents that cannot be used, by which they keep their namespaces
 	// unplaced are documents of which not even the namespaces can be read. They concern every namespace that no other policy
 	// governs: one of them may have been meant, and a broken policy never means "no limits".
 	unplaced  error
 	documents []document         // that it was made of
 	tenants   map[string]*tenant // tenants' own documents, by namespace
-	pools     []policies.Pool
+	pools     []pools.Pool
 	nodes     int
-	guard     *policies.GuardSettings
+	guard     *config.GuardSettings
 }
 
 // Objects are what a Snapshot is made of.
@@ -29,7 +32,7 @@ type Objects struct {
 	Tenants  []*corev1.ConfigMap // tenants' own documents
 	State    *corev1.ConfigMap   // of the system namespace; nil: none
 	Nodes    []*corev1.Node
-	Guard    *policies.GuardSettings // nil: no guard is injected
+	Guard    *config.GuardSettings // nil: no guard is injected
 }
 
 // ReadSnapshot is what a replica that starts now would decide by. It is for tools that ask once what a Watcher watches.
@@ -44,9 +47,9 @@ func ReadSnapshot(from Objects) *Snapshot {
 }
 
 // withPools is s with the pools that the nodes offer, and those saved.
-func (s *Snapshot) withPools(nodes []*corev1.Node, saved []policies.Pool, guard *policies.GuardSettings) *Snapshot {
+func (s *Snapshot) withPools(nodes []*corev1.Node, saved []pools.Pool, guard *config.GuardSettings) *Snapshot {
 	out := *s
-	out.pools, out.nodes, out.guard = policies.PoolsFromNodes(nodes, s.poolsSpec(), saved), len(nodes), guard
+	out.pools, out.nodes, out.guard = pools.FromNodes(nodes, s.poolsSpec(), saved), len(nodes), guard
 	return &out
 }
 
@@ -58,13 +61,13 @@ func (s *Snapshot) withTenants(tenants map[string]*tenant) *Snapshot {
 }
 
 // Book is the policies in force, and those that claim the namespaces of broken ones.
-func (s *Snapshot) Book() policies.Book { return s.book }
+func (s *Snapshot) Book() config.Book { return s.book }
 
 // Pools are those of the cluster.
-func (s *Snapshot) Pools() []policies.Pool { return s.pools }
+func (s *Snapshot) Pools() []pools.Pool { return s.pools }
 
 // PoliciesWithout are the policies in the Book without that of a ConfigMap.
-func (s *Snapshot) PoliciesWithout(configMap string) (others []*policies.Policy) {
+func (s *Snapshot) PoliciesWithout(configMap string) (others []*config.Policy) {
 	for _, d := range s.documents {
 		switch {
 		case d.object == configMap:
@@ -84,7 +87,7 @@ func (s *Snapshot) conflicts() []error {
 }
 
 // Input is what a decision about a pod of the namespace depends on, the pod itself left out.
-func (s *Snapshot) Input(ns policies.Namespace) policies.Input {
+func (s *Snapshot) Input(ns api.Namespace) policies.Input {
 	in := s.AuthorityInput(ns)
 	if own := s.tenants[ns.Name]; own != nil && in.Policy != nil {
 		effective := own.effectivePolicy(in.Policy)
@@ -94,7 +97,7 @@ func (s *Snapshot) Input(ns policies.Namespace) policies.Input {
 }
 
 // AuthorityInput is Input without the tenant's own document.
-func (s *Snapshot) AuthorityInput(ns policies.Namespace) policies.Input {
+func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
 	in := policies.Input{Namespace: ns, Pools: s.pools, PoolsComplete: s.poolsSpec().Complete, Guard: s.guard}
 	policy, err := s.book.For(ns)
 	switch {
@@ -113,8 +116,8 @@ func (s *Snapshot) AuthorityInput(ns policies.Namespace) policies.Input {
 // newSnapshot collects documents. Those that cannot be used and have no last good version claim their namespaces with
 // their error.
 func newSnapshot(documents []document) *Snapshot {
-	s := &Snapshot{documents: documents, broken: map[*policies.Policy]error{}}
-	var all []*policies.Policy
+	s := &Snapshot{documents: documents, broken: map[*config.Policy]error{}}
+	var all []*config.Policy
 	var unplaced []error
 	for _, d := range documents {
 		switch {
@@ -127,17 +130,17 @@ func newSnapshot(documents []document) *Snapshot {
 			unplaced = append(unplaced, d.err)
 		}
 	}
-	s.book = policies.NewBook(all)
+	s.book = config.NewBook(all)
 	s.unplaced = errors.Join(unplaced...)
 	return s
 }
 
 // poolsSpec is the section about pools of the cluster's default policy.
-func (s *Snapshot) poolsSpec() policies.PoolsSpec {
+func (s *Snapshot) poolsSpec() config.PoolsSpec {
 	if policy := s.book.Default(); policy != nil {
 		return policy.Pools
 	}
-	return policies.PoolsSpec{}
+	return config.PoolsSpec{}
 }
 
 // explain wraps the reason why a policy cannot be used, in words for whoever meets it through a denied pod.

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
@@ -40,7 +40,7 @@ type GoodPolicy struct {
 // state is what outlives a replica.
 type state struct {
 	policies map[string]GoodPolicy // by the ConfigMap's name
-	pools    []policies.Pool       // derived from nodes, now or earlier
+	pools    []pools.Pool          // derived from nodes, now or earlier
 }
 
 // decodeState reads the ConfigMap's data. What is not understood is left out: the next write replaces it.
@@ -131,7 +131,7 @@ func newer(a, b string) bool {
 }
 
 // worthSaving are the pools that no policy declares.
-func worthSaving(pools []policies.Pool) []policies.Pool {
-	kept := slices.DeleteFunc(slices.Clone(pools), func(p policies.Pool) bool { return p.Declared })
+func worthSaving(all []pools.Pool) []pools.Pool {
+	kept := slices.DeleteFunc(slices.Clone(all), func(p pools.Pool) bool { return p.Declared })
 	return kept[:min(len(kept), maxPools)]
 }

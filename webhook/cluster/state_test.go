@@ -16,7 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/cluster/clustertest"
 )
 
@@ -194,7 +195,7 @@ func TestStateEncode(t *testing.T) {
 		t.Parallel()
 		s := state{
 			policies: map[string]GoodPolicy{"a": {"10", "mode: opt-in\n"}, "team.b": {"", "x"}},
-			pools:    []policies.Pool{{Name: "l4", DeviceMemory: 23034, Replicas: 4, Labels: map[string]string{"a": "b"}}},
+			pools:    []pools.Pool{{Name: "l4", DeviceMemory: 23034, Replicas: 4, Labels: map[string]string{"a": "b"}}},
 		}
 		data, err := s.encode()
 		if err != nil {
@@ -216,10 +217,10 @@ func TestStateEncode(t *testing.T) {
 		t.Parallel()
 		s := state{policies: map[string]GoodPolicy{strings.Repeat("z", 250): {"1", "x"}}}
 		for i := range 20 {
-			s.policies[fmt.Sprintf("p%02d", i)] = GoodPolicy{Version: "1", Text: strings.Repeat("x", policies.MaxDocument)}
+			s.policies[fmt.Sprintf("p%02d", i)] = GoodPolicy{Version: "1", Text: strings.Repeat("x", config.MaxDocument)}
 		}
 		for i := range maxPools {
-			s.pools = append(s.pools, policies.Pool{Name: fmt.Sprint(i), Labels: map[string]string{"x": strings.Repeat("y", 1000)}})
+			s.pools = append(s.pools, pools.Pool{Name: fmt.Sprint(i), Labels: map[string]string{"x": strings.Repeat("y", 1000)}})
 		}
 		data, err := s.encode()
 		size := 0

@@ -5,7 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 // tenant is a tenant's own document in a snapshot.
@@ -14,20 +15,20 @@ import (
 // what one replica remembers and another does not would make them judge the same pod differently. To agree they would
 // have to store what tenants write, and a thousand namespaces of hostile documents do not fit into one ConfigMap.
 type tenant struct {
-	policies.TenantDocument
+	config.TenantDocument
 	object    *corev1.ConfigMap // that it was read from; informers replace objects and never change them
 	effective atomic.Pointer[tightened]
 }
 
 // tightened is what a tenant's document comes to under the authority's policy.
 type tightened struct {
-	authority, policy *policies.Policy
+	authority, policy *config.Policy
 	notes             []string
 }
 
 // effectivePolicy is the authority's policy as the document tightens it. It is worked out once for each version of both,
 // not for each pod.
-func (t *tenant) effectivePolicy(authority *policies.Policy) *tightened {
+func (t *tenant) effectivePolicy(authority *config.Policy) *tightened {
 	if e := t.effective.Load(); e != nil && e.authority == authority {
 		return e
 	}
@@ -44,7 +45,7 @@ func readTenants(maps []*corev1.ConfigMap, before map[string]*tenant) (tenants m
 	for _, m := range maps {
 		own := before[m.Namespace]
 		if own == nil || own.object != m {
-			own = &tenant{TenantDocument: policies.ReadTenantDocument(m), object: m}
+			own = &tenant{TenantDocument: config.ReadTenantDocument(m), object: m}
 			changed = append(changed, own)
 		}
 		tenants[m.Namespace] = own
@@ -65,8 +66,8 @@ func slimTenant(object any) (any, error) {
 	if len(m.Data)+len(m.BinaryData) > 1 {
 		kept.BinaryData = map[string][]byte{"more": nil} // that there are other keys is all that is kept of them
 	}
-	if text, ok := m.Data[policies.PolicyKey]; ok {
-		kept.Data[policies.PolicyKey] = string([]byte(text[:min(len(text), policies.MaxTenantDocument+1)])) // a copy: a part would keep the whole
+	if text, ok := m.Data[api.PolicyKey]; ok {
+		kept.Data[api.PolicyKey] = string([]byte(text[:min(len(text), config.MaxTenantDocument+1)])) // a copy: a part would keep the whole
 	}
 	return kept, nil
 }

@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/webhook/cluster/clustertest"
 )
 
@@ -31,7 +32,7 @@ func TestTenantDocument(t *testing.T) {
 			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.Namespace("team-b", nil),
 				clustertest.PolicyMap("default", 10, "limits: {perContainer: {memory: 8Gi}}"), clustertest.TenantMap("team-a", "limits: {perContainer: {memory: 4Gi}}"),
 				clustertest.TenantMap(system, "limits: {perContainer: {memory: 1Gi}}"),
-				clustertest.Edited(clustertest.TenantMap("team-b", "limits: {perContainer: {memory: 2Gi}}"), func(m *corev1.ConfigMap) { m.Name, m.Labels = "other", map[string]string{policies.LabelPolicy: "true"} }))
+				clustertest.Edited(clustertest.TenantMap("team-b", "limits: {perContainer: {memory: 2Gi}}"), func(m *corev1.ConfigMap) { m.Name, m.Labels = "other", map[string]string{api.LabelPolicy: "true"} }))
 			r := start(t, client)
 			defer r.end()
 			expect := func(when, a string) {
@@ -69,7 +70,7 @@ func TestTenantDocument(t *testing.T) {
 			if tenants := r.StateReport().Tenants; len(tenants) != 1 || tenants[0].Name != "team-a/gpuslice-policy" || tenants[0].ResourceVersion != "24" || len(tenants[0].Notes) != 1 {
 				t.Errorf("the state shows %+v", tenants)
 			}
-			if err := own.Delete(t.Context(), policies.TenantPolicyName, metav1.DeleteOptions{}); err != nil {
+			if err := own.Delete(t.Context(), api.TenantPolicyName, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			expect("deleted", "8Gi")
@@ -106,10 +107,10 @@ func TestSlimTenant(t *testing.T) {
 			t.Fatal(err)
 		}
 		size := len(kept.(*corev1.ConfigMap).String())
-		if size > policies.MaxTenantDocument+1024 {
+		if size > config.MaxTenantDocument+1024 {
 			t.Errorf("%d bytes are kept", size)
 		}
-		got := policies.ReadTenantDocument(kept.(*corev1.ConfigMap))
+		got := config.ReadTenantDocument(kept.(*corev1.ConfigMap))
 		var texts []string
 		for _, err := range got.Problems {
 			texts = append(texts, err.Error())
@@ -143,7 +144,7 @@ func BenchmarkFiveThousandTenants(b *testing.B) {
 	b.Run("a request", func(b *testing.B) {
 		s := newSnapshot(readDocuments([]*corev1.ConfigMap{clustertest.PolicyMap("default", 10, "limits: {perContainer: {memory: 8Gi}}")}, nil)).withTenants(tenants)
 		for b.Loop() {
-			if s.Input(policies.Namespace{Name: "team-7"}).Policy.Limits.PerContainer.Memory != 4<<10 {
+			if s.Input(api.Namespace{Name: "team-7"}).Policy.Limits.PerContainer.Memory != 4<<10 {
 				b.Fatal("it is not tightened")
 			}
 		}

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
@@ -26,8 +28,8 @@ const saveRetry = 10 * time.Second
 // Options are what a Watcher is made of.
 type Options struct {
 	Client    kubernetes.Interface
-	Namespace string                  // the authority's policies and the state live there
-	Guard     *policies.GuardSettings // nil: no guard is injected
+	Namespace string                // the authority's policies and the state live there
+	Guard     *config.GuardSettings // nil: no guard is injected
 	Metrics   *metrics.Metrics
 	Log       logr.Logger
 }
@@ -124,7 +126,7 @@ func (w *Watcher) rebuild(ctx context.Context) error {
 	seen := w.informers.policies.LastSyncResourceVersion()
 	var maps []*corev1.ConfigMap
 	forEach(w.informers.policies, func(m *corev1.ConfigMap) {
-		if m.Labels[policies.LabelPolicy] == "true" {
+		if m.Labels[api.LabelPolicy] == "true" {
 			maps = append(maps, m)
 		}
 	})
@@ -149,7 +151,7 @@ func (w *Watcher) rebuild(ctx context.Context) error {
 func (w *Watcher) readTenants(before map[string]*tenant) map[string]*tenant {
 	var maps []*corev1.ConfigMap
 	forEach(w.informers.tenants, func(m *corev1.ConfigMap) {
-		if place, _ := policies.PlaceOf(m, w.options.Namespace); place == policies.PlaceTenant {
+		if place, _ := config.PlaceOf(m, w.options.Namespace); place == config.PlaceTenant {
 			maps = append(maps, m)
 		}
 	})
@@ -212,8 +214,8 @@ func (w *Watcher) Governed() (out []nativequota.Governed, err error) {
 		return nil, err
 	}
 	forEach(w.informers.namespaces, func(ns *corev1.Namespace) {
-		in := snapshot.Input(policies.Namespace{Name: ns.Name, Labels: ns.Labels})
-		on := in.PolicyError != nil || in.Policy != nil && in.Policy.Mode != policies.ModeOff
+		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
+		on := in.PolicyError != nil || in.Policy != nil && in.Policy.Mode != config.ModeOff
 		if on && ns.DeletionTimestamp == nil && ns.Name != w.options.Namespace {
 			out = append(out, nativequota.Governed{Namespace: ns.Name, Policy: in.Policy, Pools: in.Pools})
 		}

@@ -17,12 +17,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/webhook/cluster/clustertest"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 )
 
-const system = policies.SystemNamespace
+const system = api.SystemNamespace
 
 // replica is a Watcher that runs in a synctest bubble until end is called.
 type replica struct {

@@ -16,14 +16,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // SecretName is the Secret of the system namespace that holds the keys by which replicas know each other's Promises.
 const SecretName = "gpuslice-promise-keys"
 
 // AnnotationRotate on that Secret, whatever its value, asks for a new key; the one before it stays accepted.
-const AnnotationRotate = policies.Domain + "/rotate"
+const AnnotationRotate = api.Domain + "/rotate"
 
 // Keys of the Secret: the one that signs, and the one that did before it.
 const (
@@ -35,7 +36,7 @@ const (
 	refreshPeriod    = 30 * time.Second
 	minRefreshPeriod = time.Second // between two reads for Promises that no known key signed
 	readTimeout      = 2 * time.Second
-	keyBytes         = policies.MinKey
+	keyBytes         = promise.MinKey
 	maxTries         = 3
 )
 
@@ -47,7 +48,7 @@ type Keyring struct {
 	system string
 	log    logr.Logger
 
-	keys      atomic.Pointer[policies.Keys]
+	keys      atomic.Pointer[promise.Keys]
 	mu        sync.Mutex // held while the Secret is read
 	attempted time.Time  // when it was last read, or could not be
 	lastRead  map[string][]byte
@@ -83,17 +84,17 @@ func (k *Keyring) Ready() error {
 }
 
 // Keys are the keys as last read; the zero Keys before that.
-func (k *Keyring) Keys() policies.Keys {
+func (k *Keyring) Keys() promise.Keys {
 	if keys := k.keys.Load(); keys != nil {
 		return *keys
 	}
-	return policies.Keys{}
+	return promise.Keys{}
 }
 
 // PromiseOf is Keys.PromiseOf, with keys that are read anew before a Promise that the pod holds is not trusted: another
 // replica may have signed with a key that is a second old.
-func (k *Keyring) PromiseOf(ctx context.Context, pod *corev1.Pod) *policies.Promise {
-	if pod.Annotations[policies.AnnotationPromise] == "" {
+func (k *Keyring) PromiseOf(ctx context.Context, pod *corev1.Pod) *promise.Promise {
+	if pod.Annotations[api.AnnotationPromise] == "" {
 		return nil
 	}
 	if p := k.Keys().PromiseOf(pod); p != nil {
@@ -119,7 +120,7 @@ func (k *Keyring) refresh(ctx context.Context, since time.Duration) error {
 		secret, err := k.secret(ctx)
 		switch {
 		case err == nil:
-			keys := policies.NewKeys(secret.Data[keyCurrent], secret.Data[keyPrevious])
+			keys := promise.NewKeys(secret.Data[keyCurrent], secret.Data[keyPrevious])
 			k.keys.Store(&keys)
 			k.lastRead = secret.Data
 			return nil

@@ -13,14 +13,16 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // promisedBy is a pod with a Promise that the keyring signed.
 func promisedBy(k *Keyring) *corev1.Pod {
-	p := &policies.Promise{Version: policies.PromiseVersion, Namespace: "team-a", Charge: policies.Charge{Slices: 1}}
+	p := &promise.Promise{Version: promise.Version, Namespace: "team-a", Charge: quota.Charge{Slices: 1}}
 	k.Keys().Sign(p)
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Annotations: map[string]string{policies.AnnotationPromise: p.Encode()}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Annotations: map[string]string{api.AnnotationPromise: p.Encode()}}}
 }
 
 func TestKeyring(t *testing.T) {
@@ -53,7 +55,7 @@ func TestKeyring(t *testing.T) {
 				t.Fatal(err)
 			}
 			after := promisedBy(one)
-			if before.Annotations[policies.AnnotationPromise] == after.Annotations[policies.AnnotationPromise] {
+			if before.Annotations[api.AnnotationPromise] == after.Annotations[api.AnnotationPromise] {
 				t.Fatal("the key was not replaced")
 			}
 			time.Sleep(2 * minRefreshPeriod)

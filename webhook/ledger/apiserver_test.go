@@ -21,15 +21,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
 const system = "gpuslice-system"
 
-func hold(pod *corev1.Pod) (policies.Holding, ledger.ChargeBasis) {
-	h, _ := policies.HoldingOf(pod, policies.Keys{}, nil)
+func hold(pod *corev1.Pod) (quota.Holding, ledger.ChargeBasis) {
+	h, _ := promise.HoldingOf(pod, promise.Keys{}, nil)
 	return h, ledger.BasisUnmanaged
 }
 
@@ -94,7 +95,7 @@ func TestClusterStore(t *testing.T) {
 
 // hook serves reviews of pods by one replica's ledger.
 func hook(l *ledger.Ledger, limit int64) http.HandlerFunc {
-	quota := policies.Quota{Limits: []policies.QuotaLimit{{Name: "team-a", Limits: policies.QuotaLimits{GPUs: &limit}}}}
+	limited := quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{GPUs: &limit}}}}
 	return func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
 		var pod corev1.Pod
@@ -108,11 +109,11 @@ func hook(l *ledger.Ledger, limit int64) http.HandlerFunc {
 		}
 		holding, _ := hold(&pod)
 		a := l.Reserve(r.Context(), ledger.Request{
-			Budget: ledger.Budget{Key: "namespace/" + pod.Namespace, Namespaces: []string{pod.Namespace}}, Quota: quota,
+			Budget: ledger.Budget{Key: "namespace/" + pod.Namespace, Namespaces: []string{pod.Namespace}}, Quota: limited,
 			PodUID: string(pod.UID), Name: pod.Name, Holding: holding, DryRun: *review.Request.DryRun,
 		})
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: a.Decision == ledger.Admitted, Result: &metav1.Status{Code: http.StatusForbidden, Message: a.Reason}}
-		if v := policies.QuotaViolation(a.Excess); v != nil {
+		if v := quota.Denial(a.Excess); v != nil {
 			review.Response.Result.Message = v.String()
 		}
 		if a.Decision == ledger.Busy {

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
 )
@@ -127,7 +127,7 @@ func (c *chaos) leads(l *ledger.Ledger) bool {
 func (c *chaos) user(i int) {
 	begin := time.Now()
 	r := c.request(fmt.Sprint(i))
-	r.Holding.Charge = policies.Charge{Memory: 1024, Slices: 1 + int64(c.upTo(3))}
+	r.Holding.Charge = quota.Charge{Memory: 1024, Slices: 1 + int64(c.upTo(3))}
 	if c.chance(0.2) {
 		r.Name = fmt.Sprintf("same-%d", int(c.float()*5))
 	}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // activePods selects the pods that have neither succeeded nor failed, including those that are being deleted.
@@ -28,7 +28,7 @@ type ClusterLister struct {
 	Client kubernetes.Interface
 	// HoldingOf returns what a pod holds, and what that rests on. The holding of a promise is cached until the pod changes:
 	// reading the promise costs as much as the list.
-	HoldingOf func(*corev1.Pod) (policies.Holding, ChargeBasis)
+	HoldingOf func(*corev1.Pod) (quota.Holding, ChargeBasis)
 
 	mu    sync.Mutex
 	cache map[string]map[string]cachedPod // by namespace and UID
@@ -103,7 +103,7 @@ func (l *ClusterLister) podsOf(namespace string, pods []corev1.Pod) (out []Pod) 
 			holding, basis := l.HoldingOf(p)
 			c = cachedPod{p.ResourceVersion, basis, Pod{UID: string(p.UID), Name: p.Name, Holding: holding, Unmanaged: basis == BasisUnmanaged}}
 		}
-		if c.pod.Holding.Charge == (policies.Charge{}) {
+		if c.pod.Holding.Charge == (quota.Charge{}) {
 			continue
 		}
 		out = append(out, c.pod)

@@ -8,18 +8,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 func TestClusterListerCache(t *testing.T) {
 	read := map[string]int{}
-	l := &ClusterLister{HoldingOf: func(p *corev1.Pod) (policies.Holding, ChargeBasis) {
+	l := &ClusterLister{HoldingOf: func(p *corev1.Pod) (quota.Holding, ChargeBasis) {
 		read[p.Name]++
 		basis := BasisPromise
 		if p.Name == "unmanaged" {
 			basis = BasisUnmanaged
 		}
-		return policies.Holding{Namespace: "a", Charge: policies.Charge{Slices: int64(read[p.Name])}}, basis
+		return quota.Holding{Namespace: "a", Charge: quota.Charge{Slices: int64(read[p.Name])}}, basis
 	}}
 	pod := func(name, version string) corev1.Pod {
 		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: version}}

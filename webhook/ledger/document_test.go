@@ -9,21 +9,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
 func reservation(uid string) ledger.Reservation {
 	return ledger.Reservation{PodUID: uid, Name: "pod-" + uid, NamespaceUID: "ns-1", CreatedAt: time.UnixMilli(1_700_000_000_123).UTC(),
-		Holding: policies.Holding{Namespace: "team-a", Pools: []string{"a100"}, Charge: policies.Charge{Memory: 8192, Slices: 1},
-			Classes: map[string]policies.Charge{"small": {Memory: 8192, Slices: 1}},
-			Units:   map[string]int64{policies.ResourceGPU: 1}, Traits: policies.Traits{PriorityClass: "batch"}}}
+		Holding: quota.Holding{Namespace: "team-a", Pools: []string{"a100"}, Charge: quota.Charge{Memory: 8192, Slices: 1},
+			Classes: map[string]quota.Charge{"small": {Memory: 8192, Slices: 1}},
+			Units:   map[string]int64{api.ResourceGPU: 1}, Traits: quota.Traits{PriorityClass: "batch"}}}
 }
 
 func TestEncode(t *testing.T) {
 	t.Run("decodes to the same state", func(t *testing.T) {
 		s := ledger.State{
-			Base:         []policies.Holding{{Namespace: "team-a", Charge: policies.Charge{Memory: 1 << 30, Slices: 1 << 40, GPUs: 3}, MemoryUnknown: true}},
+			Base:         []quota.Holding{{Namespace: "team-a", Charge: quota.Charge{Memory: 1 << 30, Slices: 1 << 40, GPUs: 3}, MemoryUnknown: true}},
 			Namespaces:   []string{"team-a"},
 			Reservations: []ledger.Reservation{reservation("1"), reservation("2")},
 			NotBefore:    time.UnixMilli(1_700_000_060_000).UTC(),
@@ -77,7 +78,7 @@ func TestDecode(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	data, err := ledger.Encode(teamA, ledger.State{Namespaces: []string{"team-a"}, Reservations: []ledger.Reservation{reservation("1")},
-		Base: []policies.Holding{reservation("2").Holding}, NotBefore: time.UnixMilli(1_700_000_060_000).UTC()})
+		Base: []quota.Holding{reservation("2").Holding}, NotBefore: time.UnixMilli(1_700_000_060_000).UTC()})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		used := s.Used(policies.QuotaScope{})
+		used := s.Used(quota.Scope{})
 		if used.Memory < 0 || used.Slices < 0 || used.GPUs < 0 {
 			t.Fatalf("used %+v", used)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
 )
@@ -16,7 +16,7 @@ import (
 type bench struct {
 	t        *testing.T
 	cluster  *ledgertest.Cluster
-	quota    policies.Quota
+	quota    quota.Quota
 	budget   ledger.Budget
 	replicas []*ledger.Ledger
 	faults   func(ledgertest.Call) ledgertest.Fault
@@ -46,13 +46,13 @@ func (b *bench) replica(o ledger.Options) *ledger.Ledger {
 	return l
 }
 
-func slicesQuota(name string, n int64) policies.Quota {
-	return policies.Quota{Limits: []policies.QuotaLimit{{Name: name, Limits: policies.QuotaLimits{Slices: &n}}}}
+func slicesQuota(name string, n int64) quota.Quota {
+	return quota.Quota{Limits: []quota.Limit{{Name: name, Limits: quota.Limits{Slices: &n}}}}
 }
 
 func (b *bench) request(uid string) ledger.Request {
 	return ledger.Request{Budget: b.budget, Quota: b.quota, PodUID: uid, Name: "pod-" + uid,
-		Holding: policies.Holding{Namespace: "team-a", Charge: policies.Charge{Memory: 1024, Slices: 1}}}
+		Holding: quota.Holding{Namespace: "team-a", Charge: quota.Charge{Memory: 1024, Slices: 1}}}
 }
 
 func (b *bench) create(r ledger.Request) {
@@ -99,7 +99,7 @@ func (b *bench) settled() {
 		b.t.Fatal(err)
 	}
 	held, pods := b.cluster.Live("team-a")
-	if used := state.Used(policies.QuotaScope{}); used != held || len(state.Reservations) > 0 {
+	if used := state.Used(quota.Scope{}); used != held || len(state.Reservations) > 0 {
 		b.t.Errorf("%d pods hold %+v, the ledger has %+v with %d reservations", pods, held, used, len(state.Reservations))
 	}
 }

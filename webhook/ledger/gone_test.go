@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
@@ -15,7 +15,7 @@ func TestGonePods(t *testing.T) {
 		t.Parallel()
 		now := time.Now()
 		reserved := func(uid string) ledger.Reservation {
-			return ledger.Reservation{PodUID: uid, Name: uid, CreatedAt: now, Holding: policies.Holding{Namespace: "team-a", Charge: policies.Charge{Slices: 1}}}
+			return ledger.Reservation{PodUID: uid, Name: uid, CreatedAt: now, Holding: quota.Holding{Namespace: "team-a", Charge: quota.Charge{Slices: 1}}}
 		}
 		left := &ledger.GonePods{}
 		left.Add("gone")

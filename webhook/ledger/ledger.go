@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // Options configure a Ledger. Store and Lister are required.
@@ -74,7 +74,7 @@ func (l *Ledger) Close() {
 // Reserve writes a reservation for the pod, or answers why not. It answers before the request's deadline and when ctx ends. A
 // pod without limits or without a charge is admitted without a reservation.
 func (l *Ledger) Reserve(ctx context.Context, r Request) Answer {
-	if len(r.Quota.Limits) == 0 || r.Holding.Charge == (policies.Charge{}) {
+	if len(r.Quota.Limits) == 0 || r.Holding.Charge == (quota.Charge{}) {
 		return Answer{Decision: Admitted}
 	}
 	if r.Deadline.IsZero() {

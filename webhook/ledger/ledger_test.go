@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
 )
@@ -61,7 +61,7 @@ func TestReserve(t *testing.T) {
 			b.want(b.admit("1"), ledger.Admitted)
 			a := b.admit("2")
 			b.want(a, ledger.Exceeded)
-			if got := policies.QuotaViolation(a.Excess).String(); got != "exceeded quota: team-a, requested: slices=1, used: slices=1, limited: slices=1" {
+			if got := quota.Denial(a.Excess).String(); got != "exceeded quota: team-a, requested: slices=1, used: slices=1, limited: slices=1" {
 				t.Errorf("%s", got)
 			}
 		})

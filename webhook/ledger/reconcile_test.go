@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
 )
@@ -118,22 +118,22 @@ func TestReconcile(t *testing.T) {
 	})
 	t.Run("parts of a budget have limits of their own", func(t *testing.T) {
 		one := int64(1)
-		only := func(name string, scope policies.QuotaScope) policies.Quota {
-			return policies.Quota{Limits: []policies.QuotaLimit{{Name: name, Scope: scope, Limits: policies.QuotaLimits{Slices: &one}}}}
+		only := func(name string, scope quota.Scope) quota.Quota {
+			return quota.Quota{Limits: []quota.Limit{{Name: name, Scope: scope, Limits: quota.Limits{Slices: &one}}}}
 		}
-		inside := policies.Holding{Namespace: "team-a", Pools: []string{"a100"}, Charge: policies.Charge{Slices: 1}, Classes: map[string]policies.Charge{"small": {Slices: 1}}}
-		outside := policies.Holding{Namespace: "team-b", Pools: []string{"t4"}, Charge: policies.Charge{Slices: 1}, Classes: map[string]policies.Charge{"large": {Slices: 1}}}
-		for name, quota := range map[string]policies.Quota{
-			"pool":      only("team-a (pool a100)", policies.QuotaScope{Pool: "a100"}),
-			"class":     only("team-a (class small)", policies.QuotaScope{Class: "small"}),
-			"namespace": only("team-a/gpuslice-policy", policies.QuotaScope{Namespace: "team-a"}),
+		inside := quota.Holding{Namespace: "team-a", Pools: []string{"a100"}, Charge: quota.Charge{Slices: 1}, Classes: map[string]quota.Charge{"small": {Slices: 1}}}
+		outside := quota.Holding{Namespace: "team-b", Pools: []string{"t4"}, Charge: quota.Charge{Slices: 1}, Classes: map[string]quota.Charge{"large": {Slices: 1}}}
+		for name, limited := range map[string]quota.Quota{
+			"pool":      only("team-a (pool a100)", quota.Scope{Pool: "a100"}),
+			"class":     only("team-a (class small)", quota.Scope{Class: "small"}),
+			"namespace": only("team-a/gpuslice-policy", quota.Scope{Namespace: "team-a"}),
 		} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b := newBench(t, 0, 1)
 					b.cluster.MakeNamespace("team-b")
-					b.budget, b.quota = ledger.Budget{Key: "shared/ml", Namespaces: []string{"team-a", "team-b"}}, quota
-					ask := func(uid string, h policies.Holding) ledger.Decision {
+					b.budget, b.quota = ledger.Budget{Key: "shared/ml", Namespaces: []string{"team-a", "team-b"}}, limited
+					ask := func(uid string, h quota.Holding) ledger.Decision {
 						r := b.request(uid)
 						r.Holding = h
 						a := b.replicas[0].Reserve(t.Context(), r)
@@ -273,7 +273,7 @@ func TestClose(t *testing.T) {
 func TestReserveWithoutLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 9, 1)
-		b.quota = policies.Quota{}
+		b.quota = quota.Quota{}
 		b.want(b.admit("1"), ledger.Admitted)
 		if c := b.replicas[0].Counts(); c != (ledger.Counts{}) {
 			t.Errorf("%+v", c)

@@ -3,7 +3,7 @@ package ledger
 import (
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // Budget is a set of namespaces whose pods are counted together.
@@ -15,12 +15,12 @@ type Budget struct {
 // Request asks for a reservation for one pod that is being created.
 type Request struct {
 	Budget Budget
-	Quota  policies.Quota // the limits that apply to the pod
+	Quota  quota.Quota // the limits that apply to the pod
 
 	PodUID       string
 	Name         string // as it will be stored
 	NamespaceUID string // empty: unknown
-	Holding      policies.Holding
+	Holding      quota.Holding
 
 	DryRun   bool      // answer without writing
 	Deadline time.Time // of the answer; zero: DefaultTimeout from now on
@@ -42,9 +42,9 @@ const (
 // Answer answers one Request.
 type Answer struct {
 	Decision   Decision
-	Excess     []policies.Excess // of Exceeded
-	RetryAfter time.Duration     // of Busy
-	Reason     string            // of Busy, for people
+	Excess     []quota.Excess // of Exceeded
+	RetryAfter time.Duration  // of Busy
+	Reason     string         // of Busy, for people
 }
 
 func busyAnswer(after time.Duration, reason string) Answer {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // ReservationTTL is the age from which a reservation without a listed pod is dropped. The API server ends a request after 34
@@ -17,7 +17,7 @@ const ReservationTTL = 60 * time.Second
 // State is the content of a ledger. Its methods return new values and never change their receiver.
 type State struct {
 	// Base is the sum of the pods of the last list, one Holding for each namespace, set of pools and traits.
-	Base []policies.Holding `json:"base,omitempty"`
+	Base []quota.Holding `json:"base,omitempty"`
 	// Namespaces are those of that list. Pods of other namespaces are not counted.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Reservations are those of admitted pods that are in no list yet, oldest first.
@@ -29,11 +29,11 @@ type State struct {
 
 // Reservation is the capacity that is kept for one admitted pod.
 type Reservation struct {
-	PodUID       string           `json:"podUID"`
-	Name         string           `json:"name"`
-	NamespaceUID string           `json:"namespaceUID,omitempty"`
-	CreatedAt    time.Time        `json:"createdAt"`
-	Holding      policies.Holding `json:"holding"` // includes the pod's namespace
+	PodUID       string        `json:"podUID"`
+	Name         string        `json:"name"`
+	NamespaceUID string        `json:"namespaceUID,omitempty"`
+	CreatedAt    time.Time     `json:"createdAt"`
+	Holding      quota.Holding `json:"holding"` // includes the pod's namespace
 }
 
 // Listing is one consistent list of a budget's namespaces.
@@ -57,19 +57,19 @@ type Namespace struct {
 type Pod struct {
 	UID     string
 	Name    string
-	Holding policies.Holding
+	Holding quota.Holding
 	// Unmanaged is true of a pod that should have a trusted promise and has none: it was created without a review.
 	Unmanaged bool
 }
 
 // Used returns what is held and reserved within the scope. Reservations of one namespace and name count by their maximum:
 // two pods of one name cannot exist.
-func (s State) Used(scope policies.QuotaScope) policies.Charge {
+func (s State) Used(scope quota.Scope) quota.Charge {
 	return NewTally(s).usedExcept(scope, podName{})
 }
 
 // Held returns what living pods held within the scope when they were last listed.
-func (s State) Held(scope policies.QuotaScope) (c policies.Charge) {
+func (s State) Held(scope quota.Scope) (c quota.Charge) {
 	for _, h := range s.Base {
 		c = c.Plus(h.In(scope))
 	}
@@ -77,9 +77,9 @@ func (s State) Held(scope policies.QuotaScope) (c policies.Charge) {
 }
 
 // Figures returns the figures of the limits of the budget's quota.
-func (s State) Figures(q policies.Quota) []policies.Figure {
+func (s State) Figures(q quota.Quota) []quota.Figure {
 	tally := NewTally(s)
-	return q.Figures(s.Held, func(scope policies.QuotaScope) policies.Charge { return tally.usedExcept(scope, podName{}) })
+	return q.Figures(s.Held, func(scope quota.Scope) quota.Charge { return tally.usedExcept(scope, podName{}) })
 }
 
 // Covers reports whether the last list contained all these namespaces. Others may have any number of pods.
@@ -137,10 +137,10 @@ func (s State) Contains(reservations []Reservation) bool {
 }
 
 // baseOf adds up pods by namespace, pools and traits, in a stable order.
-func baseOf(pods []Pod) []policies.Holding {
-	sums := make(map[string]policies.Holding)
+func baseOf(pods []Pod) []quota.Holding {
+	sums := make(map[string]quota.Holding)
 	for _, p := range pods {
-		if p.Holding.Charge == (policies.Charge{}) {
+		if p.Holding.Charge == (quota.Charge{}) {
 			continue
 		}
 		key := fmt.Sprintf("%s\x00%s\x00%+v", p.Holding.Namespace, strings.Join(p.Holding.Pools, "\x00"), p.Holding.Traits)
@@ -150,7 +150,7 @@ func baseOf(pods []Pod) []policies.Holding {
 			sums[key] = p.Holding
 		}
 	}
-	out := make([]policies.Holding, 0, len(sums))
+	out := make([]quota.Holding, 0, len(sums))
 	for _, key := range slices.Sorted(maps.Keys(sums)) {
 		out = append(out, sums[key])
 	}

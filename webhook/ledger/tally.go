@@ -5,14 +5,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // Tally adds reservations to a copy of a State one by one, and keeps the sums.
 type Tally struct {
 	state State
 	index map[string]int // of the reservation, by pod UID
-	sums  map[policies.QuotaScope]*sum
+	sums  map[quota.Scope]*sum
 }
 
 // podName identifies a pod; at most one living pod has it.
@@ -20,15 +20,15 @@ type podName struct{ namespace, name string }
 
 // sum is the usage within one scope.
 type sum struct {
-	base     policies.Charge
-	reserved map[podName]policies.Charge
-	total    policies.Charge
+	base     quota.Charge
+	reserved map[podName]quota.Charge
+	total    quota.Charge
 }
 
 // NewTally returns a Tally of s, and does not change s.
 func NewTally(s State) *Tally {
 	s.Reservations = slices.Clone(s.Reservations)
-	t := &Tally{state: s, index: make(map[string]int, len(s.Reservations)), sums: make(map[policies.QuotaScope]*sum)}
+	t := &Tally{state: s, index: make(map[string]int, len(s.Reservations)), sums: make(map[quota.Scope]*sum)}
 	for i, r := range s.Reservations {
 		t.index[r.PodUID] = i
 	}
@@ -51,9 +51,9 @@ func (t *Tally) Has(r Reservation) bool {
 
 // Excess returns the limits that r exceeds together with the usage of other pods. Reservations of the same name do not count:
 // if r's pod can be created, theirs cannot.
-func (t *Tally) Excess(q policies.Quota, r Reservation) []policies.Excess {
-	used := func(scope policies.QuotaScope) policies.Charge { return t.usedExcept(scope, r.name()) }
-	return policies.Fit(q, used, r.Holding)
+func (t *Tally) Excess(q quota.Quota, r Reservation) []quota.Excess {
+	used := func(scope quota.Scope) quota.Charge { return t.usedExcept(scope, r.name()) }
+	return quota.Fit(q, used, r.Holding)
 }
 
 // Reserve adds r. It never removes a reservation, not even for another review of the same pod.
@@ -77,7 +77,7 @@ func (t *Tally) CountOlder(namespace string, before time.Time) int {
 }
 
 // usedExcept returns the usage within the scope without the reservations of that name.
-func (t *Tally) usedExcept(scope policies.QuotaScope, name podName) policies.Charge {
+func (t *Tally) usedExcept(scope quota.Scope, name podName) quota.Charge {
 	s, ok := t.sums[scope]
 	if !ok {
 		s = sumOf(t.state, scope)
@@ -89,8 +89,8 @@ func (t *Tally) usedExcept(scope policies.QuotaScope, name podName) policies.Cha
 	return s.without(name)
 }
 
-func sumOf(state State, scope policies.QuotaScope) *sum {
-	s := &sum{reserved: make(map[podName]policies.Charge, len(state.Reservations))}
+func sumOf(state State, scope quota.Scope) *sum {
+	s := &sum{reserved: make(map[podName]quota.Charge, len(state.Reservations))}
 	for _, h := range state.Base {
 		s.base = s.base.Plus(h.In(scope))
 	}
@@ -101,7 +101,7 @@ func sumOf(state State, scope policies.QuotaScope) *sum {
 	return s
 }
 
-func (s *sum) reserve(name podName, c policies.Charge) {
+func (s *sum) reserve(name podName, c quota.Charge) {
 	had, ok := s.reserved[name]
 	s.reserved[name] = had.Most(c)
 	if !ok {
@@ -112,7 +112,7 @@ func (s *sum) reserve(name podName, c policies.Charge) {
 }
 
 // without returns the sum without one name. It adds up the rest, since subtracting from a saturated sum would be wrong.
-func (s *sum) without(name podName) policies.Charge {
+func (s *sum) without(name podName) quota.Charge {
 	total := s.base
 	for n, c := range s.reserved {
 		if n != name {

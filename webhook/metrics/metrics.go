@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
@@ -147,7 +148,7 @@ func (m *Metrics) CountQuotaRequest(d ledger.Decision) { m.quota.WithLabelValues
 type Snapshot struct {
 	Broken    map[string]bool // policies that cannot be used as they stand; true: an earlier version governs meanwhile
 	Conflicts int
-	Pools     []policies.Pool
+	Pools     []pools.Pool
 }
 
 // SetSnapshot counts what decisions rest on from now on.
@@ -170,7 +171,7 @@ func (m *Metrics) SetTenants(usable, unusable int) {
 }
 
 // sourceOf is where a pool is known from.
-func sourceOf(p policies.Pool) string {
+func sourceOf(p pools.Pool) string {
 	switch {
 	case p.Declared:
 		return "declared"

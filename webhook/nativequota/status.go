@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // QuotaState is the relation of a ResourceQuota on a GPU resource to gpuslice.
@@ -32,8 +34,8 @@ type QuotaStatus struct {
 // Governed is a namespace that a policy governs.
 type Governed struct {
 	Namespace string
-	Policy    *policies.Policy // nil: it cannot be read, and nothing is changed meanwhile
-	Pools     []policies.Pool
+	Policy    *config.Policy // nil: it cannot be read, and nothing is changed meanwhile
+	Pools     []pools.Pool
 }
 
 // Statuses returns the status of each ResourceQuota of the governed namespaces, in a stable order.
@@ -58,7 +60,7 @@ func (q *Quotas) Statuses(governed []Governed) (out []QuotaStatus) {
 func statusOfOther(g Governed, n policies.NativeQuota) QuotaStatus {
 	s := QuotaStatus{Namespace: g.Namespace, Name: n.Name, Resource: n.Resource, State: StateCounted}
 	switch {
-	case g.Policy.Quota.Native == policies.NativeOff:
+	case g.Policy.Quota.Native == config.NativeOff:
 		s.State, s.Reason = StateUncounted, "policy "+g.Policy.Name+" does not count it"
 	case n.Uncounted != "":
 		s.State, s.Reason = StateUncounted, n.Uncounted

@@ -17,11 +17,12 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/webhook/events"
 )
 
 // AnnotationPolicy, on gpuslice's own ResourceQuota, names the policy that it was written from.
-const AnnotationPolicy = policies.Domain + "/written-from"
+const AnnotationPolicy = api.Domain + "/written-from"
 
 // ReasonNotWritten is the reason of the Events on a ResourceQuota that has the name of gpuslice's own.
 const ReasonNotWritten = "GPUSliceQuotaNotWritten"

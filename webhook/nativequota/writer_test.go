@@ -17,13 +17,16 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // governedNamespace is team-a under a policy that has so many slices written.
 func governedNamespace(slices int64) Governed {
-	return Governed{Namespace: "team-a", Pools: []policies.Pool{{Name: "l4", Resource: policies.ResourceGPUShared, Strategy: "time-slicing"}},
-		Policy: &policies.Policy{Name: "gpuslice-system/a", Mode: policies.ModeOptIn, EnforcementMode: policies.EnforceFull,
-			Strategies: []policies.StrategyName{"time-slicing"}, Quota: policies.QuotaSpec{Native: policies.NativeWrite, Slices: &slices}}}
+	return Governed{Namespace: "team-a", Pools: []pools.Pool{{Name: "l4", Resource: api.ResourceGPUShared, Strategy: "time-slicing"}},
+		Policy: &config.Policy{Name: "gpuslice-system/a", Mode: config.ModeOptIn, EnforcementMode: config.EnforceFull,
+			Strategies: []api.StrategyName{"time-slicing"}, Quota: config.QuotaSpec{Native: config.NativeWrite, Slices: &slices}}}
 }
 
 // named is a ResourceQuota with the name of gpuslice's own, and with its label if managed.
@@ -39,7 +42,7 @@ func named(hard string, managed bool) *corev1.ResourceQuota {
 func TestWriter(t *testing.T) {
 	broken, ambiguous := governedNamespace(4), governedNamespace(4)
 	broken.Policy = nil
-	ambiguous.Pools = append(ambiguous.Pools, policies.Pool{Name: "odd", Resource: policies.ResourceGPU, Strategy: "time-slicing"})
+	ambiguous.Pools = append(ambiguous.Pools, pools.Pool{Name: "odd", Resource: api.ResourceGPU, Strategy: "time-slicing"})
 	for name, c := range map[string]struct {
 		have     []runtime.Object
 		governed []Governed
@@ -49,7 +52,7 @@ func TestWriter(t *testing.T) {
 		event    bool // whether an Event is written
 	}{
 		"wanted and not there":            {nil, []Governed{governedNamespace(4)}, nil, "4", []string{"create"}, false},
-		"there as it should be":           {[]runtime.Object{quota(governedNamespace(4), policies.WrittenQuota{Resource: policies.ResourceGPUShared, Hard: 4})}, []Governed{governedNamespace(4)}, nil, "4", nil, false},
+		"there as it should be":           {[]runtime.Object{quota(governedNamespace(4), policies.WrittenQuota{Resource: api.ResourceGPUShared, Hard: 4})}, []Governed{governedNamespace(4)}, nil, "4", nil, false},
 		"there with another limit":        {[]runtime.Object{named("9", true)}, []Governed{governedNamespace(4)}, nil, "4", []string{"update"}, false},
 		"there and no longer wanted":      {[]runtime.Object{named("9", true)}, nil, nil, "", []string{"delete"}, false},
 		"it cannot say it any more":       {[]runtime.Object{named("9", true)}, []Governed{ambiguous}, nil, "", []string{"delete"}, false},

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/deploy"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/webhook/leader"
@@ -72,13 +72,13 @@ func (s *site) status(t *testing.T) {
 // replica starts a controller with a real token of the webhook's ServiceAccount.
 func (s *site) replica(t *testing.T, identity string) *replica {
 	t.Helper()
-	config, err := s.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")
+	config, err := s.ServiceAccount(t.Context(), api.SystemNamespace, "gpuslice-webhook")
 	must(t, err)
 	client, err := kubernetes.NewForConfig(config)
 	must(t, err)
 	r := &replica{registry: prometheus.NewRegistry()}
 	nodes := coreinformers.NewNodeInformer(client, 0, cache.Indexers{})
-	election := &leader.Election{Client: client, Namespace: policies.SystemNamespace, Identity: identity, Log: logr.Discard()}
+	election := &leader.Election{Client: client, Namespace: api.SystemNamespace, Identity: identity, Log: logr.Discard()}
 	c, err := New(Options{Client: client, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()})
 	must(t, err)
 	election.LeaseDuration, election.RenewDeadline, election.RetryPeriod = 3*time.Second, 2*time.Second, 200*time.Millisecond
@@ -119,7 +119,7 @@ func (s *site) awaitState(t *testing.T, state State) (o Observation) {
 		if err != nil {
 			return false, err
 		}
-		o, _ = DecodeObservation(pod.Annotations[policies.AnnotationObserved])
+		o, _ = DecodeObservation(pod.Annotations[api.AnnotationObserved])
 		return o.State == state, nil
 	})
 	return o
@@ -127,7 +127,7 @@ func (s *site) awaitState(t *testing.T, state State) (o Observation) {
 
 func (s *site) holder(t *testing.T) string {
 	t.Helper()
-	lease, err := s.Client.CoordinationV1().Leases(policies.SystemNamespace).Get(t.Context(), leader.LeaseName, metav1.GetOptions{})
+	lease, err := s.Client.CoordinationV1().Leases(api.SystemNamespace).Get(t.Context(), leader.LeaseName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && lease.Spec.HolderIdentity == nil {
 		return ""
 	}
@@ -139,7 +139,7 @@ func TestControllerOnAPIServer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	replicas := map[string]*replica{"one": s.replica(t, "one"), "two": s.replica(t, "two")}
-	if o := s.awaitState(t, Enforced); o.Tier != policies.TierGuard {
+	if o := s.awaitState(t, Enforced); o.Tier != api.TierGuard {
 		t.Errorf("observed %+v", o)
 	}
 	e := event(s.subject.pod, time.Now(), notEnforcing)
@@ -147,7 +147,7 @@ func TestControllerOnAPIServer(t *testing.T) {
 	s.status(t)
 	_, err := s.Client.CoreV1().Events("team-a").Create(t.Context(), e, metav1.CreateOptions{})
 	must(t, err)
-	if o := s.awaitState(t, Degraded); o.Tier != policies.TierFramework {
+	if o := s.awaitState(t, Degraded); o.Tier != api.TierFramework {
 		t.Errorf("observed %+v", o)
 	}
 	await(t, "write an Event on the owner", func(ctx context.Context) (bool, error) {
@@ -192,7 +192,7 @@ func TestTenantCanForgeKubeletEvents(t *testing.T) {
 		}
 		return true, err
 	})
-	patch := []byte(`{"metadata":{"annotations":{"` + policies.AnnotationObserved + `":"{\"state\":\"holds\",\"tier\":\"guard\"}"}}}`)
+	patch := []byte(`{"metadata":{"annotations":{"` + api.AnnotationObserved + `":"{\"state\":\"holds\",\"tier\":\"guard\"}"}}}`)
 	_, err = jane.CoreV1().Pods("team-a").Patch(t.Context(), "train", types.MergePatchType, patch, metav1.PatchOptions{})
 	must(t, err) // no webhook restores it here
 	await(t, "see the forged event and the forged annotation", func(ctx context.Context) (bool, error) {
@@ -200,8 +200,8 @@ func TestTenantCanForgeKubeletEvents(t *testing.T) {
 		if err != nil {
 			return false, err
 		}
-		o, _ := DecodeObservation(pod.Annotations[policies.AnnotationObserved])
-		return o.State == Degraded && o.Tier == policies.TierFramework && strings.Contains(strings.Join(o.Reasons, ""), "an Event reports that it enforces again"), nil
+		o, _ := DecodeObservation(pod.Annotations[api.AnnotationObserved])
+		return o.State == Degraded && o.Tier == api.TierFramework && strings.Contains(strings.Join(o.Reasons, ""), "an Event reports that it enforces again"), nil
 	})
 }
 
@@ -209,7 +209,7 @@ func TestTenantCanForgeKubeletEvents(t *testing.T) {
 func TestServiceAccountRights(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	config, err := s.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")
+	config, err := s.ServiceAccount(t.Context(), api.SystemNamespace, "gpuslice-webhook")
 	must(t, err)
 	client, err := kubernetes.NewForConfig(config)
 	must(t, err)

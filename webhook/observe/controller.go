@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // Options configure a Controller.
@@ -20,7 +20,7 @@ type Options struct {
 	// Nodes lists the cluster's nodes. The caller runs it.
 	Nodes cache.SharedIndexInformer
 	// Keys returns the keys of trusted promises. nil, or Keys that sign nothing: every promise that can be read is trusted.
-	Keys func() policies.Keys
+	Keys func() promise.Keys
 	// PodGone is called with each pod with a promise that ends, and with each pod that is deleted. Optional.
 	PodGone    func(namespace string, uid types.UID)
 	Registerer prometheus.Registerer

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // owned is a fixture whose pod belongs to a Job.
@@ -31,14 +31,14 @@ func TestController(t *testing.T) {
 			r := l.replica("a")
 			defer r.stop()
 			o := l.observed()
-			if o.State != Enforced || o.Tier != policies.TierGuard || o.Node != "l4-1" {
+			if o.State != Enforced || o.Tier != api.TierGuard || o.Node != "l4-1" {
 				t.Errorf("observed %+v", o)
 			}
 			l.pass(15 * time.Minute)
 			if n, events := l.patches(), l.events(); n != 1 || len(events) > 0 {
 				t.Errorf("%d patches, events %q", n, events)
 			}
-			if got := r.metric(t, policies.TierGuard, Enforced); got != 1 {
+			if got := r.metric(t, api.TierGuard, Enforced); got != 1 {
 				t.Errorf("the metric is %v", got)
 			}
 		}, s.pod, s.node)
@@ -50,14 +50,14 @@ func TestController(t *testing.T) {
 			defer r.stop()
 			s.set("nvidia.com/cuda.driver-version.major", "550")
 			l.label(s)
-			if o := l.observed(); o.State != Degraded || o.Tier != policies.TierFramework {
+			if o := l.observed(); o.State != Degraded || o.Tier != api.TierFramework {
 				t.Errorf("observed %+v", o)
 			}
 			want := []string{"Job/nightly GPUSliceEnforcementDegraded", "Pod/train GPUSliceEnforcementDegraded"}
 			if diff := cmp.Diff(want, l.events()); diff != "" {
 				t.Errorf("events (-want +got)\n%s", diff)
 			}
-			if got := r.metric(t, policies.TierFramework, Degraded); got != 1 {
+			if got := r.metric(t, api.TierFramework, Degraded); got != 1 {
 				t.Errorf("the metric is %v", got)
 			}
 			s.set("nvidia.com/cuda.driver-version.major", "580")
@@ -119,18 +119,18 @@ func TestController(t *testing.T) {
 		// While the webhook is down, a tenant can write the annotation.
 		s := owned(t)
 		s.guard().State = waiting("CrashLoopBackOff")
-		s.pod.Annotations[policies.AnnotationObserved] = `{"state":"enforced","tier":"hardware","containers":[{"name":"trainer","tiers":["hardware"]}]}`
+		s.pod.Annotations[api.AnnotationObserved] = `{"state":"enforced","tier":"hardware","containers":[{"name":"trainer","tiers":["hardware"]}]}`
 		inLab(t, func(l *lab) {
 			defer l.replica("a").stop()
-			if o := l.observed(); o.State != Degraded || o.Tier != policies.TierFramework {
+			if o := l.observed(); o.State != Degraded || o.Tier != api.TierFramework {
 				t.Errorf("observed %+v", o)
 			}
 		}, s.pod, s.node)
 	})
 	t.Run("only pods with a promise of their own are written", func(t *testing.T) {
 		for name, edit := range map[string]func(*corev1.Pod){
-			"no promise":                      func(p *corev1.Pod) { delete(p.Annotations, policies.AnnotationPromise) },
-			"a promise that cannot be read":   func(p *corev1.Pod) { p.Annotations[policies.AnnotationPromise] = `{"v":99}` },
+			"no promise":                      func(p *corev1.Pod) { delete(p.Annotations, api.AnnotationPromise) },
+			"a promise that cannot be read":   func(p *corev1.Pod) { p.Annotations[api.AnnotationPromise] = `{"v":99}` },
 			"a promise of another namespace":  func(p *corev1.Pod) { p.Namespace = "team-b" },
 			"a pod that is being deleted":     func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = new(metav1.NewTime(noon)), []string{"a.b/c"} },
 			"a pod that nothing is known of":  func(p *corev1.Pod) { p.Spec.NodeName, p.Status = "", corev1.PodStatus{Phase: corev1.PodPending} },
@@ -157,7 +157,7 @@ func TestController(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.pass(5 * time.Second)
-			if got := r.metric(t, policies.TierGuard, Enforced); got != 0 {
+			if got := r.metric(t, api.TierGuard, Enforced); got != 0 {
 				t.Errorf("the metric is %v", got)
 			}
 		}, s.pod, s.node)
@@ -203,12 +203,12 @@ func TestController(t *testing.T) {
 			if n := l.patches(); n != 1 {
 				t.Errorf("%d patches by two replicas", n)
 			}
-			if a, b := first.metric(t, policies.TierGuard, Enforced), second.metric(t, policies.TierGuard, Enforced); a != 1 || b != -1 {
+			if a, b := first.metric(t, api.TierGuard, Enforced), second.metric(t, api.TierGuard, Enforced); a != 1 || b != -1 {
 				t.Errorf("the metric is %v in the one that observes and %v in the other", a, b)
 			}
 			first.stop()
 			l.pass(5 * time.Second)
-			if a, b := first.metric(t, policies.TierGuard, Enforced), second.metric(t, policies.TierGuard, Enforced); a != -1 || b != 1 {
+			if a, b := first.metric(t, api.TierGuard, Enforced), second.metric(t, api.TierGuard, Enforced); a != -1 || b != 1 {
 				t.Errorf("afterwards the metric is %v and %v", a, b)
 			}
 			s.guard().State = waiting("CrashLoopBackOff")

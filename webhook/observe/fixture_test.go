@@ -10,6 +10,10 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -20,7 +24,7 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 type subject struct {
 	pod     *corev1.Pod
 	node    *corev1.Node
-	promise *policies.Promise
+	promise *promise.Promise
 	notices []Notice
 }
 
@@ -44,22 +48,22 @@ func planned(t *testing.T, plan string) *subject {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, problems := policies.ParsePolicy("gpuslice-system/default", []byte("apiVersion: gpuslice.dev/v1\n"+p.policy))
+	policy, problems := config.Parse("gpuslice-system/default", []byte("apiVersion: gpuslice.dev/v1\n"+p.policy))
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: scenarios.Namespace, UID: types.UID("uid-1"), Labels: map[string]string{policies.LabelMemory: "4Gi"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: scenarios.Namespace, UID: types.UID("uid-1"), Labels: map[string]string{api.LabelMemory: "4Gi"}},
 		Spec:       corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, Containers: []corev1.Container{{Name: "trainer", Image: p.image, Resources: corev1.ResourceRequirements{Limits: gpus("1")}}}},
 	}
 	d := policies.Decide(policies.Input{
-		Pod: pod, Namespace: policies.Namespace{Name: scenarios.Namespace}, Policy: policy,
-		Pools: policies.PoolsFromNodes(nodes, policy.Pools, nil), Guard: scenarios.Guard(),
+		Pod: pod, Namespace: api.Namespace{Name: scenarios.Namespace}, Policy: policy,
+		Pools: pools.FromNodes(nodes, policy.Pools, nil), Guard: scenarios.Guard(),
 	})
 	if d.Promise == nil {
 		t.Fatalf("%s: the pod is not planned: %s %v", plan, d.Message(), d.Warnings)
 	}
-	return &subject{pod: policies.Apply(pod, d.Promise), node: nodes[0], promise: d.Promise}
+	return &subject{pod: promise.Apply(pod, d.Promise), node: nodes[0], promise: d.Promise}
 }
 
 // started is the pod once all of it runs on its node.
@@ -110,7 +114,7 @@ func event(pod *corev1.Pod, at time.Time, message string) *corev1.Event {
 }
 
 func gpus(count string) corev1.ResourceList {
-	return corev1.ResourceList{policies.ResourceGPU: quantity(count)}
+	return corev1.ResourceList{api.ResourceGPU: quantity(count)}
 }
 
 func running(since time.Time) corev1.ContainerState {

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // evaluateCheck evaluates gpuslice-check. While it fails, the kubelet starts no container with a slice, so that no planned
@@ -21,7 +21,7 @@ func (e *evaluation) evaluateCheck() {
 	if end == nil || end.ExitCode == 0 || s.State.Running != nil {
 		return
 	}
-	for _, tier := range policies.Tiers() {
+	for _, tier := range api.Tiers() {
 		e.lost[tier] = true
 	}
 	e.addReason("planned: a node that passes %s; the check on %s failed with %s; no container with a slice has started: repair the node, or create the pod again elsewhere",
@@ -31,20 +31,20 @@ func (e *evaluation) evaluateCheck() {
 // evaluateGuard evaluates whether the planned guard exists, has its image and is ready. It is missed only while a container
 // with a slice runs: the kubelet ends it after the pod's own containers.
 func (e *evaluation) evaluateGuard() {
-	if !e.plans(policies.TierGuard) {
+	if !e.plans(api.TierGuard) {
 		return
 	}
 	spec := e.spec(limits.GuardContainer)
 	switch {
 	case spec == nil || e.promise.Guard == nil:
-		e.lose(policies.TierGuard, "planned: %s; the pod has no such container: create it again", limits.GuardContainer)
+		e.lose(api.TierGuard, "planned: %s; the pod has no such container: create it again", limits.GuardContainer)
 		return
 	case spec.Image != e.promise.Guard.Image:
-		e.lose(policies.TierGuard, "planned: %s from image %s; its image was changed to %s: create the pod again",
+		e.lose(api.TierGuard, "planned: %s from image %s; its image was changed to %s: create the pod again",
 			limits.GuardContainer, e.promise.Guard.Image, sanitize(spec.Image, maxQuote))
 	}
 	if s := e.guardStatus(); !isGuarding(s) && e.running() {
-		e.lose(policies.TierGuard, "planned: %s beside the containers with a slice; they run, and the guard %s: the kubelet restarts it; if it does not come back, create the pod again",
+		e.lose(api.TierGuard, "planned: %s beside the containers with a slice; they run, and the guard %s: the kubelet restarts it; if it does not come back, create the pod again",
 			limits.GuardContainer, describeAbsence(s))
 	}
 }
@@ -103,11 +103,11 @@ func (e *evaluation) evaluateNotices() {
 			if enforcing.After(n.At) {
 				remedy = "an Event reports that it enforces again; since others than the kubelet can write Events, this counts from the guard's next start on"
 			}
-			e.lose(policies.TierGuard, reported+"%s", at, n.Text, remedy)
+			e.lose(api.TierGuard, reported+"%s", at, n.Text, remedy)
 		case NoticeNotTerminated, NoticeNotTerminable:
-			e.lose(policies.TierGuard, reported+"terminate the process yourself, or delete the pod", at, n.Text)
+			e.lose(api.TierGuard, reported+"terminate the process yourself, or delete the pod", at, n.Text)
 		case NoticeUnmanaged:
-			e.lose(policies.TierGuard, reported+"give the container a slice, or hide the devices from it", at, n.Text)
+			e.lose(api.TierGuard, reported+"give the container a slice, or hide the devices from it", at, n.Text)
 		}
 	}
 }

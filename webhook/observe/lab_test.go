@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 )
 
@@ -46,7 +46,7 @@ func (l *lab) replica(identity string) *replica {
 	ctx, cancel := context.WithCancel(l.t.Context())
 	r := &replica{registry: prometheus.NewRegistry()}
 	nodes := coreinformers.NewNodeInformer(l.client, 0, cache.Indexers{})
-	election := &leader.Election{Client: l.client, Namespace: policies.SystemNamespace, Identity: identity, Log: logr.Discard()}
+	election := &leader.Election{Client: l.client, Namespace: api.SystemNamespace, Identity: identity, Log: logr.Discard()}
 	c, err := New(Options{Client: l.client, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()})
 	if err != nil {
 		l.t.Fatal(err)
@@ -75,7 +75,7 @@ func (l *lab) pass(d time.Duration) {
 func (l *lab) observed() Observation {
 	l.t.Helper()
 	pod := l.pod()
-	text, ok := pod.Annotations[policies.AnnotationObserved]
+	text, ok := pod.Annotations[api.AnnotationObserved]
 	if !ok {
 		l.t.Fatalf("the pod carries no annotation of what is observed: %v", slices.Sorted(maps.Keys(pod.Annotations)))
 	}
@@ -156,7 +156,7 @@ func (l *lab) patches() int {
 }
 
 // metric is one series, -1 where there is none.
-func (r *replica) metric(t *testing.T, tier policies.Tier, state State) float64 {
+func (r *replica) metric(t *testing.T, tier api.Tier, state State) float64 {
 	t.Helper()
 	families, err := r.registry.Gather()
 	if err != nil {

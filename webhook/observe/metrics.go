@@ -6,12 +6,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // series is one series of the metric.
 type series struct {
-	tier  policies.Tier
+	tier  api.Tier
 	state State
 }
 
@@ -40,7 +40,7 @@ func (c *podCounter) Collect(out chan<- prometheus.Metric) {
 	if !on {
 		return
 	}
-	for _, tier := range policies.Tiers() {
+	for _, tier := range api.Tiers() {
 		for _, state := range States() {
 			n := float64(counts[series{tier, state}])
 			out <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, n, string(tier), string(state))
@@ -72,7 +72,7 @@ func (c *podCounter) reset(on bool) {
 func (c *podCounter) set(key string, o Observation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pods[key] = series{cmp.Or(o.Tier, policies.TierNone), o.State}
+	c.pods[key] = series{cmp.Or(o.Tier, api.TierNone), o.State}
 }
 
 // remove drops a pod from the count.

@@ -7,7 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // The first drivers with which the guard and the driver's own limit work.
@@ -21,18 +22,18 @@ const (
 // removes its labels while it restarts.
 func (e *evaluation) evaluateNode() {
 	if e.node == nil {
-		e.lose(policies.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s is unknown: see whether it still exists", limitDriverMajor, e.pod.Spec.NodeName)
+		e.lose(api.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s is unknown: see whether it still exists", limitDriverMajor, e.pod.Spec.NodeName)
 		return
 	}
 	for i := range e.promise.Containers {
-		offer := policies.OfferOf(e.node, e.promise.Containers[i].Resource)
+		offer := pools.OfferOf(e.node, e.promise.Containers[i].Resource)
 		e.evaluateDriver(&offer)
 		e.evaluateSharing(&offer)
 	}
 	e.evaluateLabels()
 }
 
-func (e *evaluation) evaluateDriver(offer *policies.Pool) {
+func (e *evaluation) evaluateDriver(offer *pools.Pool) {
 	major, minor := offer.DriverMajor, offer.DriverMinor
 	release := fmt.Sprint(major)
 	if minor > 0 {
@@ -40,23 +41,23 @@ func (e *evaluation) evaluateDriver(offer *policies.Pool) {
 	}
 	switch {
 	case major == 0:
-		e.lose(policies.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s has no label with its driver: deploy GPU feature discovery there", limitDriverMajor, e.node.Name)
+		e.lose(api.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s has no label with its driver: deploy GPU feature discovery there", limitDriverMajor, e.node.Name)
 	case major < limitDriverMajor:
-		e.lose(policies.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s has %s: update it, or correct driverLimits of the pool", limitDriverMajor, e.node.Name, release)
+		e.lose(api.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s has %s: update it, or correct driverLimits of the pool", limitDriverMajor, e.node.Name, release)
 	}
 	if major > 0 && (major < guardDriverMajor || major == guardDriverMajor && minor > 0 && minor < guardDriverMinor) {
-		e.lose(policies.TierGuard, "planned: the guard, which needs driver 565.57.01; node %s has %s, whose readings of memory the guard cannot act on: update the driver", e.node.Name, release)
+		e.lose(api.TierGuard, "planned: the guard, which needs driver 565.57.01; node %s has %s, whose readings of memory the guard cannot act on: update the driver", e.node.Name, release)
 	}
 }
 
 // evaluateSharing compares strategies where no affinity binds the pod to its pool; where one does, evaluateLabels compares
 // the same labels. An MPS daemon that the cluster runs itself is behind devices that feature discovery labels as unshared.
-func (e *evaluation) evaluateSharing(offer *policies.Pool) {
+func (e *evaluation) evaluateSharing(offer *pools.Pool) {
 	planned := e.promise.Strategy
 	if len(e.promise.Affinity) > 0 || offer.Strategy == "" || offer.Strategy == planned || e.ownDaemon() {
 		return
 	}
-	e.lost[policies.TierHardware], e.lost[policies.TierMPS] = true, true
+	e.lost[api.TierHardware], e.lost[api.TierMPS] = true, true
 	e.addReason("planned: %s of %s; node %s now offers it by %s: create the pod again, so that it is planned for what the node offers",
 		planned, offer.Resource, e.node.Name, offer.Strategy)
 }
@@ -64,7 +65,7 @@ func (e *evaluation) evaluateSharing(offer *policies.Pool) {
 // ownDaemon reports whether the pod reaches its MPS daemon through a mount that gpuslice wrote.
 func (e *evaluation) ownDaemon() bool {
 	for i := range e.promise.Containers {
-		if slices.ContainsFunc(e.promise.Containers[i].Env, func(v policies.Variable) bool { return v.Name == policies.VarMPSPipe }) {
+		if slices.ContainsFunc(e.promise.Containers[i].Env, func(v api.Variable) bool { return v.Name == api.VarMPSPipe }) {
 			return true
 		}
 	}
@@ -92,11 +93,11 @@ func (e *evaluation) loseByLabel(key string) {
 	_, word, _ := strings.Cut(key, "/")
 	switch {
 	case strings.HasSuffix(word, ".memory"), strings.HasSuffix(word, ".product"):
-		e.lost[policies.TierFramework] = true
+		e.lost[api.TierFramework] = true
 	case strings.HasSuffix(word, ".sharing-strategy"), strings.HasSuffix(word, "-sharing-strategy"):
-		e.lost[policies.TierMPS], e.lost[policies.TierHardware] = true, true
+		e.lost[api.TierMPS], e.lost[api.TierHardware] = true, true
 	case strings.HasSuffix(word, ".replicas"), strings.HasSuffix(word, "mig.strategy"), strings.HasSuffix(word, "-partition-size"):
-		e.lost[policies.TierHardware] = true
+		e.lost[api.TierHardware] = true
 	}
 }
 

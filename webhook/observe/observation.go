@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // State is how enforcement compares with the plan.
@@ -24,19 +24,19 @@ func States() []State { return []State{Pending, Enforced, Degraded, Ended} }
 // Observation is the observed enforcement of a pod: the annotation gpuslice.dev/observed. It contains no clock, so that it
 // changes only when something did.
 type Observation struct {
-	State      State         `json:"state"`
-	Tier       policies.Tier `json:"tier,omitempty"` // the strongest that applies to every container; "" while pending, or ended
-	Node       string        `json:"node,omitempty"`
-	Containers []Container   `json:"containers,omitempty"`
-	Reasons    []string      `json:"reasons,omitempty"` // a sentence each: what was planned, what was observed, the remedy
-	Guard      *Guard        `json:"guard,omitempty"`
-	Notices    []Notice      `json:"notices,omitempty"` // the last of each kind; they outlive their Events
+	State      State       `json:"state"`
+	Tier       api.Tier    `json:"tier,omitempty"` // the strongest that applies to every container; "" while pending, or ended
+	Node       string      `json:"node,omitempty"`
+	Containers []Container `json:"containers,omitempty"`
+	Reasons    []string    `json:"reasons,omitempty"` // a sentence each: what was planned, what was observed, the remedy
+	Guard      *Guard      `json:"guard,omitempty"`
+	Notices    []Notice    `json:"notices,omitempty"` // the last of each kind; they outlive their Events
 }
 
 // Container is the enforcement of one container's slice.
 type Container struct {
-	Name  string          `json:"name"`
-	Tiers []policies.Tier `json:"tiers"`
+	Name  string     `json:"name"`
+	Tiers []api.Tier `json:"tiers"`
 	// Ended is how its last run failed.
 	Ended string `json:"ended,omitempty"`
 }

@@ -6,13 +6,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // Observe compares the enforcement of pod with its promise. node is the pod's node, nil while it is unknown. notices can
 // only lower a tier. Observe changes nothing; the same arguments give the same observation.
-func Observe(pod *corev1.Pod, node *corev1.Node, promise *policies.Promise, notices []Notice) Observation {
-	e := &evaluation{pod: pod, node: node, promise: promise, lost: map[policies.Tier]bool{}}
+func Observe(pod *corev1.Pod, node *corev1.Node, promise *promise.Promise, notices []Notice) Observation {
+	e := &evaluation{pod: pod, node: node, promise: promise, lost: map[api.Tier]bool{}}
 	e.notices = e.current(notices)
 	e.evaluateCheck()
 	switch {
@@ -30,11 +31,11 @@ func Observe(pod *corev1.Pod, node *corev1.Node, promise *policies.Promise, noti
 type evaluation struct {
 	pod     *corev1.Pod
 	node    *corev1.Node
-	promise *policies.Promise
+	promise *promise.Promise
 	notices []Notice
 
 	reasons []string
-	lost    map[policies.Tier]bool // planned, and not observed
+	lost    map[api.Tier]bool // planned, and not observed
 }
 
 // addReason adds a reason and lowers no tier.
@@ -46,7 +47,7 @@ func (e *evaluation) addReason(format string, args ...any) {
 }
 
 // lose removes a tier that was planned, and adds the reason.
-func (e *evaluation) lose(tier policies.Tier, format string, args ...any) {
+func (e *evaluation) lose(tier api.Tier, format string, args ...any) {
 	if e.plans(tier) {
 		e.lost[tier] = true
 		e.addReason(format, args...)
@@ -54,8 +55,8 @@ func (e *evaluation) lose(tier policies.Tier, format string, args ...any) {
 }
 
 // plans reports whether the tier was planned for one of the containers.
-func (e *evaluation) plans(tier policies.Tier) bool {
-	return slices.ContainsFunc(e.promise.Planned.Containers, func(c policies.PlannedContainer) bool { return slices.Contains(c.Tiers, tier) })
+func (e *evaluation) plans(tier api.Tier) bool {
+	return slices.ContainsFunc(e.promise.Planned.Containers, func(c promise.PlannedContainer) bool { return slices.Contains(c.Tiers, tier) })
 }
 
 // finished reports whether the pod has ended.
@@ -75,7 +76,7 @@ func (e *evaluation) evaluateFailure() {
 func (e *evaluation) observation() Observation {
 	o := Observation{State: e.state(), Node: e.pod.Spec.NodeName, Reasons: e.reasons, Guard: e.guardFacts(), Notices: e.notices}
 	for _, c := range e.promise.Planned.Containers {
-		tiers := []policies.Tier{}
+		tiers := []api.Tier{}
 		for _, tier := range c.Tiers {
 			if (o.State == Enforced || o.State == Degraded) && !e.lost[tier] {
 				tiers = append(tiers, tier)
@@ -104,15 +105,15 @@ func (e *evaluation) state() State {
 // enforced reports whether a container has started and, where a guard was planned, whether the guard is ready. A crashing
 // tenant beside a running guard is enforced as planned all the same.
 func (e *evaluation) enforced() bool {
-	if e.plans(policies.TierGuard) {
+	if e.plans(api.TierGuard) {
 		return isGuarding(e.guardStatus())
 	}
 	return e.everRan()
 }
 
 // weakest returns the strongest tier that applies to every container.
-func weakest(containers []Container) policies.Tier {
-	order := policies.Tiers()
+func weakest(containers []Container) api.Tier {
+	order := api.Tiers()
 	least := len(order) - 1
 	for _, c := range containers {
 		strongest := 0
@@ -122,7 +123,7 @@ func weakest(containers []Container) policies.Tier {
 		least = min(least, strongest)
 	}
 	if len(containers) == 0 {
-		return policies.TierNone
+		return api.TierNone
 	}
 	return order[least]
 }

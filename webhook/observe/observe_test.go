@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 func quantity(text string) resource.Quantity { return resource.MustParse(text) }
@@ -17,16 +17,16 @@ func quantity(text string) resource.Quantity { return resource.MustParse(text) }
 const notEnforcing = "gpuslice cannot enforce this pod's slice on GPU-1: the device lists pid 7, which is no process of this pod"
 
 // holding are the tiers of the one container of every fixture.
-func holding(tiers ...policies.Tier) []policies.Tier { return append([]policies.Tier{}, tiers...) }
+func holding(tiers ...api.Tier) []api.Tier { return append([]api.Tier{}, tiers...) }
 
 func TestObserve(t *testing.T) {
 	t.Parallel()
-	const guard, framework, mps, driver, hardware = policies.TierGuard, policies.TierFramework, policies.TierMPS, policies.TierDriver, policies.TierHardware
+	const guard, framework, mps, driver, hardware = api.TierGuard, api.TierFramework, api.TierMPS, api.TierDriver, api.TierHardware
 	for name, tt := range map[string]struct {
 		plan   string
 		edit   func(*subject)
 		state  State
-		tiers  []policies.Tier
+		tiers  []api.Tier
 		reason string // part of the one reason; "" where there is none
 	}{
 		"a pod that waits for a node is pending": {plan: "time-slicing", state: Pending, tiers: holding(), edit: func(s *subject) {
@@ -222,7 +222,7 @@ func TestObserveNotices(t *testing.T) {
 	}
 }
 
-func words(tiers []policies.Tier) []string {
+func words(tiers []api.Tier) []string {
 	var out []string
 	for _, tier := range tiers {
 		out = append(out, string(tier))

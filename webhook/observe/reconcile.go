@@ -12,7 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // fieldManager is the owner of the annotation in managedFields.
@@ -66,7 +67,7 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 
 // promiseOf returns the pod's promise; nil if there is none to observe. A promise from another namespace came with a copy
 // of a pod, and one that this build cannot read is observed by a newer build.
-func (s *session) promiseOf(pod *corev1.Pod) *policies.Promise {
+func (s *session) promiseOf(pod *corev1.Pod) *promise.Promise {
 	if pod == nil {
 		return nil
 	}
@@ -77,7 +78,7 @@ func (s *session) promiseOf(pod *corev1.Pod) *policies.Promise {
 		s.options.Log.V(1).Info("ignored a promise that is not signed", "object", "Pod "+pod.Namespace+"/"+pod.Name)
 		return nil
 	}
-	promise, err := policies.DecodePromise(pod.Annotations[policies.AnnotationPromise])
+	promise, err := promise.Decode(pod.Annotations[api.AnnotationPromise])
 	if err != nil || promise.Namespace != pod.Namespace {
 		s.options.Log.V(1).Info("ignored a promise that is not the pod's own", "object", "Pod "+pod.Namespace+"/"+pod.Name)
 		return nil
@@ -88,7 +89,7 @@ func (s *session) promiseOf(pod *corev1.Pod) *policies.Promise {
 // needsWrite reports whether the annotation should change. A pending pod needs none, and a pod that is being deleted is not
 // written any more.
 func needsWrite(pod *corev1.Pod, o Observation) bool {
-	text, written := pod.Annotations[policies.AnnotationObserved]
+	text, written := pod.Annotations[api.AnnotationObserved]
 	if pod.DeletionTimestamp != nil || !written && o.State == Pending {
 		return false
 	}
@@ -103,7 +104,7 @@ func (s *session) previous(key string, pod *corev1.Pod) Observation {
 	if known, ok := s.last[key]; ok && known.uid == pod.UID {
 		return known.observation
 	}
-	o, err := DecodeObservation(pod.Annotations[policies.AnnotationObserved])
+	o, err := DecodeObservation(pod.Annotations[api.AnnotationObserved])
 	if err != nil {
 		return Observation{}
 	}
@@ -126,7 +127,7 @@ func (s *session) forget(key string) {
 // write patches the annotation with the observation. It reports whether the pod still exists: the UID is part of the patch,
 // so that a new pod of the same name is not written.
 func (s *session) write(ctx context.Context, pod *corev1.Pod, o Observation) (bool, error) {
-	return s.annotate(ctx, pod, policies.AnnotationObserved, o.Encode())
+	return s.annotate(ctx, pod, api.AnnotationObserved, o.Encode())
 }
 
 // annotate patches one annotation. It reports whether the pod still exists.
@@ -149,19 +150,19 @@ func (s *session) annotate(ctx context.Context, pod *corev1.Pod, name, text stri
 }
 
 // keys returns the keys of trusted promises, if any.
-func (s *session) keys() policies.Keys {
+func (s *session) keys() promise.Keys {
 	if s.options.Keys == nil {
-		return policies.Keys{}
+		return promise.Keys{}
 	}
 	return s.options.Keys()
 }
 
 // refreshSignature signs a living pod's promise with the newest key, so that the previous key can be removed.
 func (s *session) refreshSignature(ctx context.Context, pod *corev1.Pod) error {
-	text, older := s.keys().Resign(pod.Annotations[policies.AnnotationPromise])
+	text, older := s.keys().Resign(pod.Annotations[api.AnnotationPromise])
 	if !older || pod.DeletionTimestamp != nil {
 		return nil
 	}
-	_, err := s.annotate(ctx, pod, policies.AnnotationPromise, text)
+	_, err := s.annotate(ctx, pod, api.AnnotationPromise, text)
 	return err
 }

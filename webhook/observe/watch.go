@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // Indexes of the informers.
@@ -63,14 +63,14 @@ func slimPod(object any) (any, error) {
 		return object, nil
 	}
 	meta := metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion}
-	promise := pod.Annotations[policies.AnnotationPromise]
+	promise := pod.Annotations[api.AnnotationPromise]
 	if promise == "" {
 		return &metav1.PartialObjectMetadata{ObjectMeta: meta}, nil
 	}
 	meta.DeletionTimestamp = pod.DeletionTimestamp
-	meta.Annotations = map[string]string{policies.AnnotationPromise: promise}
-	if observed, ok := pod.Annotations[policies.AnnotationObserved]; ok {
-		meta.Annotations[policies.AnnotationObserved] = observed
+	meta.Annotations = map[string]string{api.AnnotationPromise: promise}
+	if observed, ok := pod.Annotations[api.AnnotationObserved]; ok {
+		meta.Annotations[api.AnnotationObserved] = observed
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		meta.OwnerReferences = []metav1.OwnerReference{*owner}

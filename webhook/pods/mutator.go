@@ -6,6 +6,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
@@ -13,13 +14,13 @@ import (
 // containers get no device.
 type Mutator struct {
 	reviewer
-	keys func() policies.Keys
+	keys func() promise.Keys
 }
 
 // NewMutator makes the handler, which signs Promises with the keys (nil: it does not sign).
-func NewMutator(options Options, keys func() policies.Keys) *Mutator {
+func NewMutator(options Options, keys func() promise.Keys) *Mutator {
 	if keys == nil {
-		keys = func() policies.Keys { return policies.Keys{} }
+		keys = func() promise.Keys { return promise.Keys{} }
 	}
 	return &Mutator{reviewer: reviewer{options, handlerCreate}, keys: keys}
 }

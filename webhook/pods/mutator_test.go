@@ -19,6 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 	"github.com/gpuslice/gpuslice/webhook/server"
 )
@@ -38,12 +41,12 @@ func (f fixed) Input(_ context.Context, namespace string) (policies.Input, error
 // governed is a namespace under a policy document, beside one pool of shared L4 cards.
 func governed(t testing.TB, document string) fixed {
 	t.Helper()
-	p, problems := policies.ParsePolicy("gpuslice-system/test", []byte("apiVersion: gpuslice.dev/v1\n"+document))
+	p, problems := config.Parse("gpuslice-system/test", []byte("apiVersion: gpuslice.dev/v1\n"+document))
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
-	return fixed{in: policies.Input{Policy: p, Pools: []policies.Pool{{
-		Name: "l4", Site: "l4", Resource: policies.ResourceGPUShared, Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 691, Replicas: 4,
+	return fixed{in: policies.Input{Policy: p, Pools: []pools.Pool{{
+		Name: "l4", Site: "l4", Resource: api.ResourceGPUShared, Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 691, Replicas: 4,
 	}}}}
 }
 
@@ -80,7 +83,7 @@ func post(handler http.Handler, body io.Reader) *httptest.ResponseRecorder {
 
 // endpoint serves the mutating handler, which does not sign.
 func endpoint(source Source, m *metrics.Metrics) http.Handler {
-	handler := NewMutator(Options{Source: source, Metrics: m, Namespace: policies.SystemNamespace}, nil)
+	handler := NewMutator(Options{Source: source, Metrics: m, Namespace: api.SystemNamespace}, nil)
 	return server.NewEndpoint("pods", handler, server.EndpointOptions{Limits: server.NewLimits(), Metrics: m, Log: logr.Discard()})
 }
 
@@ -228,7 +231,7 @@ func TestMutatorScope(t *testing.T) {
 		call   call
 		code   int
 	}{
-		"pods of our own namespace":                 {all, call{object: asking("4Gi"), namespace: policies.SystemNamespace}, 200},
+		"pods of our own namespace":                 {all, call{object: asking("4Gi"), namespace: api.SystemNamespace}, 200},
 		"sub-resources":                             {all, call{object: asking("4Gi"), subresource: "status"}, 200},
 		"deletions":                                 {all, call{old: asking("4Gi"), operation: admissionv1.Delete}, 200},
 		"connections":                               {all, call{object: "{}", operation: admissionv1.Connect}, 200},

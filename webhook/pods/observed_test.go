@@ -11,17 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
 // ours are the annotations of a pod that was planned and observed.
 func ours(planned, observed string) map[string]string {
-	promise := &policies.Promise{Version: policies.PromiseVersion, Namespace: "team-a"}
-	out := map[string]string{policies.AnnotationPromise: promise.Encode(), policies.AnnotationPlanned: planned}
+	promise := &promise.Promise{Version: promise.Version, Namespace: "team-a"}
+	out := map[string]string{api.AnnotationPromise: promise.Encode(), api.AnnotationPlanned: planned}
 	if observed != "" {
-		out[policies.AnnotationObserved] = observed
+		out[api.AnnotationObserved] = observed
 	}
 	return out
 }
@@ -37,7 +38,7 @@ func afterUpdate(t *testing.T, user string, old, updated map[string]string) map[
 		}
 		return b
 	}
-	response := handle(t, NewMutator(Options{Metrics: metrics.New("test"), Namespace: policies.SystemNamespace}, nil), review.Request{
+	response := handle(t, NewMutator(Options{Metrics: metrics.New("test"), Namespace: api.SystemNamespace}, nil), review.Request{
 		Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: "team-a", Operation: admissionv1.Update,
 		UserInfo: authenticationv1.UserInfo{Username: user},
 		Object:   runtime.RawExtension{Raw: raw(updated)}, OldObject: runtime.RawExtension{Raw: raw(old)},

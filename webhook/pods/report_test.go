@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/scenarios"
+	"github.com/gpuslice/gpuslice/webhook/budgets"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
-	"github.com/gpuslice/gpuslice/webhook/quota"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
@@ -31,11 +32,11 @@ func underQuota(t *testing.T, policy string) *chain {
 		t.Fatal(err)
 	}
 	c := newChain(scenarioSource(scenarios.Scenario{Policy: []byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\n" + policy), Nodes: nodes,
-		Namespace: policies.Namespace{Name: "team-a"}, Pod: []byte(`{}`)}))
-	holding := func(memory policies.MiB) policies.Holding {
-		return policies.Holding{Namespace: "team-a", Charge: policies.Charge{Memory: memory, Slices: 1}}
+		Namespace: api.Namespace{Name: "team-a"}, Pod: []byte(`{}`)}))
+	holding := func(memory api.MiB) quota.Holding {
+		return quota.Holding{Namespace: "team-a", Charge: quota.Charge{Memory: memory, Slices: 1}}
 	}
-	c.room.state = ledger.State{Namespaces: []string{"team-a"}, Base: []policies.Holding{holding(12 << 10)},
+	c.room.state = ledger.State{Namespaces: []string{"team-a"}, Base: []quota.Holding{holding(12 << 10)},
 		Reservations: []ledger.Reservation{{PodUID: "1", Name: "p", Holding: holding(2 << 10)}}}
 	return c
 }
@@ -50,13 +51,13 @@ func TestQuotaReport(t *testing.T) {
 		if r.Allowed || r.Result.Code != http.StatusForbidden || r.Result.Message != "quota team-a: memory 12Gi of 64Gi used, 2Gi reserved" {
 			t.Fatalf("%+v", r.Result)
 		}
-		var report quota.Report
+		var report budgets.Report
 		cause := r.Result.Details.Causes[0]
-		if err := json.Unmarshal([]byte(cause.Message), &report); err != nil || cause.Type != quota.CauseReport {
+		if err := json.Unmarshal([]byte(cause.Message), &report); err != nil || cause.Type != budgets.CauseReport {
 			t.Fatalf("%v: %+v", err, cause)
 		}
-		want := policies.Figure{Quota: "team-a", Dimension: "memory", Limit: 64 << 30, Used: 12 << 30, Reserved: 2 << 30}
-		if report.Budget != "namespace/team-a" || !report.Counted || !slices.Equal(report.Figures, []policies.Figure{want}) {
+		want := quota.Figure{Quota: "team-a", Dimension: "memory", Limit: 64 << 30, Used: 12 << 30, Reserved: 2 << 30}
+		if report.Budget != "namespace/team-a" || !report.Counted || !slices.Equal(report.Figures, []quota.Figure{want}) {
 			t.Errorf("%+v", report)
 		}
 		if len(c.room.asked) > 0 {

@@ -13,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/budgets"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
-	"github.com/gpuslice/gpuslice/webhook/quota"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
@@ -53,14 +55,14 @@ type reviewer struct {
 }
 
 // readNew reads a new pod, with what governs its namespace. It has an answer, or a fault, for one that cannot be read.
-func (r reviewer) readNew(ctx context.Context, req review.Request) (in policies.Input, raw policies.RawPod, answer *review.Answer, fault *review.Fault) {
+func (r reviewer) readNew(ctx context.Context, req review.Request) (in policies.Input, raw promise.RawPod, answer *review.Answer, fault *review.Fault) {
 	if len(req.Object.Raw) == 0 {
 		return in, raw, nil, review.Faultf(http.StatusBadRequest, "the request holds no object")
 	}
 	if in, fault = r.input(ctx, req.Namespace); fault != nil {
 		return in, raw, nil, fault
 	}
-	raw, violation, err := policies.DecodePod(req.Object.Raw)
+	raw, violation, err := promise.DecodePod(req.Object.Raw)
 	switch {
 	case err != nil:
 		return in, raw, nil, review.Faultf(http.StatusBadRequest, "%v", err)
@@ -90,13 +92,13 @@ func (r reviewer) oversized(ctx context.Context, req review.Request) (review.Ans
 	if fault != nil {
 		return review.Answer{}, fault
 	}
-	return r.unreadable(ctx, in, policies.Violation{Rule: policies.RuleSize, Reason: "the pod is too large",
+	return r.unreadable(ctx, in, api.Violation{Rule: api.RuleSize, Reason: "the pod is too large",
 		Detail: fmt.Sprintf("its review has more than %d bytes; a pod with GPUs may have %d containers", review.MaxBytes, policies.MaxContainers)}), nil
 }
 
 // unreadable answers a pod that is beyond the bounds of what is parsed, as the namespace's policy would have any other
 // denial.
-func (r reviewer) unreadable(ctx context.Context, in policies.Input, v policies.Violation) review.Answer {
+func (r reviewer) unreadable(ctx context.Context, in policies.Input, v api.Violation) review.Answer {
 	d := policies.Deny(in, v)
 	r.record(ctx, r.createHandler, d)
 	return review.OfUnreadable(d)
@@ -114,7 +116,7 @@ func (r reviewer) record(ctx context.Context, handler string, d policies.Decisio
 
 // isReportRequest reports whether a request asks for a report, and is not about a pod.
 func isReportRequest(req review.Request, pod *corev1.Pod) bool {
-	return review.IsDryRun(req) && quota.IsReportRequest(pod)
+	return review.IsDryRun(req) && budgets.IsReportRequest(pod)
 }
 
 // reportRequested is the decision about such a request.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
@@ -37,7 +38,7 @@ func TestFractionInTemplate(t *testing.T) {
 		"no policy":                       {source: fixed{}, allowed: true, code: 200},
 		"a broken policy":                 {source: fixed{in: policies.Input{PolicyError: errors.New("x")}}, allowed: true, code: 200},
 		"whole GPUs":                      {source: governed(t, ""), object: strings.Replace(deployment, "500m", "1", 1), allowed: true, code: 200},
-		"our own namespace":               {source: governed(t, ""), edit: func(r *admissionv1.AdmissionRequest) { r.Namespace = policies.SystemNamespace }, allowed: true, code: 200},
+		"our own namespace":               {source: governed(t, ""), edit: func(r *admissionv1.AdmissionRequest) { r.Namespace = api.SystemNamespace }, allowed: true, code: 200},
 		"a scale":                         {source: governed(t, ""), edit: func(r *admissionv1.AdmissionRequest) { r.SubResource = "scale" }, allowed: true, code: 200},
 		"a deletion":                      {source: governed(t, ""), edit: func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Delete }, allowed: true, code: 200},
 		"no object":                       {source: governed(t, ""), object: "-", code: 400},
@@ -58,14 +59,14 @@ func TestFractionInTemplate(t *testing.T) {
 			if tt.edit != nil {
 				tt.edit(&req)
 			}
-			got := handle(t, NewTemplates(Options{Source: tt.source, Metrics: metrics.New("test"), Namespace: policies.SystemNamespace}), req)
+			got := handle(t, NewTemplates(Options{Source: tt.source, Metrics: metrics.New("test"), Namespace: api.SystemNamespace}), req)
 			if got.Allowed != tt.allowed || got.Result.Code != tt.code || len(got.Warnings) > 0 != tt.warned || len(got.Patch) > 0 != tt.patched {
 				t.Errorf("allowed %v code %d warnings %q patches %v", got.Allowed, got.Result.Code, got.Warnings, got.Patch)
 			}
 			if tt.audited != "" && got.AuditAnnotations["ifEnforced"] != tt.audited {
 				t.Errorf("the audit log has %v", got.AuditAnnotations)
 			}
-			if text := got.Result.Message + strings.Join(got.Warnings, ""); (tt.code == 403 || tt.warned) && !strings.Contains(text, policies.LabelFraction) {
+			if text := got.Result.Message + strings.Join(got.Warnings, ""); (tt.code == 403 || tt.warned) && !strings.Contains(text, api.LabelFraction) {
 				t.Errorf("it does not say what to write: %q", text)
 			}
 		})

@@ -8,7 +8,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
-
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 )
 

@@ -7,14 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook/quota"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/budgets"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
 // Trust knows the Promises that gpuslice made: *keys.Keyring.
 type Trust interface {
 	// PromiseOf returns the Promise on the pod if it is to be trusted, else nil.
-	PromiseOf(context.Context, *corev1.Pod) *policies.Promise
+	PromiseOf(context.Context, *corev1.Pod) *promise.Promise
 }
 
 // Verifier is the validating handler of pods. CREATE: the pod is as it was promised, and its quota has room, which is
@@ -22,11 +23,11 @@ type Trust interface {
 type Verifier struct {
 	reviewer
 	trust Trust
-	quota *quota.Checker
+	quota *budgets.Checker
 }
 
 // NewVerifier makes the handler. quota nil: no quota is enforced.
-func NewVerifier(options Options, trust Trust, quota *quota.Checker) *Verifier {
+func NewVerifier(options Options, trust Trust, quota *budgets.Checker) *Verifier {
 	return &Verifier{reviewer: reviewer{options, handlerVerify}, trust: trust, quota: quota}
 }
 
@@ -64,7 +65,7 @@ func (v *Verifier) create(ctx context.Context, req review.Request) (review.Answe
 	promise := v.trust.PromiseOf(ctx, in.Pod)
 	d := policies.Verify(in, promise)
 	if d.Outcome != policies.Refused && v.quota != nil {
-		d, answer = v.quota.Reserve(ctx, quota.Pod{Input: in, Promise: promise, DryRun: review.IsDryRun(req)}, d)
+		d, answer = v.quota.Reserve(ctx, budgets.Pod{Input: in, Promise: promise, DryRun: review.IsDryRun(req)}, d)
 		if answer != nil {
 			return *answer, nil
 		}

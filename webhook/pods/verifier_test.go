@@ -15,21 +15,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/scenarios"
+	"github.com/gpuslice/gpuslice/webhook/budgets"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
-	"github.com/gpuslice/gpuslice/webhook/quota"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
 // fixedKeys are keys that never change.
-type fixedKeys struct{ policies.Keys }
+type fixedKeys struct{ promise.Keys }
 
-func (k fixedKeys) PromiseOf(_ context.Context, pod *corev1.Pod) *policies.Promise {
+func (k fixedKeys) PromiseOf(_ context.Context, pod *corev1.Pod) *promise.Promise {
 	return k.Keys.PromiseOf(pod)
 }
 
-func testKeys() policies.Keys { return policies.NewKeys([]byte("a key of the tests, 32 bytes long")) }
+func testKeys() promise.Keys { return promise.NewKeys([]byte("a key of the tests, 32 bytes long")) }
 
 // room answers every request alike, and remembers them.
 type room struct {
@@ -50,9 +55,9 @@ func (r *room) Reserve(_ context.Context, q ledger.Request) ledger.Answer {
 // oneBudget has the policy's quota for every namespace.
 type oneBudget struct{}
 
-func (oneBudget) For(in policies.Input) quota.NamespaceQuota {
-	return quota.NamespaceQuota{Budget: ledger.Budget{Key: "namespace/" + in.Namespace.Name, Namespaces: []string{in.Namespace.Name}},
-		Limits: policies.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota), NamespaceUID: "ns-uid"}
+func (oneBudget) For(in policies.Input) budgets.NamespaceQuota {
+	return budgets.NamespaceQuota{Budget: ledger.Budget{Key: "namespace/" + in.Namespace.Name, Namespaces: []string{in.Namespace.Name}},
+		Limits: config.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota), NamespaceUID: "ns-uid"}
 }
 
 // chain is both webhooks of one replica, asked one after the other as the API server does.
@@ -63,10 +68,10 @@ type chain struct {
 }
 
 func newChain(source Source) *chain {
-	options := Options{Source: source, Metrics: metrics.New("test"), Namespace: policies.SystemNamespace}
+	options := Options{Source: source, Metrics: metrics.New("test"), Namespace: api.SystemNamespace}
 	c := &chain{room: &room{answer: ledger.Answer{Decision: ledger.Admitted}}}
 	c.mutating = NewMutator(options, testKeys)
-	c.validating = NewVerifier(options, fixedKeys{testKeys()}, &quota.Checker{Reserver: c.room, Budgets: oneBudget{}, Metrics: options.Metrics})
+	c.validating = NewVerifier(options, fixedKeys{testKeys()}, &budgets.Checker{Reserver: c.room, Budgets: oneBudget{}, Metrics: options.Metrics})
 	return c
 }
 
@@ -147,11 +152,11 @@ func TestVerifierCreate(t *testing.T) {
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "proxy", Image: "mesh"})
 		}, ""},
 		"the limit of a tenant": {"", func(p *corev1.Pod) { p.Spec.Containers[0].Env = nil }, "the slice was changed after it was given"},
-		"the promise":           {"", func(p *corev1.Pod) { delete(p.Annotations, policies.AnnotationPromise) }, "was not given one"},
+		"the promise":           {"", func(p *corev1.Pod) { delete(p.Annotations, api.AnnotationPromise) }, "was not given one"},
 		"a promise by another hand": {"", func(p *corev1.Pod) {
-			p.Annotations[policies.AnnotationPromise] = policies.Unsigned(p.Annotations[policies.AnnotationPromise])
+			p.Annotations[api.AnnotationPromise] = promise.Unsigned(p.Annotations[api.AnnotationPromise])
 		}, "was not given one"},
-		"the promise, in warn": {"enforcementMode: warn", func(p *corev1.Pod) { delete(p.Annotations, policies.AnnotationPromise) }, ""},
+		"the promise, in warn": {"enforcementMode: warn", func(p *corev1.Pod) { delete(p.Annotations, api.AnnotationPromise) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -174,10 +179,10 @@ func TestVerifierQuota(t *testing.T) {
 			t.Fatal(response.Result.Message)
 		}
 		got := c.room.asked[0]
-		if got.Holding.Charge != (policies.Charge{Memory: 4096, Slices: 1}) || got.PodUID != "pod-uid" || got.Name != "train-abc" || got.NamespaceUID != "ns-uid" || got.DryRun {
+		if got.Holding.Charge != (quota.Charge{Memory: 4096, Slices: 1}) || got.PodUID != "pod-uid" || got.Name != "train-abc" || got.NamespaceUID != "ns-uid" || got.DryRun {
 			t.Errorf("asked %+v", got)
 		}
-		c.room.answer = ledger.Answer{Decision: ledger.Exceeded, Excess: []policies.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
+		c.room.answer = ledger.Answer{Decision: ledger.Exceeded, Excess: []quota.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
 		response := c.create(t, "team-a", asking("4Gi"), nil)
 		const want = "exceeded quota: team-a, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi"
 		if response.Allowed || response.Result.Code != http.StatusForbidden || response.Result.Message != want {
@@ -187,13 +192,13 @@ func TestVerifierQuota(t *testing.T) {
 	t.Run("a whole device is counted whole", func(t *testing.T) {
 		t.Parallel()
 		source := governed(t, "quota: {memory: 8Gi}")
-		source.in.Pools = append(source.in.Pools, policies.Pool{Name: "a100", Resource: policies.ResourceGPU, DeviceMemory: 81920})
+		source.in.Pools = append(source.in.Pools, pools.Pool{Name: "a100", Resource: api.ResourceGPU, DeviceMemory: 81920})
 		c := newChain(source)
 		object := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"whole"},"spec":{"containers":[{"name":"a","image":"x","resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}`
 		if response := c.create(t, "team-a", object, nil); !response.Allowed {
 			t.Fatal(response.Result.Message)
 		}
-		if got := c.room.asked[0].Holding.Charge; got != (policies.Charge{Memory: 163840, GPUs: 2}) {
+		if got := c.room.asked[0].Holding.Charge; got != (quota.Charge{Memory: 163840, GPUs: 2}) {
 			t.Errorf("charged %+v", got)
 		}
 	})
@@ -221,7 +226,7 @@ func TestVerifierRetryAfter(t *testing.T) {
 func TestVerifierQuotaModes(t *testing.T) {
 	t.Run("enforcementMode decides what a full quota means", func(t *testing.T) {
 		t.Parallel()
-		full := ledger.Answer{Decision: ledger.Exceeded, Excess: []policies.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
+		full := ledger.Answer{Decision: ledger.Exceeded, Excess: []quota.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
 		for mode, answers := range map[string]struct {
 			allowed  bool
 			warnings int
@@ -263,10 +268,10 @@ func TestVerifierUpdate(t *testing.T) {
 		for what, f := range map[string]func(*corev1.Pod){
 			"image of the tenant": func(p *corev1.Pod) { p.Spec.Containers[0].Image = "next" },
 			"finalizer":           func(p *corev1.Pod) { p.Finalizers = []string{"a/b"} },
-			"our annotation":      func(p *corev1.Pod) { delete(p.Annotations, policies.AnnotationPromise) },
-			"our label":           func(p *corev1.Pod) { p.Labels[policies.LabelMemory] = "1Gi" },
+			"our annotation":      func(p *corev1.Pod) { delete(p.Annotations, api.AnnotationPromise) },
+			"our label":           func(p *corev1.Pod) { p.Labels[api.LabelMemory] = "1Gi" },
 			"our label, while it is deleted": func(p *corev1.Pod) {
-				p.Labels[policies.LabelMemory], p.DeletionTimestamp = "1Gi", &metav1.Time{Time: time.Unix(1, 0)}
+				p.Labels[api.LabelMemory], p.DeletionTimestamp = "1Gi", &metav1.Time{Time: time.Unix(1, 0)}
 			},
 		} {
 			request.Operation, request.OldObject.Raw, request.Object.Raw = admissionv1.Update, live, change(f)
@@ -276,7 +281,7 @@ func TestVerifierUpdate(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("allowed (-want +got)\n%s", diff)
 		}
-		request.OldObject.Raw = change(func(p *corev1.Pod) { delete(p.Annotations, policies.AnnotationPromise) })
+		request.OldObject.Raw = change(func(p *corev1.Pod) { delete(p.Annotations, api.AnnotationPromise) })
 		request.Object.Raw = live
 		if response := handle(t, c.validating, request); response.Allowed {
 			t.Error("a live pod is given a promise that it was not made with")

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
@@ -19,13 +21,13 @@ const maxNamed = 5
 // authorityChange is a change of the authority's policies, checked against those in force and the namespaces.
 type authorityChange struct {
 	snapshot   *cluster.Snapshot
-	namespaces []policies.Namespace
+	namespaces []api.Namespace
 }
 
 // written finds what is wrong with a policy, alone and beside the others. governed: the ConfigMap was a policy
 // before.
 func (a authorityChange) written(c change, governed bool, found *findings) {
-	policy, problems := policies.ParseConfigMap(c.after, policies.ParsePolicy)
+	policy, problems := config.ParseConfigMap(c.after, config.Parse)
 	if policy == nil {
 		found.problems = problems
 		return
@@ -34,7 +36,7 @@ func (a authorityChange) written(c change, governed bool, found *findings) {
 	if len(others) >= cluster.MaxPolicies {
 		found.problems = append(found.problems, errors.New("there are "+strconv.Itoa(len(others))+" policies, which is as many as are read; give one of them more namespaces instead"))
 	}
-	before, after := a.snapshot.Book(), policies.NewBook(append(others, policy))
+	before, after := a.snapshot.Book(), config.NewBook(append(others, policy))
 	claimed := a.claimed(policy)
 	standing := before.Conflicts(claimed)
 	for _, err := range after.Conflicts(claimed) {
@@ -54,10 +56,10 @@ func (a authorityChange) written(c change, governed bool, found *findings) {
 
 // budget denies a policy that joins a shared budget with other limits. Of those that are in it already one has to
 // change first: until the others follow the strictest limits hold, so that is a warning.
-func (a authorityChange) budget(c change, governed bool, policy *policies.Policy, after policies.Book, found *findings) {
+func (a authorityChange) budget(c change, governed bool, policy *config.Policy, after config.Book, found *findings) {
 	member := false
 	if governed {
-		old, _ := policies.ParseConfigMap(c.before, policies.ParsePolicy)
+		old, _ := config.ParseConfigMap(c.before, config.Parse)
 		member = old != nil && old.Quota.Budget == policy.Quota.Budget
 	}
 	for _, err := range after.BudgetConflicts() {
@@ -73,15 +75,15 @@ func (a authorityChange) budget(c change, governed bool, policy *policies.Policy
 
 // deleted warns of namespaces that a policy no longer governs.
 func (a authorityChange) deleted(m *corev1.ConfigMap, found *findings) {
-	a.lost(m.Namespace+"/"+m.Name, policies.NewBook(a.snapshot.PoliciesWithout(m.Name)), found)
+	a.lost(m.Namespace+"/"+m.Name, config.NewBook(a.snapshot.PoliciesWithout(m.Name)), found)
 }
 
 // claimed are the namespaces that a policy claims by name or labels.
-func (a authorityChange) claimed(policy *policies.Policy) (claimed []policies.Namespace) {
+func (a authorityChange) claimed(policy *config.Policy) (claimed []api.Namespace) {
 	if policy.Namespaces == nil {
 		return nil
 	}
-	alone := policies.NewBook([]*policies.Policy{policy})
+	alone := config.NewBook([]*config.Policy{policy})
 	for _, ns := range a.namespaces {
 		if p, err := alone.For(ns); p != nil || err != nil {
 			claimed = append(claimed, ns)
@@ -91,11 +93,11 @@ func (a authorityChange) claimed(policy *policies.Policy) (claimed []policies.Na
 }
 
 // lost warns of namespaces that the policy governs and, after the change, does not.
-func (a authorityChange) lost(name string, after policies.Book, found *findings) {
+func (a authorityChange) lost(name string, after config.Book, found *findings) {
 	byFollower := map[string][]string{}
 	for _, ns := range a.namespaces {
 		had, err := a.snapshot.Book().For(ns)
-		if err != nil || had == nil || had.Name != name || had.Mode == policies.ModeOff || strings.HasPrefix(ns.Name, "kube-") {
+		if err != nil || had == nil || had.Name != name || had.Mode == config.ModeOff || strings.HasPrefix(ns.Name, "kube-") {
 			continue
 		}
 		if has, err := after.For(ns); err == nil && (has == nil || has.Name != name) {
@@ -116,7 +118,7 @@ func (a authorityChange) lost(name string, after policies.Book, found *findings)
 }
 
 // absent are the namespaces that a policy names and that are not in the cache: most often a typing mistake.
-func (a authorityChange) absent(policy *policies.Policy) []string {
+func (a authorityChange) absent(policy *config.Policy) []string {
 	if policy.Namespaces == nil {
 		return nil
 	}

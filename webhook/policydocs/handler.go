@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 	"github.com/gpuslice/gpuslice/webhook/review"
@@ -113,7 +115,7 @@ func (c change) keepsThePolicy() bool {
 		return true
 	}
 	return maps.Equal(c.before.Data, c.after.Data) && maps.EqualFunc(c.before.BinaryData, c.after.BinaryData, bytes.Equal) &&
-		c.before.Labels[policies.LabelPolicy] == c.after.Labels[policies.LabelPolicy]
+		c.before.Labels[api.LabelPolicy] == c.after.Labels[api.LabelPolicy]
 }
 
 // check finds what is wrong with a change. An error: it cannot be checked now.
@@ -125,14 +127,14 @@ func (h *Handler) check(ctx context.Context, s *cluster.Snapshot, c change) (fou
 	}
 	a := authorityChange{snapshot: s, namespaces: h.cluster.Namespaces().All()}
 	switch {
-	case place == policies.PlaceAuthority:
-		a.written(c, was == policies.PlaceAuthority, &found)
+	case place == config.PlaceAuthority:
+		a.written(c, was == config.PlaceAuthority, &found)
 		h.missing(ctx, &found)
-	case was == policies.PlaceAuthority:
+	case was == config.PlaceAuthority:
 		a.deleted(c.before, &found)
-	case place == policies.PlaceTenant:
+	case place == config.PlaceTenant:
 		err = h.tenant(ctx, s, c.after, &found)
-	case was == policies.PlaceTenant:
+	case was == config.PlaceTenant:
 		err = h.tenantDeleted(ctx, s, c.before, &found)
 	}
 	return found, err
@@ -152,16 +154,16 @@ func (h *Handler) missing(ctx context.Context, found *findings) {
 	}
 }
 
-func (h *Handler) place(m *corev1.ConfigMap) (policies.Place, string) {
+func (h *Handler) place(m *corev1.ConfigMap) (config.Place, string) {
 	if m == nil {
-		return policies.PlaceNone, ""
+		return config.PlaceNone, ""
 	}
-	return policies.PlaceOf(m, h.system)
+	return config.PlaceOf(m, h.system)
 }
 
 // tenant checks a tenant's own document against the policy of its namespace.
 func (h *Handler) tenant(ctx context.Context, s *cluster.Snapshot, m *corev1.ConfigMap, found *findings) error {
-	document := policies.ReadTenantDocument(m)
+	document := config.ReadTenantDocument(m)
 	if document.Policy == nil {
 		found.problems = document.Problems
 		return nil
@@ -177,8 +179,8 @@ func (h *Handler) tenant(ctx context.Context, s *cluster.Snapshot, m *corev1.Con
 		found.warn("no gpuslice policy governs namespace %s: a tenant's own document only tightens one, so nothing is decided by it", m.Namespace)
 		return nil
 	}
-	for _, problem := range policies.Widenings(in.Policy, document.Policy) {
-		found.problems = append(found.problems, fmt.Errorf("data[%s]: %w", policies.PolicyKey, problem))
+	for _, problem := range config.Widenings(in.Policy, document.Policy) {
+		found.problems = append(found.problems, fmt.Errorf("data[%s]: %w", api.PolicyKey, problem))
 	}
 	return nil
 }
@@ -205,7 +207,7 @@ func (h *Handler) respond(ctx context.Context, req review.Request, found finding
 	d := policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: reasonWritten}
 	var answer review.Answer
 	if len(found.problems) > 0 {
-		d = policies.Decision{Outcome: policies.Refused, Would: policies.Refused, Violations: []policies.Violation{{Rule: policies.RulePolicy}}}
+		d = policies.Decision{Outcome: policies.Refused, Would: policies.Refused, Violations: []api.Violation{{Rule: api.RulePolicy}}}
 		answer.Denial = denial(req.Namespace+"/"+req.Name, found.problems)
 	}
 	answer.Warnings = review.Warnings(found.warnings)

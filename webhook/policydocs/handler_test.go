@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
 	"github.com/gpuslice/gpuslice/webhook/cluster/clustertest"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
-const system = policies.SystemNamespace
+const system = api.SystemNamespace
 
 func newWatcher(t *testing.T, objects ...runtime.Object) *cluster.Watcher {
 	t.Helper()
@@ -117,7 +117,7 @@ data[policy.yaml]: mode: Unsupported value: "on": supported values: "off", "opt-
 		{"the label taken away", clustertest.PolicyMap("b", 12, "namespaces: {selector: {matchLabels: {gpu: \"yes\"}}}"), clustertest.Edited(clustertest.PolicyMap("b", 12, "namespaces: {selector: {matchLabels: {gpu: \"yes\"}}}"), func(m *corev1.ConfigMap) { m.Labels = nil }), "",
 			"ConfigMap gpuslice-system/b: the label gpuslice.dev/policy: \"true\" is missing: nothing is decided by it\n" +
 				"policy gpuslice-system/b no longer governs namespace team-b; policy gpuslice-system/default governs there then"},
-		{"a label of another value", nil, clustertest.Edited(clustertest.PolicyMap("n", 0, team), func(m *corev1.ConfigMap) { m.Labels[policies.LabelPolicy] = "yes" }), "",
+		{"a label of another value", nil, clustertest.Edited(clustertest.PolicyMap("n", 0, team), func(m *corev1.ConfigMap) { m.Labels[api.LabelPolicy] = "yes" }), "",
 			"ConfigMap gpuslice-system/n: the label gpuslice.dev/policy: \"true\" is missing: nothing is decided by it"},
 		{"a policy in a tenant's namespace", nil, clustertest.Edited(clustertest.PolicyMap("n", 0, "mode: nonsense"), func(m *corev1.ConfigMap) { m.Namespace = "team-a" }), "",
 			"ConfigMap team-a/n: it lies in namespace team-a, and policies govern from namespace gpuslice-system: nothing is decided by it (a tenant's own document is called gpuslice-policy)"},

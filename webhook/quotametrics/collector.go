@@ -8,7 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // Bounds on the series: whoever may create namespaces chooses their names.
@@ -61,7 +62,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	names := slices.Sorted(maps.Keys(namespaces))
 	for _, name := range names[:min(len(names), maxNamespaces)] {
 		n := namespaces[name]
-		for _, d := range policies.Dimensions() {
+		for _, d := range quota.Dimensions() {
 			out <- prometheus.MustNewConstMetric(c.charge, prometheus.GaugeValue, float64(d.Amount(n.charge)*d.Unit), name, d.Name)
 		}
 		out <- prometheus.MustNewConstMetric(c.memoryByteSeconds, prometheus.CounterValue, n.byteSecondsAt(now), name)
@@ -72,23 +73,23 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 // figure is a Figure with the name of its budget.
 type figure struct {
 	budget string
-	policies.Figure
+	quota.Figure
 }
 
 // figures returns the figures of all reported budgets, in a stable order. A tenant's own limit in a shared budget is listed
 // under the tenant's namespace; where it limits the same as the policy does, the smaller limit is listed.
 func (c *collector) figures() []figure {
 	states, _ := c.exporter.recorder.read()
-	all := map[figure]policies.Figure{}
-	for key, quota := range c.exporter.options.Quotas() {
+	all := map[figure]quota.Figure{}
+	for key, limited := range c.exporter.options.Quotas() {
 		state, reported := states[key]
 		if !reported {
 			continue
 		}
-		for _, f := range state.Figures(quota) {
-			id := figure{key, policies.Figure{Part: f.Part, Dimension: f.Dimension}}
+		for _, f := range state.Figures(limited) {
+			id := figure{key, quota.Figure{Part: f.Part, Dimension: f.Dimension}}
 			if f.Namespace != "" {
-				id.budget = policies.BudgetKey(f.Namespace, policies.QuotaSpec{})
+				id.budget = config.BudgetKey(f.Namespace, config.QuotaSpec{})
 			}
 			if other, ok := all[id]; !ok || f.Limit < other.Limit {
 				all[id] = f

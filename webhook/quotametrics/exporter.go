@@ -10,18 +10,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
 // Options configure an Exporter. All are required.
 type Options struct {
 	Client     kubernetes.Interface
-	Namespace  string                           // of the ledgers
-	Ready      func() error                     // an error while the budgets are unknown
-	Budgets    func() []ledger.Budget           // every budget
-	Quotas     func() map[string]policies.Quota // by the budget's key
-	Started    func()                           // called when Run starts to record Reports
+	Namespace  string                        // of the ledgers
+	Ready      func() error                  // an error while the budgets are unknown
+	Budgets    func() []ledger.Budget        // every budget
+	Quotas     func() map[string]quota.Quota // by the budget's key
+	Started    func()                        // called when Run starts to record Reports
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 }

@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
@@ -27,7 +28,7 @@ type fixture struct {
 	registry *prometheus.Registry
 	client   *fake.Clientset
 	budgets  []ledger.Budget
-	quotas   map[string]policies.Quota
+	quotas   map[string]quota.Quota
 	ready    error
 	started  int
 	end      func()
@@ -35,7 +36,7 @@ type fixture struct {
 
 func open(t *testing.T, objects ...*corev1.ConfigMap) *fixture {
 	t.Helper()
-	f := &fixture{t: t, registry: prometheus.NewRegistry(), client: fake.NewClientset(), quotas: map[string]policies.Quota{}}
+	f := &fixture{t: t, registry: prometheus.NewRegistry(), client: fake.NewClientset(), quotas: map[string]quota.Quota{}}
 	for _, m := range objects {
 		if err := f.client.Tracker().Add(m); err != nil {
 			t.Fatal(err)
@@ -43,8 +44,8 @@ func open(t *testing.T, objects ...*corev1.ConfigMap) *fixture {
 	}
 	var err error
 	f.Exporter, err = New(Options{
-		Client: f.client, Namespace: policies.SystemNamespace, Ready: func() error { return f.ready },
-		Budgets: func() []ledger.Budget { return f.budgets }, Quotas: func() map[string]policies.Quota { return f.quotas },
+		Client: f.client, Namespace: api.SystemNamespace, Ready: func() error { return f.ready },
+		Budgets: func() []ledger.Budget { return f.budgets }, Quotas: func() map[string]quota.Quota { return f.quotas },
 		Started: func() { f.started++ }, Registerer: f.registry, Log: logr.Discard(),
 	})
 	if err != nil {
@@ -69,18 +70,18 @@ func (f *fixture) lead() {
 }
 
 // budget adds a budget of these namespaces with a limit on memory.
-func (f *fixture) budget(key string, limit policies.MiB, namespaces ...string) ledger.Budget {
+func (f *fixture) budget(key string, limit api.MiB, namespaces ...string) ledger.Budget {
 	b := ledger.Budget{Key: key, Namespaces: namespaces}
 	f.budgets = append(f.budgets, b)
-	f.quotas[key] = policies.Quota{Limits: []policies.QuotaLimit{{Name: key, Limits: policies.QuotaLimits{Memory: &limit}}}}
+	f.quotas[key] = quota.Quota{Limits: []quota.Limit{{Name: key, Limits: quota.Limits{Memory: &limit}}}}
 	return b
 }
 
 // holds is a report that the namespaces hold so much memory each, in MiB.
-func holds(b ledger.Budget, memory policies.MiB) ledger.Report {
+func holds(b ledger.Budget, memory api.MiB) ledger.Report {
 	r := ledger.Report{Budget: b, State: ledger.State{Namespaces: b.Namespaces}}
 	for _, n := range b.Namespaces {
-		r.State.Base = append(r.State.Base, policies.Holding{Namespace: n, Charge: policies.Charge{Memory: memory, Slices: 1}})
+		r.State.Base = append(r.State.Base, quota.Holding{Namespace: n, Charge: quota.Charge{Memory: memory, Slices: 1}})
 	}
 	return r
 }
@@ -135,7 +136,7 @@ func TestExporter(t *testing.T) {
 			defer func() { f.end() }()
 			b := f.budget("namespace/team-a", 4096, "team-a")
 			r := holds(b, 1024)
-			r.State.Reservations = []ledger.Reservation{{PodUID: "1", Name: "p", Holding: policies.Holding{Namespace: "team-a", Charge: policies.Charge{Memory: 512}}}}
+			r.State.Reservations = []ledger.Reservation{{PodUID: "1", Name: "p", Holding: quota.Holding{Namespace: "team-a", Charge: quota.Charge{Memory: 512}}}}
 			f.Report(r)
 			f.want("gpuslice_quota_limit", "namespace/team-a memory  = 4.294967296e+09")
 			f.want("gpuslice_quota_used", "namespace/team-a memory  = 1.073741824e+09")
@@ -195,12 +196,12 @@ func TestExporter(t *testing.T) {
 			f := open(t)
 			defer func() { f.end() }()
 			two := int64(2)
-			own := func(namespace string) policies.QuotaLimit {
-				return policies.QuotaLimit{Name: namespace + "/gpuslice-policy", Scope: policies.QuotaScope{Namespace: namespace}, Limits: policies.QuotaLimits{Slices: &two}}
+			own := func(namespace string) quota.Limit {
+				return quota.Limit{Name: namespace + "/gpuslice-policy", Scope: quota.Scope{Namespace: namespace}, Limits: quota.Limits{Slices: &two}}
 			}
 			shared, alone := f.budget("shared/ml", 1024, "team-a", "team-b"), f.budget("namespace/team-c", 1024, "team-c")
 			nine := int64(9)
-			for key, l := range map[string]policies.QuotaLimit{shared.Key: own("team-a"), alone.Key: own("team-c")} {
+			for key, l := range map[string]quota.Limit{shared.Key: own("team-a"), alone.Key: own("team-c")} {
 				q := f.quotas[key]
 				q.Limits[0].Limits.Slices = &nine
 				q.Limits = append(q.Limits, l)
@@ -241,7 +242,7 @@ func TestExporter(t *testing.T) {
 func unmanagedPodsOf(n int) (all []ledger.Pod) {
 	for i := range n {
 		all = append(all, ledger.Pod{UID: fmt.Sprint("uid-", i), Name: fmt.Sprint("p-", i), Unmanaged: true,
-			Holding: policies.Holding{Namespace: "team-a", Charge: policies.Charge{Memory: 24576, GPUs: 1}}})
+			Holding: quota.Holding{Namespace: "team-a", Charge: quota.Charge{Memory: 24576, GPUs: 1}}})
 	}
 	return all
 }
@@ -279,12 +280,12 @@ func TestUnmanagedPods(t *testing.T) {
 }
 
 func ledgerOf(key, version string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: policies.SystemNamespace, Name: ledger.ObjectName(key), UID: types.UID(key), ResourceVersion: version,
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: ledger.ObjectName(key), UID: types.UID(key), ResourceVersion: version,
 		Labels: map[string]string{ledger.Label: "true"}}, Data: map[string]string{"budget": key}}
 }
 
 func (f *fixture) ledgers() (keys []string) {
-	list, err := f.client.CoreV1().ConfigMaps(policies.SystemNamespace).List(f.t.Context(), metav1.ListOptions{})
+	list, err := f.client.CoreV1().ConfigMaps(api.SystemNamespace).List(f.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
@@ -19,7 +19,7 @@ type recorder struct {
 
 // namespaceCharge is what the pods of a namespace are charged.
 type namespaceCharge struct {
-	charge      policies.Charge
+	charge      quota.Charge
 	unmanaged   int
 	since       time.Time // charge has applied since then
 	byteSeconds float64   // up to since
@@ -41,7 +41,7 @@ func (r *recorder) reset(recording bool) {
 
 // record keeps a report. It reports whether the recorder is started.
 func (r *recorder) record(report ledger.Report, now time.Time) bool {
-	charges, unmanaged := map[string]policies.Charge{}, map[string]int{}
+	charges, unmanaged := map[string]quota.Charge{}, map[string]int{}
 	for _, h := range report.State.Base {
 		charges[h.Namespace] = charges[h.Namespace].Plus(h.Charge)
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
@@ -67,9 +67,9 @@ func (u *unmanagedPods) write(ctx context.Context, p ledger.Pod) {
 }
 
 // message is the text of an Event: what the pod counts as, and the remedy.
-func message(h policies.Holding) string {
+func message(h quota.Holding) string {
 	var counts []string
-	for _, d := range policies.Dimensions() {
+	for _, d := range quota.Dimensions() {
 		if n := d.Amount(h.Charge); n > 0 {
 			counts = append(counts, d.Name+" "+d.Text(n))
 		}

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 func TestOfDecision(t *testing.T) {
@@ -18,10 +20,10 @@ func TestOfDecision(t *testing.T) {
 	t.Run("a denial carries its reasons for people and tools", func(t *testing.T) {
 		t.Parallel()
 		got, err := OfDecision(policies.Decision{
-			Outcome: policies.Refused, Would: policies.Refused, Policy: "gpuslice-system/a", Mode: policies.EnforceFull,
-			Violations: []policies.Violation{
-				{Rule: policies.RuleFit, Reason: "no pool holds it", Detail: "10Gi does not fit"},
-				{Rule: policies.RuleLimit, Reason: "above the limit", Detail: "8Gi is the most"},
+			Outcome: policies.Refused, Would: policies.Refused, Policy: "gpuslice-system/a", Mode: config.EnforceFull,
+			Violations: []api.Violation{
+				{Rule: api.RuleFit, Reason: "no pool holds it", Detail: "10Gi does not fit"},
+				{Rule: api.RuleLimit, Reason: "above the limit", Detail: "8Gi is the most"},
 			},
 		}, nil).Response("u")
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // checkNodes says which pools there are, and on which nodes.
@@ -26,7 +26,7 @@ func checkNodes(f *Facts) []finding.Finding {
 	return all
 }
 
-func poolFinding(p *policies.Pool) finding.Finding {
+func poolFinding(p *pools.Pool) finding.Finding {
 	level, sharing := finding.OK, string(p.Strategy)
 	if p.Strategy == "" {
 		level, sharing = finding.Warning, "an unknown strategy"

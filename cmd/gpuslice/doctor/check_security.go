@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // checkPodSecurity puts what gpuslice writes into a well-behaved pod before the rules of its namespace's Pod Security
@@ -47,7 +48,7 @@ func passes(evaluator policy.Evaluator, g Governed, level string) (finding.Findi
 		return finding.New(finding.Note, "the Pod Security level of namespace %s is none that is known", g.Name).
 			With(object("namespace", "", g.Name), "metadata.labels["+psa.EnforceLevelLabel+"]", level), true
 	}
-	out := policies.Apply(pod, decision.Promise)
+	out := promise.Apply(pod, decision.Promise)
 	var broken []string
 	for _, result := range evaluator.EvaluatePod(psa.LevelVersion{Level: parsed, Version: psa.LatestVersion()}, &out.ObjectMeta, &out.Spec) {
 		if !result.Allowed {

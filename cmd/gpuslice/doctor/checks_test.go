@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -35,7 +35,7 @@ type change func(*testing.T, *Facts)
 // facts are those of a cluster of Kubernetes 1.37 without anything in it, and changes.
 func facts(t *testing.T, changes ...change) *Facts {
 	t.Helper()
-	f := &Facts{System: policies.SystemNamespace, Now: at, Version: &version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}, Configs: map[string]map[string]string{}}
+	f := &Facts{System: api.SystemNamespace, Now: at, Version: &version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}, Configs: map[string]map[string]string{}}
 	for _, c := range changes {
 		c(t, f)
 	}
@@ -89,10 +89,10 @@ func withConfig(text string) change {
 // namespace is one with a policy of its own, and labels of Pod Security.
 func namespace(name, security, document string) change {
 	return func(_ *testing.T, f *Facts) {
-		f.Namespaces = append(f.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelPodSecurity: security}}})
+		f.Namespaces = append(f.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelPodSecurity: security}}})
 		f.Policies = append(f.Policies, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: f.System, Name: name, Labels: map[string]string{policies.LabelPolicy: "true"}},
-			Data:       map[string]string{policies.PolicyKey: "apiVersion: gpuslice.dev/v1\nnamespaces: {names: [" + name + "]}\n" + document},
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.System, Name: name, Labels: map[string]string{api.LabelPolicy: "true"}},
+			Data:       map[string]string{api.PolicyKey: "apiVersion: gpuslice.dev/v1\nnamespaces: {names: [" + name + "]}\n" + document},
 		})
 	}
 }
@@ -101,8 +101,8 @@ func namespace(name, security, document string) change {
 func defaultPolicy(document string) change {
 	return func(_ *testing.T, f *Facts) {
 		f.Policies = append(f.Policies, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: f.System, Name: "default", Labels: map[string]string{policies.LabelPolicy: "true"}},
-			Data:       map[string]string{policies.PolicyKey: "apiVersion: gpuslice.dev/v1\nmode: off\n" + document},
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.System, Name: "default", Labels: map[string]string{api.LabelPolicy: "true"}},
+			Data:       map[string]string{api.PolicyKey: "apiVersion: gpuslice.dev/v1\nmode: off\n" + document},
 		})
 	}
 }
@@ -139,7 +139,7 @@ func denied(what string) change {
 }
 
 func own(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: policies.SystemNamespace, Labels: map[string]string{"app.kubernetes.io/name": "gpuslice"}}
+	return metav1.ObjectMeta{Name: name, Namespace: api.SystemNamespace, Labels: map[string]string{"app.kubernetes.io/name": "gpuslice"}}
 }
 
 // installedWith is an installation with so many of three replicas ready and a CA bundle.

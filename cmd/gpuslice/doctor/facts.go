@@ -12,6 +12,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/installed"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
@@ -83,8 +85,8 @@ func (f *Facts) Governed() []Governed {
 	snapshot := f.snapshot()
 	var out []Governed
 	for _, ns := range f.Namespaces {
-		in := snapshot.Input(policies.Namespace{Name: ns.Name, Labels: ns.Labels})
-		if exempt(ns.Name, f) || in.Policy == nil || in.Policy.Mode == policies.ModeOff {
+		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
+		if exempt(ns.Name, f) || in.Policy == nil || in.Policy.Mode == config.ModeOff {
 			continue
 		}
 		out = append(out, Governed{ns.Name, in})

@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 // sampleImage is never pulled: samples are decided on, and created as dry-runs.
@@ -27,10 +29,10 @@ func Sample(g Governed) (*corev1.Pod, policies.Decision, bool) {
 }
 
 // asks are what a pod may say to get a slice under the policy, the least first.
-func asks(p *policies.Policy) []map[string]string {
-	all := []map[string]string{{policies.LabelMemory: "256Mi"}, {policies.LabelClass: policies.ClassReplica}}
+func asks(p *config.Policy) []map[string]string {
+	all := []map[string]string{{api.LabelMemory: "256Mi"}, {api.LabelClass: api.ClassReplica}}
 	if p.DefaultSlice != nil {
-		all = append(all, map[string]string{policies.LabelShare: policies.ShareEnabled})
+		all = append(all, map[string]string{api.LabelShare: api.ShareEnabled})
 	}
 	return all
 }
@@ -49,7 +51,7 @@ func asking(namespace string, labels map[string]string) *corev1.Pod {
 			},
 			Containers: []corev1.Container{{
 				Name: "sample", Image: sampleImage,
-				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{policies.ResourceGPU: resource.MustParse("1")}},
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}},
 				SecurityContext: &corev1.SecurityContext{
 					AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 				},
@@ -60,7 +62,7 @@ func asking(namespace string, labels map[string]string) *corev1.Pod {
 
 // Refusable is a pod that a policy which enforces has to refuse: it asks for what is no amount of memory.
 func Refusable(g Governed) (*corev1.Pod, policies.Decision) {
-	pod := asking(g.Name, map[string]string{policies.LabelMemory: "refuse-me"})
+	pod := asking(g.Name, map[string]string{api.LabelMemory: "refuse-me"})
 	in := g.Input
 	in.Pod = pod
 	return pod, policies.Decide(in)

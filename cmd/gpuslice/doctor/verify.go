@@ -14,6 +14,9 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // Verify tries a governed namespace by dry-runs, and says what came of them. namespace "": the first that is enforced.
@@ -49,7 +52,7 @@ func choose(f *Facts, namespace string) (Governed, *finding.Finding) {
 		return Governed{}, &none
 	}
 	for _, g := range governed {
-		if g.Input.Policy.EnforcementMode == policies.EnforceFull {
+		if g.Input.Policy.EnforcementMode == config.EnforceFull {
 			return g, nil
 		}
 	}
@@ -116,14 +119,14 @@ func (t *trial) rewritten(g Governed) {
 			MendBy("kubectl -n %s logs deployment/gpuslice-webhook", t.facts.System))
 		return
 	}
-	promise, err := policies.DecodePromise(came.Annotations[policies.AnnotationPromise])
-	audit := g.Input.Policy.EnforcementMode == policies.EnforceAudit
+	promise, err := promise.Decode(came.Annotations[api.AnnotationPromise])
+	audit := g.Input.Policy.EnforcementMode == config.EnforceAudit
 	switch {
 	case err != nil && audit:
-		t.say(check, finding.New(finding.Note, "namespace %s is in audit: nothing is rewritten there", g.Name).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(policies.EnforceAudit)))
+		t.say(check, finding.New(finding.Note, "namespace %s is in audit: nothing is rewritten there", g.Name).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(config.EnforceAudit)))
 	case err != nil:
 		t.say(check, finding.New(finding.Problem, "a pod that has to come out in a slice came out as it was: the API server does not reach the webhook, or leaves the namespace out").
-			With(where, "dry-run metadata.annotations["+policies.AnnotationPromise+"]", "missing").
+			With(where, "dry-run metadata.annotations["+api.AnnotationPromise+"]", "missing").
 			MendBy("see webhooks, authority and replicas below; kubectl get --raw /metrics | grep apiserver_admission_webhook_fail_open_count says whether the API server was refused"))
 	case promise.Strategy != wanted.Promise.Strategy || promise.Pools[0] != wanted.Promise.Pools[0]:
 		t.say(check, finding.New(finding.Warning, "a pod came out in a slice, but not in the one that policies and nodes tell of: replicas have not seen them yet, or are of another version").
@@ -135,7 +138,7 @@ func (t *trial) rewritten(g Governed) {
 }
 
 // given says in a few words what a pod got.
-func given(p *policies.Promise) string {
+func given(p *promise.Promise) string {
 	var sizes []string
 	for _, c := range p.Containers {
 		sizes = append(sizes, c.Slice.Human())

@@ -7,18 +7,18 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 // Guard is how a webhook's Deployment has the guard injected; nil: it injects none. What neither argument nor variable
 // says is as the webhook's own default has it.
-func Guard(d *appsv1.Deployment) *policies.GuardSettings {
+func Guard(d *appsv1.Deployment) *config.GuardSettings {
 	if d == nil {
 		return nil
 	}
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if image := setting(c, "guard-image"); image != "" {
-			return &policies.GuardSettings{
+			return &config.GuardSettings{
 				Image:      image,
 				PullPolicy: corev1.PullPolicy(cmp.Or(setting(c, "guard-pull-policy"), string(corev1.PullIfNotPresent))),
 				PullSecret: setting(c, "guard-pull-secret"),

@@ -7,7 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 func TestTheGuardIsReadAsTheWebhookReadsIt(t *testing.T) {
@@ -15,14 +15,14 @@ func TestTheGuardIsReadAsTheWebhookReadsIt(t *testing.T) {
 		name string
 		args []string
 		env  map[string]string
-		want *policies.GuardSettings
+		want *config.GuardSettings
 	}{
 		{"no guard", []string{"--listen=:9443"}, nil, nil},
-		{"an argument", []string{"--guard-image=a:1"}, nil, &policies.GuardSettings{Image: "a:1", PullPolicy: "IfNotPresent", CPU: "20m", Memory: "64Mi"}},
+		{"an argument", []string{"--guard-image=a:1"}, nil, &config.GuardSettings{Image: "a:1", PullPolicy: "IfNotPresent", CPU: "20m", Memory: "64Mi"}},
 		{"two words, and all settings", []string{"--guard-image", "a:1", "--guard-cpu=1", "--guard-memory=1Gi", "--guard-pull-policy=Always", "--guard-pull-secret=s"}, nil,
-			&policies.GuardSettings{Image: "a:1", PullPolicy: "Always", PullSecret: "s", CPU: "1", Memory: "1Gi"}},
+			&config.GuardSettings{Image: "a:1", PullPolicy: "Always", PullSecret: "s", CPU: "1", Memory: "1Gi"}},
 		{"an argument beats a variable", []string{"--guard-image=a:1"}, map[string]string{"GPUSLICE_GUARD_IMAGE": "b:1", "GPUSLICE_GUARD_CPU": "2"},
-			&policies.GuardSettings{Image: "a:1", PullPolicy: "IfNotPresent", CPU: "2", Memory: "64Mi"}},
+			&config.GuardSettings{Image: "a:1", PullPolicy: "IfNotPresent", CPU: "2", Memory: "64Mi"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			container := corev1.Container{Args: c.args}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
@@ -26,7 +26,7 @@ const webhookSelector = Selector + ",app.kubernetes.io/component=webhook"
 // Policies returns the policy ConfigMaps of the system namespace.
 func Policies(ctx context.Context, client kubernetes.Interface, system string) ([]*corev1.ConfigMap, error) {
 	list, err := client.CoreV1().ConfigMaps(system).List(ctx, metav1.ListOptions{
-		LabelSelector: labels.Set{policies.LabelPolicy: "true"}.String(),
+		LabelSelector: labels.Set{api.LabelPolicy: "true"}.String(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read policies of namespace %s: %w", system, err)
@@ -37,15 +37,15 @@ func Policies(ctx context.Context, client kubernetes.Interface, system string) (
 // Tenants returns the tenants' own documents: of every namespace, or of one where the others may not be read.
 func Tenants(ctx context.Context, client kubernetes.Interface, namespace string) ([]*corev1.ConfigMap, error) {
 	list, err := client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", policies.TenantPolicyName).String(),
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", api.TenantPolicyName).String(),
 	})
 	if err == nil {
-		return slices.DeleteFunc(pointers(list.Items), func(m *corev1.ConfigMap) bool { return m.Name != policies.TenantPolicyName }), nil
+		return slices.DeleteFunc(pointers(list.Items), func(m *corev1.ConfigMap) bool { return m.Name != api.TenantPolicyName }), nil
 	}
 	if !apierrors.IsForbidden(err) || namespace == "" {
 		return nil, fmt.Errorf("read tenants' own policies: %w", err)
 	}
-	own, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, policies.TenantPolicyName, metav1.GetOptions{})
+	own, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, api.TenantPolicyName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

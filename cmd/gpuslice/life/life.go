@@ -3,7 +3,9 @@ package life
 import (
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
@@ -15,7 +17,7 @@ type Life struct {
 	State     State  `json:"state"`
 	Node      string `json:"node,omitempty"`
 
-	Asked    *policies.Request    `json:"asked"`    // as the pod said it before it was rewritten; null: nothing is recorded
+	Asked    *api.Request         `json:"asked"`    // as the pod said it before it was rewritten; null: nothing is recorded
 	Given    *Given               `json:"given"`    // null: nothing
 	Observed *observe.Observation `json:"observed"` // null: nobody has said yet
 
@@ -44,13 +46,13 @@ const (
 
 // Given is what a pod was given.
 type Given struct {
-	Policy     string                       `json:"policy"`
-	Strategy   policies.StrategyName        `json:"strategy"`
-	Pools      []string                     `json:"pools"`
-	Containers []policies.PromisedContainer `json:"containers"`
-	Charge     policies.Charge              `json:"charge"`
-	Planned    policies.Planned             `json:"planned"`
-	Guard      bool                         `json:"guard"`
+	Policy     string              `json:"policy"`
+	Strategy   api.StrategyName    `json:"strategy"`
+	Pools      []string            `json:"pools"`
+	Containers []promise.Container `json:"containers"`
+	Charge     quota.Charge        `json:"charge"`
+	Planned    promise.Planned     `json:"planned"`
+	Guard      bool                `json:"guard"`
 }
 
 // Node is a node that offers the resource which a waiting pod asks for.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // unknownFree is how many replicas are free where pods of others may not be seen.
@@ -16,7 +16,7 @@ const unknownFree = -1
 
 // room lists the nodes that offer what a waiting pod asks for, how many replicas are free there, and why the pod cannot
 // go there all the same.
-func room(f *Facts, promise *policies.Promise) []Node {
+func room(f *Facts, promise *promise.Promise) []Node {
 	name := promise.Containers[0].Resource
 	held := map[string]int64{}
 	for i := range f.Others {

@@ -6,7 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
@@ -55,7 +56,7 @@ func (l *Life) workload(f *Facts) {
 		l.Pods = append(l.Pods, one)
 	}
 	for _, e := range l.Told {
-		if e.Reason == "FailedCreate" && strings.Contains(e.Text, policies.Domain) {
+		if e.Reason == "FailedCreate" && strings.Contains(e.Text, api.Domain) {
 			l.refused = len(f.Pods) == 0
 			l.why("its pods are refused: %s", e.Text)
 		}
@@ -104,7 +105,7 @@ func (l *Life) pod(f *Facts) {
 }
 
 // waiting says why a pod does not run.
-func (l *Life) waiting(f *Facts, promise *policies.Promise) {
+func (l *Life) waiting(f *Facts, promise *promise.Promise) {
 	p := f.Pod
 	for _, gate := range p.Spec.SchedulingGates {
 		l.why("it is held by the scheduling gate %s", gate.Name)
@@ -147,28 +148,28 @@ func stateOf(p *corev1.Pod) State {
 }
 
 // promiseOn is what was written on a pod; nil: nothing.
-func promiseOn(p *corev1.Pod) (*policies.Promise, error) {
-	text := p.Annotations[policies.AnnotationPromise]
+func promiseOn(p *corev1.Pod) (*promise.Promise, error) {
+	text := p.Annotations[api.AnnotationPromise]
 	if text == "" {
 		return nil, nil
 	}
-	return policies.DecodePromise(text)
+	return promise.Decode(text)
 }
 
 func observed(p *corev1.Pod) *observe.Observation {
-	o, err := observe.DecodeObservation(p.Annotations[policies.AnnotationObserved])
+	o, err := observe.DecodeObservation(p.Annotations[api.AnnotationObserved])
 	if err != nil {
 		return nil
 	}
 	return &o
 }
 
-func given(p *policies.Promise) *Given {
+func given(p *promise.Promise) *Given {
 	return &Given{Policy: p.Policy, Strategy: p.Strategy, Pools: p.Pools, Containers: p.Containers, Charge: p.Charge, Planned: p.Planned, Guard: p.Guard != nil}
 }
 
 // slicesOf lists the sizes that a pod was given.
-func slicesOf(p *policies.Promise) string {
+func slicesOf(p *promise.Promise) string {
 	var out []string
 	for _, c := range p.Containers {
 		out = append(out, c.Slice.Human())

@@ -11,31 +11,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
 // sliced is a pod that came out in a slice on the nodes.
 func sliced(t *testing.T, name string, nodes []*corev1.Node) *corev1.Pod {
 	t.Helper()
-	policy, problems := policies.ParsePolicy("policy", []byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\n"))
+	policy, problems := config.Parse("policy", []byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\n"))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, UID: "1", Labels: map[string]string{policies.LabelMemory: "4Gi"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, UID: "1", Labels: map[string]string{api.LabelMemory: "4Gi"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
-			Name: "trainer", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{policies.ResourceGPU: resource.MustParse("1")}},
+			Name: "trainer", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}},
 		}}},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
 	d := policies.Decide(policies.Input{
-		Pod: pod, Namespace: policies.Namespace{Name: "team-a"}, Policy: policy, Pools: policies.PoolsFromNodes(nodes, policies.PoolsSpec{}, nil),
-		Guard: &policies.GuardSettings{Image: "guard", CPU: "20m", Memory: "64Mi"},
+		Pod: pod, Namespace: api.Namespace{Name: "team-a"}, Policy: policy, Pools: pools.FromNodes(nodes, config.PoolsSpec{}, nil),
+		Guard: &config.GuardSettings{Image: "guard", CPU: "20m", Memory: "64Mi"},
 	})
 	if d.Outcome != policies.Rewritten {
 		t.Fatalf("%s: %s", d.Outcome, d.Message())
 	}
-	return policies.Apply(pod, d.Promise)
+	return promise.Apply(pod, d.Promise)
 }
 
 func sharedNodes(t *testing.T) []*corev1.Node {
@@ -112,7 +116,7 @@ func TestWhyAPodWaitsOrEnded(t *testing.T) {
 					t.Errorf("because %q, want %q", l.Why[i], text)
 				}
 			}
-			if l.Given == nil || l.Given.Strategy != "time-slicing" || l.Asked.Containers[0].Ask.Memory.Human() != "4Gi" {
+			if l.Given == nil || l.Given.Strategy != "time-slicing" || l.Asked.Containers[0].Size.Memory.Human() != "4Gi" {
 				t.Errorf("asked %+v, given %+v", l.Asked, l.Given)
 			}
 		})
@@ -130,7 +134,7 @@ func TestRoomOnNodesIsCounted(t *testing.T) {
 	tainted.Spec.Taints = []corev1.Taint{{Key: "team", Value: "b", Effect: corev1.TaintEffectNoSchedule}}
 	other.Labels = map[string]string{"nvidia.com/gpu.memory": "1"}
 	f.Nodes = []corev1.Node{full, cordoned, tainted, other}
-	offered := full.Status.Allocatable[policies.ResourceGPUShared]
+	offered := full.Status.Allocatable[api.ResourceGPUShared]
 	for range offered.Value() {
 		holder := sliced(t, "holder", nodes)
 		holder.Spec.NodeName = "full"
@@ -139,9 +143,9 @@ func TestRoomOnNodesIsCounted(t *testing.T) {
 	l := Tell(f)
 	n := offered.Value()
 	want := []Node{
-		{"full", policies.ResourceGPUShared, n, 0, ""}, {"cordoned", policies.ResourceGPUShared, n, n, "it is cordoned"},
-		{"tainted", policies.ResourceGPUShared, n, n, "the pod does not tolerate team=b:NoSchedule"},
-		{"other", policies.ResourceGPUShared, n, n, "the pod's node selector or affinity leaves it out"},
+		{"full", api.ResourceGPUShared, n, 0, ""}, {"cordoned", api.ResourceGPUShared, n, n, "it is cordoned"},
+		{"tainted", api.ResourceGPUShared, n, n, "the pod does not tolerate team=b:NoSchedule"},
+		{"other", api.ResourceGPUShared, n, n, "the pod's node selector or affinity leaves it out"},
 	}
 	if diff := cmp.Diff(want, l.Nodes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -182,7 +186,7 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 	if l := Tell(&Facts{Kind: "pod", Pod: p, Found: true}); l.Given != nil || !strings.Contains(l.Notes[0], "wrote nothing on it") {
 		t.Errorf("%+v", l)
 	}
-	p.Annotations = map[string]string{policies.AnnotationPromise: "{"}
+	p.Annotations = map[string]string{api.AnnotationPromise: "{"}
 	if l := Tell(&Facts{Kind: "pod", Pod: p, Found: true}); l.Given != nil || !strings.Contains(l.Notes[0], "cannot be read") {
 		t.Errorf("%+v", l)
 	}

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook/quota"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/budgets"
 )
 
 // ErrUnanswered says that nobody told how the quota stands.
@@ -40,7 +40,7 @@ func Ask(ctx context.Context, client kubernetes.Interface, namespace string) (Bu
 func question() *corev1.Pod {
 	yes, no := true, false
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "gpuslice-quota-", Annotations: map[string]string{policies.AnnotationReport: policies.ReportQuota}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "gpuslice-quota-", Annotations: map[string]string{api.AnnotationReport: api.ReportQuota}},
 		Spec: corev1.PodSpec{
 			AutomountServiceAccountToken: &no,
 			SecurityContext:              &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
@@ -51,7 +51,7 @@ func question() *corev1.Pod {
 }
 
 // answerOf reads the report in the refusal that answers a question.
-func answerOf(err error, namespace string) (report quota.Report, _ error) {
+func answerOf(err error, namespace string) (report budgets.Report, _ error) {
 	if err == nil {
 		return report, fmt.Errorf("%w: no webhook answered in namespace %s; either gpuslice is not installed, or the namespace is exempt or bypassed (gpuslice bypass --list)", ErrUnanswered, namespace)
 	}
@@ -61,7 +61,7 @@ func answerOf(err error, namespace string) (report quota.Report, _ error) {
 	}
 	if details := said.Status().Details; details != nil {
 		for _, cause := range details.Causes {
-			if cause.Type != quota.CauseReport || len(cause.Message) > maxAnswer {
+			if cause.Type != budgets.CauseReport || len(cause.Message) > maxAnswer {
 				continue
 			}
 			if err := json.Unmarshal([]byte(cause.Message), &report); err != nil {

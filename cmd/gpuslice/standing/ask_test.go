@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook/quota"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/webhook/budgets"
 )
 
 func refusal(message string, causes ...metav1.StatusCause) error {
@@ -21,7 +23,7 @@ func refusal(message string, causes ...metav1.StatusCause) error {
 
 func TestTheAnswerIsReadFromTheRefusal(t *testing.T) {
 	report, err := answerOf(refusal("quota ...", metav1.StatusCause{Type: "quota", Message: "other"},
-		metav1.StatusCause{Type: quota.CauseReport, Message: `{"namespace":"a","policy":"p","budget":"namespace/a","counted":true,"figures":[{"quota":"a","dimension":"slices","limit":4,"used":1}]}`}), "a")
+		metav1.StatusCause{Type: budgets.CauseReport, Message: `{"namespace":"a","policy":"p","budget":"namespace/a","counted":true,"figures":[{"quota":"a","dimension":"slices","limit":4,"used":1}]}`}), "a")
 	if err != nil || report.Budget != "namespace/a" || len(report.Figures) != 1 || report.Figures[0].Limit != 4 {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -34,8 +36,8 @@ func TestWhoDoesNotAnswerIsNamed(t *testing.T) {
 	}{
 		"nobody":               {nil, "exempt or bypassed"},
 		"another's refusal":    {refusal("admission webhook \"others.example.com\" denied the request"), "others.example.com"},
-		"an answer out of use": {refusal("", metav1.StatusCause{Type: quota.CauseReport, Message: "{"}), "cannot be read"},
-		"an answer too long":   {refusal("long", metav1.StatusCause{Type: quota.CauseReport, Message: strings.Repeat("x", maxAnswer+1)}), "long"},
+		"an answer out of use": {refusal("", metav1.StatusCause{Type: budgets.CauseReport, Message: "{"}), "cannot be read"},
+		"an answer too long":   {refusal("long", metav1.StatusCause{Type: budgets.CauseReport, Message: strings.Repeat("x", maxAnswer+1)}), "long"},
 	} {
 		if _, err := answerOf(tt.err, "team-a"); !errors.Is(err, ErrUnanswered) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
@@ -56,8 +58,8 @@ func TestTheLargestHoldersComeFirst(t *testing.T) {
 }
 
 func TestASlicedPodHoldsItsSlice(t *testing.T) {
-	promise := policies.Promise{Version: policies.PromiseVersion, Namespace: "a", Strategy: "mps", Charge: policies.Charge{Memory: 4096, Slices: 1}}
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Annotations: map[string]string{policies.AnnotationPromise: promise.Encode()}}}
+	promise := promise.Promise{Version: promise.Version, Namespace: "a", Strategy: "mps", Charge: quota.Charge{Memory: 4096, Slices: 1}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Annotations: map[string]string{api.AnnotationPromise: promise.Encode()}}}
 	want := Holder{Namespace: "a", Pod: "p", Memory: 4 << 30, Slices: 1, Promised: true}
 	if got := holders([]corev1.Pod{pod}, nil); len(got) != 1 || got[0] != want {
 		t.Errorf("%+v", got)

@@ -6,7 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // maxHolders bounds the pods that are named below a budget.
@@ -14,13 +16,13 @@ const maxHolders = 5
 
 // Budget is how one budget stands.
 type Budget struct {
-	Budget     string            `json:"budget"` // "namespace/NAME" or "shared/NAME"; "": nothing is counted
-	Namespaces []string          `json:"namespaces"`
-	Policy     string            `json:"policy,omitempty"` // "": none governs the namespace
-	Counted    bool              `json:"counted"`
-	Figures    []policies.Figure `json:"figures"`
-	More       int               `json:"more,omitempty"`
-	Holders    []Holder          `json:"holders"`
+	Budget     string         `json:"budget"` // "namespace/NAME" or "shared/NAME"; "": nothing is counted
+	Namespaces []string       `json:"namespaces"`
+	Policy     string         `json:"policy,omitempty"` // "": none governs the namespace
+	Counted    bool           `json:"counted"`
+	Figures    []quota.Figure `json:"figures"`
+	More       int            `json:"more,omitempty"`
+	Holders    []Holder       `json:"holders"`
 }
 
 // Holder is a living pod and what it holds.
@@ -34,11 +36,11 @@ type Holder struct {
 }
 
 // holders are those of the pods that hold the most.
-func holders(pods []corev1.Pod, pools []policies.Pool) []Holder {
+func holders(pods []corev1.Pod, pools []pools.Pool) []Holder {
 	all := []Holder{}
 	for i := range pods {
 		h, promised := holding(&pods[i], pools)
-		if h.Charge == (policies.Charge{}) {
+		if h.Charge == (quota.Charge{}) {
 			continue
 		}
 		all = append(all, Holder{
@@ -54,10 +56,10 @@ func holders(pods []corev1.Pod, pools []policies.Pool) []Holder {
 }
 
 // holding is what a pod holds, by its own account where it has a Promise: signatures cannot be checked here.
-func holding(pod *corev1.Pod, pools []policies.Pool) (h policies.Holding, promised bool) {
-	if p := policies.ClaimedPromise(pod); p != nil {
+func holding(pod *corev1.Pod, pools []pools.Pool) (h quota.Holding, promised bool) {
+	if p := promise.ClaimedPromise(pod); p != nil {
 		return p.Holding(pod), true
 	}
-	h, _ = policies.ExclusiveHolding(pod, pools)
+	h, _ = promise.ExclusiveHolding(pod, pools)
 	return h, false
 }

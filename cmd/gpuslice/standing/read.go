@@ -13,8 +13,12 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/installed"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/webhook/budgets"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
-	"github.com/gpuslice/gpuslice/webhook/quota"
 )
 
 // Read reads the budget that the namespace's pods are counted in, or every one for the namespace "". It takes rights in the
@@ -28,13 +32,13 @@ func Read(ctx context.Context, client kubernetes.Interface, system, namespace st
 	if err != nil {
 		return nil, fmt.Errorf("read namespaces: %w", err)
 	}
-	all := budgets{}
+	all := byBudget{}
 	for _, ns := range namespaces.Items {
-		in := snapshot.Input(policies.Namespace{Name: ns.Name, Labels: ns.Labels})
+		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
 		if in.PolicyError != nil && ns.Name == namespace {
 			return nil, fmt.Errorf("%w: %w", ErrUnanswered, in.PolicyError)
 		}
-		if in.Policy == nil || in.Policy.Mode == policies.ModeOff {
+		if in.Policy == nil || in.Policy.Mode == config.ModeOff {
 			continue
 		}
 		native, err := NativeIn(ctx, client, ns.Name)
@@ -58,18 +62,18 @@ func NativeIn(ctx context.Context, client kubernetes.Interface, namespace string
 	return out, nil
 }
 
-// budgets sorts namespaces by the budget that their pods are counted in.
-type budgets map[string]*budget
+// byBudget sorts namespaces by the budget that their pods are counted in.
+type byBudget map[string]*budget
 
 type budget struct {
 	ledger.Budget
 	in    policies.Input // of the first namespace
-	quota policies.Quota
+	quota quota.Quota
 }
 
-func (b budgets) add(in policies.Input, native []policies.NativeQuota) {
-	name, key := in.Namespace.Name, policies.BudgetKey(in.Namespace.Name, in.Policy.Quota)
-	own := policies.WithNative(policies.QuotaFor(name, in.Policy.Quota, in.Policy.TenantQuota), name, in.Policy, native)
+func (b byBudget) add(in policies.Input, native []policies.NativeQuota) {
+	name, key := in.Namespace.Name, config.BudgetKey(in.Namespace.Name, in.Policy.Quota)
+	own := policies.WithNative(config.QuotaFor(name, in.Policy.Quota, in.Policy.TenantQuota), name, in.Policy, native)
 	one, shared := b[key]
 	if !shared {
 		one = &budget{Budget: ledger.Budget{Key: key}, in: in}
@@ -84,7 +88,7 @@ func (b budgets) add(in policies.Input, native []policies.NativeQuota) {
 }
 
 // of reads the ledger and the pods of each budget that limits anything, or of the one that a namespace counts in.
-func (b budgets) of(ctx context.Context, client kubernetes.Interface, system, namespace string, pools []policies.Pool) ([]Budget, error) {
+func (b byBudget) of(ctx context.Context, client kubernetes.Interface, system, namespace string, pools []pools.Pool) ([]Budget, error) {
 	store := ledger.ClusterStore{Client: client, Namespace: system}
 	out := []Budget{}
 	for _, key := range slices.Sorted(maps.Keys(b)) {
@@ -100,12 +104,12 @@ func (b budgets) of(ctx context.Context, client kubernetes.Interface, system, na
 		if err != nil {
 			return nil, err
 		}
-		report := quota.NewReport(one.in, one.Budget, one.quota, state)
+		report := budgets.NewReport(one.in, one.Budget, one.quota, state)
 		out = append(out, Budget{Budget: key, Namespaces: one.Namespaces, Policy: report.Policy, Counted: report.Counted,
 			Figures: report.Figures, More: report.More, Holders: holders(pods, pools)})
 	}
 	if namespace != "" && len(out) == 0 {
-		out = append(out, Budget{Namespaces: []string{namespace}, Figures: []policies.Figure{}, Holders: []Holder{}})
+		out = append(out, Budget{Namespaces: []string{namespace}, Figures: []quota.Figure{}, Holders: []Holder{}})
 	}
 	return out, nil
 }

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
@@ -66,7 +66,7 @@ func named(name string, _ map[string]string) bool {
 // configMapOfOurs says the same of ConfigMaps: state, ledgers and, unless they are kept, policies.
 func configMapOfOurs(keepPolicies bool) func(string, map[string]string) bool {
 	return func(name string, labels map[string]string) bool {
-		if labels[policies.LabelPolicy] == "true" {
+		if labels[api.LabelPolicy] == "true" {
 			return !keepPolicies
 		}
 		return name == cluster.StateName || labels[ledger.Label] == "true" || named(name, labels)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // Options say what to remove.
@@ -73,7 +73,7 @@ func Find(ctx context.Context, o Options) (*Plan, error) {
 // take notes an object that is ours.
 func (p *Plan) take(k kind, u *unstructured.Unstructured, keepPolicies bool) {
 	labels := u.GetLabels()
-	kept := keepPolicies && k.resource.Resource == "configmaps" && labels[policies.LabelPolicy] == "true"
+	kept := keepPolicies && k.resource.Resource == "configmaps" && labels[api.LabelPolicy] == "true"
 	ours := labels["app.kubernetes.io/name"] == "gpuslice" || k.also != nil && k.also(u.GetName(), labels)
 	if !ours || kept {
 		return

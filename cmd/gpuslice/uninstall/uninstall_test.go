@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // made is an object of the system namespace ("" for kinds of the cluster), with a label.
@@ -53,7 +53,7 @@ func TestWhatIsOursGoesAndWhatIsNotStays(t *testing.T) {
 		made("v1", "Namespace", "", system, ours...),
 		made("v1", "ConfigMap", system, "gpuslice-state"),
 		made("v1", "ConfigMap", system, "anything", "gpuslice.dev/ledger", "true"),
-		made("v1", "ConfigMap", system, "team-a", policies.LabelPolicy, "true"),
+		made("v1", "ConfigMap", system, "team-a", api.LabelPolicy, "true"),
 		made("v1", "ConfigMap", system, "kube-root-ca.crt"),
 		made("v1", "ConfigMap", "team-a", "gpuslice-policy"),
 		made("v1", "Secret", system, "gpuslice-authority"),

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -19,17 +19,17 @@ import (
 func PolicyMap(name string, version int, document string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: policies.SystemNamespace, ResourceVersion: fmt.Sprint(version), Labels: map[string]string{policies.LabelPolicy: "true"},
+			Name: name, Namespace: api.SystemNamespace, ResourceVersion: fmt.Sprint(version), Labels: map[string]string{api.LabelPolicy: "true"},
 		},
-		Data: map[string]string{policies.PolicyKey: "apiVersion: gpuslice.dev/v1\n" + document},
+		Data: map[string]string{api.PolicyKey: "apiVersion: gpuslice.dev/v1\n" + document},
 	}
 }
 
 // TenantMap is a tenant's own document in its namespace.
 func TenantMap(namespace string, document string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: policies.TenantPolicyName, Namespace: namespace, ResourceVersion: "20"},
-		Data:       map[string]string{policies.PolicyKey: "apiVersion: gpuslice.dev/v1\n" + document},
+		ObjectMeta: metav1.ObjectMeta{Name: api.TenantPolicyName, Namespace: namespace, ResourceVersion: "20"},
+		Data:       map[string]string{api.PolicyKey: "apiVersion: gpuslice.dev/v1\n" + document},
 	}
 }
 

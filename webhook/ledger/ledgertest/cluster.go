@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
@@ -116,7 +116,7 @@ func (c *Cluster) DeletePod(uid string) {
 }
 
 // Live returns what the living pods of a namespace hold ("": of all), and their number.
-func (c *Cluster) Live(namespace string) (held policies.Charge, pods int) {
+func (c *Cluster) Live(namespace string) (held quota.Charge, pods int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.pods {

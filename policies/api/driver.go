@@ -1,0 +1,32 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+)
+
+// FirstDriverWithLimits is the driver release that brings a memory limit for each cgroup.
+const FirstDriverWithLimits = 615
+
+// FirstGuardDriver is the release line from which an in-pod guard is shown its siblings' PIDs with their memory. Before
+// 565.57.01 the driver reports host PIDs, or zero memory.
+const (
+	FirstGuardDriver  = 565
+	FirstGuardRelease = "565.57.01"
+)
+
+// MaxDriverVersion bounds each part of a driver's release.
+const MaxDriverVersion = 99_999
+
+// DriverVersion reads "580.95.05"; 0, 0 is unknown.
+func DriverVersion(text string) (major, minor int) {
+	parts := strings.Split(text, ".")
+	major, err := strconv.Atoi(parts[0])
+	if err != nil || major < 1 || major > MaxDriverVersion {
+		return 0, 0
+	}
+	if len(parts) > 1 {
+		minor, _ = strconv.Atoi(parts[1])
+	}
+	return major, min(max(minor, 0), MaxDriverVersion)
+}

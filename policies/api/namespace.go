@@ -1,0 +1,7 @@
+package api
+
+// Namespace is what a decision may know of the pod's namespace.
+type Namespace struct {
+	Name   string
+	Labels map[string]string
+}

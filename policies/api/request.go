@@ -1,0 +1,30 @@
+package api
+
+// Request is what a pod asks of its GPUs, whatever the spelling. It is recorded in the Promise, since the rewritten
+// pod no longer says it.
+type Request struct {
+	Share      string             `json:"share,omitempty"`
+	Strategy   StrategyName       `json:"strategy,omitempty"`
+	Framework  string             `json:"framework,omitempty"`
+	Explicit   bool               `json:"explicit,omitempty"` // the pod itself asks; else policy gives it a slice unasked
+	Containers []ContainerRequest `json:"containers,omitempty"`
+}
+
+// ContainerRequest is what one container asks. Only containers that get GPUs have one, init containers first.
+type ContainerRequest struct {
+	Name     string `json:"name"`
+	Resource string `json:"resource,omitempty"` // the GPU resource it named; empty: none
+	GPUs     int64  `json:"gpus"`               // whole units of it; 1 where a fraction or no resource was written
+	Quantity string `json:"quantity,omitempty"` // the fraction as written, where it was one
+	Size     Size   `json:"ask,omitzero"`
+}
+
+// resourceOf returns the GPU resource that a container asked for by name, or "".
+func (r Request) ResourceOf(container string) string {
+	for _, c := range r.Containers {
+		if c.Name == container {
+			return c.Resource
+		}
+	}
+	return ""
+}

@@ -1,0 +1,28 @@
+package api
+
+import "slices"
+
+// Tier is what holds the wall of a slice.
+type Tier string
+
+// The tiers, from none to the strongest.
+const (
+	TierNone      Tier = "none"
+	TierFramework Tier = "framework" // allocator caps: cooperative, per process
+	TierGuard     Tier = "guard"     // NVML watch and end: per container, within seconds
+	TierMPS       Tier = "mps"       // pinned memory limit: per process, needs a live daemon
+	TierDriver    Tier = "driver"    // per cgroup, by the driver itself
+	TierHardware  Tier = "hardware"  // a MIG instance
+)
+
+// Tiers lists the tiers, weakest first.
+func Tiers() []Tier {
+	return []Tier{TierNone, TierFramework, TierGuard, TierMPS, TierDriver, TierHardware}
+}
+
+// atLeast says that t is as strong as other. An empty tier is TierNone.
+func (t Tier) AtLeast(other Tier) bool {
+	return t.Rank() >= other.Rank()
+}
+
+func (t Tier) Rank() int { return max(slices.Index(Tiers(), t), 0) }

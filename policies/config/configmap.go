@@ -1,0 +1,63 @@
+package config
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+)
+
+// Place says what a policy ConfigMap is, by where it lies.
+type Place int
+
+// The places.
+const (
+	PlaceNone      Place = iota // it decides nothing
+	PlaceAuthority              // in the system namespace, labelled: it governs
+	PlaceTenant                 // a tenant's own document: it tightens what governs its namespace
+)
+
+// PlaceOf says what a ConfigMap is where policies govern from the namespace system. Of one that is meant to be a policy,
+// by its label, name or key, and decides nothing, it says why.
+func PlaceOf(m *corev1.ConfigMap, system string) (place Place, why string) {
+	mark, marked := m.Labels[api.LabelPolicy]
+	_, holds := m.Data[api.PolicyKey]
+	switch {
+	case m.Namespace == system && mark == "true":
+		return PlaceAuthority, ""
+	case m.Namespace != system && m.Name == api.TenantPolicyName:
+		return PlaceTenant, ""
+	case !marked && !holds && m.Name != api.TenantPolicyName:
+		return PlaceNone, ""
+	case m.Namespace == system:
+		return PlaceNone, fmt.Sprintf(`the label %s: "true" is missing: nothing is decided by it`, api.LabelPolicy)
+	}
+	return PlaceNone, fmt.Sprintf("it lies in namespace %s, and policies govern from namespace %s: nothing is decided by it (a tenant's own document is called %s)",
+		m.Namespace, system, api.TenantPolicyName)
+}
+
+// Parser is Parse or ParseTenant.
+type Parser func(name string, data []byte) (*Policy, field.ErrorList)
+
+// ParseConfigMap reads the one document of a policy ConfigMap and reports every problem with its path in the object. A
+// ConfigMap with problems gives no Policy.
+func ParseConfigMap(m *corev1.ConfigMap, parse Parser) (*Policy, []error) {
+	text, ok := m.Data[api.PolicyKey]
+	if !ok {
+		return nil, []error{fmt.Errorf("data: the key %s is missing", api.PolicyKey)}
+	}
+	var problems []error
+	if len(m.Data)+len(m.BinaryData) > 1 {
+		problems = append(problems, fmt.Errorf("data: there are keys beside %s, and nothing reads them", api.PolicyKey))
+	}
+	p, found := parse(m.Namespace+"/"+m.Name, []byte(text))
+	for _, problem := range found {
+		problems = append(problems, fmt.Errorf("data[%s]: %w", api.PolicyKey, problem))
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return p, nil
+}

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+)
+
+// Bounds on policy documents, in bytes of their text, which are checked before it is parsed. The first lets the last
+// good versions of a cluster's policies fit into one ConfigMap. The second is smaller since anyone who may write
+// ConfigMaps in a namespace may have one, and every replica keeps them all.
+const (
+	MaxDocument       = 64 << 10
+	MaxTenantDocument = 16 << 10
+)
+
+// Bounds that are checked before a document is understood.
+const (
+	maxDepth    = 16 // levels of nesting; the deepest field lies at the eighth
+	maxProblems = 64 // that are reported of one document
+)
+
+// readDocument parses the one policy document in data into its tree.
+func readDocument(data []byte) (*yaml.Node, *field.Error) {
+	return ReadMapping(data, "keys and values that begin with apiVersion: "+APIVersion)
+}
+
+// ReadMapping parses the one YAML (or JSON) document in data into its tree, and rejects what nobody needs: anchors and
+// aliases, with which a few bytes become gigabytes, tags, deep nesting and further documents. accepted says what the
+// document should be.
+func ReadMapping(data []byte, accepted string) (*yaml.Node, *field.Error) {
+	if problem := checkText(data, accepted); problem != nil {
+		return nil, problem
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var root, next yaml.Node
+	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
+		return nil, document("the document is empty; accepted: " + accepted)
+	} else if err != nil {
+		return nil, document(syntax(data, err))
+	}
+	if err := decoder.Decode(&next); err == nil {
+		return nil, document(fmt.Sprintf("a second document begins at line %d; accepted: one", next.Line))
+	} else if !errors.Is(err, io.EOF) {
+		return nil, document(syntax(data, err))
+	}
+	if problem := checkTree(&root, 0); problem != nil {
+		return nil, problem
+	}
+	if root.Content[0].Kind != yaml.MappingNode {
+		return nil, document(fmt.Sprintf("the document is a %s; accepted: %s", kindOf(root.Content[0]), accepted))
+	}
+	return root.Content[0], nil
+}
+
+// document is a problem of the document as a whole.
+func document(detail string) *field.Error {
+	return &field.Error{Type: field.ErrorTypeInvalid, Field: api.PolicyKey, BadValue: field.OmitValueType{}, Detail: detail}
+}
+
+func checkText(data []byte, accepted string) *field.Error {
+	switch {
+	case len(data) > MaxDocument:
+		return document(fmt.Sprintf("the document has %d bytes; accepted: at most %d", len(data), MaxDocument))
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")), bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
+		return document("the document begins with a byte order mark; save it as UTF-8 without one")
+	case !utf8.Valid(data):
+		return document("the document is not UTF-8")
+	case len(bytes.TrimSpace(data)) == 0:
+		return document("the document is empty; accepted: " + accepted)
+	}
+	return nil
+}
+
+// syntax says what the parser met. It names tabs, which the parser does not.
+func syntax(data []byte, err error) string {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		if indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]; bytes.ContainsRune(indent, '\t') {
+			return fmt.Sprintf("line %d is indented with a tab; use spaces (%s)", number, cut(text))
+		}
+	}
+	return "not YAML: " + cut(text)
+}
+
+func checkTree(n *yaml.Node, depth int) *field.Error {
+	switch {
+	case n.Kind == yaml.AliasNode, n.Anchor != "":
+		return document(fmt.Sprintf("line %d uses an anchor or alias; write the value out", n.Line))
+	case n.Style&yaml.TaggedStyle != 0:
+		return document(fmt.Sprintf("line %d uses the tag %s; leave it out", n.Line, api.Quote(n.Tag)))
+	case depth > maxDepth:
+		return document(fmt.Sprintf("line %d is nested more than %d levels deep", n.Line, maxDepth))
+	}
+	for _, child := range n.Content {
+		if problem := checkTree(child, depth+1); problem != nil {
+			return problem
+		}
+	}
+	return nil
+}
+
+// cut bounds what a message repeats of a document.
+func cut(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}

@@ -1,0 +1,178 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+)
+
+// MergeRule says what a tenant's own document may do to one field of the authority's policy.
+type MergeRule string
+
+// The rules. Whatever the rule, the result never allows more than the authority's policy does.
+const (
+	MergeAuthority    MergeRule = "not for tenants" // a tenant's value is clamped away
+	MergeIdentity     MergeRule = "identity"        // says what the document is; nothing to merge
+	MergeStrictest    MergeRule = "strictest"       // of two words with an order, the stricter
+	MergeIntersection MergeRule = "intersection"    // what both list, in the tenant's order
+	MergeMinimum      MergeRule = "minimum"         // the smaller of two amounts; no amount is no limit
+	MergeMaximum      MergeRule = "maximum"         // the larger, where larger is stricter
+	MergeBeside       MergeRule = "beside"          // both hold: the tenant's for its namespace alone
+	MergeOwn          MergeRule = "own"             // the tenant's, where the authority says nothing: it limits nobody
+)
+
+// Clamped is a wish of a tenant's document that went further than it may: Tighten did not follow it.
+type Clamped struct {
+	Path string // of the field in the tenant's document
+	Why  string // what was wished, and what holds
+}
+
+func (c Clamped) String() string { return c.Path + ": " + c.Why }
+
+// mergeRow is the rule for one field of Policy, and the function that follows it: it changes out, which began as the
+// authority's policy, to what holds with the tenant's.
+type mergeRow struct {
+	field string // of Policy
+	rule  MergeRule
+	merge func(t *tightening)
+}
+
+// mergeTable has a row for every field of Policy, in their order.
+func mergeTable() []mergeRow {
+	return []mergeRow{
+		{"APIVersion", MergeIdentity, nil},
+		{"Kind", MergeIdentity, nil},
+		{"Name", MergeIdentity, nil},
+		{"Namespaces", MergeAuthority, notForTenants(func(p *Policy) bool { return p.Namespaces != nil })},
+		{"Mode", MergeStrictest, (*tightening).mode},
+		{"EnforcementMode", MergeStrictest, func(t *tightening) {
+			stricter(t, &t.out.EnforcementMode, t.tenant.EnforcementMode, enforcementModes())
+		}},
+		{"Strategies", MergeIntersection, func(t *tightening) { common(t, &t.out.Strategies, t.tenant.Strategies) }},
+		{"DefaultSlice", MergeMinimum, (*tightening).defaultSlice},
+		{"Classes", MergeMinimum, (*tightening).classes},
+		{"Limits", MergeMinimum, (*tightening).limits},
+		{"Quota", MergeBeside, (*tightening).quota},
+		{"TenantQuota", MergeIdentity, nil},
+		{"Accept", MergeIntersection, func(t *tightening) { common(t, &t.out.Accept, t.tenant.Accept) }},
+		{"OptOut", MergeAuthority, notForTenants(func(p *Policy) bool { return p.OptOut })},
+		{"MinimumEnforcement", MergeStrictest, func(t *tightening) {
+			stricter(t, &t.out.MinimumEnforcement, t.tenant.MinimumEnforcement, api.Tiers())
+		}},
+		{"Frameworks", MergeStrictest, (*tightening).frameworks},
+		{"DefaultFramework", MergeOwn, func(t *tightening) { own(t, &t.out.DefaultFramework, t.tenant.DefaultFramework) }},
+		{"ContextAllowance", MergeMaximum, (*tightening).contextAllowance},
+		{"Env", MergeOwn, (*tightening).env},
+		{"Pools", MergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Pools) })},
+		{"MPS", MergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.MPS) })},
+		{"Guard", MergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Guard) })},
+		{"Pod", MergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Pod) })},
+		{"Templates", MergeAuthority, notForTenants(func(p *Policy) bool { return p.Templates != "" })},
+	}
+}
+
+// Tighten returns what holds where the authority's policy and a tenant's own document meet, and what of the tenant's
+// it did not follow. The tenant's document is one without defaults: what is zero in it says nothing. Neither is
+// changed; without a tenant's document the authority's policy is returned as it is.
+func Tighten(authority, tenant *Policy) (*Policy, []Clamped) {
+	if tenant == nil {
+		return authority, nil
+	}
+	out := *authority
+	if tenant.Name != "" {
+		out.Name = authority.Name + " tightened by " + tenant.Name
+	}
+	t := &tightening{authority: authority, tenant: tenant, out: &out}
+	for _, row := range mergeTable() {
+		if row.merge != nil {
+			t.field = documentName(row.field)
+			row.merge(t)
+		}
+	}
+	return t.out, t.clamped
+}
+
+// Widenings are what a tenant's document asks for and may not have, as problems of it: for those who can still mend it.
+func Widenings(authority, tenant *Policy) (problems []error) {
+	_, clamped := Tighten(authority, tenant)
+	for _, c := range clamped {
+		problems = append(problems, fmt.Errorf("%s (policy %s; a tenant's own document only tightens)", c, authority.Name))
+	}
+	return problems
+}
+
+// tightening is one run of Tighten. What it writes into out is new: slices and maps of the authority stay untouched.
+type tightening struct {
+	authority, tenant, out *Policy
+	field                  string // that is merged now, as documents write it
+	clamped                []Clamped
+}
+
+func (t *tightening) clamp(path *field.Path, format string, args ...any) {
+	t.clamped = append(t.clamped, Clamped{Path: path.String(), Why: fmt.Sprintf(format, args...)})
+}
+
+func (t *tightening) at() *field.Path { return field.NewPath(t.field) }
+
+// notForTenants clamps a field that a tenant's document says something about.
+func notForTenants(said func(*Policy) bool) func(*tightening) {
+	return func(t *tightening) {
+		if said(t.tenant) {
+			t.clamp(t.at(), "not for a tenant's own document")
+		}
+	}
+}
+
+// stricter takes the tenant's word where it comes later in order, which runs from lax to strict.
+func stricter[T ~string](t *tightening, out *T, wish T, order []T) {
+	if wish == "" || wish == *out {
+		return
+	}
+	if slices.Index(order, wish) < slices.Index(order, *out) {
+		t.clamp(t.at(), "%s is laxer than %s", wish, *out)
+		return
+	}
+	*out = wish
+}
+
+// mode takes the stricter mode, but off stays off: whoever runs the cluster must be able to end it everywhere.
+func (t *tightening) mode() {
+	if t.out.Mode == ModeOff && t.tenant.Mode != "" && t.tenant.Mode != ModeOff {
+		t.clamp(t.at(), "the policy is off, and a tenant's own document does not switch it on")
+		return
+	}
+	stricter(t, &t.out.Mode, t.tenant.Mode, modes())
+}
+
+// common takes what both list, in the tenant's order.
+func common[T ~string](t *tightening, out *[]T, wish []T) {
+	if len(wish) == 0 {
+		return
+	}
+	var both []T
+	for i, w := range wish {
+		if !slices.Contains(*out, w) {
+			t.clamp(t.at().Index(i), "%s is not among %s", w, api.JoinNames(*out))
+			continue
+		}
+		both = append(both, w)
+	}
+	if len(both) > 0 {
+		*out = both
+	}
+}
+
+// own takes the tenant's value where the authority has none.
+func own[T comparable](t *tightening, out *T, wish T) {
+	var none T
+	switch {
+	case wish == none || wish == *out:
+	case *out != none:
+		t.clamp(t.at(), "%v is set already", *out)
+	default:
+		*out = wish
+	}
+}

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+)
+
+// Parse reads a policy document: strict and case-sensitive, defaults filled in, every problem reported with its
+// path (up to 64 of them). name says where it came from ("namespace/configmap"). A document with problems gives no
+// Policy. Documents of more than MaxDocument, and those with anchors or aliases, are rejected before they are understood.
+func Parse(name string, data []byte) (*Policy, field.ErrorList) {
+	return parseDocument(name, data, func(p *Policy) field.ErrorList {
+		p.setDefaults()
+		return p.validate()
+	})
+}
+
+// parseDocument reads a document; check completes what was decoded and reports the problems of its values.
+func parseDocument(name string, data []byte, check func(*Policy) field.ErrorList) (*Policy, field.ErrorList) {
+	root, problem := readDocument(data)
+	if problem != nil {
+		return nil, field.ErrorList{problem}
+	}
+	p := &Policy{}
+	d := &documentDecoder{}
+	d.decode(root, reflect.ValueOf(p).Elem(), nil)
+	p.Name = name
+	problems := slices.Clone(d.problems)
+	for _, e := range check(p) {
+		if !told(d.problems, e.Field) {
+			problems = append(problems, e)
+		}
+	}
+	if more := len(problems) - maxProblems; more > 0 {
+		problems = append(problems[:maxProblems], document(fmt.Sprintf("and %d more problems", more)))
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return p, nil
+}
+
+// told reports whether a problem of this field, of a part of it or of what it is part of was reported already: what was left
+// out because of it must not be missed.
+func told(problems field.ErrorList, path string) bool {
+	return slices.ContainsFunc(problems, func(e *field.Error) bool {
+		return within(e.Field, path) || within(path, e.Field)
+	})
+}
+
+// within reports whether inner is outer or a part of it.
+func within(outer, inner string) bool {
+	rest, ok := strings.CutPrefix(inner, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// setDefaults fills in what the document leaves open. Reserve and allowance stay open: they depend on the device and
+// the pod.
+func (p *Policy) setDefaults() {
+	defaultTo(&p.Mode, defaultMode)
+	defaultTo(&p.EnforcementMode, defaultEnforcement)
+	defaultTo(&p.Templates, defaultTemplates)
+	defaultTo(&p.MPS.PipeDirectory, defaultPipeDirectory)
+	defaultTo(&p.MPS.LogDirectory, defaultLogDirectory)
+	defaultTo(&p.Guard.Grace, metav1.Duration{Duration: defaultGuardGrace})
+	if p.Strategies == nil {
+		p.Strategies = strategies.Default()
+	}
+}
+
+func defaultTo[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,190 @@
+package config
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+// APIVersion is the version of the policy document that this build reads.
+const APIVersion = "gpuslice.dev/v1"
+
+// Policy is the document that governs namespaces, as people write it (policy.yaml in a ConfigMap). Parse is its
+// only door: it fills in defaults and reports every problem. A Policy is read-only afterwards and shared.
+type Policy struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind,omitempty"` // "Policy" or empty
+
+	// Name tells people and logs where the document came from ("gpuslice-system/team-a"); it is not part of it.
+	Name string `json:"-"`
+
+	Namespaces         *NamespaceMatch              `json:"namespaces,omitempty"` // absent: the cluster's default
+	Mode               Mode                         `json:"mode,omitempty"`
+	EnforcementMode    EnforcementMode              `json:"enforcementMode,omitempty"`
+	Strategies         []api.StrategyName           `json:"strategies,omitempty"` // allowed, in order of preference
+	DefaultSlice       *SliceSpec                   `json:"defaultSlice,omitempty"`
+	Classes            map[string]SliceSpec         `json:"classes,omitempty"`
+	Limits             Limits                       `json:"limits,omitzero"`
+	Quota              QuotaSpec                    `json:"quota,omitzero"`
+	TenantQuota        *QuotaSpec                   `json:"-"`                // what a tenant's own document adds, for its namespace
+	Accept             []string                     `json:"accept,omitempty"` // names of Spellings
+	OptOut             bool                         `json:"optOut,omitempty"` // may a pod say share: disabled
+	MinimumEnforcement api.Tier                     `json:"minimumEnforcement,omitempty"`
+	Frameworks         map[string]frameworks.Switch `json:"frameworks,omitempty"`
+	DefaultFramework   string                       `json:"defaultFramework,omitempty"` // when neither image nor label tells
+	ContextAllowance   *api.MiB                     `json:"contextAllowance,omitempty"` // per process, outside the framework's allocator
+	Env                []EnvSpec                    `json:"env,omitempty"`
+	Pools              PoolsSpec                    `json:"pools,omitzero"`
+	MPS                api.MPSSpec                  `json:"mps,omitzero"`
+	Guard              GuardSpec                    `json:"guard,omitzero"`
+	Pod                PodSpec                      `json:"pod,omitzero"`
+	Templates          TemplatesMode                `json:"templates,omitempty"`
+}
+
+// NamespaceMatch says which namespaces a policy governs. Name beats selector beats default.
+type NamespaceMatch struct {
+	Names    []string              `json:"names,omitempty"`
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+}
+
+// Mode says which pods of a namespace get a slice.
+type Mode string
+
+// The modes.
+const (
+	ModeOff         Mode = "off"
+	ModeOptIn       Mode = "opt-in"
+	ModeTransparent Mode = "transparent"
+)
+
+// EnforcementMode says what becomes of a decision: audit reports, warn rewrites but rejects nothing, enforce does both.
+type EnforcementMode string
+
+// The enforcement modes.
+const (
+	EnforceAudit EnforcementMode = "audit"
+	EnforceWarn  EnforcementMode = "warn"
+	EnforceFull  EnforcementMode = "enforce"
+)
+
+// TemplatesMode says what happens to fractional quantities in workload templates, which Kubernetes rejects.
+type TemplatesMode string
+
+// The template modes.
+const (
+	TemplatesOff     TemplatesMode = "off"
+	TemplatesCheck   TemplatesMode = "check"
+	TemplatesRewrite TemplatesMode = "rewrite"
+)
+
+// SliceSpec is a slice as policy writes it: one of memory and fraction, the rest optional.
+type SliceSpec struct {
+	Memory      api.MiB      `json:"memory,omitzero"`
+	MemoryLimit api.MiB      `json:"memoryLimit,omitzero"`
+	Fraction    api.Fraction `json:"fraction,omitzero"`
+	Class       string       `json:"class,omitempty"` // in defaultSlice only
+	Compute     int          `json:"compute,omitempty"`
+	Processes   int          `json:"processes,omitempty"`
+}
+
+// Limits are the largest asks that policy allows. Zero: no limit.
+type Limits struct {
+	PerContainer quota.Charge `json:"perContainer,omitzero"`
+	PerPod       quota.Charge `json:"perPod,omitzero"`
+}
+
+// EnvSpec is a variable of policy's own; its value may hold {{memoryBytes}}, {{memoryMiB}} and {{fraction}}.
+type EnvSpec struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// PoolsSpec is what a cluster's policy says about pools. Only the cluster's default policy may carry it.
+type PoolsSpec struct {
+	Declared []PoolSpec  `json:"declared,omitempty"`
+	Complete bool        `json:"complete,omitempty"` // there is nothing beyond declared and known pools: deny what fits none
+	Reserve  ReserveSpec `json:"reserve,omitzero"`
+}
+
+// PoolSpec declares a pool by the labels that its nodes carry (and an autoscaler knows).
+type PoolSpec struct {
+	Name           string              `json:"name"`
+	Selector       map[string]string   `json:"selector"`
+	Resource       string              `json:"resource"`
+	Strategy       api.StrategyName    `json:"strategy"`
+	DeviceMemory   api.MiB             `json:"deviceMemory,omitzero"`
+	Replicas       int                 `json:"replicas,omitempty"`
+	MIGProfile     string              `json:"migProfile,omitempty"`
+	InstanceMemory api.MiB             `json:"instanceMemory,omitzero"` // memory of a MIG instance
+	MPSProvider    api.MPSProviderName `json:"mpsProvider,omitempty"`
+	Driver         string              `json:"driver,omitempty"`       // "580.95.05"
+	DriverLimits   bool                `json:"driverLimits,omitempty"` // driver 615, container toolkit 1.20.1, cgroup v2
+	ScalesFromZero bool                `json:"scalesFromZero,omitempty"`
+	Taints         []corev1.Taint      `json:"taints,omitempty"`
+	TrustDomain    string              `json:"trustDomain,omitempty"`
+}
+
+// ReserveSpec is what is kept free on each shared device: the larger of the two. Defaults: 3 % and 512Mi.
+type ReserveSpec struct {
+	Percent *int     `json:"percent,omitempty"`
+	Memory  *api.MiB `json:"memory,omitempty"`
+}
+
+// GuardSpec is what policy says about the guard.
+type GuardSpec struct {
+	Enabled          *bool           `json:"enabled,omitempty"` // default true
+	Act              string          `json:"act,omitempty"`     // "always" or "pressure"
+	DryRun           bool            `json:"dryRun,omitempty"`
+	Access           string          `json:"access,omitempty"` // env, volume, cdi, claim: how the guard reaches NVML
+	RuntimeClassName string          `json:"runtimeClassName,omitempty"`
+	Grace            metav1.Duration `json:"grace,omitzero"`
+	TermGrace        metav1.Duration `json:"termGrace,omitzero"`
+	MPSEnding        string          `json:"mpsEnding,omitempty"` // observe or signal
+	MaxEnds          int             `json:"maxEnds,omitempty"`
+	EndsWindow       metav1.Duration `json:"endsWindow,omitzero"`
+	MetricsPort      int             `json:"metricsPort,omitempty"`
+}
+
+// Ways in which the guard reaches NVML.
+const (
+	AccessEnv    = "env"
+	AccessVolume = "volume"
+	AccessCDI    = "cdi"
+)
+
+// PodSpec is what policy writes into each sliced pod where its author did not.
+type PodSpec struct {
+	PriorityClassName string              `json:"priorityClassName,omitempty"`
+	SchedulerName     string              `json:"schedulerName,omitempty"`
+	RuntimeClassName  string              `json:"runtimeClassName,omitempty"`
+	Tolerations       []corev1.Toleration `json:"tolerations,omitempty"`
+}
+
+// Defaults of the document, in one place so that the reference and the parser agree.
+const (
+	defaultMode             = ModeOptIn
+	defaultEnforcement      = EnforceFull
+	defaultTemplates        = TemplatesCheck
+	DefaultReservePercent   = 3
+	DefaultReserveMemory    = api.MiB(512)
+	defaultAllowance        = api.MiB(512)  // context of one process with one GPU
+	defaultAllowanceSeveral = api.MiB(1024) // with several GPUs, NCCL's buffers included
+	defaultPipeDirectory    = "/run/nvidia-mps"
+	defaultLogDirectory     = "/var/log/nvidia-mps"
+	defaultGuardGrace       = 2 * time.Second
+)
+
+// allows reports whether policy allows a strategy.
+func Allows(p *Policy, name api.StrategyName) bool {
+	for _, s := range p.Strategies {
+		if s == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,87 @@
+package config
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+// QuotaSpec is what a policy lets the pods of a namespace hold together. A tenant's own document narrows it further for
+// the tenant's namespace.
+type QuotaSpec struct {
+	// Budget names a budget that all namespaces whose policies name it share. Empty: each namespace has its own. Not
+	// for tenants.
+	Budget string `json:"budget,omitempty"`
+	// Memory, Slices and GPUs limit the whole budget, as in Limits.
+	Memory *api.MiB `json:"memory,omitempty"`
+	Slices *int64   `json:"slices,omitempty"`
+	GPUs   *int64   `json:"gpus,omitempty"`
+	// Pools and Classes limit what is held of one pool, or in slices of one class.
+	Pools   map[string]quota.Limits `json:"pools,omitempty"`
+	Classes map[string]quota.Limits `json:"classes,omitempty"`
+	// Native is what becomes of ResourceQuotas on GPU resources; empty: NativeCheck. Not for tenants.
+	Native NativeMode `json:"native,omitempty"`
+}
+
+// Whole is what limits the whole budget.
+func (q QuotaSpec) Whole() quota.Limits {
+	return quota.Limits{Memory: q.Memory, Slices: q.Slices, GPUs: q.GPUs}
+}
+
+// Limited says that the quota limits anything.
+func (q QuotaSpec) Limited() bool {
+	return q.Whole() != quota.Limits{} || len(q.Pools) > 0 || len(q.Classes) > 0
+}
+
+// BudgetKey names the budget that a namespace's pods are counted in: one of its own, or the shared one that its policy
+// names. Keys of the two kinds never meet.
+func BudgetKey(namespace string, spec QuotaSpec) string {
+	if spec.Budget != "" {
+		return "shared/" + spec.Budget
+	}
+	return "namespace/" + namespace
+}
+
+// QuotaFor resolves what a pod of the namespace is held against: the limits that policy sets on the budget, then those
+// that the tenant's own document (nil: none) sets on the namespace's part of it.
+func QuotaFor(namespace string, authority QuotaSpec, tenant *QuotaSpec) quota.Quota {
+	name := authority.Budget
+	if name == "" {
+		name = namespace
+	}
+	limits := quotaLimits(name, quota.Scope{}, authority)
+	if tenant != nil {
+		limits = append(limits, quotaLimits(namespace+"/"+api.TenantPolicyName, quota.Scope{Namespace: namespace}, *tenant)...)
+	}
+	return quota.Quota{Limits: limits}
+}
+
+// quotaLimits lists the limits of one document within a scope, in a stable order.
+func quotaLimits(name string, scope quota.Scope, spec QuotaSpec) []quota.Limit {
+	var out []quota.Limit
+	if whole := spec.Whole(); whole != (quota.Limits{}) {
+		out = append(out, quota.Limit{Name: name, Scope: scope, Limits: whole})
+	}
+	for _, pool := range slices.Sorted(maps.Keys(spec.Pools)) {
+		scope := quota.Scope{Namespace: scope.Namespace, Pool: pool}
+		out = append(out, quota.Limit{Name: name + " (pool " + pool + ")", Scope: scope, Limits: spec.Pools[pool]})
+	}
+	for _, class := range slices.Sorted(maps.Keys(spec.Classes)) {
+		scope := quota.Scope{Namespace: scope.Namespace, Class: class}
+		out = append(out, quota.Limit{Name: name + " (class " + class + ")", Scope: scope, Limits: spec.Classes[class]})
+	}
+	return out
+}
+
+// NativeMode says what becomes of Kubernetes' own ResourceQuotas on GPU resources. They count a pod under the names that
+// it carries, so that one whose resource was renamed is not counted under the name that its author wrote.
+type NativeMode string
+
+// The native modes.
+const (
+	NativeCheck NativeMode = "check" // the default: count renamed pods for the quotas that there are
+	NativeWrite NativeMode = "write" // and write the policy's own limit as a ResourceQuota
+	NativeOff   NativeMode = "off"   // leave them to count what they count
+)

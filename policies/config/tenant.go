@@ -1,0 +1,72 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+)
+
+// maxTold bounds how many problems of a tenant's document a pod's author is told.
+const maxTold = 3
+
+// ParseTenant reads a tenant's own document as strictly as Parse reads the authority's, and fills in no
+// defaults: what it does not say stays the authority's. Whether it asks for more than the authority's policy allows is
+// for Tighten to say. Documents of more than MaxTenantDocument are refused before they are understood.
+func ParseTenant(name string, data []byte) (*Policy, field.ErrorList) {
+	if len(data) > MaxTenantDocument {
+		return nil, field.ErrorList{document(fmt.Sprintf("a tenant's own document has at most %d bytes", MaxTenantDocument))}
+	}
+	return parseDocument(name, data, func(p *Policy) field.ErrorList {
+		whole := *p
+		whole.setDefaults()
+		if s := whole.DefaultSlice; s != nil && s.Class != "" {
+			known := *s
+			known.Class = api.ClassReplica // which classes there are, the authority's policy says
+			whole.DefaultSlice = &known
+		}
+		return whole.validate()
+	})
+}
+
+// TenantDocument is a tenant's own document as it was read. It is read-only and may be shared.
+type TenantDocument struct {
+	Name     string  // "namespace/configmap"
+	Policy   *Policy // nil: it cannot be used
+	Problems []error // why
+}
+
+// ReadTenantDocument reads a tenant's ConfigMap.
+func ReadTenantDocument(m *corev1.ConfigMap) TenantDocument {
+	policy, problems := ParseConfigMap(m, ParseTenant)
+	return TenantDocument{Name: m.Namespace + "/" + m.Name, Policy: policy, Problems: problems}
+}
+
+// Tighten returns what holds in the document's namespace, and what authors of its pods should know of the document. One
+// that cannot be used tightens nothing: it could only have narrowed what the authority's policy allows, so that policy
+// is safe without it.
+func (d TenantDocument) Tighten(authority *Policy) (*Policy, []string) {
+	if d.Policy == nil {
+		return authority, []string{fmt.Sprintf("%s cannot be used, and policy %s holds without it: %s", d.Name, authority.Name, first(d.Problems))}
+	}
+	tightened, clamped := Tighten(authority, d.Policy)
+	if len(clamped) == 0 {
+		return tightened, nil
+	}
+	return tightened, []string{fmt.Sprintf("%s asks for more than policy %s allows, and there the policy holds: %s", d.Name, authority.Name, first(clamped))}
+}
+
+// first joins the first few of a list to one text.
+func first[T any](all []T) string {
+	var texts []string
+	for _, e := range all[:min(len(all), maxTold)] {
+		texts = append(texts, fmt.Sprint(e))
+	}
+	if rest := len(all) - maxTold; rest > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", rest))
+	}
+	return strings.Join(texts, "; ")
+}

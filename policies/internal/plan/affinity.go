@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+// affinityFor returns the terms that keep the pod on the pools it was planned for, one for each of them. There are none
+// where nothing that the pod carries depends on the pool: autoscalers often do not know the labels they would name.
+func affinityFor(in *Input, chosen *candidate, same []*candidate) []corev1.NodeSelectorTerm {
+	if !dependsOnPool(in, chosen, same) {
+		return nil
+	}
+	var terms []corev1.NodeSelectorTerm
+	for _, c := range append([]*candidate{chosen}, same...) {
+		term := termOf(in, c)
+		if len(term.MatchExpressions) == 0 {
+			return nil // a pool that no label tells apart: every node of its resource is as good
+		}
+		if !slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool {
+			return promise.SameExpressions(t.MatchExpressions, term.MatchExpressions)
+		}) {
+			terms = append(terms, term)
+		}
+	}
+	return terms
+}
+
+// dependsOnPool says that the pod is something else on a node of another pool: what it carries, or what it is counted in.
+func dependsOnPool(in *Input, chosen *candidate, same []*candidate) bool {
+	if len(in.Policy.Quota.Pools) > 0 || in.Policy.TenantQuota != nil && len(in.Policy.TenantQuota.Pools) > 0 {
+		return true
+	}
+	for i := range chosen.containers {
+		p := &chosen.containers[i]
+		if p.dependsOnT() || p.pool.Provider().ChangesPods() || p.pool.DriverLimits {
+			return true
+		}
+	}
+	among := func(site string) bool {
+		return site == chosen.pool().Site || slices.ContainsFunc(same, func(c *candidate) bool { return c.pool().Site == site })
+	}
+	return slices.ContainsFunc(in.Pools, func(p pools.Pool) bool { return p.Resource == chosen.pool().Resource && !among(p.Site) })
+}
+
+func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
+	var term corev1.NodeSelectorTerm
+	for i := range c.containers {
+		for _, r := range c.containers[i].pool.Requirements {
+			if !hasExpression(term.MatchExpressions, r) {
+				term.MatchExpressions = append(term.MatchExpressions, *r.DeepCopy())
+			}
+		}
+	}
+	if p := c.pool(); p.TrustDomain == "" && !p.Declared && trustedElsewhere(in, p.Resource) {
+		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: api.LabelTrustDomain, Operator: corev1.NodeSelectorOpDoesNotExist})
+	}
+	above := func(e corev1.NodeSelectorRequirement) bool {
+		return e.Key == pools.LabelDriverMajor && e.Operator == corev1.NodeSelectorOpGt
+	}
+	if c.guard.holds && !c.pool().Declared && !slices.ContainsFunc(term.MatchExpressions, above) {
+		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{ // nodes that join later may have an older driver
+			Key: pools.LabelDriverMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{api.FormatInt(api.FirstGuardDriver - 1)}})
+	}
+	return term
+}
+
+// trustedElsewhere says that nodes of a trust domain offer the resource too: where nothing but the domain tells nodes
+// apart, those of none have to be told apart by its absence.
+func trustedElsewhere(in *Input, resource string) bool {
+	return slices.ContainsFunc(in.Pools, func(p pools.Pool) bool { return p.Resource == resource && p.TrustDomain != "" })
+}
+
+func hasExpression(list []corev1.NodeSelectorRequirement, r corev1.NodeSelectorRequirement) bool {
+	return slices.ContainsFunc(list, func(e corev1.NodeSelectorRequirement) bool { return promise.SameExpression(e, r) })
+}

@@ -1,0 +1,279 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+// promise writes down what the chosen placement gives the pod, and what its author should be told of that.
+func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*promise.Promise, []string) {
+	p := &promise.Promise{
+		Version: promise.Version, Namespace: in.Namespace.Name, Policy: in.Policy.Name,
+		Request: req, Strategy: chosen.strategy.Name, Pools: []string{chosen.pool().Name},
+		Charge:  podCharge(chosen),
+		Planned: promise.Planned{Strategy: chosen.strategy.Name, Pool: chosen.pool().Name, Tier: chosen.tier()},
+	}
+	for _, c := range same {
+		p.Pools = append(p.Pools, c.pool().Name)
+	}
+	w := builder{in: in, promise: p, strategy: chosen.strategy}
+	for i := range chosen.containers {
+		w.container(&chosen.containers[i])
+	}
+	if chosen.strategy.Note != nil && !chosen.pool().Awaited() {
+		if text := chosen.strategy.Note(placementOf(in, chosen.pool(), nil)); text != "" {
+			w.note("%s", text)
+		}
+	}
+	w.hideDevices()
+	w.guard(chosen)
+	w.replaced()
+	p.Affinity = affinityFor(in, chosen, same)
+	w.podBlock()
+	w.hostIPC(chosen)
+	return p, w.warnings
+}
+
+// builder collects a Promise and what its author should be told.
+type builder struct {
+	in       *Input
+	promise  *promise.Promise
+	strategy *strategies.Strategy
+	warnings []string
+}
+
+func (w *builder) warn(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(w.warnings, text) {
+		w.warnings = append(w.warnings, text)
+	}
+}
+
+func (w *builder) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(w.promise.Planned.Notes, text) {
+		w.promise.Planned.Notes = append(w.promise.Planned.Notes, text)
+	}
+}
+
+// container writes one container's slice.
+func (w *builder) container(p *placed) {
+	injected := w.strategy.Inject(strategies.Grant{
+		Provider: p.pool.Provider(), DriverLimits: p.pool.DriverLimits, MPS: w.in.Policy.MPS, Slice: p.size.slice, Limit: p.size.limit, GPUs: p.request.GPUs,
+		Processes: p.size.procs, Compute: p.size.compute, HasShm: hasShm(p.spec),
+	})
+	c := promise.Container{
+		Name: p.request.Name, Resource: p.pool.Resource, Count: p.request.GPUs, Class: p.class,
+		Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args,
+	}
+	c.Env = slices.Concat(injected.Env, w.own(p), profileVariables(p.profile))
+	c.Env = append(c.Env, w.policyEnv(p, c.Env)...)
+	for _, v := range injected.Volumes {
+		if !slices.ContainsFunc(w.promise.Volumes, func(have corev1.Volume) bool { return have.Name == v.Name }) {
+			w.promise.Volumes = append(w.promise.Volumes, v)
+		}
+	}
+	w.promise.Containers = append(w.promise.Containers, c)
+	w.planned(p)
+}
+
+// own are the variables for anyone's own code.
+func (w *builder) own(p *placed) []api.Variable {
+	if p.size.slice == 0 {
+		return nil
+	}
+	out := []api.Variable{{Name: api.VarMemoryBytes, Value: api.FormatInt(p.size.slice.Bytes())}}
+	if f := p.fraction(); f != "" {
+		out = append(out, api.Variable{Name: api.VarFraction, Value: f})
+	}
+	return out
+}
+
+// fraction is the slice as a share of the total that a process sees, or "": not known, or not less than the whole.
+func (p *placed) fraction() string {
+	if p.pool.TotalMayBeLimit() {
+		return ""
+	}
+	return api.FormatFraction(int64(p.size.slice), int64(p.pool.Total()))
+}
+
+func profileVariables(r frameworks.Result) []api.Variable {
+	var out []api.Variable
+	for _, e := range r.Env {
+		out = append(out, api.Variable{Name: e.Name, Value: e.Value})
+	}
+	return out
+}
+
+// policyEnv are the policy's own variables: the author's value stays, and so does one that a slice already needs.
+func (w *builder) policyEnv(p *placed, have []api.Variable) (out []api.Variable) {
+	for _, e := range w.in.Policy.Env {
+		if slices.ContainsFunc(p.spec.Env, func(v corev1.EnvVar) bool { return v.Name == e.Name }) {
+			w.warn("container %q sets %s itself; policy's value is not used", p.request.Name, e.Name)
+			continue
+		}
+		if slices.ContainsFunc(have, func(v api.Variable) bool { return v.Name == e.Name }) {
+			continue
+		}
+		value, ok := p.expand(e.Value)
+		if !ok {
+			w.note("%s is not set in %q: what it says of the slice is not known on this pool", e.Name, p.request.Name)
+			continue
+		}
+		out = append(out, api.Variable{Name: e.Name, Value: value})
+	}
+	return out
+}
+
+// expand fills the placeholders of a policy's variable; ok is false where a value is not known.
+func (p *placed) expand(text string) (string, bool) {
+	if !strings.Contains(text, "{{") {
+		return text, true
+	}
+	fraction := p.fraction()
+	if p.size.slice == 0 || fraction == "" && strings.Contains(text, "{{fraction}}") {
+		return "", false
+	}
+	return strings.NewReplacer(
+		"{{memoryBytes}}", api.FormatInt(p.size.slice.Bytes()),
+		"{{memoryMiB}}", api.FormatInt(int64(p.size.slice)),
+		"{{fraction}}", fraction,
+	).Replace(text), true
+}
+
+// planned says what holds the container's slice, and what does not.
+func (w *builder) planned(p *placed) {
+	out := promise.PlannedContainer{Name: p.request.Name, Tiers: append([]api.Tier{}, p.tiers...), Cap: p.profile.Cap}
+	switch {
+	case p.size.slice > 0:
+		out.Memory = p.size.slice.String()
+	default:
+		out.Memory = "one replica"
+		w.note("%q gets one replica of a device whose memory is unknown: no memory limit is written", p.request.Name)
+	}
+	if p.size.limit > p.size.slice {
+		out.Limit = p.size.limit.String()
+	}
+	if r := p.profile; r.Framework != "" {
+		out.Framework = strings.TrimSpace(r.Framework + " " + r.Version)
+		if r.VersionSource != "" {
+			out.Framework += " (" + r.VersionSource + ")"
+		}
+	}
+	if len(p.spec.EnvFrom) > 0 {
+		w.note("%q takes variables from a ConfigMap or Secret, which admission does not see: only the node's container runtime keeps them from naming devices", p.request.Name)
+	}
+	if p.profile.NotCapped != "" && w.strategy.View != frameworks.ViewSliced {
+		w.note("%q has no framework cap: %s", p.request.Name, p.profile.NotCapped)
+	}
+	for _, n := range p.profile.Notes {
+		w.note("%q: %s", p.request.Name, n)
+	}
+	for _, text := range p.profile.Warnings {
+		w.warn("container %q: %s", p.request.Name, text)
+	}
+	if p.size.compute > 0 && w.strategy.HoldsCompute {
+		out.Compute = p.size.compute
+	} else if p.size.compute > 0 {
+		w.computeNotHeld(p)
+	}
+	if burst := p.request.Size.MemoryLimit; burst > 0 && p.size.slice > burst && w.strategy.Tier != api.TierHardware {
+		w.warn("memory-limit %s of container %q is less than its slice of %s and has no effect", burst, p.request.Name, p.size.slice)
+	}
+	switch {
+	case len(p.tiers) > 0:
+	case p.pool.Awaited():
+		w.note("nothing is promised to hold the memory of %q: the pool it will run on is not known", p.request.Name)
+	default:
+		w.note("nothing holds the memory of %q: %s does not divide it", p.request.Name, w.strategy.Name)
+	}
+	w.promise.Planned.Containers = append(w.promise.Planned.Containers, out)
+}
+
+// computeNotHeld reports whether the strategy does not hold a percentage of the multiprocessors: to the author who asked for
+// it, and in the plan where it came with a class of policy's.
+func (w *builder) computeNotHeld(p *placed) {
+	if w.strategy.OwnCompute != "" {
+		w.note("compute %d of %q has no effect: %s", p.size.compute, p.request.Name, w.strategy.OwnCompute)
+		return
+	}
+	tell := w.note
+	if p.request.Size.Compute > 0 {
+		tell = w.warn
+	}
+	tell("compute %d of container %q is not held under %s; only %s holds it", p.size.compute, p.request.Name, w.strategy.Name,
+		api.JoinNames(strategies.NamesWith(func(s *strategies.Strategy) bool { return s.HoldsCompute })))
+}
+
+// hostIPC gives the pod the node's IPC namespace where its MPS daemon needs that, and notes it. Where its author did, the
+// promise records that it is needed: Verify knows no pools.
+func (w *builder) hostIPC(c *candidate) {
+	provider := c.pool().Provider()
+	switch {
+	case !provider.HostIPC:
+	case w.in.Pod.Spec.HostIPC:
+		w.promise.Pod.NeedsHostIPC = true
+	default:
+		w.promise.Pod.HostIPC = true
+		w.note("the pod shares the node's IPC namespace, which %s needs: it can reach the shared memory of others there", provider.Daemon)
+	}
+}
+
+// hideDevices records from which containers the devices are hidden. Where the author does that already nothing is
+// recorded: what is recorded is reverted one day.
+func (w *builder) hideDevices() {
+	for c := range api.Containers(&w.in.Pod.Spec) {
+		if w.promise.Container(c.Name) == nil && !slices.Contains(c.Env, corev1.EnvVar{Name: api.VarVisibleDevices, Value: promise.NoDevices}) {
+			w.promise.Hidden = append(w.promise.Hidden, c.Name)
+		}
+	}
+}
+
+// replaced tells the author about variables of ours that the pod brought along.
+func (w *builder) replaced() {
+	for c := range api.Containers(&w.in.Pod.Spec) {
+		for _, e := range c.Env {
+			if api.IsOwnVariable(e.Name) || promise.NamesDevices(e.Name) && !(e.Value == promise.NoDevices && w.promise.Container(c.Name) == nil) {
+				w.warn("container %q: %s belongs to gpuslice in a slice; the pod's own value is not used", c.Name, api.Quote(e.Name))
+			}
+		}
+	}
+}
+
+// podBlock writes what policy adds to the pod itself where its author said nothing. What the author wrote is not
+// recorded, even where it is the same: what is recorded is reverted one day.
+func (w *builder) podBlock() {
+	spec, policy := &w.in.Pod.Spec, w.in.Policy.Pod
+	if policy.PriorityClassName != "" {
+		if spec.PriorityClassName == "" {
+			w.promise.Pod.PriorityClassName = policy.PriorityClassName
+		} else if spec.PriorityClassName != policy.PriorityClassName {
+			w.note("the pod's own priorityClassName %q stays", spec.PriorityClassName)
+		}
+	}
+	if policy.SchedulerName != "" {
+		if spec.SchedulerName == "" || spec.SchedulerName == corev1.DefaultSchedulerName {
+			w.promise.Pod.SchedulerName = policy.SchedulerName
+		} else if spec.SchedulerName != policy.SchedulerName {
+			w.note("the pod's own schedulerName %q stays", spec.SchedulerName)
+		}
+	}
+	if policy.RuntimeClassName != "" {
+		if spec.RuntimeClassName == nil {
+			w.promise.Pod.RuntimeClassName = policy.RuntimeClassName
+		} else if *spec.RuntimeClassName != policy.RuntimeClassName {
+			w.note("the pod's own runtimeClassName %q stays", *spec.RuntimeClassName)
+		}
+	}
+	for _, t := range policy.Tolerations {
+		if !promise.HasToleration(spec.Tolerations, t) {
+			w.promise.Tolerations = append(w.promise.Tolerations, t)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+// guard writes the guard's containers, or why there are none.
+func (w *builder) guard(c *candidate) {
+	plan := c.guard
+	if plan.why != "" {
+		verb := "no guard"
+		switch {
+		case plan.inject && plan.observe:
+			verb = "the guard only observes"
+		case plan.inject:
+			verb = "the guard may only observe"
+		}
+		if c.strategy.Tier != api.TierHardware {
+			w.note("%s: %s", verb, plan.why)
+		}
+	}
+	if !plan.inject {
+		return
+	}
+	first := &c.containers[0]
+	g := &promise.Guard{
+		Image: w.in.Guard.Image, PullPolicy: cmp.Or(w.in.Guard.PullPolicy, corev1.PullIfNotPresent), PullSecret: w.in.Guard.PullSecret,
+		CPU: cmp.Or(w.in.Guard.CPU, "20m"), Memory: cmp.Or(w.in.Guard.Memory, "64Mi"),
+		User: plan.user, Kill: plan.kill, Shares: w.in.Pod.Spec.ShareProcessNamespace == nil, Resource: first.pool.Resource, Count: first.request.GPUs,
+	}
+	if slices.Contains(w.in.Pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: g.PullSecret}) {
+		g.PullSecret = "" // the author's own
+	}
+	for _, v := range w.guardLimits(c).Env() {
+		g.Env = append(g.Env, api.Variable(v))
+	}
+	w.guardMounts(c, g)
+	w.guardAccess(g)
+	w.promise.Guard = g
+}
+
+// guardLimits is the contract that the guard reads.
+func (w *builder) guardLimits(c *candidate) limits.Limits {
+	l, policy := limits.Default(), w.in.Policy.Guard
+	l.Act = limits.ActPressure
+	if policy.Act != "" {
+		l.Act = limits.Act(policy.Act)
+	}
+	l.DryRun = c.guard.observe
+	if policy.Grace.Duration > 0 {
+		l.Grace = policy.Grace.Duration
+	}
+	if policy.TermGrace.Duration > 0 {
+		l.TermGrace = policy.TermGrace.Duration
+	}
+	if policy.MaxEnds > 0 {
+		l.MaxTerminations = policy.MaxEnds
+	}
+	if policy.EndsWindow.Duration > 0 {
+		l.TerminationsWindow = policy.EndsWindow.Duration
+	}
+	if policy.MPSEnding != "" {
+		l.MPSTermination = limits.MPSTermination(policy.MPSEnding)
+	}
+	if !w.in.Pod.Spec.HostNetwork { // two pods of one node cannot both listen on it
+		l.MetricsPort = policy.MetricsPort
+	}
+	if c.guard.holds {
+		l.MinDriver = api.FirstGuardRelease
+	}
+	if c.strategy.MPS { // the pipe also makes the guard take the pod's processes for MPS clients, which no signal may end first
+		l.ExpectMPS, l.MPSPipeDirectory = true, c.pool().Provider().Pipe(w.in.Policy.MPS, c.pool().Resource)
+	}
+	for i := range c.containers {
+		p := &c.containers[i]
+		if p.size.limit > 0 {
+			l.Containers = append(l.Containers, limits.Container{Name: p.request.Name, SliceBytes: p.size.slice.Bytes(), LimitBytes: p.size.limit.Bytes(), GPUs: int(p.request.GPUs)})
+		}
+	}
+	l.MinDeviceBytes, l.MaxDeviceBytes = deviceBounds(c)
+	return l
+}
+
+// deviceBounds are the sizes of a device on which the plan still holds: those of its pools, and 2 % for what a driver
+// keeps for itself.
+func deviceBounds(c *candidate) (low, high int64) {
+	for i := range c.containers {
+		t := c.containers[i].pool.Total().Bytes()
+		if t == 0 {
+			return 0, 0
+		}
+		if low == 0 || t < low {
+			low = t
+		}
+		high = max(high, t)
+	}
+	return low - low/50, high + high/50
+}
+
+// guardMounts gives check and sidecar the pipe of an MPS daemon that the device plugin does not bring.
+func (w *builder) guardMounts(c *candidate, g *promise.Guard) {
+	if client := c.pool().Provider().Client; client != nil {
+		injected := client(w.in.Policy.MPS, true) // clients share memory, the control program does not
+		g.Mounts, g.Env = injected.Mounts, append(g.Env, injected.Env...)
+	}
+}
+
+// guardAccess gives the sidecar NVML without a replica of its own.
+func (w *builder) guardAccess(g *promise.Guard) {
+	capabilities := api.Variable{Name: api.VarDriverCapabilities, Value: "compute,utility"}
+	g.CheckEnv = []api.Variable{capabilities}
+	switch w.in.Policy.Guard.Access {
+	case config.AccessVolume:
+		device := corev1.HostPathCharDev
+		w.promise.Volumes = append(w.promise.Volumes, corev1.Volume{Name: "gpuslice-devices", VolumeSource: corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: "/dev/null", Type: &device}}})
+		g.SidecarMounts = []corev1.VolumeMount{{Name: "gpuslice-devices", MountPath: "/var/run/nvidia-container-devices/all"}}
+		g.SidecarEnv = []api.Variable{capabilities}
+	case config.AccessCDI:
+		g.Annotations = map[string]string{"nvidia.cdi.k8s.io/container." + limits.GuardContainer: "management.nvidia.com/gpu=all"}
+	default:
+		g.SidecarEnv = []api.Variable{{Name: api.VarVisibleDevices, Value: "all"}, capabilities}
+	}
+	w.guardRuntimeClass()
+}
+
+// guardRuntimeClass writes the runtime class that the guard's access needs. It holds for the whole pod.
+func (w *builder) guardRuntimeClass() {
+	name := w.in.Policy.Guard.RuntimeClassName
+	if name == "" || w.in.Pod.Spec.RuntimeClassName != nil && *w.in.Pod.Spec.RuntimeClassName != name {
+		return
+	}
+	if w.in.Pod.Spec.RuntimeClassName == nil { // what the author wrote is not ours to revert one day
+		w.promise.Pod.RuntimeClassName = name
+	}
+}

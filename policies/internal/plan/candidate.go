@@ -1,0 +1,192 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/pools"
+)
+
+// candidate is one way to place a pod: a strategy on the pools of one site, a pool for each container.
+type candidate struct {
+	strategy   *strategies.Strategy
+	containers []placed
+	guard      guardPlan
+	waste      api.MiB
+	order      int // of the strategy in the policy
+}
+
+// placed is one container of the pod on the pool it would use.
+type placed struct {
+	want
+	pool    *pools.Pool
+	size    sizeOn
+	profile frameworks.Result
+	tiers   []api.Tier
+}
+
+// asked is one container's request with its ask completed from policy.
+type want struct {
+	request api.ContainerRequest
+	ask     api.Size
+	class   string // of policy, that ask was sized by
+	spec    *corev1.Container
+	init    bool // it ends, or is ready, before the others start
+}
+
+// candidates returns every placement that fits, best first, and why the other pools do not: policy's strategies in
+// their order, then the least waste, then the name.
+func candidates(in *Input, req api.Request, asks []want) (fitting []candidate, unfit []*FitError) {
+	for order, name := range in.Policy.Strategies {
+		strategy := strategies.Named(name)
+		if strategy.Name == "" || req.Strategy != "" && req.Strategy != name {
+			continue
+		}
+		for first := range in.Pools {
+			if !firstOfSite(in.Pools, first, name) {
+				continue
+			}
+			c, e := placeOnSite(in, strategy, in.Pools[first].Site, asks)
+			if e != nil {
+				unfit = append(unfit, e)
+				continue
+			}
+			c.order = order
+			fitting = append(fitting, c)
+		}
+	}
+	if len(fitting) == 0 || in.Explain {
+		unfit = append(unfit, otherwiseShared(in, req)...)
+	}
+	slices.SortStableFunc(fitting, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.waste, b.waste), cmp.Compare(a.pool().Name, b.pool().Name))
+	})
+	return fitting, unfit
+}
+
+// otherwiseShared are the pools that are shared in a way that policy or the pod does not come to, or that nobody knows.
+func otherwiseShared(in *Input, req api.Request) (unfit []*FitError) {
+	for i := range in.Pools {
+		p := &in.Pools[i]
+		switch {
+		case p.Strategy == "":
+			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p})
+		case !config.Allows(in.Policy, p.Strategy):
+			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: "which policy does not allow"})
+		case req.Strategy != "" && req.Strategy != p.Strategy:
+			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: "and the pod asks for another"})
+		}
+	}
+	return unfit
+}
+
+// firstOfSite reports whether the pool at i is the first of its site with the strategy, so that each site is tried once.
+func firstOfSite(all []pools.Pool, i int, name api.StrategyName) bool {
+	if all[i].Strategy != name {
+		return false
+	}
+	return !slices.ContainsFunc(all[:i], func(p pools.Pool) bool { return p.Strategy == name && p.Site == all[i].Site })
+}
+
+// placeOnSite gives each container the pool of the site that wastes least.
+func placeOnSite(in *Input, strategy *strategies.Strategy, site string, asks []want) (candidate, *FitError) {
+	c := candidate{strategy: strategy, containers: make([]placed, 0, len(asks))}
+	for _, a := range asks {
+		best, e := bestPool(in, strategy, site, a)
+		if e != nil {
+			return c, e
+		}
+		c.containers = append(c.containers, best)
+		c.waste += wasteOf(best)
+	}
+	if ok, why := c.pool().Reach(in.Pod, in.Policy.Pod.Tolerations); !ok {
+		return c, &FitError{kind: kindReach, pool: c.pool(), text: why}
+	}
+	if strategy.Requires == nil {
+		return c, nil
+	}
+	for i := range c.containers {
+		if v := strategy.Requires(placementOf(in, c.containers[i].pool, c.containers[i].spec)); v != nil {
+			return c, &FitError{kind: kindRule, pool: c.pool(), violation: v}
+		}
+	}
+	return c, nil
+}
+
+// placementOf is what a strategy may know of a container on a pool.
+func placementOf(in *Input, pool *pools.Pool, container *corev1.Container) *strategies.Placement {
+	return &strategies.Placement{
+		Namespace: in.Namespace, Policy: in.Policy.Name, MPS: in.Policy.MPS, Pool: pool.Name, TrustDomain: pool.TrustDomain,
+		Provider: pool.Provider(), Pod: &in.Pod.Spec, Container: container,
+	}
+}
+
+func bestPool(in *Input, strategy *strategies.Strategy, site string, a want) (best placed, why *FitError) {
+	for i := range in.Pools {
+		pool := &in.Pools[i]
+		if pool.Strategy != strategy.Name || pool.Site != site {
+			continue
+		}
+		size, e := sizeOnPool(a.ask, a.request, strategy, pool)
+		if e != nil {
+			if why == nil || e.moreSpecific(why) {
+				why = e
+			}
+			continue
+		}
+		next := placed{want: a, pool: pool, size: size}
+		if best.pool == nil || wasteOf(next) < wasteOf(best) {
+			best = next
+		}
+	}
+	if best.pool == nil {
+		return placed{}, why
+	}
+	return best, nil
+}
+
+// moreSpecific reports whether the error says more than another about why a site does not do: a size more than a name that does not match,
+// and of two the larger pool.
+func (e *FitError) moreSpecific(than *FitError) bool {
+	if named := e.kind == kindResource; named != (than.kind == kindResource) {
+		return !named
+	}
+	return e.pool.Usable() > than.pool.Usable()
+}
+
+// wasteOf is the memory of the replica that the slice leaves unused. A device of unknown size comes last.
+func wasteOf(p placed) api.MiB {
+	if usable := p.pool.Usable(); usable > 0 {
+		return usable - min(p.size.slice, usable)
+	}
+	return api.MaxMemory
+}
+
+// pool is the pool that stands for the candidate: its first container's.
+func (c *candidate) pool() *pools.Pool { return c.containers[0].pool }
+
+// equals reports whether other gives the pod the very same: strategy, resource names, sizes and enforcement.
+func (c *candidate) equals(other *candidate) bool {
+	if c.strategy.Name != other.strategy.Name || c.guard != other.guard {
+		return false
+	}
+	for i := range c.containers {
+		a, b := &c.containers[i], &other.containers[i]
+		if a.pool.Resource != b.pool.Resource || a.size != b.size || a.pool.MPSProvider != b.pool.MPSProvider ||
+			a.dependsOnT() && a.pool.Total() != b.pool.Total() || !slices.Equal(a.tiers, b.tiers) {
+			return false
+		}
+	}
+	return true
+}
+
+// dependsOnT reports whether something that the container carries was computed from the device's size.
+func (p *placed) dependsOnT() bool {
+	return p.size.fromT || p.pool.Total() > 0 // GPUSLICE_FRACTION and the frameworks' fractions
+}

@@ -1,0 +1,131 @@
+package plan
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+)
+
+const guardObserverUser = 65532
+
+// guardPlan says whether a pod gets a guard, and whether the guard can hold a slice there.
+type guardPlan struct {
+	inject  bool
+	holds   bool   // it can end what goes past the slice
+	observe bool   // it never ends anything, by policy or for want of rights
+	why     string // why it is not injected, or does not hold
+	user    int64  // the UID it runs as
+	kill    bool   // it needs CAP_KILL to signal others
+}
+
+// planGuard decides about the guard for one candidate. What it needs and what happens without:
+//
+//	driver 565.57         else not injected: an in-pod guard sees nothing it may act on
+//	the pod's processes   a shared PID namespace; not for images that need PID 1, or an explicit "false"
+//	the right to signal   UID 0 with CAP_KILL, or the tenant's own UID where Pod Security is restricted; else observe
+//	a safe ending         under MPS the daemon's control program and pipe: our own daemon; beside NVIDIA's, observe
+func planGuard(in *Input, c *candidate) guardPlan {
+	if why := guardUnwanted(in, c); why != "" {
+		return guardPlan{why: why}
+	}
+	if why := guardImpossible(in, c); why != "" {
+		return guardPlan{why: why}
+	}
+	plan := guardUser(in, c)
+	plan.inject = true
+	switch {
+	case in.Policy.Guard.DryRun:
+		plan.observe, plan.why = true, "policy sets guard.dryRun"
+	case plan.observe:
+	case c.pool().DriverMajor == 0:
+		plan.why = "the nodes' driver is unknown, and before " + api.FirstGuardRelease + " a guard can only observe"
+	case c.strategy.MPS && !c.pool().Provider().TerminatesSafely && in.Policy.Guard.MPSEnding != "signal":
+		plan.why = "a client of the MPS daemon of " + c.pool().Provider().Plugin + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
+	default:
+		plan.holds = true
+	}
+	return plan
+}
+
+func guardUnwanted(in *Input, c *candidate) string {
+	switch {
+	case in.Policy.Guard.Enabled != nil && !*in.Policy.Guard.Enabled:
+		return "policy sets guard.enabled: false"
+	case in.Guard == nil || in.Guard.Image == "":
+		return "no guard image is configured"
+	case c.strategy.Tier == api.TierHardware:
+		return "the hardware holds the slice"
+	}
+	for i := range c.containers {
+		if c.containers[i].size.limit > 0 {
+			return ""
+		}
+	}
+	return "the size of the slice is unknown"
+}
+
+func guardImpossible(in *Input, c *candidate) string {
+	spec := &in.Pod.Spec
+	if major := c.pool().DriverMajor; major > 0 && major < api.FirstGuardDriver {
+		return fmt.Sprintf("driver %d is older than %s: a guard in the pod sees no memory that it may act on", major, api.FirstGuardRelease)
+	}
+	if spec.ShareProcessNamespace != nil && !*spec.ShareProcessNamespace {
+		return "the pod sets shareProcessNamespace: false"
+	}
+	if needs, has := in.Policy.Guard.RuntimeClassName, spec.RuntimeClassName; needs != "" && has != nil && *has != needs {
+		return fmt.Sprintf("it reaches the driver through the runtime class %q, and the pod has %q", needs, *has)
+	}
+	if level := in.Namespace.Labels[api.LabelPodSecurity]; in.Policy.Guard.Access == config.AccessVolume && (level == "baseline" || level == "restricted") {
+		return fmt.Sprintf("guard.access: volume needs a hostPath, which Pod Security %q forbids", level)
+	}
+	for container := range api.Containers(spec) {
+		if frameworks.NeedsPID1(container) {
+			return fmt.Sprintf("the image of %q needs to be PID 1, so the pod's processes cannot be shared with a guard", container.Name)
+		}
+	}
+	return ""
+}
+
+// guardUser chooses the user the guard runs as.
+func guardUser(in *Input, c *candidate) guardPlan {
+	if in.Namespace.Labels[api.LabelPodSecurity] != "restricted" {
+		return guardPlan{user: 0, kill: true}
+	}
+	user, ok := tenantUser(&in.Pod.Spec, c)
+	if !ok {
+		return guardPlan{user: strangerTo(&in.Pod.Spec), observe: true, why: "Pod Security restricted lets it signal only its own user, and the pod names " +
+			"no single runAsUser for its GPU containers"}
+	}
+	return guardPlan{user: user}
+}
+
+// tenantUser is the one user that all GPU containers say they run as.
+func tenantUser(spec *corev1.PodSpec, c *candidate) (int64, bool) {
+	var user *int64
+	for i := range c.containers {
+		own := api.RunAsUser(spec, c.containers[i].spec)
+		if own == nil || user != nil && *user != *own {
+			return 0, false
+		}
+		user = own
+	}
+	return *user, true
+}
+
+// strangerTo is a user that no container of the pod names: one that ran as the guard's could end it.
+func strangerTo(spec *corev1.PodSpec) int64 {
+	user := int64(guardObserverUser)
+	for taken := true; taken; {
+		taken = false
+		for c := range api.Containers(spec) {
+			if own := api.RunAsUser(spec, c); own != nil && *own == user {
+				user, taken = user+1, true
+			}
+		}
+	}
+	return user
+}

@@ -1,0 +1,60 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+// charge is what one placed container counts for.
+func (p *placed) charge(s *strategies.Strategy) quota.Charge {
+	return quota.SliceCharge(s.Whole(), p.size.slice, p.request.GPUs)
+}
+
+// podCharge is what a placed pod counts for.
+func podCharge(c *candidate) quota.Charge {
+	spans := make([]quota.Span, len(c.containers))
+	for i := range c.containers {
+		p := &c.containers[i]
+		spans[i] = quota.Span{Charge: p.charge(c.strategy), Init: p.init, Sidecar: p.sidecar()}
+	}
+	return quota.PeakCharge(spans)
+}
+
+// sidecar reports whether the container is an init container that goes on running.
+func (a *want) sidecar() bool {
+	return a.init && quota.IsSidecar(a.spec)
+}
+
+// exceeds holds a charge against a limit; 0 is no limit. where names the pool. Memory that is not known cannot be shown to be within one.
+func Exceeds(charge, limit quota.Charge, who, policy string, where func() string) *api.Violation {
+	tell := func(asked, most any, what string) *api.Violation {
+		return &api.Violation{Rule: api.RuleLimit, Reason: "above the limit", Detail: fmt.Sprintf("%s would hold %v %s on %s, policy %s allows %v; ask for less", who, asked, what, where(), policy, most)}
+	}
+	switch {
+	case limit.Memory > 0 && charge.Memory == 0:
+		return &api.Violation{Rule: api.RuleLimit, Reason: "memory unknown under a limit", Detail: fmt.Sprintf(
+			"%s: the device memory of %s is unknown, so policy %s's limit of %s cannot be held; write %s", who, where(), policy, limit.Memory, api.LabelMemory)}
+	case limit.Memory > 0 && charge.Memory > limit.Memory:
+		return tell(charge.Memory, limit.Memory, "of GPU memory")
+	case limit.Slices > 0 && charge.Slices > limit.Slices:
+		return tell(charge.Slices, limit.Slices, "slices")
+	case limit.GPUs > 0 && charge.GPUs > limit.GPUs:
+		return tell(charge.GPUs, limit.GPUs, "GPUs")
+	}
+	return nil
+}
+
+// overLimits holds a placement against policy's limits for a container and for a pod.
+func overLimits(p *config.Policy, c *candidate) *api.Violation {
+	for i := range c.containers {
+		charge := c.containers[i].charge(c.strategy)
+		if v := Exceeds(charge, p.Limits.PerContainer, fmt.Sprintf("container %q", c.containers[i].request.Name), p.Name, c.pool().Describe); v != nil {
+			return v
+		}
+	}
+	return Exceeds(podCharge(c), p.Limits.PerPod, "the pod", p.Name, c.pool().Describe)
+}

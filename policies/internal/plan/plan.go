@@ -1,0 +1,252 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/rules"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+// Result is what was planned for a pod: a Promise, or why it cannot have a slice.
+type Result struct {
+	Promise    *promise.Promise
+	Violations []api.Violation
+	Warnings   []string
+	Candidates []api.CandidateReport // only where they are to be explained
+}
+
+// plan finds where the request fits and what the pod must carry there.
+func Plan(in *Input, req api.Request) Result {
+	if req.Strategy != "" && !config.Allows(in.Policy, req.Strategy) {
+		return unplanned(api.Violation{Rule: api.RulePolicy, Reason: "strategy not allowed", Detail: fmt.Sprintf(
+			"%s: %q, policy %s allows %s", api.LabelStrategy, req.Strategy, in.Policy.Name, api.JoinNames(in.Policy.Strategies))})
+	}
+	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
+		return unplanned(api.Violation{Rule: api.RuleStrategy, Reason: "a pod of Windows", Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; ask for no slice, or run it on Linux"})
+	}
+	asks, violations := resolveAll(in, req)
+	if len(violations) > 0 {
+		return unplanned(violations...)
+	}
+	fitting, unfit := candidates(in, req, asks)
+	chosen, denied := choose(in, req, fitting)
+	unfit = append(unfit, denied...)
+	var r Result
+	if in.Explain {
+		r.Candidates = report(fitting, append(slices.Clone(unfit), evaluateRest(in, req, fitting, chosen)...), chosen)
+	}
+	if chosen == nil {
+		if chosen, violations = pending(in, req, asks, unfit); len(violations) > 0 {
+			r.Violations = violations
+			return r
+		}
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it asks for %s and waits for a node that offers it",
+			reasons(unfit), chosen.pool().Resource))
+	}
+	p, warnings := build(in, req, chosen, equivalent(in, chosen, fitting))
+	if v := p.TooLong(); v != nil {
+		r.Violations = []api.Violation{*v}
+		return r
+	}
+	r.Promise, r.Warnings = p, append(r.Warnings, warnings...)
+	return r
+}
+
+func unplanned(violations ...api.Violation) Result { return Result{Violations: violations} }
+
+func resolveAll(in *Input, req api.Request) (asks []want, violations []api.Violation) {
+	for _, c := range req.Containers {
+		ask, v := resolve(in.Policy, req.Strategy, c)
+		if v != nil {
+			violations = append(violations, *v)
+			continue
+		}
+		spec, init := api.ContainerNamed(&in.Pod.Spec, c.Name)
+		asks = append(asks, want{c, ask, classOf(in.Policy, c), spec, init})
+	}
+	if len(asks) == 0 && len(violations) == 0 {
+		violations = []api.Violation{*request.Invalid("no container to slice", "the pod asks for a slice but none of its containers would get it")}
+	}
+	return asks, violations
+}
+
+// choose returns the first candidate whose frameworks and enforcement are good enough, and why those before it are not.
+func choose(in *Input, req api.Request, fitting []candidate) (*candidate, []*FitError) {
+	var unfit []*FitError
+	for i := range fitting {
+		c := &fitting[i]
+		if v := evaluate(in, req, c); v != nil {
+			unfit = append(unfit, &FitError{kind: kindRule, pool: c.pool(), violation: v})
+			continue
+		}
+		return c, unfit
+	}
+	return nil, unfit
+}
+
+// evaluate adds to a placement what holds its slices, and returns why it may not be used.
+func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
+	if v := rules.HostIPCElsewhere(in.Pod, c.pool()); v != nil {
+		return v
+	}
+	c.guard = planGuard(in, c)
+	for i := range c.containers {
+		p := &c.containers[i]
+		p.profile = profileOf(in, req, c.strategy, p)
+		if len(p.profile.Denials) > 0 {
+			r := p.profile.Denials[0]
+			return &api.Violation{Rule: api.RuleFramework, Reason: frameworkReason(r.Reason), Detail: fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
+		}
+		p.tiers = tiersOf(c, p)
+	}
+	tier := c.tier()
+	switch ok := tier.AtLeast(in.Policy.MinimumEnforcement); {
+	case !ok && c.pool().Awaited():
+		return &api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
+			"policy %s demands %s; no known pool can take the pod, and of one yet to come nothing can be promised", in.Policy.Name, in.Policy.MinimumEnforcement)}
+	case !ok:
+		return &api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s%s",
+			in.Policy.Name, in.Policy.MinimumEnforcement, c.strategy.Name, c.pool().Describe(), tier, c.lacks(in.Policy.MinimumEnforcement))}
+	}
+	return overLimits(in.Policy, c)
+}
+
+// frameworkReason is a profile's reason in words of the other denials.
+func frameworkReason(reason string) string {
+	switch reason {
+	case frameworks.DeniedFramework:
+		return "unknown framework"
+	case frameworks.DeniedArgument:
+		return "framework argument"
+	case frameworks.DeniedConflict:
+		return "framework settings contradict each other"
+	}
+	return reason
+}
+
+// lacks says why the tiers do not hold that would be strong enough and that a pod has a part in.
+func (c *candidate) lacks(minimum api.Tier) string {
+	text := ""
+	if api.TierGuard.AtLeast(minimum) && c.guard.why != "" {
+		text += "; no guard holds it: " + c.guard.why
+	}
+	for i := range c.containers {
+		if p := &c.containers[i]; api.TierFramework.AtLeast(minimum) && len(p.tiers) == 0 && p.profile.NotCapped != "" {
+			text += fmt.Sprintf("; no framework cap in %q: %s", p.request.Name, p.profile.NotCapped)
+		}
+	}
+	return text
+}
+
+// tier is the strongest tier that holds for every container.
+func (c *candidate) tier() api.Tier {
+	weakest := api.TierHardware
+	for i := range c.containers {
+		strongest := api.TierNone
+		for _, t := range c.containers[i].tiers {
+			if t.AtLeast(strongest) {
+				strongest = t
+			}
+		}
+		if weakest.AtLeast(strongest) {
+			weakest = strongest
+		}
+	}
+	return weakest
+}
+
+// tiersOf lists what holds a container's slice, strongest first.
+func tiersOf(c *candidate, p *placed) []api.Tier {
+	var tiers []api.Tier
+	strategy := c.strategy
+	if strategy.Tier != api.TierNone && (strategy.Tier != api.TierMPS || p.size.limit > 0) {
+		tiers = append(tiers, strategy.Tier)
+	}
+	if driverHolds(strategy, p) {
+		tiers = append(tiers, api.TierDriver)
+	}
+	if c.guard.holds && p.size.limit > 0 {
+		tiers = append(tiers, api.TierGuard)
+	}
+	if p.profile.Capped {
+		tiers = append(tiers, api.TierFramework)
+	}
+	slices.SortFunc(tiers, func(a, b api.Tier) int { return b.Rank() - a.Rank() })
+	return tiers
+}
+
+func driverHolds(strategy *strategies.Strategy, p *placed) bool {
+	return p.pool.DriverLimits && p.size.limit > 0 && strategy.DriverLimits
+}
+
+// profileOf asks the framework profiles what the container should carry. Whole devices and unknown slices have no cap.
+func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *placed) frameworks.Result {
+	if strategy.Whole() || p.size.limit == 0 {
+		return frameworks.Result{}
+	}
+	view := strategy.View
+	if view != frameworks.ViewSliced && p.pool.TotalMayBeLimit() {
+		view = frameworks.ViewUnknown
+	}
+	ask := frameworks.Input{
+		Container: p.spec, Framework: req.Framework,
+		SliceBytes: p.size.slice.Bytes(), LimitBytes: p.size.limit.Bytes(), TotalBytes: p.pool.Total().Bytes(),
+		AllowanceBytes: allowance(in.Policy, p.request.GPUs), Processes: p.size.procs, GPUs: int(p.request.GPUs),
+		View: view, DeviceAlone: p.pool.Replicas == 1, Switches: in.Policy.Frameworks,
+	}
+	told := frameworks.For(ask)
+	if req.Framework != "" || told.Framework != "" || in.Policy.DefaultFramework == "" {
+		return told
+	}
+	ask.Framework = in.Policy.DefaultFramework
+	byDefault := frameworks.For(ask)
+	if byDefault.VersionSource == frameworks.VersionFromLabel {
+		byDefault.VersionSource = frameworks.VersionFromPolicy
+	}
+	return byDefault
+}
+
+func allowance(p *config.Policy, gpus int64) int64 {
+	if p.ContextAllowance != nil {
+		return p.ContextAllowance.Bytes()
+	}
+	return frameworks.DefaultAllowance(int(gpus))
+}
+
+// equivalent returns the candidates that give the pod the very same as chosen: they stay allowed.
+func equivalent(in *Input, chosen *candidate, fitting []candidate) []*candidate {
+	var same []*candidate
+	for i := range fitting {
+		c := &fitting[i]
+		if c == chosen {
+			continue
+		}
+		c.guard = planGuard(in, c)
+		for j := range c.containers { // the tiers of those behind the chosen one were not computed: they follow the pool
+			c.containers[j].profile, c.containers[j].tiers = chosen.containers[j].profile, tiersAs(chosen, c, j)
+		}
+		if chosen.equals(c) {
+			same = append(same, c)
+		}
+	}
+	return same
+}
+
+func tiersAs(chosen, c *candidate, j int) []api.Tier {
+	probe := c.containers[j]
+	probe.profile = chosen.containers[j].profile
+	return tiersOf(c, &probe)
+}
+
+// hasShm reports whether the container mounts something on /dev/shm by itself.
+func hasShm(c *corev1.Container) bool {
+	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/dev/shm" })
+}

@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/pools"
+)
+
+// sizeOn is a container's slice on one pool.
+type sizeOn struct {
+	slice   api.MiB // 0: whatever a replica of a device of unknown size holds
+	limit   api.MiB
+	fromT   bool // the slice depends on the device's size
+	compute int
+	procs   int
+}
+
+// resolve completes an ask from policy: its class, or the default slice where it names no size. strategy is the one that
+// the pod asks for, or empty. The result has Memory, Fraction or the class "replica".
+func resolve(p *config.Policy, strategy api.StrategyName, c api.ContainerRequest) (api.Size, *api.Violation) {
+	ask := c.Size
+	if !ask.Named() {
+		if c.Resource != "" && c.Resource != api.ResourceGPU || strategies.Named(strategy).Whole() {
+			ask.Class = api.ClassReplica // who names a shared or MIG resource, or wants whole devices, asks for units of it
+			return ask, nil
+		}
+		if p.DefaultSlice == nil {
+			return ask, &api.Violation{Rule: api.RulePolicy, Reason: "no default slice", Detail: fmt.Sprintf(
+				"container %q does not say how much it needs and policy %s has no defaultSlice; write %s: \"8Gi\" (or what it needs)", c.Name, p.Name, api.LabelMemory)}
+		}
+		ask = merged(ask, *p.DefaultSlice)
+	}
+	if ask.Class == "" || ask.Class == api.ClassReplica {
+		return ask, nil
+	}
+	class, ok := p.Classes[ask.Class]
+	if !ok {
+		return ask, &api.Violation{Rule: api.RulePolicy, Reason: "unknown class", Detail: fmt.Sprintf(
+			"container %q asks for class %s; policy %s has %s", c.Name, api.Quote(ask.Class), p.Name, classList(p))}
+	}
+	ask.Class = ""
+	return merged(ask, class), nil
+}
+
+// classOf is the class of policy that an ask is sized by, or "". A replica is no class of policy's.
+func classOf(p *config.Policy, c api.ContainerRequest) string {
+	class := c.Size.Class
+	if !c.Size.Named() && p.DefaultSlice != nil && (c.Resource == "" || c.Resource == api.ResourceGPU) {
+		class = p.DefaultSlice.Class
+	}
+	if class == api.ClassReplica {
+		return ""
+	}
+	return class
+}
+
+// merged fills what ask leaves open from what policy says.
+func merged(ask api.Size, s config.SliceSpec) api.Size {
+	if !ask.Named() {
+		ask.Memory, ask.Fraction, ask.Class = s.Memory, s.Fraction, s.Class
+	}
+	if ask.MemoryLimit == 0 {
+		ask.MemoryLimit = s.MemoryLimit
+	}
+	if ask.Compute == 0 {
+		ask.Compute = s.Compute
+	}
+	if ask.Processes == 0 {
+		ask.Processes = s.Processes
+	}
+	return ask
+}
+
+// sizeOnPool says how large the ask is on the pool, or why it does not fit there.
+func sizeOnPool(ask api.Size, c api.ContainerRequest, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn, *FitError) {
+	if e := resourceFits(c, strategy, pool); e != nil {
+		return sizeOn{}, e
+	}
+	out := sizeOn{compute: ask.Compute, procs: max(ask.Processes, 1)}
+	usable := pool.Usable()
+	switch {
+	case strategy.Whole():
+		return exclusiveSize(out, ask, pool)
+	case ask.Class == api.ClassReplica:
+		out.slice, out.fromT = usable, true
+	case !ask.Fraction.Zero():
+		base := pool.DeviceMemory - pool.Reserve
+		if pool.DeviceMemory == 0 {
+			return out, &FitError{kind: kindUnknownDevice, pool: pool}
+		}
+		out.slice, out.fromT = ask.Fraction.Of(base), true
+	default:
+		out.slice = ask.Memory
+	}
+	if usable > 0 && out.slice > usable {
+		return out, &FitError{kind: kindSize, pool: pool, asked: out.slice, fraction: ask.Fraction}
+	}
+	if pool.InstanceMemory > 0 {
+		out.slice, out.fromT = usable, true // the instance is held whole, whatever part of it was asked
+	}
+	out.limit = max(out.slice, ask.MemoryLimit)
+	if burst := mostOf(pool); burst > 0 && out.limit > burst {
+		if pool.InstanceMemory == 0 {
+			return out, &FitError{kind: kindBurst, pool: pool, asked: out.limit}
+		}
+		out.limit = burst
+	}
+	return out, nil
+}
+
+// mostOf is the most that a container may reach on the pool: no more than a replica's part of the device where the MPS
+// daemon holds every client to that; a pod's own limit can only be stricter.
+func mostOf(pool *pools.Pool) api.MiB {
+	if pool.Provider().HoldsToReplica && pool.Replicas > 0 {
+		return pool.DeviceMemory / api.MiB(pool.Replicas)
+	}
+	return pool.Burst()
+}
+
+// exclusiveSize is the size of a whole device: the ask has to fit it, and the device is held whole.
+func exclusiveSize(out sizeOn, ask api.Size, pool *pools.Pool) (sizeOn, *FitError) {
+	total := pool.DeviceMemory
+	asked := max(ask.Memory, ask.MemoryLimit)
+	if total > 0 && asked > total {
+		return out, &FitError{kind: kindSize, pool: pool, asked: asked}
+	}
+	out.slice, out.limit = total, total
+	return out, nil
+}
+
+// resourceFits returns why a container's own resource name or count rules the pool out.
+func resourceFits(c api.ContainerRequest, strategy *strategies.Strategy, pool *pools.Pool) *FitError {
+	switch {
+	case c.GPUs > 1 && !strategy.Several():
+		return &FitError{kind: kindSeveral, pool: pool, container: c}
+	case c.Resource == "" || c.Resource == api.ResourceGPU || c.Resource == pool.Resource:
+		return nil
+	case c.Resource == api.ResourceGPUShared && pool.Replicas > 1 && pool.MIGProfile == "":
+		return nil
+	}
+	return &FitError{kind: kindResource, pool: pool, container: c}
+}

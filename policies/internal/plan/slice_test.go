@@ -1,0 +1,26 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+)
+
+func TestClassOf(t *testing.T) {
+	p := &config.Policy{DefaultSlice: &config.SliceSpec{Class: "small"}}
+	for name, c := range map[string]struct {
+		ask  api.ContainerRequest
+		want string
+	}{
+		"nothing said":          {api.ContainerRequest{}, "small"},
+		"a class":               {api.ContainerRequest{Size: api.Size{Class: "large"}}, "large"},
+		"a size":                {api.ContainerRequest{Size: api.Size{Memory: 1}}, ""},
+		"one shared GPU":        {api.ContainerRequest{Resource: api.ResourceGPUShared}, ""},
+		"whatever a replica is": {api.ContainerRequest{Size: api.Size{Class: api.ClassReplica}}, ""},
+	} {
+		if got := classOf(p, c.ask); got != c.want {
+			t.Errorf("%s: class %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package request
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+)
+
+const (
+	maxContainersAnnotation = 16 << 10 // bytes of the annotation that are parsed
+	maxAnnotationProblems   = 8        // that are told
+)
+
+// annotation reads gpuslice.dev/containers: container -> what it asks.
+func (r *requestReader) annotation() map[string]api.Size {
+	text, ok := r.pod.Annotations[api.AnnotationContainers]
+	if !ok {
+		return nil
+	}
+	const reason = "annotation " + api.AnnotationContainers
+	if len(text) > maxContainersAnnotation {
+		r.deny(reason, fmt.Sprintf("it has %d bytes; at most %d are read", len(text), maxContainersAnnotation))
+		return nil
+	}
+	root, problem := config.ReadMapping([]byte(text), `a map from container to what it asks, such as {"trainer": {"memory": "8Gi"}}`)
+	if problem != nil {
+		r.deny(reason, problem.Detail)
+		return nil
+	}
+	out, problems := config.DecodeEntries(root, func(name string) string {
+		if !api.HasContainer(&r.pod.Spec, name) {
+			return "it is not a container of this pod"
+		}
+		return ""
+	}, api.Size.Check)
+	for _, p := range problems[:min(len(problems), maxAnnotationProblems)] {
+		r.deny(reason, legible(p.Field)+": "+p.Detail)
+	}
+	return out
+}
+
+// legible is the text as it is, or quoted where it holds what a terminal would obey and not print.
+func legible(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}

@@ -1,0 +1,77 @@
+package request
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
+)
+
+// TouchesGPU reports whether the pod asks for a GPU or a slice in any way that this build reads, in containers under our names
+// too.
+func TouchesGPU(pod *corev1.Pod, pools []pools.Pool) bool {
+	if SliceLabel(pod) != "" {
+		return true
+	}
+	return RequestsGPUs(&pod.Spec, pools)
+}
+
+// RequestsGPUs reports whether a container names a GPU resource.
+func RequestsGPUs(spec *corev1.PodSpec, pools []pools.Pool) bool {
+	for c := range api.EveryContainer(spec) {
+		if RequestsGPU(c, pools) {
+			return true
+		}
+	}
+	return false
+}
+
+// RequestsGPU reports whether the container names a GPU resource, in a quantity that can be read or not.
+func RequestsGPU(c *corev1.Container, pools []pools.Pool) bool {
+	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
+		for name, q := range list {
+			if IsGPUResource(string(name), pools) && !q.IsZero() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// RequestsFraction reports whether a container names a fraction of a GPU: an ask by itself, accepted or not, and also where it is
+// none that can be read.
+func RequestsFraction(pod *corev1.Pod, pools []pools.Pool) bool {
+	for c := range api.Containers(&pod.Spec) {
+		for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
+			for name, q := range list {
+				if IsGPUResource(string(name), pools) && (q.Sign() < 0 || q.MilliValue()%1000 != 0) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func LabelOrAnnotation(name string) string {
+	if name == api.AnnotationContainers {
+		return "annotation"
+	}
+	return "label"
+}
+
+// SliceLabel returns a label or annotation by which the pod asks for a slice, or "".
+func SliceLabel(pod *corev1.Pod) string {
+	for _, reader := range labelReaders() {
+		if _, ok := pod.Labels[reader.label]; ok && reader.explicit {
+			return reader.label
+		}
+	}
+	if pod.Labels[api.LabelShare] == api.ShareEnabled {
+		return api.LabelShare
+	}
+	if _, ok := pod.Annotations[api.AnnotationContainers]; ok {
+		return api.AnnotationContainers
+	}
+	return ""
+}

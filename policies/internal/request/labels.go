@@ -1,0 +1,172 @@
+package request
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+)
+
+// labelRequest is what a pod's labels ask.
+type labelRequest struct {
+	ask       api.Size
+	share     string
+	strategy  api.StrategyName
+	framework string
+	container string
+	explicit  bool
+}
+
+// labelReader reads one label into the request.
+type labelReader struct {
+	label    string
+	explicit bool // the label by itself asks for a slice
+	read     func(value string, into *labelRequest) error
+}
+
+func labelReaders() []labelReader {
+	return []labelReader{
+		{api.LabelMemory, true, func(v string, q *labelRequest) (err error) { q.ask.Memory, err = api.ParseMemory(v); return err }},
+		{api.LabelMemoryLimit, true, func(v string, q *labelRequest) (err error) { q.ask.MemoryLimit, err = api.ParseMemory(v); return err }},
+		{api.LabelFraction, true, func(v string, q *labelRequest) (err error) { q.ask.Fraction, err = api.ParseFraction(v); return err }},
+		{api.LabelClass, true, func(v string, q *labelRequest) (err error) {
+			q.ask.Class, err = nonEmpty(v, "a class of the policy")
+			return err
+		}},
+		{api.LabelCompute, true, func(v string, q *labelRequest) (err error) { q.ask.Compute, err = parseBetween(v, 1, 100); return err }},
+		{api.LabelShare, false, readShare},
+		{api.LabelStrategy, true, readStrategy},
+		{api.LabelFramework, false, func(v string, q *labelRequest) (err error) {
+			q.framework, err = nonEmpty(v, `a framework, such as "pytorch-2.4"`)
+			return err
+		}},
+		{api.LabelContainer, false, func(v string, q *labelRequest) (err error) {
+			q.container, err = nonEmpty(v, "a container of the pod")
+			return err
+		}},
+	}
+}
+
+// Labels are the labels by which a pod's author asks for a slice.
+func Labels() []string {
+	readers := labelReaders()
+	names := make([]string, len(readers))
+	for i := range readers {
+		names[i] = readers[i].label
+	}
+	return names
+}
+
+// labels reads the pod's labels of ours. Each that cannot be read is a violation, and so are two that contradict each
+// other; one that is not ours is a warning, since it is most likely misspelt.
+func (r *requestReader) labels() labelRequest {
+	var out labelRequest
+	var known int
+	for _, reader := range labelReaders() {
+		value, ok := r.pod.Labels[reader.label]
+		if !ok {
+			continue
+		}
+		known++
+		out.explicit = out.explicit || reader.explicit
+		if err := reader.read(value, &out); err != nil {
+			out.explicit = true // it asks for something, and what cannot be told
+			r.deny("label "+reader.label, err.Error())
+		}
+	}
+	out.explicit = out.explicit || out.share == api.ShareEnabled
+	r.unknownLabels(known)
+	r.contradictions(out)
+	return out
+}
+
+func (r *requestReader) unknownLabels(known int) {
+	if countPrefix(r.pod.Labels, api.Domain+"/") == known {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.pod.Labels)) {
+		isOurs := func(l labelReader) bool { return l.label == name }
+		if strings.HasPrefix(name, api.Domain+"/") && !slices.ContainsFunc(labelReaders(), isOurs) {
+			r.warnings = append(r.warnings, fmt.Sprintf("label %s is not one of gpuslice's and has no effect", api.Quote(name)))
+		}
+	}
+}
+
+func (r *requestReader) contradictions(q labelRequest) {
+	var sizes []string
+	for _, label := range []string{api.LabelMemory, api.LabelFraction, api.LabelClass} {
+		if value, ok := r.pod.Labels[label]; ok {
+			sizes = append(sizes, fmt.Sprintf("%s: %s", label, api.Quote(value)))
+		}
+	}
+	if len(sizes) > 1 {
+		r.deny("labels contradict each other", fmt.Sprintf("%s each say how large the slice is; write one of them", strings.Join(sizes, " and ")))
+	}
+	if q.share == api.ShareDisabled && q.explicit {
+		r.deny("labels contradict each other", fmt.Sprintf("%s: %q asks for no slice, the pod's other labels ask for one; remove one side", api.LabelShare, api.ShareDisabled))
+	}
+	if q.ask.Memory != 0 && q.ask.MemoryLimit != 0 && q.ask.MemoryLimit < q.ask.Memory {
+		r.deny("label "+api.LabelMemoryLimit, fmt.Sprintf("%q is less than %s: %q; write at least that, or leave it out", q.ask.MemoryLimit, api.LabelMemory, q.ask.Memory))
+	}
+}
+
+func readShare(v string, q *labelRequest) error {
+	if v != api.ShareEnabled && v != api.ShareDisabled {
+		return fmt.Errorf("%s is not understood; accepted: %q or %q", api.Quote(v), api.ShareEnabled, api.ShareDisabled)
+	}
+	q.share = v
+	return nil
+}
+
+func readStrategy(v string, q *labelRequest) error {
+	if !slices.Contains(strategies.Names(), api.StrategyName(v)) {
+		return fmt.Errorf("%s is not a strategy; accepted: %s", api.Quote(v), strategyList())
+	}
+	q.strategy = api.StrategyName(v)
+	return nil
+}
+
+func nonEmpty(v, what string) (string, error) {
+	if v == "" {
+		return "", fmt.Errorf("it is empty; write %s", what)
+	}
+	return v, nil
+}
+
+func parseBetween(text string, low, high int) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || len(text) > 4 || n < low || n > high || text[0] == '+' {
+		return 0, fmt.Errorf("%s is not understood; accepted: a whole number from %d to %d", api.Quote(text), low, high)
+	}
+	return n, nil
+}
+
+func strategyList() string {
+	var names []string
+	for _, name := range strategies.Names() {
+		names = append(names, strconv.Quote(string(name)))
+	}
+	return strings.Join(names, ", ")
+}
+
+func countPrefix(m map[string]string, prefix string) (n int) {
+	for k := range m {
+		if strings.HasPrefix(k, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// shorten cuts a text of a library that may quote its input.
+func Shorten(text string) string {
+	const most = 160
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "..."
+}

@@ -1,0 +1,197 @@
+package request
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/spellings"
+	"github.com/gpuslice/gpuslice/policies/pools"
+)
+
+// Read reads what a pod asks for, and everything that is wrong with it: what could be read is returned all the
+// same. recorded is the Request of an earlier pass over this pod, or of the pod it was copied from; nil: there is none.
+func Read(pod *corev1.Pod, policy *config.Policy, pools []pools.Pool, recorded *api.Request) (req api.Request, warnings []string, violations []api.Violation) {
+	r := requestReader{pod: pod, policy: policy, pools: pools, recorded: recorded}
+	req = r.read()
+	return req, r.warnings, r.violations
+}
+
+// requestReader collects what a pod asks, and everything that is wrong with it.
+type requestReader struct {
+	pod        *corev1.Pod
+	policy     *config.Policy
+	pools      []pools.Pool
+	recorded   *api.Request
+	violations []api.Violation
+	warnings   []string
+}
+
+func (r *requestReader) read() api.Request {
+	labels := r.labels()
+	req := api.Request{
+		Share:     labels.share,
+		Strategy:  labels.strategy,
+		Framework: labels.framework,
+		Explicit:  labels.explicit,
+	}
+	before := len(r.violations)
+	named := r.annotation()
+	req.Explicit = req.Explicit || len(named) > 0 || len(r.violations) > before
+	if r.recorded != nil && labels.share != api.ShareDisabled { // the author's label is newer than what was recorded
+		req.Explicit = req.Explicit || r.recorded.Explicit
+	}
+	for _, c := range r.gpuContainers(labels, named, req.Explicit) {
+		req.Containers = append(req.Containers, r.container(c, labels.ask, named, &req))
+	}
+	return req
+}
+
+// gpuContainers returns the containers that get GPUs: those that ask for one, those that the annotation names, or,
+// where none asks and the pod wants a slice, the one that a label names or the only one there is.
+func (r *requestReader) gpuContainers(labels labelRequest, named map[string]api.Size, explicit bool) []gpuContainer {
+	var found, silent []gpuContainer
+	for c, init := range api.Containers(&r.pod.Spec) {
+		resource, v := gpuResourceOf(c, r.pools)
+		if v != nil {
+			r.violations = append(r.violations, *v)
+			continue
+		}
+		_, isNamed := named[c.Name]
+		switch g := (gpuContainer{c.Name, resource, init}); {
+		case resource.Name != "" || isNamed:
+			found = append(found, g)
+		default:
+			silent = append(silent, g)
+		}
+	}
+	if labels.container != "" {
+		return r.namedContainer(labels.container, found, silent)
+	}
+	if len(found) > 0 || !explicit || len(r.violations) > 0 {
+		return found
+	}
+	apps := slices.DeleteFunc(silent, func(g gpuContainer) bool { return g.init })
+	if len(apps) != 1 {
+		r.deny("no container asks for a GPU", fmt.Sprintf("the pod asks for a slice, but which of its containers gets it? There are %s; "+
+			"write %s: %q, or ask for nvidia.com/gpu: 1 in the one that needs it", quotedNames(apps), api.LabelContainer, firstName(apps)))
+		return nil
+	}
+	return apps
+}
+
+// namedContainer resolves the label gpuslice.dev/container, which decides only where no container asks by itself.
+func (r *requestReader) namedContainer(name string, found, silent []gpuContainer) []gpuContainer {
+	is := func(g gpuContainer) bool { return g.name == name }
+	switch i := slices.IndexFunc(silent, is); {
+	case slices.ContainsFunc(found, is):
+		return found
+	case i < 0:
+		r.deny("label "+api.LabelContainer, fmt.Sprintf("%s is not a container of this pod; there are %s", api.Quote(name), quotedNames(append(found, silent...))))
+	case len(found) > 0:
+		r.deny("label "+api.LabelContainer, fmt.Sprintf("it names %q, but %s asks for a GPU; remove the label, or the GPU there", name, quotedNames(found)))
+	default:
+		return silent[i : i+1]
+	}
+	return nil
+}
+
+// container reads one container's ask: its part of the annotation, else the labels; an accepted foreign spelling has
+// to agree with them.
+func (r *requestReader) container(g gpuContainer, fromLabels api.Size, named map[string]api.Size, req *api.Request) api.ContainerRequest {
+	out := api.ContainerRequest{Name: g.name, Resource: g.resource.Name, GPUs: max(g.resource.Count, 1), Size: fromLabels}
+	source := "the labels"
+	if ask, ok := named[g.name]; ok {
+		out.Size, source = ask, "annotation "+api.AnnotationContainers
+	}
+	if !g.resource.Share.Zero() {
+		out.Quantity = g.resource.Share.String()
+	}
+	r.recall(&out)
+	ask, text, ok := r.foreign(g.resource)
+	if !ok {
+		return out
+	}
+	req.Explicit = true
+	if out.Size.Named() && !api.SameSize(out.Size, ask) {
+		r.deny("two sizes for one slice", fmt.Sprintf("container %q says %s and %s say %s; write one of them", g.name, text, source, out.Size.Describe()))
+		return out
+	}
+	out.Size.Memory, out.Size.Fraction, out.Size.Class = ask.Memory, ask.Fraction, ask.Class
+	return out
+}
+
+// recall takes a container's request from what was recorded of the pod, where the container still asks what it did
+// then. What the labels say, which are the author's, wins over what was recorded.
+func (r *requestReader) recall(c *api.ContainerRequest) {
+	if r.recorded == nil || c.Quantity != "" {
+		return
+	}
+	for _, was := range r.recorded.Containers {
+		if was.Name != c.Name || was.Resource != c.Resource || was.GPUs != c.GPUs {
+			continue
+		}
+		c.Quantity = was.Quantity
+		if c.Size.Named() {
+			continue
+		}
+		fromLabels := c.Size
+		c.Size = was.Size
+		c.Size.MemoryLimit = cmp.Or(fromLabels.MemoryLimit, was.Size.MemoryLimit)
+		c.Size.Compute = cmp.Or(fromLabels.Compute, was.Size.Compute)
+	}
+}
+
+// foreign reads a spelling of another system, or denies a fraction that policy does not accept.
+func (r *requestReader) foreign(res spellings.Resource) (api.Size, string, bool) {
+	for _, s := range spellings.All() {
+		ask, text, ok := s.Read(res)
+		if !ok {
+			continue
+		}
+		if !slices.Contains(r.policy.Accept, s.Name) {
+			r.violations = append(r.violations, api.Violation{Rule: api.RulePolicy, Reason: "spelling not accepted", Detail: fmt.Sprintf(
+				"%s is read only where policy accepts %q, and %s does not; write %s: 1 and the label %s: %q",
+				text, s.Name, r.policy.Name, res.Name, api.LabelFraction, ask.Fraction)})
+			return api.Size{}, "", false
+		}
+		return ask, text, true
+	}
+	return api.Size{}, "", false
+}
+
+func (r *requestReader) deny(reason, detail string) {
+	r.violations = append(r.violations, *Invalid(reason, detail))
+}
+
+// gpuContainer is a container that may get a GPU.
+type gpuContainer struct {
+	name     string
+	resource spellings.Resource
+	init     bool
+}
+
+func quotedNames(gs []gpuContainer) string {
+	const most = 8
+	var names []string
+	for i, g := range gs {
+		if i == most {
+			names = append(names, fmt.Sprintf("%d more", len(gs)-most))
+			break
+		}
+		names = append(names, fmt.Sprintf("%q", g.name))
+	}
+	return strings.Join(names, ", ")
+}
+
+func firstName(gs []gpuContainer) string {
+	if len(gs) == 0 {
+		return ""
+	}
+	return gs[0].name
+}

@@ -1,0 +1,63 @@
+package rules
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+)
+
+// hostPath denies volumes onto what a slice is held by: device nodes, the driver's and the MPS daemons' directories,
+// CDI specifications, the sockets of kubelet and container runtime, and every directory above one of them. What else of
+// the node a pod may mount is for Pod Security to say.
+func hostPath() Rule {
+	return Rule{Reason: "a hostPath that reaches out of a slice", Find: func(s Subject) (found []string) {
+		for _, v := range s.Pod.Spec.Volumes {
+			if v.HostPath == nil {
+				continue
+			}
+			if held := heldPath(v.HostPath.Path, s.MPS); held != "" {
+				found = append(found, fmt.Sprintf("volume %q is hostPath %s, which reaches %s", v.Name, api.Quote(v.HostPath.Path), held))
+			}
+		}
+		return found
+	}, Instead: "remove it: a slice brings the devices and mounts that it needs"}
+}
+
+// heldPath returns what the host's path reaches that no slice may, or "".
+func heldPath(hostPath string, mps api.MPSSpec) string {
+	at := nodePath(hostPath)
+	for _, held := range heldPaths(mps) {
+		if name, ok := strings.CutSuffix(held, "*"); ok && strings.HasPrefix(at, name) || liesIn(at, held) || liesIn(held, at) {
+			return held
+		}
+	}
+	return ""
+}
+
+// heldPaths are the host's paths that no slice may reach. A star stands for the rest of a name and all that is in it.
+func heldPaths(mps api.MPSSpec) []string {
+	paths := []string{
+		"/dev", "/proc", "/sys",
+		"/run/nvidia*", "/tmp/nvidia-mps", "/tmp/nvidia-log", "/var/log/nvidia-mps", "/usr/local/nvidia", "/home/kubernetes/bin/nvidia",
+		"/run/cdi", "/etc/cdi", "/etc/nvidia-container-runtime",
+		"/var/lib/kubelet", "/run/containerd", "/run/crio", "/run/docker.sock", "/etc/kubernetes",
+	}
+	for _, own := range []string{mps.PipeDirectory, mps.LogDirectory, mps.ShmDirectory} {
+		if own = nodePath(own); own != "/" && !slices.Contains(paths, own) {
+			paths = append(paths, own)
+		}
+	}
+	return paths
+}
+
+// nodePath is an absolute path without detours. On a node /var/run is /run, and so is where it leads.
+func nodePath(p string) string {
+	p = path.Clean("/" + p)
+	if liesIn(p, "/var/run") {
+		return strings.TrimPrefix(p, "/var")
+	}
+	return p
+}

@@ -1,0 +1,18 @@
+package spellings
+
+import "github.com/gpuslice/gpuslice/policies/api"
+
+// fractionalQuantity reads nvidia.com/gpu: "0.25". The API server takes it on a bare pod only because admission
+// rewrites it before validation; in a workload's template it is denied (CheckTemplate).
+func fractionalQuantity() Spelling {
+	return Spelling{
+		Name: "fractional-quantity",
+		Doc:  `nvidia.com/gpu: "0.25" means that share of one GPU`,
+		Read: func(r Resource) (api.Size, string, bool) {
+			if r.Share.Zero() {
+				return api.Size{}, "", false
+			}
+			return api.Size{Fraction: r.Share}, r.Name + ": " + r.Text, true
+		},
+	}
+}

@@ -1,0 +1,26 @@
+package spellings
+
+import "github.com/gpuslice/gpuslice/policies/api"
+
+// Spelling is a foreign way to ask for a slice, read where policy lists its name under accept.
+type Spelling struct {
+	Name string
+	Doc  string
+	// Read returns what the spelling asks of one container; ok is false where it says nothing. text is what was
+	// written and where, for messages.
+	Read func(Resource) (ask api.Size, text string, ok bool)
+}
+
+// Spellings lists the foreign spellings, one file each.
+func All() []Spelling {
+	return []Spelling{fractionalQuantity()}
+}
+
+// Names are the accepted values of a policy's accept list.
+func Names() []string {
+	var names []string
+	for _, s := range All() {
+		names = append(names, s.Name)
+	}
+	return names
+}

@@ -1,0 +1,22 @@
+package strategies
+
+import (
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+)
+
+// mig gives a container an instance of a partitioned device, with memory and multiprocessors of its own.
+func mig() Strategy {
+	return Strategy{
+		Name:        "mig",
+		Doc:         "a MIG instance: memory and compute divided by the hardware",
+		Unit:        UnitInstance,
+		OnInstances: true,
+		OwnCompute:  "a MIG instance has multiprocessors of its own",
+		View:        frameworks.ViewSliced,
+		Tier:        api.TierHardware,
+		// Nothing to await: no profile can be guessed. Nothing to inject: the driver's cgroup limits deny MIG handles,
+		// and the instance is the limit.
+		Inject: func(Grant) Injection { return Injection{} },
+	}
+}

@@ -1,0 +1,60 @@
+package strategies
+
+import "github.com/gpuslice/gpuslice/policies/api"
+
+// Provider is who runs the MPS daemon of a pool and brings its mounts. What the code does for one provider and not
+// for another follows from these properties: only a provider's own file knows its name.
+type Provider struct {
+	Name api.MPSProviderName
+	// Plugin and Daemon name for people who runs the daemon, and the daemon.
+	Plugin, Daemon string
+	// LabeledBy is whose node labels tell of such a daemon; 0: a pool has to be declared.
+	LabeledBy LabelSource
+	// HoldsToReplica reports whether the daemon holds each client to a replica's part of the device.
+	HoldsToReplica bool
+	// TerminatesSafely reports whether a guard in the pod can terminate a client without harm to its neighbors.
+	TerminatesSafely bool
+	// HostIPC reports whether clients have to share the node's IPC namespace.
+	HostIPC bool
+	// Pipe is where a container that uses the pool's resource finds the daemon's pipe.
+	Pipe func(m api.MPSSpec, resource string) string
+	// Client returns what a container must carry to reach the daemon; nil: the plugin brings it all, and nothing of it
+	// may be written (a wrong pipe makes the client fall back to the whole card without an error).
+	Client func(m api.MPSSpec, hasShm bool) Injection
+	// Requires returns why a container of the pod may not be a client; nil: it always may.
+	Requires func(*Placement) *api.Violation
+}
+
+// providers are all there are.
+var providers = []Provider{nvidiaPlugin(), hostDaemon(), gke()}
+
+// ProviderNames are the names of all providers.
+func ProviderNames() []api.MPSProviderName {
+	names := make([]api.MPSProviderName, len(providers))
+	for i := range providers {
+		names[i] = providers[i].Name
+	}
+	return names
+}
+
+// ProviderNamed returns the provider of that name; the zero Provider where there is none.
+func ProviderNamed(name api.MPSProviderName) *Provider {
+	return providerWith(func(p *Provider) bool { return p.Name == name })
+}
+
+// ProviderLabeled returns the provider whose daemons those labels tell of.
+func ProviderLabeled(source LabelSource) *Provider {
+	return providerWith(func(p *Provider) bool { return p.LabeledBy == source })
+}
+
+func providerWith(matches func(*Provider) bool) *Provider {
+	for i := range providers {
+		if matches(&providers[i]) {
+			return &providers[i]
+		}
+	}
+	return &Provider{}
+}
+
+// ChangesPods reports whether what a pod carries depends on the provider.
+func (p *Provider) ChangesPods() bool { return p.HostIPC || p.Client != nil }

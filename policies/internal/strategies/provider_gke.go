@@ -1,0 +1,32 @@
+package strategies
+
+import (
+	"fmt"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+)
+
+// gke is the daemon of GKE's device plugin, which brings the pipe and the limits.
+func gke() Provider {
+	return Provider{
+		Name:           "gke",
+		Plugin:         "GKE's device plugin",
+		Daemon:         "GKE's MPS",
+		LabeledBy:      LabelsGKE,
+		HoldsToReplica: true,
+		HostIPC:        true,
+		Pipe:           func(api.MPSSpec, string) string { return "/tmp/nvidia-mps" },
+		Requires:       gkeRequires,
+	}
+}
+
+// gkeRequires denies a pod that may not share the node's IPC namespace, as clients of GKE's daemon must: without it they
+// run beside the daemon, with the whole card.
+func gkeRequires(p *Placement) *api.Violation {
+	if level := p.Namespace.Labels[api.LabelPodSecurity]; level == "baseline" || level == "restricted" {
+		return &api.Violation{Rule: api.RuleStrategy, Reason: "MPS on GKE forbidden by Pod Security", Detail: fmt.Sprintf(
+			"the MPS daemon of pool %s is reached through the node's IPC namespace (hostIPC), and namespace %q enforces Pod Security %q, which forbids it; "+
+				"allow another strategy, or label the namespace %s: privileged", p.Pool, p.Namespace.Name, level, api.LabelPodSecurity)}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package strategies
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+)
+
+// Strategy is one way to share a device. What the code does for one strategy and not for another follows from these
+// properties: only a strategy's own file knows its name.
+type Strategy struct {
+	Name api.StrategyName
+	// Doc is one line for people.
+	Doc string
+	// Unit is what one unit of a pool's resource is.
+	Unit Unit
+	// OnInstances reports whether the instances of a partitioned device can be used in this way.
+	OnInstances bool
+	// MaxReplicas is the most units that one device or instance can be shared as.
+	MaxReplicas int
+	// MPS reports whether containers are clients of an MPS daemon, which a provider runs.
+	MPS bool
+	// DriverLimits reports whether the driver's own memory limits can hold a slice.
+	DriverLimits bool
+	// HoldsCompute reports whether a container is held to a percentage of the multiprocessors.
+	HoldsCompute bool
+	// OwnCompute is why no percentage of the multiprocessors needs to be held; "": it would have to be.
+	OwnCompute string
+	// View is what a framework sees of the device's memory under this strategy.
+	View frameworks.View
+	// Tier is the enforcement that the strategy itself brings, before driver, guard and framework.
+	Tier api.Tier
+	// Labels are the words of node labels for the strategy.
+	Labels map[LabelSource]string
+	// Unlabeled reports whether devices are shared in this way where GPU feature discovery counts several replicas and
+	// has no word for how: releases from before MPS wrote none.
+	Unlabeled bool
+	// Await is the resource that a pod asks for while no pool of the strategy is known; "": none can be guessed.
+	Await string
+	// Inject returns what a container in a slice must carry beyond the resource: variables, mounts and volumes.
+	Inject func(Grant) Injection
+	// Requires returns why a container of the pod may not use the strategy on a pool; nil: it always may.
+	Requires func(*Placement) *api.Violation
+	// Note says what the strategy does not hold on a pool, for the enforcement planned; nil or "": nothing to say.
+	Note func(*Placement) string
+}
+
+// Unit is what one unit of a pool's resource is.
+type Unit int
+
+// The units. The zero Unit is that of no strategy.
+const (
+	UnitShare    Unit = iota + 1 // one of several replicas of a device or instance
+	UnitInstance                 // an instance of a partitioned device
+	UnitDevice                   // a whole device
+)
+
+// MaxReplicas is how many units one device can have at most; the device plugin itself has no bound.
+const MaxReplicas = 4096
+
+// LabelSource is whose node labels tell how GPUs are shared.
+type LabelSource int
+
+// The sources.
+const (
+	LabelsDiscovery LabelSource = iota + 1 // NVIDIA's GPU feature discovery
+	LabelsGKE
+)
+
+// Grant is one container's slice on the pool it was planned for.
+type Grant struct {
+	Provider     *Provider
+	DriverLimits bool // the driver's own memory limit is known to hold on the pool
+	MPS          api.MPSSpec
+	Slice        api.MiB
+	Limit        api.MiB
+	GPUs         int64
+	Processes    int
+	Compute      int // percent; 0: not asked
+	HasShm       bool
+}
+
+// Placement is a container of a pod on a pool that it could use.
+type Placement struct {
+	Namespace   api.Namespace
+	Policy      string // its name
+	MPS         api.MPSSpec
+	Pool        string // its name
+	TrustDomain string // of the pool's nodes
+	Provider    *Provider
+	Pod         *corev1.PodSpec
+	Container   *corev1.Container // nil where only the pool matters
+}
+
+// Injection is what a strategy adds to a container, and the volumes that its mounts name.
+type Injection struct {
+	Env     []api.Variable
+	Mounts  []corev1.VolumeMount
+	Volumes []corev1.Volume
+}
+
+// strategies are all there are.
+var all = []Strategy{timeSlicing(), mps(), mig(), exclusive()}
+
+// Strategies lists the strategies. Policy documents, plans and scenarios take their names from here.
+func All() []Strategy { return slices.Clone(all) }
+
+// Named returns the strategy of that name; the zero Strategy where there is none.
+func Named(name api.StrategyName) *Strategy {
+	return With(func(s *Strategy) bool { return s.Name == name })
+}
+
+// Labeled returns the strategy that node labels have a word for.
+func Labeled(source LabelSource, word string) *Strategy {
+	return With(func(s *Strategy) bool { return word != "" && s.Labels[source] == word })
+}
+
+// OfUnit returns the first strategy whose resource has such units.
+func OfUnit(unit Unit) *Strategy {
+	return With(func(s *Strategy) bool { return s.Unit == unit })
+}
+
+func With(matches func(*Strategy) bool) *Strategy {
+	for i := range all {
+		if matches(&all[i]) {
+			return &all[i]
+		}
+	}
+	return &Strategy{}
+}
+
+// Names are the names of all strategies.
+func Names() []api.StrategyName { return NamesWith(func(*Strategy) bool { return true }) }
+
+// NamesWith are the names of the strategies with a property.
+func NamesWith(has func(*Strategy) bool) []api.StrategyName {
+	var names []api.StrategyName
+	for i := range all {
+		if has(&all[i]) {
+			names = append(names, all[i].Name)
+		}
+	}
+	return names
+}
+
+// Default are all there are, the strongest enforcement first and whole devices last.
+func Default() []api.StrategyName {
+	sorted := All()
+	slices.SortStableFunc(sorted, func(a, b Strategy) int {
+		if a.Whole() != b.Whole() {
+			return cmp.Compare(a.Unit, b.Unit)
+		}
+		return b.Tier.Rank() - a.Tier.Rank()
+	})
+	names := make([]api.StrategyName, len(sorted))
+	for i := range sorted {
+		names[i] = sorted[i].Name
+	}
+	return names
+}
+
+// Shared reports whether several pods can be on one device or instance.
+func (s *Strategy) Shared() bool { return s.Unit == UnitShare }
+
+// Whole reports whether a container gets whole devices.
+func (s *Strategy) Whole() bool { return s.Unit == UnitDevice }
+
+// Several reports whether a container may ask for more than one unit of the pool's resource.
+func (s *Strategy) Several() bool { return s.Unit == UnitInstance || s.Unit == UnitDevice }
+
+// driverLimit writes the two variables from which the container toolkit (1.20.1 or later) sets the driver's own limit.
+// Its hook fails the container where that limit cannot be set (a driver before 615, cgroup v1), so only pools that are
+// known to hold it get them.
+func driverLimit(g Grant) Injection {
+	if g.Slice == 0 || !g.DriverLimits {
+		return Injection{}
+	}
+	return Injection{Env: []api.Variable{
+		{Name: api.VarDriverLimit, Value: api.FormatInt(int64(g.Limit))},
+		{Name: api.VarDriverRequest, Value: api.FormatInt(int64(g.Slice))},
+	}}
+}

@@ -1,0 +1,163 @@
+package pools
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+)
+
+// declaredFor reports whether spec declares a pool of the resource for nodes with these labels.
+func declaredFor(spec config.PoolsSpec, labels map[string]string, resource string) bool {
+	return slices.ContainsFunc(spec.Declared, func(d config.PoolSpec) bool {
+		return d.Resource == resource && selects(&d, labels)
+	})
+}
+
+// selects reports whether nodes with these labels are the pool's.
+func selects(d *config.PoolSpec, labels map[string]string) bool {
+	for key, value := range d.Selector {
+		if got, ok := labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return len(d.Selector) > 0
+}
+
+// declaredPools makes the pools that spec declares, in its order. A node belongs to the first that selects it for a
+// resource. What a declaration leaves open (memory, replicas, driver) is what all its nodes' labels agree on, or what
+// was known of them when they were last seen.
+func declaredPools(nodes []*corev1.Node, spec config.PoolsSpec, remembered []Pool) []Pool {
+	pools := make([]Pool, 0, len(spec.Declared))
+	for i := range spec.Declared {
+		d := &spec.Declared[i]
+		g := &gathered{pool: declaredPool(d)}
+		var offers []Pool
+		matched := 0
+		for _, node := range nodes {
+			if !selects(d, node.Labels) || declaredFor(config.PoolsSpec{Declared: spec.Declared[:i]}, node.Labels, d.Resource) {
+				continue
+			}
+			matched++
+			// A plugin that restarts leaves the resource in place with 0: the node stays the pool's.
+			if _, offered := node.Status.Allocatable[corev1.ResourceName(d.Resource)]; offered {
+				g.nodes = append(g.nodes, node)
+				if offer := readOffer(node, d.Resource); offer.Strategy != "" {
+					offers = append(offers, offer) // of labels that contradict each other, none is believed
+				}
+			}
+		}
+		if matched > 0 && len(g.nodes) == 0 {
+			g.note("%d nodes match the selector, and none of them offers %s", matched, d.Resource)
+		}
+		g.fillIn(d, offers)
+		g.recall(remembered)
+		p := g.finish(spec.Reserve)
+		p.Labels, p.Taints = maps.Clone(d.Selector), slices.Clone(d.Taints)
+		pools = append(pools, p)
+	}
+	return pools
+}
+
+// declaredPool is what the declaration alone says.
+func declaredPool(d *config.PoolSpec) Pool {
+	p := Pool{
+		Name: d.Name, Resource: d.Resource, Strategy: d.Strategy, DeviceMemory: d.DeviceMemory,
+		InstanceMemory: d.InstanceMemory, Replicas: d.Replicas, MIGProfile: d.MIGProfile, MPSProvider: d.MPSProvider,
+		DriverLimits: d.DriverLimits, TrustDomain: d.TrustDomain, Declared: true, ScalesFromZero: d.ScalesFromZero,
+	}
+	if s := p.Sharing(); s.Unit != 0 && !s.Shared() {
+		p.Replicas = 1
+	}
+	p.DriverMajor, p.DriverMinor = api.DriverVersion(d.Driver)
+	var site strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(d.Selector)) {
+		value := d.Selector[key]
+		fmt.Fprintf(&site, "%s=%s\n", key, value)
+		p.Requirements = append(p.Requirements, corev1.NodeSelectorRequirement{
+			Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value},
+		})
+	}
+	p.Site = shortHash(site.String())
+	return p
+}
+
+func (g *gathered) note(format string, args ...any) {
+	g.pool.Notes = append(g.pool.Notes, fmt.Sprintf(format, args...))
+}
+
+// fillIn takes from what the nodes' labels say what the declaration leaves open, where they agree, and notes where
+// they say something else than it does. The declaration wins.
+func (g *gathered) fillIn(d *config.PoolSpec, offers []Pool) {
+	p := &g.pool
+	agree(g, "device memory", &p.DeviceMemory, offers, func(o *Pool) api.MiB { return o.DeviceMemory })
+	agree(g, "replicas", &p.Replicas, offers, func(o *Pool) int { return o.Replicas })
+	agree(g, "product", &p.Product, offers, func(o *Pool) string { return o.Product })
+	if p.MIGProfile != "" {
+		agree(g, "instance memory", &p.InstanceMemory, offers, func(o *Pool) api.MiB { return o.InstanceMemory })
+	}
+	if p.DriverMajor != 0 {
+		return
+	}
+	for i := range offers {
+		if offers[i].DriverMajor == 0 { // one that is not known may be lower than any other
+			p.DriverMajor, p.DriverMinor = 0, 0
+			return
+		}
+		g.lowerDriver(offers[i].DriverMajor, offers[i].DriverMinor)
+	}
+}
+
+// agree sets field, where it is open, to what all offers say.
+func agree[T comparable](g *gathered, what string, field *T, offers []Pool, of func(*Pool) T) {
+	var open, told T
+	for i := range offers {
+		got := of(&offers[i])
+		switch {
+		case got == open:
+		case *field != open && got != *field:
+			g.note("%s: declared %v, and a node's labels say %v", what, *field, got)
+			return
+		case told != open && got != told:
+			g.note("%s: not declared, and the nodes' labels say %v and %v", what, told, got)
+			return
+		default:
+			told = got
+		}
+	}
+	if *field == open {
+		*field = told
+	}
+}
+
+// recall takes what is still open from what was known of the pool before, where it has no node at the moment.
+func (g *gathered) recall(remembered []Pool) {
+	p := &g.pool
+	i := slices.IndexFunc(remembered, func(r Pool) bool {
+		return r.Declared && r.Name == p.Name && r.Site == p.Site && r.Resource == p.Resource && r.Strategy == p.Strategy
+	})
+	if len(g.nodes) > 0 || i < 0 {
+		return
+	}
+	r := &remembered[i]
+	if p.DeviceMemory == 0 {
+		p.DeviceMemory = r.DeviceMemory
+	}
+	if p.InstanceMemory == 0 {
+		p.InstanceMemory = r.InstanceMemory
+	}
+	if p.Replicas == 0 {
+		p.Replicas = r.Replicas
+	}
+	if p.Product == "" {
+		p.Product = r.Product
+	}
+	if p.DriverMajor == 0 {
+		p.DriverMajor, p.DriverMinor = r.DriverMajor, r.DriverMinor
+	}
+}

@@ -1,0 +1,157 @@
+package pools
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/config"
+)
+
+// maxRemembered bounds how many pools are kept without a node.
+const maxRemembered = 256
+
+// FromNodes derives the pools of a cluster: those that spec declares first, then one for each distinct offer of
+// the nodes that no declaration claims, then those remembered that no node offers any more. The order is stable.
+//
+// A node offers what its allocatable holds more than 0 of, under the strategy that its labels tell. Cordoned nodes
+// count, nodes that are being deleted do not. Neither nodes nor remembered are changed; labels are shared with nodes
+// only by value.
+func FromNodes(nodes []*corev1.Node, spec config.PoolsSpec, remembered []Pool) []Pool {
+	live := slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool {
+		return n == nil || n.DeletionTimestamp != nil
+	})
+	slices.SortFunc(live, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	pools := declaredPools(live, spec, remembered)
+	pools = append(pools, derivedPools(live, spec)...)
+	return append(pools, forgotten(pools, spec, remembered)...)
+}
+
+// gathered is a pool while its nodes are gathered.
+type gathered struct {
+	pool  Pool
+	nodes []*corev1.Node
+}
+
+// derivedPools makes one pool of each distinct offer that spec does not declare, in the order of their names.
+func derivedPools(nodes []*corev1.Node, spec config.PoolsSpec) []Pool {
+	byKey := map[string]*gathered{}
+	for _, node := range nodes {
+		offers := undeclaredOffers(node, spec)
+		keys := make([]string, len(offers))
+		for i := range offers {
+			keys[i] = offerKey(&offers[i])
+		}
+		site := shortHash(strings.Join(keys, "\n"))
+		for i, offer := range offers {
+			key := site + "\n" + keys[i]
+			g := byKey[key]
+			if g == nil {
+				offer.Site = site
+				offer.Name = nameOf(&offer, shortHash(key))
+				g = &gathered{pool: offer}
+				byKey[key] = g
+			}
+			g.lowerDriver(offer.DriverMajor, offer.DriverMinor)
+			g.nodes = append(g.nodes, node)
+		}
+	}
+	pools := make([]Pool, 0, len(byKey))
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		pools = append(pools, byKey[key].finish(spec.Reserve))
+	}
+	slices.SortStableFunc(pools, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
+	return pools
+}
+
+// undeclaredOffers are what a node offers now and no declaration claims, in the order of resource names.
+func undeclaredOffers(node *corev1.Node, spec config.PoolsSpec) []Pool {
+	var names []string
+	for name := range node.Status.Allocatable {
+		if isPoolResource(string(name)) && units(node.Status.Allocatable, name) > 0 && !declaredFor(spec, node.Labels, string(name)) {
+			names = append(names, string(name))
+		}
+	}
+	slices.Sort(names)
+	offers := make([]Pool, len(names))
+	for i, name := range names {
+		offers[i] = readOffer(node, name)
+	}
+	return offers
+}
+
+// lowerDriver notes a node's driver: a pool has the lowest of its nodes'.
+func (g *gathered) lowerDriver(major, minor int) {
+	p := &g.pool
+	if p.DriverMajor == 0 || cmp.Or(cmp.Compare(major, p.DriverMajor), cmp.Compare(minor, p.DriverMinor)) < 0 {
+		p.DriverMajor, p.DriverMinor = major, minor
+	}
+}
+
+// finish is the pool, with what is to be known of its nodes.
+func (g *gathered) finish(reserve config.ReserveSpec) Pool {
+	p := g.pool
+	p.keepFree(reserve)
+	p.Nodes = nodeKinds(g.nodes)
+	p.Labels, p.Taints = inCommon(p.Nodes)
+	return p
+}
+
+// offerKey tells offers apart. The driver's generation is among the requirements.
+func offerKey(p *Pool) string {
+	return fmt.Sprintf("%q %q %q %d %d %d %q %q %q %q %q", p.Resource, p.Strategy, p.Product, p.DeviceMemory,
+		p.InstanceMemory, p.Replicas, p.MIGProfile, p.MPSProvider, p.TrustDomain, requirementTexts(p), p.Notes)
+}
+
+func requirementTexts(p *Pool) []string {
+	texts := make([]string, len(p.Requirements))
+	for i, r := range p.Requirements {
+		texts[i] = r.Key + " " + string(r.Operator) + " " + strings.Join(r.Values, ",")
+	}
+	return texts
+}
+
+// nameOf is a name for people that stays the same while the offer does: "l4-time-slicing-4-9d2e01bc".
+func nameOf(p *Pool, hash string) string {
+	words := []string{strings.TrimPrefix(strings.ToLower(p.Product), "nvidia-")}
+	if words[0] == "" {
+		words[0] = "gpu"
+	}
+	words = append(words, p.MIGProfile, string(cmp.Or(p.Strategy, "unknown")))
+	if p.Replicas > 1 {
+		words = append(words, fmt.Sprint(p.Replicas))
+	}
+	words = slices.DeleteFunc(append(words, hash), func(w string) bool { return w == "" })
+	return strings.Join(words, "-")
+}
+
+func shortHash(text string) string {
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	return fmt.Sprintf("%08x", uint32(h.Sum64()>>32)^uint32(h.Sum64()))
+}
+
+// forgotten are the remembered pools that nothing offers at the moment: their nodes are gone, or a plugin restarts.
+func forgotten(known []Pool, spec config.PoolsSpec, remembered []Pool) []Pool {
+	names := map[string]bool{}
+	for i := range known {
+		names[known[i].Name] = true
+	}
+	var kept []Pool
+	for _, p := range remembered {
+		if p.Declared || p.Strategy == "" || names[p.Name] || declaredFor(spec, p.Labels, p.Resource) {
+			continue
+		}
+		names[p.Name] = true
+		p.Nodes = nil
+		p.keepFree(spec.Reserve)
+		kept = append(kept, p)
+	}
+	slices.SortStableFunc(kept, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
+	return kept[:min(len(kept), maxRemembered)]
+}

@@ -1,0 +1,124 @@
+package pools
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+)
+
+// Pool is a set of nodes that offer the same. FromNodes derives pools from Node objects; policy may declare them.
+type Pool struct {
+	Name     string `json:"name"`
+	Resource string `json:"resource"` // what the nodes advertise: "nvidia.com/gpu.shared"
+	// Strategy is how a device is shared; "" where nothing tells, or where labels contradict each other (Notes say
+	// which): nothing can be planned there, and a declaration helps.
+	Strategy api.StrategyName `json:"strategy"`
+	// Site names the nodes: pools with one site are offered by the same nodes (the MIG profiles of a mixed node).
+	Site           string              `json:"site"`
+	Product        string              `json:"product,omitempty"`
+	DeviceMemory   api.MiB             `json:"deviceMemory,omitzero"`   // T, the whole card; 0: unknown
+	InstanceMemory api.MiB             `json:"instanceMemory,omitzero"` // of a MIG instance
+	Reserve        api.MiB             `json:"reserve,omitzero"`        // kept free on a device; 0 on a MIG instance of one's own
+	Replicas       int                 `json:"replicas,omitempty"`      // of one device or instance; 1: not shared; 0: unknown
+	MIGProfile     string              `json:"migProfile,omitempty"`    // "1g.10gb"
+	MPSProvider    api.MPSProviderName `json:"mpsProvider,omitempty"`
+	DriverMajor    int                 `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
+	DriverMinor    int                 `json:"driverMinor,omitempty"`
+	DriverLimits   bool                `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
+	TrustDomain    string              `json:"trustDomain,omitempty"`
+	Declared       bool                `json:"declared,omitempty"`
+	ScalesFromZero bool                `json:"scalesFromZero,omitempty"`
+	// Requirements hold for every node of the pool, and together select those that offer the same: they name labels
+	// that an affinity may name. A pool of which no label tells anything has none.
+	Requirements []corev1.NodeSelectorRequirement `json:"requirements,omitempty"`
+	// Nodes are those seen, one for each distinct set of labels and taints that a pod's constraints can tell apart.
+	// None: remembered or declared; then Labels and Taints, those that all its nodes shared or that policy declared,
+	// stand for the nodes to come.
+	Nodes  []Node            `json:"-"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Taints []corev1.Taint    `json:"taints,omitempty"`
+	// Notes are what is odd about the pool, for people: contradicting labels, a label that cannot be read.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Node is what a pod's own constraints can see of nodes that differ in nothing but their names.
+type Node struct {
+	// Labels are those of each of the nodes, without the labels that only name or date it.
+	Labels map[string]string
+	// Taints are those that last: what a node says of its health, or a drain of the moment, is left out.
+	Taints []corev1.Taint
+	// Named are the nodes, in the order of their names.
+	Named []NodeName
+}
+
+// NodeName is how a node can be named by a pod: metadata.name, and its label kubernetes.io/hostname ("": none).
+type NodeName struct{ Name, Hostname string }
+
+// Usable is the largest slice of one unit of the pool's resource: floor((T - reserve) / replicas) of a shared device,
+// an instance's memory under MIG, and a replica's part of it where instances are shared. 0: unknown, because T, the
+// number of replicas or the strategy is.
+func (p *Pool) Usable() api.MiB {
+	if p.Strategy == "" || p.Replicas < 1 {
+		return 0
+	}
+	return p.Burst() / api.MiB(p.Replicas)
+}
+
+// Burst is the most that a container may reach on the pool while nobody else needs it: T - reserve, or the instance.
+// 0: unknown.
+func (p *Pool) Burst() api.MiB {
+	return max(p.Total()-p.Reserve, 0)
+}
+
+// Total is the device memory that a process on the pool sees as the whole: T, or the instance. 0: unknown.
+func (p *Pool) Total() api.MiB {
+	if p.MIGProfile != "" {
+		return p.InstanceMemory
+	}
+	return p.DeviceMemory
+}
+
+// sharing is the pool's strategy with its properties; the zero Strategy where it is not known.
+func (p *Pool) Sharing() *strategies.Strategy { return strategies.Named(p.Strategy) }
+
+// provider is the provider of the pool's MPS daemon; the zero Provider where it has none.
+func (p *Pool) Provider() *strategies.Provider { return strategies.ProviderNamed(p.MPSProvider) }
+
+// keepFree sets what is kept free of a device: the larger of a part and an amount, and nothing of a MIG instance that
+// is one container's own.
+func (p *Pool) keepFree(spec config.ReserveSpec) {
+	percent, memory := config.DefaultReservePercent, config.DefaultReserveMemory
+	if spec.Percent != nil {
+		percent = *spec.Percent
+	}
+	if spec.Memory != nil {
+		memory = *spec.Memory
+	}
+	p.Reserve = 0
+	if p.Sharing().Unit != strategies.UnitInstance {
+		part := (p.Total()*api.MiB(percent) + 99) / 100
+		p.Reserve = min(max(part, memory), p.Total())
+	}
+}
+
+// SiteAwaited is the site of the one pool that stands for nodes nobody knows yet.
+const SiteAwaited = "unknown"
+
+// awaited reports whether the pool is yet to come: nothing of it is known but the resource name that the pod will ask for.
+func (p *Pool) Awaited() bool { return p.Site == SiteAwaited }
+
+// describe names a pool by what a user recognises: its MIG profile or its name.
+func (p *Pool) Describe() string {
+	if p.MIGProfile != "" {
+		return p.MIGProfile
+	}
+	return "pool " + p.Name
+}
+
+// totalMayBeLimit reports whether what a process on the pool sees as the device's whole memory may already be its limit: the
+// driver has limits of its own, and what it then tells of the total is not known.
+func (p *Pool) TotalMayBeLimit() bool {
+	return p.DriverLimits || p.DriverMajor >= api.FirstDriverWithLimits
+}

@@ -1,0 +1,127 @@
+package promise
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
+)
+
+// RawPod is a pod as it arrived: the typed pod, and the tree it was read from, which may hold fields that this build
+// does not know.
+type RawPod struct {
+	Pod  *corev1.Pod
+	Tree map[string]any
+}
+
+const (
+	maxPodBytes = 4 << 20
+	// largePod is the size from which a pod is counted before it is decoded: three megabytes of empty objects take
+	// gigabytes as typed values.
+	largePod    = 256 << 10
+	maxElements = 20_000
+)
+
+// DecodePod reads a pod's JSON. What is too large, or holds quantities that are costly to parse, is a Violation; what
+// is no pod at all is an error. Bounds are checked before anything is parsed into types. Keys are case-sensitive, as the
+// API server reads them.
+func DecodePod(raw []byte) (RawPod, *api.Violation, error) {
+	if len(raw) > maxPodBytes {
+		return RawPod{}, sizeViolation("the pod has %d bytes; at most %d are read", len(raw), maxPodBytes), nil
+	}
+	if len(raw) > largePod {
+		n, err := countElements(raw)
+		if err != nil {
+			return RawPod{}, nil, fmt.Errorf("read pod: %w", err)
+		}
+		if n > maxElements {
+			return RawPod{}, sizeViolation("the pod has more than %d objects and lists", maxElements), nil
+		}
+	}
+	var out RawPod
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &out.Tree); err != nil {
+		return RawPod{}, nil, fmt.Errorf("read pod: %w", err)
+	}
+	if out.Tree == nil {
+		return RawPod{}, nil, fmt.Errorf("read pod: it is null")
+	}
+	if v := checkQuantities(out.Tree); v != nil {
+		return RawPod{}, v, nil
+	}
+	out.Pod = &corev1.Pod{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, out.Pod); err != nil {
+		return RawPod{}, nil, fmt.Errorf("read pod: %w", err)
+	}
+	return out, nil, nil
+}
+
+func sizeViolation(format string, args ...any) *api.Violation {
+	return &api.Violation{Rule: api.RuleSize, Reason: "the pod is too large", Detail: fmt.Sprintf(format, args...)}
+}
+
+// countElements counts objects and lists without building them, and stops where there are too many.
+func countElements(raw []byte) (int, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	for n := 0; ; {
+		t, err := d.Token()
+		if err == io.EOF {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+		if t == json.Delim('{') || t == json.Delim('[') {
+			if n++; n > maxElements {
+				return n, nil
+			}
+		}
+	}
+}
+
+// CheapQuantity is the text of a quantity that every parser reads at once: a plain number with a suffix, or a small
+// exponent.
+var CheapQuantity = regexp.MustCompile(`^[+-]?[0-9]*\.?[0-9]*([eE][+-]?[0-9]{1,2}|[numkMGTPE]|[KMGTPE]i)?$`)
+
+// checkQuantities looks at the text of every resource quantity in the pod: "1e10000000" is short, valid and takes
+// seconds to compare.
+func checkQuantities(tree map[string]any) *api.Violation {
+	spec, _ := tree["spec"].(map[string]any)
+	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
+		containers, _ := spec[list].([]any)
+		for i, c := range containers {
+			container, _ := c.(map[string]any)
+			resources, _ := container["resources"].(map[string]any)
+			for _, kind := range []string{"limits", "requests"} {
+				quantities, _ := resources[kind].(map[string]any)
+				for name, q := range quantities {
+					text := QuantityText(q)
+					if len(text) > 2*api.MaxQuantityText || !CheapQuantity.MatchString(text) {
+						return request.Invalid("quantity", fmt.Sprintf("spec.%s[%d].resources.%s[%s]: %s is not a quantity that is read; "+
+							`accepted: up to 40 characters such as "1", "500m" or "8Gi"`, list, i, kind, api.Quote(name), api.Quote(text)))
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// QuantityText is the quantity as written; the server writes strings, people write numbers too.
+func QuantityText(q any) string {
+	switch v := q.(type) {
+	case string:
+		return strings.TrimSpace(v)
+	case int64, float64:
+		return fmt.Sprint(v)
+	}
+	return ""
+}

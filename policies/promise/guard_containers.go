@@ -1,0 +1,109 @@
+package promise
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies/api"
+)
+
+const guardBinary = "/gpuslice-guard"
+
+// Guard is what the pod carries of the guard: the check before the first container that can reach a GPU, the
+// sidecar after it, and what they need of the pod. The containers follow from it.
+type Guard struct {
+	Image      string            `json:"image"`
+	PullPolicy corev1.PullPolicy `json:"pullPolicy"`
+	PullSecret string            `json:"pullSecret,omitempty"`
+	CPU        string            `json:"cpu"`
+	Memory     string            `json:"memory"`
+	User       int64             `json:"user"`
+	Kill       bool              `json:"kill,omitempty"`   // CAP_KILL
+	Shares     bool              `json:"shares,omitempty"` // the process namespace is shared for the guard, not by the author
+	Resource   string            `json:"resource"`         // the GPU resource that the check asks for
+	Count      int64             `json:"count"`
+	Env        []api.Variable    `json:"env"` // of check and sidecar
+	CheckEnv   []api.Variable    `json:"checkEnv,omitempty"`
+	SidecarEnv []api.Variable    `json:"sidecarEnv,omitempty"`
+	// Mounts are those of check and sidecar, SidecarMounts those of the sidecar alone.
+	Mounts        []corev1.VolumeMount `json:"mounts,omitempty"`
+	SidecarMounts []corev1.VolumeMount `json:"sidecarMounts,omitempty"`
+	Annotations   map[string]string    `json:"annotations,omitempty"`
+}
+
+// container is what check and sidecar have in common. Every field that the server would default is written, so that the
+// pod comes back as it was promised.
+func (g *Guard) container(name, command string, own []api.Variable) corev1.Container {
+	c := corev1.Container{
+		Name: name, Args: []string{command}, Image: g.Image, ImagePullPolicy: g.PullPolicy,
+		Resources:                corev1.ResourceRequirements{Limits: g.quantities(), Requests: g.quantities()},
+		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
+		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+		SecurityContext: &corev1.SecurityContext{
+			RunAsUser:                new(g.User),
+			RunAsNonRoot:             new(g.User != 0),
+			AllowPrivilegeEscalation: new(false),
+			ReadOnlyRootFilesystem:   new(true),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+	}
+	if g.Kill {
+		c.SecurityContext.Capabilities.Add = []corev1.Capability{"KILL"}
+	}
+	c.Env = make([]corev1.EnvVar, 0, len(g.Env)+len(own))
+	for _, list := range [][]api.Variable{g.Env, own} {
+		for _, v := range list {
+			c.Env = append(c.Env, corev1.EnvVar{Name: v.Name, Value: v.Value})
+		}
+	}
+	for i := range g.Mounts {
+		c.VolumeMounts = append(c.VolumeMounts, *g.Mounts[i].DeepCopy())
+	}
+	return c
+}
+
+// quantities are requests and limits alike, so that a Guaranteed pod stays one.
+func (g *Guard) quantities() corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: quantityOrZero(g.CPU), corev1.ResourceMemory: quantityOrZero(g.Memory)}
+}
+
+// quantityOrZero reads a quantity of the installation's settings, which were validated when they were read.
+func quantityOrZero(text string) resource.Quantity {
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return resource.Quantity{}
+	}
+	return q
+}
+
+// check asks for the resource of the first GPU container: the kubelet gives it the very device that the container will
+// reuse, with the mounts that the device plugin brings, and takes no further replica.
+func (g *Guard) check() corev1.Container {
+	c := g.container(limits.CheckContainer, "check", g.CheckEnv)
+	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
+		list[corev1.ResourceName(g.Resource)] = *resource.NewQuantity(g.Count, resource.DecimalSI)
+	}
+	return c
+}
+
+// sidecar is the guard itself, a native sidecar.
+func (g *Guard) sidecar() corev1.Container {
+	c := g.container(limits.GuardContainer, "run", g.SidecarEnv)
+	c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	c.StartupProbe = guardProbe("--startup", 1, 60)
+	// Each exec probe costs the node some 25 ms of CPU, so it is asked rarely.
+	c.LivenessProbe = guardProbe("--liveness", 30, 3)
+	for i := range g.SidecarMounts {
+		c.VolumeMounts = append(c.VolumeMounts, *g.SidecarMounts[i].DeepCopy())
+	}
+	return c
+}
+
+func guardProbe(form string, period, failures int32) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{guardBinary, "status", form}}},
+		PeriodSeconds: period, FailureThreshold: failures, SuccessThreshold: 1, TimeoutSeconds: 5,
+	}
+}

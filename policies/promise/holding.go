@@ -1,0 +1,175 @@
+package promise
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+// ChargeSource says what a pod's holding was taken from.
+type ChargeSource string
+
+// The sources of a holding.
+const (
+	ChargeNone      ChargeSource = "none"      // the pod asks for no GPU
+	ChargePromise   ChargeSource = "promise"   // what it was given when it was planned
+	ChargeExclusive ChargeSource = "exclusive" // it has no Promise: the devices that it asks for, whole
+)
+
+// HoldingOf is what a pod holds while it lives: what its Promise recorded, where it has one that is to be trusted and
+// that accounts for the GPUs it asks for; else the whole devices that it asks for.
+func HoldingOf(pod *corev1.Pod, keys Keys, pools []pools.Pool) (quota.Holding, ChargeSource) {
+	p := keys.PromiseOf(pod)
+	if p == nil || !p.accountsFor(pod, pools) {
+		return ExclusiveHolding(pod, pools)
+	}
+	return p.Holding(pod), ChargePromise
+}
+
+// accountsFor says that every GPU the pod asks for is one that was promised. All else about a stored pod is left open: an
+// earlier build may have applied the same Promise in other words.
+func (p *Promise) accountsFor(pod *corev1.Pod, pools []pools.Pool) bool {
+	for i := range p.Containers {
+		c, _ := api.ContainerNamed(&pod.Spec, p.Containers[i].Name)
+		if c == nil || !p.Containers[i].stillRequested(c, pools) {
+			return false
+		}
+	}
+	return len(UnplannedContainers(pod, p, pools)) == 0
+}
+
+// Holding is what the Promise's pod holds. The pod says which containers end before others start.
+func (p *Promise) Holding(pod *corev1.Pod) quota.Holding {
+	h := quota.Holding{Namespace: p.Namespace, Pools: slices.Sorted(slices.Values(p.Pools)), Charge: p.ChargeOn(pod), Units: quotaUnits(pod, p), Traits: quota.TraitsOf(pod)}
+	for i := range p.Containers {
+		c := &p.Containers[i]
+		h.MemoryUnknown = h.MemoryUnknown || c.Slice == 0
+		if _, known := h.Classes[c.Class]; c.Class == "" || known {
+			continue
+		}
+		if h.Classes == nil {
+			h.Classes = make(map[string]quota.Charge)
+		}
+		h.Classes[c.Class] = quota.PeakCharge(quota.PodSpans(&pod.Spec, func(in *corev1.Container) quota.Charge { return p.chargeIn(c.Class, in.Name) }))
+	}
+	return h
+}
+
+// chargeOn is the recorded charge, or more where the pod has the promised containers run side by side that ended one
+// before the other when the Promise was made: one that was copied onto another pod is no cheaper than its containers.
+func (p *Promise) ChargeOn(pod *corev1.Pod) quota.Charge {
+	if p.Newer() {
+		return p.Charge
+	}
+	return p.Charge.Most(quota.PeakCharge(quota.PodSpans(&pod.Spec, func(c *corev1.Container) quota.Charge { return p.ChargeFor(p.Container(c.Name)) })))
+}
+
+// chargeIn is what the named container counts for in a class.
+func (p *Promise) chargeIn(class, container string) quota.Charge {
+	if c := p.Container(container); c != nil && c.Class == class {
+		return p.ChargeFor(c)
+	}
+	return quota.Charge{}
+}
+
+// chargeFor is what a promised container counts for; nil counts for nothing.
+func (p *Promise) ChargeFor(c *Container) quota.Charge {
+	if c == nil {
+		return quota.Charge{}
+	}
+	return quota.SliceCharge(strategies.Named(p.Strategy).Whole(), c.Slice, c.Count)
+}
+
+// ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole
+// devices. A shared or MIG resource counts as a slice as well, so that leaving the Promise out never makes a pod
+// cheaper. Containers count whatever their names.
+func ExclusiveHolding(pod *corev1.Pod, pools []pools.Pool) (quota.Holding, ChargeSource) {
+	h := quota.Holding{Namespace: pod.Namespace}
+	h.Charge = quota.PeakCharge(quota.PodSpans(&pod.Spec, func(c *corev1.Container) quota.Charge { return exclusiveCharge(&h, c, pools) }))
+	if h.Charge == (quota.Charge{}) {
+		return quota.Holding{Namespace: pod.Namespace}, ChargeNone
+	}
+	slices.Sort(h.Pools)
+	h.Pools = slices.Compact(h.Pools)
+	claimed, _ := Decode(pod.Annotations[api.AnnotationPromise])
+	h.Units, h.Traits = quotaUnits(pod, claimed), quota.TraitsOf(pod)
+	return h, ChargeExclusive
+}
+
+// exclusiveCharge charges one container, and notes in h the pools that offer what it names.
+func exclusiveCharge(h *quota.Holding, c *corev1.Container, pools []pools.Pool) quota.Charge {
+	var out quota.Charge
+	for name, units := range gpuUnits(c, pools) {
+		offering := offeredBy(name, pools)
+		memory, known := largestDevice(offering)
+		for _, p := range offering {
+			h.Pools = append(h.Pools, p.Name)
+		}
+		h.MemoryUnknown = h.MemoryUnknown || !known
+		charge := quota.Charge{Memory: quota.MemoryOf(memory, units), GPUs: units}
+		if name != api.ResourceGPU {
+			charge.Slices = units
+		}
+		out = out.Plus(charge)
+	}
+	return out
+}
+
+// offeredBy are the pools whose nodes advertise the resource.
+func offeredBy(resource string, pools []pools.Pool) (out []*pools.Pool) {
+	for i := range pools {
+		if pools[i].Resource == resource {
+			out = append(out, &pools[i])
+		}
+	}
+	return out
+}
+
+// largestDevice is the most memory that one unit can turn out to hold on any of the pools; known is false where one of
+// them does not tell, or there is none.
+func largestDevice(pools []*pools.Pool) (memory api.MiB, known bool) {
+	known = len(pools) > 0
+	for _, p := range pools {
+		memory, known = max(memory, p.Total()), known && p.Total() > 0
+	}
+	return memory, known
+}
+
+// gpuUnits is how many units a container asks for of each GPU resource.
+func gpuUnits(c *corev1.Container, pools []pools.Pool) map[string]int64 {
+	units := make(map[string]int64)
+	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
+		for name, q := range list {
+			if n := WholeUnits(q); n > 0 && request.IsGPUResource(string(name), pools) {
+				units[string(name)] = max(units[string(name)], n)
+			}
+		}
+	}
+	return units
+}
+
+// WholeUnits is q rounded up, at most MaxCharge. It looks at the exponent before it computes: stored pods may hold
+// quantities such as 1e10000000, which cost seconds to compare and which Value() turns into 0.
+func WholeUnits(q resource.Quantity) int64 {
+	if q.Sign() <= 0 {
+		return 0
+	}
+	if n, ok := q.AsInt64(); ok {
+		return min(n, quota.MaxCharge)
+	}
+	const largestExponent, largestBits = 18, 127
+	if d := q.AsDec(); d.Scale() < -largestExponent || d.UnscaledBig().BitLen() > largestBits {
+		return quota.MaxCharge
+	}
+	if q.CmpInt64(quota.MaxCharge) >= 0 {
+		return quota.MaxCharge
+	}
+	return q.Value()
+}

@@ -1,0 +1,173 @@
+package promise
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+// Version is the version of the rules by which this build plans and applies.
+const Version = 1
+
+// maxPromise bounds the annotation that is parsed.
+const maxPromise = 64 << 10
+
+// Promise is what a pod was given. It is recorded on the pod, so that what was given can be judged later without the
+// policy and pools it was planned from.
+type Promise struct {
+	Version     int                       `json:"v"`
+	Namespace   string                    `json:"namespace"`
+	Policy      string                    `json:"policy"`
+	Request     api.Request               `json:"request"`
+	Strategy    api.StrategyName          `json:"strategy"`
+	Pools       []string                  `json:"pools"` // the chosen one first, then its equals
+	Containers  []Container               `json:"containers"`
+	Volumes     []corev1.Volume           `json:"volumes,omitempty"`
+	Affinity    []corev1.NodeSelectorTerm `json:"affinity,omitempty"` // any of these, and all that the pod asked
+	Tolerations []corev1.Toleration       `json:"tolerations,omitempty"`
+	// Hidden are the containers without a GPU, from which the node's devices are hidden.
+	Hidden  []string     `json:"void,omitempty"`
+	Guard   *Guard       `json:"guard,omitempty"`
+	Pod     Pod          `json:"pod,omitzero"`
+	Charge  quota.Charge `json:"charge"`
+	Planned Planned      `json:"planned"`
+	// Signature is over all the words before it, so it stays the last field.
+	Signature string `json:"sig,omitempty"`
+}
+
+// Container is one container's slice and all that it carries for it.
+type Container struct {
+	Name     string               `json:"name"`
+	Resource string               `json:"resource"`
+	Count    int64                `json:"count"`
+	Class    string               `json:"class,omitempty"` // the class of policy that the slice was sized by
+	Slice    api.MiB              `json:"slice,omitzero"`
+	Limit    api.MiB              `json:"limit,omitzero"`
+	Env      []api.Variable       `json:"env,omitempty"`
+	Mounts   []corev1.VolumeMount `json:"mounts,omitempty"`
+	Args     []string             `json:"args,omitempty"` // at the end of its arguments
+}
+
+// Pod is what was written into the pod itself.
+type Pod struct {
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+	SchedulerName     string `json:"schedulerName,omitempty"`
+	RuntimeClassName  string `json:"runtimeClassName,omitempty"`
+	HostIPC           bool   `json:"hostIPC,omitempty"`
+	// NeedsHostIPC reports that the slice needs the node's IPC namespace, which the author wrote.
+	NeedsHostIPC bool `json:"needsHostIPC,omitempty"`
+}
+
+// Planned is the enforcement planned at admission: the annotation gpuslice.dev/planned.
+type Planned struct {
+	Strategy   api.StrategyName   `json:"strategy"`
+	Pool       string             `json:"pool"`
+	Tier       api.Tier           `json:"tier"` // the strongest that holds for every container
+	Containers []PlannedContainer `json:"containers"`
+	Notes      []string           `json:"notes,omitempty"` // what is not enforced, and why
+}
+
+// PlannedContainer is what holds one container's slice.
+type PlannedContainer struct {
+	Name      string     `json:"name"`
+	Memory    string     `json:"memory"`
+	Limit     string     `json:"limit,omitempty"` // where it differs from memory
+	Compute   int        `json:"compute,omitempty"`
+	Tiers     []api.Tier `json:"tiers"`
+	Framework string     `json:"framework,omitempty"` // "pytorch 2.4 (image tag)"
+	Cap       string     `json:"cap,omitempty"`       // the framework's cap in force
+}
+
+// tooLong refuses a Promise that could not be read back from its annotation. Most are a few kilobytes: only those that
+// hold much are written out to be measured.
+func (p *Promise) TooLong() *api.Violation {
+	const each = 1 << 10 // what a container needs beside its variables, generously
+	size := 0
+	for i := range p.Containers {
+		size += each
+		for _, v := range p.Containers[i].Env {
+			size += 2 * (len(v.Name) + len(v.Value))
+		}
+	}
+	if size < maxPromise/2 || len(p.Encode())+maxSignature <= maxPromise {
+		return nil
+	}
+	return &api.Violation{Rule: api.RuleSize, Reason: "the pod is too large", Detail: fmt.Sprintf(
+		"what its %d containers would be given does not fit the %d bytes that are recorded on it; give a GPU to fewer containers, or shorten policy's env",
+		len(p.Containers), maxPromise)}
+}
+
+// container returns what the Promise gives a container; a nil Promise gives nothing.
+func (p *Promise) Container(name string) *Container {
+	if p == nil {
+		return nil
+	}
+	for i := range p.Containers {
+		if p.Containers[i].Name == name {
+			return &p.Containers[i]
+		}
+	}
+	return nil
+}
+
+// Encode is the annotation's text.
+func (p *Promise) Encode() string {
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic("encode promise: " + err.Error()) // every field is plain data
+	}
+	return string(b)
+}
+
+// Decode reads the annotation gpuslice.dev/promise. It refuses what is too long, malformed, or of a version
+// that this build does not know (it reads its own version and the one before).
+func Decode(text string) (*Promise, error) { return decodeAny(text, false) }
+
+// decodeAny reads the annotation. A newer version is read as far as it is known, for who checked the signature.
+func decodeAny(text string, newer bool) (*Promise, error) {
+	if len(text) > maxPromise {
+		return nil, fmt.Errorf("the promise is longer than %d bytes", maxPromise)
+	}
+	var p Promise
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return nil, fmt.Errorf("read promise: %w", err)
+	}
+	if newer && p.Newer() {
+		return &p, nil
+	}
+	if p.Version < Version-1 || p.Version > Version || p.Version < 1 {
+		return nil, fmt.Errorf("promise of version %d: this build reads version %d", p.Version, Version)
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("read promise: %w", err)
+	}
+	return &p, nil
+}
+
+// check refuses what no build of ours writes. Whoever writes a pod can write a promise too, and a pod is read as the
+// promise says that it was before.
+func (p *Promise) check() error {
+	for _, r := range p.Request.Containers {
+		if err := r.Size.Bounded(); err != nil {
+			return fmt.Errorf("request of container %s: %w", api.Quote(r.Name), err)
+		}
+	}
+	for _, c := range p.Containers {
+		i := slices.IndexFunc(p.Request.Containers, func(r api.ContainerRequest) bool { return r.Name == c.Name })
+		switch {
+		case i < 0, p.Request.Containers[i].GPUs != c.Count, c.Count < 1, c.Count > api.MaxGPUs:
+			return fmt.Errorf("container %s was not promised what it asked for", api.Quote(c.Name))
+		case p.Request.Containers[i].Resource == "" && !p.Request.Explicit:
+			return fmt.Errorf("container %s did not ask for anything", api.Quote(c.Name))
+		}
+	}
+	return nil
+}
+
+// place names the pool that the promise was planned for.
+func (p *Promise) Place() string { return "pool " + p.Planned.Pool }

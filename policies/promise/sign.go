@@ -1,0 +1,124 @@
+package promise
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+)
+
+// signedAs separates these signatures from any other use of the same key.
+const signedAs = "gpuslice.dev/promise\n"
+
+// The signature is the last field of the annotation's text, so that all before it is what was signed: a build that does
+// not know every field can still tell whose words they are.
+const (
+	signatureBegin = `,"sig":"`
+	signatureEnd   = `"}`
+	maxSignature   = len(signatureBegin) + 43
+)
+
+// MinKey is the least length of a key, in bytes.
+const MinKey = 32
+
+// Keys sign Promises and tell which to trust. The zero Keys sign nothing and trust nothing.
+type Keys struct{ keys [][]byte }
+
+// NewKeys returns Keys that sign with the first key and trust what any of them signed. Keys shorter than MinKey are
+// left out.
+func NewKeys(keys ...[]byte) Keys {
+	var out Keys
+	for _, k := range keys {
+		if len(k) >= MinKey {
+			out.keys = append(out.keys, k)
+		}
+	}
+	return out
+}
+
+// Signs says that there is a key to sign with.
+func (k Keys) Signs() bool { return len(k.keys) > 0 }
+
+// Sign binds the Promise to its namespace and its words.
+func (k Keys) Sign(p *Promise) {
+	p.Signature = ""
+	if k.Signs() {
+		p.Signature = signature(k.keys[0], p.Encode())
+	}
+}
+
+// Resign returns the annotation's text signed with the newest key, where one of the older keys signed it.
+func (k Keys) Resign(text string) (string, bool) {
+	words, found := k.signer(text)
+	if found <= 0 {
+		return text, false
+	}
+	return strings.TrimSuffix(words, "}") + signatureBegin + signature(k.keys[0], words) + signatureEnd, true
+}
+
+// PromiseOf returns the Promise that gpuslice gave to this pod's namespace and recorded on the pod, or nil. A Promise
+// of a newer version of the rules is read as far as this build knows it: see Newer. It does not say that the pod is
+// still as promised.
+func (k Keys) PromiseOf(pod *corev1.Pod) *Promise {
+	text := pod.Annotations[api.AnnotationPromise]
+	if _, found := k.signer(text); found < 0 {
+		return nil
+	}
+	p, err := decodeAny(text, true)
+	if err != nil || p.Namespace != pod.Namespace || !p.Charge.Plausible() {
+		return nil
+	}
+	return p
+}
+
+// ClaimedPromise returns the Promise that the pod says it was given, or nil: for tools without keys, which show it and let
+// nothing rest on it.
+func ClaimedPromise(pod *corev1.Pod) *Promise {
+	p, err := Decode(pod.Annotations[api.AnnotationPromise])
+	if err != nil || p.Namespace != pod.Namespace || !p.Charge.Plausible() {
+		return nil
+	}
+	return p
+}
+
+// Newer says that a later build's rules made the Promise, which this build cannot apply.
+func (p *Promise) Newer() bool { return p.Version > Version }
+
+// Unsigned is the annotation's text without its signature: what two builds must agree on who do not share a key.
+func Unsigned(text string) string {
+	words, _ := cutSignature(text)
+	return words
+}
+
+// signer returns what was signed and which of the keys did, or -1.
+func (k Keys) signer(text string) (words string, found int) {
+	if len(text) > maxPromise {
+		return "", -1
+	}
+	words, sig := cutSignature(text)
+	for i, key := range k.keys {
+		if sig != "" && hmac.Equal([]byte(sig), []byte(signature(key, words))) {
+			return words, i
+		}
+	}
+	return words, -1
+}
+
+func cutSignature(text string) (words, sig string) {
+	i := strings.LastIndex(text, signatureBegin)
+	if i < 0 || !strings.HasSuffix(text, signatureEnd) {
+		return text, ""
+	}
+	return text[:i] + "}", text[i+len(signatureBegin) : len(text)-len(signatureEnd)]
+}
+
+func signature(key []byte, words string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(signedAs))
+	mac.Write([]byte(words))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}

@@ -1,0 +1,71 @@
+package promise
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/pools"
+)
+
+// Undone lists what differs on the pod from what the Promise says of it, as paths; none: it is as promised. Containers
+// that reach for a GPU beside the promised ones count too, and what keeps the promised guard from its work.
+func Undone(pod *corev1.Pod, given *Promise, pools []pools.Pool) []string {
+	if given.Newer() {
+		return nil
+	}
+	out := append(UnplannedContainers(pod, given, pools), guardHindrances(&pod.Spec, given)...)
+	return append(out, edits(nil).undone(pod, given)...)
+}
+
+// undone lists what applying the edits again would change.
+func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
+	promised := l.applyOver(pod, given, given)
+	if observed, ok := pod.Annotations[api.AnnotationObserved]; ok { // written after all else
+		promised.Annotations[api.AnnotationObserved] = observed
+	}
+	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) {
+		return nil
+	}
+	return ChangedPaths(pod, promised)
+}
+
+// UnplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.
+func UnplannedContainers(pod *corev1.Pod, given *Promise, pools []pools.Pool) (out []string) {
+	for c := range api.EveryContainer(&pod.Spec) {
+		if given.Container(c.Name) != nil || given.HasGuard(c.Name) {
+			continue
+		}
+		if request.RequestsGPU(c, pools) || ChoosesDevices(c) {
+			out = append(out, fmt.Sprintf("container %s reaches for a GPU and was given none", api.Quote(c.Name)))
+		}
+	}
+	return out
+}
+
+// guardHindrances are fields of the author's own by which the promised guard would see no process of the pod, or could
+// end none. They were as it needs them when it was planned.
+func guardHindrances(spec *corev1.PodSpec, given *Promise) (out []string) {
+	if given.Guard == nil {
+		return nil
+	}
+	if shared := spec.ShareProcessNamespace; shared != nil && !*shared || shared == nil && !given.Guard.Shares {
+		out = append(out, "spec.shareProcessNamespace")
+	}
+	for i := range given.Planned.Containers {
+		p := &given.Planned.Containers[i]
+		c, _ := api.ContainerNamed(spec, p.Name)
+		if c == nil || given.Guard.Kill || !slices.Contains(p.Tiers, api.TierGuard) {
+			continue
+		}
+		// Without the right to signal others the guard ends processes of its own user alone.
+		if user := api.RunAsUser(spec, c); user == nil || *user != given.Guard.User {
+			out = append(out, fmt.Sprintf("securityContext.runAsUser of container %s", api.Quote(c.Name)))
+		}
+	}
+	return out
+}

@@ -1,0 +1,65 @@
+package quota
+
+import (
+	"strconv"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+)
+
+// Dimension is one thing that a quota counts. Everything that handles quotas loops over Dimensions; nothing else knows
+// which there are.
+type Dimension struct {
+	// Name is the word of the policy document, of denials and of metrics.
+	Name string
+	// Amount is what a charge counts for in this dimension.
+	Amount func(Charge) int64
+	// Limit is the most that a quota allows; false: it does not limit this dimension.
+	Limit func(Limits) (int64, bool)
+	// Unknown reports whether what the pod holds cannot be told. A quota on such a dimension denies it.
+	Unknown func(Holding) bool
+	// Unit is how much one of the amount is where plain numbers are told: bytes, of memory.
+	Unit int64
+	// Text prints an amount for people.
+	Text func(int64) string
+}
+
+// Dimensions lists what a quota can count, in the order of denials.
+func Dimensions() []Dimension {
+	return []Dimension{
+		{
+			Name:    "memory",
+			Amount:  func(c Charge) int64 { return int64(c.Memory) },
+			Limit:   func(l Limits) (int64, bool) { return limitOf(l.Memory) },
+			Unknown: func(h Holding) bool { return h.MemoryUnknown },
+			Unit:    api.Mebibyte,
+			Text:    func(n int64) string { return api.MiB(n).String() },
+		},
+		{
+			Name:    "slices",
+			Amount:  func(c Charge) int64 { return c.Slices },
+			Limit:   func(l Limits) (int64, bool) { return limitOf(l.Slices) },
+			Unknown: neverUnknown,
+			Unit:    1,
+			Text:    formatCount,
+		},
+		{
+			Name:    "gpus",
+			Amount:  func(c Charge) int64 { return c.GPUs },
+			Limit:   func(l Limits) (int64, bool) { return limitOf(l.GPUs) },
+			Unknown: neverUnknown,
+			Unit:    1,
+			Text:    formatCount,
+		},
+	}
+}
+
+func limitOf[N ~int64](limit *N) (int64, bool) {
+	if limit == nil {
+		return 0, false
+	}
+	return int64(*limit), true
+}
+
+func neverUnknown(Holding) bool { return false }
+
+func formatCount(n int64) string { return strconv.FormatInt(n, 10) }

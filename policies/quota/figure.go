@@ -1,0 +1,87 @@
+package quota
+
+import (
+	"slices"
+	"strings"
+)
+
+// Figure is how one dimension of one limit stands, in bytes where the dimension is memory.
+type Figure struct {
+	Quota     string `json:"quota"`               // the limit's name, as denials write it
+	Namespace string `json:"namespace,omitempty"` // the limit is on its part of the budget; "": on all of it
+	Part      string `json:"part,omitempty"`      // of the budget, see Scope.Part
+	Dimension string `json:"dimension"`
+	Limit     int64  `json:"limit"`
+	Used      int64  `json:"used"`     // held by pods that live
+	Reserved  int64  `json:"reserved"` // promised to pods that were let in and are not listed yet
+}
+
+// Figures says how the limits of a quota stand, in their order. used is what living pods hold within a scope, taken that
+// and what is reserved.
+func (q Quota) Figures(used, taken func(Scope) Charge) (out []Figure) {
+	for _, l := range q.Limits {
+		have, all := used(l.Scope), taken(l.Scope)
+		for _, d := range Dimensions() {
+			most, limited := d.Limit(l.Limits)
+			if !limited {
+				continue
+			}
+			n := d.Amount(have)
+			out = append(out, Figure{
+				Quota: l.Name, Namespace: l.Scope.Namespace, Part: l.Scope.Part(), Dimension: l.Scope.dimension(d),
+				Limit: most * d.Unit, Used: n * d.Unit, Reserved: max(d.Amount(all)-n, 0) * d.Unit,
+			})
+		}
+	}
+	return out
+}
+
+// Part is what the scope narrows its budget to, as metrics name it: "pool/NAME", "class/NAME", "" for all of it.
+func (s Scope) Part() string {
+	switch {
+	case s.Pool != "":
+		return "pool/" + s.Pool
+	case s.Class != "":
+		return "class/" + s.Class
+	}
+	return ""
+}
+
+// Within is the part of the quota that a pod counts in.
+func (q Quota) Within(h Holding) Quota {
+	return Quota{Limits: slices.DeleteFunc(slices.Clone(q.Limits), func(l Limit) bool { return h.In(l.Scope) == Charge{} })}
+}
+
+// Text prints an amount of the figure's dimension for people.
+func (f Figure) Text(amount int64) string {
+	for _, d := range Dimensions() {
+		if d.Name == f.Dimension {
+			return d.Text(amount / d.Unit)
+		}
+	}
+	return formatCount(amount)
+}
+
+// Full reports whether no room is left.
+func (f Figure) Full() bool { return f.Used+f.Reserved >= f.Limit }
+
+// Notes are figures in words, a sentence for each limit:
+//
+//	quota team-a: memory 12Gi of 64Gi used, 2Gi reserved; slices 3 of 8 used
+func Notes(figures []Figure) (out []string) {
+	for i := 0; i < len(figures); {
+		end := i
+		var parts []string
+		for ; end < len(figures) && figures[end].Quota == figures[i].Quota; end++ {
+			f := figures[end]
+			part := f.Dimension + " " + f.Text(f.Used) + " of " + f.Text(f.Limit) + " used"
+			if f.Reserved > 0 {
+				part += ", " + f.Text(f.Reserved) + " reserved"
+			}
+			parts = append(parts, part)
+		}
+		out = append(out, "quota "+figures[i].Quota+": "+strings.Join(parts, "; "))
+		i = end
+	}
+	return out
+}

@@ -1,0 +1,197 @@
+package quota
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+)
+
+// Rule is the rule of denials for want of quota.
+const Rule api.Rule = "quota"
+
+// Quota is what the pods of one budget may hold together: limits, each on a part of the budget.
+type Quota struct {
+	Limits []Limit
+}
+
+// Limit is the most that the pods within a scope may hold at one time.
+type Limit struct {
+	Name   string // as denials write it: "team-a", "team-a (pool a100)"
+	Scope  Scope
+	Limits Limits
+	Native bool // it is a ResourceQuota's
+}
+
+// Scope is a part of a budget; an empty field does not narrow it. The zero Scope is the whole budget.
+type Scope struct {
+	Namespace string
+	Pool      string
+	Class     string
+	// Resource narrows it to units of one resource, as ResourceQuotas count them. They count as gpus.
+	Resource string
+	Pods     *Pods
+}
+
+// Holding is what one pod holds of a budget, or several pods of one namespace, pools and traits together.
+type Holding struct {
+	Namespace string `json:"ns"`
+	// Pools are those where the pod may run. Where there are several it counts in each of them.
+	Pools  []string `json:"pools,omitempty"`
+	Charge Charge   `json:"charge,omitzero"`
+	// Classes is what containers hold that got their slice through a class.
+	Classes map[string]Charge `json:"classes,omitempty"`
+	// MemoryUnknown reports whether Charge.Memory leaves out devices whose memory is not known.
+	MemoryUnknown bool `json:"memoryUnknown,omitempty"`
+	// Units are what ResourceQuotas count, by resource: under the names that were asked for and those that are carried.
+	Units  map[string]int64 `json:"units,omitempty"`
+	Traits Traits           `json:"traits,omitzero"`
+}
+
+// In is what h counts for within the scope; the zero Charge where it lies outside.
+func (h Holding) In(scope Scope) Charge {
+	switch {
+	case scope.Namespace != "" && scope.Namespace != h.Namespace,
+		scope.Pool != "" && !slices.Contains(h.Pools, scope.Pool),
+		!scope.Pods.Match(h.Traits):
+		return Charge{}
+	case scope.Resource != "":
+		return Charge{GPUs: saturateSum(h.Units[scope.Resource], h.Units[otherUnits])}
+	case scope.Class != "":
+		return h.Classes[scope.Class]
+	}
+	return h.Charge
+}
+
+// Plus is what h and g hold together, who are of one namespace, pools and traits. It changes neither.
+func (h Holding) Plus(g Holding) Holding {
+	h.Charge = h.Charge.Plus(g.Charge)
+	h.MemoryUnknown = h.MemoryUnknown || g.MemoryUnknown
+	classes := maps.Clone(h.Classes)
+	for class, c := range g.Classes {
+		if classes == nil {
+			classes = make(map[string]Charge)
+		}
+		classes[class] = classes[class].Plus(c)
+	}
+	h.Classes, h.Units = classes, plusUnits(h.Units, g.Units)
+	return h
+}
+
+// Excess is one dimension of one limit that a pod does not fit into.
+type Excess struct {
+	Quota     string // the limit's name
+	Dimension string
+	Requested string
+	Used      string
+	Limited   string
+	Native    bool // the limit is a ResourceQuota's
+}
+
+// Fit returns where h goes beyond the quota, given what is already used within each scope. A dimension in which h asks
+// for nothing never denies it, whatever is used: limits that are lowered stop growth, and nothing else.
+func Fit(q Quota, used func(Scope) Charge, h Holding) []Excess {
+	var out []Excess
+	for _, limit := range q.Limits {
+		asked := h.In(limit.Scope)
+		if asked == (Charge{}) {
+			continue
+		}
+		have := used(limit.Scope)
+		for _, d := range Dimensions() {
+			if e, over := limit.exceeded(d, h, asked, have); over {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+func (l Limit) exceeded(d Dimension, h Holding, asked, have Charge) (Excess, bool) {
+	most, limited := d.Limit(l.Limits)
+	amount, used := d.Amount(asked), d.Amount(have)
+	unknown := d.Unknown(h)
+	if !limited || !unknown && (amount <= 0 || saturateSum(used, amount) <= most) {
+		return Excess{}, false
+	}
+	e := Excess{Quota: l.Name, Dimension: l.Scope.dimension(d), Requested: d.Text(amount), Used: d.Text(used), Limited: d.Text(most), Native: l.Native}
+	if unknown {
+		e.Requested = "unknown"
+	}
+	return e, true
+}
+
+// dimension is what denials call the dimension within the scope.
+func (s Scope) dimension(d Dimension) string {
+	if s.Resource != "" {
+		return RequestsPrefix + s.Resource
+	}
+	return d.Name
+}
+
+// Denial is the denial for want of quota, in Kubernetes' own words:
+//
+//	exceeded quota: team-a, requested: memory=8Gi, used: memory=60Gi, limited: memory=64Gi
+//
+// It says nothing about quotas that would not be exceeded. No excess, no Violation.
+func Denial(excess []Excess) *api.Violation {
+	var sentences []string
+	for i := 0; i < len(excess); {
+		end := i
+		for end < len(excess) && excess[end].Quota == excess[i].Quota {
+			end++
+		}
+		sentences = append(sentences, excessSentence(excess[i:end]))
+		i = end
+	}
+	if len(sentences) == 0 {
+		return nil
+	}
+	return &api.Violation{Rule: Rule, Reason: "exceeded quota", Detail: strings.Join(sentences, "; ")}
+}
+
+// excessSentence tells what one limit denies.
+func excessSentence(excess []Excess) string {
+	var requested, used, limited []string
+	for _, e := range excess {
+		requested = append(requested, e.Dimension+"="+e.Requested)
+		used = append(used, e.Dimension+"="+e.Used)
+		limited = append(limited, e.Dimension+"="+e.Limited)
+	}
+	text := excess[0].Quota + ", requested: " + strings.Join(requested, ",") + ", used: " + strings.Join(used, ",") + ", limited: " + strings.Join(limited, ",")
+	if slices.ContainsFunc(excess, func(e Excess) bool { return e.Requested == "unknown" }) {
+		text += " (the memory of the device it would hold is not known; write " + api.LabelMemory + ")"
+	}
+	return text
+}
+
+// Sound reports whether nothing in h is negative or beyond what sums can hold.
+func (h Holding) Sound() bool {
+	for _, c := range h.Classes {
+		if !c.bounded() {
+			return false
+		}
+	}
+	for _, n := range h.Units {
+		if n < 0 || n > MaxCharge {
+			return false
+		}
+	}
+	return h.Charge.bounded()
+}
+
+// Limits are the most that may be held of each dimension. nil: no limit. 0: none at all.
+type Limits struct {
+	Memory *api.MiB `json:"memory,omitempty"`
+	Slices *int64   `json:"slices,omitempty"`
+	GPUs   *int64   `json:"gpus,omitempty"`
+}
+
+// Native reports whether a ResourceQuota is among the limits.
+func (q Quota) Native() bool {
+	return slices.ContainsFunc(q.Limits, func(l Limit) bool { return l.Native })
+}
+
+// RequestsPrefix begins the names under which ResourceQuotas count extended resources.
+const RequestsPrefix = "requests."

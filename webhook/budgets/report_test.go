@@ -1,0 +1,24 @@
+package budgets
+
+import (
+	"testing"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+)
+
+func TestNewReport(t *testing.T) {
+	t.Run("is bounded", func(t *testing.T) {
+		var q quota.Quota
+		one := int64(1)
+		for range maxFigures + 7 {
+			q.Limits = append(q.Limits, quota.Limit{Name: "a", Limits: quota.Limits{Slices: &one}})
+		}
+		r := NewReport(policies.Input{Policy: &config.Policy{}}, ledger.Budget{}, q, ledger.State{})
+		if len(r.Figures) != maxFigures || r.More != 7 {
+			t.Errorf("%d figures, %d more", len(r.Figures), r.More)
+		}
+	})
+}
