@@ -28,9 +28,13 @@ run: ## show it: pods come out in slices; as root, one on a real node goes past 
 test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 	go test $(GOFLAGS) ./...
 
+# Files of packages beside test/ with tests that start an API server; the other tests of these packages ran in "make test".
+apiserver-files = $(shell grep -rl --include='*_test.go' 'cluster[.]ForTest' certs webhook)
 test-apiserver: cluster ## the scenarios, the public pods, the chart and the rotation of certificates on a real API server
 	go run $(GOFLAGS) ./test/cluster/cmd/build -cert-manager -prometheus > /dev/null
-	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster ./test/apiserver ./test/chart ./test/rotation ./certs ./webhook/... ./test/observability/...
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster ./test/apiserver ./test/chart ./test/rotation ./test/observability
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m $(addprefix ./,$(sort $(dir $(apiserver-files)))) \
+	  -run "^($$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $(apiserver-files) | paste -sd '|'))$$"
 
 test-load: cluster ## quotas under load and faults: three replicas, real API server, 24 seeds (about 4 minutes)
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -v -timeout 20m ./test/load
@@ -40,10 +44,15 @@ test-ops: cluster ## restarts, upgrades, outages, hostile reviews and a soak, sc
 
 e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's plugin on a simulated GPU (E2E_OPTIONAL=1 skips where none can run)
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node -cert-manager -prometheus > /dev/null
-	GPUSLICE_TEST=apiserver,node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
+	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -p 1 ./test/chart ./test/observability
+
+test-images: ## the images that users get: built twice to the same bytes, and run
 	GPUSLICE_TEST=images go test $(GOFLAGS) -count=1 -timeout 40m ./deploy/images/recipe
+
+programs: ## build all that test-apiserver and e2e run: as cluster, and cert-manager, Prometheus, containerd, runc, NVIDIA's plugin
+	go run $(GOFLAGS) ./test/cluster/cmd/build -node -cert-manager -prometheus > /dev/null
 
 cluster: ## build etcd, kube-apiserver, kubectl and helm into the cache (the first time: about eight minutes, 5 GiB)
 	go run $(GOFLAGS) ./test/cluster/cmd/build > /dev/null
@@ -62,7 +71,7 @@ manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the 
 	go test $(GOFLAGS) ./cmd/webhook ./cmd/guard -run MetricsPage -update
 
 bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
-	go test $(GOFLAGS) ./test/bench ./webhook -run "^$$" -bench . -benchmem -count 5
+	go test $(GOFLAGS) ./test/bench ./webhook/pods ./webhook/cluster -run "^$$" -bench . -benchmem -count 5
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run 'TestPrint(PodCreates|CommandLineStart|WhatAReplicaUses)' -v
 
 bench-quota: cluster ## figures: pod creates under a quota, beside no webhook, one that only answers, and a ResourceQuota
@@ -79,4 +88,4 @@ lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet $(GOFLAGS) ./...
 
-.PHONY: help build images run test test-apiserver test-load test-ops e2e cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint
+.PHONY: help build images run test test-apiserver test-load test-ops test-images e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint

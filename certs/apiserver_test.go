@@ -49,7 +49,7 @@ func TestAnOldBundleIsNotWrittenOverANewerOne(t *testing.T) {
 		s := source(nil)
 		s.options.Secret.Client = client
 		s.options.Configurations = Configurations{Client: client, Mutating: []string{ours}}
-		s.options.Lifetimes.Settle = 0
+		s.options.Lifetimes.Propagation = 0
 		return s
 	}
 	awake := replica(server.Client)

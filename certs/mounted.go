@@ -24,10 +24,10 @@ type MountedOptions struct {
 	Announce *Announcement
 	// Configurations are read, never written.
 	Configurations Configurations
-	// Settle is how long a changed certificate is acceptable to every configuration before it is served.
-	Settle  time.Duration
-	Metrics *Metrics
-	Log     logr.Logger
+	// Propagation is how long a changed certificate is acceptable to every configuration before it is served.
+	Propagation time.Duration
+	Metrics     *Metrics
+	Log         logr.Logger
 }
 
 // Mounted is a Source of a certificate and key that somebody else keeps on disk, such as a mounted Secret. What is on disk
@@ -100,7 +100,7 @@ func (m *Mounted) Start(ctx context.Context) error {
 	changed, wait := watch(ctx, m.options.Configurations, secret)
 	defer wait()
 	every := readEvery
-	if s := m.options.Settle; s > 0 {
+	if s := m.options.Propagation; s > 0 {
 		every = min(every, s)
 	}
 	loop{every: every, changed: changed, check: func(ctx context.Context) error {
@@ -166,5 +166,5 @@ func (m *Mounted) due(live []configuration, now time.Time, good bool) bool {
 	case m.since.IsZero():
 		m.since = now
 	}
-	return !good || now.Sub(m.since) >= m.options.Settle
+	return !good || now.Sub(m.since) >= m.options.Propagation
 }

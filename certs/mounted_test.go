@@ -74,7 +74,7 @@ func inject(t *testing.T, client *fake.Clientset, text []byte) {
 
 func (f folder) options(client *fake.Clientset) MountedOptions {
 	return MountedOptions{
-		Certificate: f.path("tls.crt"), Key: f.path("tls.key"), Configurations: configurations(client), Settle: time.Minute,
+		Certificate: f.path("tls.crt"), Key: f.path("tls.key"), Configurations: configurations(client), Propagation: time.Minute,
 		Metrics: NewMetrics(prometheus.NewRegistry()), Log: logr.Discard(),
 	}
 }
@@ -168,7 +168,7 @@ func TestAMountedLeafWaitsForTheBundle(t *testing.T) {
 		serves("nobody trusts it", first)
 		inject(t, client, bundle{{certificate: one.certificate}, {certificate: two.certificate}}.encode())
 		serves("trusted a moment ago", first)
-		time.Sleep(m.options.Settle)
+		time.Sleep(m.options.Propagation)
 		serves("trusted for a while", second)
 
 		dir.mount(t, one, first)

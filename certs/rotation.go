@@ -13,20 +13,20 @@ type Lifetimes struct {
 	Authority time.Duration
 	// Leaf is how long a serving certificate lasts. It is replaced when a third of that is left.
 	Leaf time.Duration
-	// Settle is how long a new authority stands in every webhook configuration before it signs.
-	Settle time.Duration
+	// Propagation is how long a new authority stands in every webhook configuration before it signs.
+	Propagation time.Duration
 }
 
 // DefaultLifetimes are those of an installation that says nothing. Leaves live in memory, so a short life costs nothing.
 func DefaultLifetimes() Lifetimes {
-	return Lifetimes{Authority: 365 * 24 * time.Hour, Leaf: 7 * 24 * time.Hour, Settle: DefaultSettle}
+	return Lifetimes{Authority: 365 * 24 * time.Hour, Leaf: 7 * 24 * time.Hour, Propagation: DefaultPropagation}
 }
 
 // ahead is how long before its end an authority gets a successor: a fifth of its own life, a leaf's, and the wait.
-func (l Lifetimes) ahead() time.Duration { return l.Authority/5 + l.Leaf + l.Settle }
+func (l Lifetimes) ahead() time.Duration { return l.Authority/5 + l.Leaf + l.Propagation }
 
 // margin is how long after its last leaf an authority is forgotten: clocks differ, and replicas look now and then.
-func (l Lifetimes) margin() time.Duration { return l.Leaf/7 + l.Settle }
+func (l Lifetimes) margin() time.Duration { return l.Leaf/7 + l.Propagation }
 
 // authority is what the replicas share: who signs, who is to sign next, and everybody to trust.
 type authority struct {
@@ -71,7 +71,7 @@ func (a *authority) step(now time.Time, l Lifetimes, live []configuration, asked
 		out.since = time.Time{} // somebody took it out: API servers may have seen that
 	case a.since.IsZero():
 		out.since = now
-	case now.Sub(a.since) < l.Settle:
+	case now.Sub(a.since) < l.Propagation:
 		return &out, changed, nil
 	default:
 		out.bundle = out.bundle.retire(a.signer.certificate, now.Add(l.Leaf+l.margin()))

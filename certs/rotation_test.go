@@ -13,7 +13,7 @@ import (
 
 // short are lifetimes whose whole course a test can follow.
 func short() Lifetimes {
-	return Lifetimes{Authority: 2 * time.Hour, Leaf: 15 * time.Minute, Settle: time.Minute}
+	return Lifetimes{Authority: 2 * time.Hour, Leaf: 15 * time.Minute, Propagation: time.Minute}
 }
 
 func TestALeafIsRenewedWhileAThirdOfItsLifeIsLeft(t *testing.T) {
@@ -64,12 +64,12 @@ func TestTheStepsOfARotation(t *testing.T) {
 		t.Fatal("the successor is not beside the one that signs")
 	}
 	second := a.next
-	step("some entry has the old bundle", l.Settle, entry(before), false, false)
+	step("some entry has the old bundle", l.Propagation, entry(before), false, false)
 	step("it stands everywhere", 0, entry(a.bundle), false, true)
-	step("not long enough", l.Settle/2, entry(a.bundle), false, false)
+	step("not long enough", l.Propagation/2, entry(a.bundle), false, false)
 	step("somebody put the old bundle back", 0, entry(before), false, true)
 	step("it stands everywhere again", 0, entry(a.bundle), false, true)
-	step("not long enough, asked once more", l.Settle-time.Second, entry(a.bundle), true, false)
+	step("not long enough, asked once more", l.Propagation-time.Second, entry(a.bundle), true, false)
 	step("long enough: it signs", time.Second, entry(a.bundle), false, true)
 	if a.signer != second || a.next != nil || !a.bundle.contains(first.certificate) {
 		t.Fatal("the successor does not sign, or its predecessor is forgotten at once")
@@ -253,7 +253,7 @@ func TestARotationThatIsAskedFor(t *testing.T) {
 			t.Errorf("the wish stands, or is not done: %v", found.Annotations)
 		}
 		mustCheck(t, s)
-		time.Sleep(s.options.Lifetimes.Settle)
+		time.Sleep(s.options.Lifetimes.Propagation)
 		if s.serving() != leaf {
 			t.Error("the leaf was replaced too early")
 		}

@@ -25,9 +25,9 @@ const (
 	restAfter  = time.Second // between two checks, however much changes
 )
 
-// DefaultSettle is how long a new authority stands in every configuration before a leaf of it is served: API servers
+// DefaultPropagation is how long a new authority stands in every configuration before a leaf of it is served: API servers
 // learn of a change through a watch.
-const DefaultSettle = time.Minute
+const DefaultPropagation = time.Minute
 
 // errLost says that somebody else wrote first. What was read is out of date.
 var errLost = errors.New("somebody else wrote first")

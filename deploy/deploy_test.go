@@ -26,8 +26,9 @@ import (
 
 	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
 	"github.com/gpuslice/gpuslice/webhook/leader"
+	"github.com/gpuslice/gpuslice/webhook/pods"
+	"github.com/gpuslice/gpuslice/webhook/server"
 )
 
 // manifests decodes every document strictly: an unknown or repeated field fails the test.
@@ -104,18 +105,18 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 	for _, p := range container.Ports {
 		ports[p.Name] = p.ContainerPort
 	}
-	if diff := cmp.Diff(map[string]int32{"https": webhook.Port, "metrics": webhook.MetricsPort}, ports); diff != "" {
+	if diff := cmp.Diff(map[string]int32{"https": server.Port, "metrics": server.MetricsPort}, ports); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	for _, arg := range []string{fmt.Sprintf("--listen=:%d", webhook.Port), fmt.Sprintf("--metrics-listen=:%d", webhook.MetricsPort), "--namespace=" + policies.SystemNamespace} {
+	for _, arg := range []string{fmt.Sprintf("--listen=:%d", server.Port), fmt.Sprintf("--metrics-listen=:%d", server.MetricsPort), "--namespace=" + policies.SystemNamespace} {
 		if !slices.Contains(container.Args, arg) {
 			t.Errorf("the args %q lack %s", container.Args, arg)
 		}
 	}
-	if got := container.ReadinessProbe.HTTPGet.Path; got != webhook.PathReady {
+	if got := container.ReadinessProbe.HTTPGet.Path; got != server.PathReady {
 		t.Errorf("readiness asks %s", got)
 	}
-	if got := container.LivenessProbe.HTTPGet.Path; got != webhook.PathHealth {
+	if got := container.LivenessProbe.HTTPGet.Path; got != server.PathHealth {
 		t.Errorf("liveness asks %s", got)
 	}
 	service := every[*corev1.Service](t)[0]
@@ -138,11 +139,11 @@ func TestPortsAndPathsAreTheCodes(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"pods.gpuslice.dev": webhook.PathMutatePods, "templates.gpuslice.dev": webhook.PathMutateTemplates,
-		"validating pods-open.gpuslice.dev": webhook.PathValidatePods,
-		"validating pods.gpuslice.dev":      webhook.PathValidatePods, "validating policies.gpuslice.dev": webhook.PathValidatePolicies,
-		"validating subresources-open.gpuslice.dev": webhook.PathValidatePods,
-		"validating subresources.gpuslice.dev":      webhook.PathValidatePods,
+		"pods.gpuslice.dev": server.PathMutatePods, "templates.gpuslice.dev": server.PathMutateTemplates,
+		"validating pods-open.gpuslice.dev": server.PathValidatePods,
+		"validating pods.gpuslice.dev":      server.PathValidatePods, "validating policies.gpuslice.dev": server.PathValidatePolicies,
+		"validating subresources-open.gpuslice.dev": server.PathValidatePods,
+		"validating subresources.gpuslice.dev":      server.PathValidatePods,
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -282,10 +283,10 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 
 func TestNamesThatTheCodeReliesOnAreTheManifests(t *testing.T) {
 	t.Parallel()
-	if got := every[*corev1.ServiceAccount](t)[0].Name; got != webhook.ServiceAccount {
-		t.Errorf("the ServiceAccount is %s, and only %s may write what is observed", got, webhook.ServiceAccount)
+	if got := every[*corev1.ServiceAccount](t)[0].Name; got != pods.ServiceAccount {
+		t.Errorf("the ServiceAccount is %s, and only %s may write what is observed", got, pods.ServiceAccount)
 	}
-	if got := every[*appsv1.Deployment](t)[0].Spec.Template.Spec.ServiceAccountName; got != webhook.ServiceAccount {
+	if got := every[*appsv1.Deployment](t)[0].Spec.Template.Spec.ServiceAccountName; got != pods.ServiceAccount {
 		t.Errorf("the Deployment runs as %s", got)
 	}
 	leases := []string{}

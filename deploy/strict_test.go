@@ -15,7 +15,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/pods"
 )
 
 const strictPolicy = "gpuslice-strict"
@@ -126,7 +126,7 @@ func TestStrictKnowsWhatAsksForASlice(t *testing.T) {
 // TestPoliciesNameTheAccountThatTheWebhookRunsAs: the API server compares the whole name.
 func TestPoliciesNameTheAccountThatTheWebhookRunsAs(t *testing.T) {
 	t.Parallel()
-	name := "'system:serviceaccount:" + policies.SystemNamespace + ":" + webhook.ServiceAccount + "'"
+	name := "'system:serviceaccount:" + policies.SystemNamespace + ":" + pods.ServiceAccount + "'"
 	if ours := variable(t, policyNamed(t, strictPolicy), "ours"); !strings.HasSuffix(ours, name) {
 		t.Errorf("%s", ours)
 	}
@@ -137,7 +137,7 @@ func TestPoliciesNameTheAccountThatTheWebhookRunsAs(t *testing.T) {
 		}
 	}
 	schema := every[*flowv1.FlowSchema](t)[0]
-	want := &flowv1.ServiceAccountSubject{Name: webhook.ServiceAccount, Namespace: policies.SystemNamespace}
+	want := &flowv1.ServiceAccountSubject{Name: pods.ServiceAccount, Namespace: policies.SystemNamespace}
 	if diff := cmp.Diff(want, schema.Spec.Rules[0].Subjects[0].ServiceAccount); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -84,14 +84,14 @@ func told(d policies.Decision) string {
 			if len(c.Tiers) > 0 {
 				tiers = strings.Trim(fmt.Sprint(c.Tiers), "[]")
 			}
-			fmt.Fprintf(&b, "%s: %s of %s by %s; held by: %s\n", c.Name, c.Memory, d.Promise.Containers[i].Resource, d.Planned.Strategy, tiers)
+			fmt.Fprintf(&b, "%s: %s of %s by %s; enforced by: %s\n", c.Name, c.Memory, d.Promise.Containers[i].Resource, d.Planned.Strategy, tiers)
 		}
 		for _, note := range d.Planned.Notes {
 			fmt.Fprintf(&b, "note: %s\n", note)
 		}
 	}
 	for _, v := range d.Violations {
-		fmt.Fprintf(&b, "refused: %s\n", v)
+		fmt.Fprintf(&b, "denied: %s\n", v)
 	}
 	for _, w := range d.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", w)

@@ -3,128 +3,121 @@ package guard
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// decide asks for a second look, or for one ending, of the container that is
-// furthest past its wall.
-func (t *turn) decide() {
-	w := t.due()
-	if w == nil {
-		return
+// decide orders a second sample, or one termination, for the container that is
+// furthest over its limit.
+func decide(s State, readings []reading, l limits.Limits) (State, *Order, []Event) {
+	u, found := nextOverLimit(s, readings, l)
+	if !found {
+		return s, nil, nil
 	}
-	if !w.Confirming {
-		w.Confirming = true
-		t.say(Action{Kind: Confirm, Container: w.Container, Device: w.Device, HeldBytes: w.HeldBytes, WallBytes: w.WallBytes})
-		return
+	c, _ := l.Container(u.Container)
+	o := Order{Kind: Confirm, Container: u.Container, Device: u.Device, UsedBytes: u.UsedBytes, LimitBytes: u.LimitBytes,
+		SliceBytes: c.SliceBytes, OverFor: s.device(u.Device).ListedAt.Sub(u.OverSince), DryRun: l.DryRun}
+	if !u.Confirming {
+		u.Confirming = true
+		s.Usages = put(s.Usages, u, byPlace)
+		return s, &o, nil
 	}
-	o := Order{Container: w.Container, Device: w.Device, HeldBytes: w.HeldBytes, WallBytes: w.WallBytes,
-		Over: t.state.sensor(w.Device).Listed.Sub(w.Over)}
-	if t.state.ends(w.Container, t.sample.Taken.Add(-t.limits.EndsWindow)) < t.limits.MaxEnds {
-		t.endOne(w, o)
-		return
+	o, reason := terminationOrder(s, o, u, readings, l)
+	if reason == "" {
+		s.InProgress = &o
+		return s, &o, nil
 	}
-	if t.limits.Terminate == limits.LastObserve {
-		t.leave(w, o, fmt.Sprintf("ended %s within %s, and policy ends no more", count(t.limits.MaxEnds, "time", "times"), Span(t.limits.EndsWindow)))
-		return
-	}
-	o.Whole = true
-	o.MPS = slices.ContainsFunc(w.Processes, func(p Process) bool { return p.MPS })
-	o.Alone = t.alone(func(p Process) bool { return p.Container == w.Container })
-	t.order(EndContainer, o)
+	events := notTerminated(o, u, reason)
+	u.Reported = reason
+	s.Usages = put(s.Usages, u, byPlace)
+	return s, nil, events
 }
 
-// due returns the container to act on, or nil when there is none or it is not
-// the time.
-func (t *turn) due() *Watch {
-	s := &t.state
-	if s.Ending != nil || s.Rest && t.sample.Taken.Sub(s.Acted) < t.limits.Settle {
-		return nil
+// nextOverLimit returns the usage to act on, and whether there is one and it is
+// time.
+func nextOverLimit(s State, readings []reading, l limits.Limits) (Usage, bool) {
+	if s.InProgress != nil || s.Settling && s.SampledAt.Sub(s.SettledAt) < l.Settle {
+		return Usage{}, false
 	}
-	s.Ends = slices.DeleteFunc(s.Ends, func(e End) bool { return t.sample.Taken.Sub(e.At) > t.limits.EndsWindow })
-	var first *Watch
-	for i := range s.Watches {
-		w := &s.Watches[i]
-		listed := s.sensor(w.Device).Listed
-		if w.Over.IsZero() || !t.fresh[w.Device] || listed.Sub(w.Over) < t.limits.Grace || !listed.After(s.Acted) {
-			continue
-		}
-		if first == nil || worst(*w, *first) < 0 {
-			first = w
-		}
+	due := slices.DeleteFunc(slices.Clone(s.Usages), func(u Usage) bool {
+		listed := s.device(u.Device).ListedAt
+		trusted := slices.ContainsFunc(readings, func(r reading) bool { return r.ID == u.Device && r.trusted })
+		return u.OverSince.IsZero() || !trusted || listed.Sub(u.OverSince) < l.Grace || !listed.After(s.SettledAt)
+	})
+	if len(due) == 0 {
+		return Usage{}, false
 	}
-	return first
+	return slices.MinFunc(due, byUrgency), true
 }
 
-// endOne asks for the end of one process of the container.
-func (t *turn) endOne(w *Watch, o Order) {
-	able := slices.DeleteFunc(slices.Clone(w.Processes), func(p Process) bool {
+// terminationOrder completes an order to terminate a process of the container, or
+// the container, or returns the reason for which it is not terminated.
+func terminationOrder(s State, o Order, u Usage, readings []reading, l limits.Limits) (Order, string) {
+	switch {
+	case s.terminations(u.Container, s.SampledAt.Add(-l.TerminationsWindow)) < l.MaxTerminations:
+		return processOrder(o, u, readings)
+	case l.Escalation == limits.EscalationObserve:
+		return o, fmt.Sprintf("terminated %s within %s, and the policy allows no more",
+			count(l.MaxTerminations, "time", "times"), FormatDuration(l.TerminationsWindow))
+	}
+	return containerOrder(o, u, readings), ""
+}
+
+func processOrder(o Order, u Usage, readings []reading) (Order, string) {
+	able := slices.DeleteFunc(slices.Clone(u.Processes), func(p Process) bool {
 		return !p.Known || p.UsedBytes <= 0 || p.Protected || p.PID <= 1
 	})
 	if len(able) == 0 {
-		t.leave(w, o, "it has no process that the guard may end")
-		return
+		return o, "it has no process that the guard may terminate"
 	}
-	o.Process = slices.MinFunc(able, victim)
+	o.Kind, o.Process = TerminateProcess, slices.MinFunc(able, byCost)
 	o.MPS = o.Process.MPS
-	o.Alone = t.alone(func(p Process) bool { return p.same(o.Process) })
-	t.order(EndProcess, o)
+	o.Alone = alone(readings, func(p Process) bool { return p.same(o.Process) })
+	return o, ""
+}
+
+func containerOrder(o Order, u Usage, readings []reading) Order {
+	o.Kind = TerminateContainer
+	o.MPS = slices.ContainsFunc(u.Processes, func(p Process) bool { return p.MPS })
+	o.Alone = alone(readings, func(p Process) bool { return p.Container == u.Container })
+	return o
 }
 
 // alone reports whether every process that the devices list is one that the
 // order names.
-func (t *turn) alone(named func(Process) bool) bool {
-	for _, d := range t.sample.Devices {
-		if !t.fresh[d.ID] || slices.ContainsFunc(d.Processes, func(p Process) bool { return !named(p) }) {
+func alone(readings []reading, named func(Process) bool) bool {
+	for _, r := range readings {
+		if !r.trusted || slices.ContainsFunc(r.Processes, func(p Process) bool { return !named(p) }) {
 			return false
 		}
 	}
 	return true
 }
 
-func (t *turn) order(kind Kind, o Order) {
-	t.state.Ending = &o
-	t.say(Action{Kind: kind, Container: o.Container, Device: o.Device, Process: o.Process, HeldBytes: o.HeldBytes,
-		WallBytes: o.WallBytes, SliceBytes: t.slice(o.Container), Order: o})
-}
-
-// leave says once in a run why a container past its wall is left alone.
-func (t *turn) leave(w *Watch, o Order, reason string) {
-	if w.Said == reason {
-		return
+// notTerminated reports why a container over its limit is not terminated, once in
+// an observation.
+func notTerminated(o Order, u Usage, reason string) []Event {
+	if u.Reported == reason {
+		return nil
 	}
-	w.Said = reason
-	t.say(Action{Kind: Observe, Container: w.Container, Device: w.Device, HeldBytes: w.HeldBytes, WallBytes: w.WallBytes,
-		SliceBytes: t.slice(w.Container), Reason: reason, Order: o})
+	return []Event{{Kind: NotTerminated, Container: o.Container, Device: o.Device, UsedBytes: o.UsedBytes, LimitBytes: o.LimitBytes,
+		SliceBytes: o.SliceBytes, OverFor: o.OverFor, Reason: reason}}
 }
 
-// Still reports whether a sample, taken after the victim was taken hold of,
-// still calls for the order: the very process listed, the container past its
-// wall on a device that can be relied on.
-func Still(s State, in Sample, o Order, l limits.Limits) bool {
-	t := turn{limits: l, sample: in, state: s}
+// StillOver reports whether a sample that was taken after the target was acquired
+// still calls for the order: the very process listed, the container over its
+// limit on a device that can be relied on.
+func StillOver(s State, in Sample, o Order, l limits.Limits) bool {
 	c, sliced := l.Container(o.Container)
-	for _, d := range in.Devices {
-		if d.ID != o.Device || !sliced || in.Fault != "" || t.untrusted(d) != "" || !d.Listed.After(s.Looked) {
-			continue
-		}
-		mine := of(c.Name, d.Processes)
-		listed := o.Whole || slices.ContainsFunc(mine, func(p Process) bool { return p.same(o.Process) && p.Known })
-		return listed && held(d, c.Name, mine) > wall(l, c, d)
+	i := slices.IndexFunc(in.Devices, func(d Device) bool {
+		return d.ID == o.Device && listFault(s, d) == "" && d.Listed.After(s.SampledAt)
+	})
+	if i < 0 || !sliced || in.Fault != "" {
+		return false
 	}
-	return false
-}
-
-// consequence says what a warned owner is to expect.
-func consequence(l limits.Limits, c limits.Container, w *Watch) string {
-	burst := l.Act == limits.ActPressure && c.LimitBytes > c.SliceBytes
-	switch {
-	case burst && w.WallBytes == c.LimitBytes:
-		return fmt.Sprintf("past %s a process is ended when the device is nearly full, past %s always", Size(c.SliceBytes), Size(c.LimitBytes))
-	case l.Grace >= time.Second:
-		return fmt.Sprintf("a process is ended once it is past %s for %s", Size(w.WallBytes), l.Grace)
-	}
-	return fmt.Sprintf("a process is ended once it is past %s", Size(w.WallBytes))
+	d := in.Devices[i]
+	listed := o.Kind == TerminateContainer || slices.ContainsFunc(d.Processes, func(p Process) bool {
+		return p.Container == c.Name && p.same(o.Process) && p.Known
+	})
+	return listed && usedBytes(d, c.Name) > effectiveLimit(l, c, d)
 }

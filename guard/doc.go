@@ -1,17 +1,19 @@
-// Package guard ends a tenant that holds more GPU memory than its slice, in the
-// way that harms its neighbours least, and says why.
+// Package guard enforces a pod's slices: it terminates a process of a container
+// that uses more GPU memory than its slice, in the way that harms its neighbors
+// least, and reports why.
 //
-// The one idea: Step is pure. It takes what was known, one look at the devices
-// and the limits, and returns what is known and what to do. Everything that
-// decides whether a process lives is in it, so that every behaviour is a table
-// test. Run is the loop around it: it looks, steps, acts and reports, and
-// decides nothing.
+// The one idea: Step is pure. It takes a state, a sample of the devices and the
+// limits, and returns the next state, at most one order and the events to
+// report. Everything that decides whether a process lives is in it, so that
+// every behavior is a table test. Run is the loop around it: it samples, steps,
+// reports and carries out orders, and decides nothing.
 //
-// Evidence rules. A reading that cannot be attributed never ends a process: a
-// device with a fault, with a process outside the pod, or with no figure that is
-// known, is blind, and that is said. A container is past its wall only while
-// consecutive trusted looks, newer than the last ending, say so; a second look
-// confirms it before anything is ended; one process at a time is.
+// Evidence rules. A reading that cannot be attributed never terminates a
+// process: while a device fails, lists a process outside the pod or gives no
+// memory for any process, the guard does not enforce, and reports that. A
+// container is over its limit only while consecutive trusted samples, newer
+// than the last termination, show it; a second sample confirms it before
+// anything is terminated; one process is terminated at a time.
 //
 // The package imports the standard library and guard/limits. What touches NVML,
 // /proc or the MPS daemon lives in guard/gpu, guard/proc and guard/mps.

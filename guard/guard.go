@@ -8,121 +8,119 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// Eyes look at the devices.
-type Eyes interface {
-	// Look returns a sample in bounded time, whatever the driver does. Its lists
+// Sampler reads the devices.
+type Sampler interface {
+	// Sample returns a sample in bounded time, whatever the driver does. Its lists
 	// may be as old as maxAge; with 0 they are new. What could not be read is a
 	// fault in the sample.
-	Look(ctx context.Context, maxAge time.Duration) Sample
+	Sample(ctx context.Context, maxAge time.Duration) Sample
 }
 
-// Hands take hold of processes and end them.
-type Hands interface {
-	// Hold takes hold of what the order names, so that nothing else can be hit
-	// by what is done through it, and checks that it is the same still. When it
-	// cannot, the outcome says why and Held is nil.
-	Hold(ctx context.Context, o Order) (Held, Outcome)
+// Terminator terminates processes.
+type Terminator interface {
+	// Acquire opens a handle on what the order names, so that nothing else can be
+	// hit through it, and checks that it is still the same. When that fails, the
+	// Target is nil and the outcome has the reason.
+	Acquire(ctx context.Context, o Order) (Target, Outcome)
 }
 
-// Held is what an order names, held on to.
-type Held interface {
-	// End ends it and returns what came of it. It returns in bounded time, and
-	// early when ctx is done.
-	End(ctx context.Context) Outcome
-	// Release lets go of it, ended or not.
+// Target is an open handle on what an order names.
+type Target interface {
+	// Terminate terminates the target and returns what came of it. It returns in
+	// bounded time, and early when ctx is done.
+	Terminate(ctx context.Context) Outcome
+	// Release closes the handle, whether or not the target was terminated.
 	Release()
 }
 
-// Voice tells of what the guard does and sees.
-type Voice interface {
-	// Say is called for each action, before it is carried out.
-	Say(Action)
-	// Saw is called after each look, with the state it led to.
-	Saw(Sample, State)
+// Reporter reports what the guard does and observes.
+type Reporter interface {
+	// Report is called for each event of a step.
+	Report(Event)
+	// Ordered is called for each order, before it is carried out.
+	Ordered(Order)
+	// Observed is called after each sample, with the state it led to.
+	Observed(Sample, State)
 }
 
-// Guard holds one pod to its limits.
+// Guard enforces the limits of one pod.
 type Guard struct {
-	Limits limits.Limits
-	Eyes   Eyes
-	Hands  Hands
-	Voice  Voice
-	// Jitter spreads the looks of many guards on a node; nil: up to a tenth
+	Limits     limits.Limits
+	Sampler    Sampler
+	Terminator Terminator
+	Reporter   Reporter
+	// Jitter spreads the samples of many guards on a node; nil: up to a tenth
 	// sooner.
 	Jitter func(time.Duration) time.Duration
 }
 
-// Run looks, steps, acts and reports until ctx is done. It waits for an ending
-// in hand before it returns.
+// Run samples, steps, reports and carries out orders until ctx is done. It waits
+// for a termination in progress before it returns.
 func (g *Guard) Run(ctx context.Context) {
 	var (
-		state    State
-		maxAge   time.Duration
-		outcomes = make(chan Outcome, 1)
-		pending  *Outcome
-		busy     bool
+		state       State
+		maxAge      time.Duration
+		outcomes    = make(chan Outcome, 1)
+		outcome     *Outcome
+		terminating bool
 	)
 	for ctx.Err() == nil {
-		sample := g.Eyes.Look(ctx, maxAge)
-		sample.Outcome, pending = pending, nil
-		var actions []Action
-		state, actions = Step(state, sample, g.Limits)
-		again, order := g.perform(actions)
-		g.Voice.Saw(sample, state)
-		if order != nil {
-			busy = true
+		sample := g.Sampler.Sample(ctx, maxAge)
+		sample.Outcome = outcome
+		var order *Order
+		var events []Event
+		state, order, events = Step(state, sample, g.Limits)
+		g.report(order, events)
+		g.Reporter.Observed(sample, state)
+		var wait time.Duration
+		wait, maxAge = SampleInterval(state, g.Limits)
+		switch {
+		case order == nil:
+		case order.Kind == Confirm:
+			wait, maxAge = 0, 0
+		default:
+			terminating = true
 			g.begin(ctx, state, *order, outcomes)
 		}
-		wait, age := Pace(state, g.Limits)
-		maxAge = age
-		if again {
-			wait, maxAge = 0, 0
-		}
-		if pending = g.rest(ctx, wait, outcomes); pending != nil {
-			busy = false
+		if outcome = g.wait(ctx, wait, outcomes); outcome != nil {
+			terminating = false
 		}
 	}
-	if busy {
+	if terminating {
 		<-outcomes
 	}
 }
 
-// perform says every action and returns whether a second look is due at once,
-// and the ending to begin, if any.
-func (g *Guard) perform(actions []Action) (again bool, begin *Order) {
-	for _, a := range actions {
-		g.Voice.Say(a)
-		switch a.Kind {
-		case Confirm:
-			again = true
-		case EndProcess, EndContainer:
-			begin = &a.Order
-		}
+func (g *Guard) report(order *Order, events []Event) {
+	for _, e := range events {
+		g.Reporter.Report(e)
 	}
-	return again, begin
+	if order != nil {
+		g.Reporter.Ordered(*order)
+	}
 }
 
-// begin takes hold of what the order names, looks once more, and ends it beside
-// the loop. Exactly one outcome follows.
+// begin acquires what the order names, samples once more, and terminates it
+// beside the loop. Exactly one outcome follows.
 func (g *Guard) begin(ctx context.Context, s State, o Order, outcomes chan<- Outcome) {
-	held, refused := g.Hands.Hold(ctx, o)
-	if held == nil {
-		outcomes <- settled(refused, o)
+	target, failed := g.Terminator.Acquire(ctx, o)
+	if target == nil {
+		outcomes <- settled(failed, o)
 		return
 	}
-	if !Still(s, g.Eyes.Look(ctx, 0), o, g.Limits) {
-		held.Release()
-		outcomes <- settled(Outcome{Result: Gone, Reason: "it was no longer past its slice when it was looked at again"}, o)
+	if !StillOver(s, g.Sampler.Sample(ctx, 0), o, g.Limits) {
+		target.Release()
+		outcomes <- settled(Outcome{Result: Gone, Reason: "it was no longer over its limit when it was sampled again"}, o)
 		return
 	}
 	if g.Limits.DryRun {
-		held.Release()
-		outcomes <- settled(Outcome{Result: Spared}, o)
+		target.Release()
+		outcomes <- settled(Outcome{Result: DryRun}, o)
 		return
 	}
 	go func() {
-		out := held.End(ctx)
-		held.Release()
+		out := target.Terminate(ctx)
+		target.Release()
 		outcomes <- settled(out, o)
 	}()
 }
@@ -132,13 +130,14 @@ func settled(out Outcome, o Order) Outcome {
 	return out
 }
 
-// rest waits for the time to pass, or for the outcome of the ending in hand.
-func (g *Guard) rest(ctx context.Context, wait time.Duration, outcomes <-chan Outcome) *Outcome {
+// wait waits for the time to pass, or for the outcome of the termination in
+// progress.
+func (g *Guard) wait(ctx context.Context, d time.Duration, outcomes <-chan Outcome) *Outcome {
 	jitter := g.Jitter
 	if jitter == nil {
 		jitter = sooner
 	}
-	timer := time.NewTimer(jitter(wait))
+	timer := time.NewTimer(jitter(d))
 	defer timer.Stop()
 	select {
 	case out := <-outcomes:

@@ -14,69 +14,68 @@ import (
 
 const gib = int64(1) << 30
 
-// pod is a pod on one device, whose only tenant holds what the script says.
+// pod is a pod on one device, whose only tenant uses what the script returns.
 type pod struct {
-	mu     sync.Mutex
-	holds  func(time.Duration) int64
-	began  time.Time
-	dead   bool
-	fault  string
-	ages   []time.Duration
-	looks  []time.Duration
-	said   []Action
-	states []State
-	// what the hands do
-	refuse   *Outcome
-	dies     time.Duration // from End to the exit
-	released int
-	ended    int
+	mu         sync.Mutex
+	uses       func(time.Duration) int64
+	began      time.Time
+	dead       bool
+	fault      string
+	ages       []time.Duration
+	samples    []time.Duration
+	reported   []string // kinds of events and orders
+	outcomes   []Outcome
+	states     []State
+	denied     *Outcome      // what Acquire returns
+	dies       time.Duration // from Terminate to the exit
+	released   int
+	terminated int
 }
 
-func (p *pod) Look(_ context.Context, maxAge time.Duration) Sample {
-	time.Sleep(time.Millisecond) // what a look takes, and what moves the clock
+func (p *pod) Sample(_ context.Context, maxAge time.Duration) Sample {
+	time.Sleep(time.Millisecond) // what a sample takes, and what moves the clock
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := time.Since(p.began)
-	p.looks, p.ages = append(p.looks, at), append(p.ages, maxAge)
+	p.samples, p.ages = append(p.samples, at), append(p.ages, maxAge)
 	s := Sample{Taken: time.Now(), Fault: p.fault}
 	d := Device{ID: "gpu0", Listed: s.Taken, TotalBytes: 80 * gib, UsedBytes: 20 * gib}
-	if bytes := p.holds(at); bytes > 0 && !p.dead {
+	if bytes := p.uses(at); bytes > 0 && !p.dead {
 		d.Processes = []Process{{PID: 214, Start: 7, Container: "trainer", Command: "python", UsedBytes: bytes, Known: true}}
 	}
 	s.Devices = []Device{d}
 	return s
 }
 
-func (p *pod) Say(a Action)            { p.mu.Lock(); defer p.mu.Unlock(); p.said = append(p.said, a) }
-func (p *pod) Saw(_ Sample, s State)   { p.states = append(p.states, s) }
-func (p *pod) Release()                { p.mu.Lock(); defer p.mu.Unlock(); p.released++ }
-func (p *pod) kinds() (kinds []string) { return kindsOf(p.said) }
+func (p *pod) Report(e Event) {
+	p.reported = append(p.reported, string(e.Kind))
+	if e.Outcome != nil {
+		p.outcomes = append(p.outcomes, *e.Outcome)
+	}
+}
 
-func (p *pod) Hold(context.Context, Order) (Held, Outcome) {
-	if p.refuse != nil {
-		return nil, *p.refuse
+func (p *pod) Ordered(o Order)            { p.reported = append(p.reported, string(o.Kind)) }
+func (p *pod) Observed(_ Sample, s State) { p.states = append(p.states, s) }
+func (p *pod) Release()                   { p.mu.Lock(); defer p.mu.Unlock(); p.released++ }
+
+func (p *pod) Acquire(context.Context, Order) (Target, Outcome) {
+	if p.denied != nil {
+		return nil, *p.denied
 	}
 	return p, Outcome{}
 }
 
-func (p *pod) End(ctx context.Context) Outcome {
-	p.ended++
+func (p *pod) Terminate(ctx context.Context) Outcome {
+	p.terminated++
 	select {
 	case <-time.After(p.dies):
 	case <-ctx.Done():
-		return Outcome{Result: Stuck, Reason: "the guard is stopping"}
+		return Outcome{Result: TimedOut, Reason: "the guard is stopping"}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dead = true
-	return Outcome{Result: Ended, Signal: "SIGTERM"}
-}
-
-func kindsOf(actions []Action) (kinds []string) {
-	for _, a := range actions {
-		kinds = append(kinds, string(a.Kind))
-	}
-	return kinds
+	return Outcome{Result: Terminated, Signal: "SIGTERM"}
 }
 
 // run runs a guard over the pod for a time.
@@ -84,7 +83,7 @@ func (p *pod) run(l limits.Limits, d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	p.began = time.Now()
-	g := Guard{Limits: l, Eyes: p, Hands: p, Voice: p, Jitter: func(d time.Duration) time.Duration { return d }}
+	g := Guard{Limits: l, Sampler: p, Terminator: p, Reporter: p, Jitter: func(d time.Duration) time.Duration { return d }}
 	g.Run(ctx)
 }
 
@@ -103,57 +102,57 @@ func after(at time.Duration, low, high int64) func(time.Duration) int64 {
 	}
 }
 
-func TestAHogIsEndedOnceAndTheLoopGoesOn(t *testing.T) {
+func TestRunTerminatesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &pod{holds: after(10*time.Second, 6*gib, 9*gib), dies: 3 * time.Second}
+		p := &pod{uses: after(10*time.Second, 6*gib, 9*gib), dies: 3 * time.Second}
 		p.run(trainer(), time.Minute)
-		if want := []string{"warn", "confirm", "end process", "report", "eased"}; !slices.Equal(p.kinds(), want) {
-			t.Errorf("said %q, want %q", p.kinds(), want)
+		if want := []string{"near limit", "confirm", "terminate process", "termination result", "below limit"}; !slices.Equal(p.reported, want) {
+			t.Errorf("reported %q, want %q", p.reported, want)
 		}
-		if p.ended != 1 || p.released != 1 {
-			t.Errorf("ended %d times and let go %d times, want once each", p.ended, p.released)
+		if p.terminated != 1 || p.released != 1 {
+			t.Errorf("terminated %d times and released %d times, want once each", p.terminated, p.released)
 		}
-		if last := p.looks[len(p.looks)-1]; last < 55*time.Second {
-			t.Errorf("the last look was at %s of a minute", last)
+		if last := p.samples[len(p.samples)-1]; last < 55*time.Second {
+			t.Errorf("the last sample was at %s of a minute", last)
 		}
 	})
 }
 
-func TestTheLoopLooksOnWhileATenantIsEnded(t *testing.T) {
+func TestRunSamplesDuringATermination(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &pod{holds: after(0, 0, 9*gib), dies: 10 * time.Second}
+		p := &pod{uses: after(0, 0, 9*gib), dies: 10 * time.Second}
 		p.run(trainer(), 12*time.Second)
-		if n := len(p.looks); n < 20 {
-			t.Errorf("%d looks in 12 s with a tenant past its slice", n)
+		if n := len(p.samples); n < 20 {
+			t.Errorf("%d samples in 12 s with a tenant over its slice", n)
 		}
-		if p.ended != 1 {
-			t.Errorf("ended %d times while the first was in hand", p.ended)
+		if p.terminated != 1 {
+			t.Errorf("terminated %d times while the first was in progress", p.terminated)
 		}
 	})
 }
 
-func TestTheSecondLookIsTakenAtOnceWithANewList(t *testing.T) {
+func TestRunConfirmsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := trainer()
 		l.Grace = 0
-		p := &pod{holds: after(5*time.Second, 6*gib, 9*gib), dies: time.Millisecond}
+		p := &pod{uses: after(5*time.Second, 6*gib, 9*gib), dies: time.Millisecond}
 		p.run(l, 20*time.Second)
-		i := slices.IndexFunc(p.looks, func(at time.Duration) bool { return at >= 5*time.Second })
-		if gap := p.looks[i+1] - p.looks[i]; gap > 2*time.Millisecond || p.ages[i+1] != 0 {
-			t.Errorf("the second look came %s after the first, over a list of up to %s", gap, p.ages[i+1])
+		i := slices.IndexFunc(p.samples, func(at time.Duration) bool { return at >= 5*time.Second })
+		if gap := p.samples[i+1] - p.samples[i]; gap > 2*time.Millisecond || p.ages[i+1] != 0 {
+			t.Errorf("the second sample came %s after the first, over a list of up to %s", gap, p.ages[i+1])
 		}
 	})
 }
 
-func TestALookAfterTheHoldThatFindsItWithinSparesIt(t *testing.T) {
+func TestRunSamplesAfterAcquire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &pod{}
-		p.holds = func(time.Duration) int64 {
-			if len(p.looks) < 3 {
+		p.uses = func(time.Duration) int64 {
+			if len(p.samples) < 3 {
 				return 9 * gib
 			}
 			return 7 * gib
@@ -161,39 +160,39 @@ func TestALookAfterTheHoldThatFindsItWithinSparesIt(t *testing.T) {
 		l := trainer()
 		l.Grace = 0
 		p.run(l, 5*time.Second)
-		if p.ended != 0 || p.released != 1 {
-			t.Errorf("ended %d, released %d: want the hold let go and nothing ended", p.ended, p.released)
+		if p.terminated != 0 || p.released != 1 {
+			t.Errorf("terminated %d, released %d: want the target released and nothing terminated", p.terminated, p.released)
 		}
-		if got := p.said[len(p.said)-1]; got.Outcome.Result != Gone {
-			t.Errorf("reported %+v, want gone", got.Outcome)
+		if got := p.outcomes[len(p.outcomes)-1]; got.Result != Gone {
+			t.Errorf("reported %+v, want gone", got)
 		}
 	})
 }
 
-func TestADryRunHoldsAndLetsGo(t *testing.T) {
+func TestRunDryRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &pod{holds: after(0, 0, 9*gib)}
+		p := &pod{uses: after(0, 0, 9*gib)}
 		l := trainer()
 		l.DryRun = true
 		p.run(l, 30*time.Second)
-		if p.ended != 0 || p.released == 0 {
-			t.Errorf("ended %d, released %d: a dry run takes hold and ends nothing", p.ended, p.released)
+		if p.terminated != 0 || p.released == 0 {
+			t.Errorf("terminated %d, released %d: a dry run acquires and terminates nothing", p.terminated, p.released)
 		}
 	})
 }
 
-func TestAHandThatIsRefusedTriesAgainAfterTheRest(t *testing.T) {
+func TestRunDenied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &pod{holds: after(0, 0, 9*gib), refuse: &Outcome{Result: Refused, Reason: "operation not permitted"}}
+		p := &pod{uses: after(0, 0, 9*gib), denied: &Outcome{Result: Denied, Reason: "operation not permitted"}}
 		p.run(trainer(), 50*time.Second)
 		var reports, orders int
-		for _, a := range p.said {
-			switch a.Kind {
-			case Report:
+		for _, kind := range p.reported {
+			switch kind {
+			case string(TerminationResult):
 				reports++
-			case EndProcess:
+			case string(TerminateProcess):
 				orders++
 			}
 		}
@@ -203,13 +202,13 @@ func TestAHandThatIsRefusedTriesAgainAfterTheRest(t *testing.T) {
 	})
 }
 
-func TestBlindnessIsSaidWithinTenSeconds(t *testing.T) {
+func TestRunReportsNotEnforcing(t *testing.T) {
 	t.Parallel()
 	for _, interval := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			l := trainer()
 			l.Interval = interval
-			p := &pod{holds: after(0, 0, 6*gib)}
+			p := &pod{uses: after(0, 0, 6*gib)}
 			var faulted time.Time
 			go func() {
 				time.Sleep(17 * time.Second)
@@ -219,22 +218,22 @@ func TestBlindnessIsSaidWithinTenSeconds(t *testing.T) {
 			}()
 			p.run(l, time.Minute)
 			for _, s := range p.states {
-				if s.Blind() != "" {
-					if took := s.Looked.Sub(faulted); took > 10*time.Second {
-						t.Errorf("interval %s: said after %s", interval, took)
+				if s.NotEnforcing() != "" {
+					if took := s.SampledAt.Sub(faulted); took > 10*time.Second {
+						t.Errorf("interval %s: reported after %s", interval, took)
 					}
 					return
 				}
 			}
-			t.Errorf("interval %s: never said", interval)
+			t.Errorf("interval %s: never reported", interval)
 		})
 	}
 }
 
-func TestTheLoopStopsWithAnEndingInHand(t *testing.T) {
+func TestRunStopsDuringATermination(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &pod{holds: after(0, 0, 9*gib), dies: time.Hour}
+		p := &pod{uses: after(0, 0, 9*gib), dies: time.Hour}
 		p.run(trainer(), 10*time.Second)
 		if took := time.Since(p.began); took > 11*time.Second || p.released != 1 {
 			t.Errorf("stopped after %s, released %d", took, p.released)
@@ -242,7 +241,7 @@ func TestTheLoopStopsWithAnEndingInHand(t *testing.T) {
 	})
 }
 
-func TestPace(t *testing.T) {
+func TestSampleInterval(t *testing.T) {
 	t.Parallel()
 	l := trainer()
 	for name, tc := range map[string]struct {
@@ -250,59 +249,59 @@ func TestPace(t *testing.T) {
 		wait  time.Duration
 		age   time.Duration
 	}{
-		"a quiet pod is looked at at the interval": {State{}, 2 * time.Second, 10 * time.Second},
-		"a container past its slice is looked at fast, with a new list": {
-			State{Watches: []Watch{{Container: "trainer", Over: epoch}}}, 250 * time.Millisecond, 0},
-		"one that is left alone does not cost a list each time": {
-			State{Watches: []Watch{{Container: "trainer", Over: epoch, Said: "so", High: 9}}}, 250 * time.Millisecond, time.Second},
-		"one that fills is looked at half way to the mark": {
-			State{Watches: []Watch{{Container: "trainer", HeldBytes: 4 * gib, FillRate: float64(2 * gib)}}}, 900 * time.Millisecond, 10 * time.Second},
-		"one that fills slowly is not looked at sooner": {
-			State{Watches: []Watch{{Container: "trainer", HeldBytes: gib, FillRate: 1000}}}, 2 * time.Second, 10 * time.Second},
-		"one that fills at once is not looked at faster than fast": {
-			State{Watches: []Watch{{Container: "trainer", HeldBytes: 7 * gib, FillRate: float64(80 * gib)}}}, 250 * time.Millisecond, 10 * time.Second},
-		"a first failure is tried again fast":       {State{Sensors: []Sensor{{Bad: 1}}}, 250 * time.Millisecond, 0},
-		"failures back off":                         {State{Sensors: []Sensor{{Bad: 3}}}, time.Second, 0},
-		"and never beyond the interval":             {State{Sensors: []Sensor{{Bad: 99999}}}, 2 * time.Second, 0},
-		"the fastest of several containers decides": {State{Watches: []Watch{{Container: "trainer"}, {High: 1}}}, 250 * time.Millisecond, time.Second},
+		"a quiet pod is sampled at the interval": {State{}, 2 * time.Second, 10 * time.Second},
+		"a container over its slice is sampled fast, with a new list": {
+			State{Usages: []Usage{{Container: "trainer", OverSince: epoch}}}, 250 * time.Millisecond, 0},
+		"one that is not terminated does not cost a list each time": {
+			State{Usages: []Usage{{Container: "trainer", OverSince: epoch, Reported: "so", NearLimit: 9}}}, 250 * time.Millisecond, time.Second},
+		"one that grows is sampled half way to the threshold": {
+			State{Usages: []Usage{{Container: "trainer", UsedBytes: 4 * gib, GrowthRate: float64(2 * gib)}}}, 900 * time.Millisecond, 10 * time.Second},
+		"one that grows slowly is not sampled sooner": {
+			State{Usages: []Usage{{Container: "trainer", UsedBytes: gib, GrowthRate: 1000}}}, 2 * time.Second, 10 * time.Second},
+		"one that grows at once is not sampled faster than fast": {
+			State{Usages: []Usage{{Container: "trainer", UsedBytes: 7 * gib, GrowthRate: float64(80 * gib)}}}, 250 * time.Millisecond, 10 * time.Second},
+		"a first failure is tried again fast":       {State{Devices: []DeviceStatus{{Failures: 1}}}, 250 * time.Millisecond, 0},
+		"failures back off":                         {State{Devices: []DeviceStatus{{Failures: 3}}}, time.Second, 0},
+		"and never beyond the interval":             {State{Devices: []DeviceStatus{{Failures: 99999}}}, 2 * time.Second, 0},
+		"the fastest of several containers decides": {State{Usages: []Usage{{Container: "trainer"}, {NearLimit: 1}}}, 250 * time.Millisecond, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if wait, age := Pace(tc.state, l); wait != tc.wait || age != tc.age {
+			if wait, age := SampleInterval(tc.state, l); wait != tc.wait || age != tc.age {
 				t.Errorf("got %s, %s; want %s, %s", wait, age, tc.wait, tc.age)
 			}
 		})
 	}
 }
 
-func TestStepLeavesItsStateAsItWas(t *testing.T) {
+func TestStepDoesNotChangeItsState(t *testing.T) {
 	t.Parallel()
 	l := trainer()
-	p := &pod{holds: after(0, 0, 9*gib), began: time.Now()}
-	s1, _ := Step(State{}, p.Look(t.Context(), 0), l)
-	watch := s1.Watches[0]
-	s2, _ := Step(s1, p.Look(t.Context(), 0), l)
-	if s1.Watches[0].High != watch.High || s2.Watches[0].High != watch.High+1 {
-		t.Errorf("the state given to Step was changed: %+v", s1.Watches[0])
+	p := &pod{uses: after(0, 0, 9*gib), began: time.Now()}
+	s1, _, _ := Step(State{}, p.Sample(t.Context(), 0), l)
+	usage := s1.Usages[0]
+	s2, _, _ := Step(s1, p.Sample(t.Context(), 0), l)
+	if s1.Usages[0].NearLimit != usage.NearLimit || s2.Usages[0].NearLimit != usage.NearLimit+1 {
+		t.Errorf("the state given to Step was changed: %+v", s1.Usages[0])
 	}
 }
 
-func TestTwoSharesNeverReadTheSame(t *testing.T) {
+func TestShare(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		held, wall int64
-		want       string
+		used, limit int64
+		want        string
 	}{
 		{9*gib + gib/10, 8 * gib, "9.1Gi of 8Gi"},
 		{8*gib + 1, 8 * gib, "8193Mi of 8192Mi"},
 		{300 << 20, 512 << 20, "300Mi of 512Mi"},
 		{0, 8 * gib, "0 of 8Gi"},
 	} {
-		if got := share(tc.held, tc.wall); got != tc.want {
-			t.Errorf("share(%d, %d) = %q, want %q", tc.held, tc.wall, got, tc.want)
+		if got := share(tc.used, tc.limit); got != tc.want {
+			t.Errorf("share(%d, %d) = %q, want %q", tc.used, tc.limit, got, tc.want)
 		}
 	}
-	if got := strings.Join([]string{Span(3200 * time.Millisecond), Span(2 * time.Second)}, " "); got != "3.2s 2s" {
+	if got := strings.Join([]string{FormatDuration(3200 * time.Millisecond), FormatDuration(2 * time.Second)}, " "); got != "3.2s 2s" {
 		t.Errorf("spans read %q", got)
 	}
 }

@@ -10,41 +10,44 @@ import (
 // (measured by others at 4.5 ms against 0.012 ms for the total), so a quiet
 // device is listed rarely; a total that moved is listed whatever the age.
 const (
-	quietAge = 10 * time.Second
-	nearAge  = time.Second
+	quietListAge = 10 * time.Second
+	nearListAge  = time.Second
 )
 
-// Pace returns how long to wait before the next look, between the fast interval
-// and the interval, and how old a list that look may repeat; 0 lists anew.
+// SampleInterval returns how long to wait before the next sample, between the
+// fast interval and the interval, and how old a list that sample may repeat; 0
+// lists anew.
 //
-// The wait is half the time in which the fastest-filling container would reach
-// its soft mark. A device that cannot be read is tried again with a back-off.
-func Pace(s State, l limits.Limits) (wait, maxAge time.Duration) {
-	wait, maxAge = l.Interval, quietAge
-	for _, sensor := range s.Sensors {
-		if sensor.Bad > 0 {
-			wait = min(wait, l.FastInterval<<min(sensor.Bad-1, 10))
+// The wait is half the time in which the fastest-growing container would reach
+// its warning threshold. A device that cannot be read is tried again with a
+// back-off.
+func SampleInterval(s State, l limits.Limits) (wait, maxAge time.Duration) {
+	wait, maxAge = l.Interval, quietListAge
+	for _, d := range s.Devices {
+		if d.Failures > 0 {
+			wait = min(wait, l.FastInterval<<min(d.Failures-1, 10))
 			maxAge = 0
 		}
 	}
-	for _, w := range s.Watches {
+	for _, u := range s.Usages {
 		switch {
-		case !w.Over.IsZero() && w.Said == "":
+		case !u.OverSince.IsZero() && u.Reported == "":
 			return l.FastInterval, 0
-		case w.High > 0:
-			wait, maxAge = l.FastInterval, min(maxAge, nearAge)
-		case w.FillRate > 0:
-			wait = min(wait, halfWay(w, l))
+		case u.NearLimit > 0:
+			wait, maxAge = l.FastInterval, min(maxAge, nearListAge)
+		case u.GrowthRate > 0:
+			wait = min(wait, halfWay(u, l))
 		}
 	}
 	return max(wait, l.FastInterval), maxAge
 }
 
-// halfWay is half the time in which the container comes to its soft mark.
-func halfWay(w Watch, l limits.Limits) time.Duration {
-	c, _ := l.Container(w.Container)
-	room := float64(c.SliceBytes)*float64(l.WarnPercent)/100 - float64(w.HeldBytes)
-	seconds := room / w.FillRate / 2
+// halfWay returns half the time in which the container reaches its warning
+// threshold.
+func halfWay(u Usage, l limits.Limits) time.Duration {
+	c, _ := l.Container(u.Container)
+	room := float64(c.SliceBytes)*float64(l.WarnPercent)/100 - float64(u.UsedBytes)
+	seconds := room / u.GrowthRate / 2
 	if seconds >= l.Interval.Seconds() {
 		return l.Interval
 	}

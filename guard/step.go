@@ -1,110 +1,90 @@
 package guard
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
 const (
-	blindAfter  = 3                // failing looks before a device is blind
-	sightAfter  = 3                // good looks in a row before it sees again
-	warnAfter   = 2                // looks at or above the soft mark before the owner is warned
-	easeBand    = 5                // points below the soft mark that count as clearly below
-	easeAfter   = 5 * time.Second  // clearly below for this long re-arms the warning
-	fadeAfter   = 15 * time.Second // an ended process's memory should be gone by then
-	fullPercent = 99               // of a device in use from which an allocation fails for want of room
+	failureThreshold = 3                // failing readings before a device is unreliable
+	successThreshold = 3                // good readings in a row before it is reliable again
+	warnAfter        = 2                // samples near the limit before the owner is warned
+	belowMargin      = 5                // points below the warning threshold that count as clearly below
+	belowPeriod      = 5 * time.Second  // clearly below for this long re-arms the warning
+	releasePeriod    = 15 * time.Second // a terminated process's memory should be released by then
+	fullPercent      = 99               // of a device in use from which an allocation fails for want of room
 )
 
-// turn is one Step in progress.
-type turn struct {
-	limits  limits.Limits
-	sample  Sample
-	state   State
-	actions []Action
-	fresh   map[string]bool // devices whose list is trusted and new
-}
-
-// Step returns what is known after a look, and what to do about it, in order.
-// It asks for at most one ending, of a process that the sample lists in a
-// container the limits name, or of such a container. A sample that is not newer
-// than the last is no evidence; only its outcome is taken in.
-func Step(s State, in Sample, l limits.Limits) (State, []Action) {
-	t := &turn{limits: l, sample: in, state: s.clone(), fresh: map[string]bool{}}
-	t.learn()
-	if !in.Taken.After(s.Looked) {
-		return t.state, t.actions
+// Step returns the state after a sample, what to do and what to report, in order.
+// An order that terminates names a process that the sample lists in a container
+// the limits name, or such a container. A sample that is not newer than the last
+// is no evidence; only its outcome is applied.
+//
+// It is a chain: each function reads the state as the ones before left it, and
+// returns what it changes.
+func Step(s State, in Sample, l limits.Limits) (State, *Order, []Event) {
+	s, events := applyOutcome(s, in.Outcome)
+	if !in.Taken.After(s.SampledAt) {
+		return s, nil, events
 	}
-	t.state.Looked = in.Taken
-	t.sense()
-	t.weigh()
-	t.settleFading()
-	t.decide()
-	return t.state, t.actions
+	readings, devices, turned := evaluateReadings(s, in)
+	unmanaged, used := evaluateUnmanaged(s.Unmanaged, readings, l)
+	usages, warned := evaluateUsage(s, in, readings, l)
+	pending, lingering := expireReleased(s.PendingRelease, readings, in.Taken)
+
+	s.SampledAt, s.Devices, s.Unmanaged, s.Usages, s.PendingRelease = in.Taken, devices, unmanaged, usages, pending
+	s.Terminations = recentTerminations(s.Terminations, in.Taken, l.TerminationsWindow)
+	s, order, skipped := decide(s, readings, l)
+	return s, order, slices.Concat(events, turned, used, warned, lingering, skipped)
 }
 
-func (t *turn) say(a Action) {
-	a.DryRun = t.limits.DryRun
-	t.actions = append(t.actions, a)
-}
-
-// learn takes in what came of the ending in hand.
-func (t *turn) learn() {
-	out := t.sample.Outcome
-	if out == nil || t.state.Ending == nil {
-		return
+// applyOutcome takes in what came of the termination in progress.
+func applyOutcome(s State, out *Outcome) (State, []Event) {
+	if out == nil || s.InProgress == nil {
+		return s, nil
 	}
-	t.state.Ending = nil
-	t.state.Acted = out.At
-	t.state.Rest = out.Result != Gone
-	w := t.state.watch(out.Order.Container, out.Order.Device)
-	w.Confirming = false
+	o := out.Order
+	s.InProgress, s.SettledAt, s.Settling = nil, out.At, out.Result != Gone
+	if out.Result == Terminated && o.Kind == TerminateProcess {
+		s.PendingRelease = append(slices.Clone(s.PendingRelease), PendingRelease{o.Device, o.Process, out.At.Add(releasePeriod)})
+	}
+	u, _ := s.usage(o.Container, o.Device)
+	u.Confirming = false
+	repeated := false
 	if out.Result.counts() {
-		t.state.Ends = append(t.state.Ends, End{out.Order.Container, out.At})
+		s.Terminations = append(slices.Clone(s.Terminations), Termination{o.Container, out.At})
+	} else {
+		repeated = out.Reason != "" && u.Reported == out.Reason
+		u.Reported = out.Reason
 	}
-	if out.Result == Ended && !out.Order.Whole {
-		t.state.Fading = append(t.state.Fading, Fade{out.Order.Device, out.Order.Process, out.At.Add(fadeAfter)})
+	s.Usages = put(s.Usages, u, byPlace)
+	if repeated {
+		return s, nil
 	}
-	if out.Reason != "" && !out.Result.counts() && w.Said == out.Reason {
-		return
-	}
-	if !out.Result.counts() {
-		w.Said = out.Reason
-	}
-	t.say(Action{Kind: Report, Container: out.Order.Container, Device: out.Order.Device, Order: out.Order, Outcome: *out,
-		SliceBytes: t.slice(out.Order.Container)})
+	return s, []Event{{Kind: TerminationResult, Container: o.Container, Device: o.Device, SliceBytes: o.SliceBytes, Outcome: out}}
 }
 
-func (t *turn) slice(container string) int64 {
-	c, _ := t.limits.Container(container)
-	return c.SliceBytes
-}
-
-// settleFading forgets ended processes whose memory is gone, and reports one
-// whose memory is not.
-func (t *turn) settleFading() {
-	kept := t.state.Fading[:0]
-	for _, f := range t.state.Fading {
-		listed := false
-		for _, d := range t.sample.Devices {
-			listed = listed || d.ID == f.Device && d.Fault == "" && contains(d.Processes, f.Process.PID)
-		}
-		if !t.fresh[f.Device] || listed && t.sample.Taken.Before(f.Until) {
-			kept = append(kept, f)
-			continue
-		}
-		if listed {
-			t.say(Action{Kind: Lingers, Container: f.Process.Container, Device: f.Device, Process: f.Process})
+// expireReleased drops terminated processes whose memory was released, and
+// reports one whose memory was not.
+func expireReleased(pending []PendingRelease, readings []reading, now time.Time) ([]PendingRelease, []Event) {
+	var kept []PendingRelease
+	var events []Event
+	for _, p := range pending {
+		i := slices.IndexFunc(readings, func(r reading) bool { return r.ID == p.Device && r.trusted })
+		listed := i >= 0 && contains(readings[i].Processes, p.Process.PID)
+		switch {
+		case i < 0, listed && now.Before(p.Deadline):
+			kept = append(kept, p)
+		case listed:
+			events = append(events, Event{Kind: MemoryNotReleased, Container: p.Process.Container, Device: p.Device, Process: p.Process})
 		}
 	}
-	t.state.Fading = kept
+	return kept, events
 }
 
-func contains(ps []Process, pid int) bool {
-	for _, p := range ps {
-		if p.PID == pid {
-			return true
-		}
-	}
-	return false
+// recentTerminations drops those that no longer count.
+func recentTerminations(all []Termination, now time.Time, window time.Duration) []Termination {
+	return slices.DeleteFunc(slices.Clone(all), func(t Termination) bool { return now.Sub(t.At) > window })
 }

@@ -21,16 +21,16 @@ import (
 // what it shows.
 //
 // limits: "container NAME SLICE [LIMIT]", or "SETTING VALUE" on defaults.
-// samples: lines that begin with a time; those of one time are one look.
+// samples: lines that begin with a time; those of one time are one sample.
 //
 //	2s gpu0 10Gi/80Gi: trainer 214 python 7.5Gi; - 99 ? 1Gi
 //	2s gpu0 10Gi/80Gi fault TEXT      2s gpu0 10Gi/80Gi old      2s fault TEXT
-//	2s ended | 2s refused REASON      what came of the ending in hand
+//	2s terminated | 2s denied REASON  what came of the termination in progress
 //
 // A process without a container is "-"; flags after its size are mps and
 // protected; the size "?" is a figure that the driver does not give. A list
-// that is "old" is the one of the look before.
-// want: every action, as "TIME KIND: SENTENCE".
+// that is "old" is the one of the sample before.
+// want: every event, then the order, as "TIME KIND: MESSAGE".
 //
 // Run with -update to write the want sections anew; the difference is the
 // change in behaviour.
@@ -51,7 +51,7 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := tell(t, section(t, archive, "limits"), section(t, archive, "samples"))
+			got := story(t, section(t, archive, "limits"), section(t, archive, "samples"))
 			if *update {
 				rewrite(t, file, archive, got)
 				return
@@ -86,8 +86,8 @@ func rewrite(t *testing.T, file string, a *txtar.Archive, want string) {
 	}
 }
 
-// tell runs a story and returns its actions as text.
-func tell(t *testing.T, limitsText, samplesText string) string {
+// story runs a story and returns its events and orders as text.
+func story(t *testing.T, limitsText, samplesText string) string {
 	t.Helper()
 	l := parseLimits(t, limitsText)
 	var (
@@ -95,13 +95,17 @@ func tell(t *testing.T, limitsText, samplesText string) string {
 		state State
 	)
 	for _, s := range parseSamples(t, samplesText) {
-		if s.Outcome != nil && state.Ending != nil {
-			s.Outcome.Order = *state.Ending
+		if s.Outcome != nil && state.InProgress != nil {
+			s.Outcome.Order = *state.InProgress
 		}
-		var actions []Action
-		state, actions = Step(state, s, l)
-		for _, a := range actions {
-			fmt.Fprintf(&text, "%s %s: %s\n", s.Taken.Sub(epoch), a.Kind, a.Sentence())
+		var order *Order
+		var events []Event
+		state, order, events = Step(state, s, l)
+		for _, e := range events {
+			fmt.Fprintf(&text, "%s %s: %s\n", s.Taken.Sub(epoch), e.Kind, e.Message())
+		}
+		if order != nil {
+			fmt.Fprintf(&text, "%s %s: %s\n", s.Taken.Sub(epoch), order.Kind, order.Message())
 		}
 	}
 	return text.String()
@@ -120,11 +124,11 @@ func parseLimits(t *testing.T, text string) limits.Limits {
 		case "act":
 			l.Act = limits.Act(words[1])
 		case "terminate":
-			l.Terminate = limits.Last(words[1])
+			l.Escalation = limits.Escalation(words[1])
 		case "dry-run":
 			l.DryRun = true
-		case "max-ends":
-			l.MaxEnds, err = strconv.Atoi(words[1])
+		case "max-terminations":
+			l.MaxTerminations, err = strconv.Atoi(words[1])
 		case "grace":
 			l.Grace, err = time.ParseDuration(words[1])
 		case "settle":
@@ -161,7 +165,7 @@ func parseSamples(t *testing.T, text string) []Sample {
 		switch word {
 		case "fault":
 			s.Fault = more
-		case "ended", "gone", "spared", "observed", "refused", "stuck":
+		case "terminated", "gone", "dry-run", "skipped", "denied", "timed-out":
 			s.Outcome = &Outcome{Result: Result(word), Reason: more, At: taken.Add(-time.Millisecond)}
 		default:
 			d := parseDevice(t, word, more, listed[word])

@@ -36,8 +36,8 @@ func (b Bypass) Annotations() map[string]string {
 	}
 }
 
-// relaxed turns a refusal into a warning where the namespace is bypassed. What can be given a slice still gets one.
-func (d Decision) relaxed(n Namespace) Decision {
+// WithBypass turns a denial into a warning where the namespace is bypassed. What can be given a slice still gets one.
+func (d Decision) WithBypass(n Namespace) Decision {
 	if _, bypassed := BypassOf(n.Labels, nil); !bypassed || d.Outcome != Refused {
 		return d
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 // candidate is one way to place a pod: a strategy on the pools of one site, a pool for each container.
@@ -21,7 +23,7 @@ type placed struct {
 	asked
 	pool    *Pool
 	size    sizeOn
-	profile ProfileResult
+	profile frameworks.Result
 	tiers   []Tier
 }
 
@@ -38,15 +40,15 @@ type asked struct {
 // their order, then the least waste, then the name.
 func candidates(in *Input, req Request, asks []asked) (fitting []candidate, misfits []misfit) {
 	for order, name := range in.Policy.Strategies {
-		strategy, ok := strategyNamed(name)
-		if !ok || req.Strategy != "" && req.Strategy != name {
+		strategy := strategyNamed(name)
+		if strategy.Name == "" || req.Strategy != "" && req.Strategy != name {
 			continue
 		}
 		for first := range in.Pools {
 			if !leadsSite(in.Pools, first, name) {
 				continue
 			}
-			c, m := placeOnSite(in, &strategy, in.Pools[first].Site, asks)
+			c, m := placeOnSite(in, strategy, in.Pools[first].Site, asks)
 			if m.kind != fits {
 				misfits = append(misfits, m)
 				continue
@@ -106,11 +108,19 @@ func placeOnSite(in *Input, strategy *Strategy, site string, asks []asked) (cand
 		return c, misfit{}
 	}
 	for i := range c.containers {
-		if v := strategy.Requires(in, c.containers[i].pool, c.containers[i].spec); v != nil {
+		if v := strategy.Requires(placementOf(in, c.containers[i].pool, c.containers[i].spec)); v != nil {
 			return c, misfit{kind: misfitRule, pool: c.pool(), violation: v}
 		}
 	}
 	return c, misfit{}
+}
+
+// placementOf is what a strategy may know of a container on a pool.
+func placementOf(in *Input, pool *Pool, container *corev1.Container) *Placement {
+	return &Placement{
+		Namespace: in.Namespace, Policy: in.Policy.Name, MPS: in.Policy.MPS, Pool: pool.Name, TrustDomain: pool.TrustDomain,
+		Provider: pool.provider(), Pod: &in.Pod.Spec, Container: container,
+	}
 }
 
 func bestPool(in *Input, strategy *Strategy, site string, a asked) (best placed, why misfit) {

@@ -1,23 +1,16 @@
 package policies
 
-import (
-	"fmt"
-
-	corev1 "k8s.io/api/core/v1"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // maxCharge bounds every dimension, so that sums of charges cannot overflow. Memory is bounded by maxMemory, which is
 // less, so that every sum can be printed and read back.
 const maxCharge = 1 << 40
 
-// charge is what one placed container counts for.
-func (p *placed) charge(s *Strategy) Charge { return sliceCharge(s.Name, p.size.slice, p.request.GPUs) }
-
 // sliceCharge is what a container counts for that holds a slice on each of so many GPUs. Whole devices count as gpus,
 // shares of one as slices.
-func sliceCharge(strategy StrategyName, slice MiB, gpus int64) Charge {
+func sliceCharge(whole bool, slice MiB, gpus int64) Charge {
 	c := Charge{Memory: memoryOf(slice, gpus)}
-	if strategy == "exclusive" {
+	if whole {
 		c.GPUs = gpus
 	} else {
 		c.Slices = gpus
@@ -50,16 +43,6 @@ func peakCharge(spans []span) Charge {
 	return peak.Most(running.Plus(sidecars))
 }
 
-// podCharge is what a placed pod counts for.
-func podCharge(c *candidate) Charge {
-	spans := make([]span, len(c.containers))
-	for i := range c.containers {
-		p := &c.containers[i]
-		spans[i] = span{p.charge(c.strategy), p.init, p.sidecar()}
-	}
-	return peakCharge(spans)
-}
-
 // podSpans charges every container of a pod, those of ours included.
 func podSpans(spec *corev1.PodSpec, charge func(*corev1.Container) Charge) []span {
 	var spans []span
@@ -76,11 +59,6 @@ func podSpans(spec *corev1.PodSpec, charge func(*corev1.Container) Charge) []spa
 // runsOn says that an init container goes on running beside those that follow it.
 func runsOn(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}
-
-// sidecar says that the container is an init container that goes on running.
-func (a *asked) sidecar() bool {
-	return a.init && runsOn(a.spec)
 }
 
 // Plus is c and d together, each dimension saturating far below an overflow.
@@ -105,21 +83,22 @@ func saturate(a, b int64) int64 {
 
 func saturateSum(a, b int64) int64 { return min(a+b, maxCharge) }
 
-// exceeds holds a charge against a limit; 0 is no limit. Memory that is not known cannot be shown to be within one.
-func exceeds(charge, limit Charge, who, policy string, pool *Pool) *Violation {
-	tell := func(asked, most any, what string) *Violation {
-		return &Violation{RuleLimit, "above the limit", fmt.Sprintf("%s would hold %v %s on %s, policy %s allows %v; ask for less", who, asked, what, pool.describe(), policy, most)}
+// Charge is what a container or pod counts for: the dimensions of limits and quota.
+type Charge struct {
+	Memory MiB   `json:"memory,omitzero"` // slices x GPUs
+	Slices int64 `json:"slices,omitempty"`
+	GPUs   int64 `json:"gpus,omitempty"` // whole devices
+}
+
+// plausible says that a recorded charge is one that planning could have written.
+func (c Charge) plausible() bool { return c.bounded() && c.Slices+c.GPUs > 0 }
+
+// bounded says that no dimension is negative or beyond what sums can hold.
+func (c Charge) bounded() bool {
+	for _, d := range Dimensions() {
+		if n := d.Amount(c); n < 0 || n > maxCharge {
+			return false
+		}
 	}
-	switch {
-	case limit.Memory > 0 && charge.Memory == 0:
-		return &Violation{RuleLimit, "memory unknown under a limit", fmt.Sprintf(
-			"%s: the device memory of %s is unknown, so policy %s's limit of %s cannot be held; write %s", who, pool.describe(), policy, limit.Memory, LabelMemory)}
-	case limit.Memory > 0 && charge.Memory > limit.Memory:
-		return tell(charge.Memory, limit.Memory, "of GPU memory")
-	case limit.Slices > 0 && charge.Slices > limit.Slices:
-		return tell(charge.Slices, limit.Slices, "slices")
-	case limit.GPUs > 0 && charge.GPUs > limit.GPUs:
-		return tell(charge.GPUs, limit.GPUs, "GPUs")
-	}
-	return nil
+	return c.Memory <= maxMemory
 }

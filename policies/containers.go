@@ -58,3 +58,14 @@ func containerNamed(spec *corev1.PodSpec, name string) (*corev1.Container, bool)
 	}
 	return nil, false
 }
+
+// runAsUser is the UID that the container says it runs as, by itself or with its pod; nil: it says none.
+func runAsUser(spec *corev1.PodSpec, c *corev1.Container) *int64 {
+	if c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil {
+		return c.SecurityContext.RunAsUser
+	}
+	if spec.SecurityContext != nil {
+		return spec.SecurityContext.RunAsUser
+	}
+	return nil
+}

@@ -3,33 +3,9 @@ package policies
 import (
 	"fmt"
 
+	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 )
-
-// Input is all that a decision depends on. Decide changes none of it.
-type Input struct {
-	Pod       *corev1.Pod
-	Namespace Namespace
-	Policy    *Policy // nil: no policy governs the namespace
-	// PolicyError is why the namespace's policy cannot be used, when no last good version is known. Pods that ask for
-	// a slice are refused with it.
-	PolicyError error
-	// TenantNotes are what authors of pods should know of the tenant's own document that tightened Policy.
-	TenantNotes []string
-	Pools       []Pool
-	// PoolsComplete says that no other pools will ever be: what fits none of them is refused instead of waiting.
-	PoolsComplete bool
-	// Guard says where the guard's image is; nil: none can be injected.
-	Guard *GuardSettings
-	// Explain asks for a report on every candidate, also when one was chosen.
-	Explain bool
-}
-
-// Namespace is what a decision may know of the pod's namespace.
-type Namespace struct {
-	Name   string
-	Labels map[string]string
-}
 
 // Why pods are left alone: stable words for metrics.
 const (
@@ -45,63 +21,59 @@ const (
 // MaxContainers bounds the containers of a pod that gets a slice.
 const MaxContainers = 64
 
+// Create answers a new pod as it was read: what is decided, and what makes the pod that. Promises are signed with keys;
+// what a newer build has promised already, by rules that this one does not know, stays as it is.
+func Create(in Input, raw RawPod, keys Keys) (Decision, []jsonpatch.Operation) {
+	if promisedByNewer(raw.Pod, in.Namespace.Name, keys) {
+		return leaveAlone(whyNewer), nil
+	}
+	in.Pod = raw.Pod
+	d := Decide(in)
+	if d.Promise != nil {
+		keys.Sign(d.Promise)
+	}
+	after := d.Rewrite(raw.Pod)
+	if after == raw.Pod {
+		return d, nil
+	}
+	return d, Patch(raw.Tree, raw.Pod, after)
+}
+
+// promisedByNewer reports whether a newer build has mutated the pod already. Both are asked while one takes the other's
+// place.
+func promisedByNewer(pod *corev1.Pod, namespace string, keys Keys) bool {
+	if !hasPromise(pod) {
+		return false
+	}
+	there := *pod // the review's namespace is the one that counts; a pod may leave its own out
+	there.Namespace = namespace
+	promise := keys.PromiseOf(&there)
+	return promise != nil && promise.Newer()
+}
+
 // Decide answers one pod: left alone, rewritten under a Promise, or refused. It changes nothing it is given, does no
 // I/O, and gives the same answer every time. Deciding its own output changes nothing.
 func Decide(in Input) Decision {
-	if _, mirror := in.Pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+	if isMirror(in.Pod) {
 		return leaveAlone(whyMirror)
 	}
 	if in.Policy == nil || in.Policy.Mode == ModeOff {
-		return ungoverned(in).relaxed(in.Namespace)
+		return ungoverned(in).WithBypass(in.Namespace)
 	}
 	d := decideGoverned(in)
 	if d.Outcome != LeftAlone {
 		d.Warnings = append(d.Warnings, in.TenantNotes...)
 	}
-	return d.Under(in.Policy).relaxed(in.Namespace)
+	return d.WithMode(in.Policy).WithBypass(in.Namespace)
 }
 
-// Tightened is the input with the policy as the tenant's own document (nil: none) tightens it.
-func (in Input) Tightened(tenant *TenantDocument) Input {
-	if tenant != nil && in.Policy != nil {
-		in.Policy, in.TenantNotes = tenant.Tighten(in.Policy)
-	}
-	return in
+// isMirror reports whether the pod is the picture of a static one, which runs already.
+func isMirror(pod *corev1.Pod) bool {
+	_, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return ok
 }
 
-// Under turns what enforce would do into what is to be done under a policy: warn lets refused pods pass unchanged with a
-// warning, audit changes and refuses nothing.
-func (d Decision) Under(p *Policy) Decision {
-	d.Policy, d.Mode = p.Name, p.EnforcementMode
-	d.Would = d.Outcome
-	switch {
-	case d.Mode == EnforceAudit && d.Outcome != LeftAlone:
-		d.Outcome, d.Warnings = LeftAlone, nil
-	case d.Mode == EnforceWarn && d.Outcome == Refused:
-		d.Outcome = LeftAlone
-		for _, v := range d.Violations {
-			d.Warnings = append(d.Warnings, "would be refused: "+v.String())
-		}
-	}
-	return d
-}
-
-// Judge is what violations come to that were found before a pod or workload could be decided: refused under enforce and
-// under a policy that cannot be read, a warning under warn, a report under audit, nothing where no policy is in force.
-func Judge(in Input, violations ...Violation) Decision {
-	d := Decision{Outcome: Refused, Would: Refused, Violations: violations}
-	switch {
-	case in.PolicyError != nil:
-		return d.relaxed(in.Namespace)
-	case in.Policy == nil:
-		return leaveAlone(whyNoPolicy)
-	case in.Policy.Mode == ModeOff:
-		return leaveAlone(whyOff)
-	}
-	return d.Under(in.Policy).relaxed(in.Namespace)
-}
-
-// changesPods says that a policy is in force which may change pods of the namespace.
+// changesPods reports whether a policy is in force which may change pods of the namespace.
 func changesPods(in Input) bool {
 	return in.Policy != nil && in.Policy.Mode != ModeOff && in.Policy.EnforcementMode != EnforceAudit
 }
@@ -114,7 +86,7 @@ func ungoverned(in Input) Decision {
 		why = whyOff
 	}
 	if in.PolicyError != nil && touchesGPU(in.Pod, in.Pools) {
-		d := refuse(Decision{}, Violation{RulePolicy, "the namespace's policy cannot be read", fmt.Sprintf(
+		d := deny(Violation{RulePolicy, "the namespace's policy cannot be read", fmt.Sprintf(
 			"%v; ask those who run the cluster to mend it (gpuslice policy lint names every problem)", in.PolicyError)})
 		d.Would = d.Outcome
 		return d
@@ -135,85 +107,27 @@ func ungoverned(in Input) Decision {
 
 // decideGoverned answers a pod under a policy that is on.
 func decideGoverned(in Input) Decision {
-	if v := questioned(in.Pod); v != nil {
-		return refuse(Decision{}, *v)
-	}
 	d := decideSlice(in)
-	if d.Outcome != LeftAlone {
-		return d
-	}
-	if found := tampering(&in, false); len(found) > 0 {
-		return refuse(Decision{}, found...)
-	}
-	return takeUngiven(&in, d)
-}
-
-// decideSlice gives the pod the slices that it asks for, if it asks for any.
-func decideSlice(in Input) Decision {
-	if n := authorsContainers(&in.Pod.Spec); n > MaxContainers {
-		if !touchesGPU(in.Pod, in.Pools) {
-			return leaveAlone(whyNoGPU)
-		}
-		return refuse(Decision{}, Violation{RuleSize, "too many containers", fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, MaxContainers)})
-	}
-	if v := reservedContainer(&in); v != nil {
-		return refuse(Decision{}, *v)
-	}
-	bare, recorded, warnings := stripOwned(in.Pod, in.Pools)
-	in.Pod = bare
-	reader := requestReader{pod: bare, policy: in.Policy, pools: in.Pools, recorded: recorded}
-	req := reader.read()
-	if d, done := beforePlanning(in, req, len(reader.violations)); done {
-		d.Warnings = append(reader.warnings, d.Warnings...)
-		return d
-	}
-	d := Decision{Warnings: append(warnings, reader.warnings...)}
-	if found := append(reader.violations, tampering(&in, true)...); len(found) > 0 {
-		return refuse(d, found...)
-	}
-	return plan(in, req, d)
-}
-
-// beforePlanning answers the pods that need no plan. unread is how much of what they ask could not be read.
-func beforePlanning(in Input, req Request, unread int) (Decision, bool) {
-	switch {
-	case req.Share == ShareDisabled && !req.Explicit:
-		if in.Policy.OptOut || in.Policy.Mode == ModeOptIn || len(req.Containers) == 0 {
-			return leaveAlone(whyOptedOut), true
-		}
-		return refuse(Decision{}, Violation{RulePolicy, "opting out is not allowed", fmt.Sprintf(
-			"%s: %q is for policies with optOut: true, and %s is not one; remove the label", LabelShare, ShareDisabled, in.Policy.Name)}), true
-	case req.Explicit:
-		return Decision{}, false
-	case len(req.Containers) == 0 && !touchesGPU(in.Pod, in.Pools):
-		return leaveAlone(whyNoGPU), true
-	case in.Policy.Mode == ModeOptIn && !asksFraction(in.Pod, in.Pools):
-		return notAsked(in.Pod), true
-	case len(req.Containers) == 0 && unread == 0:
-		return leaveAlone(whyNoGPU), true
-	}
-	return severalGPUs(in, req)
-}
-
-// notAsked leaves a pod alone that asks for no slice. A label that only says more about one is most likely half an ask.
-func notAsked(pod *corev1.Pod) Decision {
-	d := leaveAlone(whyNotAsked)
-	for _, label := range []string{LabelFramework, LabelContainer} {
-		if _, ok := pod.Labels[label]; ok {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("label %s alone asks for no slice; add %s: \"8Gi\" (or what it needs)", label, LabelMemory))
-		}
+	if d.Outcome == LeftAlone {
+		return decideUnsliced(&in, d)
 	}
 	return d
+}
+
+// decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not ask for either.
+func decideUnsliced(in *Input, d Decision) Decision {
+	if found := tampering(in, false); len(found) > 0 {
+		return deny(found...)
+	}
+	return hideDevices(in, d)
 }
 
 func leaveAlone(why string) Decision {
 	return Decision{Outcome: LeftAlone, Would: LeftAlone, Why: why}
 }
 
-func refuse(d Decision, violations ...Violation) Decision {
-	d.Outcome = Refused
-	d.Violations = append(d.Violations, violations...)
-	return d
+func deny(violations ...Violation) Decision {
+	return Decision{Outcome: Refused, Violations: violations}
 }
 
 func allows(p *Policy, name StrategyName) bool {

@@ -9,13 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// VoidEphemeral answers an update that adds ephemeral containers: in.Pod with no device in those that old has not, and
+// hideFromEphemeral answers an update that adds ephemeral containers: in.Pod with no device in those that old has not, and
 // without variables of ours, where the pod has slices, or asks for GPUs in a governed namespace. Ephemeral containers
 // that are there already are immutable, and stay. It returns the pod itself where nothing is to be changed.
-func VoidEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
+func hideFromEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 	out, changed := in.Pod.DeepCopy(), false
 	for c := range addedTo(old, out) {
-		if !holdsEphemeral(in, old, c) || isVoid(c) {
+		if !governsEphemeral(in, old, c) || hidesDevices(c) {
 			continue
 		}
 		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return isOwnVariable(e.Name) || e.Name == imexChannels })
@@ -28,14 +28,14 @@ func VoidEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// CheckEphemeral returns what the ephemeral containers may not carry that in.Pod has and old has not.
-func CheckEphemeral(in Input, old *corev1.Pod) []Violation {
+// checkEphemeral returns what the ephemeral containers may not carry that in.Pod has and old has not.
+func checkEphemeral(in Input, old *corev1.Pod) []Violation {
 	var found []string
 	for c := range addedTo(old, in.Pod) {
-		if !holdsEphemeral(in, old, c) {
+		if !governsEphemeral(in, old, c) {
 			continue
 		}
-		for _, text := range refusedEphemeral(c, hasPromise(old)) {
+		for _, text := range problemsOfEphemeral(c, hasPromise(old)) {
 			found = append(found, fmt.Sprintf("ephemeral container %q %s", c.Name, text))
 		}
 	}
@@ -46,9 +46,9 @@ func CheckEphemeral(in Input, old *corev1.Pod) []Violation {
 		shortList(found) + "; add it without that (kubectl debug --profile=baseline adds no capability)"}}
 }
 
-func refusedEphemeral(c *corev1.Container, sliced bool) (found []string) {
+func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	if !isVoid(c) {
+	if !hidesDevices(c) {
 		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", VarVisibleDevices, noDevices, strings.Join(ownPrefixes(), ", "))
 	}
 	if !sliced {
@@ -74,15 +74,15 @@ func refusedEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	return found
 }
 
-// isVoid says that the container gets no device, and sets no variable of ours.
-func isVoid(c *corev1.Container) bool {
+// hidesDevices reports whether the container gets no device, and sets no variable of ours.
+func hidesDevices(c *corev1.Container) bool {
 	ours := func(e corev1.EnvVar) bool { return isOwnVariable(e.Name) || e.Name == imexChannels }
 	return indexOfVariable(c.Env, VarVisibleDevices) >= 0 && !choosesDevices(c) && !slices.ContainsFunc(c.Env, ours)
 }
 
-// holdsEphemeral says that an ephemeral container is held to what this file says: in every pod with slices, and where a
+// governsEphemeral reports whether an ephemeral container is held to what this file says: in every pod with slices, and where a
 // policy is in force in pods with GPUs, and where it would choose devices.
-func holdsEphemeral(in Input, pod *corev1.Pod, c *corev1.Container) bool {
+func governsEphemeral(in Input, pod *corev1.Pod, c *corev1.Container) bool {
 	return hasPromise(pod) || changesPods(in) && (asksForGPUs(&pod.Spec, in.Pools) || choosesDevices(c))
 }
 

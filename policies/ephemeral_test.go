@@ -67,15 +67,15 @@ func TestAnEphemeralContainerGetsNoDevice(t *testing.T) {
 	} {
 		for _, tt := range []struct{ env, want []corev1.EnvVar }{{env(all...), c.naming}, {nil, c.plain}} {
 			in, old := adding(livePods(t)[name], debugger(func(c *corev1.EphemeralContainerCommon) { c.Env = tt.env }))
-			after := policies.VoidEphemeral(in, old)
+			after := updatedPod(t, in, old, policies.SubresourceEphemeral)
 			if diff := cmp.Diff(tt.want, after.Spec.EphemeralContainers[0].Env); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", name, diff)
 			}
 			in.Pod = after
-			if found := policies.CheckEphemeral(in, old); len(found) > 0 {
+			if found := verifyUpdate(t, in, old, policies.SubresourceEphemeral); len(found) > 0 {
 				t.Errorf("%s: refused after it was put right: %v", name, found)
 			}
-			if again := policies.VoidEphemeral(in, old); again != after {
+			if again := updatedPod(t, in, old, policies.SubresourceEphemeral); again != after {
 				t.Errorf("%s: put right twice", name)
 			}
 		}
@@ -89,10 +89,10 @@ func TestEphemeralContainersThatAreThereStay(t *testing.T) {
 		c.Name, c.Env, c.SecurityContext = "older", env("NVIDIA_VISIBLE_DEVICES=all"), &corev1.SecurityContext{Privileged: new(true)}
 	})}
 	in, old := adding(in, debugger(func(c *corev1.EphemeralContainerCommon) { c.Env = env("NVIDIA_VISIBLE_DEVICES=void") }))
-	if after := policies.VoidEphemeral(in, old); after != in.Pod {
+	if after := updatedPod(t, in, old, policies.SubresourceEphemeral); after != in.Pod {
 		t.Errorf("changed: %v", after.Spec.EphemeralContainers)
 	}
-	if found := policies.CheckEphemeral(in, old); len(found) > 0 {
+	if found := verifyUpdate(t, in, old, policies.SubresourceEphemeral); len(found) > 0 {
 		t.Errorf("refused: %v", found)
 	}
 }
@@ -121,7 +121,7 @@ func TestWhatAnEphemeralContainerMayNotCarry(t *testing.T) {
 				c.Env = env("NVIDIA_VISIBLE_DEVICES=void")
 				edit(c)
 			}))
-			found := policies.CheckEphemeral(in, old)
+			found := verifyUpdate(t, in, old, policies.SubresourceEphemeral)
 			switch {
 			case !refused && len(found) > 0:
 				t.Errorf("%s, %s: refused: %v", name, want, found)
@@ -147,13 +147,15 @@ func TestOnlyTheGuardIsNotResized(t *testing.T) {
 				}
 			}
 		}
-		found := policies.CheckResize(in.Pod, updated)
+		next := in
+		next.Pod = updated
+		found := verifyUpdate(t, next, in.Pod, policies.SubresourceResize)
 		if refused := len(found) == 1 && strings.Contains(found[0].String(), tt.container+`" belongs to gpuslice`); refused != tt.refused {
 			t.Errorf("%s: %v", tt.container, found)
 		}
 		bare := in.Pod.DeepCopy()
 		bare.Annotations = nil
-		if found := policies.CheckResize(bare, updated); len(found) > 0 {
+		if found := verifyUpdate(t, next, bare, policies.SubresourceResize); len(found) > 0 {
 			t.Errorf("%s in a pod without slices: %v", tt.container, found)
 		}
 	}

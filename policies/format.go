@@ -1,9 +1,11 @@
 package policies
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
@@ -23,3 +25,11 @@ func formatFraction(num, den int64) string {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func shortList(texts []string) string {
+	const most = 6
+	if len(texts) > most {
+		texts = append(texts[:most:most], fmt.Sprintf("and %d more", len(texts)-most))
+	}
+	return strings.Join(texts, "; ")
+}

@@ -117,8 +117,10 @@ func FuzzRestore(f *testing.F) {
 		if b, _ := json.Marshal(again); string(a) != string(b) {
 			t.Errorf("restored once more:\n%s\n%s", a, b)
 		}
-		policies.VerifyUpdate(live, updated)
-		policies.CheckResize(live, updated)
+		in := in
+		in.Pod = updated
+		verifyUpdate(t, in, live, "")
+		verifyUpdate(t, in, live, policies.SubresourceResize)
 	})
 }
 
@@ -140,8 +142,8 @@ func FuzzEphemeral(f *testing.F) {
 		in := in
 		in.Pod = old.DeepCopy()
 		in.Pod.Spec.EphemeralContainers = append(in.Pod.Spec.EphemeralContainers, c)
-		policies.CheckEphemeral(in, old)
-		after := policies.VoidEphemeral(in, old)
+		verifyUpdate(t, in, old, policies.SubresourceEphemeral)
+		after := updatedPod(t, in, old, policies.SubresourceEphemeral)
 		if list := after.Spec.EphemeralContainers; len(list) != 2 || list[0].Image != there.Image || len(list[0].Env) > 0 {
 			t.Fatalf("what is there changed: %+v", list)
 		}

@@ -8,14 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// GPUResource is a GPU resource as a container names it.
-type GPUResource struct {
-	Name  string
-	Count int64    // whole units; 0 where Share says how much of one
-	Share Fraction // a fraction of one unit
-	Text  string   // the quantity as written
-}
-
 // isGPUResource says that name is one under which GPUs are asked for: NVIDIA's own names and those that pools offer.
 func isGPUResource(name string, pools []Pool) bool {
 	if name == ResourceGPU || name == ResourceGPUShared || strings.HasPrefix(name, resourceMIGPrefix) {

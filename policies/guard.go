@@ -4,30 +4,11 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
-// GuardSettings are what the installation says about the guard: where its image is and what it may use. They are not
-// policy, since they are the same in every namespace.
-type GuardSettings struct {
-	Image      string
-	PullPolicy corev1.PullPolicy
-	PullSecret string // must exist in the tenant's namespace; empty: none
-	CPU        string // requests and limits alike, so that Guaranteed pods stay so
-	Memory     string
-}
-
-// firstGuardDriver is the release line from which an in-pod guard is shown its siblings' PIDs with their memory. Before
-// 565.57.01 the driver reports host PIDs, or zero memory.
-const (
-	firstGuardDriver   = 565
-	firstGuardRelease  = "565.57.01"
-	labelDriverMajor   = "nvidia.com/cuda.driver-version.major"
-	guardObserverUser  = 65532
-	accessEnv          = "env"
-	accessVolume       = "volume"
-	accessCDI          = "cdi"
-	driverCapabilities = "NVIDIA_DRIVER_CAPABILITIES"
-)
+const guardObserverUser = 65532
 
 // guardPlan says whether a pod gets a guard, and whether the guard can hold a slice there.
 type guardPlan struct {
@@ -60,8 +41,8 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	case plan.observe:
 	case c.pool().DriverMajor == 0:
 		plan.why = "the nodes' driver is unknown, and before " + firstGuardRelease + " a guard can only observe"
-	case c.strategy.Name == "mps" && c.pool().MPSProvider != MPSHostDaemon && in.Policy.Guard.MPSEnding != "signal":
-		plan.why = "a client of the MPS daemon of " + c.pool().MPSProvider.people() + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
+	case c.strategy.MPS && !c.pool().provider().TerminatesSafely && in.Policy.Guard.MPSEnding != "signal":
+		plan.why = "a client of the MPS daemon of " + c.pool().provider().Plugin + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
 	default:
 		plan.holds = true
 	}
@@ -100,16 +81,11 @@ func guardImpossible(in *Input, c *candidate) string {
 		return fmt.Sprintf("guard.access: volume needs a hostPath, which Pod Security %q forbids", level)
 	}
 	for container := range podContainers(spec) {
-		if profileInitsNeeded(container) {
+		if frameworks.NeedsPID1(container) {
 			return fmt.Sprintf("the image of %q needs to be PID 1, so the pod's processes cannot be shared with a guard", container.Name)
 		}
 	}
 	return ""
-}
-
-// profileInitsNeeded says that the container's image has an init of its own that dies when it is not PID 1.
-func profileInitsNeeded(c *corev1.Container) bool {
-	return profilePID1.needs(c, profileParseImage(c.Image))
 }
 
 // guardUser chooses the user the guard runs as.
@@ -150,14 +126,4 @@ func strangerTo(spec *corev1.PodSpec) int64 {
 		}
 	}
 	return user
-}
-
-func runAsUser(spec *corev1.PodSpec, c *corev1.Container) *int64 {
-	if c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil {
-		return c.SecurityContext.RunAsUser
-	}
-	if spec.SecurityContext != nil {
-		return spec.SecurityContext.RunAsUser
-	}
-	return nil
 }

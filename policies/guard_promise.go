@@ -81,13 +81,13 @@ func (w *promiseWriter) guardLimits(c *candidate) limits.Limits {
 		l.TermGrace = policy.TermGrace.Duration
 	}
 	if policy.MaxEnds > 0 {
-		l.MaxEnds = policy.MaxEnds
+		l.MaxTerminations = policy.MaxEnds
 	}
 	if policy.EndsWindow.Duration > 0 {
-		l.EndsWindow = policy.EndsWindow.Duration
+		l.TerminationsWindow = policy.EndsWindow.Duration
 	}
 	if policy.MPSEnding != "" {
-		l.MPSEnding = limits.Ending(policy.MPSEnding)
+		l.MPSTermination = limits.MPSTermination(policy.MPSEnding)
 	}
 	if !w.in.Pod.Spec.HostNetwork { // two pods of one node cannot both listen on it
 		l.MetricsPort = policy.MetricsPort
@@ -95,14 +95,8 @@ func (w *promiseWriter) guardLimits(c *candidate) limits.Limits {
 	if c.guard.holds {
 		l.MinDriver = firstGuardRelease
 	}
-	l.ExpectMPS = c.strategy.Name == "mps"
-	switch { // it also tells the guard that the pod's processes are MPS clients, which no signal may end first
-	case c.pool().MPSProvider == MPSHostDaemon:
-		l.MPSPipeDirectory = w.in.Policy.MPS.PipeDirectory
-	case c.pool().MPSProvider == MPSGKE:
-		l.MPSPipeDirectory = gkePipe
-	case l.ExpectMPS:
-		l.MPSPipeDirectory = "/mps/" + c.pool().Resource + "/pipe" // where NVIDIA's plugin mounts it
+	if c.strategy.MPS { // the pipe also makes the guard take the pod's processes for MPS clients, which no signal may end first
+		l.ExpectMPS, l.MPSPipeDirectory = true, c.pool().provider().Pipe(w.in.Policy.MPS, c.pool().Resource)
 	}
 	for i := range c.containers {
 		p := &c.containers[i]
@@ -130,17 +124,11 @@ func deviceBounds(c *candidate) (low, high int64) {
 	return low - low/50, high + high/50
 }
 
-// guardMounts gives check and sidecar the pipe of our own MPS daemon.
+// guardMounts gives check and sidecar the pipe of an MPS daemon that the device plugin does not bring.
 func (w *promiseWriter) guardMounts(c *candidate, g *PromisedGuard) {
-	if c.pool().MPSProvider != MPSHostDaemon {
-		return
-	}
-	injected := c.strategy.Inject(SliceGrant{Pool: c.pool(), MPS: w.in.Policy.MPS, GPUs: 1, HasShm: true}) // clients share memory, the control program does not
-	g.Mounts = injected.Mounts
-	for _, v := range injected.Env {
-		if v.Name == VarMPSPipe || v.Name == VarMPSLog {
-			g.Env = append(g.Env, v)
-		}
+	if client := c.pool().provider().Client; client != nil {
+		injected := client(w.in.Policy.MPS, true) // clients share memory, the control program does not
+		g.Mounts, g.Env = injected.Mounts, append(g.Env, injected.Env...)
 	}
 }
 
@@ -169,7 +157,7 @@ func (w *promiseWriter) guardRuntimeClass() {
 	if name == "" || w.in.Pod.Spec.RuntimeClassName != nil && *w.in.Pod.Spec.RuntimeClassName != name {
 		return
 	}
-	if w.in.Pod.Spec.RuntimeClassName == nil { // what the author wrote is not ours to take back one day
+	if w.in.Pod.Spec.RuntimeClassName == nil { // what the author wrote is not ours to revert one day
 		w.promise.Pod.RuntimeClassName = name
 	}
 }

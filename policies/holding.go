@@ -32,24 +32,11 @@ func HoldingOf(pod *corev1.Pod, keys Keys, pools []Pool) (Holding, ChargeSource)
 func (p *Promise) accountsFor(pod *corev1.Pod, pools []Pool) bool {
 	for i := range p.Containers {
 		c, _ := containerNamed(&pod.Spec, p.Containers[i].Name)
-		if c == nil || !p.Containers[i].stillAsked(c, pools) {
+		if c == nil || !p.Containers[i].stillRequested(c, pools) {
 			return false
 		}
 	}
-	return len(strangers(pod, p, pools)) == 0
-}
-
-// plausible says that a recorded charge is one that planning could have written.
-func (c Charge) plausible() bool { return c.bounded() && c.Slices+c.GPUs > 0 }
-
-// bounded says that no dimension is negative or beyond what sums can hold.
-func (c Charge) bounded() bool {
-	for _, d := range Dimensions() {
-		if n := d.Amount(c); n < 0 || n > maxCharge {
-			return false
-		}
-	}
-	return c.Memory <= maxMemory
+	return len(unplannedContainers(pod, p, pools)) == 0
 }
 
 // Holding is what the Promise's pod holds. The pod says which containers end before others start.
@@ -91,7 +78,7 @@ func (p *Promise) chargeFor(c *PromisedContainer) Charge {
 	if c == nil {
 		return Charge{}
 	}
-	return sliceCharge(p.Strategy, c.Slice, c.Count)
+	return sliceCharge(strategyNamed(p.Strategy).Whole(), c.Slice, c.Count)
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole

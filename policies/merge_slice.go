@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 func isZero(v any) bool { return reflect.ValueOf(v).IsZero() }
@@ -151,11 +153,11 @@ func (t *tightening) frameworks() {
 	if len(t.tenant.Frameworks) == 0 {
 		return
 	}
-	merged := map[string]ProfileSwitch{}
+	merged := map[string]frameworks.Switch{}
 	maps.Copy(merged, t.out.Frameworks)
 	for _, name := range sortedKeys(t.tenant.Frameworks) {
 		have, wish, at := merged[name], t.tenant.Frameworks[name], t.at().Key(name)
-		if wish.off() && !have.off() {
+		if wish.Off() && !have.Off() {
 			t.clamp(at.Child("enabled"), "a tenant's own document switches no profile off")
 		}
 		if wish.AllocConf != nil {
@@ -164,9 +166,9 @@ func (t *tightening) frameworks() {
 		if len(wish.Images) > 0 {
 			t.clamp(at.Child("images"), "not for a tenant's own document")
 		}
-		if wish.strictness() > have.strictness() {
+		if wish.Strictness() > have.Strictness() {
 			have.Arguments = wish.Arguments
-		} else if wish.Arguments != "" && wish.strictness() < have.strictness() {
+		} else if wish.Arguments != "" && wish.Strictness() < have.Strictness() {
 			t.clamp(at.Child("arguments"), "%s is laxer than %s", wish.Arguments, have.Arguments)
 		}
 		have.Version = cmp.Or(have.Version, wish.Version)

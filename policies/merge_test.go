@@ -66,7 +66,7 @@ classes: {small: {memory: 4Gi}, part: {fraction: 0.5}}
 limits: {perContainer: {memory: 16Gi}, perPod: {memory: 32Gi, gpus: 2}}
 accept: [fractional-quantity]
 minimumEnforcement: guard
-frameworks: {vllm: {arguments: refuse}}
+frameworks: {vllm: {arguments: deny}}
 contextAllowance: 1Gi
 env: [{name: A, value: authority}]
 `)
@@ -111,10 +111,10 @@ func TestATenantsDocumentOnlyTightens(t *testing.T) {
 		{"higher limits", "{limits: {perPod: {memory: 64Gi, gpus: 1}}}", "{limits: {perContainer: {memory: 16Gi}, perPod: {memory: 32Gi, gpus: 1}}}", []string{"limits.perPod.memory: 64Gi is more than 32Gi"}},
 		{"a stronger minimum", "{minimumEnforcement: driver}", "{minimumEnforcement: driver}", nil},
 		{"a weaker minimum", "{minimumEnforcement: none}", "{}", []string{"minimumEnforcement: none is laxer than guard"}},
-		{"its own framework's version", "{defaultFramework: pytorch, frameworks: {pytorch: {version: '2.4'}}}", "{defaultFramework: pytorch, frameworks: {vllm: {arguments: refuse}, pytorch: {version: '2.4'}}}", nil},
+		{"its own framework's version", "{defaultFramework: pytorch, frameworks: {pytorch: {version: '2.4'}}}", "{defaultFramework: pytorch, frameworks: {vllm: {arguments: deny}, pytorch: {version: '2.4'}}}", nil},
 		{"a profile switched off, and arguments let pass", "{frameworks: {vllm: {enabled: false, arguments: warn}}}", "{}", []string{"frameworks[vllm].enabled: a tenant's own document switches no profile off", "frameworks[vllm].arguments: warn is laxer than refuse"}},
 		{"arguments rewritten where they are refused", "{frameworks: {vllm: {arguments: rewrite}}}", "{}", []string{"frameworks[vllm].arguments: rewrite is laxer than refuse"}},
-		{"arguments rewritten where they are told of", "{frameworks: {sglang: {arguments: rewrite}}}", "{frameworks: {sglang: {arguments: rewrite}, vllm: {arguments: refuse}}}", nil},
+		{"arguments rewritten where they are told of", "{frameworks: {sglang: {arguments: rewrite}}}", "{frameworks: {sglang: {arguments: rewrite}, vllm: {arguments: deny}}}", nil},
 		{"more set aside", "{contextAllowance: 2Gi}", "{contextAllowance: 2Gi}", nil},
 		{"less set aside", "{contextAllowance: 1Mi}", "{}", []string{"contextAllowance: 1Mi is less than what is set aside already"}},
 		{"variables of its own", "{env: [{name: A, value: x}, {name: B, value: y}]}", "{env: [{name: A, value: authority}, {name: B, value: y}]}", []string{"env[0]: A is set already"}},

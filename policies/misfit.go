@@ -187,14 +187,6 @@ func nowhereOffered(in *Input, misfits []misfit) *Violation {
 		asked.Name, asked.Resource, strings.Join(slices.Compact(offered), ", "), ResourceGPU)}
 }
 
-func shortList(texts []string) string {
-	const most = 6
-	if len(texts) > most {
-		texts = append(texts[:most:most], fmt.Sprintf("and %d more", len(texts)-most))
-	}
-	return strings.Join(texts, "; ")
-}
-
 func strategyNames(p *Policy) string {
 	var names []string
 	for _, s := range p.Strategies {

@@ -1,5 +1,10 @@
 package policies
 
+import (
+	"slices"
+	"strings"
+)
+
 // Labels that a pod's author writes. Their values are quoted strings.
 const (
 	Domain = "gpuslice.dev"
@@ -15,7 +20,7 @@ const (
 	LabelContainer   = Domain + "/container"    // which container gets the slice when none asks for a GPU
 )
 
-// Annotations. Containers is the author's, and so is Report, which makes a question of a pod: see questioned. The others
+// Annotations. Containers is the author's, and so is Report, which makes a question of a pod: see isReportRequest. The others
 // are written by gpuslice alone.
 const (
 	AnnotationReport     = Domain + "/report"     // what a dry-run create of the pod is answered with: "quota"
@@ -41,10 +46,11 @@ const (
 
 // Labels on namespaces and ConfigMaps.
 const (
-	LabelPolicy        = Domain + "/policy" // "true" on the ConfigMaps that hold a policy
-	PolicyKey          = "policy.yaml"      // the one key of such a ConfigMap
-	TenantPolicyName   = "gpuslice-policy"  // the ConfigMap of a tenant's own preferences
-	SystemNamespace    = "gpuslice-system"  // where the authority's policies live, unless settings say otherwise
+	LabelPolicy        = Domain + "/policy"       // "true" on the ConfigMaps that hold a policy
+	PolicyKey          = "policy.yaml"            // the one key of such a ConfigMap
+	TenantPolicyName   = "gpuslice-policy"        // the ConfigMap of a tenant's own preferences
+	SystemNamespace    = "gpuslice-system"        // where the authority's policies live, unless settings say otherwise
+	LabelTrustDomain   = Domain + "/trust-domain" // on nodes: the tenants that may share their devices; it keeps pools apart
 	LabelPodSecurity   = "pod-security.kubernetes.io/enforce"
 	volumePrefix       = "gpuslice-" // volumes of ours
 	containerPrefix    = "gpuslice-" // containers of ours
@@ -53,24 +59,35 @@ const (
 	ShareDisabled      = "disabled"
 	ResourceGPU        = "nvidia.com/gpu"
 	ResourceGPUShared  = "nvidia.com/gpu.shared"
-	resourceMIGPrefix  = "nvidia.com/mig-"
+	nvidiaPrefix       = "nvidia.com/" // of all GPU resources
+	resourceMIGPrefix  = nvidiaPrefix + "mig-"
 	maxGPUsOfContainer = 64
 )
 
 // Variables that gpuslice writes by name. A value that a pod brings along under these names is not the author's to
 // choose in a sliced pod: it is replaced, and the author is told.
 const (
-	VarMPSPipe       = "CUDA_MPS_PIPE_DIRECTORY"
-	VarMPSLog        = "CUDA_MPS_LOG_DIRECTORY"
-	VarMPSPinned     = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
-	VarMPSThreads    = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
-	VarDriverLimit   = "NVIDIA_GPU_MEMORY_LIMIT"   // hard, integer MiB, container toolkit 1.20.1
-	VarDriverRequest = "NVIDIA_GPU_MEMORY_REQUEST" // soft, integer MiB
-	VarMemoryBytes   = "GPUSLICE_MEMORY_BYTES"     // the slice per GPU, bytes, for anyone's own code
-	VarFraction      = "GPUSLICE_FRACTION"         // the slice as a share of the device's total
+	VarMPSPipe         = "CUDA_MPS_PIPE_DIRECTORY"
+	VarMPSLog          = "CUDA_MPS_LOG_DIRECTORY"
+	VarMPSPinned       = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+	VarMPSThreads      = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+	VarDriverLimit     = "NVIDIA_GPU_MEMORY_LIMIT"   // hard, integer MiB, container toolkit 1.20.1
+	VarDriverRequest   = "NVIDIA_GPU_MEMORY_REQUEST" // soft, integer MiB
+	VarMemoryBytes     = "GPUSLICE_MEMORY_BYTES"     // the slice per GPU, bytes, for anyone's own code
+	VarVisibleDevices  = "NVIDIA_VISIBLE_DEVICES"
+	driverCapabilities = "NVIDIA_DRIVER_CAPABILITIES"
+	VarFraction        = "GPUSLICE_FRACTION" // the slice as a share of the device's total
 )
 
 // ownPrefixes are the beginnings of variable names that belong to gpuslice in a sliced pod.
 func ownPrefixes() []string {
 	return []string{"GPUSLICE_", "CUDA_MPS_", "NVIDIA_GPU_MEMORY_"}
 }
+
+// isOwnVariable reports whether a variable of this name belongs to gpuslice in a sliced pod.
+func isOwnVariable(name string) bool {
+	return slices.ContainsFunc(ownPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+func isOurContainer(name string) bool { return strings.HasPrefix(name, containerPrefix) }
+func isOurVolume(name string) bool    { return strings.HasPrefix(name, volumePrefix) }

@@ -79,8 +79,3 @@ func defaultTo[T comparable](field *T, value T) {
 		*field = value
 	}
 }
-
-// defaultStrategies are all there are, the strongest wall first and whole devices last.
-func defaultStrategies() []StrategyName {
-	return []StrategyName{mig().Name, mps().Name, timeSlicing().Name, exclusive().Name}
-}

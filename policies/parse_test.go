@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 const head = "apiVersion: gpuslice.dev/v1\n"
@@ -98,7 +100,7 @@ func TestBadDocumentsAreRefusedBySayingWhatIsAccepted(t *testing.T) {
 		{"a class of a class", head + "classes: {a: {memory: 1Gi, class: replica}}\n", `classes[a].class: Invalid value: "replica": a class does not refer to another; accepted: memory or fraction`},
 		{"an unknown spelling", head + "accept: [hami]\n", `accept[0]: Unsupported value: "hami": supported values: "fractional-quantity"`},
 		{"an unknown tier", head + "minimumEnforcement: kernel\n", `minimumEnforcement: Unsupported value: "kernel": supported values: "none", "framework", "guard", "mps", "driver", "hardware"`},
-		{"a framework with no version to it", head + "defaultFramework: pytorch-two\n", `defaultFramework: Invalid value: "pytorch-two": accepted: one of ` + strings.Join(FrameworkNames(), ", ") + `, with -VERSION if wanted, or none`},
+		{"a framework with no version to it", head + "defaultFramework: pytorch-two\n", `defaultFramework: Invalid value: "pytorch-two": accepted: one of ` + strings.Join(frameworks.Names(), ", ") + `, with -VERSION if wanted, or none`},
 		{"a library preloaded", head + "env: [{name: LD_PRELOAD, value: x}]\n", `env[0].name: Invalid value: "LD_PRELOAD": decides which libraries or devices a container gets; policy does not set it`},
 		{"a variable of ours", head + "env: [{name: CUDA_MPS_PIPE_DIRECTORY, value: x}]\n", `env[0].name: Invalid value: "CUDA_MPS_PIPE_DIRECTORY": gpuslice writes the variables that begin with GPUSLICE_, CUDA_MPS_, NVIDIA_GPU_MEMORY_ itself`},
 		{"an unknown placeholder", head + "env: [{name: A, value: \"{{memoryGiB}}\"}]\n", `env[0].value: Unsupported value: "{{memoryGiB}}": supported values: "{{memoryBytes}}", "{{memoryMiB}}", "{{fraction}}"`},

@@ -163,3 +163,11 @@ func escapePointer(key string) string {
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
+
+// pathsOf names the fields that operations change.
+func pathsOf(ops []jsonpatch.Operation) (out []string) {
+	for _, op := range ops {
+		out = append(out, strings.ReplaceAll(strings.TrimPrefix(op.Path, "/"), "/", "."))
+	}
+	return out
+}

@@ -17,9 +17,12 @@ func pending(in *Input, req Request, asks []asked, misfits []misfit) (*candidate
 	if resource == "" || mayLand(in, resource) {
 		return nil, refusal(in, misfits)
 	}
-	strategy, _ := strategyNamed(name)
+	strategy := *strategyNamed(name)
 	strategy.Tier = TierNone // whatever comes under the resource's name
-	pool := &Pool{Name: siteAwaited, Site: siteAwaited, Resource: resource, Strategy: name, MPSProvider: MPSNVIDIAPlugin}
+	pool := &Pool{Name: siteAwaited, Site: siteAwaited, Resource: resource, Strategy: name}
+	if strategy.MPS {
+		pool.MPSProvider = mpsProviderLabeled(LabelsDiscovery).Name
+	}
 	c := &candidate{strategy: &strategy}
 	for _, a := range asks {
 		size, m := sizeOnPool(a.ask, a.request, &strategy, pool)
@@ -51,13 +54,7 @@ func awaitedOffer(in *Input, req Request, misfits []misfit) (StrategyName, strin
 	if req.Strategy != "" {
 		name = req.Strategy
 	}
-	switch name {
-	case mig().Name:
-		return "", "" // no profile can be guessed
-	case exclusive().Name:
-		return name, ResourceGPU
-	}
-	return name, ResourceGPUShared
+	return name, strategyNamed(name).Await
 }
 
 // mayLand says that a known pool offers the resource to the pod. It was not chosen, so a pod that waits for the

@@ -5,37 +5,45 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 // plan finds where the request fits and what the pod must carry there.
-func plan(in Input, req Request, d Decision) Decision {
+func plan(in *Input, req Request) Decision {
 	if req.Strategy != "" && !allows(in.Policy, req.Strategy) {
-		return refuse(d, Violation{RulePolicy, "strategy not allowed", fmt.Sprintf(
+		return deny(Violation{RulePolicy, "strategy not allowed", fmt.Sprintf(
 			"%s: %q, policy %s allows %s", LabelStrategy, req.Strategy, in.Policy.Name, strategyNames(in.Policy))})
 	}
 	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
-		return refuse(d, Violation{RuleStrategy, "a pod of Windows", "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; ask for no slice, or run it on Linux"})
+		return deny(Violation{RuleStrategy, "a pod of Windows", "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; ask for no slice, or run it on Linux"})
 	}
-	asks, violations := resolveAll(&in, req)
+	asks, violations := resolveAll(in, req)
 	if len(violations) > 0 {
-		return refuse(d, violations...)
+		return deny(violations...)
 	}
-	fitting, misfits := candidates(&in, req, asks)
-	chosen, refused := choose(&in, req, fitting)
+	fitting, misfits := candidates(in, req, asks)
+	chosen, refused := choose(in, req, fitting)
 	misfits = append(misfits, refused...)
+	d := Decision{Outcome: Rewritten}
 	if in.Explain {
-		d.Candidates = report(fitting, append(slices.Clone(misfits), weighRest(&in, req, fitting, chosen)...), chosen)
+		d.Candidates = report(fitting, append(slices.Clone(misfits), weighRest(in, req, fitting, chosen)...), chosen)
 	}
 	if chosen == nil {
-		awaited, violations := pending(&in, req, asks, misfits)
-		if len(violations) > 0 {
-			return refuse(d, violations...)
+		if chosen, violations = pending(in, req, asks, misfits); len(violations) > 0 {
+			d.Outcome, d.Violations = Refused, violations
+			return d
 		}
-		chosen = awaited
 		d.Warnings = append(d.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it asks for %s and waits for a node that offers it",
 			reasons(misfits), chosen.pool().Resource))
 	}
-	return promise(&in, req, chosen, sameAs(&in, chosen, fitting), d)
+	p, warnings := promise(in, req, chosen, sameAs(in, chosen, fitting))
+	if v := p.tooLong(); v != nil {
+		d.Outcome, d.Violations = Refused, []Violation{*v}
+		return d
+	}
+	d.Promise, d.Planned, d.Warnings = p, &p.Planned, append(d.Warnings, warnings...)
+	return d
 }
 
 func resolveAll(in *Input, req Request) (asks []asked, violations []Violation) {
@@ -77,8 +85,8 @@ func equip(in *Input, req Request, c *candidate) *Violation {
 	for i := range c.containers {
 		p := &c.containers[i]
 		p.profile = profileOf(in, req, c.strategy, p)
-		if len(p.profile.Refusals) > 0 {
-			r := p.profile.Refusals[0]
+		if len(p.profile.Denials) > 0 {
+			r := p.profile.Denials[0]
 			return &Violation{RuleFramework, frameworkReason(r.Reason), fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
 		}
 		p.tiers = tiersOf(c, p)
@@ -98,11 +106,11 @@ func equip(in *Input, req Request, c *candidate) *Violation {
 // frameworkReason is a profile's reason in words of the other refusals.
 func frameworkReason(reason string) string {
 	switch reason {
-	case ProfileRefusedFramework:
+	case frameworks.DeniedFramework:
 		return "unknown framework"
-	case ProfileRefusedArgument:
+	case frameworks.DeniedArgument:
 		return "framework argument"
-	case ProfileRefusedConflict:
+	case frameworks.DeniedConflict:
 		return "framework settings contradict each other"
 	}
 	return reason
@@ -160,11 +168,8 @@ func tiersOf(c *candidate, p *placed) []Tier {
 }
 
 func driverHolds(strategy *Strategy, p *placed) bool {
-	return p.pool.DriverLimits && p.size.limit > 0 && (strategy.Name == "time-slicing" || strategy.Name == "mps")
+	return p.pool.DriverLimits && p.size.limit > 0 && strategy.DriverLimits
 }
-
-// firstDriverWithLimits is the driver release that brings a memory limit for each cgroup.
-const firstDriverWithLimits = 615
 
 // totalMayBeLimit says that what a process on the pool sees as the device's whole memory may already be its limit: the
 // driver has limits of its own, and what it then tells of the total is not known.
@@ -173,28 +178,28 @@ func (p *Pool) totalMayBeLimit() bool {
 }
 
 // profileOf asks the framework profiles what the container should carry. Whole devices and unknown slices have no cap.
-func profileOf(in *Input, req Request, strategy *Strategy, p *placed) ProfileResult {
-	if strategy.Name == "exclusive" || p.size.limit == 0 {
-		return ProfileResult{}
+func profileOf(in *Input, req Request, strategy *Strategy, p *placed) frameworks.Result {
+	if strategy.Whole() || p.size.limit == 0 {
+		return frameworks.Result{}
 	}
 	view := strategy.View
-	if view != ProfileViewSliced && p.pool.totalMayBeLimit() {
-		view = ProfileViewUnknown
+	if view != frameworks.ViewSliced && p.pool.totalMayBeLimit() {
+		view = frameworks.ViewUnknown
 	}
-	ask := ProfileInput{
+	ask := frameworks.Input{
 		Container: p.spec, Framework: req.Framework,
 		SliceBytes: p.size.slice.Bytes(), LimitBytes: p.size.limit.Bytes(), TotalBytes: p.pool.Total().Bytes(),
 		AllowanceBytes: allowance(in.Policy, p.request.GPUs), Processes: p.size.procs, GPUs: int(p.request.GPUs),
 		View: view, DeviceAlone: p.pool.Replicas == 1, Switches: in.Policy.Frameworks,
 	}
-	told := ProfileFor(ask)
+	told := frameworks.For(ask)
 	if req.Framework != "" || told.Framework != "" || in.Policy.DefaultFramework == "" {
 		return told
 	}
 	ask.Framework = in.Policy.DefaultFramework
-	byDefault := ProfileFor(ask)
-	if byDefault.VersionSource == ProfileVersionFromLabel {
-		byDefault.VersionSource = ProfileVersionFromPolicy
+	byDefault := frameworks.For(ask)
+	if byDefault.VersionSource == frameworks.VersionFromLabel {
+		byDefault.VersionSource = frameworks.VersionFromPolicy
 	}
 	return byDefault
 }
@@ -203,7 +208,7 @@ func allowance(p *Policy, gpus int64) int64 {
 	if p.ContextAllowance != nil {
 		return p.ContextAllowance.Bytes()
 	}
-	return ProfileDefaultAllowance(int(gpus))
+	return frameworks.DefaultAllowance(int(gpus))
 }
 
 // sameAs returns the candidates that give the pod the very same as chosen: they stay allowed.
@@ -229,17 +234,6 @@ func tiersAs(chosen, c *candidate, j int) []Tier {
 	probe := c.containers[j]
 	probe.profile = chosen.containers[j].profile
 	return tiersOf(c, &probe)
-}
-
-// overLimits holds a placement against policy's limits for a container and for a pod.
-func overLimits(p *Policy, c *candidate) *Violation {
-	for i := range c.containers {
-		charge := c.containers[i].charge(c.strategy)
-		if v := exceeds(charge, p.Limits.PerContainer, fmt.Sprintf("container %q", c.containers[i].request.Name), p.Name, c.pool()); v != nil {
-			return v
-		}
-	}
-	return exceeds(podCharge(c), p.Limits.PerPod, "the pod", p.Name, c.pool())
 }
 
 // hasShm says that the container mounts something on /dev/shm by itself.

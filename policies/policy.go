@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 // APIVersion is the version of the policy document that this build reads.
@@ -19,27 +21,27 @@ type Policy struct {
 	// Name tells people and logs where the document came from ("gpuslice-system/team-a"); it is not part of it.
 	Name string `json:"-"`
 
-	Namespaces         *NamespaceMatch          `json:"namespaces,omitempty"` // absent: the cluster's default
-	Mode               Mode                     `json:"mode,omitempty"`
-	EnforcementMode    EnforcementMode          `json:"enforcementMode,omitempty"`
-	Strategies         []StrategyName           `json:"strategies,omitempty"` // allowed, in order of preference
-	DefaultSlice       *SliceSpec               `json:"defaultSlice,omitempty"`
-	Classes            map[string]SliceSpec     `json:"classes,omitempty"`
-	Limits             Limits                   `json:"limits,omitzero"`
-	Quota              QuotaSpec                `json:"quota,omitzero"`
-	TenantQuota        *QuotaSpec               `json:"-"`                // what a tenant's own document adds, for its namespace
-	Accept             []string                 `json:"accept,omitempty"` // names of Spellings
-	OptOut             bool                     `json:"optOut,omitempty"` // may a pod say share: disabled
-	MinimumEnforcement Tier                     `json:"minimumEnforcement,omitempty"`
-	Frameworks         map[string]ProfileSwitch `json:"frameworks,omitempty"`
-	DefaultFramework   string                   `json:"defaultFramework,omitempty"` // when neither image nor label tells
-	ContextAllowance   *MiB                     `json:"contextAllowance,omitempty"` // per process, outside the framework's allocator
-	Env                []EnvSpec                `json:"env,omitempty"`
-	Pools              PoolsSpec                `json:"pools,omitzero"`
-	MPS                MPSSpec                  `json:"mps,omitzero"`
-	Guard              GuardSpec                `json:"guard,omitzero"`
-	Pod                PodSpec                  `json:"pod,omitzero"`
-	Templates          TemplatesMode            `json:"templates,omitempty"`
+	Namespaces         *NamespaceMatch              `json:"namespaces,omitempty"` // absent: the cluster's default
+	Mode               Mode                         `json:"mode,omitempty"`
+	EnforcementMode    EnforcementMode              `json:"enforcementMode,omitempty"`
+	Strategies         []StrategyName               `json:"strategies,omitempty"` // allowed, in order of preference
+	DefaultSlice       *SliceSpec                   `json:"defaultSlice,omitempty"`
+	Classes            map[string]SliceSpec         `json:"classes,omitempty"`
+	Limits             Limits                       `json:"limits,omitzero"`
+	Quota              QuotaSpec                    `json:"quota,omitzero"`
+	TenantQuota        *QuotaSpec                   `json:"-"`                // what a tenant's own document adds, for its namespace
+	Accept             []string                     `json:"accept,omitempty"` // names of Spellings
+	OptOut             bool                         `json:"optOut,omitempty"` // may a pod say share: disabled
+	MinimumEnforcement Tier                         `json:"minimumEnforcement,omitempty"`
+	Frameworks         map[string]frameworks.Switch `json:"frameworks,omitempty"`
+	DefaultFramework   string                       `json:"defaultFramework,omitempty"` // when neither image nor label tells
+	ContextAllowance   *MiB                         `json:"contextAllowance,omitempty"` // per process, outside the framework's allocator
+	Env                []EnvSpec                    `json:"env,omitempty"`
+	Pools              PoolsSpec                    `json:"pools,omitzero"`
+	MPS                MPSSpec                      `json:"mps,omitzero"`
+	Guard              GuardSpec                    `json:"guard,omitzero"`
+	Pod                PodSpec                      `json:"pod,omitzero"`
+	Templates          TemplatesMode                `json:"templates,omitempty"`
 }
 
 // NamespaceMatch says which namespaces a policy governs. Name beats selector beats default.
@@ -117,7 +119,7 @@ type PoolSpec struct {
 	Replicas       int               `json:"replicas,omitempty"`
 	MIGProfile     string            `json:"migProfile,omitempty"`
 	InstanceMemory MiB               `json:"instanceMemory,omitzero"` // memory of a MIG instance
-	MPSProvider    MPSProvider       `json:"mpsProvider,omitempty"`
+	MPSProvider    MPSProviderName   `json:"mpsProvider,omitempty"`
 	Driver         string            `json:"driver,omitempty"`       // "580.95.05"
 	DriverLimits   bool              `json:"driverLimits,omitempty"` // driver 615, container toolkit 1.20.1, cgroup v2
 	ScalesFromZero bool              `json:"scalesFromZero,omitempty"`
@@ -129,25 +131,6 @@ type PoolSpec struct {
 type ReserveSpec struct {
 	Percent *int `json:"percent,omitempty"`
 	Memory  *MiB `json:"memory,omitempty"`
-}
-
-// MPSProvider says who runs the MPS daemon of a pool and brings its mounts.
-type MPSProvider string
-
-// The MPS providers.
-const (
-	MPSNVIDIAPlugin MPSProvider = "nvidia-device-plugin" // the plugin's Allocate brings pipe, shm and variable
-	MPSHostDaemon   MPSProvider = "host-daemon"          // a daemon of the cluster's own; its directories are hostPaths
-	MPSGKE          MPSProvider = "gke"                  // GKE's plugin brings the pipe; clients need the node's IPC namespace
-)
-
-// MPSSpec says where a host daemon's directories are. Defaults: /run/nvidia-mps and /var/log/nvidia-mps.
-type MPSSpec struct {
-	PipeDirectory string   `json:"pipeDirectory,omitempty"` // on the host and in the container
-	LogDirectory  string   `json:"logDirectory,omitempty"`
-	ShmDirectory  string   `json:"shmDirectory,omitempty"` // mounted on /dev/shm where set and the container has none
-	Users         []int64  `json:"users,omitempty"`        // UIDs that the daemon serves; empty: any
-	TrustDomains  []string `json:"trustDomains,omitempty"` // trust domains that the namespace belongs to; empty: it may share the daemons of any
 }
 
 // GuardSpec is what policy says about the guard.
@@ -165,19 +148,19 @@ type GuardSpec struct {
 	MetricsPort      int             `json:"metricsPort,omitempty"`
 }
 
+// Ways in which the guard reaches NVML.
+const (
+	accessEnv    = "env"
+	accessVolume = "volume"
+	accessCDI    = "cdi"
+)
+
 // PodSpec is what policy writes into each sliced pod where its author did not.
 type PodSpec struct {
 	PriorityClassName string              `json:"priorityClassName,omitempty"`
 	SchedulerName     string              `json:"schedulerName,omitempty"`
 	RuntimeClassName  string              `json:"runtimeClassName,omitempty"`
 	Tolerations       []corev1.Toleration `json:"tolerations,omitempty"`
-}
-
-// Charge is what a container or pod counts for: the dimensions of limits and quota.
-type Charge struct {
-	Memory MiB   `json:"memory,omitzero"` // slices x GPUs
-	Slices int64 `json:"slices,omitempty"`
-	GPUs   int64 `json:"gpus,omitempty"` // whole devices
 }
 
 // Defaults of the document, in one place so that the reference and the parser agree.

@@ -10,20 +10,20 @@ type Pool struct {
 	// which): nothing can be planned there, and a declaration helps.
 	Strategy StrategyName `json:"strategy"`
 	// Site names the nodes: pools with one site are offered by the same nodes (the MIG profiles of a mixed node).
-	Site           string      `json:"site"`
-	Product        string      `json:"product,omitempty"`
-	DeviceMemory   MiB         `json:"deviceMemory,omitzero"`   // T, the whole card; 0: unknown
-	InstanceMemory MiB         `json:"instanceMemory,omitzero"` // of a MIG instance
-	Reserve        MiB         `json:"reserve,omitzero"`        // kept free on a device; 0 on a MIG instance of one's own
-	Replicas       int         `json:"replicas,omitempty"`      // of one device or instance; 1: not shared; 0: unknown
-	MIGProfile     string      `json:"migProfile,omitempty"`    // "1g.10gb"
-	MPSProvider    MPSProvider `json:"mpsProvider,omitempty"`
-	DriverMajor    int         `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
-	DriverMinor    int         `json:"driverMinor,omitempty"`
-	DriverLimits   bool        `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
-	TrustDomain    string      `json:"trustDomain,omitempty"`
-	Declared       bool        `json:"declared,omitempty"`
-	ScalesFromZero bool        `json:"scalesFromZero,omitempty"`
+	Site           string          `json:"site"`
+	Product        string          `json:"product,omitempty"`
+	DeviceMemory   MiB             `json:"deviceMemory,omitzero"`   // T, the whole card; 0: unknown
+	InstanceMemory MiB             `json:"instanceMemory,omitzero"` // of a MIG instance
+	Reserve        MiB             `json:"reserve,omitzero"`        // kept free on a device; 0 on a MIG instance of one's own
+	Replicas       int             `json:"replicas,omitempty"`      // of one device or instance; 1: not shared; 0: unknown
+	MIGProfile     string          `json:"migProfile,omitempty"`    // "1g.10gb"
+	MPSProvider    MPSProviderName `json:"mpsProvider,omitempty"`
+	DriverMajor    int             `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
+	DriverMinor    int             `json:"driverMinor,omitempty"`
+	DriverLimits   bool            `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
+	TrustDomain    string          `json:"trustDomain,omitempty"`
+	Declared       bool            `json:"declared,omitempty"`
+	ScalesFromZero bool            `json:"scalesFromZero,omitempty"`
 	// Requirements hold for every node of the pool, and together select those that offer the same: they name labels
 	// that an affinity may name. A pool of which no label tells anything has none.
 	Requirements []corev1.NodeSelectorRequirement `json:"requirements,omitempty"`
@@ -74,6 +74,12 @@ func (p *Pool) Total() MiB {
 	return p.DeviceMemory
 }
 
+// sharing is the pool's strategy with its properties; the zero Strategy where it is not known.
+func (p *Pool) sharing() *Strategy { return strategyNamed(p.Strategy) }
+
+// provider is the provider of the pool's MPS daemon; the zero MPSProvider where it has none.
+func (p *Pool) provider() *MPSProvider { return mpsProviderNamed(p.MPSProvider) }
+
 // keepFree sets what is kept free of a device: the larger of a part and an amount, and nothing of a MIG instance that
 // is one container's own.
 func (p *Pool) keepFree(spec ReserveSpec) {
@@ -85,7 +91,7 @@ func (p *Pool) keepFree(spec ReserveSpec) {
 		memory = *spec.Memory
 	}
 	p.Reserve = 0
-	if p.Strategy != mig().Name {
+	if p.sharing().Unit != UnitInstance {
 		part := (p.Total()*MiB(percent) + 99) / 100
 		p.Reserve = min(max(part, memory), p.Total())
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,7 +68,7 @@ func (d *PoolSpec) pool() Pool {
 		InstanceMemory: d.InstanceMemory, Replicas: d.Replicas, MIGProfile: d.MIGProfile, MPSProvider: d.MPSProvider,
 		DriverLimits: d.DriverLimits, TrustDomain: d.TrustDomain, Declared: true, ScalesFromZero: d.ScalesFromZero,
 	}
-	if d.Strategy == exclusive().Name || d.Strategy == mig().Name {
+	if s := p.sharing(); s.Unit != 0 && !s.Shared() {
 		p.Replicas = 1
 	}
 	p.DriverMajor, p.DriverMinor = driverVersion(d.Driver)
@@ -83,19 +82,6 @@ func (d *PoolSpec) pool() Pool {
 	}
 	p.Site = shortHash(site.String())
 	return p
-}
-
-// driverVersion reads "580.95.05"; 0, 0 is unknown.
-func driverVersion(text string) (major, minor int) {
-	parts := strings.Split(text, ".")
-	major, err := strconv.Atoi(parts[0])
-	if err != nil || major < 1 || major > maxDriverVersion {
-		return 0, 0
-	}
-	if len(parts) > 1 {
-		minor, _ = strconv.Atoi(parts[1])
-	}
-	return major, min(max(minor, 0), maxDriverVersion)
 }
 
 func (g *gathered) note(format string, args ...any) {

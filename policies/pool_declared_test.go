@@ -100,7 +100,7 @@ func TestAPoolIsRememberedWithoutItsNodes(t *testing.T) {
 
 func TestADeclaredPoolWins(t *testing.T) {
 	t.Parallel()
-	spec := PoolSpec{Name: "h100", Selector: map[string]string{"pool": "h100"}, Resource: ResourceGPUShared, Strategy: "mps", MPSProvider: MPSHostDaemon,
+	spec := PoolSpec{Name: "h100", Selector: map[string]string{"pool": "h100"}, Resource: ResourceGPUShared, Strategy: "mps", MPSProvider: "host-daemon",
 		DeviceMemory: 81559, Replicas: 4, Taints: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}}
 	mine := func(name, driver string) *corev1.Node {
 		return in(in(shared(name, "4"), "pool", "h100"), labelDriverMajor, driver)

@@ -15,7 +15,7 @@ func (r *nodeReader) readDiscovery(base string, renamed bool) {
 	r.pool.Product = product
 	r.readMemory(base, profile)
 	r.readSharing(base)
-	shared := r.pool.Strategy == timeSlicing().Name || r.pool.Strategy == mps().Name
+	shared := r.pool.sharing().Shared()
 	switch {
 	case profile == "INVALID":
 		r.unknown("MIG strategy single, and the node's GPUs are not all cut into one profile")
@@ -55,25 +55,18 @@ func (r *nodeReader) readMemory(base, productProfile string) {
 }
 
 // readSharing reads strategy and replicas. Releases of GPU feature discovery from before MPS write no
-// sharing-strategy: several replicas are time-slicing there.
+// sharing-strategy.
 func (r *nodeReader) readSharing(base string) {
 	replicas, known := r.number(base+".replicas", maxReplicas)
-	whole := exclusive().Name
-	if r.pool.MIGProfile != "" {
-		whole = mig().Name
-	}
+	whole := unshared(r.pool.MIGProfile).Name
 	var strategy StrategyName
-	switch word := r.text(base + ".sharing-strategy"); word {
-	case "none":
+	switch word := r.text(base + ".sharing-strategy"); {
+	case word == "none", word == "" && replicas == 1:
 		strategy = whole
-	case string(timeSlicing().Name), string(mps().Name):
-		strategy = StrategyName(word)
-	case "":
-		if replicas > 1 {
-			strategy = timeSlicing().Name
-		} else if replicas == 1 {
-			strategy = whole
-		}
+	case word == "" && replicas > 1:
+		strategy = strategyWith(func(s *Strategy) bool { return s.Unlabeled }).Name
+	default:
+		strategy = strategyLabeled(LabelsDiscovery, word).Name
 	}
 	r.pool.Strategy, r.pool.Replicas = strategy, int(replicas)
 	if strategy == whole && !r.has(base+".replicas") {
@@ -82,10 +75,18 @@ func (r *nodeReader) readSharing(base string) {
 	r.judgeSharing(base, strategy == whole, known)
 }
 
+// unshared is the strategy of a device, or of an instance of a profile, that is not shared.
+func unshared(migProfile string) *Strategy {
+	if migProfile != "" {
+		return strategyOfUnit(UnitInstance)
+	}
+	return strategyOfUnit(UnitDevice)
+}
+
 // judgeSharing gives up where strategy and replicas cannot both be true.
 func (r *nodeReader) judgeSharing(base string, whole, known bool) {
 	word := quoteShort(r.labels[base+".sharing-strategy"])
-	replicas := r.pool.Replicas
+	replicas, strategy := r.pool.Replicas, r.pool.sharing()
 	switch {
 	case r.pool.Strategy == "":
 		r.unknown("label %s.sharing-strategy: %s does not tell how its GPUs are shared", base, word)
@@ -95,13 +96,13 @@ func (r *nodeReader) judgeSharing(base string, whole, known bool) {
 		r.unknown("label %s.sharing-strategy says %s, and %s.replicas %d", base, word, base, replicas)
 	case !whole && known && replicas < 2:
 		r.unknown("label %s.sharing-strategy says %s, and %s.replicas %d", base, word, base, replicas)
-	case r.pool.Strategy != mps().Name:
-	case r.pool.MIGProfile != "":
+	case r.pool.MIGProfile != "" && !strategy.OnInstances:
 		r.unknown("label %s.sharing-strategy says %s, which NVIDIA's plugin does not offer on MIG", base, word)
+	case !strategy.MPS:
 	case r.labels[labelMPSCapable] == "false":
 		r.unknown("label %s.sharing-strategy says %s, and %s false", base, word, labelMPSCapable)
 	default:
-		r.pool.MPSProvider = MPSNVIDIAPlugin
+		r.pool.MPSProvider = mpsProviderLabeled(LabelsDiscovery).Name
 	}
 }
 

@@ -13,34 +13,21 @@ func (r *nodeReader) readGKE() {
 	r.pool.Product = r.text(labelGKEAccelerator)
 	r.pool.MIGProfile = r.text(labelGKEPartition)
 	r.require(labelGKEAccelerator, labelGKEPartition, labelGKESharing, labelGKEClients)
-	switch sharing := r.text(labelGKESharing); sharing {
-	case "time-sharing":
-		replicas, _ := r.number(labelGKEClients, maxReplicas)
-		r.pool.Strategy, r.pool.Replicas = timeSlicing().Name, int(replicas)
-		if replicas < 2 {
-			r.unknown("label %s does not tell how many share one of its GPUs", labelGKEClients)
-		}
-	case "mps":
-		r.readGKEMPS()
-	case "":
-		r.pool.Strategy, r.pool.Replicas = exclusive().Name, 1
-		if r.pool.MIGProfile != "" {
-			r.pool.Strategy = mig().Name
-		}
-	default:
-		r.unknown("label %s: sharing by %s on GKE is not known to this build", labelGKESharing, quoteShort(sharing))
-	}
-}
-
-// readGKEMPS reads a node whose GPUs are shared by GKE's own MPS daemon.
-func (r *nodeReader) readGKEMPS() {
-	clients, _ := r.number(labelGKEClients, mostReplicas)
-	switch {
-	case r.pool.MIGProfile != "":
-		r.unknown("label %s says mps, which is not shared on a MIG instance", labelGKESharing)
+	word := r.text(labelGKESharing)
+	strategy := strategyLabeled(LabelsGKE, word)
+	switch clients, _ := r.number(labelGKEClients, int64(strategy.MaxReplicas)); {
+	case word == "":
+		r.pool.Strategy, r.pool.Replicas = unshared(r.pool.MIGProfile).Name, 1
+	case strategy.Name == "":
+		r.unknown("label %s: sharing by %s on GKE is not known to this build", labelGKESharing, quoteShort(word))
+	case r.pool.MIGProfile != "" && !strategy.OnInstances:
+		r.unknown("label %s says %s, which is not shared on a MIG instance", labelGKESharing, word)
 	case clients < 2:
 		r.unknown("label %s does not tell how many share one of its GPUs", labelGKEClients)
 	default:
-		r.pool.Strategy, r.pool.Replicas, r.pool.MPSProvider = mps().Name, int(clients), MPSGKE
+		r.pool.Strategy, r.pool.Replicas = strategy.Name, int(clients)
+		if strategy.MPS {
+			r.pool.MPSProvider = mpsProviderLabeled(LabelsGKE).Name
+		}
 	}
 }

@@ -2,7 +2,6 @@ package policies
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -14,12 +13,11 @@ import (
 // before any renaming, a dot and a word: "nvidia.com/gpu.replicas", "nvidia.com/mig-1g.10gb.memory").
 const (
 	labelMIGStrategy    = "nvidia.com/mig.strategy"
+	labelDriverMajor    = "nvidia.com/cuda.driver-version.major"
 	labelMPSCapable     = "nvidia.com/mps.capable"
 	labelDriverMinor    = "nvidia.com/cuda.driver-version.minor"
 	labelDriverMajorOld = "nvidia.com/cuda.driver.major"
 	labelDriverMinorOld = "nvidia.com/cuda.driver.minor"
-	// LabelTrustDomain on a node names the tenants that may share its devices; it keeps pools apart.
-	LabelTrustDomain = Domain + "/trust-domain"
 
 	sharedSuffix  = ".shared" // of a renamed resource
 	productShared = "-SHARED" // of the product, where sharing did not rename the resource
@@ -27,12 +25,8 @@ const (
 )
 
 const (
-	maxReplicas      = 4096 // of one device; the plugin has no bound of its own for time-slicing
-	maxDriverVersion = 99_999
-	maxDevices       = 1024 // of one node
+	maxDevices = 1024 // of one node
 )
-
-var migProfileText = regexp.MustCompile(`^[a-z0-9][a-z0-9.]{0,30}[a-z0-9]$`)
 
 // poolResource says that pools are made of the extended resource name.
 func poolResource(name string) bool {

@@ -2,7 +2,6 @@ package policies
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -28,8 +27,8 @@ type Promise struct {
 	Volumes     []corev1.Volume           `json:"volumes,omitempty"`
 	Affinity    []corev1.NodeSelectorTerm `json:"affinity,omitempty"` // any of these, and all that the pod asked
 	Tolerations []corev1.Toleration       `json:"tolerations,omitempty"`
-	// Void are the containers without a GPU: the container runtime is told to give them none.
-	Void    []string       `json:"void,omitempty"`
+	// Hidden are the containers without a GPU, from which the node's devices are hidden.
+	Hidden  []string       `json:"void,omitempty"`
 	Guard   *PromisedGuard `json:"guard,omitempty"`
 	Pod     PromisedPod    `json:"pod,omitzero"`
 	Charge  Charge         `json:"charge"`
@@ -57,6 +56,8 @@ type PromisedPod struct {
 	SchedulerName     string `json:"schedulerName,omitempty"`
 	RuntimeClassName  string `json:"runtimeClassName,omitempty"`
 	HostIPC           bool   `json:"hostIPC,omitempty"`
+	// NeedsHostIPC reports that the slice needs the node's IPC namespace, which the author wrote.
+	NeedsHostIPC bool `json:"needsHostIPC,omitempty"`
 }
 
 // Planned is the enforcement planned at admission: the annotation gpuslice.dev/planned.
@@ -96,6 +97,19 @@ func (p *Promise) tooLong() *Violation {
 	return &Violation{RuleSize, "the pod is too large", fmt.Sprintf(
 		"what its %d containers would be given does not fit the %d bytes that are recorded on it; give a GPU to fewer containers, or shorten policy's env",
 		len(p.Containers), maxPromise)}
+}
+
+// container returns what the Promise gives a container; a nil Promise gives nothing.
+func (p *Promise) container(name string) *PromisedContainer {
+	if p == nil {
+		return nil
+	}
+	for i := range p.Containers {
+		if p.Containers[i].Name == name {
+			return &p.Containers[i]
+		}
+	}
+	return nil
 }
 
 // Encode is the annotation's text.
@@ -148,20 +162,6 @@ func (p *Promise) check() error {
 		case p.Request.Containers[i].Resource == "" && !p.Request.Explicit:
 			return fmt.Errorf("container %s did not ask for anything", quoteShort(c.Name))
 		}
-	}
-	return nil
-}
-
-// bounded holds an ask to what labels and the annotation may say.
-func (a Ask) bounded() error {
-	sizes := 0
-	for _, said := range []bool{a.Memory != 0, !a.Fraction.Zero(), a.Class != ""} {
-		if said {
-			sizes++
-		}
-	}
-	if sizes > 1 || a.Compute < 0 || a.Compute > 100 || a.Processes < 0 || a.Processes > maxProcesses {
-		return errors.New("it is out of range")
 	}
 	return nil
 }

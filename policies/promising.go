@@ -6,10 +6,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
-// promise writes down what the chosen placement gives the pod.
-func promise(in *Input, req Request, chosen *candidate, same []*candidate, d Decision) Decision {
+// promise writes down what the chosen placement gives the pod, and what its author should be told of that.
+func promise(in *Input, req Request, chosen *candidate, same []*candidate) (*Promise, []string) {
 	p := &Promise{
 		Version: PromiseVersion, Namespace: in.Namespace.Name, Policy: in.Policy.Name,
 		Request: req, Strategy: chosen.strategy.Name, Pools: []string{chosen.pool().Name},
@@ -19,26 +21,22 @@ func promise(in *Input, req Request, chosen *candidate, same []*candidate, d Dec
 	for _, c := range same {
 		p.Pools = append(p.Pools, c.pool().Name)
 	}
-	w := promiseWriter{in: in, promise: p, strategy: chosen.strategy, warnings: d.Warnings}
+	w := promiseWriter{in: in, promise: p, strategy: chosen.strategy}
 	for i := range chosen.containers {
 		w.container(&chosen.containers[i])
 	}
 	if chosen.strategy.Note != nil && !chosen.pool().awaited() {
-		if text := chosen.strategy.Note(in, chosen.pool()); text != "" {
+		if text := chosen.strategy.Note(placementOf(in, chosen.pool(), nil)); text != "" {
 			w.note("%s", text)
 		}
 	}
-	w.void()
+	w.hideDevices()
 	w.guard(chosen)
 	w.replaced()
 	p.Affinity = affinityFor(in, chosen, same)
 	w.podBlock()
 	w.hostIPC(chosen)
-	if v := p.tooLong(); v != nil {
-		return refuse(d, *v)
-	}
-	d.Outcome, d.Promise, d.Planned, d.Warnings = Rewritten, p, &p.Planned, w.warnings
-	return d
+	return p, w.warnings
 }
 
 // promiseWriter collects a Promise and what its author should be told.
@@ -64,7 +62,7 @@ func (w *promiseWriter) note(format string, args ...any) {
 // container writes one container's slice.
 func (w *promiseWriter) container(p *placed) {
 	injected := w.strategy.Inject(SliceGrant{
-		Pool: p.pool, MPS: w.in.Policy.MPS, Slice: p.size.slice, Limit: p.size.limit, GPUs: p.request.GPUs,
+		Provider: p.pool.provider(), DriverLimits: p.pool.DriverLimits, MPS: w.in.Policy.MPS, Slice: p.size.slice, Limit: p.size.limit, GPUs: p.request.GPUs,
 		Processes: p.size.procs, Compute: p.size.compute, HasShm: hasShm(p.spec),
 	})
 	c := PromisedContainer{
@@ -102,7 +100,7 @@ func (p *placed) fraction() string {
 	return formatFraction(int64(p.size.slice), int64(p.pool.Total()))
 }
 
-func profileVariables(r ProfileResult) []Variable {
+func profileVariables(r frameworks.Result) []Variable {
 	var out []Variable
 	for _, e := range r.Env {
 		out = append(out, Variable{e.Name, e.Value})
@@ -168,7 +166,7 @@ func (w *promiseWriter) planned(p *placed) {
 	if len(p.spec.EnvFrom) > 0 {
 		w.note("%q takes variables from a ConfigMap or Secret, which admission does not see: only the node's container runtime keeps them from naming devices", p.request.Name)
 	}
-	if p.profile.NotCapped != "" && w.strategy.View != ProfileViewSliced {
+	if p.profile.NotCapped != "" && w.strategy.View != frameworks.ViewSliced {
 		w.note("%q has no framework cap: %s", p.request.Name, p.profile.NotCapped)
 	}
 	for _, n := range p.profile.Notes {
@@ -177,7 +175,7 @@ func (w *promiseWriter) planned(p *placed) {
 	for _, text := range p.profile.Warnings {
 		w.warn("container %q: %s", p.request.Name, text)
 	}
-	if p.size.compute > 0 && w.strategy.Name == "mps" {
+	if p.size.compute > 0 && w.strategy.HoldsCompute {
 		out.Compute = p.size.compute
 	} else if p.size.compute > 0 {
 		w.computeNotHeld(p)
@@ -198,15 +196,40 @@ func (w *promiseWriter) planned(p *placed) {
 // computeNotHeld says that the strategy does not hold a percentage of the multiprocessors: to the author who asked for
 // it, and in the plan where it came with a class of policy's.
 func (w *promiseWriter) computeNotHeld(p *placed) {
-	if w.strategy.Name == mig().Name {
-		w.note("compute %d of %q has no effect: a MIG instance has multiprocessors of its own", p.size.compute, p.request.Name)
+	if w.strategy.OwnCompute != "" {
+		w.note("compute %d of %q has no effect: %s", p.size.compute, p.request.Name, w.strategy.OwnCompute)
 		return
 	}
 	tell := w.note
 	if p.request.Ask.Compute > 0 {
 		tell = w.warn
 	}
-	tell("compute %d of container %q is not held under %s; only mps holds it", p.size.compute, p.request.Name, w.strategy.Name)
+	tell("compute %d of container %q is not held under %s; only %s holds it", p.size.compute, p.request.Name, w.strategy.Name,
+		joinNames(strategiesWith(func(s *Strategy) bool { return s.HoldsCompute })))
+}
+
+// hostIPC gives the pod the node's IPC namespace where its MPS daemon needs that, and notes it. Where its author did, the
+// promise records that it is needed: Verify knows no pools.
+func (w *promiseWriter) hostIPC(c *candidate) {
+	provider := c.pool().provider()
+	switch {
+	case !provider.HostIPC:
+	case w.in.Pod.Spec.HostIPC:
+		w.promise.Pod.NeedsHostIPC = true
+	default:
+		w.promise.Pod.HostIPC = true
+		w.note("the pod shares the node's IPC namespace, which %s needs: it can reach the shared memory of others there", provider.Daemon)
+	}
+}
+
+// hideDevices records from which containers the devices are hidden. Where the author does that already nothing is
+// recorded: what is recorded is reverted one day.
+func (w *promiseWriter) hideDevices() {
+	for c := range podContainers(&w.in.Pod.Spec) {
+		if w.promise.container(c.Name) == nil && !slices.Contains(c.Env, corev1.EnvVar{Name: VarVisibleDevices, Value: noDevices}) {
+			w.promise.Hidden = append(w.promise.Hidden, c.Name)
+		}
+	}
 }
 
 // replaced tells the author about variables of ours that the pod brought along.
@@ -221,7 +244,7 @@ func (w *promiseWriter) replaced() {
 }
 
 // podBlock writes what policy adds to the pod itself where its author said nothing. What the author wrote is not
-// recorded, even where it is the same: what is recorded is taken back one day.
+// recorded, even where it is the same: what is recorded is reverted one day.
 func (w *promiseWriter) podBlock() {
 	spec, policy := &w.in.Pod.Spec, w.in.Policy.Pod
 	if policy.PriorityClassName != "" {

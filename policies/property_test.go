@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -274,7 +275,7 @@ func TestEveryStrategySpellingAndFrameworkHasAScenario(t *testing.T) {
 			t.Errorf("no scenario uses the spelling %s", s.Name)
 		}
 	}
-	for _, name := range policies.FrameworkNames() {
+	for _, name := range frameworks.Names() {
 		if !strings.Contains(text, " framework:"+name+" ") {
 			t.Errorf("no scenario recognises the framework %s", name)
 		}

@@ -178,3 +178,18 @@ func (h Holding) Sound() bool {
 	}
 	return h.Charge.bounded()
 }
+
+// QuotaLimits are the most that may be held of each dimension. nil: no limit. 0: none at all.
+type QuotaLimits struct {
+	Memory *MiB   `json:"memory,omitempty"`
+	Slices *int64 `json:"slices,omitempty"`
+	GPUs   *int64 `json:"gpus,omitempty"`
+}
+
+// Native says that a ResourceQuota is among the limits.
+func (q Quota) Native() bool {
+	return slices.ContainsFunc(q.Limits, func(l QuotaLimit) bool { return l.Native })
+}
+
+// requestsPrefix begins the names under which ResourceQuotas count extended resources.
+const requestsPrefix = "requests."

@@ -10,26 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// NativeMode says what becomes of Kubernetes' own ResourceQuotas on GPU resources. They count a pod under the names that
-// it carries, so that one whose resource was renamed is not counted under the name that its author wrote.
-type NativeMode string
-
-// The native modes.
-const (
-	NativeCheck NativeMode = "check" // the default: count renamed pods for the quotas that there are
-	NativeWrite NativeMode = "write" // and write the policy's own limit as a ResourceQuota
-	NativeOff   NativeMode = "off"   // leave them to count what they count
-)
-
 // LabelQuota is "true" on the ResourceQuotas that gpuslice writes. It touches no others.
 const LabelQuota = Domain + "/quota"
 
 // Where ResourceQuotas name GPUs: Kubernetes counts extended resources under requests only.
-const (
-	requestsPrefix = "requests."
-	nvidiaPrefix   = "nvidia.com/"
-)
-
 // NativeQuota is what one ResourceQuota allows of one GPU resource.
 type NativeQuota struct {
 	Name     string // of the ResourceQuota
@@ -67,7 +51,7 @@ func nativeResource(name corev1.ResourceName) (resource string, ok bool) {
 
 // WithNative is q and what the ResourceQuotas of the namespace allow its pods, where the policy has them counted. A pod
 // is held against each of them whether it was renamed or not: those that were not leave less room to those that were.
-// Under audit nothing is renamed, and Kubernetes counts for itself.
+// WithMode audit nothing is renamed, and Kubernetes counts for itself.
 func (q Quota) WithNative(namespace string, p *Policy, native []NativeQuota) Quota {
 	if p.Quota.Native == NativeOff || p.EnforcementMode == EnforceAudit {
 		return q
@@ -82,15 +66,10 @@ func (q Quota) WithNative(namespace string, p *Policy, native []NativeQuota) Quo
 	return Quota{Limits: limits}
 }
 
-// Native says that a ResourceQuota is among the limits.
-func (q Quota) Native() bool {
-	return slices.ContainsFunc(q.Limits, func(l QuotaLimit) bool { return l.Native })
-}
-
-// JudgeQuota is what a want of quota comes to. Policy decides about its own limits; a ResourceQuota is others', and
+// DenyQuota is what a want of quota comes to. Policy decides about its own limits; a ResourceQuota is others', and
 // would have refused the pod if the rename had left it in sight: what exceeds it is refused under warn as well.
-func JudgeQuota(in Input, excess []Excess) Decision {
-	d := Judge(in, *QuotaViolation(excess))
+func DenyQuota(in Input, excess []Excess) Decision {
+	d := Deny(in, *QuotaViolation(excess))
 	native := slices.DeleteFunc(slices.Clone(excess), func(e Excess) bool { return !e.Native })
 	if d.Outcome == Refused || len(native) == 0 {
 		return d

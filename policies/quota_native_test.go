@@ -278,10 +278,10 @@ func TestWarnDoesNotSpeakForTheQuotasOfOthers(t *testing.T) {
 	in := Input{Policy: &Policy{Mode: ModeOptIn, EnforcementMode: EnforceWarn}}
 	ours := Excess{Quota: "team-a", Dimension: "slices", Requested: "1", Used: "4", Limited: "4"}
 	native := Excess{Quota: "gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}
-	if d := JudgeQuota(in, []Excess{ours}); d.Outcome != LeftAlone || len(d.Warnings) != 1 {
+	if d := DenyQuota(in, []Excess{ours}); d.Outcome != LeftAlone || len(d.Warnings) != 1 {
 		t.Errorf("the policy's own limit: %+v", d)
 	}
-	if d := JudgeQuota(in, []Excess{ours, native}); d.Outcome != Refused || !strings.HasPrefix(d.Message(), "exceeded quota: gpus (ResourceQuota), ") {
+	if d := DenyQuota(in, []Excess{ours, native}); d.Outcome != Refused || !strings.HasPrefix(d.Message(), "exceeded quota: gpus (ResourceQuota), ") {
 		t.Errorf("a ResourceQuota: %+v", d)
 	}
 }

@@ -22,13 +22,6 @@ type QuotaSpec struct {
 	Native NativeMode `json:"native,omitempty"`
 }
 
-// QuotaLimits are the most that may be held of each dimension. nil: no limit. 0: none at all.
-type QuotaLimits struct {
-	Memory *MiB   `json:"memory,omitempty"`
-	Slices *int64 `json:"slices,omitempty"`
-	GPUs   *int64 `json:"gpus,omitempty"`
-}
-
 // Whole is what limits the whole budget.
 func (q QuotaSpec) Whole() QuotaLimits {
 	return QuotaLimits{Memory: q.Memory, Slices: q.Slices, GPUs: q.GPUs}
@@ -78,3 +71,14 @@ func quotaLimits(name string, scope QuotaScope, spec QuotaSpec) []QuotaLimit {
 	}
 	return out
 }
+
+// NativeMode says what becomes of Kubernetes' own ResourceQuotas on GPU resources. They count a pod under the names that
+// it carries, so that one whose resource was renamed is not counted under the name that its author wrote.
+type NativeMode string
+
+// The native modes.
+const (
+	NativeCheck NativeMode = "check" // the default: count renamed pods for the quotas that there are
+	NativeWrite NativeMode = "write" // and write the policy's own limit as a ResourceQuota
+	NativeOff   NativeMode = "off"   // leave them to count what they count
+)

@@ -33,7 +33,7 @@ func (p *Policy) WrittenQuota(pools []Pool) (WrittenQuota, bool) {
 		if !allows(p, pool.Strategy) {
 			continue
 		}
-		if whole := pool.Strategy == exclusive().Name; whole != (kind == "gpus") {
+		if whole := pool.sharing().Whole(); whole != (kind == "gpus") {
 			return WrittenQuota{Why: fmt.Sprintf("the limit is in %s, and policy allows %s, which is %s; allow only strategies that are counted in %s",
 				kind, pool.describe(), pool.Strategy, kind)}, true
 		}

@@ -38,19 +38,6 @@ func (r Request) resourceOf(container string) string {
 	return ""
 }
 
-// Ask is the size of a slice: at most one of Memory, Fraction and Class. The zero Ask leaves it to policy.
-type Ask struct {
-	Memory      MiB      `json:"memory,omitzero"`
-	MemoryLimit MiB      `json:"memoryLimit,omitzero"`
-	Fraction    Fraction `json:"fraction,omitzero"`
-	Class       string   `json:"class,omitempty"`
-	Compute     int      `json:"compute,omitempty"`
-	Processes   int      `json:"processes,omitempty"`
-}
-
-// sized says that the ask names a size.
-func (a Ask) sized() bool { return a.Memory != 0 || !a.Fraction.Zero() || a.Class != "" }
-
 // requestReader collects what a pod asks, and everything that is wrong with it.
 type requestReader struct {
 	pod        *corev1.Pod
@@ -224,22 +211,4 @@ func firstName(gs []gpuContainer) string {
 		return ""
 	}
 	return gs[0].name
-}
-
-func sameSize(a, b Ask) bool {
-	return a.Memory == b.Memory && a.Class == b.Class &&
-		(a.Fraction == b.Fraction || a.Fraction.Zero() == b.Fraction.Zero() && a.Fraction.Num*b.Fraction.Den == b.Fraction.Num*a.Fraction.Den)
-}
-
-// describe says the size of an ask as an author writes it.
-func (a Ask) describe() string {
-	switch {
-	case a.Memory != 0:
-		return fmt.Sprintf("memory %q", a.Memory)
-	case !a.Fraction.Zero():
-		return fmt.Sprintf("fraction %q", a.Fraction)
-	case a.Class != "":
-		return fmt.Sprintf("class %q", a.Class)
-	}
-	return "no size"
 }

@@ -14,7 +14,6 @@ import (
 const (
 	maxContainersAnnotation = 16 << 10 // bytes of the annotation that are parsed
 	maxAnnotationProblems   = 8        // that are told
-	maxProcesses            = 64
 )
 
 // annotation reads gpuslice.dev/containers: container -> what it asks.

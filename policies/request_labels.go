@@ -110,7 +110,7 @@ func readShare(v string, q *labelRequest) error {
 }
 
 func readStrategy(v string, q *labelRequest) error {
-	if _, ok := strategyNamed(StrategyName(v)); !ok {
+	if !slices.Contains(allStrategies(), StrategyName(v)) {
 		return fmt.Errorf("%s is not a strategy; accepted: %s", quoteShort(v), strategyList())
 	}
 	q.strategy = StrategyName(v)
@@ -134,8 +134,8 @@ func parseBetween(text string, low, high int) (int, error) {
 
 func strategyList() string {
 	var names []string
-	for _, s := range Strategies() {
-		names = append(names, strconv.Quote(string(s.Name)))
+	for _, name := range allStrategies() {
+		names = append(names, strconv.Quote(string(name)))
 	}
 	return strings.Join(names, ", ")
 }

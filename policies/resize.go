@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// CheckResize refuses other processor time or memory for the guard's containers of a live pod: with too little the guard
+// checkResize refuses other processor time or memory for the guard's containers of a live pod: with too little the guard
 // sees nothing in time. Containers of the author's own are theirs to resize; GPUs cannot be.
-func CheckResize(old, updated *corev1.Pod) []Violation {
+func checkResize(old, updated *corev1.Pod) []Violation {
 	promise, err := DecodePromise(old.Annotations[AnnotationPromise])
 	if err != nil || updated.DeletionTimestamp != nil {
 		return nil

@@ -1,12 +1,16 @@
 package policies
 
-import "slices"
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // hostIPC refuses the node's IPC namespace: the shared memory of MPS clients is there. Clients of GKE's daemon need it, so
 // where there are such pools the pod may have it on them alone: see hostIPCElsewhere.
 func hostIPC() TamperRule {
 	return TamperRule{Reason: "hostIPC in a slice", Find: func(in *Input) []string {
-		if !in.Pod.Spec.HostIPC || slices.ContainsFunc(in.Pools, func(p Pool) bool { return p.MPSProvider == MPSGKE }) {
+		if !in.Pod.Spec.HostIPC || slices.ContainsFunc(in.Pools, func(p Pool) bool { return p.provider().HostIPC }) {
 			return nil
 		}
 		return []string{"spec.hostIPC is true, and with it the pod reaches the shared memory of its neighbours on the node"}
@@ -15,9 +19,18 @@ func hostIPC() TamperRule {
 
 // hostIPCElsewhere refuses a pool whose slices need no IPC namespace of the node's to a pod that has it.
 func hostIPCElsewhere(in *Input, c *candidate) *Violation {
-	if !in.Pod.Spec.HostIPC || c.pool().MPSProvider == MPSGKE {
+	if !in.Pod.Spec.HostIPC || c.pool().provider().HostIPC {
 		return nil
 	}
 	r := hostIPC()
 	return &Violation{RuleTamper, r.Reason, "spec.hostIPC is true, which only clients of GKE's MPS need, and " + c.pool().describe() + " is none; " + r.Instead}
+}
+
+// hostIPCUnpromised refuses the node's IPC namespace to a pod whose promised slice does not need it.
+func hostIPCUnpromised(pod *corev1.Pod, promise *Promise) []Violation {
+	if !pod.Spec.HostIPC || promise.Pod.HostIPC || promise.Pod.NeedsHostIPC {
+		return nil
+	}
+	r := hostIPC()
+	return []Violation{{RuleTamper, r.Reason, "spec.hostIPC is true, which only clients of GKE's MPS need, and " + promise.place() + " is none; " + r.Instead}}
 }

@@ -19,12 +19,18 @@ var update = flag.Bool("update", false, "rewrite the want sections of the scenar
 
 func allScenarios(t *testing.T) []scenarios.Scenario {
 	t.Helper()
+	if otherScenarios != nil {
+		return otherScenarios
+	}
 	all, err := scenarios.All()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
+
+// otherScenarios take the place of those that are written; nil: none do.
+var otherScenarios []scenarios.Scenario
 
 // outcome is what the core makes of a scenario, as its want sections say it.
 func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
@@ -34,20 +40,19 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 		t.Fatal(err)
 	}
 	if violation != nil {
-		return map[string]string{"verdict": "refused: " + string(violation.Rule) + "\nrefusal: " + violation.String() + "\n"}
+		return map[string]string{"verdict": "refused: " + string(violation.Rule) + "\ndenial: " + violation.String() + "\n"}
 	}
 	if s.Old != nil {
-		return updated(t, s, raw)
+		return updated(t, s)
 	}
 	in, err := s.Input()
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Pod = raw.Pod
-	d := policies.Decide(in)
+	d, patch := policies.Create(in, raw, policies.Keys{})
 	want := map[string]string{"verdict": scenarios.Verdict(d)}
-	if after := d.Rewrite(raw.Pod); after != raw.Pod {
-		want["pod.yaml"] = podAfter(t, s.Pod, policies.Patch(raw.Tree, raw.Pod, after))
+	if d.Outcome == policies.Rewritten || d.Outcome == policies.Voided {
+		want["pod.diff"] = podDiff(t, s.Pod, patch)
 	}
 	if d.Outcome != policies.Rewritten {
 		return want
@@ -67,34 +72,23 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 	return want
 }
 
-func updated(t *testing.T, s scenarios.Scenario, raw policies.RawPod) map[string]string {
+// updated is what the core makes of a scenario's update, whatever it finds.
+func updated(t *testing.T, s scenarios.Scenario) map[string]string {
 	t.Helper()
-	old, violation, err := policies.DecodePod(s.Old)
-	if err != nil || violation != nil {
-		t.Fatal(err, violation)
-	}
-	after, violations := policies.Restore(old.Pod, raw.Pod)
-	if old.Pod.Annotations[policies.AnnotationPromise] == "" {
-		in, err := s.Input()
-		if err != nil {
-			t.Fatal(err)
-		}
-		in.Pod = raw.Pod
-		after = policies.RestoreDevices(in, old.Pod)
-	}
-	d := policies.Decision{Outcome: policies.Rewritten, Would: policies.Rewritten, Violations: violations}
-	if len(violations) > 0 {
-		d.Outcome, d.Would = policies.Refused, policies.Refused
+	d, patch, err := policies.Update(policies.Change{Old: s.Old, New: s.Pod}, func() (policies.Input, error) { return s.Governed(), nil })
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case d.Outcome == policies.Refused:
 		return map[string]string{"verdict": scenarios.Verdict(d)}
 	}
-	return map[string]string{"verdict": "restored\n", "pod.yaml": podAfter(t, s.Pod, policies.Patch(raw.Tree, raw.Pod, after))}
+	return map[string]string{"verdict": "restored\n", "pod.diff": podDiff(t, s.Pod, patch)}
 }
 
-// podAfter applies operations to the raw pod, as the API server does.
-func podAfter(t *testing.T, pod []byte, ops any) string {
+// podDiff applies operations to the raw pod, as the API server does, and shows what they change.
+func podDiff(t *testing.T, pod []byte, ops any) string {
 	t.Helper()
-	tree := patched(t, pod, ops)
-	text, err := scenarios.PodYAML(tree)
+	text, err := scenarios.PodDiff(pod, patched(t, pod, ops))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -22,6 +24,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 const schemaFile = "policy.schema.json"
@@ -77,7 +80,7 @@ func (w schemaWriter) structure(t reflect.Type) object {
 			}
 			inner["enum"] = words
 		}
-		if text := w.comments[t.Name()+"."+f.Name]; text != "" {
+		if text := w.comments[path.Base(t.PkgPath())+"."+t.Name()+"."+f.Name]; text != "" {
 			property["description"] = text
 		}
 		properties[name] = property
@@ -107,8 +110,8 @@ func wordsOf(t reflect.Type) []string {
 		return texts(Tiers())
 	case reflect.TypeFor[NativeMode]():
 		return texts([]NativeMode{NativeCheck, NativeWrite, NativeOff})
-	case reflect.TypeFor[MPSProvider]():
-		return texts(mpsProviders())
+	case reflect.TypeFor[MPSProviderName]():
+		return texts(mpsProviderNames())
 	}
 	return nil
 }
@@ -116,13 +119,13 @@ func wordsOf(t reflect.Type) []string {
 // fieldWords are the values of plain texts that accept some only.
 func fieldWords() map[string][]string {
 	return map[string][]string{
-		"Policy.APIVersion":       {APIVersion},
-		"Policy.Kind":             {"Policy"},
-		"Policy.Accept":           spellingNames(),
-		"ProfileSwitch.Arguments": {ProfileArgumentsWarn, ProfileArgumentsRewrite, ProfileArgumentsRefuse},
-		"GuardSpec.Act":           {string(limits.ActAlways), string(limits.ActPressure)},
-		"GuardSpec.Access":        {accessEnv, accessVolume, accessCDI},
-		"GuardSpec.MPSEnding":     {string(limits.EndingObserve), string(limits.EndingSignal)},
+		"Policy.APIVersion":   {APIVersion},
+		"Policy.Kind":         {"Policy"},
+		"Policy.Accept":       spellingNames(),
+		"Switch.Arguments":    {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
+		"GuardSpec.Act":       {string(limits.ActAlways), string(limits.ActPressure)},
+		"GuardSpec.Access":    {accessEnv, accessVolume, accessCDI},
+		"GuardSpec.MPSEnding": {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},
 	}
 }
 
@@ -136,27 +139,30 @@ func texts[T ~string](words []T) (out []string) {
 // fieldComments reads what the source says of each field, which editors show.
 func fieldComments(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	comments := map[string]string{}
-	for _, name := range files {
+	err := filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".go" {
+			return err
+		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			if declared, ok := n.(*ast.TypeSpec); ok {
-				addComments(comments, declared)
+				addComments(comments, file.Name.Name, declared)
 			}
 			return true
 		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return comments
 }
 
-func addComments(comments map[string]string, declared *ast.TypeSpec) {
+func addComments(comments map[string]string, pkg string, declared *ast.TypeSpec) {
 	structure, ok := declared.Type.(*ast.StructType)
 	if !ok {
 		return
@@ -164,7 +170,7 @@ func addComments(comments map[string]string, declared *ast.TypeSpec) {
 	for _, f := range structure.Fields.List {
 		text := strings.Join(strings.Fields(f.Doc.Text()+" "+f.Comment.Text()), " ")
 		for _, name := range f.Names {
-			comments[declared.Name.Name+"."+name.Name] = text
+			comments[pkg+"."+declared.Name.Name+"."+name.Name] = text
 		}
 	}
 }
@@ -175,8 +181,8 @@ func schema(t *testing.T) []byte {
 	out := schemaWriter{fieldComments(t)}.of(reflect.TypeFor[Policy]())
 	out["$schema"] = "http://json-schema.org/draft-07/schema#"
 	out["title"] = "gpuslice policy"
-	frameworks := out["properties"].(object)["frameworks"].(object)
-	frameworks["propertyNames"] = object{"enum": FrameworkNames()}
+	byName := out["properties"].(object)["frameworks"].(object)
+	byName["propertyNames"] = object{"enum": frameworks.Names()}
 	text, err := json.MarshalIndent(out, "", "  ")
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func TestAPromiseOfANewerBuildIsTrustedForWhatIsKnownOfIt(t *testing.T) {
 	if got == nil || !got.Newer() || got.Charge != p.Charge {
 		t.Fatalf("got %+v", got)
 	}
-	in := policies.Input{Pod: pod, Policy: &policies.Policy{Name: "a", Mode: policies.ModeOptIn, EnforcementMode: policies.EnforceFull}}
+	in := policies.Input{Pod: pod, Namespace: policies.Namespace{Name: pod.Namespace}, Policy: &policies.Policy{Name: "a", Mode: policies.ModeOptIn, EnforcementMode: policies.EnforceFull}}
 	if d := policies.Verify(in, got); d.Outcome != policies.LeftAlone {
 		t.Errorf("%s: %s", d.Outcome, d.Message())
 	}

@@ -18,7 +18,7 @@ type sizeOn struct {
 func resolve(p *Policy, strategy StrategyName, c ContainerRequest) (Ask, *Violation) {
 	ask := c.Ask
 	if !ask.sized() {
-		if c.Resource != "" && c.Resource != ResourceGPU || strategy == exclusive().Name {
+		if c.Resource != "" && c.Resource != ResourceGPU || strategyNamed(strategy).Whole() {
 			ask.Class = ClassReplica // who names a shared or MIG resource, or wants whole devices, asks for units of it
 			return ask, nil
 		}
@@ -77,7 +77,7 @@ func sizeOnPool(ask Ask, c ContainerRequest, strategy *Strategy, pool *Pool) (si
 	out := sizeOn{compute: ask.Compute, procs: max(ask.Processes, 1)}
 	usable := pool.Usable()
 	switch {
-	case strategy.Name == "exclusive":
+	case strategy.Whole():
 		return exclusiveSize(out, ask, pool)
 	case ask.Class == ClassReplica:
 		out.slice, out.fromT = usable, true
@@ -106,10 +106,10 @@ func sizeOnPool(ask Ask, c ContainerRequest, strategy *Strategy, pool *Pool) (si
 	return out, misfit{}
 }
 
-// mostOf is the most that a container may reach on the pool: under the MPS daemon of NVIDIA's or GKE's plugin no more
-// than a replica's part of the device, to which the plugin holds every client; a pod's own limit can only be stricter.
+// mostOf is the most that a container may reach on the pool: no more than a replica's part of the device where the MPS
+// daemon holds every client to that; a pod's own limit can only be stricter.
 func mostOf(pool *Pool) MiB {
-	if (pool.MPSProvider == MPSNVIDIAPlugin || pool.MPSProvider == MPSGKE) && pool.Replicas > 0 {
+	if pool.provider().HoldsToReplica && pool.Replicas > 0 {
 		return pool.DeviceMemory / MiB(pool.Replicas)
 	}
 	return pool.Burst()
@@ -129,7 +129,7 @@ func exclusiveSize(out sizeOn, ask Ask, pool *Pool) (sizeOn, misfit) {
 // resourceMisfit says why a container's own resource name or count rules the pool out.
 func resourceMisfit(c ContainerRequest, strategy *Strategy, pool *Pool) misfit {
 	switch {
-	case c.GPUs > 1 && !strategy.Several:
+	case c.GPUs > 1 && !strategy.Several():
 		return misfit{kind: misfitSeveral, pool: pool, container: c}
 	case c.Resource == "" || c.Resource == ResourceGPU || c.Resource == pool.Resource:
 		return misfit{}

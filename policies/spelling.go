@@ -22,3 +22,11 @@ func spellingNames() []string {
 	}
 	return names
 }
+
+// GPUResource is a GPU resource as a container names it.
+type GPUResource struct {
+	Name  string
+	Count int64    // whole units; 0 where Share says how much of one
+	Share Fraction // a fraction of one unit
+	Text  string   // the quantity as written
+}

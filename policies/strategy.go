@@ -1,39 +1,98 @@
 package policies
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"cmp"
+	"slices"
 
-// StrategyName is a way to share a device, in NVIDIA's own words.
-type StrategyName string
+	corev1 "k8s.io/api/core/v1"
 
-// Strategy is one way to share a device: what it offers and what a container under it must carry.
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+)
+
+// Strategy is one way to share a device. What the code does for one strategy and not for another follows from these
+// properties: only a strategy's own file knows its name.
 type Strategy struct {
 	Name StrategyName
 	// Doc is one line for people.
 	Doc string
-	// Several says that a container may ask for more than one unit of the pool's resource.
-	Several bool
+	// Unit is what one unit of a pool's resource is.
+	Unit Unit
+	// OnInstances reports whether the instances of a partitioned device can be used in this way.
+	OnInstances bool
+	// MaxReplicas is the most units that one device or instance can be shared as.
+	MaxReplicas int
+	// MPS reports whether containers are clients of an MPS daemon, which a provider runs.
+	MPS bool
+	// DriverLimits reports whether the driver's own memory limits can hold a slice.
+	DriverLimits bool
+	// HoldsCompute reports whether a container is held to a percentage of the multiprocessors.
+	HoldsCompute bool
+	// OwnCompute is why no percentage of the multiprocessors needs to be held; "": it would have to be.
+	OwnCompute string
 	// View is what a framework sees of the device's memory under this strategy.
-	View ProfileView
+	View frameworks.View
 	// Tier is the enforcement that the strategy itself brings, before driver, guard and framework.
 	Tier Tier
+	// Labels are the words of node labels for the strategy.
+	Labels map[LabelSource]string
+	// Unlabeled reports whether devices are shared in this way where GPU feature discovery counts several replicas and
+	// has no word for how: releases from before MPS wrote none.
+	Unlabeled bool
+	// Await is the resource that a pod asks for while no pool of the strategy is known; "": none can be guessed.
+	Await string
 	// Inject returns what a container in a slice must carry beyond the resource: variables, mounts and volumes.
 	Inject func(SliceGrant) Injection
-	// Requires returns why a container of the pod may not use the strategy on a pool, or nil.
-	Requires func(*Input, *Pool, *corev1.Container) *Violation
-	// Note says what the strategy does not hold on a pool, for the enforcement planned; "" or nil: nothing to say.
-	Note func(*Input, *Pool) string
+	// Requires returns why a container of the pod may not use the strategy on a pool; nil: it always may.
+	Requires func(*Placement) *Violation
+	// Note says what the strategy does not hold on a pool, for the enforcement planned; nil or "": nothing to say.
+	Note func(*Placement) string
 }
+
+// Unit is what one unit of a pool's resource is.
+type Unit int
+
+// The units. The zero Unit is that of no strategy.
+const (
+	UnitShare    Unit = iota + 1 // one of several replicas of a device or instance
+	UnitInstance                 // an instance of a partitioned device
+	UnitDevice                   // a whole device
+)
+
+// maxReplicas is how many units one device can have at most; the device plugin itself has no bound.
+const maxReplicas = 4096
+
+// LabelSource is whose node labels tell how GPUs are shared.
+type LabelSource int
+
+// The sources.
+const (
+	LabelsDiscovery LabelSource = iota + 1 // NVIDIA's GPU feature discovery
+	LabelsGKE
+)
 
 // SliceGrant is one container's slice on the pool it was planned for.
 type SliceGrant struct {
-	Pool      *Pool
-	MPS       MPSSpec
-	Slice     MiB
-	Limit     MiB
-	GPUs      int64
-	Processes int
-	Compute   int // percent; 0: not asked
-	HasShm    bool
+	Provider     *MPSProvider
+	DriverLimits bool // the driver's own memory limit is known to hold on the pool
+	MPS          MPSSpec
+	Slice        MiB
+	Limit        MiB
+	GPUs         int64
+	Processes    int
+	Compute      int // percent; 0: not asked
+	HasShm       bool
+}
+
+// Placement is a container of a pod on a pool that it could use.
+type Placement struct {
+	Namespace   Namespace
+	Policy      string // its name
+	MPS         MPSSpec
+	Pool        string // its name
+	TrustDomain string // of the pool's nodes
+	Provider    *MPSProvider
+	Pod         *corev1.PodSpec
+	Container   *corev1.Container // nil where only the pool matters
 }
 
 // Injection is what a strategy adds to a container, and the volumes that its mounts name.
@@ -43,23 +102,84 @@ type Injection struct {
 	Volumes []corev1.Volume
 }
 
-// Variable is an environment variable with a literal value.
-type Variable struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
+// strategies are all there are.
+var strategies = []Strategy{timeSlicing(), mps(), mig(), exclusive()}
 
 // Strategies lists the strategies. Policy documents, plans and scenarios take their names from here.
-func Strategies() []Strategy {
-	return []Strategy{timeSlicing(), mps(), mig(), exclusive()}
+func Strategies() []Strategy { return slices.Clone(strategies) }
+
+// strategyNamed returns the strategy of that name; the zero Strategy where there is none.
+func strategyNamed(name StrategyName) *Strategy {
+	return strategyWith(func(s *Strategy) bool { return s.Name == name })
 }
 
-// strategyNamed returns the strategy of that name.
-func strategyNamed(name StrategyName) (Strategy, bool) {
-	for _, s := range Strategies() {
-		if s.Name == name {
-			return s, true
+// strategyLabeled returns the strategy that node labels have a word for.
+func strategyLabeled(source LabelSource, word string) *Strategy {
+	return strategyWith(func(s *Strategy) bool { return word != "" && s.Labels[source] == word })
+}
+
+// strategyOfUnit returns the first strategy whose resource has such units.
+func strategyOfUnit(unit Unit) *Strategy {
+	return strategyWith(func(s *Strategy) bool { return s.Unit == unit })
+}
+
+func strategyWith(matches func(*Strategy) bool) *Strategy {
+	for i := range strategies {
+		if matches(&strategies[i]) {
+			return &strategies[i]
 		}
 	}
-	return Strategy{}, false
+	return &Strategy{}
+}
+
+// allStrategies are the names of all strategies.
+func allStrategies() []StrategyName { return strategiesWith(func(*Strategy) bool { return true }) }
+
+// strategiesWith are the names of the strategies with a property.
+func strategiesWith(has func(*Strategy) bool) []StrategyName {
+	var names []StrategyName
+	for i := range strategies {
+		if has(&strategies[i]) {
+			names = append(names, strategies[i].Name)
+		}
+	}
+	return names
+}
+
+// defaultStrategies are all there are, the strongest enforcement first and whole devices last.
+func defaultStrategies() []StrategyName {
+	sorted := Strategies()
+	slices.SortStableFunc(sorted, func(a, b Strategy) int {
+		if a.Whole() != b.Whole() {
+			return cmp.Compare(a.Unit, b.Unit)
+		}
+		return b.Tier.rank() - a.Tier.rank()
+	})
+	names := make([]StrategyName, len(sorted))
+	for i := range sorted {
+		names[i] = sorted[i].Name
+	}
+	return names
+}
+
+// Shared reports whether several pods can be on one device or instance.
+func (s *Strategy) Shared() bool { return s.Unit == UnitShare }
+
+// Whole reports whether a container gets whole devices.
+func (s *Strategy) Whole() bool { return s.Unit == UnitDevice }
+
+// Several reports whether a container may ask for more than one unit of the pool's resource.
+func (s *Strategy) Several() bool { return s.Unit == UnitInstance || s.Unit == UnitDevice }
+
+// driverLimit writes the two variables from which the container toolkit (1.20.1 or later) sets the driver's own limit.
+// Its hook fails the container where that limit cannot be set (a driver before 615, cgroup v1), so only pools that are
+// known to hold it get them.
+func driverLimit(g SliceGrant) Injection {
+	if g.Slice == 0 || !g.DriverLimits {
+		return Injection{}
+	}
+	return Injection{Env: []Variable{
+		{VarDriverLimit, formatInt(int64(g.Limit))},
+		{VarDriverRequest, formatInt(int64(g.Slice))},
+	}}
 }

@@ -9,10 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// CheckTemplate looks for fractional GPU quantities in the pod template of a workload (Deployment, StatefulSet,
-// DaemonSet, ReplicaSet, Job, CronJob), which Kubernetes refuses there. kind is the workload's kind, tree its JSON.
-// Under TemplatesCheck it returns the refusal that says what to write instead, under TemplatesRewrite the operations
-// that write it. Nothing found, or no policy: neither.
+// Template answers a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob) whose pod template may hold
+// fractional GPU quantities, which Kubernetes refuses there. kind is the workload's kind, tree its JSON. Under
+// TemplatesCheck it is denied with what to write instead, under TemplatesRewrite the operations write that.
+func Template(in Input, kind string, tree map[string]any) (Decision, []jsonpatch.Operation) {
+	violation, patch := CheckTemplate(kind, tree, in.Policy)
+	switch {
+	case violation != nil:
+		return Deny(in, *violation), nil
+	case len(patch) == 0:
+		return leaveAlone(whyNoFraction), nil
+	}
+	return Decision{Outcome: Rewritten, Would: Rewritten, Policy: in.Policy.Name, Mode: in.Policy.EnforcementMode}, patch
+}
+
+const whyNoFraction = "no fraction in the template"
+
+// CheckTemplate is Template before the policy's enforcementMode: what the API server would deny, or the operations that
+// spare it from doing so. Nothing found, or no policy: neither.
 func CheckTemplate(kind string, tree map[string]any, p *Policy) (*Violation, []jsonpatch.Operation) {
 	if p == nil || p.Mode == ModeOff || p.Templates == TemplatesOff {
 		return nil, nil
@@ -88,7 +102,7 @@ func fractionOf(name string, quantity any) (Fraction, string, bool) {
 	return share, text, err == nil && !share.Zero()
 }
 
-// oneLabelSays says that one label can say it all: it means every GPU container of the pod, and the template must not
+// oneLabelSays reports whether one label can say it all: it means every GPU container of the pod, and the template must not
 // say another size already.
 func oneLabelSays(template map[string]any, found []templateFraction) bool {
 	asks := func(container string) bool {

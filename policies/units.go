@@ -9,16 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxUnitNames bounds the resources that one Holding tells apart: whoever writes pods can make names up, and a shared
-// ledger must not grow by them.
-const maxUnitNames = 16
-
-// maxUnitName bounds their names: Kubernetes allows 63 characters after the slash.
-const maxUnitName = len(nvidiaPrefix) + 63
-
-// otherUnits stands for all resources beyond maxUnitNames. They count for every quota.
-const otherUnits = "*"
-
 // quotaUnits is what a pod counts for in ResourceQuotas, by resource of NVIDIA's: under the names that its author wrote
 // and under those that it carries, so that neither the pods that were renamed nor those that were not leave a quota. A
 // container that asked for a slice without naming a resource asked for one of nvidia.com/gpu: else a label would be the
@@ -29,7 +19,7 @@ func quotaUnits(pod *corev1.Pod, p *Promise) map[string]int64 {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			units := nvidiaUnits(&list[i])
-			if name, n := p.asked(list[i].Name); n > 0 && strings.HasPrefix(name, nvidiaPrefix) && len(name) <= maxUnitName {
+			if name, n := p.requested(list[i].Name); n > 0 && strings.HasPrefix(name, nvidiaPrefix) && len(name) <= maxUnitName {
 				units[name] = max(units[name], min(n, maxCharge))
 			}
 			perContainer[&list[i]] = units
@@ -59,8 +49,8 @@ func nvidiaUnits(c *corev1.Container) map[string]int64 {
 	return units
 }
 
-// asked is what the named container asked for before it was planned. A Promise that is nil gave nobody anything.
-func (p *Promise) asked(container string) (resource string, units int64) {
+// requested is what the named container asked for before it was planned. A Promise that is nil gave nobody anything.
+func (p *Promise) requested(container string) (resource string, units int64) {
 	if p == nil {
 		return "", 0
 	}
@@ -72,31 +62,10 @@ func (p *Promise) asked(container string) (resource string, units int64) {
 	return "", 0
 }
 
-// addUnits adds n of a resource to units, which it changes and returns.
-func addUnits(units map[string]int64, name string, n int64) map[string]int64 {
-	if units == nil {
-		units = make(map[string]int64)
-	}
-	if _, known := units[name]; !known && len(units) >= maxUnitNames {
-		name = otherUnits
-	}
-	units[name] = saturateSum(units[name], n)
-	return units
-}
-
-// plusUnits is what a and b count for together. It changes neither.
-func plusUnits(a, b map[string]int64) map[string]int64 {
-	out := maps.Clone(a)
-	for _, name := range slices.Sorted(maps.Keys(b)) {
-		out = addUnits(out, name, b[name])
-	}
-	return out
-}
-
 // renamedAway are the resources that a pod with this Promise asked for and does not carry, in the order of their names.
 func renamedAway(pod *corev1.Pod, p *Promise) (out []string) {
 	for c := range podContainers(&pod.Spec) {
-		name, n := p.asked(c.Name)
+		name, n := p.requested(c.Name)
 		if _, carried := c.Resources.Limits[corev1.ResourceName(name)]; n > 0 && !carried && !slices.Contains(out, name) {
 			out = append(out, name)
 		}

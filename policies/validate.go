@@ -10,6 +10,8 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
 // Bounds on what one document may hold.
@@ -92,7 +94,7 @@ func (p *Policy) validate() field.ErrorList {
 	p.validateEnv(e, field.NewPath("env"))
 	e.ErrorList = append(e.ErrorList, validateQuota(field.NewPath("quota"), p.Quota)...)
 	p.validatePools(e, field.NewPath("pools"))
-	p.MPS.validate(e, field.NewPath("mps"))
+	validateMPS(e, field.NewPath("mps"), p.MPS)
 	p.Guard.validate(e, field.NewPath("guard"))
 	p.Pod.validate(e, field.NewPath("pod"))
 	return e.ErrorList
@@ -145,27 +147,17 @@ func (p *Policy) validateStrategies(e *problems, at *field.Path) {
 	distinct(e, at, p.Strategies)
 }
 
-// allStrategies are the names of all strategies.
-func allStrategies() []StrategyName {
-	var names []StrategyName
-	for _, s := range Strategies() {
-		names = append(names, s.Name)
-	}
-	return names
-}
-
 func (p *Policy) validateFrameworks(e *problems) {
 	at := field.NewPath("frameworks")
 	for _, name := range sortedKeys(p.Frameworks) {
-		e.ErrorList = append(e.ErrorList, ProfileSwitchErrors(at.Key(cut(name)), name, p.Frameworks[name])...)
+		e.ErrorList = append(e.ErrorList, frameworks.SwitchErrors(at.Key(cut(name)), name, p.Frameworks[name])...)
 	}
-	if p.DefaultFramework == "" || strings.EqualFold(p.DefaultFramework, FrameworkNone) {
+	if p.DefaultFramework == "" || strings.EqualFold(p.DefaultFramework, frameworks.None) {
 		return
 	}
-	known, rest := profileCalled(profileTable, strings.ToLower(p.DefaultFramework))
-	if _, ok := profileParseVersion(rest); known == nil || rest != "" && !ok {
+	if !frameworks.Recognised(p.DefaultFramework) {
 		e.invalid(field.NewPath("defaultFramework"), p.DefaultFramework, "accepted: one of %s, with -VERSION if wanted, or %s",
-			strings.Join(FrameworkNames(), ", "), FrameworkNone)
+			strings.Join(frameworks.Names(), ", "), frameworks.None)
 	}
 }
 

@@ -16,7 +16,7 @@ const (
 	maxTolerations = 64
 )
 
-func (m MPSSpec) validate(e *problems, at *field.Path) {
+func validateMPS(e *problems, at *field.Path, m MPSSpec) {
 	absolute(e, at.Child("pipeDirectory"), m.PipeDirectory)
 	absolute(e, at.Child("logDirectory"), m.LogDirectory)
 	if m.ShmDirectory != "" {
@@ -42,7 +42,7 @@ func (m MPSSpec) validate(e *problems, at *field.Path) {
 func (g GuardSpec) validate(e *problems, at *field.Path) {
 	optional(e, at.Child("act"), g.Act, string(limits.ActAlways), string(limits.ActPressure))
 	optional(e, at.Child("access"), g.Access, accessEnv, accessVolume, accessCDI)
-	optional(e, at.Child("mpsEnding"), g.MPSEnding, string(limits.EndingObserve), string(limits.EndingSignal))
+	optional(e, at.Child("mpsEnding"), g.MPSEnding, string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal))
 	subdomain(e, at.Child("runtimeClassName"), g.RuntimeClassName)
 	lasting(e, at.Child("grace"), g.Grace, time.Millisecond, time.Hour)
 	lasting(e, at.Child("termGrace"), g.TermGrace, time.Millisecond, 10*time.Minute)

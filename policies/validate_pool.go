@@ -14,6 +14,8 @@ import (
 
 var driverText = regexp.MustCompile(`^[1-9][0-9]{0,3}(\.[0-9]{1,4}){1,2}$`)
 
+var migProfileText = regexp.MustCompile(`^[a-z0-9][a-z0-9.]{0,30}[a-z0-9]$`)
+
 // validatePools checks what the policy says about pools, which are the whole cluster's.
 func (p *Policy) validatePools(e *problems, at *field.Path) {
 	spec := p.Pools
@@ -82,35 +84,27 @@ func (d *PoolSpec) validateSharing(e *problems, at *field.Path) {
 		return
 	}
 	oneOf(e, at.Child("strategy"), d.Strategy, allStrategies())
-	most, replicas := maxReplicas, at.Child("replicas")
-	switch d.Strategy {
-	case mps().Name:
-		most = mostReplicas
-		if d.MPSProvider == "" {
-			e.add(field.Required(at.Child("mpsProvider"), "who runs the MPS daemon: "+joinNames(mpsProviders())))
-		}
-		fallthrough
-	case timeSlicing().Name:
-		if d.Replicas == 0 {
-			e.add(field.Required(replicas, "how many share one device, as the device plugin is configured"))
-			break
-		}
-		between(e, replicas, d.Replicas, 2, most)
-	default:
-		if d.Replicas != 0 && d.Replicas != 1 {
-			e.add(field.Invalid(replicas, d.Replicas, "a pool of strategy "+cut(string(d.Strategy))+" is not shared; leave it out"))
-		}
+	strategy, replicas := strategyNamed(d.Strategy), at.Child("replicas")
+	if strategy.MPS && d.MPSProvider == "" {
+		e.add(field.Required(at.Child("mpsProvider"), "who runs the MPS daemon: "+joinNames(mpsProviderNames())))
+	}
+	switch {
+	case strategy.Shared() && d.Replicas == 0:
+		e.add(field.Required(replicas, "how many share one device, as the device plugin is configured"))
+	case strategy.Shared():
+		between(e, replicas, d.Replicas, 2, strategy.MaxReplicas)
+	case d.Replicas != 0 && d.Replicas != 1:
+		e.add(field.Invalid(replicas, d.Replicas, "a pool of strategy "+cut(string(d.Strategy))+" is not shared; leave it out"))
 	}
 	if d.MPSProvider == "" {
 		return
 	}
-	oneOf(e, at.Child("mpsProvider"), d.MPSProvider, mpsProviders())
-	if d.Strategy != mps().Name {
-		e.add(field.Forbidden(at.Child("mpsProvider"), "only pools of strategy mps have one"))
+	oneOf(e, at.Child("mpsProvider"), d.MPSProvider, mpsProviderNames())
+	if !strategy.MPS {
+		withMPS := strategiesWith(func(s *Strategy) bool { return s.MPS })
+		e.add(field.Forbidden(at.Child("mpsProvider"), "only pools of strategy "+joinNames(withMPS)+" have one"))
 	}
 }
-
-func mpsProviders() []MPSProvider { return []MPSProvider{MPSNVIDIAPlugin, MPSHostDaemon, MPSGKE} }
 
 func joinNames[T ~string](names []T) string {
 	texts := make([]string, len(names))
@@ -121,13 +115,13 @@ func joinNames[T ~string](names []T) string {
 }
 
 func (d *PoolSpec) validateMIG(e *problems, at *field.Path) {
-	profile := at.Child("migProfile")
+	strategy, profile := strategyNamed(d.Strategy), at.Child("migProfile")
 	switch {
-	case d.MIGProfile == "" && d.Strategy == mig().Name:
+	case d.MIGProfile == "" && strategy.Unit == UnitInstance:
 		e.add(field.Required(profile, `the instances' profile, such as "1g.10gb"`))
 	case d.MIGProfile != "" && !migProfileText.MatchString(d.MIGProfile):
 		e.invalid(profile, d.MIGProfile, `accepted: a profile as resources name it, such as "1g.10gb"`)
-	case d.MIGProfile != "" && d.Strategy != mig().Name && d.Strategy != timeSlicing().Name:
+	case d.MIGProfile != "" && !strategy.OnInstances:
 		e.add(field.Forbidden(profile, "MIG instances are held alone (strategy mig) or time-sliced"))
 	}
 	switch instance := at.Child("instanceMemory"); {

@@ -2,12 +2,10 @@ package policies
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
-	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 )
 
 // Why pods pass that Verify looks at: stable words for metrics.
@@ -17,49 +15,122 @@ const (
 )
 
 // Verify judges a pod as it is about to be stored, after every mutating webhook. promise is the one on it that is to be
-// trusted (Keys.PromiseOf), nil where there is none. Such a pod must be as it was promised, and the rules and limits of
-// the policy now in force must hold for it; a pod without one must not be one that Decide would have rewritten. What a
-// policy or a node change made of its fit meanwhile is no reason: it was given what it was given.
+// trusted (Keys.PromiseOf), nil where there is none. Such a pod must be as it was promised, and the tamper rules, limits
+// and minimum enforcement of the policy now in force must hold for it: that is read from the promise, and nothing is
+// planned again. What a policy or a node change made of its fit meanwhile is no reason: it was given what it was given.
+// A pod without a promise must not be one that Decide would have rewritten.
 //
 // Quota is not looked at: see Holding.
 func Verify(in Input, promise *Promise) Decision {
-	if _, mirror := in.Pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+	if isMirror(in.Pod) {
 		return leaveAlone(whyMirror)
 	}
 	if in.Policy == nil || in.Policy.Mode == ModeOff {
 		d := ungoverned(in)
 		d.Warnings = nil // its author has read them already
-		return d.relaxed(in.Namespace)
+		return d.WithBypass(in.Namespace)
 	}
-	if promise == nil {
-		return verifyUnpromised(in).Under(in.Policy).relaxed(in.Namespace)
+	var d Decision
+	switch {
+	case promise == nil || promise.Namespace != in.Namespace.Name:
+		d = verifyUnpromised(in)
+	case promise.Newer():
+		d = leaveAlone(whyNewer)
+	default:
+		d = verifyPromised(&in, promise)
 	}
-	return verifyPromised(in, promise).Under(in.Policy).relaxed(in.Namespace)
+	return d.WithMode(in.Policy).WithBypass(in.Namespace)
 }
 
-func verifyPromised(in Input, promise *Promise) Decision {
-	if promise.Newer() {
-		return leaveAlone(whyNewer)
-	}
-	if changed := Undone(in.Pod, promise, in.Pools); len(changed) > 0 {
-		return refuse(Decision{}, Violation{RuleUndone, "the slice was changed after it was given", fmt.Sprintf(
-			"%s; another webhook or a copied annotation did this; remove the annotation %s from the pod, or let gpuslice's mutating webhook run after the other one",
-			shortList(changed), AnnotationPromise)})
-	}
-	d := leaveAlone(whyAsPromised)
-	if again := decideGoverned(in); again.Outcome == Refused {
-		standing := slices.DeleteFunc(again.Violations, func(v Violation) bool { return settled(v.Rule) })
-		if len(standing) > 0 {
-			return refuse(d, standing...)
+// verifyPromised holds a pod against its promise, and the promise against the policy in force. The first check that finds
+// something ends it: what a changed pod holds cannot be told.
+func verifyPromised(in *Input, promise *Promise) Decision {
+	for _, check := range []func(*Input, *Promise) []Violation{
+		checkUndone, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
+	} {
+		if found := check(in, promise); len(found) > 0 {
+			return deny(found...)
 		}
 	}
-	return d
+	return leaveAlone(whyAsPromised)
 }
 
-// settled says that a rule is about reading the ask and finding a place for it, which was done when the Promise was made.
-func settled(r Rule) bool {
-	return slices.Contains([]Rule{RuleRequest, RuleFit, RuleFramework, RuleStrategy}, r)
+func checkUndone(in *Input, promise *Promise) []Violation {
+	changed := Undone(in.Pod, promise, in.Pools)
+	if len(changed) == 0 {
+		return nil
+	}
+	return []Violation{{RuleUndone, "the slice was changed after it was given", fmt.Sprintf(
+		"%s; another webhook or a copied annotation did this; remove the annotation %s from the pod, or let gpuslice's mutating webhook run after the other one",
+		shortList(changed), AnnotationPromise)}}
 }
+
+// checkPromisedTampering holds what is not of the promise to the rules, and to the bound on containers. The pod is as
+// promised by then.
+func checkPromisedTampering(in *Input, promise *Promise) []Violation {
+	if v := tooManyContainers(in.Pod); v != nil {
+		return []Violation{*v}
+	}
+	out := hostIPCUnpromised(in.Pod, promise)
+	authors := *in
+	authors.Pod = withoutPromised(in.Pod, promise)
+	return append(out, tampering(&authors, true)...)
+}
+
+// withoutPromised is the pod without what its promise wrote that a tamper rule would find: the volumes of a strategy, the
+// guard with its ways to the devices, and the IPC namespace of the node, which hostIPCUnpromised looks at. The pod itself
+// is not changed; what is left of it is shared.
+func withoutPromised(pod *corev1.Pod, promise *Promise) *corev1.Pod {
+	out := *pod
+	out.Spec.HostIPC = false
+	out.Spec.Volumes = slices.DeleteFunc(slices.Clone(pod.Spec.Volumes), func(v corev1.Volume) bool { return promise.hasVolume(v.Name) })
+	if promise.Guard == nil {
+		return &out
+	}
+	out.Spec.InitContainers = slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool { return promise.hasGuard(c.Name) })
+	out.Annotations = maps.Clone(pod.Annotations)
+	for name := range promise.Guard.Annotations {
+		delete(out.Annotations, name)
+	}
+	return &out
+}
+
+func checkPromisedStrategy(in *Input, promise *Promise) []Violation {
+	if allows(in.Policy, promise.Strategy) {
+		return nil
+	}
+	return []Violation{{RulePolicy, "strategy not allowed", fmt.Sprintf(
+		"the pod was given a slice under %s, and policy %s allows %s now; create it again", promise.Strategy, in.Policy.Name, strategyNames(in.Policy))}}
+}
+
+func checkPromisedTier(in *Input, promise *Promise) []Violation {
+	if in.Policy.MinimumEnforcement == "" || promise.Planned.Tier.atLeast(in.Policy.MinimumEnforcement) {
+		return nil
+	}
+	return []Violation{{RuleEnforcement, "below the minimum enforcement", fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
+		in.Policy.Name, in.Policy.MinimumEnforcement, promise.Strategy, promise.place(), promise.Planned.Tier)}}
+}
+
+// checkPromisedLimits holds what the pod is charged for to the limits. The pod says which containers run side by side.
+func checkPromisedLimits(in *Input, promise *Promise) []Violation {
+	limits, policy := in.Policy.Limits, in.Policy.Name
+	if limits == (Limits{}) {
+		return nil
+	}
+	for i := range promise.Containers {
+		c := &promise.Containers[i]
+		if v := exceeds(promise.chargeFor(c), limits.PerContainer, fmt.Sprintf("container %q", c.Name), policy, promise.place); v != nil {
+			return []Violation{*v}
+		}
+	}
+	if v := exceeds(promise.chargeOn(in.Pod), limits.PerPod, "the pod", policy, promise.place); v != nil {
+		return []Violation{*v}
+	}
+	return nil
+}
+
+// place names the pool that the promise was planned for.
+func (p *Promise) place() string { return "pool " + p.Planned.Pool }
 
 func verifyUnpromised(in Input) Decision {
 	d := decideGoverned(in)
@@ -67,9 +138,9 @@ func verifyUnpromised(in Input) Decision {
 	if in.Policy.EnforcementMode == EnforceAudit {
 		return d
 	}
-	if choosing := choosing(&in.Pod.Spec, in.Pools); d.Outcome == Voided && len(choosing) > 0 {
-		return refuse(Decision{}, Violation{RuleUndone, "the pod chooses its devices", fmt.Sprintf(
-			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", shortList(choosing), VarVisibleDevices, cudaVersion, ResourceGPU)})
+	if names := choosingContainers(&in.Pod.Spec, in.Pools); d.Outcome == Voided && len(names) > 0 {
+		return deny(Violation{RuleUndone, "the pod chooses its devices", fmt.Sprintf(
+			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", shortList(names), VarVisibleDevices, cudaVersion, ResourceGPU)})
 	}
 	switch d.Outcome {
 	case Voided:
@@ -78,49 +149,7 @@ func verifyUnpromised(in Input) Decision {
 	default:
 		return d
 	}
-	return refuse(Decision{}, Violation{RuleUndone, "the pod asks for a slice and was not given one", fmt.Sprintf(
+	return deny(Violation{RuleUndone, "the pod asks for a slice and was not given one", fmt.Sprintf(
 		"gpuslice's mutating webhook was not asked, or its answer was lost; create the pod again, and if it is refused again tell those who run the cluster (policy %s)",
 		in.Policy.Name)})
-}
-
-// Undone lists what differs on the pod from what the Promise says of it, as paths; none: it is as promised. Containers
-// that reach for a GPU beside the promised ones count too.
-func Undone(pod *corev1.Pod, promise *Promise, pools []Pool) []string {
-	if promise.Newer() {
-		return nil
-	}
-	out := strangers(pod, promise, pools)
-	promised := Apply(pod, promise)
-	promised.Annotations[AnnotationPromise] = pod.Annotations[AnnotationPromise]
-	if observed, ok := pod.Annotations[AnnotationObserved]; ok {
-		promised.Annotations[AnnotationObserved] = observed
-	}
-	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) {
-		return out
-	}
-	var d differ
-	tree := treeOf(pod)
-	d.object("", tree, tree, treeOf(promised))
-	return append(out, pathsOf(d.ops)...)
-}
-
-// pathsOf names the fields that operations change.
-func pathsOf(ops []jsonpatch.Operation) (out []string) {
-	for _, op := range ops {
-		out = append(out, strings.ReplaceAll(strings.TrimPrefix(op.Path, "/"), "/", "."))
-	}
-	return out
-}
-
-// strangers are containers that the Promise knows nothing of and that could reach a GPU.
-func strangers(pod *corev1.Pod, promise *Promise, pools []Pool) (out []string) {
-	for c := range everyContainer(&pod.Spec) {
-		if promise.container(c.Name) != nil || promise.hasGuard(c.Name) {
-			continue
-		}
-		if asksGPU(c, pools) || choosesDevices(c) {
-			out = append(out, fmt.Sprintf("container %s reaches for a GPU and was given none", quoteShort(c.Name)))
-		}
-	}
-	return out
 }

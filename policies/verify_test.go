@@ -137,24 +137,134 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 	return &corev1.Container{}
 }
 
-func TestAPolicyThatChangedIsHeldForWhatItLimits(t *testing.T) {
+func TestVerifyKnowsNoPools(t *testing.T) {
 	t.Parallel()
+	keys := policies.NewKeys([]byte("a key of the tests, 32 bytes long"))
+	verified := 0
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten || c.in.Policy.EnforcementMode != policies.EnforceFull || c.d.Promise.Containers[0].Slice == 0 {
+		if c.d.Outcome != policies.Rewritten {
 			continue
 		}
+		keys.Sign(c.d.Promise)
 		in := c.in
 		in.Pod = policies.Apply(c.in.Pod, c.d.Promise)
-		stricter := *c.in.Policy
-		stricter.Limits.PerPod.Memory = 1
-		in.Policy = &stricter
-		if d := policies.Verify(in, c.d.Promise); d.Outcome != policies.Refused {
-			t.Errorf("%s: over the new limit, and %s", c.s.Name, d.Outcome)
+		in.Pod.Namespace, in.Pools = c.s.Namespace.Name, nil
+		promise := keys.PromiseOf(in.Pod)
+		if promise == nil {
+			t.Errorf("%s: its promise is not trusted", c.s.Name)
+			continue
 		}
-		in.Policy, in.Pools = c.in.Policy, nil
-		if d := policies.Verify(in, c.d.Promise); d.Outcome == policies.Refused && d.Violations[0].Rule == policies.RuleUndone {
-			t.Errorf("%s: a node that went is taken for tampering: %s", c.s.Name, d.Message())
+		verified++
+		if d := policies.Verify(in, promise); d.Outcome != policies.LeftAlone || d.Would != policies.LeftAlone {
+			t.Errorf("%s: denied once all pools are gone: %s", c.s.Name, d.Message())
 		}
-		return
 	}
+	if verified < 200 {
+		t.Errorf("%d scenarios have a slice", verified)
+	}
+}
+
+// TestVerifyPromised holds intact promises against policies that changed, and pods with intact promises against the rules.
+func TestVerifyPromised(t *testing.T) {
+	t.Parallel()
+	byName := map[string]decided{}
+	for _, c := range created(t) {
+		byName[c.s.Name] = c
+	}
+	first := func(pod *corev1.Pod) *corev1.Container { return containerOf(pod, pod.Spec.Containers[0].Name) }
+	for name, tt := range map[string]struct {
+		scenario string
+		policy   func(*policies.Policy)
+		pod      func(*corev1.Pod)
+		rule     policies.Rule
+		says     string
+	}{
+		"nothing changed": {scenario: "guard-is-injected"},
+		"a class and a default slice that are gone, since it was given what it was given": {scenario: "guard-is-injected",
+			policy: func(p *policies.Policy) { p.Classes, p.DefaultSlice = nil, nil }},
+		"a container above the limit": {"guard-is-injected", func(p *policies.Policy) { p.Limits.PerContainer.Memory = 1 }, nil, policies.RuleLimit, "would hold"},
+		"a pod above the limit":       {"guard-of-two-containers", func(p *policies.Policy) { p.Limits.PerPod.Slices = 1 }, nil, policies.RuleLimit, "the pod would hold 2 slices"},
+		"a tier below the minimum":    {"guard-is-injected", func(p *policies.Policy) { p.MinimumEnforcement = policies.TierDriver }, nil, policies.RuleEnforcement, "reaches guard"},
+		"a strategy that is not allowed any more": {"guard-is-injected", func(p *policies.Policy) { p.Strategies = []policies.StrategyName{"mig"} }, nil,
+			policies.RulePolicy, "allows mig now"},
+		"the processes of the node": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostPID = true }, policies.RuleTamper, "spec.hostPID"},
+		"a privileged container": {"guard-is-injected", nil, func(p *corev1.Pod) { first(p).SecurityContext = &corev1.SecurityContext{Privileged: new(true)} },
+			policies.RuleTamper, "securityContext.privileged"},
+		"a hostPath onto the devices": {"guard-access-by-volume", nil, func(p *corev1.Pod) {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "dev", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev"}}})
+		}, policies.RuleTamper, "hostPath"},
+		"the guard's devices mounted by the author's container": {"guard-access-by-volume", nil, func(p *corev1.Pod) {
+			first(p).VolumeMounts = append(first(p).VolumeMounts, corev1.VolumeMount{Name: "x", MountPath: "/var/run/nvidia-container-devices/all"})
+		}, policies.RuleTamper, "devices that it did not ask for"},
+		"a CDI annotation":                                      {"guard-access-by-cdi", nil, func(p *corev1.Pod) { p.Annotations["cdi.k8s.io/mine"] = "nvidia.com/gpu=all" }, policies.RuleTamper, "cdi.k8s.io/mine"},
+		"a node by hand":                                        {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" }, policies.RuleTamper, "spec.nodeName"},
+		"the node's IPC where no daemon needs it":               {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostIPC = true }, policies.RuleTamper, "spec.hostIPC"},
+		"the node's IPC that the author wrote for GKE's daemon": {scenario: "mps-of-gke-of-a-pod-that-shares-it-already"},
+		"processes that the guard may not see": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.ShareProcessNamespace = new(false) },
+			policies.RuleUndone, "spec.shareProcessNamespace"},
+		"processes that the author shared and somebody hides": {"guard-where-processes-are-shared-already", nil, func(p *corev1.Pod) { p.Spec.ShareProcessNamespace = nil },
+			policies.RuleUndone, "spec.shareProcessNamespace"},
+		"a user whose processes the guard may not signal": {"guard-under-psa-restricted-with-a-user", nil, func(p *corev1.Pod) {
+			for i := range p.Spec.Containers {
+				p.Spec.Containers[i].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(4711))}
+			}
+		}, policies.RuleUndone, "runAsUser"},
+		"more containers than a pod with GPUs may have": {"guard-is-injected", nil, func(p *corev1.Pod) {
+			for range policies.MaxContainers {
+				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "more"})
+			}
+		}, policies.RuleSize, "too many containers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, ok := byName[tt.scenario]
+			if !ok || c.d.Promise == nil {
+				t.Fatalf("scenario %s has no slice", tt.scenario)
+			}
+			in, policy := c.in, *c.in.Policy
+			in.Pod, in.Policy = policies.Apply(c.in.Pod, c.d.Promise), &policy
+			if tt.policy != nil {
+				tt.policy(in.Policy)
+			}
+			if tt.pod != nil {
+				tt.pod(in.Pod)
+			}
+			for _, pools := range [][]policies.Pool{c.in.Pools, nil} {
+				in.Pools = pools
+				d := policies.Verify(in, c.d.Promise)
+				if tt.rule == "" {
+					if d.Outcome != policies.LeftAlone {
+						t.Errorf("%d pools: %s: %s", len(pools), d.Outcome, d.Message())
+					}
+					continue
+				}
+				if d.Outcome != policies.Refused || d.Violations[0].Rule != tt.rule || !strings.Contains(d.Message(), tt.says) {
+					t.Errorf("%d pools: %s: %s", len(pools), d.Outcome, d.Message())
+				}
+			}
+		})
+	}
+	t.Run("init containers that were to end run on", func(t *testing.T) {
+		t.Parallel()
+		in, pod := brought(t, "limits: {perPod: {slices: 1}}\n")
+		pod.Spec.InitContainers = []corev1.Container{asksGPU("first")}
+		promise := policies.Decide(in).Promise
+		in.Pod = policies.Apply(pod, promise)
+		if d := policies.Verify(in, promise); d.Outcome != policies.LeftAlone {
+			t.Fatal(d.Message())
+		}
+		containerOf(in.Pod, "first").RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+		if d := policies.Verify(in, promise); d.Outcome != policies.Refused || d.Violations[0].Rule != policies.RuleLimit {
+			t.Errorf("%s: %s", d.Outcome, d.Message())
+		}
+	})
+	t.Run("a promise of another namespace is none", func(t *testing.T) {
+		t.Parallel()
+		c := byName["guard-is-injected"]
+		in, promise := c.in, *c.d.Promise
+		in.Pod, promise.Namespace = policies.Apply(c.in.Pod, c.d.Promise), "elsewhere"
+		if d := policies.Verify(in, &promise); d.Outcome != policies.Refused || d.Violations[0].Rule != policies.RuleUndone {
+			t.Errorf("%s: %s", d.Outcome, d.Message())
+		}
+	})
 }

@@ -13,26 +13,26 @@ import (
 	"github.com/gpuslice/gpuslice/guard/mps"
 )
 
-// finding is what came of one thing that the plan relies on.
+// finding is the result of checking one thing that the plan relies on.
 type finding struct {
-	what string
-	said string // what was found
-	err  error  // nil: it holds
+	subject string
+	detail  string // what was found
+	err     error  // nil: it is as planned
 }
 
-// check checks what the plan relies on and says each result. The first that does
-// not hold is the sentence of the termination message.
+// check checks what the plan relies on and prints each result. Failures make the
+// termination message.
 func check(ctx context.Context, o options, p process) int {
 	l, err := limits.FromEnv(p.lookup)
 	if err != nil {
-		return giveUp(o, p, fmt.Errorf("read the guard's limits: %w", err))
+		return failUsage(o, p, fmt.Errorf("read the guard's limits: %w", err))
 	}
-	driver := gpu.New(gpu.Options{Library: o.library})
+	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary})
 	facts, err := driver.Facts(ctx)
 	findings := []finding{{"NVML", fmt.Sprintf("answers, driver %s", facts.Driver), err}}
 	if err == nil {
 		findings = append(findings, checkDriver(l, facts), checkCount(l, facts))
-		findings = append(findings, checkSizes(l, facts)...)
+		findings = append(findings, checkMemory(l, facts)...)
 	}
 	if l.ExpectMPS {
 		findings = append(findings, checkMPS(ctx, l, p))
@@ -41,9 +41,9 @@ func check(ctx context.Context, o options, p process) int {
 }
 
 func checkDriver(l limits.Limits, f gpu.Facts) finding {
-	found := finding{what: "driver", said: f.Driver + " as planned"}
+	found := finding{subject: "driver", detail: f.Driver + " as planned"}
 	if l.MinDriver == "" {
-		found.said = f.Driver + ", none is planned for"
+		found.detail = f.Driver + ", none is planned for"
 	}
 	if l.MinDriver != "" && gpu.Older(f.Driver, l.MinDriver) {
 		found.err = fmt.Errorf("the node has driver %s, and the plan needs %s or newer", f.Driver, l.MinDriver)
@@ -56,45 +56,45 @@ func checkCount(l limits.Limits, f gpu.Facts) finding {
 	for _, c := range l.Containers {
 		most = max(most, c.GPUs)
 	}
-	found := finding{what: "devices", said: fmt.Sprintf("%d visible, %d planned", len(f.Devices), most)}
+	found := finding{subject: "devices", detail: fmt.Sprintf("%d visible, %d planned", len(f.Devices), most)}
 	if len(f.Devices) < most {
 		found.err = fmt.Errorf("%d devices are visible, and the plan gives %d to a container", len(f.Devices), most)
 	}
 	return found
 }
 
-func checkSizes(l limits.Limits, f gpu.Facts) []finding {
+func checkMemory(l limits.Limits, f gpu.Facts) []finding {
 	var findings []finding
 	for _, d := range f.Devices {
-		found := finding{what: "memory of " + d.ID, said: guard.Size(d.TotalBytes)}
+		found := finding{subject: "memory of " + d.ID, detail: guard.FormatBytes(d.TotalBytes)}
 		switch {
 		case d.TotalBytes == 0:
-			found.said = "the device does not say"
+			found.detail = "the device does not report it"
 		case l.MinDeviceBytes > 0 && d.TotalBytes < l.MinDeviceBytes:
-			found.err = fmt.Errorf("%s has %s, and the plan needs at least %s", d.ID, guard.Size(d.TotalBytes), guard.Size(l.MinDeviceBytes))
+			found.err = fmt.Errorf("%s has %s, and the plan needs at least %s", d.ID, guard.FormatBytes(d.TotalBytes), guard.FormatBytes(l.MinDeviceBytes))
 		case l.MaxDeviceBytes > 0 && d.TotalBytes > l.MaxDeviceBytes:
-			found.err = fmt.Errorf("%s has %s, and the plan is for at most %s", d.ID, guard.Size(d.TotalBytes), guard.Size(l.MaxDeviceBytes))
+			found.err = fmt.Errorf("%s has %s, and the plan is for at most %s", d.ID, guard.FormatBytes(d.TotalBytes), guard.FormatBytes(l.MaxDeviceBytes))
 		}
 		findings = append(findings, found)
 	}
 	return findings
 }
 
-// checkMPS makes sure that the daemon answers: a client that misses it runs as
-// an ordinary process with the whole device, and no error says so.
+// checkMPS makes sure that the daemon answers: a client without it runs as an
+// ordinary process with the whole device, and gets no error.
 func checkMPS(ctx context.Context, l limits.Limits, p process) finding {
 	pipe := l.MPSPipeDirectory
 	if injected, set := p.lookup("CUDA_MPS_PIPE_DIRECTORY"); set {
-		pipe = injected // by the device plugin, which knows best
+		pipe = injected // by the device plugin, which knows the directory
 	}
-	found := finding{what: "MPS daemon", said: "answers at " + pipe}
+	found := finding{subject: "MPS daemon", detail: "answers at " + pipe}
 	if _, err := os.Stat(pipe); err != nil {
 		found.err = fmt.Errorf("the MPS daemon's pipe directory %s is not there: a client would take the whole device", pipe)
 		return found
 	}
 	err := mps.Control{Program: l.MPSControl, PipeDirectory: pipe}.Alive(ctx)
 	if errors.Is(err, mps.ErrOutOfReach) {
-		found.said = pipe + " is there; whether the daemon lives cannot be asked without " + mps.Program
+		found.detail = pipe + " is there; whether the daemon lives cannot be asked without " + mps.Program
 		return found
 	}
 	if err != nil {
@@ -103,39 +103,36 @@ func checkMPS(ctx context.Context, l limits.Limits, p process) finding {
 	return found
 }
 
-// report says every finding, and the failures in the termination message.
+// report prints every finding, and writes the failures to the termination message.
 func report(findings []finding, o options, p process) int {
 	var failures []string
 	for _, f := range findings {
 		if f.err != nil {
 			failures = append(failures, f.err.Error())
-			fmt.Fprintf(p.out, "FAIL  %s: %v\n", f.what, f.err)
+			fmt.Fprintf(p.out, "FAIL  %s: %v\n", f.subject, f.err)
 			continue
 		}
-		fmt.Fprintf(p.out, "ok    %s: %s\n", f.what, f.said)
+		fmt.Fprintf(p.out, "ok    %s: %s\n", f.subject, f.detail)
 	}
 	if len(failures) == 0 {
 		return exitOK
 	}
-	tellKubelet(o, p, "gpuslice: this node cannot keep what the pod was promised: "+strings.Join(failures, "; "))
+	writeTerminationMessage(o, p, "gpuslice: this node cannot keep what the pod was promised: "+strings.Join(failures, "; "))
 	return exitFailed
 }
 
-// giveUp says in log and termination message why the command cannot begin.
-func giveUp(o options, p process, err error) int {
+// failUsage reports why the command cannot begin, in log and termination message.
+func failUsage(o options, p process, err error) int {
 	fmt.Fprintf(p.err, "guard: %v\n", err)
-	tellKubelet(o, p, "gpuslice: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+	writeTerminationMessage(o, p, "gpuslice: "+strings.ReplaceAll(err.Error(), "\n", "; "))
 	return exitUsage
 }
 
-// tellKubelet writes the container's termination message. The kubelet shows 4096
-// bytes of it.
-func tellKubelet(o options, p process, sentence string) {
-	const longest = 4096
-	if len(sentence) > longest {
-		sentence = sentence[:longest]
-	}
-	if err := os.WriteFile(o.terminationLog, []byte(sentence), 0o644); err != nil {
+// writeTerminationMessage writes the container's termination message. The kubelet
+// shows 4096 bytes of it.
+func writeTerminationMessage(o options, p process, message string) {
+	const maxMessage = 4096 - len("...")
+	if err := os.WriteFile(o.terminationMessagePath, []byte(truncate(message, maxMessage)), 0o644); err != nil {
 		fmt.Fprintf(p.err, "guard: write the termination message: %v\n", err)
 	}
 }

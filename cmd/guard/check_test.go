@@ -13,7 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
-func TestCheckSaysEachResultAndOneSentence(t *testing.T) {
+func TestCheck(t *testing.T) {
 	pipe := t.TempDir()
 	healthy := fakegpu.Config{}
 	noDriver := fakegpu.Config{Fault: fakegpu.Fault{Fail: []fakegpu.Fail{{Call: "nvmlInit*", Return: "DRIVER_NOT_LOADED"}}}}
@@ -22,7 +22,7 @@ func TestCheckSaysEachResultAndOneSentence(t *testing.T) {
 		change  func(*limits.Limits)
 		vars    []limits.Variable
 		code    int
-		out     string // is part of what is said
+		out     string // is part of what is printed
 		message string // is part of the termination message; empty: there is none
 	}{
 		"all as planned": {healthy, func(l *limits.Limits) { l.MinDriver, l.MinDeviceBytes, l.MaxDeviceBytes = "565.57.01", 80<<30, 80<<30 }, nil,
@@ -46,15 +46,15 @@ func TestCheckSaysEachResultAndOneSentence(t *testing.T) {
 			t.Setenv(fakegpu.ConfigVariable, tc.config.String())
 			vars := tc.vars
 			if vars == nil {
-				vars = held(tc.change)
+				vars = environment(tc.change)
 			}
 			log := filepath.Join(t.TempDir(), "termination-log")
 			var out bytes.Buffer
-			code := command(t.Context(), []string{"check", "--nvml", built.library, "--termination-log", log},
+			code := command(t.Context(), []string{"check", "--nvml-library", built.library, "--termination-message-path", log},
 				process{out: &out, err: io.Discard, lookup: lookup(vars)})
 			message, _ := os.ReadFile(log)
 			if code != tc.code || !strings.Contains(out.String(), tc.out) {
-				t.Errorf("exit %d, said\n%s\nwant %d and\n%s", code, out.String(), tc.code, tc.out)
+				t.Errorf("exit %d, printed\n%s\nwant %d and\n%s", code, out.String(), tc.code, tc.out)
 			}
 			if tc.message == "" && len(message) > 0 || !strings.Contains(string(message), tc.message) || strings.Contains(string(message), "\n") {
 				t.Errorf("the termination message is %q, want %q in it", message, tc.message)

@@ -13,26 +13,26 @@ import (
 // Exit codes.
 const (
 	exitOK     = 0
-	exitFailed = 1 // a check failed, a probe has something to say
+	exitFailed = 1 // a check failed, a probe has something to report
 	exitUsage  = 2 // flags or environment cannot be read
 )
 
-const manual = `guard holds the pod it runs in to its GPU memory slices.
+const manual = `guard enforces the GPU memory slices of the pod it runs in.
 
 Usage:
-  guard check   check what the plan relies on; the init container
-  guard run     watch, warn, and end what is past its slice; the sidecar
-  guard status  ask the running guard; the kubelet's exec probes
+  guard check   Check what the plan relies on (the init container)
+  guard run     Sample usage, warn, and terminate processes over their slice (the sidecar)
+  guard status  Print the status of the running guard (the kubelet's exec probes)
 
-What the pod is held to comes from the environment (GPUSLICE_GUARD_*), which the
-webhook writes.
+The limits come from the environment (GPUSLICE_GUARD_*), which the webhook
+writes.
 
 Examples:
-  guard check --termination-log /dev/termination-log
+  guard check --termination-message-path /dev/termination-log
   guard run --dry-run
-  guard status --startup     exit 0 once the guard has looked at the devices
-  guard status --liveness    exit 1 once with a message that is due, or when the guard is stuck
-  guard status --readiness   exit 1 while the guard cannot hold the pod to its slice
+  guard status --startup     exit 0 once the guard has sampled the devices
+  guard status --liveness    exit 1 once with the pending messages, or when the guard is stuck
+  guard status --readiness   exit 1 while the guard cannot enforce the pod's slice
   guard --version
 
 guard COMMAND --help lists the flags of a command.
@@ -46,12 +46,12 @@ type process struct {
 
 // options are the flags of all commands.
 type options struct {
-	dryRun         bool
-	library        string
-	proc           string
-	terminationLog string
-	level          slog.Level
-	probe          probe
+	dryRun                 bool
+	nvmlLibrary            string
+	procDir                string
+	terminationMessagePath string
+	level                  slog.Level
+	probe                  probe
 }
 
 // command runs one command line and returns its exit code.
@@ -85,22 +85,22 @@ func command(ctx context.Context, args []string, p process) int {
 	}
 }
 
-// flags reads the flags of a command. The flag package has told of an error.
+// flags reads the flags of a command. The flag package has printed any error.
 func flags(name string, args []string, out io.Writer) (options, error) {
-	o := options{probe: probeStatus}
+	o := options{probe: statusProbe}
 	f := flag.NewFlagSet("guard "+name, flag.ContinueOnError)
 	f.SetOutput(out)
-	f.StringVar(&o.proc, "proc", "/proc", "where the processes of the pod are mounted")
+	f.StringVar(&o.procDir, "proc-dir", "/proc", "directory where the pod's proc file system is mounted")
 	if name != "status" {
-		f.StringVar(&o.library, "nvml", "", "NVML library to load (default: libnvidia-ml.so.1)")
-		f.StringVar(&o.terminationLog, "termination-log", "/dev/termination-log", "file for the sentence that says why the command failed")
-		f.TextVar(&o.level, "log-level", slog.LevelInfo, "least level of what is logged: DEBUG, INFO, WARN or ERROR")
+		f.StringVar(&o.nvmlLibrary, "nvml-library", "", "NVML library to load (default: libnvidia-ml.so.1)")
+		f.StringVar(&o.terminationMessagePath, "termination-message-path", "/dev/termination-log", "file for the reason why the command failed")
+		f.TextVar(&o.level, "log-level", slog.LevelInfo, "lowest level that is logged: DEBUG, INFO, WARN or ERROR")
 	}
 	if name == "run" {
-		f.BoolVar(&o.dryRun, "dry-run", false, "decide and report everything, end nothing")
+		f.BoolVar(&o.dryRun, "dry-run", false, "report every decision and signal nothing")
 	}
 	if name == "status" {
-		for _, p := range []probe{probeStartup, probeLiveness, probeReadiness} {
+		for _, p := range []probe{startupProbe, livenessProbe, readinessProbe} {
 			f.BoolFunc(string(p), "answer as a "+string(p)+" probe", func(string) error { o.probe = p; return nil })
 		}
 	}

@@ -48,16 +48,16 @@ func build(ctx context.Context) error {
 		return err
 	}
 	built.tenant = filepath.Join(dir, "tenant")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", built.tenant, "github.com/gpuslice/gpuslice/test/fakegpu/tenant")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", built.tenant, "github.com/gpuslice/gpuslice/test/fakegpu/tenant")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the tenant: %w\n%s", err, said)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the tenant: %w\n%s", err, output)
 	}
 	return nil
 }
 
-// held is what a pod with one container is held to, quick enough for a test.
-func held(change func(*limits.Limits)) []limits.Variable {
+// environment is the limits of a pod with one container, quick enough for a test.
+func environment(change func(*limits.Limits)) []limits.Variable {
 	l := limits.Default()
 	l.Containers = []limits.Container{{Name: "trainer", SliceBytes: 8 << 30, LimitBytes: 8 << 30, GPUs: 1}}
 	l.Interval, l.FastInterval, l.Grace, l.TermGrace = 100*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond, time.Second
@@ -78,7 +78,7 @@ func lookup(vars []limits.Variable) func(string) (string, bool) {
 	}
 }
 
-func TestTheCommandLineIsExplained(t *testing.T) {
+func TestCommand(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]struct {
 		code int
@@ -97,7 +97,7 @@ func TestTheCommandLineIsExplained(t *testing.T) {
 		var out bytes.Buffer
 		code := command(t.Context(), strings.Fields(args), process{out: &out, err: &out, lookup: lookup(nil)})
 		if code != want.code || !strings.Contains(out.String(), want.text) {
-			t.Errorf("guard %s: exit %d, want %d; said %q", args, code, want.code, out.String())
+			t.Errorf("guard %s: exit %d, want %d; printed %q", args, code, want.code, out.String())
 		}
 	}
 }

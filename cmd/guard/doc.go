@@ -1,9 +1,9 @@
-// Command guard holds the pod it runs in to its GPU memory slices.
+// Command guard enforces the GPU memory slices of the pod it runs in.
 //
 // check is the init container, run the sidecar, status the kubelet's exec
 // probes. This package is wiring: flags and environment in, logs, metrics, probe
-// answers and messages out. What is decided is decided in package guard.
+// answers and messages out. Package guard decides.
 //
-// It reaches no Kubernetes package and no API: the kubelet writes what a probe
-// says as an Event.
+// It reaches no Kubernetes package and no API: the kubelet records the output of
+// a probe as an Event.
 package main

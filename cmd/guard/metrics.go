@@ -15,11 +15,12 @@ import (
 	"github.com/gpuslice/gpuslice/guard"
 )
 
-// catalog is every metric but the histogram of looks. Names and labels are
+// catalog is every metric but the histogram of samples. Names and labels are
 // stable.
 type catalog struct {
 	used, peak, byteSeconds, slice, limit *prometheus.Desc
-	ends, warnings, blind, blindSeconds   *prometheus.Desc
+	terminations, warnings                *prometheus.Desc
+	notEnforcing, notEnforcingSeconds     *prometheus.Desc
 	utilization, device                   *prometheus.Desc
 }
 
@@ -28,30 +29,30 @@ func newCatalog() catalog {
 		return prometheus.NewDesc("gpuslice_guard_"+name, help, labels, nil)
 	}
 	return catalog{
-		used:         desc("memory_used_bytes", "GPU memory that the container holds on the device.", "container", "device"),
-		peak:         desc("memory_peak_bytes", "Most GPU memory that the container was seen to hold on the device.", "container", "device"),
-		byteSeconds:  desc("memory_byte_seconds_total", "GPU memory that the container held on the device, by time.", "container", "device"),
-		slice:        desc("memory_slice_bytes", "The container's slice of each of its devices.", "container"),
-		limit:        desc("memory_limit_bytes", "What the container may hold of each of its devices while there is room.", "container"),
-		ends:         desc("ends_total", "Endings, by what came of them.", "container", "result"),
-		warnings:     desc("warnings_total", "How often the container's owner was warned.", "container"),
-		device:       desc("device_memory_bytes", "GPU memory of the device, or of the MIG instance.", "device"),
-		blind:        desc("blind", "1 while the guard cannot hold the pod to its slice."),
-		blindSeconds: desc("blind_seconds_total", "How long the guard could not hold the pod to its slice."),
-		utilization:  desc("utilization_percent", "Share of the device's multiprocessors that the container kept busy, where the driver attributes it.", "container", "device"),
+		used:                desc("memory_used_bytes", "GPU memory that the container uses on the device.", "container", "device"),
+		peak:                desc("memory_peak_bytes", "Most GPU memory that the container was observed to use on the device.", "container", "device"),
+		byteSeconds:         desc("memory_byte_seconds_total", "GPU memory that the container used on the device, by time.", "container", "device"),
+		slice:               desc("memory_slice_bytes", "The container's slice of each of its devices.", "container"),
+		limit:               desc("memory_limit_bytes", "What the container may use of each of its devices while there is room.", "container"),
+		terminations:        desc("terminations_total", "Terminations, by their result.", "container", "result"),
+		warnings:            desc("warnings_total", "How often the container's owner was warned.", "container"),
+		device:              desc("device_memory_bytes", "GPU memory of the device, or of the MIG instance.", "device"),
+		notEnforcing:        desc("not_enforcing", "1 while the guard cannot enforce the pod's slice."),
+		notEnforcingSeconds: desc("not_enforcing_seconds_total", "How long the guard could not enforce the pod's slice."),
+		utilization:         desc("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, where the driver attributes it.", "container", "device"),
 	}
 }
 
-// collector makes metrics of the usage at each scrape.
+// collector makes metrics of the recorder at each scrape.
 type collector struct {
-	usage   *usage
-	catalog catalog
+	recorder *recorder
+	catalog  catalog
 }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	k := c.catalog
-	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.slice, k.limit, k.ends, k.warnings, k.blind, k.blindSeconds, k.utilization, k.device} {
+	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.notEnforcingSeconds, k.utilization, k.device} {
 		out <- d
 	}
 }
@@ -63,60 +64,60 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 	}
-	k, u := c.catalog, c.usage
-	for at, percent := range u.utilization(ctx) {
-		send(k.utilization, prometheus.GaugeValue, float64(percent), at.container, at.device)
+	k, r := c.catalog, c.recorder
+	for at, ratio := range r.utilization(ctx) {
+		send(k.utilization, prometheus.GaugeValue, ratio, at.container, at.device)
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for _, w := range u.watches {
-		send(k.used, prometheus.GaugeValue, float64(w.HeldBytes), w.Container, w.Device)
-		send(k.peak, prometheus.GaugeValue, float64(w.PeakBytes), w.Container, w.Device)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, u := range r.usages {
+		send(k.used, prometheus.GaugeValue, float64(u.UsedBytes), u.Container, u.Device)
+		send(k.peak, prometheus.GaugeValue, float64(u.PeakBytes), u.Container, u.Device)
 	}
-	for at, sum := range u.byteSeconds {
+	for at, sum := range r.byteSeconds {
 		send(k.byteSeconds, prometheus.CounterValue, sum, at.container, at.device)
 	}
-	for _, l := range u.limits.Containers {
+	for _, l := range r.limits.Containers {
 		send(k.slice, prometheus.GaugeValue, float64(l.SliceBytes), l.Name)
 		send(k.limit, prometheus.GaugeValue, float64(l.LimitBytes), l.Name)
-		send(k.warnings, prometheus.CounterValue, float64(u.warnings[l.Name]), l.Name)
-		for _, r := range guard.Results() { // from the start: a series that begins at 1 has not grown, says increase()
-			send(k.ends, prometheus.CounterValue, float64(u.ends[[2]string{l.Name, string(r)}]), l.Name, string(r))
+		send(k.warnings, prometheus.CounterValue, float64(r.warnings[l.Name]), l.Name)
+		for _, result := range guard.Results() { // from the start: increase() sees no growth in a series that begins at 1
+			send(k.terminations, prometheus.CounterValue, float64(r.terminations[[2]string{l.Name, string(result)}]), l.Name, string(result))
 		}
 	}
-	for device, bytes := range u.devices {
+	for device, bytes := range r.devices {
 		send(k.device, prometheus.GaugeValue, float64(bytes), device)
 	}
-	blind := 0.0
-	if u.blind {
-		blind = 1
+	notEnforcing := 0.0
+	if r.notEnforcing {
+		notEnforcing = 1
 	}
-	send(k.blind, prometheus.GaugeValue, blind)
-	send(k.blindSeconds, prometheus.CounterValue, u.blindTime.Seconds())
+	send(k.notEnforcing, prometheus.GaugeValue, notEnforcing)
+	send(k.notEnforcingSeconds, prometheus.CounterValue, r.notEnforcingTime.Seconds())
 }
 
 // registry holds every metric of the guard.
-func registry(u *usage) *prometheus.Registry {
-	r := prometheus.NewRegistry()
-	r.MustRegister(collector{u, newCatalog()}, u.looks)
-	return r
+func registry(r *recorder) *prometheus.Registry {
+	all := prometheus.NewRegistry()
+	all.MustRegister(collector{r, newCatalog()}, r.samples)
+	return all
 }
 
-// metricsHandler serves the usage to Prometheus.
-func metricsHandler(u *usage) http.Handler {
+// metricsHandler serves the metrics to Prometheus.
+func metricsHandler(r *recorder) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(u), promhttp.HandlerOpts{MaxRequestsInFlight: 2}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(r), promhttp.HandlerOpts{MaxRequestsInFlight: 2}))
 	return mux
 }
 
 // serveMetrics serves until ctx is done. A port that is taken costs the metrics
 // and not the guard.
-func serveMetrics(ctx context.Context, port int, u *usage) error {
+func serveMetrics(ctx context.Context, port int, r *recorder) error {
 	l, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
 	if err != nil {
 		return fmt.Errorf("serve metrics: %w", err)
 	}
-	server := &http.Server{Handler: metricsHandler(u), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
+	server := &http.Server{Handler: metricsHandler(r), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {

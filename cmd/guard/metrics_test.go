@@ -22,18 +22,18 @@ const metricsHead = `# Metrics of the guard
 
 Each guard serves them for its own pod under ` + "`/metrics`" + `, on the port that the policy's ` + "`guard.metricsPort`" + ` names; without it, and in pods on
 the host's network, nothing listens. Namespace and pod are the labels of the scrape: ` + "[deploy/observability](../deploy/observability)" + ` has a PodMonitor.
-` + "`result`" + ` is ` + "`ended`, `gone`, `spared`, `observed`, `refused` or `stuck`" + `. Names and labels are stable: one that goes is deprecated for a release first.
+` + "`result`" + ` is ` + "`terminated`, `gone`, `dry-run`, `skipped`, `denied` or `timed-out`" + `. Names and labels are stable: one that goes is deprecated for a release first.
 
 (` + "`go test ./cmd/guard -run MetricsPage -update`" + ` writes this page from what is registered.)
 `
 
-func TestTheMetricsPageIsWhatIsRegistered(t *testing.T) {
+func TestMetricsPage(t *testing.T) {
 	t.Parallel()
-	l, err := limits.FromEnv(lookup(held(nil)))
+	l, err := limits.FromEnv(lookup(environment(nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := reference.Of(registry(filled(l)))
+	found, err := reference.Of(registry(filledRecorder(l)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,28 +52,28 @@ func TestTheMetricsPageIsWhatIsRegistered(t *testing.T) {
 	}
 }
 
-func TestMetricsHaveStableNames(t *testing.T) {
+func TestMetricsHandler(t *testing.T) {
 	t.Parallel()
-	l, err := limits.FromEnv(lookup(held(nil)))
+	l, err := limits.FromEnv(lookup(environment(nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := filled(l)
+	r := filledRecorder(l)
 	w := httptest.NewRecorder()
-	metricsHandler(u).ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), "GET", "/metrics", nil))
+	metricsHandler(r).ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), "GET", "/metrics", nil))
 	for _, want := range []string{
 		`gpuslice_guard_memory_used_bytes{container="trainer",device="gpu0"} 4096`,
 		`gpuslice_guard_memory_peak_bytes{container="trainer",device="gpu0"} 8192`,
 		`gpuslice_guard_memory_slice_bytes{container="trainer"} 8.589934592e+09`,
 		`gpuslice_guard_memory_limit_bytes{container="trainer"} 8.589934592e+09`,
 		`gpuslice_guard_memory_byte_seconds_total{container="trainer",device="gpu0"} 8192`,
-		`gpuslice_guard_ends_total{container="trainer",result="ended"} 1`,
+		`gpuslice_guard_terminations_total{container="trainer",result="terminated"} 1`,
 		`gpuslice_guard_warnings_total{container="trainer"} 2`,
-		`gpuslice_guard_ends_total{container="trainer",result="stuck"} 0`,
+		`gpuslice_guard_terminations_total{container="trainer",result="timed-out"} 0`,
 		`gpuslice_guard_device_memory_bytes{device="gpu0"} 16384`,
-		"gpuslice_guard_blind 1", "gpuslice_guard_blind_seconds_total 2",
-		`gpuslice_guard_utilization_percent{container="trainer",device="gpu0"} 40`,
-		`gpuslice_guard_look_seconds_count 1`,
+		"gpuslice_guard_not_enforcing 1", "gpuslice_guard_not_enforcing_seconds_total 2",
+		`gpuslice_guard_utilization_ratio{container="trainer",device="gpu0"} 0.4`,
+		`gpuslice_guard_sample_duration_seconds_count 1`,
 	} {
 		if !strings.Contains(w.Body.String(), want+"\n") {
 			t.Errorf("no line %q in\n%s", want, w.Body.String())

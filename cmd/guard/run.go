@@ -18,77 +18,81 @@ import (
 func run(ctx context.Context, o options, p process) int {
 	l, err := limits.FromEnv(p.lookup)
 	if err != nil {
-		return giveUp(o, p, fmt.Errorf("read the guard's limits: %w", err))
+		return failUsage(o, p, fmt.Errorf("read the guard's limits: %w", err))
 	}
 	l.DryRun = l.DryRun || o.dryRun
-	table, err := proc.Open(o.proc)
+	table, err := proc.Open(o.procDir)
 	if err != nil {
-		return giveUp(o, p, err)
+		return failUsage(o, p, err)
 	}
-	probes, err := listen(o.proc)
+	probes, err := listen(o.procDir)
 	if err != nil {
-		return giveUp(o, p, err)
+		return failUsage(o, p, err)
 	}
 	log := slog.New(slog.NewJSONHandler(p.out, &slog.HandlerOptions{Level: o.level}))
-	driver := gpu.New(gpu.Options{Library: o.library, MPS: l.MPSPipeDirectory != ""})
-	v := &voice{log: log, board: &board{}, usage: newUsage(l, driver.Utilizations), table: table}
-	begin(log, l, table)
-	v.resumed(l)
+	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary, MPS: l.MPSPipeDirectory != ""})
+	r := &reporter{log: log, probes: &probeStatus{}, recorder: newRecorder(l, driver.Utilizations), table: table}
+	logStart(log, l)
+	if l.DryRun {
+		r.log = log.With("dryRun", true)
+	}
+	r.reportRestart(l)
 
 	var servers sync.WaitGroup
-	servers.Go(func() { serve(ctx, probes, table, v.board) })
+	servers.Go(func() { serve(ctx, probes, table, r.probes) })
 	if l.MetricsPort > 0 {
 		servers.Go(func() {
-			if err := serveMetrics(ctx, l.MetricsPort, v.usage); err != nil {
+			if err := serveMetrics(ctx, l.MetricsPort, r.recorder); err != nil {
 				log.Error("metrics are not served", "port", l.MetricsPort, "error", err)
 			}
 		})
 	}
-	g := guard.Guard{Limits: l, Voice: v, Hands: hands(o, l, v),
-		Eyes: eyes{&guard.PodEyes{Reader: driver, Namer: table}, v.usage, table.Shared()}}
+	g := guard.Guard{Limits: l, Reporter: r, Terminator: newTerminator(o, l, r),
+		Sampler: podSampler{&guard.PodSampler{Reader: driver, Namer: table}, r.recorder, table.Shared()}}
 	g.Run(ctx)
 	servers.Wait()
-	if left := v.board.left(); left != "" {
-		tellKubelet(o, p, left)
+	if message := r.probes.unreported(); message != "" {
+		writeTerminationMessage(o, p, message)
 	}
 	log.Info("stopped")
 	return exitOK
 }
 
-// begin says what the guard starts with, and what it lacks.
-func begin(log *slog.Logger, l limits.Limits, table *proc.Table) {
+// logStart logs what the guard starts with.
+func logStart(log *slog.Logger, l limits.Limits) {
 	for _, c := range l.Containers {
-		log.Info("guarding", "container", c.Name, "slice", c.SliceBytes, "limit", c.LimitBytes, "gpus", c.GPUs)
+		log.Info("guarding", "container", c.Name, "sliceBytes", c.SliceBytes, "limitBytes", c.LimitBytes, "gpus", c.GPUs)
 	}
 	log.Info("started", "version", version(), "act", l.Act, "grace", l.Grace.String(), "dryRun", l.DryRun)
 }
 
-// hands returns what ends processes: by signals, and before them through the MPS
-// daemon where the pod is a client of one.
-func hands(o options, l limits.Limits, v *voice) guard.Hands {
-	signals := &proc.Hands{Table: v.table, TermGrace: l.TermGrace, Before: v.before}
-	namespace, err := mps.Namespace(o.proc)
+// newTerminator returns what terminates processes: by signals, and before them
+// through the MPS daemon where the pod is a client of one.
+func newTerminator(o options, l limits.Limits, r *reporter) guard.Terminator {
+	signals := &proc.Terminator{Table: r.table, TermGrace: l.TermGrace, Before: r.beforeTermination}
+	namespace, err := mps.Namespace(o.procDir)
 	if err != nil {
-		v.log.Warn("MPS clients cannot be told apart", "error", err)
+		r.log.Warn("MPS clients cannot be identified", "error", err)
 	}
-	return &mps.Hands{Next: signals, Namespace: namespace, Ending: l.MPSEnding,
+	return &mps.Terminator{Next: signals, Namespace: namespace, Fallback: l.MPSTermination,
 		Daemon: mps.Control{Program: l.MPSControl, PipeDirectory: l.MPSPipeDirectory}}
 }
 
-// eyes measure the looks. Where the pod does not share its PID namespace they
-// see no tenant, which must not pass for a pod that holds nothing.
-type eyes struct {
-	guard.Eyes
-	usage  *usage
-	shared bool
+// podSampler measures the samples of another sampler. Where the pod does not
+// share its PID namespace that one sees no tenant, which must not pass for a pod
+// that uses nothing.
+type podSampler struct {
+	guard.Sampler
+	recorder *recorder
+	shared   bool
 }
 
-// Look implements guard.Eyes.
-func (e eyes) Look(ctx context.Context, maxAge time.Duration) guard.Sample {
+// Sample implements guard.Sampler.
+func (s podSampler) Sample(ctx context.Context, maxAge time.Duration) guard.Sample {
 	began := time.Now()
-	sample := e.Eyes.Look(ctx, maxAge)
-	e.usage.took(time.Since(began))
-	if !e.shared && sample.Fault == "" {
+	sample := s.Sampler.Sample(ctx, maxAge)
+	s.recorder.observeDuration(time.Since(began))
+	if !s.shared && sample.Fault == "" {
 		sample.Fault = "the pod does not share its PID namespace, so that the guard sees none of its processes"
 	}
 	return sample

@@ -10,41 +10,41 @@ import (
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
-func TestAHogIsEndedAndTheProbeCarriesTheReasonOnce(t *testing.T) {
+func TestRunTerminates(t *testing.T) {
 	t.Parallel()
 	g := guardPod(t, fakegpu.Config{}, nil)
 	g.await("started")
 	hog := g.tenant("trainer", "hold 9GiB ignore-term")
-	neighbour := g.tenant("scorer", "hold 6GiB")
-	line := g.await("report")
-	if line["result"] != "ended" || line["signal"] != "SIGKILL" || line["container"] != "trainer" || line["pid"] != float64(hog.Process.Pid) {
+	neighbor := g.tenant("scorer", "hold 6GiB")
+	line := g.await("termination result")
+	if line["result"] != "terminated" || line["signal"] != "SIGKILL" || line["container"] != "trainer" || line["pid"] != float64(hog.Process.Pid) {
 		t.Errorf("reported %v", line)
 	}
 	if err := hog.Wait(); err == nil || hog.ProcessState.String() != "signal: killed" {
 		t.Errorf("the hog: %v", hog.ProcessState)
 	}
-	if code, said := g.probe(false, "--liveness"); code == 0 || strings.Contains(said, "ended") {
-		t.Errorf("a tenant asked and got %d: %s", code, said)
+	if code, text := g.probe(false, "--liveness"); code == 0 || strings.Contains(text, "terminated") {
+		t.Errorf("a tenant asked and got %d: %s", code, text)
 	}
-	if code, said := g.probe(true, "--liveness"); code != 1 || !strings.Contains(said, "gpuslice ended tenant") || !strings.Contains(said, "9Gi of 8Gi") {
-		t.Errorf("the first probe: %d %s", code, said)
+	if code, text := g.probe(true, "--liveness"); code != 1 || !strings.Contains(text, "gpuslice terminated tenant") || !strings.Contains(text, "9Gi of 8Gi") {
+		t.Errorf("the first probe: %d %s", code, text)
 	}
-	if code, said := g.probe(true, "--liveness"); code != 0 {
-		t.Errorf("the second probe: %d %s", code, said)
+	if code, text := g.probe(true, "--liveness"); code != 0 {
+		t.Errorf("the second probe: %d %s", code, text)
 	}
-	if code, said := g.probe(true, "--startup"); code != 0 || said != "guarding" {
-		t.Errorf("the startup probe: %d %s", code, said)
+	if code, text := g.probe(true, "--startup"); code != 0 || text != "ok" {
+		t.Errorf("the startup probe: %d %s", code, text)
 	}
-	if neighbour.ProcessState != nil || neighbour.Process.Signal(present) != nil {
-		t.Error("the neighbour did not live on")
+	if neighbor.ProcessState != nil || neighbor.Process.Signal(present) != nil {
+		t.Error("the neighbor did not live on")
 	}
 }
 
-func TestADryRunEndsNobody(t *testing.T) {
+func TestRunDryRun(t *testing.T) {
 	t.Parallel()
 	g := guardPod(t, fakegpu.Config{}, nil, "--dry-run")
 	hog := g.tenant("trainer", "hold 9GiB")
-	if line := g.await("report"); line["result"] != "spared" || line["dryRun"] != true {
+	if line := g.await("termination result"); line["result"] != "dry-run" || line["dryRun"] != true {
 		t.Errorf("reported %v", line)
 	}
 	if err := hog.Process.Signal(present); err != nil {
@@ -52,7 +52,7 @@ func TestADryRunEndsNobody(t *testing.T) {
 	}
 }
 
-func TestReadingsThatCannotBeReliedOnEndNobodyAndAreSaidInTime(t *testing.T) {
+func TestRunNotEnforcing(t *testing.T) {
 	t.Parallel()
 	const lists, total = "nvmlDeviceGet*RunningProcesses*", "nvmlDeviceGetMemoryInfo*"
 	for name, c := range map[string]fakegpu.Config{
@@ -70,12 +70,12 @@ func TestReadingsThatCannotBeReliedOnEndNobodyAndAreSaidInTime(t *testing.T) {
 			g := guardPod(t, c, nil)
 			hog := g.tenant("trainer", "hold 20GiB")
 			began := time.Now()
-			g.await("blind")
+			g.await("not enforcing")
 			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("said after %s", took)
+				t.Errorf("reported after %s", took)
 			}
-			if code, said := g.probe(true, "--readiness"); code != 1 || !strings.Contains(said, "cannot hold this pod to its slice") {
-				t.Errorf("the readiness probe: %d %s", code, said)
+			if code, text := g.probe(true, "--readiness"); code != 1 || !strings.Contains(text, "cannot enforce this pod's slice") {
+				t.Errorf("the readiness probe: %d %s", code, text)
 			}
 			if err := hog.Process.Signal(present); err != nil {
 				t.Errorf("the hog is gone: %v", err)
@@ -84,16 +84,16 @@ func TestReadingsThatCannotBeReliedOnEndNobodyAndAreSaidInTime(t *testing.T) {
 	}
 }
 
-func TestAContainerThatStartsItsWorkerAgainGoesWhole(t *testing.T) {
+func TestRunEscalates(t *testing.T) {
 	t.Parallel()
-	g := guardPod(t, fakegpu.Config{}, func(l *limits.Limits) { l.MaxEnds, l.Settle = 1, 50*time.Millisecond })
+	g := guardPod(t, fakegpu.Config{}, func(l *limits.Limits) { l.MaxTerminations, l.Settle = 1, 50*time.Millisecond })
 	first := g.tenant("trainer", "hold 9GiB")
-	g.await("report")
+	g.await("termination result")
 	_ = first.Wait()
-	// The one that holds too much comes last: the container goes soon after.
+	// The one that uses too much comes last: the container is terminated soon after.
 	other, second := g.tenant("trainer", "hold 1GiB ignore-term"), g.tenant("trainer", "hold 9GiB")
-	g.await("end container")
-	if line := g.await("report"); line["result"] != "ended" {
+	g.await("terminate container")
+	if line := g.await("termination result"); line["result"] != "terminated" {
 		t.Errorf("reported %v", line)
 	}
 	for _, p := range []*exec.Cmd{other, second} {

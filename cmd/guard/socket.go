@@ -23,8 +23,8 @@ import (
 // PID; and since anyone may bind or dial a name, either end talks only to a
 // process of the guard's own container.
 
-// patience bounds one exchange; a probe has a second.
-const patience = 700 * time.Millisecond
+// probeTimeout bounds one exchange; a probe has a second.
+const probeTimeout = 700 * time.Millisecond
 
 // errNoGuard is returned where no guard of this container listens.
 var errNoGuard = errors.New("no guard runs in this container")
@@ -37,7 +37,7 @@ func socketPrefix(root string) (string, error) {
 	return fmt.Sprintf("@gpuslice-guard-%d-", namespace), nil
 }
 
-// listen opens the socket. A name that someone took is passed over.
+// listen opens the socket. A name that is taken is skipped.
 func listen(root string) (*net.UnixListener, error) {
 	prefix, err := socketPrefix(root)
 	if err != nil {
@@ -57,7 +57,7 @@ func listen(root string) (*net.UnixListener, error) {
 }
 
 // serve answers probes until ctx is done.
-func serve(ctx context.Context, l *net.UnixListener, table *proc.Table, b *board) {
+func serve(ctx context.Context, l *net.UnixListener, table *proc.Table, s *probeStatus) {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	for {
@@ -68,14 +68,14 @@ func serve(ctx context.Context, l *net.UnixListener, table *proc.Table, b *board
 		if err != nil {
 			continue
 		}
-		serveOne(conn, table, b)
+		serveOne(conn, table, s)
 	}
 }
 
 // serveOne answers one probe. They come one at a time, and each is bounded.
-func serveOne(conn *net.UnixConn, table *proc.Table, b *board) {
+func serveOne(conn *net.UnixConn, table *proc.Table, s *probeStatus) {
 	defer conn.Close()
-	if !ours(conn, table) || conn.SetDeadline(time.Now().Add(patience)) != nil {
+	if !ours(conn, table) || conn.SetDeadline(time.Now().Add(probeTimeout)) != nil {
 		return
 	}
 	word := make([]byte, 16)
@@ -83,7 +83,7 @@ func serveOne(conn *net.UnixConn, table *proc.Table, b *board) {
 	if err != nil {
 		return
 	}
-	_ = json.NewEncoder(conn).Encode(b.answer(probe(word[:n]), time.Now()))
+	_ = json.NewEncoder(conn).Encode(s.answer(probe(word[:n]), time.Now()))
 }
 
 // ours reports whether the other end is a process of the guard's container.
@@ -99,7 +99,7 @@ func ours(conn *net.UnixConn, table *proc.Table) bool {
 	return controlErr == nil && err == nil && peer.Pid > 0 && table.Own(int(peer.Pid))
 }
 
-// ask puts a probe to the guard of this container.
+// ask sends a probe to the guard of this container.
 func ask(root string, table *proc.Table, p probe) (answer, error) {
 	names, err := sockets(root)
 	if err != nil {
@@ -126,7 +126,7 @@ func ask(root string, table *proc.Table, p probe) (answer, error) {
 
 func exchange(conn *net.UnixConn, p probe) (answer, error) {
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(probeTimeout)); err != nil {
 		return answer{}, fmt.Errorf("ask the guard: %w", err)
 	}
 	if _, err := conn.Write([]byte(p)); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/proc"
 )
 
-func TestASocketNameThatIsTakenIsPassedOver(t *testing.T) {
+func TestListenSkipsTakenNames(t *testing.T) {
 	t.Parallel()
 	first, err := listen("/proc")
 	if err != nil {
@@ -24,13 +24,13 @@ func TestASocketNameThatIsTakenIsPassedOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &board{}
-	b.saw(time.Now(), "")
+	s := &probeStatus{}
+	s.observe(time.Now(), "")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go serve(ctx, first, table, b)
-	go serve(ctx, second, table, b)
-	if a, err := ask("/proc", table, probeStartup); err != nil || !a.OK {
+	go serve(ctx, first, table, s)
+	go serve(ctx, second, table, s)
+	if a, err := ask("/proc", table, startupProbe); err != nil || !a.OK {
 		t.Errorf("got %+v, %v", a, err)
 	}
 }

@@ -19,24 +19,24 @@ const (
 // version is stamped by the linker: -X main.version=v0.1.0.
 var version = "devel"
 
-// errUsage marks what the user has to mend.
+// errUsage marks what the user has to correct.
 var errUsage = errors.New("usage")
 
 const longHelp = `Serve gpuslice's admission webhooks over HTTPS.
 
 Every setting is a flag, an environment variable (GPUSLICE_LISTEN for --listen), or a key of the file that --config
-names (listen). A flag beats the environment, which beats the file, which beats the default. A flag or key of the file
-that does not exist is an error.
+names (listen). A flag overrides the environment, which overrides the file, which overrides the default. An unknown flag
+or key is an error.
 
 Exit codes: 0 stopped in order, 1 failed, 2 wrong settings.`
 
 const examples = `  # in a cluster, as the manifests run it
   webhook
 
-  # beside a cluster, called by URL
+  # outside a cluster, called by URL
   webhook --kubeconfig ~/.kube/config --listen 10.99.0.2:9443 --certs-names 10.99.0.2
 
-  # with certificates that somebody else mounts
+  # with mounted certificates
   webhook --certs files --certs-file /tls/tls.crt --certs-key-file /tls/tls.key
 
   # with a certificate of cert-manager, whose cainjector writes caBundle

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // newHandler makes the one handler of every log line.
@@ -34,14 +33,13 @@ func plainLevel(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// newLogger joins the loggers of this command, controller-runtime and client-go to one handler.
+// newLogger joins the loggers of this command and client-go to one handler.
 func newLogger(o Options, w io.Writer) (logr.Logger, error) {
 	handler, err := newHandler(o, w)
 	if err != nil {
 		return logr.Logger{}, err
 	}
 	log := logr.FromSlogHandler(handler)
-	ctrllog.SetLogger(log)
 	klog.SetLogger(log)
 	return log, nil
 }

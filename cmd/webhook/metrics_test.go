@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gpuslice/gpuslice/test/observability/reference"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/metrics"
 )
 
 var update = flag.Bool("update", false, "rewrite the page of metrics")
@@ -29,17 +29,17 @@ same in every replica, or served by the leader alone: take the maximum.
 
 // TestTheMetricsPageIsWhatIsRegistered runs the real wiring for a moment, so that every part registers what it has.
 func TestTheMetricsPageIsWhatIsRegistered(t *testing.T) {
-	metrics := webhook.NewMetrics("test")
+	m := metrics.New("test")
 	over, end := context.WithCancel(t.Context())
 	end()
 	args := []string{"--kubeconfig", kubeconfigFile(t), "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0", "--drain=0s"}
 	code := execute(over, args, io.Discard, io.Discard, func(ctx context.Context, o Options, stderr io.Writer) error {
-		return runCounted(ctx, o, metrics, stderr)
+		return runCounted(ctx, o, m, stderr)
 	})
 	if code != exitOK {
 		t.Fatalf("exit %d", code)
 	}
-	found, err := reference.Of(metrics.Registerer().(*prometheus.Registry))
+	found, err := reference.Of(m.Registerer().(*prometheus.Registry))
 	if err != nil {
 		t.Fatal(err)
 	}

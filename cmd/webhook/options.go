@@ -17,39 +17,39 @@ import (
 
 	"github.com/gpuslice/gpuslice/certs"
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/server"
 )
 
 // Options are the settings of the command. The tags are the names of flags and of the file's keys.
 type Options struct {
-	Config        string        `mapstructure:"config"`
-	Kubeconfig    string        `mapstructure:"kubeconfig"`
-	Namespace     string        `mapstructure:"namespace"`
-	Service       string        `mapstructure:"service"`
-	Listen        string        `mapstructure:"listen"`
-	MetricsListen string        `mapstructure:"metrics-listen"`
-	Certs         string        `mapstructure:"certs"`
-	CertsSecret   string        `mapstructure:"certs-secret"`
-	CertsNames    []string      `mapstructure:"certs-names"`
-	CertsFile     string        `mapstructure:"certs-file"`
-	CertsKeyFile  string        `mapstructure:"certs-key-file"`
-	CertsCAFile   string        `mapstructure:"certs-ca-file"`
-	CertsLife     time.Duration `mapstructure:"certs-lifetime"`
-	CertsCALife   time.Duration `mapstructure:"certs-authority-lifetime"`
-	CertsSettle   time.Duration `mapstructure:"certs-settle"`
-	Mutating      []string      `mapstructure:"mutating-configurations"`
-	Validating    []string      `mapstructure:"validating-configurations"`
-	Drain         time.Duration `mapstructure:"drain"`
-	Linger        time.Duration `mapstructure:"linger"`
-	Shutdown      time.Duration `mapstructure:"shutdown"`
-	GuardImage    string        `mapstructure:"guard-image"`
-	GuardPull     string        `mapstructure:"guard-pull-policy"`
-	GuardSecret   string        `mapstructure:"guard-pull-secret"`
-	GuardCPU      string        `mapstructure:"guard-cpu"`
-	GuardMemory   string        `mapstructure:"guard-memory"`
-	Observe       bool          `mapstructure:"observe"`
-	LogLevel      string        `mapstructure:"log-level"`
-	LogFormat     string        `mapstructure:"log-format"`
+	Config           string        `mapstructure:"config"`
+	Kubeconfig       string        `mapstructure:"kubeconfig"`
+	Namespace        string        `mapstructure:"namespace"`
+	Service          string        `mapstructure:"service"`
+	Listen           string        `mapstructure:"listen"`
+	MetricsListen    string        `mapstructure:"metrics-listen"`
+	Certs            string        `mapstructure:"certs"`
+	CertsSecret      string        `mapstructure:"certs-secret"`
+	CertsNames       []string      `mapstructure:"certs-names"`
+	CertsFile        string        `mapstructure:"certs-file"`
+	CertsKeyFile     string        `mapstructure:"certs-key-file"`
+	CertsCAFile      string        `mapstructure:"certs-ca-file"`
+	CertsLife        time.Duration `mapstructure:"certs-lifetime"`
+	CertsCALife      time.Duration `mapstructure:"certs-ca-lifetime"`
+	CertsPropagation time.Duration `mapstructure:"certs-propagation"`
+	Mutating         []string      `mapstructure:"mutating-configurations"`
+	Validating       []string      `mapstructure:"validating-configurations"`
+	Drain            time.Duration `mapstructure:"drain"`
+	IdleGrace        time.Duration `mapstructure:"idle-grace"`
+	Shutdown         time.Duration `mapstructure:"shutdown"`
+	GuardImage       string        `mapstructure:"guard-image"`
+	GuardPull        string        `mapstructure:"guard-pull-policy"`
+	GuardSecret      string        `mapstructure:"guard-pull-secret"`
+	GuardCPU         string        `mapstructure:"guard-cpu"`
+	GuardMemory      string        `mapstructure:"guard-memory"`
+	Observe          bool          `mapstructure:"observe"`
+	LogLevel         string        `mapstructure:"log-level"`
+	LogFormat        string        `mapstructure:"log-format"`
 }
 
 // Sources of the serving certificate.
@@ -61,35 +61,35 @@ const (
 
 // defineFlags declares every setting with its default.
 func defineFlags(f *pflag.FlagSet) {
-	f.String("config", "", "file of settings, YAML")
-	f.String("kubeconfig", "", "how to reach the API server; empty: the pod's ServiceAccount")
-	f.String("namespace", policies.SystemNamespace, "gpuslice's own namespace: policies, state and authority")
-	f.String("service", "gpuslice-webhook", "Service under which the API server calls")
-	f.String("listen", ":"+strconv.Itoa(webhook.Port), "address of reviews, HTTPS")
-	f.String("metrics-listen", ":"+strconv.Itoa(webhook.MetricsPort), "address of health, readiness and metrics, HTTP")
-	f.String("certs", certsSelf, `where the serving certificate comes from: "self" (an authority in a Secret), "cert-manager" (files, and the cainjector) or "files"`)
-	f.String("certs-secret", "gpuslice-authority", "Secret by which replicas agree on whom to trust, with --certs self or cert-manager")
-	f.StringSlice("certs-names", nil, "more names or addresses under which the API server calls, with --certs self")
-	f.String("certs-file", "", "certificate, PEM, with --certs files or cert-manager")
-	f.String("certs-key-file", "", "its key, PEM, with --certs files or cert-manager")
-	f.String("certs-ca-file", "", "its authority, PEM, with --certs cert-manager")
+	f.String("config", "", "read settings from this YAML file")
+	f.String("kubeconfig", "", "reach the API server by this kubeconfig; empty: by the pod's ServiceAccount")
+	f.String("namespace", policies.SystemNamespace, "use this namespace for policies, state and the authority")
+	f.String("service", "gpuslice-webhook", "expect the API server's calls under the name of this Service")
+	f.String("listen", ":"+strconv.Itoa(server.Port), "serve reviews on this address, over HTTPS")
+	f.String("metrics-listen", ":"+strconv.Itoa(server.MetricsPort), "serve health, readiness and metrics on this address, over HTTP")
+	f.String("certs", certsSelf, `take the serving certificate from "self" (an authority in a Secret), "cert-manager" (files, and the cainjector) or "files"`)
+	f.String("certs-secret", "gpuslice-authority", "share the trusted authorities among replicas in this Secret, with --certs self or cert-manager")
+	f.StringSlice("certs-names", nil, "add names or addresses under which the API server calls, with --certs self")
+	f.String("certs-file", "", "serve this certificate (PEM), with --certs files or cert-manager")
+	f.String("certs-key-file", "", "use this private key (PEM), with --certs files or cert-manager")
+	f.String("certs-ca-file", "", "trust this authority (PEM), with --certs cert-manager")
 	life := certs.DefaultLifetimes()
-	f.Duration("certs-lifetime", life.Leaf, "how long a serving certificate lasts, with --certs self")
-	f.Duration("certs-authority-lifetime", life.Authority, "how long an authority lasts, with --certs self")
-	f.Duration("certs-settle", life.Settle, "how long every webhook configuration trusts a new authority before a certificate of it is served")
-	f.StringSlice("mutating-configurations", []string{"gpuslice"}, "mutating webhook configurations that call this server")
-	f.StringSlice("validating-configurations", []string{"gpuslice"}, "validating webhook configurations that call this server")
-	f.Duration("drain", 15*time.Second, "how long to go on answering after the signal to stop: as long as endpoints take to spread")
-	f.Duration("linger", 15*time.Second, "how long to go on then, while the API server keeps connections that it has not used since: a call on one that is just closed is lost")
-	f.Duration("shutdown", 15*time.Second, "how long to wait then for reviews in flight")
-	f.String("guard-image", "", "image of the guard; empty: no guard is injected, and its tier is not planned")
-	f.String("guard-pull-policy", "IfNotPresent", "Always, IfNotPresent or Never")
-	f.String("guard-pull-secret", "", "name of a pull secret that the tenants' namespaces hold; empty: none")
-	f.String("guard-cpu", "20m", "requests and limits of each guard container")
-	f.String("guard-memory", "64Mi", "requests and limits of each guard container")
-	f.Bool("observe", true, "say of each pod what enforcement really holds: one replica at a time does, chosen by a Lease")
-	f.String("log-level", "info", "debug, info, warn or error")
-	f.String("log-format", "json", "json or text")
+	f.Duration("certs-lifetime", life.Leaf, "issue serving certificates for this long, with --certs self")
+	f.Duration("certs-ca-lifetime", life.Authority, "issue authorities for this long, with --certs self")
+	f.Duration("certs-propagation", life.Propagation, "wait this long, once every webhook configuration trusts a new authority, before serving a certificate of it")
+	f.StringSlice("mutating-configurations", []string{"gpuslice"}, "name the mutating webhook configurations that call this server")
+	f.StringSlice("validating-configurations", []string{"gpuslice"}, "name the validating webhook configurations that call this server")
+	f.Duration("drain", 15*time.Second, "after the signal to stop, keep answering for this long: until no endpoint names this replica")
+	f.Duration("idle-grace", 15*time.Second, "after draining, keep idle API server connections open for this long; closing one early can lose a request")
+	f.Duration("shutdown", 15*time.Second, "wait this long for reviews in flight, at the end")
+	f.String("guard-image", "", "inject this image as the guard; empty: inject none, and do not plan its tier")
+	f.String("guard-pull-policy", "IfNotPresent", "pull the guard's image Always, IfNotPresent or Never")
+	f.String("guard-pull-secret", "", "pull the guard's image with this Secret of the tenants' namespaces; empty: none")
+	f.String("guard-cpu", "20m", "request and limit this much CPU for each guard container")
+	f.String("guard-memory", "64Mi", "request and limit this much memory for each guard container")
+	f.Bool("observe", true, "report on each pod which enforcement is in effect; one replica at a time does, chosen by a Lease")
+	f.String("log-level", "info", "log at debug, info, warn or error")
+	f.String("log-format", "json", "log as json or text")
 }
 
 // readOptions joins flags, environment, file and defaults.
@@ -138,7 +138,7 @@ func (o Options) validate() error {
 		}
 	}
 	o.validateCerts(problem)
-	for key, value := range map[string]time.Duration{"drain": o.Drain, "linger": o.Linger, "shutdown": o.Shutdown} {
+	for key, value := range map[string]time.Duration{"drain": o.Drain, "idle-grace": o.IdleGrace, "shutdown": o.Shutdown} {
 		if value < 0 || value > 10*time.Minute {
 			problem(key, "%s: accepted are 0s to 10m", value)
 		}
@@ -169,15 +169,15 @@ func (o Options) validateCerts(problem func(key, format string, args ...any)) {
 	case o.Certs != certsFiles && len(validation.IsDNS1123Subdomain(o.CertsSecret)) > 0:
 		problem("certs-secret", "%q is no name of a Secret", o.CertsSecret)
 	}
-	if o.CertsSettle < 0 || o.CertsSettle > time.Hour {
-		problem("certs-settle", "%s: accepted are 0s to 1h", o.CertsSettle)
+	if o.CertsPropagation < 0 || o.CertsPropagation > time.Hour {
+		problem("certs-propagation", "%s: accepted are 0s to 1h", o.CertsPropagation)
 	}
 	if o.CertsLife < 10*time.Second {
 		problem("certs-lifetime", "%s: accepted are 10s and more", o.CertsLife)
 	}
 	// A rotation begins with a fifth of its life and a certificate's whole life left, and must be over by the end.
-	if least := 2 * (o.CertsLife + o.CertsSettle); o.CertsCALife < least {
-		problem("certs-authority-lifetime", "%s: accepted are %s and more, twice certs-lifetime and certs-settle", o.CertsCALife, least)
+	if least := 2 * (o.CertsLife + o.CertsPropagation); o.CertsCALife < least {
+		problem("certs-ca-lifetime", "%s: accepted are %s and more, twice certs-lifetime and certs-propagation", o.CertsCALife, least)
 	}
 }
 

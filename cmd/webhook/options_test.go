@@ -18,9 +18,9 @@ func defaults() Options {
 	return Options{
 		Namespace: "gpuslice-system", Service: "gpuslice-webhook", Listen: ":9443", MetricsListen: ":8080",
 		Certs: "self", CertsSecret: "gpuslice-authority", CertsNames: []string{},
-		CertsLife: 7 * 24 * time.Hour, CertsCALife: 365 * 24 * time.Hour, CertsSettle: time.Minute,
+		CertsLife: 7 * 24 * time.Hour, CertsCALife: 365 * 24 * time.Hour, CertsPropagation: time.Minute,
 		Mutating: []string{"gpuslice"}, Validating: []string{"gpuslice"},
-		Drain: 15 * time.Second, Linger: 15 * time.Second, Shutdown: 15 * time.Second, GuardPull: "IfNotPresent", GuardCPU: "20m", GuardMemory: "64Mi",
+		Drain: 15 * time.Second, IdleGrace: 15 * time.Second, Shutdown: 15 * time.Second, GuardPull: "IfNotPresent", GuardCPU: "20m", GuardMemory: "64Mi",
 		Observe: true, LogLevel: "info", LogFormat: "json",
 	}
 }
@@ -102,7 +102,7 @@ func TestWrongSettingsAreRefusedByName(t *testing.T) {
 		"an unknown log format":                      {args: []string{"--log-format=xml"}, want: []string{"log-format:"}},
 		"files without a file":                       {args: []string{"--certs=files"}, want: []string{"certs-file"}},
 		"cert-manager without an authority":          {args: []string{"--certs=cert-manager", "--certs-file=a", "--certs-key-file=b"}, want: []string{"certs-ca-file"}},
-		"an authority shorter than its certificates": {args: []string{"--certs-lifetime=24h", "--certs-authority-lifetime=24h"}, want: []string{"certs-authority-lifetime:"}},
+		"an authority shorter than its certificates": {args: []string{"--certs-lifetime=24h", "--certs-ca-lifetime=24h"}, want: []string{"certs-ca-lifetime:"}},
 		"a Secret that cannot exist":                 {args: []string{"--certs-secret=A_B"}, want: []string{"certs-secret:"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ type charge struct {
 
 // Charge implements guard.Reader. Drivers from 615 on keep the figure.
 func (d *Driver) Charge(ctx context.Context, id, cgroup string) (used, limit int64, ok bool) {
-	c, err := bounded(ctx, d.dog, func() (charge, error) {
+	c, err := bounded(ctx, d.watchdog, func() (charge, error) {
 		for _, dev := range d.devices {
 			if dev.id == id && d.has["nvmlDeviceGetMemoryLimits_v1"] && !dev.instance {
 				return read(dev.handle.GetMemoryLimits_v1(cgroup)), nil
@@ -36,7 +36,7 @@ func read(l nvml.MemoryLimits_v1, ret nvml.Return) charge {
 
 // Utilization is how busy one process kept a device. It carries a PID for a
 // metric's sake: a driver may hand out another namespace's PIDs here, so that it
-// is no Process and nothing can be signalled by it.
+// is no Process and nothing can be signaled by it.
 type Utilization struct {
 	Device  string
 	PID     int
@@ -47,7 +47,7 @@ type Utilization struct {
 // since the last call. A PID that is sampled and not listed, or sampled twice,
 // is left out. Where the driver does not attribute it there is none.
 func (d *Driver) Utilizations(ctx context.Context) []Utilization {
-	found, err := bounded(ctx, d.dog, func() ([]Utilization, error) {
+	found, err := bounded(ctx, d.watchdog, func() ([]Utilization, error) {
 		if !d.opened || !d.has["nvmlDeviceGetProcessUtilization"] || Older(d.version, firstUtilization) {
 			return nil, nil
 		}

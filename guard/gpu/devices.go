@@ -25,7 +25,7 @@ func (d *Driver) ready() error {
 	if err == nil {
 		d.devices, d.stale = found, false
 	}
-	return nil // the handles there are say themselves what is wrong with each
+	return nil // each handle that is left fails with its own reason
 }
 
 // find returns every visible device; in place of one that MIG partitions, its

@@ -6,8 +6,8 @@
 // out as a fault or as a process without a figure, so that nothing above can
 // take it for evidence.
 //
-// NVML is initialised once and held open. The cheap total of a device is read
-// at every look, the list of its processes, which takes the driver's global
+// NVML is initialized once and held open. The cheap total of a device is read
+// with every sample, the list of its processes, which takes the driver's global
 // lock, when the total moved or the list is old. Every newer function is looked
 // up before it is called: calling one that the library lacks ends the process.
 //

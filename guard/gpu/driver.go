@@ -8,7 +8,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Options say how devices are read.
+// Options are how devices are read.
 type Options struct {
 	// Library is the file to load; empty: libnvidia-ml.so.1 of the container.
 	Library string
@@ -25,16 +25,16 @@ type Options struct {
 // Driver reads devices. It implements guard.Reader and is safe for concurrent
 // use. Use New.
 type Driver struct {
-	options Options
-	dog     *watchdog
-	library nvml.Interface
+	options  Options
+	watchdog *watchdog
+	library  nvml.Interface
 
 	// What follows belongs to the call that the watchdog lets in.
 	opened  bool
 	version string
 	has     map[string]bool
 	devices []*device
-	stale   bool // the handles are to be asked for again
+	stale   bool // the handles are to be opened again
 }
 
 // device is one device or MIG instance, and what was last listed on it.
@@ -44,7 +44,7 @@ type device struct {
 	instance  bool
 	exclusive bool // compute mode: only an MPS server may hold a context
 	last      list
-	seen      uint64 // time stamp of the newest utilisation sample
+	seen      uint64 // time stamp of the newest utilization sample
 }
 
 // New returns a driver that loads NVML with its first read, and tries again with
@@ -57,7 +57,7 @@ func New(o Options) *Driver {
 	if o.Library != "" {
 		options = append(options, nvml.WithLibraryPath(o.Library))
 	}
-	return &Driver{options: o, dog: newWatchdog(o.Limit), library: nvml.New(options...)}
+	return &Driver{options: o, watchdog: newWatchdog(o.Limit), library: nvml.New(options...)}
 }
 
 // functions are those beyond the first release that the guard may call, each
@@ -75,7 +75,7 @@ func functions() map[string][]string {
 	return f
 }
 
-// required are the functions without which nothing can be said.
+// required are the functions without which nothing can be read.
 var required = []string{"nvmlDeviceGetComputeRunningProcesses", "nvmlSystemGetDriverVersion", "nvmlDeviceGetCount",
 	"nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID"}
 
@@ -106,7 +106,7 @@ func (d *Driver) open() error {
 	return nil
 }
 
-// Facts are what a driver says of itself and of its devices.
+// Facts are what a driver reports about itself and its devices.
 type Facts struct {
 	Driver  string
 	Devices []Device
@@ -115,14 +115,14 @@ type Facts struct {
 // Device is one visible device or MIG instance.
 type Device struct {
 	ID, Name   string
-	TotalBytes int64 // 0: the device does not say
+	TotalBytes int64 // 0: the device does not report it
 	Instance   bool  // of a device partitioned by MIG
 	Exclusive  bool  // only an MPS server may hold a context
 }
 
 // Facts returns what there is, in bounded time.
 func (d *Driver) Facts(ctx context.Context) (Facts, error) {
-	return bounded(ctx, d.dog, func() (Facts, error) {
+	return bounded(ctx, d.watchdog, func() (Facts, error) {
 		if err := d.ready(); err != nil {
 			return Facts{Driver: d.version}, err
 		}
@@ -138,11 +138,11 @@ func (d *Driver) Facts(ctx context.Context) (Facts, error) {
 	})
 }
 
-// Blind returns why this driver cannot be relied on inside a pod, or an empty
-// text.
-func (d *Driver) Blind(driver string) string {
+// Unsupported returns why a driver of that version cannot be relied on inside a
+// pod, or an empty text.
+func (d *Driver) Unsupported(driver string) string {
 	if d.options.NodePIDs {
 		return ""
 	}
-	return blindDriver(driver)
+	return unsupportedVersion(driver)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
-func TestADriverThatCannotWorkHereSaysWhy(t *testing.T) {
+func TestReadErrors(t *testing.T) {
 	starts := func(answer string) fakegpu.Config { return fakegpu.Config{Fault: failing(answer, "nvmlInit*")} }
 	for name, tc := range map[string]struct {
 		config        fakegpu.Config
@@ -34,24 +34,24 @@ func TestADriverThatCannotWorkHereSaysWhy(t *testing.T) {
 	}
 }
 
-func TestADriverThatComesLaterIsFound(t *testing.T) {
+func TestReadAfterDriverInstall(t *testing.T) {
 	n := newNode(t, fakegpu.Config{Fault: failing("DRIVER_NOT_LOADED", "nvmlInit*")})
 	n.start("gpu0=100MiB")
 	d := driver(t, Options{})
 	if _, err := d.Read(t.Context(), 0); err == nil {
 		t.Fatal("read without a driver")
 	}
-	n.say(fakegpu.Config{})
-	if got := n.short(look(t, d, 0)); got != "0000 100/81920 a=100\n" {
+	n.configure(fakegpu.Config{})
+	if got := n.short(readDevices(t, d, 0)); got != "0000 100/81920 a=100\n" {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestMissingFunctionsAreNotCalled(t *testing.T) {
+func TestReadOldLibrary(t *testing.T) {
 	n := newNode(t, fakegpu.Config{Fault: fakegpu.Fault{Usage: "own", Limits: true}})
 	n.start("gpu0=100MiB/M+C")
 	d := driver(t, Options{Library: libraries.old})
-	if got := n.short(look(t, d, 0)); got != "0000 100/81920 a=100\n" {
+	if got := n.short(readDevices(t, d, 0)); got != "0000 100/81920 a=100\n" {
 		t.Errorf("got %q", got)
 	}
 	if _, _, ok := d.Charge(t.Context(), d.devices[0].id, cgroup(t)); ok || d.Utilizations(t.Context()) != nil {
@@ -59,7 +59,7 @@ func TestMissingFunctionsAreNotCalled(t *testing.T) {
 	}
 }
 
-func TestACallThatHangsIsGivenUpAndTakenUpAgain(t *testing.T) {
+func TestReadHangs(t *testing.T) {
 	n := newNode(t, fakegpu.Config{Fault: fakegpu.Fault{Hang: []string{lists}}})
 	n.start("gpu0=100MiB")
 	d := driver(t, Options{Limit: 100 * time.Millisecond})
@@ -72,10 +72,10 @@ func TestACallThatHangsIsGivenUpAndTakenUpAgain(t *testing.T) {
 			t.Errorf("gave up after %s", took)
 		}
 	}
-	if n := len(d.dog.busy); n != 1 {
+	if n := len(d.watchdog.busy); n != 1 {
 		t.Errorf("%d calls hang, want the first alone", n)
 	}
-	n.say(fakegpu.Config{})
+	n.configure(fakegpu.Config{})
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		if devices, err := d.Read(t.Context(), 0); err == nil {
@@ -90,7 +90,7 @@ func TestACallThatHangsIsGivenUpAndTakenUpAgain(t *testing.T) {
 	}
 }
 
-func TestFactsNameDriverAndDevices(t *testing.T) {
+func TestFacts(t *testing.T) {
 	n := newNode(t, fakegpu.Config{Name: "Fake", ComputeMode: "exclusive-process", Fault: fakegpu.Fault{Memory: 40 * fakegpu.GiB}})
 	got, err := driver(t, Options{}).Facts(t.Context())
 	want := Facts{Driver: "580.95.05", Devices: []Device{{"GPU-00000000-0000-4000-8000-000000000000", "Fake", 40960 << 20, false, true}}}
@@ -99,7 +99,7 @@ func TestFactsNameDriverAndDevices(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	n.say(fakegpu.Config{Fault: fakegpu.Fault{Hang: []string{lists, total}}})
+	n.configure(fakegpu.Config{Fault: fakegpu.Fault{Hang: []string{lists, total}}})
 	if _, err := driver(t, Options{}).Facts(ctx); err == nil {
 		t.Error("a cancelled read gave facts")
 	}
@@ -115,41 +115,41 @@ func cgroup(t *testing.T) string {
 	return dir
 }
 
-func TestTheDriversOwnChargeIsReadWhereItKeepsOne(t *testing.T) {
+func TestCharge(t *testing.T) {
 	n := newNode(t, fakegpu.Config{Fault: fakegpu.Fault{Limits: true, Charged: 77 * fakegpu.MiB}})
 	d := driver(t, Options{})
-	id := look(t, d, 0)[0].ID
+	id := readDevices(t, d, 0)[0].ID
 	if used, _, ok := d.Charge(t.Context(), id, cgroup(t)); !ok || used != 77<<20 {
 		t.Errorf("got %d, %v", used, ok)
 	}
 	if _, _, ok := d.Charge(t.Context(), id, "/nowhere"); ok {
 		t.Error("a cgroup that cannot be opened was charged")
 	}
-	n.say(fakegpu.Config{})
+	n.configure(fakegpu.Config{})
 	if _, _, ok := d.Charge(t.Context(), id, cgroup(t)); ok {
 		t.Error("a driver without the figure gave one")
 	}
 }
 
-func TestUtilisationNamesListedProcessesAlone(t *testing.T) {
-	stranger := fakegpu.Fault{Usage: "node"} // the driver tells of a PID besides that it does not list
-	n := newNode(t, fakegpu.Config{Fault: stranger})
+func TestUtilizations(t *testing.T) {
+	unlisted := fakegpu.Fault{Usage: "node"} // the driver samples a PID besides that it does not list
+	n := newNode(t, fakegpu.Config{Fault: unlisted})
 	pid := n.start("gpu0=100MiB").Process.Pid
 	d := driver(t, Options{})
-	look(t, d, 0)
+	readDevices(t, d, 0)
 	got := d.Utilizations(t.Context())
 	if want := []Utilization{{"GPU-00000000-0000-4000-8000-000000000000", pid, 40}}; !cmp.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	n.say(fakegpu.Config{Driver: "565.57.01", Fault: stranger})
+	n.configure(fakegpu.Config{Driver: "565.57.01", Fault: unlisted})
 	old := driver(t, Options{})
-	look(t, old, 0)
+	readDevices(t, old, 0)
 	if got := old.Utilizations(t.Context()); got != nil {
 		t.Errorf("a driver that gives the node's PIDs: %+v", got)
 	}
 }
 
-func TestOlderComparesDriversByNumber(t *testing.T) {
+func TestOlder(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string
 		want bool

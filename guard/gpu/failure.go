@@ -27,14 +27,14 @@ func meanings() map[nvml.Return]string {
 		nvml.ERROR_LIBRARY_NOT_FOUND:       "the container has no NVML; it needs the driver capability utility",
 		nvml.ERROR_DRIVER_NOT_LOADED:       "the node has no NVIDIA driver, or it is not loaded",
 		nvml.ERROR_LIB_RM_VERSION_MISMATCH: "the driver was updated under the container; start the pod again",
-		nvml.ERROR_NOT_SUPPORTED:           "this device does not say",
-		nvml.ERROR_NO_PERMISSION:           "the container may not ask this device",
+		nvml.ERROR_NOT_SUPPORTED:           "this device does not report it",
+		nvml.ERROR_NO_PERMISSION:           "the container may not read this device",
 		nvml.ERROR_GPU_IS_LOST:             "the device has fallen off the bus; the device plugin deals with it",
 		nvml.ERROR_RESET_REQUIRED:          "the device waits for a reset",
 	}
 }
 
-// absent reports whether the device or the driver lacks what was asked for.
+// absent reports whether the device or the driver lacks the function.
 func absent(ret nvml.Return) bool {
 	return ret == nvml.ERROR_NOT_SUPPORTED || ret == nvml.ERROR_FUNCTION_NOT_FOUND
 }

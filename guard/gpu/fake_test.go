@@ -54,14 +54,14 @@ func newNode(t *testing.T, c fakegpu.Config) *node {
 	t.Helper()
 	dir := t.TempDir()
 	n := &node{t: t, name: rand.Text(), config: filepath.Join(dir, "config"), letters: map[int]string{}}
-	n.say(c)
+	n.configure(c)
 	t.Setenv(fakegpu.ConfigVariable, n.config)
 	t.Setenv(fakegpu.NodeVariable, filepath.Join(dir, "no-proc"))
 	return n
 }
 
-// say changes the config.
-func (n *node) say(c fakegpu.Config) {
+// configure changes the config.
+func (n *node) configure(c fakegpu.Config) {
 	n.t.Helper()
 	c.Node = n.name
 	if err := c.WriteFile(n.config); err != nil {
@@ -69,7 +69,7 @@ func (n *node) say(c fakegpu.Config) {
 	}
 }
 
-// start starts a process that holds what the words say, until the test ends. The first is
+// start starts a process that uses what the words name, until the test ends. The first is
 // called a.
 func (n *node) start(words ...string) *exec.Cmd {
 	n.t.Helper()
@@ -96,7 +96,7 @@ func driver(t *testing.T, o Options) *Driver {
 	return New(o)
 }
 
-func look(t *testing.T, d *Driver, maxAge time.Duration) []guard.Device {
+func readDevices(t *testing.T, d *Driver, maxAge time.Duration) []guard.Device {
 	t.Helper()
 	devices, err := d.Read(t.Context(), maxAge)
 	if err != nil {

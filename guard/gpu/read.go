@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// step is how far a device's total may move before its processes are listed
+	// totalStep is how far a device's total may move before its processes are listed
 	// again: less than the smallest context (107 MiB is the smallest reported).
-	step = 8 << 20
-	// strangersAge is how old the list may be of a device that listed nothing of
+	totalStep = 8 << 20
+	// othersListAge is how old the list may be of a device that listed nothing of
 	// this pod, however its total moves: its tenants are others.
-	strangersAge = time.Second
+	othersListAge = time.Second
 )
 
 // list is what was last listed on a device.
@@ -29,22 +29,22 @@ type list struct {
 
 // Read implements guard.Reader.
 func (d *Driver) Read(ctx context.Context, maxAge time.Duration) ([]guard.Device, error) {
-	return bounded(ctx, d.dog, func() ([]guard.Device, error) {
+	return bounded(ctx, d.watchdog, func() ([]guard.Device, error) {
 		if err := d.ready(); err != nil {
 			return nil, err
 		}
-		blind := d.Blind(d.version)
+		unsupported := d.Unsupported(d.version)
 		devices := make([]guard.Device, 0, len(d.devices))
 		for _, dev := range d.devices {
-			devices = append(devices, d.read(dev, maxAge, blind))
+			devices = append(devices, d.read(dev, maxAge, unsupported))
 		}
 		return devices, nil
 	})
 }
 
-// read looks at one device. What goes wrong is its fault alone.
-func (d *Driver) read(dev *device, maxAge time.Duration, blind string) guard.Device {
-	seen := guard.Device{ID: dev.id, Fault: blind}
+// read reads one device. What goes wrong is the fault of that device alone.
+func (d *Driver) read(dev *device, maxAge time.Duration, unsupported string) guard.Device {
+	seen := guard.Device{ID: dev.id, Fault: unsupported}
 	total, used, err := d.total(dev)
 	if err != nil {
 		seen.Fault = err.Error()
@@ -52,7 +52,7 @@ func (d *Driver) read(dev *device, maxAge time.Duration, blind string) guard.Dev
 		return seen
 	}
 	seen.TotalBytes, seen.UsedBytes = total, used
-	if blind != "" {
+	if unsupported != "" {
 		return seen
 	}
 	if dev.due(used, total == 0, maxAge) {
@@ -70,17 +70,17 @@ func (d *Driver) read(dev *device, maxAge time.Duration, blind string) guard.Dev
 }
 
 // due reports whether the device's processes are to be listed again.
-func (dev *device) due(used int64, untold bool, maxAge time.Duration) bool {
+func (dev *device) due(used int64, totalUnknown bool, maxAge time.Duration) bool {
 	age := time.Since(dev.last.at)
-	if dev.last.at.IsZero() || untold || age >= maxAge {
+	if dev.last.at.IsZero() || totalUnknown || age >= maxAge {
 		return true
 	}
-	moved := used-dev.last.used >= step || dev.last.used-used >= step
-	return moved && (len(dev.last.processes) > 0 || age >= strangersAge)
+	moved := used-dev.last.used >= totalStep || dev.last.used-used >= totalStep
+	return moved && (len(dev.last.processes) > 0 || age >= othersListAge)
 }
 
 // total returns a device's memory and what is in use of it, by everyone; zeros
-// where it does not say.
+// where it does not report them.
 func (d *Driver) total(dev *device) (total, used int64, err error) {
 	if !d.has["nvmlDeviceGetMemoryInfo"] {
 		return 0, 0, nil
@@ -95,7 +95,7 @@ func (d *Driver) total(dev *device) (total, used int64, err error) {
 	return signed(info.Total), signed(info.Used), nil
 }
 
-// processes lists who holds memory on a device: compute, graphics and MPS, each
+// processes lists who uses memory on a device: compute, graphics and MPS, each
 // PID once with the largest figure. A driver may list one twice, each time in
 // full, so that a sum would be wrong.
 func (d *Driver) processes(dev *device, total int64) ([]guard.Process, error) {

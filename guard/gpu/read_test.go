@@ -24,7 +24,7 @@ func failing(answer string, calls ...string) fakegpu.Fault {
 	return f
 }
 
-func TestWhatADriverSaysIsReadForWhatItIsWorth(t *testing.T) {
+func TestRead(t *testing.T) {
 	two, clients := []string{"gpu0=5000MiB", "gpu0=300MiB"}, []string{"gpu0=5000MiB/M+C", "gpu0=300MiB/M+C"}
 	faulty := func(f fakegpu.Fault) fakegpu.Config { return fakegpu.Config{Fault: f} }
 	const noList = "0000 5300/81920 fault list the processes of GPU-00000000-0000-4000-8000-000000000000: "
@@ -44,16 +44,16 @@ func TestWhatADriverSaysIsReadForWhatItIsWorth(t *testing.T) {
 		"exclusive compute mode means MPS":          {two, fakegpu.Config{ComputeMode: "exclusive-process"}, "0000 5300/81920 a=5000mps b=300mps\n"},
 		"a list that grows while it is read": {two, faulty(fakegpu.Fault{Fail: []fakegpu.Fail{{Call: lists, Return: "INSUFFICIENT_SIZE", Times: 3}}}),
 			"0000 5300/81920 a=5000 b=300\n"},
-		"lists not supported": {two, faulty(failing("NOT_SUPPORTED", lists)), noList + "Not Supported: this device does not say\n"},
-		"no permission":       {two, faulty(failing("NO_PERMISSION", lists)), noList + "Insufficient Permissions: the container may not ask this device\n"},
+		"lists not supported": {two, faulty(failing("NOT_SUPPORTED", lists)), noList + "Not Supported: this device does not report it\n"},
+		"no permission":       {two, faulty(failing("NO_PERMISSION", lists)), noList + "Insufficient Permissions: the container may not read this device\n"},
 		"a transient failure": {two, faulty(failing("UNKNOWN", lists)), noList + "Unknown Error\n"},
 		"a lost device": {two, faulty(failing("GPU_IS_LOST", total, lists)),
 			"0000 0/0 fault read the memory of GPU-00000000-0000-4000-8000-000000000000: GPU is lost: the device has fallen off the bus; the device plugin deals with it\n"},
 		"a total that is not supported, lists that do": {two, faulty(failing("NOT_SUPPORTED", total)), "0000 0/0 a=5000 b=300\n"},
 		"a driver that gives the node's PIDs": {two, fakegpu.Config{Driver: "535.104.12"},
-			"0000 5300/81920 fault driver 535.104.12 does not tell a pod what its processes hold; 565.57.01 and newer do\n"},
+			"0000 5300/81920 fault driver 535.104.12 does not report to a pod what its processes use; 565.57.01 and newer do\n"},
 		"a driver that gives no memory": {two, fakegpu.Config{Driver: "560.35.03"},
-			"0000 5300/81920 fault driver 560.35.03 does not tell a pod what its processes hold; 565.57.01 and newer do\n"},
+			"0000 5300/81920 fault driver 560.35.03 does not report to a pod what its processes use; 565.57.01 and newer do\n"},
 		"two devices": {append(two, "gpu1=10MiB"), fakegpu.Config{Devices: 2}, "0000 5300/81920 a=5000 b=300\n0001 10/81920 c=10\n"},
 		"MIG instances in place of their device, which is shut": {[]string{"gpu0.1=2GiB"},
 			faulty(fakegpu.Fault{Memory: 40 * fakegpu.GiB, MIG: []string{"1g.10gb", "1g.10gb"}, Closed: true}), "0000 0/9728\n0001 2048/9728 a=2048\n"},
@@ -63,18 +63,18 @@ func TestWhatADriverSaysIsReadForWhatItIsWorth(t *testing.T) {
 			for _, word := range tc.words {
 				n.start(word)
 			}
-			if diff := cmp.Diff(tc.want, n.short(look(t, driver(t, Options{}), 0))); diff != "" {
+			if diff := cmp.Diff(tc.want, n.short(readDevices(t, driver(t, Options{}), 0))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestAProcessInSeveralListsCountsOnceWithTheLargest(t *testing.T) {
+func TestReadMergesLists(t *testing.T) {
 	n := newNode(t, fakegpu.Config{})
 	n.start("gpu0=5000MiB", "gpu0=300MiB/G")
 	n.start("gpu0=64MiB", "gpu0=700MiB/G")
-	if diff := cmp.Diff("0000 6064/81920 a=5000 b=700\n", n.short(look(t, driver(t, Options{}), 0))); diff != "" {
+	if diff := cmp.Diff("0000 6064/81920 a=5000 b=700\n", n.short(readDevices(t, driver(t, Options{}), 0))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -85,57 +85,57 @@ func listed(mib fakegpu.Bytes) fakegpu.Config {
 	return fakegpu.Config{Devices: 2, On: map[int]fakegpu.Fault{1: {Others: held, Listed: []fakegpu.Listed{{PID: 70, Held: held}}}}}
 }
 
-func TestTheListIsReadWhenTheTotalMoves(t *testing.T) {
+func TestReadListsWhenTheTotalMoves(t *testing.T) {
 	n := newNode(t, listed(100))
 	d := driver(t, Options{})
-	first := look(t, d, time.Hour)[1].Listed
-	if again := look(t, d, time.Hour)[1].Listed; !again.Equal(first) {
+	first := readDevices(t, d, time.Hour)[1].Listed
+	if again := readDevices(t, d, time.Hour)[1].Listed; !again.Equal(first) {
 		t.Error("listed again though nothing moved")
 	}
-	n.say(listed(104))
-	if again := look(t, d, time.Hour)[1].Listed; !again.Equal(first) {
+	n.configure(listed(104))
+	if again := readDevices(t, d, time.Hour)[1].Listed; !again.Equal(first) {
 		t.Error("listed again for less than a context")
 	}
-	n.say(listed(120))
-	second := look(t, d, time.Hour)
+	n.configure(listed(120))
+	second := readDevices(t, d, time.Hour)
 	if !second[1].Listed.After(first) || second[1].Processes[0].UsedBytes != 120<<20 {
 		t.Errorf("not listed again when the total moved: %s", n.short(second))
 	}
-	if third := look(t, d, 0)[1].Listed; !third.After(second[1].Listed) {
-		t.Error("a look that asks for a new list got an old one")
+	if third := readDevices(t, d, 0)[1].Listed; !third.After(second[1].Listed) {
+		t.Error("a read that asks for a new list got an old one")
 	}
 }
 
-func TestALostDeviceDoesNotBlindTheOther(t *testing.T) {
+func TestReadLostDevice(t *testing.T) {
 	good, lost := listed(10), listed(10)
 	lost.On[0] = failing("GPU_IS_LOST", "*")
 	n := newNode(t, good)
 	d := driver(t, Options{})
-	look(t, d, 0)
-	n.say(lost)
+	readDevices(t, d, 0)
+	n.configure(lost)
 	want := "0000 0/0 fault read the memory of GPU-00000000-0000-4000-8000-000000000000: GPU is lost: the device has fallen off the bus; the device plugin deals with it\n" +
 		"0001 10/81920 70=10\n"
-	for range 2 { // the second time the devices are asked for again
-		if diff := cmp.Diff(want, n.short(look(t, d, 0))); diff != "" {
+	for range 2 { // the second time the devices are opened again
+		if diff := cmp.Diff(want, n.short(readDevices(t, d, 0))); diff != "" {
 			t.Errorf("while it is lost, -want +got:\n%s", diff)
 		}
 	}
-	n.say(good)
-	if diff := cmp.Diff("0000 0/81920\n0001 10/81920 70=10\n", n.short(look(t, d, 0))); diff != "" {
+	n.configure(good)
+	if diff := cmp.Diff("0000 0/81920\n0001 10/81920 70=10\n", n.short(readDevices(t, d, 0))); diff != "" {
 		t.Errorf("after it came back, -want +got:\n%s", diff)
 	}
 }
 
-func TestAProcessIsListedUntilItsExit(t *testing.T) {
+func TestReadAfterExit(t *testing.T) {
 	n := newNode(t, fakegpu.Config{})
 	d := driver(t, Options{})
 	cmd := n.start("gpu0=512MiB")
-	if got := n.short(look(t, d, 0)); got != "0000 512/81920 a=512\n" {
+	if got := n.short(readDevices(t, d, 0)); got != "0000 512/81920 a=512\n" {
 		t.Errorf("before its exit: %s", got)
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	if got := n.short(look(t, d, 0)); got != "0000 0/81920\n" {
+	if got := n.short(readDevices(t, d, 0)); got != "0000 0/81920\n" {
 		t.Errorf("after its exit: %s", got)
 	}
 }

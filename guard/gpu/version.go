@@ -11,7 +11,7 @@ const (
 	// FirstInPod lists PIDs of the caller's namespace with their memory. Older
 	// ones list the node's PIDs, or no memory.
 	FirstInPod = "565.57.01"
-	// firstUtilization translates the PIDs of per-process utilisation.
+	// firstUtilization translates the PIDs of per-process utilization.
 	firstUtilization = "570.86.15"
 )
 
@@ -38,10 +38,11 @@ func part(parts []string, i int) int {
 	return n
 }
 
-// blindDriver says why a driver cannot be relied on inside a pod, or is empty.
-func blindDriver(version string) string {
+// unsupportedVersion returns why a driver cannot be relied on inside a pod, or an
+// empty text.
+func unsupportedVersion(version string) string {
 	if !Older(version, FirstInPod) {
 		return ""
 	}
-	return fmt.Sprintf("driver %s does not tell a pod what its processes hold; %s and newer do", version, FirstInPod)
+	return fmt.Sprintf("driver %s does not report to a pod what its processes use; %s and newer do", version, FirstInPod)
 }

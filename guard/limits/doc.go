@@ -4,9 +4,9 @@
 //
 // The one idea: a Limits value travels as a handful of environment variables
 // and comes back equal. The webhook writes every value in full, defaults
-// included, so that a guard of another release means the same by it. The
-// variables carry a version; a guard refuses a version it does not know rather
-// than guess at what it promises.
+// included, so that a guard of another release reads the same. The
+// variables carry a version; a guard rejects a version it does not know rather
+// than guess at what it means.
 //
 // The package imports the standard library only.
 package limits

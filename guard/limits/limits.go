@@ -13,66 +13,66 @@ const (
 	CheckContainer = "gpuslice-check"
 )
 
-// Act says when a container that is past its slice is ended.
+// Act is when a process of a container over its slice is terminated.
 type Act string
 
 const (
-	// ActAlways ends a container that is past its slice, whatever room the
-	// device has. LimitBytes has no part in it.
+	// ActAlways terminates over the slice, whatever room the device has. LimitBytes
+	// has no part in it.
 	ActAlways Act = "always"
-	// ActPressure ends a container past its slice only while the device is
-	// nearly full, and one past its limit always.
+	// ActPressure terminates over the slice only while the device is nearly full,
+	// and over the limit always.
 	ActPressure Act = "pressure"
 )
 
-// Ending says what becomes of an MPS client that cannot be ended through the
-// MPS control daemon.
-type Ending string
+// MPSTermination is what happens to an MPS client that cannot be terminated
+// through the MPS control daemon.
+type MPSTermination string
 
 const (
-	// EndingObserve leaves the client alone and says so.
-	EndingObserve Ending = "observe"
-	// EndingSignal signals the client. NVIDIA calls the outcome undefined: the
+	// MPSTerminationObserve does not terminate the client, and reports that.
+	MPSTerminationObserve MPSTermination = "observe"
+	// MPSTerminationSignal signals the client. NVIDIA calls the outcome undefined: the
 	// other clients of the daemon may hang or fail.
-	EndingSignal Ending = "signal"
+	MPSTerminationSignal MPSTermination = "signal"
 )
 
-// Last says what follows when a container has been ended MaxEnds times.
-type Last string
+// Escalation is what follows after MaxTerminations.
+type Escalation string
 
 const (
-	// LastContainer ends every process of the container; what follows is the
-	// pod's restart policy.
-	LastContainer Last = "container"
-	// LastObserve ends nothing more in the window and reports.
-	LastObserve Last = "observe"
+	// EscalationContainer terminates every process of the container; what follows
+	// is the pod's restart policy.
+	EscalationContainer Escalation = "container"
+	// EscalationObserve terminates nothing more in the window, and reports that.
+	EscalationObserve Escalation = "observe"
 )
 
-// Limits is what a guard holds one pod to.
+// Limits is what a guard enforces for one pod.
 type Limits struct {
 	Version    int         // of the contract
 	Containers []Container // at least one, in the pod's order
 	Act        Act
 
-	WarnPercent     int // of the wall (slice or limit) at which the owner is warned
+	WarnPercent     int // of the slice, from which the owner is warned
 	PressurePercent int // of a device's memory in use from which it is nearly full
 
-	Grace     time.Duration // over for longer than this before anything is ended; 0 acts on the confirming look
+	Grace     time.Duration // over for longer than this before anything is terminated; 0 acts on the confirming sample
 	TermGrace time.Duration // from SIGTERM to SIGKILL; 0 sends SIGKILL alone
-	Settle    time.Duration // rest after an ending before the next
+	Settle    time.Duration // pause after a termination before the next
 
-	Interval     time.Duration // longest pause between two looks
+	Interval     time.Duration // longest pause between two samples
 	FastInterval time.Duration // shortest pause, taken near the limit
 
-	MaxEnds    int           // endings of one container within EndsWindow before Terminate follows
-	EndsWindow time.Duration // how long an ending counts
-	Terminate  Last          // what follows MaxEnds
-	DryRun     bool          // decide and report everything, signal nothing
+	MaxTerminations    int           // of one container within TerminationsWindow before Escalation follows
+	TerminationsWindow time.Duration // how long a termination counts
+	Escalation         Escalation    // what follows MaxTerminations
+	DryRun             bool          // decide and report everything, signal nothing
 
-	MPSEnding        Ending // for an MPS client that cannot be ended through the daemon
-	MPSPipeDirectory string // absolute; empty: no daemon is reachable
-	MPSControl       string // absolute path of nvidia-cuda-mps-control; empty: search PATH
-	ExpectMPS        bool   // the check container fails when the daemon does not answer
+	MPSTermination   MPSTermination // for an MPS client that cannot be terminated through the daemon
+	MPSPipeDirectory string         // absolute; empty: no daemon is reachable
+	MPSControl       string         // absolute path of nvidia-cuda-mps-control; empty: search PATH
+	ExpectMPS        bool           // the check container fails when the daemon does not answer
 
 	MinDeviceBytes int64  // smallest device memory the plan relies on; 0: not checked
 	MaxDeviceBytes int64  // largest device memory the plan relies on; 0: not checked
@@ -84,7 +84,7 @@ type Limits struct {
 // Container is one container's share of each of its GPUs.
 type Container struct {
 	Name       string `json:"name"`
-	SliceBytes int64  `json:"slice"` // per GPU; the sum over the container's processes is held against it
+	SliceBytes int64  `json:"slice"` // per GPU; compared with the sum over the container's processes
 	LimitBytes int64  `json:"limit"` // per GPU, at least SliceBytes; what a burst may reach under ActPressure
 	GPUs       int    `json:"gpus"`  // how many devices it was given
 }
@@ -92,19 +92,19 @@ type Container struct {
 // Default returns a Limits with every setting at its default and no container.
 func Default() Limits {
 	return Limits{
-		Version:         Version,
-		Act:             ActAlways,
-		WarnPercent:     95,
-		PressurePercent: 95,
-		Grace:           2 * time.Second,
-		TermGrace:       5 * time.Second,
-		Settle:          15 * time.Second,
-		Interval:        2 * time.Second,
-		FastInterval:    250 * time.Millisecond,
-		MaxEnds:         3,
-		EndsWindow:      5 * time.Minute,
-		Terminate:       LastContainer,
-		MPSEnding:       EndingObserve,
+		Version:            Version,
+		Act:                ActAlways,
+		WarnPercent:        95,
+		PressurePercent:    95,
+		Grace:              2 * time.Second,
+		TermGrace:          5 * time.Second,
+		Settle:             15 * time.Second,
+		Interval:           2 * time.Second,
+		FastInterval:       250 * time.Millisecond,
+		MaxTerminations:    3,
+		TerminationsWindow: 5 * time.Minute,
+		Escalation:         EscalationContainer,
+		MPSTermination:     MPSTerminationObserve,
 	}
 }
 

@@ -38,13 +38,13 @@ func sample(r *rand.Rand) Limits {
 		})
 	}
 	l.Act = pick(r, ActAlways, ActPressure)
-	l.Terminate = pick(r, LastContainer, LastObserve)
-	l.MPSEnding = pick(r, EndingObserve, EndingSignal)
-	l.WarnPercent, l.PressurePercent, l.MaxEnds = 1+r.IntN(100), 1+r.IntN(100), 1+r.IntN(10)
+	l.Escalation = pick(r, EscalationContainer, EscalationObserve)
+	l.MPSTermination = pick(r, MPSTerminationObserve, MPSTerminationSignal)
+	l.WarnPercent, l.PressurePercent, l.MaxTerminations = 1+r.IntN(100), 1+r.IntN(100), 1+r.IntN(10)
 	l.Grace, l.TermGrace, l.Settle = span(r, 0, time.Hour), span(r, 0, 10*time.Minute), span(r, 0, time.Hour)
 	l.Interval = span(r, 20*time.Millisecond, 5*time.Second)
 	l.FastInterval = span(r, 20*time.Millisecond, l.Interval)
-	l.EndsWindow = span(r, time.Second, time.Hour)
+	l.TerminationsWindow = span(r, time.Second, time.Hour)
 	l.DryRun, l.ExpectMPS = pick(r, true, false), pick(r, true, false)
 	l.MPSPipeDirectory = pick(r, "/mps/nvidia.com/gpu.shared/pipe", `/run/a "quoted" <path>, with=all`)
 	l.MPSControl = pick(r, "", "/usr/bin/nvidia-cuda-mps-control")
@@ -61,7 +61,7 @@ func span(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64(most-least)+1))
 }
 
-func TestEnvComesBackEqual(t *testing.T) {
+func TestEnvRoundTrip(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
@@ -101,7 +101,7 @@ func TestEnvCarriesEveryField(t *testing.T) {
 	}
 }
 
-func TestEnvIsFewVariablesThatAKubeletPassesOn(t *testing.T) {
+func TestEnvVariables(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
 	vars := sample(r).Env()
@@ -109,15 +109,15 @@ func TestEnvIsFewVariablesThatAKubeletPassesOn(t *testing.T) {
 	for _, v := range vars {
 		names = append(names, v.Name)
 		if strings.ContainsAny(v.Value, "$\n\x00") {
-			t.Errorf("%s=%q holds what the kubelet expands or a runtime refuses", v.Name, v.Value)
+			t.Errorf("%s=%q holds what the kubelet expands or a runtime rejects", v.Name, v.Value)
 		}
 	}
 	if !slices.Equal(names, Variables()) {
-		t.Errorf("wrote %q, Variables says %q", names, Variables())
+		t.Errorf("wrote %q, Variables returns %q", names, Variables())
 	}
 }
 
-func TestAbsentSettingsTakeTheirDefaults(t *testing.T) {
+func TestFromEnvDefaults(t *testing.T) {
 	t.Parallel()
 	got, err := FromEnv(environment([]Variable{
 		{VersionVariable, "1"},
@@ -129,13 +129,13 @@ func TestAbsentSettingsTakeTheirDefaults(t *testing.T) {
 	}
 	want := Default()
 	want.Containers = []Container{{Name: "trainer", SliceBytes: 1024, LimitBytes: 1024, GPUs: 1}}
-	want.Grace, want.MPSEnding = 0, EndingSignal
+	want.Grace, want.MPSTermination = 0, MPSTerminationSignal
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
 }
 
-func TestWhatCannotBeHeldIsRefusedWithItsReason(t *testing.T) {
+func TestFromEnvErrors(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		env  func(string) (string, bool)
@@ -150,19 +150,19 @@ func TestWhatCannotBeHeldIsRefusedWithItsReason(t *testing.T) {
 		"two values in one":       {with(Variable{NodeVariable, `{} {}`}), []string{"text after the value"}},
 		"a value beyond bounds":   {with(Variable{NodeVariable, strings.Repeat(" ", 70000)}), []string{"70000 bytes, at most 65536"}},
 		"a duration without unit": {with(Variable{PolicyVariable, `{"grace":"5"}`}), []string{`"5" is not a duration`}},
-		"two bad variables, both told": {
+		"two bad variables, both reported": {
 			with(Variable{PolicyVariable, "x"}, Variable{NodeVariable, "y"}),
 			[]string{"read GPUSLICE_GUARD_POLICY", "read GPUSLICE_GUARD_NODE"},
 		},
-		"bad containers, each told": {
+		"bad containers, each reported": {
 			with(Variable{ContainersVariable, `[{"name":"A","slice":5},{"name":"b"},{"name":"c","slice":5,"limit":4,"gpus":-1},{"name":"c","slice":1}]`}),
 			[]string{"containers[0].name", "containers[1].slice", "containers[2].limit", "containers[2].gpus", "containers[3].name: \"c\" is there twice"},
 		},
-		"bad settings, each told": {
+		"bad settings, each reported": {
 			with(Variable{PolicyVariable, `{"act":"never","warnPercent":0,"interval":"1s","fastInterval":"2s","maxEnds":0,"terminate":"","endsWindow":"0s"}`}),
 			[]string{"act: ", "warnPercent: 0", "fastInterval: 2s is longer", "maxEnds: 0", "terminate: ", "endsWindow: 0s"},
 		},
-		"bad node, each told": {
+		"bad node, each reported": {
 			with(Variable{NodeVariable, `{"mpsPipeDirectory":"tmp","mpsControl":"/a/$(B)","minDeviceBytes":2,"maxDeviceBytes":1,"minDriver":"new","metricsPort":70000}`}),
 			[]string{"mpsPipeDirectory", "mpsControl", "minDeviceBytes", "minDriver", "metricsPort"},
 		},
@@ -176,14 +176,14 @@ func TestWhatCannotBeHeldIsRefusedWithItsReason(t *testing.T) {
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("the error does not say %q:\n%v", want, err)
+					t.Errorf("the error lacks %q:\n%v", want, err)
 				}
 			}
 		})
 	}
 }
 
-func TestANewerVersionIsToldApart(t *testing.T) {
+func TestErrVersion(t *testing.T) {
 	t.Parallel()
 	if _, err := FromEnv(with(Variable{VersionVariable, "2"})); !errors.Is(err, ErrVersion) {
 		t.Errorf("got %v, want ErrVersion", err)

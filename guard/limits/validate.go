@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Bounds of what Validate accepts, beyond what each field says.
+// Bounds of what Validate accepts, beyond those of each field.
 const (
 	maxContainers = 128
 	maxGPUs       = 64
@@ -25,7 +25,7 @@ var (
 )
 
 // Validate returns every problem of l, joined, each with the field's path, or
-// nil when the guard can hold a pod to it.
+// nil when the guard can enforce it.
 func (l Limits) Validate() error {
 	var p problems
 	p.check(l.Version == Version, "version: got %d, want %d", l.Version, Version)
@@ -44,7 +44,7 @@ func (p *problems) check(holds bool, format string, args ...any) {
 }
 
 func (l Limits) validateContainers(p *problems) {
-	p.check(len(l.Containers) > 0, "containers: none; a guard needs at least one to hold to a slice")
+	p.check(len(l.Containers) > 0, "containers: none; a guard needs at least one container with a slice")
 	p.check(len(l.Containers) <= maxContainers, "containers: %d, at most %d", len(l.Containers), maxContainers)
 	seen := map[string]bool{}
 	for i, c := range l.Containers {
@@ -60,15 +60,15 @@ func (l Limits) validateContainers(p *problems) {
 
 func (l Limits) validatePolicy(p *problems) {
 	oneOf(p, "act", l.Act, ActAlways, ActPressure)
-	oneOf(p, "terminate", l.Terminate, LastContainer, LastObserve)
-	oneOf(p, "mpsEnding", l.MPSEnding, EndingObserve, EndingSignal)
+	oneOf(p, "terminate", l.Escalation, EscalationContainer, EscalationObserve)
+	oneOf(p, "mpsEnding", l.MPSTermination, MPSTerminationObserve, MPSTerminationSignal)
 	within(p, "warnPercent", l.WarnPercent, 1, 100)
 	within(p, "pressurePercent", l.PressurePercent, 1, 100)
-	within(p, "maxEnds", l.MaxEnds, 1, 1000)
+	within(p, "maxEnds", l.MaxTerminations, 1, 1000)
 	within(p, "grace", l.Grace, 0, time.Hour)
 	within(p, "termGrace", l.TermGrace, 0, 10*time.Minute)
 	within(p, "settle", l.Settle, 0, time.Hour)
-	within(p, "endsWindow", l.EndsWindow, time.Second, 24*time.Hour)
+	within(p, "endsWindow", l.TerminationsWindow, time.Second, 24*time.Hour)
 	within(p, "interval", l.Interval, 20*time.Millisecond, 5*time.Second)
 	within(p, "fastInterval", l.FastInterval, 20*time.Millisecond, 5*time.Second)
 	p.check(l.FastInterval <= l.Interval, "fastInterval: %s is longer than interval (%s)", l.FastInterval, l.Interval)

@@ -8,19 +8,19 @@ import (
 
 // policy is how PolicyVariable is spelt: what the guard does.
 type policy struct {
-	Act             Act    `json:"act"`
-	WarnPercent     int    `json:"warnPercent"`
-	PressurePercent int    `json:"pressurePercent"`
-	Grace           period `json:"grace"`
-	TermGrace       period `json:"termGrace"`
-	Settle          period `json:"settle"`
-	Interval        period `json:"interval"`
-	FastInterval    period `json:"fastInterval"`
-	MaxEnds         int    `json:"maxEnds"`
-	EndsWindow      period `json:"endsWindow"`
-	Terminate       Last   `json:"terminate"`
-	DryRun          bool   `json:"dryRun,omitempty"`
-	MPSEnding       Ending `json:"mpsEnding"`
+	Act                Act            `json:"act"`
+	WarnPercent        int            `json:"warnPercent"`
+	PressurePercent    int            `json:"pressurePercent"`
+	Grace              period         `json:"grace"`
+	TermGrace          period         `json:"termGrace"`
+	Settle             period         `json:"settle"`
+	Interval           period         `json:"interval"`
+	FastInterval       period         `json:"fastInterval"`
+	MaxTerminations    int            `json:"maxEnds"`
+	TerminationsWindow period         `json:"endsWindow"`
+	Escalation         Escalation     `json:"terminate"`
+	DryRun             bool           `json:"dryRun,omitempty"`
+	MPSTermination     MPSTermination `json:"mpsEnding"`
 }
 
 // node is how NodeVariable is spelt: what the guard finds on its node, and what
@@ -58,8 +58,8 @@ func policyOf(l Limits) policy {
 		Act: l.Act, WarnPercent: l.WarnPercent, PressurePercent: l.PressurePercent,
 		Grace: period(l.Grace), TermGrace: period(l.TermGrace), Settle: period(l.Settle),
 		Interval: period(l.Interval), FastInterval: period(l.FastInterval),
-		MaxEnds: l.MaxEnds, EndsWindow: period(l.EndsWindow), Terminate: l.Terminate,
-		DryRun: l.DryRun, MPSEnding: l.MPSEnding,
+		MaxTerminations: l.MaxTerminations, TerminationsWindow: period(l.TerminationsWindow), Escalation: l.Escalation,
+		DryRun: l.DryRun, MPSTermination: l.MPSTermination,
 	}
 }
 
@@ -67,8 +67,8 @@ func (p policy) into(l *Limits) {
 	l.Act, l.WarnPercent, l.PressurePercent = p.Act, p.WarnPercent, p.PressurePercent
 	l.Grace, l.TermGrace, l.Settle = time.Duration(p.Grace), time.Duration(p.TermGrace), time.Duration(p.Settle)
 	l.Interval, l.FastInterval = time.Duration(p.Interval), time.Duration(p.FastInterval)
-	l.MaxEnds, l.EndsWindow, l.Terminate = p.MaxEnds, time.Duration(p.EndsWindow), p.Terminate
-	l.DryRun, l.MPSEnding = p.DryRun, p.MPSEnding
+	l.MaxTerminations, l.TerminationsWindow, l.Escalation = p.MaxTerminations, time.Duration(p.TerminationsWindow), p.Escalation
+	l.DryRun, l.MPSTermination = p.DryRun, p.MPSTermination
 }
 
 func nodeOf(l Limits) node {

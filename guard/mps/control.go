@@ -16,14 +16,14 @@ import (
 // Program is the name of NVIDIA's control program.
 const Program = "nvidia-cuda-mps-control"
 
-// longestAnswer bounds what is read of the control program.
-const longestAnswer = 1 << 20
+// maxAnswer bounds what is read of the control program.
+const maxAnswer = 1 << 20
 
 // ErrOutOfReach is the error of a daemon whose program or pipe the container
 // does not have.
 var ErrOutOfReach = errors.New("the MPS daemon is out of the guard's reach")
 
-// Control speaks to one MPS daemon through the control program.
+// Control sends commands to one MPS daemon through the control program.
 type Control struct {
 	Program       string        // path; empty: Program on PATH
 	PipeDirectory string        // the daemon's
@@ -38,11 +38,11 @@ type Client struct {
 	Command   string
 }
 
-// Reachable returns why the daemon cannot be spoken to from here, wrapping
-// ErrOutOfReach, or nil. It does not say whether the daemon lives.
+// Reachable returns why the daemon cannot be reached from here, wrapping
+// ErrOutOfReach, or nil. It does not check whether the daemon lives.
 func (c Control) Reachable() error {
 	if c.PipeDirectory == "" {
-		return fmt.Errorf("%w: no pipe directory is given", ErrOutOfReach)
+		return fmt.Errorf("%w: no pipe directory is set", ErrOutOfReach)
 	}
 	if _, err := os.Stat(c.PipeDirectory); err != nil {
 		return fmt.Errorf("%w: %w", ErrOutOfReach, err)
@@ -55,14 +55,14 @@ func (c Control) Reachable() error {
 
 // Alive returns nil when the daemon answers.
 func (c Control) Alive(ctx context.Context) error {
-	_, err := c.say(ctx, "get_server_list")
+	_, err := c.send(ctx, "get_server_list")
 	return err
 }
 
 // Clients returns every client of the daemon, on all devices; one may be there
 // several times.
 func (c Control) Clients(ctx context.Context) ([]Client, error) {
-	text, err := c.say(ctx, "ps")
+	text, err := c.send(ctx, "ps")
 	if err != nil {
 		return nil, err
 	}
@@ -70,10 +70,10 @@ func (c Control) Clients(ctx context.Context) ([]Client, error) {
 }
 
 // Terminate makes the daemon end all contexts of a client, busy or not. The
-// client's process lives on, with errors, and may be signalled then.
+// client's process lives on, with errors, and may be signaled then.
 func (c Control) Terminate(ctx context.Context, client Client) error {
 	command := fmt.Sprintf("terminate_client %d %d", client.Server, client.PID)
-	text, err := c.say(ctx, command)
+	text, err := c.send(ctx, command)
 	if err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func (c Control) program() (string, error) {
 	return exec.LookPath(Program)
 }
 
-// say gives the daemon one command and returns its answer.
-func (c Control) say(ctx context.Context, command string) (string, error) {
+// send sends the daemon one command and returns its answer.
+func (c Control) send(ctx context.Context, command string) (string, error) {
 	if err := c.Reachable(); err != nil {
 		return "", err
 	}
@@ -105,7 +105,7 @@ func (c Control) say(ctx context.Context, command string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	answer := bounded{room: longestAnswer}
+	answer := bounded{room: maxAnswer}
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = append(os.Environ(), "CUDA_MPS_PIPE_DIRECTORY="+c.PipeDirectory)
 	cmd.Stdin = strings.NewReader(command + "\n")

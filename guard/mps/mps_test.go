@@ -34,63 +34,63 @@ func put(t *testing.T, dir, file, text string) {
 	}
 }
 
-func said(t *testing.T, c Control) string {
+func sent(t *testing.T, c Control) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(c.PipeDirectory, "said"))
+	text, err := os.ReadFile(filepath.Join(c.PipeDirectory, "sent"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-// signals are the hands that signal: they note when they do.
+// signals is the terminator that signals: it notes when it does.
 type signals struct {
 	control Control
-	ends    []string
+	signals []string
 	t       *testing.T
 }
 
-func (s *signals) Hold(context.Context, guard.Order) (guard.Held, guard.Outcome) {
+func (s *signals) Acquire(context.Context, guard.Order) (guard.Target, guard.Outcome) {
 	return s, guard.Outcome{}
 }
 func (s *signals) Release() {}
-func (s *signals) End(context.Context) guard.Outcome {
-	s.ends = append(s.ends, said(s.t, s.control))
-	return guard.Outcome{Result: guard.Ended, Signal: "SIGKILL"}
+func (s *signals) Terminate(context.Context) guard.Outcome {
+	s.signals = append(s.signals, sent(s.t, s.control))
+	return guard.Outcome{Result: guard.Terminated, Signal: "SIGKILL"}
 }
 
-func TestAClientIsTerminatedBeforeItIsSignalledOrNotAtAll(t *testing.T) {
+func TestTerminate(t *testing.T) {
 	t.Parallel()
-	const one = "1024 900 4026531836 ./train\n2048 900 4026530000 ./neighbour\n"
+	const one = "1024 900 4026531836 ./train\n2048 900 4026530000 ./neighbor\n"
 	const two = one + "1025 900 4026531836 ./train\n"
 	order := guard.Order{Container: "trainer", MPS: true, Alone: true, Process: guard.Process{PID: 6, MPS: true}}
-	whole := order
-	whole.Whole = true
+	container := order
+	container.Kind = guard.TerminateContainer
 	crowd := order
 	crowd.Alone = false
 	plain := order
 	plain.MPS = false
 	for name, tc := range map[string]struct {
-		clients string
-		order   guard.Order
-		ending  limits.Ending
-		spoil   string // a file that changes the daemon
-		want    guard.Result
-		before  string // what the daemon had been told when the signal came
-		reason  string
+		clients  string
+		order    guard.Order
+		fallback limits.MPSTermination
+		spoil    string // a file that changes the daemon
+		want     guard.Result
+		before   string // what the daemon had been sent when the signal came
+		reason   string
 	}{
-		"the pod's only client": {one, order, limits.EndingObserve, "", guard.Ended, "ps\nterminate_client 900 1024\n", ""},
-		"a client listed on two devices is one": {one + "1024 900 4026531836 ./train\n", order, limits.EndingObserve, "", guard.Ended,
+		"the pod's only client": {one, order, limits.MPSTerminationObserve, "", guard.Terminated, "ps\nterminate_client 900 1024\n", ""},
+		"a client listed on two devices is one": {one + "1024 900 4026531836 ./train\n", order, limits.MPSTerminationObserve, "", guard.Terminated,
 			"ps\nterminate_client 900 1024\n", ""},
-		"two clients, one to go":             {two, order, limits.EndingObserve, "", guard.Observed, "", "2 clients of this pod"},
-		"two clients, both to go":            {two, whole, limits.EndingObserve, "", guard.Ended, "ps\nterminate_client 900 1024\nterminate_client 900 1025\n", ""},
-		"a process beside it":                {one, crowd, limits.EndingObserve, "", guard.Observed, "", "other processes on its devices"},
-		"no client of this pod":              {"2048 900 4026530000 ./neighbour\n", order, limits.EndingObserve, "", guard.Observed, "", "no client of this pod"},
-		"a dead daemon":                      {one, order, limits.EndingObserve, "dead", guard.Observed, "", "Cannot find MPS control daemon"},
-		"a daemon that does not answer":      {one, order, limits.EndingObserve, "slow", guard.Observed, "", "no answer within"},
-		"a dead daemon, where policy signal": {one, order, limits.EndingSignal, "dead", guard.Ended, "", ""},
-		"two clients, where policy signals":  {two, order, limits.EndingSignal, "", guard.Ended, "ps\n", ""},
-		"a process that is no client":        {one, plain, limits.EndingObserve, "", guard.Ended, "", ""},
+		"two clients, one to go":             {two, order, limits.MPSTerminationObserve, "", guard.Skipped, "", "2 clients of this pod"},
+		"two clients, both to go":            {two, container, limits.MPSTerminationObserve, "", guard.Terminated, "ps\nterminate_client 900 1024\nterminate_client 900 1025\n", ""},
+		"a process beside it":                {one, crowd, limits.MPSTerminationObserve, "", guard.Skipped, "", "other processes on its devices"},
+		"no client of this pod":              {"2048 900 4026530000 ./neighbor\n", order, limits.MPSTerminationObserve, "", guard.Skipped, "", "no client of this pod"},
+		"a dead daemon":                      {one, order, limits.MPSTerminationObserve, "dead", guard.Skipped, "", "Cannot find MPS control daemon"},
+		"a daemon that does not answer":      {one, order, limits.MPSTerminationObserve, "slow", guard.Skipped, "", "no answer within"},
+		"a dead daemon, where policy signal": {one, order, limits.MPSTerminationSignal, "dead", guard.Terminated, "", ""},
+		"two clients, where policy signals":  {two, order, limits.MPSTerminationSignal, "", guard.Terminated, "ps\n", ""},
+		"a process that is no client":        {one, plain, limits.MPSTerminationObserve, "", guard.Terminated, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,26 +101,26 @@ func TestAClientIsTerminatedBeforeItIsSignalledOrNotAtAll(t *testing.T) {
 				control.Limit = 200 * time.Millisecond
 			}
 			next := &signals{control: control, t: t}
-			h := &Hands{Daemon: control, Namespace: 4026531836, Ending: tc.ending, Next: next}
-			held, _ := h.Hold(t.Context(), tc.order)
-			out := held.End(t.Context())
+			h := &Terminator{Daemon: control, Namespace: 4026531836, Fallback: tc.fallback, Next: next}
+			target, _ := h.Acquire(t.Context(), tc.order)
+			out := target.Terminate(t.Context())
 			if out.Result != tc.want || !strings.Contains(out.Reason, tc.reason) {
 				t.Errorf("got %+v, want %s with %q", out, tc.want, tc.reason)
 			}
-			if signalled := tc.want == guard.Ended; signalled != (len(next.ends) == 1) {
-				t.Fatalf("signalled %d times", len(next.ends))
+			if signaled := tc.want == guard.Terminated; signaled != (len(next.signals) == 1) {
+				t.Fatalf("signaled %d times", len(next.signals))
 			}
-			if tc.want == guard.Ended && next.ends[0] != tc.before {
-				t.Errorf("when the signal came the daemon had been told %q, want %q", next.ends[0], tc.before)
+			if tc.want == guard.Terminated && next.signals[0] != tc.before {
+				t.Errorf("when the signal came the daemon had been sent %q, want %q", next.signals[0], tc.before)
 			}
-			if strings.Contains(said(t, control), "2048") {
-				t.Error("a neighbour's client was terminated")
+			if strings.Contains(sent(t, control), "2048") {
+				t.Error("a neighbor's client was terminated")
 			}
 		})
 	}
 }
 
-func TestADaemonOutOfReachIsToldApart(t *testing.T) {
+func TestAlive(t *testing.T) {
 	t.Parallel()
 	control := daemon(t, "")
 	for name, c := range map[string]Control{
@@ -141,7 +141,7 @@ func TestADaemonOutOfReachIsToldApart(t *testing.T) {
 	}
 }
 
-func TestClientsAreReadByTheirColumns(t *testing.T) {
+func TestParseClients(t *testing.T) {
 	t.Parallel()
 	got, err := parseClients("PID ID SERVER DEVICE NAMESPACE COMMAND\n9741 0 6472 GPU-cb1213a3-d6a4-be7f 4026531836 ./nbody -n 5\n\n")
 	want := []Client{{9741, 6472, 4026531836, "./nbody -n 5"}}
@@ -155,7 +155,7 @@ func TestClientsAreReadByTheirColumns(t *testing.T) {
 	}
 }
 
-func TestAnAnswerWithoutZeroIsAFailure(t *testing.T) {
+func TestTerminateClientFails(t *testing.T) {
 	t.Parallel()
 	control := daemon(t, "1024 900 4026531836 ./train\n")
 	if err := control.Terminate(t.Context(), Client{PID: 1, Server: 900}); err == nil || !strings.Contains(err.Error(), "not found") {
@@ -163,7 +163,7 @@ func TestAnAnswerWithoutZeroIsAFailure(t *testing.T) {
 	}
 }
 
-func TestTheNamespaceIsTheInodeThatTheDaemonTells(t *testing.T) {
+func TestNamespace(t *testing.T) {
 	t.Parallel()
 	got, err := Namespace("/proc")
 	info, statErr := os.Stat("/proc/self/ns/pid")

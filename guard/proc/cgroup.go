@@ -32,11 +32,11 @@ func cgroupPath(text string) (string, error) {
 	return "", errNoCgroup
 }
 
-// place says where a cgroup lies, seen from the guard's own.
+// place is where a cgroup lies, seen from the guard's own.
 type place int
 
 const (
-	elsewhere place = iota // outside the pod, or cannot be told
+	elsewhere place = iota // outside the pod, or unknown
 	own                    // the guard's own container
 	sibling                // another container of the pod
 )

@@ -1,15 +1,15 @@
 // Package proc knows the processes of the guard's own pod: which container each
-// belongs to, whether it is the same as a moment ago, and how to end it without
-// ever hitting another.
+// belongs to, whether it is the same as a moment ago, and how to terminate it
+// without ever hitting another.
 //
-// The one idea: nothing is signalled by number. A process is held by a pidfd
+// The one idea: nothing is signaled by number. A pidfd of the process is opened
 // first; then its start time and cgroup are read again; then the pidfd is asked
-// whether the process it holds is alive still. Only then what was read is known
-// to belong to what is held.
+// whether its process still lives. Only then what was read is known to belong to
+// what is signaled.
 //
 // A process belongs to this pod when its cgroup lies beside the guard's own. The
 // container's name comes from the mount of its termination log, which the
-// kubelet makes, and is kept for the cgroup once learnt, so that a process that
+// kubelet makes, and is kept for the cgroup once read, so that a process that
 // makes mounts of its own cannot pass for another container. All of it is read
 // without privilege.
 //

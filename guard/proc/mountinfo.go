@@ -15,14 +15,14 @@ var terminationLog = regexp.MustCompile(`(?:^|/)pods/([^/]+)/containers/([a-z0-9
 // errNoTerminationLog is returned for a process whose mounts name no container.
 var errNoTerminationLog = errors.New("no mount of a termination log")
 
-// identity is what a container's mounts say of it.
+// identity is what a container's mounts reveal.
 type identity struct {
 	podUID, container string
 	path              string // of the termination log inside the container
 }
 
-// parseMounts returns what the text of /proc/<pid>/mountinfo says. Mounts that
-// name two containers say nothing.
+// parseMounts reads the text of /proc/<pid>/mountinfo. Mounts that name two
+// containers are an error.
 func parseMounts(text string) (identity, error) {
 	var found identity
 	for line := range strings.Lines(text) {

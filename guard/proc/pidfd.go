@@ -10,60 +10,60 @@ import (
 	"unsafe"
 )
 
-// waitSlice is how long one wait on a pidfd lasts before the context is asked
+// pollPeriod is how long one wait on a pidfd lasts before the context is checked
 // again. An exit ends the wait at once.
-const waitSlice = 100 * time.Millisecond
+const pollPeriod = 100 * time.Millisecond
 
-// grip is a hold on one process, by pidfd. Its PID may be reused; the grip may
+// pidfd is an open handle on one process. Its PID may be reused; the pidfd may
 // not.
-type grip struct {
+type pidfd struct {
 	pid     int
 	process *os.Process
 }
 
-// seize takes hold of the process that has the PID at present. It fails with
+// openPidfd opens the process that has the PID at present. It fails with
 // os.ErrProcessDone when there is none, and where the kernel or a sandbox has no
-// pidfd: a signal by number is never the answer.
-func seize(pid int) (*grip, error) {
+// pidfd: nothing is ever signaled by number.
+func openPidfd(pid int) (*pidfd, error) {
 	process, err := os.FindProcess(pid)
 	if err != nil {
-		return nil, fmt.Errorf("hold process %d: %w", pid, err)
+		return nil, fmt.Errorf("open process %d: %w", pid, err)
 	}
-	g := &grip{pid: pid, process: process}
+	f := &pidfd{pid: pid, process: process}
 	err = process.WithHandle(func(uintptr) {})
 	if errors.Is(err, os.ErrNoHandle) && errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone) {
 		err = os.ErrProcessDone
 	}
 	if err != nil {
-		g.release()
-		return nil, fmt.Errorf("hold process %d: %w", pid, err)
+		f.release()
+		return nil, fmt.Errorf("open process %d: %w", pid, err)
 	}
-	return g, nil
+	return f, nil
 }
 
-func (g *grip) release() { _ = g.process.Release() }
+func (f *pidfd) release() { _ = f.process.Release() }
 
-// signal sends the signal to the very process that is held.
-func (g *grip) signal(sig syscall.Signal) error {
-	if err := g.process.Signal(sig); err != nil {
-		return fmt.Errorf("signal process %d: %w", g.pid, err)
+// signal sends the signal to the very process that was opened.
+func (f *pidfd) signal(sig syscall.Signal) error {
+	if err := f.process.Signal(sig); err != nil {
+		return fmt.Errorf("signal process %d: %w", f.pid, err)
 	}
 	return nil
 }
 
-// exited reports whether the process that is held has exited, reaped or not.
-func (g *grip) exited() bool {
-	exited, err := g.poll(0)
+// exited reports whether the process has exited, reaped or not.
+func (f *pidfd) exited() bool {
+	exited, err := f.poll(0)
 	return exited || err != nil
 }
 
 // wait returns true once the process has exited, or false when the time is up or
 // ctx is done.
-func (g *grip) wait(ctx context.Context, limit time.Duration) bool {
+func (f *pidfd) wait(ctx context.Context, limit time.Duration) bool {
 	deadline := time.Now().Add(limit)
 	for ctx.Err() == nil {
 		left := time.Until(deadline)
-		exited, err := g.poll(max(0, min(left, waitSlice)))
+		exited, err := f.poll(max(0, min(left, pollPeriod)))
 		if exited || err != nil {
 			return exited
 		}
@@ -75,8 +75,8 @@ func (g *grip) wait(ctx context.Context, limit time.Duration) bool {
 }
 
 // poll waits on the pidfd, which becomes readable when the process exits.
-func (g *grip) poll(limit time.Duration) (exited bool, err error) {
-	handleErr := g.process.WithHandle(func(handle uintptr) {
+func (f *pidfd) poll(limit time.Duration) (exited bool, err error) {
+	handleErr := f.process.WithHandle(func(handle uintptr) {
 		fds := struct {
 			fd              int32
 			events, revents int16
@@ -86,7 +86,7 @@ func (g *grip) poll(limit time.Duration) (exited bool, err error) {
 		switch {
 		case errno == syscall.EINTR:
 		case errno != 0:
-			err = fmt.Errorf("wait for process %d: %w", g.pid, errno)
+			err = fmt.Errorf("wait for process %d: %w", f.pid, errno)
 		default:
 			exited = n > 0 && fds.revents&pollIn != 0
 		}

@@ -18,11 +18,11 @@ type Table struct {
 	source source
 	self   int
 	ours   string // the guard's own cgroup
-	pod    string // the pod's UID; empty: cannot be told
+	pod    string // the pod's UID; empty: unknown
 	init   string // the cgroup of PID 1, the pause process where the namespace is shared
 
-	mu   sync.Mutex
-	pins map[string]identity // by the cgroup of the container
+	mu         sync.Mutex
+	identities map[string]identity // by the cgroup of the container
 }
 
 // Open returns the processes that are under root, which is "/proc" but in
@@ -30,7 +30,7 @@ type Table struct {
 func Open(root string) (*Table, error) { return open(root, files(root)) }
 
 func open(root string, from source) (*Table, error) {
-	t := &Table{root: root, source: from, pins: map[string]identity{}}
+	t := &Table{root: root, source: from, identities: map[string]identity{}}
 	text, err := t.source.read("self", "stat")
 	if err != nil {
 		return nil, err
@@ -44,13 +44,13 @@ func open(root string, from source) (*Table, error) {
 		return nil, err
 	}
 	_, _, t.init = t.find(1)
-	t.pins[t.ours] = t.itself()
-	t.pod = t.pins[t.ours].podUID
+	t.identities[t.ours] = t.itself()
+	t.pod = t.identities[t.ours].podUID
 	return t, nil
 }
 
-// itself returns what the guard's own container is called. Where its mounts do
-// not say, the pod's UID is not checked.
+// itself returns the identity of the guard's own container. Where its mounts do
+// not name it, the pod's UID is not checked.
 func (t *Table) itself() identity {
 	text, err := t.source.read("self", "mountinfo")
 	if err != nil {
@@ -62,9 +62,6 @@ func (t *Table) itself() identity {
 	}
 	return id
 }
-
-// Self returns the guard's own PID as the table's root has it.
-func (t *Table) Self() int { return t.self }
 
 // Shared reports whether the pod shares one PID namespace: without it the guard
 // sees no process but its own.

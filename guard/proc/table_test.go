@@ -60,7 +60,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-func TestContainersAreToldApart(t *testing.T) {
+func TestName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"v1", "v1-private", "v2-host", "v2-private", "tricks"} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func describe(p guard.Process) string {
 	return p.Container
 }
 
-func TestANameIsFreeAgainWhenItsContainerIsGone(t *testing.T) {
+func TestNameAfterContainerExit(t *testing.T) {
 	t.Parallel()
 	root, _ := tree(t, "testdata/tricks.txtar")
 	table, err := Open(root)
@@ -113,7 +113,7 @@ func TestANameIsFreeAgainWhenItsContainerIsGone(t *testing.T) {
 	}
 }
 
-func TestANameStaysWhenAProcessMakesMounts(t *testing.T) {
+func TestNameAfterOwnMounts(t *testing.T) {
 	t.Parallel()
 	root, _ := tree(t, "testdata/v2-private.txtar")
 	table, err := Open(root)
@@ -131,7 +131,7 @@ func TestANameStaysWhenAProcessMakesMounts(t *testing.T) {
 	}
 }
 
-func TestTheGuardKnowsWhetherTheNamespaceIsShared(t *testing.T) {
+func TestShared(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{"v2-private": true, "v1": true, "v2-host": true, "v1-private": false} {
 		root, _ := tree(t, "testdata/"+name+".txtar")
@@ -145,7 +145,7 @@ func TestTheGuardKnowsWhetherTheNamespaceIsShared(t *testing.T) {
 	}
 }
 
-func TestOwnIsTheGuardsContainerAlone(t *testing.T) {
+func TestOwn(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"v2-private", "v1", "v2-host"} {
 		root, _ := tree(t, "testdata/"+name+".txtar")
@@ -159,7 +159,7 @@ func TestOwnIsTheGuardsContainerAlone(t *testing.T) {
 	}
 }
 
-func TestTheTerminationMessageIsAppendedWhereTheKubeletReadsIt(t *testing.T) {
+func TestAppendTerminationMessage(t *testing.T) {
 	t.Parallel()
 	root, _ := tree(t, "testdata/v2-private.txtar")
 	table, err := Open(root)
@@ -168,11 +168,11 @@ func TestTheTerminationMessageIsAppendedWhereTheKubeletReadsIt(t *testing.T) {
 	}
 	log := filepath.Join(root, "20/root/my log")
 	write(t, log, "of the tenant\n")
-	if err := table.Tell(20, "gpuslice ended python"); err != nil {
+	if err := table.AppendTerminationMessage(20, "gpuslice terminated python"); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(log)
-	if want := "of the tenant\ngpuslice ended python\n"; err != nil || string(text) != want {
+	if want := "of the tenant\ngpuslice terminated python\n"; err != nil || string(text) != want {
 		t.Errorf("the message reads %q, %v; want %q", text, err, want)
 	}
 	outside := filepath.Join(t.TempDir(), "secret")
@@ -183,15 +183,15 @@ func TestTheTerminationMessageIsAppendedWhereTheKubeletReadsIt(t *testing.T) {
 	if err := os.Symlink(outside, log); err != nil {
 		t.Fatal(err)
 	}
-	if err := table.Tell(20, "gpuslice ended python"); err == nil {
+	if err := table.AppendTerminationMessage(20, "gpuslice terminated python"); err == nil {
 		t.Error("wrote through a symbolic link of the tenant's")
 	}
-	if err := table.Tell(7, "to itself"); err == nil {
-		t.Error("told the guard itself")
+	if err := table.AppendTerminationMessage(7, "to itself"); err == nil {
+		t.Error("wrote the guard's own message")
 	}
 }
 
-func TestWhatIsNoStatIsRefused(t *testing.T) {
+func TestParseStat(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "1", "1 (x", "x (a) S 1 2", "1 (a) S 0 1 2 3", strings.Replace(fullStat(1, "a", "S", 0, "x"), "x", "-", 1)} {
 		if s, err := parseStat(text); err == nil {
@@ -222,7 +222,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestAContainerRunsWhileItHasAProcess(t *testing.T) {
+func TestRuns(t *testing.T) {
 	t.Parallel()
 	root, _ := tree(t, "testdata/v1.txtar")
 	table, err := Open(root)

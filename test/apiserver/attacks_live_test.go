@@ -15,27 +15,29 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-func TestA10GuardImageAndAnnotationsOfALivePod(t *testing.T) {
-	a := attacker(t, "", nil)
-	before := a.made("train", slice("", "", ""))
-	pods := a.client.CoreV1().Pods(a.namespace)
-	for what, patch := range map[string]string{
-		"the guard's image": `{"spec":{"initContainers":[{"name":"` + limits.GuardContainer + `","image":"evil"}]}}`,
-		"the promise":       `{"metadata":{"annotations":{"` + policies.AnnotationPromise + `":"{}","` + policies.AnnotationObserved + `":"x"}}}`,
-	} {
-		after, err := pods.Patch(t.Context(), "train", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
-		if err != nil {
-			continue // refused is as good
+func TestA10(t *testing.T) {
+	t.Run("guard image and annotations of a live pod", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		before := a.made("train", slice("", "", ""))
+		pods := a.client.CoreV1().Pods(a.namespace)
+		for what, patch := range map[string]string{
+			"the guard's image": `{"spec":{"initContainers":[{"name":"` + limits.GuardContainer + `","image":"evil"}]}}`,
+			"the promise":       `{"metadata":{"annotations":{"` + policies.AnnotationPromise + `":"{}","` + policies.AnnotationObserved + `":"x"}}}`,
+		} {
+			after, err := pods.Patch(t.Context(), "train", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+			if err != nil {
+				continue // denied is as good
+			}
+			if got := imageOf(after, limits.GuardContainer); got == "" || got != imageOf(before, limits.GuardContainer) {
+				t.Errorf("%s: the guard's image is %q", what, got)
+			}
+			if after.Annotations[policies.AnnotationPromise] != before.Annotations[policies.AnnotationPromise] || after.Annotations[policies.AnnotationObserved] == "x" {
+				t.Errorf("%s: the annotations are %v", what, after.Annotations)
+			}
 		}
-		if got := imageOf(after, limits.GuardContainer); got == "" || got != imageOf(before, limits.GuardContainer) {
-			t.Errorf("%s: the guard's image is %q", what, got)
-		}
-		if after.Annotations[policies.AnnotationPromise] != before.Annotations[policies.AnnotationPromise] || after.Annotations[policies.AnnotationObserved] == "x" {
-			t.Errorf("%s: the annotations are %v", what, after.Annotations)
-		}
-	}
-	_, err := pods.Patch(t.Context(), "train", types.MergePatchType, []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"20Gi"}}}`), metav1.PatchOptions{})
-	refusedByUs(t, "a label of ours", err, "delete the pod and create it again")
+		_, err := pods.Patch(t.Context(), "train", types.MergePatchType, []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"20Gi"}}}`), metav1.PatchOptions{})
+		deniedByUs(t, "a label of ours", err, "delete the pod and create it again")
+	})
 }
 
 func imageOf(pod *corev1.Pod, container string) string {
@@ -47,129 +49,147 @@ func imageOf(pod *corev1.Pod, container string) string {
 	return ""
 }
 
-func TestA11EphemeralContainer(t *testing.T) {
-	a := attacker(t, "", nil)
-	a.made("train", slice("", "", ""))
-	plain := `{"spec":{"ephemeralContainers":[{"name":"debugger","image":"busybox","targetContainerName":"a","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"}]}]}}`
-	add := func(pods corev1client.PodInterface, text string) (*corev1.Pod, error) {
-		return pods.Patch(t.Context(), "train", types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{}, "ephemeralcontainers")
-	}
-	if _, err := add(a.client.CoreV1().Pods(a.namespace), plain); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "gpuslice") {
-		t.Errorf("who may edit may debug: %v", err)
-	}
-	operator := a.i.Server.Client.CoreV1().Pods(a.namespace)
-	for words, more := range map[string]string{
-		"is privileged": `"securityContext":{"privileged":true}`,
-		"SYS_PTRACE":    `"securityContext":{"capabilities":{"add":["SYS_PTRACE"]}}`,
-	} {
-		_, err := add(operator, strings.Replace(plain, `"image"`, more+`,"image"`, 1))
-		refusedByUs(t, words, err, words)
-	}
-	pod, err := add(operator, plain)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if env := pod.Spec.EphemeralContainers[0].Env; len(env) != 1 || env[0].Value != "void" {
-		t.Errorf("its variables are %v", env)
-	}
-	second := strings.Replace(strings.Replace(plain, "debugger", "second", 1), `,"env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"}]`, "", 1)
-	if pod, err = add(operator, second); err != nil || len(pod.Spec.EphemeralContainers) != 2 {
-		t.Errorf("a second one, beside the first: %v", err)
-	}
-}
-
-func TestTheGuardOfALivePodIsNotResized(t *testing.T) {
-	a := attacker(t, "", nil)
-	a.made("train", slice("", "", "    # cpu and memory can be resized\n"))
-	pods := a.i.Server.Client.CoreV1().Pods(a.namespace)
-	resize := func(list, container string) error {
-		text := fmt.Sprintf(`{"spec":{%q:[{"name":%q,"resources":{"limits":{"memory":"16Mi"},"requests":{"memory":"16Mi"}}}]}}`, list, container)
-		_, err := pods.Patch(t.Context(), "train", types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{}, "resize")
-		return err
-	}
-	refusedByUs(t, "the guard", resize("initContainers", limits.GuardContainer), "belongs to gpuslice; leave it out")
-	if err := resize("containers", "a"); err != nil && strings.Contains(err.Error(), "gpuslice") {
-		t.Errorf("the author's own container: %v", err)
-	}
-}
-
-func TestA14NodeNameByHand(t *testing.T) {
-	a := attacker(t, "", nil)
-	a.refused("placed", slice("  nodeName: l4-1\n", "", ""), "nodeName in a slice")
-}
-
-func TestA15SchedulerOfTheAuthorsOwn(t *testing.T) {
-	a := attacker(t, "quota: {memory: 4Gi}", nil)
-	if pod := a.made("one", slice("  schedulerName: mine\n", "", "")); !sliced(pod) {
-		t.Error("the pod has no slice")
-	}
-	a.refused("two", slice("  schedulerName: mine\n", "", ""), "exceeded quota")
-}
-
-func TestA17QuantitiesThatCountAsNothing(t *testing.T) {
-	a := attacker(t, "mode: transparent\ndefaultSlice: {memory: 4Gi}", nil)
-	for n, quantity := range []string{"1e19", "1e64", "1e400", "1e100000", "1e10000000", "9223372036854775807", "9223372036854775808",
-		"18446744073709551616", "36893488147419103232", "0.1n", "-1", "1Ki", "1e-400"} {
-		manifest := "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {nvidia.com/gpu: '" + quantity + "'}}}\n"
-		if pod, err := a.create(fmt.Sprintf("q%d", n), manifest); err == nil {
-			q := pod.Spec.Containers[0].Resources.Limits["nvidia.com/gpu.shared"]
-			t.Errorf("%s is stored as %s", quantity, q.String())
+func TestA11(t *testing.T) {
+	t.Run("ephemeral container", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		a.made("train", slice("", "", ""))
+		plain := `{"spec":{"ephemeralContainers":[{"name":"debugger","image":"busybox","targetContainerName":"a","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"}]}]}}`
+		add := func(pods corev1client.PodInterface, text string) (*corev1.Pod, error) {
+			return pods.Patch(t.Context(), "train", types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{}, "ephemeralcontainers")
 		}
-	}
-}
-
-func TestA18LookAlikes(t *testing.T) {
-	a := attacker(t, "mode: transparent\ndefaultSlice: {memory: 4Gi}", nil)
-	plain := slice("", "", "")
-	for what, manifest := range map[string]string{
-		"digits of another script":    strings.Replace(plain, "  labels: {gpuslice.dev/memory: 4Gi}\n", "  annotations: {gpuslice.dev/containers: '{\"a\": {\"memory\": \"４Gi\"}}'}\n", 1),
-		"a container's name in Greek": strings.Replace(plain, "  labels: {gpuslice.dev/memory: 4Gi}\n", "  annotations: {gpuslice.dev/containers: '{\"α\": {\"memory\": \"4Gi\"}}'}\n", 1),
-		"a word in another case":      strings.Replace(plain, "gpuslice.dev/memory: 4Gi", "gpuslice.dev/share: Disabled", 1),
-		"a unit in another case":      strings.Replace(plain, "4Gi", "4gi", 1),
-	} {
-		_, err := a.create("like", manifest)
-		refusedByUs(t, what, err, "")
-	}
-	pod := a.made("other-resource", "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {nvidia.com/GPU: 1}}}\n")
-	if n := len(pod.Spec.Containers[0].Resources.Limits); n != 1 || sliced(pod) {
-		t.Errorf("nvidia.com/GPU is read as a GPU: %v", pod.Spec.Containers[0].Resources.Limits)
-	}
-}
-
-func TestA19NamespaceWithAnExemptingLabel(t *testing.T) {
-	labels := map[string]string{"gpuslice.dev/ignore": "true", "gpuslice.dev/webhook": "disabled", "admission.gatekeeper.sh/ignore": "x", "control-plane": "x"}
-	if pod := attacker(t, "", labels).made("train", slice("", "", "")); !sliced(pod) {
-		t.Error("a label of the namespace keeps the webhook away")
-	}
-}
-
-func TestA21PolicyInTheTenantsNamespace(t *testing.T) {
-	a := attacker(t, "limits: {perContainer: {memory: 5Gi}}", nil)
-	large := strings.Replace(slice("", "", ""), "4Gi", "5200Mi", 1)
-	for _, name := range []string{"gpuslice-policy", "mine", a.namespace} {
-		document := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelPolicy: "true"}},
-			Data: map[string]string{policies.PolicyKey: "apiVersion: gpuslice.dev/v1\nlimits: {perContainer: {memory: 20Gi}}\n"}}
-		if _, err := a.client.CoreV1().ConfigMaps(a.namespace).Create(t.Context(), document, metav1.CreateOptions{}); err != nil {
-			continue // refused is as good
+		if _, err := add(a.client.CoreV1().Pods(a.namespace), plain); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "gpuslice") {
+			t.Errorf("who may edit may debug: %v", err)
 		}
-		a.refused("large", large, "policy gpuslice-system/"+a.namespace+" allows 5Gi")
-	}
-	a.made("small", slice("", "", ""))
+		operator := a.i.Server.Client.CoreV1().Pods(a.namespace)
+		for words, more := range map[string]string{
+			"is privileged": `"securityContext":{"privileged":true}`,
+			"SYS_PTRACE":    `"securityContext":{"capabilities":{"add":["SYS_PTRACE"]}}`,
+		} {
+			_, err := add(operator, strings.Replace(plain, `"image"`, more+`,"image"`, 1))
+			deniedByUs(t, words, err, words)
+		}
+		pod, err := add(operator, plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if env := pod.Spec.EphemeralContainers[0].Env; len(env) != 1 || env[0].Value != "void" {
+			t.Errorf("its variables are %v", env)
+		}
+		second := strings.Replace(strings.Replace(plain, "debugger", "second", 1), `,"env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"}]`, "", 1)
+		if pod, err = add(operator, second); err != nil || len(pod.Spec.EphemeralContainers) != 2 {
+			t.Errorf("a second one, beside the first: %v", err)
+		}
+	})
 }
 
-func TestA30StatusAndFinalizersFreeNoQuota(t *testing.T) {
-	a := attacker(t, "quota: {memory: 4Gi}", nil)
-	a.made("held", slice("", "  finalizers: [example.test/hold]\n", ""))
-	pods := a.client.CoreV1().Pods(a.namespace)
-	_, err := pods.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
-	if !apierrors.IsForbidden(err) {
-		t.Errorf("who may edit may write a pod's status: %v", err)
-	}
-	if err := pods.Delete(t.Context(), "held", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	a.refused("next", slice("", "", ""), "exceeded quota")
-	if _, err := pods.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
-		t.Errorf("its finalizer cannot go: %v", err)
-	}
+func TestResize(t *testing.T) {
+	t.Run("the guard of a live pod is not resized", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		a.made("train", slice("", "", "    # cpu and memory can be resized\n"))
+		pods := a.i.Server.Client.CoreV1().Pods(a.namespace)
+		resize := func(list, container string) error {
+			text := fmt.Sprintf(`{"spec":{%q:[{"name":%q,"resources":{"limits":{"memory":"16Mi"},"requests":{"memory":"16Mi"}}}]}}`, list, container)
+			_, err := pods.Patch(t.Context(), "train", types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{}, "resize")
+			return err
+		}
+		deniedByUs(t, "the guard", resize("initContainers", limits.GuardContainer), "belongs to gpuslice; leave it out")
+		if err := resize("containers", "a"); err != nil && strings.Contains(err.Error(), "gpuslice") {
+			t.Errorf("the author's own container: %v", err)
+		}
+	})
+}
+
+func TestA14(t *testing.T) {
+	t.Run("node name set by hand", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		a.denied("placed", slice("  nodeName: l4-1\n", "", ""), "nodeName in a slice")
+	})
+}
+
+func TestA15(t *testing.T) {
+	t.Run("scheduler of the author's own", func(t *testing.T) {
+		a := attacker(t, "quota: {memory: 4Gi}", nil)
+		if pod := a.made("one", slice("  schedulerName: mine\n", "", "")); !sliced(pod) {
+			t.Error("the pod has no slice")
+		}
+		a.denied("two", slice("  schedulerName: mine\n", "", ""), "exceeded quota")
+	})
+}
+
+func TestA17(t *testing.T) {
+	t.Run("quantities that count as nothing", func(t *testing.T) {
+		a := attacker(t, "mode: transparent\ndefaultSlice: {memory: 4Gi}", nil)
+		for n, quantity := range []string{"1e19", "1e64", "1e400", "1e100000", "1e10000000", "9223372036854775807", "9223372036854775808",
+			"18446744073709551616", "36893488147419103232", "0.1n", "-1", "1Ki", "1e-400"} {
+			manifest := "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {nvidia.com/gpu: '" + quantity + "'}}}\n"
+			if pod, err := a.create(fmt.Sprintf("q%d", n), manifest); err == nil {
+				q := pod.Spec.Containers[0].Resources.Limits["nvidia.com/gpu.shared"]
+				t.Errorf("%s is stored as %s", quantity, q.String())
+			}
+		}
+	})
+}
+
+func TestA18(t *testing.T) {
+	t.Run("look-alikes", func(t *testing.T) {
+		a := attacker(t, "mode: transparent\ndefaultSlice: {memory: 4Gi}", nil)
+		plain := slice("", "", "")
+		for what, manifest := range map[string]string{
+			"digits of another script":    strings.Replace(plain, "  labels: {gpuslice.dev/memory: 4Gi}\n", "  annotations: {gpuslice.dev/containers: '{\"a\": {\"memory\": \"４Gi\"}}'}\n", 1),
+			"a container's name in Greek": strings.Replace(plain, "  labels: {gpuslice.dev/memory: 4Gi}\n", "  annotations: {gpuslice.dev/containers: '{\"α\": {\"memory\": \"4Gi\"}}'}\n", 1),
+			"a word in another case":      strings.Replace(plain, "gpuslice.dev/memory: 4Gi", "gpuslice.dev/share: Disabled", 1),
+			"a unit in another case":      strings.Replace(plain, "4Gi", "4gi", 1),
+		} {
+			_, err := a.create("like", manifest)
+			deniedByUs(t, what, err, "")
+		}
+		pod := a.made("other-resource", "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {nvidia.com/GPU: 1}}}\n")
+		if n := len(pod.Spec.Containers[0].Resources.Limits); n != 1 || sliced(pod) {
+			t.Errorf("nvidia.com/GPU is read as a GPU: %v", pod.Spec.Containers[0].Resources.Limits)
+		}
+	})
+}
+
+func TestA19(t *testing.T) {
+	t.Run("namespace with an exempting label", func(t *testing.T) {
+		labels := map[string]string{"gpuslice.dev/ignore": "true", "gpuslice.dev/webhook": "disabled", "admission.gatekeeper.sh/ignore": "x", "control-plane": "x"}
+		if pod := attacker(t, "", labels).made("train", slice("", "", "")); !sliced(pod) {
+			t.Error("a label of the namespace keeps the webhook away")
+		}
+	})
+}
+
+func TestA21(t *testing.T) {
+	t.Run("policy in the tenant's namespace", func(t *testing.T) {
+		a := attacker(t, "limits: {perContainer: {memory: 5Gi}}", nil)
+		large := strings.Replace(slice("", "", ""), "4Gi", "5200Mi", 1)
+		for _, name := range []string{"gpuslice-policy", "mine", a.namespace} {
+			document := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{policies.LabelPolicy: "true"}},
+				Data: map[string]string{policies.PolicyKey: "apiVersion: gpuslice.dev/v1\nlimits: {perContainer: {memory: 20Gi}}\n"}}
+			if _, err := a.client.CoreV1().ConfigMaps(a.namespace).Create(t.Context(), document, metav1.CreateOptions{}); err != nil {
+				continue // denied is as good
+			}
+			a.denied("large", large, "policy gpuslice-system/"+a.namespace+" allows 5Gi")
+		}
+		a.made("small", slice("", "", ""))
+	})
+}
+
+func TestA30(t *testing.T) {
+	t.Run("status and finalizers free no quota", func(t *testing.T) {
+		a := attacker(t, "quota: {memory: 4Gi}", nil)
+		a.made("held", slice("", "  finalizers: [example.test/hold]\n", ""))
+		pods := a.client.CoreV1().Pods(a.namespace)
+		_, err := pods.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("who may edit may write a pod's status: %v", err)
+		}
+		if err := pods.Delete(t.Context(), "held", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		a.denied("next", slice("", "", ""), "exceeded quota")
+		if _, err := pods.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+			t.Errorf("its finalizer cannot go: %v", err)
+		}
+	})
 }

@@ -8,98 +8,114 @@ import (
 
 // Each test is named after an attack of webhook/THREATS.md, which says of every one what stops it.
 
-func TestA1VisibleDevicesWithoutAGPU(t *testing.T) {
-	a := attacker(t, "", nil)
-	for name, env := range map[string]string{
-		"all":          "{name: NVIDIA_VISIBLE_DEVICES, value: all}",
-		"elsewhere":    "{name: NVIDIA_VISIBLE_DEVICES, valueFrom: {configMapKeyRef: {name: gpus, key: all, optional: true}}}",
-		"cuda-version": "{name: CUDA_VERSION, value: '12.4'}",
-	} {
-		pod := a.made(name, "spec:\n  containers:\n  - {name: a, image: busybox, env: ["+env+"]}\n")
-		if got := valueIn(pod, "a", "NVIDIA_VISIBLE_DEVICES"); got != "void" {
-			t.Errorf("%s: NVIDIA_VISIBLE_DEVICES is %q", name, got)
+func TestA1(t *testing.T) {
+	t.Run("visible devices without a GPU", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		for name, env := range map[string]string{
+			"all":          "{name: NVIDIA_VISIBLE_DEVICES, value: all}",
+			"elsewhere":    "{name: NVIDIA_VISIBLE_DEVICES, valueFrom: {configMapKeyRef: {name: gpus, key: all, optional: true}}}",
+			"cuda-version": "{name: CUDA_VERSION, value: '12.4'}",
+		} {
+			pod := a.made(name, "spec:\n  containers:\n  - {name: a, image: busybox, env: ["+env+"]}\n")
+			if got := valueIn(pod, "a", "NVIDIA_VISIBLE_DEVICES"); got != "void" {
+				t.Errorf("%s: NVIDIA_VISIBLE_DEVICES is %q", name, got)
+			}
+			again, err := json.Marshal(podOf(t, name, a.namespace, "spec:\n  containers:\n  - {name: a, image: busybox, env: ["+env+"]}\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := a.apply.Apply(t.Context(), again); err != nil {
+				t.Errorf("%s: its manifest cannot be applied again: %v", name, err)
+			}
 		}
-		again, err := json.Marshal(podOf(t, name, a.namespace, "spec:\n  containers:\n  - {name: a, image: busybox, env: ["+env+"]}\n"))
-		if err != nil {
-			t.Fatal(err)
+	})
+}
+
+func TestA2(t *testing.T) {
+	t.Run("visible devices by image or envFrom", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		pod := a.made("train", slice("", "", "    env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: NVIDIA_VISIBLE_DEVICES, value: '0'}]\n")+
+			"  - {name: side, image: 'nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04', envFrom: [{configMapRef: {name: gpus, optional: true}}]}\n")
+		if a, side := valueIn(pod, "a", "NVIDIA_VISIBLE_DEVICES"), valueIn(pod, "side", "NVIDIA_VISIBLE_DEVICES"); a != "" || side != "void" {
+			t.Errorf("the device plugin's container says %q, the other one %q", a, side)
 		}
-		if err := a.apply.Apply(t.Context(), again); err != nil {
-			t.Errorf("%s: its manifest cannot be applied again: %v", name, err)
+		if notes := pod.Annotations["gpuslice.dev/planned"]; strings.Contains(notes, "ConfigMap or Secret") {
+			t.Errorf("a container without a GPU gets a warning about its envFrom: %s", notes)
 		}
-	}
-}
-
-func TestA2VisibleDevicesByImageOrEnvFrom(t *testing.T) {
-	a := attacker(t, "", nil)
-	pod := a.made("train", slice("", "", "    env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: NVIDIA_VISIBLE_DEVICES, value: '0'}]\n")+
-		"  - {name: side, image: 'nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04', envFrom: [{configMapRef: {name: gpus, optional: true}}]}\n")
-	if a, side := valueIn(pod, "a", "NVIDIA_VISIBLE_DEVICES"), valueIn(pod, "side", "NVIDIA_VISIBLE_DEVICES"); a != "" || side != "void" {
-		t.Errorf("the device plugin's container says %q, the other one %q", a, side)
-	}
-	if notes := pod.Annotations["gpuslice.dev/planned"]; strings.Contains(notes, "ConfigMap or Secret") {
-		t.Errorf("a container without a GPU is told about its envFrom: %s", notes)
-	}
-	pod = a.made("from", slice("", "", "    envFrom: [{configMapRef: {name: gpus, optional: true}}]\n"))
-	if notes := pod.Annotations["gpuslice.dev/planned"]; !strings.Contains(notes, "ConfigMap or Secret") {
-		t.Errorf("nothing says that envFrom cannot be seen: %s", notes)
-	}
-}
-
-func TestA3MountThatNamesDevices(t *testing.T) {
-	a := attacker(t, "", nil)
-	const mount = "{name: a, image: busybox, volumeMounts: [{name: v, mountPath: /var/run/nvidia-container-devices/all}]}"
-	a.refused("without-a-gpu", "spec:\n  volumes: [{name: v, emptyDir: {}}]\n  containers:\n  - "+mount+"\n", "a mount that takes devices")
-	a.refused("in-a-slice", slice("  volumes: [{name: v, emptyDir: {}}]\n  initContainers: ["+strings.Replace(mount, "name: a", "name: i", 1)+"]\n", "", ""), "a mount that takes devices")
-}
-
-func TestA4AnnotationsAndVariablesThatTakeDevices(t *testing.T) {
-	a := attacker(t, "", nil)
-	a.refused("cdi", "metadata:\n  annotations: {cdi.k8s.io/x: nvidia.com/gpu=all}\nspec:\n  containers:\n  - {name: a, image: busybox}\n", "an annotation that takes devices")
-	a.refused("nvidia-cdi", slice("", "  annotations: {nvidia.cdi.k8s.io/container.a: nvidia.com/gpu=all}\n", ""), "an annotation that takes devices")
-	pod := a.made("variables", slice("", "", "    env: [{name: NVIDIA_GPU_MEMORY_LIMIT, value: '99999'}, {name: NVIDIA_IMEX_CHANNELS, value: all}]\n"))
-	if limit, channels := valueIn(pod, "a", "NVIDIA_GPU_MEMORY_LIMIT"), valueIn(pod, "a", "NVIDIA_IMEX_CHANNELS"); limit != "" || channels != "" {
-		t.Errorf("limit %q, channels %q", limit, channels)
-	}
-}
-
-func TestA5OptOutByTheAuthor(t *testing.T) {
-	a := attacker(t, "mode: transparent\ndefaultSlice: {memory: 4Gi}", nil)
-	whole := strings.Replace(slice("", "", ""), "gpuslice.dev/memory: 4Gi", "LABEL", 1)
-	a.refused("share", strings.Replace(whole, "LABEL", "gpuslice.dev/share: disabled", 1), "opting out is not allowed")
-	for name, label := range map[string]string{"hami": "hami.io/webhook: ignore", "ours": "gpuslice.dev/ignore: 'true'"} {
-		if pod := a.made(name, strings.Replace(whole, "LABEL", label, 1)); !sliced(pod) {
-			t.Errorf("%s: the pod is left alone", name)
+		pod = a.made("from", slice("", "", "    envFrom: [{configMapRef: {name: gpus, optional: true}}]\n"))
+		if notes := pod.Annotations["gpuslice.dev/planned"]; !strings.Contains(notes, "ConfigMap or Secret") {
+			t.Errorf("no warning that envFrom cannot be seen: %s", notes)
 		}
-	}
+	})
 }
 
-func TestA6LimitsOfTheAuthorsOwn(t *testing.T) {
-	a := attacker(t, "", nil)
-	pod := a.made("train", slice("", "", "    env: [{name: CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, value: '0=80G'}, {name: GPUSLICE_MEMORY_BYTES, value: '1'}]\n"))
-	if pinned, ours := valueIn(pod, "a", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), valueIn(pod, "a", "GPUSLICE_MEMORY_BYTES"); pinned != "" || ours != "4294967296" {
-		t.Errorf("the author's own limit is %q, ours %q", pinned, ours)
-	}
+func TestA3(t *testing.T) {
+	t.Run("mount that names devices", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		const mount = "{name: a, image: busybox, volumeMounts: [{name: v, mountPath: /var/run/nvidia-container-devices/all}]}"
+		a.denied("without-a-gpu", "spec:\n  volumes: [{name: v, emptyDir: {}}]\n  containers:\n  - "+mount+"\n", "a mount that takes devices")
+		a.denied("in-a-slice", slice("  volumes: [{name: v, emptyDir: {}}]\n  initContainers: ["+strings.Replace(mount, "name: a", "name: i", 1)+"]\n", "", ""), "a mount that takes devices")
+	})
 }
 
-func TestA8WaysOutOfTheContainer(t *testing.T) {
-	a := attacker(t, "", nil)
-	for words, manifest := range map[string]string{
-		"hostPID in a slice":                       slice("  hostPID: true\n", "", ""),
-		"hostIPC in a slice":                       slice("  hostIPC: true\n", "", ""),
-		"a privileged container in a slice":        slice("", "", "    securityContext: {privileged: true}\n"),
-		"/run/nvidia-mps\", which reaches":         slice("  volumes: [{name: v, hostPath: {path: /run/nvidia-mps}}]\n", "", ""),
-		"\"/\", which reaches":                     slice("  volumes: [{name: v, hostPath: {path: /}}]\n", "", ""),
-		"device-plugins\", which reaches":          slice("  volumes: [{name: v, hostPath: {path: /var/lib/kubelet/device-plugins}}]\n", "", ""),
-		"a capability that reaches out of a slice": slice("  initContainers: [{name: i, image: busybox, securityContext: {capabilities: {add: [SYS_ADMIN]}}}]\n", "", ""),
-	} {
-		a.refused("out", manifest, words)
-	}
+func TestA4(t *testing.T) {
+	t.Run("annotations and variables that take devices", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		a.denied("cdi", "metadata:\n  annotations: {cdi.k8s.io/x: nvidia.com/gpu=all}\nspec:\n  containers:\n  - {name: a, image: busybox}\n", "an annotation that takes devices")
+		a.denied("nvidia-cdi", slice("", "  annotations: {nvidia.cdi.k8s.io/container.a: nvidia.com/gpu=all}\n", ""), "an annotation that takes devices")
+		pod := a.made("variables", slice("", "", "    env: [{name: NVIDIA_GPU_MEMORY_LIMIT, value: '99999'}, {name: NVIDIA_IMEX_CHANNELS, value: all}]\n"))
+		if limit, channels := valueIn(pod, "a", "NVIDIA_GPU_MEMORY_LIMIT"), valueIn(pod, "a", "NVIDIA_IMEX_CHANNELS"); limit != "" || channels != "" {
+			t.Errorf("limit %q, channels %q", limit, channels)
+		}
+	})
 }
 
-func TestA9RightsOverTheGuard(t *testing.T) {
-	a := attacker(t, "", nil)
-	for _, capability := range []string{"SYS_PTRACE", "KILL"} {
-		a.refused("rights", slice("", "", "    securityContext: {runAsUser: 1000, capabilities: {add: ["+capability+"]}}\n"), capability)
-	}
-	a.refused("name", strings.Replace(slice("", "", ""), "- name: a", "- name: gpuslice-guard", 1), "reserved name")
+func TestA5(t *testing.T) {
+	t.Run("opt-out by the author", func(t *testing.T) {
+		a := attacker(t, "mode: transparent\ndefaultSlice: {memory: 4Gi}", nil)
+		whole := strings.Replace(slice("", "", ""), "gpuslice.dev/memory: 4Gi", "LABEL", 1)
+		a.denied("share", strings.Replace(whole, "LABEL", "gpuslice.dev/share: disabled", 1), "opting out is not allowed")
+		for name, label := range map[string]string{"hami": "hami.io/webhook: ignore", "ours": "gpuslice.dev/ignore: 'true'"} {
+			if pod := a.made(name, strings.Replace(whole, "LABEL", label, 1)); !sliced(pod) {
+				t.Errorf("%s: the pod is left alone", name)
+			}
+		}
+	})
+}
+
+func TestA6(t *testing.T) {
+	t.Run("limits of the author's own", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		pod := a.made("train", slice("", "", "    env: [{name: CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, value: '0=80G'}, {name: GPUSLICE_MEMORY_BYTES, value: '1'}]\n"))
+		if pinned, ours := valueIn(pod, "a", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), valueIn(pod, "a", "GPUSLICE_MEMORY_BYTES"); pinned != "" || ours != "4294967296" {
+			t.Errorf("the author's own limit is %q, ours %q", pinned, ours)
+		}
+	})
+}
+
+func TestA8(t *testing.T) {
+	t.Run("ways out of the container", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		for words, manifest := range map[string]string{
+			"hostPID in a slice":                       slice("  hostPID: true\n", "", ""),
+			"hostIPC in a slice":                       slice("  hostIPC: true\n", "", ""),
+			"a privileged container in a slice":        slice("", "", "    securityContext: {privileged: true}\n"),
+			"/run/nvidia-mps\", which reaches":         slice("  volumes: [{name: v, hostPath: {path: /run/nvidia-mps}}]\n", "", ""),
+			"\"/\", which reaches":                     slice("  volumes: [{name: v, hostPath: {path: /}}]\n", "", ""),
+			"device-plugins\", which reaches":          slice("  volumes: [{name: v, hostPath: {path: /var/lib/kubelet/device-plugins}}]\n", "", ""),
+			"a capability that reaches out of a slice": slice("  initContainers: [{name: i, image: busybox, securityContext: {capabilities: {add: [SYS_ADMIN]}}}]\n", "", ""),
+		} {
+			a.denied("out", manifest, words)
+		}
+	})
+}
+
+func TestA9(t *testing.T) {
+	t.Run("rights over the guard", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		for _, capability := range []string{"SYS_PTRACE", "KILL"} {
+			a.denied("rights", slice("", "", "    securityContext: {runAsUser: 1000, capabilities: {add: ["+capability+"]}}\n"), capability)
+		}
+		a.denied("name", strings.Replace(slice("", "", ""), "- name: a", "- name: gpuslice-guard", 1), "reserved name")
+	})
 }

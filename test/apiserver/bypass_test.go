@@ -33,13 +33,13 @@ func bypassing(t *testing.T, i *install.Installation) func(args ...string) strin
 	}
 }
 
-// offender is a pod that is refused, and a word of who refuses it.
+// offender is a pod that is denied, and a word of who denies it.
 type offender struct {
 	pod *corev1.Pod
 	by  string
 }
 
-// offenders are refused each by another part of gpuslice.
+// offenders are denied each by another part of gpuslice.
 func offenders() []offender {
 	wide := gpuPod("wide")
 	wide.Labels = map[string]string{policies.LabelMemory: "900Gi"}
@@ -48,20 +48,20 @@ func offenders() []offender {
 	return []offender{{wide, "fits no pool"}, {gpuPod("charged"), "exceeded quota"}, {host, "gpuslice-strict"}}
 }
 
-// awaitOffenders returns once all of them are refused, or none.
-func awaitOffenders(t *testing.T, i *install.Installation, namespace string, refused bool) {
+// awaitOffenders returns once all of them are denied, or none.
+func awaitOffenders(t *testing.T, i *install.Installation, namespace string, denied bool) {
 	t.Helper()
 	for _, o := range offenders() {
 		var last error
 		err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 			_, last = i.Server.Client.CoreV1().Pods(namespace).Create(ctx, o.pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			if !refused {
+			if !denied {
 				return last == nil, nil
 			}
 			return last != nil && strings.Contains(last.Error(), o.by), nil
 		})
 		if err != nil {
-			t.Errorf("pod %s: refused is to be %t, got: %v", o.pod.Name, refused, last)
+			t.Errorf("pod %s: denied is to be %t, got: %v", o.pod.Name, denied, last)
 		}
 	}
 }
@@ -108,122 +108,130 @@ func wantCreate(t *testing.T, i *install.Installation, namespace string, pod *co
 	}
 }
 
-func TestABypassRelaxesAllOfItTogether(t *testing.T) {
-	i := need(t)
-	gpuslice := bypassing(t, i)
-	setUpReapply(t, i, "not-bypassed")
-	setUpBypass(t, i, "bypassed")
-	said := gpuslice("bypass", "-n", "bypassed", "--for", "1h", "--reason", "the test says so")
-	if !strings.HasPrefix(said, "namespace bypassed is bypassed until ") {
-		t.Errorf("said: %s", said)
-	}
-	awaitOffenders(t, i, "bypassed", false)
-	made, err := i.Apply.Create(t.Context(), podOf(t, "sliced", "bypassed", manifests["label"]), metav1.CreateOptions{})
-	if err != nil || made.GetAnnotations()[policies.AnnotationPromise] == "" {
-		t.Errorf("a pod that asks for a slice gets none: %v", err)
-	}
-	if list := gpuslice("bypass", "--list"); !strings.Contains(list, "bypassed") || !strings.Contains(list, "the test says so") || !strings.Contains(list, "admin") {
-		t.Errorf("the list: %s", list)
-	}
-	err = i.Down(t.Context(), func() {
-		wantCreate(t, i, "not-bypassed", gpuPod("down"), "failed calling webhook")
-		wantCreate(t, i, "bypassed", gpuPod("down"), "")
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	gpuslice("bypass", "-n", "bypassed", "--end")
-	awaitOffenders(t, i, "bypassed", true)
-}
-
-func TestABypassEndsByItself(t *testing.T) {
-	i := need(t)
-	gpuslice := bypassing(t, i)
-	setUpBypass(t, i, "bypassed-briefly")
-	gpuslice("bypass", "-n", "bypassed-briefly", "--for", "2s", "--reason", "the test says so")
-	awaitOffenders(t, i, "bypassed-briefly", false)
-	var ns *corev1.Namespace
-	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (done bool, err error) {
-		ns, err = i.Server.Client.CoreV1().Namespaces().Get(ctx, "bypassed-briefly", metav1.GetOptions{})
-		if err != nil {
-			return false, err
+func TestBypass(t *testing.T) {
+	t.Run("relaxes quota, failure policy and strict policy together", func(t *testing.T) {
+		i := need(t)
+		gpuslice := bypassing(t, i)
+		setUpReapply(t, i, "not-bypassed")
+		setUpBypass(t, i, "bypassed")
+		said := gpuslice("bypass", "-n", "bypassed", "--duration", "1h", "--reason", "the test says so")
+		if !strings.HasPrefix(said, "namespace bypassed is bypassed until ") {
+			t.Errorf("said: %s", said)
 		}
-		_, bypassed := policies.BypassOf(ns.Labels, nil)
-		return !bypassed, nil
+		awaitOffenders(t, i, "bypassed", false)
+		made, err := i.Apply.Create(t.Context(), podOf(t, "sliced", "bypassed", manifests["label"]), metav1.CreateOptions{})
+		if err != nil || made.GetAnnotations()[policies.AnnotationPromise] == "" {
+			t.Errorf("a pod that asks for a slice gets none: %v", err)
+		}
+		if list := gpuslice("bypass", "--list"); !strings.Contains(list, "bypassed") || !strings.Contains(list, "the test says so") || !strings.Contains(list, "admin") {
+			t.Errorf("the list: %s", list)
+		}
+		err = i.Down(t.Context(), func() {
+			wantCreate(t, i, "not-bypassed", gpuPod("down"), "failed calling webhook")
+			wantCreate(t, i, "bypassed", gpuPod("down"), "")
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gpuslice("bypass", "-n", "bypassed", "--end")
+		awaitOffenders(t, i, "bypassed", true)
 	})
-	if err != nil {
-		t.Fatalf("it does not end: %v", err)
-	}
-	if ns.Labels[policies.LabelEnforce] != policies.EnforceStrict || len(ns.Annotations) > 0 {
-		t.Errorf("left on the namespace: labels %v, annotations %v", ns.Labels, ns.Annotations)
-	}
-	awaitOffenders(t, i, "bypassed-briefly", true)
-	events, err := i.Server.Client.CoreV1().Events("bypassed-briefly").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	told := false
-	for _, e := range events.Items {
-		told = told || e.Reason == "GPUSliceBypassEnded"
-	}
-	if !told {
-		t.Errorf("no Event tells of the end: %v", events.Items)
-	}
 }
 
-// TestFailOpenGivesUpOnOutagesAndOnNothingElse compares the two entries of the validating webhook.
-func TestFailOpenGivesUpOnOutagesAndOnNothingElse(t *testing.T) {
-	i := need(t)
-	for _, namespace := range []string{"fails-closed", "fails-open"} {
-		setUpReapply(t, i, namespace)
-		noRoom(t, i, namespace)
-	}
-	label(t, i, "fails-open", policies.LabelFail, policies.FailOpen)
-	for _, namespace := range []string{"fails-closed", "fails-open"} {
-		wantCreate(t, i, namespace, gpuPod("charged"), "exceeded quota")
-	}
-	err := i.Down(t.Context(), func() {
-		wantCreate(t, i, "fails-closed", gpuPod("down"), "failed calling webhook")
-		wantCreate(t, i, "fails-open", gpuPod("down"), "")
+func TestBypassEnd(t *testing.T) {
+	t.Run("a bypass ends by itself", func(t *testing.T) {
+		i := need(t)
+		gpuslice := bypassing(t, i)
+		setUpBypass(t, i, "bypassed-briefly")
+		gpuslice("bypass", "-n", "bypassed-briefly", "--duration", "2s", "--reason", "the test says so")
+		awaitOffenders(t, i, "bypassed-briefly", false)
+		var ns *corev1.Namespace
+		err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (done bool, err error) {
+			ns, err = i.Server.Client.CoreV1().Namespaces().Get(ctx, "bypassed-briefly", metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			_, bypassed := policies.BypassOf(ns.Labels, nil)
+			return !bypassed, nil
+		})
+		if err != nil {
+			t.Fatalf("it does not end: %v", err)
+		}
+		if ns.Labels[policies.LabelEnforce] != policies.EnforceStrict || len(ns.Annotations) > 0 {
+			t.Errorf("left on the namespace: labels %v, annotations %v", ns.Labels, ns.Annotations)
+		}
+		awaitOffenders(t, i, "bypassed-briefly", true)
+		events, err := i.Server.Client.CoreV1().Events("bypassed-briefly").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := false
+		for _, e := range events.Items {
+			told = told || e.Reason == "GPUSliceBypassEnded"
+		}
+		if !told {
+			t.Errorf("no Event tells of the end: %v", events.Items)
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
-// TestStrictTakesWhatTheRunningWebhookMakes creates sliced pods of several kinds where both are in force, and changes
+// TestFailOpen compares the two entries of the validating webhook.
+func TestFailOpen(t *testing.T) {
+	t.Run("gives up on outages and on nothing else", func(t *testing.T) {
+		i := need(t)
+		for _, namespace := range []string{"fails-closed", "fails-open"} {
+			setUpReapply(t, i, namespace)
+			noRoom(t, i, namespace)
+		}
+		label(t, i, "fails-open", policies.LabelFail, policies.FailOpen)
+		for _, namespace := range []string{"fails-closed", "fails-open"} {
+			wantCreate(t, i, namespace, gpuPod("charged"), "exceeded quota")
+		}
+		err := i.Down(t.Context(), func() {
+			wantCreate(t, i, "fails-closed", gpuPod("down"), "failed calling webhook")
+			wantCreate(t, i, "fails-open", gpuPod("down"), "")
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestStrictWithWebhook creates sliced pods of several kinds where both are in force, and changes
 // one as its author would.
-func TestStrictTakesWhatTheRunningWebhookMakes(t *testing.T) {
-	i := need(t)
-	setUpReapply(t, i, "strict-live")
-	label(t, i, "strict-live", policies.LabelEnforce, policies.EnforceStrict)
-	host := offenders()[2]
-	wantCreate(t, i, "strict-live", host.pod, host.by)
-	for name, manifest := range manifests {
-		made, err := i.Apply.Create(t.Context(), podOf(t, name, "strict-live", manifest), metav1.CreateOptions{})
+func TestStrictWithWebhook(t *testing.T) {
+	t.Run("admits what the running webhook makes", func(t *testing.T) {
+		i := need(t)
+		setUpReapply(t, i, "strict-live")
+		label(t, i, "strict-live", policies.LabelEnforce, policies.EnforceStrict)
+		host := offenders()[2]
+		wantCreate(t, i, "strict-live", host.pod, host.by)
+		for name, manifest := range manifests {
+			made, err := i.Apply.Create(t.Context(), podOf(t, name, "strict-live", manifest), metav1.CreateOptions{})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if made.GetAnnotations()[policies.AnnotationPromise] == "" {
+				t.Errorf("%s: it got no slice", name)
+			}
+		}
+		// The mutating webhook puts back what a tenant changes, so strictness has nothing to deny.
+		for name, change := range map[string]string{
+			"an image":          `[{"op":"replace","path":"/spec/containers/0/image","value":"example.test/app:2"}]`,
+			"our annotation":    `[{"op":"replace","path":"/metadata/annotations/gpuslice.dev~1planned","value":"{}"}]`,
+			"the guard's image": `[{"op":"replace","path":"/spec/initContainers/1/image","value":"example.test/evil"}]`,
+		} {
+			if _, err := i.Server.Client.CoreV1().Pods("strict-live").Patch(t.Context(), "label", types.JSONPatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		pod, err := i.Server.Client.CoreV1().Pods("strict-live").Get(t.Context(), "label", metav1.GetOptions{})
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
+			t.Fatal(err)
 		}
-		if made.GetAnnotations()[policies.AnnotationPromise] == "" {
-			t.Errorf("%s: it got no slice", name)
+		if pod.Spec.Containers[0].Image != "example.test/app:2" || pod.Annotations[policies.AnnotationPlanned] == "{}" || pod.Spec.InitContainers[1].Image == "example.test/evil" {
+			t.Errorf("the live pod: %s, %s, %s", pod.Spec.Containers[0].Image, pod.Annotations[policies.AnnotationPlanned], pod.Spec.InitContainers[1].Image)
 		}
-	}
-	// The mutating webhook puts back what a tenant changes, so strictness has nothing to refuse.
-	for name, change := range map[string]string{
-		"an image":          `[{"op":"replace","path":"/spec/containers/0/image","value":"example.test/app:2"}]`,
-		"our annotation":    `[{"op":"replace","path":"/metadata/annotations/gpuslice.dev~1planned","value":"{}"}]`,
-		"the guard's image": `[{"op":"replace","path":"/spec/initContainers/1/image","value":"example.test/evil"}]`,
-	} {
-		if _, err := i.Server.Client.CoreV1().Pods("strict-live").Patch(t.Context(), "label", types.JSONPatchType, []byte(change), metav1.PatchOptions{}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	pod, err := i.Server.Client.CoreV1().Pods("strict-live").Get(t.Context(), "label", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if pod.Spec.Containers[0].Image != "example.test/app:2" || pod.Annotations[policies.AnnotationPlanned] == "{}" || pod.Spec.InitContainers[1].Image == "example.test/evil" {
-		t.Errorf("the live pod: %s, %s, %s", pod.Spec.Containers[0].Image, pod.Annotations[policies.AnnotationPlanned], pod.Spec.InitContainers[1].Image)
-	}
+	})
 }

@@ -76,7 +76,7 @@ func kindOf(err error) string {
 	case err == nil:
 		return "created"
 	case errors.As(err, &status) && strings.Contains(err.Error(), "gpuslice.dev\" denied"):
-		return "refused by us"
+		return "denied by us"
 	}
-	return "refused by the server"
+	return "denied by the server"
 }

@@ -65,91 +65,93 @@ func podOf(t *testing.T, name, namespace, body string) *unstructured.Unstructure
 	return u
 }
 
-func TestABareManifestServerSideAppliedOverItsLivePodChangesNothing(t *testing.T) {
-	i := need(t)
-	setUpReapply(t, i, "reapply-server")
-	for _, name := range slices.Sorted(maps.Keys(manifests)) {
-		u := podOf(t, name, "reapply-server", manifests[name])
-		b, err := json.Marshal(u)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := i.Apply.Apply(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
-		before := live(t, i, u)
-		if before.GetAnnotations()[policies.AnnotationPlanned] == "" {
-			t.Fatalf("%s: the pod did not get a slice: %v", name, before.GetAnnotations())
-		}
-		if err := i.Apply.Apply(t.Context(), b); err != nil {
-			t.Fatalf("%s: applied again: %v", name, err)
-		}
-		if diff := cmp.Diff(before.Object["spec"], live(t, i, u).Object["spec"]); diff != "" {
-			t.Errorf("%s: applied again, the pod changed:\n%s", name, diff)
-		}
-	}
-}
-
-func TestABareManifestClientSideAppliedOverItsLivePodChangesNothing(t *testing.T) {
-	i := need(t)
-	setUpReapply(t, i, "reapply-client")
-	dir := t.TempDir()
-	kubectl, err := i.Server.WriteKubectl(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(manifests)) {
-		u := podOf(t, name, "reapply-client", manifests[name])
-		b, err := yaml.Marshal(u.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(dir, name+".yaml")
-		if err := os.WriteFile(file, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		apply := func() {
-			if out, err := exec.CommandContext(t.Context(), kubectl, "apply", "-f", file).CombinedOutput(); err != nil {
-				t.Fatalf("%s: kubectl apply: %v\n%s", name, err, out)
+func TestReapply(t *testing.T) {
+	t.Run("a bare manifest changes nothing, server side", func(t *testing.T) {
+		i := need(t)
+		setUpReapply(t, i, "reapply-server")
+		for _, name := range slices.Sorted(maps.Keys(manifests)) {
+			u := podOf(t, name, "reapply-server", manifests[name])
+			b, err := json.Marshal(u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := i.Apply.Apply(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			before := live(t, i, u)
+			if before.GetAnnotations()[policies.AnnotationPlanned] == "" {
+				t.Fatalf("%s: the pod did not get a slice: %v", name, before.GetAnnotations())
+			}
+			if err := i.Apply.Apply(t.Context(), b); err != nil {
+				t.Fatalf("%s: applied again: %v", name, err)
+			}
+			if diff := cmp.Diff(before.Object["spec"], live(t, i, u).Object["spec"]); diff != "" {
+				t.Errorf("%s: applied again, the pod changed:\n%s", name, diff)
 			}
 		}
-		apply()
-		before := live(t, i, u)
-		apply()
-		if diff := cmp.Diff(before.Object["spec"], live(t, i, u).Object["spec"]); diff != "" {
-			t.Errorf("%s: applied again, the pod changed:\n%s", name, diff)
-		}
-	}
-}
+	})
 
-func TestALabelOfALivePodCannotChangeAndAFinalizerCanGo(t *testing.T) {
-	i := need(t)
-	setUpReapply(t, i, "reapply-label")
-	u := podOf(t, "pod", "reapply-label", manifests["label"])
-	u.SetFinalizers([]string{"example.com/hold"})
-	if _, err := i.Apply.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	pods := i.Server.Client.CoreV1().Pods("reapply-label")
-	patch := func(text string) error {
-		_, err := pods.Patch(t.Context(), "pod", "application/merge-patch+json", []byte(text), metav1.PatchOptions{})
-		return err
-	}
-	if err := patch(`{"metadata":{"labels":{"gpuslice.dev/memory":"20Gi"}}}`); err == nil || !bytes.Contains([]byte(err.Error()), []byte("delete the pod and create it again")) {
-		t.Errorf("the label changed, or was refused without saying what to do: %v", err)
-	}
-	if err := patch(`{"metadata":{"labels":{"team":"a"},"annotations":{"gpuslice.dev/promise":"{}"}}}`); err != nil {
-		t.Errorf("a label of somebody else's: %v", err)
-	}
-	if got := live(t, i, u); got.GetAnnotations()[policies.AnnotationPromise] == "{}" {
-		t.Error("the promise on a live pod was overwritten")
-	}
-	if err := pods.Delete(t.Context(), "pod", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
-		t.Fatal(err)
-	}
-	if err := patch(`{"metadata":{"finalizers":null}}`); err != nil {
-		t.Errorf("a finalizer of a pod that is being deleted: %v", err)
-	}
+	t.Run("a bare manifest changes nothing, client side", func(t *testing.T) {
+		i := need(t)
+		setUpReapply(t, i, "reapply-client")
+		dir := t.TempDir()
+		kubectl, err := i.Server.WriteKubectl(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range slices.Sorted(maps.Keys(manifests)) {
+			u := podOf(t, name, "reapply-client", manifests[name])
+			b, err := yaml.Marshal(u.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(dir, name+".yaml")
+			if err := os.WriteFile(file, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			apply := func() {
+				if out, err := exec.CommandContext(t.Context(), kubectl, "apply", "-f", file).CombinedOutput(); err != nil {
+					t.Fatalf("%s: kubectl apply: %v\n%s", name, err, out)
+				}
+			}
+			apply()
+			before := live(t, i, u)
+			apply()
+			if diff := cmp.Diff(before.Object["spec"], live(t, i, u).Object["spec"]); diff != "" {
+				t.Errorf("%s: applied again, the pod changed:\n%s", name, diff)
+			}
+		}
+	})
+
+	t.Run("a label of a live pod cannot change, and a finalizer can be removed", func(t *testing.T) {
+		i := need(t)
+		setUpReapply(t, i, "reapply-label")
+		u := podOf(t, "pod", "reapply-label", manifests["label"])
+		u.SetFinalizers([]string{"example.com/hold"})
+		if _, err := i.Apply.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pods := i.Server.Client.CoreV1().Pods("reapply-label")
+		patch := func(text string) error {
+			_, err := pods.Patch(t.Context(), "pod", "application/merge-patch+json", []byte(text), metav1.PatchOptions{})
+			return err
+		}
+		if err := patch(`{"metadata":{"labels":{"gpuslice.dev/memory":"20Gi"}}}`); err == nil || !bytes.Contains([]byte(err.Error()), []byte("delete the pod and create it again")) {
+			t.Errorf("the label changed, or was denied without saying what to do: %v", err)
+		}
+		if err := patch(`{"metadata":{"labels":{"team":"a"},"annotations":{"gpuslice.dev/promise":"{}"}}}`); err != nil {
+			t.Errorf("a label of somebody else's: %v", err)
+		}
+		if got := live(t, i, u); got.GetAnnotations()[policies.AnnotationPromise] == "{}" {
+			t.Error("the promise on a live pod was overwritten")
+		}
+		if err := pods.Delete(t.Context(), "pod", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+			t.Fatal(err)
+		}
+		if err := patch(`{"metadata":{"finalizers":null}}`); err != nil {
+			t.Errorf("a finalizer of a pod that is being deleted: %v", err)
+		}
+	})
 }
 
 // live is the pod as the server has it.

@@ -27,7 +27,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/pods"
 )
 
 // kept are objects of ours that the manifests do not hold: the webhook makes them, or an administrator does. Events are
@@ -100,7 +100,7 @@ func newRights(t *testing.T) *rights {
 	return s
 }
 
-// awaitRights returns once the tenant may do what its role is for: until then refusals prove nothing.
+// awaitRights returns once the tenant may do what its role is for: until then denials prove nothing.
 func (s *rights) awaitRights(t *testing.T, role string) {
 	t.Helper()
 	client := kubernetes.NewForConfigOrDie(s.tenant(t, role))
@@ -195,94 +195,96 @@ func writes(r dynamic.ResourceInterface, u *unstructured.Unstructured) map[strin
 	}
 }
 
-// TestTenantsWriteNothingOfOurs makes every write to every object of ours, as users who hold the default roles edit and
-// admin in their namespace.
-func TestTenantsWriteNothingOfOurs(t *testing.T) {
-	s := newRights(t)
-	objects := s.ours(t)
-	for _, user := range tenants {
-		client, err := dynamic.NewForConfig(s.tenant(t, user))
-		if err != nil {
-			t.Fatal(err)
-		}
-		tried, done, kinds := 0, 0, map[string]bool{}
-		for _, u := range objects {
-			for verb, write := range writes(s.resource(t, client, u), u) {
-				tried, kinds[u.GetKind()] = tried+1, true
-				if err := write(t.Context()); !forbiddenOrAbsent(verb, err) {
-					done++
-					t.Errorf("%s may %s %s %s/%s: %v", user, verb, u.GetKind(), u.GetNamespace(), u.GetName(), err)
-				}
-			}
-		}
-		t.Logf("%s: %d writes tried on %d objects of %d kinds, %d not refused for want of rights", user, tried, len(objects), len(kinds), done)
-	}
-	for _, before := range objects {
-		after, err := s.apply.Get(t.Context(), before)
-		if err != nil || after.GetUID() != before.GetUID() || after.GetLabels()["gpuslice.dev/tried"] != "" {
-			t.Errorf("%s %s is no longer what it was: %v", before.GetKind(), before.GetName(), err)
-		}
-	}
-}
-
-// forbiddenOrAbsent says that the write was refused for want of rights; not every kind has a status.
-func forbiddenOrAbsent(verb string, err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot") || verb == "status" && apierrors.IsNotFound(err)
-}
-
-// TestTenantsFindNoWayRound tries what leads to our rights without writing an object of ours.
-func TestTenantsFindNoWayRound(t *testing.T) {
-	s := newRights(t)
-	for _, user := range tenants {
-		client, err := dynamic.NewForConfig(s.tenant(t, user))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, manifest := range map[string]string{
-			"a pod that runs as our ServiceAccount": `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: gpuslice-system}, spec: {serviceAccountName: gpuslice-webhook, containers: [{name: a, image: a}]}}`,
-			"a Secret with our account's token":     `{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: t, namespace: gpuslice-system, annotations: {kubernetes.io/service-account.name: gpuslice-webhook}}}`,
-			"our role in its own namespace":         `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: r, namespace: team-a}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gpuslice-webhook}, subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: ` + user + `}]}`,
-			"endpoints of its own for our Service":  `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, metadata: {name: e, namespace: gpuslice-system, labels: {kubernetes.io/service-name: gpuslice-webhook}}, endpoints: [], ports: []}`,
-			"a namespace that fails open":           `{apiVersion: v1, kind: Namespace, metadata: {name: own, labels: {gpuslice.dev/fail: open}}}`,
-		} {
-			objects, err := install.Objects([]byte(manifest))
+func TestTenantRights(t *testing.T) {
+	// It makes every write to every object of ours, as users who hold the default roles edit and
+	// admin in their namespace.
+	t.Run("write nothing of gpuslice", func(t *testing.T) {
+		s := newRights(t)
+		objects := s.ours(t)
+		for _, user := range tenants {
+			client, err := dynamic.NewForConfig(s.tenant(t, user))
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = s.resource(t, client, objects[0]).Create(t.Context(), objects[0], metav1.CreateOptions{})
-			if !apierrors.IsForbidden(err) {
-				t.Errorf("%s makes %s: %v", user, name, err)
+			tried, done, kinds := 0, 0, map[string]bool{}
+			for _, u := range objects {
+				for verb, write := range writes(s.resource(t, client, u), u) {
+					tried, kinds[u.GetKind()] = tried+1, true
+					if err := write(t.Context()); !forbiddenOrAbsent(verb, err) {
+						done++
+						t.Errorf("%s may %s %s %s/%s: %v", user, verb, u.GetKind(), u.GetNamespace(), u.GetName(), err)
+					}
+				}
+			}
+			t.Logf("%s: %d writes tried on %d objects of %d kinds, %d not denied for want of rights", user, tried, len(objects), len(kinds), done)
+		}
+		for _, before := range objects {
+			after, err := s.apply.Get(t.Context(), before)
+			if err != nil || after.GetUID() != before.GetUID() || after.GetLabels()["gpuslice.dev/tried"] != "" {
+				t.Errorf("%s %s is no longer what it was: %v", before.GetKind(), before.GetName(), err)
 			}
 		}
-		config := s.tenant(t, user)
-		_, err = kubernetes.NewForConfigOrDie(config).CoreV1().ServiceAccounts(policies.SystemNamespace).
-			CreateToken(t.Context(), webhook.ServiceAccount, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-		if !apierrors.IsForbidden(err) {
-			t.Errorf("%s gets a token of our ServiceAccount: %v", user, err)
+	})
+
+	// It tries what leads to our rights without writing an object of ours.
+	t.Run("find no way around", func(t *testing.T) {
+		s := newRights(t)
+		for _, user := range tenants {
+			client, err := dynamic.NewForConfig(s.tenant(t, user))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, manifest := range map[string]string{
+				"a pod that runs as our ServiceAccount": `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: gpuslice-system}, spec: {serviceAccountName: gpuslice-webhook, containers: [{name: a, image: a}]}}`,
+				"a Secret with our account's token":     `{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: t, namespace: gpuslice-system, annotations: {kubernetes.io/service-account.name: gpuslice-webhook}}}`,
+				"our role in its own namespace":         `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: r, namespace: team-a}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gpuslice-webhook}, subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: ` + user + `}]}`,
+				"endpoints of its own for our Service":  `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, metadata: {name: e, namespace: gpuslice-system, labels: {kubernetes.io/service-name: gpuslice-webhook}}, endpoints: [], ports: []}`,
+				"a namespace that fails open":           `{apiVersion: v1, kind: Namespace, metadata: {name: own, labels: {gpuslice.dev/fail: open}}}`,
+			} {
+				objects, err := install.Objects([]byte(manifest))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = s.resource(t, client, objects[0]).Create(t.Context(), objects[0], metav1.CreateOptions{})
+				if !apierrors.IsForbidden(err) {
+					t.Errorf("%s makes %s: %v", user, name, err)
+				}
+			}
+			config := s.tenant(t, user)
+			_, err = kubernetes.NewForConfigOrDie(config).CoreV1().ServiceAccounts(policies.SystemNamespace).
+				CreateToken(t.Context(), pods.ServiceAccount, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+			if !apierrors.IsForbidden(err) {
+				t.Errorf("%s gets a token of our ServiceAccount: %v", user, err)
+			}
+			config.Impersonate.UserName = "system:serviceaccount:" + policies.SystemNamespace + ":" + pods.ServiceAccount
+			_, err = kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps(policies.SystemNamespace).List(t.Context(), metav1.ListOptions{})
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot impersonate") {
+				t.Errorf("%s acts as our ServiceAccount: %v", user, err)
+			}
 		}
-		config.Impersonate.UserName = "system:serviceaccount:" + policies.SystemNamespace + ":" + webhook.ServiceAccount
-		_, err = kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps(policies.SystemNamespace).List(t.Context(), metav1.ListOptions{})
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot impersonate") {
-			t.Errorf("%s acts as our ServiceAccount: %v", user, err)
+	})
+
+	// It keeps the tests above honest: the same users do write where they may.
+	t.Run("write what is theirs", func(t *testing.T) {
+		s := newRights(t)
+		for _, user := range tenants {
+			client := kubernetes.NewForConfigOrDie(s.tenant(t, user))
+			own := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: policies.TenantPolicyName}}
+			if _, err := client.CoreV1().ConfigMaps("team-a").Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
+				t.Errorf("%s may not write its own preferences: %v", user, err)
+			}
+			if err := client.CoreV1().ConfigMaps("team-a").Delete(t.Context(), own.Name, metav1.DeleteOptions{}); err != nil {
+				t.Errorf("%s may not delete its own preferences: %v", user, err)
+			}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: user}, Spec: corev1.PodSpec{ServiceAccountName: user, Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
+			if _, err := client.CoreV1().Pods("team-a").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+				t.Errorf("%s may not create a pod: %v", user, err)
+			}
 		}
-	}
+	})
 }
 
-// TestTenantsWriteWhatIsTheirs keeps the tests above honest: the same users do write where they may.
-func TestTenantsWriteWhatIsTheirs(t *testing.T) {
-	s := newRights(t)
-	for _, user := range tenants {
-		client := kubernetes.NewForConfigOrDie(s.tenant(t, user))
-		own := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: policies.TenantPolicyName}}
-		if _, err := client.CoreV1().ConfigMaps("team-a").Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
-			t.Errorf("%s may not write its own preferences: %v", user, err)
-		}
-		if err := client.CoreV1().ConfigMaps("team-a").Delete(t.Context(), own.Name, metav1.DeleteOptions{}); err != nil {
-			t.Errorf("%s may not delete its own preferences: %v", user, err)
-		}
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: user}, Spec: corev1.PodSpec{ServiceAccountName: user, Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
-		if _, err := client.CoreV1().Pods("team-a").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-			t.Errorf("%s may not create a pod: %v", user, err)
-		}
-	}
+// forbiddenOrAbsent reports whether the write was denied for want of rights; not every kind has a status.
+func forbiddenOrAbsent(verb string, err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot") || verb == "status" && apierrors.IsNotFound(err)
 }

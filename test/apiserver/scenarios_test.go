@@ -55,7 +55,7 @@ func TestScenariosOnARealAPIServer(t *testing.T) {
 	}
 }
 
-// inapplicable says why a scenario cannot be told on an API server.
+// inapplicable returns why a scenario cannot be run on an API server.
 func inapplicable(s scenarios.Scenario) string {
 	switch {
 	case s.Old != nil:
@@ -67,7 +67,7 @@ func inapplicable(s scenarios.Scenario) string {
 	case s.Policy == nil && strings.Contains(s.Want["verdict"], "no gpuslice policy governs"):
 		return "the shared server has a default policy"
 	case s.Tenant != nil && (s.Policy == nil || len(s.Governed().TenantNotes) > 0):
-		return "a tenant's document that nothing holds beside the server's default policy, or that is refused when it is written"
+		return "a tenant's document that nothing holds beside the server's default policy, or that is denied when it is written"
 	case strings.Contains(string(s.Pod), corev1.MirrorPodAnnotationKey):
 		return "only a kubelet may create mirror pods"
 	}
@@ -155,10 +155,10 @@ func compare(t *testing.T, i *install.Installation, s scenarios.Scenario) {
 	switch {
 	case apierrors.IsInvalid(err) && (want.outcome == policies.Rewritten || want.outcome == policies.Voided):
 		t.Fatalf("what was made of the pod is not valid: %v", err)
-	case otherRefusal(err) != "":
-		t.Skipf("the server itself refuses this pod: %s", otherRefusal(err))
+	case otherDenial(err) != "":
+		t.Skipf("the server itself denies this pod: %s", otherDenial(err))
 	case want.outcome == policies.Refused:
-		wantRefusal(t, want, err)
+		wantDenial(t, want, err)
 		return
 	case err != nil:
 		t.Fatalf("want %s, got: %v", want.outcome, err)
@@ -188,8 +188,8 @@ func (c *collector) HandleWarningHeader(_ int, _ string, text string) {
 	c.texts = append(c.texts, text)
 }
 
-// otherRefusal returns the refusal of somebody else in the server's chain: Pod Security, or the pod's own validation.
-func otherRefusal(err error) string {
+// otherDenial returns the denial of somebody else in the server's chain: Pod Security, or the pod's own validation.
+func otherDenial(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || strings.Contains(err.Error(), "gpuslice.dev\" denied") {
 		return ""
@@ -199,8 +199,8 @@ func otherRefusal(err error) string {
 
 // verdict is a scenario's want/verdict, read.
 type verdict struct {
-	outcome            policies.Outcome
-	refusals, warnings []string
+	outcome           policies.Outcome
+	denials, warnings []string
 }
 
 func verdictOf(s scenarios.Scenario) verdict {
@@ -210,8 +210,8 @@ func verdictOf(s scenarios.Scenario) verdict {
 	text = strings.ReplaceAll(text, fmt.Sprintf("namespace %q", scenarios.Namespace), fmt.Sprintf("namespace %q", namespaceOf(s)))
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
-		if refusal, ok := strings.CutPrefix(line, "refusal: "); ok {
-			v.refusals = append(v.refusals, refusal)
+		if denial, ok := strings.CutPrefix(line, "denial: "); ok {
+			v.denials = append(v.denials, denial)
 		} else if warning, ok := strings.CutPrefix(line, "warning: "); ok {
 			v.warnings = append(v.warnings, warning)
 		} else if outcome, _, ok := strings.Cut(line, ": "); ok && v.outcome == "" {
@@ -224,19 +224,19 @@ func verdictOf(s scenarios.Scenario) verdict {
 // exponent is a quantity that the server writes in another way than its author: 1e400 as 10e399.
 var exponent = regexp.MustCompile(`10?e[0-9]+`)
 
-func wantRefusal(t *testing.T, want verdict, err error) {
+func wantDenial(t *testing.T, want verdict, err error) {
 	t.Helper()
 	if err == nil {
-		t.Fatalf("the pod was created; want it refused: %q", want.refusals)
+		t.Fatalf("the pod was created; want it denied: %q", want.denials)
 	}
-	for _, text := range want.refusals {
+	for _, text := range want.denials {
 		if !strings.Contains(exponent.ReplaceAllString(err.Error(), "N"), exponent.ReplaceAllString(text[:min(len(text), 400)], "N")) {
-			t.Errorf("want the refusal %q, got: %v", text, err)
+			t.Errorf("want the denial %q, got: %v", text, err)
 		}
 	}
 }
 
-// wantPod holds the server's pod against want/pod.yaml: all that stands there, and in the lists that gpuslice writes
+// wantPod holds the server's pod against the pod that want/pod.diff makes: all that stands there, and in the lists that gpuslice writes
 // nothing else but what the server adds to every pod.
 func wantPod(t *testing.T, s scenarios.Scenario, got *unstructured.Unstructured) {
 	t.Helper()
@@ -244,7 +244,11 @@ func wantPod(t *testing.T, s scenarios.Scenario, got *unstructured.Unstructured)
 	if err != nil {
 		t.Fatal(err)
 	}
-	have, want := typed(t, []byte(text)), typed(t, []byte(s.Want["pod.yaml"]))
+	mutated, err := s.MutatedPod()
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, want := typed(t, []byte(text)), typed(t, []byte(mutated))
 	if diff := cmp.Diff(essence(want), essence(have)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", s.Comment, diff)
 	}

@@ -83,7 +83,7 @@ func need(t *testing.T) *install.Installation {
 	return installed
 }
 
-// classes makes the priority and runtime classes that scenarios name: the server refuses pods that name others.
+// classes makes the priority and runtime classes that scenarios name: the server denies pods that name others.
 func classes(ctx context.Context, server *cluster.APIServer) error {
 	for _, name := range []string{"gpu-batch", "gpu-high", "high", "low", "batch", "research", "team-high", "production"} {
 		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: 1000}

@@ -78,134 +78,154 @@ func scenario(t *testing.T, name string) scenarios.Scenario {
 	return scenarios.Scenario{}
 }
 
-// TestStrictRefusesWhileWeAreDown tries, with nothing of ours running, what each rule of the policy is there for. Each
-// pod is also sent to a namespace that is not strict, where it passes: it is the policy that refuses it, and nothing else.
-func TestStrictRefusesWhileWeAreDown(t *testing.T) {
-	s := strictly(t)
-	guarded := scenario(t, "guard-is-injected")
-	for _, tt := range []struct {
-		name string
-		pod  func(*corev1.Pod)
-		bare bool // begins with a pod without a slice
-		want string
-	}{
-		{"A8: the host's processes", func(p *corev1.Pod) { p.Spec.HostPID = true }, true, "remove hostPID"},
-		{"A8: the host's processes and memory", func(p *corev1.Pod) { p.Spec.HostPID, p.Spec.HostIPC = true, true }, true, "remove hostPID and hostIPC"},
-		{"A8: a privileged container", func(p *corev1.Pod) {
-			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
-		}, true, "privileged from main"},
-		{"A1: a container without a GPU gives itself all", func(p *corev1.Pod) {
-			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "side", Image: "a", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}})
-		}, true, `write "void", in side`},
-		{"A1: no GPU at all, and all of them by a variable", func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources, p.Spec.Containers[0].Env = corev1.ResourceRequirements{}, []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}
-		}, true, `write "void", in main`},
-		{"a label asks, and there is no promise", func(p *corev1.Pod) {
-			p.Labels = map[string]string{policies.LabelMemory: "4Gi", policies.LabelCompute: "20"}
-		}, true,
-			"asks for a slice (gpuslice.dev/memory, gpuslice.dev/compute) and was given none"},
-		{"the default slice asks, and there is no promise", func(p *corev1.Pod) { p.Labels = map[string]string{policies.LabelShare: policies.ShareEnabled} }, true, "asks for a slice (gpuslice.dev/share)"},
-		{"an annotation asks, and there is no promise", func(p *corev1.Pod) { p.Annotations = map[string]string{policies.AnnotationContainers: "{}"} }, true, "asks for a slice (gpuslice.dev/containers)"},
-		{"the guard is left out", func(p *corev1.Pod) { p.Spec.InitContainers = nil }, false, "the pod's promise has a guard, and the pod lacks it"},
-		{"the check is left out", func(p *corev1.Pod) { p.Spec.InitContainers = p.Spec.InitContainers[1:] }, false, "the pod's promise has a guard, and the pod lacks it"},
-		{"a program of its own in the guard's place", func(p *corev1.Pod) { p.Spec.InitContainers[1].Image = "example.test/evil" }, false, "give these containers other names, or create the pod from its own manifest: gpuslice-guard"},
-		{"an image that begins like the guard's", func(p *corev1.Pod) { p.Spec.InitContainers[1].Image = "gpuslice/guardian:1" }, false, "gpuslice-guard"},
-		{"the guard's name without a promise", func(p *corev1.Pod) {
-			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "gpuslice-guard", Image: "example.test/evil", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}})
-		}, true, "names that begin with gpuslice-"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			pod := gpuPod("p")
-			if !tt.bare {
-				pod = slicedPod(t, guarded, "p")
+func TestStrict(t *testing.T) {
+	// It tries, with nothing of ours running, what each rule of the policy is there for. Each
+	// pod is also sent to a namespace that is not strict, where it passes: it is the policy that denies it, and nothing else.
+	t.Run("denies while the webhook is down", func(t *testing.T) {
+		s := strictly(t)
+		guarded := scenario(t, "guard-is-injected")
+		for _, tt := range []struct {
+			name string
+			pod  func(*corev1.Pod)
+			bare bool // begins with a pod without a slice
+			want string
+		}{
+			{"A8: the host's processes", func(p *corev1.Pod) { p.Spec.HostPID = true }, true, "remove hostPID"},
+			{"A8: the host's processes and memory", func(p *corev1.Pod) { p.Spec.HostPID, p.Spec.HostIPC = true, true }, true, "remove hostPID and hostIPC"},
+			{"A8: a privileged container", func(p *corev1.Pod) {
+				p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
+			}, true, "privileged from main"},
+			{"A1: a container without a GPU gives itself all", func(p *corev1.Pod) {
+				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "side", Image: "a", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}})
+			}, true, `write "void", in side`},
+			{"A1: no GPU at all, and all of them by a variable", func(p *corev1.Pod) {
+				p.Spec.Containers[0].Resources, p.Spec.Containers[0].Env = corev1.ResourceRequirements{}, []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}
+			}, true, `write "void", in main`},
+			{"a label asks, and there is no promise", func(p *corev1.Pod) {
+				p.Labels = map[string]string{policies.LabelMemory: "4Gi", policies.LabelCompute: "20"}
+			}, true,
+				"asks for a slice (gpuslice.dev/memory, gpuslice.dev/compute) and was given none"},
+			{"the default slice asks, and there is no promise", func(p *corev1.Pod) { p.Labels = map[string]string{policies.LabelShare: policies.ShareEnabled} }, true, "asks for a slice (gpuslice.dev/share)"},
+			{"an annotation asks, and there is no promise", func(p *corev1.Pod) { p.Annotations = map[string]string{policies.AnnotationContainers: "{}"} }, true, "asks for a slice (gpuslice.dev/containers)"},
+			{"the guard is left out", func(p *corev1.Pod) { p.Spec.InitContainers = nil }, false, "the pod's promise has a guard, and the pod lacks it"},
+			{"the check is left out", func(p *corev1.Pod) { p.Spec.InitContainers = p.Spec.InitContainers[1:] }, false, "the pod's promise has a guard, and the pod lacks it"},
+			{"a program of its own in the guard's place", func(p *corev1.Pod) { p.Spec.InitContainers[1].Image = "example.test/evil" }, false, "give these containers other names, or create the pod from its own manifest: gpuslice-guard"},
+			{"an image that begins like the guard's", func(p *corev1.Pod) { p.Spec.InitContainers[1].Image = "gpuslice/guardian:1" }, false, "gpuslice-guard"},
+			{"the guard's name without a promise", func(p *corev1.Pod) {
+				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "gpuslice-guard", Image: "example.test/evil", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}})
+			}, true, "names that begin with gpuslice-"},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				pod := gpuPod("p")
+				if !tt.bare {
+					pod = slicedPod(t, guarded, "p")
+				}
+				tt.pod(pod)
+				dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+				if _, err := s.Client.CoreV1().Pods("loose").Create(t.Context(), pod, dry); err != nil {
+					t.Errorf("where nothing is strict: %v", err)
+				}
+				_, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, dry)
+				wantDenied(t, err, tt.want)
+			})
+		}
+	})
+
+	// It creates what the webhook makes of every scenario: strictness denies none of it.
+	t.Run("admits every sliced pod", func(t *testing.T) {
+		s := strictly(t)
+		if err := classes(t.Context(), s.APIServer); err != nil {
+			t.Fatal(err)
+		}
+		all, err := scenarios.All()
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken, guarded := 0, 0
+		for _, c := range all {
+			in, err := c.Input()
+			if err != nil || c.Old != nil {
+				continue
 			}
-			tt.pod(pod)
-			dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-			if _, err := s.Client.CoreV1().Pods("loose").Create(t.Context(), pod, dry); err != nil {
-				t.Errorf("where nothing is strict: %v", err)
+			d := policies.Decide(in)
+			if d.Outcome != policies.Rewritten || in.Pod.Spec.HostPID || in.Pod.Spec.HostIPC {
+				continue
 			}
-			_, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, dry)
-			wantDenied(t, err, tt.want)
-		})
-	}
+			pod := slicedPod(t, c, "p")
+			if pod.Spec.HostIPC { // clients of GKE's MPS need it, and strict namespaces have none
+				continue
+			}
+			_, err = s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if err != nil && strings.Contains(err.Error(), "gpuslice-strict") {
+				t.Errorf("%s: %v", c.Name, err)
+			}
+			if err == nil {
+				taken++
+				if d.Promise.Guard != nil {
+					guarded++
+				}
+			}
+		}
+		t.Logf("%d sliced pods were taken, %d of them with a guard", taken, guarded)
+		if taken < 100 || guarded < 50 {
+			t.Errorf("%d sliced pods were taken, %d of them with a guard: these are too few to prove anything", taken, guarded)
+		}
+	})
+
+	// It creates pods of every shape that others deny strictness for, but without a GPU.
+	t.Run("ignores pods without GPUs", func(t *testing.T) {
+		s := strictly(t)
+		plain := func() *corev1.Pod {
+			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nginx:1.27"}}}}
+		}
+		for name, change := range map[string]func(*corev1.Pod){
+			"an ordinary one": func(*corev1.Pod) {},
+			"on the host":     func(p *corev1.Pod) { p.Spec.HostPID, p.Spec.HostIPC, p.Spec.HostNetwork = true, true, true },
+			"a privileged one": func(p *corev1.Pod) {
+				p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
+			},
+			"with our prefix":   func(p *corev1.Pod) { p.Spec.Containers[0].Name = "gpuslice-notes" },
+			"with many entries": func(p *corev1.Pod) { p.Spec.Containers[0].Env = variables(20_000) },
+			"with many containers": func(p *corev1.Pod) {
+				for i := range 5000 {
+					p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "a"})
+				}
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				pod := plain()
+				change(pod)
+				if _, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
+
+	// It holds the largest sliced pod against the API server's bound on what CEL may cost: beyond
+	// it every pod of that size would be denied.
+	t.Run("costs little enough", func(t *testing.T) {
+		s := strictly(t)
+		pod := slicedPod(t, scenario(t, "guard-is-injected"), "large")
+		for i := range policies.MaxContainers - 1 {
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "a", Env: variables(200)})
+		}
+		begin := time.Now()
+		if _, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d containers with 200 variables each: created in %v", policies.MaxContainers, time.Since(begin))
+		pod.Name, pod.Spec.HostIPC = "denied", true
+		_, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{})
+		wantDenied(t, err, "remove hostIPC")
+	})
 }
 
-// wantDenied wants a refusal by the policy in these words.
+// wantDenied wants a denial by the policy in these words.
 func wantDenied(t *testing.T, err error, words string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'gpuslice-strict'") || !strings.Contains(err.Error(), words) {
-		t.Errorf("want a refusal with %q, got: %v", words, err)
-	}
-}
-
-// TestStrictTakesEverySlicedPod creates what the webhook makes of every scenario: strictness refuses none of it.
-func TestStrictTakesEverySlicedPod(t *testing.T) {
-	s := strictly(t)
-	if err := classes(t.Context(), s.APIServer); err != nil {
-		t.Fatal(err)
-	}
-	all, err := scenarios.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	taken, guarded := 0, 0
-	for _, c := range all {
-		in, err := c.Input()
-		if err != nil || c.Old != nil {
-			continue
-		}
-		d := policies.Decide(in)
-		if d.Outcome != policies.Rewritten || in.Pod.Spec.HostPID || in.Pod.Spec.HostIPC {
-			continue
-		}
-		pod := slicedPod(t, c, "p")
-		if pod.Spec.HostIPC { // clients of GKE's MPS need it, and strict namespaces have none
-			continue
-		}
-		_, err = s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err != nil && strings.Contains(err.Error(), "gpuslice-strict") {
-			t.Errorf("%s: %v", c.Name, err)
-		}
-		if err == nil {
-			taken++
-			if d.Promise.Guard != nil {
-				guarded++
-			}
-		}
-	}
-	t.Logf("%d sliced pods were taken, %d of them with a guard", taken, guarded)
-	if taken < 100 || guarded < 50 {
-		t.Errorf("%d sliced pods were taken, %d of them with a guard: these are too few to prove anything", taken, guarded)
-	}
-}
-
-// TestStrictLeavesPodsWithoutGPUsAlone creates pods of every shape that others refuse strictness for, but without a GPU.
-func TestStrictLeavesPodsWithoutGPUsAlone(t *testing.T) {
-	s := strictly(t)
-	plain := func() *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nginx:1.27"}}}}
-	}
-	for name, change := range map[string]func(*corev1.Pod){
-		"an ordinary one": func(*corev1.Pod) {},
-		"on the host":     func(p *corev1.Pod) { p.Spec.HostPID, p.Spec.HostIPC, p.Spec.HostNetwork = true, true, true },
-		"a privileged one": func(p *corev1.Pod) {
-			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
-		},
-		"with our prefix":   func(p *corev1.Pod) { p.Spec.Containers[0].Name = "gpuslice-notes" },
-		"with many entries": func(p *corev1.Pod) { p.Spec.Containers[0].Env = variables(20_000) },
-		"with many containers": func(p *corev1.Pod) {
-			for i := range 5000 {
-				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "a"})
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pod := plain()
-			change(pod)
-			if _, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Errorf("want a denial with %q, got: %v", words, err)
 	}
 }
 
@@ -214,22 +234,4 @@ func variables(n int) (out []corev1.EnvVar) {
 		out = append(out, corev1.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", i), Value: "value"})
 	}
 	return out
-}
-
-// TestStrictCostsLittleEnough holds the largest sliced pod against the API server's bound on what CEL may cost: beyond
-// it every pod of that size would be refused.
-func TestStrictCostsLittleEnough(t *testing.T) {
-	s := strictly(t)
-	pod := slicedPod(t, scenario(t, "guard-is-injected"), "large")
-	for i := range policies.MaxContainers - 1 {
-		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "a", Env: variables(200)})
-	}
-	begin := time.Now()
-	if _, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d containers with 200 variables each: created in %v", policies.MaxContainers, time.Since(begin))
-	pod.Name, pod.Spec.HostIPC = "refused", true
-	_, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{})
-	wantDenied(t, err, "remove hostIPC")
 }

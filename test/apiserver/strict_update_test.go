@@ -43,86 +43,92 @@ func patch(t *testing.T, client kubernetes.Interface, name, change string, subre
 	return err
 }
 
-// TestStrictA10WhileWeAreDown changes live pods in every way that takes the guard or what we wrote away.
-func TestStrictA10WhileWeAreDown(t *testing.T) {
-	s := strictly(t)
-	s.live(t, "p")
-	for _, tt := range []struct{ name, change, want string }{
-		{"the guard's image", `[{"op":"replace","path":"/spec/initContainers/1/image","value":"example.test/evil"}]`, "the image of a live guard does not change; leave it as it is in gpuslice-guard"},
-		{"the guard's tag", `[{"op":"replace","path":"/spec/initContainers/1/image","value":"gpuslice/guard:other"}]`, "gpuslice-guard"},
-		{"the check's image", `[{"op":"replace","path":"/spec/initContainers/0/image","value":"example.test/evil"}]`, "gpuslice-check"},
-		{"the promise", `{"metadata":{"annotations":{"gpuslice.dev/promise":"{}"}}}`, "do not change: gpuslice.dev/promise"},
-		{"the promise, taken away", `{"metadata":{"annotations":{"gpuslice.dev/promise":null}}}`, "do not change: gpuslice.dev/promise"},
-		{"what is planned", `{"metadata":{"annotations":{"gpuslice.dev/planned":"{}"}}}`, "do not change: gpuslice.dev/planned"},
-		{"what is observed", `{"metadata":{"annotations":{"gpuslice.dev/observed":"{}"}}}`, "do not change: gpuslice.dev/observed"},
-		{"one of ours that does not exist", `{"metadata":{"annotations":{"gpuslice.dev/new":"x"}}}`, "do not change: gpuslice.dev/new"},
-		{"devices by an annotation", `{"metadata":{"annotations":{"cdi.k8s.io/all":"nvidia.com/gpu=all"}}}`, "do not change: cdi.k8s.io/all"},
-	} {
-		t.Run(tt.name, func(t *testing.T) { wantDenied(t, patch(t, s.Client, "p", tt.change), tt.want) })
-	}
+// TestStrictA10 changes live pods in every way that takes the guard or what we wrote away.
+func TestStrictA10(t *testing.T) {
+	t.Run("while the webhook is down", func(t *testing.T) {
+		s := strictly(t)
+		s.live(t, "p")
+		for _, tt := range []struct{ name, change, want string }{
+			{"the guard's image", `[{"op":"replace","path":"/spec/initContainers/1/image","value":"example.test/evil"}]`, "the image of a live guard does not change; leave it as it is in gpuslice-guard"},
+			{"the guard's tag", `[{"op":"replace","path":"/spec/initContainers/1/image","value":"gpuslice/guard:other"}]`, "gpuslice-guard"},
+			{"the check's image", `[{"op":"replace","path":"/spec/initContainers/0/image","value":"example.test/evil"}]`, "gpuslice-check"},
+			{"the promise", `{"metadata":{"annotations":{"gpuslice.dev/promise":"{}"}}}`, "do not change: gpuslice.dev/promise"},
+			{"the promise, taken away", `{"metadata":{"annotations":{"gpuslice.dev/promise":null}}}`, "do not change: gpuslice.dev/promise"},
+			{"what is planned", `{"metadata":{"annotations":{"gpuslice.dev/planned":"{}"}}}`, "do not change: gpuslice.dev/planned"},
+			{"what is observed", `{"metadata":{"annotations":{"gpuslice.dev/observed":"{}"}}}`, "do not change: gpuslice.dev/observed"},
+			{"one of ours that does not exist", `{"metadata":{"annotations":{"gpuslice.dev/new":"x"}}}`, "do not change: gpuslice.dev/new"},
+			{"devices by an annotation", `{"metadata":{"annotations":{"cdi.k8s.io/all":"nvidia.com/gpu=all"}}}`, "do not change: cdi.k8s.io/all"},
+		} {
+			t.Run(tt.name, func(t *testing.T) { wantDenied(t, patch(t, s.Client, "p", tt.change), tt.want) })
+		}
+	})
 }
 
-// TestStrictBlocksNothingThatAPodNeeds changes what authors, controllers and kubelets change.
-func TestStrictBlocksNothingThatAPodNeeds(t *testing.T) {
-	s := strictly(t)
-	s.live(t, "p")
-	for _, tt := range []struct {
-		name, change string
-		subresource  []string
-	}{
-		{"the tenant's image", `[{"op":"replace","path":"/spec/containers/0/image","value":"example.test/app:2"}]`, nil},
-		{"labels and annotations of others", `{"metadata":{"labels":{"a":"b"},"annotations":{"example.test/a":"b"}}}`, nil},
-		{"a scheduling gate is lifted", `{"spec":{"schedulingGates":[]}}`, nil},
-		{"a toleration is added", `[{"op":"add","path":"/spec/tolerations/-","value":{"key":"a","operator":"Exists"}}]`, nil},
-		{"the status", `{"status":{"phase":"Running"}}`, []string{"status"}},
-		{"a finalizer is added", `{"metadata":{"finalizers":["example.test/hold","example.test/two"]}}`, nil},
-		{"a finalizer is removed", `{"metadata":{"finalizers":["example.test/hold"]}}`, nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if err := patch(t, s.Client, "p", tt.change, tt.subresource...); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	now := int64(0)
-	if err := s.Client.CoreV1().Pods("strict").Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-		t.Fatal(err)
-	}
-	// Whatever else changes with it: a pod that is being deleted goes.
-	if err := patch(t, s.Client, "p", `{"metadata":{"finalizers":null,"annotations":{"gpuslice.dev/promise":null}}}`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Client.CoreV1().Pods("strict").Get(t.Context(), "p", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the pod is still there: %v", err)
-	}
+// TestStrictUpdates changes what authors, controllers and kubelets change.
+func TestStrictUpdates(t *testing.T) {
+	t.Run("blocks nothing that a pod needs", func(t *testing.T) {
+		s := strictly(t)
+		s.live(t, "p")
+		for _, tt := range []struct {
+			name, change string
+			subresource  []string
+		}{
+			{"the tenant's image", `[{"op":"replace","path":"/spec/containers/0/image","value":"example.test/app:2"}]`, nil},
+			{"labels and annotations of others", `{"metadata":{"labels":{"a":"b"},"annotations":{"example.test/a":"b"}}}`, nil},
+			{"a scheduling gate is lifted", `{"spec":{"schedulingGates":[]}}`, nil},
+			{"a toleration is added", `[{"op":"add","path":"/spec/tolerations/-","value":{"key":"a","operator":"Exists"}}]`, nil},
+			{"the status", `{"status":{"phase":"Running"}}`, []string{"status"}},
+			{"a finalizer is added", `{"metadata":{"finalizers":["example.test/hold","example.test/two"]}}`, nil},
+			{"a finalizer is removed", `{"metadata":{"finalizers":["example.test/hold"]}}`, nil},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				if err := patch(t, s.Client, "p", tt.change, tt.subresource...); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		now := int64(0)
+		if err := s.Client.CoreV1().Pods("strict").Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+			t.Fatal(err)
+		}
+		// Whatever else changes with it: a pod that is being deleted goes.
+		if err := patch(t, s.Client, "p", `{"metadata":{"finalizers":null,"annotations":{"gpuslice.dev/promise":null}}}`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Client.CoreV1().Pods("strict").Get(t.Context(), "p", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the pod is still there: %v", err)
+		}
+	})
 }
 
-// TestStrictA11WhileWeAreDown debugs live pods.
-func TestStrictA11WhileWeAreDown(t *testing.T) {
-	s := strictly(t)
-	s.live(t, "p")
-	for _, tt := range []struct {
-		name string
-		ec   corev1.EphemeralContainerCommon
-		want string
-	}{
-		{"all devices", corev1.EphemeralContainerCommon{Name: "a", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}}, "remove them from a"},
-		{"more of the driver", corev1.EphemeralContainerCommon{Name: "b", Env: []corev1.EnvVar{{Name: "NVIDIA_DRIVER_CAPABILITIES", Value: "all"}}}, "remove them from b"},
-		{"the MPS daemon", corev1.EphemeralContainerCommon{Name: "c", Env: []corev1.EnvVar{{Name: "CUDA_MPS_PIPE_DIRECTORY", Value: "/mps"}}}, "remove them from c"},
-		{"privileged", corev1.EphemeralContainerCommon{Name: "d", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}, "privileged from d"},
-		{"plain", corev1.EphemeralContainerCommon{Name: "e"}, ""},
-		{"told to see none", corev1.EphemeralContainerCommon{Name: "f", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"}}}, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			tt.ec.Image = "busybox:1.36"
-			err := s.debug(t, "p", tt.ec)
-			if tt.want != "" {
-				wantDenied(t, err, tt.want)
-			} else if err != nil {
-				t.Error(err)
-			}
-		})
-	}
+// TestStrictA11 debugs live pods.
+func TestStrictA11(t *testing.T) {
+	t.Run("while the webhook is down", func(t *testing.T) {
+		s := strictly(t)
+		s.live(t, "p")
+		for _, tt := range []struct {
+			name string
+			ec   corev1.EphemeralContainerCommon
+			want string
+		}{
+			{"all devices", corev1.EphemeralContainerCommon{Name: "a", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}}, "remove them from a"},
+			{"more of the driver", corev1.EphemeralContainerCommon{Name: "b", Env: []corev1.EnvVar{{Name: "NVIDIA_DRIVER_CAPABILITIES", Value: "all"}}}, "remove them from b"},
+			{"the MPS daemon", corev1.EphemeralContainerCommon{Name: "c", Env: []corev1.EnvVar{{Name: "CUDA_MPS_PIPE_DIRECTORY", Value: "/mps"}}}, "remove them from c"},
+			{"privileged", corev1.EphemeralContainerCommon{Name: "d", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}, "privileged from d"},
+			{"plain", corev1.EphemeralContainerCommon{Name: "e"}, ""},
+			{"told to see none", corev1.EphemeralContainerCommon{Name: "f", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"}}}, ""},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				tt.ec.Image = "busybox:1.36"
+				err := s.debug(t, "p", tt.ec)
+				if tt.want != "" {
+					wantDenied(t, err, tt.want)
+				} else if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
 }
 
 // debug adds an ephemeral container, as kubectl debug does.
@@ -136,80 +142,82 @@ func (s *bare) debug(t *testing.T, pod string, c corev1.EphemeralContainerCommon
 	return err
 }
 
-// TestOurOwnAccountWritesWhatItObservesAndNothingElse uses a real token of the webhook's ServiceAccount.
-func TestOurOwnAccountWritesWhatItObservesAndNothingElse(t *testing.T) {
-	s := strictly(t)
-	for _, name := range []string{"20-rbac.yaml", "25-own-rights.yaml"} {
-		s.manifest(t, name)
-	}
-	words, _, _ := strings.Cut(s.live(t, "p").Annotations[policies.AnnotationPromise], `,"sig":`)
-	promise := func(text string) string {
-		change, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{policies.AnnotationPromise: text}}})
+// TestStrictOwnAccount uses a real token of the webhook's ServiceAccount.
+func TestStrictOwnAccount(t *testing.T) {
+	t.Run("writes what it observes and nothing else", func(t *testing.T) {
+		s := strictly(t)
+		for _, name := range []string{"20-rbac.yaml", "25-own-rights.yaml"} {
+			s.manifest(t, name)
+		}
+		words, _, _ := strings.Cut(s.live(t, "p").Annotations[policies.AnnotationPromise], `,"sig":`)
+		promise := func(text string) string {
+			change, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{policies.AnnotationPromise: text}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(change)
+		}
+		config, err := s.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(change)
-	}
-	config, err := s.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// More rights than the manifests give: as if the token's role had grown.
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods", "namespaces"}, Verbs: []string{"*"}}}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "grown"}, Rules: rules}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "grown"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "grown"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: policies.SystemNamespace, Name: "gpuslice-webhook"}}}
-	if _, err := s.Client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bypassed := []byte(`{"metadata":{"labels":{"gpuslice.dev/bypass":"true","team":"a"},"annotations":{"gpuslice.dev/bypass-until":"soon","gpuslice.dev/bypass-by":"me","a":"b"}}}`)
-	if _, err := s.Client.CoreV1().Namespaces().Patch(t.Context(), "strict", types.MergePatchType, bypassed, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	s.awaitOwnRights(t, client)
-	onPod := func(change string) error { return patch(t, client, "p", change) }
-	onNamespace := func(change string) error {
-		_, err := client.CoreV1().Namespaces().Patch(t.Context(), "strict", types.MergePatchType, []byte(change), metav1.PatchOptions{})
-		return err
-	}
-	for _, tt := range []struct {
-		name   string
-		on     func(string) error
-		change string
-		passes bool
-	}{
-		{"what is observed of a pod", onPod, `{"metadata":{"annotations":{"gpuslice.dev/observed":"{}"}}}`, true},
-		{"another annotation of a pod", onPod, `{"metadata":{"annotations":{"example.test/a":"b"}}}`, false},
-		{"a promise", onPod, `{"metadata":{"annotations":{"gpuslice.dev/promise":"{}"}}}`, false},
-		{"the signature of a promise", onPod, promise(words + `,"sig":"newer"}`), true},
-		{"the words of a promise, signed anew", onPod, promise(words + `,"v":2,"sig":"newer"}`), false},
-		{"a label of a pod", onPod, `{"metadata":{"labels":{"app":"other"}}}`, false},
-		{"a pod's image", onPod, `[{"op":"replace","path":"/spec/containers/0/image","value":"example.test/evil"}]`, false},
-		{"a pod's finalizer", onPod, `{"metadata":{"finalizers":null}}`, false},
-		{"the level of Pod Security", onNamespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`, false},
-		{"a label of a namespace", onNamespace, `{"metadata":{"labels":{"team":null}}}`, false},
-		{"an annotation of a namespace", onNamespace, `{"metadata":{"annotations":{"a":null}}}`, false},
-		{"a bypass of another kind", onNamespace, `{"metadata":{"labels":{"gpuslice.dev/bypass":"x"}}}`, false},
-		{"the end of a bypass, moved", onNamespace, `{"metadata":{"annotations":{"gpuslice.dev/bypass-until":"later"}}}`, true},
-		{"the end of a bypass", onNamespace, `{"metadata":{"labels":{"gpuslice.dev/bypass":null},"annotations":{"gpuslice.dev/bypass-until":null,"gpuslice.dev/bypass-by":null}}}`, true},
-		{"a bypass, begun", onNamespace, `{"metadata":{"labels":{"gpuslice.dev/bypass":"true"}}}`, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if err := tt.on(tt.change); (err == nil) != tt.passes || err != nil && !ownRights(err) {
-				t.Errorf("passes %t, got: %v", tt.passes, err)
-			}
-		})
-	}
-	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "own"}}, metav1.CreateOptions{}); !ownRights(err) {
-		t.Errorf("a namespace of its own: %v", err)
-	}
+		// More rights than the manifests give: as if the token's role had grown.
+		rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods", "namespaces"}, Verbs: []string{"*"}}}
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "grown"}, Rules: rules}
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "grown"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "grown"},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: policies.SystemNamespace, Name: "gpuslice-webhook"}}}
+		if _, err := s.Client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bypassed := []byte(`{"metadata":{"labels":{"gpuslice.dev/bypass":"true","team":"a"},"annotations":{"gpuslice.dev/bypass-until":"soon","gpuslice.dev/bypass-by":"me","a":"b"}}}`)
+		if _, err := s.Client.CoreV1().Namespaces().Patch(t.Context(), "strict", types.MergePatchType, bypassed, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.awaitOwnRights(t, client)
+		onPod := func(change string) error { return patch(t, client, "p", change) }
+		onNamespace := func(change string) error {
+			_, err := client.CoreV1().Namespaces().Patch(t.Context(), "strict", types.MergePatchType, []byte(change), metav1.PatchOptions{})
+			return err
+		}
+		for _, tt := range []struct {
+			name   string
+			on     func(string) error
+			change string
+			passes bool
+		}{
+			{"what is observed of a pod", onPod, `{"metadata":{"annotations":{"gpuslice.dev/observed":"{}"}}}`, true},
+			{"another annotation of a pod", onPod, `{"metadata":{"annotations":{"example.test/a":"b"}}}`, false},
+			{"a promise", onPod, `{"metadata":{"annotations":{"gpuslice.dev/promise":"{}"}}}`, false},
+			{"the signature of a promise", onPod, promise(words + `,"sig":"newer"}`), true},
+			{"the words of a promise, signed anew", onPod, promise(words + `,"v":2,"sig":"newer"}`), false},
+			{"a label of a pod", onPod, `{"metadata":{"labels":{"app":"other"}}}`, false},
+			{"a pod's image", onPod, `[{"op":"replace","path":"/spec/containers/0/image","value":"example.test/evil"}]`, false},
+			{"a pod's finalizer", onPod, `{"metadata":{"finalizers":null}}`, false},
+			{"the level of Pod Security", onNamespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`, false},
+			{"a label of a namespace", onNamespace, `{"metadata":{"labels":{"team":null}}}`, false},
+			{"an annotation of a namespace", onNamespace, `{"metadata":{"annotations":{"a":null}}}`, false},
+			{"a bypass of another kind", onNamespace, `{"metadata":{"labels":{"gpuslice.dev/bypass":"x"}}}`, false},
+			{"the end of a bypass, moved", onNamespace, `{"metadata":{"annotations":{"gpuslice.dev/bypass-until":"later"}}}`, true},
+			{"the end of a bypass", onNamespace, `{"metadata":{"labels":{"gpuslice.dev/bypass":null},"annotations":{"gpuslice.dev/bypass-until":null,"gpuslice.dev/bypass-by":null}}}`, true},
+			{"a bypass, begun", onNamespace, `{"metadata":{"labels":{"gpuslice.dev/bypass":"true"}}}`, false},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				if err := tt.on(tt.change); (err == nil) != tt.passes || err != nil && !ownRights(err) {
+					t.Errorf("passes %t, got: %v", tt.passes, err)
+				}
+			})
+		}
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "own"}}, metav1.CreateOptions{}); !ownRights(err) {
+			t.Errorf("a namespace of its own: %v", err)
+		}
+	})
 }
 
 func ownRights(err error) bool {

@@ -35,7 +35,8 @@ func attacker(t *testing.T, document string, labels map[string]string) *tenant {
 	t.Helper()
 	i := need(t)
 	ctx := t.Context()
-	namespace := strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))
+	function, _, _ := strings.Cut(t.Name(), "/")
+	namespace := strings.ToLower(strings.TrimPrefix(function, "Test"))
 	nodes := nodesOf(t, "l4-timeslicing-renamed")
 	own := "apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\n" + document + "\nnamespaces: {names: [" + namespace + "]}\n"
 	for _, err := range []error{
@@ -102,17 +103,17 @@ func (a *tenant) made(name, manifest string) *corev1.Pod {
 	return pod
 }
 
-// refused creates a pod that gpuslice has to refuse in these words.
-func (a *tenant) refused(name, manifest, words string) {
+// denied creates a pod that gpuslice has to deny in these words.
+func (a *tenant) denied(name, manifest, words string) {
 	a.t.Helper()
 	_, err := a.create(name, manifest)
-	refusedByUs(a.t, name, err, words)
+	deniedByUs(a.t, name, err, words)
 }
 
-func refusedByUs(t *testing.T, what string, err error, words string) {
+func deniedByUs(t *testing.T, what string, err error, words string) {
 	t.Helper()
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "gpuslice.dev\" denied") || !strings.Contains(err.Error(), words) {
-		t.Errorf("%s: want it refused by gpuslice for %q, got: %v", what, words, err)
+		t.Errorf("%s: want it denied by gpuslice for %q, got: %v", what, words, err)
 	}
 }
 

@@ -25,7 +25,7 @@ type rule struct {
 
 func rules() []rule {
 	kubernetes := []string{"k8s.io/", "sigs.k8s.io/"}
-	return []rule{
+	return append(commandLineRules(), []rule{
 		{under: "policies", reached: []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/spf13/viper", "github.com/NVIDIA/"},
 			because: "the core is the same in the webhook, the command line and the tests: it knows no cluster and no device"},
 		{under: "policies", imported: []string{"os", "net", "net/http", "context", "log", "log/slog", "sync"},
@@ -40,6 +40,8 @@ func rules() []rule {
 			because: "the contract between webhook and guard is standard library only, so that both sides can hold it"},
 		{under: "webhook", reached: []string{"github.com/NVIDIA/", "github.com/spf13/viper"},
 			because: "the admission edge reads no device, and its settings come as a value"},
+		{under: "webhook", reached: []string{"sigs.k8s.io/controller-runtime"},
+			because: "an answer is an Answer or a Fault: a library's response with a status code in it is neither"},
 		{under: "certs", allowedBy: []string{module + "/certs"},
 			because: "where the serving certificate comes from has nothing to do with what is served"},
 		{under: "cmd/gpuslice", reached: []string{"sigs.k8s.io/controller-runtime/pkg/manager", "sigs.k8s.io/controller-runtime/pkg/client",
@@ -49,7 +51,36 @@ func rules() []rule {
 			because: "what builds images is not in them"},
 		{under: "deploy/images", allowedBy: []string{module + "/deploy/images"},
 			because: "an image is made of compiled programs, whatever they do"},
+	}...)
+}
+
+// commandLineRules are those of the packages of cmd/gpuslice: each may import what stands before it, and what the command
+// line shares with the webhook.
+func commandLineRules() (all []rule) {
+	const root = "cmd/gpuslice/"
+	own := func(names ...string) (paths []string) {
+		for _, name := range names {
+			paths = append(paths, module+"/"+root+name)
+		}
+		return append(paths, module+"/policies", module+"/webhook", module+"/guard/limits")
 	}
+	because := "imports run one way: commands -> preview -> target -> manifest -> cli; kubectl's layout"
+	for _, r := range []rule{
+		{under: "cli", allowedBy: own("cli")},
+		{under: "manifest", allowedBy: own("manifest", "cli")},
+		{under: "target/kube", allowedBy: own("target/kube", "cli")},
+		{under: "target/installed", allowedBy: own("target/installed", "target/kube", "cli")},
+		{under: "target", allowedBy: own("target", "manifest", "cli")},
+		{under: "preview", allowedBy: own("preview", "target", "manifest", "cli")},
+	} {
+		r.under, r.because = root+r.under, because
+		all = append(all, r)
+	}
+	for _, command := range []string{"audit", "bypass", "doctor", "explain", "lint", "quota", "render", "uninstall"} {
+		all = append(all, rule{under: root + command, allowedBy: own(command, "preview", "target", "manifest", "cli"),
+			because: "a command does not import another one: what two of them need is in a package below both"})
+	}
+	return all
 }
 
 // pkg is what go list says of a package.
@@ -59,34 +90,38 @@ type pkg struct {
 	Deps       []string
 }
 
-func TestImportsFollowTheRules(t *testing.T) {
-	packages := list(t)
-	for _, r := range rules() {
-		t.Run(r.under+" "+r.because, func(t *testing.T) {
-			seen := 0
-			for _, p := range packages {
-				if !within(p.ImportPath, r.under) {
-					continue
+func TestImports(t *testing.T) {
+	t.Run("follow the rules", func(t *testing.T) {
+		packages := list(t)
+		for _, r := range rules() {
+			t.Run(r.under+" "+r.because, func(t *testing.T) {
+				seen := 0
+				for _, p := range packages {
+					if !within(p.ImportPath, r.under) {
+						continue
+					}
+					seen++
+					for _, broken := range r.check(p) {
+						t.Errorf("%s %s\nbecause %s", p.ImportPath, broken, r.because)
+					}
 				}
-				seen++
-				for _, broken := range r.check(p) {
-					t.Errorf("%s %s\nbecause %s", p.ImportPath, broken, r.because)
+				if seen == 0 {
+					t.Errorf("no package lies under %s: the rule guards nothing", r.under)
 				}
-			}
-			if seen == 0 {
-				t.Errorf("no package lies under %s: the rule guards nothing", r.under)
-			}
-		})
-	}
+			})
+		}
+	})
 }
 
-// TestARuleThatIsBrokenIsSeen keeps the check itself honest.
-func TestARuleThatIsBrokenIsSeen(t *testing.T) {
-	p := pkg{ImportPath: module + "/policies", Imports: []string{"os", module + "/webhook"}, Deps: []string{"k8s.io/client-go/rest"}}
-	r := rule{reached: []string{"k8s.io/client-go"}, imported: []string{"os"}, allowedBy: []string{module + "/policies"}}
-	if got := r.check(p); len(got) != 3 {
-		t.Errorf("three rules are broken, seen: %q", got)
-	}
+// TestImportsFound keeps the check itself honest.
+func TestImportsFound(t *testing.T) {
+	t.Run("a broken rule is found", func(t *testing.T) {
+		p := pkg{ImportPath: module + "/policies", Imports: []string{"os", module + "/webhook"}, Deps: []string{"k8s.io/client-go/rest"}}
+		r := rule{reached: []string{"k8s.io/client-go"}, imported: []string{"os"}, allowedBy: []string{module + "/policies"}}
+		if got := r.check(p); len(got) != 3 {
+			t.Errorf("three rules are broken, seen: %q", got)
+		}
+	})
 }
 
 func (r rule) check(p pkg) (broken []string) {
@@ -133,18 +168,20 @@ func list(t *testing.T) []pkg {
 	}
 }
 
-// TestTopLevelIsFixed keeps the root readable: a newcomer finds each thing by the name of its folder.
-func TestTopLevelIsFixed(t *testing.T) {
-	allowed := []string{"cmd", "webhook", "guard", "policies", "deploy", "certs", "test", "go.mod", "go.sum", "Makefile", "README.md",
-		"LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
-	entries, err := os.ReadDir("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	built := []string{"bin", "out"}
-	for _, e := range entries {
-		if name := e.Name(); !strings.HasPrefix(name, ".") && !slices.Contains(allowed, name) && !slices.Contains(built, name) {
-			t.Errorf("%s does not belong at the top: it holds %q and hidden files", name, allowed)
+// TestTopLevel keeps the root readable: a newcomer finds each thing by the name of its folder.
+func TestTopLevel(t *testing.T) {
+	t.Run("is fixed", func(t *testing.T) {
+		allowed := []string{"cmd", "webhook", "guard", "policies", "deploy", "certs", "test", "go.mod", "go.sum", "Makefile", "README.md",
+			"LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
+		entries, err := os.ReadDir("../..")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		built := []string{"bin", "out"}
+		for _, e := range entries {
+			if name := e.Name(); !strings.HasPrefix(name, ".") && !slices.Contains(allowed, name) && !slices.Contains(built, name) {
+				t.Errorf("%s does not belong at the top: it holds %q and hidden files", name, allowed)
+			}
+		}
+	})
 }

@@ -23,49 +23,52 @@ const (
 	configuration = "gpuslice"
 )
 
-// TestInstallUpgradeUninstall goes the whole way in both ways in which Helm writes: Helm 3's is also what Helm 4 does for a
+// TestInstall goes the whole way in both ways in which Helm writes: Helm 3's is also what Helm 4 does for a
 // release that Helm 3 installed.
-func TestInstallUpgradeUninstall(t *testing.T) {
+func TestInstall(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ name, serverSide string }{
-		{"applied by the server, as Helm 4 does", "true"},
-		{"merged by the client, as Helm 3 does", "false"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := cluster.ForTest(t, cluster.Options{ControllerManager: true})
-			h := newHelm(t, s.Kubeconfig)
-			before := objects(t, s.Config)
-			namespaced := []string{"--namespace=" + policies.SystemNamespace}
-			h.run(append(namespaced, "install", release, chartFolder, version("v1"), "--create-namespace", "--server-side="+tt.serverSide)...)
-			writeBundle(t, s)
+	t.Run("install, upgrade, uninstall", func(t *testing.T) {
+		t.Parallel()
+		for _, tt := range []struct{ name, serverSide string }{
+			{"applied by the server, as Helm 4 does", "true"},
+			{"merged by the client, as Helm 3 does", "false"},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				s := cluster.ForTest(t, cluster.Options{ControllerManager: true})
+				h := newHelm(t, s.Kubeconfig)
+				before := objects(t, s.Config)
+				namespaced := []string{"--namespace=" + policies.SystemNamespace}
+				h.run(append(namespaced, "install", release, chartFolder, version("v1"), "--create-namespace", "--server-side="+tt.serverSide)...)
+				writeBundle(t, s)
 
-			h.run(append(namespaced, "upgrade", release, chartFolder, version("v2"), "--set=replicas=2,log.level=debug,excludedNamespaces={monitoring}",
-				"--set=policies.team-a.apiVersion=gpuslice.dev/v1")...)
-			keepsBundle(t, s)
-			d, err := s.Client.AppsV1().Deployments(policies.SystemNamespace).Get(t.Context(), deployment, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := d.Spec.Template.Spec.Containers[0].Image; *d.Spec.Replicas != 2 || got != "gpuslice/webhook:v2" {
-				t.Errorf("after the upgrade: %d replicas of %s", *d.Spec.Replicas, got)
-			}
-			h.run(append(namespaced, "rollback", release, "1")...)
-			keepsBundle(t, s)
+				h.run(append(namespaced, "upgrade", release, chartFolder, version("v2"), "--set=replicas=2,log.level=debug,excludedNamespaces={monitoring}",
+					"--set=policies.team-a.apiVersion=gpuslice.dev/v1")...)
+				keepsBundle(t, s)
+				d, err := s.Client.AppsV1().Deployments(policies.SystemNamespace).Get(t.Context(), deployment, metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := d.Spec.Template.Spec.Containers[0].Image; *d.Spec.Replicas != 2 || got != "gpuslice/webhook:v2" {
+					t.Errorf("after the upgrade: %d replicas of %s", *d.Spec.Replicas, got)
+				}
+				h.run(append(namespaced, "rollback", release, "1")...)
+				keepsBundle(t, s)
 
-			// From self to files the bundle changes hands, which the server lets nobody do unasked.
-			files := append(namespaced, "upgrade", release, chartFolder, everything, "--set=metrics.alerts.enabled=false,metrics.guards.enabled=false,metrics.podMonitor.enabled=false,metrics.serviceMonitor.enabled=false")
-			if _, err := h.try(files...); tt.serverSide == "true" && (err == nil || !strings.Contains(err.Error(), "caBundle")) {
-				t.Errorf("the chart took caBundle from the webhook without being told to: %v", err)
-			}
-			if tt.serverSide == "true" {
-				h.run(append(files, "--force-conflicts")...)
-			}
+				// From self to files the bundle changes its owner, which the server lets nobody do unasked.
+				files := append(namespaced, "upgrade", release, chartFolder, everything, "--set=metrics.alerts.enabled=false,metrics.guards.enabled=false,metrics.podMonitor.enabled=false,metrics.serviceMonitor.enabled=false")
+				if _, err := h.try(files...); tt.serverSide == "true" && (err == nil || !strings.Contains(err.Error(), "caBundle")) {
+					t.Errorf("the chart took caBundle from the webhook without being told to: %v", err)
+				}
+				if tt.serverSide == "true" {
+					h.run(append(files, "--force-conflicts")...)
+				}
 
-			h.run(append(namespaced, "uninstall", release)...)
-			awaitObjects(t, s.Config, append(before, "Namespace  "+policies.SystemNamespace))
-		})
-	}
+				h.run(append(namespaced, "uninstall", release)...)
+				awaitObjects(t, s.Config, append(before, "Namespace  "+policies.SystemNamespace))
+			})
+		}
+	})
 }
 
 // writeBundle does as the webhook does, with its rights: one field of each entry, by a patch.
@@ -121,33 +124,36 @@ func keepsBundle(t *testing.T, s *cluster.APIServer) {
 	}
 }
 
-// TestReplicasPassTheRestrictedLevel asks the API server's own admission, with the defaults and with every value changed.
-func TestReplicasPassTheRestrictedLevel(t *testing.T) {
+// TestPodSecurity asks the API server's own admission, with the defaults and with every value changed.
+func TestPodSecurity(t *testing.T) {
 	t.Parallel()
-	s := cluster.ForTest(t, cluster.Options{})
-	const namespace = "restricted"
-	labels := map[string]string{psa.EnforceLevelLabel: string(psa.LevelRestricted), psa.EnforceVersionLabel: psa.VersionLatest}
-	if err := s.Namespace(t.Context(), namespace, labels); err != nil {
-		t.Fatal(err)
-	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "gpuslice-webhook"}}
-	if _, err := s.Client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	h := newHelm(t, "")
-	for _, values := range []string{version("v1"), everything} {
-		pod := replica(t, h, values)
-		if values == everything {
-			pod.Spec.PriorityClassName = "" // a class that this cluster does not have
+	t.Run("replicas pass the restricted level", func(t *testing.T) {
+		t.Parallel()
+		s := cluster.ForTest(t, cluster.Options{})
+		const namespace = "restricted"
+		labels := map[string]string{psa.EnforceLevelLabel: string(psa.LevelRestricted), psa.EnforceVersionLabel: psa.VersionLatest}
+		if err := s.Namespace(t.Context(), namespace, labels); err != nil {
+			t.Fatal(err)
 		}
-		if err := dryRun(t.Context(), s, namespace, pod); err != nil {
-			t.Errorf("%s: %v", values, err)
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "gpuslice-webhook"}}
+		if _, err := s.Client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
 		}
-		pod.Spec.HostPID = true
-		if err := dryRun(t.Context(), s, namespace, pod); err == nil || !strings.Contains(err.Error(), "violates PodSecurity") {
-			t.Errorf("%s: nobody enforces the level here: %v", values, err)
+		h := newHelm(t, "")
+		for _, values := range []string{version("v1"), everything} {
+			pod := replica(t, h, values)
+			if values == everything {
+				pod.Spec.PriorityClassName = "" // a class that this cluster does not have
+			}
+			if err := dryRun(t.Context(), s, namespace, pod); err != nil {
+				t.Errorf("%s: %v", values, err)
+			}
+			pod.Spec.HostPID = true
+			if err := dryRun(t.Context(), s, namespace, pod); err == nil || !strings.Contains(err.Error(), "violates PodSecurity") {
+				t.Errorf("%s: nobody enforces the level here: %v", values, err)
+			}
 		}
-	}
+	})
 }
 
 // replica is a pod of the rendered Deployment.
@@ -169,32 +175,35 @@ func dryRun(ctx context.Context, s *cluster.APIServer, namespace string, pod *co
 	return err
 }
 
-// TestAKSAndHelmAgree tries what AKS does to every webhook configuration, under the name of its own writer: it adds to the
+// TestAKS tries what AKS does to every webhook configuration, under the name of its own writer: it adds to the
 // namespace selector. Values that say the same make an upgrade that nobody objects to.
-func TestAKSAndHelmAgree(t *testing.T) {
+func TestAKS(t *testing.T) {
 	t.Parallel()
-	s := cluster.ForTest(t, cluster.Options{})
-	h := newHelm(t, s.Kubeconfig)
-	namespaced := []string{"--namespace=" + policies.SystemNamespace}
-	h.run(append(namespaced, "install", release, chartFolder, version("v1"), "--create-namespace")...)
-	api := s.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	m, err := api.Get(t.Context(), configuration, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range m.Webhooks {
-		selector := m.Webhooks[i].NamespaceSelector
-		selector.MatchExpressions = append(selector.MatchExpressions,
-			metav1.LabelSelectorRequirement{Key: "control-plane", Operator: "NotIn", Values: []string{"true"}},
-			metav1.LabelSelectorRequirement{Key: "kubernetes.azure.com/managedby", Operator: "NotIn", Values: []string{"aks"}})
-	}
-	if _, err := api.Update(t.Context(), m, metav1.UpdateOptions{FieldManager: "admissionsenforcer"}); err != nil {
-		t.Fatal(err)
-	}
-	upgrade := append(namespaced, "upgrade", release, chartFolder, version("v1"))
-	if _, err := h.try(upgrade...); err == nil || !strings.Contains(err.Error(), "admissionsenforcer") {
-		t.Errorf("without the values Helm and AKS were said to be at odds: %v", err)
-	}
-	same := `--set-json=namespaceSelector=[{"key":"control-plane","operator":"NotIn","values":["true"]},{"key":"kubernetes.azure.com/managedby","operator":"NotIn","values":["aks"]}]`
-	h.run(append(upgrade, same)...)
+	t.Run("agrees with helm", func(t *testing.T) {
+		t.Parallel()
+		s := cluster.ForTest(t, cluster.Options{})
+		h := newHelm(t, s.Kubeconfig)
+		namespaced := []string{"--namespace=" + policies.SystemNamespace}
+		h.run(append(namespaced, "install", release, chartFolder, version("v1"), "--create-namespace")...)
+		api := s.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+		m, err := api.Get(t.Context(), configuration, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range m.Webhooks {
+			selector := m.Webhooks[i].NamespaceSelector
+			selector.MatchExpressions = append(selector.MatchExpressions,
+				metav1.LabelSelectorRequirement{Key: "control-plane", Operator: "NotIn", Values: []string{"true"}},
+				metav1.LabelSelectorRequirement{Key: "kubernetes.azure.com/managedby", Operator: "NotIn", Values: []string{"aks"}})
+		}
+		if _, err := api.Update(t.Context(), m, metav1.UpdateOptions{FieldManager: "admissionsenforcer"}); err != nil {
+			t.Fatal(err)
+		}
+		upgrade := append(namespaced, "upgrade", release, chartFolder, version("v1"))
+		if _, err := h.try(upgrade...); err == nil || !strings.Contains(err.Error(), "admissionsenforcer") {
+			t.Errorf("without the values Helm and AKS were said to be at odds: %v", err)
+		}
+		same := `--set-json=namespaceSelector=[{"key":"control-plane","operator":"NotIn","values":["true"]},{"key":"kubernetes.azure.com/managedby","operator":"NotIn","values":["aks"]}]`
+		h.run(append(upgrade, same)...)
+	})
 }

@@ -15,84 +15,93 @@ import (
 
 const base = "../../deploy"
 
-// TestKubectlAppliesTheFolderAndRemovesIt is the other way to install: the same objects, and the namespace.
-func TestKubectlAppliesTheFolderAndRemovesIt(t *testing.T) {
+// TestKustomize is the other way to install: the same objects, and the namespace.
+func TestKustomize(t *testing.T) {
 	t.Parallel()
-	s := cluster.ForTest(t, cluster.Options{ControllerManager: true})
-	before := objects(t, s.Config)
-	want := byName(t, manifests(t))
-	got := kustomize(t, s, base)
-	if got["Namespace "+policies.SystemNamespace] == nil {
-		t.Error("the namespace is missing")
-	}
-	delete(got, "Namespace "+policies.SystemNamespace)
-	if diff := cmp.Diff(want, got, folded()); diff != "" {
-		t.Errorf("(-manifest +kustomize)\n%s", diff)
-	}
-	for _, args := range [][]string{
-		{"apply", "--server-side", "--kustomize=" + base},
-		{"delete", "mutatingwebhookconfigurations,validatingwebhookconfigurations", configuration},
-		{"delete", "--ignore-not-found", "--timeout=2m", "--kustomize=" + base},
-	} {
-		if out, err := s.Kubectl(t.Context(), args...); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+	t.Run("kubectl applies the folder and removes it", func(t *testing.T) {
+		t.Parallel()
+		s := cluster.ForTest(t, cluster.Options{ControllerManager: true})
+		before := objects(t, s.Config)
+		want := byName(t, manifests(t))
+		got := kustomize(t, s, base)
+		if got["Namespace "+policies.SystemNamespace] == nil {
+			t.Error("the namespace is missing")
 		}
-	}
-	awaitObjects(t, s.Config, before)
+		delete(got, "Namespace "+policies.SystemNamespace)
+		if diff := cmp.Diff(want, got, folded()); diff != "" {
+			t.Errorf("(-manifest +kustomize)\n%s", diff)
+		}
+		for _, args := range [][]string{
+			{"apply", "--server-side", "--kustomize=" + base},
+			{"delete", "mutatingwebhookconfigurations,validatingwebhookconfigurations", configuration},
+			{"delete", "--ignore-not-found", "--timeout=2m", "--kustomize=" + base},
+		} {
+			if out, err := s.Kubectl(t.Context(), args...); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		}
+		awaitObjects(t, s.Config, before)
+	})
 }
 
-// TestTheOverlayOfTheReadmeNamesBothImages builds what the page tells people to write.
-func TestTheOverlayOfTheReadmeNamesBothImages(t *testing.T) {
+// TestOverlay builds what the page tells people to write.
+func TestOverlay(t *testing.T) {
 	t.Parallel()
-	s := cluster.ForTest(t, cluster.Options{})
-	page, err := os.ReadFile(filepath.Join(base, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, ok := strings.Cut(string(page), "```yaml\n")
-	overlay, _, closed := strings.Cut(rest, "```")
-	if !ok || !closed || !strings.Contains(overlay, "kind: Kustomization") {
-		t.Fatalf("the first YAML of the page is no kustomization:\n%s", overlay)
-	}
-	text, err := s.Kubectl(t.Context(), "kustomize", beside(t, overlay))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(text, ":VERSION") {
-		t.Errorf("an image keeps the name that it has in the base:\n%s", text)
-	}
-	for _, want := range []string{"image: HOST/gpuslice/webhook:TAG", "HOST/gpuslice/guard:TAG"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%s is missing:\n%s", want, text)
+	t.Run("the README's names both images", func(t *testing.T) {
+		t.Parallel()
+		s := cluster.ForTest(t, cluster.Options{})
+		page, err := os.ReadFile(filepath.Join(base, "README.md"))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		_, rest, ok := strings.Cut(string(page), "```yaml\n")
+		overlay, _, closed := strings.Cut(rest, "```")
+		if !ok || !closed || !strings.Contains(overlay, "kind: Kustomization") {
+			t.Fatalf("the first YAML of the page is no kustomization:\n%s", overlay)
+		}
+		text, err := s.Kubectl(t.Context(), "kustomize", beside(t, overlay))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(text, ":VERSION") {
+			t.Errorf("an image keeps the name that it has in the base:\n%s", text)
+		}
+		for _, want := range []string{"image: HOST/gpuslice/webhook:TAG", "HOST/gpuslice/guard:TAG"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s is missing:\n%s", want, text)
+			}
+		}
+	})
 }
 
-// TestTheComponentForCertManagerIsTheChartsSource holds two ways to the same installation against each other, and applies the
+// TestCertManagerComponent holds two ways to the same installation against each other, and applies the
 // component's to an API server that knows cert-manager's types.
-func TestTheComponentForCertManagerIsTheChartsSource(t *testing.T) {
+func TestCertManagerComponent(t *testing.T) {
 	t.Parallel()
-	s := cluster.ForTest(t, cluster.Options{})
-	folder := beside(t, `
+	t.Run("is the chart's source", func(t *testing.T) {
+		t.Parallel()
+		s := cluster.ForTest(t, cluster.Options{})
+		folder := beside(t, `
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [../gpuslice/deploy]
 components: [../gpuslice/deploy/certmanager]
 `)
-	got := kustomize(t, s, folder)
-	delete(got, "Namespace "+policies.SystemNamespace)
-	want := byName(t, newHelm(t, "").render(version("VERSION"), withCertManager))
-	if diff := cmp.Diff(want, got, folded()); diff != "" {
-		t.Errorf("(-chart +component)\n%s", diff)
-	}
-	types, err := crds(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	applyCRDs(t, s, types)
-	if out, err := s.Kubectl(t.Context(), "apply", "--server-side", "--kustomize="+folder); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+		got := kustomize(t, s, folder)
+		delete(got, "Namespace "+policies.SystemNamespace)
+		want := byName(t, newHelm(t, "").render(version("VERSION"), withCertManager))
+		if diff := cmp.Diff(want, got, folded()); diff != "" {
+			t.Errorf("(-chart +component)\n%s", diff)
+		}
+		types, err := crds(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		applyCRDs(t, s, types)
+		if out, err := s.Kubectl(t.Context(), "apply", "--server-side", "--kustomize="+folder); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	})
 }
 
 // beside writes an overlay as people have it, in a folder of its own beside the checkout, and returns the folder.

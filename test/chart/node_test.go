@@ -23,27 +23,29 @@ import (
 // team is the tenant's namespace.
 const team = "team"
 
-// TestOnANodeFromInstallToNothingLeft goes the whole way once with each source of certificates.
-func TestOnANodeFromInstallToNothingLeft(t *testing.T) {
-	if !cluster.Wanted("node") {
-		t.Skip("starts a real node: set GPUSLICE_TEST=node to run it, as root")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	n, err := install.StartBareNode(ctx, box.Dir(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := n.GPU(team, fakegpu.Config{Devices: 1}); err != nil {
-		t.Fatal(err)
-	}
-	startCertManager(t, n)
-	before := objects(t, n.Config)
-	for _, s := range sources() {
-		if !t.Run(s.name, func(t *testing.T) { s.fromInstallToNothingLeft(t, n, before) }) {
-			return // the next one would find what this one left
+// TestNode goes the whole way once with each source of certificates.
+func TestNode(t *testing.T) {
+	t.Run("from install to nothing left", func(t *testing.T) {
+		if !cluster.Wanted("node") {
+			t.Skip("starts a real node: set GPUSLICE_TEST=node to run it, as root")
 		}
-	}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		n, err := install.StartBareNode(ctx, box.Dir(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.GPU(team, fakegpu.Config{Devices: 1}); err != nil {
+			t.Fatal(err)
+		}
+		startCertManager(t, n)
+		before := objects(t, n.Config)
+		for _, s := range sources() {
+			if !t.Run(s.name, func(t *testing.T) { s.fromInstallToNothingLeft(t, n, before) }) {
+				return // the next one would find what this one left
+			}
+		}
+	})
 }
 
 func (s source) fromInstallToNothingLeft(t *testing.T, n *install.OnNode, before []string) {
@@ -147,7 +149,7 @@ func unsliced(p *corev1.Pod) string {
 }
 
 // creates asks, again and again, what a pod would come out as, until the function that it returns is called. A pod that
-// is refused, or passes as it is, fails the test.
+// is denied, or passes as it is, fails the test.
 func creates(t *testing.T, n *install.OnNode) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

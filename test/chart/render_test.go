@@ -48,110 +48,122 @@ func manifests(t *testing.T) (objects []*unstructured.Unstructured) {
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
 }
 
-func TestTheChartsDefaultsAreTheManifests(t *testing.T) {
+func TestDefaults(t *testing.T) {
 	t.Parallel()
-	h := newHelm(t, "")
-	if diff := cmp.Diff(byName(t, manifests(t)), byName(t, h.render(version("VERSION")))); diff != "" {
-		t.Errorf("a value's default in values.yaml is not what its manifest says (-manifest +chart)\n%s", diff)
-	}
+	t.Run("are the manifests", func(t *testing.T) {
+		t.Parallel()
+		h := newHelm(t, "")
+		if diff := cmp.Diff(byName(t, manifests(t)), byName(t, h.render(version("VERSION")))); diff != "" {
+			t.Errorf("a value's default in values.yaml is not what its manifest says (-manifest +chart)\n%s", diff)
+		}
+	})
 }
 
-func TestTheChartIsCleanAndRendersTheSameEachTime(t *testing.T) {
+func TestRender(t *testing.T) {
 	t.Parallel()
-	h := newHelm(t, "")
-	for _, values := range []string{version("v1"), everything} {
-		if out := h.run("lint", chartFolder, "--strict", values); strings.Contains(out, "WARNING") {
-			t.Error(out)
-		}
-		first := h.run("template", release, chartFolder, values)
-		for range 3 {
-			if second := h.run("template", release, chartFolder, values); second != first {
-				t.Fatalf("%s: rendered twice, and differs (-first +second)\n%s", values, cmp.Diff(first, second))
+	t.Run("is clean and the same each time", func(t *testing.T) {
+		t.Parallel()
+		h := newHelm(t, "")
+		for _, values := range []string{version("v1"), everything} {
+			if out := h.run("lint", chartFolder, "--strict", values); strings.Contains(out, "WARNING") {
+				t.Error(out)
+			}
+			first := h.run("template", release, chartFolder, values)
+			for range 3 {
+				if second := h.run("template", release, chartFolder, values); second != first {
+					t.Fatalf("%s: rendered twice, and differs (-first +second)\n%s", values, cmp.Diff(first, second))
+				}
+			}
+			if strings.Contains(first, "helm.sh/hook") {
+				t.Errorf("%s: there is a hook: GitOps tools do not run it, or run it at each sync", values)
 			}
 		}
-		if strings.Contains(first, "helm.sh/hook") {
-			t.Errorf("%s: there is a hook: GitOps tools do not run it, or run it at each sync", values)
-		}
-	}
+	})
 }
 
-// TestTemplatesAskNobodyAndMakeNothingUp is why they render the same each time, with and without a cluster.
-func TestTemplatesAskNobodyAndMakeNothingUp(t *testing.T) {
+// TestTemplates is why they render the same each time, with and without a cluster.
+func TestTemplates(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join(chartFolder, "templates", "*"))
-	if err != nil || len(files) < 5 {
-		t.Fatalf("%q, %v", files, err)
-	}
-	action := regexp.MustCompile(`\{\{.*?\}\}`)
-	banned := regexp.MustCompile(`\b(lookup|now|date|gen[A-Z]\w+|rand\w+|uuidv4|derivePassword|htpasswd|getHostByName|Release\.(IsInstall|IsUpgrade|Revision))\b`)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	t.Run("query nothing and generate nothing", func(t *testing.T) {
+		t.Parallel()
+		files, err := filepath.Glob(filepath.Join(chartFolder, "templates", "*"))
+		if err != nil || len(files) < 5 {
+			t.Fatalf("%q, %v", files, err)
 		}
-		for _, a := range action.FindAllString(string(text), -1) {
-			if word := banned.FindString(a); word != "" {
-				t.Errorf("%s: %s depends on more than the values: %s", file, word, a)
+		action := regexp.MustCompile(`\{\{.*?\}\}`)
+		banned := regexp.MustCompile(`\b(lookup|now|date|gen[A-Z]\w+|rand\w+|uuidv4|derivePassword|htpasswd|getHostByName|Release\.(IsInstall|IsUpgrade|Revision))\b`)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range action.FindAllString(string(text), -1) {
+				if word := banned.FindString(a); word != "" {
+					t.Errorf("%s: %s depends on more than the values: %s", file, word, a)
+				}
 			}
 		}
-	}
+	})
 }
 
-// TestEveryValueArrives renders with no default left, into another namespace.
-func TestEveryValueArrives(t *testing.T) {
+// TestValues renders with no default left, into another namespace.
+func TestValues(t *testing.T) {
 	t.Parallel()
-	h := newHelm(t, "")
-	objects := h.render(everything, "--namespace=elsewhere")
-	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
-	var deployment *appsv1.Deployment
-	for _, o := range objects {
-		text, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
+	t.Run("each arrives", func(t *testing.T) {
+		t.Parallel()
+		h := newHelm(t, "")
+		objects := h.render(everything, "--namespace=elsewhere")
+		decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+		var deployment *appsv1.Deployment
+		for _, o := range objects {
+			text, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), policies.SystemNamespace) {
+				t.Errorf("%s %s names %s, and was rendered for another namespace", o.GetKind(), o.GetName(), policies.SystemNamespace)
+			}
+			if o.GetLabels()["team"] != "platform" {
+				t.Errorf("%s %s lacks the labels of the values: it needs some of its own", o.GetKind(), o.GetName())
+			}
+			if o.GroupVersionKind().Group == "monitoring.coreos.com" {
+				continue // the Prometheus operator's types are not ours to decode
+			}
+			decoded, _, err := decoder.Decode(text, nil, nil)
+			if err != nil {
+				t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
+				continue
+			}
+			if d, ok := decoded.(*appsv1.Deployment); ok {
+				deployment = d
+			}
+			selectors(t, decoded)
 		}
-		if strings.Contains(string(text), policies.SystemNamespace) {
-			t.Errorf("%s %s names %s, and was rendered for another namespace", o.GetKind(), o.GetName(), policies.SystemNamespace)
+		pod := deployment.Spec.Template
+		c := pod.Spec.Containers[0]
+		env := map[string]string{}
+		for _, e := range c.Env {
+			env[e.Name] = e.Value
 		}
-		if o.GetLabels()["team"] != "platform" {
-			t.Errorf("%s %s lacks the labels of the values: it needs some of its own", o.GetKind(), o.GetName())
+		got := []any{*deployment.Spec.Replicas, c.Image, c.ImagePullPolicy, c.Resources.Limits.Memory().String(), env, c.Args[2:], pod.Spec.PriorityClassName,
+			pod.Spec.NodeSelector, pod.Spec.Tolerations[0].Key, pod.Spec.TopologySpreadConstraints[0].TopologyKey, pod.Spec.ImagePullSecrets[0].Name,
+			pod.Spec.Volumes[0].Secret.SecretName, c.VolumeMounts[0].MountPath, pod.Labels["mesh"], pod.Annotations, deployment.Annotations}
+		want := []any{int32(5), "registry.test/gpuslice/webhook:v9.9.9", corev1.PullAlways, "1Gi", map[string]string{
+			"GOMEMLIMIT":                 "800MiB",
+			"GPUSLICE_GUARD_IMAGE":       "registry.test/gpuslice/guard@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+			"GPUSLICE_GUARD_CPU":         "30m",
+			"GPUSLICE_GUARD_MEMORY":      "96Mi",
+			"GPUSLICE_GUARD_PULL_POLICY": "Never",
+			"GPUSLICE_GUARD_PULL_SECRET": "guard-pull",
+			"GPUSLICE_LOG_LEVEL":         "debug",
+			"GPUSLICE_LOG_FORMAT":        "text",
+		}, []string{"--namespace=elsewhere", "--certs=files", "--certs-file=/certificate/tls.crt", "--certs-key-file=/certificate/tls.key", "--observe=false"},
+			"infrastructure", map[string]string{"pool": "infrastructure"}, "infrastructure", "rack", "pull", "my-certificate", "/certificate", "off",
+			map[string]string{"sidecar.istio.io/inject": "false"}, map[string]string{"reloader": "true"}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
 		}
-		if o.GroupVersionKind().Group == "monitoring.coreos.com" {
-			continue // the Prometheus operator's types are not ours to decode
-		}
-		decoded, _, err := decoder.Decode(text, nil, nil)
-		if err != nil {
-			t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
-			continue
-		}
-		if d, ok := decoded.(*appsv1.Deployment); ok {
-			deployment = d
-		}
-		selectors(t, decoded)
-	}
-	pod := deployment.Spec.Template
-	c := pod.Spec.Containers[0]
-	env := map[string]string{}
-	for _, e := range c.Env {
-		env[e.Name] = e.Value
-	}
-	got := []any{*deployment.Spec.Replicas, c.Image, c.ImagePullPolicy, c.Resources.Limits.Memory().String(), env, c.Args[2:], pod.Spec.PriorityClassName,
-		pod.Spec.NodeSelector, pod.Spec.Tolerations[0].Key, pod.Spec.TopologySpreadConstraints[0].TopologyKey, pod.Spec.ImagePullSecrets[0].Name,
-		pod.Spec.Volumes[0].Secret.SecretName, c.VolumeMounts[0].MountPath, pod.Labels["mesh"], pod.Annotations, deployment.Annotations}
-	want := []any{int32(5), "registry.test/gpuslice/webhook:v9.9.9", corev1.PullAlways, "1Gi", map[string]string{
-		"GOMEMLIMIT":                 "800MiB",
-		"GPUSLICE_GUARD_IMAGE":       "registry.test/gpuslice/guard@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-		"GPUSLICE_GUARD_CPU":         "30m",
-		"GPUSLICE_GUARD_MEMORY":      "96Mi",
-		"GPUSLICE_GUARD_PULL_POLICY": "Never",
-		"GPUSLICE_GUARD_PULL_SECRET": "guard-pull",
-		"GPUSLICE_LOG_LEVEL":         "debug",
-		"GPUSLICE_LOG_FORMAT":        "text",
-	}, []string{"--namespace=elsewhere", "--certs=files", "--certs-file=/certificate/tls.crt", "--certs-key-file=/certificate/tls.key", "--observe=false"},
-		"infrastructure", map[string]string{"pool": "infrastructure"}, "infrastructure", "rack", "pull", "my-certificate", "/certificate", "off",
-		map[string]string{"sidecar.istio.io/inject": "false"}, map[string]string{"reloader": "true"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	})
 }
 
 // selectors holds the entries of a webhook configuration against the values.
@@ -186,92 +198,101 @@ func selectors(t *testing.T, object runtime.Object) {
 	}
 }
 
-// TestCertManagerGetsWhatItsOwnTypesSay renders that source: what deploy/certmanager holds, the Secret it writes mounted,
+// TestCertManager renders that source: what deploy/certmanager holds, the Secret it writes mounted,
 // and no bundle but cert-manager's.
-func TestCertManagerGetsWhatItsOwnTypesSay(t *testing.T) {
+func TestCertManager(t *testing.T) {
 	t.Parallel()
-	rendered := byName(t, newHelm(t, "").render(version("v1"), "--set=certificates.source=cert-manager"))
-	text, err := deploy.Files.ReadFile("certmanager/certificate.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked, err := install.Objects(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range byName(t, asked) {
-		if diff := cmp.Diff(want, rendered[name]); diff != "" {
-			t.Errorf("%s (-deploy/certmanager +chart)\n%s", name, diff)
-		}
-	}
-	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-		c := &unstructured.Unstructured{Object: rendered[kind+" "+configuration].(map[string]any)}
-		if got, want := c.GetAnnotations()["cert-manager.io/inject-ca-from-secret"], policies.SystemNamespace+"/gpuslice-authority"; got != want {
-			t.Errorf("%s: injected from %q", kind, got)
-		}
-	}
-	pod := convert(t, &unstructured.Unstructured{Object: rendered["Deployment "+deployment].(map[string]any)}).Spec.Template.Spec
-	if diff := cmp.Diff([]string{"--certs=cert-manager", "--certs-file=/certificate/tls.crt", "--certs-key-file=/certificate/tls.key", "--certs-ca-file=/certificate/ca.crt"}, pod.Containers[0].Args[3:]); diff != "" {
-		t.Errorf("args (-want +got)\n%s", diff)
-	}
-	if got := pod.Volumes[0].Secret.SecretName; got != "gpuslice-webhook-tls" {
-		t.Errorf("Secret %s is mounted", got)
-	}
-}
-
-func TestPoliciesOfTheValuesAreReadByTheWebhooksCode(t *testing.T) {
-	t.Parallel()
-	h := newHelm(t, "")
-	read := map[string]string{}
-	for _, o := range h.render(everything, "--set=samplePolicies=true") {
-		if o.GetLabels()[policies.LabelPolicy] != "true" {
-			continue
-		}
-		text, _, err := unstructured.NestedString(o.Object, "data", policies.PolicyKey)
+	t.Run("gets what its own types define", func(t *testing.T) {
+		t.Parallel()
+		rendered := byName(t, newHelm(t, "").render(version("v1"), "--set=certificates.source=cert-manager"))
+		text, err := deploy.Files.ReadFile("certmanager/certificate.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, problems := policies.ParsePolicy(o.GetName(), []byte(text))
-		if len(problems) > 0 {
-			t.Errorf("%s: %v", o.GetName(), problems.ToAggregate())
+		asked, err := install.Objects(text)
+		if err != nil {
+			t.Fatal(err)
 		}
-		read[o.GetName()] = text
-	}
-	for _, name := range []string{"cluster", "team-a", "default", "team-inference", "team-notebooks"} {
-		if read[name] == "" {
-			t.Errorf("policy %s is missing", name)
+		for name, want := range byName(t, asked) {
+			if diff := cmp.Diff(want, rendered[name]); diff != "" {
+				t.Errorf("%s (-deploy/certmanager +chart)\n%s", name, diff)
+			}
 		}
-	}
-	if !strings.Contains(read["team-a"], "{{memoryMiB}}") {
-		t.Errorf("a policy's own placeholder was taken for the chart's: %s", read["team-a"])
-	}
+		for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+			c := &unstructured.Unstructured{Object: rendered[kind+" "+configuration].(map[string]any)}
+			if got, want := c.GetAnnotations()["cert-manager.io/inject-ca-from-secret"], policies.SystemNamespace+"/gpuslice-authority"; got != want {
+				t.Errorf("%s: injected from %q", kind, got)
+			}
+		}
+		pod := convert(t, &unstructured.Unstructured{Object: rendered["Deployment "+deployment].(map[string]any)}).Spec.Template.Spec
+		if diff := cmp.Diff([]string{"--certs=cert-manager", "--certs-file=/certificate/tls.crt", "--certs-key-file=/certificate/tls.key", "--certs-ca-file=/certificate/ca.crt"}, pod.Containers[0].Args[3:]); diff != "" {
+			t.Errorf("args (-want +got)\n%s", diff)
+		}
+		if got := pod.Volumes[0].Secret.SecretName; got != "gpuslice-webhook-tls" {
+			t.Errorf("Secret %s is mounted", got)
+		}
+	})
 }
 
-func TestWrongValuesAreRefusedWithASentence(t *testing.T) {
+func TestPolicyValues(t *testing.T) {
 	t.Parallel()
-	h := newHelm(t, "")
-	for _, tt := range []struct{ name, set, want string }{
-		{"no image", "--set=replicas=3", "image.tag is not set, and this chart carries no version"},
-		{"a misspelt key", "--set=replica=3", "additional properties 'replica' not allowed"},
-		{"a misspelt key further down", "--set=guard.memry=64Mi", "at '/guard': additional properties 'memry' not allowed"},
-		{"no replica", "--set=replicas=0", "at '/replicas': minimum"},
-		{"replicas as a word", "--set-string=replicas=three", "at '/replicas': got string, want integer"},
-		{"a quantity without a unit that exists", "--set=guard.memory=64MB", "at '/guard/memory'"},
-		{"a failure policy that is none", "--set=failurePolicy.mutating=Open", "at '/failurePolicy/mutating': value must be one of 'Ignore', 'Fail'"},
-		{"a source of certificates that is none", "--set=certificates.source=vault", "at '/certificates/source': value must be one of"},
-		{"files without a Secret", "--set=certificates.source=files", "at '/certificates/files/secretName': minLength"},
-		{"a range that is none", "--set=networkPolicy.reviewCIDRs={10.0.0.1}", "at '/networkPolicy/reviewCIDRs/0'"},
-		{"a policy without a version", "--set=policies.team-a.mode=opt-in", "at '/policies/team-a': missing property 'apiVersion'"},
-		{"a policy under a name of gpuslice's own", "--set=policies.gpuslice-state.apiVersion=gpuslice.dev/v1", "gpuslice-state"},
-		{"a digest that is none", "--set=image.digest=latest", "at '/image/digest'"},
-	} {
-		args := []string{"template", release, chartFolder, tt.set}
-		if tt.name != "no image" {
-			args = append(args, version("v1"))
+	t.Run("are read by the webhook's code", func(t *testing.T) {
+		t.Parallel()
+		h := newHelm(t, "")
+		read := map[string]string{}
+		for _, o := range h.render(everything, "--set=samplePolicies=true") {
+			if o.GetLabels()[policies.LabelPolicy] != "true" {
+				continue
+			}
+			text, _, err := unstructured.NestedString(o.Object, "data", policies.PolicyKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, problems := policies.ParsePolicy(o.GetName(), []byte(text))
+			if len(problems) > 0 {
+				t.Errorf("%s: %v", o.GetName(), problems.ToAggregate())
+			}
+			read[o.GetName()] = text
 		}
-		out, err := h.try(args...)
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: want %q, got %v\n%s", tt.name, tt.want, err, out)
+		for _, name := range []string{"cluster", "team-a", "default", "team-inference", "team-notebooks"} {
+			if read[name] == "" {
+				t.Errorf("policy %s is missing", name)
+			}
 		}
-	}
+		if !strings.Contains(read["team-a"], "{{memoryMiB}}") {
+			t.Errorf("a policy's own placeholder was taken for the chart's: %s", read["team-a"])
+		}
+	})
+}
+
+func TestWrongValues(t *testing.T) {
+	t.Parallel()
+	t.Run("are denied with a sentence", func(t *testing.T) {
+		t.Parallel()
+		h := newHelm(t, "")
+		for _, tt := range []struct{ name, set, want string }{
+			{"no image", "--set=replicas=3", "image.tag is not set, and this chart carries no version"},
+			{"a misspelt key", "--set=replica=3", "additional properties 'replica' not allowed"},
+			{"a misspelt key further down", "--set=guard.memry=64Mi", "at '/guard': additional properties 'memry' not allowed"},
+			{"no replica", "--set=replicas=0", "at '/replicas': minimum"},
+			{"replicas as a word", "--set-string=replicas=three", "at '/replicas': got string, want integer"},
+			{"a quantity without a unit that exists", "--set=guard.memory=64MB", "at '/guard/memory'"},
+			{"a failure policy that is none", "--set=failurePolicy.mutating=Open", "at '/failurePolicy/mutating': value must be one of 'Ignore', 'Fail'"},
+			{"a source of certificates that is none", "--set=certificates.source=vault", "at '/certificates/source': value must be one of"},
+			{"files without a Secret", "--set=certificates.source=files", "at '/certificates/files/secretName': minLength"},
+			{"a range that is none", "--set=networkPolicy.reviewCIDRs={10.0.0.1}", "at '/networkPolicy/reviewCIDRs/0'"},
+			{"a policy without a version", "--set=policies.team-a.mode=opt-in", "at '/policies/team-a': missing property 'apiVersion'"},
+			{"a policy under a name of gpuslice's own", "--set=policies.gpuslice-state.apiVersion=gpuslice.dev/v1", "gpuslice-state"},
+			{"a digest that is none", "--set=image.digest=latest", "at '/image/digest'"},
+		} {
+			args := []string{"template", release, chartFolder, tt.set}
+			if tt.name != "no image" {
+				args = append(args, version("v1"))
+			}
+			out, err := h.try(args...)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: want %q, got %v\n%s", tt.name, tt.want, err, out)
+			}
+		}
+	})
 }

@@ -18,50 +18,53 @@ samplePolicies: true
 networkPolicy: {enabled: false}
 `
 
-// TestEveryValueChangesWhatIsRendered sets one value after the other: one that no template reads would be a promise that
+// TestValuesUsed sets one value after the other: one that no template reads would be a promise that
 // nobody keeps.
-func TestEveryValueChangesWhatIsRendered(t *testing.T) {
+func TestValuesUsed(t *testing.T) {
 	t.Parallel()
-	h := newHelm(t, "")
-	tag := version("v1")
-	standard := h.run("template", release, chartFolder, tag)
-	var defaults, full, rest map[string]any
-	for to, text := range map[*map[string]any][]byte{
-		&defaults: file(t, filepath.Join(chartFolder, "values.yaml")), &full: file(t, "testdata/everything.yaml"), &rest: []byte(others),
-	} {
-		if err := yaml.Unmarshal(text, to); err != nil {
-			t.Fatal(err)
+	t.Run("each changes what is rendered", func(t *testing.T) {
+		t.Parallel()
+		h := newHelm(t, "")
+		tag := version("v1")
+		standard := h.run("template", release, chartFolder, tag)
+		var defaults, full, rest map[string]any
+		for to, text := range map[*map[string]any][]byte{
+			&defaults: file(t, filepath.Join(chartFolder, "values.yaml")), &full: file(t, "testdata/everything.yaml"), &rest: []byte(others),
+		} {
+			if err := yaml.Unmarshal(text, to); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	for _, path := range paths(nil, defaults) {
-		value, ok := at(full, path)
-		if !ok {
-			value, ok = at(rest, path)
+		for _, path := range paths(nil, defaults) {
+			value, ok := at(full, path)
+			if !ok {
+				value, ok = at(rest, path)
+			}
+			name := strings.Join(path, ".")
+			if !ok {
+				t.Errorf("%s is in neither everything.yaml nor others: give it a value there that is not its default", name)
+				continue
+			}
+			for _, key := range slices.Backward(path) {
+				value = map[string]any{key: value}
+			}
+			text, err := yaml.Marshal(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alone := filepath.Join(t.TempDir(), "values.yaml")
+			if err := os.WriteFile(alone, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			args := []string{"template", release, chartFolder, "--values=" + alone}
+			if name != "image.tag" {
+				args = append(args, tag)
+			}
+			if h.run(args...) == standard {
+				t.Errorf("%s changes nothing: no template reads it", name)
+			}
 		}
-		name := strings.Join(path, ".")
-		if !ok {
-			t.Errorf("%s is in neither everything.yaml nor others: give it a value there that is not its default", name)
-			continue
-		}
-		for _, key := range slices.Backward(path) {
-			value = map[string]any{key: value}
-		}
-		text, err := yaml.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		alone := filepath.Join(t.TempDir(), "values.yaml")
-		if err := os.WriteFile(alone, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		args := []string{"template", release, chartFolder, "--values=" + alone}
-		if name != "image.tag" {
-			args = append(args, tag)
-		}
-		if h.run(args...) == standard {
-			t.Errorf("%s changes nothing: no template reads it", name)
-		}
-	}
+	})
 }
 
 // paths are the values below a path, each as its keys. What makes sense only together is one value.

@@ -172,7 +172,7 @@ func (s *APIServer) startAs(as, name string, args ...string) error {
 	return nil
 }
 
-// awaitReady returns once the API server says that it is ready, or why it never will be.
+// awaitReady returns once the API server is ready, or why it never will be.
 func (s *APIServer) awaitReady(ctx context.Context) error { return s.await(ctx, s.Client) }
 
 func (s *APIServer) await(ctx context.Context, client *kubernetes.Clientset) error {

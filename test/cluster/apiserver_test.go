@@ -25,47 +25,53 @@ func pod(name string) *corev1.Pod {
 	}
 }
 
-func TestAPIServerTakesPodsAndEnforcesRBAC(t *testing.T) {
+func TestAPIServer(t *testing.T) {
 	t.Parallel()
-	s := ForTest(t, Options{})
-	ctx := t.Context()
-	if err := s.Namespace(ctx, "team-a", map[string]string{"team": "a"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Client.CoreV1().Pods("team-a").Create(ctx, pod("p"), metav1.CreateOptions{}); err != nil {
-		t.Fatalf("create pod as administrator: %v", err)
-	}
-	account, err := s.ServiceAccount(ctx, "team-a", "default")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(account)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = client.CoreV1().Pods("team-a").Create(ctx, pod("q"), metav1.CreateOptions{})
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "system:serviceaccount:team-a:default") {
-		t.Errorf("create pod as service account without rights: got %v, want forbidden, naming the account", err)
-	}
+	t.Run("takes pods and enforces RBAC", func(t *testing.T) {
+		t.Parallel()
+		s := ForTest(t, Options{})
+		ctx := t.Context()
+		if err := s.Namespace(ctx, "team-a", map[string]string{"team": "a"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Client.CoreV1().Pods("team-a").Create(ctx, pod("p"), metav1.CreateOptions{}); err != nil {
+			t.Fatalf("create pod as administrator: %v", err)
+		}
+		account, err := s.ServiceAccount(ctx, "team-a", "default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := kubernetes.NewForConfig(account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.CoreV1().Pods("team-a").Create(ctx, pod("q"), metav1.CreateOptions{})
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "system:serviceaccount:team-a:default") {
+			t.Errorf("create pod as service account without rights: got %v, want forbidden, naming the account", err)
+		}
+	})
 }
 
-func TestWebhookBehindServiceAnswers(t *testing.T) {
+func TestWebhookBehindService(t *testing.T) {
 	t.Parallel()
-	s := ForTest(t, Options{})
-	ctx := t.Context()
-	if err := s.Namespace(ctx, "hooks", nil); err != nil {
-		t.Fatal(err)
-	}
-	one, two := startHook(t, s, "one"), startHook(t, s, "two")
-	register(t, s, one.Listener.Addr().String())
-	awaitAdmittedBy(t, s, "one")
+	t.Run("answers", func(t *testing.T) {
+		t.Parallel()
+		s := ForTest(t, Options{})
+		ctx := t.Context()
+		if err := s.Namespace(ctx, "hooks", nil); err != nil {
+			t.Fatal(err)
+		}
+		one, two := startHook(t, s, "one"), startHook(t, s, "two")
+		register(t, s, one.Listener.Addr().String())
+		awaitAdmittedBy(t, s, "one")
 
-	// The API server keeps its connection to an endpoint that was taken away, so the first replica has to go.
-	if err := s.SetEndpoints(ctx, "hooks", "hook", two.Listener.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	one.Close()
-	awaitAdmittedBy(t, s, "two")
+		// The API server keeps its connection to an endpoint that was taken away, so the first replica has to go.
+		if err := s.SetEndpoints(ctx, "hooks", "hook", two.Listener.Addr().String()); err != nil {
+			t.Fatal(err)
+		}
+		one.Close()
+		awaitAdmittedBy(t, s, "two")
+	})
 }
 
 // startHook serves a webhook that labels pods with its name, with a certificate for the Service hooks/hook.
@@ -142,28 +148,34 @@ func await(t *testing.T, what string, reached func() bool) {
 	}
 }
 
-func TestControllerManagerServesNewNamespaces(t *testing.T) {
+func TestControllerManager(t *testing.T) {
 	t.Parallel()
-	s := ForTest(t, Options{ControllerManager: true})
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}
-	if _, err := s.Client.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "pod in a namespace whose service account the controllers make", func() bool {
-		_, err := s.Client.CoreV1().Pods("plain").Create(t.Context(), pod("p"), metav1.CreateOptions{})
-		return err == nil
+	t.Run("serves new namespaces", func(t *testing.T) {
+		t.Parallel()
+		s := ForTest(t, Options{ControllerManager: true})
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}
+		if _, err := s.Client.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "pod in a namespace whose service account the controllers make", func() bool {
+			_, err := s.Client.CoreV1().Pods("plain").Create(t.Context(), pod("p"), metav1.CreateOptions{})
+			return err == nil
+		})
 	})
 }
 
-func TestStopLeavesNothing(t *testing.T) {
+func TestStop(t *testing.T) {
 	t.Parallel()
-	s := ForTest(t, Options{})
-	host := strings.TrimPrefix(s.Config.Host, "https://")
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if conn, err := net.Dial("tcp", host); err == nil {
-		conn.Close()
-		t.Errorf("something still listens on %s", host)
-	}
+	t.Run("leaves nothing", func(t *testing.T) {
+		t.Parallel()
+		s := ForTest(t, Options{})
+		host := strings.TrimPrefix(s.Config.Host, "https://")
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if conn, err := net.Dial("tcp", host); err == nil {
+			conn.Close()
+			t.Errorf("something still listens on %s", host)
+		}
+	})
 }

@@ -55,29 +55,33 @@ func TestCacheRoot(t *testing.T) {
 	}
 }
 
-func TestCacheOfAnotherUserIsRefused(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can make a folder that belongs to somebody else")
-	}
-	dir := t.TempDir()
-	if err := os.Chown(dir, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("GPUSLICE_CACHE", dir)
-	if _, err := cacheRoot(); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
-		t.Errorf("cacheRoot() in a folder of user 65534: got error %v", err)
-	}
+func TestCacheOfAnotherUser(t *testing.T) {
+	t.Run("is denied", func(t *testing.T) {
+		if os.Geteuid() != 0 {
+			t.Skip("only root can make a folder that belongs to somebody else")
+		}
+		dir := t.TempDir()
+		if err := os.Chown(dir, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("GPUSLICE_CACHE", dir)
+		if _, err := cacheRoot(); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+			t.Errorf("cacheRoot() in a folder of user 65534: got error %v", err)
+		}
+	})
 }
 
-func TestGoFindsItsCachesWithoutHome(t *testing.T) {
-	t.Setenv("HOME", "")
-	t.Setenv("GOCACHE", "")
-	t.Setenv("GOPATH", "/somewhere")
-	env := goEnvironment("/cache")
-	if !slices.Contains(env, "GOCACHE=/cache/go-build") {
-		t.Error("GOCACHE is not set although there is no HOME")
-	}
-	if slices.Contains(env, "GOPATH=/cache/go") {
-		t.Error("the GOPATH that was set is overridden")
-	}
+func TestGoEnvironment(t *testing.T) {
+	t.Run("go finds its caches without HOME", func(t *testing.T) {
+		t.Setenv("HOME", "")
+		t.Setenv("GOCACHE", "")
+		t.Setenv("GOPATH", "/somewhere")
+		env := goEnvironment("/cache")
+		if !slices.Contains(env, "GOCACHE=/cache/go-build") {
+			t.Error("GOCACHE is not set although there is no HOME")
+		}
+		if slices.Contains(env, "GOPATH=/cache/go") {
+			t.Error("the GOPATH that was set is overridden")
+		}
+	})
 }

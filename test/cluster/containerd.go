@@ -120,7 +120,7 @@ func (n *Node) installRuntime() (string, error) {
 	return path, nil
 }
 
-// importImages packs images and hands them to containerd, waiting until it listens.
+// importImages packs images and imports them into containerd, waiting until it listens.
 func (n *Node) importImages(ctx context.Context, images []image.Image) error {
 	err := n.await(ctx, "containerd", func(context.Context) bool {
 		conn, err := net.Dial("unix", containerdSocket)

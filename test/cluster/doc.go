@@ -9,7 +9,7 @@
 //
 // A webhook configuration names a Service, and in a cluster without a node nothing answers behind
 // one. SetEndpoints makes it answer: the Service gets an EndpointSlice with addresses out of a range
-// reserved for benchmarks, and the API server, which is told to dial Services through a proxy (its
+// reserved for benchmarks, and the API server, which dials Services through a proxy (its
 // egress selector), finds the test's own listeners behind these. Real manifests, names and
 // certificates are used as they are. What differs from a cluster with nodes: a refused connection
 // reads "proxy error" in the API server's message.
@@ -25,7 +25,7 @@
 // and NVIDIA's device plugin and feature discovery on a simulated GPU. It takes root, gcc, and on
 // Debian apt-get, which fetches one library into the cache; package box keeps it off the machine.
 // On two cores with little else to do, start, a pod with logs and exec, and the end together take 4.0 to
-// 4.5 seconds (GPUSLICE_TEST=node go test -count=1 -run Logs ./test/cluster/nodetest, programs built before).
+// 4.5 seconds (GPUSLICE_TEST=node go test -count=1 -run TestPod$ ./test/cluster/nodetest, programs built before).
 //
 // TestMain returns Main to os.Exit; a program's main calls InBox. Either starts the whole program again
 // inside, so that tests talk to the node directly:

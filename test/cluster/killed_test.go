@@ -99,42 +99,46 @@ func hold(t *testing.T, tier string) (*exec.Cmd, []string) {
 	return child, words
 }
 
-func TestKilledAPIServerLeavesNothing(t *testing.T) {
-	child, words := hold(t, "apiserver")
-	child.Process.Kill()
-	child.Wait()
-	for _, word := range words[1:] {
-		pid, err := strconv.Atoi(word)
-		if err != nil {
-			t.Fatal(err)
+func TestKilledAPIServer(t *testing.T) {
+	t.Run("leaves nothing", func(t *testing.T) {
+		child, words := hold(t, "apiserver")
+		child.Process.Kill()
+		child.Wait()
+		for _, word := range words[1:] {
+			pid, err := strconv.Atoi(word)
+			if err != nil {
+				t.Fatal(err)
+			}
+			await(t, "end of the killed run's process "+word, func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH })
 		}
-		await(t, "end of the killed run's process "+word, func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH })
-	}
-	sweep()
-	if _, err := os.Stat(words[0]); !os.IsNotExist(err) {
-		t.Errorf("folder %s of the killed run is still there (%v)", words[0], err)
-	}
+		sweep()
+		if _, err := os.Stat(words[0]); !os.IsNotExist(err) {
+			t.Errorf("folder %s of the killed run is still there (%v)", words[0], err)
+		}
+	})
 }
 
-func TestKilledNodeLeavesNothing(t *testing.T) {
-	child, words := hold(t, "node")
-	out, err := exec.Command(words[1], "get", "nodes", "--output=name").CombinedOutput()
-	if err != nil || string(out) != "node/"+box.NodeName+"\n" {
-		t.Errorf("kubectl from outside says %q, %v", out, err)
-	}
-	child.Process.Kill()
-	child.Wait()
-	box.Sweep()
-	if _, err := os.Stat(words[0]); !os.IsNotExist(err) {
-		t.Errorf("folder %s of the killed run is still there (%v)", words[0], err)
-	}
-	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
-		if left, err := filepath.Glob(pattern + filepath.Base(words[0])); err != nil || len(left) > 0 {
-			t.Errorf("cgroups of the killed run are still there: %v %v", left, err)
+func TestKilledNode(t *testing.T) {
+	t.Run("leaves nothing", func(t *testing.T) {
+		child, words := hold(t, "node")
+		out, err := exec.Command(words[1], "get", "nodes", "--output=name").CombinedOutput()
+		if err != nil || string(out) != "node/"+box.NodeName+"\n" {
+			t.Errorf("kubectl from outside says %q, %v", out, err)
 		}
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil || strings.Contains(string(mounts), words[0]) {
-		t.Errorf("mounts of the killed run are still there (%v)", err)
-	}
+		child.Process.Kill()
+		child.Wait()
+		box.Sweep()
+		if _, err := os.Stat(words[0]); !os.IsNotExist(err) {
+			t.Errorf("folder %s of the killed run is still there (%v)", words[0], err)
+		}
+		for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+			if left, err := filepath.Glob(pattern + filepath.Base(words[0])); err != nil || len(left) > 0 {
+				t.Errorf("cgroups of the killed run are still there: %v %v", left, err)
+			}
+		}
+		mounts, err := os.ReadFile("/proc/self/mountinfo")
+		if err != nil || strings.Contains(string(mounts), words[0]) {
+			t.Errorf("mounts of the killed run are still there (%v)", err)
+		}
+	})
 }

@@ -13,6 +13,15 @@ import (
 // GPUSLICE_TEST, a list with commas.
 func Wanted(tier string) bool { return run.Wanted(tier) }
 
+// Need skips the test, saying how to run it, unless GPUSLICE_TEST names the tier apiserver. A test that builds something
+// for an API server calls it before it builds.
+func Need(t testing.TB) {
+	t.Helper()
+	if !Wanted("apiserver") {
+		t.Skip("starts a real API server: set GPUSLICE_TEST=apiserver to run it")
+	}
+}
+
 // startWithin bounds the start of a control plane, which takes three seconds on an idle machine.
 const startWithin = 2 * time.Minute
 
@@ -20,9 +29,7 @@ const startWithin = 2 * time.Minute
 // GPUSLICE_TEST names the tier apiserver. Where o.Bin is nil the programs are built.
 func ForTest(t testing.TB, o Options) *APIServer {
 	t.Helper()
-	if !Wanted("apiserver") {
-		t.Skip("starts a real API server: set GPUSLICE_TEST=apiserver to run it")
-	}
+	Need(t)
 	if o.Bin == nil {
 		bin, err := Build(t.Context(), os.Stderr, ControlPlane()...)
 		if err != nil {

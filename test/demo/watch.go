@@ -64,7 +64,7 @@ func (n *stageNode) ended(ctx context.Context) (end *corev1.ContainerStateTermin
 func (n *stageNode) event(ctx context.Context) (found *corev1.Event, err error) {
 	err = until(ctx, n, "events", hog(), "involvedObject.name="+hog().pod, &corev1.Event{}, func(e *corev1.Event) bool {
 		found = e
-		return strings.Contains(e.Message, "gpuslice ended")
+		return strings.Contains(e.Message, "gpuslice terminated")
 	})
 	if err != nil {
 		return nil, fmt.Errorf("wait for the Event: %w", err)
@@ -72,7 +72,7 @@ func (n *stageNode) event(ctx context.Context) (found *corev1.Event, err error) 
 	return found, nil
 }
 
-// followGuard prints what the hog's guard says until it has ended something.
+// followGuard prints what the hog's guard reports until it has terminated something.
 func (n *stageNode) followGuard(ctx context.Context) error {
 	stream, err := n.Client.CoreV1().Pods(hog().namespace).GetLogs(hog().pod, &corev1.PodLogOptions{Container: limits.GuardContainer, Follow: true}).Stream(ctx)
 	if err != nil {
@@ -81,16 +81,16 @@ func (n *stageNode) followGuard(ctx context.Context) error {
 	defer stream.Close()
 	lines := bufio.NewScanner(stream)
 	for lines.Scan() {
-		var l struct{ Msg, Says string }
-		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Says == "" {
+		var l struct{ Msg, Message string }
+		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Message == "" {
 			continue
 		}
-		n.say("guard of hog: %s", l.Says)
-		if l.Msg == "report" {
+		n.say("guard of hog: %s", l.Message)
+		if l.Msg == "termination result" {
 			return nil
 		}
 	}
-	return fmt.Errorf("the guard ended nothing: %w", ctx.Err())
+	return fmt.Errorf("the guard terminated nothing: %w", ctx.Err())
 }
 
 // beats counts the heartbeats of a container, and those that are missing among them.

@@ -99,5 +99,5 @@ func (s *stage) awaitEvent(pod, what string, wanted func(*corev1.Event) bool) *c
 	return found
 }
 
-// promptly is how soon the owner is told what the guard cannot rely on.
+// promptly is how soon the owner can read what the guard cannot rely on.
 const promptly = 10 * time.Second

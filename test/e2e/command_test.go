@@ -40,24 +40,30 @@ func (s *stage) command(code int, args []string, texts ...string) {
 	}
 }
 
-// TestDoctorKnowsANodeWithNVIDIAsPlugin: what NVIDIA's own device plugin and feature discovery wrote is understood.
+// TestDoctor: what NVIDIA's own device plugin and feature discovery wrote is understood.
 // The plugin runs on the node itself, so that there is no DaemonSet to see, nor a toolkit's.
-func TestDoctorKnowsANodeWithNVIDIAsPlugin(t *testing.T) {
+func TestDoctor(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{})
-	s.command(4, []string{"doctor"},
-		"nvidia.com/gpu.shared by time-slicing, 4 replicas a device", "drivers: driver 565.57 or later", "no DaemonSet looks like NVIDIA's device plugin",
-		"visible-devices: whether any pod may set NVIDIA_VISIBLE_DEVICES cannot be seen from the API", "replicas: 3 of 3 replicas are ready")
-	s.command(0, []string{"verify", "-n", s.namespace}, "rewritten: a pod of namespace "+s.namespace+" comes out in a slice", "refused: a pod of namespace "+s.namespace)
+	t.Run("recognizes a node with NVIDIA's plugin", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{})
+		s.command(4, []string{"doctor"},
+			"nvidia.com/gpu.shared by time-slicing, 4 replicas a device", "drivers: driver 565.57 or later", "no DaemonSet looks like NVIDIA's device plugin",
+			"visible-devices: whether any pod may set NVIDIA_VISIBLE_DEVICES cannot be seen from the API", "replicas: 3 of 3 replicas are ready")
+		s.command(0, []string{"verify", "-n", s.namespace}, "rewritten: a pod of namespace "+s.namespace+" comes out in a slice", "refused: a pod of namespace "+s.namespace)
+	})
 }
 
-// TestExplainTellsWhatEndedAPod: the pod ends with its one container, so that no probe carries the guard's sentence, and
+// TestExplain: the pod ends with its one container, so that no probe carries the guard's sentence, and
 // its log does.
-func TestExplainTellsWhatEndedAPod(t *testing.T) {
+func TestExplain(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{Devices: devices})
-	s.create(once(slice("8Gi", "hog", sliced("trainer", "hold 2GiB", "wait 2s", "grow 2GiB 9GiB 2s"))))
-	s.awaitPhase("hog", corev1.PodFailed)
-	s.command(0, []string{"explain", "hog", "-n", s.namespace},
-		"trainer: 1 nvidia.com/gpu, memory 8Gi", "because trainer ended with exit code 143", "because gpuslice ended tenant", "time-slicing")
+	t.Run("shows what terminated a pod", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{Devices: devices})
+		s.create(once(slice("8Gi", "hog", sliced("trainer", "hold 2GiB", "wait 2s", "grow 2GiB 9GiB 2s"))))
+		s.awaitPhase("hog", corev1.PodFailed)
+		s.command(0, []string{"explain", "hog", "-n", s.namespace},
+			"trainer: 1 nvidia.com/gpu, memory 8Gi", "because trainer ended with exit code 143", "because gpuslice terminated tenant", "time-slicing")
+	})
 }

@@ -38,12 +38,12 @@ func (s *stage) let(p *corev1.Pod, container string) {
 func (s *stage) guardsAgain(pod string) {
 	s.Helper()
 	p := s.awaitGuardAgain(pod)
-	gap := "nothing held trainer to its slice in between"
-	s.awaitSaid(pod, "resumed", gap)
+	gap := "the slice of trainer was not enforced in between"
+	s.awaitSaid(pod, "restarted", gap)
 	s.awaitEvent(pod, "the gap", func(e *corev1.Event) bool { return strings.Contains(e.Message, gap) })
 	s.neverNoticed(pod, "bystander", 10)
 	s.let(p, "trainer")
-	s.awaitSaid(pod, "report", "gpuslice ended tenant")
+	s.awaitSaid(pod, "termination result", "gpuslice terminated tenant")
 }
 
 // patientHog is a GPU container that goes past 8 GiB when it is let.
@@ -51,43 +51,52 @@ func patientHog() corev1.Container {
 	return asking(shell("trainer", "until [ -e /tmp/now ]; do sleep 0.2; done; exec /tenant hold 9GiB"))
 }
 
-func TestGuardThatARootTenantEndsIsBackAndGuards(t *testing.T) {
+func TestGuardKilled(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{Devices: devices})
-	s.create(once(slice("8Gi", "rebel", patientHog(), shell("killer", signalGuard("KILL")), tenant("bystander"))))
-	s.let(s.awaitRunning("rebel"), "killer")
-	s.awaitLine("rebel", "killer", "a signal", func(line string) bool { return line == "signalled" })
-	s.guardsAgain("rebel")
-	end := status(s.get("rebel"), limits.GuardContainer).LastTerminationState.Terminated
-	if end == nil || end.ExitCode != 137 {
-		t.Errorf("the pod says of the guard's end: %+v, want exit code 137", end)
-	}
+	t.Run("one that a root tenant kills is back and guards", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{Devices: devices})
+		s.create(once(slice("8Gi", "rebel", patientHog(), shell("killer", signalGuard("KILL")), tenant("bystander"))))
+		s.let(s.awaitRunning("rebel"), "killer")
+		s.awaitLine("rebel", "killer", "a signal", func(line string) bool { return line == "signalled" })
+		s.guardsAgain("rebel")
+		end := status(s.get("rebel"), limits.GuardContainer).LastTerminationState.Terminated
+		if end == nil || end.ExitCode != 137 {
+			t.Errorf("the pod says of the guard's end: %+v, want exit code 137", end)
+		}
+	})
 }
 
 // A guard that is stopped neither guards nor answers, so that three probes, half a minute apart, and the kubelet's
 // patience with a process that does not end pass before it is back.
-func TestGuardThatARootTenantStopsIsBackAndGuards(t *testing.T) {
+func TestGuardStopped(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{Devices: devices})
-	s.create(once(slice("8Gi", "rebel", patientHog(), shell("stopper", signalGuard("STOP")), tenant("bystander"))))
-	s.let(s.awaitRunning("rebel"), "stopper")
-	s.awaitLine("rebel", "stopper", "a signal", func(line string) bool { return line == "signalled" })
-	s.awaitEvent("rebel", "a probe without an answer", func(e *corev1.Event) bool {
-		return e.Reason == "Unhealthy" && strings.Contains(e.InvolvedObject.FieldPath, limits.GuardContainer)
+	t.Run("one that a root tenant stops is back and guards", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{Devices: devices})
+		s.create(once(slice("8Gi", "rebel", patientHog(), shell("stopper", signalGuard("STOP")), tenant("bystander"))))
+		s.let(s.awaitRunning("rebel"), "stopper")
+		s.awaitLine("rebel", "stopper", "a signal", func(line string) bool { return line == "signalled" })
+		s.awaitEvent("rebel", "a probe without an answer", func(e *corev1.Event) bool {
+			return e.Reason == "Unhealthy" && strings.Contains(e.InvolvedObject.FieldPath, limits.GuardContainer)
+		})
+		s.guardsAgain("rebel")
 	})
-	s.guardsAgain("rebel")
 }
 
-func TestGuardThatRunsOutOfMemoryIsBackAndGuards(t *testing.T) {
+func TestGuardOutOfMemory(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{Devices: devices})
-	s.create(once(slice("8Gi", "starved", patientHog(), tenant("bystander"))))
-	s.starve(s.processes(s.awaitRunning("starved"), limits.GuardContainer)[0])
-	s.guardsAgain("starved")
-	end := status(s.get("starved"), limits.GuardContainer).LastTerminationState.Terminated
-	if end == nil || end.Reason != "OOMKilled" {
-		t.Errorf("the pod says of the guard's end: %+v, want OOMKilled", end)
-	}
+	t.Run("one that runs out of memory is back and guards", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{Devices: devices})
+		s.create(once(slice("8Gi", "starved", patientHog(), tenant("bystander"))))
+		s.starve(s.processes(s.awaitRunning("starved"), limits.GuardContainer)[0])
+		s.guardsAgain("starved")
+		end := status(s.get("starved"), limits.GuardContainer).LastTerminationState.Terminated
+		if end == nil || end.Reason != "OOMKilled" {
+			t.Errorf("the pod says of the guard's end: %+v, want OOMKilled", end)
+		}
+	})
 }
 
 // starve lets a process of the test's own use up the memory of the container that a process is in, and makes that

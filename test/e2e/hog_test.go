@@ -21,118 +21,139 @@ func shared(s *stage) {
 	}
 }
 
-func TestHogIsEndedWithAnEventAndNobodyElseNotices(t *testing.T) {
+func TestHog(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{})
-	shared(s)
-	node := "node " + s.namespace
-	s.create(slice("8Gi", "quiet", sliced("trainer", node, "device 0", "hold 7GiB")))
-	s.awaitRunning("quiet")
-	s.create(once(slice("8Gi", "hog", sliced("trainer", node, "device 0", "hold 2GiB", "wait 2s", "grow 2GiB 9GiB 2s"), tenant("beside", node))))
-	if end := s.awaitEnd("hog", "trainer"); end.ExitCode != 143 {
-		t.Errorf("the hog ended as %+v, want exit code 143 (SIGTERM)", end)
-	}
-	ended := s.awaitSaid("hog", "report")
-	s.awaitSaid("hog", "warn", "trainer holds")
-	told := s.awaitEvent("hog", "what was ended", func(e *corev1.Event) bool { return strings.Contains(e.Message, "gpuslice ended") })
-	// Process, container, bytes, slice, device and time.
-	sentence := regexp.MustCompile(`gpuslice ended tenant \(pid \d+, [89](\.\d)?Gi\) in trainer: [89](\.\d)?Gi of 8Gi on GPU-\S+ for \d`)
-	if !sentence.MatchString(told.Message) {
-		t.Errorf("the Event says %q, want %s", told.Message, sentence)
-	}
-	if !strings.Contains(told.Message, ended.Says) {
-		t.Errorf("the Event says %q, the log %q", told.Message, ended.Says)
-	}
-	if told.Type != corev1.EventTypeWarning {
-		t.Errorf("the Event is %s, want a warning", told.Type)
-	}
-	s.neverNoticed("quiet", "trainer", 50)
-	s.neverNoticed("hog", "beside", 30)
-	s.endsNobody("quiet")
+	t.Run("is terminated with an Event and nobody else notices", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{})
+		shared(s)
+		node := "node " + s.namespace
+		s.create(slice("8Gi", "quiet", sliced("trainer", node, "device 0", "hold 7GiB")))
+		s.awaitRunning("quiet")
+		s.create(once(slice("8Gi", "hog", sliced("trainer", node, "device 0", "hold 2GiB", "wait 2s", "grow 2GiB 9GiB 2s"), tenant("beside", node))))
+		if end := s.awaitEnd("hog", "trainer"); end.ExitCode != 143 {
+			t.Errorf("the hog ended as %+v, want exit code 143 (SIGTERM)", end)
+		}
+		ended := s.awaitSaid("hog", "termination result")
+		s.awaitSaid("hog", "near limit", "trainer uses")
+		told := s.awaitEvent("hog", "what was ended", func(e *corev1.Event) bool { return strings.Contains(e.Message, "gpuslice terminated") })
+		// Process, container, bytes, slice, device and time.
+		sentence := regexp.MustCompile(`gpuslice terminated tenant \(pid \d+, [89](\.\d)?Gi\) in trainer: [89](\.\d)?Gi of 8Gi on GPU-\S+ for \d`)
+		if !sentence.MatchString(told.Message) {
+			t.Errorf("the Event says %q, want %s", told.Message, sentence)
+		}
+		if !strings.Contains(told.Message, ended.Message) {
+			t.Errorf("the Event says %q, the log %q", told.Message, ended.Message)
+		}
+		if told.Type != corev1.EventTypeWarning {
+			t.Errorf("the Event is %s, want a warning", told.Type)
+		}
+		s.neverNoticed("quiet", "trainer", 50)
+		s.neverNoticed("hog", "beside", 30)
+		s.endsNobody("quiet")
+	})
 }
 
-func TestTwoProcessesUnderTheSliceTogetherOverItAreOneContainer(t *testing.T) {
+func TestHogOfTwoProcesses(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{Devices: devices})
-	s.create(slice("8Gi", "pair", sliced("trainer", "hold 4GiB", "wait 2s", "fork 1 5GiB")))
-	first := s.awaitSaid("pair", "report")
-	if !strings.Contains(first.Says, "gpuslice ended tenant") || !strings.Contains(first.Says, "9Gi of 8Gi") {
-		t.Errorf("the guard said %q", first.Says)
-	}
-	// Once one of them is gone, the other is within the slice.
-	s.awaitBeats("pair", "trainer", 20)
-	if all := s.saidOf("pair", "report"); len(all) != 1 {
-		t.Errorf("the guard ended %d times: %+v", len(all), all)
-	}
+	t.Run("each below the slice and together above it are one container", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{Devices: devices})
+		s.create(slice("8Gi", "pair", sliced("trainer", "hold 4GiB", "wait 2s", "fork 1 5GiB")))
+		first := s.awaitSaid("pair", "termination result")
+		if !strings.Contains(first.Message, "gpuslice terminated tenant") || !strings.Contains(first.Message, "9Gi of 8Gi") {
+			t.Errorf("the guard said %q", first.Message)
+		}
+		// Once one of them is gone, the other is within the slice.
+		s.awaitBeats("pair", "trainer", 20)
+		if all := s.saidOf("pair", "termination result"); len(all) != 1 {
+			t.Errorf("the guard ended %d times: %+v", len(all), all)
+		}
+	})
 }
 
-func TestSpikeShorterThanTheGraceIsForgiven(t *testing.T) {
+func TestSpike(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "patient", fakegpu.Config{Devices: devices})
-	s.create(once(slice("8Gi", "spiky", sliced("trainer", "hold 4GiB", "wait 2s", "spike 9GiB 3s", "wait 20s", "leave"))))
-	s.awaitSaid("spiky", "warn", "9Gi of its 8Gi")
-	s.awaitSaid("spiky", "eased")
-	s.endsNobody("spiky")
-	if end := s.awaitEnd("spiky", "trainer"); end.ExitCode != 0 {
-		t.Errorf("the tenant ended as %+v", end)
-	}
+	t.Run("shorter than the grace period is forgiven", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "patient", fakegpu.Config{Devices: devices})
+		s.create(once(slice("8Gi", "spiky", sliced("trainer", "hold 4GiB", "wait 2s", "spike 9GiB 3s", "wait 20s", "leave"))))
+		s.awaitSaid("spiky", "near limit", "9Gi of its 8Gi")
+		s.awaitSaid("spiky", "below limit")
+		s.endsNobody("spiky")
+		if end := s.awaitEnd("spiky", "trainer"); end.ExitCode != 0 {
+			t.Errorf("the tenant ended as %+v", end)
+		}
+	})
 }
 
-func TestBurstIsAllowedWhileThereIsRoomAndEndedUnderPressure(t *testing.T) {
+func TestBurst(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "pressure", fakegpu.Config{Devices: devices})
-	p := slice("8Gi", "burst", sliced("trainer", "hold 10GiB"))
-	p.Labels[policies.LabelMemoryLimit] = "12Gi"
-	s.create(once(p))
-	s.awaitRunning("burst")
-	s.awaitBeats("burst", "trainer", 40)
-	s.endsNobody("burst")
-	s.neverNoticed("burst", "trainer", 40)
-	s.gpu(fakegpu.Config{Devices: devices, Fault: fakegpu.Fault{Others: 69 * fakegpu.GiB}})
-	ended := s.awaitSaid("burst", "report")
-	if !strings.Contains(ended.Says, "gpuslice ended tenant") || !strings.Contains(ended.Says, "10Gi of 8Gi") {
-		t.Errorf("the guard said %q", ended.Says)
-	}
-	s.awaitEnd("burst", "trainer")
+	t.Run("is allowed while there is room and terminated under pressure", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "pressure", fakegpu.Config{Devices: devices})
+		p := slice("8Gi", "burst", sliced("trainer", "hold 10GiB"))
+		p.Labels[policies.LabelMemoryLimit] = "12Gi"
+		s.create(once(p))
+		s.awaitRunning("burst")
+		s.awaitBeats("burst", "trainer", 40)
+		s.endsNobody("burst")
+		s.neverNoticed("burst", "trainer", 40)
+		s.gpu(fakegpu.Config{Devices: devices, Fault: fakegpu.Fault{Others: 69 * fakegpu.GiB}})
+		ended := s.awaitSaid("burst", "termination result")
+		if !strings.Contains(ended.Message, "gpuslice terminated tenant") || !strings.Contains(ended.Message, "10Gi of 8Gi") {
+			t.Errorf("the guard said %q", ended.Message)
+		}
+		s.awaitEnd("burst", "trainer")
+	})
 }
 
-func TestTenantThatIgnoresSIGTERMIsKilled(t *testing.T) {
+func TestHogIgnoringSIGTERM(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{Devices: devices})
-	s.create(once(slice("8Gi", "stubborn", sliced("trainer", "ignore-term", "hold 2GiB", "wait 2s", "hold 9GiB"))))
-	if end := s.awaitEnd("stubborn", "trainer"); end.ExitCode != 137 {
-		t.Errorf("the tenant ended as %+v, want exit code 137 (SIGKILL)", end)
-	}
-	s.termTime("stubborn", "trainer") // it was asked before
-	if ended := s.awaitSaid("stubborn", "report"); !strings.Contains(ended.Says, "gpuslice ended tenant") || ended.Signal != "SIGKILL" {
-		t.Errorf("the guard said %+v", ended)
-	}
+	t.Run("is killed", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{Devices: devices})
+		s.create(once(slice("8Gi", "stubborn", sliced("trainer", "ignore-term", "hold 2GiB", "wait 2s", "hold 9GiB"))))
+		if end := s.awaitEnd("stubborn", "trainer"); end.ExitCode != 137 {
+			t.Errorf("the tenant ended as %+v, want exit code 137 (SIGKILL)", end)
+		}
+		s.termTime("stubborn", "trainer") // it was asked before
+		if ended := s.awaitSaid("stubborn", "termination result"); !strings.Contains(ended.Message, "gpuslice terminated tenant") || ended.Signal != "SIGKILL" {
+			t.Errorf("the guard said %+v", ended)
+		}
+	})
 }
 
-func TestTenantThatForksWhileItIsEndedGoesAsAWhole(t *testing.T) {
+func TestHogThatForks(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "strict", fakegpu.Config{Devices: devices})
-	// The shell is what the container stands on, so that the container outlives the tenant.
-	hydra := asking(shell("trainer", "/tenant fork-on-term 9GiB hold 2GiB wait 2s hold 9GiB; exec sleep 3600"))
-	s.create(once(slice("8Gi", "hydra", hydra)))
-	s.awaitSaid("hydra", "report", "gpuslice ended tenant")
-	if ended := s.awaitSaid("hydra", "report", "every process"); !strings.Contains(ended.Says, "gpuslice ended every process in trainer") {
-		t.Errorf("the guard said %q", ended.Says)
-	}
-	if end := s.awaitEnd("hydra", "trainer"); end.ExitCode == 0 {
-		t.Errorf("the container ended as %+v", end)
-	}
+	t.Run("is terminated as a whole", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "strict", fakegpu.Config{Devices: devices})
+		// The shell is what the container stands on, so that the container outlives the tenant.
+		hydra := asking(shell("trainer", "/tenant fork-on-term 9GiB hold 2GiB wait 2s hold 9GiB; exec sleep 3600"))
+		s.create(once(slice("8Gi", "hydra", hydra)))
+		s.awaitSaid("hydra", "termination result", "gpuslice terminated tenant")
+		if ended := s.awaitSaid("hydra", "termination result", "every process"); !strings.Contains(ended.Message, "gpuslice terminated every process in trainer") {
+			t.Errorf("the guard said %q", ended.Message)
+		}
+		if end := s.awaitEnd("hydra", "trainer"); end.ExitCode == 0 {
+			t.Errorf("the container ended as %+v", end)
+		}
+	})
 }
 
 // When the last container has ended the kubelet asks the guard no more, so that no Event tells why.
-func TestReasonIsTheGuardsLastWordWhenThePodEndsWithItsHog(t *testing.T) {
+func TestHogThatEndsItsPod(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{Devices: devices})
-	s.create(once(slice("8Gi", "alone", hog())))
-	p := s.awaitPod("alone", "end of the guard", func(p *corev1.Pod) bool {
-		return status(p, limits.GuardContainer).State.Terminated != nil
+	t.Run("the reason is the guard's last word", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{Devices: devices})
+		s.create(once(slice("8Gi", "alone", hog())))
+		p := s.awaitPod("alone", "end of the guard", func(p *corev1.Pod) bool {
+			return status(p, limits.GuardContainer).State.Terminated != nil
+		})
+		if said := status(p, limits.GuardContainer).State.Terminated.Message; !strings.Contains(said, "gpuslice terminated tenant") {
+			t.Errorf("the guard's termination message is %q", said)
+		}
 	})
-	if said := status(p, limits.GuardContainer).State.Terminated.Message; !strings.Contains(said, "gpuslice ended tenant") {
-		t.Errorf("the guard's termination message is %q", said)
-	}
 }

@@ -16,9 +16,9 @@ import (
 
 // said is a line of the guard's log.
 type said struct {
-	Time                              time.Time
-	Msg, Says, Container, Signal, Why string
-	PID                               int
+	Time                                    time.Time
+	Msg, Message, Container, Signal, Reason string
+	PID                                     int
 }
 
 // awaitLine follows what a container prints, from the beginning, to the first line that is as wanted.
@@ -44,8 +44,8 @@ func (s *stage) awaitLine(pod, container, what string, wanted func(line string) 
 	s.Fatalf("%s of %s ended without %s (%v, %v)", container, pod, what, lines.Err(), ctx.Err())
 }
 
-// awaitSaid follows the guard's log, from the beginning, to the first line of a kind ("warn", "report") with all words
-// in what it says.
+// awaitSaid follows the guard's log, from the beginning, to the first line of a kind ("near limit", "termination result") with all words
+// in its message.
 func (s *stage) awaitSaid(pod, kind string, words ...string) said {
 	s.Helper()
 	var found said
@@ -55,7 +55,7 @@ func (s *stage) awaitSaid(pod, kind string, words ...string) said {
 			return false
 		}
 		for _, w := range words {
-			if !strings.Contains(l.Says, w) {
+			if !strings.Contains(l.Message, w) {
 				return false
 			}
 		}
@@ -102,12 +102,12 @@ func (s *stage) saidOf(pod string, kinds ...string) []said {
 // endsNobody checks that the guard has not tried to end anything.
 func (s *stage) endsNobody(pod string) {
 	s.Helper()
-	if acts := s.saidOf(pod, "end process", "end container", "report"); len(acts) > 0 {
+	if acts := s.saidOf(pod, "terminate process", "terminate container", "termination result"); len(acts) > 0 {
 		s.Errorf("the guard of %s went for somebody: %+v", pod, acts)
 	}
 }
 
-// termTime is when the first process of a tenant was told to end.
+// termTime is when the first process of a tenant was asked to end.
 func (s *stage) termTime(pod, container string) time.Time {
 	s.Helper()
 	for line := range strings.Lines(s.log(pod, container, corev1.PodLogOptions{Timestamps: true})) {

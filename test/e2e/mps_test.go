@@ -50,49 +50,55 @@ func clientOfMPS(name string, steps ...string) corev1.Container {
 	return c
 }
 
-func TestDeadMPSDaemonStopsThePodWithOneSentence(t *testing.T) {
+func TestMPSDaemonDead(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "mps-dead", fakegpu.Config{Devices: devices})
-	s.create(once(slice("8Gi", "client", clientOfMPS("trainer", "hold 4GiB"))))
-	p := s.awaitPod("client", "failure of the check", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
-	end := status(p, limits.CheckContainer).State.Terminated
-	if end == nil {
-		t.Fatalf("the check has not ended: %+v", p.Status)
-	}
-	for _, want := range []string{"MPS daemon at /run/mps/dead does not answer", "a client would take the whole device"} {
-		if !strings.Contains(end.Message, want) {
-			t.Errorf("the check said %q, want %q in it", end.Message, want)
+	t.Run("stops the pod with one sentence", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "mps-dead", fakegpu.Config{Devices: devices})
+		s.create(once(slice("8Gi", "client", clientOfMPS("trainer", "hold 4GiB"))))
+		p := s.awaitPod("client", "failure of the check", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
+		end := status(p, limits.CheckContainer).State.Terminated
+		if end == nil {
+			t.Fatalf("the check has not ended: %+v", p.Status)
 		}
-	}
-	if strings.Contains(end.Message, "\n") {
-		t.Errorf("the check said more than one line: %q", end.Message)
-	}
+		for _, want := range []string{"MPS daemon at /run/mps/dead does not answer", "a client would take the whole device"} {
+			if !strings.Contains(end.Message, want) {
+				t.Errorf("the check said %q, want %q in it", end.Message, want)
+			}
+		}
+		if strings.Contains(end.Message, "\n") {
+			t.Errorf("the check said more than one line: %q", end.Message)
+		}
+	})
 }
 
-func TestMPSClientIsEndedThroughTheDaemonBeforeAnySignal(t *testing.T) {
+func TestMPSClient(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "mps", fakegpu.Config{Devices: devices})
-	s.create(once(slice("8Gi", "client", clientOfMPS("trainer", "hold 4GiB", "wait 8s", "hold 9GiB"))))
-	p := s.awaitRunning("client")
-	pid := s.processes(p, "trainer")[0]
-	inode, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	inode = strings.TrimSuffix(strings.TrimPrefix(inode, "pid:["), "]")
-	clients := fmt.Sprintf("%d 500 %s /tenant\n", pid, inode)
-	if err := os.WriteFile(filepath.Join(mpsFolder, "alive", "clients"), []byte(clients), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s.awaitEnd("client", "trainer")
-	told := s.awaitSaid("client", "report")
-	if !strings.Contains(told.Says, "gpuslice ended tenant") {
-		t.Errorf("the guard said %q", told.Says)
-	}
-	asked := askedOfMPS(t, fmt.Sprintf("terminate_client 500 %d", pid))
-	if term := s.termTime("client", "trainer"); !asked.Before(term) {
-		t.Errorf("the daemon was asked at %v, after the signal at %v", asked, term)
-	}
+	t.Run("is terminated through the daemon before any signal", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "mps", fakegpu.Config{Devices: devices})
+		s.create(once(slice("8Gi", "client", clientOfMPS("trainer", "hold 4GiB", "wait 8s", "hold 9GiB"))))
+		p := s.awaitRunning("client")
+		pid := s.processes(p, "trainer")[0]
+		inode, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inode = strings.TrimSuffix(strings.TrimPrefix(inode, "pid:["), "]")
+		clients := fmt.Sprintf("%d 500 %s /tenant\n", pid, inode)
+		if err := os.WriteFile(filepath.Join(mpsFolder, "alive", "clients"), []byte(clients), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s.awaitEnd("client", "trainer")
+		told := s.awaitSaid("client", "termination result")
+		if !strings.Contains(told.Message, "gpuslice terminated tenant") {
+			t.Errorf("the guard said %q", told.Message)
+		}
+		asked := askedOfMPS(t, fmt.Sprintf("terminate_client 500 %d", pid))
+		if term := s.termTime("client", "trainer"); !asked.Before(term) {
+			t.Errorf("the daemon was asked at %v, after the signal at %v", asked, term)
+		}
+	})
 }
 
 // askedOfMPS is when the living daemon was given a command.

@@ -10,41 +10,44 @@ import (
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
-// A tenant is past its slice from its first moment, and the driver's readings are wrong until the test mends them.
-func TestReadingThatCannotBeReliedOnEndsNobodyAndIsReported(t *testing.T) {
+// A tenant is past its slice from its first moment, and the driver's readings are wrong until the test corrects them.
+func TestUnreliableReading(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name   string
-		fault  fakegpu.Fault
-		reason string // in what the guard says
-	}{
-		{"processes of nobody", fakegpu.Fault{PIDs: "+100000"}, "which is no process of this pod"},
-		{"zero memory", fakegpu.Fault{Figures: "zero"}, "gives no memory"},
-		{"all ones", fakegpu.Fault{Figures: "all-ones"}, "gives no memory"},
-		{"a call that hangs", fakegpu.Fault{Hang: []string{"nvmlDeviceGet*RunningProcesses*"}}, ""},
-		{"a lost device", fakegpu.Fault{Fail: []fakegpu.Fail{{Call: "nvmlDeviceGet*RunningProcesses*", Return: "GPU_IS_LOST"}}}, ""},
-	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, "", fakegpu.Config{Devices: devices, Fault: tc.fault})
-			s.create(once(slice("8Gi", "hog", sliced("trainer", "hold 9GiB"))))
-			s.blindPromptly("hog", tc.reason)
-			s.awaitBeats("hog", "trainer", 40)
-			s.endsNobody("hog")
-			s.gpu(fakegpu.Config{Devices: devices})
-			s.awaitSaid("hog", "sighted")
-			s.awaitSaid("hog", "report", "gpuslice ended tenant")
-		})
-	}
+	t.Run("terminates nobody and is reported", func(t *testing.T) {
+		t.Parallel()
+		tests := []struct {
+			name   string
+			fault  fakegpu.Fault
+			reason string // in what the guard says
+		}{
+			{"processes of nobody", fakegpu.Fault{PIDs: "+100000"}, "which is no process of this pod"},
+			{"zero memory", fakegpu.Fault{Figures: "zero"}, "gives no memory"},
+			{"all ones", fakegpu.Fault{Figures: "all-ones"}, "gives no memory"},
+			{"a call that hangs", fakegpu.Fault{Hang: []string{"nvmlDeviceGet*RunningProcesses*"}}, ""},
+			{"a lost device", fakegpu.Fault{Fail: []fakegpu.Fail{{Call: "nvmlDeviceGet*RunningProcesses*", Return: "GPU_IS_LOST"}}}, ""},
+		}
+		for _, tc := range tests {
+			t.Run(tc.name, func(t *testing.T) {
+				t.Parallel()
+				s := newStage(t, "", fakegpu.Config{Devices: devices, Fault: tc.fault})
+				s.create(once(slice("8Gi", "hog", sliced("trainer", "hold 9GiB"))))
+				s.notEnforcingPromptly("hog", tc.reason)
+				s.awaitBeats("hog", "trainer", 40)
+				s.endsNobody("hog")
+				s.gpu(fakegpu.Config{Devices: devices})
+				s.awaitSaid("hog", "enforcing again")
+				s.awaitSaid("hog", "termination result", "gpuslice terminated tenant")
+			})
+		}
+	})
 }
 
-// blindPromptly checks that the guard says within ten seconds of the tenant's start that it cannot rely on the device.
-func (s *stage) blindPromptly(pod, reason string) {
+// notEnforcingPromptly checks that the guard says within ten seconds of the tenant's start that it cannot rely on the device.
+func (s *stage) notEnforcingPromptly(pod, reason string) {
 	s.Helper()
-	told := s.awaitSaid(pod, "blind", reason)
+	told := s.awaitSaid(pod, "not enforcing", reason)
 	if late := told.Time.Sub(s.firstBeat(pod, "trainer")); late > promptly {
-		s.Errorf("said %v after the tenant began: %q", late, told.Says)
+		s.Errorf("said %v after the tenant began: %q", late, told.Message)
 	}
 }
 
@@ -60,29 +63,35 @@ func (s *stage) firstBeat(pod, container string) time.Time {
 	return when
 }
 
-func TestProcessThatIsListedTwiceCountsOnce(t *testing.T) {
+func TestProcessListedTwice(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{Devices: devices, Fault: fakegpu.Fault{Duplicates: true}})
-	s.create(once(slice("8Gi", "double", sliced("trainer", "hold 5GiB", "wait 10s", "hold 9GiB"))))
-	s.awaitRunning("double")
-	s.awaitBeats("double", "trainer", 25)
-	s.endsNobody("double")
-	if ended := s.awaitSaid("double", "report"); !strings.Contains(ended.Says, "9Gi of 8Gi") {
-		t.Errorf("the guard said %q", ended.Says)
-	}
+	t.Run("counts once", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{Devices: devices, Fault: fakegpu.Fault{Duplicates: true}})
+		s.create(once(slice("8Gi", "double", sliced("trainer", "hold 5GiB", "wait 10s", "hold 9GiB"))))
+		s.awaitRunning("double")
+		s.awaitBeats("double", "trainer", 25)
+		s.endsNobody("double")
+		if ended := s.awaitSaid("double", "termination result"); !strings.Contains(ended.Message, "9Gi of 8Gi") {
+			t.Errorf("the guard said %q", ended.Message)
+		}
+	})
 }
 
-func TestDriverThatReportsTheHostsPIDsIsOnlyObserved(t *testing.T) {
+func TestHostPIDs(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{})
-	shared(s)
-	s.gpu(fakegpu.Config{Devices: devices, Node: s.namespace, Fault: fakegpu.Fault{PIDs: "node"}})
-	s.create(once(slice("8Gi", "hog", sliced("trainer", "node "+s.namespace, "hold 9GiB"))))
-	s.blindPromptly("hog", "which is no process of this pod")
-	s.awaitEvent("hog", "that the pod is not held to its slice", func(e *corev1.Event) bool {
-		return strings.Contains(e.Message, "gpuslice cannot hold this pod to its slice")
+	t.Run("a driver that reports them is only observed", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{})
+		shared(s)
+		s.gpu(fakegpu.Config{Devices: devices, Node: s.namespace, Fault: fakegpu.Fault{PIDs: "node"}})
+		s.create(once(slice("8Gi", "hog", sliced("trainer", "node "+s.namespace, "hold 9GiB"))))
+		s.notEnforcingPromptly("hog", "which is no process of this pod")
+		s.awaitEvent("hog", "that the pod is not held to its slice", func(e *corev1.Event) bool {
+			return strings.Contains(e.Message, "gpuslice cannot enforce this pod's slice")
+		})
+		s.awaitBeats("hog", "trainer", 10)
+		s.endsNobody("hog")
+		s.neverNoticed("hog", "trainer", 20)
 	})
-	s.awaitBeats("hog", "trainer", 10)
-	s.endsNobody("hog")
-	s.neverNoticed("hog", "trainer", 20)
 }

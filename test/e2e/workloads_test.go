@@ -60,106 +60,120 @@ func (s *stage) awaitJob(name string, condition batchv1.JobConditionType) {
 	s.Fatalf("job %s: the watch ended", name)
 }
 
-func TestJobWithTheGuardCompletes(t *testing.T) {
+func TestJob(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{Devices: devices})
-	pod := s.job("train", once(slice("8Gi", "train", sliced("trainer", "hold 4GiB", "wait 2s", "leave"))))
-	if containerOf(s.get(pod), limits.GuardContainer) == nil {
-		t.Error("no guard was injected")
-	}
-	s.awaitJob("train", batchv1.JobComplete)
+	t.Run("completes with the guard", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{Devices: devices})
+		pod := s.job("train", once(slice("8Gi", "train", sliced("trainer", "hold 4GiB", "wait 2s", "leave"))))
+		if containerOf(s.get(pod), limits.GuardContainer) == nil {
+			t.Error("no guard was injected")
+		}
+		s.awaitJob("train", batchv1.JobComplete)
+	})
 }
 
-func TestFailedCheckEndsTheJobWithTheReason(t *testing.T) {
+func TestJobWithFailedCheck(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{Devices: devices, Fault: fakegpu.Fault{Memory: 40 * fakegpu.GiB}})
-	pod := s.job("train", once(slice("8Gi", "train", sliced("trainer", "hold 4GiB"))))
-	s.awaitJob("train", batchv1.JobFailed)
-	p := s.get(pod)
-	end := status(p, limits.CheckContainer).State.Terminated
-	if end == nil || !strings.Contains(end.Message, "has 40Gi, and the plan needs at least") {
-		t.Errorf("the check ended as %+v", end)
-	}
-	if ran := status(p, "trainer").State; ran.Terminated != nil || ran.Running != nil {
-		t.Errorf("the tenant ran all the same: %+v", ran)
-	}
+	t.Run("ends with the reason", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{Devices: devices, Fault: fakegpu.Fault{Memory: 40 * fakegpu.GiB}})
+		pod := s.job("train", once(slice("8Gi", "train", sliced("trainer", "hold 4GiB"))))
+		s.awaitJob("train", batchv1.JobFailed)
+		p := s.get(pod)
+		end := status(p, limits.CheckContainer).State.Terminated
+		if end == nil || !strings.Contains(end.Message, "has 40Gi, and the plan needs at least") {
+			t.Errorf("the check ended as %+v", end)
+		}
+		if ran := status(p, "trainer").State; ran.Terminated != nil || ran.Running != nil {
+			t.Errorf("the tenant ran all the same: %+v", ran)
+		}
+	})
 }
 
 // Not parallel: the node has one device for as long as it runs.
-func TestFourGuardedPodsRunOnFourReplicas(t *testing.T) {
-	s := newStage(t, "", fakegpu.Config{Devices: 1})
-	if err := s.node.Offer(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), within)
-		defer cancel()
-		if err := s.node.Offer(ctx, devices); err != nil {
-			t.Error(err)
+func TestReplicas(t *testing.T) {
+	t.Run("four guarded pods run on four", func(t *testing.T) {
+		s := newStage(t, "", fakegpu.Config{Devices: 1})
+		if err := s.node.Offer(t.Context(), 1); err != nil {
+			t.Fatal(err)
 		}
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), within)
+			defer cancel()
+			if err := s.node.Offer(ctx, devices); err != nil {
+				t.Error(err)
+			}
+		})
+		for i := range 4 {
+			s.create(slice("8Gi", fmt.Sprint("pod-", i), sliced("trainer", "hold 4GiB")))
+		}
+		for i := range 4 {
+			s.awaitRunning(fmt.Sprint("pod-", i))
+		}
+		s.create(slice("8Gi", "fifth", sliced("trainer", "hold 4GiB")))
+		s.awaitPod("fifth", "message that says what is missing", func(p *corev1.Pod) bool {
+			for _, c := range p.Status.Conditions {
+				if c.Type == corev1.PodScheduled && strings.Contains(c.Message, "Insufficient "+install.SharedResource) {
+					return true
+				}
+			}
+			return false
+		})
 	})
-	for i := range 4 {
-		s.create(slice("8Gi", fmt.Sprint("pod-", i), sliced("trainer", "hold 4GiB")))
-	}
-	for i := range 4 {
-		s.awaitRunning(fmt.Sprint("pod-", i))
-	}
-	s.create(slice("8Gi", "fifth", sliced("trainer", "hold 4GiB")))
-	s.awaitPod("fifth", "message that says what is missing", func(p *corev1.Pod) bool {
-		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodScheduled && strings.Contains(c.Message, "Insufficient "+install.SharedResource) {
-				return true
+}
+
+func TestCheckDevice(t *testing.T) {
+	t.Parallel()
+	t.Run("is the one that the container gets", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{Devices: devices})
+		s.create(slice("8Gi", "device", sliced("trainer", "hold 4GiB")))
+		p := s.awaitRunning("device")
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", s.processes(p, "trainer")[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var given string
+		for variable := range strings.SplitSeq(string(environ), "\x00") {
+			if value, ok := strings.CutPrefix(variable, "NVIDIA_VISIBLE_DEVICES="); ok {
+				given = value
 			}
 		}
-		return false
+		log := s.log("device", limits.CheckContainer, corev1.PodLogOptions{})
+		if want := "memory of " + given + ": 80Gi"; given == "" || !strings.Contains(log, want) {
+			t.Errorf("the container was given %q, and the check said\n%s", given, log)
+		}
+		if want := "devices: 1 visible, 1 planned"; !strings.Contains(log, want) {
+			t.Errorf("the check said\n%s", log)
+		}
 	})
 }
 
-func TestCheckSeesTheVeryDeviceThatTheContainerGets(t *testing.T) {
+func TestHostNetwork(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{Devices: devices})
-	s.create(slice("8Gi", "device", sliced("trainer", "hold 4GiB")))
-	p := s.awaitRunning("device")
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", s.processes(p, "trainer")[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var given string
-	for variable := range strings.SplitSeq(string(environ), "\x00") {
-		if value, ok := strings.CutPrefix(variable, "NVIDIA_VISIBLE_DEVICES="); ok {
-			given = value
+	t.Run("two pods do not clash", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "metrics", fakegpu.Config{Devices: devices})
+		for _, name := range []string{"one", "two"} {
+			p := slice("8Gi", name, sliced("trainer", "hold 4GiB"))
+			p.Spec.HostNetwork = true
+			s.create(p)
 		}
-	}
-	log := s.log("device", limits.CheckContainer, corev1.PodLogOptions{})
-	if want := "memory of " + given + ": 80Gi"; given == "" || !strings.Contains(log, want) {
-		t.Errorf("the container was given %q, and the check said\n%s", given, log)
-	}
-	if want := "devices: 1 visible, 1 planned"; !strings.Contains(log, want) {
-		t.Errorf("the check said\n%s", log)
-	}
-}
-
-func TestTwoPodsOnTheHostsNetworkDoNotClash(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, "metrics", fakegpu.Config{Devices: devices})
-	for _, name := range []string{"one", "two"} {
-		p := slice("8Gi", name, sliced("trainer", "hold 4GiB"))
-		p.Spec.HostNetwork = true
-		s.create(p)
-	}
-	s.create(slice("8Gi", "own", sliced("trainer", "hold 4GiB")))
-	for _, name := range []string{"one", "two", "own"} {
-		p := s.awaitRunning(name)
-		if g := status(p, limits.GuardContainer); g.RestartCount > 0 || g.State.Running == nil {
-			t.Errorf("the guard of %s: %+v", name, g)
+		s.create(slice("8Gi", "own", sliced("trainer", "hold 4GiB")))
+		for _, name := range []string{"one", "two", "own"} {
+			p := s.awaitRunning(name)
+			if g := status(p, limits.GuardContainer); g.RestartCount > 0 || g.State.Running == nil {
+				t.Errorf("the guard of %s: %+v", name, g)
+			}
+			if log := s.log(name, limits.GuardContainer, corev1.PodLogOptions{}); strings.Contains(log, "metrics are not served") {
+				t.Errorf("the guard of %s says\n%s", name, log)
+			}
 		}
-		if log := s.log(name, limits.GuardContainer, corev1.PodLogOptions{}); strings.Contains(log, "metrics are not served") {
-			t.Errorf("the guard of %s says\n%s", name, log)
+		if text := s.metrics(s.get("own")); !strings.Contains(text, `container="trainer"`) {
+			t.Errorf("the metrics are\n%s", text)
 		}
-	}
-	if text := s.metrics(s.get("own")); !strings.Contains(text, `container="trainer"`) {
-		t.Errorf("the metrics are\n%s", text)
-	}
+	})
 }
 
 // metrics is what the guard of a pod serves.
@@ -177,43 +191,46 @@ func (s *stage) metrics(p *corev1.Pod) string {
 	return string(text)
 }
 
-func TestGuardedPodKeepsToLimitRangeAndQuotaAndStaysGuaranteed(t *testing.T) {
+func TestGuardResources(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "", fakegpu.Config{Devices: devices})
-	list := func(cpu, memory string) corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
-	}
-	core := s.node.Client.CoreV1()
-	_, err := core.LimitRanges(s.namespace).Create(s.Context(), &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "range"},
-		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Min: list("10m", "16Mi"), Max: list("1", "1Gi")}}}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	hard := list("300m", "300Mi")
-	for name, q := range list("300m", "300Mi") {
-		hard["limits."+name] = q
-	}
-	_, err = core.ResourceQuotas(s.namespace).Create(s.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "quota"},
-		Spec: corev1.ResourceQuotaSpec{Hard: hard}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	await(s, "resourcequotas", "", "a quota in force", &corev1.ResourceQuota{}, func(q *corev1.ResourceQuota) bool { return len(q.Status.Hard) > 0 })
-	c := sliced("trainer", "hold 4GiB")
-	for name, q := range list("100m", "128Mi") {
-		c.Resources.Limits[name] = q
-	}
-	c.Resources.Requests = c.Resources.Limits.DeepCopy()
-	s.create(slice("8Gi", "guaranteed", c))
-	if p := s.awaitRunning("guaranteed"); p.Status.QOSClass != corev1.PodQOSGuaranteed {
-		t.Errorf("the pod is %s", p.Status.QOSClass)
-	}
-	quota, err := core.ResourceQuotas(s.namespace).Get(s.Context(), "quota", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The guard counts as long as the pod lives, the check no more than what runs after it.
-	if used := quota.Status.Used[corev1.ResourceCPU]; used.MilliValue() != 120 {
-		t.Errorf("the quota counts %s, want the tenant's 100m and the guard's 20m", used.String())
-	}
+	t.Run("keep to LimitRange and quota, and the pod stays Guaranteed", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{Devices: devices})
+		list := func(cpu, memory string) corev1.ResourceList {
+			return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+		}
+		core := s.node.Client.CoreV1()
+		_, err := core.LimitRanges(s.namespace).Create(s.Context(), &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "range"},
+			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Min: list("10m", "16Mi"), Max: list("1", "1Gi")}}}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hard := list("300m", "300Mi")
+		for name, q := range list("300m", "300Mi") {
+			hard["limits."+name] = q
+		}
+		_, err = core.ResourceQuotas(s.namespace).Create(s.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "quota"},
+			Spec: corev1.ResourceQuotaSpec{Hard: hard}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(s, "resourcequotas", "", "a quota in force", &corev1.ResourceQuota{}, func(q *corev1.ResourceQuota) bool { return len(q.Status.Hard) > 0 })
+		c := sliced("trainer", "hold 4GiB")
+		for name, q := range list("100m", "128Mi") {
+			c.Resources.Limits[name] = q
+		}
+		c.Resources.Requests = c.Resources.Limits.DeepCopy()
+		s.create(slice("8Gi", "guaranteed", c))
+		if p := s.awaitRunning("guaranteed"); p.Status.QOSClass != corev1.PodQOSGuaranteed {
+			t.Errorf("the pod is %s", p.Status.QOSClass)
+		}
+		quota, err := core.ResourceQuotas(s.namespace).Get(s.Context(), "quota", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The guard counts as long as the pod lives, the check no more than what runs after it.
+		if used := quota.Status.Used[corev1.ResourceCPU]; used.MilliValue() != 120 {
+			t.Errorf("the quota counts %s, want the tenant's 100m and the guard's 20m", used.String())
+		}
+	})
 }

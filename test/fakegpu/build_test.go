@@ -43,59 +43,67 @@ func build(t *testing.T, dir string, without ...string) string {
 	return library
 }
 
-func TestTheLibraryShowsTheWholeHeaderAndNothingElse(t *testing.T) {
+func TestHeader(t *testing.T) {
 	t.Parallel()
-	header, err := readHeader(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := functionsOf(t, build(t, t.TempDir()))
-	want := []string{"nvmlErrorString"} // declared in another order
-	for _, m := range function.FindAllStringSubmatch(header, -1) {
-		want = append(want, m[1])
-	}
-	if len(want) < 300 {
-		t.Fatalf("the header has %d functions, which is too few to be read right", len(want))
-	}
-	for _, name := range want {
-		if !slices.Contains(got, name) {
-			t.Errorf("%s is missing", name)
+	t.Run("the library shows the whole of it and nothing else", func(t *testing.T) {
+		t.Parallel()
+		header, err := readHeader(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for _, name := range got {
-		if !slices.Contains(want, name) {
-			t.Errorf("%s is shown, which is not in the header", name)
+		got := functionsOf(t, build(t, t.TempDir()))
+		want := []string{"nvmlErrorString"} // declared in another order
+		for _, m := range function.FindAllStringSubmatch(header, -1) {
+			want = append(want, m[1])
 		}
-	}
+		if len(want) < 300 {
+			t.Fatalf("the header has %d functions, which is too few to be read right", len(want))
+		}
+		for _, name := range want {
+			if !slices.Contains(got, name) {
+				t.Errorf("%s is missing", name)
+			}
+		}
+		for _, name := range got {
+			if !slices.Contains(want, name) {
+				t.Errorf("%s is shown, which is not in the header", name)
+			}
+		}
+	})
 }
 
-func TestTheSameSourcesAreBuiltOnce(t *testing.T) {
+func TestBuild(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	first := build(t, dir)
-	before, err := os.Stat(first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := build(t, dir)
-	after, err := os.Stat(second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !os.SameFile(before, after) {
-		t.Errorf("%s was built again as %s", first, second)
-	}
-	if variant := build(t, dir, "nvmlDeviceGetMigMode"); variant == first {
-		t.Error("a library with fewer functions is taken for the whole one")
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, ".fakegpu-*")); len(left) > 0 {
-		t.Errorf("building left %q behind", left)
-	}
+	t.Run("the same sources are built once", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		first := build(t, dir)
+		before, err := os.Stat(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := build(t, dir)
+		after, err := os.Stat(second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !os.SameFile(before, after) {
+			t.Errorf("%s was built again as %s", first, second)
+		}
+		if variant := build(t, dir, "nvmlDeviceGetMigMode"); variant == first {
+			t.Error("a library with fewer functions is taken for the whole one")
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, ".fakegpu-*")); len(left) > 0 {
+			t.Errorf("building left %q behind", left)
+		}
+	})
 }
 
-func TestWithoutACompilerTheErrorSaysSo(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	if _, err := Build(t.Context(), t.TempDir()); !errors.Is(err, ErrNoCompiler) {
-		t.Errorf("Build without gcc: %v", err)
-	}
+func TestBuildWithoutCompiler(t *testing.T) {
+	t.Run("the error says so", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		if _, err := Build(t.Context(), t.TempDir()); !errors.Is(err, ErrNoCompiler) {
+			t.Errorf("Build without gcc: %v", err)
+		}
+	})
 }

@@ -64,44 +64,48 @@ func child(t *testing.T, role, library string, c Config, attributes *syscall.Sys
 	return string(out)
 }
 
-func TestALibraryOfAnOlderDriver(t *testing.T) {
-	g := load(t)
-	tenant := g.start(t, "a", "gpu0=1GiB")
-	lists := func(version string) []string {
-		var names []string
-		for _, kind := range []string{"Compute", "Graphics", "MPSCompute"} {
-			names = append(names, "nvmlDeviceGet"+kind+"RunningProcesses"+version)
-		}
-		return names
-	}
-	newest, newer := lists("_v3"), append(lists("_v3"), lists("_v2")...)
-	reading := fmt.Sprintf("total: 1024 of 81920\ncompute: %d=1024\n", tenant.Process.Pid)
-	tests := []struct {
-		name    string
-		without []string
-		want    string
-	}{
-		{"has the lists' second form", newest, reading},
-		{"has their first form", newer, reading},
-		{"has no MIG, which is found before it is called", []string{"nvmlDeviceGetMigMode"}, "no MIG mode\n" + reading},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			library := build(t, "", tt.without...)
-			if diff := cmp.Diff(tt.want, child(t, "reader", library, Config{Node: g.node}, nil)); diff != "" {
-				t.Errorf("reading (-want +got):\n%s", diff)
+func TestOlderDriver(t *testing.T) {
+	t.Run("lacks newer functions", func(t *testing.T) {
+		g := load(t)
+		tenant := g.start(t, "a", "gpu0=1GiB")
+		lists := func(version string) []string {
+			var names []string
+			for _, kind := range []string{"Compute", "Graphics", "MPSCompute"} {
+				names = append(names, "nvmlDeviceGet"+kind+"RunningProcesses"+version)
 			}
-		})
-	}
+			return names
+		}
+		newest, newer := lists("_v3"), append(lists("_v3"), lists("_v2")...)
+		reading := fmt.Sprintf("total: 1024 of 81920\ncompute: %d=1024\n", tenant.Process.Pid)
+		tests := []struct {
+			name    string
+			without []string
+			want    string
+		}{
+			{"has the lists' second form", newest, reading},
+			{"has their first form", newer, reading},
+			{"has no MIG, which is found before it is called", []string{"nvmlDeviceGetMigMode"}, "no MIG mode\n" + reading},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				library := build(t, "", tt.without...)
+				if diff := cmp.Diff(tt.want, child(t, "reader", library, Config{Node: g.node}, nil)); diff != "" {
+					t.Errorf("reading (-want +got):\n%s", diff)
+				}
+			})
+		}
+	})
 }
 
-func TestAFunctionThatIsMissingEndsWhoCallsItUnasked(t *testing.T) {
-	library := build(t, "", "nvmlDeviceGetMemoryInfo")
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), roleVariable+"=reader "+library)
-	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "symbol lookup error") {
-		t.Errorf("as with a real library the dynamic linker ends the process: %v\n%s", err, out)
-	}
+func TestMissingFunction(t *testing.T) {
+	t.Run("ends whoever calls it unasked", func(t *testing.T) {
+		library := build(t, "", "nvmlDeviceGetMemoryInfo")
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), roleVariable+"=reader "+library)
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "symbol lookup error") {
+			t.Errorf("as with a real library the dynamic linker ends the process: %v\n%s", err, out)
+		}
+	})
 }
 
 // nodeProc is where the process in a namespace of its own finds the node's /proc.
@@ -129,44 +133,46 @@ func ownProc() error {
 	return (&exec.Cmd{Path: sleep, Args: []string{os.Getenv("FAKEGPU_TEST_WORD"), "600"}}).Start()
 }
 
-func TestANamespaceOfItsOwnHidesTheNeighbours(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("a new PID namespace with a /proc of its own needs root")
-	}
-	g := load(t)
-	outside := g.start(t, "a", "gpu0=1GiB")
-	library := build(t, "")
-	node := filepath.Join(t.TempDir(), "proc")
-	if err := os.Mkdir(node, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	alone := []string{"FAKEGPU_TEST_WORD=" + g.node + "/gpu0=2GiB"}
-	onNode := append([]string{nodeProc + "=" + node, NodeVariable + "=" + node}, alone...)
-	tests := []struct {
-		name   string
-		config Config
-		env    []string
-		want   func(string) bool
-	}{
-		{"without the node's /proc it sees itself", Config{}, alone, func(s string) bool {
-			return s == "total: 2048 of 81920\ncompute: "+pidOf(s)+"=2048\n"
-		}},
-		{"with it the total is the node's and the list its own", Config{}, onNode, func(s string) bool {
-			return s == "total: 3072 of 81920\ncompute: "+pidOf(s)+"=2048\n" && len(pidOf(s)) < 3
-		}},
-		{"a driver of 2023 lists the node's processes by the node's numbers", Config{Fault: Fault{PIDs: "node"}}, onNode, func(s string) bool {
-			return strings.HasPrefix(s, "total: 3072 of 81920\n") && strings.Contains(s, fmt.Sprintf("%d=1024", outside.Process.Pid)) && strings.Contains(s, "=2048")
-		}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			tt.config.Node = g.node
-			namespaces := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
-			if got := child(t, "namespace", library, tt.config, namespaces, tt.env...); !tt.want(got) {
-				t.Errorf("reading (outside is %d):\n%s", outside.Process.Pid, got)
-			}
-		})
-	}
+func TestPIDNamespace(t *testing.T) {
+	t.Run("hides the neighbors", func(t *testing.T) {
+		if os.Geteuid() != 0 {
+			t.Skip("a new PID namespace with a /proc of its own needs root")
+		}
+		g := load(t)
+		outside := g.start(t, "a", "gpu0=1GiB")
+		library := build(t, "")
+		node := filepath.Join(t.TempDir(), "proc")
+		if err := os.Mkdir(node, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		alone := []string{"FAKEGPU_TEST_WORD=" + g.node + "/gpu0=2GiB"}
+		onNode := append([]string{nodeProc + "=" + node, NodeVariable + "=" + node}, alone...)
+		tests := []struct {
+			name   string
+			config Config
+			env    []string
+			want   func(string) bool
+		}{
+			{"without the node's /proc it sees itself", Config{}, alone, func(s string) bool {
+				return s == "total: 2048 of 81920\ncompute: "+pidOf(s)+"=2048\n"
+			}},
+			{"with it the total is the node's and the list its own", Config{}, onNode, func(s string) bool {
+				return s == "total: 3072 of 81920\ncompute: "+pidOf(s)+"=2048\n" && len(pidOf(s)) < 3
+			}},
+			{"a driver of 2023 lists the node's processes by the node's numbers", Config{Fault: Fault{PIDs: "node"}}, onNode, func(s string) bool {
+				return strings.HasPrefix(s, "total: 3072 of 81920\n") && strings.Contains(s, fmt.Sprintf("%d=1024", outside.Process.Pid)) && strings.Contains(s, "=2048")
+			}},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				tt.config.Node = g.node
+				namespaces := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+				if got := child(t, "namespace", library, tt.config, namespaces, tt.env...); !tt.want(got) {
+					t.Errorf("reading (outside is %d):\n%s", outside.Process.Pid, got)
+				}
+			})
+		}
+	})
 }
 
 // pidOf is the first PID of a reading's compute list.

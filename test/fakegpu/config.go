@@ -28,7 +28,7 @@ func (b Bytes) String() string {
 	return fmt.Sprintf("%dB", uint64(b))
 }
 
-// Config is what a library is told. The zero value of a field is the library's
+// Config is what a library reads. The zero value of a field is the library's
 // default: one A100 with 80 GiB under driver 580.95.05, which never fails.
 type Config struct {
 	Node              string // words of other nodes are not seen

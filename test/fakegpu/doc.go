@@ -34,7 +34,7 @@
 // devices or of MIG instances only those, with indices counted from 0 and minor numbers kept.
 // GPUSLICE_FAKE_GPU_VISIBLE wins over it, for runtimes that say void and give devices by CDI.
 //
-// A config line that has no meaning is told on standard error. GPUSLICE_FAKE_GPU_TRACE names a
+// A config line that has no meaning is reported on standard error. GPUSLICE_FAKE_GPU_TRACE names a
 // file that collects the names of the functions called.
 //
 // Programs that use go-nvml load one library and stay with it: tests of several configs in

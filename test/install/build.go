@@ -69,7 +69,7 @@ func Build(ctx context.Context, dir string) error {
 }
 
 // buildImages builds gpuslice's images for this machine. With a newer C library they are what the next release has, so a
-// test does not fail because Debian mended it.
+// test does not fail because Debian fixed it.
 func buildImages(ctx context.Context, dir string) error {
 	checkout, err := recipe.Checkout()
 	if err != nil {

@@ -33,7 +33,7 @@ type Installation struct {
 	Server  *cluster.APIServer
 	Apply   *Applier
 	Webhook *Process // the first of Replicas
-	// Replicas are all that the API server is told of.
+	// Replicas are all that the API server knows.
 	Replicas []*Process
 
 	documents documents
@@ -112,7 +112,7 @@ func (i *Installation) Again(ctx context.Context, replica int) error {
 }
 
 // Succeed starts a successor of a replica on addresses of its own, from another build ("": the same), and returns the
-// replica that it takes the place of, which runs on. The API server is told of neither.
+// replica that it takes the place of, which runs on. The API server knows neither.
 func (i *Installation) Succeed(ctx context.Context, replica int, binary string) (was *Process, err error) {
 	i.started++
 	p, err := i.more(ctx, "successor-"+strconv.Itoa(i.started), cmp.Or(binary, i.binary))
@@ -250,12 +250,12 @@ func (i *Installation) answered(ctx context.Context) error {
 		return err
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: probe, Labels: map[string]string{policies.LabelMemory: "refuse-me"}},
+		ObjectMeta: metav1.ObjectMeta{Name: probe, Labels: map[string]string{policies.LabelMemory: "deny-me"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
 	}
 	return i.Webhook.poll(ctx, "be asked", func() (bool, string) {
 		_, err := i.Server.Client.CoreV1().Pods(probe).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err != nil && strings.Contains(err.Error(), "refuse-me"), "the API server does not ask it"
+		return err != nil && strings.Contains(err.Error(), "deny-me"), "the API server does not ask it"
 	})
 }
 

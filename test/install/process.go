@@ -89,7 +89,7 @@ func startAt(ctx context.Context, reviews, probes, binary, dir, name string, con
 // PID is the process's number.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// waitReady returns once the process says that it is ready.
+// waitReady returns once the process is ready.
 func (p *Process) waitReady(ctx context.Context) error {
 	return p.poll(ctx, "be ready", func() (bool, string) {
 		status, body, err := p.get(ctx, "/readyz")
@@ -150,7 +150,7 @@ type QuotaState struct {
 	State     string `json:"state"`
 }
 
-// ResourceQuota is how the webhook says that a ResourceQuota stands, "" where it does not know it.
+// ResourceQuota is the state of a ResourceQuota as the webhook reports it, "" where it does not know it.
 func (s State) ResourceQuota(namespace, name string) string {
 	for _, q := range s.ResourceQuotas {
 		if q.Namespace == namespace && q.Name == name {

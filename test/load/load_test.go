@@ -21,8 +21,8 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// refusing is the label of namespaces in which another webhook refuses pods.
-const refusing = "example.com/refuses"
+// denying is the label of namespaces in which another webhook denies pods.
+const denying = "example.com/denies"
 
 // lab is three replicas on an API server with a controller manager.
 type lab struct {
@@ -87,31 +87,33 @@ func (l *lab) govern(tenants []*tenant, labels map[string]string) {
 	}
 }
 
-// TestAQuotaIsFilledExactly creates a thousand pods with 100 and with 300 in flight: as many as the limit allows are let
+// TestQuota creates a thousand pods with 100 and with 300 in flight: as many as the limit allows are let
 // in, whatever it is, and nobody is sent away busy.
-func TestAQuotaIsFilledExactly(t *testing.T) {
-	l := newLab(t)
-	seen, err := count(t.Context(), l.Server.Client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const creates = 1000
-	seed := uint64(100)
-	for _, flight := range []int{100, 300} {
-		for _, limit := range []int{50, creates} {
-			seed++
-			tenants := []*tenant{newTenant(l.Server.Client, seed, limit)}
-			l.govern(tenants, nil)
-			begin := time.Now()
-			crowd(t.Context(), tenants[0], creates, flight)
-			took := time.Since(begin)
-			_, most := seen.of(tenants[0].namespace)
-			t.Logf("%d in flight, limit %d: %v in %s, at most %d lived at once", flight, limit, tenants[0].told, took.Round(time.Millisecond), most)
-			if tenants[0].told["created"] != limit || most > limit || tenants[0].told["busy"]+tenants[0].told["failed"] > 0 {
-				t.Errorf("%d in flight: %d were created of %d, %v, at most %d at once", flight, tenants[0].told["created"], limit, tenants[0].told, most)
+func TestQuota(t *testing.T) {
+	t.Run("is filled exactly", func(t *testing.T) {
+		l := newLab(t)
+		seen, err := count(t.Context(), l.Server.Client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const creates = 1000
+		seed := uint64(100)
+		for _, flight := range []int{100, 300} {
+			for _, limit := range []int{50, creates} {
+				seed++
+				tenants := []*tenant{newTenant(l.Server.Client, seed, limit)}
+				l.govern(tenants, nil)
+				begin := time.Now()
+				crowd(t.Context(), tenants[0], creates, flight)
+				took := time.Since(begin)
+				_, most := seen.of(tenants[0].namespace)
+				t.Logf("%d in flight, limit %d: %v in %s, at most %d lived at once", flight, limit, tenants[0].told, took.Round(time.Millisecond), most)
+				if tenants[0].told["created"] != limit || most > limit || tenants[0].told["busy"]+tenants[0].told["failed"] > 0 {
+					t.Errorf("%d in flight: %d were created of %d, %v, at most %d at once", flight, tenants[0].told["created"], limit, tenants[0].told, most)
+				}
 			}
 		}
-	}
+	})
 }
 
 // crowd creates n pods under names of their own, so many at once.
@@ -140,41 +142,43 @@ const (
 	allowed = 6   // slices of a seed
 )
 
-// TestNoFaultLetsAQuotaBeExceededOrLost runs all seeds side by side, in all of the trouble at once.
-func TestNoFaultLetsAQuotaBeExceededOrLost(t *testing.T) {
-	l := newLab(t)
-	var tenants []*tenant
-	for seed := range uint64(seeds) {
-		tenants = append(tenants, newTenant(l.Server.Client, seed, allowed))
-	}
-	refuseSome(t, l.Server, refusing)
-	l.govern(tenants, map[string]string{refusing: "yes"})
-	for _, one := range tenants[:seeds/4] { // and a quota of Kubernetes' own that is smaller than ours
-		l.nativeQuota(one.namespace, allowed-2)
-	}
-	seen, err := count(t.Context(), l.Server.Client)
-	if err != nil {
-		t.Fatal(err)
-	}
+// TestQuotaUnderFaults runs all seeds side by side, in all of the trouble at once.
+func TestQuotaUnderFaults(t *testing.T) {
+	t.Run("is neither exceeded nor lost", func(t *testing.T) {
+		l := newLab(t)
+		var tenants []*tenant
+		for seed := range uint64(seeds) {
+			tenants = append(tenants, newTenant(l.Server.Client, seed, allowed))
+		}
+		denySome(t, l.Server, denying)
+		l.govern(tenants, map[string]string{denying: "yes"})
+		for _, one := range tenants[:seeds/4] { // and a quota of Kubernetes' own that is smaller than ours
+			l.nativeQuota(one.namespace, allowed-2)
+		}
+		seen, err := count(t.Context(), l.Server.Client)
+		if err != nil {
+			t.Fatal(err)
+		}
 
-	trouble, calm := context.WithCancel(t.Context())
-	var troubles, working sync.WaitGroup
-	l.road.slow.Store(true)
-	for _, fault := range []func(context.Context){l.killReplicas, l.pauseReplica, l.stopEtcd} {
-		troubles.Go(func() { fault(trouble) })
-	}
-	begin := time.Now()
-	for _, one := range tenants {
-		working.Go(func() { one.work(t.Context(), each, flight) })
-	}
-	working.Wait()
-	calm()
-	troubles.Wait()
-	l.road.slow.Store(false)
-	t.Logf("%d seeds of %d creates, %d at once, in %s; %d calls to the API server were delayed", seeds, each, seeds*flight,
-		time.Since(begin).Round(time.Second), l.road.delayed.Load())
-	l.alive()
-	l.judge(tenants, seen)
+		trouble, calm := context.WithCancel(t.Context())
+		var troubles, working sync.WaitGroup
+		l.road.slow.Store(true)
+		for _, fault := range []func(context.Context){l.killReplicas, l.pauseReplica, l.stopEtcd} {
+			troubles.Go(func() { fault(trouble) })
+		}
+		begin := time.Now()
+		for _, one := range tenants {
+			working.Go(func() { one.work(t.Context(), each, flight) })
+		}
+		working.Wait()
+		calm()
+		troubles.Wait()
+		l.road.slow.Store(false)
+		t.Logf("%d seeds of %d creates, %d at once, in %s; %d calls to the API server were delayed", seeds, each, seeds*flight,
+			time.Since(begin).Round(time.Second), l.road.delayed.Load())
+		l.alive()
+		l.judge(tenants, seen)
+	})
 }
 
 // nativeQuota writes a ResourceQuota on the namespace's pods.
@@ -296,7 +300,7 @@ func (l *lab) judge(tenants []*tenant, seen *census) {
 		}
 	}
 	l.t.Logf("%v; at most %d of %d lived at once; ledgers and pods agreed after %s", total, most, allowed, time.Since(begin).Round(time.Second))
-	for _, what := range []string{"created", "exceeded", "refused by others", "name taken"} {
+	for _, what := range []string{"created", "exceeded", "denied by others", "name taken"} {
 		if total[what] == 0 {
 			l.t.Errorf("the load never met %q: %v", what, total)
 		}

@@ -22,11 +22,11 @@ import (
 	"github.com/gpuslice/gpuslice/test/cluster"
 )
 
-// refuseSome registers a validating webhook of somebody else that refuses three pods in ten of the namespaces that
+// denySome registers a validating webhook of somebody else that denies three pods in ten of the namespaces that
 // carry the label, whatever ours says of them.
-func refuseSome(t *testing.T, server *cluster.APIServer, label string) {
+func denySome(t *testing.T, server *cluster.APIServer, label string) {
 	t.Helper()
-	const service = "refuses"
+	const service = "denies"
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
 		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
@@ -51,7 +51,7 @@ func refuseSome(t *testing.T, server *cluster.APIServer, label string) {
 	_, err = server.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: service},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "refuses.example.com", AdmissionReviewVersions: []string{"v1"},
+			Name: "denies.example.com", AdmissionReviewVersions: []string{"v1"},
 			SideEffects:       new(admissionregistrationv1.SideEffectClassNone),
 			NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: label, Operator: metav1.LabelSelectorOpExists}}},
 			ClientConfig:      admissionregistrationv1.WebhookClientConfig{CABundle: server.CA(), Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: service}},

@@ -75,8 +75,8 @@ func verdict(err error) string {
 		return "busy"
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota: seed-"):
 		return "exceeded"
-	case apierrors.IsForbidden(err), strings.Contains(err.Error(), "refuses.example.com"):
-		return "refused by others"
+	case apierrors.IsForbidden(err), strings.Contains(err.Error(), "denies.example.com"):
+		return "denied by others"
 	}
 	return "failed"
 }

@@ -41,7 +41,7 @@ func wrong(w World, r *rules) string {
 		return "more lives than the quota allows"
 	}
 	if w.Wrong != 0 {
-		return "a request was refused although there was room all the time"
+		return "a request was denied although there was room all the time"
 	}
 	if all := set(1<<Pods - 1); w.Over == all {
 		settled := r.reconcile(w.Ledger, w.living(), all)

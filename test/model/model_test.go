@@ -6,39 +6,43 @@ import (
 	"time"
 )
 
-func TestNoOrderOfStepsBreaksAPromise(t *testing.T) {
-	begin := time.Now()
-	worlds, broken := Explore(Variant{})
-	if broken != nil {
-		t.Fatalf("%s:\n  %s\n%+v", broken.What, strings.Join(broken.Trace, "\n  "), broken.Last)
-	}
-	t.Logf("%d worlds in %v", worlds, time.Since(begin))
-	if worlds < 10_000 {
-		t.Errorf("%d worlds are too few to have seen every order", worlds)
-	}
+func TestLedger(t *testing.T) {
+	t.Run("no order of steps breaks an invariant", func(t *testing.T) {
+		begin := time.Now()
+		worlds, broken := Explore(Variant{})
+		if broken != nil {
+			t.Fatalf("%s:\n  %s\n%+v", broken.What, strings.Join(broken.Trace, "\n  "), broken.Last)
+		}
+		t.Logf("%d worlds in %v", worlds, time.Since(begin))
+		if worlds < 10_000 {
+			t.Errorf("%d worlds are too few to have seen every order", worlds)
+		}
+	})
 }
 
-func TestTheModelFindsWhatEachRuleIsFor(t *testing.T) {
-	const overshoot, untrue = "more lives than the quota allows", "a request was refused although there was room all the time"
-	for name, c := range map[string]struct {
-		variant Variant
-		want    string
-	}{
-		"counting from a cache":                   {Variant{CountFromCache: true}, overshoot},
-		"releasing on deletionTimestamp":          {Variant{ReleaseEarly: true}, overshoot},
-		"listing before reading the ledger":       {Variant{ListBeforeLedger: true}, overshoot},
-		"expiry without a list":                   {Variant{ExpireUnlisted: true}, overshoot},
-		"judging ages after the list":             {Variant{ExpireLate: true}, overshoot},
-		"writing without comparing":               {Variant{WriteBlindly: true}, overshoot},
-		"refusing by what was read, without list": {Variant{RefuseUnseen: true}, untrue},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			worlds, broken := Explore(c.variant)
-			if broken == nil || broken.What != c.want {
-				t.Fatalf("%d worlds, found %+v, want: %s", worlds, broken, c.want)
-			}
-			t.Logf("%s, after %d worlds:\n  %s", broken.What, worlds, strings.Join(broken.Trace, "\n  "))
-		})
-	}
+func TestLedgerRules(t *testing.T) {
+	t.Run("the model finds what each rule is for", func(t *testing.T) {
+		const overshoot, untrue = "more lives than the quota allows", "a request was denied although there was room all the time"
+		for name, c := range map[string]struct {
+			variant Variant
+			want    string
+		}{
+			"counting from a cache":                  {Variant{CountFromCache: true}, overshoot},
+			"releasing on deletionTimestamp":         {Variant{ReleaseEarly: true}, overshoot},
+			"listing before reading the ledger":      {Variant{ListBeforeLedger: true}, overshoot},
+			"expiry without a list":                  {Variant{ExpireUnlisted: true}, overshoot},
+			"judging ages after the list":            {Variant{ExpireLate: true}, overshoot},
+			"writing without comparing":              {Variant{WriteBlindly: true}, overshoot},
+			"denying by what was read, without list": {Variant{DenyUnseen: true}, untrue},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				worlds, broken := Explore(c.variant)
+				if broken == nil || broken.What != c.want {
+					t.Fatalf("%d worlds, found %+v, want: %s", worlds, broken, c.want)
+				}
+				t.Logf("%s, after %d worlds:\n  %s", broken.What, worlds, strings.Join(broken.Trace, "\n  "))
+			})
+		}
+	})
 }

@@ -25,7 +25,7 @@ func (e *explorer) request(pod int) {
 // read is the request's process once it has read the ledger: it decides on that, or goes on to a list.
 func (e *explorer) read(pod int) Process {
 	_, yes := e.rules.reserve(e.from.Ledger, pod)
-	if !e.from.Ledger.Listed || !yes && !e.RefuseUnseen {
+	if !e.from.Ledger.Listed || !yes && !e.DenyUnseen {
 		return Process{At: Rereading}
 	}
 	return Process{At: Deciding, Seen: e.from.Ledger, Fresh: true}
@@ -37,7 +37,7 @@ func (e *explorer) decide(pod int, p Process) {
 		e.promise(pod, p, next)
 		return
 	}
-	e.add(pod, "is refused", func(w *World) { w.refuse(pod) })
+	e.add(pod, "is denied", func(w *World) { w.deny(pod) })
 }
 
 // promise swaps, and the answer is yes where that is known to have worked.
@@ -115,9 +115,9 @@ func (e *explorer) conclude(pod int, p Process) {
 		e.promise(pod, p, next)
 		return
 	}
-	e.add(pod, "swaps the list in, and is refused", func(w *World) {
+	e.add(pod, "swaps the list in, and is denied", func(w *World) {
 		if w.swap(p.Fresh || e.WriteBlindly, reconciled) || e.rules.hold(w.Ledger, reconciled) {
-			w.refuse(pod)
+			w.deny(pod)
 		} else {
 			w.Requests[pod] = Process{At: Reading}
 		}
@@ -131,8 +131,8 @@ func (e *explorer) oldFor(p Process) set {
 	return p.Old
 }
 
-// refuse answers no, which has to be true of an instant since the request arrived.
-func (w *World) refuse(pod int) {
+// deny answers no, which has to be true of an instant since the request arrived.
+func (w *World) deny(pod int) {
 	if !w.Full.has(pod) {
 		w.Wrong = w.Wrong.with(pod)
 	}

@@ -93,7 +93,7 @@ func (l Ledger) reconciled(found, old set) Ledger {
 	return stored(l.state(old).Reconciled(listing))
 }
 
-// holds says that all that after has reserved is reserved here as well.
+// holds reports whether all that after has reserved is reserved here as well.
 func (l Ledger) holds(after Ledger) bool { return l.state(0).Contains(after.state(0).Reservations) }
 
 // rules remembers what the ledger's own code said: the model asks the same again and again.

@@ -10,7 +10,7 @@ type Variant struct {
 	ExpireUnlisted   bool // drop expired reservations without a list
 	ExpireLate       bool // judge ages after the list
 	WriteBlindly     bool // write over whatever there is
-	RefuseUnseen     bool // say no by what was read last, without a list
+	DenyUnseen       bool // say no by what was read last, without a list
 }
 
 // Event is what happens in a step, and to which request or pod, or to the pass.
@@ -67,7 +67,7 @@ func (v Variant) steps(w World, r *rules) []Step {
 	return e.steps
 }
 
-// add notes a step. Who waits while there is no room may be refused from then on.
+// add notes a step. Who waits while there is no room may be denied from then on.
 func (e *explorer) add(pod int, what string, do func(*World)) {
 	w := e.from
 	do(&w)
@@ -105,7 +105,7 @@ func (e *explorer) fate(pod int) {
 	}
 }
 
-// end says that no pod can come of the request any more.
+// end notes that no pod can come of the request any more.
 func (w *World) end(pod int) {
 	w.Requests[pod] = Process{}
 	w.Over = w.Over.with(pod)

@@ -77,7 +77,7 @@ type World struct {
 	Begun, Over, Old set
 	// Full are the waiting requests for which there was no room at an instant since they arrived.
 	Full set
-	// Wrong are those that were refused although there was room all the time.
+	// Wrong are those that were denied although there was room all the time.
 	Wrong set
 }
 
@@ -91,7 +91,7 @@ func (w *World) living() (s set) {
 	return s
 }
 
-// nameTaken says that a living pod has the pod's name.
+// nameTaken reports whether a living pod has the pod's name.
 func (w *World) nameTaken(pod int) bool {
 	for other := range Pods {
 		if w.living().has(other) && Name(other) == Name(pod) {

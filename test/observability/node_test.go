@@ -59,45 +59,47 @@ var pods = map[string][]string{
 // silent are expressions without an answer in a run in which all is well.
 var silent = map[string]bool{"Reviews a second, and failures B": true}
 
-// TestPrometheusReadsARealRun lets Prometheus read the webhook and the guards of a node as the PodMonitors say, under pods that
-// grow, are ended and are refused, and asks it for everything that dashboard and alerts ask.
-func TestPrometheusReadsARealRun(t *testing.T) {
-	if !cluster.Wanted("node") {
-		t.Skip("starts a real node: set GPUSLICE_TEST=node to run it, as root")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
-	defer cancel()
-	n, err := install.StartNode(ctx, box.Dir(), devices)
-	if err != nil {
-		t.Fatal(err)
-	}
-	govern(t, n)
-	p := startPrometheus(t, filepath.Join(box.Dir(), prometheusFile), configuration(t, n.Kubeconfig))
-	work(t, n)
-	// Two minutes of each replica, three guards' ends among them, are what the picture shows.
-	p.await("count(count_over_time(gpuslice_build_info[10m]) > 120) >= 3")
-	p.await(`sum(gpuslice_guard_ends_total{namespace="vision",result="ended"}) > 0`)
-	p.await(`count(gpuslice_guard_blind) >= 5`)
+// TestPrometheus lets Prometheus read the webhook and the guards of a node as the PodMonitors say, under pods that
+// grow, are ended and are denied, and asks it for everything that dashboard and alerts ask.
+func TestPrometheus(t *testing.T) {
+	t.Run("reads a real run", func(t *testing.T) {
+		if !cluster.Wanted("node") {
+			t.Skip("starts a real node: set GPUSLICE_TEST=node to run it, as root")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
+		defer cancel()
+		n, err := install.StartNode(ctx, box.Dir(), devices)
+		if err != nil {
+			t.Fatal(err)
+		}
+		govern(t, n)
+		p := startPrometheus(t, filepath.Join(box.Dir(), prometheusFile), configuration(t, n.Kubeconfig))
+		work(t, n)
+		// Two minutes of each replica, three guards' ends among them, are what the picture shows.
+		p.await("count(count_over_time(gpuslice_build_info[10m]) > 120) >= 3")
+		p.await(`sum(gpuslice_guard_terminations_total{namespace="vision",result="terminated"}) > 0`)
+		p.await(`count(gpuslice_guard_not_enforcing) >= 5`)
 
-	p.healthy()
-	compareTypes(t, p)
-	board, err := picture.Read(read(t, shipped+"dashboard.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	board.Panels = spread(board.Panels, p.values("device"))
-	answered(t, p, board)
-	if !*update {
-		return
-	}
-	svg, err := picture.Draw(board, p, p.from, p.to, fmt.Sprintf("%s of a run on one node with %d simulated GPUs of 80Gi, read by Prometheus every second",
-		p.to.Sub(p.from).Round(time.Second), devices))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(shipped+"dashboard.svg", []byte(svg), 0o644); err != nil {
-		t.Fatal(err)
-	}
+		p.healthy()
+		compareTypes(t, p)
+		board, err := picture.Read(read(t, shipped+"dashboard.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		board.Panels = spread(board.Panels, p.values("device"))
+		answered(t, p, board)
+		if !*update {
+			return
+		}
+		svg, err := picture.Draw(board, p, p.from, p.to, fmt.Sprintf("%s of a run on one node with %d simulated GPUs of 80Gi, read by Prometheus every second",
+			p.to.Sub(p.from).Round(time.Second), devices))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(shipped+"dashboard.svg", []byte(svg), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // govern makes the namespaces, with a policy and a simulated GPU each.
@@ -121,7 +123,7 @@ func govern(t *testing.T, n *install.OnNode) {
 	}
 }
 
-// work creates the pods of the run, and then some that are refused: for want of quota, and because nothing is that large.
+// work creates the pods of the run, and then some that are denied: for want of quota, and because nothing is that large.
 func work(t *testing.T, n *install.OnNode) {
 	t.Helper()
 	for name, what := range pods {

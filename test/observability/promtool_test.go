@@ -28,62 +28,68 @@ func programs(t *testing.T) cluster.Bin {
 	return bin
 }
 
-func TestPromtoolAcceptsAndPlaysTheAlerts(t *testing.T) {
+func TestPromtool(t *testing.T) {
 	t.Parallel()
-	bin, dir := programs(t), t.TempDir()
-	for from, to := range map[string]string{shipped + "rules.yaml": "rules.yaml", "testdata/alerts_test.yaml": "test.yaml"} {
-		if err := os.WriteFile(filepath.Join(dir, to), read(t, from), 0o600); err != nil {
-			t.Fatal(err)
+	t.Run("accepts and plays the alerts", func(t *testing.T) {
+		t.Parallel()
+		bin, dir := programs(t), t.TempDir()
+		for from, to := range map[string]string{shipped + "rules.yaml": "rules.yaml", "testdata/alerts_test.yaml": "test.yaml"} {
+			if err := os.WriteFile(filepath.Join(dir, to), read(t, from), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", "rules.yaml"}, {"test", "rules", "test.yaml"}} {
-		cmd := exec.CommandContext(t.Context(), bin["promtool"], args...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", "rules.yaml"}, {"test", "rules", "test.yaml"}} {
+			cmd := exec.CommandContext(t.Context(), bin["promtool"], args...)
+			cmd.Dir = dir
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+			}
 		}
-	}
+	})
 }
 
 // scraped are labels that Prometheus puts on every series of a target.
 var scraped = []string{"namespace", "pod", "le"}
 
-// TestExpressionsNameWhatIsServed holds every metric and label of the alerts and of the dashboard against the pages that are
+// TestExpressions holds every metric and label of the alerts and of the dashboard against the pages that are
 // written from the registries.
-func TestExpressionsNameWhatIsServed(t *testing.T) {
+func TestExpressions(t *testing.T) {
 	t.Parallel()
-	served := map[string][]string{}
-	for _, page := range []string{"webhook", "guard"} {
-		for _, m := range reference.Read(string(read(t, "../../"+page+"/METRICS.md"))) {
-			names := []string{m.Name}
-			if m.Type == "histogram" {
-				names = []string{m.Name + "_bucket", m.Name + "_count", m.Name + "_sum"}
-			}
-			for _, name := range names {
-				served[name] = m.Labels
-			}
-		}
-	}
-	all := expressions(t)
-	where := slices.Sorted(maps.Keys(all))
-	texts := make([]string, 0, len(where))
-	for _, w := range where {
-		texts = append(texts, all[w])
-	}
-	for i, selected := range selectors(t, programs(t)["selectors"], texts) {
-		for metric, labels := range selected {
-			have, ok := served[metric]
-			if !ok {
-				t.Errorf("%s: no metric %s is served", where[i], metric)
-				continue
-			}
-			for _, l := range labels {
-				if !slices.Contains(have, l) && !slices.Contains(scraped, l) {
-					t.Errorf("%s: %s has no label %s, but %q", where[i], metric, l, have)
+	t.Run("name what is served", func(t *testing.T) {
+		t.Parallel()
+		served := map[string][]string{}
+		for _, page := range []string{"webhook", "guard"} {
+			for _, m := range reference.Read(string(read(t, "../../"+page+"/METRICS.md"))) {
+				names := []string{m.Name}
+				if m.Type == "histogram" {
+					names = []string{m.Name + "_bucket", m.Name + "_count", m.Name + "_sum"}
+				}
+				for _, name := range names {
+					served[name] = m.Labels
 				}
 			}
 		}
-	}
+		all := expressions(t)
+		where := slices.Sorted(maps.Keys(all))
+		texts := make([]string, 0, len(where))
+		for _, w := range where {
+			texts = append(texts, all[w])
+		}
+		for i, selected := range selectors(t, programs(t)["selectors"], texts) {
+			for metric, labels := range selected {
+				have, ok := served[metric]
+				if !ok {
+					t.Errorf("%s: no metric %s is served", where[i], metric)
+					continue
+				}
+				for _, l := range labels {
+					if !slices.Contains(have, l) && !slices.Contains(scraped, l) {
+						t.Errorf("%s: %s has no label %s, but %q", where[i], metric, l, have)
+					}
+				}
+			}
+		}
+	})
 }
 
 // selectors asks Prometheus' own parser which metrics and labels expressions name.

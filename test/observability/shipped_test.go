@@ -76,46 +76,52 @@ func expressions(t *testing.T) map[string]string {
 	return out
 }
 
-// TestEachAlertHasItsSectionOfTheRunbook also asks that the section says all that somebody woken up needs.
-func TestEachAlertHasItsSectionOfTheRunbook(t *testing.T) {
+// TestRunbook also asks that the section says all that somebody woken up needs.
+func TestRunbook(t *testing.T) {
 	t.Parallel()
-	sections := map[string]string{}
-	for _, part := range strings.Split(string(read(t, shipped+"RUNBOOK.md")), "\n## ")[1:] {
-		name, text, _ := strings.Cut(part, "\n")
-		sections[name] = text
-	}
-	const page = "https://github.com/gpuslice/gpuslice/blob/main/deploy/observability/RUNBOOK.md#"
-	for _, a := range alerts(t) {
-		text, ok := sections[a.Alert]
-		if !ok {
-			t.Errorf("RUNBOOK.md has no section %s", a.Alert)
+	t.Run("has a section for each alert", func(t *testing.T) {
+		t.Parallel()
+		sections := map[string]string{}
+		for _, part := range strings.Split(string(read(t, shipped+"RUNBOOK.md")), "\n## ")[1:] {
+			name, text, _ := strings.Cut(part, "\n")
+			sections[name] = text
 		}
-		for _, part := range []string{"Symptom", "Meaning", "Look at", "Do"} {
-			if !strings.Contains(text, "- **"+part+"**: ") {
-				t.Errorf("the section %s says nothing under %q", a.Alert, part)
+		const page = "https://github.com/gpuslice/gpuslice/blob/main/deploy/observability/RUNBOOK.md#"
+		for _, a := range alerts(t) {
+			text, ok := sections[a.Alert]
+			if !ok {
+				t.Errorf("RUNBOOK.md has no section %s", a.Alert)
 			}
+			for _, part := range []string{"Symptom", "Meaning", "Check", "Fix"} {
+				if !strings.Contains(text, "- **"+part+"**: ") {
+					t.Errorf("the section %s says nothing under %q", a.Alert, part)
+				}
+			}
+			if got, want := a.Annotations["runbook_url"], page+strings.ToLower(a.Alert); got != want {
+				t.Errorf("%s: runbook_url %s, want %s", a.Alert, got, want)
+			}
+			if a.Annotations["summary"] == "" || a.Annotations["description"] == "" || a.Labels["severity"] == "" {
+				t.Errorf("%s lacks a summary, a description or a severity", a.Alert)
+			}
+			delete(sections, a.Alert)
 		}
-		if got, want := a.Annotations["runbook_url"], page+strings.ToLower(a.Alert); got != want {
-			t.Errorf("%s: runbook_url %s, want %s", a.Alert, got, want)
+		for name := range sections {
+			t.Errorf("RUNBOOK.md has a section %s, and there is no such alert", name)
 		}
-		if a.Annotations["summary"] == "" || a.Annotations["description"] == "" || a.Labels["severity"] == "" {
-			t.Errorf("%s lacks a summary, a description or a severity", a.Alert)
-		}
-		delete(sections, a.Alert)
-	}
-	for name := range sections {
-		t.Errorf("RUNBOOK.md has a section %s, and there is no such alert", name)
-	}
+	})
 }
 
-func TestEachAlertIsPlayedInATest(t *testing.T) {
+func TestAlerts(t *testing.T) {
 	t.Parallel()
-	played := string(read(t, "testdata/alerts_test.yaml"))
-	for _, a := range alerts(t) {
-		for _, name := range []string{a.Alert + " fires", a.Alert + " is quiet"} {
-			if !regexp.MustCompile(`(?m)^- name: ` + name + `$`).MatchString(played) {
-				t.Errorf("testdata/alerts_test.yaml has no test %q", name)
+	t.Run("each is played in a test", func(t *testing.T) {
+		t.Parallel()
+		played := string(read(t, "testdata/alerts_test.yaml"))
+		for _, a := range alerts(t) {
+			for _, name := range []string{a.Alert + " fires", a.Alert + " is quiet"} {
+				if !regexp.MustCompile(`(?m)^- name: ` + name + `$`).MatchString(played) {
+					t.Errorf("testdata/alerts_test.yaml has no test %q", name)
+				}
 			}
 		}
-	}
+	})
 }

@@ -12,40 +12,42 @@ import (
 
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/server"
 )
 
 // apiServerIdle is how long the API server keeps a connection that nobody uses.
 const apiServerIdle = 90 * time.Second
 
-// TestConnectionsThatIdleHarmNobodyElse holds thousands of connections open, each after one review, and hundreds of bodies
+// TestIdleConnections holds thousands of connections open, each after one review, and hundreds of bodies
 // of which one byte a second comes.
-func TestConnectionsThatIdleHarmNobodyElse(t *testing.T) {
-	t.Setenv("GOMEMLIMIT", "400MiB")
-	l := newLab(t, cluster.Options{}, install.Options{}, "")
-	pid, begin := l.Webhook.PID(), time.Now()
-	idle := l.idleConnections(scaled(2000, 10_000))
-	opened := time.Since(begin)
-	slow := l.slowBodies(400)
-	others := l.load(4, newCaller(l.Webhook).well)
-	eventually(t, time.Minute, "others are answered", func() string {
-		if others.count() < 500 && others.failures() == "" {
-			return fmt.Sprint(others.count(), " were")
+func TestIdleConnections(t *testing.T) {
+	t.Run("harm nobody else", func(t *testing.T) {
+		t.Setenv("GOMEMLIMIT", "400MiB")
+		l := newLab(t, cluster.Options{}, install.Options{}, "")
+		pid, begin := l.Webhook.PID(), time.Now()
+		idle := l.idleConnections(scaled(2000, 10_000))
+		opened := time.Since(begin)
+		slow := l.slowBodies(400)
+		others := l.load(4, newCaller(l.Webhook).well)
+		eventually(t, time.Minute, "others are answered", func() string {
+			if others.count() < 500 && others.failures() == "" {
+				return fmt.Sprint(others.count(), " were")
+			}
+			return ""
+		})
+		others.end()
+		peak := memory(t, pid, "VmHWM")
+		t.Logf("%d idle connections, opened in %s, and %d slow bodies: at most %d MiB; %d others, p99 %s", idle, opened.Round(time.Millisecond), slow, peak>>20, others.count(), brief(quantile(others.times, 99)))
+		figure("connections", "idle ones, slow bodies; most memory", "%d, %d; %d MiB", idle, slow, peak>>20)
+		figure("connections", "others meanwhile; p50, p99", "%d; %s, %s", others.count(), brief(quantile(others.times, 50)), brief(quantile(others.times, 99)))
+		if text := others.failures(); text != "" {
+			t.Errorf("others:\n%s", text)
 		}
-		return ""
+		if peak > memoryLimit {
+			t.Errorf("it took %d MiB", peak>>20)
+		}
+		l.sameProcess(pid)
 	})
-	others.end()
-	peak := memory(t, pid, "VmHWM")
-	t.Logf("%d idle connections, opened in %s, and %d slow bodies: at most %d MiB; %d others, p99 %s", idle, opened.Round(time.Millisecond), slow, peak>>20, others.count(), brief(quantile(others.times, 99)))
-	figure("connections", "idle ones, slow bodies; most memory", "%d, %d; %d MiB", idle, slow, peak>>20)
-	figure("connections", "others meanwhile; p50, p99", "%d; %s, %s", others.count(), brief(quantile(others.times, 50)), brief(quantile(others.times, 99)))
-	if text := others.failures(); text != "" {
-		t.Errorf("others:\n%s", text)
-	}
-	if peak > memoryLimit {
-		t.Errorf("it took %d MiB", peak>>20)
-	}
-	l.sameProcess(pid)
 }
 
 // idleConnections opens n connections, sends one request over each, and keeps them until the test ends. It returns how many
@@ -93,7 +95,7 @@ func (l *lab) slowBodies(n int) int {
 		if err != nil {
 			continue
 		}
-		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n", webhook.PathMutatePods)
+		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n", server.PathMutatePods)
 		if err != nil {
 			continue
 		}
@@ -122,35 +124,37 @@ func (l *lab) connect() (net.Conn, error) {
 	return c, err
 }
 
-// TestCallsSpacedAroundTheIdleTimeoutNeverFail keeps connections as the API server does, 90 seconds, and calls when they are
+// TestSpacedCalls keeps connections as the API server does, 90 seconds, and calls when they are
 // about to end. In CI the same is tried in the webhook's own package, with times that are scaled.
-func TestCallsSpacedAroundTheIdleTimeoutNeverFail(t *testing.T) {
-	if !long() {
-		t.Skip("takes ten minutes of real idle times: set GPUSLICE_TEST=apiserver,long to run it (make bench-ops)")
-	}
-	l := newLab(t, cluster.Options{}, install.Options{}, "")
-	const callers = 200
-	var running sync.WaitGroup
-	var mu sync.Mutex
-	failed, asked := map[string]int{}, 0
-	c := newCaller(l.Webhook)
-	end := time.Now().Add(10 * time.Minute)
-	for k := range callers {
-		running.Go(func() {
-			for time.Now().Before(end) {
-				err := c.well(t.Context())
-				mu.Lock()
-				if asked++; err != nil {
-					failed[err.Error()]++
+func TestSpacedCalls(t *testing.T) {
+	t.Run("around the idle timeout never fail", func(t *testing.T) {
+		if !long() {
+			t.Skip("takes ten minutes of real idle times: set GPUSLICE_TEST=apiserver,long to run it (make bench-ops)")
+		}
+		l := newLab(t, cluster.Options{}, install.Options{}, "")
+		const callers = 200
+		var running sync.WaitGroup
+		var mu sync.Mutex
+		failed, asked := map[string]int{}, 0
+		c := newCaller(l.Webhook)
+		end := time.Now().Add(10 * time.Minute)
+		for k := range callers {
+			running.Go(func() {
+				for time.Now().Before(end) {
+					err := c.well(t.Context())
+					mu.Lock()
+					if asked++; err != nil {
+						failed[err.Error()]++
+					}
+					mu.Unlock()
+					pause(t.Context(), 85*time.Second+time.Duration(k)*10*time.Second/callers)
 				}
-				mu.Unlock()
-				pause(t.Context(), 85*time.Second+time.Duration(k)*10*time.Second/callers)
-			}
-		})
-	}
-	running.Wait()
-	figure("idle connections", fmt.Sprintf("calls 85 to 95 s apart by %d clients, failed", callers), "%d, %d", asked, len(failed))
-	if len(failed) > 0 {
-		t.Errorf("of %d calls failed: %v", asked, failed)
-	}
+			})
+		}
+		running.Wait()
+		figure("idle connections", fmt.Sprintf("calls 85 to 95 s apart by %d clients, failed", callers), "%d, %d", asked, len(failed))
+		if len(failed) > 0 {
+			t.Errorf("of %d calls failed: %v", asked, failed)
+		}
+	})
 }

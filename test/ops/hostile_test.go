@@ -20,7 +20,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/server"
 )
 
 const (
@@ -113,7 +113,7 @@ func (c caller) ask(ctx context.Context, path string, body []byte) (int, *admiss
 
 // well asks for a slice, and is only content with one.
 func (c caller) well(ctx context.Context) error {
-	code, answer, err := c.ask(ctx, webhook.PathMutatePods, review(
+	code, answer, err := c.ask(ctx, server.PathMutatePods, review(
 		`{"metadata":{"name":"x","labels":{"gpuslice.dev/memory":"1Gi"}},"spec":{"containers":[{"name":"a","image":"a","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`))
 	if err != nil || code != http.StatusOK || !answer.Allowed || !bytes.Contains(answer.Patch, []byte(policies.ResourceGPU)) {
 		return fmt.Errorf("answered %d %+v: %v", code, answer, err)
@@ -121,57 +121,59 @@ func (c caller) well(ctx context.Context) error {
 	return nil
 }
 
-func TestReviewsOfHostileSizeHarmNobodyElse(t *testing.T) {
-	t.Setenv("GOMEMLIMIT", "400MiB") // as the Deployment has it
-	l := newLab(t, cluster.Options{}, install.Options{}, "")
-	c, pid := newCaller(l.Webhook), l.Webhook.PID()
-	t.Logf("at rest: %d MiB", memory(t, pid, "VmRSS")>>20)
-	others := l.load(4, c.well)
-	var bodies [][]byte
-	for name, pod := range hostile() {
-		body := review(pod)
-		if len(body) > largest || len(body) < largest/2 {
-			t.Fatalf("%s: %d bytes", name, len(body))
+func TestHostileReviews(t *testing.T) {
+	t.Run("harm nobody else", func(t *testing.T) {
+		t.Setenv("GOMEMLIMIT", "400MiB") // as the Deployment has it
+		l := newLab(t, cluster.Options{}, install.Options{}, "")
+		c, pid := newCaller(l.Webhook), l.Webhook.PID()
+		t.Logf("at rest: %d MiB", memory(t, pid, "VmRSS")>>20)
+		others := l.load(4, c.well)
+		var bodies [][]byte
+		for name, pod := range hostile() {
+			body := review(pod)
+			if len(body) > largest || len(body) < largest/2 {
+				t.Fatalf("%s: %d bytes", name, len(body))
+			}
+			bodies = append(bodies, body)
 		}
-		bodies = append(bodies, body)
-	}
-	var next atomic.Int64
-	var codes [600]atomic.Int64
-	attack := l.load(atOnce, func(ctx context.Context) error {
-		n := int(next.Add(1))
-		path := []string{webhook.PathMutatePods, webhook.PathValidatePods}[n/len(bodies)%2]
-		code, _, err := c.ask(ctx, path, bodies[n%len(bodies)])
-		codes[code].Add(1)
-		return err
+		var next atomic.Int64
+		var codes [600]atomic.Int64
+		attack := l.load(atOnce, func(ctx context.Context) error {
+			n := int(next.Add(1))
+			path := []string{server.PathMutatePods, server.PathValidatePods}[n/len(bodies)%2]
+			code, _, err := c.ask(ctx, path, bodies[n%len(bodies)])
+			codes[code].Add(1)
+			return err
+		})
+		eventually(t, scaled(3*time.Minute, 10*time.Minute), "every hostile review is asked", func() string {
+			if rounds := scaled(4, 10); attack.count() < rounds*len(bodies) && attack.failures() == "" {
+				return fmt.Sprintf("%d of %d rounds of %d are through", attack.count()/len(bodies), rounds, len(bodies))
+			}
+			return ""
+		})
+		attack.end()
+		others.end()
+		peak := memory(t, pid, "VmHWM")
+		var told []string
+		for code := range codes {
+			if n := codes[code].Load(); n > 0 {
+				told = append(told, fmt.Sprintf("%d: %d", code, n))
+			}
+		}
+		t.Logf("%d hostile reviews, %d at once, answered %v; at most %d MiB; %d others, p99 %s", attack.count(), atOnce, told, peak>>20, others.count(), brief(quantile(others.times, 99)))
+		figure("hostile reviews", "reviews of 4 MiB, at once; most memory", "%d, %d; %d MiB", attack.count(), atOnce, peak>>20)
+		figure("hostile reviews", "others meanwhile; p50, p99", "%d; %s, %s", others.count(), brief(quantile(others.times, 50)), brief(quantile(others.times, 99)))
+		if text := attack.failures(); text != "" {
+			t.Errorf("hostile reviews were not answered:\n%s", text)
+		}
+		if text := others.failures(); text != "" || others.count() == 0 {
+			t.Errorf("others, of whom %d were answered:\n%s", others.count(), text)
+		}
+		if peak > memoryLimit {
+			t.Errorf("it took %d MiB", peak>>20)
+		}
+		l.sameProcess(pid)
 	})
-	eventually(t, scaled(3*time.Minute, 10*time.Minute), "every hostile review is asked", func() string {
-		if rounds := scaled(4, 10); attack.count() < rounds*len(bodies) && attack.failures() == "" {
-			return fmt.Sprintf("%d of %d rounds of %d are through", attack.count()/len(bodies), rounds, len(bodies))
-		}
-		return ""
-	})
-	attack.end()
-	others.end()
-	peak := memory(t, pid, "VmHWM")
-	var told []string
-	for code := range codes {
-		if n := codes[code].Load(); n > 0 {
-			told = append(told, fmt.Sprintf("%d: %d", code, n))
-		}
-	}
-	t.Logf("%d hostile reviews, %d at once, answered %v; at most %d MiB; %d others, p99 %s", attack.count(), atOnce, told, peak>>20, others.count(), brief(quantile(others.times, 99)))
-	figure("hostile reviews", "reviews of 4 MiB, at once; most memory", "%d, %d; %d MiB", attack.count(), atOnce, peak>>20)
-	figure("hostile reviews", "others meanwhile; p50, p99", "%d; %s, %s", others.count(), brief(quantile(others.times, 50)), brief(quantile(others.times, 99)))
-	if text := attack.failures(); text != "" {
-		t.Errorf("hostile reviews were not answered:\n%s", text)
-	}
-	if text := others.failures(); text != "" || others.count() == 0 {
-		t.Errorf("others, of whom %d were answered:\n%s", others.count(), text)
-	}
-	if peak > memoryLimit {
-		t.Errorf("it took %d MiB", peak>>20)
-	}
-	l.sameProcess(pid)
 }
 
 // sameProcess fails the test where the replica is not the process that it was.

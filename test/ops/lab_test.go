@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // programs is the folder of what build made.
 var programs string
 
-// long says that the tests are to run at full size.
+// long reports whether the tests are to run at full size.
 func long() bool { return cluster.Wanted("long") }
 
 // scaled is what a test does in CI, or at full size.

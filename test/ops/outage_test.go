@@ -18,47 +18,49 @@ import (
 // exempt is a namespace that our configurations leave out: what happens there is what would happen without us.
 const exempt = "gpu-operator"
 
-// soon is how long a pod that asks for a slice may wait for its refusal while nothing of ours runs.
+// soon is how long a pod that asks for a slice may wait for its denial while nothing of ours runs.
 const soon = time.Second
 
 // most is what we may add to the create of a pod without GPUs, up or down.
 const most = 5 * time.Millisecond
 
-func TestWithEverythingOfOursDownOnlySlicesWait(t *testing.T) {
-	l := newLab(t, cluster.Options{ControllerManager: true}, install.Options{Replicas: 3}, "")
-	l.must(l.Server.Namespace(t.Context(), exempt, nil))
-	up := l.added(t, "up")
-	for name, fail := range map[string]func(){
-		"killed, and still among the endpoints": func() {
-			for _, p := range l.Replicas {
-				p.Kill()
-			}
-		},
-		"killed, and gone from the endpoints": func() {
-			for _, p := range l.Replicas {
-				p.Kill()
-			}
-			l.must(l.Server.SetEndpoints(t.Context(), system, service))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			fail()
-			l.onlySlicesWait(t, name, up)
-			for k := range l.Replicas {
-				l.must(l.Again(t.Context(), k))
-			}
-			l.must(l.endpoints(t.Context()))
-			eventually(t, settles, "slices are given again", func() string {
-				if err := l.judged(t.Context()); err != nil {
-					return err.Error()
+func TestOutage(t *testing.T) {
+	t.Run("with all of gpuslice down only slices wait", func(t *testing.T) {
+		l := newLab(t, cluster.Options{ControllerManager: true}, install.Options{Replicas: 3}, "")
+		l.must(l.Server.Namespace(t.Context(), exempt, nil))
+		up := l.added(t, "up")
+		for name, fail := range map[string]func(){
+			"killed, and still among the endpoints": func() {
+				for _, p := range l.Replicas {
+					p.Kill()
 				}
-				return ""
+			},
+			"killed, and gone from the endpoints": func() {
+				for _, p := range l.Replicas {
+					p.Kill()
+				}
+				l.must(l.Server.SetEndpoints(t.Context(), system, service))
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				fail()
+				l.onlySlicesWait(t, name, up)
+				for k := range l.Replicas {
+					l.must(l.Again(t.Context(), k))
+				}
+				l.must(l.endpoints(t.Context()))
+				eventually(t, settles, "slices are given again", func() string {
+					if err := l.judged(t.Context()); err != nil {
+						return err.Error()
+					}
+					return ""
+				})
 			})
-		})
-	}
-	if long() {
-		l.hung(t)
-	}
+		}
+		if long() {
+			l.hung(t)
+		}
+	})
 }
 
 func (l *lab) onlySlicesWait(t *testing.T, how string, up time.Duration) {
@@ -72,13 +74,13 @@ func (l *lab) onlySlicesWait(t *testing.T, how string, up time.Duration) {
 			return fmt.Sprintf("a slice came after %s: %v", took, err)
 		}
 		if !strings.Contains(err.Error(), `failed calling webhook "pods.gpuslice.dev"`) {
-			t.Fatalf("the refusal does not say who is down: %v", err)
+			t.Fatalf("the denial does not say who is down: %v", err)
 		}
 		return ""
 	})
 	down := l.added(t, "down")
-	t.Logf("a slice is refused after %s; a pod without GPUs takes %s more than where we are not asked, %s while we are up", brief(took), brief(down), brief(up))
-	figure("everything down", how+": refusal after, added to others", "%s, %s", brief(took), brief(down))
+	t.Logf("a slice is denied after %s; a pod without GPUs takes %s more than where we are not asked, %s while we are up", brief(took), brief(down), brief(up))
+	figure("everything down", how+": denial after, added to others", "%s, %s", brief(took), brief(down))
 	for _, namespace := range []string{metav1.NamespaceSystem, system, exempt} {
 		if _, err := l.dryRun(t.Context(), namespace, slice()); err != nil {
 			t.Errorf("in %s: %v", namespace, err)
@@ -152,6 +154,6 @@ func (l *lab) hung(t *testing.T) {
 		t.Error("a slice passed with nobody to judge it")
 	}
 	added := l.added(t, "hung")
-	t.Logf("hung: a slice is refused after %s, a pod without GPUs takes %s more", brief(took), brief(added))
-	figure("everything down", "hung: refusal after, added to others", "%s, %s", brief(took), brief(added))
+	t.Logf("hung: a slice is denied after %s, a pod without GPUs takes %s more", brief(took), brief(added))
+	figure("everything down", "hung: denial after, added to others", "%s, %s", brief(took), brief(added))
 }

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
 // reinvoke registers a webhook of somebody else that changes every pod of the team after ours, so that ours is asked again:
@@ -49,13 +49,13 @@ func (l *lab) reinvoke() {
 
 // changes gives a pod an annotation.
 func changes(w http.ResponseWriter, r *http.Request) {
-	var review admissionv1.AdmissionReview
-	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
+	var asked admissionv1.AdmissionReview
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || asked.Request == nil {
 		http.Error(w, "no review", http.StatusBadRequest)
 		return
 	}
 	var pod corev1.Pod
-	before := review.Request.Object.Raw
+	before := asked.Request.Object.Raw
 	if err := json.Unmarshal(before, &pod); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -66,11 +66,17 @@ func changes(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	response := admission.PatchResponseFromRaw(before, after)
-	if err := response.Complete(admission.Request{AdmissionRequest: *review.Request}); err != nil {
+	operations, err := jsonpatch.CreatePatch(before, after)
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	review.Response, review.Request = &response.AdmissionResponse, nil
-	_ = json.NewEncoder(w).Encode(review)
+	patch, err := json.Marshal(operations)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	asked.Response = &admissionv1.AdmissionResponse{UID: asked.Request.UID, Allowed: true, Patch: patch, PatchType: new(admissionv1.PatchTypeJSONPatch)}
+	asked.Request = nil
+	_ = json.NewEncoder(w).Encode(asked)
 }

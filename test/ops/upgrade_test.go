@@ -20,20 +20,18 @@ import (
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
-func TestThePreviousReleaseAndThisOneAcceptEachOthersPods(t *testing.T) {
+func TestUpgrade(t *testing.T) {
+	cluster.Need(t) // else it would build two releases, and skip
 	this, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	overAndBack(t, "previous release", buildPrevious(t), this)
-}
-
-func TestThisReleaseAndOneWithNewerRulesAcceptEachOthersPods(t *testing.T) {
-	this, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	overAndBack(t, "newer rules", this, buildNext(t))
+	t.Run("the previous release and this one accept each other's pods", func(t *testing.T) {
+		overAndBack(t, "previous release", buildPrevious(t), this)
+	})
+	t.Run("this release and one with newer rules accept each other's pods", func(t *testing.T) {
+		overAndBack(t, "newer rules", this, buildNext(t))
+	})
 }
 
 // overAndBack upgrades replica by replica from one build to another under load, and back again.

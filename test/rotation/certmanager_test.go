@@ -103,7 +103,7 @@ func (l *lab) certManager(t *testing.T, at int, k kubelet) certs.Source {
 	t.Helper()
 	client := l.client(t, at)
 	source, err := certs.FromFiles(certs.MountedOptions{
-		Certificate: k.path("tls.crt"), Key: k.path("tls.key"), Configurations: configurations(client), Settle: 3 * time.Second,
+		Certificate: k.path("tls.crt"), Key: k.path("tls.key"), Configurations: configurations(client), Propagation: 3 * time.Second,
 		Announce: &certs.Announcement{Secret: secret(client), Authority: k.path("ca.crt")},
 		Metrics:  certs.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard(),
 	})
@@ -174,71 +174,77 @@ func newCertManagerLab(t *testing.T, inject map[string]string) *lab {
 	return l
 }
 
-func TestNoCallFailsWhileCertManagerReplacesAuthorityAndCertificate(t *testing.T) {
-	inject := certmanager.Options{Namespace: system, Bundle: shared}.Injection()
-	l := newCertManagerLab(t, map[string]string{certmanager.AnnotationInject: inject})
-	var sources []certs.Source
-	for i, late := range []time.Duration{0, 3 * time.Second, 6 * time.Second} {
-		sources = append(sources, l.certManager(t, i%2, l.mount(t, late)))
-	}
-	replicas := l.start(t, sources...)
-	load := l.load(t)
-	load.since()
-	serves := func(ca string) func() bool {
-		return func() bool {
-			for i, r := range replicas {
-				if err := r.source.Ready(); err != nil {
-					t.Errorf("replica %d is not ready: %v", i, err)
-				}
-				if r.leaf(t).Leaf.CheckSignatureFrom(authorities(t, []byte(ca))[0]) != nil {
-					return false
-				}
-			}
-			return true
+func TestCertManager(t *testing.T) {
+	t.Parallel()
+	t.Run("no call fails while it replaces authority and certificate", func(t *testing.T) {
+		inject := certmanager.Options{Namespace: system, Bundle: shared}.Injection()
+		l := newCertManagerLab(t, map[string]string{certmanager.AnnotationInject: inject})
+		var sources []certs.Source
+		for i, late := range []time.Duration{0, 3 * time.Second, 6 * time.Second} {
+			sources = append(sources, l.certManager(t, i%2, l.mount(t, late)))
 		}
-	}
-	first := l.bundle(t)
-	l.renew(t, "gpuslice-webhook-authority", "gpuslice-webhook-authority")
-	l.renew(t, "gpuslice-webhook", mounted)
-	next, err := l.server.Client.CoreV1().Secrets(system).Get(t.Context(), mounted, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Equal(next.Data["ca.crt"], first) {
-		t.Fatal("the authority is the same: the test proves nothing")
-	}
-	took := await(t, "every replica serves a certificate of the new authority", time.Minute, serves(string(next.Data["ca.crt"])))
-	t.Logf("every replica had gone over after %s", took.Round(100*time.Millisecond))
-	if all := authorities(t, l.bundle(t)); len(all) != 2 || !holds(all, authorities(t, first)[0]) {
-		t.Errorf("the bundle has %d authorities", len(all))
-	}
-	load.unharmed(t, "cert-manager replaced authority and certificate")
+		replicas := l.start(t, sources...)
+		load := l.load(t)
+		load.since()
+		serves := func(ca string) func() bool {
+			return func() bool {
+				for i, r := range replicas {
+					if err := r.source.Ready(); err != nil {
+						t.Errorf("replica %d is not ready: %v", i, err)
+					}
+					if r.leaf(t).Leaf.CheckSignatureFrom(authorities(t, []byte(ca))[0]) != nil {
+						return false
+					}
+				}
+				return true
+			}
+		}
+		first := l.bundle(t)
+		l.renew(t, "gpuslice-webhook-authority", "gpuslice-webhook-authority")
+		l.renew(t, "gpuslice-webhook", mounted)
+		next, err := l.server.Client.CoreV1().Secrets(system).Get(t.Context(), mounted, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Equal(next.Data["ca.crt"], first) {
+			t.Fatal("the authority is the same: the test proves nothing")
+		}
+		took := await(t, "every replica serves a certificate of the new authority", time.Minute, serves(string(next.Data["ca.crt"])))
+		t.Logf("every replica had gone over after %s", took.Round(100*time.Millisecond))
+		if all := authorities(t, l.bundle(t)); len(all) != 2 || !holds(all, authorities(t, first)[0]) {
+			t.Errorf("the bundle has %d authorities", len(all))
+		}
+		load.unharmed(t, "cert-manager replaced authority and certificate")
 
-	l.empty(t)
-	took = await(t, "the cainjector heals the bundle", 30*time.Second, func() bool { return len(l.bundle(t)) > len(first) })
-	t.Logf("caBundle was back after %s", took.Round(time.Millisecond))
+		l.empty(t)
+		took = await(t, "the cainjector heals the bundle", 30*time.Second, func() bool { return len(l.bundle(t)) > len(first) })
+		t.Logf("caBundle was back after %s", took.Round(time.Millisecond))
+	})
 }
 
-// TestTheAuthorityOfTheCertificatesOwnSecretComesTooSoon shows what the webhook's own Secret is for: injected from the
-// Certificate's, the new authority replaces the old at once, and replicas whose files are late are refused.
-func TestTheAuthorityOfTheCertificatesOwnSecretComesTooSoon(t *testing.T) {
-	l := newCertManagerLab(t, map[string]string{"cert-manager.io/inject-ca-from": system + "/gpuslice-webhook"})
-	replicas := l.start(t, l.certManager(t, 0, l.mount(t, 3*time.Second)))
-	load := l.load(t)
-	load.since()
-	before := replicas[0].leaf(t)
-	l.renew(t, "gpuslice-webhook-authority", "gpuslice-webhook-authority")
-	l.renew(t, "gpuslice-webhook", mounted)
-	await(t, "the replica has the new certificate", 30*time.Second, func() bool { return !replicas[0].leaf(t).Leaf.Equal(before.Leaf) })
-	_, failed := load.since()
-	refused := 0
-	for text, n := range failed {
-		if strings.Contains(text, "certificate signed by unknown authority") {
-			refused += n
+// TestCertManagerSecret shows what the webhook's own Secret is for: injected from the
+// Certificate's, the new authority replaces the old at once, and replicas whose files are late are denied.
+func TestCertManagerSecret(t *testing.T) {
+	t.Parallel()
+	t.Run("the authority of the certificate's own secret comes too soon", func(t *testing.T) {
+		l := newCertManagerLab(t, map[string]string{"cert-manager.io/inject-ca-from": system + "/gpuslice-webhook"})
+		replicas := l.start(t, l.certManager(t, 0, l.mount(t, 3*time.Second)))
+		load := l.load(t)
+		load.since()
+		before := replicas[0].leaf(t)
+		l.renew(t, "gpuslice-webhook-authority", "gpuslice-webhook-authority")
+		l.renew(t, "gpuslice-webhook", mounted)
+		await(t, "the replica has the new certificate", 30*time.Second, func() bool { return !replicas[0].leaf(t).Leaf.Equal(before.Leaf) })
+		_, failed := load.since()
+		denied := 0
+		for text, n := range failed {
+			if strings.Contains(text, "certificate signed by unknown authority") {
+				denied += n
+			}
 		}
-	}
-	t.Logf("%d pods were refused", refused)
-	if refused == 0 {
-		t.Errorf("none was refused: the load does not see a rotation that goes wrong; failed: %v", failed)
-	}
+		t.Logf("%d pods were denied", denied)
+		if denied == 0 {
+			t.Errorf("none was denied: the load does not see a rotation that goes wrong; failed: %v", failed)
+		}
+	})
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/pods"
+	"github.com/gpuslice/gpuslice/webhook/server"
 )
 
 // Names of the manifests.
@@ -45,9 +46,7 @@ type lab struct {
 
 func newLab(t *testing.T, targets ...cluster.Target) *lab {
 	t.Helper()
-	if !cluster.Wanted("apiserver") {
-		t.Skip("starts real API servers: set GPUSLICE_TEST=apiserver to run it")
-	}
+	cluster.Need(t)
 	t.Parallel() // most of each test is waiting
 	begun := time.Now()
 	bin, err := cluster.Build(t.Context(), os.Stderr, append(cluster.ControlPlane(), targets...)...)
@@ -86,7 +85,7 @@ func (l *lab) manifest(t *testing.T, name string) {
 	}
 }
 
-// configure makes a mutating and a validating configuration that call on every pod of the tenant, and refuse it where the
+// configure makes a mutating and a validating configuration that call on every pod of the tenant, and deny it where the
 // call fails.
 func (l *lab) configure(t *testing.T, annotations map[string]string) {
 	t.Helper()
@@ -99,7 +98,7 @@ func (l *lab) configure(t *testing.T, annotations map[string]string) {
 		Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}}
 	meta := metav1.ObjectMeta{Name: configured, Annotations: annotations}
 	mutating := func(name string) admissionv1.MutatingWebhook {
-		return admissionv1.MutatingWebhook{Name: name, ClientConfig: calls(webhook.PathMutatePods), Rules: rules, FailurePolicy: &fail, SideEffects: &none,
+		return admissionv1.MutatingWebhook{Name: name, ClientConfig: calls(server.PathMutatePods), Rules: rules, FailurePolicy: &fail, SideEffects: &none,
 			MatchPolicy: &equivalent, NamespaceSelector: selector, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: &wait}
 	}
 	api := l.server.Client.AdmissionregistrationV1()
@@ -111,7 +110,7 @@ func (l *lab) configure(t *testing.T, annotations map[string]string) {
 	}
 	_, err = api.ValidatingWebhookConfigurations().Create(t.Context(), &admissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: meta,
-		Webhooks: []admissionv1.ValidatingWebhook{{Name: "three.gpuslice.dev", ClientConfig: calls(webhook.PathMutatePods), Rules: rules, FailurePolicy: &fail,
+		Webhooks: []admissionv1.ValidatingWebhook{{Name: "three.gpuslice.dev", ClientConfig: calls(server.PathMutatePods), Rules: rules, FailurePolicy: &fail,
 			SideEffects: &none, MatchPolicy: &equivalent, NamespaceSelector: selector, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: &wait}},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -122,7 +121,7 @@ func (l *lab) configure(t *testing.T, annotations map[string]string) {
 // client has the rights of the webhook's ServiceAccount, at one of the API servers.
 func (l *lab) client(t *testing.T, at int) kubernetes.Interface {
 	t.Helper()
-	config, err := l.server.ServiceAccount(t.Context(), system, webhook.ServiceAccount)
+	config, err := l.server.ServiceAccount(t.Context(), system, pods.ServiceAccount)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	admission "k8s.io/api/admission/v1"
 
 	"github.com/gpuslice/gpuslice/certs"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/server"
 )
 
 // replica serves with the certificate of its source.
@@ -34,9 +34,9 @@ func (l *lab) start(t *testing.T, sources ...certs.Source) []replica {
 	var addresses []string
 	for _, source := range sources {
 		listener, probes := listen(t), listen(t)
-		server := webhook.NewServer(webhook.ServerOptions{
+		server := server.New(server.Options{
 			GetCertificate: source.GetCertificate, Log: logr.Discard(), Shutdown: time.Second,
-			Endpoints: map[string]http.Handler{webhook.PathMutatePods: http.HandlerFunc(allow)},
+			Endpoints: map[string]http.Handler{server.PathMutatePods: http.HandlerFunc(allow)},
 		})
 		running.Go(func() {
 			if err := source.Start(ctx); err != nil {

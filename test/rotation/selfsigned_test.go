@@ -16,7 +16,7 @@ import (
 
 // brief are lifetimes that bring every expiry forward: an authority signs for some 22 s, a leaf is replaced after 10 s.
 func brief() certs.Lifetimes {
-	return certs.Lifetimes{Authority: 45 * time.Second, Leaf: 15 * time.Second, Settle: 3 * time.Second}
+	return certs.Lifetimes{Authority: 45 * time.Second, Leaf: 15 * time.Second, Propagation: 3 * time.Second}
 }
 
 func (l *lab) selfSigned(t *testing.T, at int, life certs.Lifetimes) certs.Source {
@@ -59,68 +59,74 @@ func holds(all []*x509.Certificate, one *x509.Certificate) bool {
 	return false
 }
 
-func TestNoCallFailsWhileAuthoritiesAndLeavesAreReplaced(t *testing.T) {
-	l := newLab(t)
-	l.configure(t, nil)
-	replicas := l.start(t, l.selfSigned(t, 0, brief()), l.selfSigned(t, 1, brief()), l.selfSigned(t, 0, brief()))
-	load := l.load(t)
-	load.since()
-	first, leaf := authorities(t, l.bundle(t))[0], replicas[0].leaf(t)
-	ready := func() {
-		for i, r := range replicas {
-			if err := r.source.Ready(); err != nil {
-				t.Errorf("replica %d is not ready: %v", i, err)
+func TestSelfSigned(t *testing.T) {
+	t.Parallel()
+	t.Run("no call fails while authorities and leaves are replaced", func(t *testing.T) {
+		l := newLab(t)
+		l.configure(t, nil)
+		replicas := l.start(t, l.selfSigned(t, 0, brief()), l.selfSigned(t, 1, brief()), l.selfSigned(t, 0, brief()))
+		load := l.load(t)
+		load.since()
+		first, leaf := authorities(t, l.bundle(t))[0], replicas[0].leaf(t)
+		ready := func() {
+			for i, r := range replicas {
+				if err := r.source.Ready(); err != nil {
+					t.Errorf("replica %d is not ready: %v", i, err)
+				}
 			}
 		}
-	}
-	took := await(t, "the first authority is followed by another, and forgotten", 90*time.Second, func() bool {
-		ready()
-		return !holds(authorities(t, l.bundle(t)), first)
-	})
-	t.Logf("the first authority was forgotten after %s", took.Round(time.Second))
-	for i, r := range replicas {
-		if r.leaf(t).Leaf.CheckSignatureFrom(first) == nil {
-			t.Errorf("replica %d serves a certificate of the first authority", i)
+		took := await(t, "the first authority is followed by another, and forgotten", 90*time.Second, func() bool {
+			ready()
+			return !holds(authorities(t, l.bundle(t)), first)
+		})
+		t.Logf("the first authority was forgotten after %s", took.Round(time.Second))
+		for i, r := range replicas {
+			if r.leaf(t).Leaf.CheckSignatureFrom(first) == nil {
+				t.Errorf("replica %d serves a certificate of the first authority", i)
+			}
 		}
-	}
-	if replicas[0].leaf(t).Leaf.Equal(leaf.Leaf) {
-		t.Error("the leaf was never replaced")
-	}
-	load.unharmed(t, "rotation of authority and leaves")
+		if replicas[0].leaf(t).Leaf.Equal(leaf.Leaf) {
+			t.Error("the leaf was never replaced")
+		}
+		load.unharmed(t, "rotation of authority and leaves")
+	})
 }
 
-func TestWhatSomebodyBreaksIsHealed(t *testing.T) {
-	l := newLab(t)
-	l.configure(t, nil)
-	life := certs.DefaultLifetimes()
-	replicas := l.start(t, l.selfSigned(t, 0, life), l.selfSigned(t, 1, life), l.selfSigned(t, 0, life))
-	load := l.load(t)
-	load.since()
-	before := l.bundle(t)
+func TestSelfSignedHealed(t *testing.T) {
+	t.Parallel()
+	t.Run("what somebody breaks is repaired", func(t *testing.T) {
+		l := newLab(t)
+		l.configure(t, nil)
+		life := certs.DefaultLifetimes()
+		replicas := l.start(t, l.selfSigned(t, 0, life), l.selfSigned(t, 1, life), l.selfSigned(t, 0, life))
+		load := l.load(t)
+		load.since()
+		before := l.bundle(t)
 
-	secrets := l.server.Client.CoreV1().Secrets(system)
-	if err := secrets.Delete(t.Context(), shared, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	took := await(t, "the Secret is back", 30*time.Second, func() bool {
-		found, err := secrets.Get(t.Context(), shared, metav1.GetOptions{})
-		return err == nil && bytes.Equal(found.Data["ca.crt"], before)
-	})
-	t.Logf("the Secret was back with the same authority after %s", took.Round(time.Millisecond))
-	load.unharmed(t, "Secret deleted")
-
-	l.empty(t)
-	took = await(t, "the bundle is back", 30*time.Second, func() bool { return bytes.Equal(l.bundle(t), before) })
-	passed, failed := load.since()
-	t.Logf("caBundle was back after %s; meanwhile %d pods passed, failed: %v", took.Round(time.Millisecond), passed, failed)
-	await(t, "both API servers know", 10*time.Second, func() bool {
-		passed, failed := load.since()
-		return passed > 0 && len(failed) == 0
-	})
-	for i, r := range replicas {
-		await(t, "every replica is ready", 10*time.Second, func() bool { return r.source.Ready() == nil })
-		if len(r.leaf(t).Certificate) != 1 {
-			t.Errorf("replica %d serves a chain", i)
+		secrets := l.server.Client.CoreV1().Secrets(system)
+		if err := secrets.Delete(t.Context(), shared, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
 		}
-	}
+		took := await(t, "the Secret is back", 30*time.Second, func() bool {
+			found, err := secrets.Get(t.Context(), shared, metav1.GetOptions{})
+			return err == nil && bytes.Equal(found.Data["ca.crt"], before)
+		})
+		t.Logf("the Secret was back with the same authority after %s", took.Round(time.Millisecond))
+		load.unharmed(t, "Secret deleted")
+
+		l.empty(t)
+		took = await(t, "the bundle is back", 30*time.Second, func() bool { return bytes.Equal(l.bundle(t), before) })
+		passed, failed := load.since()
+		t.Logf("caBundle was back after %s; meanwhile %d pods passed, failed: %v", took.Round(time.Millisecond), passed, failed)
+		await(t, "both API servers know", 10*time.Second, func() bool {
+			passed, failed := load.since()
+			return passed > 0 && len(failed) == 0
+		})
+		for i, r := range replicas {
+			await(t, "every replica is ready", 10*time.Second, func() bool { return r.source.Ready() == nil })
+			if len(r.leaf(t).Certificate) != 1 {
+				t.Errorf("replica %d serves a chain", i)
+			}
+		}
+	})
 }

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies"
 )
 
@@ -211,50 +210,12 @@ func Verdict(d policies.Decision) string {
 		fmt.Fprintf(&b, "would be: %s\n", d.Would)
 	}
 	for _, v := range d.Violations {
-		fmt.Fprintf(&b, "refusal: %s\n", v)
+		fmt.Fprintf(&b, "denial: %s\n", v)
 	}
 	for _, w := range d.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", w)
 	}
 	return b.String()
-}
-
-// PodYAML is a pod as want/pod.yaml says it: without the annotations written for machines, and with the guard's containers
-// by name alone (want/guard.yaml says what they carry).
-func PodYAML(tree map[string]any) (string, error) {
-	b, err := json.Marshal(tree)
-	if err != nil {
-		return "", err
-	}
-	var copied map[string]any
-	if err := json.Unmarshal(b, &copied); err != nil {
-		return "", err
-	}
-	if metadata, ok := copied["metadata"].(map[string]any); ok {
-		if annotations, ok := metadata["annotations"].(map[string]any); ok {
-			delete(annotations, policies.AnnotationPromise)
-			delete(annotations, policies.AnnotationPlanned)
-			if len(annotations) == 0 {
-				delete(metadata, "annotations")
-			}
-		}
-	}
-	if spec, ok := copied["spec"].(map[string]any); ok {
-		if list, ok := spec["initContainers"].([]any); ok {
-			spec["initContainers"] = guardByName(list)
-		}
-	}
-	out, err := yaml.Marshal(copied)
-	return string(out), err
-}
-
-func guardByName(list []any) []any {
-	for i, e := range list {
-		if c, ok := e.(map[string]any); ok && (c["name"] == limits.CheckContainer || c["name"] == limits.GuardContainer) {
-			list[i] = map[string]any{"name": c["name"]}
-		}
-	}
-	return list
 }
 
 // Archive is the case with other want sections, as it is to be written back.

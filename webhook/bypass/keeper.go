@@ -20,24 +20,23 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// interval is how late a bypass may end.
+// syncPeriod is how late a bypass may end.
 const syncPeriod = 10 * time.Second
 
-// Options are what a Keeper is made of.
+// Options configure a Keeper.
 type Options struct {
 	Client kubernetes.Interface
-	// Namespaces knows the cluster's namespaces with their labels. Somebody else runs it; it is only read.
+	// Namespaces lists the cluster's namespaces. The caller runs it.
 	Namespaces cache.SharedIndexInformer
-	// Registerer gets the metrics.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 }
 
-// Keeper ends bypasses. Two that run at once do no harm: a namespace is changed only as it was read.
+// Keeper ends bypasses. Two that run at once do no harm: a namespace is patched only in the version that was read.
 type Keeper struct {
 	options   Options
 	gauges    *gauges
-	announced map[string]time.Time // when the bypasses end that an Event was written about, by namespace
+	announced map[string]time.Time // by namespace, the end of the bypass that an Event was written about
 }
 
 // New prepares a Keeper and registers its metrics.
@@ -45,13 +44,13 @@ func New(o Options) (*Keeper, error) {
 	k := &Keeper{options: o, gauges: newGauges(), announced: map[string]time.Time{}}
 	for _, c := range []prometheus.Collector{k.gauges.info, k.gauges.end} {
 		if err := o.Registerer.Register(c); err != nil {
-			return nil, fmt.Errorf("register the metrics of bypasses: %w", err)
+			return nil, fmt.Errorf("register the bypass metrics: %w", err)
 		}
 	}
 	return k, nil
 }
 
-// Run looks after bypasses until ctx ends.
+// Run ends bypasses until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.gauges.set(nil)
 	again := time.NewTicker(syncPeriod)
@@ -66,23 +65,23 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// pass looks once at every namespace that carries the label.
+// sync reconciles every namespace that carries the label.
 func (k *Keeper) sync(ctx context.Context) {
-	standing := map[string]time.Time{}
+	active := map[string]time.Time{}
 	for _, name := range k.bypassed() {
 		until, err := k.reconcile(ctx, name)
 		if err != nil && ctx.Err() == nil {
-			k.options.Log.Error(err, "bypass not looked after", "namespace", name)
+			k.options.Log.Error(err, "cannot reconcile bypass", "object", "Namespace "+name)
 		}
 		if !until.IsZero() {
-			standing[name] = until
+			active[name] = until
 		}
 	}
-	k.gauges.set(standing)
-	maps.DeleteFunc(k.announced, func(name string, until time.Time) bool { return !standing[name].Equal(until) })
+	k.gauges.set(active)
+	maps.DeleteFunc(k.announced, func(name string, until time.Time) bool { return !active[name].Equal(until) })
 }
 
-// labelled are the namespaces that carry the label as far as the informer knows.
+// bypassed returns the namespaces that carry the label, from the informer.
 func (k *Keeper) bypassed() (names []string) {
 	for _, object := range k.options.Namespaces.GetStore().List() {
 		if ns, ok := object.(*corev1.Namespace); ok {
@@ -95,8 +94,8 @@ func (k *Keeper) bypassed() (names []string) {
 	return names
 }
 
-// look reads a namespace and does what is due: it ends a bypass whose time has passed, and gives an end to one that has
-// none or one too far away. It returns when the bypass ends, zero where there is none any more.
+// reconcile reads a namespace. It ends a bypass whose time has passed, and limits one that has no end or too late a one.
+// It returns when the bypass ends; the zero time for none.
 func (k *Keeper) reconcile(ctx context.Context, name string) (time.Time, error) {
 	ns, err := k.options.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -111,7 +110,7 @@ func (k *Keeper) reconcile(ctx context.Context, name string) (time.Time, error) 
 	switch {
 	case !ok:
 		return time.Time{}, nil
-	case b.Until.IsZero() || b.Until.After(latest.Add(time.Minute)): // the clock of whoever wrote it may be a little ahead
+	case b.Until.IsZero() || b.Until.After(latest.Add(time.Minute)): // the clock of its author may be a little ahead
 		b.Until = latest
 		return latest, k.limit(ctx, ns, b)
 	case b.Until.After(now):
@@ -123,17 +122,17 @@ func (k *Keeper) reconcile(ctx context.Context, name string) (time.Time, error) 
 	return time.Time{}, nil
 }
 
-// bound writes an end.
+// limit writes the end of a bypass.
 func (k *Keeper) limit(ctx context.Context, ns *corev1.Namespace, b policies.Bypass) error {
 	until := policies.AnnotationBypassUntil
 	if err := k.patch(ctx, ns, nil, map[string]any{until: b.Annotations()[until]}); err != nil {
-		return fmt.Errorf("give the bypass an end: %w", err)
+		return fmt.Errorf("limit the bypass: %w", err)
 	}
-	k.options.Log.Info("bypass bounded", "namespace", ns.Name, "until", b.Until)
+	k.options.Log.Info("limited bypass", "object", "Namespace "+ns.Name, "until", b.Until)
 	return k.announce(ctx, ns, b)
 }
 
-// begun tells of a bypass once.
+// announce writes an Event about a bypass once.
 func (k *Keeper) announce(ctx context.Context, ns *corev1.Namespace, b policies.Bypass) error {
 	if k.announced[ns.Name].Equal(b.Until) {
 		return nil
@@ -145,7 +144,7 @@ func (k *Keeper) announce(ctx context.Context, ns *corev1.Namespace, b policies.
 	return nil
 }
 
-// end takes the bypass away.
+// end removes the bypass.
 func (k *Keeper) end(ctx context.Context, ns *corev1.Namespace, b policies.Bypass) error {
 	annotations := map[string]any{}
 	for name := range b.Annotations() {
@@ -154,12 +153,12 @@ func (k *Keeper) end(ctx context.Context, ns *corev1.Namespace, b policies.Bypas
 	if err := k.patch(ctx, ns, map[string]any{policies.LabelBypass: nil}, annotations); err != nil {
 		return fmt.Errorf("end the bypass: %w", err)
 	}
-	k.options.Log.Info("bypass ended", "namespace", ns.Name, "until", b.Until, "by", b.By, "reason", b.Reason)
+	k.options.Log.Info("ended bypass", "object", "Namespace "+ns.Name, "until", b.Until, "by", b.By, "reason", b.Reason)
 	return k.writeEvent(ctx, ns, b, reasonEnded)
 }
 
-// patch changes labels and annotations of the namespace, unless it changed since it was read: then the next pass looks
-// at it again.
+// patch changes labels and annotations of the namespace in the version that was read: after a conflict the next sync reads
+// it again.
 func (k *Keeper) patch(ctx context.Context, ns *corev1.Namespace, labels, annotations map[string]any) error {
 	metadata := map[string]any{"resourceVersion": ns.ResourceVersion, "annotations": annotations}
 	if labels != nil {

@@ -47,7 +47,7 @@ func inLab(t *testing.T, f func(*lab)) {
 			t.Error(err)
 		}
 		if got := l.metrics(); len(got) > 0 {
-			t.Errorf("metrics after the term: %v", got)
+			t.Errorf("metrics after Run: %v", got)
 		}
 	})
 }
@@ -82,7 +82,7 @@ func (l *lab) bypass(until time.Time) {
 	}
 }
 
-// events are the reasons and messages told, sorted.
+// events are the reasons and messages of the Events, sorted.
 func (l *lab) events() (out []string) {
 	l.t.Helper()
 	list, err := l.client.CoreV1().Events("team-a").List(l.t.Context(), metav1.ListOptions{})
@@ -112,70 +112,70 @@ func (l *lab) metrics() map[string]float64 {
 	return out
 }
 
-func TestABypassEndsByItself(t *testing.T) {
-	inLab(t, func(l *lab) {
-		until := time.Now().Add(30 * time.Minute)
-		l.bypass(until)
-		l.pass(29 * time.Minute)
-		if _, ok := policies.BypassOf(l.namespace().Labels, nil); !ok {
-			t.Fatal("it ended before its time")
-		}
-		if got := l.metrics(); got["gpuslice_bypass team-a"] != 1 || got["gpuslice_bypass_end_timestamp_seconds team-a"] != float64(until.Unix()) {
-			t.Errorf("metrics %v", got)
-		}
-		if got := l.events(); len(got) != 1 || !strings.HasPrefix(got[0], "GPUSliceBypassed: gpuslice refuses nothing") || !strings.HasSuffix(got[0], "by alice: broken") {
-			t.Errorf("told: %q", got)
-		}
-		l.pass(time.Minute + syncPeriod)
-		ns := l.namespace()
-		if len(ns.Labels) != 1 || ns.Labels["team"] != "a" || len(ns.Annotations) != 1 || ns.Annotations["note"] != "b" {
-			t.Errorf("left: labels %v, annotations %v", ns.Labels, ns.Annotations)
-		}
-		if got := l.metrics(); len(got) > 0 {
-			t.Errorf("metrics %v", got)
-		}
-		if got := l.events(); len(got) != 2 || !strings.HasPrefix(got[0], "GPUSliceBypassEnded: ") {
-			t.Errorf("told: %q", got)
+func TestKeeper(t *testing.T) {
+	t.Run("a bypass ends by itself", func(t *testing.T) {
+		inLab(t, func(l *lab) {
+			until := time.Now().Add(30 * time.Minute)
+			l.bypass(until)
+			l.pass(29 * time.Minute)
+			if _, ok := policies.BypassOf(l.namespace().Labels, nil); !ok {
+				t.Fatal("it ended before its time")
+			}
+			if got := l.metrics(); got["gpuslice_bypass_info team-a"] != 1 || got["gpuslice_bypass_end_timestamp_seconds team-a"] != float64(until.Unix()) {
+				t.Errorf("metrics %v", got)
+			}
+			if got := l.events(); len(got) != 1 || !strings.HasPrefix(got[0], "GPUSliceBypassed: gpuslice denies nothing") || !strings.HasSuffix(got[0], "by alice: broken") {
+				t.Errorf("events: %q", got)
+			}
+			l.pass(time.Minute + syncPeriod)
+			ns := l.namespace()
+			if len(ns.Labels) != 1 || ns.Labels["team"] != "a" || len(ns.Annotations) != 1 || ns.Annotations["note"] != "b" {
+				t.Errorf("left: labels %v, annotations %v", ns.Labels, ns.Annotations)
+			}
+			if got := l.metrics(); len(got) > 0 {
+				t.Errorf("metrics %v", got)
+			}
+			if got := l.events(); len(got) != 2 || !strings.HasPrefix(got[0], "GPUSliceBypassEnded: ") {
+				t.Errorf("events: %q", got)
+			}
+		})
+	})
+	t.Run("a bypass without an end gets one", func(t *testing.T) {
+		// Setting the label by hand is all that an emergency needs.
+		for name, until := range map[string]time.Duration{"no end": 0, "an end in a year": 365 * 24 * time.Hour} {
+			t.Run(name, func(t *testing.T) {
+				inLab(t, func(l *lab) {
+					var end time.Time
+					if until > 0 {
+						end = time.Now().Add(until)
+					}
+					l.bypass(end)
+					begin := time.Now()
+					l.pass(2 * syncPeriod)
+					b, _ := policies.BypassOf(l.namespace().Labels, l.namespace().Annotations)
+					if got := b.Until.Sub(begin); got < policies.MaxBypass-syncPeriod || got > policies.MaxBypass+2*syncPeriod {
+						t.Errorf("it ends after %v", got)
+					}
+					l.pass(policies.MaxBypass + syncPeriod)
+					if _, ok := policies.BypassOf(l.namespace().Labels, nil); ok {
+						t.Error("it does not end")
+					}
+				})
+			})
 		}
 	})
-}
-
-// TestABypassWithoutAnEndGetsOne: somebody set the label by hand, which is all that an emergency needs.
-func TestABypassWithoutAnEndGetsOne(t *testing.T) {
-	for name, until := range map[string]time.Duration{"no end": 0, "an end in a year": 365 * 24 * time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			inLab(t, func(l *lab) {
-				var end time.Time
-				if until > 0 {
-					end = time.Now().Add(until)
-				}
-				l.bypass(end)
-				begin := time.Now()
-				l.pass(2 * syncPeriod)
-				b, _ := policies.BypassOf(l.namespace().Labels, l.namespace().Annotations)
-				if got := b.Until.Sub(begin); got < policies.MaxBypass-syncPeriod || got > policies.MaxBypass+2*syncPeriod {
-					t.Errorf("it ends after %v", got)
-				}
-				l.pass(policies.MaxBypass + syncPeriod)
-				if _, ok := policies.BypassOf(l.namespace().Labels, nil); ok {
-					t.Error("it does not end")
-				}
-			})
+	t.Run("a prolonged bypass does not end at its old time", func(t *testing.T) {
+		inLab(t, func(l *lab) {
+			l.bypass(time.Now().Add(time.Minute))
+			l.pass(50 * time.Second)
+			l.bypass(time.Now().Add(time.Hour))
+			l.pass(30 * time.Minute)
+			if _, ok := policies.BypassOf(l.namespace().Labels, nil); !ok {
+				t.Error("it ended")
+			}
+			if got := l.events(); len(got) != 2 {
+				t.Errorf("events: %q", got)
+			}
 		})
-	}
-}
-
-func TestABypassThatIsProlongedIsNotEndedForItsOldTime(t *testing.T) {
-	inLab(t, func(l *lab) {
-		l.bypass(time.Now().Add(time.Minute))
-		l.pass(50 * time.Second)
-		l.bypass(time.Now().Add(time.Hour))
-		l.pass(30 * time.Minute)
-		if _, ok := policies.BypassOf(l.namespace().Labels, nil); !ok {
-			t.Error("it ended")
-		}
-		if got := l.events(); len(got) != 2 {
-			t.Errorf("told: %q", got)
-		}
 	})
 }

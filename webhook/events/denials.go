@@ -16,126 +16,104 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ReasonRefused is the reason of the Events that tell an owner of a refused pod.
-const ReasonDenied = "GPUSliceRefused"
+// ReasonDenied is the reason of the Events on the owners of a denied pod.
+const ReasonDenied = "GPUSliceDenied"
 
-// Bounds on what is told. A controller tries again and again; a tenant may make owners up.
+// Bounds on the Events. A controller tries again and again; a tenant may make owners up.
 const (
-	quiet          = 10 * time.Second // between two Events on one owner
-	rememberOwners = 4096
+	ownerQuiet = 10 * time.Second // between two Events on one owner
+	ownerCache = 4096
 
-	namespaceRate, namespaceBurst = 0.5, 10 // owners told a second in one namespace, so that none takes it all
-	rememberNamespaces            = 1024
+	namespaceQPS   = 0.5 // in one namespace, so that none takes the whole rate
+	namespaceBurst = 10
+	namespaceCache = 1024
+	namespaceTTL   = time.Hour
 
-	rate, burst = 5.0, 20 // owners told a second in all
-	waiting     = 256     // owners that wait to be told
+	queueSize  = 256
+	queueQPS   = 5.0
+	queueBurst = 20
 )
 
-// Refusals tells the owners of refused pods. Its methods may be called side by side.
+// Denials writes Events on the owners of denied pods. It is safe for concurrent use.
 type Denials struct {
 	client     kubernetes.Interface
 	log        logr.Logger
-	queue      chan denial
-	told       *cache.LRUExpireCache // owners, for as long as they are left in peace
-	namespaces *cache.LRUExpireCache // their rate limiters
-	parents    *cache.LRUExpireCache // what controls an owner, by its UID
-	limiter    flowcontrol.RateLimiter
+	queue      *Queue[denial]
+	namespaces *cache.LRUExpireCache // rate limiters
+	parents    *cache.LRUExpireCache // the controller of an owner, by the owner's UID
 	counts     *prometheus.CounterVec
 }
 
-// refusal is what one owner is to be told.
+// denial is an Event to be written on an owner.
 type denial struct {
-	owner corev1.ObjectReference
-	text  string
+	owner   corev1.ObjectReference
+	message string
 }
 
-// What became of refusals, as the metric has it.
+// The metric's values of the label result.
 const (
-	resultRecorded = "told"
+	resultRecorded = "recorded"
 	resultRepeated = "repeated"
 	resultDropped  = "dropped"
 )
 
-// NewRefusals prepares a Refusals and registers its metric. client should have an allowance of its own.
+// NewDenials prepares a Denials and registers its metric. client should have a rate limit of its own.
 func NewDenials(client kubernetes.Interface, registerer prometheus.Registerer, log logr.Logger) (*Denials, error) {
-	r := &Denials{
-		client: client, log: log, queue: make(chan denial, waiting),
-		told: cache.NewLRUExpireCache(rememberOwners), namespaces: cache.NewLRUExpireCache(rememberNamespaces),
-		parents: cache.NewLRUExpireCache(rememberOwners), limiter: flowcontrol.NewTokenBucketRateLimiter(rate, burst),
-		counts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gpuslice_refusal_events_total",
-			Help: "Refused pods with an owner: whether the owner was told by an Event, had been told just before (repeated), or not for want of allowance (dropped)."},
+	d := &Denials{
+		client: client, log: log,
+		namespaces: cache.NewLRUExpireCache(namespaceCache), parents: cache.NewLRUExpireCache(ownerCache),
+		counts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gpuslice_denial_events_total",
+			Help: "Denied pods with an owner, by whether an Event was recorded on the owner, one had just been (repeated), or the rate limit was exceeded (dropped)."},
 			[]string{"result"}),
 	}
+	d.queue = NewQueue(QueueOptions[denial]{Size: queueSize, QPS: queueQPS, Burst: queueBurst, Remember: ownerCache, Quiet: ownerQuiet,
+		Allow: func(n denial) bool { return d.limiterOf(n.owner.Namespace).TryAccept() }})
 	for _, result := range []string{resultRecorded, resultRepeated, resultDropped} {
-		r.counts.WithLabelValues(result)
+		d.counts.WithLabelValues(result)
 	}
-	return r, registerer.Register(r.counts)
+	return d, registerer.Register(d.counts)
 }
 
-// Refused notes that a pod was refused, to tell what controls it. It never waits.
-func (r *Denials) Denied(pod metav1.Object, text string) {
+// Denied queues an Event on the controller of a denied pod. It never blocks.
+func (d *Denials) Denied(pod metav1.Object, message string) {
 	owner := ControllerOf(pod)
 	if owner == nil || !plausible(owner) {
 		return
 	}
-	r.counts.WithLabelValues(r.enqueue(denial{*owner, text})).Inc()
+	result := map[AddResult]string{Added: resultRecorded, Repeated: resultRepeated, Dropped: resultDropped}[d.queue.Add(*owner, denial{*owner, message})]
+	d.counts.WithLabelValues(result).Inc()
 }
 
-// note queues a refusal, unless its owner was told just before or there is too much to tell.
-func (r *Denials) enqueue(f denial) string {
-	if _, told := r.told.Get(f.owner); told {
-		return resultRepeated
-	}
-	if !r.limiterOf(f.owner.Namespace).TryAccept() {
-		return resultDropped
-	}
-	select {
-	case r.queue <- f:
-		r.told.Add(f.owner, true, quiet)
-		return resultRecorded
-	default:
-		return resultDropped
-	}
-}
-
-// limiterOf is the namespace's allowance. Two callers who both make one for a new namespace do no harm.
-func (r *Denials) limiterOf(namespace string) flowcontrol.RateLimiter {
-	if limiter, ok := r.namespaces.Get(namespace); ok {
+// limiterOf returns the namespace's rate limiter. Two callers who both make one for a new namespace do no harm.
+func (d *Denials) limiterOf(namespace string) flowcontrol.RateLimiter {
+	if limiter, ok := d.namespaces.Get(namespace); ok {
 		return limiter.(flowcontrol.RateLimiter)
 	}
-	limiter := flowcontrol.NewTokenBucketRateLimiter(namespaceRate, namespaceBurst)
-	r.namespaces.Add(namespace, limiter, time.Hour)
+	limiter := flowcontrol.NewTokenBucketRateLimiter(namespaceQPS, namespaceBurst)
+	d.namespaces.Add(namespace, limiter, namespaceTTL)
 	return limiter
 }
 
-// plausible says that the reference may name an object: refused pods are not validated yet.
+// plausible reports whether the reference can name an object: a denied pod has not been validated yet.
 func plausible(owner *corev1.ObjectReference) bool {
 	return len(validation.IsDNS1123Subdomain(owner.Name)) == 0 && len(validation.IsDNS1035Label(strings.ToLower(owner.Kind))) == 0 &&
 		len(owner.APIVersion) <= 2*validation.DNS1123SubdomainMaxLength && owner.UID != "" && len(owner.UID) <= 128
 }
 
-// Run tells owners until ctx ends.
-func (r *Denials) Run(ctx context.Context) error {
-	recorder := NewRecorder(klog.NewContext(ctx, r.log), r.client)
+// Run writes Events until ctx ends.
+func (d *Denials) Run(ctx context.Context) error {
+	recorder := NewRecorder(klog.NewContext(ctx, d.log), d.client)
 	defer recorder.Close()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case f := <-r.queue:
-			if r.limiter.Wait(ctx) == nil {
-				r.write(ctx, recorder, f)
-			}
-		}
-	}
+	d.queue.Run(ctx, func(ctx context.Context, n denial) { d.write(ctx, recorder, n) })
+	return nil
 }
 
-// tell writes the Event on the owner and on what controls that: kubectl describe shows of a Deployment only what was
-// said of the Deployment itself.
-func (r *Denials) write(ctx context.Context, recorder *Recorder, f denial) {
-	sentence := "gpuslice refused a pod: " + f.text
-	recorder.Write(&f.owner, corev1.EventTypeWarning, ReasonDenied, sentence)
-	if parent := r.parent(ctx, &f.owner); parent != nil {
-		recorder.Write(parent, corev1.EventTypeWarning, ReasonDenied, sentence)
+// write writes the Event on the owner and on the owner's controller: kubectl describe shows of a Deployment only the
+// Events on the Deployment itself.
+func (d *Denials) write(ctx context.Context, recorder *Recorder, n denial) {
+	message := "gpuslice denied a pod: " + n.message
+	recorder.Write(&n.owner, corev1.EventTypeWarning, ReasonDenied, message)
+	if parent := d.parent(ctx, &n.owner); parent != nil {
+		recorder.Write(parent, corev1.EventTypeWarning, ReasonDenied, message)
 	}
 }

@@ -25,7 +25,7 @@ func ownedBy(apiVersion, kind, name, uid string) metav1.ObjectMeta {
 		{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}}}
 }
 
-// podOf is a refused pod of a ReplicaSet.
+// podOf is a denied pod of a ReplicaSet.
 func podOf(name, uid string) metav1.Object {
 	return &metav1.PartialObjectMetadata{ObjectMeta: ownedBy("apps/v1", "ReplicaSet", name, uid)}
 }
@@ -37,8 +37,8 @@ func replicaSet() *appsv1.ReplicaSet {
 	return rs
 }
 
-// told runs a Refusals while refuse is called, and returns who was told what, and how often.
-func told(t *testing.T, objects []runtime.Object, refuse func(*Denials)) (map[string]int32, prometheus.Gatherer) {
+// eventsAfter runs a Denials while deny is called, and returns the Events and their counts.
+func eventsAfter(t *testing.T, objects []runtime.Object, deny func(*Denials)) (map[string]int32, prometheus.Gatherer) {
 	t.Helper()
 	client := fake.NewClientset(objects...)
 	registry := prometheus.NewRegistry()
@@ -50,8 +50,8 @@ func told(t *testing.T, objects []runtime.Object, refuse func(*Denials)) (map[st
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	synctest.Wait()
-	refuse(r)
-	time.Sleep(time.Minute) // of the test's own clock: all that waits is told by then
+	deny(r)
+	time.Sleep(time.Minute) // of the test's own clock: everything queued is written by then
 	synctest.Wait()
 	out := eventsOf(t, client)
 	cancel()
@@ -78,7 +78,7 @@ func eventsOf(t *testing.T, client kubernetes.Interface) map[string]int32 {
 	return out
 }
 
-// count is how many refusals came to this.
+// count returns how many denials had this result.
 func count(t *testing.T, registry prometheus.Gatherer, result string) float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -94,87 +94,86 @@ func count(t *testing.T, registry prometheus.Gatherer, result string) float64 {
 	return 0
 }
 
-func TestOwnersAreTold(t *testing.T) {
-	for name, c := range map[string]struct {
-		pod  metav1.Object
-		want map[string]int32
-	}{
-		"a ReplicaSet and its Deployment": {podOf("web-abc", "rs-1"), map[string]int32{
-			"ReplicaSet/web-abc: gpuslice refused a pod: no room": 1, "Deployment/web: gpuslice refused a pod: no room": 1}},
-		"a reference to another's ReplicaSet": {podOf("web-abc", "rs-2"), map[string]int32{"ReplicaSet/web-abc: gpuslice refused a pod: no room": 1}},
-		"a ReplicaSet that is gone":           {podOf("gone", "rs-3"), map[string]int32{"ReplicaSet/gone: gpuslice refused a pod: no room": 1}},
-		"an owner of any kind": {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("kubeflow.org/v1", "PyTorchJob", "train", "p-1")},
-			map[string]int32{"PyTorchJob/train: gpuslice refused a pod: no room": 1}},
-		"a pod of its own":     {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a"}}, map[string]int32{}},
-		"an owner without UID": {podOf("web-abc", ""), map[string]int32{}},
-		"a name that is none":  {podOf(strings.Repeat("x", 1<<16), "rs-4"), map[string]int32{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				got, _ := told(t, []runtime.Object{replicaSet()}, func(r *Denials) { r.Denied(c.pod, "no room") })
-				if diff := cmp.Diff(c.want, got); diff != "" {
-					t.Errorf("(-want +got)\n%s", diff)
+func TestDenials(t *testing.T) {
+	t.Run("owners get Events", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			pod  metav1.Object
+			want map[string]int32
+		}{
+			"a ReplicaSet and its Deployment": {podOf("web-abc", "rs-1"), map[string]int32{
+				"ReplicaSet/web-abc: gpuslice denied a pod: no room": 1, "Deployment/web: gpuslice denied a pod: no room": 1}},
+			"a reference to another's ReplicaSet": {podOf("web-abc", "rs-2"), map[string]int32{"ReplicaSet/web-abc: gpuslice denied a pod: no room": 1}},
+			"a ReplicaSet that is gone":           {podOf("gone", "rs-3"), map[string]int32{"ReplicaSet/gone: gpuslice denied a pod: no room": 1}},
+			"an owner of any kind": {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("kubeflow.org/v1", "PyTorchJob", "train", "p-1")},
+				map[string]int32{"PyTorchJob/train: gpuslice denied a pod: no room": 1}},
+			"a pod of its own":     {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a"}}, map[string]int32{}},
+			"an owner without UID": {podOf("web-abc", ""), map[string]int32{}},
+			"a name that is none":  {podOf(strings.Repeat("x", 1<<16), "rs-4"), map[string]int32{}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					got, _ := eventsAfter(t, []runtime.Object{replicaSet()}, func(r *Denials) { r.Denied(c.pod, "no room") })
+					if diff := cmp.Diff(c.want, got); diff != "" {
+						t.Errorf("(-want +got)\n%s", diff)
+					}
+				})
+			})
+		}
+	})
+	t.Run("an owner gets one Event in a while", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			got, registry := eventsAfter(t, nil, func(r *Denials) {
+				for range 35 { // one each second
+					r.Denied(podOf("web-abc", "rs-1"), "no room")
+					time.Sleep(time.Second)
 				}
 			})
-		})
-	}
-}
-
-func TestAnOwnerIsLeftInPeaceForAWhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		got, registry := told(t, nil, func(r *Denials) {
-			for range 35 { // one each second
-				r.Denied(podOf("web-abc", "rs-1"), "no room")
-				time.Sleep(time.Second)
+			if diff := cmp.Diff(map[string]int32{"ReplicaSet/web-abc: gpuslice denied a pod: no room": 4}, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if n := count(t, registry, resultRepeated); n != 31 {
+				t.Errorf("%v are counted as repeated", n)
 			}
 		})
-		if diff := cmp.Diff(map[string]int32{"ReplicaSet/web-abc: gpuslice refused a pod: no room": 4}, got); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
-		if n := count(t, registry, resultRepeated); n != 31 {
-			t.Errorf("%v are counted as repeated", n)
-		}
 	})
-}
-
-// TestThousandsOfRefusedPodsOfOneNamespaceCostNobodyElse makes owners up as a tenant could.
-func TestThousandsOfRefusedPodsOfOneNamespaceCostNobodyElse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var took time.Duration
-		got, registry := told(t, nil, func(r *Denials) {
-			begin := time.Now()
-			for i := range 5000 {
-				r.Denied(podOf(fmt.Sprintf("made-up-%d", i), fmt.Sprint(i)), "no room")
+	t.Run("thousands of denied pods in one namespace cost no other its Events", func(t *testing.T) {
+		// A tenant can make such owners up.
+		synctest.Test(t, func(t *testing.T) {
+			var took time.Duration
+			got, registry := eventsAfter(t, nil, func(r *Denials) {
+				begin := time.Now()
+				for i := range 5000 {
+					r.Denied(podOf(fmt.Sprintf("made-up-%d", i), fmt.Sprint(i)), "no room")
+				}
+				took = time.Since(begin)
+				neighbour := podOf("web-abc", "rs-1")
+				neighbour.SetNamespace("team-b")
+				r.Denied(neighbour, "no room")
+			})
+			if took > 0 {
+				t.Errorf("callers waited %v", took)
 			}
-			took = time.Since(begin)
-			neighbour := podOf("web-abc", "rs-1")
-			neighbour.SetNamespace("team-b")
-			r.Denied(neighbour, "no room")
+			if len(got) > namespaceBurst+1 || got["ReplicaSet/web-abc: gpuslice denied a pod: no room"] != 1 {
+				t.Errorf("%d events, the neighbour's among them: %d", len(got), got["ReplicaSet/web-abc: gpuslice denied a pod: no room"])
+			}
+			if n := count(t, registry, resultDropped); n != 5000-namespaceBurst {
+				t.Errorf("%v are counted as dropped", n)
+			}
 		})
-		if took > 0 {
-			t.Errorf("callers waited %v", took)
-		}
-		if len(got) > namespaceBurst+1 || got["ReplicaSet/web-abc: gpuslice refused a pod: no room"] != 1 {
-			t.Errorf("%d events, the neighbour's among them: %d", len(got), got["ReplicaSet/web-abc: gpuslice refused a pod: no room"])
-		}
-		if n := count(t, registry, resultDropped); n != 5000-namespaceBurst {
-			t.Errorf("%v are counted as dropped", n)
-		}
 	})
-}
-
-// TestWhatManyNamespacesHaveRefusedIsBounded: namespaces can be made up as well, by whoever may make them.
-func TestWhatManyNamespacesHaveRefusedIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		got, _ := told(t, nil, func(r *Denials) {
-			for i := range 5000 {
-				pod := podOf("web", fmt.Sprint(i))
-				pod.SetNamespace(fmt.Sprintf("n-%d", i))
-				r.Denied(pod, "no room")
+	t.Run("denials in many namespaces are bounded", func(t *testing.T) {
+		// Whoever may create namespaces can make them up as well.
+		synctest.Test(t, func(t *testing.T) {
+			got, _ := eventsAfter(t, nil, func(r *Denials) {
+				for i := range 5000 {
+					pod := podOf("web", fmt.Sprint(i))
+					pod.SetNamespace(fmt.Sprintf("n-%d", i))
+					r.Denied(pod, "no room")
+				}
+			})
+			if n := got["ReplicaSet/web: gpuslice denied a pod: no room"]; n < queueBurst || n > queueSize+queueBurst+1 {
+				t.Errorf("%d events", n)
 			}
 		})
-		if n := got["ReplicaSet/web: gpuslice refused a pod: no room"]; n < burst || n > waiting+burst+1 {
-			t.Errorf("%d events", n)
-		}
 	})
 }

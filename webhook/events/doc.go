@@ -1,8 +1,8 @@
-// Package events writes what people should see as Events: on pods, and on the owners of pods that were refused.
+// Package events writes Events: on pods, and on the owners of pods that were denied.
 //
-// A refused pod leaves nothing behind that anyone could describe; what its author looks at is the Deployment. Refusals
-// therefore tells the pod's controller, and the controller of that one, what was refused and why.
+// A denied pod leaves no object behind that anyone could describe; what its author looks at is the Deployment. Denials
+// therefore writes an Event on the pod's controller and on the controller of that one, with the rule and the reason.
 //
-// The one idea: telling never costs a decision. It happens after the answer, through a queue that is bounded, with an
-// allowance of its own, and what is too much is dropped and counted: whoever may create pods can have thousands refused.
+// The one idea: an Event never costs a decision. It is written after the answer, through a bounded Queue, with a rate
+// limit of its own, and what is too much is dropped and counted: whoever may create pods can have thousands denied.
 package events

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -11,17 +12,29 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Once writes an Event on an object that has a UID. Its name is made of that and of the reason, so that each object is
-// told once, whichever replica leads, for as long as the API server keeps Events.
-func Once(ctx context.Context, client kubernetes.Interface, about *corev1.ObjectReference, kind, reason, sentence string) error {
-	now := metav1.Now()
-	_, err := client.CoreV1().Events(about.Namespace).Create(ctx, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: about.Namespace, Name: strings.ToLower(reason) + "." + string(about.UID)},
-		InvolvedObject: *about, Reason: reason, Message: sentence, Type: kind, Source: corev1.EventSource{Component: "gpuslice"},
+// component is the source of every Event that gpuslice writes.
+const component = "gpuslice"
+
+// Event is an Event that is written once.
+type Event struct {
+	Object  corev1.ObjectReference
+	Type    string
+	Reason  string
+	Message string
+	Name    string // default: the reason and the object's UID
+}
+
+// Once writes an Event unless one of its name exists. The name does not depend on who writes, so that each Event is
+// written once, whichever replica leads, for as long as the API server keeps Events.
+func Once(ctx context.Context, client kubernetes.Interface, e Event) error {
+	now, o := metav1.Now(), e.Object
+	_, err := client.CoreV1().Events(o.Namespace).Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: o.Namespace, Name: cmp.Or(e.Name, strings.ToLower(e.Reason)+"."+string(o.UID))},
+		InvolvedObject: o, Reason: e.Reason, Message: e.Message, Type: e.Type, Source: corev1.EventSource{Component: component},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("write Event %s on %s %s/%s: %w", reason, about.Kind, about.Namespace, about.Name, err)
+		return fmt.Errorf("write Event %s on %s %s/%s: %w", e.Reason, o.Kind, o.Namespace, o.Name, err)
 	}
 	return nil
 }

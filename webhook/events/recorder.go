@@ -11,29 +11,29 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// Recorder writes Events. client-go's recorder counts repeated ones up, folds similar ones together, and lets no object
-// have more than a burst of 25 and one in five minutes after that; what comes faster than it can be written is dropped.
+// Recorder writes Events. client-go's recorder counts repeated ones, combines similar ones, and allows each
+// object a burst of 25 and one in five minutes after that; what comes faster than it can be written is dropped.
 type Recorder struct {
 	broadcaster record.EventBroadcaster
 	recorder    record.EventRecorder
 }
 
-// NewRecorder starts a Recorder. It writes until ctx ends or Close is called.
+// NewRecorder starts a Recorder, which writes until ctx ends or Close is called.
 func NewRecorder(ctx context.Context, client kubernetes.Interface) *Recorder {
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(metav1.NamespaceAll)})
-	return &Recorder{broadcaster: b, recorder: b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "gpuslice"})}
+	return &Recorder{broadcaster: b, recorder: b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})}
 }
 
 // Close ends the Recorder.
 func (r *Recorder) Close() { r.broadcaster.Shutdown() }
 
-// Write writes an Event. It does not wait for it to be written.
-func (r *Recorder) Write(about *corev1.ObjectReference, kind, reason, sentence string) {
-	r.recorder.Event(about, kind, reason, sentence)
+// Write queues an Event and returns at once.
+func (r *Recorder) Write(object *corev1.ObjectReference, eventType, reason, message string) {
+	r.recorder.Event(object, eventType, reason, message)
 }
 
-// ControllerOf is the reference to what controls an object of the namespace; nil: nothing does.
+// ControllerOf returns a reference to the controller of an object in a namespace; nil if it has none.
 func ControllerOf(object metav1.Object) *corev1.ObjectReference {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil {

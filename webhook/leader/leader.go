@@ -1,9 +1,10 @@
-// Package leader chooses the one replica that does what is enough to be done once: observing pods, looking after quotas
-// that nobody asks about, and the like. Nothing that is safe depends on there being one leader only: a Lease does not
-// keep a replica that was paused from going on for a moment.
+// Package leader elects the one replica that does the work of which one copy is enough: observing pods, reconciling the
+// budgets that nobody asks about, and the like. Safety never depends on a single leader: a Lease does not keep a replica
+// that was paused from going on for a moment.
 package leader
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
@@ -18,44 +20,43 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// LeaseName is the Lease that the leader holds.
+// LeaseName is the name of the leader's Lease.
 const LeaseName = "gpuslice-leader"
 
-// Election is one replica's part in the choice.
+// Election is one replica's candidacy.
 type Election struct {
 	Client    kubernetes.Interface
 	Namespace string // of the Lease
-	Identity  string // this replica's, and no other's
+	Identity  string // unique among replicas
 	Log       logr.Logger
 
-	// Lease is held for so long without being renewed, Renew is when a leader that cannot renew it gives up, and Retry is
-	// between two attempts. Zero: 15 s, 10 s and 2 s, so that a replica that dies is followed within some 15 s; one that
-	// stops hands over at once.
+	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's leader election. Their defaults of 15 s, 10 s and
+	// 2 s replace a replica that dies within some 15 s; one that stops releases its Lease at once.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
 	leads atomic.Bool
 }
 
-// Term is work for the time that this replica leads. It returns when its context ends; an error ends the replica.
+// Runnable is work of the leader. It returns when its context ends; an error stops the replica.
 type Runnable func(context.Context) error
 
-// Leads says whether this replica leads.
+// Leads reports whether this replica leads.
 func (e *Election) Leads() bool { return e.leads.Load() }
 
-// Run stands for election again and again, does the terms' work whenever this replica is elected, and returns nil when
+// Run takes part in elections until ctx ends, and runs the runnables whenever this replica is elected. It returns nil when
 // ctx ends.
-func (e *Election) Run(ctx context.Context, terms ...Runnable) error {
+func (e *Election) Run(ctx context.Context, runnables ...Runnable) error {
 	ctx = klog.NewContext(ctx, e.Log)
 	for ctx.Err() == nil {
-		if err := e.runOnce(ctx, terms); err != nil {
+		if err := e.runOnce(ctx, runnables); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stand stands for one election, and returns when the term that may follow is over.
-func (e *Election) runOnce(ctx context.Context, terms []Runnable) error {
+// runOnce takes part in one election. It returns when this replica has lost its Lease, or could not get it.
+func (e *Election) runOnce(ctx context.Context, runnables []Runnable) error {
 	elected := make(chan context.Context)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: LeaseName,
@@ -64,20 +65,22 @@ func (e *Election) runOnce(ctx context.Context, terms []Runnable) error {
 			Client:     e.Client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
 		},
-		LeaseDuration: orDefault(e.LeaseDuration, 15*time.Second), RenewDeadline: orDefault(e.RenewDeadline, 10*time.Second), RetryPeriod: orDefault(e.RetryPeriod, 2*time.Second),
+		LeaseDuration:   cmp.Or(e.LeaseDuration, 15*time.Second),
+		RenewDeadline:   cmp.Or(e.RenewDeadline, 10*time.Second),
+		RetryPeriod:     cmp.Or(e.RetryPeriod, 2*time.Second),
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(term context.Context) {
+			OnStartedLeading: func(leading context.Context) {
 				select {
-				case elected <- term:
-				case <-term.Done():
+				case elected <- leading:
+				case <-leading.Done():
 				}
 			},
 			OnStoppedLeading: func() {},
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("stand for election: %w", err)
+		return fmt.Errorf("prepare the leader election: %w", err)
 	}
 	ctx, resign := context.WithCancel(ctx)
 	over := make(chan struct{})
@@ -86,40 +89,32 @@ func (e *Election) runOnce(ctx context.Context, terms []Runnable) error {
 	defer resign()
 	election.Go(func() { defer close(over); elector.Run(ctx) })
 	select {
-	case term := <-elected:
-		return e.lead(term, terms)
+	case leading := <-elected:
+		return e.lead(leading, runnables)
 	case <-over:
 		return nil
 	}
 }
 
-// lead does the terms' work side by side until the term ends. The first that fails ends it for all.
-func (e *Election) lead(ctx context.Context, terms []Runnable) error {
+// lead runs the runnables side by side while ctx lasts. The first that fails ends the others.
+func (e *Election) lead(ctx context.Context, runnables []Runnable) error {
 	e.Log.Info("leading", "identity", e.Identity)
 	e.leads.Store(true)
 	defer e.Log.Info("no longer leading", "identity", e.Identity)
 	defer e.leads.Store(false)
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	var working sync.WaitGroup
-	for _, work := range terms {
-		working.Go(func() {
-			if err := work(ctx); err != nil {
-				end(fmt.Errorf("as the leader: %w", err))
+	group, running := errgroup.WithContext(ctx)
+	for _, run := range runnables {
+		group.Go(func() error {
+			// An error after the end of the lead is its consequence, not a failure.
+			if err := run(running); err != nil && running.Err() == nil {
+				return fmt.Errorf("as the leader: %w", err)
 			}
+			return nil
 		})
 	}
-	<-ctx.Done()
-	working.Wait()
-	if err := context.Cause(ctx); err != nil && ctx.Err() != err {
+	if err := group.Wait(); err != nil {
 		return err
 	}
+	<-ctx.Done()
 	return nil
-}
-
-func orDefault(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return d
 }

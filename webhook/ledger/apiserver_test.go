@@ -39,7 +39,7 @@ func gpuPod(name string) *corev1.Pod {
 		Containers: []corev1.Container{{Name: "main", Image: "example.test/app", Resources: corev1.ResourceRequirements{Limits: one}}}}}
 }
 
-func TestAClusterKeepsItsPartOfTheContract(t *testing.T) {
+func TestClusterStore(t *testing.T) {
 	s := cluster.ForTest(t, cluster.Options{})
 	ctx := t.Context()
 	if err := errors.Join(s.Namespace(ctx, system, nil), s.Namespace(ctx, "team-a", nil)); err != nil {
@@ -161,7 +161,7 @@ func serve(t *testing.T, s *cluster.APIServer, client kubernetes.Interface, limi
 	return ledgers
 }
 
-// awaitHeld dry-runs pods that no quota allows until one is refused.
+// awaitHeld dry-runs pods that no quota allows until one is denied.
 func awaitHeld(t *testing.T, s *cluster.APIServer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -181,7 +181,7 @@ func awaitHeld(t *testing.T, s *cluster.APIServer) {
 	}
 }
 
-func TestABurstOnARealAPIServerIsLetInExactly(t *testing.T) {
+func TestBurstOnAPIServer(t *testing.T) {
 	for _, c := range []struct{ limit, want int }{{50, 50}, {1000, 600}} {
 		t.Run(fmt.Sprintf("600 pods, 100 at a time, three replicas, room for %d", c.limit), func(t *testing.T) {
 			s := cluster.ForTest(t, cluster.Options{})

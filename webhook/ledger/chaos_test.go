@@ -24,7 +24,7 @@ const (
 )
 
 // chaos is one run: three replicas with clocks of their own that die and come back, an API server that is slow, loses
-// answers and lets writes land late, pods that other webhooks refuse, whose names collide, that end and are deleted.
+// answers and lets writes land late, pods that other webhooks deny, whose names collide, that end and are deleted.
 type chaos struct {
 	*bench
 	mu     sync.Mutex
@@ -84,7 +84,7 @@ func (c *chaos) float() float64 {
 
 func (c *chaos) upTo(d time.Duration) time.Duration { return time.Duration(c.float() * float64(d)) }
 
-func (c *chaos) tell(what string) {
+func (c *chaos) tally(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.count[what]++
@@ -100,7 +100,7 @@ func (c *chaos) fault(call ledgertest.Call) ledgertest.Fault {
 	}
 	return ledgertest.Fault{
 		Before: c.upTo(6 * time.Second), After: c.upTo(6 * time.Second),
-		Drop: c.chance(0.2), Mute: c.chance(0.2), Refuse: c.chance(0.05),
+		Drop: c.chance(0.2), Mute: c.chance(0.2), Reject: c.chance(0.05),
 	}
 }
 
@@ -116,14 +116,14 @@ func (c *chaos) replicaWithSkew(ctx context.Context, running *sync.WaitGroup) *l
 	return l
 }
 
-// leads says that l is the first replica, whoever that is at the time.
+// leads reports whether l is the first replica at the time.
 func (c *chaos) leads(l *ledger.Ledger) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.replicas[0] == l
 }
 
-// user creates one pod, and lets it live for a while where it is let in.
+// user creates one pod, and lets it live for a while if it is admitted.
 func (c *chaos) user(i int) {
 	begin := time.Now()
 	r := c.request(fmt.Sprint(i))
@@ -141,11 +141,11 @@ func (c *chaos) user(i int) {
 		time.AfterFunc(c.upTo(time.Second), cancel)
 	}
 	a := replica.Reserve(ctx, r)
-	c.tell(string(a.Decision))
+	c.tally(string(a.Decision))
 	if most := c.mostTaken(begin); a.Decision == ledger.Exceeded && most+r.Holding.Charge.Slices <= chaosLimit {
-		c.t.Errorf("%s was refused %d slices, and at most %d of %d were taken while it waited", r.Name, r.Holding.Charge.Slices, most, chaosLimit)
+		c.t.Errorf("%s was denied %d slices, and at most %d of %d were taken while it waited", r.Name, r.Holding.Charge.Slices, most, chaosLimit)
 	}
-	if a.Decision != ledger.Admitted || r.DryRun || c.chance(0.3) { // others refuse three in ten
+	if a.Decision != ledger.Admitted || r.DryRun || c.chance(0.3) { // other webhooks deny three in ten
 		return
 	}
 	wait := c.upTo(20 * time.Millisecond)
@@ -154,7 +154,7 @@ func (c *chaos) user(i int) {
 	}
 	time.Sleep(wait)
 	if err := c.cluster.CreatePod(ledger.Pod{UID: r.PodUID, Name: r.Name, Holding: r.Holding}); err != nil {
-		c.tell("name taken")
+		c.tally("name taken")
 		return
 	}
 	held, _ := c.cluster.Live("team-a")
@@ -203,7 +203,7 @@ func (c *chaos) run() {
 	replicas.Wait()
 }
 
-func TestChaosNeitherOvershootsNorLeaks(t *testing.T) {
+func TestLedgerUnderChaos(t *testing.T) {
 	total := map[string]int{}
 	for seed := range uint64(chaosSeeds) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// documentKey is the key of a ledger's ConfigMap that holds the document.
+// documentKey is the key of the document in a ledger's ConfigMap.
 const documentKey = "ledger.json"
 
-// ClusterStore is the Store of a cluster: a ConfigMap for each ledger in the system namespace. Its client should have
-// no rate limit of its own, or one far above ten calls a second for each budget that is busy.
+// ClusterStore stores each ledger in a ConfigMap of the system namespace. Its client should have no rate limit, or one far
+// above ten calls a second for each busy budget.
 type ClusterStore struct {
 	Client    kubernetes.Interface
 	Namespace string
@@ -58,7 +58,8 @@ func objectOf(c *corev1.ConfigMap) Object {
 	return Object{Name: c.Name, UID: string(c.UID), Version: c.ResourceVersion, Budget: c.Data["budget"], Data: []byte(c.Data[documentKey])}
 }
 
-// outcome says what became of a call: what the API server did not refuse in so many words may have been done.
+// classify wraps the error of a call in one of the package's errors. Unless the API server rejected the call explicitly, it
+// may have taken effect.
 func classify(err error) error {
 	if err == nil {
 		return nil

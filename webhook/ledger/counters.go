@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Counts are what a Ledger has done since it was made.
+// Counts are the calls of a Ledger since it was created.
 type Counts struct {
 	Requests, Batches, Gets, Writes, Lists int64
-	Conflicts                              int64 // writes that failed because another replica wrote
+	Conflicts                              int64 // writes that failed because another replica wrote first
 	Unanswered                             int64 // writes without an answer
 }
 
@@ -25,7 +25,7 @@ func (c *counters) failed(err error) {
 	}
 }
 
-// Counts returns what was done so far: for metrics.
+// Counts returns the counts so far, for metrics.
 func (l *Ledger) Counts() Counts {
 	c := &l.counts
 	return Counts{

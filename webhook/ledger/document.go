@@ -10,38 +10,38 @@ import (
 	"io"
 )
 
-// Label marks the ConfigMaps that are ledgers; its value is "true".
+// Label is on every ConfigMap that is a ledger, with the value "true".
 const Label = "gpuslice.dev/ledger"
 
-// documentVersion is the version of the document that this build writes and reads.
+// documentVersion is the version that this build writes and reads.
 const documentVersion = 1
 
-// maxDocument bounds a ledger, which the API server holds to 1 MiB with everything around it.
+// maxDocument bounds a ledger: the API server limits the whole object to 1 MiB.
 const maxDocument = 900 << 10
 
-// maxReservations bounds what is in flight in one budget: with names of usual length it stays far below maxDocument.
+// maxReservations bounds the reservations of one budget. With names of usual length they stay far below maxDocument.
 const maxReservations = 2048
 
-// ErrFull says that a ledger has grown beyond its bounds, so that nothing can be added.
+// ErrFull is returned for a ledger that has reached its bounds.
 var ErrFull = errors.New("the ledger is full")
 
-// document is the ledger as it is stored.
+// document is the stored form of a ledger.
 type document struct {
-	Version int    `json:"v"`
-	Budget  string `json:"budget"` // its key, for people and to find a collision of names
+	Version int    `json:"version"`
+	Budget  string `json:"budget"` // its key, for people and to detect a collision of names
 	State
 }
 
-// NamePrefix begins the name of every ledger.
+// NamePrefix is the prefix of the name of every ledger.
 const NamePrefix = "gpuslice-ledger-"
 
-// ObjectName is the name of a budget's ledger.
+// ObjectName returns the name of a budget's ledger.
 func ObjectName(budgetKey string) string {
 	hash := sha256.Sum256([]byte(budgetKey))
 	return NamePrefix + hex.EncodeToString(hash[:10])
 }
 
-// Encode is the stored form of what the budget's ledger says. It gives ErrFull for one that is too large.
+// Encode returns the stored form of a budget's ledger. It returns ErrFull for one that is too large.
 func Encode(budgetKey string, s State) ([]byte, error) {
 	data, err := json.Marshal(document{documentVersion, budgetKey, s})
 	if err != nil {
@@ -53,8 +53,8 @@ func Encode(budgetKey string, s State) ([]byte, error) {
 	return data, nil
 }
 
-// Decode reads a stored ledger and the key of its budget. It refuses what is too large, malformed, of another version,
-// or counts anything as less than nothing.
+// Decode returns a stored ledger and the key of its budget. It returns an error for one that is too large, malformed, of
+// another version or with negative counts.
 func Decode(data []byte) (budgetKey string, s State, err error) {
 	if len(data) > maxDocument {
 		return "", State{}, fmt.Errorf("decode ledger: longer than %d bytes", maxDocument)
@@ -65,7 +65,7 @@ func Decode(data []byte) (budgetKey string, s State, err error) {
 		return "", State{}, fmt.Errorf("decode ledger: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return "", State{}, errors.New("decode ledger: more follows its end")
+		return "", State{}, errors.New("decode ledger: trailing data")
 	}
 	if d.Version != documentVersion {
 		return "", State{}, fmt.Errorf("decode ledger: version %d, this build reads %d", d.Version, documentVersion)
@@ -76,19 +76,22 @@ func Decode(data []byte) (budgetKey string, s State, err error) {
 	return d.Budget, d.State, nil
 }
 
-// check refuses a ledger that no build of ours can have written: it would let pods in for which there is no room.
+// check rejects a ledger that gpuslice cannot have written: it would admit pods over the quota.
 func (d document) check() error {
 	if len(d.Reservations) > maxReservations {
-		return fmt.Errorf("%d reservations, the most is %d", len(d.Reservations), maxReservations)
+		return fmt.Errorf("%d reservations, at most %d are allowed", len(d.Reservations), maxReservations)
 	}
 	for _, h := range d.Base {
 		if !h.Sound() {
-			return fmt.Errorf("the base of namespace %q is below nothing", h.Namespace)
+			return fmt.Errorf("negative or overflowing base of namespace %q", h.Namespace)
 		}
 	}
 	for _, r := range d.Reservations {
-		if !r.Holding.Sound() || r.PodUID == "" {
-			return fmt.Errorf("the reservation for %q of namespace %q is below nothing, or for no pod", r.Name, r.Holding.Namespace)
+		if r.PodUID == "" {
+			return fmt.Errorf("reservation for pod %s/%s without a UID", r.Holding.Namespace, r.Name)
+		}
+		if !r.Holding.Sound() {
+			return fmt.Errorf("negative or overflowing reservation for pod %s/%s", r.Holding.Namespace, r.Name)
 		}
 	}
 	return nil

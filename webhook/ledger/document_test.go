@@ -20,57 +20,58 @@ func reservation(uid string) ledger.Reservation {
 			Units:   map[string]int64{policies.ResourceGPU: 1}, Traits: policies.Traits{PriorityClass: "batch"}}}
 }
 
-func TestALedgerReadsBackAsItWasWritten(t *testing.T) {
-	s := ledger.State{
-		Base:         []policies.Holding{{Namespace: "team-a", Charge: policies.Charge{Memory: 1 << 30, Slices: 1 << 40, GPUs: 3}, MemoryUnknown: true}},
-		Namespaces:   []string{"team-a"},
-		Reservations: []ledger.Reservation{reservation("1"), reservation("2")},
-		NotBefore:    time.UnixMilli(1_700_000_060_000).UTC(),
-	}
-	data, err := ledger.Encode(teamA, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, again, err := ledger.Decode(data)
-	if err != nil || key != teamA {
-		t.Fatalf("key %q, %v", key, err)
-	}
-	if diff := cmp.Diff(s, again); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+func TestEncode(t *testing.T) {
+	t.Run("decodes to the same state", func(t *testing.T) {
+		s := ledger.State{
+			Base:         []policies.Holding{{Namespace: "team-a", Charge: policies.Charge{Memory: 1 << 30, Slices: 1 << 40, GPUs: 3}, MemoryUnknown: true}},
+			Namespaces:   []string{"team-a"},
+			Reservations: []ledger.Reservation{reservation("1"), reservation("2")},
+			NotBefore:    time.UnixMilli(1_700_000_060_000).UTC(),
+		}
+		data, err := ledger.Encode(teamA, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, again, err := ledger.Decode(data)
+		if err != nil || key != teamA {
+			t.Fatalf("key %q, %v", key, err)
+		}
+		if diff := cmp.Diff(s, again); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+	t.Run("rejects what cannot be stored", func(t *testing.T) {
+		var s ledger.State
+		for i := range 3000 {
+			s.Reservations = append(s.Reservations, reservation(fmt.Sprint(i)))
+		}
+		if _, err := ledger.Encode(teamA, s); !errors.Is(err, ledger.ErrFull) {
+			t.Errorf("%v", err)
+		}
+		s = ledger.State{Namespaces: []string{strings.Repeat("a", 1<<20)}}
+		if _, err := ledger.Encode(teamA, s); !errors.Is(err, ledger.ErrFull) {
+			t.Errorf("%v", err)
+		}
+	})
 }
 
-func TestDecodeRefusesWhatWouldMakeRoom(t *testing.T) {
+func TestDecode(t *testing.T) {
 	for name, c := range map[string]struct{ data, want string }{
-		"nothing":              {"", "EOF"},
-		"another version":      {`{"v":2,"budget":"a"}`, "version 2"},
-		"two documents":        {`{"v":1,"budget":"a"}{}`, "more follows"},
-		"a base below nothing": {`{"v":1,"budget":"a","base":[{"ns":"a","charge":{"slices":-5}}]}`, "below nothing"},
-		"a base beyond sums":   {`{"v":1,"budget":"a","base":[{"ns":"a","charge":{"gpus":9223372036854775807}}]}`, "below nothing"},
-		"a negative class":     {`{"v":1,"budget":"a","base":[{"ns":"a","classes":{"small":{"slices":-1}}}]}`, "below nothing"},
-		"a negative pod":       {`{"v":1,"budget":"a","reservations":[{"uid":"1","holding":{"ns":"a","charge":{"slices":-1}}}]}`, "below nothing"},
-		"a pod without UID":    {`{"v":1,"budget":"a","reservations":[{"holding":{"ns":"a"}}]}`, "for no pod"},
-		"negative units":       {`{"v":1,"budget":"a","base":[{"ns":"a","units":{"nvidia.com/gpu":-1}}]}`, "below nothing"},
-		"negative memory":      {`{"v":1,"budget":"a","base":[{"ns":"a","charge":{"memory":"-5Gi"}}]}`, "not an amount"},
-		"too much":             {strings.Repeat(" ", 1<<20), "longer than"},
+		"nothing":             {"", "EOF"},
+		"another version":     {`{"version":2,"budget":"a"}`, "version 2"},
+		"two documents":       {`{"version":1,"budget":"a"}{}`, "trailing data"},
+		"a negative base":     {`{"version":1,"budget":"a","base":[{"ns":"a","charge":{"slices":-5}}]}`, "negative or overflowing"},
+		"an overflowing base": {`{"version":1,"budget":"a","base":[{"ns":"a","charge":{"gpus":9223372036854775807}}]}`, "negative or overflowing"},
+		"a negative class":    {`{"version":1,"budget":"a","base":[{"ns":"a","classes":{"small":{"slices":-1}}}]}`, "negative or overflowing"},
+		"a negative pod":      {`{"version":1,"budget":"a","reservations":[{"podUID":"1","holding":{"ns":"a","charge":{"slices":-1}}}]}`, "negative or overflowing"},
+		"a pod without UID":   {`{"version":1,"budget":"a","reservations":[{"holding":{"ns":"a"}}]}`, "without a UID"},
+		"negative units":      {`{"version":1,"budget":"a","base":[{"ns":"a","units":{"nvidia.com/gpu":-1}}]}`, "negative or overflowing"},
+		"negative memory":     {`{"version":1,"budget":"a","base":[{"ns":"a","charge":{"memory":"-5Gi"}}]}`, "not an amount"},
+		"too much":            {strings.Repeat(" ", 1<<20), "longer than"},
 	} {
 		if _, _, err := ledger.Decode([]byte(c.data)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
 		}
-	}
-}
-
-func TestEncodeRefusesWhatCannotBeStored(t *testing.T) {
-	var s ledger.State
-	for i := range 3000 {
-		s.Reservations = append(s.Reservations, reservation(fmt.Sprint(i)))
-	}
-	if _, err := ledger.Encode(teamA, s); !errors.Is(err, ledger.ErrFull) {
-		t.Errorf("%v", err)
-	}
-	s = ledger.State{Namespaces: []string{strings.Repeat("a", 1<<20)}}
-	if _, err := ledger.Encode(teamA, s); !errors.Is(err, ledger.ErrFull) {
-		t.Errorf("%v", err)
 	}
 }
 
@@ -80,7 +81,7 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, seed := range []string{string(data), `{"v":1}`, `{"v":1,"base":[{"charge":{"memory":"1e400"}}]}`, `{"v":1,"reservations":[{"uid":"1","at":"9999-12-31T23:59:59Z"}]}`, `null`, `[]`} {
+	for _, seed := range []string{string(data), `{"version":1}`, `{"version":1,"base":[{"charge":{"memory":"1e400"}}]}`, `{"version":1,"reservations":[{"podUID":"1","createdAt":"9999-12-31T23:59:59Z"}]}`, `null`, `[]`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -62,7 +62,7 @@ func (b *bench) create(r ledger.Request) {
 	}
 }
 
-// admit asks the first replica, and creates the pod where the answer is yes.
+// admit makes a reservation at the first replica, and creates the pod if it is admitted.
 func (b *bench) admit(uid string) ledger.Answer {
 	b.t.Helper()
 	r := b.request(uid)
@@ -91,7 +91,7 @@ func (b *bench) settle() {
 	synctest.Wait()
 }
 
-// settled says that the ledger is what lives, and nothing else.
+// settled fails the test unless the ledger equals the living pods.
 func (b *bench) settled() {
 	b.t.Helper()
 	state, err := b.cluster.State(teamA)
@@ -100,6 +100,6 @@ func (b *bench) settled() {
 	}
 	held, pods := b.cluster.Live("team-a")
 	if used := state.Used(policies.QuotaScope{}); used != held || len(state.Reservations) > 0 {
-		b.t.Errorf("%d pods hold %+v, the ledger says %+v with %d reservations", pods, held, used, len(state.Reservations))
+		b.t.Errorf("%d pods hold %+v, the ledger has %+v with %d reservations", pods, held, used, len(state.Reservations))
 	}
 }

@@ -5,43 +5,43 @@ import (
 	"time"
 )
 
-// maxDeparted bounds what is remembered: some 5 MB.
+// maxGonePods bounds the pods that are remembered, to some 5 MB.
 const maxGonePods = 1 << 16
 
-// Departed remembers the pods that were seen to end or to be deleted. A UID never comes back, so a reservation for one
-// of them can be given back without waiting for Expiry: pods that live for a moment leave no trace in any list. It is
-// safe for concurrent use; the zero Departed remembers nothing yet.
+// GonePods remembers the pods that were seen to end or to be deleted. A UID never comes back, so that the reservation of such
+// a pod can be dropped before ReservationTTL: a pod that lives for a moment may be in no list. It is safe for concurrent
+// use; the zero value is empty.
 type GonePods struct {
 	mu    sync.Mutex
 	when  map[string]time.Time
 	order []string // oldest first
 }
 
-// Left notes that the pod ended or was deleted.
-func (d *GonePods) Add(podUID string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.when == nil {
-		d.when = make(map[string]time.Time)
+// Add records that the pod ended or was deleted.
+func (g *GonePods) Add(podUID string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.when == nil {
+		g.when = make(map[string]time.Time)
 	}
-	if _, known := d.when[podUID]; known {
+	if _, known := g.when[podUID]; known {
 		return
 	}
 	now := time.Now()
-	d.when[podUID], d.order = now, append(d.order, podUID)
-	for len(d.order) > maxGonePods || len(d.order) > 0 && now.Sub(d.when[d.order[0]]) > 2*ReservationTTL {
-		delete(d.when, d.order[0])
-		d.order = d.order[1:]
+	g.when[podUID], g.order = now, append(g.order, podUID)
+	for len(g.order) > maxGonePods || len(g.order) > 0 && now.Sub(g.when[g.order[0]]) > 2*ReservationTTL {
+		delete(g.when, g.order[0])
+		g.order = g.order[1:]
 	}
 }
 
-// Has says that the pod is known to have left.
-func (d *GonePods) Has(podUID string) bool {
-	if d == nil {
+// Has reports whether the pod was added.
+func (g *GonePods) Has(podUID string) bool {
+	if g == nil {
 		return false
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_, known := d.when[podUID]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, known := g.when[podUID]
 	return known
 }

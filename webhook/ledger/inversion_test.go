@@ -17,22 +17,22 @@ import (
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
-// TestCreatesThatWaitForUsDoNotTakeTheSeatsOfOurWrites sends more creates at once than the API server serves, each of
-// which holds its seat until the ledger is written. With the priority level of the manifests the writes have seats of
-// their own; without it they wait for those who wait for them, which shows that the level is what helps.
-func TestCreatesThatWaitForUsDoNotTakeTheSeatsOfOurWrites(t *testing.T) {
+// TestPriorityLevel sends more creates at once than the API server serves, each of which occupies its seat until the ledger
+// is written. With the priority level of the manifests the writes have seats of their own; without it they wait for the
+// creates that wait for them, which shows that the level is what helps.
+func TestPriorityLevel(t *testing.T) {
 	for name, level := range map[string]bool{"with a level of our own": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			s := cluster.ForTest(t, cluster.Options{Flags: []string{"--max-requests-inflight=100", "--max-mutating-requests-inflight=100"}})
 			inversionSite(t, s, level)
 			serve(t, s, as(t, s, system, "gpuslice-webhook"), 10_000)
-			refused, times := create600(t, as(t, s, "team-a", "default"))
-			t.Logf("%d of 600 refused; p50 %v, p99 %v", len(refused), times[len(times)/2], times[len(times)*99/100])
+			denied, times := create600(t, as(t, s, "team-a", "default"))
+			t.Logf("%d of 600 denied; p50 %v, p99 %v", len(denied), times[len(times)/2], times[len(times)*99/100])
 			switch {
-			case level && len(refused) > 0:
-				t.Errorf("%d refused, such as: %v", len(refused), refused[0])
-			case !level && len(refused) == 0:
-				t.Error("nothing is refused without the level either: the test proves nothing")
+			case level && len(denied) > 0:
+				t.Errorf("%d denied, such as: %v", len(denied), denied[0])
+			case !level && len(denied) == 0:
+				t.Error("nothing is denied without the level either: the test proves nothing")
 			}
 		})
 	}
@@ -84,8 +84,8 @@ func as(t *testing.T, s *cluster.APIServer, namespace, name string) kubernetes.I
 	return client
 }
 
-// create600 creates 600 pods, 300 at a time, and returns what was refused and how long each took.
-func create600(t *testing.T, client kubernetes.Interface) (refused []error, times []time.Duration) {
+// create600 creates 600 pods, 300 at a time, and returns what was denied and how long each took.
+func create600(t *testing.T, client kubernetes.Interface) (denied []error, times []time.Duration) {
 	t.Helper()
 	var mu sync.Mutex
 	var running sync.WaitGroup
@@ -100,11 +100,11 @@ func create600(t *testing.T, client kubernetes.Interface) (refused []error, time
 			defer mu.Unlock()
 			times = append(times, time.Since(begin))
 			if err != nil {
-				refused = append(refused, err)
+				denied = append(denied, err)
 			}
 		})
 	}
 	running.Wait()
 	slices.Sort(times)
-	return refused, times
+	return denied, times
 }

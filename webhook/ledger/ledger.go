@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"sync"
@@ -9,30 +10,30 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Options are what a Ledger works with. Store and Lister are required.
+// Options configure a Ledger. Store and Lister are required.
 type Options struct {
 	Store  Store
 	Lister Lister
 
-	// Budgets are all there are, and Leads says that this replica is to look after them; the others look after those
-	// they were asked about. nil: there is no leader. It saves lists, and nothing depends on it.
+	// Budgets returns every budget, and Leads reports whether this replica reconciles all of them; the others reconcile those
+	// with recent requests. Optional: without a leader more lists are made, and nothing else changes.
 	Budgets func() []Budget
 	Leads   func() bool
-	// Departed are pods that were seen to end; nil: nobody looks. It gives room back sooner, and nothing depends on it.
+	// Gone are pods that were seen to end. Optional: it releases reservations sooner, and nothing else changes.
 	Gone *GonePods
-	// Report is told what each reconcile found. It must not block.
+	// Report is called with the result of each reconcile. It must not block. Optional.
 	Report func(Report)
 
 	Now    func() time.Time // stamps reservations; default time.Now
-	Random func() float64   // in [0, 1), spreads what is tried again; default rand.Float64
+	Random func() float64   // in [0, 1), jitter of retries; default rand.Float64
 
 	CallTimeout          time.Duration // of one call to Store or Lister; default 4 s
-	BatchDelay           time.Duration // wait between two batches of which the first had several requests; default 10 ms
-	CheckInterval        time.Duration // between two looks at which budgets need a reconcile; default 5 s
-	MaxStaleReservations int           // reservations that may wait in vain in one namespace; default 256
+	BatchDelay           time.Duration // after a batch of several requests, before the next; default 10 ms
+	CheckInterval        time.Duration // between two checks which budgets need a reconcile; default 5 s
+	MaxStaleReservations int           // of one namespace; default 256
 }
 
-// Ledger reserves room in budgets. It is safe for concurrent use.
+// Ledger makes reservations in budgets. It is safe for concurrent use.
 type Ledger struct {
 	options Options
 	counts  counters
@@ -45,7 +46,7 @@ type Ledger struct {
 	closed  bool
 }
 
-// New returns a Ledger. Its workers start when they are needed and end by themselves; Close ends those that run.
+// New returns a Ledger. Its workers start on demand and end by themselves; Close ends those that run.
 func New(o Options) *Ledger {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -53,22 +54,15 @@ func New(o Options) *Ledger {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
-	o.CallTimeout = orDefault(o.CallTimeout, 4*time.Second)
-	o.BatchDelay = orDefault(o.BatchDelay, 10*time.Millisecond)
-	o.CheckInterval = orDefault(o.CheckInterval, 5*time.Second)
-	o.MaxStaleReservations = orDefault(o.MaxStaleReservations, 256)
+	o.CallTimeout = cmp.Or(o.CallTimeout, 4*time.Second)
+	o.BatchDelay = cmp.Or(o.BatchDelay, 10*time.Millisecond)
+	o.CheckInterval = cmp.Or(o.CheckInterval, 5*time.Second)
+	o.MaxStaleReservations = cmp.Or(o.MaxStaleReservations, 256)
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Ledger{options: o, ctx: ctx, cancel: cancel, workers: make(map[string]*worker)}
 }
 
-func orDefault[N int | time.Duration](n, otherwise N) N {
-	if n == 0 {
-		return otherwise
-	}
-	return n
-}
-
-// Close ends what runs and waits for it. Requests that wait are answered busy.
+// Close ends the workers and waits for them. Waiting requests are answered Busy.
 func (l *Ledger) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -77,8 +71,8 @@ func (l *Ledger) Close() {
 	l.running.Wait()
 }
 
-// Admit reserves room for the pod, or says why not. It answers before the request's deadline and when ctx ends. What is
-// neither limited nor holds anything is admitted without a trace.
+// Reserve writes a reservation for the pod, or answers why not. It answers before the request's deadline and when ctx ends. A
+// pod without limits or without a charge is admitted without a reservation.
 func (l *Ledger) Reserve(ctx context.Context, r Request) Answer {
 	if len(r.Quota.Limits) == 0 || r.Holding.Charge == (policies.Charge{}) {
 		return Answer{Decision: Admitted}
@@ -95,12 +89,12 @@ func (l *Ledger) Reserve(ctx context.Context, r Request) Answer {
 	select {
 	case a := <-w.answer:
 		return a
-	case <-ctx.Done(): // it has waited long enough already
+	case <-ctx.Done():
 		return busyAnswer(5*time.Second, "the quota could not be read and written in time")
 	case <-l.ctx.Done():
 		return busyAnswer(time.Second, "this replica is stopping")
 	}
 }
 
-// stamp is the time for reservations, in the precision that is stored.
+// stamp returns the time of a reservation, in the precision that is stored.
 func (l *Ledger) stamp() time.Time { return l.options.Now().UTC().Truncate(time.Millisecond) }

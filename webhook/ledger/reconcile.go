@@ -7,18 +7,17 @@ import (
 )
 
 const (
-	// restful is how long a budget in which nothing happens goes without a reconcile.
+	// idleReconcilePeriod is between two reconciles of a budget in which nothing happens.
 	idleReconcilePeriod = time.Minute
-	// hurried is how long a budget that is never idle goes without one.
+	// busyReconcilePeriod is between two reconciles of a budget that always has requests.
 	busyReconcilePeriod = 10 * time.Second
-	// minding is how long a replica that does not lead looks after a budget it was asked about, and forgotten is when
-	// it drops what it knows of it.
+	// followerTTL is how long after a request a replica that does not lead reconciles the budget; workerTTL is when it drops
+	// the worker.
 	followerTTL = 2 * ReservationTTL
 	workerTTL   = 10 * time.Minute
 )
 
-// Run keeps the ledgers true while nobody is refused: reservations that came to nothing are given back, and pods that
-// ended are. It returns when ctx ends.
+// Run reconciles budgets without requests, so that stale reservations and ended pods are released. It returns when ctx ends.
 func (l *Ledger) Run(ctx context.Context) {
 	ticker := time.NewTicker(l.options.CheckInterval)
 	defer ticker.Stop()
@@ -32,7 +31,7 @@ func (l *Ledger) Run(ctx context.Context) {
 	}
 }
 
-// PodChanged says that a pod of the namespace was created, ended or was deleted: its budgets are reconciled soon.
+// PodChanged has the budgets of a namespace reconciled soon, because a pod was created, ended or was deleted.
 func (l *Ledger) PodChanged(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +44,7 @@ func (l *Ledger) PodChanged(namespace string) {
 	}
 }
 
-// LookAtAll has every budget reconciled soon: whoever begins to lead has seen no Report of them yet.
+// ReconcileAll has every budget reconciled soon: a new leader has seen no Report yet.
 func (l *Ledger) ReconcileAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +55,7 @@ func (l *Ledger) ReconcileAll() {
 	}
 }
 
-// pass asks for a reconcile of each budget that needs one and is this replica's to look after.
+// enqueueDue enqueues a reconcile of each budget that is due.
 func (l *Ledger) enqueueDue() {
 	leads := l.options.Leads != nil && l.options.Leads()
 	var all []Budget
@@ -72,26 +71,26 @@ func (l *Ledger) enqueueDue() {
 	}
 }
 
-// rename notes who shares the budget.
+// setBudget records which namespaces share the budget.
 func (w *worker) setBudget(b Budget) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.budget = b
 }
 
-// due lists the budgets that need a reconcile: of all there are, where this replica leads, and of those it was asked
-// about. It forgets those that are gone and that nobody asks about any more.
+// due returns the budgets that need a reconcile: of all budgets if this replica leads, else of those with recent requests.
+// It drops workers of budgets that no longer exist and get no requests.
 func (l *Ledger) due(leads bool, all []Budget) (out []Budget) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	there := make(map[string]bool, len(all))
+	exists := make(map[string]bool, len(all))
 	for _, b := range all {
-		there[b.Key] = true
+		exists[b.Key] = true
 		l.workerFor(b).setBudget(b)
 	}
 	for key, w := range l.workers {
 		w.mu.Lock()
-		if !there[key] && !w.running && time.Since(w.lastRequest) > workerTTL {
+		if !exists[key] && !w.running && time.Since(w.lastRequest) > workerTTL {
 			delete(l.workers, key)
 		}
 		if (leads || time.Since(w.lastRequest) < followerTTL) && w.needsReconcile() {
@@ -103,8 +102,8 @@ func (l *Ledger) due(leads bool, all []Budget) (out []Budget) {
 	return out
 }
 
-// needsPass says that the ledger may have become untrue, and that no round is about to mend it, or that none did for a
-// while: rounds that only say yes list nothing. w.mu is held.
+// needsReconcile reports whether the ledger may be out of date and no round is about to reconcile it, or none did for a
+// while: a round that only admits lists nothing. The caller holds w.mu.
 func (w *worker) needsReconcile() bool {
 	since := time.Since(w.lastReconcile)
 	return (len(w.queue) == 0 || since > busyReconcilePeriod) && (w.podsChanged || w.reservations > 0 || since > idleReconcilePeriod)

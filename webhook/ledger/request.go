@@ -6,38 +6,37 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Budget says which pods are counted together.
+// Budget is a set of namespaces whose pods are counted together.
 type Budget struct {
 	Key        string   // policies.BudgetKey
 	Namespaces []string // all that share it
 }
 
-// Request asks for room for one pod that is being created.
+// Request asks for a reservation for one pod that is being created.
 type Request struct {
 	Budget Budget
-	Quota  policies.Quota // what the pod is held against
+	Quota  policies.Quota // the limits that apply to the pod
 
 	PodUID       string
 	Name         string // as it will be stored
-	NamespaceUID string // empty: not known
+	NamespaceUID string // empty: unknown
 	Holding      policies.Holding
 
-	DryRun   bool      // answer, and write nothing
-	Deadline time.Time // nobody waits for an answer after it; zero: DefaultPatience from now on
+	DryRun   bool      // answer without writing
+	Deadline time.Time // of the answer; zero: DefaultTimeout from now on
 }
 
-// DefaultPatience is how long a request waits that names no deadline: what is left of a webhook's ten seconds when the
-// answer has to travel back.
+// DefaultTimeout is the timeout of a request without a deadline: a webhook's ten seconds, less the way back of the answer.
 const DefaultTimeout = 8 * time.Second
 
-// Verdict is what became of a Request.
+// Decision is the outcome of a Request.
 type Decision string
 
-// The verdicts.
+// The decisions.
 const (
-	Admitted Decision = "admitted" // the room is reserved
-	Exceeded Decision = "exceeded" // there is no room: true at an instant since the request was made
-	Busy     Decision = "busy"     // it cannot be told in time; to be tried again
+	Admitted Decision = "admitted" // a reservation is written
+	Exceeded Decision = "exceeded" // the quota is exceeded: true at an instant since the request was made
+	Busy     Decision = "busy"     // no decision in time; try again
 )
 
 // Answer answers one Request.
@@ -48,14 +47,14 @@ type Answer struct {
 	Reason     string            // of Busy, for people
 }
 
-func busyAnswer(after time.Duration, why string) Answer {
-	return Answer{Decision: Busy, RetryAfter: after, Reason: why}
+func busyAnswer(after time.Duration, reason string) Answer {
+	return Answer{Decision: Busy, RetryAfter: after, Reason: reason}
 }
 
-// Report is what a reconcile found: for metrics and Events.
+// Report is the result of a reconcile, for metrics and Events.
 type Report struct {
 	Budget Budget
 	State  State // as reconciled
-	// Unpromised are pods that were created while nobody looked. They count.
+	// Unmanaged are pods that were created without a review. They count.
 	Unmanaged []Pod
 }

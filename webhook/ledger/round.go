@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// round is one batch on its way to its answers.
+// round answers one batch.
 type round struct {
 	*worker
 	waiting []*waiter
-	current *storedLedger // nil: to be read
+	current *storedLedger // nil: read it first
 	attempt int
 }
 
-// verdict is the answer that a waiter gets once what it rests on is written.
+// reply is the answer to a waiter, to be sent once the state that it depends on is written.
 type reply struct {
 	waiter *waiter
 	answer Answer
 }
 
-// lasting says that the verdict rests on what is written.
-func (v reply) isStored() bool { return !v.waiter.request.DryRun }
+// needsWrite reports whether the answer depends on a write.
+func (p reply) needsWrite() bool { return !p.waiter.request.DryRun }
 
-// serve answers a batch. It returns when all are answered or gone.
+// serve answers a batch. It returns when every waiter is answered or gone.
 func (w *worker) serve(ctx context.Context, batch []*waiter) {
 	w.ledger.counts.batches.Add(1)
 	w.ledger.counts.requests.Add(int64(len(batch)))
@@ -46,42 +46,42 @@ func (w *worker) serve(ctx context.Context, batch []*waiter) {
 		}
 		doublings := 4
 		if errors.Is(err, ErrUnknown) {
-			doublings = 7 // the API server has trouble of its own
+			doublings = 7 // the API server is in trouble: retry less often
 		}
 		sleep(ctx, w.ledger.backOff(r.attempt, doublings))
 		r.attempt++
 	}
 }
 
-// awaited drops those who have gone, and says whether anyone is left. It is asked after every call that takes time:
-// room that is reserved for nobody is lost for a minute.
+// dropGone drops the waiters that are gone, and reports whether any are left. It is called after every slow call: a
+// reservation that nobody waits for is lost for a minute.
 func (r *round) dropGone() bool {
 	r.waiting = slices.DeleteFunc(r.waiting, (*waiter).gone)
 	return len(r.waiting) > 0
 }
 
-// step answers whom it can: first those for whom there is room by what was last read, then, by a list that is begun
-// now and so after everyone in the round arrived, the others.
+// step answers the requests it can: first those that fit by the state that was last read, then the others by a list that
+// starts now, and so after every request of the round arrived.
 func (r *round) step(ctx context.Context) error {
 	if r.current == nil {
-		h, err := r.load(ctx)
+		next, err := r.load(ctx)
 		if err != nil {
 			return err
 		}
-		r.current = &h
+		r.current = &next
 	}
 	if !r.dropGone() {
 		return nil
 	}
 	tally := NewTally(r.current.state)
 	if admitted := r.decide(tally, false); len(admitted) > 0 {
-		if slices.ContainsFunc(admitted, reply.isStored) {
-			h, err := r.write(ctx, *r.current, tally.State())
+		if slices.ContainsFunc(admitted, reply.needsWrite) {
+			next, err := r.write(ctx, *r.current, tally.State())
 			if err != nil {
 				r.current = nil
 				return err
 			}
-			r.current = &h
+			r.current = &next
 		}
 		r.answer(admitted)
 	}
@@ -91,8 +91,8 @@ func (r *round) step(ctx context.Context) error {
 	return r.reconcile(ctx)
 }
 
-// reconcile reads the ledger, lists, decides the rest on what both say, and swaps. A "no" needs no swap: it holds as
-// soon as a later read shows that all it counted was still reserved when the list was made.
+// reconcile reads the ledger, lists the pods, decides the rest on both, and writes. A denial needs no write: it is right as
+// soon as a later read shows that all reservations it counted still existed when the pods were listed.
 func (r *round) reconcile(ctx context.Context) error {
 	r.current = nil
 	before, err := r.load(ctx)
@@ -108,18 +108,18 @@ func (r *round) reconcile(ctx context.Context) error {
 	}
 	reconciled := before.state.Reconciled(listing)
 	tally := NewTally(reconciled)
-	verdicts := r.decide(tally, true)
+	replies := r.decide(tally, true)
 	after, err := r.writeFor(ctx, before, tally.State())
 	if err == nil {
 		r.current = &after
-		r.answer(withoutDenials(verdicts))
+		r.answer(withoutDenials(replies))
 		r.answer(r.denials(reconciled))
 		r.report(reconciled, listing)
 		return nil
 	}
-	fresh, unread := r.load(ctx)
-	if unread != nil {
-		return errors.Join(err, unread)
+	fresh, readErr := r.load(ctx)
+	if readErr != nil {
+		return errors.Join(err, readErr)
 	}
 	r.current = &fresh
 	if fresh.object.UID == before.object.UID && fresh.state.Contains(reconciled.Reservations) {
@@ -128,8 +128,8 @@ func (r *round) reconcile(ctx context.Context) error {
 	return err
 }
 
-// writeFor writes what was decided, if anyone in the round may write. Where nothing is written it reads once more, and
-// a ledger that has changed since is a conflict: no "no" is said by a list that went past reservations unseen.
+// writeFor writes next, unless all requests of the round are dry runs. Where nothing is written it reads once more, and a
+// ledger that has changed since is a conflict: a denial must not depend on a list that missed reservations.
 func (r *round) writeFor(ctx context.Context, before storedLedger, next State) (storedLedger, error) {
 	if slices.ContainsFunc(r.waiting, func(w *waiter) bool { return !w.request.DryRun }) {
 		after, err := r.write(ctx, before, next)
@@ -144,7 +144,7 @@ func (r *round) writeFor(ctx context.Context, before storedLedger, next State) (
 	return after, err
 }
 
-// list lists the namespaces of all who wait.
+// list lists the namespaces of all waiting requests.
 func (r *round) list(ctx context.Context) (Listing, error) {
 	var namespaces []string
 	for _, w := range r.waiting {
@@ -154,21 +154,21 @@ func (r *round) list(ctx context.Context) (Listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.ledger.options.CallTimeout)
 	defer cancel()
 	r.ledger.counts.lists.Add(1)
-	asked := r.ledger.stamp() // before the list: it says nothing of what comes after
+	startedAt := r.ledger.stamp() // before the call: the list does not show pods created after it began
 	listing, err := r.ledger.options.Lister.List(ctx, slices.Compact(namespaces))
-	listing.StartedAt, listing.Gone = asked, r.ledger.options.Gone
+	listing.StartedAt, listing.Gone = startedAt, r.ledger.options.Gone
 	return listing, err
 }
 
-// answer gives the answers, and strikes their waiters off the round.
-func (r *round) answer(verdicts []reply) {
-	answered := make(map[*waiter]bool, len(verdicts))
-	for _, v := range verdicts {
-		v.waiter.answer <- v.answer
-		if v.waiter.reconcileOnly {
-			v.waiter.cancel()
+// answer sends the answers, and drops their waiters from the round.
+func (r *round) answer(replies []reply) {
+	answered := make(map[*waiter]bool, len(replies))
+	for _, p := range replies {
+		p.waiter.answer <- p.answer
+		if p.waiter.reconcileOnly {
+			p.waiter.cancel()
 		}
-		answered[v.waiter] = true
+		answered[p.waiter] = true
 	}
 	r.waiting = slices.DeleteFunc(r.waiting, func(w *waiter) bool { return answered[w] })
 }
@@ -181,7 +181,7 @@ func (r *round) answerAll(a Answer) {
 	r.answer(all)
 }
 
-// done notes that the budget was reconciled, and reports it.
+// report records that the budget was reconciled, and calls Options.Report.
 func (r *round) report(state State, listing Listing) {
 	r.mu.Lock()
 	r.lastReconcile = time.Now()
@@ -190,6 +190,6 @@ func (r *round) report(state State, listing Listing) {
 	if r.ledger.options.Report == nil {
 		return
 	}
-	unpromised := slices.DeleteFunc(slices.Clone(listing.Pods), func(p Pod) bool { return !p.Unmanaged })
-	r.ledger.options.Report(Report{Budget: budget, State: state, Unmanaged: unpromised})
+	unmanaged := slices.DeleteFunc(slices.Clone(listing.Pods), func(p Pod) bool { return !p.Unmanaged })
+	r.ledger.options.Report(Report{Budget: budget, State: state, Unmanaged: unmanaged})
 }

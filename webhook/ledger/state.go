@@ -10,65 +10,65 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Expiry is the age from which a reservation that no list shows is given back. The API server ends a request after 34
-// seconds at the latest; the rest is a margin for clocks that differ and writes that land late.
+// ReservationTTL is the age from which a reservation without a listed pod is dropped. The API server ends a request after 34
+// seconds at the latest; the rest is a margin for clocks that differ and writes that arrive late.
 const ReservationTTL = 60 * time.Second
 
-// State is what a ledger says. Its methods return new values and never change the one they are called on.
+// State is the content of a ledger. Its methods return new values and never change their receiver.
 type State struct {
-	// Base is what the pods held that the last list found, one Holding for each namespace, set of pools and traits.
+	// Base is the sum of the pods of the last list, one Holding for each namespace, set of pools and traits.
 	Base []policies.Holding `json:"base,omitempty"`
-	// Listed are the namespaces of that list. Of others, the ledger knows nothing.
-	Namespaces []string `json:"listed,omitempty"`
-	// Reservations are for pods that were let in and that no list has shown, oldest first.
+	// Namespaces are those of that list. Pods of other namespaces are not counted.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Reservations are those of admitted pods that are in no list yet, oldest first.
 	Reservations []Reservation `json:"reservations,omitempty"`
-	// NotBefore ends the time in which nobody is let in, because reservations may have been lost with an earlier ledger.
-	// It stays until a list that was begun after it has found the pods that came of them.
+	// NotBefore is when pods are admitted again, after reservations may have been lost with an earlier ledger. It is reset by
+	// the first list that starts after it, which finds the pods of those reservations.
 	NotBefore time.Time `json:"notBefore,omitzero"`
 }
 
-// Reservation is room for one pod that was let in.
+// Reservation is the capacity that is kept for one admitted pod.
 type Reservation struct {
-	PodUID       string           `json:"uid"`
+	PodUID       string           `json:"podUID"`
 	Name         string           `json:"name"`
-	NamespaceUID string           `json:"nsUID,omitempty"`
-	CreatedAt    time.Time        `json:"at"`
-	Holding      policies.Holding `json:"holding"` // with the pod's namespace
+	NamespaceUID string           `json:"namespaceUID,omitempty"`
+	CreatedAt    time.Time        `json:"createdAt"`
+	Holding      policies.Holding `json:"holding"` // includes the pod's namespace
 }
 
-// Listing is what one consistent list of a budget's namespaces found.
+// Listing is one consistent list of a budget's namespaces.
 type Listing struct {
-	// Asked is when the list was begun, by the clock of whoever asked.
+	// StartedAt is when the list began, by the clock of this replica.
 	StartedAt  time.Time
-	Namespaces []Namespace // all that were asked for
+	Namespaces []Namespace // all that were listed
 	Pods       []Pod       // those that have neither succeeded nor failed
-	// Left are pods that were seen to end or to be deleted, before or after the list.
+	// Gone are pods that were seen to end or to be deleted, before or after the list.
 	Gone *GonePods
 }
 
-// Namespace is a namespace as a list found it. A namespace that is not there has no UID.
+// Namespace is a namespace of a list. One that does not exist has no UID.
 type Namespace struct {
 	Name    string
 	UID     string
 	Created time.Time
 }
 
-// Pod is a pod as a list found it.
+// Pod is a pod of a list.
 type Pod struct {
 	UID     string
 	Name    string
 	Holding policies.Holding
-	// Unpromised says that the pod came without a Promise to be trusted: it was created while nobody looked.
+	// Unmanaged is true of a pod that should have a trusted promise and has none: it was created without a review.
 	Unmanaged bool
 }
 
-// Used is what is held and reserved within the scope. Reservations of one namespace and name count by their maximum:
-// two pods of one name cannot both be.
+// Used returns what is held and reserved within the scope. Reservations of one namespace and name count by their maximum:
+// two pods of one name cannot exist.
 func (s State) Used(scope policies.QuotaScope) policies.Charge {
 	return NewTally(s).usedExcept(scope, podName{})
 }
 
-// Held is what living pods held within the scope when they were last listed.
+// Held returns what living pods held within the scope when they were last listed.
 func (s State) Held(scope policies.QuotaScope) (c policies.Charge) {
 	for _, h := range s.Base {
 		c = c.Plus(h.In(scope))
@@ -76,19 +76,19 @@ func (s State) Held(scope policies.QuotaScope) (c policies.Charge) {
 	return c
 }
 
-// Figures says how the limits of the budget's quota stand.
+// Figures returns the figures of the limits of the budget's quota.
 func (s State) Figures(q policies.Quota) []policies.Figure {
 	tally := NewTally(s)
 	return q.Figures(s.Held, func(scope policies.QuotaScope) policies.Charge { return tally.usedExcept(scope, podName{}) })
 }
 
-// Covers says that the last list told of all these namespaces. What it did not tell of may be full of pods.
+// Covers reports whether the last list contained all these namespaces. Others may have any number of pods.
 func (s State) Covers(namespaces []string) bool {
 	return !slices.ContainsFunc(namespaces, func(n string) bool { return !slices.Contains(s.Namespaces, n) })
 }
 
-// Reconciled takes the list as the new base and drops the reservations that it settles. s has to be what the ledger
-// said before the list was begun; the result may be written only over that very version.
+// Reconciled returns s with the list as the new base, and without the reservations that the list makes obsolete. s must have
+// been read before the list began; the result may be written only over that version.
 func (s State) Reconciled(l Listing) State {
 	listed := make(map[string]bool, len(l.Pods))
 	for _, p := range l.Pods {
@@ -110,15 +110,15 @@ func (s State) Reconciled(l Listing) State {
 	return out
 }
 
-// expired says that no pod can come of the reservation any more. The time is that before the list was begun: a list
-// says nothing of pods that were created after it.
-func (r Reservation) expired(asked time.Time) bool { return asked.Sub(r.CreatedAt) > ReservationTTL }
+// expired reports whether the reservation's pod can no longer be created. at is when the list began: a list does not show
+// pods that were created after that.
+func (r Reservation) expired(at time.Time) bool { return at.Sub(r.CreatedAt) > ReservationTTL }
 
-// namespaceMargin is by how much a reservation has to be older than its namespace to belong to an earlier one of that
-// name: clocks differ, and whoever reserved may have known the old UID only.
+// namespaceMargin is how much older than its namespace a reservation must be to belong to an earlier namespace of that name:
+// clocks differ, and the replica that reserved may have cached the old UID.
 const namespaceMargin = 25 * time.Second
 
-// ofGoneNamespace says that the reservation's namespace was deleted and made again since.
+// ofDeletedNamespace reports whether the reservation's namespace was deleted and created again since.
 func (r Reservation) ofDeletedNamespace(namespaces []Namespace) bool {
 	i := slices.IndexFunc(namespaces, func(n Namespace) bool { return n.Name == r.Holding.Namespace })
 	if i < 0 || r.NamespaceUID == "" || namespaces[i].UID == "" || namespaces[i].UID == r.NamespaceUID {
@@ -127,7 +127,7 @@ func (r Reservation) ofDeletedNamespace(namespaces []Namespace) bool {
 	return namespaces[i].Created.Sub(r.CreatedAt) > namespaceMargin
 }
 
-// Holds says that all of these are reserved in s.
+// Contains reports whether s contains all these reservations.
 func (s State) Contains(reservations []Reservation) bool {
 	have := make(map[string]bool, len(s.Reservations))
 	for _, r := range s.Reservations {
@@ -136,7 +136,7 @@ func (s State) Contains(reservations []Reservation) bool {
 	return !slices.ContainsFunc(reservations, func(r Reservation) bool { return !have[r.PodUID] })
 }
 
-// baseOf adds pods up by namespace, pools and traits, in a stable order.
+// baseOf adds up pods by namespace, pools and traits, in a stable order.
 func baseOf(pods []Pod) []policies.Holding {
 	sums := make(map[string]policies.Holding)
 	for _, p := range pods {

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// lookAside is how long what was read or written is good for a "yes" without reading again: another replica's write
-// makes the swap fail, which costs more than a read.
+// readTTL is how long a ledger that was read or written serves to admit without another read: if another replica wrote
+// meanwhile, the write fails, which costs more than a read.
 const readTTL = 2 * time.Second
 
-// held is a ledger as it was read or written.
+// storedLedger is a ledger as it was read or written.
 type storedLedger struct {
-	object Object // without a Version: there is none yet
+	object Object // without a Version: it does not exist yet
 	state  State
 	readAt time.Time
 }
 
-// load reads the ledger as it is now. One that is not there is empty; one that cannot be read as a ledger, or that was
-// made again since it was last seen, has lost reservations: nobody is let in until they would have expired.
+// load reads the ledger. A ledger that does not exist is empty. One that cannot be decoded, or was created again since it was
+// last read, has lost reservations: no pod is admitted until they would have expired.
 func (w *worker) load(ctx context.Context) (storedLedger, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.ledger.options.CallTimeout)
 	defer cancel()
@@ -40,14 +40,14 @@ func (w *worker) load(ctx context.Context) (storedLedger, error) {
 	}
 	if lost {
 		now.state = now.state.afterLoss(w.last.state, w.ledger.stamp())
-		return now, nil // it stays the memory until it is written
+		return now, nil // not remembered, so that the loss is noticed again until it is written
 	}
 	w.remember(now)
 	return now, nil
 }
 
-// Look reads what the budget's ledger says, for those who only want to know: pods that ended since the last list are still
-// in it. The zero State: nothing was counted yet.
+// Read returns the state of the budget's ledger, for reports: it still contains pods that ended since the last list. The zero
+// State means that nothing was counted yet.
 func (l *Ledger) Read(ctx context.Context, budgetKey string) (State, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.options.CallTimeout)
 	defer cancel()
@@ -61,12 +61,12 @@ func (l *Ledger) Read(ctx context.Context, budgetKey string) (State, error) {
 	}
 	key, state, err := Decode(object.Data)
 	if err == nil && key != budgetKey {
-		err = fmt.Errorf("decode ledger of %s: it is that of %s", budgetKey, key)
+		err = fmt.Errorf("decode ledger of %s: it is the ledger of %s", budgetKey, key)
 	}
 	return state, err
 }
 
-// remember keeps what was read or written, so that a loss is noticed.
+// remember keeps the ledger that was read or written, so that a loss is noticed.
 func (w *worker) remember(h storedLedger) {
 	w.last = h
 	w.mu.Lock()
@@ -74,12 +74,12 @@ func (w *worker) remember(h storedLedger) {
 	w.mu.Unlock()
 }
 
-// recent returns what is held in memory, if it is fresh enough to say "yes" by.
+// recent returns the remembered ledger, and reports whether it is fresh enough to admit by.
 func (w *worker) recent() (storedLedger, bool) {
 	return w.last, w.last.object.Version != "" && time.Since(w.last.readAt) < readTTL
 }
 
-// write swaps what was read for next. Nothing is written where nothing has changed.
+// write replaces the ledger that was read by next. If nothing has changed, it writes nothing.
 func (w *worker) write(ctx context.Context, from storedLedger, next State) (storedLedger, error) {
 	data, err := Encode(w.key, next)
 	if err != nil {
@@ -106,8 +106,8 @@ func (w *worker) write(ctx context.Context, from storedLedger, next State) (stor
 	return h, nil
 }
 
-// afterLoss is s, read in place of a ledger that is remembered and was deleted or spoilt: what is remembered of
-// reservations is added. What others reserved is not known, so that nobody is let in until it would have expired.
+// afterLoss returns s, read in place of a remembered ledger that was deleted or corrupted, with the remembered reservations.
+// The reservations of other replicas are unknown, so that no pod is admitted until they would have expired.
 func (s State) afterLoss(remembered State, now time.Time) State {
 	t := NewTally(s)
 	for _, r := range remembered.Reservations {

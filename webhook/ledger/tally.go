@@ -8,24 +8,24 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Tally adds reservations to a copy of a State one by one, without adding up all of it each time.
+// Tally adds reservations to a copy of a State one by one, and keeps the sums.
 type Tally struct {
 	state State
-	index map[string]int // pod UID to its place among the reservations
+	index map[string]int // of the reservation, by pod UID
 	sums  map[policies.QuotaScope]*sum
 }
 
-// podName is what at most one living pod can be called.
+// podName identifies a pod; at most one living pod has it.
 type podName struct{ namespace, name string }
 
-// sum is what is used within one scope.
+// sum is the usage within one scope.
 type sum struct {
 	base     policies.Charge
 	reserved map[podName]policies.Charge
 	total    policies.Charge
 }
 
-// NewTally begins with s, which stays as it is.
+// NewTally returns a Tally of s, and does not change s.
 func NewTally(s State) *Tally {
 	s.Reservations = slices.Clone(s.Reservations)
 	t := &Tally{state: s, index: make(map[string]int, len(s.Reservations)), sums: make(map[policies.QuotaScope]*sum)}
@@ -35,10 +35,10 @@ func NewTally(s State) *Tally {
 	return t
 }
 
-// State is what the ledger says with all that was reserved.
+// State returns the state with all reservations that were added.
 func (t *Tally) State() State { return t.state }
 
-// Has says that the very same is reserved already: the same review was sent twice.
+// Has reports whether the same reservation exists already: the API server sent the review twice.
 func (t *Tally) Has(r Reservation) bool {
 	i, ok := t.index[r.PodUID]
 	if !ok {
@@ -49,14 +49,14 @@ func (t *Tally) Has(r Reservation) bool {
 		maps.Equal(have.Holding.Units, r.Holding.Units) && have.Holding.Traits == r.Holding.Traits
 }
 
-// Excess says where r does not fit beside what others use. Reservations of r's own name are no others: where r's pod
-// can be created, theirs cannot be.
+// Excess returns the limits that r exceeds together with the usage of other pods. Reservations of the same name do not count:
+// if r's pod can be created, theirs cannot.
 func (t *Tally) Excess(q policies.Quota, r Reservation) []policies.Excess {
 	used := func(scope policies.QuotaScope) policies.Charge { return t.usedExcept(scope, r.name()) }
 	return policies.Fit(q, used, r.Holding)
 }
 
-// Reserve adds r. What was reserved before is never taken away here, not even by another review for the same pod.
+// Reserve adds r. It never removes a reservation, not even for another review of the same pod.
 func (t *Tally) Reserve(r Reservation) {
 	t.index[r.PodUID] = len(t.state.Reservations)
 	t.state.Reservations = append(t.state.Reservations, r)
@@ -65,7 +65,7 @@ func (t *Tally) Reserve(r Reservation) {
 	}
 }
 
-// Waiting counts a namespace's reservations that were made before the given time.
+// CountOlder returns how many of a namespace's reservations were created before the given time.
 func (t *Tally) CountOlder(namespace string, before time.Time) int {
 	n := 0
 	for _, r := range t.state.Reservations {
@@ -76,7 +76,7 @@ func (t *Tally) CountOlder(namespace string, before time.Time) int {
 	return n
 }
 
-// others is what is used within the scope by all but reservations of that name.
+// usedExcept returns the usage within the scope without the reservations of that name.
 func (t *Tally) usedExcept(scope policies.QuotaScope, name podName) policies.Charge {
 	s, ok := t.sums[scope]
 	if !ok {
@@ -111,7 +111,7 @@ func (s *sum) reserve(name podName, c policies.Charge) {
 	s.total = s.without(podName{})
 }
 
-// without adds up all but one name. Subtracting would be wrong where a sum has saturated.
+// without returns the sum without one name. It adds up the rest, since subtracting from a saturated sum would be wrong.
 func (s *sum) without(name podName) policies.Charge {
 	total := s.base
 	for n, c := range s.reserved {

@@ -12,51 +12,63 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// TestATallyIsWhatAddingUpWouldGive compares the running sums with those of a State read anew, over random reservations
-// of few names.
-func TestATallyIsWhatAddingUpWouldGive(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	batch := policies.NativeQuotasOf(batchQuota())[0]
-	scopes := []policies.QuotaScope{{}, {Namespace: "a"}, {Pool: "p"}, {Class: "c"}, {Resource: policies.ResourceGPU},
-		{Namespace: "a", Resource: policies.ResourceGPU, Pods: batch.Pods}}
-	for range 200 {
-		tally := ledger.NewTally(ledger.State{Base: []policies.Holding{{Namespace: "a", Charge: policies.Charge{Slices: random.Int64N(9)}}}})
-		for i := range 30 {
-			h := policies.Holding{Namespace: string("ab"[random.IntN(2)]), Charge: policies.Charge{Slices: random.Int64N(5)}}
-			if random.IntN(2) == 0 {
-				h.Pools, h.Classes = []string{"p"}, map[string]policies.Charge{"c": h.Charge}
-			}
-			if random.IntN(2) == 0 {
-				h.Units, h.Traits.PriorityClass = map[string]int64{policies.ResourceGPU: random.Int64N(5)}, []string{"", "batch"}[random.IntN(2)]
-			}
-			r := ledger.Reservation{PodUID: fmt.Sprint(i), Name: fmt.Sprint(random.IntN(6)), Holding: h}
-			for _, scope := range scopes {
-				limits := policies.QuotaLimits{Slices: new(int64(random.Int64N(40))), GPUs: new(int64(random.Int64N(20)))}
-				quota := policies.Quota{Limits: []policies.QuotaLimit{{Scope: scope, Limits: limits}}}
-				if got, want := tally.Excess(quota, r), ledger.NewTally(tally.State()).Excess(quota, r); fmt.Sprint(got) != fmt.Sprint(want) {
-					t.Fatalf("scope %+v of %+v: %v, added up anew %v", scope, tally.State(), got, want)
+func TestTally(t *testing.T) {
+	t.Run("its sums are those of a new Tally", func(t *testing.T) {
+		// The reservations are random and have few names.
+		random := rand.New(rand.NewPCG(3, 4))
+		batch := policies.NativeQuotasOf(batchQuota())[0]
+		scopes := []policies.QuotaScope{{}, {Namespace: "a"}, {Pool: "p"}, {Class: "c"}, {Resource: policies.ResourceGPU},
+			{Namespace: "a", Resource: policies.ResourceGPU, Pods: batch.Pods}}
+		for range 200 {
+			tally := ledger.NewTally(ledger.State{Base: []policies.Holding{{Namespace: "a", Charge: policies.Charge{Slices: random.Int64N(9)}}}})
+			for i := range 30 {
+				h := policies.Holding{Namespace: string("ab"[random.IntN(2)]), Charge: policies.Charge{Slices: random.Int64N(5)}}
+				if random.IntN(2) == 0 {
+					h.Pools, h.Classes = []string{"p"}, map[string]policies.Charge{"c": h.Charge}
+				}
+				if random.IntN(2) == 0 {
+					h.Units, h.Traits.PriorityClass = map[string]int64{policies.ResourceGPU: random.Int64N(5)}, []string{"", "batch"}[random.IntN(2)]
+				}
+				r := ledger.Reservation{PodUID: fmt.Sprint(i), Name: fmt.Sprint(random.IntN(6)), Holding: h}
+				for _, scope := range scopes {
+					limits := policies.QuotaLimits{Slices: new(int64(random.Int64N(40))), GPUs: new(int64(random.Int64N(20)))}
+					quota := policies.Quota{Limits: []policies.QuotaLimit{{Scope: scope, Limits: limits}}}
+					if got, want := tally.Excess(quota, r), ledger.NewTally(tally.State()).Excess(quota, r); fmt.Sprint(got) != fmt.Sprint(want) {
+						t.Fatalf("scope %+v of %+v: %v, added up anew %v", scope, tally.State(), got, want)
+					}
+				}
+				tally.Reserve(r)
+				if !tally.Has(r) {
+					t.Fatal("what was reserved is not there")
 				}
 			}
-			tally.Reserve(r)
-			if !tally.Has(r) {
-				t.Fatal("what was reserved is not there")
-			}
 		}
-	}
-}
-
-func TestReservationsOfOneNameCountByTheirMaximum(t *testing.T) {
-	s := ledger.State{Base: []policies.Holding{{Namespace: "a", Charge: policies.Charge{Slices: 1}}}}
-	for i, slices := range []int64{2, 5, 3} {
-		s.Reservations = append(s.Reservations, ledger.Reservation{PodUID: fmt.Sprint(i), Name: "same", Holding: policies.Holding{Namespace: "a", Charge: policies.Charge{Slices: slices}}})
-	}
-	s.Reservations = append(s.Reservations, ledger.Reservation{PodUID: "9", Name: "same", Holding: policies.Holding{Namespace: "b", Charge: policies.Charge{Slices: 10}}})
-	if got := s.Used(policies.QuotaScope{}).Slices; got != 1+5+10 {
-		t.Errorf("%d slices, want 16", got)
-	}
-	if got := s.Used(policies.QuotaScope{Namespace: "a"}).Slices; got != 6 {
-		t.Errorf("%d slices of namespace a, want 6", got)
-	}
+	})
+	t.Run("reservations of one name count by their maximum", func(t *testing.T) {
+		s := ledger.State{Base: []policies.Holding{{Namespace: "a", Charge: policies.Charge{Slices: 1}}}}
+		for i, slices := range []int64{2, 5, 3} {
+			s.Reservations = append(s.Reservations, ledger.Reservation{PodUID: fmt.Sprint(i), Name: "same", Holding: policies.Holding{Namespace: "a", Charge: policies.Charge{Slices: slices}}})
+		}
+		s.Reservations = append(s.Reservations, ledger.Reservation{PodUID: "9", Name: "same", Holding: policies.Holding{Namespace: "b", Charge: policies.Charge{Slices: 10}}})
+		if got := s.Used(policies.QuotaScope{}).Slices; got != 1+5+10 {
+			t.Errorf("%d slices, want 16", got)
+		}
+		if got := s.Used(policies.QuotaScope{Namespace: "a"}).Slices; got != 6 {
+			t.Errorf("%d slices of namespace a, want 6", got)
+		}
+	})
+	t.Run("the base distinguishes what scopes distinguish", func(t *testing.T) {
+		pod := func(uid, priority string) ledger.Pod {
+			return ledger.Pod{UID: uid, Name: uid, Holding: policies.Holding{Namespace: "a", Charge: policies.Charge{Slices: 1},
+				Units: map[string]int64{policies.ResourceGPU: 1}, Traits: policies.Traits{PriorityClass: priority}}}
+		}
+		s := ledger.State{}.Reconciled(ledger.Listing{Namespaces: []ledger.Namespace{{Name: "a"}},
+			Pods: []ledger.Pod{pod("1", "batch"), pod("2", ""), pod("3", "batch")}})
+		batch := policies.QuotaScope{Namespace: "a", Resource: policies.ResourceGPU, Pods: policies.NativeQuotasOf(batchQuota())[0].Pods}
+		if got, all := s.Used(batch).GPUs, s.Used(policies.QuotaScope{Resource: policies.ResourceGPU}).GPUs; got != 2 || all != 3 {
+			t.Errorf("%d of priority batch and %d in all, want 2 and 3", got, all)
+		}
+	})
 }
 
 // batchQuota is a ResourceQuota for the pods of one priority.
@@ -66,17 +78,4 @@ func batchQuota() *corev1.ResourceQuota {
 		ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
 			{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"batch"}}}},
 	}}
-}
-
-func TestABaseKeepsApartWhatScopedQuotasTellApart(t *testing.T) {
-	pod := func(uid, priority string) ledger.Pod {
-		return ledger.Pod{UID: uid, Name: uid, Holding: policies.Holding{Namespace: "a", Charge: policies.Charge{Slices: 1},
-			Units: map[string]int64{policies.ResourceGPU: 1}, Traits: policies.Traits{PriorityClass: priority}}}
-	}
-	s := ledger.State{}.Reconciled(ledger.Listing{Namespaces: []ledger.Namespace{{Name: "a"}},
-		Pods: []ledger.Pod{pod("1", "batch"), pod("2", ""), pod("3", "batch")}})
-	batch := policies.QuotaScope{Namespace: "a", Resource: policies.ResourceGPU, Pods: policies.NativeQuotasOf(batchQuota())[0].Pods}
-	if got, all := s.Used(batch).GPUs, s.Used(policies.QuotaScope{Resource: policies.ResourceGPU}).GPUs; got != 2 || all != 3 {
-		t.Errorf("%d of priority batch and %d in all, want 2 and 3", got, all)
-	}
 }

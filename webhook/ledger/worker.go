@@ -6,39 +6,39 @@ import (
 	"time"
 )
 
-// maxBatch bounds the requests that are decided on one copy.
+// maxBatch bounds the requests of one round.
 const maxBatch = 256
 
-// waiter is a request that waits for its answer, or a pass: a reconcile that nobody asked for by a request.
+// waiter is a request that waits for its answer, or, with reconcileOnly, a reconcile without a request.
 type waiter struct {
 	ctx           context.Context
 	request       Request
 	reconcileOnly bool
-	cancel        func()      // of a pass: ends ctx
+	cancel        func()      // if reconcileOnly: ends ctx
 	answer        chan Answer // of capacity 1
 }
 
-// gone says that nobody waits any more: room that were reserved for it would be lost.
+// gone reports whether nobody waits any more, so that a reservation would be lost.
 func (w *waiter) gone() bool { return w.ctx.Err() != nil }
 
-// worker serves one budget in this replica. Its goroutine runs only while there is something to do.
+// worker serves one budget in this replica. Its goroutine runs only while requests wait.
 type worker struct {
 	ledger *Ledger
 	key    string
 
 	mu            sync.Mutex
-	budget        Budget // as last named
+	budget        Budget // of the latest request
 	queue         []*waiter
 	running       bool
-	lastRequest   time.Time // when it was last asked
-	lastReconcile time.Time // when the last reconcile ended
-	podsChanged   bool      // pods have, since
-	reservations  int       // reservations, as last seen
+	lastRequest   time.Time
+	lastReconcile time.Time
+	podsChanged   bool // since lastReconcile
+	reservations  int  // in the ledger that was last read
 
-	last storedLedger // what was last read or written; of the goroutine alone
+	last storedLedger // last read or written; used by the goroutine alone
 }
 
-// enqueue hands w to the budget's worker. It is false when the Ledger is closed.
+// enqueue adds w to the queue of the budget's worker. It reports whether the Ledger is open.
 func (l *Ledger) enqueue(b Budget, w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *Ledger) enqueue(b Budget, w *waiter) bool {
 	return true
 }
 
-// workerFor returns the budget's worker. l.mu is held.
+// workerFor returns the budget's worker. The caller holds l.mu.
 func (l *Ledger) workerFor(b Budget) *worker {
 	w, ok := l.workers[b.Key]
 	if !ok {
@@ -78,13 +78,13 @@ func (w *worker) run() {
 			return
 		}
 		w.serve(w.ledger.ctx, batch)
-		if len(batch) > 1 { // more are on their way: one write for them all
+		if len(batch) > 1 { // more requests are likely on their way: one write for them all
 			sleep(w.ledger.ctx, w.ledger.options.BatchDelay)
 		}
 	}
 }
 
-// take returns those who wait, at most maxBatch. None: the goroutine ends.
+// nextBatch returns at most maxBatch waiters. If it returns none, the goroutine ends.
 func (w *worker) nextBatch() []*waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +98,7 @@ func (w *worker) nextBatch() []*waiter {
 	return batch
 }
 
-// pause waits for d, or until ctx ends.
+// sleep waits for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -108,9 +108,9 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// backOff is how long to wait before the given try: 2 ms doubled each time, up to the given number of times, spread by
-// half to either side.
-func (l *Ledger) backOff(try, doublings int) time.Duration {
+// backOff returns the wait before an attempt: 2 ms, doubled with each attempt up to the given number of times, with a jitter
+// of half to either side.
+func (l *Ledger) backOff(attempt, doublings int) time.Duration {
 	spread := 0.5 + l.options.Random()
-	return time.Duration(float64(2*time.Millisecond<<min(try, doublings)) * spread)
+	return time.Duration(float64(2*time.Millisecond<<min(attempt, doublings)) * spread)
 }

@@ -1,9 +1,9 @@
-// Package nativequota keeps Kubernetes' own ResourceQuotas on GPU resources true beside gpuslice.
+// Package nativequota keeps Kubernetes' own ResourceQuotas on GPU resources correct beside gpuslice.
 //
-// A ResourceQuota counts pods under the names that they carry. Where gpuslice renames a resource, those of others would
-// stop counting: they are watched here, and counted in the ledger. Where policy says write, the leader writes the
-// policy's own limit as a ResourceQuota, which holds while gpuslice is away.
+// A ResourceQuota counts pods by the names of their resources. Where gpuslice renames a resource, the ResourceQuotas of
+// others would stop counting: they are watched here, and counted in the ledger. Where the policy sets native: write, the
+// leader writes the policy's own limit as a ResourceQuota, which holds while gpuslice is down.
 //
-// The one idea: a quota of somebody else's is read and never touched. What is gpuslice's own carries a label and the one
-// name; a ResourceQuota of that name without the label is left alone, and reported.
+// The one idea: gpuslice reads the ResourceQuotas of others and never changes them. Its own carry a label and the one name;
+// a ResourceQuota of that name without the label is not touched, and reported.
 package nativequota

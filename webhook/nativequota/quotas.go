@@ -12,17 +12,17 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Quotas is what is known of the cluster's ResourceQuotas.
+// Quotas caches the cluster's ResourceQuotas.
 type Quotas struct{ informer cache.SharedIndexInformer }
 
-// kept is what is kept of a ResourceQuota: of one that limits no GPU resource, its name alone.
+// cachedQuota is a ResourceQuota in the cache: of one that limits no GPU resource, only its metadata.
 type cachedQuota struct {
 	metav1.ObjectMeta
 	native []policies.NativeQuota
-	spec   corev1.ResourceQuotaSpec // of one that has the name of ours
+	spec   corev1.ResourceQuotaSpec // of one with the name of gpuslice's own
 }
 
-// NewQuotas prepares a Quotas. Its Informer must be running for it to know anything.
+// NewQuotas prepares a Quotas. It is empty until its Informer runs.
 func NewQuotas(client kubernetes.Interface) (*Quotas, error) {
 	q := &Quotas{coreinformers.NewResourceQuotaInformer(client, metav1.NamespaceAll, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
 	if err := q.informer.SetTransform(trim); err != nil {
@@ -31,10 +31,10 @@ func NewQuotas(client kubernetes.Interface) (*Quotas, error) {
 	return q, nil
 }
 
-// Informer is what knows of the ResourceQuotas. Somebody else runs it.
+// Informer returns the informer of ResourceQuotas, which the caller runs.
 func (q *Quotas) Informer() cache.SharedIndexInformer { return q.informer }
 
-// keep reads a ResourceQuota once, when it enters the cache.
+// trim reads a ResourceQuota once, when it enters the cache.
 func trim(object any) (any, error) {
 	quota, ok := object.(*corev1.ResourceQuota)
 	if !ok {
@@ -50,7 +50,7 @@ func trim(object any) (any, error) {
 	return k, nil
 }
 
-// In are the limits on GPU resources that others set in a namespace.
+// In returns the limits on GPU resources that ResourceQuotas of others set in a namespace.
 func (q *Quotas) In(namespace string) (out []policies.NativeQuota) {
 	objects, _ := q.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	for _, object := range objects {
@@ -61,17 +61,17 @@ func (q *Quotas) In(namespace string) (out []policies.NativeQuota) {
 	return out
 }
 
-// written is the ResourceQuota of the namespace that has the name of ours; nil: there is none.
+// ownQuota returns the namespace's ResourceQuota with the name of gpuslice's own; nil if there is none.
 func (q *Quotas) ownQuota(namespace string) *cachedQuota {
 	object, _, _ := q.informer.GetStore().GetByKey(namespace + "/" + policies.WrittenQuotaName)
 	k, _ := object.(*cachedQuota)
 	return k
 }
 
-// ours says that gpuslice wrote it.
+// managed reports whether gpuslice wrote the ResourceQuota.
 func (k *cachedQuota) managed() bool { return k.Labels[policies.LabelQuota] == "true" }
 
-// allWritten are the ResourceQuotas of all namespaces that have the name of ours.
+// ownQuotas returns the ResourceQuotas of all namespaces with the name of gpuslice's own.
 func (q *Quotas) ownQuotas() (out []*cachedQuota) {
 	for _, object := range q.informer.GetStore().List() {
 		if k, ok := object.(*cachedQuota); ok && k.Name == policies.WrittenQuotaName {

@@ -9,34 +9,34 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Standing is how a ResourceQuota on a GPU resource stands to gpuslice.
+// QuotaState is the relation of a ResourceQuota on a GPU resource to gpuslice.
 type QuotaState string
 
-// The standings.
+// The states.
 const (
-	StateCounted   QuotaState = "counted"   // another's, and gpuslice counts for it the pods that it renamed
-	StateUncounted QuotaState = "uncounted" // another's, and pods that were renamed are not counted
+	StateCounted   QuotaState = "counted"   // another's; gpuslice counts the pods that it renamed for it
+	StateUncounted QuotaState = "uncounted" // another's; renamed pods are not counted
 	StateWritten   QuotaState = "written"   // gpuslice's own
-	StateMissing   QuotaState = "unwritten" // policy wants one, and it is not there
+	StateUnwritten QuotaState = "unwritten" // the policy wants one, and there is none
 )
 
-// State says of one ResourceQuota, or of one that should be there, how it stands.
+// QuotaStatus is the status of a ResourceQuota, or of one that the policy wants.
 type QuotaStatus struct {
 	Namespace string     `json:"namespace"`
 	Name      string     `json:"name"`
 	Resource  string     `json:"resource,omitempty"`
 	State     QuotaState `json:"state"`
-	Reason    string     `json:"why,omitempty"` // of uncounted and unwritten
+	Reason    string     `json:"reason,omitempty"` // if uncounted or unwritten
 }
 
 // Governed is a namespace that a policy governs.
 type Governed struct {
 	Namespace string
-	Policy    *policies.Policy // nil: it cannot be read, and nothing is to change meanwhile
+	Policy    *policies.Policy // nil: it cannot be read, and nothing is changed meanwhile
 	Pools     []policies.Pool
 }
 
-// States tells how the ResourceQuotas of the governed namespaces stand, in a stable order.
+// Statuses returns the status of each ResourceQuota of the governed namespaces, in a stable order.
 func (q *Quotas) Statuses(governed []Governed) (out []QuotaStatus) {
 	for _, g := range governed {
 		if g.Policy == nil {
@@ -59,7 +59,7 @@ func statusOfOther(g Governed, n policies.NativeQuota) QuotaStatus {
 	s := QuotaStatus{Namespace: g.Namespace, Name: n.Name, Resource: n.Resource, State: StateCounted}
 	switch {
 	case g.Policy.Quota.Native == policies.NativeOff:
-		s.State, s.Reason = StateUncounted, "policy "+g.Policy.Name+" has it not counted"
+		s.State, s.Reason = StateUncounted, "policy "+g.Policy.Name+" does not count it"
 	case n.Uncounted != "":
 		s.State, s.Reason = StateUncounted, n.Uncounted
 	}
@@ -68,31 +68,31 @@ func statusOfOther(g Governed, n policies.NativeQuota) QuotaStatus {
 
 func (q *Quotas) statusOfOwn(g Governed) (QuotaStatus, bool) {
 	want, wanted := g.Policy.WrittenQuota(g.Pools)
-	s := QuotaStatus{Namespace: g.Namespace, Name: policies.WrittenQuotaName, Resource: want.Resource, State: StateMissing, Reason: want.Why}
+	s := QuotaStatus{Namespace: g.Namespace, Name: policies.WrittenQuotaName, Resource: want.Resource, State: StateUnwritten, Reason: want.Why}
 	if have := q.ownQuota(g.Namespace); want.Why == "" && have != nil {
 		if s.State = StateWritten; !have.managed() {
-			s.State, s.Reason = StateMissing, reasonNotManaged
+			s.State, s.Reason = StateUnwritten, reasonNotManaged
 		}
 	}
 	return s, wanted
 }
 
-// foreign is why a quota is not written whose name is taken.
-const reasonNotManaged = "a ResourceQuota of this name is somebody else's: it has no label " + policies.LabelQuota + "; rename it, or let policy say native: check"
+// reasonNotManaged is why a ResourceQuota is not written whose name is taken.
+const reasonNotManaged = "a ResourceQuota of this name was not written by gpuslice: it has no label " + policies.LabelQuota + "; rename it, or set native: check in the policy"
 
-// maxSeries bounds the metric. Whoever has more ResourceQuotas on GPUs finds them all under /state.
+// maxSeries bounds the metric. The endpoint /state lists all ResourceQuotas.
 const maxSeries = 1000
 
-// collector is the metric of the states.
+// collector collects the metric of the statuses.
 type collector struct {
-	desc   *prometheus.Desc
-	states func() []QuotaStatus
+	desc     *prometheus.Desc
+	statuses func() []QuotaStatus
 }
 
-// Watch registers the metric gpuslice_native_quota, which tells of the states.
-func RegisterMetrics(registerer prometheus.Registerer, states func() []QuotaStatus) error {
-	return registerer.Register(&collector{states: states, desc: prometheus.NewDesc("gpuslice_native_quota",
-		"1 for each ResourceQuota on a GPU resource in a governed namespace: counted (gpuslice counts renamed pods for it), uncounted, written (gpuslice's own) or unwritten. At most 1000 are told.",
+// RegisterMetrics registers the metric gpuslice_native_quota_info.
+func RegisterMetrics(registerer prometheus.Registerer, statuses func() []QuotaStatus) error {
+	return registerer.Register(&collector{statuses: statuses, desc: prometheus.NewDesc("gpuslice_native_quota_info",
+		"1 for each ResourceQuota on a GPU resource in a governed namespace: counted (gpuslice counts renamed pods for it), uncounted, written (gpuslice's own) or unwritten. At most 1000.",
 		[]string{"namespace", "name", "resource", "state"}, nil)})
 }
 
@@ -101,8 +101,8 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) { out <- c.desc }
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
-	states := c.states()
-	for _, s := range states[:min(len(states), maxSeries)] {
+	statuses := c.statuses()
+	for _, s := range statuses[:min(len(statuses), maxSeries)] {
 		out <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, 1, s.Namespace, s.Name, s.Resource, string(s.State))
 	}
 }

@@ -20,25 +20,25 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/events"
 )
 
-// AnnotationPolicy on a ResourceQuota of ours names the policy that it was written from.
+// AnnotationPolicy, on gpuslice's own ResourceQuota, names the policy that it was written from.
 const AnnotationPolicy = policies.Domain + "/written-from"
 
-// ReasonNotWritten is the reason of the Events on a ResourceQuota that stands in the place of ours.
+// ReasonNotWritten is the reason of the Events on a ResourceQuota that has the name of gpuslice's own.
 const ReasonNotWritten = "GPUSliceQuotaNotWritten"
 
 const (
-	syncPeriod  = 5 * time.Second // between two looks at what should be there
+	syncPeriod  = 5 * time.Second // between two comparisons with what policies want
 	callTimeout = 5 * time.Second
 )
 
-// Writer writes ResourceQuotas as policies want them. One replica at a time should.
+// Writer writes ResourceQuotas as policies want them. Run it in one replica at a time.
 type Writer struct {
 	Client   kubernetes.Interface
 	Quotas   *Quotas
-	Governed func() ([]Governed, error) // all namespaces that policies govern; an error: not known yet
+	Governed func() ([]Governed, error) // all governed namespaces; an error while they are unknown
 	Log      logr.Logger
 
-	logged map[string]string // what was last logged of a namespace
+	logged map[string]string // by namespace, the last reason that was logged
 }
 
 // Run writes until ctx ends.
@@ -60,7 +60,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	}
 }
 
-// pass brings each namespace to what its policy wants.
+// sync writes and removes ResourceQuotas until each namespace has what its policy wants.
 func (w *Writer) sync(ctx context.Context, recorder *events.Recorder) {
 	governed, err := w.Governed()
 	if err != nil {
@@ -98,34 +98,40 @@ func (w *Writer) sync(ctx context.Context, recorder *events.Recorder) {
 	}
 }
 
-// report logs why a namespace has no quota of ours, and says whether that is new. "": it can have one.
-func (w *Writer) logReason(namespace, why string) bool {
-	if why == "" || w.logged[namespace] == why {
+// logReason logs why a namespace has no ResourceQuota of gpuslice's own, once. It reports whether the reason is new; an
+// empty reason never is.
+func (w *Writer) logReason(namespace, reason string) bool {
+	if reason == "" || w.logged[namespace] == reason {
 		return false
 	}
-	w.logged[namespace] = why
-	w.Log.Info("resource quota not written", "namespace", namespace, "why", why)
+	w.logged[namespace] = reason
+	w.Log.Info("resource quota not written", "object", object(namespace), "reason", reason)
 	return true
 }
 
-// try does one call and logs what came of it. What failed is tried again with the next pass.
-func (w *Writer) call(ctx context.Context, what, namespace string, call func(context.Context) error) {
+// call makes one call and logs its outcome. The next sync repeats a call that failed.
+func (w *Writer) call(ctx context.Context, verb, namespace string, do func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := call(ctx)
+	err := do(ctx)
 	switch {
 	case err == nil:
-		w.Log.Info("resource quota kept", "do", what, "namespace", namespace)
-	case !errors.Is(err, errNothingToDo):
-		w.Log.Error(err, "resource quota not kept", "do", what, "namespace", namespace)
+		w.Log.Info("changed resource quota", "verb", verb, "object", object(namespace))
+	case !errors.Is(err, errUnchanged):
+		w.Log.Error(err, "cannot change resource quota", "verb", verb, "object", object(namespace))
 		return
 	}
 	delete(w.logged, namespace)
 }
 
-var errNothingToDo = errors.New("it is as it should be")
+var errUnchanged = errors.New("the resource quota is as the policy wants it")
 
-// quota is the ResourceQuota that a namespace should have.
+// object names a namespace's ResourceQuota for the log.
+func object(namespace string) string {
+	return "ResourceQuota " + namespace + "/" + policies.WrittenQuotaName
+}
+
+// quota returns the ResourceQuota that the policy wants in a namespace.
 func quota(g Governed, want policies.WrittenQuota) *corev1.ResourceQuota {
 	return &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{
@@ -139,8 +145,8 @@ func quota(g Governed, want policies.WrittenQuota) *corev1.ResourceQuota {
 	}
 }
 
-// write makes the quota, or changes the one that is there. The version that was read is named, so that one that has
-// changed hands since is not touched.
+// write creates the ResourceQuota, or updates the one that was read. The update names UID and version, so that it cannot hit
+// another's.
 func (w *Writer) write(ctx context.Context, have *cachedQuota, want *corev1.ResourceQuota) error {
 	client := w.Client.CoreV1().ResourceQuotas(want.Namespace)
 	if have == nil {
@@ -151,7 +157,7 @@ func (w *Writer) write(ctx context.Context, have *cachedQuota, want *corev1.Reso
 		return nil
 	}
 	if equality.Semantic.DeepEqual(have.spec, want.Spec) && have.Annotations[AnnotationPolicy] == want.Annotations[AnnotationPolicy] {
-		return errNothingToDo
+		return errUnchanged
 	}
 	want.UID, want.ResourceVersion = have.UID, have.ResourceVersion
 	labels := maps.Clone(have.Labels)
@@ -168,7 +174,7 @@ func (w *Writer) write(ctx context.Context, have *cachedQuota, want *corev1.Reso
 	return nil
 }
 
-// remove deletes the quota that was read, and no other.
+// remove deletes the ResourceQuota that was read, and no other.
 func (w *Writer) remove(ctx context.Context, have *cachedQuota) error {
 	err := w.Client.CoreV1().ResourceQuotas(have.Namespace).Delete(ctx, have.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}})

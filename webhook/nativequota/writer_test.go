@@ -19,25 +19,25 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// governed is team-a under a policy that has so many slices written.
-func governed(slices int64) Governed {
+// governedNamespace is team-a under a policy that has so many slices written.
+func governedNamespace(slices int64) Governed {
 	return Governed{Namespace: "team-a", Pools: []policies.Pool{{Name: "l4", Resource: policies.ResourceGPUShared, Strategy: "time-slicing"}},
 		Policy: &policies.Policy{Name: "gpuslice-system/a", Mode: policies.ModeOptIn, EnforcementMode: policies.EnforceFull,
 			Strategies: []policies.StrategyName{"time-slicing"}, Quota: policies.QuotaSpec{Native: policies.NativeWrite, Slices: &slices}}}
 }
 
-// named is a ResourceQuota with the name of ours, and with its label where it is.
-func named(hard string, ours bool) *corev1.ResourceQuota {
+// named is a ResourceQuota with the name of gpuslice's own, and with its label if managed.
+func named(hard string, managed bool) *corev1.ResourceQuota {
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: policies.WrittenQuotaName, UID: "u-1", Labels: map[string]string{"team": "a"}},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"requests.nvidia.com/gpu.shared": resource.MustParse(hard)}}}
-	if ours {
+	if managed {
 		q.Labels[policies.LabelQuota] = "true"
 	}
 	return q
 }
 
-func TestAQuotaIsWrittenAsPolicyWantsIt(t *testing.T) {
-	broken, ambiguous := governed(4), governed(4)
+func TestWriter(t *testing.T) {
+	broken, ambiguous := governedNamespace(4), governedNamespace(4)
 	broken.Policy = nil
 	ambiguous.Pools = append(ambiguous.Pools, policies.Pool{Name: "odd", Resource: policies.ResourceGPU, Strategy: "time-slicing"})
 	for name, c := range map[string]struct {
@@ -46,14 +46,14 @@ func TestAQuotaIsWrittenAsPolicyWantsIt(t *testing.T) {
 		err      error
 		hard     string // of what is there in the end; "": nothing
 		writes   []string
-		told     bool // by an Event
+		event    bool // whether an Event is written
 	}{
-		"wanted and not there":            {nil, []Governed{governed(4)}, nil, "4", []string{"create"}, false},
-		"there as it should be":           {[]runtime.Object{quota(governed(4), policies.WrittenQuota{Resource: policies.ResourceGPUShared, Hard: 4})}, []Governed{governed(4)}, nil, "4", nil, false},
-		"there with another limit":        {[]runtime.Object{named("9", true)}, []Governed{governed(4)}, nil, "4", []string{"update"}, false},
+		"wanted and not there":            {nil, []Governed{governedNamespace(4)}, nil, "4", []string{"create"}, false},
+		"there as it should be":           {[]runtime.Object{quota(governedNamespace(4), policies.WrittenQuota{Resource: policies.ResourceGPUShared, Hard: 4})}, []Governed{governedNamespace(4)}, nil, "4", nil, false},
+		"there with another limit":        {[]runtime.Object{named("9", true)}, []Governed{governedNamespace(4)}, nil, "4", []string{"update"}, false},
 		"there and no longer wanted":      {[]runtime.Object{named("9", true)}, nil, nil, "", []string{"delete"}, false},
 		"it cannot say it any more":       {[]runtime.Object{named("9", true)}, []Governed{ambiguous}, nil, "", []string{"delete"}, false},
-		"somebody else's of that name":    {[]runtime.Object{named("9", false)}, []Governed{governed(4)}, nil, "9", nil, true},
+		"somebody else's of that name":    {[]runtime.Object{named("9", false)}, []Governed{governedNamespace(4)}, nil, "9", nil, true},
 		"somebody else's, none wanted":    {[]runtime.Object{named("9", false)}, nil, nil, "9", nil, false},
 		"a policy that cannot be read":    {[]runtime.Object{named("9", true)}, []Governed{broken}, nil, "9", nil, false},
 		"policies that are not known yet": {[]runtime.Object{named("9", true)}, nil, errors.New("not read yet"), "9", nil, false},
@@ -81,18 +81,18 @@ func TestAQuotaIsWrittenAsPolicyWantsIt(t *testing.T) {
 					}
 				}
 				var writes []string
-				told := false
+				event := false
 				for _, action := range client.Actions() {
 					switch resource, verb := action.GetResource().Resource, action.GetVerb(); {
 					case resource == "events":
-						told = true
+						event = true
 					case slices.Contains([]string{"create", "update", "delete", "patch"}, verb):
 						writes = append(writes, verb)
 					}
 				}
 				writes = slices.Compact(writes) // it may delete again what its cache still shows
-				if diff := cmp.Diff(c.writes, writes); diff != "" || hard != c.hard || told != c.told {
-					t.Errorf("hard %q, want %q; told by an Event: %t; writes (-want +got)\n%s", hard, c.hard, told, diff)
+				if diff := cmp.Diff(c.writes, writes); diff != "" || hard != c.hard || event != c.event {
+					t.Errorf("hard %q, want %q; Event: %t; writes (-want +got)\n%s", hard, c.hard, event, diff)
 				}
 				cancel()
 				if err := errors.Join(<-done, <-done); err != nil {

@@ -103,7 +103,7 @@ func (s *site) replica(t *testing.T, identity string) *replica {
 	return r
 }
 
-// await asks until done says yes.
+// await polls until done returns true.
 func await(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, done); err != nil {
@@ -111,7 +111,7 @@ func await(t *testing.T, what string, done func(context.Context) (bool, error)) 
 	}
 }
 
-// awaitState waits until the annotation says so.
+// awaitState waits until the annotation has the state.
 func (s *site) awaitState(t *testing.T, state State) (o Observation) {
 	t.Helper()
 	await(t, "observe "+string(state), func(ctx context.Context) (bool, error) {
@@ -135,14 +135,14 @@ func (s *site) holder(t *testing.T) string {
 	return *lease.Spec.HolderIdentity
 }
 
-func TestTwoReplicasObserveOnARealAPIServerWithTheRightsOfTheManifests(t *testing.T) {
+func TestControllerOnAPIServer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	replicas := map[string]*replica{"one": s.replica(t, "one"), "two": s.replica(t, "two")}
 	if o := s.awaitState(t, Enforced); o.Tier != policies.TierGuard {
 		t.Errorf("observed %+v", o)
 	}
-	e := event(s.subject.pod, time.Now(), blind)
+	e := event(s.subject.pod, time.Now(), notEnforcing)
 	s.subject.guard().State = running(time.Now().Add(-time.Hour))
 	s.status(t)
 	_, err := s.Client.CoreV1().Events("team-a").Create(t.Context(), e, metav1.CreateOptions{})
@@ -150,9 +150,9 @@ func TestTwoReplicasObserveOnARealAPIServerWithTheRightsOfTheManifests(t *testin
 	if o := s.awaitState(t, Degraded); o.Tier != policies.TierFramework {
 		t.Errorf("observed %+v", o)
 	}
-	await(t, "tell the pod's owner", func(ctx context.Context) (bool, error) {
+	await(t, "write an Event on the owner", func(ctx context.Context) (bool, error) {
 		list, err := s.Client.CoreV1().Events("team-a").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + ReasonDegraded + ",involvedObject.name=train"})
-		return err == nil && len(list.Items) == 1 && strings.Contains(list.Items[0].Message, blind), err
+		return err == nil && len(list.Items) == 1 && strings.Contains(list.Items[0].Message, notEnforcing), err
 	})
 
 	first := s.holder(t)
@@ -163,9 +163,9 @@ func TestTwoReplicasObserveOnARealAPIServerWithTheRightsOfTheManifests(t *testin
 	s.awaitState(t, Enforced)
 }
 
-// TestATenantWithTheRightToEditCanWriteWhatLooksLikeAKubelets is why no Event raises what is said to hold: the API
-// server takes any name of a reporting component from those whom Kubernetes lets edit a namespace.
-func TestATenantWithTheRightToEditCanWriteWhatLooksLikeAKubelets(t *testing.T) {
+// TestTenantCanForgeKubeletEvents is why no Event raises a tier: the API server takes any name of a reporting component from
+// those whom Kubernetes lets edit a namespace.
+func TestTenantCanForgeKubeletEvents(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	// The part of the role "edit" that comes with Kubernetes: a controller that does not run here puts it into "edit".
@@ -179,13 +179,13 @@ func TestATenantWithTheRightToEditCanWriteWhatLooksLikeAKubelets(t *testing.T) {
 	must(t, err)
 	s.subject.guard().State = running(time.Now().Add(-time.Hour))
 	s.status(t)
-	_, err = s.Client.CoreV1().Events("team-a").Create(t.Context(), event(s.subject.pod, time.Now().Add(-time.Minute), blind), metav1.CreateOptions{})
+	_, err = s.Client.CoreV1().Events("team-a").Create(t.Context(), event(s.subject.pod, time.Now().Add(-time.Minute), notEnforcing), metav1.CreateOptions{})
 	must(t, err)
 	s.replica(t, "one")
 	s.awaitState(t, Degraded)
 
 	await(t, "forge an event", func(ctx context.Context) (bool, error) {
-		forged := event(s.subject.pod, time.Now(), "gpuslice can hold this pod to its slice again on GPU-1")
+		forged := event(s.subject.pod, time.Now(), "gpuslice enforces this pod's slice again on GPU-1")
 		_, err := jane.CoreV1().Events("team-a").Create(ctx, forged, metav1.CreateOptions{})
 		if apierrors.IsForbidden(err) {
 			return false, nil // the rights of a new binding take a moment
@@ -194,19 +194,19 @@ func TestATenantWithTheRightToEditCanWriteWhatLooksLikeAKubelets(t *testing.T) {
 	})
 	patch := []byte(`{"metadata":{"annotations":{"` + policies.AnnotationObserved + `":"{\"state\":\"holds\",\"tier\":\"guard\"}"}}}`)
 	_, err = jane.CoreV1().Pods("team-a").Patch(t.Context(), "train", types.MergePatchType, patch, metav1.PatchOptions{})
-	must(t, err) // no webhook stands in the way here
+	must(t, err) // no webhook restores it here
 	await(t, "see the forged event and the forged annotation", func(ctx context.Context) (bool, error) {
 		pod, err := s.Client.CoreV1().Pods("team-a").Get(ctx, "train", metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
 		o, _ := DecodeObservation(pod.Annotations[policies.AnnotationObserved])
-		return o.State == Degraded && o.Tier == policies.TierFramework && strings.Contains(strings.Join(o.Reasons, ""), "an Event says that it can again"), nil
+		return o.State == Degraded && o.Tier == policies.TierFramework && strings.Contains(strings.Join(o.Reasons, ""), "an Event reports that it enforces again"), nil
 	})
 }
 
-// TestTheServiceAccountMayDoNothingElseWithPods looks at the rights from the API server's side.
-func TestTheServiceAccountMayDoNothingElseWithPods(t *testing.T) {
+// TestServiceAccountRights asks the API server what else the ServiceAccount may do with pods: nothing.
+func TestServiceAccountRights(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	config, err := s.ServiceAccount(t.Context(), policies.SystemNamespace, "gpuslice-webhook")

@@ -14,28 +14,26 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Options are what a Controller is made of.
+// Options configure a Controller.
 type Options struct {
 	Client kubernetes.Interface
-	// Nodes knows the cluster's nodes with their labels. Somebody else runs it; it is only read.
+	// Nodes lists the cluster's nodes. The caller runs it.
 	Nodes cache.SharedIndexInformer
-	// Keys tell which Promises to trust. nil, and Keys that sign nothing: every one that can be read.
+	// Keys returns the keys of trusted promises. nil, or Keys that sign nothing: every promise that can be read is trusted.
 	Keys func() policies.Keys
-	// PodLeft is told of each pod that ended or was deleted. Of pods without a promise it is told when they are deleted.
-	// nil: nobody wants to know.
-	PodGone func(namespace string, uid types.UID)
-	// Registerer gets the metric.
+	// PodGone is called with each pod with a promise that ends, and with each pod that is deleted. Optional.
+	PodGone    func(namespace string, uid types.UID)
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 }
 
-// timing is how long a Controller takes for what it does.
+// timing is when a Controller reconciles a pod.
 type timing struct {
-	delay               time.Duration // from a change of a pod to looking at it: pods that start change several times
-	backoff, maxBackoff time.Duration // after a look that failed
+	delay               time.Duration // after a change of the pod: pods that start change several times
+	backoff, maxBackoff time.Duration // after a reconcile that failed
 }
 
-// patient are the usual times.
+// defaultTiming returns the timing outside of tests.
 func defaultTiming() timing {
 	return timing{delay: 500 * time.Millisecond, backoff: time.Second, maxBackoff: 5 * time.Minute}
 }
@@ -51,21 +49,21 @@ type Controller struct {
 func New(o Options) (*Controller, error) {
 	c := &Controller{options: o, timing: defaultTiming(), tally: newPodCounter()}
 	if err := o.Registerer.Register(c.tally); err != nil {
-		return nil, fmt.Errorf("register the metric of enforcement: %w", err)
+		return nil, fmt.Errorf("register the metric of observed pods: %w", err)
 	}
 	return c, nil
 }
 
-// Run observes until ctx ends: while this replica leads. Two replicas that both observe for a moment, as when a Lease is
-// handed over, do no harm: they write the same.
+// Run observes until ctx ends: while this replica leads. Two replicas that observe at once, as when a Lease changes hands,
+// do no harm: they write the same.
 func (c *Controller) Run(ctx context.Context) error {
 	c.options.Log.Info("observing")
 	defer c.options.Log.Info("no longer observing")
 	c.tally.start()
 	defer c.tally.stop()
-	t, err := newSession(c)
+	s, err := newSession(c)
 	if err != nil {
 		return err
 	}
-	return t.run(ctx)
+	return s.run(ctx)
 }

@@ -1,18 +1,18 @@
-// Package observe says what enforcement really holds for the pods that gpuslice planned.
+// Package observe reports which tiers of enforcement really apply to the pods that gpuslice planned.
 //
-// Admission plans tiers of enforcement from what it knows of pools; where the pod landed, and what became of the guard
-// beside it, is known only later. Observe, a pure function, holds the one against the other:
+// Admission plans tiers of enforcement from what it knows of pools; the pod's node and the state of its guard are known
+// only later. Observe, a pure function, compares the two:
 //
-//	promise (planned) + pod status + node labels + what the guard said -> Observation (tiers that hold, reasons)
+//	promise (planned) + pod status + node labels + the guard's notices -> Observation (tiers that apply, reasons)
 //
-// A Controller does so for each pod that carries a promise, in the one replica that holds a Lease, and writes the
-// annotation gpuslice.dev/observed, Events on the pod and its owner, and the metric gpuslice_pod_enforcement.
+// A Controller calls it for each pod with a promise, in the leader, and writes the annotation gpuslice.dev/observed, Events
+// on the pod and its owner, and the metric gpuslice_observed_pods.
 //
-// The one idea: only what a tenant cannot write can raise a tier. Pod status and node labels come from the node;
-// Events and annotations may come from anybody who may edit the namespace, whatever component they name as their
-// reporter, so that they can only weaken what is said. This is why the guard's own "can again" does not lift its
-// "cannot": a guard container that starts anew does.
+// The one idea: only what a tenant cannot write can raise a tier. Pod status and node labels come from the node; Events and
+// annotations may come from anybody who may edit the namespace, whatever component they name as their reporter, so that
+// they can only lower a tier. That is why the guard's notice that it enforces again does not revoke its notice that it does
+// not: only a new start of the guard's container does.
 //
-// What is not visible from here is not claimed to be: whether an MPS daemon that answered the check still lives, and
-// whether the node's container toolkit and cgroups serve the driver's own limit.
+// Observe claims nothing about what cannot be seen from here: whether an MPS daemon that answered the check still runs, and
+// whether the node's container toolkit and cgroups support the driver's own limit.
 package observe

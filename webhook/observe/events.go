@@ -10,34 +10,35 @@ import (
 
 // Reasons of the Events.
 const (
-	ReasonDegraded       = "EnforcementWeaker"
-	ReasonRestored       = "EnforcementHolds"
-	ReasonGuardRestarted = "GuardRestarted"
+	ReasonDegraded       = "GPUSliceEnforcementDegraded"
+	ReasonRestored       = "GPUSliceEnforcementRestored"
+	ReasonGuardRestarted = "GPUSliceGuardRestarted"
 )
 
-// voice says what is observed.
+// eventWriter writes Events about observations.
 type eventWriter struct{ *events.Recorder }
 
-// tell says what is new since before: each reason once, each restart of the guard, and that all holds again.
-func (v eventWriter) writeChanges(pod *corev1.Pod, before, o Observation) {
+// writeChanges writes what is new since before: each reason once, each restart of the guard, and that enforcement is as
+// planned again.
+func (w eventWriter) writeChanges(pod *corev1.Pod, before, o Observation) {
 	for _, reason := range o.Reasons {
 		if !slices.Contains(before.Reasons, reason) {
-			v.write(pod, corev1.EventTypeWarning, ReasonDegraded, reason)
+			w.write(pod, corev1.EventTypeWarning, ReasonDegraded, reason)
 		}
 	}
 	if o.restarts() > before.restarts() && o.State != Ended {
-		v.write(pod, corev1.EventTypeWarning, ReasonGuardRestarted, "gpuslice-guard was started again after it ended with "+o.Guard.Ended+
-			"; while it was away nothing was ended: see its log of the last run")
+		w.write(pod, corev1.EventTypeWarning, ReasonGuardRestarted, "gpuslice-guard was restarted after it ended with "+o.Guard.Ended+
+			"; until it ran again no process was terminated: see the log of its previous run")
 	}
 	if before.State == Degraded && o.State == Enforced {
-		v.write(pod, corev1.EventTypeNormal, ReasonRestored, "what was planned holds again: "+string(o.Tier))
+		w.write(pod, corev1.EventTypeNormal, ReasonRestored, "enforcement is as planned again: "+string(o.Tier))
 	}
 }
 
-// say writes an Event on the pod and one on its owner.
-func (v eventWriter) write(pod *corev1.Pod, kind, reason, sentence string) {
-	v.Write(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, kind, reason, sentence)
+// write writes an Event on the pod and one on its owner.
+func (w eventWriter) write(pod *corev1.Pod, eventType, reason, message string) {
+	w.Write(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, eventType, reason, message)
 	if owner := events.ControllerOf(pod); owner != nil {
-		v.Write(owner, kind, reason, "pod "+pod.Name+": "+sentence)
+		w.Write(owner, eventType, reason, "pod "+pod.Name+": "+message)
 	}
 }

@@ -92,7 +92,7 @@ func (s *subject) check() *corev1.ContainerStatus   { return &s.pod.Status.InitC
 func (s *subject) guard() *corev1.ContainerStatus   { return &s.pod.Status.InitContainerStatuses[1] }
 func (s *subject) trainer() *corev1.ContainerStatus { return &s.pod.Status.ContainerStatuses[0] }
 
-// hear adds what the guard said that long after it started.
+// hear adds the notice of a message of the guard, that long after its start.
 func (s *subject) hear(after time.Duration, message string) {
 	s.notices = append(s.notices, NoticesOf(event(s.pod, noon.Add(after), message))...)
 }

@@ -10,52 +10,52 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// judgeCheck asks what gpuslice-check said. While it fails, the kubelet starts no container with a slice: nothing that
-// was planned is seen to hold there.
-func (j *evaluation) evaluateCheck() {
-	if j.promise.Guard == nil {
+// evaluateCheck evaluates gpuslice-check. While it fails, the kubelet starts no container with a slice, so that no planned
+// tier is observed.
+func (e *evaluation) evaluateCheck() {
+	if e.promise.Guard == nil {
 		return
 	}
-	s := j.status(limits.CheckContainer)
+	s := e.status(limits.CheckContainer)
 	end := lastTermination(s)
 	if end == nil || end.ExitCode == 0 || s.State.Running != nil {
 		return
 	}
 	for _, tier := range policies.Tiers() {
-		j.lost[tier] = true
+		e.lost[tier] = true
 	}
-	j.addReason("planned: a node that passes %s; the check on %s failed with %s; no container with a slice has started: mend the node, or create the pod again elsewhere",
-		limits.CheckContainer, j.nodeName(), describeTermination(end))
+	e.addReason("planned: a node that passes %s; the check on %s failed with %s; no container with a slice has started: repair the node, or create the pod again elsewhere",
+		limits.CheckContainer, e.nodeName(), describeTermination(end))
 }
 
-// judgeGuard asks whether the guard that was planned is there, is the one that was planned, and guards. It is missed
-// only while there is something to guard: the kubelet ends it after the pod's own containers.
-func (j *evaluation) evaluateGuard() {
-	if !j.plans(policies.TierGuard) {
+// evaluateGuard evaluates whether the planned guard exists, has its image and is ready. It is missed only while a container
+// with a slice runs: the kubelet ends it after the pod's own containers.
+func (e *evaluation) evaluateGuard() {
+	if !e.plans(policies.TierGuard) {
 		return
 	}
-	spec := j.spec(limits.GuardContainer)
+	spec := e.spec(limits.GuardContainer)
 	switch {
-	case spec == nil || j.promise.Guard == nil:
-		j.lose(policies.TierGuard, "planned: %s; the pod has no such container: create it again", limits.GuardContainer)
+	case spec == nil || e.promise.Guard == nil:
+		e.lose(policies.TierGuard, "planned: %s; the pod has no such container: create it again", limits.GuardContainer)
 		return
-	case spec.Image != j.promise.Guard.Image:
-		j.lose(policies.TierGuard, "planned: %s from image %s; its image was changed to %s: create the pod again",
-			limits.GuardContainer, j.promise.Guard.Image, sanitize(spec.Image, maxQuote))
+	case spec.Image != e.promise.Guard.Image:
+		e.lose(policies.TierGuard, "planned: %s from image %s; its image was changed to %s: create the pod again",
+			limits.GuardContainer, e.promise.Guard.Image, sanitize(spec.Image, maxQuote))
 	}
-	if s := j.guardStatus(); !isGuarding(s) && j.running() {
-		j.lose(policies.TierGuard, "planned: %s beside the containers with a slice; they run, and the guard %s: the kubelet starts it again, and if it stays away create the pod again",
+	if s := e.guardStatus(); !isGuarding(s) && e.running() {
+		e.lose(policies.TierGuard, "planned: %s beside the containers with a slice; they run, and the guard %s: the kubelet restarts it; if it does not come back, create the pod again",
 			limits.GuardContainer, describeAbsence(s))
 	}
 }
 
-// absence words why the guard does not guard.
+// describeAbsence describes why the guard is not ready.
 func describeAbsence(s *corev1.ContainerStatus) string {
 	switch {
 	case s == nil:
 		return "was never started"
 	case s.State.Running != nil:
-		return "has not looked at the devices yet" + describeRestart(s)
+		return "has not sampled the devices yet" + describeRestart(s)
 	case s.State.Waiting != nil && s.State.Waiting.Reason != "":
 		return fmt.Sprintf("waits (%s)", sanitize(s.State.Waiting.Reason, maxQuote)) + describeRestart(s)
 	}
@@ -69,11 +69,11 @@ func describeRestart(s *corev1.ContainerStatus) string {
 	return ""
 }
 
-// current are the notices of the guard that runs: one that was started since has not said them. Which Events still
-// exist makes no difference.
-func (j *evaluation) current(notices []Notice) []Notice {
+// current returns the notices of the guard's current run. Notices of an earlier run do not count, whether or not their
+// Events still exist.
+func (e *evaluation) current(notices []Notice) []Notice {
 	var since time.Time
-	if s := j.guardStatus(); s != nil && s.State.Running != nil {
+	if s := e.guardStatus(); s != nil && s.State.Running != nil {
 		since = s.State.Running.StartedAt.Time
 	}
 	var out []Notice
@@ -86,40 +86,40 @@ func (j *evaluation) current(notices []Notice) []Notice {
 	return out
 }
 
-// judgeNotices holds what the guard said against the plan.
-func (j *evaluation) evaluateNotices() {
-	lifted := time.Time{}
-	for _, n := range j.notices {
+// evaluateNotices compares the guard's notices with the plan.
+func (e *evaluation) evaluateNotices() {
+	enforcing := time.Time{}
+	for _, n := range e.notices {
 		if n.Kind == NoticeEnforcing {
-			lifted = n.At
+			enforcing = n.At
 		}
 	}
-	for _, n := range j.notices {
-		const again = "planned: a guard that ends what goes past its slice; at %s it said: %s; "
+	for _, n := range e.notices {
+		const reported = "planned: a guard that terminates what exceeds its slice; at %s it reported: %s; "
 		at := n.At.UTC().Format(time.RFC3339)
 		switch n.Kind {
 		case NoticeNotEnforcing:
-			advice := "see the node's driver and the guard's log"
-			if lifted.After(n.At) {
-				advice = "an Event says that it can again, and since others than the kubelet can write Events, this counts from the guard's next start on"
+			remedy := "see the node's driver and the guard's log"
+			if enforcing.After(n.At) {
+				remedy = "an Event reports that it enforces again; since others than the kubelet can write Events, this counts from the guard's next start on"
 			}
-			j.lose(policies.TierGuard, again+"%s", at, n.Text, advice)
+			e.lose(policies.TierGuard, reported+"%s", at, n.Text, remedy)
 		case NoticeNotTerminated, NoticeNotTerminable:
-			j.lose(policies.TierGuard, again+"end the process yourself, or delete the pod", at, n.Text)
+			e.lose(policies.TierGuard, reported+"terminate the process yourself, or delete the pod", at, n.Text)
 		case NoticeUnmanaged:
-			j.lose(policies.TierGuard, again+"give the container a slice, or keep the device from it", at, n.Text)
+			e.lose(policies.TierGuard, reported+"give the container a slice, or hide the devices from it", at, n.Text)
 		}
 	}
 }
 
-// guardFacts is what became of the guard's container; nil where the pod has none.
-func (j *evaluation) guardFacts() *Guard {
-	s := j.guardStatus()
+// guardFacts returns the state of the guard's container; nil if the pod has none.
+func (e *evaluation) guardFacts() *Guard {
+	s := e.guardStatus()
 	if s == nil {
 		return nil
 	}
 	g := &Guard{Restarts: s.RestartCount}
-	if end := lastTermination(s); end != nil && !j.finished() {
+	if end := lastTermination(s); end != nil && !e.finished() {
 		g.Ended = describeTermination(end)
 	}
 	return g

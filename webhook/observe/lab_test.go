@@ -71,7 +71,7 @@ func (l *lab) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// observed is what the pod's annotation says.
+// observed is the observation in the pod's annotation.
 func (l *lab) observed() Observation {
 	l.t.Helper()
 	pod := l.pod()
@@ -126,8 +126,8 @@ func (l *lab) kubelet(s *subject, at time.Time, message string) {
 	l.pass(5 * time.Second)
 }
 
-// told are the Events of ours, as "Kind/name Reason", sorted.
-func (l *lab) told() []string {
+// events returns the Events of gpuslice, as "Kind/name Reason", sorted.
+func (l *lab) events() []string {
 	l.t.Helper()
 	list, err := l.client.CoreV1().Events(metav1.NamespaceAll).List(l.t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -168,7 +168,7 @@ func (r *replica) metric(t *testing.T, tier policies.Tier, state State) float64 
 			for _, pair := range m.GetLabel() {
 				labels = append(labels, pair.GetValue())
 			}
-			if family.GetName() == "gpuslice_pod_enforcement" && strings.Join(labels, " ") == string(state)+" "+string(tier) {
+			if family.GetName() == "gpuslice_observed_pods" && strings.Join(labels, " ") == string(state)+" "+string(tier) {
 				return m.GetGauge().GetValue()
 			}
 		}

@@ -9,14 +9,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// cell is one series of the metric.
+// series is one series of the metric.
 type series struct {
 	tier  policies.Tier
 	state State
 }
 
-// tally counts the pods observed. It is a metric with all its series in the replica that observes, and with none in the
-// others, so that replicas may be summed. It is safe for concurrent use.
+// podCounter counts observed pods. It has all its series in the replica that observes and none in the others, so that
+// replicas may be summed. It is safe for concurrent use.
 type podCounter struct {
 	desc *prometheus.Desc
 
@@ -26,58 +26,58 @@ type podCounter struct {
 }
 
 func newPodCounter() *podCounter {
-	return &podCounter{pods: map[string]series{}, desc: prometheus.NewDesc("gpuslice_pod_enforcement",
-		"Pods with a slice, by the strongest tier observed to hold for all their containers, and by how that compares with what was planned.",
+	return &podCounter{pods: map[string]series{}, desc: prometheus.NewDesc("gpuslice_observed_pods",
+		"Pods with a slice, by the strongest tier that was observed for all their containers, and by how that compares with the plan.",
 		[]string{"tier", "state"}, nil)}
 }
 
 // Describe implements prometheus.Collector.
-func (t *podCounter) Describe(out chan<- *prometheus.Desc) { out <- t.desc }
+func (c *podCounter) Describe(out chan<- *prometheus.Desc) { out <- c.desc }
 
 // Collect implements prometheus.Collector.
-func (t *podCounter) Collect(out chan<- prometheus.Metric) {
-	counts, on := t.counts()
+func (c *podCounter) Collect(out chan<- prometheus.Metric) {
+	counts, on := c.counts()
 	if !on {
 		return
 	}
 	for _, tier := range policies.Tiers() {
 		for _, state := range States() {
 			n := float64(counts[series{tier, state}])
-			out <- prometheus.MustNewConstMetric(t.desc, prometheus.GaugeValue, n, string(tier), string(state))
+			out <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, n, string(tier), string(state))
 		}
 	}
 }
 
-func (t *podCounter) counts() (map[series]int, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (c *podCounter) counts() (map[series]int, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	counts := map[series]int{}
-	for _, c := range t.pods {
-		counts[c]++
+	for _, p := range c.pods {
+		counts[p]++
 	}
-	return counts, t.on
+	return counts, c.on
 }
 
-func (t *podCounter) start() { t.reset(true) }
+func (c *podCounter) start() { c.reset(true) }
 
-func (t *podCounter) stop() { t.reset(false) }
+func (c *podCounter) stop() { c.reset(false) }
 
-func (t *podCounter) reset(on bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.on, t.pods = on, map[string]series{}
+func (c *podCounter) reset(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.on, c.pods = on, map[string]series{}
 }
 
-// count notes what was observed of a pod.
-func (t *podCounter) set(key string, o Observation) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.pods[key] = series{cmp.Or(o.Tier, policies.TierNone), o.State}
+// set records the observation of a pod.
+func (c *podCounter) set(key string, o Observation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pods[key] = series{cmp.Or(o.Tier, policies.TierNone), o.State}
 }
 
-// forget takes a pod out of the count.
-func (t *podCounter) remove(key string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.pods, key)
+// remove drops a pod from the count.
+func (c *podCounter) remove(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pods, key)
 }

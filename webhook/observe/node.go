@@ -10,29 +10,29 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// The drivers from which the guard and the driver's own limit work.
+// The first drivers with which the guard and the driver's own limit work.
 const (
 	guardDriverMajor = 565 // 565.57.01 is its first release
 	guardDriverMinor = 57
 	limitDriverMajor = 615
 )
 
-// judgeNode holds what the node's labels say at this time against what was planned. A label that is missing contradicts
-// nothing: feature discovery takes its labels away while it restarts.
-func (j *evaluation) evaluateNode() {
-	if j.node == nil {
-		j.lose(policies.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s is not known: see whether it still exists", limitDriverMajor, j.pod.Spec.NodeName)
+// evaluateNode compares the node's current labels with the plan. A missing label contradicts nothing: feature discovery
+// removes its labels while it restarts.
+func (e *evaluation) evaluateNode() {
+	if e.node == nil {
+		e.lose(policies.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s is unknown: see whether it still exists", limitDriverMajor, e.pod.Spec.NodeName)
 		return
 	}
-	for i := range j.promise.Containers {
-		offer := policies.OfferOf(j.node, j.promise.Containers[i].Resource)
-		j.evaluateDriver(&offer)
-		j.evaluateSharing(&offer)
+	for i := range e.promise.Containers {
+		offer := policies.OfferOf(e.node, e.promise.Containers[i].Resource)
+		e.evaluateDriver(&offer)
+		e.evaluateSharing(&offer)
 	}
-	j.evaluateLabels()
+	e.evaluateLabels()
 }
 
-func (j *evaluation) evaluateDriver(offer *policies.Pool) {
+func (e *evaluation) evaluateDriver(offer *policies.Pool) {
 	major, minor := offer.DriverMajor, offer.DriverMinor
 	release := fmt.Sprint(major)
 	if minor > 0 {
@@ -40,74 +40,74 @@ func (j *evaluation) evaluateDriver(offer *policies.Pool) {
 	}
 	switch {
 	case major == 0:
-		j.lose(policies.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s does not say which it has: deploy GPU feature discovery there", limitDriverMajor, j.node.Name)
+		e.lose(policies.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s has no label with its driver: deploy GPU feature discovery there", limitDriverMajor, e.node.Name)
 	case major < limitDriverMajor:
-		j.lose(policies.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s has %s: update it, or correct driverLimits of the pool", limitDriverMajor, j.node.Name, release)
+		e.lose(policies.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s has %s: update it, or correct driverLimits of the pool", limitDriverMajor, e.node.Name, release)
 	}
 	if major > 0 && (major < guardDriverMajor || major == guardDriverMajor && minor > 0 && minor < guardDriverMinor) {
-		j.lose(policies.TierGuard, "planned: the guard, which needs driver 565.57.01; node %s has %s and shows the guard no memory that it may act on: update the driver", j.node.Name, release)
+		e.lose(policies.TierGuard, "planned: the guard, which needs driver 565.57.01; node %s has %s, whose readings of memory the guard cannot act on: update the driver", e.node.Name, release)
 	}
 }
 
-// judgeSharing compares strategies where no affinity holds the pod to its pool; where one does, judgeLabels compares
-// the very labels. An MPS daemon of the cluster's own is behind devices that feature discovery calls unshared.
-func (j *evaluation) evaluateSharing(offer *policies.Pool) {
-	planned := j.promise.Strategy
-	if len(j.promise.Affinity) > 0 || offer.Strategy == "" || offer.Strategy == planned || j.ownDaemon() {
+// evaluateSharing compares strategies where no affinity binds the pod to its pool; where one does, evaluateLabels compares
+// the same labels. An MPS daemon that the cluster runs itself is behind devices that feature discovery labels as unshared.
+func (e *evaluation) evaluateSharing(offer *policies.Pool) {
+	planned := e.promise.Strategy
+	if len(e.promise.Affinity) > 0 || offer.Strategy == "" || offer.Strategy == planned || e.ownDaemon() {
 		return
 	}
-	j.lost[policies.TierHardware], j.lost[policies.TierMPS] = true, true
-	j.addReason("planned: %s of %s; node %s offers it by %s at this time: create the pod again, so that it is planned for what the node offers",
-		planned, offer.Resource, j.node.Name, offer.Strategy)
+	e.lost[policies.TierHardware], e.lost[policies.TierMPS] = true, true
+	e.addReason("planned: %s of %s; node %s now offers it by %s: create the pod again, so that it is planned for what the node offers",
+		planned, offer.Resource, e.node.Name, offer.Strategy)
 }
 
-// ownDaemon says that the pod reaches its MPS daemon through a mount that gpuslice wrote.
-func (j *evaluation) ownDaemon() bool {
-	for i := range j.promise.Containers {
-		if slices.ContainsFunc(j.promise.Containers[i].Env, func(v policies.Variable) bool { return v.Name == policies.VarMPSPipe }) {
+// ownDaemon reports whether the pod reaches its MPS daemon through a mount that gpuslice wrote.
+func (e *evaluation) ownDaemon() bool {
+	for i := range e.promise.Containers {
+		if slices.ContainsFunc(e.promise.Containers[i].Env, func(v policies.Variable) bool { return v.Name == policies.VarMPSPipe }) {
 			return true
 		}
 	}
 	return false
 }
 
-// judgeLabels compares the labels that the pod was planned by, those of its affinity, with those of the node. Pods are
-// not moved when labels change.
-func (j *evaluation) evaluateLabels() {
-	differing := j.differing()
+// evaluateLabels compares the labels of the pod's affinity, by which it was planned, with those of the node. Kubernetes does
+// not move pods when labels change.
+func (e *evaluation) evaluateLabels() {
+	differing := e.differing()
 	if len(differing) == 0 {
 		return
 	}
 	var texts []string
 	for _, r := range differing {
-		texts = append(texts, fmt.Sprintf("%s %s (node says %s)", r.Key, strings.Join(r.Values, " or "), j.node.Labels[r.Key]))
-		j.loseByLabel(r.Key)
+		texts = append(texts, fmt.Sprintf("%s %s (node has %s)", r.Key, strings.Join(r.Values, " or "), e.node.Labels[r.Key]))
+		e.loseByLabel(r.Key)
 	}
-	j.addReason("planned for a node with %s; %s differs at this time: create the pod again, so that it is planned for what the node offers", strings.Join(texts, ", "), j.node.Name)
+	e.addReason("planned for a node with %s; %s now differs: create the pod again, so that it is planned for what the node offers", strings.Join(texts, ", "), e.node.Name)
 }
 
-// fallByLabel takes away what depends on a label: caps that are a share of the device on its size, MPS and hardware on
-// how it is shared. Limits in bytes hold on any device.
-func (j *evaluation) loseByLabel(key string) {
+// loseByLabel removes the tiers that depend on a label: limits that are a share of the device depend on its size, MPS and
+// hardware on how it is shared. Limits in bytes apply on any device.
+func (e *evaluation) loseByLabel(key string) {
 	_, word, _ := strings.Cut(key, "/")
 	switch {
 	case strings.HasSuffix(word, ".memory"), strings.HasSuffix(word, ".product"):
-		j.lost[policies.TierFramework] = true
+		e.lost[policies.TierFramework] = true
 	case strings.HasSuffix(word, ".sharing-strategy"), strings.HasSuffix(word, "-sharing-strategy"):
-		j.lost[policies.TierMPS], j.lost[policies.TierHardware] = true, true
+		e.lost[policies.TierMPS], e.lost[policies.TierHardware] = true, true
 	case strings.HasSuffix(word, ".replicas"), strings.HasSuffix(word, "mig.strategy"), strings.HasSuffix(word, "-partition-size"):
-		j.lost[policies.TierHardware] = true
+		e.lost[policies.TierHardware] = true
 	}
 }
 
-// differing are the requirements that the node contradicts, of the planned term that it contradicts least: none where
-// it meets one of them. Bounds on the driver are judged by what needs them.
-func (j *evaluation) differing() []corev1.NodeSelectorRequirement {
+// differing returns the requirements that the node contradicts, of the planned term that it contradicts least; none if it
+// meets a term. Requirements on the driver are evaluated by the tiers that need them.
+func (e *evaluation) differing() []corev1.NodeSelectorRequirement {
 	var least []corev1.NodeSelectorRequirement
-	for i, term := range j.promise.Affinity {
+	for i, term := range e.promise.Affinity {
 		var differ []corev1.NodeSelectorRequirement
 		for _, r := range term.MatchExpressions {
-			value, has := j.node.Labels[r.Key]
+			value, has := e.node.Labels[r.Key]
 			if has && r.Operator == corev1.NodeSelectorOpIn && !slices.Contains(r.Values, value) {
 				differ = append(differ, r)
 			}
@@ -119,9 +119,9 @@ func (j *evaluation) differing() []corev1.NodeSelectorRequirement {
 	return least
 }
 
-func (j *evaluation) nodeName() string {
-	if j.pod.Spec.NodeName == "" {
+func (e *evaluation) nodeName() string {
+	if e.pod.Spec.NodeName == "" {
 		return "its node"
 	}
-	return j.pod.Spec.NodeName
+	return e.pod.Spec.NodeName
 }

@@ -12,28 +12,28 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// Notice is a sentence of the guard's that the kubelet wrote as an Event, or that seems to be one: whoever may write
-// Events in the namespace can write it too.
+// Notice is a message of the guard that the kubelet wrote as an Event, or that looks like one: whoever may write Events in
+// the namespace can write it too.
 type Notice struct {
 	Kind NoticeKind `json:"kind"`
 	At   time.Time  `json:"at"`
 	Text string     `json:"text"`
 }
 
-// NoticeKind is what a notice is about.
+// NoticeKind is the kind of a Notice.
 type NoticeKind string
 
 // The kinds of notices.
 const (
-	NoticeNotEnforcing  NoticeKind = "blind"      // the guard cannot hold the pod to its slice
-	NoticeEnforcing     NoticeKind = "sighted"    // it says that it can again
-	NoticeNotTerminated NoticeKind = "not ended"  // it could not end what went past its slice
-	NoticeNotTerminable NoticeKind = "left alone" // it left alone what went past its slice
-	NoticeUnmanaged     NoticeKind = "stray"      // a container without a slice uses a device
-	NoticeTerminated    NoticeKind = "ended"      // it ended what went past its slice
+	NoticeNotEnforcing  NoticeKind = "not-enforcing"  // the guard cannot enforce the pod's slice
+	NoticeEnforcing     NoticeKind = "enforcing"      // it can again
+	NoticeNotTerminated NoticeKind = "not-terminated" // it could not terminate a process that exceeds its slice
+	NoticeNotTerminable NoticeKind = "not-terminable" // it did not try to terminate such a process
+	NoticeUnmanaged     NoticeKind = "unmanaged"      // a container without a slice uses a device
+	NoticeTerminated    NoticeKind = "terminated"     // it terminated a process that exceeds its slice
 )
 
-// What a kubelet writes before the output of the guard's liveness probe.
+// Parts of the Event that a kubelet writes when the guard's liveness probe fails.
 const (
 	unhealthy     = "Unhealthy"
 	kubelet       = "kubelet"
@@ -42,11 +42,11 @@ const (
 	combined      = "(combined from similar events): "
 )
 
-// dropped is the guard's count of messages that no probe carried.
+// dropped is the guard's count of messages that it dropped from its probe.
 var dropped = regexp.MustCompile(`^\(\d+ older messages are in the guard's log\) `)
 
-// NoticesOf reads the notices that an Event carries: none, unless it says that it comes from a kubelet and is about the
-// guard's container of a pod.
+// NoticesOf returns the notices in an Event: none, unless it claims to come from a kubelet and to be about the guard's
+// container of a pod.
 func NoticesOf(e *corev1.Event) []Notice {
 	about := e.InvolvedObject
 	if cmp.Or(e.ReportingController, e.Source.Component) != kubelet || e.Reason != unhealthy || about.Kind != "Pod" || about.FieldPath != guardField {
@@ -65,8 +65,8 @@ func NoticesOf(e *corev1.Event) []Notice {
 	return latest(out)
 }
 
-// sentences takes apart what one probe carried. The guard joins its sentences with the mark that some of them contain:
-// a part that begins no sentence belongs to the one before it.
+// sentences splits the output of one probe. The guard joins its messages with a separator that some of them contain: a part
+// that begins no message belongs to the one before it.
 func sentences(text string) []string {
 	var out []string
 	for part := range strings.SplitSeq(text, "; ") {
@@ -79,21 +79,21 @@ func sentences(text string) []string {
 	return out
 }
 
-// kindOf tells what a sentence of the guard's is about, and whether it is one: kind is "" for those that say nothing of
+// kindOf returns the kind of a message of the guard, and whether it is one. The kind is "" for messages that are not about
 // enforcement.
 func kindOf(sentence string) (kind NoticeKind, known bool) {
 	for _, s := range []struct {
 		begins, holds string
 		kind          NoticeKind
 	}{
-		{begins: "gpuslice cannot hold this pod to its slice", kind: NoticeNotEnforcing},
-		{begins: "gpuslice can hold this pod to its slice again", kind: NoticeEnforcing},
-		{begins: "gpuslice could not have ended ", kind: NoticeNotTerminated},
-		{begins: "gpuslice ended ", kind: NoticeTerminated},
+		{begins: "gpuslice cannot enforce this pod's slice", kind: NoticeNotEnforcing},
+		{begins: "gpuslice enforces this pod's slice again", kind: NoticeEnforcing},
+		{begins: "gpuslice could not terminate ", kind: NoticeNotTerminated},
+		{begins: "gpuslice terminated ", kind: NoticeTerminated},
 		{begins: "gpuslice "},
-		{holds: " and is left alone: ", kind: NoticeNotTerminable},
-		{holds: " without a slice: nothing holds it back", kind: NoticeUnmanaged},
-		{holds: " of its "}, {holds: " has exited and its memory is still held"},
+		{holds: " and is not terminated: ", kind: NoticeNotTerminable},
+		{holds: " without a slice: nothing limits it", kind: NoticeUnmanaged},
+		{holds: " of its "}, {holds: " has exited and its memory is still in use"},
 	} {
 		if strings.HasPrefix(sentence, s.begins) && strings.Contains(sentence, s.holds) {
 			return s.kind, true
@@ -102,7 +102,7 @@ func kindOf(sentence string) (kind NoticeKind, known bool) {
 	return "", false
 }
 
-// timeOf is when an Event last happened.
+// timeOf returns when an Event last happened.
 func timeOf(e *corev1.Event) time.Time {
 	for _, at := range []time.Time{e.LastTimestamp.Time, e.EventTime.Time, e.FirstTimestamp.Time, e.CreationTimestamp.Time} {
 		if !at.IsZero() {
@@ -112,7 +112,7 @@ func timeOf(e *corev1.Event) time.Time {
 	return time.Time{}
 }
 
-// latest keeps the last notice of each kind, in the order of kinds, so that the same notices are always the same text.
+// latest returns the last notice of each kind, in the order of kinds, so that the same notices encode to the same text.
 func latest(notices []Notice) []Notice {
 	last := map[NoticeKind]Notice{}
 	for _, n := range notices {

@@ -11,37 +11,37 @@ import (
 	"github.com/gpuslice/gpuslice/guard"
 )
 
-// TestTheGuardsOwnSentencesAreUnderstood keeps this package and the guard's words together.
-func TestTheGuardsOwnSentencesAreUnderstood(t *testing.T) {
+// TestNoticesOfGuardMessages keeps this package and the guard's messages together.
+func TestNoticesOfGuardMessages(t *testing.T) {
 	t.Parallel()
 	python := guard.Process{PID: 9, Command: "python", UsedBytes: 6 << 30}
-	order := guard.Order{Container: "trainer", Device: "GPU-1", Process: python, HeldBytes: 6 << 30, WallBytes: 4 << 30, Over: 2 * time.Second}
-	about := guard.Action{Container: "trainer", Device: "GPU-1", Process: python, HeldBytes: 6 << 30, WallBytes: 4 << 30, SliceBytes: 4 << 30, Order: order, Reason: "a reason; of two parts"}
-	as := func(kind guard.Kind, result guard.Result) guard.Action {
-		a := about
-		a.Kind, a.Outcome = kind, guard.Outcome{Order: order, Result: result, Reason: "it did not exit"}
-		return a
+	order := guard.Order{Kind: guard.TerminateProcess, Container: "trainer", Device: "GPU-1", Process: python, UsedBytes: 6 << 30, LimitBytes: 4 << 30, OverFor: 2 * time.Second}
+	about := guard.Event{Container: "trainer", Device: "GPU-1", Process: python, UsedBytes: 6 << 30, LimitBytes: 4 << 30, SliceBytes: 4 << 30, Reason: "a reason; of two parts"}
+	as := func(kind guard.EventKind, result guard.Result) guard.Event {
+		e := about
+		e.Kind, e.Outcome = kind, &guard.Outcome{Order: order, Result: result, Reason: "it did not exit"}
+		return e
 	}
 	for name, tt := range map[string]struct {
-		action guard.Action
-		want   NoticeKind
+		event guard.Event
+		want  NoticeKind
 	}{
-		"blind":                     {as(guard.Blind, ""), NoticeNotEnforcing},
-		"sighted":                   {as(guard.Sighted, ""), NoticeEnforcing},
-		"ended":                     {as(guard.Report, guard.Ended), NoticeTerminated},
-		"refused":                   {as(guard.Report, guard.Refused), NoticeNotTerminated},
-		"stuck":                     {as(guard.Report, guard.Stuck), NoticeNotTerminated},
-		"left alone":                {as(guard.Observe, ""), NoticeNotTerminable},
-		"a stray":                   {as(guard.Stray, ""), NoticeUnmanaged},
-		"a warning says nothing":    {as(guard.Warn, ""), ""},
-		"an innocent says nothing":  {as(guard.Innocent, ""), ""},
-		"lingering says nothing":    {as(guard.Lingers, ""), ""},
-		"one who was gone, nothing": {as(guard.Report, guard.Gone), ""},
-		"a dry run, nothing":        {as(guard.Report, guard.Spared), ""},
+		"degraded":                 {as(guard.NotEnforcing, ""), NoticeNotEnforcing},
+		"restored":                 {as(guard.Enforcing, ""), NoticeEnforcing},
+		"terminated":               {as(guard.TerminationResult, guard.Terminated), NoticeTerminated},
+		"denied":                   {as(guard.TerminationResult, guard.Denied), NoticeNotTerminated},
+		"timed out":                {as(guard.TerminationResult, guard.TimedOut), NoticeNotTerminated},
+		"not terminated":           {as(guard.NotTerminated, ""), NoticeNotTerminable},
+		"unmanaged":                {as(guard.Unmanaged, ""), NoticeUnmanaged},
+		"a warning":                {as(guard.NearLimit, ""), ""},
+		"out of memory in a slice": {as(guard.OOMWithinSlice, ""), ""},
+		"memory not released":      {as(guard.MemoryNotReleased, ""), ""},
+		"a process that was gone":  {as(guard.TerminationResult, guard.Gone), ""},
+		"a dry run":                {as(guard.TerminationResult, guard.DryRun), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sentence := tt.action.Sentence()
+			sentence := tt.event.Message()
 			var want []Notice
 			if tt.want != "" {
 				want = []Notice{{tt.want, noon, sentence}}
@@ -50,7 +50,7 @@ func TestTheGuardsOwnSentencesAreUnderstood(t *testing.T) {
 			if diff := cmp.Diff(want, NoticesOf(event(pod, noon, sentence))); diff != "" {
 				t.Errorf("%q (-want +got)\n%s", sentence, diff)
 			}
-			warned := as(guard.Warn, "").Sentence()
+			warned := as(guard.NearLimit, "").Message()
 			if diff := cmp.Diff(want, NoticesOf(event(pod, noon, "(3 older messages are in the guard's log) "+warned+"; "+sentence+"; "+warned))); diff != "" {
 				t.Errorf("%q among others (-want +got)\n%s", sentence, diff)
 			}
@@ -58,7 +58,7 @@ func TestTheGuardsOwnSentencesAreUnderstood(t *testing.T) {
 	}
 }
 
-func TestOnlyAKubeletsWordAboutTheGuardIsANotice(t *testing.T) {
+func TestNoticesOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*corev1.Event){
 		"another component":              func(e *corev1.Event) { e.ReportingController, e.Source.Component = "tenant", "tenant" },
@@ -67,14 +67,14 @@ func TestOnlyAKubeletsWordAboutTheGuardIsANotice(t *testing.T) {
 		"another reason":                 func(e *corev1.Event) { e.Reason = "Killing" },
 		"another container":              func(e *corev1.Event) { e.InvolvedObject.FieldPath = "spec.containers{trainer}" },
 		"another kind of object":         func(e *corev1.Event) { e.InvolvedObject.Kind = "Job" },
-		"another probe":                  func(e *corev1.Event) { e.Message = "Startup probe failed: " + blind },
+		"another probe":                  func(e *corev1.Event) { e.Message = "Startup probe failed: " + notEnforcing },
 		"a probe that found no guard":    func(e *corev1.Event) { e.Message = livenessFails + "guard: no guard runs in this container" },
 		"a probe that took too long":     func(e *corev1.Event) { e.Message = livenessFails + "command timed out" },
-		"words of ours inside of others": func(e *corev1.Event) { e.Message = livenessFails + "they say gpuslice ended it" },
+		"words of ours inside of others": func(e *corev1.Event) { e.Message = livenessFails + "they say gpuslice terminated it" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := event(&corev1.Pod{}, noon, blind)
+			e := event(&corev1.Pod{}, noon, notEnforcing)
 			edit(e)
 			if got := NoticesOf(e); len(got) > 0 {
 				t.Errorf("%q", got)
@@ -83,9 +83,9 @@ func TestOnlyAKubeletsWordAboutTheGuardIsANotice(t *testing.T) {
 	}
 }
 
-func TestAKubeletThatFoldsEventsTogetherIsUnderstood(t *testing.T) {
+func TestNoticesOfCombinedEvents(t *testing.T) {
 	t.Parallel()
-	e := event(&corev1.Pod{}, noon, blind)
+	e := event(&corev1.Pod{}, noon, notEnforcing)
 	e.Message = combined + e.Message
 	if got := NoticesOf(e); len(got) != 1 || got[0].Kind != NoticeNotEnforcing {
 		t.Errorf("%q", got)
@@ -93,7 +93,7 @@ func TestAKubeletThatFoldsEventsTogetherIsUnderstood(t *testing.T) {
 }
 
 func FuzzNoticesOf(f *testing.F) {
-	for _, text := range []string{blind, "(3 older messages are in the guard's log) a; b; " + blind, "; ; ", "gpuslice ended \xff;"} {
+	for _, text := range []string{notEnforcing, "(3 older messages are in the guard's log) a; b; " + notEnforcing, "; ; ", "gpuslice terminated \xff;"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

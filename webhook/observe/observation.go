@@ -7,56 +7,56 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// State is how what holds compares with what was planned.
+// State is how enforcement compares with the plan.
 type State string
 
 // The states.
 const (
-	Pending  State = "pending" // not placed, or nothing of it has started yet
-	Enforced State = "holds"   // as planned
-	Degraded State = "weaker"  // less than planned; Reasons say why
-	Ended    State = "ended"   // the pod has run
+	Pending  State = "pending"  // not scheduled, or no container has started
+	Enforced State = "enforced" // as planned
+	Degraded State = "degraded" // less than planned; Reasons has why
+	Ended    State = "ended"    // the pod has run
 )
 
 // States lists the states.
 func States() []State { return []State{Pending, Enforced, Degraded, Ended} }
 
-// Observation is what enforcement is observed to hold for a pod: the annotation gpuslice.dev/observed. It holds no time
-// that passes, so that it changes only when something did.
+// Observation is the observed enforcement of a pod: the annotation gpuslice.dev/observed. It contains no clock, so that it
+// changes only when something did.
 type Observation struct {
 	State      State         `json:"state"`
-	Tier       policies.Tier `json:"tier,omitempty"` // the strongest that holds for every container; "" while pending, or ended
+	Tier       policies.Tier `json:"tier,omitempty"` // the strongest that applies to every container; "" while pending, or ended
 	Node       string        `json:"node,omitempty"`
 	Containers []Container   `json:"containers,omitempty"`
-	Reasons    []string      `json:"reasons,omitempty"` // a sentence each: what was planned, what is, what to do
+	Reasons    []string      `json:"reasons,omitempty"` // a sentence each: what was planned, what was observed, the remedy
 	Guard      *Guard        `json:"guard,omitempty"`
-	Notices    []Notice      `json:"notices,omitempty"` // the last of each kind; they outlive the Events they came in
+	Notices    []Notice      `json:"notices,omitempty"` // the last of each kind; they outlive their Events
 }
 
-// Container is what holds one container's slice.
+// Container is the enforcement of one container's slice.
 type Container struct {
 	Name  string          `json:"name"`
 	Tiers []policies.Tier `json:"tiers"`
-	// Ended is how its last run ended, where it did not end well.
+	// Ended is how its last run failed.
 	Ended string `json:"ended,omitempty"`
 }
 
-// Guard is what became of the guard's container.
+// Guard is the state of the guard's container.
 type Guard struct {
 	Restarts int32  `json:"restarts,omitempty"`
 	Ended    string `json:"ended,omitempty"` // how its last run ended
 }
 
-// Bounds on what is written, and on what is believed of an annotation that anybody may have written.
+// Bounds on what is written, and on what is read of an annotation that anybody may have written.
 const (
 	maxObservation = 16 << 10
 	maxReasons     = 8
 	maxNotices     = 6
 	maxSentence    = 900 // an Event holds 1024 bytes
-	maxQuote       = 400 // of a text that comes from elsewhere
+	maxQuote       = 400 // of a text from elsewhere
 )
 
-// Encode is the annotation's text: the same text for the same observation.
+// Encode returns the annotation's text: the same text for the same observation.
 func (o Observation) Encode() string {
 	b, err := json.Marshal(o)
 	if err != nil {
@@ -65,7 +65,7 @@ func (o Observation) Encode() string {
 	return string(b)
 }
 
-// DecodeObservation reads an annotation. It refuses what is too long or malformed.
+// DecodeObservation reads an annotation. It returns an error for one that is too long or malformed.
 func DecodeObservation(text string) (Observation, error) {
 	if len(text) > maxObservation {
 		return Observation{}, fmt.Errorf("read observation: longer than %d bytes", maxObservation)
@@ -78,7 +78,7 @@ func DecodeObservation(text string) (Observation, error) {
 	return o, nil
 }
 
-// restarts is how often the guard was started again.
+// restarts returns the number of the guard's restarts.
 func (o Observation) restarts() int32 {
 	if o.Guard == nil {
 		return 0

@@ -9,24 +9,24 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Observe says what holds of what promise planned for pod. node is the one that the pod was placed on, nil while it is
-// unknown. notices can only weaken what is said. Nothing is changed; the same arguments give the same observation.
+// Observe compares the enforcement of pod with its promise. node is the pod's node, nil while it is unknown. notices can
+// only lower a tier. Observe changes nothing; the same arguments give the same observation.
 func Observe(pod *corev1.Pod, node *corev1.Node, promise *policies.Promise, notices []Notice) Observation {
-	j := &evaluation{pod: pod, node: node, promise: promise, lost: map[policies.Tier]bool{}}
-	j.notices = j.current(notices)
-	j.evaluateCheck()
+	e := &evaluation{pod: pod, node: node, promise: promise, lost: map[policies.Tier]bool{}}
+	e.notices = e.current(notices)
+	e.evaluateCheck()
 	switch {
-	case j.finished():
-		j.evaluateFailure()
+	case e.finished():
+		e.evaluateFailure()
 	case pod.Spec.NodeName != "":
-		j.evaluateNode()
-		j.evaluateGuard()
-		j.evaluateNotices()
+		e.evaluateNode()
+		e.evaluateGuard()
+		e.evaluateNotices()
 	}
-	return j.observation()
+	return e.observation()
 }
 
-// judge collects what speaks against the plan.
+// evaluation collects what contradicts the plan.
 type evaluation struct {
 	pod     *corev1.Pod
 	node    *corev1.Node
@@ -34,54 +34,54 @@ type evaluation struct {
 	notices []Notice
 
 	reasons []string
-	lost    map[policies.Tier]bool // planned, and not seen to hold
+	lost    map[policies.Tier]bool // planned, and not observed
 }
 
-// say adds a reason without taking a tier away.
-func (j *evaluation) addReason(format string, args ...any) {
+// addReason adds a reason and lowers no tier.
+func (e *evaluation) addReason(format string, args ...any) {
 	text := sanitize(fmt.Sprintf(format, args...), maxSentence)
-	if len(j.reasons) < maxReasons && !slices.Contains(j.reasons, text) {
-		j.reasons = append(j.reasons, text)
+	if len(e.reasons) < maxReasons && !slices.Contains(e.reasons, text) {
+		e.reasons = append(e.reasons, text)
 	}
 }
 
-// fall takes a tier away where it was planned, and says why.
-func (j *evaluation) lose(tier policies.Tier, format string, args ...any) {
-	if j.plans(tier) {
-		j.lost[tier] = true
-		j.addReason(format, args...)
+// lose removes a tier that was planned, and adds the reason.
+func (e *evaluation) lose(tier policies.Tier, format string, args ...any) {
+	if e.plans(tier) {
+		e.lost[tier] = true
+		e.addReason(format, args...)
 	}
 }
 
-// plans says that the tier was planned for one of the containers.
-func (j *evaluation) plans(tier policies.Tier) bool {
-	return slices.ContainsFunc(j.promise.Planned.Containers, func(c policies.PlannedContainer) bool { return slices.Contains(c.Tiers, tier) })
+// plans reports whether the tier was planned for one of the containers.
+func (e *evaluation) plans(tier policies.Tier) bool {
+	return slices.ContainsFunc(e.promise.Planned.Containers, func(c policies.PlannedContainer) bool { return slices.Contains(c.Tiers, tier) })
 }
 
-// over says that the pod has run.
-func (j *evaluation) finished() bool {
-	return j.pod.Status.Phase == corev1.PodSucceeded || j.pod.Status.Phase == corev1.PodFailed
+// finished reports whether the pod has ended.
+func (e *evaluation) finished() bool {
+	return e.pod.Status.Phase == corev1.PodSucceeded || e.pod.Status.Phase == corev1.PodFailed
 }
 
-// judgeRefusal says why a pod ended that its node never ran: the kubelet found no device for it, for instance.
-func (j *evaluation) evaluateFailure() {
-	if status := &j.pod.Status; status.Phase == corev1.PodFailed && status.Reason != "" && !j.everRan() {
-		j.addReason("planned to run on %s; the pod was ended before it ran, because of %s: %s; create it again",
-			j.promise.Planned.Pool, sanitize(status.Reason, maxQuote), sanitize(status.Message, maxQuote))
+// evaluateFailure adds why a pod ended that never ran: the kubelet found no device for it, for instance.
+func (e *evaluation) evaluateFailure() {
+	if status := &e.pod.Status; status.Phase == corev1.PodFailed && status.Reason != "" && !e.everRan() {
+		e.addReason("planned to run on %s; the pod failed before it ran, because of %s: %s; create it again",
+			e.promise.Planned.Pool, sanitize(status.Reason, maxQuote), sanitize(status.Message, maxQuote))
 	}
 }
 
-// conclude sums up.
-func (j *evaluation) observation() Observation {
-	o := Observation{State: j.state(), Node: j.pod.Spec.NodeName, Reasons: j.reasons, Guard: j.guardFacts(), Notices: j.notices}
-	for _, c := range j.promise.Planned.Containers {
-		holds := []policies.Tier{}
+// observation returns the result.
+func (e *evaluation) observation() Observation {
+	o := Observation{State: e.state(), Node: e.pod.Spec.NodeName, Reasons: e.reasons, Guard: e.guardFacts(), Notices: e.notices}
+	for _, c := range e.promise.Planned.Containers {
+		tiers := []policies.Tier{}
 		for _, tier := range c.Tiers {
-			if (o.State == Enforced || o.State == Degraded) && !j.lost[tier] {
-				holds = append(holds, tier)
+			if (o.State == Enforced || o.State == Degraded) && !e.lost[tier] {
+				tiers = append(tiers, tier)
 			}
 		}
-		o.Containers = append(o.Containers, Container{Name: c.Name, Tiers: holds, Ended: failure(j.status(c.Name))})
+		o.Containers = append(o.Containers, Container{Name: c.Name, Tiers: tiers, Ended: failure(e.status(c.Name))})
 	}
 	if o.State == Enforced || o.State == Degraded {
 		o.Tier = weakest(o.Containers)
@@ -89,28 +89,28 @@ func (j *evaluation) observation() Observation {
 	return o
 }
 
-func (j *evaluation) state() State {
+func (e *evaluation) state() State {
 	switch {
-	case j.finished():
+	case e.finished():
 		return Ended
-	case len(j.reasons) > 0:
+	case len(e.reasons) > 0:
 		return Degraded
-	case j.enforced():
+	case e.enforced():
 		return Enforced
 	}
 	return Pending
 }
 
-// begun says that there is something to hold and, where a guard was planned, that it is there to do so. A crashing
-// tenant beside a running guard is held as planned all the same.
-func (j *evaluation) enforced() bool {
-	if j.plans(policies.TierGuard) {
-		return isGuarding(j.guardStatus())
+// enforced reports whether a container has started and, where a guard was planned, whether the guard is ready. A crashing
+// tenant beside a running guard is enforced as planned all the same.
+func (e *evaluation) enforced() bool {
+	if e.plans(policies.TierGuard) {
+		return isGuarding(e.guardStatus())
 	}
-	return j.everRan()
+	return e.everRan()
 }
 
-// weakest is the strongest tier that holds for every container.
+// weakest returns the strongest tier that applies to every container.
 func weakest(containers []Container) policies.Tier {
 	order := policies.Tiers()
 	least := len(order) - 1

@@ -14,12 +14,12 @@ import (
 
 func quantity(text string) resource.Quantity { return resource.MustParse(text) }
 
-const blind = "gpuslice cannot hold this pod to its slice on GPU-1: the device lists pid 7, which is no process of this pod"
+const notEnforcing = "gpuslice cannot enforce this pod's slice on GPU-1: the device lists pid 7, which is no process of this pod"
 
 // holding are the tiers of the one container of every fixture.
 func holding(tiers ...policies.Tier) []policies.Tier { return append([]policies.Tier{}, tiers...) }
 
-func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
+func TestObserve(t *testing.T) {
 	t.Parallel()
 	const guard, framework, mps, driver, hardware = policies.TierGuard, policies.TierFramework, policies.TierMPS, policies.TierDriver, policies.TierHardware
 	for name, tt := range map[string]struct {
@@ -50,7 +50,7 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 			s.check().State = terminated(1, "Error", "gpuslice: this node cannot keep what the pod was promised: GPU-1 has 16.0Gi, and the plan needs at least 22.0Gi")
 			s.guard().State, s.trainer().State = waiting("PodInitializing"), waiting("PodInitializing")
 		}, reason: "the check on l4-1 failed with exit code 1: gpuslice: this node cannot keep what the pod was promised: GPU-1 has 16.0Gi, and the plan needs at least 22.0Gi; no container"},
-		"a check that fails again and again is told while it waits": {plan: "mps", state: Degraded, tiers: holding(), edit: func(s *subject) {
+		"a check that fails again and again is reported while it waits": {plan: "mps", state: Degraded, tiers: holding(), edit: func(s *subject) {
 			s.check().State, s.check().LastTerminationState = waiting("CrashLoopBackOff"), terminated(1, "Error", "the MPS daemon does not answer")
 			s.guard().State, s.trainer().State = waiting("PodInitializing"), waiting("PodInitializing")
 		}, reason: "the MPS daemon does not answer"},
@@ -60,10 +60,10 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 
 		"a guard that was OOM-killed is missed while its tenant runs": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.guard().State, s.guard().LastTerminationState, s.guard().RestartCount = waiting("CrashLoopBackOff"), terminated(137, "OOMKilled", ""), 2
-		}, reason: "the guard waits (CrashLoopBackOff) after it ended with exit code 137, OOMKilled: past its memory on the host"},
+		}, reason: "the guard waits (CrashLoopBackOff) after it ended with exit code 137, OOMKilled: over its limit of host memory"},
 		"a guard that was killed and has not looked since is missed": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.guard().Started, s.guard().LastTerminationState, s.guard().RestartCount = new(false), terminated(137, "Error", ""), 1
-		}, reason: "the guard has not looked at the devices yet after it ended with exit code 137"},
+		}, reason: "the guard has not sampled the devices yet after it ended with exit code 137"},
 		"a guard that guards again holds": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
 			s.guard().LastTerminationState, s.guard().RestartCount = terminated(137, "OOMKilled", ""), 1
 		}},
@@ -104,16 +104,16 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 				for _, key := range []string{"nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major"} {
 					delete(s.node.Labels, key)
 				}
-			}, reason: "node h200-1 does not say which it has"},
-		"a node that is not known shows no driver": {plan: "driver", state: Degraded, tiers: holding(guard), edit: func(s *subject) { s.node = nil }, reason: "node h200-1 is not known"},
+			}, reason: "node h200-1 has no label with its driver"},
+		"a node that is not known shows no driver": {plan: "driver", state: Degraded, tiers: holding(guard), edit: func(s *subject) { s.node = nil }, reason: "node h200-1 is unknown"},
 		"a node that is not known takes nothing else": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
 			s.node = nil
 		}},
 
 		"another size of device takes the framework's share away": {plan: "time-slicing", state: Degraded, tiers: holding(guard),
-			edit: func(s *subject) { s.set("nvidia.com/gpu.memory", "15360") }, reason: "nvidia.com/gpu.memory 23034 (node says 15360); l4-1 differs"},
-		"more replicas on the device are told, and limits in bytes hold": {plan: "time-slicing", state: Degraded, tiers: holding(guard, framework),
-			edit: func(s *subject) { s.set("nvidia.com/gpu.replicas", "10") }, reason: "nvidia.com/gpu.replicas 4 (node says 10)"},
+			edit: func(s *subject) { s.set("nvidia.com/gpu.memory", "15360") }, reason: "nvidia.com/gpu.memory 23034 (node has 15360); l4-1 now differs"},
+		"more replicas on the device are reported, and limits in bytes hold": {plan: "time-slicing", state: Degraded, tiers: holding(guard, framework),
+			edit: func(s *subject) { s.set("nvidia.com/gpu.replicas", "10") }, reason: "nvidia.com/gpu.replicas 4 (node has 10)"},
 		"labels that are gone for a moment say nothing": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
 			s.node = &corev1.Node{ObjectMeta: s.node.ObjectMeta}
 			s.node.Labels = map[string]string{}
@@ -124,31 +124,31 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 			edit: func(s *subject) {
 				s.promise.Affinity = nil
 				s.set("nvidia.com/gpu.sharing-strategy", "time-slicing")
-			}, reason: "planned: mps of nvidia.com/gpu; node h100-1 offers it by time-slicing"},
-		"a daemon of the cluster's own may stand behind devices that labels call unshared": {plan: "host daemon", state: Enforced, tiers: holding(mps, guard),
+			}, reason: "planned: mps of nvidia.com/gpu; node h100-1 now offers it by time-slicing"},
+		"a daemon of the cluster's own may be behind devices that labels call unshared": {plan: "host daemon", state: Enforced, tiers: holding(mps, guard),
 			edit: func(s *subject) { s.promise.Affinity = nil }},
 		"a device that lost its instances holds nothing": {plan: "mig", state: Degraded, tiers: holding(),
 			edit: func(s *subject) {
 				s.set("nvidia.com/mig-1g.10gb.sharing-strategy", "time-slicing", "nvidia.com/mig-1g.10gb.replicas", "2")
 			}, reason: "time-slicing"},
 
-		"a blind guard does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) { s.hear(time.Minute, blind) },
-			reason: "at 2026-03-04T12:01:00Z it said: " + blind},
-		"a guard's word that it can again does not lift what it said, since others can write it": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
+		"a guard that cannot enforce does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) { s.hear(time.Minute, notEnforcing) },
+			reason: "at 2026-03-04T12:01:00Z it reported: " + notEnforcing},
+		"a notice that the guard enforces again lifts nothing, since others can write it": {plan: "time-slicing", state: Degraded, tiers: holding(framework),
 			edit: func(s *subject) {
-				s.hear(time.Minute, blind)
-				s.hear(2*time.Minute, "gpuslice can hold this pod to its slice again on GPU-1")
-			}, reason: "an Event says that it can again"},
-		"what an earlier run of the guard said is over with it": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) { s.hear(-time.Minute, blind) }},
+				s.hear(time.Minute, notEnforcing)
+				s.hear(2*time.Minute, "gpuslice enforces this pod's slice again on GPU-1")
+			}, reason: "an Event reports that it enforces again"},
+		"notices of an earlier run of the guard do not count": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) { s.hear(-time.Minute, notEnforcing) }},
 		"a guard that could not end a process does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
-			s.hear(time.Minute, "gpuslice could not have ended python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi; it did not exit")
-		}, reason: "6.0Gi of 4.0Gi; it did not exit; end the process yourself"},
+			s.hear(time.Minute, "gpuslice could not terminate python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi; it did not exit")
+		}, reason: "6.0Gi of 4.0Gi; it did not exit; terminate the process yourself"},
 		"a guard that ended a process did what was planned": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) {
-			s.hear(time.Minute, "gpuslice ended python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi on GPU-1 for 2s")
+			s.hear(time.Minute, "gpuslice terminated python (pid 9, 6.0Gi) in trainer: 6.0Gi of 4.0Gi on GPU-1 for 2s")
 			s.trainer().LastTerminationState, s.trainer().RestartCount = terminated(137, "Error", ""), 1
 		}},
-		"a container without a slice on the device is told": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
-			s.hear(time.Minute, "python (pid 9, 6.0Gi) in sidecar holds 6.0Gi on GPU-1 without a slice: nothing holds it back")
+		"a container without a slice on the device is reported": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
+			s.hear(time.Minute, "python (pid 9, 6.0Gi) in sidecar uses 6.0Gi on GPU-1 without a slice: nothing limits it")
 		}, reason: "give the container a slice"},
 
 		"a pod that has run has ended": {plan: "time-slicing", state: Ended, tiers: holding(), edit: func(s *subject) {
@@ -160,7 +160,7 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 			s.check().State = terminated(1, "Error", "gpuslice: this node cannot keep what the pod was promised: no devices")
 			s.guard().State, s.trainer().State = waiting("PodInitializing"), waiting("PodInitializing")
 		}, reason: "no devices"},
-		"a pod that its node refused ends with the reason": {plan: "time-slicing", state: Ended, tiers: holding(), edit: func(s *subject) {
+		"a pod that its node rejected ends with the reason": {plan: "time-slicing", state: Ended, tiers: holding(), edit: func(s *subject) {
 			s.pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to no healthy devices"}
 		}, reason: "because of UnexpectedAdmissionError: Allocate failed due to no healthy devices"},
 	} {
@@ -185,9 +185,8 @@ func TestWhatHoldsIsHeldAgainstWhatWasPlanned(t *testing.T) {
 	}
 }
 
-// TestNoNoticeEverRaisesATier is rule A26: whatever notices come, and in whatever order, no tier is said to hold that
-// would not be without them.
-func TestNoNoticeEverRaisesATier(t *testing.T) {
+// TestObserveNotices is rule A26: whatever notices come, and in whatever order, they raise no tier.
+func TestObserveNotices(t *testing.T) {
 	t.Parallel()
 	kinds := []NoticeKind{NoticeNotEnforcing, NoticeEnforcing, NoticeNotTerminated, NoticeNotTerminable, NoticeUnmanaged, NoticeTerminated}
 	for plan := range plans {
@@ -195,7 +194,7 @@ func TestNoNoticeEverRaisesATier(t *testing.T) {
 			func(*subject) {},
 			func(s *subject) { s.set("nvidia.com/cuda.driver-version.major", "550") },
 			func(s *subject) { s.trainer().State = waiting("PodInitializing") },
-			func(s *subject) { s.hear(time.Minute, blind) },
+			func(s *subject) { s.hear(time.Minute, notEnforcing) },
 		} {
 			s := started(t, plan)
 			edit(s)
@@ -204,7 +203,7 @@ func TestNoNoticeEverRaisesATier(t *testing.T) {
 				notices := s.notices
 				for i, kind := range kinds {
 					if set&(1<<i) != 0 {
-						notices = append(notices, Notice{Kind: kind, At: noon.Add(time.Hour), Text: "gpuslice can hold this pod to its slice again"})
+						notices = append(notices, Notice{Kind: kind, At: noon.Add(time.Hour), Text: "gpuslice enforces this pod's slice again"})
 					}
 				}
 				o := Observe(s.pod, s.node, s.promise, notices)
@@ -231,13 +230,13 @@ func words(tiers []policies.Tier) []string {
 	return out
 }
 
-func TestHowAContainerEndedIsTold(t *testing.T) {
+func TestObserveTerminations(t *testing.T) {
 	t.Parallel()
 	s := started(t, "time-slicing")
 	s.trainer().LastTerminationState = terminated(137, "OOMKilled", "line one\nline two")
 	s.guard().LastTerminationState, s.guard().RestartCount = terminated(2, "Error", "gpuslice: read the guard's limits"), 3
 	o := s.observe()
-	if want := "exit code 137, OOMKilled: past its memory on the host: line one line two"; o.Containers[0].Ended != want {
+	if want := "exit code 137, OOMKilled: over its limit of host memory: line one line two"; o.Containers[0].Ended != want {
 		t.Errorf("the container ended with %q, want %q", o.Containers[0].Ended, want)
 	}
 	if diff := cmp.Diff(&Guard{Restarts: 3, Ended: "exit code 2: gpuslice: read the guard's limits"}, o.Guard); diff != "" {
@@ -245,14 +244,14 @@ func TestHowAContainerEndedIsTold(t *testing.T) {
 	}
 }
 
-func TestAnObservationIsBounded(t *testing.T) {
+func TestObservationIsBounded(t *testing.T) {
 	t.Parallel()
 	s := started(t, "time-slicing")
 	long := strings.Repeat("x;\x00é", 20_000)
 	s.trainer().LastTerminationState = terminated(1, long, long)
 	s.guard().LastTerminationState = terminated(1, long, long)
 	s.guard().State = waiting(long)
-	for _, kind := range []string{blind + long, "gpuslice could not have ended " + long, "a and is left alone: " + long} {
+	for _, kind := range []string{notEnforcing + long, "gpuslice could not terminate " + long, "a and is not terminated: " + long} {
 		s.hear(time.Minute, kind)
 	}
 	text := s.observe().Encode()

@@ -15,78 +15,78 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// fieldManager owns the annotation.
+// fieldManager is the owner of the annotation in managedFields.
 const fieldManager = "gpuslice-observer"
 
-// errReverted is what a patch comes to whose annotation somebody on the way put back.
-var errReverted = errors.New("the annotation did not stay as written: does a webhook of an older release put it back?")
+// errReverted is the error of a patch whose annotation an admission webhook restored.
+var errReverted = errors.New("the annotation was not stored as written: does a webhook of an older release restore it?")
 
-// remembered is what was last observed of a pod.
+// lastObservation is the last observation of a pod.
 type lastObservation struct {
 	uid         types.UID
 	observation Observation
 }
 
-// look observes one pod and writes what is new. A panic is an error like others: the webhook that serves beside it must
-// not end of a pod that is odd.
-func (t *session) reconcile(ctx context.Context, key string) (err error) {
+// reconcile observes one pod and writes what has changed. A panic is an error like others: an odd pod must not stop the
+// webhook that serves in the same process.
+func (s *session) reconcile(ctx context.Context, key string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	object, _, err := t.pods.GetStore().GetByKey(key)
+	object, _, err := s.pods.GetStore().GetByKey(key)
 	if err != nil {
 		return fmt.Errorf("read pod from the cache: %w", err)
 	}
 	pod, _ := object.(*corev1.Pod)
-	promise := t.promiseOf(pod)
+	promise := s.promiseOf(pod)
 	if promise == nil {
-		t.forget(key)
+		s.forget(key)
 		return nil
 	}
-	if err := t.refreshSignature(ctx, pod); err != nil {
+	if err := s.refreshSignature(ctx, pod); err != nil {
 		return err
 	}
-	before := t.previous(key, pod)
-	o := Observe(pod, t.node(pod.Spec.NodeName), promise, t.notices(pod, before))
-	t.tally.set(key, o)
+	before := s.previous(key, pod)
+	o := Observe(pod, s.node(pod.Spec.NodeName), promise, s.notices(pod, before))
+	s.tally.set(key, o)
 	if !needsWrite(pod, o) {
 		return nil
 	}
-	written, err := t.write(ctx, pod, o)
+	written, err := s.write(ctx, pod, o)
 	if err != nil || !written {
 		return err
 	}
-	t.remember(key, pod, o)
-	t.writer.writeChanges(pod, before, o)
-	t.options.Log.Info("observed", "pod", key, "state", o.State, "tier", o.Tier, "reasons", o.Reasons)
+	s.remember(key, pod, o)
+	s.writer.writeChanges(pod, before, o)
+	s.options.Log.Info("observed", "object", "Pod "+key, "state", o.State, "tier", o.Tier, "reasons", o.Reasons)
 	return nil
 }
 
-// promiseOf is what the pod was given; nil: it is none of ours. A promise that was made in another namespace came with
-// a copy of a pod, and one that this build cannot read is a newer build's to observe.
-func (t *session) promiseOf(pod *corev1.Pod) *policies.Promise {
+// promiseOf returns the pod's promise; nil if there is none to observe. A promise from another namespace came with a copy
+// of a pod, and one that this build cannot read is observed by a newer build.
+func (s *session) promiseOf(pod *corev1.Pod) *policies.Promise {
 	if pod == nil {
 		return nil
 	}
-	if keys := t.keys(); keys.Signs() {
+	if keys := s.keys(); keys.Signs() {
 		if promise := keys.PromiseOf(pod); promise != nil && !promise.Newer() {
 			return promise
 		}
-		t.options.Log.V(1).Info("pod without a promise to be trusted", "namespace", pod.Namespace, "pod", pod.Name)
+		s.options.Log.V(1).Info("ignored a promise that is not signed", "object", "Pod "+pod.Namespace+"/"+pod.Name)
 		return nil
 	}
 	promise, err := policies.DecodePromise(pod.Annotations[policies.AnnotationPromise])
 	if err != nil || promise.Namespace != pod.Namespace {
-		t.options.Log.V(1).Info("pod without a promise of its own", "namespace", pod.Namespace, "pod", pod.Name)
+		s.options.Log.V(1).Info("ignored a promise that is not the pod's own", "object", "Pod "+pod.Namespace+"/"+pod.Name)
 		return nil
 	}
 	return promise
 }
 
-// worthWriting says that the annotation should change. That a pod is pending is said by there being none. A pod that is
-// being deleted is left in peace.
+// needsWrite reports whether the annotation should change. A pending pod needs none, and a pod that is being deleted is not
+// written any more.
 func needsWrite(pod *corev1.Pod, o Observation) bool {
 	text, written := pod.Annotations[policies.AnnotationObserved]
 	if pod.DeletionTimestamp != nil || !written && o.State == Pending {
@@ -95,12 +95,12 @@ func needsWrite(pod *corev1.Pod, o Observation) bool {
 	return text != o.Encode()
 }
 
-// before is what was observed of the pod until now: by this term, or as the annotation says, which an earlier term wrote
-// or anybody did. It is a hint: what it remembers can only weaken.
-func (t *session) previous(key string, pod *corev1.Pod) Observation {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known, ok := t.last[key]; ok && known.uid == pod.UID {
+// previous returns the last observation of the pod: of this session, or from the annotation, which an earlier session or
+// anybody may have written. It is a hint: its notices can only lower a tier.
+func (s *session) previous(key string, pod *corev1.Pod) Observation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.last[key]; ok && known.uid == pod.UID {
 		return known.observation
 	}
 	o, err := DecodeObservation(pod.Annotations[policies.AnnotationObserved])
@@ -110,32 +110,32 @@ func (t *session) previous(key string, pod *corev1.Pod) Observation {
 	return o
 }
 
-func (t *session) remember(key string, pod *corev1.Pod, o Observation) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.last[key] = lastObservation{pod.UID, o}
+func (s *session) remember(key string, pod *corev1.Pod, o Observation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last[key] = lastObservation{pod.UID, o}
 }
 
-func (t *session) forget(key string) {
-	t.tally.remove(key)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.last, key)
+func (s *session) forget(key string) {
+	s.tally.remove(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.last, key)
 }
 
-// write patches the one annotation. It returns false where the pod is gone, or another has its name: the UID is part of
-// the patch.
-func (t *session) write(ctx context.Context, pod *corev1.Pod, o Observation) (bool, error) {
-	return t.annotate(ctx, pod, policies.AnnotationObserved, o.Encode())
+// write patches the annotation with the observation. It reports whether the pod still exists: the UID is part of the patch,
+// so that a new pod of the same name is not written.
+func (s *session) write(ctx context.Context, pod *corev1.Pod, o Observation) (bool, error) {
+	return s.annotate(ctx, pod, policies.AnnotationObserved, o.Encode())
 }
 
-// annotate patches one annotation.
-func (t *session) annotate(ctx context.Context, pod *corev1.Pod, name, text string) (bool, error) {
+// annotate patches one annotation. It reports whether the pod still exists.
+func (s *session) annotate(ctx context.Context, pod *corev1.Pod, name, text string) (bool, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID, "annotations": map[string]string{name: text}}})
 	if err != nil {
 		return false, fmt.Errorf("encode patch: %w", err)
 	}
-	after, err := t.options.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch,
+	after, err := s.options.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: fieldManager})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
@@ -148,20 +148,20 @@ func (t *session) annotate(ctx context.Context, pod *corev1.Pod, name, text stri
 	return true, nil
 }
 
-// keys are those that are known, if any.
-func (t *session) keys() policies.Keys {
-	if t.options.Keys == nil {
+// keys returns the keys of trusted promises, if any.
+func (s *session) keys() policies.Keys {
+	if s.options.Keys == nil {
 		return policies.Keys{}
 	}
-	return t.options.Keys()
+	return s.options.Keys()
 }
 
-// resign signs a living pod's promise with the newest key, so that the key before it can be taken away.
-func (t *session) refreshSignature(ctx context.Context, pod *corev1.Pod) error {
-	text, older := t.keys().Resign(pod.Annotations[policies.AnnotationPromise])
+// refreshSignature signs a living pod's promise with the newest key, so that the previous key can be removed.
+func (s *session) refreshSignature(ctx context.Context, pod *corev1.Pod) error {
+	text, older := s.keys().Resign(pod.Annotations[policies.AnnotationPromise])
 	if !older || pod.DeletionTimestamp != nil {
 		return nil
 	}
-	_, err := t.annotate(ctx, pod, policies.AnnotationPromise, text)
+	_, err := s.annotate(ctx, pod, policies.AnnotationPromise, text)
 	return err
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/events"
 )
 
-// workers look at pods side by side. Most looks cost no request.
+// workers is how many pods are reconciled at once. Most reconciles make no request.
 const workers = 2
 
-// term is one term of office: informers, a queue and what was observed, all of which end with it. The queue holds each
-// pod once, so that it is no longer than the list of pods with a promise.
+// session is the work of a Controller while its replica leads: informers, a queue and the last observations. The queue holds
+// each pod once, so that it is no longer than the list of pods with a promise.
 type session struct {
 	*Controller
 	pods, events cache.SharedIndexInformer
@@ -38,9 +38,9 @@ func newSession(c *Controller) (*session, error) {
 		return nil, err
 	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](c.timing.backoff, c.timing.maxBackoff)
-	t := &session{Controller: c, pods: pods, events: events, last: map[string]lastObservation{},
+	s := &session{Controller: c, pods: pods, events: events, last: map[string]lastObservation{},
 		queue: workqueue.NewTypedRateLimitingQueue[string](limiter)}
-	if _, err := pods.AddEventHandler(onPods(t.enqueue)); err != nil {
+	if _, err := pods.AddEventHandler(onPods(s.enqueue)); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
 	if c.options.PodGone != nil {
@@ -48,47 +48,47 @@ func newSession(c *Controller) (*session, error) {
 			return nil, fmt.Errorf("watch pods: %w", err)
 		}
 	}
-	if _, err := events.AddEventHandler(onEvents(t.enqueue)); err != nil {
+	if _, err := events.AddEventHandler(onEvents(s.enqueue)); err != nil {
 		return nil, fmt.Errorf("watch events: %w", err)
 	}
-	return t, nil
+	return s, nil
 }
 
-// touch asks for a look at the pod. Touches that come while one is due come to one look.
-func (t *session) enqueue(key string) { t.queue.AddAfter(key, t.timing.delay) }
+// enqueue has the pod reconciled after a delay. Calls within the delay come to one reconcile.
+func (s *session) enqueue(key string) { s.queue.AddAfter(key, s.timing.delay) }
 
-// touchNode asks for a look at the pods on a node.
-func (t *session) enqueueNode(name string) {
-	objects, err := t.pods.GetIndexer().ByIndex(byNode, name)
+// enqueueNode enqueues the pods on a node.
+func (s *session) enqueueNode(name string) {
+	objects, err := s.pods.GetIndexer().ByIndex(byNode, name)
 	if err != nil {
-		return // the index is there: it is a constant
+		return // cannot happen: the informer has the index
 	}
 	for _, object := range objects {
-		notifyPod(object, t.enqueue)
+		enqueuePod(object, s.enqueue)
 	}
 }
 
 // run observes until ctx ends, and waits for everything that it started.
-func (t *session) run(ctx context.Context) error {
+func (s *session) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer t.queue.ShutDown()
-	nodes, err := t.options.Nodes.AddEventHandler(onNodes(t.enqueueNode))
+	defer s.queue.ShutDown()
+	nodes, err := s.options.Nodes.AddEventHandler(onNodes(s.enqueueNode))
 	if err != nil {
 		return fmt.Errorf("watch nodes: %w", err)
 	}
-	defer func() { _ = t.options.Nodes.RemoveEventHandler(nodes) }()
-	running.Go(func() { t.pods.RunWithContext(ctx) })
-	running.Go(func() { t.events.RunWithContext(ctx) })
-	t.writer = eventWriter{events.NewRecorder(ctx, t.options.Client)}
-	defer t.writer.Close()
-	// Without all Events a blind guard would pass for one that sees, and without nodes every driver for an unknown one.
-	if !cache.WaitForCacheSync(ctx.Done(), t.pods.HasSynced, t.events.HasSynced, t.options.Nodes.HasSynced) {
+	defer func() { _ = s.options.Nodes.RemoveEventHandler(nodes) }()
+	running.Go(func() { s.pods.RunWithContext(ctx) })
+	running.Go(func() { s.events.RunWithContext(ctx) })
+	s.writer = eventWriter{events.NewRecorder(ctx, s.options.Client)}
+	defer s.writer.Close()
+	// Without all Events a guard that cannot enforce would pass for one that does, and without nodes each driver is unknown.
+	if !cache.WaitForCacheSync(ctx.Done(), s.pods.HasSynced, s.events.HasSynced, s.options.Nodes.HasSynced) {
 		return nil
 	}
 	for range workers {
 		running.Go(func() {
-			for t.next(ctx) {
+			for s.next(ctx) {
 			}
 		})
 	}
@@ -96,36 +96,36 @@ func (t *session) run(ctx context.Context) error {
 	return nil
 }
 
-// next takes one pod from the queue and looks at it. It returns false once the queue is shut down.
-func (t *session) next(ctx context.Context) bool {
-	key, over := t.queue.Get()
-	if over {
+// next reconciles one pod from the queue. It reports whether the queue is still open.
+func (s *session) next(ctx context.Context) bool {
+	key, shutdown := s.queue.Get()
+	if shutdown {
 		return false
 	}
-	defer t.queue.Done(key)
+	defer s.queue.Done(key)
 	if ctx.Err() != nil {
 		return true
 	}
-	if err := t.reconcile(ctx, key); err != nil {
-		t.options.Log.Error(err, "pod not observed", "pod", key)
-		t.queue.AddRateLimited(key)
+	if err := s.reconcile(ctx, key); err != nil {
+		s.options.Log.Error(err, "cannot observe pod", "object", "Pod "+key)
+		s.queue.AddRateLimited(key)
 		return true
 	}
-	t.queue.Forget(key)
+	s.queue.Forget(key)
 	return true
 }
 
-// node is a node as the informer knows it; nil: it does not.
-func (t *session) node(name string) *corev1.Node {
-	object, _, _ := t.options.Nodes.GetStore().GetByKey(name)
+// node returns a node from the informer; nil if it is unknown.
+func (s *session) node(name string) *corev1.Node {
+	object, _, _ := s.options.Nodes.GetStore().GetByKey(name)
 	node, _ := object.(*corev1.Node)
 	return node
 }
 
-// notices are those of a pod that Events tell, and those remembered.
-func (t *session) notices(pod *corev1.Pod, before Observation) []Notice {
+// notices returns the notices of a pod from Events, and those of the previous observation.
+func (s *session) notices(pod *corev1.Pod, before Observation) []Notice {
 	out := slices.Clone(before.Notices)
-	objects, _ := t.events.GetIndexer().ByIndex(byPod, pod.Namespace+"/"+pod.Name)
+	objects, _ := s.events.GetIndexer().ByIndex(byPod, pod.Namespace+"/"+pod.Name)
 	for _, object := range objects {
 		if e, ok := object.(*corev1.Event); ok && e.InvolvedObject.UID == pod.UID {
 			out = append(out, NoticesOf(e)...)

@@ -11,9 +11,9 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// status is what the kubelet says of a container of the pod; nil: nothing yet.
-func (j *evaluation) status(name string) *corev1.ContainerStatus {
-	for _, list := range [][]corev1.ContainerStatus{j.pod.Status.InitContainerStatuses, j.pod.Status.ContainerStatuses} {
+// status returns the status of a container of the pod; nil if the kubelet has written none.
+func (e *evaluation) status(name string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{e.pod.Status.InitContainerStatuses, e.pod.Status.ContainerStatuses} {
 		for i := range list {
 			if list[i].Name == name {
 				return &list[i]
@@ -23,11 +23,11 @@ func (j *evaluation) status(name string) *corev1.ContainerStatus {
 	return nil
 }
 
-func (j *evaluation) guardStatus() *corev1.ContainerStatus { return j.status(limits.GuardContainer) }
+func (e *evaluation) guardStatus() *corev1.ContainerStatus { return e.status(limits.GuardContainer) }
 
-// spec is a container of the pod; nil: it has none of that name.
-func (j *evaluation) spec(name string) *corev1.Container {
-	for _, list := range [][]corev1.Container{j.pod.Spec.InitContainers, j.pod.Spec.Containers} {
+// spec returns a container of the pod; nil if it has none of that name.
+func (e *evaluation) spec(name string) *corev1.Container {
+	for _, list := range [][]corev1.Container{e.pod.Spec.InitContainers, e.pod.Spec.Containers} {
 		for i := range list {
 			if list[i].Name == name {
 				return &list[i]
@@ -37,32 +37,32 @@ func (j *evaluation) spec(name string) *corev1.Container {
 	return nil
 }
 
-// everRan says that a container with a slice runs, or did.
-func (j *evaluation) everRan() bool {
-	for i := range j.promise.Containers {
-		if s := j.status(j.promise.Containers[i].Name); s != nil && (s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil) {
+// everRan reports whether a container with a slice runs or has run.
+func (e *evaluation) everRan() bool {
+	for i := range e.promise.Containers {
+		if s := e.status(e.promise.Containers[i].Name); s != nil && (s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil) {
 			return true
 		}
 	}
 	return false
 }
 
-// runs says that a container with a slice runs.
-func (j *evaluation) running() bool {
-	for i := range j.promise.Containers {
-		if s := j.status(j.promise.Containers[i].Name); s != nil && s.State.Running != nil {
+// running reports whether a container with a slice runs.
+func (e *evaluation) running() bool {
+	for i := range e.promise.Containers {
+		if s := e.status(e.promise.Containers[i].Name); s != nil && s.State.Running != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// guards says that the guard runs and has looked at the devices: its startup probe asks for that.
+// isGuarding reports whether the guard runs and has sampled the devices, which its startup probe waits for.
 func isGuarding(s *corev1.ContainerStatus) bool {
 	return s != nil && s.State.Running != nil && s.Started != nil && *s.Started
 }
 
-// lastEnd is how the present or the last run of a container ended; nil: none has.
+// lastTermination returns how the container's current or last run ended; nil if none has.
 func lastTermination(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	switch {
 	case s == nil:
@@ -73,7 +73,7 @@ func lastTermination(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated
 	return s.LastTerminationState.Terminated
 }
 
-// badEnd is how a container's last run ended, "" where it ended well.
+// failure describes how a container's last run failed; "" if it succeeded.
 func failure(s *corev1.ContainerStatus) string {
 	if end := lastTermination(s); end != nil && end.ExitCode != 0 {
 		return describeTermination(end)
@@ -81,13 +81,13 @@ func failure(s *corev1.ContainerStatus) string {
 	return ""
 }
 
-// describe words the end of a run. OOMKilled is spelt out: it is about the memory of the host, which many take for the
-// GPU's.
+// describeTermination describes the end of a run. OOMKilled is explained: it is about the memory of the host, and many take
+// it for the GPU's.
 func describeTermination(end *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exit code %d", end.ExitCode)
 	switch {
 	case end.Reason == "OOMKilled":
-		text += ", OOMKilled: past its memory on the host"
+		text += ", OOMKilled: over its limit of host memory"
 	case end.Reason != "" && end.Reason != "Error" && end.Reason != "Completed":
 		text += ", " + sanitize(end.Reason, maxQuote)
 	}
@@ -97,8 +97,7 @@ func describeTermination(end *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// plain makes one line of a text that comes from elsewhere: valid UTF-8, no control characters, at most that many
-// bytes.
+// sanitize makes one line of a text from elsewhere: valid UTF-8, no control characters, at most that many bytes.
 func sanitize(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == utf8.RuneError {

@@ -17,12 +17,12 @@ import (
 
 // Indexes of the informers.
 const (
-	byNode = "node" // pods, by the node they were placed on
-	byPod  = "pod"  // Events, by the pod they are about
+	byNode = "node" // pods by node
+	byPod  = "pod"  // Events by the pod they are about
 )
 
-// watchPods makes the informer of pods. Of those that carry no promise it keeps little more than their names: there is
-// no way to ask the API server for pods with an annotation.
+// watchPods returns the informer of pods. Of those without a promise it caches little more than their names: the API server
+// cannot select pods by annotation.
 func watchPods(client kubernetes.Interface) (cache.SharedIndexInformer, error) {
 	informer := coreinformers.NewPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{byNode: nodeOf})
 	if err := informer.SetTransform(slimPod); err != nil {
@@ -31,7 +31,7 @@ func watchPods(client kubernetes.Interface) (cache.SharedIndexInformer, error) {
 	return informer, nil
 }
 
-// watchEvents makes the informer of the Events in which kubelets pass on what the guard says.
+// watchEvents returns the informer of the Events in which kubelets report the guard's notices.
 func watchEvents(client kubernetes.Interface) (cache.SharedIndexInformer, error) {
 	about := fields.Set{"involvedObject.kind": "Pod", "involvedObject.fieldPath": guardField, "reason": unhealthy}
 	informer := coreinformers.NewFilteredEventInformer(client, metav1.NamespaceAll, 0, cache.Indexers{byPod: podOf},
@@ -56,7 +56,7 @@ func podOf(object any) ([]string, error) {
 	return nil, nil
 }
 
-// slimPod keeps of a pod what Observe reads, and of one without a promise its name alone.
+// slimPod keeps the fields of a pod that Observe reads, and the name alone of a pod without a promise.
 func slimPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -104,7 +104,7 @@ func slimStatuses(list []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return out
 }
 
-// slimEvent drops what no notice is read from.
+// slimEvent drops the fields that no notice is read from.
 func slimEvent(object any) (any, error) {
 	if e, ok := object.(*corev1.Event); ok {
 		e.ManagedFields, e.Annotations, e.Labels = nil, nil, nil
@@ -112,72 +112,72 @@ func slimEvent(object any) (any, error) {
 	return object, nil
 }
 
-// onPods calls touch with the key of each pod that changed. Of pods without a promise only their going is told: one may
-// have had a promise.
-func onPods(touch func(key string)) cache.ResourceEventHandler {
+// onPods calls enqueue with the key of each pod with a promise that changed, and of each pod that was deleted: it may have
+// had a promise.
+func onPods(enqueue func(key string)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(object any, _ bool) { notifyPod(object, touch) },
+		AddFunc: func(object any, _ bool) { enqueuePod(object, enqueue) },
 		UpdateFunc: func(before, after any) {
-			notifyPod(before, touch) // its promise may have been taken away
-			notifyPod(after, touch)
+			enqueuePod(before, enqueue) // its promise may have been removed
+			enqueuePod(after, enqueue)
 		},
 		DeleteFunc: func(object any) {
 			if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
-				touch(key)
+				enqueue(key)
 			}
 		},
 	}
 }
 
-// onLeaving calls left with each pod that ends or is deleted.
-func onGone(left func(namespace string, uid types.UID)) cache.ResourceEventHandler {
+// onGone calls gone with each pod that ends or is deleted.
+func onGone(gone func(namespace string, uid types.UID)) cache.ResourceEventHandler {
 	ended := func(_, object any) {
 		if pod, ok := object.(*corev1.Pod); ok && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed) {
-			left(pod.Namespace, pod.UID)
+			gone(pod.Namespace, pod.UID)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
 		UpdateFunc: ended,
 		DeleteFunc: func(object any) {
-			if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
-				object = unknown.Obj
+			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = last.Obj
 			}
 			if pod, ok := object.(metav1.Object); ok {
-				left(pod.GetNamespace(), pod.GetUID())
+				gone(pod.GetNamespace(), pod.GetUID())
 			}
 		},
 	}
 }
 
-func notifyPod(object any, touch func(string)) {
+func enqueuePod(object any, enqueue func(string)) {
 	if pod, ok := object.(*corev1.Pod); ok {
-		touch(pod.Namespace + "/" + pod.Name)
+		enqueue(pod.Namespace + "/" + pod.Name)
 	}
 }
 
-// onEvents calls touch with the key of the pod that a new or changed Event is about. Events that expire change nothing.
-func onEvents(touch func(key string)) cache.ResourceEventHandler {
-	tell := func(object any) {
+// onEvents calls enqueue with the key of the pod of each new or changed Event. An Event that expires changes nothing.
+func onEvents(enqueue func(key string)) cache.ResourceEventHandler {
+	handle := func(object any) {
 		if keys, _ := podOf(object); len(keys) > 0 {
-			touch(keys[0])
+			enqueue(keys[0])
 		}
 	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, object any) { tell(object) }}
+	return cache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, object any) { handle(object) }}
 }
 
-// onNodes calls touch with the name of each node that is new or whose labels changed.
-func onNodes(touch func(name string)) cache.ResourceEventHandler {
+// onNodes calls enqueue with the name of each node that is new or whose labels changed.
+func onNodes(enqueue func(name string)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			if node, ok := object.(*corev1.Node); ok {
-				touch(node.Name)
+				enqueue(node.Name)
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			a, _ := before.(*corev1.Node)
 			b, ok := after.(*corev1.Node)
 			if ok && (a == nil || !maps.Equal(a.Labels, b.Labels)) {
-				touch(b.Name)
+				enqueue(b.Name)
 			}
 		},
 	}

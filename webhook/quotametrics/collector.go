@@ -11,33 +11,33 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// Bounds on the series: names of namespaces are made by whoever may make them.
+// Bounds on the series: whoever may create namespaces chooses their names.
 const (
-	maxFigures    = 5000 // limits that are told, three series each
+	maxFigures    = 5000 // limits, of three series each
 	maxNamespaces = 2000
 )
 
-// collector is the metrics of Accounts.
+// collector collects the metrics of an Exporter.
 type collector struct {
 	exporter                             *Exporter
 	limit, used, reserved                *prometheus.Desc
 	charge, memoryByteSeconds, unmanaged *prometheus.Desc
 }
 
-func newCollector(a *Exporter) *collector {
+func newCollector(e *Exporter) *collector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("gpuslice_"+name, help, labels, nil)
 	}
-	of := []string{"budget", "part", "dimension"}
-	return &collector{exporter: a,
-		limit: desc("quota_limit", "What a budget may hold: budget is namespace/NAME or shared/NAME, part is empty for all of it, or pool/NAME or class/NAME. "+
-			"Memory is in bytes. Told by the replica that leads; at most 5000.", of...),
-		used:     desc("quota_used", "What living pods hold of a limit, as they were last listed.", of...),
-		reserved: desc("quota_reserved", "What is promised of a limit to pods that were let in and are not listed yet.", of...),
-		charge:   desc("held", "What the living pods of a namespace with a quota hold; memory in bytes. At most 2000 namespaces are told.", "namespace", "dimension"),
-		memoryByteSeconds: desc("held_memory_byte_seconds_total", "GPU memory that the living pods of a namespace with a quota have held, in bytes times seconds: for chargeback by what was given, whatever was used. "+
-			"It begins at 0 with each replica that comes to lead, which increase() allows for.", "namespace"),
-		unmanaged: desc("unpromised_pods", "Living pods of a namespace that were created while gpuslice was not asked and should have a slice; they count as whole devices.", "namespace"),
+	labels := []string{"budget", "part", "dimension"}
+	return &collector{exporter: e,
+		limit: desc("quota_limit", "Limit of a budget: budget is namespace/NAME or shared/NAME, part is empty for the whole budget, or pool/NAME or class/NAME. "+
+			"Memory is in bytes. Exported by the leader; at most 5000.", labels...),
+		used:     desc("quota_used", "Part of a limit that living pods are charged, as of the last list.", labels...),
+		reserved: desc("quota_reserved", "Part of a limit that is reserved for pods that were admitted and are not listed yet.", labels...),
+		charge:   desc("namespace_charge", "Charge of the living pods of a namespace with a quota; memory in bytes. At most 2000 namespaces.", "namespace", "dimension"),
+		memoryByteSeconds: desc("namespace_charged_memory_byte_seconds_total", "GPU memory charged to the pods of a namespace with a quota, in bytes times seconds: for chargeback by what was given, whatever was used. "+
+			"It starts at 0 with each new leader, which increase() allows for.", "namespace"),
+		unmanaged: desc("unmanaged_pods", "Living pods of a namespace that were created without a review and should have a slice; they count as whole devices.", "namespace"),
 	}
 }
 
@@ -58,27 +58,25 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	now := time.Now()
 	_, namespaces := c.exporter.recorder.read()
-	for i, name := range slices.Sorted(maps.Keys(namespaces)) {
-		if i == maxNamespaces {
-			break
-		}
-		a := namespaces[name]
+	names := slices.Sorted(maps.Keys(namespaces))
+	for _, name := range names[:min(len(names), maxNamespaces)] {
+		n := namespaces[name]
 		for _, d := range policies.Dimensions() {
-			out <- prometheus.MustNewConstMetric(c.charge, prometheus.GaugeValue, float64(d.Amount(a.charge)*d.Unit), name, d.Name)
+			out <- prometheus.MustNewConstMetric(c.charge, prometheus.GaugeValue, float64(d.Amount(n.charge)*d.Unit), name, d.Name)
 		}
-		out <- prometheus.MustNewConstMetric(c.memoryByteSeconds, prometheus.CounterValue, a.byteSecondsAt(now), name)
-		out <- prometheus.MustNewConstMetric(c.unmanaged, prometheus.GaugeValue, float64(a.unmanaged), name)
+		out <- prometheus.MustNewConstMetric(c.memoryByteSeconds, prometheus.CounterValue, n.byteSecondsAt(now), name)
+		out <- prometheus.MustNewConstMetric(c.unmanaged, prometheus.GaugeValue, float64(n.unmanaged), name)
 	}
 }
 
-// figure is a Figure under the name of its budget.
+// figure is a Figure with the name of its budget.
 type figure struct {
 	budget string
 	policies.Figure
 }
 
-// figures are those of all budgets that were reported, in a stable order. What a tenant's own document limits of a shared
-// budget stands under its namespace; where it limits the same as policy does, the smaller limit is told.
+// figures returns the figures of all reported budgets, in a stable order. A tenant's own limit in a shared budget is listed
+// under the tenant's namespace; where it limits the same as the policy does, the smaller limit is listed.
 func (c *collector) figures() []figure {
 	states, _ := c.exporter.recorder.read()
 	all := map[figure]policies.Figure{}
@@ -88,18 +86,18 @@ func (c *collector) figures() []figure {
 			continue
 		}
 		for _, f := range state.Figures(quota) {
-			as := figure{key, policies.Figure{Part: f.Part, Dimension: f.Dimension}}
+			id := figure{key, policies.Figure{Part: f.Part, Dimension: f.Dimension}}
 			if f.Namespace != "" {
-				as.budget = policies.BudgetKey(f.Namespace, policies.QuotaSpec{})
+				id.budget = policies.BudgetKey(f.Namespace, policies.QuotaSpec{})
 			}
-			if known, ok := all[as]; !ok || f.Limit < known.Limit {
-				all[as] = f
+			if other, ok := all[id]; !ok || f.Limit < other.Limit {
+				all[id] = f
 			}
 		}
 	}
 	out := make([]figure, 0, len(all))
-	for as, f := range all {
-		out = append(out, figure{as.budget, f})
+	for id, f := range all {
+		out = append(out, figure{id.budget, f})
 	}
 	slices.SortFunc(out, func(a, b figure) int {
 		return cmp.Or(cmp.Compare(a.budget, b.budget), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Dimension, b.Dimension))

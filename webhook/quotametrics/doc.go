@@ -1,8 +1,8 @@
-// Package quotametrics tells what came of quotas: in metrics what each budget limits, holds and reserves, and what each
-// namespace holds now and has held over time; in Events the pods that nobody was asked about. And it removes the ledgers
-// of budgets that are no more.
+// Package quotametrics exports what quotas limit and what pods use of them: in metrics, for each budget, its limits, usage
+// and reservations, and for each namespace what its pods are charged now and over time; in Events, the pods that were
+// created without a review. It also removes the ledgers of budgets that no longer exist.
 //
-// The one idea: the ledger's reconciles have found all of it already, so nothing is listed or watched here. A Report is
-// noted under a lock and no more; the series are made of the last one of each budget when somebody asks for them. Only the
-// replica that leads tells, so that replicas may be summed.
+// The one idea: the ledger's reconciles have found all of this already, so nothing is listed or watched here. A Report is
+// recorded under a lock; a scrape makes the series from the last Report of each budget. Only the leader exports series, so
+// that replicas may be summed.
 package quotametrics

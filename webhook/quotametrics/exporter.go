@@ -14,19 +14,19 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// Options are what Accounts are made of. All are required.
+// Options configure an Exporter. All are required.
 type Options struct {
 	Client     kubernetes.Interface
 	Namespace  string                           // of the ledgers
-	Ready      func() error                     // an error: which budgets there are is not known yet
-	Budgets    func() []ledger.Budget           // all there are
-	Quotas     func() map[string]policies.Quota // what they limit, by their keys
-	Started    func()                           // a term has begun, and Reports are taken
+	Ready      func() error                     // an error while the budgets are unknown
+	Budgets    func() []ledger.Budget           // every budget
+	Quotas     func() map[string]policies.Quota // by the budget's key
+	Started    func()                           // called when Run starts to record Reports
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 }
 
-// Accounts are the quotas' books. They are safe for concurrent use.
+// Exporter exports quota metrics. It is safe for concurrent use.
 type Exporter struct {
 	options   Options
 	recorder  recorder
@@ -34,30 +34,30 @@ type Exporter struct {
 	sweeper   sweeper
 }
 
-// New prepares Accounts and registers their metrics, which have no series until Run.
+// New prepares an Exporter and registers its metrics, which have no series until Run.
 func New(o Options) (*Exporter, error) {
-	a := &Exporter{options: o, unmanaged: newUnmanagedPods(o.Client, o.Log), sweeper: sweeper{client: o.Client, namespace: o.Namespace, log: o.Log}}
-	if err := o.Registerer.Register(newCollector(a)); err != nil {
-		return nil, fmt.Errorf("register the metrics of quotas: %w", err)
+	e := &Exporter{options: o, unmanaged: newUnmanagedPods(o.Client, o.Log), sweeper: sweeper{client: o.Client, namespace: o.Namespace, log: o.Log}}
+	if err := o.Registerer.Register(newCollector(e)); err != nil {
+		return nil, fmt.Errorf("register the quota metrics: %w", err)
 	}
-	return a, nil
+	return e, nil
 }
 
-// Report notes what a reconcile found. It never waits; a replica that does not lead forgets it at once.
-func (a *Exporter) Report(r ledger.Report) {
-	if a.recorder.record(r, time.Now()) {
-		a.unmanaged.enqueue(r.Unmanaged)
+// Report records what a reconcile found. It never blocks; a replica that does not lead drops the report.
+func (e *Exporter) Report(r ledger.Report) {
+	if e.recorder.record(r, time.Now()) {
+		e.unmanaged.enqueue(r.Unmanaged)
 	}
 }
 
-// Run keeps the books until ctx ends: while this replica leads.
-func (a *Exporter) Run(ctx context.Context) error {
-	a.recorder.start()
-	defer a.recorder.stop()
-	a.options.Started()
+// Run exports until ctx ends: while this replica leads.
+func (e *Exporter) Run(ctx context.Context) error {
+	e.recorder.start()
+	defer e.recorder.stop()
+	e.options.Started()
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { a.unmanaged.run(ctx) })
+	running.Go(func() { e.unmanaged.run(ctx) })
 	ticker := time.NewTicker(sweepPeriod)
 	defer ticker.Stop()
 	for {
@@ -65,19 +65,19 @@ func (a *Exporter) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			a.sweep(ctx)
+			e.sweep(ctx)
 		}
 	}
 }
 
-// sweep forgets what is no more, and removes its ledgers.
-func (a *Exporter) sweep(ctx context.Context) {
-	if a.options.Ready() != nil {
+// sweep drops budgets and namespaces that no longer exist, and removes their ledgers.
+func (e *Exporter) sweep(ctx context.Context) {
+	if e.options.Ready() != nil { // an unread policy must not look like a deleted budget
 		return
 	}
-	budgets := a.options.Budgets()
-	a.recorder.prune(budgets)
-	if err := a.sweeper.sweep(ctx, budgets, time.Now()); err != nil && ctx.Err() == nil {
-		a.options.Log.Error(err, "ledgers without a budget not removed", "retryAfter", sweepPeriod.String())
+	budgets := e.options.Budgets()
+	e.recorder.prune(budgets)
+	if err := e.sweeper.sweep(ctx, budgets, time.Now()); err != nil && ctx.Err() == nil {
+		e.options.Log.Error(err, "cannot remove unused ledgers", "retryAfter", sweepPeriod.String())
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// office is Accounts in a synctest bubble, and what they are told of the cluster.
-type office struct {
+// fixture is an Exporter in a synctest bubble, with the budgets and quotas that it reads.
+type fixture struct {
 	*Exporter
 	t        *testing.T
 	registry *prometheus.Registry
@@ -29,50 +29,50 @@ type office struct {
 	budgets  []ledger.Budget
 	quotas   map[string]policies.Quota
 	ready    error
-	begun    int
+	started  int
 	end      func()
 }
 
-func open(t *testing.T, objects ...*corev1.ConfigMap) *office {
+func open(t *testing.T, objects ...*corev1.ConfigMap) *fixture {
 	t.Helper()
-	o := &office{t: t, registry: prometheus.NewRegistry(), client: fake.NewClientset(), quotas: map[string]policies.Quota{}}
+	f := &fixture{t: t, registry: prometheus.NewRegistry(), client: fake.NewClientset(), quotas: map[string]policies.Quota{}}
 	for _, m := range objects {
-		if err := o.client.Tracker().Add(m); err != nil {
+		if err := f.client.Tracker().Add(m); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var err error
-	o.Exporter, err = New(Options{
-		Client: o.client, Namespace: policies.SystemNamespace, Ready: func() error { return o.ready },
-		Budgets: func() []ledger.Budget { return o.budgets }, Quotas: func() map[string]policies.Quota { return o.quotas },
-		Started: func() { o.begun++ }, Registerer: o.registry, Log: logr.Discard(),
+	f.Exporter, err = New(Options{
+		Client: f.client, Namespace: policies.SystemNamespace, Ready: func() error { return f.ready },
+		Budgets: func() []ledger.Budget { return f.budgets }, Quotas: func() map[string]policies.Quota { return f.quotas },
+		Started: func() { f.started++ }, Registerer: f.registry, Log: logr.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.lead()
-	return o
+	f.lead()
+	return f
 }
 
-// lead begins a term, which o.end ends.
-func (o *office) lead() {
-	ctx, stop := context.WithCancel(o.t.Context())
+// lead starts Run, which f.end ends.
+func (f *fixture) lead() {
+	ctx, stop := context.WithCancel(f.t.Context())
 	done := make(chan error)
-	go func() { done <- o.Run(ctx) }()
+	go func() { done <- f.Run(ctx) }()
 	synctest.Wait()
-	o.end = func() {
+	f.end = func() {
 		stop()
 		if err := <-done; err != nil {
-			o.t.Error(err)
+			f.t.Error(err)
 		}
 	}
 }
 
 // budget adds a budget of these namespaces with a limit on memory.
-func (o *office) budget(key string, limit policies.MiB, namespaces ...string) ledger.Budget {
+func (f *fixture) budget(key string, limit policies.MiB, namespaces ...string) ledger.Budget {
 	b := ledger.Budget{Key: key, Namespaces: namespaces}
-	o.budgets = append(o.budgets, b)
-	o.quotas[key] = policies.Quota{Limits: []policies.QuotaLimit{{Name: key, Limits: policies.QuotaLimits{Memory: &limit}}}}
+	f.budgets = append(f.budgets, b)
+	f.quotas[key] = policies.Quota{Limits: []policies.QuotaLimit{{Name: key, Limits: policies.QuotaLimits{Memory: &limit}}}}
 	return b
 }
 
@@ -85,20 +85,20 @@ func holds(b ledger.Budget, memory policies.MiB) ledger.Report {
 	return r
 }
 
-func (o *office) want(name, text string) {
-	o.t.Helper()
+func (f *fixture) want(name, text string) {
+	f.t.Helper()
 	var lines []string
 	for line := range strings.Lines(text) {
 		lines = append(lines, strings.TrimSpace(line))
 	}
-	all, err := o.registry.Gather()
+	all, err := f.registry.Gather()
 	if err != nil {
-		o.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	var got []string
-	for _, f := range all {
-		for _, m := range f.GetMetric() {
-			if f.GetName() != name {
+	for _, family := range all {
+		for _, m := range family.GetMetric() {
+			if family.GetName() != name {
 				continue
 			}
 			var labels []string
@@ -110,137 +110,135 @@ func (o *office) want(name, text string) {
 		}
 	}
 	if have, want := strings.Join(got, "\n"), strings.TrimSpace(strings.Join(lines, "\n")); have != want {
-		o.t.Errorf("%s:\n%s\nwant\n%s", name, have, want)
+		f.t.Errorf("%s:\n%s\nwant\n%s", name, have, want)
 	}
 }
 
 // count is the number of a metric's series.
-func (o *office) count(name string) int {
-	all, err := o.registry.Gather()
+func (f *fixture) count(name string) int {
+	all, err := f.registry.Gather()
 	if err != nil {
-		o.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	for _, f := range all {
-		if f.GetName() == name {
-			return len(f.GetMetric())
+	for _, family := range all {
+		if family.GetName() == name {
+			return len(family.GetMetric())
 		}
 	}
 	return 0
 }
 
-func TestWhatIsReportedIsMeasured(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
-		defer func() { o.end() }()
-		b := o.budget("namespace/team-a", 4096, "team-a")
-		r := holds(b, 1024)
-		r.State.Reservations = []ledger.Reservation{{PodUID: "1", Name: "p", Holding: policies.Holding{Namespace: "team-a", Charge: policies.Charge{Memory: 512}}}}
-		o.Report(r)
-		o.want("gpuslice_quota_limit", "namespace/team-a memory  = 4.294967296e+09")
-		o.want("gpuslice_quota_used", "namespace/team-a memory  = 1.073741824e+09")
-		o.want("gpuslice_quota_reserved", "namespace/team-a memory  = 5.36870912e+08")
-		o.want("gpuslice_held", "gpus team-a = 0\nmemory team-a = 1.073741824e+09\nslices team-a = 1")
-		o.want("gpuslice_unpromised_pods", "team-a = 0")
-		if o.begun != 1 {
-			t.Errorf("%d terms begun", o.begun)
-		}
+func TestExporter(t *testing.T) {
+	t.Run("a report becomes series", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := open(t)
+			defer func() { f.end() }()
+			b := f.budget("namespace/team-a", 4096, "team-a")
+			r := holds(b, 1024)
+			r.State.Reservations = []ledger.Reservation{{PodUID: "1", Name: "p", Holding: policies.Holding{Namespace: "team-a", Charge: policies.Charge{Memory: 512}}}}
+			f.Report(r)
+			f.want("gpuslice_quota_limit", "namespace/team-a memory  = 4.294967296e+09")
+			f.want("gpuslice_quota_used", "namespace/team-a memory  = 1.073741824e+09")
+			f.want("gpuslice_quota_reserved", "namespace/team-a memory  = 5.36870912e+08")
+			f.want("gpuslice_namespace_charge", "gpus team-a = 0\nmemory team-a = 1.073741824e+09\nslices team-a = 1")
+			f.want("gpuslice_unmanaged_pods", "team-a = 0")
+			if f.started != 1 {
+				t.Errorf("%d terms started", f.started)
+			}
+		})
 	})
-}
+	t.Run("byte-seconds add up over time and never fall", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := open(t)
+			defer func() { f.end() }()
+			b := f.budget("namespace/team-a", 4096, "team-a")
+			f.Report(holds(b, 1))
+			time.Sleep(10 * time.Second)
+			f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 10.0*(1<<20)))
+			f.Report(holds(b, 3))
+			time.Sleep(10 * time.Second)
+			f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 40.0*(1<<20)))
+			f.Report(ledger.Report{Budget: b, State: ledger.State{Namespaces: b.Namespaces}})
+			time.Sleep(10 * time.Second)
+			f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 40.0*(1<<20)))
 
-func TestHeldBytesAddUpOverTimeAndNeverFall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
-		defer func() { o.end() }()
-		b := o.budget("namespace/team-a", 4096, "team-a")
-		o.Report(holds(b, 1))
-		time.Sleep(10 * time.Second)
-		o.want("gpuslice_held_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 10.0*(1<<20)))
-		o.Report(holds(b, 3))
-		time.Sleep(10 * time.Second)
-		o.want("gpuslice_held_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 40.0*(1<<20)))
-		o.Report(ledger.Report{Budget: b, State: ledger.State{Namespaces: b.Namespaces}})
-		time.Sleep(10 * time.Second)
-		o.want("gpuslice_held_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 40.0*(1<<20)))
-
-		// Into a shared budget: what was held stays counted.
-		o.budgets = nil
-		shared := o.budget("shared/ml", 4096, "team-a", "team-b")
-		o.Report(holds(shared, 1))
-		o.want("gpuslice_held_memory_byte_seconds_total", fmt.Sprintf("team-a = %g\nteam-b = 0", 40.0*(1<<20)))
+			// Into a shared budget: what was held stays counted.
+			f.budgets = nil
+			shared := f.budget("shared/ml", 4096, "team-a", "team-b")
+			f.Report(holds(shared, 1))
+			f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g\nteam-b = 0", 40.0*(1<<20)))
+		})
 	})
-}
-
-func TestSeriesVanishWithBudgetNamespaceAndLeadership(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
-		defer func() { o.end() }()
-		a, b := o.budget("namespace/team-a", 1, "team-a"), o.budget("shared/ml", 1, "team-b", "team-c")
-		o.Report(holds(a, 1))
-		o.Report(holds(b, 1))
-		o.want("gpuslice_unpromised_pods", "team-a = 0\nteam-b = 0\nteam-c = 0")
-		b.Namespaces = []string{"team-b"}
-		o.budgets = []ledger.Budget{b}
-		delete(o.quotas, a.Key)
-		o.want("gpuslice_unpromised_pods", "team-b = 0")
-		o.want("gpuslice_quota_limit", "shared/ml memory  = 1.048576e+06")
-		o.end()
-		o.want("gpuslice_unpromised_pods", "")
-		o.want("gpuslice_quota_limit", "")
-		o.Report(holds(b, 1))
-		o.lead()
-		o.want("gpuslice_quota_limit", "") // what was reported to one that does not lead is forgotten
+	t.Run("series end with the budget, the namespace and the lead", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := open(t)
+			defer func() { f.end() }()
+			a, b := f.budget("namespace/team-a", 1, "team-a"), f.budget("shared/ml", 1, "team-b", "team-c")
+			f.Report(holds(a, 1))
+			f.Report(holds(b, 1))
+			f.want("gpuslice_unmanaged_pods", "team-a = 0\nteam-b = 0\nteam-c = 0")
+			b.Namespaces = []string{"team-b"}
+			f.budgets = []ledger.Budget{b}
+			delete(f.quotas, a.Key)
+			f.want("gpuslice_unmanaged_pods", "team-b = 0")
+			f.want("gpuslice_quota_limit", "shared/ml memory  = 1.048576e+06")
+			f.end()
+			f.want("gpuslice_unmanaged_pods", "")
+			f.want("gpuslice_quota_limit", "")
+			f.Report(holds(b, 1))
+			f.lead()
+			f.want("gpuslice_quota_limit", "") // what was reported to one that does not lead is forgotten
+		})
 	})
-}
-
-func TestATenantsOwnLimitIsToldUnderItsNamespaceAndTheSmallerOneHolds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
-		defer func() { o.end() }()
-		two := int64(2)
-		own := func(namespace string) policies.QuotaLimit {
-			return policies.QuotaLimit{Name: namespace + "/gpuslice-policy", Scope: policies.QuotaScope{Namespace: namespace}, Limits: policies.QuotaLimits{Slices: &two}}
-		}
-		shared, alone := o.budget("shared/ml", 1024, "team-a", "team-b"), o.budget("namespace/team-c", 1024, "team-c")
-		nine := int64(9)
-		for key, l := range map[string]policies.QuotaLimit{shared.Key: own("team-a"), alone.Key: own("team-c")} {
-			q := o.quotas[key]
-			q.Limits[0].Limits.Slices = &nine
-			q.Limits = append(q.Limits, l)
-			o.quotas[key] = q
-		}
-		o.Report(holds(shared, 1))
-		o.Report(holds(alone, 1))
-		o.want("gpuslice_quota_limit", `namespace/team-a slices  = 2
+	t.Run("a tenant's own limit has its namespace, and the smaller limit wins", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := open(t)
+			defer func() { f.end() }()
+			two := int64(2)
+			own := func(namespace string) policies.QuotaLimit {
+				return policies.QuotaLimit{Name: namespace + "/gpuslice-policy", Scope: policies.QuotaScope{Namespace: namespace}, Limits: policies.QuotaLimits{Slices: &two}}
+			}
+			shared, alone := f.budget("shared/ml", 1024, "team-a", "team-b"), f.budget("namespace/team-c", 1024, "team-c")
+			nine := int64(9)
+			for key, l := range map[string]policies.QuotaLimit{shared.Key: own("team-a"), alone.Key: own("team-c")} {
+				q := f.quotas[key]
+				q.Limits[0].Limits.Slices = &nine
+				q.Limits = append(q.Limits, l)
+				f.quotas[key] = q
+			}
+			f.Report(holds(shared, 1))
+			f.Report(holds(alone, 1))
+			f.want("gpuslice_quota_limit", `namespace/team-a slices  = 2
 			namespace/team-c memory  = 1.073741824e+09
 			namespace/team-c slices  = 2
 			shared/ml memory  = 1.073741824e+09
 			shared/ml slices  = 9`)
-		o.want("gpuslice_quota_used", `namespace/team-a slices  = 1
+			f.want("gpuslice_quota_used", `namespace/team-a slices  = 1
 			namespace/team-c memory  = 1.048576e+06
 			namespace/team-c slices  = 1
 			shared/ml memory  = 2.097152e+06
 			shared/ml slices  = 2`)
+		})
 	})
-}
-
-func TestSeriesAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
-		defer func() { o.end() }()
-		for i := range maxFigures + 10 {
-			name := fmt.Sprintf("n-%05d", i)
-			o.Report(holds(o.budget("namespace/"+name, 1, name), 1))
-		}
-		for name, want := range map[string]int{"gpuslice_quota_limit": maxFigures, "gpuslice_unpromised_pods": maxNamespaces, "gpuslice_held_memory_byte_seconds_total": maxNamespaces} {
-			if n := o.count(name); n != want {
-				t.Errorf("%s: %d series", name, n)
+	t.Run("series are bounded", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := open(t)
+			defer func() { f.end() }()
+			for i := range maxFigures + 10 {
+				name := fmt.Sprintf("n-%05d", i)
+				f.Report(holds(f.budget("namespace/"+name, 1, name), 1))
 			}
-		}
+			for name, want := range map[string]int{"gpuslice_quota_limit": maxFigures, "gpuslice_unmanaged_pods": maxNamespaces, "gpuslice_namespace_charged_memory_byte_seconds_total": maxNamespaces} {
+				if n := f.count(name); n != want {
+					t.Errorf("%s: %d series", name, n)
+				}
+			}
+		})
 	})
 }
 
-// strangersOf are pods without a promise.
-func strangersOf(n int) (all []ledger.Pod) {
+// unmanagedPodsOf returns pods without a promise.
+func unmanagedPodsOf(n int) (all []ledger.Pod) {
 	for i := range n {
 		all = append(all, ledger.Pod{UID: fmt.Sprint("uid-", i), Name: fmt.Sprint("p-", i), Unmanaged: true,
 			Holding: policies.Holding{Namespace: "team-a", Charge: policies.Charge{Memory: 24576, GPUs: 1}}})
@@ -248,20 +246,20 @@ func strangersOf(n int) (all []ledger.Pod) {
 	return all
 }
 
-func TestEachStrangerIsToldOnce(t *testing.T) {
+func TestUnmanagedPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := open(t)
-		defer func() { o.end() }()
-		r := holds(o.budget("namespace/team-a", 1, "team-a"), 1)
-		r.Unmanaged = strangersOf(waiting + 50)
-		for range 10 { // those for whom there was no room are met again
-			o.Report(r)
+		f := open(t)
+		defer func() { f.end() }()
+		r := holds(f.budget("namespace/team-a", 1, "team-a"), 1)
+		r.Unmanaged = unmanagedPodsOf(queueSize + 50)
+		for range 10 { // those beyond the size of the queue are queued again
+			f.Report(r)
 			time.Sleep(time.Minute)
 		}
 		synctest.Wait()
-		o.want("gpuslice_unpromised_pods", fmt.Sprintf("team-a = %d", waiting+50))
-		events, err := o.client.CoreV1().Events("team-a").List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(events.Items) != waiting+50 {
+		f.want("gpuslice_unmanaged_pods", fmt.Sprintf("team-a = %d", queueSize+50))
+		events, err := f.client.CoreV1().Events("team-a").List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(events.Items) != queueSize+50 {
 			t.Fatalf("%d events, %v", len(events.Items), err)
 		}
 		e := events.Items[0]
@@ -269,12 +267,12 @@ func TestEachStrangerIsToldOnce(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		creates := 0
-		for _, a := range o.client.Actions() {
+		for _, a := range f.client.Actions() {
 			if a.Matches("create", "events") {
 				creates++
 			}
 		}
-		if creates != waiting+50 {
+		if creates != queueSize+50 {
 			t.Errorf("%d events were tried", creates)
 		}
 	})
@@ -285,10 +283,10 @@ func ledgerOf(key, version string) *corev1.ConfigMap {
 		Labels: map[string]string{ledger.Label: "true"}}, Data: map[string]string{"budget": key}}
 }
 
-func (o *office) ledgers() (keys []string) {
-	list, err := o.client.CoreV1().ConfigMaps(policies.SystemNamespace).List(o.t.Context(), metav1.ListOptions{})
+func (f *fixture) ledgers() (keys []string) {
+	list, err := f.client.CoreV1().ConfigMaps(policies.SystemNamespace).List(f.t.Context(), metav1.ListOptions{})
 	if err != nil {
-		o.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	for _, m := range list.Items {
 		keys = append(keys, m.Name)
@@ -296,35 +294,35 @@ func (o *office) ledgers() (keys []string) {
 	return keys
 }
 
-func TestALedgerWithoutABudgetGoesAfterAnHourAndNoOther(t *testing.T) {
+func TestSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone, kept, used := ledgerOf("namespace/gone", "1"), ledgerOf("namespace/team-a", "1"), ledgerOf("namespace/used", "1")
 		policy := ledgerOf("x", "1")
 		policy.Name = "team-a"
-		o := open(t, gone, kept, used, policy)
-		defer func() { o.end() }()
-		o.ready = errors.New("not read yet")
+		f := open(t, gone, kept, used, policy)
+		defer func() { f.end() }()
+		f.ready = errors.New("not read yet")
 		time.Sleep(3 * unusedTTL)
-		if n := len(o.ledgers()); n != 4 {
+		if n := len(f.ledgers()); n != 4 {
 			t.Fatalf("%d are left while budgets are not known", n)
 		}
-		o.ready = nil
-		o.budget("namespace/team-a", 1, "team-a")
+		f.ready = nil
+		f.budget("namespace/team-a", 1, "team-a")
 		time.Sleep(unusedTTL - 2*sweepPeriod)
 		used = used.DeepCopy()
 		used.ResourceVersion = "2"
-		if err := o.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), used, used.Namespace); err != nil {
+		if err := f.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), used, used.Namespace); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(4 * sweepPeriod)
-		if got := strings.Join(o.ledgers(), " "); strings.Contains(got, gone.Name) || !strings.Contains(got, kept.Name) || !strings.Contains(got, used.Name) || !strings.Contains(got, "team-a") {
+		if got := strings.Join(f.ledgers(), " "); strings.Contains(got, gone.Name) || !strings.Contains(got, kept.Name) || !strings.Contains(got, used.Name) || !strings.Contains(got, "team-a") {
 			t.Errorf("left: %s", got)
 		}
 		time.Sleep(unusedTTL)
-		if got := o.ledgers(); len(got) != 2 {
+		if got := f.ledgers(); len(got) != 2 {
 			t.Errorf("left: %s", got)
 		}
-		for _, a := range o.client.Actions() {
+		for _, a := range f.client.Actions() {
 			if a.Matches("delete", "configmaps") {
 				p := a.(interface{ GetDeleteOptions() metav1.DeleteOptions }).GetDeleteOptions().Preconditions
 				if p == nil || p.UID == nil || p.ResourceVersion == nil {

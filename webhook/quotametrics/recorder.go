@@ -9,7 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// book is what was last reported of each budget, and what each namespace has come to hold since the book was opened.
+// recorder keeps the last report of each budget, and what each namespace was charged since start.
 type recorder struct {
 	mu         sync.Mutex
 	recording  bool
@@ -17,57 +17,55 @@ type recorder struct {
 	namespaces map[string]namespaceCharge
 }
 
-// account is what a namespace holds.
+// namespaceCharge is what the pods of a namespace are charged.
 type namespaceCharge struct {
 	charge      policies.Charge
 	unmanaged   int
-	since       time.Time // held is so from then on
-	byteSeconds float64   // until then
+	since       time.Time // charge has applied since then
+	byteSeconds float64   // up to since
 }
 
-// spent is the memory held until now, in bytes times seconds.
-func (a namespaceCharge) byteSecondsAt(now time.Time) float64 {
-	return a.byteSeconds + float64(a.charge.Memory.Bytes())*max(now.Sub(a.since), 0).Seconds()
+// byteSecondsAt returns the memory charged until now, in bytes times seconds.
+func (n namespaceCharge) byteSecondsAt(now time.Time) float64 {
+	return n.byteSeconds + float64(n.charge.Memory.Bytes())*max(now.Sub(n.since), 0).Seconds()
 }
 
-func (b *recorder) start() { b.reset(true) }
-func (b *recorder) stop()  { b.reset(false) }
+func (r *recorder) start() { r.reset(true) }
+func (r *recorder) stop()  { r.reset(false) }
 
-func (b *recorder) reset(on bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.recording, b.states, b.namespaces = on, map[string]ledger.State{}, map[string]namespaceCharge{}
+func (r *recorder) reset(recording bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recording, r.states, r.namespaces = recording, map[string]ledger.State{}, map[string]namespaceCharge{}
 }
 
-// note takes a report. It is false where the book is closed.
-func (b *recorder) record(r ledger.Report, now time.Time) bool {
-	held, unpromised := map[string]policies.Charge{}, map[string]int{}
-	for _, h := range r.State.Base {
-		held[h.Namespace] = held[h.Namespace].Plus(h.Charge)
+// record keeps a report. It reports whether the recorder is started.
+func (r *recorder) record(report ledger.Report, now time.Time) bool {
+	charges, unmanaged := map[string]policies.Charge{}, map[string]int{}
+	for _, h := range report.State.Base {
+		charges[h.Namespace] = charges[h.Namespace].Plus(h.Charge)
 	}
-	for _, p := range r.Unmanaged {
-		unpromised[p.Holding.Namespace]++
+	for _, p := range report.Unmanaged {
+		unmanaged[p.Holding.Namespace]++
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.recording {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.recording {
 		return false
 	}
-	b.states[r.Budget.Key] = r.State
-	for _, name := range r.State.Namespaces {
-		was, known := b.namespaces[name]
-		is := namespaceCharge{charge: held[name], unmanaged: unpromised[name], since: now}
-		if known {
-			is.byteSeconds = was.byteSecondsAt(now)
+	r.states[report.Budget.Key] = report.State
+	for _, name := range report.State.Namespaces {
+		next := namespaceCharge{charge: charges[name], unmanaged: unmanaged[name], since: now}
+		if last, ok := r.namespaces[name]; ok {
+			next.byteSeconds = last.byteSecondsAt(now)
 		}
-		b.namespaces[name] = is
+		r.namespaces[name] = next
 	}
 	return true
 }
 
-// prune forgets budgets and namespaces that are not among these. A namespace that went from one budget into another
-// stays.
-func (b *recorder) prune(budgets []ledger.Budget) {
+// prune drops all budgets and namespaces but these. A namespace that moved from one budget into another stays.
+func (r *recorder) prune(budgets []ledger.Budget) {
 	keys, names := map[string]bool{}, map[string]bool{}
 	for _, budget := range budgets {
 		keys[budget.Key] = true
@@ -75,15 +73,15 @@ func (b *recorder) prune(budgets []ledger.Budget) {
 			names[name] = true
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	maps.DeleteFunc(b.states, func(key string, _ ledger.State) bool { return !keys[key] })
-	maps.DeleteFunc(b.namespaces, func(name string, _ namespaceCharge) bool { return !names[name] })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.states, func(key string, _ ledger.State) bool { return !keys[key] })
+	maps.DeleteFunc(r.namespaces, func(name string, _ namespaceCharge) bool { return !names[name] })
 }
 
-// read returns copies of what is noted; States are never changed once they are reported.
-func (b *recorder) read() (states map[string]ledger.State, namespaces map[string]namespaceCharge) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return maps.Clone(b.states), maps.Clone(b.namespaces)
+// read returns copies of what is recorded; a State is never changed once it is reported.
+func (r *recorder) read() (states map[string]ledger.State, namespaces map[string]namespaceCharge) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.states), maps.Clone(r.namespaces)
 }

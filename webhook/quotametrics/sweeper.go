@@ -22,12 +22,12 @@ const (
 	// abandoned is how long a ledger has to lie without a budget and without being written, which every reservation
 	// does, before it is removed. Its youngest reservation has expired many times over then.
 	unusedTTL = time.Hour
-	sweepPage = 20 // ledgers read at once: each may have 900 KiB
+	sweepPage = 20 // ledgers of one list: each may have 900 KiB
 )
 
-// sweeper removes the ledgers of budgets that are no more. A ledger that is used after all is safe: removing names the
-// version that was looked at, so that a reservation written meanwhile keeps it, and whoever remembers a ledger that is
-// gone lets nobody in for a minute.
+// sweeper removes the ledgers of budgets that no longer exist. Removing a ledger that is used after all is safe: the delete
+// names the version that was read, so that a reservation written meanwhile keeps the ledger, and a replica that remembers
+// a deleted ledger admits nothing for a minute.
 type sweeper struct {
 	client    kubernetes.Interface
 	namespace string
@@ -35,41 +35,41 @@ type sweeper struct {
 	unused    map[types.UID]unusedLedger
 }
 
-// abandonedLedger is a ledger that no budget names.
+// unusedLedger is a ledger without a budget.
 type unusedLedger struct {
 	version string
 	since   time.Time
 }
 
-// sweep looks at all ledgers, and removes those that nothing has needed for long.
+// sweep reads all ledgers, and removes those that have been unused for unusedTTL.
 func (s *sweeper) sweep(ctx context.Context, budgets []ledger.Budget, now time.Time) error {
 	needed := map[string]bool{}
 	for _, b := range budgets {
 		needed[ledger.ObjectName(b.Key)] = true
 	}
-	left := map[types.UID]unusedLedger{}
+	unused := map[types.UID]unusedLedger{}
 	var errs []error
 	err := s.forEach(ctx, func(m *corev1.ConfigMap) {
 		if needed[m.Name] || !strings.HasPrefix(m.Name, ledger.NamePrefix) {
 			return
 		}
-		known, ok := s.unused[m.UID]
-		if !ok || known.version != m.ResourceVersion {
-			known = unusedLedger{m.ResourceVersion, now}
+		seen, ok := s.unused[m.UID]
+		if !ok || seen.version != m.ResourceVersion {
+			seen = unusedLedger{m.ResourceVersion, now}
 		}
-		left[m.UID] = known
-		if now.Sub(known.since) >= unusedTTL {
+		unused[m.UID] = seen
+		if now.Sub(seen.since) >= unusedTTL {
 			errs = append(errs, s.remove(ctx, m))
 		}
 	})
 	if err != nil {
 		return err
 	}
-	s.unused = left
+	s.unused = unused
 	return errors.Join(errs...)
 }
 
-// each calls f for every ledger there is.
+// forEach calls f with every ledger.
 func (s *sweeper) forEach(ctx context.Context, f func(*corev1.ConfigMap)) error {
 	options := metav1.ListOptions{LabelSelector: ledger.Label + "=true", Limit: sweepPage}
 	for {
@@ -96,6 +96,6 @@ func (s *sweeper) remove(ctx context.Context, m *corev1.ConfigMap) error {
 	case err != nil:
 		return fmt.Errorf("remove ledger %s of %s: %w", m.Name, m.Data["budget"], err)
 	}
-	s.log.Info("ledger removed: its budget is no more", "ledger", m.Name, "budget", m.Data["budget"])
+	s.log.Info("removed unused ledger", "object", "ConfigMap "+m.Namespace+"/"+m.Name, "budget", m.Data["budget"])
 	return nil
 }

@@ -72,7 +72,7 @@ func (a *auditor) overQuota(ctx context.Context, pods []auditedPod) error {
 		}
 		r := ledger.Reservation{PodUID: string(p.pod.UID), Name: p.pod.Name, Holding: p.holding()}
 		if excess := tally.Excess(quota, r); len(excess) > 0 {
-			p.decision = policies.JudgeQuota(p.in, excess)
+			p.decision = policies.DenyQuota(p.in, excess)
 			continue
 		}
 		tally.Reserve(r)

@@ -12,7 +12,7 @@ func checkNodes(f *Facts) []Finding {
 	if f.unread(whatNodes) {
 		return nil
 	}
-	pools := f.snapshot().Known().Pools
+	pools := f.snapshot().Pools()
 	if len(pools) == 0 {
 		return []Finding{newFinding(Warning, "none of the %d nodes offers a resource of NVIDIA's", len(f.Nodes)).
 			With("nodes", "status.allocatable", "no name begins with nvidia.com/").

@@ -9,9 +9,9 @@ func checkPolicies(f *Facts) []Finding {
 	if f.unread(whatPolicies) {
 		return nil
 	}
-	known, governed := f.snapshot().Known(), f.Governed()
+	state, governed := f.snapshot().StateReport(), f.Governed()
 	var all []Finding
-	for _, p := range known.Policies {
+	for _, p := range state.Policies {
 		if p.Error == "" {
 			continue
 		}
@@ -23,7 +23,7 @@ func checkPolicies(f *Facts) []Finding {
 		all = append(all, broken.With(object("configmap", namespace, name), "data[policy.yaml]", p.Error).WithRemedy("gpuslice policy lint; kubectl -n %s edit configmap %s", namespace, name))
 	}
 	if len(governed) == 0 {
-		return append(all, newFinding(Note, "no namespace is governed: nothing is touched").With("configmaps", object("namespace", "", f.System), decimal(len(known.Policies))+" policies").
+		return append(all, newFinding(Note, "no namespace is governed: nothing is touched").With("configmaps", object("namespace", "", f.System), decimal(len(state.Policies))+" policies").
 			WithRemedy("write a policy: ConfigMaps in namespace %s with the label gpuslice.dev/policy: \"true\"", f.System))
 	}
 	ok := newFinding(OK, "%d namespaces are governed", len(governed))

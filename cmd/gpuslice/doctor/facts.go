@@ -12,7 +12,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
 // Facts are what was found in a cluster. Objects are as the API server gave them; nothing in them is changed.
@@ -71,8 +71,10 @@ func (f *Facts) Installed() bool {
 }
 
 // snapshot is what the webhook decides by.
-func (f *Facts) snapshot() *webhook.Snapshot {
-	return webhook.Read(f.Policies, f.Tenants, f.State, f.Nodes, installed.Guard(f.Deployment))
+func (f *Facts) snapshot() *webhookcluster.Snapshot {
+	return webhookcluster.ReadSnapshot(webhookcluster.Objects{
+		Policies: f.Policies, Tenants: f.Tenants, State: f.State, Nodes: f.Nodes, Guard: installed.Guard(f.Deployment),
+	})
 }
 
 // Governed are the namespaces in which a policy of gpuslice gives pods slices, by their names in order, and what a

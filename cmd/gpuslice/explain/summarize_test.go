@@ -64,7 +64,7 @@ func recorded(from, reason, text string) corev1.Event {
 }
 
 func TestReasons(t *testing.T) {
-	sentence := "gpuslice ended python (pid 7, 6.0Gi) in trainer: 6.0Gi of 4.0Gi"
+	sentence := "gpuslice terminated python (pid 7, 6.0Gi) in trainer: 6.0Gi of 4.0Gi"
 	for _, c := range []struct {
 		name  string
 		facts func(*corev1.Pod, *facts)
@@ -88,7 +88,7 @@ func TestReasons(t *testing.T) {
 			p.Status.Phase = corev1.PodRunning
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{ended("trainer", 137, "Error", sentence)}
 			f.events = []corev1.Event{recorded("kubelet", "Unhealthy", "Liveness probe failed: "+sentence)}
-			f.guardLog = guardTerminations([]byte("no JSON\n{\"says\":\"trainer holds 4Gi\"}\n{\"says\":\"" + sentence + "\"}\n"))
+			f.guardLog = guardTerminations([]byte("no JSON\n{\"message\":\"trainer uses 4Gi\"}\n{\"message\":\"" + sentence + "\"}\n"))
 		}, running, []string{"trainer exited with code 137, and was restarted 1 times: " + sentence, sentence}},
 		{"the host's memory, not the GPU's", func(p *corev1.Pod, _ *facts) {
 			p.Status.Phase = corev1.PodFailed

@@ -30,14 +30,14 @@ func (l *status) terminations(f *facts) {
 }
 
 // guardTerminated begins the guard's sentence about a termination.
-const guardTerminated = "gpuslice ended "
+const guardTerminated = "gpuslice terminated "
 
 // guardTerminations are the sentences about terminations in the guard's log, which is a JSON object a line.
 func guardTerminations(log []byte) (sentences []string) {
 	for line := range bytes.Lines(log) {
-		var entry struct{ Says string }
-		if json.Unmarshal(line, &entry) == nil && strings.HasPrefix(entry.Says, guardTerminated) {
-			sentences = append(sentences, entry.Says)
+		var entry struct{ Message string }
+		if json.Unmarshal(line, &entry) == nil && strings.HasPrefix(entry.Message, guardTerminated) {
+			sentences = append(sentences, entry.Message)
 		}
 	}
 	return sentences

@@ -158,7 +158,7 @@ func (e *Engine) denial(namespace string, v policies.Violation) policies.Decisio
 
 // unreadable decides about a pod beyond the bounds of what is parsed, by the namespace's enforcementMode.
 func unreadable(in policies.Input, v policies.Violation, raw json.RawMessage) (policies.Decision, json.RawMessage, error) {
-	d := policies.Judge(in, v)
+	d := policies.Deny(in, v)
 	if d.Outcome == policies.Refused {
 		return d, nil, nil
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
+	webhookquota "github.com/gpuslice/gpuslice/webhook/quota"
 )
 
 // errUnanswered is returned if nothing answers.
@@ -52,7 +52,7 @@ func reportRequest() *corev1.Pod {
 }
 
 // reportOf reads the report in the denial that answers a request for one.
-func reportOf(err error, namespace string) (report webhook.QuotaReport, _ error) {
+func reportOf(err error, namespace string) (report webhookquota.Report, _ error) {
 	if err == nil {
 		return report, fmt.Errorf("%w: no webhook answered in namespace %s; either gpuslice is not installed, or the namespace is exempt or bypassed (gpuslice bypass --list)", errUnanswered, namespace)
 	}
@@ -62,7 +62,7 @@ func reportOf(err error, namespace string) (report webhook.QuotaReport, _ error)
 	}
 	if details := status.Status().Details; details != nil {
 		for _, cause := range details.Causes {
-			if cause.Type != webhook.CauseQuotaReport || len(cause.Message) > maxAnswer {
+			if cause.Type != webhookquota.CauseReport || len(cause.Message) > maxAnswer {
 				continue
 			}
 			if err := json.Unmarshal([]byte(cause.Message), &report); err != nil {

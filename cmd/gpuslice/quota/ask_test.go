@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/webhook"
+	webhookquota "github.com/gpuslice/gpuslice/webhook/quota"
 )
 
 func denial(message string, causes ...metav1.StatusCause) error {
@@ -17,7 +17,7 @@ func denial(message string, causes ...metav1.StatusCause) error {
 
 func TestReportOf(t *testing.T) {
 	report, err := reportOf(denial("quota ...", metav1.StatusCause{Type: "quota", Message: "other"},
-		metav1.StatusCause{Type: webhook.CauseQuotaReport, Message: `{"namespace":"a","policy":"p","budget":"namespace/a","counted":true,"figures":[{"quota":"a","dimension":"slices","limit":4,"used":1}]}`}), "a")
+		metav1.StatusCause{Type: webhookquota.CauseReport, Message: `{"namespace":"a","policy":"p","budget":"namespace/a","counted":true,"figures":[{"quota":"a","dimension":"slices","limit":4,"used":1}]}`}), "a")
 	if err != nil || report.Budget != "namespace/a" || len(report.Figures) != 1 || report.Figures[0].Limit != 4 {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -30,8 +30,8 @@ func TestReportOfNoAnswer(t *testing.T) {
 	}{
 		"nobody":               {nil, "exempt or bypassed"},
 		"another's denial":     {denial("admission webhook \"others.example.com\" denied the request"), "others.example.com"},
-		"an answer out of use": {denial("", metav1.StatusCause{Type: webhook.CauseQuotaReport, Message: "{"}), "cannot be read"},
-		"an answer too long":   {denial("long", metav1.StatusCause{Type: webhook.CauseQuotaReport, Message: strings.Repeat("x", maxAnswer+1)}), "long"},
+		"an answer out of use": {denial("", metav1.StatusCause{Type: webhookquota.CauseReport, Message: "{"}), "cannot be read"},
+		"an answer too long":   {denial("long", metav1.StatusCause{Type: webhookquota.CauseReport, Message: strings.Repeat("x", maxAnswer+1)}), "long"},
 	} {
 		if _, err := reportOf(tt.err, "team-a"); !errors.Is(err, errUnanswered) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)

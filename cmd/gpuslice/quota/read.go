@@ -11,8 +11,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
+	webhookquota "github.com/gpuslice/gpuslice/webhook/quota"
 )
 
 // cluster is where budgets are read.
@@ -47,7 +47,7 @@ func readBudgets(ctx context.Context, c cluster, namespace string) ([]Budget, er
 		}
 		all.add(in, native)
 	}
-	return all.usage(ctx, c, namespace, snapshot.Known().Pools)
+	return all.usage(ctx, c, namespace, snapshot.Pools())
 }
 
 // budgets sorts namespaces by the budget that their pods are counted in.
@@ -92,7 +92,7 @@ func (b budgets) usage(ctx context.Context, c cluster, namespace string, pools [
 		if err != nil {
 			return nil, err
 		}
-		report := webhook.NewQuotaReport(one.in, one.Budget, one.quota, state)
+		report := webhookquota.NewReport(one.in, one.Budget, one.quota, state)
 		out = append(out, Budget{Budget: key, Namespaces: one.Namespaces, Policy: report.Policy, Counted: report.Counted,
 			Figures: report.Figures, More: report.More, Holders: holders(pods, pools)})
 	}

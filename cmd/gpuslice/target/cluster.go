@@ -6,7 +6,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
 // Cluster is what files or a live cluster say: policies, pools and namespaces.
@@ -18,7 +18,7 @@ type Cluster struct {
 	Labels    map[string]map[string]string // of namespaces, by name
 
 	tenants  map[string]*policies.TenantDocument // by namespace; under "": of each that has none of its own
-	snapshot *webhook.Snapshot                   // where policies come from a live cluster, in the place of Book
+	snapshot *webhookcluster.Snapshot            // where policies come from a live cluster, in the place of Book
 	complete bool
 	extra    map[string]string // labels of every namespace, from flags
 }

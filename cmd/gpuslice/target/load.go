@@ -12,7 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
 // loader reads a cluster from the files that the flags name, and the rest from a live one where they want it.
@@ -95,8 +95,8 @@ func (l *loader) finish() {
 		l.takeTenants()
 	}
 	if l.live != nil && len(l.flags.Policies) == 0 {
-		c.snapshot = webhook.Read(l.live.policies, nil, l.live.state, l.nodes, c.Guard)
-		c.Pools = c.snapshot.Known().Pools
+		c.snapshot = webhookcluster.ReadSnapshot(webhookcluster.Objects{Policies: l.live.policies, State: l.live.state, Nodes: l.nodes, Guard: c.Guard})
+		c.Pools = c.snapshot.Pools()
 		return
 	}
 	c.Book = policies.NewBook(manifest.Governing(l.policies))

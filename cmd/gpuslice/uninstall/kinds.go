@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/cluster"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
@@ -69,6 +69,6 @@ func configMapOfOurs(keepPolicies bool) func(string, map[string]string) bool {
 		if labels[policies.LabelPolicy] == "true" {
 			return !keepPolicies
 		}
-		return name == webhook.StateName || labels[ledger.Label] == "true" || named(name, labels)
+		return name == cluster.StateName || labels[ledger.Label] == "true" || named(name, labels)
 	}
 }

@@ -30,8 +30,8 @@ func build(ctx context.Context, dir string) (*kit, error) {
 	for out, pkg := range map[string]string{k.guard: "cmd/guard", k.tenant: "test/fakegpu/tenant"} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", out, module+pkg)
 		cmd.Env = append(os.Environ(), "CGO_CFLAGS=-Wno-deprecated-declarations")
-		if said, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build %s: %w\n%s", pkg, err, said)
+		if output, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build %s: %w\n%s", pkg, err, output)
 		}
 	}
 	info, err := os.Stat(k.guard)
@@ -64,7 +64,7 @@ func (k *kit) start(change func(*limits.Limits), log io.Writer) (*guarded, error
 	if change != nil {
 		change(&l)
 	}
-	g.cmd = exec.Command(k.guard, "run", "--nvml", k.library, "--proc", root, "--termination-log", os.DevNull)
+	g.cmd = exec.Command(k.guard, "run", "--nvml-library", k.library, "--proc-dir", root, "--termination-message-path", os.DevNull)
 	g.cmd.Env = append(os.Environ(), g.pod.Environment(fakegpu.Config{})...)
 	for _, v := range l.Env() {
 		g.cmd.Env = append(g.cmd.Env, v.Name+"="+v.Value)

@@ -15,7 +15,7 @@ import (
 )
 
 // latency measures from crossing the slice to the process gone, with no grace,
-// for tenants that were past the soft mark before. SIGKILL alone, so that the
+// for tenants that were near the limit before. SIGKILL alone, so that the
 // tenant's own way of stopping is not in it.
 func (k *kit) latency(n int) error {
 	const lanes = 2
@@ -45,10 +45,10 @@ func (k *kit) latency(n int) error {
 	return nil
 }
 
-// lane ends tenants one after the other in one pod.
+// lane terminates tenants one after the other in one pod.
 func (k *kit) lane(n int) ([]time.Duration, error) {
 	g, err := k.start(func(l *limits.Limits) {
-		l.Grace, l.TermGrace, l.Settle, l.MaxEnds, l.EndsWindow = 0, 0, 0, 1000, time.Second
+		l.Grace, l.TermGrace, l.Settle, l.MaxTerminations, l.TerminationsWindow = 0, 0, 0, 1000, time.Second
 	}, io.Discard)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (k *kit) lane(n int) ([]time.Duration, error) {
 	defer g.stop()
 	var took []time.Duration
 	for range n {
-		d, err := g.endOne()
+		d, err := g.terminateOne()
 		if err != nil {
 			return nil, err
 		}
@@ -65,10 +65,10 @@ func (k *kit) lane(n int) ([]time.Duration, error) {
 	return took, nil
 }
 
-// endOne lets a tenant cross its slice at a moment that the guard's looks know
-// nothing of. It holds 7.8 GiB of 8 for two intervals before, so that it is
-// looked at fast.
-func (g *guarded) endOne() (time.Duration, error) {
+// terminateOne lets a tenant cross its slice at a moment that the guard's samples know
+// nothing of. It uses 7.8 GiB of 8 for two intervals before, so that it is
+// sampled fast.
+func (g *guarded) terminateOne() (time.Duration, error) {
 	before := 4*time.Second + rand.N(500*time.Millisecond)
 	tenant, out, err := g.run(fmt.Sprintf("hold 7987MiB wait %s hold 9GiB say crossed", before))
 	if err != nil {
@@ -80,9 +80,9 @@ func (g *guarded) endOne() (time.Duration, error) {
 			crossed = time.Now()
 		}
 	}
-	_ = tenant.Wait() // ended by a signal
+	_ = tenant.Wait() // terminated by a signal
 	if crossed.IsZero() {
-		return 0, errors.New("a tenant was ended before it crossed its slice")
+		return 0, errors.New("a tenant was terminated before it crossed its slice")
 	}
 	return time.Since(crossed), nil
 }

@@ -12,15 +12,15 @@ import (
 
 // plan is how much is measured.
 type plan struct {
-	rest  time.Duration
-	ends  int
-	steps int
+	rest         time.Duration
+	terminations int
+	steps        int
 }
 
 func main() {
 	var p plan
 	flag.DurationVar(&p.rest, "rest", 30*time.Second, "how long CPU and memory at rest are watched")
-	flag.IntVar(&p.ends, "ends", 100, "how many tenants are ended")
+	flag.IntVar(&p.terminations, "terminations", 100, "how many tenants are terminated")
 	flag.IntVar(&p.steps, "steps", 1_000_000, "how many random steps are taken")
 	flag.Parse()
 	if err := bench(p); err != nil {
@@ -43,28 +43,28 @@ func bench(p plan) error {
 	if err := k.rest(p.rest); err != nil {
 		return err
 	}
-	if err := k.latency(p.ends); err != nil {
+	if err := k.latency(p.terminations); err != nil {
 		return err
 	}
 	return randomSteps(p.steps)
 }
 
-// randomSteps counts false ends over some seeds.
+// randomSteps counts false terminations over some seeds.
 func randomSteps(steps int) error {
 	const seeds = 10
 	began := time.Now()
-	var ends, wrong int
+	var all, wrong int
 	var why string
 	for seed := range uint64(seeds) {
 		got := world.New(seed).Run(steps / seeds)
-		ends, wrong = ends+got.Ended, wrong+got.False
+		all, wrong = all+got.Terminated, wrong+got.False
 		if why == "" {
 			why = got.Why
 		}
 	}
-	fmt.Printf("random steps             %d, %d endings, %d false (aim: 0), in %.1f s\n", steps, ends, wrong, time.Since(began).Seconds())
+	fmt.Printf("random steps             %d, %d terminations, %d false (aim: 0), in %.1f s\n", steps, all, wrong, time.Since(began).Seconds())
 	if wrong > 0 {
-		return fmt.Errorf("%d false ends; %s", wrong, why)
+		return fmt.Errorf("%d false terminations; %s", wrong, why)
 	}
 	return nil
 }

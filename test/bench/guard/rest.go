@@ -14,7 +14,7 @@ import (
 // probePeriod is how often the kubelet asks whether the guard lives.
 const probePeriod = 30 * time.Second
 
-// rest watches a guard at default intervals over a tenant that holds half its
+// rest watches a guard at default intervals over a tenant that uses half its
 // slice.
 func (k *kit) rest(d time.Duration) error {
 	g, err := k.start(nil, io.Discard)

@@ -77,54 +77,58 @@ func child(t *testing.T, name string) *exec.Cmd {
 	return cmd
 }
 
-func TestBoxIsAMachineOfItsOwnAndLeavesNothing(t *testing.T) {
-	cmd := child(t, "look")
-	out, err := cmd.Output()
-	words := strings.Fields(string(out))
-	if cmd.ProcessState.ExitCode() != 7 || len(words) != 7 {
-		t.Fatalf("exit status %d (%v), want 7; said %q", cmd.ProcessState.ExitCode(), err, out)
-	}
-	if got, want := strings.Join(words[1:], " "), NodeName+" 1 yes <nil> <nil> <nil>"; got != want {
-		t.Errorf("inside: host name, parent, prepared file and errors are %q, want %q", got, want)
-	}
-	if _, err := os.Stat("/var/lib/gpuslice-box-test"); !os.IsNotExist(err) {
-		t.Errorf("a file written to /var/lib in the box is seen outside (%v)", err)
-	}
-	for _, left := range leftovers(t, words[0]) {
-		t.Errorf("left behind: %s", left)
-	}
+func TestBox(t *testing.T) {
+	t.Run("is a machine of its own and leaves nothing", func(t *testing.T) {
+		cmd := child(t, "look")
+		out, err := cmd.Output()
+		words := strings.Fields(string(out))
+		if cmd.ProcessState.ExitCode() != 7 || len(words) != 7 {
+			t.Fatalf("exit status %d (%v), want 7; said %q", cmd.ProcessState.ExitCode(), err, out)
+		}
+		if got, want := strings.Join(words[1:], " "), NodeName+" 1 yes <nil> <nil> <nil>"; got != want {
+			t.Errorf("inside: host name, parent, prepared file and errors are %q, want %q", got, want)
+		}
+		if _, err := os.Stat("/var/lib/gpuslice-box-test"); !os.IsNotExist(err) {
+			t.Errorf("a file written to /var/lib in the box is seen outside (%v)", err)
+		}
+		for _, left := range leftovers(t, words[0]) {
+			t.Errorf("left behind: %s", left)
+		}
+	})
 }
 
-func TestKilledBoxIsSwept(t *testing.T) {
-	cmd := child(t, "hold")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stdin.Close()
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatalf("said %q, %v", line, err)
-	}
-	dir := strings.TrimSpace(line)
-	Sweep()
-	if len(leftovers(t, dir)) < 2 {
-		t.Error("a box that is alive was swept")
-	}
-	cmd.Process.Kill()
-	cmd.Wait()
-	start := time.Now()
-	Sweep()
-	for _, left := range leftovers(t, dir) {
-		t.Errorf("left behind %s after the kill: %s", time.Since(start), left)
-	}
+func TestKilledBox(t *testing.T) {
+	t.Run("is swept", func(t *testing.T) {
+		cmd := child(t, "hold")
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stdin.Close()
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(stdout).ReadString('\n')
+		if err != nil {
+			t.Fatalf("said %q, %v", line, err)
+		}
+		dir := strings.TrimSpace(line)
+		Sweep()
+		if len(leftovers(t, dir)) < 2 {
+			t.Error("a box that is alive was swept")
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		start := time.Now()
+		Sweep()
+		for _, left := range leftovers(t, dir) {
+			t.Errorf("left behind %s after the kill: %s", time.Since(start), left)
+		}
+	})
 }
 
 // leftovers returns what there still is outside of the box with folder dir.

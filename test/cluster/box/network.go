@@ -12,7 +12,7 @@ import (
 const NodeName = "node-1"
 
 // setUpNetwork names the host and brings up the loopback interface, with the API server's Service address
-// on it, and a bridge without ports that has the node's address: a kubelet refuses loopback addresses, and
+// on it, and a bridge without ports that has the node's address: a kubelet denies loopback addresses, and
 // not every kernel has dummy interfaces.
 func setUpNetwork(string) error {
 	if err := unix.Sethostname([]byte(NodeName)); err != nil {

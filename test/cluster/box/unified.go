@@ -12,7 +12,7 @@ import (
 )
 
 // makeUnifiedGroup makes a group in the one hierarchy of cgroup v2, with the controllers that the kubelet
-// wants. They are handed down by the parent, which may refuse: inside a container that has processes in
+// wants. They are handed down by the parent, which may deny: inside a container that has processes in
 // its root group.
 func makeUnifiedGroup(h hierarchy, group string) error {
 	if err := handDown(h.path); err != nil {
@@ -98,7 +98,7 @@ func linkControllers(h hierarchy) error {
 }
 
 // mountUnified mounts the one hierarchy of cgroup v2 and moves this process into a leaf of it: a group that
-// hands controllers down may hold no process.
+// passes controllers down may hold no process.
 func mountUnified() error {
 	if err := unix.Mount("cgroup2", groupRoot, "cgroup2", 0, ""); err != nil {
 		return fmt.Errorf("mount %s: %w", groupRoot, err)

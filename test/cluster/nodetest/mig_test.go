@@ -21,32 +21,34 @@ func migMinors() string {
 	return text.String()
 }
 
-func TestNVIDIAPluginOffersMIGInstances(t *testing.T) {
-	n := node(t)
-	const name = "nvidia.com/mig-1g.10gb"
-	gpu := fakegpu.Config{Fault: fakegpu.Fault{MIG: slices.Repeat([]string{"1g.10gb"}, 7)}}
-	o := cluster.NVIDIA{Config: "version: v1\nflags: {migStrategy: mixed}\n", Env: []string{fakegpu.ConfigVariable + "=" + gpu.String()}}
-	p, err := n.StartNVIDIAPlugin(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	if err := n.AwaitAllocatable(t.Context(), name, 7); err != nil {
-		t.Fatal(err)
-	}
-	create(t, n, "mig", corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever,
-		Containers:    []corev1.Container{asking(container("main", "echo $NVIDIA_VISIBLE_DEVICES"), name)},
+func TestPluginMIG(t *testing.T) {
+	t.Run("offers instances", func(t *testing.T) {
+		n := node(t)
+		const name = "nvidia.com/mig-1g.10gb"
+		gpu := fakegpu.Config{Fault: fakegpu.Fault{MIG: slices.Repeat([]string{"1g.10gb"}, 7)}}
+		o := cluster.NVIDIA{Config: "version: v1\nflags: {migStrategy: mixed}\n", Env: []string{fakegpu.ConfigVariable + "=" + gpu.String()}}
+		p, err := n.StartNVIDIAPlugin(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Stop)
+		if err := n.AwaitAllocatable(t.Context(), name, 7); err != nil {
+			t.Fatal(err)
+		}
+		create(t, n, "mig", corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers:    []corev1.Container{asking(container("main", "echo $NVIDIA_VISIBLE_DEVICES"), name)},
+		})
+		awaitPhase(t, n, "mig", corev1.PodSucceeded)
+		if out, err := n.Kubectl(t.Context(), "logs", "mig"); err != nil || !strings.HasPrefix(out, "MIG-") {
+			t.Errorf("the pod was given %q (%v), want a MIG instance", out, err)
+		}
+		labels, err := n.DiscoverFeatures(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := labels[name+".count"]; got != "7" {
+			t.Errorf("label %s.count is %q, want 7", name, got)
+		}
 	})
-	awaitPhase(t, n, "mig", corev1.PodSucceeded)
-	if out, err := n.Kubectl(t.Context(), "logs", "mig"); err != nil || !strings.HasPrefix(out, "MIG-") {
-		t.Errorf("the pod was given %q (%v), want a MIG instance", out, err)
-	}
-	labels, err := n.DiscoverFeatures(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := labels[name+".count"]; got != "7" {
-		t.Errorf("label %s.count is %q, want 7", name, got)
-	}
 }

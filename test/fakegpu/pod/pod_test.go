@@ -35,53 +35,55 @@ func newPod(t *testing.T) Pod {
 	return p
 }
 
-func TestThePodsProcessesAreAllThatItsLibraryShows(t *testing.T) {
-	file, err := fakegpu.Build(t.Context(), "")
-	if errors.Is(err, fakegpu.ErrNoCompiler) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, other := newPod(t), newPod(t)
-	for _, v := range p.Environment(fakegpu.Config{}) {
-		name, value, _ := strings.Cut(v, "=")
-		t.Setenv(name, value)
-	}
-	library := nvml.New(nvml.WithLibraryPath(file))
-	if ret := library.Init(); ret != nvml.SUCCESS {
-		t.Fatal(ret)
-	}
-	defer library.Shutdown()
-	device, ret := library.DeviceGetHandleByIndex(0)
-	if ret != nvml.SUCCESS {
-		t.Fatal(ret)
-	}
-	expect := func(what string, pids ...int) {
-		t.Helper()
-		list, ret := device.GetComputeRunningProcesses()
+func TestPod(t *testing.T) {
+	t.Run("its processes are all that its library shows", func(t *testing.T) {
+		file, err := fakegpu.Build(t.Context(), "")
+		if errors.Is(err, fakegpu.ErrNoCompiler) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, other := newPod(t), newPod(t)
+		for _, v := range p.Environment(fakegpu.Config{}) {
+			name, value, _ := strings.Cut(v, "=")
+			t.Setenv(name, value)
+		}
+		library := nvml.New(nvml.WithLibraryPath(file))
+		if ret := library.Init(); ret != nvml.SUCCESS {
+			t.Fatal(ret)
+		}
+		defer library.Shutdown()
+		device, ret := library.DeviceGetHandleByIndex(0)
 		if ret != nvml.SUCCESS {
 			t.Fatal(ret)
 		}
-		var listed []int
-		for _, process := range list {
-			listed = append(listed, int(process.Pid))
+		expect := func(what string, pids ...int) {
+			t.Helper()
+			list, ret := device.GetComputeRunningProcesses()
+			if ret != nvml.SUCCESS {
+				t.Fatal(ret)
+			}
+			var listed []int
+			for _, process := range list {
+				listed = append(listed, int(process.Pid))
+			}
+			if diff := cmp.Diff(pids, listed); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+			if memory, ret := device.GetMemoryInfo(); ret != nvml.SUCCESS || memory.Used != uint64(len(pids))<<30 {
+				t.Errorf("%s: a total of %d, %v", what, memory.Used, ret)
+			}
 		}
-		if diff := cmp.Diff(pids, listed); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
+		pid, neighbor := tenant(t, p), tenant(t, other)
+		expect("before it is in the pod")
+		if err := errors.Join(p.Add(pid, "trainer"), other.Add(neighbor, "trainer")); err != nil {
+			t.Fatal(err)
 		}
-		if memory, ret := device.GetMemoryInfo(); ret != nvml.SUCCESS || memory.Used != uint64(len(pids))<<30 {
-			t.Errorf("%s: a total of %d, %v", what, memory.Used, ret)
+		expect("with a process in another pod", pid)
+		if err := p.Add(neighbor, "scorer"); err != nil {
+			t.Fatal(err)
 		}
-	}
-	pid, stranger := tenant(t, p), tenant(t, other)
-	expect("before it is in the pod")
-	if err := errors.Join(p.Add(pid, "trainer"), other.Add(stranger, "trainer")); err != nil {
-		t.Fatal(err)
-	}
-	expect("with a stranger in another pod", pid)
-	if err := p.Add(stranger, "scorer"); err != nil {
-		t.Fatal(err)
-	}
-	expect("with a process that holds memory on another node", pid)
+		expect("with a process that holds memory on another node", pid)
+	})
 }

@@ -81,7 +81,7 @@ func (t *tenant) grow(ctx context.Context, s step) {
 	t.hold(s.to)
 }
 
-// fork starts processes that hold so much each. They are told nothing of this one's steps.
+// fork starts processes that hold so much each. They get none of this one's steps.
 func (t *tenant) fork(count int, amount mebibytes) error {
 	child := t.script
 	child.steps = []step{{do: "hold", amount: amount}}

@@ -36,7 +36,7 @@ func newScene(t *testing.T) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-o", s.program, ".")
+	build := exec.Command("go", "build", "-trimpath", "-o", s.program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the tenant: %v\n%s", err, out)
@@ -107,133 +107,149 @@ func (s *scene) await(t *testing.T, what string, pid int, until func(map[int]int
 	}
 }
 
-func TestATenantGrowsInSmallStepsAndNeverShowsAnythingElse(t *testing.T) {
-	s := newScene(t)
-	cmd, _ := s.start(t, "hold 999MiB", "grow 999MiB 2100MiB 400ms")
-	pid := cmd.Process.Pid
-	seen := s.await(t, "grow", pid, func(held map[int]int) bool { return held[pid] == 2100 })
-	if seen[0] == 0 {
-		seen = seen[1:] // before it came to hold anything
-	}
-	if len(seen) < 5 || !slices.IsSorted(seen) || seen[0] < 999 {
-		t.Errorf("not a climb from 999 to 2100: %v", seen)
-	}
-}
-
-func TestASpikePasses(t *testing.T) {
-	s := newScene(t)
-	cmd, _ := s.start(t, "hold 1GiB", "wait 200ms", "spike 9GiB 200ms")
-	pid := cmd.Process.Pid
-	s.await(t, "before", pid, func(held map[int]int) bool { return held[pid] == 1024 })
-	s.await(t, "spike", pid, func(held map[int]int) bool { return held[pid] == 9216 })
-	s.await(t, "after", pid, func(held map[int]int) bool { return held[pid] == 1024 })
-}
-
-func TestATenantSaysAWordWhenItGetsThere(t *testing.T) {
-	s := newScene(t)
-	cmd, lines := s.start(t, "hold 1GiB", "wait 100ms", "hold 2GiB", "say crossed")
-	awaitLine(t, lines, "crossed\n")
-	if held := s.held(t)[cmd.Process.Pid]; held != 2048 {
-		t.Errorf("it held %d MiB when it said so", held)
-	}
-}
-
-func TestForkedProcessesHoldTheirOwnAndOutliveTheirParent(t *testing.T) {
-	s := newScene(t)
-	cmd, _ := s.start(t, "hold 1GiB", "fork 2 2GiB")
-	pid := cmd.Process.Pid
-	s.await(t, "three processes", pid, func(held map[int]int) bool { return total(held) == 5*1024 && len(held) == 3 })
-	cmd.Process.Kill()
-	s.await(t, "two orphans", pid, func(held map[int]int) bool { return total(held) == 4*1024 && len(held) == 2 })
-}
-
-func TestANewImageHoldsTheSameUnderTheSamePID(t *testing.T) {
-	s := newScene(t)
-	cmd, lines := s.start(t, "hold 1GiB", "wait 300ms", "reexec", "wait 300ms", "hold 3GiB")
-	pid := cmd.Process.Pid
-	s.await(t, "before", pid, func(held map[int]int) bool { return held[pid] == 1024 })
-	seen := s.await(t, "after", pid, func(held map[int]int) bool { return held[pid] == 3072 })
-	if !slices.Equal(seen, []int{1024, 3072}) {
-		t.Errorf("it was seen with %v", seen)
-	}
-	firsts := 0
-	for firsts < 2 {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			t.Fatalf("after %d images: %v", firsts, err)
+func TestTenantGrows(t *testing.T) {
+	t.Run("in small steps, and never shows anything else", func(t *testing.T) {
+		s := newScene(t)
+		cmd, _ := s.start(t, "hold 999MiB", "grow 999MiB 2100MiB 400ms")
+		pid := cmd.Process.Pid
+		seen := s.await(t, "grow", pid, func(held map[int]int) bool { return held[pid] == 2100 })
+		if seen[0] == 0 {
+			seen = seen[1:] // before it came to hold anything
 		}
-		if strings.HasPrefix(line, fmt.Sprintf("beat 1 pid=%d ", pid)) {
-			firsts++
+		if len(seen) < 5 || !slices.IsSorted(seen) || seen[0] < 999 {
+			t.Errorf("not a climb from 999 to 2100: %v", seen)
 		}
-	}
+	})
 }
 
-func TestASignalEndsATenantThatDoesNotIgnoreIt(t *testing.T) {
-	s := newScene(t)
-	tests := []struct {
-		name   string
-		steps  []string
-		status int // -1: it lives on
-		after  int // MiB on the device
-	}{
-		{"it goes", []string{"hold 1GiB"}, 143, 0},
-		{"it ignores it", []string{"hold 1GiB", "ignore-term"}, -1, 1024},
-		{"it forks while it goes", []string{"hold 1GiB", "fork-on-term 2GiB"}, 143, 2048},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			cmd, lines := s.start(t, tt.steps...)
-			pid := cmd.Process.Pid
-			s.await(t, "start", pid, func(held map[int]int) bool { return held[pid] == 1024 })
-			cmd.Process.Signal(syscall.SIGTERM)
-			awaitLine(t, lines, "term\n")
-			if tt.status < 0 {
-				awaitLine(t, lines, "beat ")
+func TestTenantSpike(t *testing.T) {
+	t.Run("passes", func(t *testing.T) {
+		s := newScene(t)
+		cmd, _ := s.start(t, "hold 1GiB", "wait 200ms", "spike 9GiB 200ms")
+		pid := cmd.Process.Pid
+		s.await(t, "before", pid, func(held map[int]int) bool { return held[pid] == 1024 })
+		s.await(t, "spike", pid, func(held map[int]int) bool { return held[pid] == 9216 })
+		s.await(t, "after", pid, func(held map[int]int) bool { return held[pid] == 1024 })
+	})
+}
+
+func TestTenantSay(t *testing.T) {
+	t.Run("prints a word when it gets there", func(t *testing.T) {
+		s := newScene(t)
+		cmd, lines := s.start(t, "hold 1GiB", "wait 100ms", "hold 2GiB", "say crossed")
+		awaitLine(t, lines, "crossed\n")
+		if held := s.held(t)[cmd.Process.Pid]; held != 2048 {
+			t.Errorf("it held %d MiB when it said so", held)
+		}
+	})
+}
+
+func TestTenantFork(t *testing.T) {
+	t.Run("forked processes hold their own and outlive their parent", func(t *testing.T) {
+		s := newScene(t)
+		cmd, _ := s.start(t, "hold 1GiB", "fork 2 2GiB")
+		pid := cmd.Process.Pid
+		s.await(t, "three processes", pid, func(held map[int]int) bool { return total(held) == 5*1024 && len(held) == 3 })
+		cmd.Process.Kill()
+		s.await(t, "two orphans", pid, func(held map[int]int) bool { return total(held) == 4*1024 && len(held) == 2 })
+	})
+}
+
+func TestTenantReexec(t *testing.T) {
+	t.Run("holds the same under the same PID", func(t *testing.T) {
+		s := newScene(t)
+		cmd, lines := s.start(t, "hold 1GiB", "wait 300ms", "reexec", "wait 300ms", "hold 3GiB")
+		pid := cmd.Process.Pid
+		s.await(t, "before", pid, func(held map[int]int) bool { return held[pid] == 1024 })
+		seen := s.await(t, "after", pid, func(held map[int]int) bool { return held[pid] == 3072 })
+		if !slices.Equal(seen, []int{1024, 3072}) {
+			t.Errorf("it was seen with %v", seen)
+		}
+		firsts := 0
+		for firsts < 2 {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatalf("after %d images: %v", firsts, err)
+			}
+			if strings.HasPrefix(line, fmt.Sprintf("beat 1 pid=%d ", pid)) {
+				firsts++
+			}
+		}
+	})
+}
+
+func TestTenantSignal(t *testing.T) {
+	t.Run("ends a tenant that does not ignore it", func(t *testing.T) {
+		s := newScene(t)
+		tests := []struct {
+			name   string
+			steps  []string
+			status int // -1: it lives on
+			after  int // MiB on the device
+		}{
+			{"it goes", []string{"hold 1GiB"}, 143, 0},
+			{"it ignores it", []string{"hold 1GiB", "ignore-term"}, -1, 1024},
+			{"it forks while it goes", []string{"hold 1GiB", "fork-on-term 2GiB"}, 143, 2048},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				cmd, lines := s.start(t, tt.steps...)
+				pid := cmd.Process.Pid
+				s.await(t, "start", pid, func(held map[int]int) bool { return held[pid] == 1024 })
 				cmd.Process.Signal(syscall.SIGTERM)
 				awaitLine(t, lines, "term\n")
-			}
-			s.await(t, "end", pid, func(held map[int]int) bool { return total(held) == tt.after })
-			if tt.status < 0 {
-				return
-			}
-			if state, err := cmd.Process.Wait(); err != nil || state.ExitCode() != tt.status {
-				t.Errorf("it ended with %v, %v", state, err)
-			}
-		})
-	}
-}
-
-func TestATenantEndsWhenItsTimeIsOver(t *testing.T) {
-	s := newScene(t)
-	for _, steps := range [][]string{{"hold 1GiB", "exit-after 100ms"}, {"hold 1GiB", "wait 100ms", "leave"}} {
-		cmd, _ := s.start(t, steps...)
-		if state, err := cmd.Process.Wait(); err != nil || state.ExitCode() != 0 {
-			t.Errorf("%q: %v, %v", steps, state, err)
+				if tt.status < 0 {
+					awaitLine(t, lines, "beat ")
+					cmd.Process.Signal(syscall.SIGTERM)
+					awaitLine(t, lines, "term\n")
+				}
+				s.await(t, "end", pid, func(held map[int]int) bool { return total(held) == tt.after })
+				if tt.status < 0 {
+					return
+				}
+				if state, err := cmd.Process.Wait(); err != nil || state.ExitCode() != tt.status {
+					t.Errorf("it ended with %v, %v", state, err)
+				}
+			})
 		}
-	}
+	})
 }
 
-func TestATenantRunsAsAnyUserWithoutAnEnvironment(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("to start a program as another user needs root")
-	}
-	s := newScene(t)
-	for dir := filepath.Dir(s.program); len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
+func TestTenantExitAfter(t *testing.T) {
+	t.Run("ends when its time is over", func(t *testing.T) {
+		s := newScene(t)
+		for _, steps := range [][]string{{"hold 1GiB", "exit-after 100ms"}, {"hold 1GiB", "wait 100ms", "leave"}} {
+			cmd, _ := s.start(t, steps...)
+			if state, err := cmd.Process.Wait(); err != nil || state.ExitCode() != 0 {
+				t.Errorf("%q: %v, %v", steps, state, err)
+			}
+		}
+	})
+}
+
+func TestTenantUser(t *testing.T) {
+	t.Run("runs as any user without an environment", func(t *testing.T) {
+		if os.Geteuid() != 0 {
+			t.Skip("to start a program as another user needs root")
+		}
+		s := newScene(t)
+		for dir := filepath.Dir(s.program); len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := &exec.Cmd{Path: s.program, Dir: "/", Env: []string{"A="}, Stderr: os.Stderr,
+			Args: []string{"tenant", "node", s.node, "hold 1GiB", "fork 1 1GiB"}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}, Setpgid: true}
+		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	cmd := &exec.Cmd{Path: s.program, Dir: "/", Env: []string{"A="}, Stderr: os.Stderr,
-		Args: []string{"tenant", "node", s.node, "hold 1GiB", "fork 1 1GiB"}}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}, Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		cmd.Wait()
+		t.Cleanup(func() {
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			cmd.Wait()
+		})
+		s.await(t, "two processes", cmd.Process.Pid, func(held map[int]int) bool { return len(held) == 2 && total(held) == 2048 })
 	})
-	s.await(t, "two processes", cmd.Process.Pid, func(held map[int]int) bool { return len(held) == 2 && total(held) == 2048 })
 }
 
 func awaitLine(t *testing.T, lines *bufio.Reader, prefix string) {

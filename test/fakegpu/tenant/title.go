@@ -90,7 +90,7 @@ func (s *script) word() (before, after string) {
 	return before, after
 }
 
-// hold says that the process holds so much.
+// hold sets how much the process holds.
 func (t *title) hold(amount mebibytes) {
 	var text [8]byte
 	copy(text[:], fmt.Sprintf("%08d", int(amount)))

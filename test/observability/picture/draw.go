@@ -15,7 +15,7 @@ const (
 	foot                  = 16 // of a graph: its time
 )
 
-// colours are told apart also where red and green are not.
+// colours can be distinguished also where red and green are not.
 var colours = []string{"#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee9944", "#7766cc"}
 
 const quiet = "#d4d9de" // of what nobody holds

@@ -7,7 +7,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// Call is what a Client is about to do.
+// Call is a kind of call to the cluster.
 type Call string
 
 // The calls.
@@ -17,19 +17,19 @@ const (
 	List Call = "list"
 )
 
-// Fault is what goes wrong with one call. The zero Fault: nothing does.
+// Fault is what goes wrong with one call. The zero Fault is none.
 type Fault struct {
-	Before time.Duration // until the call takes effect; it does even if the caller has gone by then
-	After  time.Duration // from then until the answer
+	Before time.Duration // before the call takes effect, even if the caller is gone
+	After  time.Duration // before the answer
 	Drop   bool          // it never takes effect
-	Mute   bool          // no answer comes
-	Refuse bool          // it is refused for good
+	Mute   bool          // there is no answer
+	Reject bool          // the API server rejects it
 }
 
-// Client is one replica's way to the cluster. It is a ledger.Store and a ledger.Lister.
+// Client is one replica's client of the cluster. It implements ledger.Store and ledger.Lister.
 type Client struct {
 	Cluster *Cluster
-	// Faults is asked before each call; nil: none.
+	// Faults returns the fault of a call. Optional.
 	Faults func(Call) Fault
 }
 
@@ -60,14 +60,14 @@ func (c *Client) fault(call Call) Fault {
 	return c.Faults(call)
 }
 
-// do takes effect in its own time, and answers unless the caller has gone or the answer is lost.
+// do runs effect after the fault's delay, and answers unless the caller is gone or the answer is lost.
 func do[T any](ctx context.Context, c *Cluster, f Fault, effect func() (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
 	}
 	var none T
-	if f.Refuse {
+	if f.Reject {
 		return none, ledger.ErrRejected
 	}
 	answers := make(chan answer, 1)

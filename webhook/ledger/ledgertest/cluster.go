@@ -12,10 +12,10 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// ErrNameTaken is what a create gets whose name a living pod has.
+// ErrNameTaken is the error of a create when a pod of that name exists.
 var ErrNameTaken = errors.New("a pod of that name exists")
 
-// Cluster is what is stored. It is safe for concurrent use.
+// Cluster is the stored state. It is safe for concurrent use.
 type Cluster struct {
 	mu         sync.Mutex
 	version    int
@@ -28,8 +28,8 @@ type Cluster struct {
 	watch      func()
 }
 
-// Watch calls see after each change with what the budget's ledger says and the pods that live: no change is left out,
-// and none comes before see has returned. It is to be called before anything else.
+// Watch calls see after each change with the state of the budget's ledger and the living pods. It skips no change, and none
+// happens before see has returned. Call it before any other method.
 func (c *Cluster) Watch(budgetKey string, see func(ledger.State, map[string]ledger.Pod)) {
 	c.watch = func() {
 		var state ledger.State
@@ -40,7 +40,7 @@ func (c *Cluster) Watch(budgetKey string, see func(ledger.State, map[string]ledg
 	}
 }
 
-// changed ends a change. c.mu is held.
+// changed ends a change. The caller holds c.mu.
 func (c *Cluster) changed() {
 	if c.watch != nil {
 		c.watch()
@@ -48,7 +48,7 @@ func (c *Cluster) changed() {
 	c.mu.Unlock()
 }
 
-// Wait returns when no call is on its way any more, those included whose caller has gone.
+// Wait returns when no call is in flight any more, including calls whose caller is gone.
 func (c *Cluster) Wait() { c.flying.Wait() }
 
 // New returns a cluster with these namespaces.
@@ -61,7 +61,7 @@ func New(namespaces ...string) *Cluster {
 	return c
 }
 
-// MakeNamespace makes a namespace, or deletes it with all its pods and makes it again, and returns its UID.
+// MakeNamespace creates a namespace, or deletes it with all its pods and creates it again. It returns the UID.
 func (c *Cluster) MakeNamespace(name string) string {
 	c.mu.Lock()
 	defer c.changed()
@@ -97,7 +97,7 @@ func (c *Cluster) CreatePod(p ledger.Pod) error {
 	return nil
 }
 
-// EndPod lets a pod succeed. It is stored until it is deleted.
+// EndPod lets a pod succeed. It stays stored until it is deleted.
 func (c *Cluster) EndPod(uid string) {
 	c.mu.Lock()
 	defer c.changed()
@@ -115,7 +115,7 @@ func (c *Cluster) DeletePod(uid string) {
 	delete(c.ended, uid)
 }
 
-// Live is what the living pods of a namespace hold ("": of all), and how many there are.
+// Live returns what the living pods of a namespace hold ("": of all), and their number.
 func (c *Cluster) Live(namespace string) (held policies.Charge, pods int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +128,7 @@ func (c *Cluster) Live(namespace string) (held policies.Charge, pods int) {
 	return held, pods
 }
 
-// State is what the budget's ledger says, the zero State where there is none.
+// State returns the state of the budget's ledger; the zero State if there is none.
 func (c *Cluster) State(budgetKey string) (ledger.State, error) {
 	c.mu.Lock()
 	object, ok := c.objects[ledger.ObjectName(budgetKey)]
@@ -140,22 +140,22 @@ func (c *Cluster) State(budgetKey string) (ledger.State, error) {
 	return state, err
 }
 
-// Writes counts the changes to the budget's ledger.
+// Writes returns the number of writes of the budget's ledger.
 func (c *Cluster) Writes(budgetKey string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.writes[ledger.ObjectName(budgetKey)]
 }
 
-// Lose deletes the budget's ledger.
-func (c *Cluster) Lose(budgetKey string) {
+// DeleteLedger deletes the budget's ledger.
+func (c *Cluster) DeleteLedger(budgetKey string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.objects, ledger.ObjectName(budgetKey))
 }
 
-// Spoil writes nonsense into the budget's ledger.
-func (c *Cluster) Spoil(budgetKey string) {
+// Corrupt writes invalid data into the budget's ledger.
+func (c *Cluster) Corrupt(budgetKey string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	name := ledger.ObjectName(budgetKey)

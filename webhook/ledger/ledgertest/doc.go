@@ -1,4 +1,3 @@
-// Package ledgertest is a cluster in memory for tests of the ledger: objects with versions, pods with names that only
-// one of them can have, consistent lists, and every fault that an API server shows its clients. It may be imported by
-// tests only.
+// Package ledgertest is an in-memory cluster for tests of the ledger: versioned objects, pods with unique names, consistent
+// lists, and every fault that an API server shows its clients. Only tests may import it.
 package ledgertest

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/webhook"
+	"github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
 // Selector matches every object of an installation.
@@ -57,7 +57,7 @@ func Tenants(ctx context.Context, client kubernetes.Interface, namespace string)
 }
 
 // Snapshot is what a replica decides by, without the guard, on which no figure depends.
-func Snapshot(ctx context.Context, client kubernetes.Interface, system string) (*webhook.Snapshot, error) {
+func Snapshot(ctx context.Context, client kubernetes.Interface, system string) (*cluster.Snapshot, error) {
 	documents, err := Policies(ctx, client, system)
 	if err != nil {
 		return nil, err
@@ -74,12 +74,13 @@ func Snapshot(ctx context.Context, client kubernetes.Interface, system string) (
 	if err != nil {
 		return nil, err
 	}
-	return webhook.Read(documents, slices.DeleteFunc(tenants, func(m *corev1.ConfigMap) bool { return m.Namespace == system }), state, nodes, nil), nil
+	tenants = slices.DeleteFunc(tenants, func(m *corev1.ConfigMap) bool { return m.Namespace == system })
+	return cluster.ReadSnapshot(cluster.Objects{Policies: documents, Tenants: tenants, State: state, Nodes: nodes}), nil
 }
 
 // State returns the ConfigMap in which replicas keep policies and pools; nil: there is none yet.
 func State(ctx context.Context, client kubernetes.Interface, system string) (*corev1.ConfigMap, error) {
-	state, err := client.CoreV1().ConfigMaps(system).Get(ctx, webhook.StateName, metav1.GetOptions{})
+	state, err := client.CoreV1().ConfigMaps(system).Get(ctx, cluster.StateName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

@@ -8,9 +8,9 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// learn keeps, beside the step, the runs past the slice that trusted looks
+// observe keeps, beside the step, the runs over the slice that trusted samples
 // show.
-func (w *World) learn(s guard.Sample) {
+func (w *World) observe(s guard.Sample) {
 	for _, id := range []string{"gpu0", "gpu1"} {
 		for _, c := range w.limits.Containers {
 			at := place{c.Name, id}
@@ -19,7 +19,7 @@ func (w *World) learn(s guard.Sample) {
 			case d == nil || d.Fault != "" || outside(*d):
 				delete(w.runs, at)
 			case !d.Listed.Equal(s.Taken): // repeats an older list: no evidence
-			case w.truth(at) > w.wall(c, *d):
+			case w.truth(at) > w.limit(c, *d):
 				w.extend(at, s.Taken)
 			default:
 				delete(w.runs, at)
@@ -33,11 +33,11 @@ func (w *World) extend(at place, now time.Time) {
 	if !found || now.Sub(r.last) > 10*time.Second {
 		r = run{since: now}
 	}
-	r.last, r.looks = now, r.looks+1
+	r.last, r.samples = now, r.samples+1
 	w.runs[at] = r
 }
 
-// truth is what the container really holds on the device.
+// truth is what the container really uses of the device.
 func (w *World) truth(at place) int64 {
 	var sum int64
 	for _, p := range w.processes {
@@ -48,50 +48,48 @@ func (w *World) truth(at place) int64 {
 	return sum
 }
 
-func (w *World) wall(c limits.Container, d guard.Device) int64 {
+func (w *World) limit(c limits.Container, d guard.Device) int64 {
 	if w.limits.Act == limits.ActPressure && d.UsedBytes*100 < d.TotalBytes*int64(w.limits.PressurePercent) {
 		return c.LimitBytes
 	}
 	return c.SliceBytes
 }
 
-// judge holds an action against the truth.
-func (w *World) judge(a guard.Action, s guard.Sample) {
-	switch a.Kind {
-	case guard.Warn:
-		w.count.Warned++
-	case guard.Blind:
-		w.count.Blind++
-	case guard.EndProcess, guard.EndContainer:
-		w.count.Ended++
-		w.judgeOrder(a.Order, s)
-		w.carryOut(a.Order)
+func (w *World) tally(events []guard.Event) {
+	for _, e := range events {
+		switch e.Kind {
+		case guard.NearLimit:
+			w.count.Warned++
+		case guard.NotEnforcing:
+			w.count.NotEnforcing++
+		}
 	}
 }
 
-func (w *World) judgeOrder(o guard.Order, s guard.Sample) {
+// verify compares an order with the truth.
+func (w *World) verify(o guard.Order, s guard.Sample) {
 	_, sliced := w.limits.Container(o.Container)
 	d := device(s, o.Device)
 	r := w.runs[place{o.Container, o.Device}]
 	switch {
 	case w.busy:
-		w.wrong("a second order while one is in hand")
+		w.wrong("a second order while one is in progress")
 	case !sliced:
 		w.wrong("named %s, which has no slice", o.Container)
 	case d == nil || d.Fault != "" || outside(*d) || !d.Listed.Equal(s.Taken):
 		w.wrong("acted on a device that cannot be relied on: %+v", d)
-	case r.looks < 2 || s.Taken.Sub(r.since) < w.limits.Grace:
-		w.wrong("%s was past its wall for %s over %d looks", o.Container, s.Taken.Sub(r.since), r.looks)
-	case !w.settled.IsZero() && w.state.Rest && s.Taken.Sub(w.settled) < w.limits.Settle:
-		w.wrong("acted %s after the last ending", s.Taken.Sub(w.settled))
-	case !o.Whole && !w.mayEnd(o, *d):
+	case r.samples < 2 || s.Taken.Sub(r.since) < w.limits.Grace:
+		w.wrong("%s was over its limit for %s over %d samples", o.Container, s.Taken.Sub(r.since), r.samples)
+	case !w.settled.IsZero() && w.state.Settling && s.Taken.Sub(w.settled) < w.limits.Settle:
+		w.wrong("acted %s after the last termination", s.Taken.Sub(w.settled))
+	case o.Kind == guard.TerminateProcess && !w.mayTerminate(o, *d):
 		w.wrong("named %+v, which it may not", o.Process)
 	}
 }
 
-// mayEnd reports whether the victim is one that the sample lists, with a figure,
+// mayTerminate reports whether the victim is one that the sample lists, with a figure,
 // in the container, and not protected.
-func (w *World) mayEnd(o guard.Order, d guard.Device) bool {
+func (w *World) mayTerminate(o guard.Order, d guard.Device) bool {
 	for _, p := range d.Processes {
 		if p == o.Process {
 			return p.Container == o.Container && p.Known && p.UsedBytes > 0 && !p.Protected && p.PID > 1
@@ -100,17 +98,17 @@ func (w *World) mayEnd(o guard.Order, d guard.Device) bool {
 	return false
 }
 
-// carryOut ends what was ordered, or not, and tells of it some steps later.
+// carryOut carries out the order, or not, and reports the outcome some steps later.
 func (w *World) carryOut(o guard.Order) {
-	results := []guard.Result{guard.Ended, guard.Ended, guard.Ended, guard.Gone, guard.Refused, guard.Stuck, guard.Observed}
+	results := []guard.Result{guard.Terminated, guard.Terminated, guard.Terminated, guard.Gone, guard.Denied, guard.TimedOut, guard.Skipped}
 	result := results[w.r.IntN(len(results))]
 	w.pending, w.after, w.busy = &guard.Outcome{Order: o, Result: result, Reason: "so"}, 1+w.r.IntN(4), true
-	if result != guard.Ended {
+	if result != guard.Terminated {
 		return
 	}
 	kept := w.processes[:0]
 	for _, p := range w.processes {
-		if victim := p.PID == o.Process.PID || o.Whole && p.Container == o.Container; !victim {
+		if victim := p.PID == o.Process.PID || o.Kind == guard.TerminateContainer && p.Container == o.Container; !victim {
 			kept = append(kept, p)
 		}
 	}

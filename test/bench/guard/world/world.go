@@ -12,10 +12,10 @@ const gib = int64(1) << 30
 
 // Count is what came of a run of random steps.
 type Count struct {
-	Steps, Warned, Ended, Blind int
-	// False counts endings that the truth does not call for.
+	Steps, Warned, Terminated, NotEnforcing int
+	// False counts terminations that the truth does not call for.
 	False int
-	// Why is the first false ending, for a test's message.
+	// Why is the first false termination, for a test's message.
 	Why string
 }
 
@@ -29,7 +29,7 @@ type World struct {
 
 	state   guard.State
 	pending *guard.Outcome
-	after   int // steps until the outcome of the ending in hand is told
+	after   int // steps until the outcome of the termination in progress is reported
 	listed  map[string]guard.Device
 	runs    map[place]run
 	settled time.Time
@@ -45,11 +45,11 @@ type process struct {
 
 type place struct{ container, device string }
 
-// run is for how long, and how many looks in a row, a container was truly past
-// its slice as far as trusted looks could tell.
+// run is for how long, and how many samples in a row, a container was truly over
+// its slice as far as trusted samples could tell.
 type run struct {
 	since, last time.Time
-	looks       int
+	samples     int
 }
 
 // New returns a world that is decided by its seed.
@@ -59,7 +59,7 @@ func New(seed uint64) *World {
 		{Name: "scorer", SliceBytes: 4 * gib, LimitBytes: 6 * gib, GPUs: 2},
 		{Name: "trainer", SliceBytes: 8 * gib, LimitBytes: 12 * gib, GPUs: 2},
 	}
-	l.Grace, l.Settle, l.MaxEnds = 500*time.Millisecond, 5*time.Second, 5
+	l.Grace, l.Settle, l.MaxTerminations = 500*time.Millisecond, 5*time.Second, 5
 	if seed%2 == 1 {
 		l.Act = limits.ActPressure
 	}
@@ -78,22 +78,26 @@ func (w *World) Run(n int) Count {
 func (w *World) step() {
 	w.count.Steps++
 	w.live()
-	sample := w.look()
+	sample := w.sample()
 	if w.after--; w.pending != nil && w.after <= 0 {
 		sample.Outcome, w.pending = w.pending, nil
 		sample.Outcome.At = sample.Taken
 		w.settled, w.busy = sample.Taken, false
 	}
 	before := w.state
-	var actions []guard.Action
-	w.state, actions = guard.Step(w.state, sample, w.limits)
-	if !sample.Taken.After(before.Looked) {
-		sample.Devices = nil // an action must not rely on it
+	var order *guard.Order
+	var events []guard.Event
+	w.state, order, events = guard.Step(w.state, sample, w.limits)
+	if !sample.Taken.After(before.SampledAt) {
+		sample.Devices = nil // an order must not rely on it
 	} else {
-		w.learn(sample)
+		w.observe(sample)
 	}
-	for _, a := range actions {
-		w.judge(a, sample)
+	w.tally(events)
+	if order != nil && order.Kind != guard.Confirm {
+		w.count.Terminated++
+		w.verify(*order, sample)
+		w.carryOut(*order)
 	}
 }
 
@@ -130,8 +134,8 @@ func (w *World) spawn() {
 	w.processes = append(w.processes, p)
 }
 
-// look reads the devices as a driver in some mood would.
-func (w *World) look() guard.Sample {
+// sample reads the devices as a driver in some mood would.
+func (w *World) sample() guard.Sample {
 	s := guard.Sample{Taken: w.now}
 	if w.r.IntN(60) == 0 {
 		s.Fault = "hung"
@@ -158,12 +162,12 @@ func (w *World) read(id string) guard.Device {
 		d.Processes = append(d.Processes, listed)
 	}
 	if w.r.IntN(3) == 0 {
-		d.UsedBytes = min(d.TotalBytes, d.UsedBytes+w.r.Int64N(16*gib)) // neighbours
+		d.UsedBytes = min(d.TotalBytes, d.UsedBytes+w.r.Int64N(16*gib)) // neighbors
 	}
 	switch mood := w.r.IntN(120); {
 	case mood < 2:
 		d.Fault = "lost"
-	case mood < 4: // a PID of the node, with a stranger's figure for one of ours
+	case mood < 4: // a PID of the node, with the figure of another process for one of ours
 		d.Processes = append(d.Processes, guard.Process{PID: 600000, UsedBytes: 30 * gib, Known: true})
 		if d.Processes[0].Known {
 			d.Processes[0].UsedBytes = 30 * gib

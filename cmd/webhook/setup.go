@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/certs"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/bypass"
+	"github.com/gpuslice/gpuslice/webhook/cluster"
+	"github.com/gpuslice/gpuslice/webhook/events"
+	"github.com/gpuslice/gpuslice/webhook/keys"
+	"github.com/gpuslice/gpuslice/webhook/leader"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+	"github.com/gpuslice/gpuslice/webhook/metrics"
+	"github.com/gpuslice/gpuslice/webhook/nativequota"
+	"github.com/gpuslice/gpuslice/webhook/observe"
+	"github.com/gpuslice/gpuslice/webhook/pods"
+	"github.com/gpuslice/gpuslice/webhook/policydocs"
+	"github.com/gpuslice/gpuslice/webhook/quota"
+	"github.com/gpuslice/gpuslice/webhook/quotametrics"
+	"github.com/gpuslice/gpuslice/webhook/review"
+	"github.com/gpuslice/gpuslice/webhook/server"
+)
+
+// Setup is where interfaces meet what implements them: the parts of one replica.
+type Setup struct {
+	options Options
+	metrics *metrics.Metrics
+	log     logr.Logger
+
+	client       kubernetes.Interface
+	cluster      *cluster.Watcher
+	budgets      *quota.Budgets
+	keys         *keys.Keyring
+	certificate  certs.Source
+	election     *leader.Election
+	ledger       *ledger.Ledger
+	gonePods     *ledger.GonePods
+	quotaMetrics *quotametrics.Exporter
+	denials      *events.Denials
+	runnables    []leader.Runnable
+}
+
+// newSetup makes the parts. Nothing runs yet.
+func newSetup(o Options, m *metrics.Metrics, log logr.Logger) (*Setup, error) {
+	s := &Setup{options: o, metrics: m, log: log}
+	for _, make := range []func() error{
+		s.makeClient, s.makeCluster, s.makeCertificate, s.makeElection, s.makeLedger, s.makeDenials, s.makeRunnables,
+	} {
+		if err := make(); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Setup) makeClient() (err error) {
+	s.client, err = connect(s.options.Kubeconfig, clientRate)
+	return err
+}
+
+// makeCluster makes what decisions rest on.
+func (s *Setup) makeCluster() (err error) {
+	s.cluster, err = cluster.NewWatcher(cluster.Options{
+		Client: s.client, Namespace: s.options.Namespace, Guard: s.options.guard(), Metrics: s.metrics, Log: s.log.WithName("cluster"),
+	})
+	if err != nil {
+		return err
+	}
+	s.budgets = quota.NewBudgets(s.cluster)
+	s.keys = keys.New(s.client, s.options.Namespace, s.log.WithName("keys"))
+	return nativequota.RegisterMetrics(s.metrics.Registerer(), s.cluster.QuotaStatuses)
+}
+
+// makeCertificate makes the source of the serving certificate.
+func (s *Setup) makeCertificate() (err error) {
+	o, log, m := s.options, s.log.WithName("certs"), certs.NewMetrics(s.metrics.Registerer())
+	configurations := certs.Configurations{Client: s.client, Mutating: o.Mutating, Validating: o.Validating}
+	secret := certs.SharedSecret{Client: s.client, Namespace: o.Namespace, Name: o.CertsSecret}
+	if o.Certs == certsSelf {
+		s.certificate = certs.NewSelfSigned(certs.SelfSignedOptions{
+			Secret: secret, Names: o.names(), Configurations: configurations, Metrics: m, Log: log,
+			Lifetimes: certs.Lifetimes{Authority: o.CertsCALife, Leaf: o.CertsLife, Propagation: o.CertsPropagation},
+		})
+		return nil
+	}
+	files := certs.MountedOptions{
+		Certificate: o.CertsFile, Key: o.CertsKeyFile, Configurations: configurations, Propagation: o.CertsPropagation, Metrics: m, Log: log,
+	}
+	if o.Certs == certsCertManager {
+		files.Announce = &certs.Announcement{Secret: secret, Authority: o.CertsCAFile}
+	}
+	s.certificate, err = certs.FromFiles(files)
+	return err
+}
+
+// makeElection makes this replica's part in choosing the leader.
+func (s *Setup) makeElection() error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("name this replica: %w", err)
+	}
+	s.election = &leader.Election{
+		Client: s.client, Namespace: s.options.Namespace, Identity: host + "_" + rand.Text(), Log: s.log.WithName("leader"),
+	}
+	return nil
+}
+
+// makeLedger makes the ledger, and the exporter of what it finds. The ledger's client has no rate limit: pods wait for it.
+func (s *Setup) makeLedger() error {
+	client, err := connect(s.options.Kubeconfig, unlimited)
+	if err != nil {
+		return err
+	}
+	slow, err := connect(s.options.Kubeconfig, writerRate)
+	if err != nil {
+		return err
+	}
+	namespace := s.options.Namespace
+	s.quotaMetrics, err = quotametrics.New(quotametrics.Options{
+		Client: slow, Namespace: namespace, Ready: s.cluster.Ready, Budgets: s.budgets.All, Quotas: s.budgets.Limits,
+		Started: func() { s.ledger.ReconcileAll() }, Registerer: s.metrics.Registerer(), Log: s.log.WithName("quotametrics"),
+	})
+	if err != nil {
+		return err
+	}
+	s.gonePods = &ledger.GonePods{}
+	s.ledger = ledger.New(ledger.Options{
+		Store: ledger.ClusterStore{Client: client, Namespace: namespace},
+		Lister: &ledger.ClusterLister{Client: client, HoldingOf: func(pod *corev1.Pod) (policies.Holding, ledger.ChargeBasis) {
+			return s.budgets.HoldingOf(s.keys.Keys(), pod)
+		}},
+		Budgets: s.budgets.All, Leads: s.leads, Gone: s.gonePods, Report: s.quotaMetrics.Report,
+	})
+	s.metrics.WatchLedger(s.ledger.Counts)
+	return nil
+}
+
+// leads reports whether this replica is the leader and knows what a leader needs: without keys and policies every running
+// pod looks as if it had been created while no webhook answered.
+func (s *Setup) leads() bool {
+	return s.election.Leads() && s.keys.Ready() == nil && s.cluster.Ready() == nil
+}
+
+// makeDenials makes what reports denied pods to their owners, with a rate limit of its own: whoever may create pods can
+// have thousands denied.
+func (s *Setup) makeDenials() error {
+	client, err := connect(s.options.Kubeconfig, eventsRate)
+	if err != nil {
+		return err
+	}
+	s.denials, err = events.NewDenials(client, s.metrics.Registerer(), s.log.WithName("denials"))
+	return err
+}
+
+// makeRunnables makes what the leader runs. Its clients have rate limits of their own: a wave of pods must not keep state
+// and certificates from being written.
+func (s *Setup) makeRunnables() error {
+	slow, err := connect(s.options.Kubeconfig, writerRate)
+	if err != nil {
+		return err
+	}
+	client, err := connect(s.options.Kubeconfig, observerRate)
+	if err != nil {
+		return err
+	}
+	writer := &nativequota.Writer{
+		Client: slow, Quotas: s.cluster.ResourceQuotas(), Governed: s.cluster.Governed, Log: s.log.WithName("nativequota"),
+	}
+	keeper, err := bypass.New(bypass.Options{
+		Client: client, Namespaces: s.cluster.Namespaces().Informer(), Registerer: s.metrics.Registerer(), Log: s.log.WithName("bypass"),
+	})
+	if err != nil {
+		return err
+	}
+	s.runnables = []leader.Runnable{keeper.Run, writer.Run, s.quotaMetrics.Run}
+	if !s.options.Observe {
+		return nil
+	}
+	observer, err := observe.New(observe.Options{
+		Client: client, Nodes: s.cluster.Nodes(), Keys: s.keys.Keys, PodGone: s.podGone,
+		Registerer: s.metrics.Registerer(), Log: s.log.WithName("observe"),
+	})
+	if err != nil {
+		return err
+	}
+	s.runnables = append(s.runnables, observer.Run)
+	return nil
+}
+
+// podGone frees what a pod held.
+func (s *Setup) podGone(namespace string, uid types.UID) {
+	s.gonePods.Add(string(uid))
+	s.ledger.PodChanged(namespace)
+}
+
+// parts are what runs beside the server, by what they do.
+func (s *Setup) parts() map[string]part {
+	return map[string]part{
+		"watch the cluster":    s.cluster.Run,
+		"keep the certificate": s.certificate.Start,
+		"keep the keys":        s.keys.Run,
+		"report denials":       s.denials.Run,
+		"keep the quotas":      func(ctx context.Context) error { s.ledger.Run(ctx); return nil },
+		"lead":                 func(ctx context.Context) error { return s.election.Run(ctx, s.runnables...) },
+	}
+}
+
+// server makes what serves the reviews, ready once everything is known that they are decided by.
+func (s *Setup) server() *server.Server {
+	o := s.options
+	return server.New(server.Options{
+		GetCertificate: s.certificate.GetCertificate,
+		Endpoints:      s.endpoints(),
+		Checks: []server.Check{
+			{Name: "cluster", Ready: s.cluster.Ready}, {Name: "keys", Ready: s.keys.Ready}, {Name: "certificate", Ready: s.certificate.Ready},
+		},
+		Metrics: s.metrics, State: func() any { return s.cluster.StateReport() },
+		Drain: o.Drain, IdleGrace: o.IdleGrace, Shutdown: o.Shutdown, Log: s.log.WithName("server"),
+	})
+}
+
+// endpoints serves each handler under its path. Those that wait for a quota have queues of their own.
+func (s *Setup) endpoints() map[string]http.Handler {
+	common := pods.Options{Source: s.cluster, Metrics: s.metrics, Namespace: s.options.Namespace}
+	checker := &quota.Checker{Reserver: s.ledger, Budgets: s.budgets, Metrics: s.metrics}
+	out := map[string]http.Handler{}
+	limits := server.NewLimits()
+	serve := func(path string, handler review.Handler, limits *server.Limits) {
+		out[path] = server.NewEndpoint(path[1:], handler, server.EndpointOptions{Limits: limits, Metrics: s.metrics, Log: s.log})
+	}
+	serve(server.PathMutatePods, pods.ReportDenials(pods.NewMutator(common, s.keys.Keys), s.denials), limits)
+	serve(server.PathMutateTemplates, pods.NewTemplates(common), limits)
+	serve(server.PathValidatePods, pods.ReportDenials(pods.NewVerifier(common, s.keys, checker), s.denials), limits.Waiting())
+	serve(server.PathValidatePolicies, policydocs.New(s.cluster, s.options.Namespace, s.metrics), limits)
+	return out
+}

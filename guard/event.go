@@ -1,0 +1,45 @@
+package guard
+
+import "time"
+
+// EventKind is what an Event is about.
+type EventKind string
+
+// The kinds of events.
+const (
+	NearLimit         EventKind = "near limit"                 // usage came to the warning threshold
+	BelowLimit        EventKind = "below limit"                // and is clearly below it again
+	TerminationResult EventKind = "termination result"         // Outcome of the order in progress
+	NotTerminated     EventKind = "not terminated"             // over the limit and left running, Reason has the cause
+	OOMWithinSlice    EventKind = "out of memory within slice" // a process exited on a full device, within its slice
+	Unmanaged         EventKind = "unmanaged container"        // a container without a slice uses a device
+	MemoryNotReleased EventKind = "memory not released"        // a terminated process is still listed on its device
+	NotEnforcing      EventKind = "not enforcing"              // a device cannot be relied on, Reason has the cause
+	Enforcing         EventKind = "enforcing again"            // and can again
+)
+
+// Event is one thing to report.
+type Event struct {
+	Kind       EventKind
+	Container  string
+	Device     string
+	Process    Process
+	UsedBytes  int64
+	LimitBytes int64 // the effective limit
+	SliceBytes int64
+	OverFor    time.Duration
+	Reason     string
+	Outcome    *Outcome // of a TerminationResult; nil: another kind
+}
+
+// ForOwner reports whether the pod's owner is to read the message as an Event of
+// the pod, beside the log.
+func (e Event) ForOwner() bool {
+	switch e.Kind {
+	case BelowLimit:
+		return false
+	case TerminationResult:
+		return e.Outcome.Result != Gone
+	}
+	return true
+}

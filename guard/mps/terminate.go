@@ -1,0 +1,90 @@
+package mps
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/limits"
+)
+
+// Daemon is what a Terminator needs of an MPS daemon.
+type Daemon interface {
+	// Clients returns every client, or why the daemon cannot be asked.
+	Clients(ctx context.Context) ([]Client, error)
+	// Terminate ends a client's contexts and leaves the others intact.
+	Terminate(ctx context.Context, client Client) error
+}
+
+// Terminator terminates MPS clients through the daemon before Next signals them.
+// It implements guard.Terminator; what is no MPS client is left to Next.
+type Terminator struct {
+	Daemon    Daemon
+	Namespace uint64 // inode of the pod's PID namespace
+	Fallback  limits.MPSTermination
+	Next      guard.Terminator
+}
+
+// Acquire implements guard.Terminator.
+func (t *Terminator) Acquire(ctx context.Context, o guard.Order) (guard.Target, guard.Outcome) {
+	target, out := t.Next.Acquire(ctx, o)
+	if target == nil || !o.MPS {
+		return target, out
+	}
+	return &clientTarget{Target: target, terminator: t, order: o}, out
+}
+
+// clientTarget is what an order names, acquired by Next.
+type clientTarget struct {
+	guard.Target
+	terminator *Terminator
+	order      guard.Order
+}
+
+// Terminate implements guard.Target.
+func (c *clientTarget) Terminate(ctx context.Context) guard.Outcome {
+	if err := c.terminateClients(ctx); err != nil && c.terminator.Fallback != limits.MPSTerminationSignal {
+		return guard.Outcome{Result: guard.Skipped, Reason: fmt.Sprintf("a signal may harm the other clients of its MPS daemon, and %v", err)}
+	}
+	return c.Target.Terminate(ctx)
+}
+
+// terminateClients terminates the clients that the order names through the
+// daemon, or returns why that cannot be done with certainty.
+func (c *clientTarget) terminateClients(ctx context.Context) error {
+	if c.terminator.Namespace == 0 {
+		return fmt.Errorf("the pod's PID namespace is unknown")
+	}
+	all, err := c.terminator.Daemon.Clients(ctx)
+	if err != nil {
+		return err
+	}
+	found := inNamespace(all, c.terminator.Namespace)
+	switch {
+	case len(found) == 0:
+		return fmt.Errorf("the daemon knows no client of this pod")
+	case !c.order.Alone:
+		return fmt.Errorf("the pod has other processes on its devices, so that it is not certain which is the daemon's client")
+	case len(found) > 1 && c.order.Kind != guard.TerminateContainer:
+		return fmt.Errorf("the daemon has %d clients of this pod and does not report which is which", len(found))
+	}
+	for _, f := range found {
+		if err := c.terminator.Daemon.Terminate(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inNamespace returns the clients of one PID namespace, each once.
+func inNamespace(clients []Client, namespace uint64) []Client {
+	var found []Client
+	seen := map[int]bool{}
+	for _, c := range clients {
+		if c.Namespace == namespace && !seen[c.PID] {
+			seen[c.PID] = true
+			found = append(found, c)
+		}
+	}
+	return found
+}

@@ -1,0 +1,57 @@
+package guard
+
+import "time"
+
+// OrderKind is what an Order asks for.
+type OrderKind string
+
+// The kinds of orders.
+const (
+	Confirm            OrderKind = "confirm" // sample again at once, with a new list
+	TerminateProcess   OrderKind = "terminate process"
+	TerminateContainer OrderKind = "terminate container" // every process of it
+)
+
+// Order is what Step asks the guard to do about a container that is over its
+// limit on a device.
+type Order struct {
+	Kind       OrderKind
+	Container  string
+	Device     string
+	Process    Process // the victim; zero unless Kind is TerminateProcess
+	UsedBytes  int64
+	LimitBytes int64 // the effective limit
+	SliceBytes int64
+	OverFor    time.Duration // how long the container was over its limit
+	MPS        bool          // what it names may be clients of an MPS daemon
+	Alone      bool          // the devices list no process of the pod beside what it names
+	DryRun     bool          // nothing will be signaled
+}
+
+// Result is what came of an Order.
+type Result string
+
+// The results.
+const (
+	Terminated Result = "terminated" // the process, or every process of the container, has exited
+	Gone       Result = "gone"       // it had exited, or was no longer over: nothing was signaled
+	DryRun     Result = "dry-run"    // nothing was signaled
+	Skipped    Result = "skipped"    // it cannot be terminated safely, and the policy says to leave it
+	Denied     Result = "denied"     // the kernel did not allow the signal
+	TimedOut   Result = "timed-out"  // it was signaled, and did not exit in time
+)
+
+// Results returns every Result.
+func Results() []Result { return []Result{Terminated, Gone, DryRun, Skipped, Denied, TimedOut} }
+
+// counts reports whether the result counts towards MaxTerminations.
+func (r Result) counts() bool { return r == Terminated || r == DryRun || r == TimedOut }
+
+// Outcome is what came of an Order.
+type Outcome struct {
+	Order  Order
+	Result Result
+	Signal string    // the last one sent, as "SIGKILL"; empty: none
+	Reason string    // for every result but Terminated
+	At     time.Time // when it was settled
+}

@@ -1,0 +1,122 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard"
+)
+
+// exitTimeout is how long a process may take to exit after SIGKILL. The driver
+// tears its contexts down first.
+const exitTimeout = 10 * time.Second
+
+// Terminator terminates processes of the table. It implements guard.Terminator.
+type Terminator struct {
+	Table     *Table
+	TermGrace time.Duration // from SIGTERM to SIGKILL; 0: SIGKILL alone
+	// Before is called for each process before it is signaled; nil: nothing is.
+	Before func(o guard.Order, pid int)
+}
+
+// Acquire implements guard.Terminator. The target is the very process that the
+// order's sample listed: the same start time, in the same container, alive after
+// both were read again.
+func (t *Terminator) Acquire(_ context.Context, o guard.Order) (guard.Target, guard.Outcome) {
+	if o.Kind == guard.TerminateContainer {
+		return t.acquireContainer(o)
+	}
+	fd, err := openPidfd(o.Process.PID)
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil, gone("it has exited")
+	}
+	if err != nil && t.Table.Name(guard.Process{PID: o.Process.PID}).Start != o.Process.Start {
+		return nil, gone("its PID belongs to another process, or to a thread, by now")
+	}
+	if err != nil {
+		return nil, guard.Outcome{Result: guard.Denied, Reason: err.Error()}
+	}
+	if reason := t.verify(fd, o); reason != "" {
+		fd.release()
+		return nil, gone(reason)
+	}
+	return &processTarget{terminator: t, fd: fd, order: o}, guard.Outcome{}
+}
+
+// verify returns why the process of the pidfd is not the order's, or an empty
+// text when it is.
+func (t *Terminator) verify(fd *pidfd, o guard.Order) string {
+	now := t.Table.Name(guard.Process{PID: fd.pid})
+	switch {
+	case fd.exited(): // asked after Name: what was read belongs to this process only while it lives
+		return "it has exited"
+	case now.Start != o.Process.Start:
+		return "its PID belongs to another process by now"
+	case now.Container != o.Container:
+		return "it is in another container by now"
+	case now.Protected:
+		return "it may not be signaled"
+	}
+	return ""
+}
+
+func gone(reason string) guard.Outcome { return guard.Outcome{Result: guard.Gone, Reason: reason} }
+
+// processTarget is one process, by its pidfd.
+type processTarget struct {
+	terminator *Terminator
+	fd         *pidfd
+	order      guard.Order
+}
+
+// Release implements guard.Target.
+func (p *processTarget) Release() { p.fd.release() }
+
+// Terminate implements guard.Target: SIGTERM, the grace period, SIGKILL, and the
+// exit observed.
+func (p *processTarget) Terminate(ctx context.Context) guard.Outcome {
+	if p.terminator.Before != nil {
+		p.terminator.Before(p.order, p.fd.pid)
+	}
+	if p.terminator.TermGrace > 0 {
+		if err := p.fd.signal(syscall.SIGTERM); err != nil {
+			return failed(err)
+		}
+		if p.fd.wait(ctx, p.terminator.TermGrace) {
+			return guard.Outcome{Result: guard.Terminated, Signal: "SIGTERM"}
+		}
+	}
+	return p.kill(ctx)
+}
+
+// kill sends SIGKILL alone and observes the exit.
+func (p *processTarget) kill(ctx context.Context) guard.Outcome {
+	if err := p.fd.signal(syscall.SIGKILL); err != nil {
+		return failed(err)
+	}
+	// A guard that is stopped has sent the signal all the same; it waits a moment
+	// longer than ctx, to report the exit.
+	if p.fd.wait(context.WithoutCancel(ctx), exitTimeout) {
+		return guard.Outcome{Result: guard.Terminated, Signal: "SIGKILL"}
+	}
+	return guard.Outcome{Result: guard.TimedOut, Signal: "SIGKILL",
+		Reason: fmt.Sprintf("it has not exited %s after SIGKILL; it may hang in the driver", exitTimeout)}
+}
+
+// failed returns the outcome of a signal that was not sent.
+func failed(err error) guard.Outcome {
+	switch {
+	case errors.Is(err, os.ErrProcessDone):
+		return guard.Outcome{Result: guard.Terminated}
+	case errors.Is(err, syscall.EPERM):
+		return guard.Outcome{Result: guard.Denied,
+			Reason: "the guard may not signal it: it must run as the same user, or as UID 0 with the capability KILL"}
+	case errors.Is(err, syscall.EACCES):
+		return guard.Outcome{Result: guard.Denied, Reason: "a security module of the node denies the guard's signal"}
+	}
+	return guard.Outcome{Result: guard.Denied, Reason: err.Error()}
+}

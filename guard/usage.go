@@ -1,0 +1,166 @@
+package guard
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+)
+
+// evaluateUsage compares every container with its effective limit on every
+// device that the readings have news of.
+func evaluateUsage(s State, in Sample, readings []reading, l limits.Limits) ([]Usage, []Event) {
+	usages := interruptUnread(s.Usages, in)
+	var events []Event
+	for _, r := range readings {
+		if !r.evidence {
+			continue
+		}
+		for _, c := range l.Containers {
+			before, known := find(usages, Usage{Container: c.Name, Device: r.ID}, byPlace)
+			if !known && len(processesOf(c.Name, r.Processes)) == 0 {
+				continue
+			}
+			after, warned := nextUsage(before, c, r, l)
+			usages = put(usages, after, byPlace)
+			events = slices.Concat(events, reportLostProcess(s, before, c, r), warned)
+		}
+	}
+	return usages, events
+}
+
+// interruptUnread ends the observation of every usage whose device the sample
+// did not read.
+func interruptUnread(usages []Usage, in Sample) []Usage {
+	usages = slices.Clone(usages)
+	for i, u := range usages {
+		read := slices.ContainsFunc(in.Devices, func(d Device) bool { return d.ID == u.Device })
+		if !read || in.Fault != "" {
+			usages[i] = u.withinLimit()
+		}
+	}
+	return usages
+}
+
+// nextUsage returns a container's usage of a device after a reading.
+func nextUsage(u Usage, c limits.Container, r reading, l limits.Limits) (Usage, []Event) {
+	if !r.trusted {
+		return u.withinLimit(), nil
+	}
+	if r.sinceLast() > maxObservationGap(l) {
+		u = u.withinLimit()
+	}
+	u = u.measure(r)
+	u.LimitBytes = effectiveLimit(l, c, r.Device)
+	u, events := warn(u, c, r.taken, l)
+	switch {
+	case u.UsedBytes <= u.LimitBytes:
+		u = u.withinLimit()
+	case u.OverSince.IsZero():
+		u.OverSince = r.Listed
+	}
+	return u, events
+}
+
+// maxObservationGap returns how far apart two samples of one observation may be:
+// beyond it nobody knows what happened between them.
+func maxObservationGap(l limits.Limits) time.Duration { return 2*l.Interval + 2*time.Second }
+
+// withinLimit ends the observation of a usage over its limit.
+func (u Usage) withinLimit() Usage {
+	u.OverSince, u.Confirming, u.Reported = time.Time{}, false, ""
+	return u
+}
+
+// measure takes in what the container uses, and how fast that grows.
+func (u Usage) measure(r reading) Usage {
+	u.Processes = processesOf(u.Container, r.Processes)
+	bytes := usedBytes(r.Device, u.Container)
+	u.GrowthRate = 0
+	if grown, since := bytes-u.UsedBytes, r.sinceLast(); grown > 0 && since > 0 {
+		u.GrowthRate = float64(grown) / since.Seconds()
+	}
+	u.UsedBytes, u.PeakBytes = bytes, max(u.PeakBytes, bytes)
+	return u
+}
+
+// usedBytes returns what a container uses of a device.
+func usedBytes(d Device, container string) int64 {
+	var sum int64
+	for _, p := range d.Processes {
+		if p.Container == container && p.Known {
+			sum += p.UsedBytes
+		}
+	}
+	// Memory that two processes share may be listed for both, so the sum is capped
+	// at what the device has in use, and at what the driver charges.
+	if d.UsedBytes > 0 {
+		sum = min(sum, d.UsedBytes)
+	}
+	for _, charge := range d.Charges {
+		if charge.Container == container {
+			sum = min(sum, charge.UsedBytes)
+		}
+	}
+	return sum
+}
+
+// effectiveLimit returns what a container may use of the device at present.
+func effectiveLimit(l limits.Limits, c limits.Container, d Device) int64 {
+	nearlyFull := d.TotalBytes > 0 && atLeast(d.UsedBytes, d.TotalBytes, l.PressurePercent)
+	if l.Act == limits.ActPressure && !nearlyFull {
+		return c.LimitBytes
+	}
+	return c.SliceBytes
+}
+
+// warn warns the owner once when usage comes to the warning threshold, and again
+// only after it was clearly below.
+func warn(u Usage, c limits.Container, now time.Time, l limits.Limits) (Usage, []Event) {
+	if !atLeast(u.UsedBytes, c.SliceBytes, l.WarnPercent) {
+		u.NearLimit = 0
+		return rearm(u, c, now, l)
+	}
+	u.NearLimit, u.BelowSince = u.NearLimit+1, time.Time{}
+	if u.Warned || u.NearLimit < warnAfter && u.UsedBytes <= u.LimitBytes {
+		return u, nil
+	}
+	u.Warned = true
+	return u, []Event{{Kind: NearLimit, Container: u.Container, Device: u.Device, UsedBytes: u.UsedBytes, LimitBytes: u.LimitBytes,
+		SliceBytes: c.SliceBytes, Reason: consequence(l, c, u.LimitBytes)}}
+}
+
+// rearm re-arms the warning once usage was clearly below the threshold for a
+// while.
+func rearm(u Usage, c limits.Container, now time.Time, l limits.Limits) (Usage, []Event) {
+	if !u.Warned || atLeast(u.UsedBytes, c.SliceBytes, l.WarnPercent-belowMargin) {
+		u.BelowSince = time.Time{}
+		return u, nil
+	}
+	if u.BelowSince.IsZero() {
+		u.BelowSince = now
+	}
+	if now.Sub(u.BelowSince) < belowPeriod {
+		return u, nil
+	}
+	u.Warned, u.BelowSince = false, time.Time{}
+	return u, []Event{{Kind: BelowLimit, Container: u.Container, Device: u.Device, UsedBytes: u.UsedBytes, SliceBytes: c.SliceBytes}}
+}
+
+// reportLostProcess tells an owner whose process exited on a full device that it
+// did not cause the shortage. u is the usage before the reading.
+func reportLostProcess(s State, u Usage, c limits.Container, r reading) []Event {
+	full := r.before.Full || r.after.Full
+	if !r.trusted || !full || u.UsedBytes > c.SliceBytes || s.InProgress != nil && s.InProgress.Container == c.Name {
+		return nil
+	}
+	listed := processesOf(c.Name, r.Processes)
+	for _, p := range u.Processes {
+		if !contains(listed, p.PID) && !s.pendingRelease(r.ID, p.PID) {
+			return []Event{{Kind: OOMWithinSlice, Container: c.Name, Device: r.ID, Process: p, UsedBytes: u.UsedBytes, SliceBytes: c.SliceBytes}}
+		}
+	}
+	return nil
+}
+
+func atLeast(part, whole int64, percent int) bool { return part*100 >= whole*int64(percent) }

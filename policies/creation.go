@@ -1,0 +1,135 @@
+package policies
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// creation is a new pod on its way to a slice. Each step returns its decision, or one without an outcome where the next
+// step is to decide.
+type creation struct {
+	in       Input // its Pod is the author's alone once the request is read
+	req      Request
+	unread   []Violation // what of the request could not be read
+	brought  []string    // warnings about what the pod brought that is ours
+	warnings []string
+}
+
+// decideSlice gives the pod the slices that it asks for, if it asks for any: the first step that knows the answer ends
+// the walk.
+func decideSlice(in Input) Decision {
+	c := &creation{in: in}
+	for _, step := range []func(*creation) Decision{
+		(*creation).denyReportRequest,
+		(*creation).checkSize,
+		(*creation).checkNames,
+		(*creation).readRequest,
+		(*creation).optOut,
+		(*creation).leaveWithoutRequest,
+		(*creation).severalGPUs,
+		(*creation).checkRequest,
+		(*creation).plan,
+	} {
+		if d := step(c); d.Outcome != "" {
+			d.Warnings = append(c.warnings, d.Warnings...)
+			return d
+		}
+	}
+	return leaveAlone(whyNoGPU)
+}
+
+// denyReportRequest denies a pod that asks for a report and is to be created all the same.
+func (c *creation) denyReportRequest() Decision {
+	if !isReportRequest(c.in.Pod) {
+		return Decision{}
+	}
+	return deny(*reportOutsideDryRun(c.in.Pod))
+}
+
+func (c *creation) checkSize() Decision {
+	v := tooManyContainers(c.in.Pod)
+	switch {
+	case v == nil:
+		return Decision{}
+	case !touchesGPU(c.in.Pod, c.in.Pools):
+		return leaveAlone(whyNoGPU)
+	}
+	return deny(*v)
+}
+
+func tooManyContainers(pod *corev1.Pod) *Violation {
+	n := authorsContainers(&pod.Spec)
+	if n <= MaxContainers {
+		return nil
+	}
+	return &Violation{RuleSize, "too many containers", fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, MaxContainers)}
+}
+
+func (c *creation) checkNames() Decision {
+	if v := reservedContainer(&c.in); v != nil {
+		return deny(*v)
+	}
+	return Decision{}
+}
+
+// readRequest reads what the pod asks for. A pod may bring what an earlier pass wrote, or a copied one: that is taken
+// off first.
+func (c *creation) readRequest() Decision {
+	bare, recorded, brought := Revert(c.in.Pod, c.in.Pools)
+	reader := requestReader{pod: bare, policy: c.in.Policy, pools: c.in.Pools, recorded: recorded}
+	c.in.Pod, c.brought = bare, brought
+	c.req = reader.read()
+	c.unread, c.warnings = reader.violations, reader.warnings
+	return Decision{}
+}
+
+func (c *creation) optOut() Decision {
+	p := c.in.Policy
+	switch {
+	case c.req.Share != ShareDisabled || c.req.Explicit:
+		return Decision{}
+	case p.OptOut || p.Mode == ModeOptIn || len(c.req.Containers) == 0:
+		return leaveAlone(whyOptedOut)
+	}
+	return deny(Violation{RulePolicy, "opting out is not allowed", fmt.Sprintf(
+		"%s: %q is for policies with optOut: true, and %s is not one; remove the label", LabelShare, ShareDisabled, p.Name)})
+}
+
+// leaveWithoutRequest leaves the pods alone that neither ask for a slice nor are given one unasked.
+func (c *creation) leaveWithoutRequest() Decision {
+	in, silent := &c.in, len(c.req.Containers) == 0
+	switch {
+	case c.req.Explicit:
+		return Decision{}
+	case silent && !touchesGPU(in.Pod, in.Pools):
+		return leaveAlone(whyNoGPU)
+	case in.Policy.Mode == ModeOptIn && !asksFraction(in.Pod, in.Pools):
+		return notAsked(in.Pod)
+	case silent && len(c.unread) == 0:
+		return leaveAlone(whyNoGPU)
+	}
+	return Decision{}
+}
+
+// notAsked leaves a pod alone that asks for no slice. A label that only says more about one is most likely half an ask.
+func notAsked(pod *corev1.Pod) Decision {
+	d := leaveAlone(whyNotAsked)
+	for _, label := range []string{LabelFramework, LabelContainer} {
+		if _, ok := pod.Labels[label]; ok {
+			d.Warnings = append(d.Warnings, fmt.Sprintf("label %s alone asks for no slice; add %s: \"8Gi\" (or what it needs)", label, LabelMemory))
+		}
+	}
+	return d
+}
+
+// checkRequest denies what could not be read and what reaches out of a slice, all at once.
+func (c *creation) checkRequest() Decision {
+	c.warnings = append(c.brought, c.warnings...) // only a pod that is to get a slice has its author told
+	if found := append(c.unread, tampering(&c.in, true)...); len(found) > 0 {
+		return deny(found...)
+	}
+	return Decision{}
+}
+
+func (c *creation) plan() Decision { return plan(&c.in, c.req) }

@@ -1,0 +1,109 @@
+package policies
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Outcome is what becomes of a pod.
+type Outcome string
+
+// The outcomes.
+const (
+	LeftAlone Outcome = "left-alone"
+	Rewritten Outcome = "rewritten"
+	Voided    Outcome = "voided" // no slice, and no device that was not asked for either
+	Refused   Outcome = "refused"
+)
+
+// Decision is the answer to one pod. It is a value: nothing in it is shared with the input.
+type Decision struct {
+	// Outcome is what is to be done now, the policy's enforcementMode considered.
+	Outcome Outcome `json:"outcome"`
+	// Would is what enforce would have done; it differs from Outcome in audit and warn only.
+	Would      Outcome           `json:"would"`
+	Mode       EnforcementMode   `json:"mode,omitempty"`
+	Policy     string            `json:"policy,omitempty"`
+	Why        string            `json:"why,omitempty"` // why a pod was left alone, in a few stable words
+	Violations []Violation       `json:"violations,omitempty"`
+	Warnings   []string          `json:"warnings,omitempty"`
+	Promise    *Promise          `json:"promise,omitempty"`
+	Planned    *Planned          `json:"planned,omitempty"`
+	Visibility *Visibility       `json:"visibility,omitempty"` // what is put right in a pod that is voided
+	Candidates []CandidateReport `json:"candidates,omitempty"`
+}
+
+// Rewrite returns the pod as the decision has it: a copy, or the pod itself where nothing is to be changed.
+func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
+	switch d.Outcome {
+	case Rewritten:
+		return Apply(pod, d.Promise)
+	case Voided:
+		return d.Visibility.apply(pod)
+	}
+	return pod
+}
+
+// WithMode turns what enforce would do into what is to be done under a policy: warn lets refused pods pass unchanged with a
+// warning, audit changes and refuses nothing.
+func (d Decision) WithMode(p *Policy) Decision {
+	d.Policy, d.Mode = p.Name, p.EnforcementMode
+	d.Would = d.Outcome
+	switch {
+	case d.Mode == EnforceAudit && d.Outcome != LeftAlone:
+		d.Outcome, d.Warnings = LeftAlone, nil
+	case d.Mode == EnforceWarn && d.Outcome == Refused:
+		d.Outcome = LeftAlone
+		for _, v := range d.Violations {
+			d.Warnings = append(d.Warnings, "would be refused: "+v.String())
+		}
+	}
+	return d
+}
+
+// Deny is what violations come to that were found before a pod or workload could be decided: refused under enforce and
+// under a policy that cannot be read, a warning under warn, a report under audit, nothing where no policy is in force.
+func Deny(in Input, violations ...Violation) Decision {
+	d := Decision{Outcome: Refused, Would: Refused, Violations: violations}
+	switch {
+	case in.PolicyError != nil:
+		return d.WithBypass(in.Namespace)
+	case in.Policy == nil:
+		return leaveAlone(whyNoPolicy)
+	case in.Policy.Mode == ModeOff:
+		return leaveAlone(whyOff)
+	}
+	return d.WithMode(in.Policy).WithBypass(in.Namespace)
+}
+
+// CandidateReport says how one way to place the pod fared: for explain.
+type CandidateReport struct {
+	Strategy StrategyName `json:"strategy"`
+	Pool     string       `json:"pool"`
+	Resource string       `json:"resource"`
+	Chosen   bool         `json:"chosen,omitempty"`
+	Slice    string       `json:"slice,omitempty"`
+	Tier     Tier         `json:"tier,omitempty"`
+	Why      string       `json:"why,omitempty"` // why it was not chosen
+}
+
+// Message joins the violations to one text.
+func (d Decision) Message() string {
+	texts := make([]string, len(d.Violations))
+	for i, v := range d.Violations {
+		texts[i] = v.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Reason is the stable word for metrics: the first violation's rule, why the pod was left alone, or "sliced".
+func (d Decision) Reason() string {
+	switch {
+	case len(d.Violations) > 0:
+		return string(d.Violations[0].Rule)
+	case d.Outcome == Rewritten || d.Would == Rewritten:
+		return "sliced"
+	}
+	return d.Why
+}

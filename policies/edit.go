@@ -1,0 +1,208 @@
+package policies
+
+import (
+	"iter"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// edit is one kind of thing that a Promise writes on a pod, with all that is ever done to it. Each kind is one file,
+// edit_<kind>.go, and one line in edits.
+//
+// In Apply and Revert old is what the pod carries and next what it is to carry. Neither is nil: an empty Promise writes
+// nothing.
+type edit interface {
+	// Apply writes what next gives, and removes all else under names of gpuslice's. It expects that Revert was called
+	// before, where old wrote anything and is not next itself.
+	Apply(pod *corev1.Pod, old, next *Promise)
+	// Revert removes what old wrote and next does not write again, and all else under names of gpuslice's that next does
+	// not write. What somebody changed since old wrote it is somebody else's, and stays.
+	Revert(pod *corev1.Pod, old, next *Promise)
+	// Restore puts back into updated what given wrote on old, where the update says nothing else of it.
+	Restore(old, updated *corev1.Pod, given *Promise)
+}
+
+// edits are all kinds, in the order in which they are written: guard containers copy a mount of the pod's containers.
+// pools are those whose resources count as GPUs beside NVIDIA's own names.
+func edits(pools []Pool) editList {
+	return editList{
+		resourceEdit{pools},
+		envEdit{},
+		argsEdit{},
+		mountsEdit{},
+		volumesEdit{},
+		visibilityEdit{},
+		guardEdit{},
+		affinityEdit{},
+		priorityClassEdit{},
+		schedulerEdit{},
+		runtimeClassEdit{},
+		hostIPCEdit{},
+		tolerationsEdit{},
+		annotationsEdit{},
+	}
+}
+
+type editList []edit
+
+// Apply returns pod as the Promise says it should be: a copy, the pod itself is not changed. What an older Promise on
+// the pod wrote and this one does not is reverted. Applying twice is applying once.
+func Apply(pod *corev1.Pod, promise *Promise) *corev1.Pod { return edits(nil).apply(pod, promise) }
+
+func (l editList) apply(pod *corev1.Pod, next *Promise) *corev1.Pod {
+	return l.applyOver(pod, carried(pod, next), next)
+}
+
+// applyOver is apply where it is known that the pod carries old.
+func (l editList) applyOver(pod *corev1.Pod, old, next *Promise) *corev1.Pod {
+	out := pod.DeepCopy()
+	if old != next && old.Version != 0 { // else Apply itself removes what is not of next
+		l.revert(out, old, next)
+	}
+	for _, e := range l {
+		e.Apply(out, old, next)
+	}
+	return out
+}
+
+// carried returns the Promise on the pod: next itself where it is that one, an empty one where there is none that can be
+// read.
+func carried(pod *corev1.Pod, next *Promise) *Promise {
+	text, ok := pod.Annotations[AnnotationPromise]
+	if !ok {
+		return new(Promise)
+	}
+	if text == next.Encode() {
+		return next
+	}
+	old, err := DecodePromise(text)
+	if err != nil {
+		return new(Promise)
+	}
+	return old
+}
+
+// Revert returns the pod as its author wrote it: without what a Promise that it brings along put there, and without
+// containers and volumes under our names (copies of live pods, restored backups, a second pass over the same pod).
+// Variables under our names stay, so that their author can be warned. It returns the pod itself where there is nothing
+// to revert.
+func Revert(pod *corev1.Pod, pools []Pool) (authored *corev1.Pod, recorded *Promise, warnings []string) {
+	text, ok := pod.Annotations[AnnotationPromise]
+	if ok {
+		p, err := DecodePromise(text)
+		if err != nil {
+			warnings = append(warnings, "the annotation "+AnnotationPromise+" that the pod brings is not used: "+shorten(err.Error()))
+		}
+		recorded = p
+	}
+	unaccounted := unaccountedNames(pod, recorded)
+	if !ok && len(unaccounted) == 0 {
+		return pod, nil, warnings
+	}
+	if len(unaccounted) > 0 {
+		warnings = append(warnings, "these names belong to gpuslice and are written anew: "+shortList(unaccounted))
+	}
+	old := recorded
+	if old == nil {
+		old = new(Promise)
+	}
+	authored = pod.DeepCopy()
+	edits(pools).revert(authored, old, new(Promise))
+	return authored, recorded, warnings
+}
+
+func (l editList) revert(pod *corev1.Pod, old, next *Promise) {
+	for _, e := range l {
+		e.Revert(pod, old, next)
+	}
+}
+
+// unaccountedNames lists containers and volumes under our names that no Promise on the pod accounts for.
+func unaccountedNames(pod *corev1.Pod, recorded *Promise) []string {
+	var out []string
+	for c := range everyContainer(&pod.Spec) {
+		if isOurContainer(c.Name) && recorded == nil {
+			out = append(out, "container "+c.Name)
+		}
+	}
+	for i := range pod.Spec.Volumes {
+		if name := pod.Spec.Volumes[i].Name; isOurVolume(name) && !recorded.hasVolume(name) {
+			out = append(out, "volume "+name)
+		}
+	}
+	return out
+}
+
+// Restore answers an UPDATE of a pod that holds a Promise: updated with the fields that are gpuslice's put back as old
+// has them, whole lists in their order, so that a bare manifest applied over a live pod changes nothing. It denies a
+// change of our labels on a live pod. Pods without a Promise, or being deleted, come back as they are.
+//
+// What a newer build gave is put back as far as this one knows it: both are asked while one takes the other's place, and
+// after a way back the pods of the newer one live on.
+func Restore(old, updated *corev1.Pod) (*corev1.Pod, []Violation) {
+	given, err := decodePromise(old.Annotations[AnnotationPromise], true)
+	if old.Annotations[AnnotationPromise] == "" || err != nil || updated.DeletionTimestamp != nil {
+		return updated, nil
+	}
+	return edits(nil).restore(old, updated, given), changedLabels(old, updated)
+}
+
+func (l editList) restore(old, updated *corev1.Pod, given *Promise) *corev1.Pod {
+	out := updated.DeepCopy()
+	for _, e := range l {
+		e.Restore(old, out, given)
+	}
+	return out
+}
+
+// containerPairs yields each container of updated, ours too, with that of its name in the same list of old.
+func containerPairs(old, updated *corev1.Pod) iter.Seq2[*corev1.Container, *corev1.Container] {
+	lists := [][2][]corev1.Container{
+		{old.Spec.InitContainers, updated.Spec.InitContainers},
+		{old.Spec.Containers, updated.Spec.Containers},
+	}
+	return func(yield func(was, c *corev1.Container) bool) {
+		for _, list := range lists {
+			for i := range list[1] {
+				c := &list[1][i]
+				j := slices.IndexFunc(list[0], func(o corev1.Container) bool { return o.Name == c.Name })
+				if j >= 0 && !yield(&list[0][j], c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// restoreList returns the old list where the new one differs from it by elements of ours and by order alone, with the
+// author's own changes of an element. Else the new one: the author added or removed something, and the server's own
+// answer should be about that.
+func restoreList[T any](list, was []T, ours func(T) bool, same func(a, b T) bool) []T {
+	theirs := 0
+	for _, e := range list {
+		if ours(e) {
+			continue
+		}
+		if !slices.ContainsFunc(was, func(o T) bool { return same(e, o) }) {
+			return list // an element that the author added
+		}
+		theirs++
+	}
+	for _, o := range was {
+		if !ours(o) {
+			theirs--
+		}
+	}
+	if theirs != 0 {
+		return list // one that the author removed, or wrote twice
+	}
+	out := make([]T, len(was))
+	for i, o := range was {
+		out[i] = o
+		if j := slices.IndexFunc(list, func(e T) bool { return same(e, o) }); j >= 0 && !ours(o) {
+			out[i] = list[j] // the author's own change of it stays
+		}
+	}
+	return out
+}

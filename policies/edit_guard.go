@@ -1,0 +1,159 @@
+package policies
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+)
+
+// guardEdit is the guard: its two containers, and what they need of the pod beside volumes and the runtime class.
+type guardEdit struct{}
+
+// Apply writes the check before the first container that can reach a GPU, and the sidecar after the check. Where they
+// stand already they are written anew in their place.
+func (guardEdit) Apply(pod *corev1.Pod, _, next *Promise) {
+	spec, g := &pod.Spec, next.Guard
+	dropContainers(spec, next)
+	if g == nil {
+		return
+	}
+	if spec.ShareProcessNamespace == nil && g.Shares {
+		spec.ShareProcessNamespace = new(true)
+	}
+	dropMisplaced(spec, next)
+	at := firstGPUContainer(spec.InitContainers, next)
+	for _, c := range []corev1.Container{g.check(), g.sidecar()} {
+		i := slices.IndexFunc(spec.InitContainers, func(have corev1.Container) bool { return have.Name == c.Name })
+		if i < 0 {
+			c.VolumeMounts = append(c.VolumeMounts, tokenMount(spec)...)
+			spec.InitContainers = slices.Insert(spec.InitContainers, at, c)
+			at++
+			continue
+		}
+		spec.InitContainers[i] = refreshed(spec.InitContainers[i], c)
+		at = i + 1
+	}
+	if g.PullSecret != "" && !slices.Contains(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: g.PullSecret}) {
+		spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: g.PullSecret})
+	}
+	if len(g.Annotations) > 0 {
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		maps.Copy(pod.Annotations, g.Annotations)
+	}
+}
+
+// Revert removes every container under our names that next does not write, old's too.
+func (guardEdit) Revert(pod *corev1.Pod, old, next *Promise) {
+	spec := &pod.Spec
+	dropContainers(spec, next)
+	if old.Guard == nil {
+		return
+	}
+	var keep PromisedGuard
+	if next.Guard != nil {
+		keep = *next.Guard
+	} else if s := spec.ShareProcessNamespace; old.Guard.Shares && s != nil && *s { // nothing of ours writes false
+		spec.ShareProcessNamespace = nil
+	}
+	if old.Guard.PullSecret != keep.PullSecret {
+		spec.ImagePullSecrets = slices.DeleteFunc(spec.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == old.Guard.PullSecret })
+	}
+	for k := range old.Guard.Annotations {
+		if _, ok := keep.Annotations[k]; !ok {
+			delete(pod.Annotations, k)
+		}
+	}
+}
+
+func (guardEdit) Restore(old, updated *corev1.Pod, given *Promise) {
+	spec, was := &updated.Spec, &old.Spec
+	ours := func(c corev1.Container) bool { return isOurContainer(c.Name) }
+	sameName := func(a, b corev1.Container) bool { return a.Name == b.Name }
+	spec.InitContainers = restoreList(spec.InitContainers, was.InitContainers, ours, sameName)
+	spec.Containers = restoreList(spec.Containers, was.Containers, ours, sameName)
+	g := given.Guard
+	if g == nil {
+		return
+	}
+	for name := range g.Annotations {
+		restoreAnnotation(old, updated, name)
+	}
+	if g.Shares && spec.ShareProcessNamespace == nil {
+		spec.ShareProcessNamespace = was.ShareProcessNamespace
+	}
+	if g.PullSecret != "" {
+		spec.ImagePullSecrets = restoreList(spec.ImagePullSecrets, was.ImagePullSecrets,
+			func(r corev1.LocalObjectReference) bool { return r.Name == g.PullSecret },
+			func(a, b corev1.LocalObjectReference) bool { return a.Name == b.Name })
+	}
+}
+
+// dropContainers removes the containers under our names that next does not write. None of the pod's main ones is ours.
+func dropContainers(spec *corev1.PodSpec, next *Promise) {
+	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return isOurContainer(c.Name) && !next.hasGuard(c.Name) })
+	spec.Containers = slices.DeleteFunc(spec.Containers, func(c corev1.Container) bool { return isOurContainer(c.Name) })
+}
+
+// dropMisplaced removes the guard's containers where the pod brings them in another order: the check must run before
+// any container that can reach a GPU.
+func dropMisplaced(spec *corev1.PodSpec, promise *Promise) {
+	index := func(name string) int {
+		return slices.IndexFunc(spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
+	}
+	check, sidecar := index(limits.CheckContainer), index(limits.GuardContainer)
+	if check < 0 && sidecar < 0 || check >= 0 && check < sidecar && sidecar < firstGPUContainer(spec.InitContainers, promise) {
+		return
+	}
+	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return promise.hasGuard(c.Name) })
+}
+
+// tokenMount is the mount of the pod's token that the server gave to the pod's containers before it asked us. It would
+// give it to ours too, in a second pass over the pod, and then ask us again: every create would cost two reviews.
+func tokenMount(spec *corev1.PodSpec) []corev1.VolumeMount {
+	for c := range podContainers(spec) {
+		for _, m := range c.VolumeMounts {
+			if isTokenMount(m) {
+				return []corev1.VolumeMount{*m.DeepCopy()}
+			}
+		}
+	}
+	return nil
+}
+
+const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// firstGPUContainer is the index in the init containers before which the check belongs: their end, where no init
+// container has a GPU.
+func firstGPUContainer(list []corev1.Container, promise *Promise) int {
+	i := slices.IndexFunc(list, func(c corev1.Container) bool { return promise.container(c.Name) != nil })
+	if i < 0 {
+		return len(list)
+	}
+	return i
+}
+
+// refreshed is the promised container with the mount of the pod's token, which the server writes into every container.
+// No other mount stays: one over the guard's binary would be the tenant's program with the guard's rights.
+func refreshed(have, promised corev1.Container) corev1.Container {
+	out := promised
+	for _, m := range have.VolumeMounts {
+		if isTokenMount(m) {
+			out.VolumeMounts = append(out.VolumeMounts, m)
+		}
+	}
+	return out
+}
+
+func isTokenMount(m corev1.VolumeMount) bool {
+	return m.MountPath == tokenPath && strings.HasPrefix(m.Name, "kube-api-access-")
+}
+
+func (p *Promise) hasGuard(name string) bool {
+	return p != nil && p.Guard != nil && (name == limits.CheckContainer || name == limits.GuardContainer)
+}

@@ -1,0 +1,103 @@
+package policies
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// resourceEdit is the GPU resource that a container requests: the pool's, in place of the one that its author named.
+type resourceEdit struct {
+	pools []Pool // their resources are GPUs too
+}
+
+// Apply makes the containers request the pool's resource.
+func (resourceEdit) Apply(pod *corev1.Pod, _, next *Promise) {
+	for i := range next.Containers {
+		p := &next.Containers[i]
+		if c, _ := containerNamed(&pod.Spec, p.Name); c != nil {
+			setGPU(c, next.Request.resourceOf(p.Name), p.Resource, p.Count)
+		}
+	}
+}
+
+// Revert makes the containers request what they did before old renamed it.
+func (e resourceEdit) Revert(pod *corev1.Pod, old, next *Promise) {
+	for i := range old.Containers {
+		was := &old.Containers[i]
+		if now := next.container(was.Name); now != nil && now.Resource == was.Resource {
+			continue
+		}
+		c, _ := containerNamed(&pod.Spec, was.Name)
+		if c == nil || !was.stillRequested(c, e.pools) {
+			continue
+		}
+		requested := old.Request.resourceOf(was.Name)
+		if requested != "" && requested != was.Resource && !isGPUResource(requested, e.pools) {
+			continue // forged: no Promise renames a resource that is not a GPU
+		}
+		setGPU(c, was.Resource, requested, was.Count)
+	}
+}
+
+// Restore puts the old GPU entries back: they are immutable on a live pod, and a manifest that is applied again names
+// them as its author wrote them.
+func (resourceEdit) Restore(old, updated *corev1.Pod, given *Promise) {
+	for was, c := range containerPairs(old, updated) {
+		p, requested := given.container(c.Name), given.Request.resourceOf(c.Name)
+		gpu := func(name corev1.ResourceName) bool {
+			return isGPUResource(string(name), nil) || p != nil && (string(name) == p.Resource || string(name) == requested)
+		}
+		restoreGPU(&c.Resources.Limits, was.Resources.Limits, gpu)
+		restoreGPU(&c.Resources.Requests, was.Resources.Requests, gpu)
+	}
+}
+
+// setGPU makes the container ask for count of resource and of no other GPU, in limits and requests alike: extended
+// resources allow no difference. An empty resource asks for none. other is one more name to remove.
+func setGPU(c *corev1.Container, other, resourceName string, count int64) {
+	want := *resource.NewQuantity(count, resource.DecimalSI)
+	for _, list := range []*corev1.ResourceList{&c.Resources.Limits, &c.Resources.Requests} {
+		for name := range *list {
+			if string(name) != resourceName && (string(name) == other || isGPUResource(string(name), nil)) {
+				delete(*list, name)
+			}
+		}
+		if resourceName == "" {
+			continue
+		}
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		if q, ok := (*list)[corev1.ResourceName(resourceName)]; !ok || q.Cmp(want) != 0 {
+			(*list)[corev1.ResourceName(resourceName)] = want
+		}
+	}
+}
+
+func restoreGPU(list *corev1.ResourceList, was corev1.ResourceList, gpu func(corev1.ResourceName) bool) {
+	for name := range *list {
+		if _, ok := was[name]; !ok && gpu(name) {
+			delete(*list, name)
+		}
+	}
+	for name, q := range was {
+		if !gpu(name) {
+			continue
+		}
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		(*list)[name] = q.DeepCopy()
+	}
+}
+
+// stillRequested reports whether the container requests what it was promised and no other GPU: nobody changed it since.
+func (c *PromisedContainer) stillRequested(have *corev1.Container, pools []Pool) bool {
+	for name := range have.Resources.Limits {
+		if string(name) != c.Resource && isGPUResource(string(name), pools) {
+			return false
+		}
+	}
+	q, ok := have.Resources.Limits[corev1.ResourceName(c.Resource)]
+	return ok && q.CmpInt64(c.Count) == 0
+}

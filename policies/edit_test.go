@@ -1,0 +1,193 @@
+package policies
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// authoredPod has something of the author's beside everything that an edit writes.
+func authoredPod() *corev1.Pod {
+	one := corev1.ResourceList{ResourceGPU: resource.MustParse("1"), corev1.ResourceCPU: resource.MustParse("4")}
+	zone := corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "train", Annotations: map[string]string{"team": "a"}},
+		Spec: corev1.PodSpec{
+			SchedulerName:    corev1.DefaultSchedulerName,
+			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "own"}},
+			Tolerations:      []corev1.Toleration{{Key: "own", Operator: corev1.TolerationOpExists}},
+			Volumes:          []corev1.Volume{{Name: "data"}},
+			InitContainers:   []corev1.Container{{Name: "fetch", Env: []corev1.EnvVar{{Name: "FROM", Value: "s3"}}}},
+			Containers: []corev1.Container{
+				{
+					Name: "main", Args: []string{"train.py"}, Env: []corev1.EnvVar{{Name: "A", Value: "b"}},
+					VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+					Resources:    corev1.ResourceRequirements{Limits: one.DeepCopy(), Requests: one},
+				},
+				{Name: "beside", Env: []corev1.EnvVar{{Name: "C", Value: "d"}}},
+			},
+			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{zone}}}}}},
+		},
+	}
+}
+
+// fullPromise writes something of every kind.
+func fullPromise() *Promise {
+	product := func(name string) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "product", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}}
+	}
+	return &Promise{
+		Version: PromiseVersion, Namespace: "team", Strategy: "time-slicing", Pools: []string{"l4"},
+		Request: Request{Containers: []ContainerRequest{{Name: "main", Resource: ResourceGPU, GPUs: 1}}},
+		Containers: []PromisedContainer{{
+			Name: "main", Resource: ResourceGPUShared, Count: 1, Slice: 4096,
+			Env:    []Variable{{VarMemoryBytes, "4294967296"}, {"PYTORCH_CUDA_ALLOC_CONF", "x"}},
+			Mounts: []corev1.VolumeMount{{Name: "gpuslice-mps", MountPath: "/mps"}},
+			Args:   []string{"--fraction", "0.25"},
+		}},
+		Volumes:     []corev1.Volume{{Name: "gpuslice-mps"}},
+		Affinity:    []corev1.NodeSelectorTerm{product("L4"), product("T4")},
+		Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}},
+		Hidden:      []string{"fetch", "beside"},
+		Guard: &PromisedGuard{Image: "guard", CPU: "20m", Memory: "64Mi", PullSecret: "guard", Shares: true,
+			Resource: ResourceGPUShared, Count: 1, Annotations: map[string]string{"cdi": "all"}},
+		Pod:     PromisedPod{PriorityClassName: "low", SchedulerName: "binpack", RuntimeClassName: "nvidia", HostIPC: true},
+		Planned: Planned{Strategy: "time-slicing", Pool: "l4"},
+	}
+}
+
+func TestEveryEdit(t *testing.T) {
+	t.Parallel()
+	lists := map[string]editList{"all of them": edits(nil)}
+	for _, e := range edits(nil) {
+		lists[reflect.TypeOf(e).Name()] = editList{e}
+	}
+	for name, list := range lists {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			promise := fullPromise()
+			pod := list.applyOver(authoredPod(), new(Promise), promise)
+			if equality.Semantic.DeepEqual(pod, authoredPod()) {
+				t.Fatal("the promise writes nothing of this kind")
+			}
+			t.Run("applied twice is applied once", func(t *testing.T) {
+				wantPod(t, pod, list.applyOver(pod, promise, promise))
+			})
+			t.Run("applied anew after being read back", func(t *testing.T) {
+				wantPod(t, pod, list.applyOver(pod, fullPromise(), promise))
+			})
+			t.Run("reverted", func(t *testing.T) {
+				wantPod(t, authoredPod(), list.reverted(pod, promise))
+			})
+			t.Run("reverted where somebody else changed it", func(t *testing.T) {
+				changed := pod.DeepCopy()
+				changed.Spec.SchedulerName, changed.Spec.PriorityClassName = "theirs", "theirs"
+				changed.Spec.Containers[0].Env = append(changed.Spec.Containers[0].Env, corev1.EnvVar{Name: "PYTORCH_CUDA_ALLOC_CONF", Value: "theirs"})
+				list.revert(changed, promise, new(Promise))
+				env := changed.Spec.Containers[0].Env
+				if s := changed.Spec; s.SchedulerName != "theirs" || s.PriorityClassName != "theirs" || env[len(env)-1].Value != "theirs" {
+					t.Error("what is theirs does not stay")
+				}
+			})
+			t.Run("restored after the author's manifest", func(t *testing.T) {
+				before, updated := pod.DeepCopy(), authoredPod()
+				wantPod(t, pod, list.restore(pod, updated, promise))
+				wantPod(t, before, pod)
+				wantPod(t, authoredPod(), updated)
+			})
+			t.Run("restored in an update without a change", func(t *testing.T) {
+				wantPod(t, pod, list.restore(pod, pod, promise))
+			})
+		})
+	}
+}
+
+func (l editList) reverted(pod *corev1.Pod, old *Promise) *corev1.Pod {
+	out := pod.DeepCopy()
+	l.revert(out, old, new(Promise))
+	return out
+}
+
+func wantPod(t *testing.T, want, got *corev1.Pod) {
+	t.Helper()
+	if !equality.Semantic.DeepEqual(want, got) {
+		t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
+	}
+}
+
+// TestEditList puts in one more kind: what a stranger's file and its line in edits bring with them.
+func TestEditList(t *testing.T) {
+	t.Parallel()
+	list := append(edits(nil), subdomainEdit{})
+	promise := fullPromise()
+	live := list.apply(authoredPod(), promise)
+	if live.Spec.Subdomain != "slice" {
+		t.Error("it is not applied")
+	}
+	wantPod(t, live, list.apply(live, promise))
+	if paths := list.undone(live, promise); len(paths) > 0 {
+		t.Errorf("it is said to be undone: %v", paths)
+	}
+	wantPod(t, live, list.restore(live, authoredPod(), promise))
+
+	changed := live.DeepCopy()
+	changed.Spec.Subdomain = "theirs"
+	if paths := list.undone(changed, promise); !slices.Equal(paths, []string{"spec.subdomain"}) {
+		t.Errorf("undone: %v", paths)
+	}
+	wantPod(t, authoredPod(), list.reverted(live, promise))
+}
+
+// subdomainEdit is a kind that only this test knows.
+type subdomainEdit struct{}
+
+func (subdomainEdit) Apply(pod *corev1.Pod, _, _ *Promise) { pod.Spec.Subdomain = "slice" }
+
+func (subdomainEdit) Revert(pod *corev1.Pod, _, _ *Promise) {
+	if pod.Spec.Subdomain == "slice" {
+		pod.Spec.Subdomain = ""
+	}
+}
+
+func (subdomainEdit) Restore(old, updated *corev1.Pod, _ *Promise) {
+	updated.Spec.Subdomain = old.Spec.Subdomain
+}
+
+// TestEditFiles holds the kinds to the files that are named by them: a file whose line is missing in edits does nothing.
+func TestEditFiles(t *testing.T) {
+	t.Parallel()
+	var want, got []string
+	for _, e := range edits(nil) {
+		kind := strings.TrimSuffix(reflect.TypeOf(e).Name(), "Edit")
+		want = append(want, "edit_"+strings.ToLower(kind)+".go")
+	}
+	files, err := filepath.Glob("edit_*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declares := regexp.MustCompile(`(?m)^type \w+Edit struct`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(file, "_test.go") && declares.Match(text) {
+			got = append(got, file)
+		}
+	}
+	slices.Sort(want)
+	if !slices.Equal(want, got) {
+		t.Errorf("kinds in edits: %v\nfiles:          %v", want, got)
+	}
+}

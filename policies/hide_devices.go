@@ -1,0 +1,66 @@
+package policies
+
+import corev1 "k8s.io/api/core/v1"
+
+// hideDevices turns a pod that is left alone into one that is voided, where a container of it would take devices past
+// what it asks for. In a namespace where GPUs are shared, those are other people's slices.
+func hideDevices(in *Input, d Decision) Decision {
+	visibility := devicesToHide(&in.Pod.Spec, in.Pools)
+	if len(visibility.Hidden)+len(visibility.Unset) == 0 {
+		return d
+	}
+	d.Outcome, d.Would, d.Visibility = Voided, Voided, &visibility
+	for _, name := range choosingContainers(&in.Pod.Spec, in.Pools) {
+		d.Warnings = append(d.Warnings, name+": "+VarVisibleDevices+" does not choose devices in this namespace; what the container asks for under resources does")
+	}
+	return d
+}
+
+// choosingContainers names the containers that would choose their devices by a variable.
+func choosingContainers(spec *corev1.PodSpec, pools []Pool) (names []string) {
+	for c := range everyContainer(spec) {
+		if choosesDevices(c) || asksGPU(c, pools) && indexOfVariable(c.Env, VarVisibleDevices) >= 0 {
+			names = append(names, "container "+quoteShort(c.Name))
+		}
+	}
+	return names
+}
+
+// devicesToHide looks for containers that choose their devices: in a pod that asks for GPUs every one of them might, by its
+// image; in another one those that say so. Devices of a claim come by another way, and stay.
+func devicesToHide(spec *corev1.PodSpec, pools []Pool) (v Visibility) {
+	gpus := asksForGPUs(spec, pools)
+	for c := range everyContainer(spec) {
+		named := indexOfVariable(c.Env, VarVisibleDevices) >= 0
+		switch {
+		case asksGPU(c, pools):
+			if named {
+				v.Unset = append(v.Unset, c.Name)
+			}
+		case choosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
+			v.Hidden = append(v.Hidden, c.Name)
+		}
+	}
+	return v
+}
+
+// restoreDevices answers an UPDATE of a pod without slices, in.Pod, in a governed namespace: the pod with the variable by
+// which devices are chosen as old has it. Variables are immutable on a live pod, and a manifest that is applied again
+// names it as its author wrote it. It returns the pod itself where policy leaves the namespace as it is.
+func restoreDevices(in Input, old *corev1.Pod) *corev1.Pod {
+	if !changesPods(in) || in.Pod.DeletionTimestamp != nil {
+		return in.Pod
+	}
+	out := in.Pod.DeepCopy()
+	ours := func(e corev1.EnvVar) bool { return e.Name == VarVisibleDevices }
+	was := map[string]*corev1.Container{}
+	for c := range everyContainer(&old.Spec) {
+		was[c.Name] = c
+	}
+	for c := range everyContainer(&out.Spec) {
+		if o := was[c.Name]; o != nil {
+			c.Env = restoreEnv(c.Env, o.Env, ours)
+		}
+	}
+	return out
+}

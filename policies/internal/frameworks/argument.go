@@ -1,0 +1,83 @@
+package frameworks
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// argument checks a limit that exists on the command line alone, and warns or refuses with the exact flag to write.
+func (e *evaluation) argument(p *compiled, a Argument) {
+	if !slices.Contains(a.Views, e.in.View) {
+		return
+	}
+	if off := anyFlag(e.found.words, a.Unless); off != "" {
+		says := fmt.Sprintf("%s switches %s off, and bounds a part of the memory only", off, a.Flag)
+		e.out.Notes = append(e.out.Notes, says)
+		e.reasons = append(e.reasons, says)
+		return
+	}
+	most, err := formulas[a.Most](e.amounts)
+	word, found := flagWord(e.found.words, a.Flag)
+	value, readable := resolve(e.in.Container, word)
+	switch {
+	case err != nil:
+		e.argumentUnknown(a, found, err)
+	case found && !readable:
+		e.warnOnce(fmt.Sprintf("%s=%s is known at run time only: at most %s fits the slice", a.Flag, shorten(word), most))
+		e.reasons = append(e.reasons, a.Flag+" is known at run time only")
+	case !found && (a.Takes == "" || atMost(a.Takes, most) != nil):
+		e.argumentMissing(p, a, most)
+	case !found:
+		e.argumentGiven(p, a, a.Takes, most)
+	default:
+		e.argumentGiven(p, a, value, most)
+	}
+}
+
+// argumentUnknown says that no value can be named; only a user without one can act on it.
+func (e *evaluation) argumentUnknown(a Argument, found bool, err error) {
+	e.reasons = append(e.reasons, fmt.Sprintf("%s: %v", a.Flag, err))
+	switch {
+	case found || errors.Is(err, errWhole):
+	case errors.Is(err, errNoTotal):
+		e.warnOnce(fmt.Sprintf("%s; set %s to fit the slice (%v)", a.Default, a.Flag, err))
+	default:
+		e.warnOnce(fmt.Sprintf("%s has no value that fits: %v", a.Flag, err))
+	}
+}
+
+func (e *evaluation) argumentMissing(p *compiled, a Argument, most string) {
+	says := fmt.Sprintf("%s; add %s=%s for %s of %s", a.Default, a.Flag, most, size(e.amounts.share), size(e.amounts.total))
+	e.object(p, a, most, says)
+}
+
+func (e *evaluation) argumentGiven(p *compiled, a Argument, value, most string) {
+	err := atMost(value, most)
+	if err != nil {
+		e.object(p, a, most, fmt.Sprintf("%s=%s does not fit %s of %s; write %s=%s", a.Flag, shorten(value), size(e.amounts.share), size(e.amounts.total), a.Flag, most))
+		return
+	}
+	if a.Cap {
+		e.cap(fmt.Sprintf("%s=%s (%s)", a.Flag, value, p.Title))
+	}
+}
+
+// object refuses or rewrites where policy says so, and warns elsewhere.
+func (e *evaluation) object(p *compiled, a Argument, most, says string) {
+	mode := e.in.Switches[p.Name].Arguments
+	if mode == ArgumentsRewrite {
+		unseen := unseen(e.in.Container, a.AppendTo)
+		if unseen == "" {
+			e.rewrite(p, a, most)
+			return
+		}
+		says += ": it cannot be added for you, since " + unseen
+	}
+	e.reasons = append(e.reasons, says)
+	if mode == ArgumentsDeny || mode == ArgumentsRewrite {
+		e.out.Denials = append(e.out.Denials, Denial{DeniedArgument, says})
+		return
+	}
+	e.warnOnce(says)
+}

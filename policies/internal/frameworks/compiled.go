@@ -1,0 +1,38 @@
+package frameworks
+
+import "slices"
+
+// compiled is a profile with its texts parsed.
+type compiled struct {
+	Profile
+	images       []pattern
+	commands     [][]string
+	versions     []versionRule
+	believe      bounds
+	runs         *compiled
+	runsVersions []versionRule
+	runsSteps    []step
+	ruleBounds   []bounds
+	conf         map[string]allocEntry
+	confOldest   version
+}
+
+func named(table []*compiled, name string) *compiled {
+	for _, p := range table {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func variableNames(table []*compiled) []string {
+	var names []string
+	for _, p := range table {
+		for name := range p.Variables {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

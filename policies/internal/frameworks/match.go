@@ -1,0 +1,132 @@
+package frameworks
+
+import (
+	"fmt"
+	"strings"
+)
+
+// search is what a container shows: its image, and the words of its command line.
+type search struct {
+	image image
+	words []word
+}
+
+// choice is a profile with the version that was found for it; profile is nil when none was recognised.
+type choice struct {
+	profile *compiled
+	version version
+	source  string
+}
+
+// choose returns the profile that applies: the one that the label or policy names, else the one whose command runs,
+// else the one whose image it is. A framework that is asked for and does not exist is refused.
+func choose(in *Input, found search) (choice, *Denial) {
+	if in.Framework == "" {
+		return withVersion(in, found, recognise(table, in.Switches, found)), nil
+	}
+	if strings.EqualFold(in.Framework, None) {
+		return choice{}, nil
+	}
+	p, rest := called(table, strings.ToLower(in.Framework))
+	if p == nil {
+		return choice{}, &Denial{DeniedFramework, fmt.Sprintf("framework %q is not known; write one of %s, with -VERSION if wanted, or %s",
+			shorten(in.Framework), strings.Join(Names(), ", "), None)}
+	}
+	if rest == "" {
+		return withVersion(in, found, p), nil
+	}
+	version, ok := parseVersion(rest)
+	if !ok {
+		return choice{}, &Denial{DeniedFramework, fmt.Sprintf("framework %q: %q is no version; write for example %s-2.4",
+			shorten(in.Framework), shorten(rest), p.Name)}
+	}
+	return choice{p, version, VersionFromLabel}, nil
+}
+
+// called splits "pytorch-2.4" into the profile with the longest name that fits, and the version's text.
+func called(table []*compiled, text string) (*compiled, string) {
+	var found *compiled
+	for _, p := range table {
+		if (text == p.Name || strings.HasPrefix(text, p.Name+"-")) && (found == nil || len(p.Name) > len(found.Name)) {
+			found = p
+		}
+	}
+	if found == nil {
+		return nil, ""
+	}
+	return found, strings.TrimPrefix(strings.TrimPrefix(text, found.Name), "-")
+}
+
+// recognise returns the profile of what runs in the container, and nil when nothing is recognised. A server comes before
+// the framework that it runs on, since images of the framework carry servers too.
+func recognise(table []*compiled, switches map[string]Switch, found search) *compiled {
+	var byImage, byCommand *compiled
+	for _, p := range table {
+		if outranks(p, byCommand) && runs(p, found.words) {
+			byCommand = p
+		}
+		if outranks(p, byImage) && (anyMatches(p.images, found.image) || switches[p.Name].names(found.image)) {
+			byImage = p
+		}
+	}
+	if byCommand != nil {
+		return byCommand
+	}
+	return byImage
+}
+
+func outranks(p, found *compiled) bool {
+	return found == nil || found.runs == nil && p.runs != nil
+}
+
+func runs(p *compiled, words []word) bool {
+	for _, command := range p.commands {
+		if hasCommand(words, command) {
+			return true
+		}
+	}
+	return false
+}
+
+// withVersion adds the version that policy or the image tells.
+func withVersion(in *Input, found search, p *compiled) choice {
+	if p == nil {
+		return choice{}
+	}
+	if version, ok := parseVersion(in.Switches[p.Name].Version); ok {
+		return choice{p, version, VersionFromPolicy}
+	}
+	if version := p.imageVersion(found.image); version.known() {
+		return choice{p, version, VersionFromImage}
+	}
+	return choice{profile: p}
+}
+
+// imageVersion returns the version that the image tells, as far as it can be believed.
+func (c *compiled) imageVersion(image image) version {
+	return c.believed(readVersion(c.versions, image))
+}
+
+func (c *compiled) believed(v version) version {
+	closed := v
+	closed.open = false
+	if !c.believe.empty() && !c.believe.holds(closed) {
+		return version{}
+	}
+	return v
+}
+
+// beneath returns the profile of the framework that c runs on, with its version: as policy says, as the image says, or as c's own
+// version implies. The profile is nil where c stands on its own.
+func (c *compiled) beneath(in *Input, found search, own version) choice {
+	choice := withVersion(in, found, c.runs)
+	if c.runs == nil || choice.version.known() {
+		return choice
+	}
+	if version := c.runs.believed(readVersion(c.runsVersions, found.image)); version.known() {
+		choice.version, choice.source = version, VersionFromImage
+	} else if own.known() {
+		choice.version = climb(c.runsSteps, own)
+	}
+	return choice
+}

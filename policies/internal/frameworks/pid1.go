@@ -1,0 +1,52 @@
+package frameworks
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Inits lists images whose entry point must be PID 1, and such entry points by name.
+type pid1Document struct {
+	Description string   `json:"description"`
+	Sources     []string `json:"sources,omitempty"`
+	Images      []string `json:"images"`
+	Commands    []string `json:"commands"`
+}
+
+// initTable is a compiled Inits.
+type initTable struct {
+	images   []pattern
+	commands []string
+}
+
+func parseInits(text []byte) (initTable, error) {
+	var doc pid1Document
+	if err := decode(text, &doc); err != nil {
+		return initTable{}, err
+	}
+	var problems problems
+	inits := initTable{images: problems.patterns("images", doc.Images), commands: doc.Commands}
+	for i, command := range doc.Commands {
+		if command == "" || command[0] != '/' {
+			problems.add(fmt.Sprintf("commands[%d]", i), "%q is no absolute path", command)
+		}
+	}
+	return inits, errors.Join(problems...)
+}
+
+// NeedsPID1 reports whether the container's image has an init of its own that dies when it is not PID 1.
+func NeedsPID1(c *corev1.Container) bool {
+	return pid1.needs(c, parseImage(c.Image))
+}
+
+// needs reports whether the container starts an init that dies in a shared PID namespace. A command of the pod's own replaces the
+// image's entry point, and its init with it.
+func (p initTable) needs(c *corev1.Container, image image) bool {
+	if len(c.Command) > 0 {
+		return slices.Contains(p.commands, c.Command[0])
+	}
+	return anyMatches(p.images, image)
+}

@@ -1,0 +1,44 @@
+package frameworks
+
+import "strings"
+
+// DefaultAllowance returns the context allowance, in bytes, that holds where policy names none. NCCL adds its buffers to
+// every process once a container holds several GPUs.
+func DefaultAllowance(gpus int) int64 {
+	if gpus > 1 {
+		return 1 << 30
+	}
+	return 512 << 20
+}
+
+// For returns what the container's framework profile sets, warns of and refuses. It never changes its input.
+func For(in Input) Result {
+	out := Result{}
+	if in.Container == nil {
+		out.NotCapped = "there is no container to look at"
+		return out
+	}
+	found := search{image: parseImage(in.Container.Image), words: words(in.Container)}
+	choice, refusal := choose(&in, found)
+	if refusal != nil {
+		out.Denials = append(out.Denials, *refusal)
+		out.NotCapped = refusal.Detail
+		return out
+	}
+	if choice.profile == nil {
+		out.NotCapped = "no framework was recognised by image, command or label"
+		return out
+	}
+	out.Framework = choice.profile.Name
+	out.Version, out.VersionSource = choice.version.String(), choice.source
+	(&evaluation{in: &in, found: found, out: &out}).run(choice)
+	return out
+}
+
+// Recognised reports whether a framework label or a policy's defaultFramework names a built-in profile: its name, with
+// "-VERSION" if wanted.
+func Recognised(framework string) bool {
+	known, rest := called(table, strings.ToLower(framework))
+	_, versioned := parseVersion(rest)
+	return known != nil && (rest == "" || versioned)
+}

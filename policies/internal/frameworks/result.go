@@ -1,0 +1,41 @@
+package frameworks
+
+// Where the version of a framework was read.
+const (
+	VersionFromLabel  = "label"
+	VersionFromPolicy = "policy"
+	VersionFromImage  = "image tag"
+)
+
+// Env is one variable to set. Value is ready for a pod: "$" is doubled, so that the kubelet expands nothing.
+type Env struct {
+	Name, Value string
+	Cap         bool // the variable holds the framework at or below the limit
+}
+
+// Denial is a pod that must not run as it is. Reason is stable; Detail says what was asked, what there is, what to write.
+type Denial struct {
+	Reason, Detail string
+}
+
+// Reasons of a Denial.
+const (
+	DeniedFramework = "UnknownFramework"
+	DeniedArgument  = "FrameworkArgument"
+	DeniedConflict  = "FrameworkConflict"
+)
+
+// Result is what a profile does for one container. Its order is a function of the input alone.
+type Result struct {
+	Framework     string   // name of the profile; "" when none applies
+	Version       string   // as far as it is known; "" when not
+	VersionSource string   // one of the VersionFrom constants; "" without a version
+	Env           []Env    // never a variable that the user set, or may have set by envFrom where that matters
+	Args          []string // what to add at the end of the container's arguments
+	Capped        bool     // a framework cap at or below the limit is in force
+	Cap           string   // which one, for people; "" unless Capped
+	NotCapped     string   // why not, for people; "" when Capped
+	Notes         []string // what was left as the user wrote it
+	Warnings      []string // what the user should act on
+	Denials       []Denial // empty unless the pod must be refused
+}

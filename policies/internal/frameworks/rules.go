@@ -1,0 +1,216 @@
+package frameworks
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// evaluation works out one container's result, profile by profile.
+type evaluation struct {
+	in      *Input
+	found   search
+	out     *Result
+	amounts amounts
+	reasons []string // why nothing is capped, the strongest first
+	uncaps  string   // what takes every cap of the profile away; "" when nothing does
+}
+
+// run evaluates the chosen profile, what only its arguments can say, and then the profile beneath it.
+func (e *evaluation) run(choice choice) {
+	e.amounts = amountsOf(e.in)
+	p := choice.profile
+	if e.in.Switches[p.Name].Off() {
+		e.out.NotCapped = "policy turns the profile " + p.Name + " off"
+		return
+	}
+	e.profile(choice, false)
+	for _, a := range p.Arguments {
+		e.argument(p, a)
+	}
+	inner := p.beneath(e.in, e.found, choice.version)
+	if inner.profile != nil && !e.in.Switches[inner.profile.Name].Off() {
+		e.profile(inner, p.Runs.OverridesCap)
+	}
+	if e.out.Capped {
+		return
+	}
+	e.out.NotCapped = p.Title + " has no cap of its own that can be set here"
+	if len(e.reasons) > 0 {
+		e.out.NotCapped = e.reasons[0]
+	}
+}
+
+// profile applies one profile's rules; with capless those that cap are left out.
+func (e *evaluation) profile(choice choice, capless bool) {
+	p := choice.profile
+	e.uncaps = e.uncapped(p)
+	settled := make([]string, 0, len(p.Variables))
+	for i, rule := range p.Rules {
+		if !p.applies(i, choice.version, e.in) {
+			continue
+		}
+		for _, s := range rule.Set {
+			if capless && s.Cap || slices.Contains(settled, s.Name) {
+				continue
+			}
+			if e.setting(choice, s) {
+				settled = append(settled, s.Name)
+			}
+		}
+		if rule.Uncapped != "" && !capless {
+			e.reasons = append(e.reasons, rule.Uncapped)
+		}
+	}
+}
+
+// applies reports whether the rule's condition holds.
+func (c *compiled) applies(rule int, v version, in *Input) bool {
+	when, bounds := c.Rules[rule].When, c.ruleBounds[rule]
+	if len(when.Views) > 0 && !slices.Contains(when.Views, in.View) {
+		return false
+	}
+	if when.Alone != nil && *when.Alone != in.DeviceAlone {
+		return false
+	}
+	if !v.known() {
+		return when.Unknown || bounds.empty()
+	}
+	if bounds.empty() {
+		return !when.Unknown
+	}
+	return bounds.holds(v)
+}
+
+// uncapped returns what the user set that takes the profile's caps away, and warns of it.
+func (e *evaluation) uncapped(p *compiled) string {
+	for _, u := range p.Uncaps {
+		theirs, found := lookup(e.in.Container, u.Name)
+		if !found || theirs.readable && len(u.Values) > 0 && !slices.Contains(u.Values, theirs.value) {
+			continue
+		}
+		says := fmt.Sprintf("%s=%s %s", u.Name, theirs.show(), u.Says)
+		e.out.Warnings = append(e.out.Warnings, says+": no framework cap is in force")
+		e.reasons = append([]string{says}, e.reasons...)
+		return says
+	}
+	return ""
+}
+
+// show returns the value for people.
+func (t theirs) show() string {
+	if !t.readable {
+		return "(known at run time)"
+	}
+	return shorten(t.value)
+}
+
+// setting settles one variable: the user's own stays, a guarded one is left to envFrom, else ours is set. It returns
+// false when ours has no value here, so that a later rule may give one.
+func (e *evaluation) setting(choice choice, s Setting) bool {
+	spec := choice.profile.Variables[s.Name]
+	if e.kept(choice, s, spec) {
+		return true
+	}
+	if len(e.in.Container.EnvFrom) > 0 && !spec.Blind {
+		says := fmt.Sprintf("envFrom may set %s, so it is left alone; an entry of that name in env decides it", s.Name)
+		e.out.Warnings = append(e.out.Warnings, says)
+		e.reasons = append(e.reasons, says)
+		return true
+	}
+	parts, err := e.parts(choice, s.Parts)
+	if err != nil {
+		e.reasons = append(e.reasons, fmt.Sprintf("%s gets no %s: %v", choice.profile.Title, settingKind(s), err))
+		return false
+	}
+	if len(parts) == 0 {
+		return false
+	}
+	capped := s.Cap && e.uncaps == ""
+	value := strings.ReplaceAll(strings.Join(parts, ","), "$", "$$")
+	e.out.Env = append(e.out.Env, Env{Name: s.Name, Value: value, Cap: capped})
+	if capped {
+		e.cap(fmt.Sprintf("%s %s (%s)", s.Name, parts[0], choice.people()))
+	}
+	return true
+}
+
+// settingKind names a setting for people.
+func settingKind(s Setting) string {
+	if s.Cap {
+		return "cap"
+	}
+	return s.Name
+}
+
+// cap records the first cap that is in force.
+func (e *evaluation) cap(says string) {
+	if !e.out.Capped {
+		e.out.Capped, e.out.Cap = true, says
+	}
+}
+
+// people names the framework and, where it is known, its version.
+func (c choice) people() string {
+	return strings.TrimSpace(c.profile.Title + " " + c.version.String())
+}
+
+// parts fills in the formulas; parts that come out empty are left away.
+func (e *evaluation) parts(choice choice, templates []string) ([]string, error) {
+	var parts []string
+	for _, template := range templates {
+		part, err := e.fill(choice, template)
+		if err != nil {
+			return nil, err
+		}
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return parts, nil
+}
+
+func (e *evaluation) fill(choice choice, template string) (string, error) {
+	before, rest, found := strings.Cut(template, "{{")
+	if !found {
+		return template, nil
+	}
+	name, after, _ := strings.Cut(rest, "}}")
+	if name == allocFormula {
+		return before + e.allocConf(choice) + after, nil
+	}
+	formula, ok := formulas[name]
+	if !ok {
+		return "", errors.New("no formula " + name)
+	}
+	value, err := formula(e.amounts)
+	return before + value + after, err
+}
+
+// allocConf returns the settings text: policy's or the profile's own. A text with a key that this version dies of is left away.
+func (e *evaluation) allocConf(choice choice) string {
+	text := choice.profile.AllocConf.Default
+	if own := e.in.Switches[choice.profile.Name].AllocConf; own != nil {
+		text = *own
+	}
+	if key, from := choice.profile.confUnknownAt(text, choice.version); key != "" {
+		e.warnOnce(fmt.Sprintf("policy's allocConf has %s, known from %s %s on; here it is %s: not set", key, choice.profile.Title, from, choice.release()))
+		return ""
+	}
+	return text
+}
+
+// release names the version for people.
+func (c choice) release() string {
+	if !c.version.known() {
+		return "a version not known"
+	}
+	return c.version.String()
+}
+
+func (e *evaluation) warnOnce(says string) {
+	if !slices.Contains(e.out.Warnings, says) {
+		e.out.Warnings = append(e.out.Warnings, says)
+	}
+}

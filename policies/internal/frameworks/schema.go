@@ -1,0 +1,122 @@
+package frameworks
+
+// Profile is one framework, as its YAML file describes it. The file is decoded strictly and case-sensitively.
+type Profile struct {
+	Name        string              `json:"name"`                // what labels and policies say
+	Title       string              `json:"title"`               // what people say
+	Description string              `json:"description"`         // how the framework can be bounded
+	Sources     []string            `json:"sources,omitempty"`   // where the facts come from
+	Match       Match               `json:"match"`               // how a container is recognised
+	Versions    []versionSpec       `json:"versions,omitempty"`  // how an image tells the version; the first that fits
+	Believe     *Range              `json:"believe,omitempty"`   // a version outside is a tag that meant something else
+	Runs        *runsSpec           `json:"runs,omitempty"`      // the framework beneath
+	AllocConf   *AllocConf          `json:"allocConf,omitempty"` // settings text that policy may replace
+	Variables   map[string]Variable `json:"variables,omitempty"` // what the rules may set
+	Uncaps      []Uncap             `json:"uncaps,omitempty"`    // user settings that take a cap away
+	Rules       []Rule              `json:"rules,omitempty"`     // the first rule that can give a variable does
+	Arguments   []Argument          `json:"arguments,omitempty"` // limits that exist only on the command line
+}
+
+// Match recognises a container. Image patterns are compared component by component with the end of the
+// repository path, so that a mirror's prefix does not matter; "*" stands for anything within one component. Commands are
+// words that begin a command; one that begins with "-" may stand anywhere.
+type Match struct {
+	Images   []string `json:"images,omitempty"`
+	Commands []string `json:"commands,omitempty"`
+}
+
+// VersionRule reads a version from an image. The groups of Tag (or of Repository) are joined with dots; without
+// either the tag itself is read. Steps turn the number of a distribution into the framework's.
+type versionSpec struct {
+	Images     []string   `json:"images"`
+	Tag        string     `json:"tag,omitempty"`
+	Repository string     `json:"repository,omitempty"`
+	Steps      []stepSpec `json:"steps,omitempty"`
+}
+
+// Step says that from a distribution's version on the framework has version Is. The last step of a list is open:
+// what came later has that version or a newer one.
+type stepSpec struct {
+	From string `json:"from"`
+	Is   string `json:"is"`
+}
+
+// Range is the versions from From (included) to Below (excluded). A pre-release counts as older than its release.
+type Range struct {
+	From  string `json:"from,omitempty"`
+	Below string `json:"below,omitempty"`
+}
+
+// Runs names the profile of the framework beneath, whose rules apply too.
+type runsSpec struct {
+	Profile      string        `json:"profile"`
+	Versions     []versionSpec `json:"versions,omitempty"`     // where the image tells it directly
+	Steps        []stepSpec    `json:"steps,omitempty"`        // by the version of the outer framework
+	OverridesCap bool          `json:"overridesCap,omitempty"` // the outer framework sets the inner cap anew
+}
+
+// AllocConf is a settings text with a default and the keys that policy may use in its place.
+type AllocConf struct {
+	Default string               `json:"default"`
+	Keys    map[string]allocSpec `json:"keys"`
+}
+
+// AllocEntry is a key of the settings text: the first version that knows it, and the values it takes (a regular expression
+// for the whole value; empty where policy may not use the key).
+type allocSpec struct {
+	From  string `json:"from"`
+	Value string `json:"value,omitempty"`
+}
+
+// Variable is what is known of a variable that a rule may set.
+type Variable struct {
+	Names     []string `json:"names,omitempty"`     // all names of this setting, the one in force first; default: its own
+	Flags     []string `json:"flags,omitempty"`     // arguments that say the same and win
+	Exclusive bool     `json:"exclusive,omitempty"` // the framework dies when two of the names are set
+	Blind     bool     `json:"blind,omitempty"`     // harmless even where envFrom may have set it
+	Reads     string   `json:"reads,omitempty"`     // how a user's own value is compared with ours
+}
+
+// Uncap is a user's variable that takes the cap away. Values empty means any value; Says tells people why.
+type Uncap struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values,omitempty"`
+	Says   string   `json:"says"`
+}
+
+// Rule sets variables when its condition holds. Uncapped says why the rule's variables hold no cap.
+type Rule struct {
+	When     When      `json:"when,omitempty"`
+	Uncapped string    `json:"uncapped,omitempty"`
+	Set      []Setting `json:"set,omitempty"`
+}
+
+// When is a rule's condition; what is left out holds always. A version that is not known is in no range, and meets
+// Unknown alone.
+type When struct {
+	Range   `json:",inline"`
+	Unknown bool   `json:"unknown,omitempty"`
+	Views   []View `json:"views,omitempty"`
+	Alone   *bool  `json:"alone,omitempty"`
+}
+
+// Setting gives a variable its value: the parts that are not empty, joined with commas. A part is text with
+// formulas in double braces; one formula that has no answer leaves the variable to the next rule.
+type Setting struct {
+	Name  string   `json:"name"`
+	Parts []string `json:"parts"`
+	Cap   bool     `json:"cap,omitempty"`
+}
+
+// Argument is a limit that the framework reads from its command line alone.
+type Argument struct {
+	Flag    string   `json:"flag"`
+	Most    string   `json:"most"`             // formula of the largest value that fits
+	Views   []View   `json:"views"`            // where it is needed
+	Unless  []string `json:"unless,omitempty"` // arguments that switch it off
+	Default string   `json:"default"`          // what happens without it, for people
+	Takes   string   `json:"takes,omitempty"`  // the value that counts without it
+	Cap     bool     `json:"cap,omitempty"`    // a small enough value bounds the whole process
+	// AppendTo are the commands that take the flag at the end of their arguments, where the last of a name counts.
+	AppendTo []string `json:"appendTo,omitempty"`
+}

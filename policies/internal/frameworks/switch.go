@@ -1,0 +1,42 @@
+package frameworks
+
+import (
+	"cmp"
+	"slices"
+)
+
+// What policy may do about an argument that takes more than the slice.
+const (
+	ArgumentsWarn    = "warn"
+	ArgumentsRewrite = "rewrite"
+	ArgumentsDeny    = "deny"
+)
+
+// Switch is what policy may say about one profile. Its zero value leaves the profile as it is.
+type Switch struct {
+	Enabled   *bool    `json:"enabled,omitempty"`   // default true
+	Version   string   `json:"version,omitempty"`   // when neither label nor policy's framework says one
+	Arguments string   `json:"arguments,omitempty"` // ArgumentsWarn (default), ArgumentsRewrite or ArgumentsRefuse
+	AllocConf *string  `json:"allocConf,omitempty"` // in the place of the profile's settings text; "" turns it off
+	Images    []string `json:"images,omitempty"`    // more image patterns
+}
+
+// argumentModes returns what policy may do about arguments, the laxest first.
+func argumentModes() []string {
+	return []string{ArgumentsWarn, ArgumentsRewrite, ArgumentsDeny}
+}
+
+// strictness orders what policy does about arguments: more is stricter.
+func (s Switch) Strictness() int {
+	return slices.Index(argumentModes(), cmp.Or(s.Arguments, ArgumentsWarn))
+}
+
+func (s Switch) Off() bool { return s.Enabled != nil && !*s.Enabled }
+
+// names reports whether one of the policy's own patterns describes the image. Broken ones, which validation refuses, match nothing.
+func (s Switch) names(image image) bool {
+	return slices.ContainsFunc(s.Images, func(text string) bool {
+		pattern, err := compilePattern(text)
+		return err == nil && pattern.matches(image)
+	})
+}

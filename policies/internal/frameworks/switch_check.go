@@ -1,0 +1,31 @@
+package frameworks
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// SwitchErrors validates what policy says about the profile called name, with every problem under path.
+func SwitchErrors(path *field.Path, name string, s Switch) field.ErrorList {
+	p := named(table, name)
+	if p == nil {
+		return field.ErrorList{field.NotSupported(path, name, Names())}
+	}
+	var errs field.ErrorList
+	if _, ok := parseVersion(s.Version); s.Version != "" && !ok {
+		errs = append(errs, field.Invalid(path.Child("version"), shorten(s.Version), "write a release number such as \"2.4\""))
+	}
+	if s.Arguments != "" && !slices.Contains(argumentModes(), s.Arguments) {
+		errs = append(errs, field.NotSupported(path.Child("arguments"), shorten(s.Arguments), argumentModes()))
+	}
+	if s.AllocConf != nil {
+		errs = append(errs, p.confErrors(path.Child("allocConf"), *s.AllocConf)...)
+	}
+	for i, text := range s.Images {
+		if _, err := compilePattern(text); err != nil {
+			errs = append(errs, field.Invalid(path.Child("images").Index(i), shorten(text), err.Error()))
+		}
+	}
+	return errs
+}

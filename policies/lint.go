@@ -1,0 +1,58 @@
+package policies
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Lint returns what is legal in a policy and most likely not what its author meant, each with its path. pools are
+// those known; sizes are held only against pools whose size is known.
+func (p *Policy) Lint(pools []Pool) (warnings []string) {
+	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	if p.Mode == ModeOff && !reflect.ValueOf(p.Quota).IsZero() {
+		warn("quota: mode is off, so nothing is counted and nothing refused; write mode: opt-in to have the quota held")
+	}
+	if p.OptOut && p.Mode != ModeTransparent {
+		warn("optOut: it means something in mode transparent only; in mode %s a pod that does not ask gets no slice anyway", p.Mode)
+	}
+	if p.Mode == ModeTransparent && p.DefaultSlice == nil {
+		warn("defaultSlice: mode is transparent and there is none, so a pod that says no size is refused")
+	}
+	for i := range p.Pools.Declared {
+		if d := &p.Pools.Declared[i]; d.Resource != "" && !strings.HasPrefix(d.Resource, nvidiaPrefix) {
+			warn("pools.declared[%d].resource: the webhook is asked about pods that name a resource of %s; one that names only %s is seen where it has one of our labels, "+
+				"and no quota holds for others; have the nodes offer a name of %s, or add this one to the match conditions of the webhook configurations", i, nvidiaPrefix, d.Resource, nvidiaPrefix)
+		}
+	}
+	largest, known := p.largest(pools)
+	if !known {
+		return warnings
+	}
+	for _, name := range sortedKeys(p.Classes) {
+		if size := p.Classes[name].Memory; size > largest {
+			warn("classes[%s].memory: %s fits no pool that is known, the largest slice there is has %s", name, size, largest)
+		}
+	}
+	if p.DefaultSlice != nil && p.DefaultSlice.Memory > largest {
+		warn("defaultSlice.memory: %s fits no pool that is known, the largest slice there is has %s", p.DefaultSlice.Memory, largest)
+	}
+	return warnings
+}
+
+// largest is the largest slice on pools of the strategies that p allows; known is false where one of them does not tell
+// its size, or there is none.
+func (p *Policy) largest(pools []Pool) (largest MiB, known bool) {
+	for i := range pools {
+		pool := &pools[i]
+		if !slices.Contains(p.Strategies, pool.Strategy) {
+			continue
+		}
+		if pool.Usable() == 0 {
+			return 0, false
+		}
+		largest, known = max(largest, pool.Usable()), true
+	}
+	return largest, known
+}

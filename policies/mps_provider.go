@@ -1,0 +1,58 @@
+package policies
+
+// MPSProvider is who runs the MPS daemon of a pool and brings its mounts. What the code does for one provider and not
+// for another follows from these properties: only a provider's own file knows its name.
+type MPSProvider struct {
+	Name MPSProviderName
+	// Plugin and Daemon name for people who runs the daemon, and the daemon.
+	Plugin, Daemon string
+	// LabeledBy is whose node labels tell of such a daemon; 0: a pool has to be declared.
+	LabeledBy LabelSource
+	// HoldsToReplica reports whether the daemon holds each client to a replica's part of the device.
+	HoldsToReplica bool
+	// TerminatesSafely reports whether a guard in the pod can terminate a client without harm to its neighbors.
+	TerminatesSafely bool
+	// HostIPC reports whether clients have to share the node's IPC namespace.
+	HostIPC bool
+	// Pipe is where a container that uses the pool's resource finds the daemon's pipe.
+	Pipe func(m MPSSpec, resource string) string
+	// Client returns what a container must carry to reach the daemon; nil: the plugin brings it all, and nothing of it
+	// may be written (a wrong pipe makes the client fall back to the whole card without an error).
+	Client func(m MPSSpec, hasShm bool) Injection
+	// Requires returns why a container of the pod may not be a client; nil: it always may.
+	Requires func(*Placement) *Violation
+}
+
+// mpsProviders are all there are.
+var mpsProviders = []MPSProvider{mpsPlugin(), mpsHostDaemon(), mpsGKE()}
+
+// mpsProviderNames are the names of all providers.
+func mpsProviderNames() []MPSProviderName {
+	names := make([]MPSProviderName, len(mpsProviders))
+	for i := range mpsProviders {
+		names[i] = mpsProviders[i].Name
+	}
+	return names
+}
+
+// mpsProviderNamed returns the provider of that name; the zero MPSProvider where there is none.
+func mpsProviderNamed(name MPSProviderName) *MPSProvider {
+	return mpsProviderWith(func(p *MPSProvider) bool { return p.Name == name })
+}
+
+// mpsProviderLabeled returns the provider whose daemons those labels tell of.
+func mpsProviderLabeled(source LabelSource) *MPSProvider {
+	return mpsProviderWith(func(p *MPSProvider) bool { return p.LabeledBy == source })
+}
+
+func mpsProviderWith(matches func(*MPSProvider) bool) *MPSProvider {
+	for i := range mpsProviders {
+		if matches(&mpsProviders[i]) {
+			return &mpsProviders[i]
+		}
+	}
+	return &MPSProvider{}
+}
+
+// ChangesPods reports whether what a pod carries depends on the provider.
+func (p *MPSProvider) ChangesPods() bool { return p.HostIPC || p.Client != nil }

@@ -1,0 +1,65 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// mpsHostDaemon is a daemon of the cluster's own, whose directories are hostPaths.
+func mpsHostDaemon() MPSProvider {
+	return MPSProvider{
+		Name:             "host-daemon",
+		Plugin:           "the node",
+		Daemon:           "the node's MPS",
+		TerminatesSafely: true, // through the daemon's control program
+		Pipe:             func(m MPSSpec, _ string) string { return m.PipeDirectory },
+		Client:           hostDaemonClient,
+		Requires:         hostDaemonRequires,
+	}
+}
+
+func hostDaemonClient(m MPSSpec, hasShm bool) Injection {
+	in := Injection{Env: []Variable{{VarMPSPipe, m.PipeDirectory}, {VarMPSLog, m.LogDirectory}}}
+	in.mount("gpuslice-mps-pipe", m.PipeDirectory, m.PipeDirectory)
+	in.mount("gpuslice-mps-log", m.LogDirectory, m.LogDirectory)
+	if m.ShmDirectory != "" && !hasShm {
+		in.mount("gpuslice-mps-shm", m.ShmDirectory, "/dev/shm")
+	}
+	return in
+}
+
+func (in *Injection) mount(volume, hostPath, containerPath string) {
+	directory := corev1.HostPathDirectory // a missing daemon fails the container instead of giving it the whole card
+	in.Volumes = append(in.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
+		HostPath: &corev1.HostPathVolumeSource{Path: hostPath, Type: &directory},
+	}})
+	in.Mounts = append(in.Mounts, corev1.VolumeMount{Name: volume, MountPath: containerPath})
+}
+
+func hostDaemonRequires(p *Placement) *Violation {
+	if level := p.Namespace.Labels[LabelPodSecurity]; level == "baseline" || level == "restricted" {
+		return &Violation{RuleStrategy, "MPS mounts forbidden by Pod Security", fmt.Sprintf(
+			"the MPS daemon of pool %s is reached through hostPath mounts, and namespace %q enforces Pod Security %q, which forbids them; "+
+				"allow another strategy, label the namespace %s: privileged, or run MPS under NVIDIA's device plugin",
+			p.Pool, p.Namespace.Name, level, LabelPodSecurity)}
+	}
+	return hostDaemonUser(p)
+}
+
+// hostDaemonUser denies a user that the daemon does not serve: such a client waits for ever, or runs without MPS.
+func hostDaemonUser(p *Placement) *Violation {
+	if len(p.MPS.Users) == 0 {
+		return nil
+	}
+	as := "says none"
+	if user := runAsUser(p.Pod, p.Container); user != nil {
+		if slices.Contains(p.MPS.Users, *user) {
+			return nil
+		}
+		as = fmt.Sprintf("runs as %d", *user)
+	}
+	return &Violation{RuleStrategy, "MPS user", fmt.Sprintf("the MPS daemon of pool %s serves the users %v, and container %q %s; set its securityContext.runAsUser to one of them",
+		p.Pool, p.MPS.Users, p.Container.Name, as)}
+}

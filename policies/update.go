@@ -1,0 +1,184 @@
+package policies
+
+import (
+	"bytes"
+	"fmt"
+
+	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Why updates pass as they are: stable words for metrics.
+const (
+	whyUnchanged = "nothing to restore"
+	whyNotRead   = "not read"
+)
+
+// Subresources by which a live pod changes where its spec cannot be updated.
+const (
+	SubresourceEphemeral = "ephemeralcontainers" // kubectl debug adds containers
+	SubresourceResize    = "resize"              // processor time and memory
+)
+
+// Change is an update of a live pod.
+type Change struct {
+	Old, New    []byte // the pod's JSON before and after
+	Subresource string // by which it changes; "": by none
+	// Ours reports whether gpuslice itself writes, which may write what is observed and sign the same promise anew.
+	Ours bool
+}
+
+// Governed returns what governs the pod's namespace, the pod left out. An update asks for it only where its answer depends
+// on it: what is gpuslice's stays so also while no policy can be read.
+type Governed func() (Input, error)
+
+// Concerns reports whether the update can matter to gpuslice. It is the fast path past most updates of a cluster: it looks
+// for the names of what is gpuslice's, and parses nothing.
+func (c Change) Concerns() bool {
+	if c.Subresource != "" {
+		return c.Subresource == SubresourceEphemeral || c.Subresource == SubresourceResize
+	}
+	for _, name := range []string{AnnotationPromise, VarVisibleDevices} {
+		if bytes.Contains(c.Old, []byte(name)) || bytes.Contains(c.New, []byte(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Update answers an update of a live pod, and returns what puts it right: in a pod with slices everything that is
+// gpuslice's, in another one the devices that its containers may see, and no device for ephemeral containers that it
+// adds. Nothing is decided again. Whatever cannot be read passes, and so does every change of a pod that is being deleted:
+// an update must never block a finalizer, a scheduling gate or a deletion. An error means that the namespace could not be
+// read.
+func Update(c Change, governed Governed) (Decision, []jsonpatch.Operation, error) {
+	old, updated, ok := c.read()
+	switch {
+	case !ok:
+		return leaveAlone(whyNotRead), nil, nil
+	case c.Subresource == SubresourceEphemeral:
+		return restored(updated, old.Pod, governed, hideFromEphemeral)
+	case c.Subresource != "":
+		return leaveAlone(whyUnchanged), nil, nil
+	case !hasPromise(old.Pod):
+		return restored(updated, old.Pod, governed, restoreDevices)
+	}
+	after, violations := Restore(c.writable(old.Pod, updated.Pod), updated.Pod)
+	patch := Patch(updated.Tree, updated.Pod, after)
+	if len(violations) == 0 {
+		return restoredBy(patch), patch, nil
+	}
+	in, err := governed()
+	if err != nil {
+		return Decision{}, nil, err
+	}
+	d := Deny(in, violations...)
+	if d.Outcome == Refused {
+		patch = nil
+	}
+	return d, patch, nil // what passes all the same, under another mode, is put right like any other
+}
+
+// VerifyUpdate judges an update of a live pod as it is about to be stored. It meets only what got past Update.
+func VerifyUpdate(c Change, governed Governed) (Decision, error) {
+	old, updated, ok := c.read()
+	if !ok {
+		return leaveAlone(whyNotRead), nil
+	}
+	var in Input
+	var err error
+	var found []Violation
+	switch c.Subresource {
+	case SubresourceEphemeral:
+		if in, err = governed(); err != nil {
+			return Decision{}, err
+		}
+		in.Pod = updated.Pod
+		found = checkEphemeral(in, old.Pod)
+	case SubresourceResize:
+		found = checkResize(old.Pod, updated.Pod)
+	default:
+		found = checkUpdate(c.writable(old.Pod, updated.Pod), updated.Pod)
+	}
+	if len(found) == 0 {
+		return leaveAlone(whyUnchanged), nil
+	}
+	if in, err = governed(); err != nil {
+		return Decision{}, err
+	}
+	return Deny(in, found...), nil
+}
+
+// restored puts right, by policy, an update of a pod that has no promise or changes by a subresource.
+func restored(updated RawPod, old *corev1.Pod, governed Governed, restore func(in Input, old *corev1.Pod) *corev1.Pod) (Decision, []jsonpatch.Operation, error) {
+	in, err := governed()
+	if err != nil {
+		return Decision{}, nil, err
+	}
+	in.Pod = updated.Pod
+	patch := Patch(updated.Tree, updated.Pod, restore(in, old))
+	return restoredBy(patch), patch, nil
+}
+
+// restoredBy is the decision of an update that the patch puts right.
+func restoredBy(patch []jsonpatch.Operation) Decision {
+	if len(patch) == 0 {
+		return leaveAlone(whyUnchanged)
+	}
+	return Decision{Outcome: Rewritten, Would: Rewritten}
+}
+
+// read returns the pod before and after; ok is false where one of them is beyond what is read.
+func (c Change) read() (old, updated RawPod, ok bool) {
+	for _, side := range []struct {
+		raw []byte
+		pod *RawPod
+	}{{c.Old, &old}, {c.New, &updated}} {
+		read, violation, err := DecodePod(side.raw)
+		if err != nil || violation != nil {
+			return old, updated, false
+		}
+		*side.pod = read
+	}
+	return old, updated, true
+}
+
+// writable is the old pod with what the writer may change of gpuslice's as the new one has it: gpuslice itself writes what
+// is observed, and signs the same words with another key; nobody else writes anything.
+func (c Change) writable(old, updated *corev1.Pod) *corev1.Pod {
+	if !c.Ours {
+		return old
+	}
+	out := old.DeepCopy()
+	delete(out.Annotations, AnnotationObserved)
+	if observed, ok := updated.Annotations[AnnotationObserved]; ok {
+		if out.Annotations == nil {
+			out.Annotations = map[string]string{}
+		}
+		out.Annotations[AnnotationObserved] = observed
+	}
+	if signed := updated.Annotations[AnnotationPromise]; hasPromise(old) && Unsigned(signed) == Unsigned(old.Annotations[AnnotationPromise]) {
+		out.Annotations[AnnotationPromise] = signed
+	}
+	return out
+}
+
+// checkUpdate refuses an update that would change what is gpuslice's on a pod, or give a pod a Promise that was not created
+// with one. A pod that is being deleted may change in every way: whatever holds it must be free to let go.
+func checkUpdate(old, updated *corev1.Pod) []Violation {
+	if updated.DeletionTimestamp != nil {
+		return nil
+	}
+	if !hasPromise(old) && hasPromise(updated) {
+		return []Violation{changed("annotation "+AnnotationPromise, "absent", "written by another hand")}
+	}
+	restored, violations := Restore(old, updated)
+	var d differ
+	tree := treeOf(updated)
+	d.object("", tree, tree, treeOf(restored))
+	if len(d.ops) == 0 {
+		return violations
+	}
+	return append(violations, Violation{RuleImmutable, "what belongs to gpuslice cannot change on a live pod", fmt.Sprintf(
+		"%s; leave it out of the change, or delete the pod and create it again", shortList(pathsOf(d.ops)))})
+}

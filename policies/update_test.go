@@ -1,0 +1,109 @@
+package policies_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// change is the update of old to the pod of in.
+func change(t testing.TB, in policies.Input, old *corev1.Pod, subresource string) (policies.Change, policies.Governed) {
+	t.Helper()
+	return policies.Change{Old: encoded(t, old), New: encoded(t, in.Pod), Subresource: subresource},
+		func() (policies.Input, error) { in.Pod = nil; return in, nil }
+}
+
+// updatedPod is the pod as an update to the pod of in leaves it: that one where nothing is to be put right.
+func updatedPod(t testing.TB, in policies.Input, old *corev1.Pod, subresource string) *corev1.Pod {
+	t.Helper()
+	c, governed := change(t, in, old, subresource)
+	_, ops, err := policies.Update(c, governed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ops) == 0 {
+		return in.Pod
+	}
+	patch, err := jsonpatch.DecodePatch(encoded(t, ops))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := patch.Apply(c.New)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, violation, err := policies.DecodePod(after)
+	if err != nil || violation != nil {
+		t.Fatal(err, violation)
+	}
+	return raw.Pod
+}
+
+// verifyUpdate returns what the update of old to the pod of in is denied for.
+func verifyUpdate(t testing.TB, in policies.Input, old *corev1.Pod, subresource string) []policies.Violation {
+	t.Helper()
+	d, err := policies.VerifyUpdate(change(t, in, old, subresource))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Violations
+}
+
+func encoded(t testing.TB, value any) []byte {
+	t.Helper()
+	b, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestChangeConcerns(t *testing.T) {
+	t.Parallel()
+	plain, promised, hidden := []byte(`{"spec":{}}`), []byte(`{"metadata":{"annotations":{"gpuslice.dev/promise":"{}"}}}`), []byte(`{"env":[{"name":"NVIDIA_VISIBLE_DEVICES"}]}`)
+	for name, tt := range map[string]struct {
+		change policies.Change
+		want   bool
+	}{
+		"a pod that gpuslice has nothing on": {policies.Change{Old: plain, New: plain}, false},
+		"a pod with a promise":               {policies.Change{Old: promised, New: plain}, true},
+		"a pod that is given a promise":      {policies.Change{Old: plain, New: promised}, true},
+		"a pod whose devices are hidden":     {policies.Change{Old: hidden, New: plain}, true},
+		"an ephemeral container":             {policies.Change{Old: plain, New: plain, Subresource: policies.SubresourceEphemeral}, true},
+		"a resize":                           {policies.Change{Old: plain, New: plain, Subresource: policies.SubresourceResize}, true},
+		"another subresource":                {policies.Change{Old: promised, New: promised, Subresource: "status"}, false},
+	} {
+		if got := tt.change.Concerns(); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestUpdate updates every pod that was mutated to what its author wrote, and to itself: what comes out passes.
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Rewritten && c.d.Outcome != policies.Voided {
+			continue
+		}
+		in, live := c.in, c.d.Rewrite(c.in.Pod)
+		for name, updated := range map[string]*corev1.Pod{"its author's manifest": c.in.Pod, "itself": live} {
+			in.Pod = updated
+			after := updatedPod(t, in, live, "")
+			if name == "itself" && after != live {
+				t.Errorf("%s: an update that changes nothing is put right", c.s.Name)
+			}
+			in.Pod = after
+			if found := verifyUpdate(t, in, live, ""); len(found) > 0 {
+				t.Errorf("%s, updated to %s: %v", c.s.Name, name, found)
+			}
+			if c.d.Promise != nil && after.Annotations[policies.AnnotationPromise] != live.Annotations[policies.AnnotationPromise] {
+				t.Errorf("%s, updated to %s: another promise", c.s.Name, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package arch
+
+// What the tests of this folder do not hold yet. An entry goes when what it names is put right; nothing is added.
+
+// largePackages of policies may be larger than size_test.go allows. While there are any, the sum of exported names is free.
+var largePackages = []string{"policies"}
+
+// cyclicPackages may have longer cycles of files than cycle_test.go allows.
+var cyclicPackages = []string{"cmd/gpuslice", "policies"}
+
+// otherWords are files and folders that still use words of words_test.go; "a/..." is a folder with all below it.
+var otherWords = []string{
+	"certs/...", "cmd/gpuslice/...", "cmd/webhook", "deploy/...", "policies/...", "webhook/...",
+	"CHANGELOG.md", "CONTRIBUTING.md",
+	"test/apiserver/command_test.go", "test/apiserver/figures_test.go", "test/apiserver/findings_test.go", "test/demo",
+	"test/e2e/command_test.go", "test/ops/builds_test.go",
+}
+
+// otherWordsInComments are those that use them in comments alone.
+var otherWordsInComments = []string{}

@@ -1,0 +1,113 @@
+package arch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers are the packages below a folder, from the lowest up: each may import those of layers before its own, and none
+// beside it. A new package needs a place here.
+type layers struct {
+	root  string
+	order [][]string
+}
+
+// policyLayers go from the vocabulary up to the operations.
+var policyLayers = layers{"policies", [][]string{
+	{"policies/api"},
+	{"policies/quota", "policies/internal/frameworks"},
+	{"policies/config"},
+	{"policies/pools"},
+	{"policies/internal/request"},
+	{"policies/promise"},
+	{"policies/internal/rules"},
+	{"policies/internal/plan"},
+	{"policies"},
+}}
+
+// webhookLayers go from what everybody shares up to the handlers of pods.
+var webhookLayers = layers{"webhook", [][]string{
+	{"webhook/events", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/review"},
+	{"webhook/bypass", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/observe", "webhook/quotametrics"},
+	{"webhook/cluster", "webhook/cluster/clustertest", "webhook/server"},
+	{"webhook/policydocs", "webhook/quota"},
+	{"webhook/pods"},
+	{"webhook"},
+}}
+
+func TestLayers(t *testing.T) {
+	packages := list(t)
+	for _, l := range []layers{policyLayers, webhookLayers} {
+		t.Run(l.root, func(t *testing.T) {
+			for _, p := range packages {
+				if !within(p.ImportPath, l.root) {
+					continue
+				}
+				for _, broken := range l.upward(strings.TrimPrefix(p.ImportPath, module+"/"), p.Imports) {
+					t.Error(broken)
+				}
+			}
+		})
+	}
+}
+
+// maxLayersOfWebhook is how many packages of policies the webhook may know: it decodes, asks and answers.
+const maxLayersOfWebhook = 6
+
+func TestPolicyLayersOfWebhook(t *testing.T) {
+	var known []string
+	for _, p := range list(t) {
+		for _, path := range p.Imports {
+			if within(p.ImportPath, "webhook") && within(path, "policies") && !slices.Contains(known, path) {
+				known = append(known, path)
+			}
+		}
+	}
+	if len(known) > maxLayersOfWebhook {
+		t.Errorf("webhook imports %d packages of policies, at most %d: %q", len(known), maxLayersOfWebhook, known)
+	}
+}
+
+// TestLayersUpward keeps the check itself honest.
+func TestLayersUpward(t *testing.T) {
+	for _, c := range []struct {
+		name, folder, imports string
+		broken                bool
+	}{
+		{"down", "policies/promise", "policies/api", false},
+		{"down from the top", "policies", "policies/internal/plan", false},
+		{"outside", "policies/api", "guard/limits", false},
+		{"up", "policies/api", "policies/quota", true},
+		{"up to the top", "policies/internal/plan", "policies", true},
+		{"beside", "policies/quota", "policies/internal/frameworks", true},
+		{"a package without a place", "policies/new", "policies/api", true},
+		{"import of one without a place", "policies", "policies/new", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := policyLayers.upward(c.folder, []string{"fmt", module + "/" + c.imports}); (len(got) > 0) != c.broken {
+				t.Errorf("found %q", got)
+			}
+		})
+	}
+}
+
+// upward lists what a package imports although it may not.
+func (l layers) upward(folder string, imports []string) (broken []string) {
+	own := l.layer(folder)
+	if own < 0 {
+		return []string{fmt.Sprintf("%s has no place among the layers of %s", folder, l.root)}
+	}
+	for _, path := range imports {
+		other := strings.TrimPrefix(path, module+"/")
+		if within(path, l.root) && (l.layer(other) < 0 || l.layer(other) >= own) {
+			broken = append(broken, fmt.Sprintf("%s imports %s, which is not below it", folder, other))
+		}
+	}
+	return broken
+}
+
+func (l layers) layer(folder string) int {
+	return slices.IndexFunc(l.order, func(beside []string) bool { return slices.Contains(beside, folder) })
+}

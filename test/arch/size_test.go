@@ -1,0 +1,163 @@
+package arch
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// What a package of policies may hold, so that a reader can hold it too.
+const (
+	maxNames           = 160  // top-level names, methods left out
+	maxLines           = 2300 // of files that are no tests
+	maxExported        = 40   // of the names; policies/api, the vocabulary, may have more
+	maxExportedOutside = 130  // in all packages that can be imported from outside policies
+)
+
+// size is what a package holds.
+type size struct {
+	names, exported []string
+	lines           int
+}
+
+func TestPackageSize(t *testing.T) {
+	sizes, err := policySizes(sourceTree(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var visible []string
+	for _, folder := range slices.Sorted(maps.Keys(sizes)) {
+		if s := sizes[folder]; !strings.Contains(folder+"/", "/internal/") {
+			visible = append(visible, fmt.Sprintf("%s %d", folder, len(s.exported)))
+		}
+		problems := sizes[folder].problems(folder)
+		switch {
+		case slices.Contains(largePackages, folder):
+			t.Logf("%s is exempted: %q", folder, problems)
+		case len(problems) > 0:
+			t.Errorf("%s %s", folder, strings.Join(problems, "; "))
+		}
+	}
+	total := exportedOutside(sizes)
+	if total > maxExportedOutside && len(largePackages) == 0 {
+		t.Errorf("%d names are visible outside policies, at most %d may be: %s", total, maxExportedOutside, strings.Join(visible, ", "))
+	}
+}
+
+// TestPackageSizeProblems keeps the check itself honest.
+func TestPackageSizeProblems(t *testing.T) {
+	tr, err := newTree(fstest.MapFS{
+		"policies/a.go":      {Data: []byte("package policies\n\nconst (\n\tA, b = 1, 2\n)\n\ntype C struct{}\n\nfunc (C) Method() {}\n\nfunc D() {}\n\nvar _ = A\n")},
+		"policies/a_test.go": {Data: []byte("package policies\n\nfunc E() {}\n")},
+		"webhook/a.go":       {Data: []byte("package webhook\n\nfunc F() {}\n")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes, err := policySizes(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sizes["policies"]
+	if got := fmt.Sprint(s.names, s.exported, s.lines, len(sizes)); got != "[A b C D] [A C D] 13 1" {
+		t.Errorf("measured %s", got)
+	}
+	many := size{names: make([]string, maxNames+1), exported: make([]string, maxExported+1), lines: maxLines + 1}
+	if got := many.problems("policies"); len(got) != 3 {
+		t.Errorf("three bounds are passed, found %q", got)
+	}
+	if got := (size{names: []string{"Find", "find"}}).problems("policies"); len(got) != 1 {
+		t.Errorf("two names differ in case alone, found %q", got)
+	}
+	if got := many.problems("policies/api"); len(got) != 2 {
+		t.Errorf("the vocabulary may be exported, found %q", got)
+	}
+}
+
+func (s size) problems(folder string) (problems []string) {
+	if n := len(s.names); n > maxNames {
+		problems = append(problems, fmt.Sprintf("has %d top-level names, at most %d", n, maxNames))
+	}
+	if s.lines > maxLines {
+		problems = append(problems, fmt.Sprintf("has %d lines, at most %d", s.lines, maxLines))
+	}
+	if n := len(s.exported); n > maxExported && folder != "policies/api" {
+		problems = append(problems, fmt.Sprintf("exports %d names, at most %d", n, maxExported))
+	}
+	byName := map[string]string{}
+	for _, name := range s.names {
+		if other, ok := byName[strings.ToLower(name)]; ok && name != "" {
+			problems = append(problems, fmt.Sprintf("has %s and %s, which differ in case alone", other, name))
+		}
+		byName[strings.ToLower(name)] = name
+	}
+	return problems
+}
+
+func exportedOutside(sizes map[string]size) (total int) {
+	for folder, s := range sizes {
+		if !strings.Contains(folder+"/", "/internal/") {
+			total += len(s.exported)
+		}
+	}
+	return total
+}
+
+func policySizes(tr *tree) (map[string]size, error) {
+	out := map[string]size{}
+	for folder, sources := range tr.packages() {
+		if folder != "policies" && !strings.HasPrefix(folder, "policies/") {
+			continue
+		}
+		var s size
+		for _, file := range sources {
+			text, err := fs.ReadFile(tr.root, file.path)
+			if err != nil {
+				return nil, err
+			}
+			s.lines += bytes.Count(text, []byte("\n"))
+			for _, decl := range file.ast.Decls {
+				s.names = append(s.names, declared(decl)...)
+			}
+		}
+		for _, name := range s.names {
+			if ast.IsExported(name) {
+				s.exported = append(s.exported, name)
+			}
+		}
+		out[folder] = s
+	}
+	return out, nil
+}
+
+// declared are the package-wide names of a declaration.
+func declared(decl ast.Decl) (names []string) {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil && d.Name.Name != "init" {
+			names = append(names, d.Name.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				names = append(names, s.Name.Name)
+			case *ast.ValueSpec:
+				for _, name := range s.Names {
+					names = append(names, name.Name)
+				}
+			}
+		}
+		if d.Tok == token.VAR {
+			names = slices.DeleteFunc(names, func(n string) bool { return n == "_" })
+		}
+	}
+	return names
+}

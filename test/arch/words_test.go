@@ -1,0 +1,295 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"unicode"
+)
+
+// word is one that the project does not use, and what it says instead: the term of Kubernetes, of NVIDIA or of Go.
+type word struct {
+	pattern string // of whole words, in lower case; those of an identifier are joined by "-"
+	instead string
+}
+
+// words are not used in identifiers, texts of the code, comments or pages.
+var words = []word{
+	{`refus\w*`, "deny, denied, denial"},
+	{`mend(s|ed|ing|er)?`, "remedy, fix, repair"},
+	{`misfits?`, "FitError"},
+	{`strangers?`, "unmanaged, unknown"},
+	{`strays?`, "unmanaged, unknown"},
+	{`mourn\w*`, "report the lost process"},
+	{`innocent\w*`, "unrelated"},
+	{`unsaid`, "without server defaults"},
+	{`ungiven`, "hide devices, device visibility"},
+	{`voided`, "devices-hidden"},
+	{`left-alone`, "unchanged"},
+	{`eyes?`, "sampler"},
+	{`hands`, "terminator"},
+	{`voices?`, "reporter, events"},
+	{`says that`, "reports whether"},
+	{`(is|are|was|were|be|been) told`, "gets a warning, an Event or a message"},
+	{`(take|takes|taken|taking|took)[- ]back`, "revert, restore"},
+	{`walls?`, "effective limit"},
+	{`grips?`, "pidfd"},
+	{`seiz\w*`, "acquire"},
+	{`restful|hurried|look-aside`, "a name of what the period bounds"},
+	{`doubts`, "lint"},
+	{`widenings?`, "tighten error"},
+	{`(pod|pods|image|node) of windows`, "Windows pods"},
+}
+
+// phrases hold one of the words and are nobody's own.
+var phrases = []string{"connection refused", "wall clock", "wall-clock", "wall time", "refused connection", "-wall"}
+
+// logKeys are not used as keys of a log line either.
+var logKeys = []word{
+	{"why", "reason"}, {"says", "message"}, {"what", "object"}, {"told", "reported"}, {"took", "duration"},
+}
+
+// metricNames end in a base unit, or in none.
+var metricNames = regexp.MustCompile(`^gpuslice_\w*_(percent|milliseconds|ms|minutes|mib|mebibytes)(_|$)`)
+
+func TestWords(t *testing.T) {
+	tr := sourceTree(t)
+	seen := map[string]int{}
+	report := func(list []string, name, problem string) {
+		for _, e := range list {
+			if exempted([]string{e}, name) {
+				seen[e]++
+				return
+			}
+		}
+		t.Error(problem)
+	}
+	for _, s := range tr.sources {
+		if strings.HasPrefix(s.path, "test/arch/") { // the words stand here
+			continue
+		}
+		for _, found := range wordsIn(tr.files, s) {
+			list := otherWords
+			if found.comment {
+				list = slices.Concat(otherWords, otherWordsInComments)
+			}
+			report(list, s.path, found.text)
+		}
+	}
+	for _, page := range tr.pages {
+		text, err := fs.ReadFile(tr.root, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, line := range strings.Split(string(text), "\n") {
+			for _, problem := range wordsOf(line) {
+				report(otherWords, page, fmt.Sprintf("%s:%d: %s", page, n+1, problem))
+			}
+		}
+	}
+	for _, e := range slices.Concat(otherWords, otherWordsInComments) {
+		if seen[e] == 0 {
+			t.Logf("%s needs no exemption any more", e)
+		} else {
+			t.Logf("%s: %d", e, seen[e])
+		}
+	}
+}
+
+// TestWordsFound keeps the check itself honest.
+func TestWordsFound(t *testing.T) {
+	const code = `// Package p refuses.
+package p
+
+import "example.com/refuse"
+
+type podEyes struct { Mend string ` + "`json:\"mend\"`" + ` } // says that
+
+func takeBack(l logger) {
+	recommended, hands := "connection refused", 1
+	l.Info("decided", "why", hands, "object", recommended)
+	flag.Bool("refuse", false, "the pod is told")
+	_ = "gpuslice_memory_percent"
+}
+`
+	tr, err := newTree(fstest.MapFS{"p/a.go": {Data: []byte(code)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, found := range wordsIn(tr.files, tr.sources[0]) {
+		got = append(got, found.text)
+	}
+	want := []string{
+		`p/a.go:1: "refuses": say deny, denied, denial`,
+		`p/a.go:6: "eyes": say sampler`,
+		`p/a.go:6: "mend": say remedy, fix, repair`,
+		`p/a.go:6: "mend": say remedy, fix, repair`,
+		`p/a.go:6: "says that": say reports whether`,
+		`p/a.go:8: "take-back": say revert, restore`,
+		`p/a.go:9: "hands": say terminator`,
+		`p/a.go:10: the log key "why": say reason`,
+		`p/a.go:11: "refuse": say deny, denied, denial`,
+		`p/a.go:11: "is told": say gets a warning, an Event or a message`,
+		`p/a.go:12: the metric "gpuslice_memory_percent": use a base unit`,
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// finding is a word in a file.
+type finding struct {
+	text    string
+	comment bool
+}
+
+func wordsIn(files *token.FileSet, s source) (found []finding) {
+	add := func(at token.Pos, comment bool, problems ...string) {
+		for _, p := range problems {
+			found = append(found, finding{fmt.Sprintf("%s:%d: %s", s.path, files.Position(at).Line, p), comment})
+		}
+	}
+	for _, group := range s.ast.Comments {
+		for _, c := range group.List {
+			for n, line := range strings.Split(c.Text, "\n") {
+				for _, p := range wordsOf(line) {
+					found = append(found, finding{fmt.Sprintf("%s:%d: %s", s.path, files.Position(c.Pos()).Line+n, p), true})
+				}
+			}
+		}
+	}
+	ast.Inspect(s.ast, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
+				add(n.Pos(), false, wordsOf(text)...)
+				if metricNames.MatchString(text) {
+					add(n.Pos(), false, fmt.Sprintf("the metric %q: use a base unit", text))
+				}
+			}
+		case *ast.CallExpr:
+			for key, at := range keysOf(n) {
+				for _, w := range logKeys {
+					if key == w.pattern {
+						add(at, false, fmt.Sprintf("the log key %q: say %s", key, w.instead))
+					}
+				}
+			}
+		}
+		for _, name := range namesDeclared(n) {
+			add(name.Pos(), false, wordsOf(split(name.Name))...)
+		}
+		return true
+	})
+	return found
+}
+
+var compiled = func() (all []*regexp.Regexp) {
+	for _, w := range words {
+		all = append(all, regexp.MustCompile(`\b(`+w.pattern+`)\b`))
+	}
+	return all
+}()
+
+// wordsOf says of each word of a text what to write instead.
+func wordsOf(text string) (problems []string) {
+	text = strings.ToLower(text)
+	for _, p := range phrases {
+		text = strings.ReplaceAll(text, p, "")
+	}
+	for i, w := range words {
+		if found := compiled[i].FindString(text); found != "" {
+			problems = append(problems, fmt.Sprintf("%q: say %s", found, w.instead))
+		}
+	}
+	return problems
+}
+
+// namesDeclared are the identifiers that a node introduces.
+func namesDeclared(n ast.Node) (names []*ast.Ident) {
+	switch n := n.(type) {
+	case *ast.File:
+		names = append(names, n.Name)
+	case *ast.FuncDecl:
+		names = append(names, n.Name)
+	case *ast.TypeSpec:
+		names = append(names, n.Name)
+	case *ast.ValueSpec:
+		names = n.Names
+	case *ast.Field:
+		names = n.Names
+	case *ast.AssignStmt:
+		if n.Tok == token.DEFINE {
+			for _, e := range n.Lhs {
+				if id, ok := e.(*ast.Ident); ok {
+					names = append(names, id)
+				}
+			}
+		}
+	case *ast.RangeStmt:
+		for _, e := range []ast.Expr{n.Key, n.Value} {
+			if id, ok := e.(*ast.Ident); ok && n.Tok == token.DEFINE {
+				names = append(names, id)
+			}
+		}
+	}
+	return names
+}
+
+// split makes words of an identifier: takeBack and take_back are "take-back".
+func split(name string) string {
+	var b strings.Builder
+	runes := []rune(name)
+	for i, r := range runes {
+		if i > 0 && unicode.IsUpper(r) && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
+			b.WriteByte('-')
+		}
+		b.WriteRune(r)
+	}
+	return strings.ReplaceAll(b.String(), "_", "-")
+}
+
+// keysOf are the keys of a call that logs: of slog and logr, a message and then pairs.
+func keysOf(call *ast.CallExpr) map[string]token.Pos {
+	keys := map[string]token.Pos{}
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return keys
+	}
+	first := -1
+	switch selector.Sel.Name {
+	case "Info", "Warn", "Debug":
+		first = 1
+	case "Error", "InfoContext", "WarnContext", "DebugContext", "ErrorContext": // logr's Error has an error first
+		first = 2
+	case "With", "WithValues":
+		first = 0
+	case "String", "Int", "Any", "Bool", "Duration", "Group":
+		if pkg, ok := selector.X.(*ast.Ident); ok && pkg.Name == "slog" && len(call.Args) > 0 {
+			call, first = &ast.CallExpr{Args: call.Args[:1]}, 0
+		}
+	}
+	if first < 0 {
+		return keys
+	}
+	for _, e := range call.Args[min(first, len(call.Args)):] {
+		if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			if text, err := strconv.Unquote(lit.Value); err == nil {
+				keys[text] = lit.Pos()
+			}
+		}
+	}
+	return keys
+}

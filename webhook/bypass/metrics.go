@@ -1,0 +1,41 @@
+package bypass
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// gauges are the metrics of bypassed namespaces. A replica that does not lead has no series.
+type gauges struct {
+	info, end *prometheus.GaugeVec
+	known     map[string]bool
+}
+
+func newGauges() *gauges {
+	return &gauges{
+		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gpuslice_bypass_info", Help: "1 for each namespace in which gpuslice denies nothing for a while.",
+		}, []string{"namespace"}),
+		end: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gpuslice_bypass_end_timestamp_seconds", Help: "When the namespace's bypass ends; a time in the past: it could not be ended.",
+		}, []string{"namespace"}),
+		known: map[string]bool{},
+	}
+}
+
+// set makes the series those of these bypasses.
+func (g *gauges) set(active map[string]time.Time) {
+	for name := range g.known {
+		if _, ok := active[name]; !ok {
+			g.info.DeleteLabelValues(name)
+			g.end.DeleteLabelValues(name)
+			delete(g.known, name)
+		}
+	}
+	for name, until := range active {
+		g.info.WithLabelValues(name).Set(1)
+		g.end.WithLabelValues(name).Set(float64(until.Unix()))
+		g.known[name] = true
+	}
+}

@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// Namespaces younger than the cache are read from the API server: Kubernetes creates pods right after their namespace.
+const (
+	maxReads    = 16 // at a time
+	readTimeout = time.Second
+)
+
+var errBusy = errors.New("too many namespaces are being read at once")
+
+// Namespaces are those of a cluster.
+type Namespaces struct {
+	client   kubernetes.Interface
+	informer cache.SharedIndexInformer
+	reads    *semaphore.Weighted
+}
+
+func newNamespaces(client kubernetes.Interface, informer cache.SharedIndexInformer) *Namespaces {
+	return &Namespaces{client: client, informer: informer, reads: semaphore.NewWeighted(maxReads)}
+}
+
+// Informer has the namespaces with labels and without annotations.
+func (n *Namespaces) Informer() cache.SharedIndexInformer { return n.informer }
+
+// Version changes with every change of a namespace.
+func (n *Namespaces) Version() string { return n.informer.LastSyncResourceVersion() }
+
+// All are the namespaces in the cache, sorted by name.
+func (n *Namespaces) All() (all []policies.Namespace) {
+	forEach(n.informer, func(ns *corev1.Namespace) {
+		all = append(all, policies.Namespace{Name: ns.Name, Labels: ns.Labels})
+	})
+	slices.SortFunc(all, func(a, b policies.Namespace) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Get returns a namespace from the cache, else from the API server within a second.
+func (n *Namespaces) Get(ctx context.Context, name string) (policies.Namespace, error) {
+	if ns := n.lookup(name); ns != nil {
+		return policies.Namespace{Name: name, Labels: ns.Labels}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if n.reads.Acquire(ctx, 1) != nil {
+		return policies.Namespace{}, fmt.Errorf("read namespace %s: %w", name, errBusy)
+	}
+	defer n.reads.Release(1)
+	ns, err := n.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return policies.Namespace{}, fmt.Errorf("read namespace %s: %w", name, err)
+	}
+	return policies.Namespace{Name: name, Labels: ns.Labels}, nil
+}
+
+// UID of a namespace in the cache; "": it is not there.
+func (n *Namespaces) UID(name string) string {
+	if ns := n.lookup(name); ns != nil {
+		return string(ns.UID)
+	}
+	return ""
+}
+
+// cached is a namespace with the labels that the cache has.
+func (n *Namespaces) cached(name string) policies.Namespace {
+	if ns := n.lookup(name); ns != nil {
+		return policies.Namespace{Name: name, Labels: ns.Labels}
+	}
+	return policies.Namespace{Name: name}
+}
+
+// lookup returns a namespace from the cache, or nil.
+func (n *Namespaces) lookup(name string) *corev1.Namespace {
+	object, _, _ := n.informer.GetStore().GetByKey(name)
+	ns, _ := object.(*corev1.Namespace)
+	return ns
+}

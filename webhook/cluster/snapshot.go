@@ -1,0 +1,146 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// Snapshot is the policies and pools of a cluster at one moment. It is immutable and shared by requests.
+type Snapshot struct {
+	book   policies.Book
+	broken map[*policies.Policy]error // stand-ins for documents that cannot be used, by which they keep their namespaces
+	// unplaced are documents of which not even the namespaces can be read. They concern every namespace that no other policy
+	// governs: one of them may have been meant, and a broken policy never means "no limits".
+	unplaced  error
+	documents []document         // that it was made of
+	tenants   map[string]*tenant // tenants' own documents, by namespace
+	pools     []policies.Pool
+	nodes     int
+	guard     *policies.GuardSettings
+}
+
+// Objects are what a Snapshot is made of.
+type Objects struct {
+	Policies []*corev1.ConfigMap // of the system namespace
+	Tenants  []*corev1.ConfigMap // tenants' own documents
+	State    *corev1.ConfigMap   // of the system namespace; nil: none
+	Nodes    []*corev1.Node
+	Guard    *policies.GuardSettings // nil: no guard is injected
+}
+
+// ReadSnapshot is what a replica that starts now would decide by. It is for tools that ask once what a Watcher watches.
+func ReadSnapshot(from Objects) *Snapshot {
+	var data map[string]string
+	if from.State != nil {
+		data = from.State.Data
+	}
+	saved := decodeState(data)
+	tenants, _ := readTenants(from.Tenants, nil)
+	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Nodes, saved.pools, from.Guard)
+}
+
+// withPools is s with the pools that the nodes offer, and those saved.
+func (s *Snapshot) withPools(nodes []*corev1.Node, saved []policies.Pool, guard *policies.GuardSettings) *Snapshot {
+	out := *s
+	out.pools, out.nodes, out.guard = policies.PoolsFromNodes(nodes, s.poolsSpec(), saved), len(nodes), guard
+	return &out
+}
+
+// withTenants is s with tenants' own documents, by namespace.
+func (s *Snapshot) withTenants(tenants map[string]*tenant) *Snapshot {
+	out := *s
+	out.tenants = tenants
+	return &out
+}
+
+// Book is the policies in force, and those that claim the namespaces of broken ones.
+func (s *Snapshot) Book() policies.Book { return s.book }
+
+// Pools are those of the cluster.
+func (s *Snapshot) Pools() []policies.Pool { return s.pools }
+
+// PoliciesWithout are the policies in the Book without that of a ConfigMap.
+func (s *Snapshot) PoliciesWithout(configMap string) (others []*policies.Policy) {
+	for _, d := range s.documents {
+		switch {
+		case d.object == configMap:
+		case d.policy != nil:
+			others = append(others, d.policy)
+		case d.standIn != nil:
+			others = append(others, d.standIn)
+		}
+	}
+	return others
+}
+
+// conflicts is what policies claim twice or limit differently, whatever labels namespaces have. Selectors that meet are
+// reported where they do: to the authors of pods.
+func (s *Snapshot) conflicts() []error {
+	return append(s.book.Conflicts(nil), s.book.BudgetConflicts()...)
+}
+
+// Input is what a decision about a pod of the namespace depends on, the pod itself left out.
+func (s *Snapshot) Input(ns policies.Namespace) policies.Input {
+	in := s.AuthorityInput(ns)
+	if own := s.tenants[ns.Name]; own != nil && in.Policy != nil {
+		effective := own.effectivePolicy(in.Policy)
+		in.Policy, in.TenantNotes = effective.policy, effective.notes
+	}
+	return in
+}
+
+// AuthorityInput is Input without the tenant's own document.
+func (s *Snapshot) AuthorityInput(ns policies.Namespace) policies.Input {
+	in := policies.Input{Namespace: ns, Pools: s.pools, PoolsComplete: s.poolsSpec().Complete, Guard: s.guard}
+	policy, err := s.book.For(ns)
+	switch {
+	case err != nil:
+		in.PolicyError = err
+	case policy == nil:
+		in.PolicyError = s.unplaced
+	case s.broken[policy] != nil:
+		in.PolicyError = s.broken[policy]
+	default:
+		in.Policy = policy
+	}
+	return in
+}
+
+// newSnapshot collects documents. Those that cannot be used and have no last good version claim their namespaces with
+// their error.
+func newSnapshot(documents []document) *Snapshot {
+	s := &Snapshot{documents: documents, broken: map[*policies.Policy]error{}}
+	var all []*policies.Policy
+	var unplaced []error
+	for _, d := range documents {
+		switch {
+		case d.policy != nil:
+			all = append(all, d.policy)
+		case d.standIn != nil:
+			s.broken[d.standIn] = d.err
+			all = append(all, d.standIn)
+		default:
+			unplaced = append(unplaced, d.err)
+		}
+	}
+	s.book = policies.NewBook(all)
+	s.unplaced = errors.Join(unplaced...)
+	return s
+}
+
+// poolsSpec is the section about pools of the cluster's default policy.
+func (s *Snapshot) poolsSpec() policies.PoolsSpec {
+	if policy := s.book.Default(); policy != nil {
+		return policy.Pools
+	}
+	return policies.PoolsSpec{}
+}
+
+// explain wraps the reason why a policy cannot be used, in words for whoever meets it through a denied pod.
+func explain(name string, err error) error {
+	return fmt.Errorf("policy %s cannot be used: %w", name, err)
+}

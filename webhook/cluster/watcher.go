@@ -1,0 +1,237 @@
+// Package cluster knows what decisions depend on beside the pod: policies, pools, namespaces and ResourceQuotas. A Watcher
+// follows them in a cluster and keeps them as one immutable Snapshot.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/metrics"
+	"github.com/gpuslice/gpuslice/webhook/nativequota"
+)
+
+// saveRetry is how long a replica waits before it tries again to save what it could not.
+const saveRetry = 10 * time.Second
+
+// Options are what a Watcher is made of.
+type Options struct {
+	Client    kubernetes.Interface
+	Namespace string                  // the authority's policies and the state live there
+	Guard     *policies.GuardSettings // nil: no guard is injected
+	Metrics   *metrics.Metrics
+	Log       logr.Logger
+}
+
+// Watcher keeps a Snapshot up to date. Run must be running for there to be one.
+type Watcher struct {
+	options    Options
+	informers  informers
+	namespaces *Namespaces
+	state      stateStore
+	quotas     *nativequota.Quotas
+	problems   problemLog
+
+	snapshot       atomic.Pointer[Snapshot]
+	changed        chan struct{}
+	tenantsChanged chan struct{}
+
+	lastGood map[string]GoodPolicy // of Run's goroutine: saved or not
+}
+
+// NewWatcher prepares a Watcher.
+func NewWatcher(options Options) (*Watcher, error) {
+	w := &Watcher{
+		options: options, changed: make(chan struct{}, 1), tenantsChanged: make(chan struct{}, 1),
+		problems: problemLog{metrics: options.Metrics, log: options.Log},
+	}
+	var err error
+	if w.quotas, err = nativequota.NewQuotas(options.Client); err != nil {
+		return nil, err
+	}
+	if w.informers, err = newInformers(options, waker(w.changed), waker(w.tenantsChanged)); err != nil {
+		return nil, err
+	}
+	w.namespaces = newNamespaces(options.Client, w.informers.namespaces)
+	w.state = stateStore{client: options.Client, namespace: options.Namespace, informer: w.informers.state}
+	return w, nil
+}
+
+// waker makes a function that asks the worker for a new snapshot. Many calls while it works come to one.
+func waker(worker chan<- struct{}) func() {
+	return func() {
+		select {
+		case worker <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Run watches until ctx ends.
+func (w *Watcher) Run(ctx context.Context) error {
+	var informers sync.WaitGroup
+	defer informers.Wait()
+	for _, informer := range append(w.informers.all(), w.quotas.Informer()) {
+		informers.Go(func() { informer.RunWithContext(ctx) })
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), append(w.informers.synced(), w.quotas.Informer().HasSynced)...) {
+		return nil
+	}
+	for {
+		var retry <-chan time.Time
+		if err := w.rebuild(ctx); err != nil {
+			w.options.Metrics.CountUnsaved()
+			w.options.Log.Error(err, "state not saved", "retryAfter", saveRetry.String())
+			retry = time.After(saveRetry)
+		}
+		if !w.awaitChange(ctx, retry) {
+			return nil
+		}
+	}
+}
+
+// awaitChange returns when there is reason for a new snapshot, and false when ctx ends. Meanwhile it puts tenants' own
+// documents into force: nothing else depends on them, and they may change often.
+func (w *Watcher) awaitChange(ctx context.Context, retry <-chan time.Time) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-w.changed:
+			return true
+		case <-retry:
+			return true
+		case <-w.tenantsChanged:
+			before := w.snapshot.Load()
+			w.snapshot.Store(before.withTenants(w.readTenants(before.tenants)))
+		}
+	}
+}
+
+// rebuild makes a new snapshot of what is in the caches, puts it into force, and then saves what must survive. Its error
+// is about saving alone.
+func (w *Watcher) rebuild(ctx context.Context) error {
+	// Read before the list: the list is then at least as new.
+	seen := w.informers.policies.LastSyncResourceVersion()
+	var maps []*corev1.ConfigMap
+	forEach(w.informers.policies, func(m *corev1.ConfigMap) {
+		if m.Labels[policies.LabelPolicy] == "true" {
+			maps = append(maps, m)
+		}
+	})
+	var nodes []*corev1.Node
+	forEach(w.informers.nodes, func(n *corev1.Node) { nodes = append(nodes, n) })
+
+	saved := w.state.load()
+	good := newest(saved.policies, w.lastGood)
+	documents := readDocuments(maps, good)
+	var tenants map[string]*tenant
+	if before := w.snapshot.Load(); before != nil {
+		tenants = before.tenants
+	}
+	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(nodes, saved.pools, w.options.Guard)
+	w.snapshot.Store(snapshot)
+	w.lastGood = advance(good, documents, seen)
+	w.problems.report(snapshot)
+	return w.state.save(ctx, state{policies: w.lastGood, pools: worthSaving(snapshot.pools)})
+}
+
+// readTenants reads what has changed of tenants' own documents.
+func (w *Watcher) readTenants(before map[string]*tenant) map[string]*tenant {
+	var maps []*corev1.ConfigMap
+	forEach(w.informers.tenants, func(m *corev1.ConfigMap) {
+		if place, _ := policies.PlaceOf(m, w.options.Namespace); place == policies.PlaceTenant {
+			maps = append(maps, m)
+		}
+	})
+	tenants, changed := readTenants(maps, before)
+	w.problems.reportTenants(tenants, changed)
+	return tenants
+}
+
+// Snapshot is the latest one. An error: there is none yet.
+func (w *Watcher) Snapshot() (*Snapshot, error) {
+	if s := w.snapshot.Load(); s != nil {
+		return s, nil
+	}
+	return nil, errors.New("policies, namespaces and nodes are not read yet")
+}
+
+// Ready returns why reviews cannot be answered yet; nil: they can.
+func (w *Watcher) Ready() error {
+	_, err := w.Snapshot()
+	return err
+}
+
+// Input returns what a decision about a pod of the namespace depends on, the pod itself left out. An error means that the
+// namespace cannot be read now; a broken policy is not an error but the Input's PolicyError.
+func (w *Watcher) Input(ctx context.Context, namespace string) (policies.Input, error) {
+	snapshot, err := w.Snapshot()
+	if err != nil {
+		return policies.Input{}, err
+	}
+	ns, err := w.namespaces.Get(ctx, namespace)
+	if err != nil {
+		return policies.Input{}, err
+	}
+	return snapshot.Input(ns), nil
+}
+
+// CachedInput is Input from the cache alone. A namespace that is not there counts as one without labels.
+func (w *Watcher) CachedInput(namespace string) policies.Input {
+	snapshot := w.snapshot.Load()
+	if snapshot == nil {
+		return policies.Input{}
+	}
+	return snapshot.Input(w.namespaces.cached(namespace))
+}
+
+// Namespaces are those of the cluster. Run keeps them up to date.
+func (w *Watcher) Namespaces() *Namespaces { return w.namespaces }
+
+// Nodes is the informer of the cluster's nodes, with labels and allocatable alone. Run runs it; others may read it and add
+// handlers.
+func (w *Watcher) Nodes() cache.SharedIndexInformer { return w.informers.nodes }
+
+// ResourceQuotas are those of the cluster. Run keeps them up to date.
+func (w *Watcher) ResourceQuotas() *nativequota.Quotas { return w.quotas }
+
+// Governed are the namespaces whose policy is on, or cannot be read. An error: they are not read yet.
+func (w *Watcher) Governed() (out []nativequota.Governed, err error) {
+	snapshot, err := w.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	forEach(w.informers.namespaces, func(ns *corev1.Namespace) {
+		in := snapshot.Input(policies.Namespace{Name: ns.Name, Labels: ns.Labels})
+		on := in.PolicyError != nil || in.Policy != nil && in.Policy.Mode != policies.ModeOff
+		if on && ns.DeletionTimestamp == nil && ns.Name != w.options.Namespace {
+			out = append(out, nativequota.Governed{Namespace: ns.Name, Policy: in.Policy, Pools: in.Pools})
+		}
+	})
+	return out, nil
+}
+
+// QuotaStatuses are the statuses of the ResourceQuotas on GPU resources in governed namespaces.
+func (w *Watcher) QuotaStatuses() []nativequota.QuotaStatus {
+	governed, _ := w.Governed() // none while they are not read
+	return w.quotas.Statuses(governed)
+}
+
+// forEach calls f for all objects of one type in an informer's cache.
+func forEach[T any](informer cache.SharedIndexInformer, f func(T)) {
+	_ = cache.ListAll(informer.GetStore(), labels.Everything(), func(object any) {
+		if typed, ok := object.(T); ok {
+			f(typed)
+		}
+	})
+}

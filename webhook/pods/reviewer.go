@@ -1,0 +1,139 @@
+// Package pods reviews pods, and the pod templates of workloads: the mutating handlers decide and rewrite, the validating
+// one checks the final pod against its promise and its quota.
+package pods
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/metrics"
+	"github.com/gpuslice/gpuslice/webhook/quota"
+	"github.com/gpuslice/gpuslice/webhook/review"
+)
+
+// ServiceAccount is the one that the webhook runs as, in its own namespace. Nobody else writes what is observed of a pod.
+const ServiceAccount = "gpuslice-webhook"
+
+// Handlers' names in metrics.
+const (
+	handlerCreate       = "pods-create"
+	handlerUpdate       = "pods-update"
+	handlerEphemeral    = "pods-ephemeral"
+	handlerVerify       = "pods-verify"
+	handlerVerifyUpdate = "pods-verify-update"
+	handlerTemplate     = "templates"
+)
+
+// Source knows what decisions depend on beside the pod: *cluster.Watcher.
+type Source interface {
+	// Input returns everything but the pod for a namespace: its labels, its policy, and the pools. An error means that
+	// the namespace cannot be read now; a broken policy is not an error but the Input's PolicyError.
+	Input(ctx context.Context, namespace string) (policies.Input, error)
+}
+
+// Options are what the handlers have in common.
+type Options struct {
+	Source  Source
+	Metrics *metrics.Metrics
+	// Namespace is gpuslice's own, whose pods and workloads stay as they are.
+	Namespace string
+}
+
+// reviewer reads reviews, and answers them with decisions that it counts and logs.
+type reviewer struct {
+	Options
+	createHandler string // the handler's name in metrics, for new pods
+}
+
+// readNew reads a new pod, with what governs its namespace. It has an answer, or a fault, for one that cannot be read.
+func (r reviewer) readNew(ctx context.Context, req review.Request) (in policies.Input, raw policies.RawPod, answer *review.Answer, fault *review.Fault) {
+	if len(req.Object.Raw) == 0 {
+		return in, raw, nil, review.Faultf(http.StatusBadRequest, "the request holds no object")
+	}
+	if in, fault = r.input(ctx, req.Namespace); fault != nil {
+		return in, raw, nil, fault
+	}
+	raw, violation, err := policies.DecodePod(req.Object.Raw)
+	switch {
+	case err != nil:
+		return in, raw, nil, review.Faultf(http.StatusBadRequest, "%v", err)
+	case violation != nil:
+		return in, raw, new(r.unreadable(ctx, in, *violation)), nil
+	}
+	in.Pod = raw.Pod
+	return in, raw, nil, nil
+}
+
+// input returns what governs a namespace.
+func (r reviewer) input(ctx context.Context, namespace string) (policies.Input, *review.Fault) {
+	in, err := r.Source.Input(ctx, namespace)
+	if err != nil {
+		return in, review.Faultf(http.StatusServiceUnavailable, "%v", err)
+	}
+	return in, nil
+}
+
+// oversized answers for a pod that is too large to be read: a new one is denied, an update is admitted, since it must never
+// block a finalizer or a deletion.
+func (r reviewer) oversized(ctx context.Context, req review.Request) (review.Answer, *review.Fault) {
+	if req.Operation != admissionv1.Create || req.SubResource != "" || req.Namespace == r.Namespace {
+		return review.Answer{}, nil
+	}
+	in, fault := r.input(ctx, req.Namespace)
+	if fault != nil {
+		return review.Answer{}, fault
+	}
+	return r.unreadable(ctx, in, policies.Violation{Rule: policies.RuleSize, Reason: "the pod is too large",
+		Detail: fmt.Sprintf("its review has more than %d bytes; a pod with GPUs may have %d containers", review.MaxBytes, policies.MaxContainers)}), nil
+}
+
+// unreadable answers a pod that is beyond the bounds of what is parsed, as the namespace's policy would have any other
+// denial.
+func (r reviewer) unreadable(ctx context.Context, in policies.Input, v policies.Violation) review.Answer {
+	d := policies.Deny(in, v)
+	r.record(ctx, r.createHandler, d)
+	return review.OfUnreadable(d)
+}
+
+// record counts and logs a decision: at info what changed or was denied, or would have been.
+func (r reviewer) record(ctx context.Context, handler string, d policies.Decision) {
+	r.Metrics.CountDecision(handler, d)
+	log := logr.FromContextOrDiscard(ctx)
+	if d.Outcome == policies.LeftAlone && d.Would == policies.LeftAlone {
+		log = log.V(1)
+	}
+	log.Info("decided", "outcome", d.Outcome, "would", d.Would, "reason", d.Reason(), "policy", d.Policy, "mode", d.Mode)
+}
+
+// isReportRequest reports whether a request asks for a report, and is not about a pod.
+func isReportRequest(req review.Request, pod *corev1.Pod) bool {
+	return review.IsDryRun(req) && quota.IsReportRequest(pod)
+}
+
+// reportRequested is the decision about such a request.
+func reportRequested() policies.Decision {
+	return policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: "report request"}
+}
+
+// isPod returns a Fault for what is no pod.
+func isPod(req review.Request) *review.Fault {
+	if req.Kind != (metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}) {
+		return review.Faultf(http.StatusBadRequest, "only pods of v1 are reviewed here, not %s", req.Kind.Kind)
+	}
+	return nil
+}
+
+// orZero is the answer, if there is one.
+func orZero(answer *review.Answer) review.Answer {
+	if answer == nil {
+		return review.Answer{}
+	}
+	return *answer
+}

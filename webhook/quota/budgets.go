@@ -1,0 +1,157 @@
+// Package quota checks new pods against the quotas of their namespaces: what a pod counts for, which budget it is counted
+// in, and what limits that.
+package quota
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/cluster"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+)
+
+// Budgets are those of a cluster's namespaces. They are worked out anew where policies or namespaces have changed.
+type Budgets struct {
+	cluster *cluster.Watcher
+
+	mu   sync.Mutex
+	last policyBudgets
+}
+
+// NewBudgets makes the budgets of a cluster.
+func NewBudgets(cluster *cluster.Watcher) *Budgets { return &Budgets{cluster: cluster} }
+
+// policyBudgets are the budgets that policies make of a cluster's namespaces, by key.
+type policyBudgets struct {
+	snapshot   *cluster.Snapshot
+	namespaces string // their version
+	budgets    map[string]ledger.Budget
+	limits     map[string]policies.Quota
+}
+
+// NamespaceQuota is what pods of a namespace count in, and are limited by.
+type NamespaceQuota struct {
+	Budget       ledger.Budget
+	Limits       policies.Quota
+	Native       []policies.NativeQuota // those that ResourceQuotas set on GPU resources
+	NamespaceUID string                 // "": not known
+}
+
+// For returns what the pods of a namespace that a policy governs count in. Without limits nothing is counted.
+func (b *Budgets) For(in policies.Input) NamespaceQuota {
+	name := in.Namespace.Name
+	key := policies.BudgetKey(name, in.Policy.Quota)
+	budget := ledger.Budget{Key: key, Namespaces: []string{name}}
+	if in.Policy.Quota.Budget != "" {
+		// The namespace itself may be younger than the list of those that share.
+		shared := append(slices.Clone(b.current().budgets[key].Namespaces), name)
+		slices.Sort(shared)
+		budget.Namespaces = slices.Compact(shared)
+	}
+	native := b.cluster.ResourceQuotas().In(name)
+	own := policies.QuotaFor(name, in.Policy.Quota, in.Policy.TenantQuota)
+	return NamespaceQuota{
+		Budget: budget, Limits: own.WithNative(name, in.Policy, native), Native: native, NamespaceUID: b.cluster.Namespaces().UID(name),
+	}
+}
+
+// All are the budgets that anything limits, for the replica that looks after those without requests.
+func (b *Budgets) All() []ledger.Budget {
+	all := b.current().budgets
+	return slices.AppendSeq(b.nativeOnly(all), maps.Values(all))
+}
+
+// Limits are what limits the budgets, by their keys: policy's limits, and those of tenants' own documents. It is read-only.
+func (b *Budgets) Limits() map[string]policies.Quota { return b.current().limits }
+
+// current sorts the governed namespaces by budget.
+func (b *Budgets) current() policyBudgets {
+	snapshot, err := b.cluster.Snapshot()
+	version := b.cluster.Namespaces().Version()
+	if err != nil {
+		return policyBudgets{}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.last.snapshot == snapshot && b.last.namespaces == version {
+		return b.last
+	}
+	now := policyBudgets{snapshot, version, map[string]ledger.Budget{}, map[string]policies.Quota{}}
+	for _, ns := range b.cluster.Namespaces().All() { // by name, and so are those of each budget
+		now.add(snapshot.Input(ns))
+	}
+	b.last = now
+	return now
+}
+
+// add counts a namespace in its budget, if anything limits it.
+func (b policyBudgets) add(in policies.Input) {
+	if in.Policy == nil || in.Policy.Mode == policies.ModeOff {
+		return
+	}
+	name, key := in.Namespace.Name, policies.BudgetKey(in.Namespace.Name, in.Policy.Quota)
+	own := policies.QuotaFor(name, in.Policy.Quota, in.Policy.TenantQuota).Limits
+	if len(own) == 0 {
+		return
+	}
+	budget, shared := b.budgets[key]
+	budget.Key, budget.Namespaces = key, append(budget.Namespaces, name)
+	b.budgets[key] = budget
+	limits := b.limits[key].Limits
+	for _, l := range own {
+		if !shared || l.Scope.Namespace != "" { // what limits all who share stands there already
+			limits = append(limits, l)
+		}
+	}
+	b.limits[key] = policies.Quota{Limits: limits}
+}
+
+// nativeOnly are the budgets of namespaces that nothing but ResourceQuotas limits.
+func (b *Budgets) nativeOnly(limited map[string]ledger.Budget) (out []ledger.Budget) {
+	governed, _ := b.cluster.Governed() // none while they are not read
+	for _, g := range governed {
+		native := b.cluster.ResourceQuotas().In(g.Namespace)
+		if g.Policy == nil || len(native) == 0 || len(policies.Quota{}.WithNative(g.Namespace, g.Policy, native).Limits) == 0 {
+			continue
+		}
+		key := policies.BudgetKey(g.Namespace, g.Policy.Quota)
+		if _, ok := limited[key]; !ok {
+			out = append(out, ledger.Budget{Key: key, Namespaces: []string{g.Namespace}})
+		}
+	}
+	return out
+}
+
+// HoldingOf is what a stored pod counts for in its namespace's budget, and how that is known: for the ledger's lists.
+func (b *Budgets) HoldingOf(keys policies.Keys, pod *corev1.Pod) (policies.Holding, ledger.ChargeBasis) {
+	in := b.cluster.CachedInput(pod.Namespace)
+	in.Pod = pod
+	holding, source := policies.HoldingOf(pod, keys, in.Pools)
+	switch {
+	case source == policies.ChargePromise:
+		return holding, ledger.BasisPromise
+	case source == policies.ChargeNone || in.Policy == nil:
+		return holding, ledger.BasisDevices
+	case in.Policy.EnforcementMode == policies.EnforceAudit:
+		return holdingOf(in, nil), ledger.BasisDevices
+	case policies.Verify(in, nil).Would == policies.Refused:
+		return holding, ledger.BasisUnmanaged
+	}
+	return holding, ledger.BasisDevices
+}
+
+// holdingOf is what a pod will hold. In audit mode, where pods stay as they are, it is what they would hold in a slice.
+func holdingOf(in policies.Input, promise *policies.Promise) policies.Holding {
+	if promise == nil && in.Policy.EnforcementMode == policies.EnforceAudit {
+		promise = policies.Decide(in).Promise
+	}
+	if promise != nil {
+		return promise.Holding(in.Pod)
+	}
+	h, _ := policies.ExclusiveHolding(in.Pod, in.Pools)
+	return h
+}

@@ -1,0 +1,103 @@
+package quota
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+	"github.com/gpuslice/gpuslice/webhook/review"
+)
+
+// CauseReport is the type of the cause, in the status of the denial, whose message is a Report in JSON.
+const CauseReport metav1.CauseType = policies.AnnotationReport + "-" + policies.ReportQuota
+
+// maxFigures bounds a report: a quota may have a hundred parts, and a tenant's own as many.
+const maxFigures = 200
+
+// Report is the usage of a namespace's quota.
+type Report struct {
+	Namespace string `json:"namespace"`
+	Policy    string `json:"policy,omitempty"` // that governs the namespace; "": none does
+	Budget    string `json:"budget,omitempty"` // that its pods are counted in
+	// Counted is true once the ledger has listed the pods of the budget's namespaces: until then, Used is too low.
+	Counted bool              `json:"counted"`
+	Figures []policies.Figure `json:"figures"`
+	More    int               `json:"more,omitempty"` // figures that are left out
+}
+
+// NewReport is the report on a namespace whose pods are limited by the quota, and counted in the budget, whose
+// ledger is state.
+func NewReport(in policies.Input, budget ledger.Budget, quota policies.Quota, state ledger.State) Report {
+	figures := state.Figures(quota)
+	r := Report{Namespace: in.Namespace.Name, Policy: in.Policy.Name, Budget: budget.Key, Counted: state.Covers(budget.Namespaces), Figures: []policies.Figure{}}
+	if more := len(figures) - maxFigures; more > 0 {
+		figures, r.More = figures[:maxFigures], more
+	}
+	r.Figures = append(r.Figures, figures...)
+	return r
+}
+
+// IsReportRequest reports whether a pod asks for a report, which a dry run of it gets.
+func IsReportRequest(pod *corev1.Pod) bool {
+	_, asks := pod.Annotations[policies.AnnotationReport]
+	return asks
+}
+
+// AnswerReport answers the dry run of a pod that asks for a report, by a denial: that is the only answer of a webhook that
+// carries more than a sentence to its client. Nothing is reserved, and a dry run creates nothing.
+func (c *Checker) AnswerReport(ctx context.Context, in policies.Input) (review.Answer, *review.Fault) {
+	if kind := in.Pod.Annotations[policies.AnnotationReport]; kind != policies.ReportQuota {
+		return review.Denied(metav1.StatusReasonForbidden, fmt.Sprintf("%s: there is no report %q; write %q", policies.AnnotationReport, kind, policies.ReportQuota)), nil
+	}
+	if in.PolicyError != nil {
+		return review.Denied(metav1.StatusReasonForbidden, "the namespace's policy cannot be read: "+in.PolicyError.Error()), nil
+	}
+	report, err := c.report(ctx, in)
+	if err != nil {
+		return tryAgain(err.Error(), maxRetryAfter), nil
+	}
+	text, err := json.Marshal(report)
+	if err != nil {
+		return review.Answer{}, review.Faultf(http.StatusInternalServerError, "encode the report: %v", err)
+	}
+	answer := review.Denied(metav1.StatusReasonForbidden, report.String())
+	answer.Denial.Causes = []metav1.StatusCause{{Type: CauseReport, Message: string(text)}}
+	return answer, nil
+}
+
+// report reads the report on the namespace of a pod.
+func (c *Checker) report(ctx context.Context, in policies.Input) (Report, error) {
+	none := Report{Namespace: in.Namespace.Name, Figures: []policies.Figure{}}
+	if c == nil || in.Policy == nil || in.Policy.Mode == policies.ModeOff {
+		return none, nil
+	}
+	counted := c.Budgets.For(in)
+	var state ledger.State
+	if len(counted.Limits.Limits) > 0 {
+		var err error
+		if state, err = c.Reserver.Read(ctx, counted.Budget.Key); err != nil {
+			return none, err
+		}
+	}
+	return NewReport(in, counted.Budget, counted.Limits, state), nil
+}
+
+// String is the report for people.
+func (r Report) String() string {
+	switch {
+	case r.Policy == "":
+		return fmt.Sprintf("no gpuslice policy governs namespace %q, so nothing limits what its pods hold together", r.Namespace)
+	case len(r.Figures) == 0:
+		return fmt.Sprintf("policy %s sets namespace %q no quota", r.Policy, r.Namespace)
+	case !r.Counted:
+		return fmt.Sprintf("the pods of namespace %q are not counted yet; ask again in some seconds", r.Namespace)
+	}
+	return strings.Join(policies.QuotaNotes(r.Figures), "; ")
+}

@@ -1,0 +1,118 @@
+package quota
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+	"github.com/gpuslice/gpuslice/webhook/metrics"
+	"github.com/gpuslice/gpuslice/webhook/review"
+)
+
+const (
+	answerMargin = 1500 * time.Millisecond // of the API server's patience, for the answer's way back
+	maxNotes     = 3                       // limits that a dry run is shown, among the other warnings
+
+	// maxRetryAfter bounds the wait that an answer asks of a client. Clients of Kubernetes, controllers' among them, sleep for
+	// as long as an answer says and ask up to ten times, in one of the few workers that a controller has for the whole cluster:
+	// a quota that cannot be read for a while would hold up everybody's ReplicaSets.
+	maxRetryAfter = time.Second
+)
+
+// Reserver reserves room in budgets: *ledger.Ledger.
+type Reserver interface {
+	Reserve(context.Context, ledger.Request) ledger.Answer
+	// Read returns the ledger of a budget, and reserves nothing.
+	Read(ctx context.Context, budgetKey string) (ledger.State, error)
+}
+
+// Source knows what the pods of a namespace count in: *Budgets.
+type Source interface {
+	For(policies.Input) NamespaceQuota
+}
+
+// Checker checks new pods against the quota of their namespace.
+type Checker struct {
+	Reserver Reserver
+	Budgets  Source
+	Metrics  *metrics.Metrics
+}
+
+// Pod is a new pod to be checked.
+type Pod struct {
+	policies.Input
+	Promise *policies.Promise // nil: none that is to be trusted
+	DryRun  bool
+}
+
+// Reserve asks for the pod's room. It returns the decision with what the quota makes of it, or the answer for a caller
+// who should ask again: a pod is never admitted because its quota could not be read.
+func (c *Checker) Reserve(ctx context.Context, pod Pod, d policies.Decision) (policies.Decision, *review.Answer) {
+	if pod.Policy == nil || pod.Policy.Mode == policies.ModeOff {
+		return d, nil
+	}
+	counted := c.Budgets.For(pod.Input)
+	notes := policies.NativeWarnings(pod.Policy, counted.Native, pod.Pod, pod.Promise)
+	if len(counted.Limits.Limits) == 0 {
+		d.Warnings = append(d.Warnings, notes...)
+		return d, nil
+	}
+	request := request(ctx, pod, counted)
+	answer := c.Reserver.Reserve(ctx, request)
+	c.Metrics.CountQuotaRequest(answer.Decision)
+	switch answer.Decision {
+	case ledger.Exceeded:
+		over := policies.DenyQuota(pod.Input, answer.Excess)
+		over.Warnings = append(over.Warnings, d.Warnings...)
+		return over, nil
+	case ledger.Busy:
+		if pod.Policy.EnforcementMode == policies.EnforceFull || counted.Limits.Native() {
+			return d, new(tryAgain(answer.Reason, answer.RetryAfter))
+		}
+		d.Warnings = append(d.Warnings, "the quota was not checked: "+answer.Reason)
+	}
+	d.Warnings = append(d.Warnings, notes...)
+	if pod.DryRun && answer.Decision == ledger.Admitted && pod.Policy.EnforcementMode != policies.EnforceAudit {
+		d.Warnings = append(d.Warnings, c.remaining(ctx, counted.Budget, counted.Limits.Within(request.Holding))...)
+	}
+	return d, nil
+}
+
+// request is what the ledger is asked for.
+func request(ctx context.Context, pod Pod, counted NamespaceQuota) ledger.Request {
+	request := ledger.Request{
+		Budget: counted.Budget, Quota: counted.Limits, PodUID: string(pod.Pod.UID), Name: pod.Pod.Name, NamespaceUID: counted.NamespaceUID,
+		Holding: holdingOf(pod.Input, pod.Promise), DryRun: pod.DryRun,
+	}
+	if at, ok := ctx.Deadline(); ok {
+		request.Deadline = time.Now().Add(min(time.Until(at)-answerMargin, ledger.DefaultTimeout))
+	}
+	return request
+}
+
+// remaining returns, for a dry run, how the limits stand that the pod counts against; nil if unknown.
+func (c *Checker) remaining(ctx context.Context, budget ledger.Budget, limits policies.Quota) []string {
+	state, err := c.Reserver.Read(ctx, budget.Key)
+	if err != nil || !state.Covers(budget.Namespaces) {
+		return nil
+	}
+	notes := policies.QuotaNotes(state.Figures(limits))
+	return notes[:min(len(notes), maxNotes)]
+}
+
+// tryAgain answers with 429, and with a time where that is short: clients then try again by themselves. Without one they
+// return the error, and controllers come back later by their own queues.
+func tryAgain(reason string, after time.Duration) review.Answer {
+	when := "try again"
+	if after > maxRetryAfter {
+		when += " in " + after.Round(time.Second).String()
+	}
+	answer := review.Denied(metav1.StatusReasonTooManyRequests, "the quota cannot be read now: "+reason+"; "+when)
+	if after <= maxRetryAfter {
+		answer.Denial.RetryAfterSeconds = int32(maxRetryAfter / time.Second)
+	}
+	return answer
+}

@@ -1,0 +1,37 @@
+package server
+
+import (
+	"context"
+	"time"
+)
+
+// gate admits a fixed number at a time.
+type gate chan struct{}
+
+// newGate makes a gate for n.
+func newGate(n int) gate { return make(gate, n) }
+
+// enter takes a place, waiting for one at most that long. Whoever got true must leave.
+func (g gate) enter(ctx context.Context, wait time.Duration) bool {
+	select {
+	case g <- struct{}{}:
+		return true
+	default:
+	}
+	if wait <= 0 {
+		return false
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case g <- struct{}{}:
+		return true
+	case <-timer.C:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// leave gives the place back.
+func (g gate) leave() { <-g }
