@@ -19,20 +19,20 @@ type Metrics struct {
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		leaf: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "gpuslice_certificate_expiry_timestamp_seconds", Help: "When the serving certificate expires; 0 while there is none.",
+			Name: "gpuslice_certificate_expiry_timestamp_seconds", Help: "When the serving certificate expires, or 0 if there is none.",
 		}),
 		authority: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "gpuslice_certificate_authority_expiry_timestamp_seconds",
-			Help: "When the first authority in a live caBundle expires by which the serving certificate is accepted.",
+			Help: "When the first authority in a live caBundle that verifies the serving certificate expires.",
 		}),
 		rotations: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gpuslice_certificate_rotations_total", Help: "Serving certificates replaced, by whether another authority signed the new one.",
+			Name: "gpuslice_certificate_rotations_total", Help: "Serving certificates replaced, by whether the same or another authority signed the new one.",
 		}, []string{"authority"}),
 		mismatches: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "gpuslice_ca_bundle_mismatches_total", Help: "Entries of webhook configurations that, when looked at, would not accept the serving certificate.",
+			Name: "gpuslice_ca_bundle_mismatches_total", Help: "Entries of webhook configurations found not to trust the serving certificate.",
 		}),
 		unusable: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "gpuslice_certificate_files_unusable_total", Help: "Readings of mounted files that are no certificate with its key; the one before stays.",
+			Name: "gpuslice_certificate_files_unusable_total", Help: "Reads of mounted files that are not a certificate with its key; the previous certificate stays.",
 		}),
 	}
 	r.MustRegister(m.leaf, m.authority, m.rotations, m.mismatches, m.unusable)

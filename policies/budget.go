@@ -114,7 +114,7 @@ func (q QuotaSpec) texts() map[string]string {
 
 // strictest is the quota of the same budget in which every limit of both holds.
 func (q QuotaSpec) strictest(other QuotaSpec) QuotaSpec {
-	whole := q.Whole().strictest(other.Whole())
+	whole := strictestLimits(q.Whole(), other.Whole())
 	return QuotaSpec{
 		Budget: q.Budget, Memory: whole.Memory, Slices: whole.Slices, GPUs: whole.GPUs,
 		Pools: strictestParts(q.Pools, other.Pools), Classes: strictestParts(q.Classes, other.Classes),
@@ -128,12 +128,12 @@ func strictestParts(a, b map[string]QuotaLimits) map[string]QuotaLimits {
 	out := map[string]QuotaLimits{}
 	maps.Copy(out, a)
 	for name, l := range b {
-		out[name] = out[name].strictest(l)
+		out[name] = strictestLimits(out[name], l)
 	}
 	return out
 }
 
-func (l QuotaLimits) strictest(other QuotaLimits) QuotaLimits {
+func strictestLimits(l, other QuotaLimits) QuotaLimits {
 	return QuotaLimits{Memory: least(l.Memory, other.Memory), Slices: least(l.Slices, other.Slices), GPUs: least(l.GPUs, other.GPUs)}
 }
 

@@ -77,10 +77,12 @@ func (c *creation) checkNames() Decision {
 // off first.
 func (c *creation) readRequest() Decision {
 	bare, recorded, brought := Revert(c.in.Pod, c.in.Pools)
-	reader := requestReader{pod: bare, policy: c.in.Policy, pools: c.in.Pools, recorded: recorded}
 	c.in.Pod, c.brought = bare, brought
-	c.req = reader.read()
-	c.unread, c.warnings = reader.violations, reader.warnings
+	var before *Request
+	if recorded != nil {
+		before = &recorded.Request
+	}
+	c.req, c.warnings, c.unread = readRequest(bare, c.in.Policy, c.in.Pools, before)
 	return Decision{}
 }
 
@@ -126,10 +128,24 @@ func notAsked(pod *corev1.Pod) Decision {
 // checkRequest denies what could not be read and what reaches out of a slice, all at once.
 func (c *creation) checkRequest() Decision {
 	c.warnings = append(c.brought, c.warnings...) // only a pod that is to get a slice has its author told
-	if found := append(c.unread, tampering(&c.in, true)...); len(found) > 0 {
+	if found := append(c.unread, tampering(subjectOf(&c.in), true)...); len(found) > 0 {
 		return deny(found...)
 	}
 	return Decision{}
 }
 
-func (c *creation) plan() Decision { return plan(&c.in, c.req) }
+func (c *creation) plan() Decision {
+	p := plan(&c.in, c.req)
+	d := Decision{Outcome: Rewritten, Promise: p.Promise, Violations: p.Violations, Warnings: p.Warnings, Candidates: p.Candidates}
+	if p.Promise == nil {
+		d.Outcome = Refused
+		return d
+	}
+	d.Planned = &p.Promise.Planned
+	return d
+}
+
+// subjectOf is what the tamper rules may know of the pod.
+func subjectOf(in *Input) Subject {
+	return Subject{Pod: in.Pod, Pools: in.Pools, MPS: in.Policy.MPS}
+}

@@ -116,7 +116,7 @@ func decideGoverned(in Input) Decision {
 
 // decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not ask for either.
 func decideUnsliced(in *Input, d Decision) Decision {
-	if found := tampering(in, false); len(found) > 0 {
+	if found := tampering(subjectOf(in), false); len(found) > 0 {
 		return deny(found...)
 	}
 	return hideDevices(in, d)
@@ -128,13 +128,4 @@ func leaveAlone(why string) Decision {
 
 func deny(violations ...Violation) Decision {
 	return Decision{Outcome: Refused, Violations: violations}
-}
-
-func allows(p *Policy, name StrategyName) bool {
-	for _, s := range p.Strategies {
-		if s == name {
-			return true
-		}
-	}
-	return false
 }

@@ -77,17 +77,6 @@ func Deny(in Input, violations ...Violation) Decision {
 	return d.WithMode(in.Policy).WithBypass(in.Namespace)
 }
 
-// CandidateReport says how one way to place the pod fared: for explain.
-type CandidateReport struct {
-	Strategy StrategyName `json:"strategy"`
-	Pool     string       `json:"pool"`
-	Resource string       `json:"resource"`
-	Chosen   bool         `json:"chosen,omitempty"`
-	Slice    string       `json:"slice,omitempty"`
-	Tier     Tier         `json:"tier,omitempty"`
-	Why      string       `json:"why,omitempty"` // why it was not chosen
-}
-
 // Message joins the violations to one text.
 func (d Decision) Message() string {
 	texts := make([]string, len(d.Violations))

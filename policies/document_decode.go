@@ -165,7 +165,7 @@ func (d *documentDecoder) object(n *yaml.Node, v reflect.Value, path *field.Path
 // slices, and mode: "" is not a mode.
 func (d *documentDecoder) refuseSilence(n *yaml.Node, in reflect.Type, i int, v reflect.Value, path *field.Path) {
 	_, options, _ := strings.Cut(in.Field(i).Tag.Get("json"), ",")
-	ours := in.PkgPath() == reflect.TypeFor[Policy]().PkgPath()
+	ours := !strings.HasPrefix(in.PkgPath(), "k8s.io/")
 	if ours && n.Kind == yaml.ScalarNode && v.Kind() != reflect.Bool && v.IsZero() && strings.HasPrefix(options, "omit") {
 		d.refuse(path, n, "that reads as if nothing were written; leave the key out, or write a value that is not empty or zero")
 	}
@@ -203,4 +203,31 @@ func (d *documentDecoder) list(n *yaml.Node, v reflect.Value, path *field.Path) 
 			v.Set(reflect.Append(v, element))
 		}
 	}
+}
+
+// decodeEntries reads a mapping of names to values of one kind: what can be read of it, and its problems. known returns
+// what is wrong with a name, whose value is not read then; check reports what is wrong with a value, or a field of it.
+func decodeEntries[T any](root *yaml.Node, known func(name string) string, check func(value T, report func(field, format string, args ...any))) (map[string]T, field.ErrorList) {
+	d := &documentDecoder{}
+	out := make(map[string]T, len(root.Content)/2)
+	d.entries(root, nil, func(key, node *yaml.Node) {
+		at := field.NewPath(cut(key.Value))
+		if problem := known(key.Value); problem != "" {
+			d.refuse(at, key, "%s", problem)
+			return
+		}
+		var value T
+		before := len(d.problems)
+		if d.decode(node, reflect.ValueOf(&value).Elem(), at); len(d.problems) == before {
+			check(value, func(name, format string, args ...any) {
+				if name == "" {
+					d.refuse(at, node, format, args...)
+					return
+				}
+				d.refuse(at.Child(name), node, format, args...)
+			})
+		}
+		out[key.Value] = value
+	})
+	return out, d.problems
 }

@@ -33,3 +33,11 @@ func shortList(texts []string) string {
 	}
 	return strings.Join(texts, "; ")
 }
+
+func joinNames[T ~string](names []T) string {
+	texts := make([]string, len(names))
+	for i, n := range names {
+		texts[i] = string(n)
+	}
+	return strings.Join(texts, ", ")
+}

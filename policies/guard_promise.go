@@ -9,28 +9,6 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// PromisedGuard is what the pod carries of the guard: the check before the first container that can reach a GPU, the
-// sidecar after it, and what they need of the pod. The containers follow from it (guard_containers.go).
-type PromisedGuard struct {
-	Image      string            `json:"image"`
-	PullPolicy corev1.PullPolicy `json:"pullPolicy"`
-	PullSecret string            `json:"pullSecret,omitempty"`
-	CPU        string            `json:"cpu"`
-	Memory     string            `json:"memory"`
-	User       int64             `json:"user"`
-	Kill       bool              `json:"kill,omitempty"`   // CAP_KILL
-	Shares     bool              `json:"shares,omitempty"` // the process namespace is shared for the guard, not by the author
-	Resource   string            `json:"resource"`         // the GPU resource that the check asks for
-	Count      int64             `json:"count"`
-	Env        []Variable        `json:"env"` // of check and sidecar
-	CheckEnv   []Variable        `json:"checkEnv,omitempty"`
-	SidecarEnv []Variable        `json:"sidecarEnv,omitempty"`
-	// Mounts are those of check and sidecar, SidecarMounts those of the sidecar alone.
-	Mounts        []corev1.VolumeMount `json:"mounts,omitempty"`
-	SidecarMounts []corev1.VolumeMount `json:"sidecarMounts,omitempty"`
-	Annotations   map[string]string    `json:"annotations,omitempty"`
-}
-
 // guard writes the guard's containers, or why there are none.
 func (w *promiseWriter) guard(c *candidate) {
 	plan := c.guard

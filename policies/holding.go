@@ -86,7 +86,7 @@ func (p *Promise) chargeFor(c *PromisedContainer) Charge {
 // cheaper. Containers count whatever their names.
 func ExclusiveHolding(pod *corev1.Pod, pools []Pool) (Holding, ChargeSource) {
 	h := Holding{Namespace: pod.Namespace}
-	h.Charge = peakCharge(podSpans(&pod.Spec, func(c *corev1.Container) Charge { return h.exclusiveCharge(c, pools) }))
+	h.Charge = peakCharge(podSpans(&pod.Spec, func(c *corev1.Container) Charge { return exclusiveCharge(&h, c, pools) }))
 	if h.Charge == (Charge{}) {
 		return Holding{Namespace: pod.Namespace}, ChargeNone
 	}
@@ -98,7 +98,7 @@ func ExclusiveHolding(pod *corev1.Pod, pools []Pool) (Holding, ChargeSource) {
 }
 
 // exclusiveCharge charges one container, and notes in h the pools that offer what it names.
-func (h *Holding) exclusiveCharge(c *corev1.Container, pools []Pool) Charge {
+func exclusiveCharge(h *Holding, c *corev1.Container, pools []Pool) Charge {
 	var out Charge
 	for name, units := range gpuUnits(c, pools) {
 		offering := offeredBy(name, pools)

@@ -8,11 +8,11 @@ import (
 
 // changedLabels denies what would make the pod say something else than what it was given.
 func changedLabels(old, updated *corev1.Pod) (out []Violation) {
-	for _, reader := range labelReaders() {
-		was, had := old.Labels[reader.label]
-		is, has := updated.Labels[reader.label]
+	for _, label := range requestLabels() {
+		was, had := old.Labels[label]
+		is, has := updated.Labels[label]
 		if was != is || had != has {
-			out = append(out, changed("label "+reader.label, presence(was, had), presence(is, has)))
+			out = append(out, changed("label "+label, presence(was, had), presence(is, has)))
 		}
 	}
 	was, had := old.Annotations[AnnotationContainers]

@@ -9,7 +9,7 @@ import (
 
 // Lint returns what is legal in a policy and most likely not what its author meant, each with its path. pools are
 // those known; sizes are held only against pools whose size is known.
-func (p *Policy) Lint(pools []Pool) (warnings []string) {
+func Lint(p *Policy, pools []Pool) (warnings []string) {
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	if p.Mode == ModeOff && !reflect.ValueOf(p.Quota).IsZero() {
 		warn("quota: mode is off, so nothing is counted and nothing refused; write mode: opt-in to have the quota held")
@@ -26,7 +26,7 @@ func (p *Policy) Lint(pools []Pool) (warnings []string) {
 				"and no quota holds for others; have the nodes offer a name of %s, or add this one to the match conditions of the webhook configurations", i, nvidiaPrefix, d.Resource, nvidiaPrefix)
 		}
 	}
-	largest, known := p.largest(pools)
+	largest, known := largestSlice(p, pools)
 	if !known {
 		return warnings
 	}
@@ -41,9 +41,9 @@ func (p *Policy) Lint(pools []Pool) (warnings []string) {
 	return warnings
 }
 
-// largest is the largest slice on pools of the strategies that p allows; known is false where one of them does not tell
+// largestSlice is the largest slice on pools of the strategies that p allows; known is false where one of them does not tell
 // its size, or there is none.
-func (p *Policy) largest(pools []Pool) (largest MiB, known bool) {
+func largestSlice(p *Policy, pools []Pool) (largest MiB, known bool) {
 	for i := range pools {
 		pool := &pools[i]
 		if !slices.Contains(p.Strategies, pool.Strategy) {

@@ -34,7 +34,7 @@ func TestWhatIsLegalAndHardlyMeantIsDoubted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, policyOf(t, c.document).Lint(pools)); diff != "" {
+			if diff := cmp.Diff(c.want, Lint(policyOf(t, c.document), pools)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})

@@ -88,14 +88,6 @@ func (m misfit) most() string {
 	return fmt.Sprintf("ask for a fraction of %s or less", largest)
 }
 
-// describe names a pool by what a user recognises: its MIG profile or its name.
-func (p *Pool) describe() string {
-	if p.MIGProfile != "" {
-		return p.MIGProfile
-	}
-	return "pool " + p.Name
-}
-
 // refusal joins why no candidate was chosen to violations: rules first, since they tell what could be changed, then
 // what is too large for every pool.
 func refusal(in *Input, misfits []misfit) []Violation {
@@ -117,7 +109,7 @@ func refusal(in *Input, misfits []misfit) []Violation {
 	if v := nowhereOffered(in, misfits); v != nil {
 		return []Violation{*v}
 	}
-	text := fmt.Sprintf("%s; policy %s allows %s", reasons(misfits), in.Policy.Name, strategyNames(in.Policy))
+	text := fmt.Sprintf("%s; policy %s allows %s", reasons(misfits), in.Policy.Name, joinNames(in.Policy.Strategies))
 	if !slices.ContainsFunc(misfits, func(m misfit) bool { return m.kind != misfitStrategy }) {
 		text += "; allow another strategy, or declare the pool in the cluster's default policy"
 	}
@@ -185,14 +177,6 @@ func nowhereOffered(in *Input, misfits []misfit) *Violation {
 	slices.Sort(offered)
 	return &Violation{RuleFit, "no pool offers the resource", fmt.Sprintf("container %q asks for %s, and there are %s; ask for %s: 1 to get what fits",
 		asked.Name, asked.Resource, strings.Join(slices.Compact(offered), ", "), ResourceGPU)}
-}
-
-func strategyNames(p *Policy) string {
-	var names []string
-	for _, s := range p.Strategies {
-		names = append(names, string(s))
-	}
-	return strings.Join(names, ", ")
 }
 
 func classList(p *Policy) string {

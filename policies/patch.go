@@ -37,6 +37,17 @@ func treeOf(pod *corev1.Pod) map[string]any {
 	return tree
 }
 
+// changedPaths names the fields in which two pods differ.
+func changedPaths(before, after *corev1.Pod) (out []string) {
+	tree := treeOf(before)
+	var d differ
+	d.object("", tree, tree, treeOf(after))
+	for _, op := range d.ops {
+		out = append(out, strings.ReplaceAll(strings.TrimPrefix(op.Path, "/"), "/", "."))
+	}
+	return out
+}
+
 // differ collects operations. raw is what stands in the document that will be patched, before and after are typed.
 type differ struct{ ops []jsonpatch.Operation }
 
@@ -162,12 +173,4 @@ func escapePointer(key string) string {
 		return key
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
-}
-
-// pathsOf names the fields that operations change.
-func pathsOf(ops []jsonpatch.Operation) (out []string) {
-	for _, op := range ops {
-		out = append(out, strings.ReplaceAll(strings.TrimPrefix(op.Path, "/"), "/", "."))
-	}
-	return out
 }

@@ -1,14 +1,6 @@
 package policies
 
-import (
-	"slices"
-)
-
-// siteAwaited is the site of the one pool that stands for nodes nobody knows yet.
-const siteAwaited = "unknown"
-
-// awaited says that the pool is yet to come: nothing of it is known but the resource name that the pod will ask for.
-func (p *Pool) awaited() bool { return p.Site == siteAwaited }
+import "slices"
 
 // pending places a pod that no known pool can take now although the list of pools is not complete: on a pool yet to
 // come, of which only the resource name is known, and which promises nothing. Else it returns why the pod is refused.

@@ -9,42 +9,52 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 )
 
+// planResult is what was planned for a pod: a Promise, or why it cannot have a slice.
+type planResult struct {
+	Promise    *Promise
+	Violations []Violation
+	Warnings   []string
+	Candidates []CandidateReport // only where they are to be explained
+}
+
 // plan finds where the request fits and what the pod must carry there.
-func plan(in *Input, req Request) Decision {
+func plan(in *Input, req Request) planResult {
 	if req.Strategy != "" && !allows(in.Policy, req.Strategy) {
-		return deny(Violation{RulePolicy, "strategy not allowed", fmt.Sprintf(
-			"%s: %q, policy %s allows %s", LabelStrategy, req.Strategy, in.Policy.Name, strategyNames(in.Policy))})
+		return unplanned(Violation{RulePolicy, "strategy not allowed", fmt.Sprintf(
+			"%s: %q, policy %s allows %s", LabelStrategy, req.Strategy, in.Policy.Name, joinNames(in.Policy.Strategies))})
 	}
 	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
-		return deny(Violation{RuleStrategy, "a pod of Windows", "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; ask for no slice, or run it on Linux"})
+		return unplanned(Violation{RuleStrategy, "a pod of Windows", "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; ask for no slice, or run it on Linux"})
 	}
 	asks, violations := resolveAll(in, req)
 	if len(violations) > 0 {
-		return deny(violations...)
+		return unplanned(violations...)
 	}
 	fitting, misfits := candidates(in, req, asks)
 	chosen, refused := choose(in, req, fitting)
 	misfits = append(misfits, refused...)
-	d := Decision{Outcome: Rewritten}
+	var r planResult
 	if in.Explain {
-		d.Candidates = report(fitting, append(slices.Clone(misfits), weighRest(in, req, fitting, chosen)...), chosen)
+		r.Candidates = report(fitting, append(slices.Clone(misfits), weighRest(in, req, fitting, chosen)...), chosen)
 	}
 	if chosen == nil {
 		if chosen, violations = pending(in, req, asks, misfits); len(violations) > 0 {
-			d.Outcome, d.Violations = Refused, violations
-			return d
+			r.Violations = violations
+			return r
 		}
-		d.Warnings = append(d.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it asks for %s and waits for a node that offers it",
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it asks for %s and waits for a node that offers it",
 			reasons(misfits), chosen.pool().Resource))
 	}
 	p, warnings := promise(in, req, chosen, sameAs(in, chosen, fitting))
 	if v := p.tooLong(); v != nil {
-		d.Outcome, d.Violations = Refused, []Violation{*v}
-		return d
+		r.Violations = []Violation{*v}
+		return r
 	}
-	d.Promise, d.Planned, d.Warnings = p, &p.Planned, append(d.Warnings, warnings...)
-	return d
+	r.Promise, r.Warnings = p, append(r.Warnings, warnings...)
+	return r
 }
+
+func unplanned(violations ...Violation) planResult { return planResult{Violations: violations} }
 
 func resolveAll(in *Input, req Request) (asks []asked, violations []Violation) {
 	for _, c := range req.Containers {
@@ -78,7 +88,7 @@ func choose(in *Input, req Request, fitting []candidate) (*candidate, []misfit) 
 
 // equip adds to a placement what holds its slices, and returns why it may not be used.
 func equip(in *Input, req Request, c *candidate) *Violation {
-	if v := hostIPCElsewhere(in, c); v != nil {
+	if v := hostIPCElsewhere(in.Pod, c.pool()); v != nil {
 		return v
 	}
 	c.guard = planGuard(in, c)
@@ -169,12 +179,6 @@ func tiersOf(c *candidate, p *placed) []Tier {
 
 func driverHolds(strategy *Strategy, p *placed) bool {
 	return p.pool.DriverLimits && p.size.limit > 0 && strategy.DriverLimits
-}
-
-// totalMayBeLimit says that what a process on the pool sees as the device's whole memory may already be its limit: the
-// driver has limits of its own, and what it then tells of the total is not known.
-func (p *Pool) totalMayBeLimit() bool {
-	return p.DriverLimits || p.DriverMajor >= firstDriverWithLimits
 }
 
 // profileOf asks the framework profiles what the container should carry. Whole devices and unknown slices have no cap.

@@ -176,3 +176,13 @@ const (
 	defaultLogDirectory     = "/var/log/nvidia-mps"
 	defaultGuardGrace       = 2 * time.Second
 )
+
+// allows reports whether policy allows a strategy.
+func allows(p *Policy, name StrategyName) bool {
+	for _, s := range p.Strategies {
+		if s == name {
+			return true
+		}
+	}
+	return false
+}

@@ -96,3 +96,23 @@ func (p *Pool) keepFree(spec ReserveSpec) {
 		p.Reserve = min(max(part, memory), p.Total())
 	}
 }
+
+// siteAwaited is the site of the one pool that stands for nodes nobody knows yet.
+const siteAwaited = "unknown"
+
+// awaited reports whether the pool is yet to come: nothing of it is known but the resource name that the pod will ask for.
+func (p *Pool) awaited() bool { return p.Site == siteAwaited }
+
+// describe names a pool by what a user recognises: its MIG profile or its name.
+func (p *Pool) describe() string {
+	if p.MIGProfile != "" {
+		return p.MIGProfile
+	}
+	return "pool " + p.Name
+}
+
+// totalMayBeLimit reports whether what a process on the pool sees as the device's whole memory may already be its limit: the
+// driver has limits of its own, and what it then tells of the total is not known.
+func (p *Pool) totalMayBeLimit() bool {
+	return p.DriverLimits || p.DriverMajor >= firstDriverWithLimits
+}

@@ -12,12 +12,12 @@ import (
 // declaredFor says that spec declares a pool of the resource for nodes with these labels.
 func declaredFor(spec PoolsSpec, labels map[string]string, resource string) bool {
 	return slices.ContainsFunc(spec.Declared, func(d PoolSpec) bool {
-		return d.Resource == resource && d.selects(labels)
+		return d.Resource == resource && selects(&d, labels)
 	})
 }
 
-// selects says that nodes with these labels are the pool's.
-func (d *PoolSpec) selects(labels map[string]string) bool {
+// selects reports whether nodes with these labels are the pool's.
+func selects(d *PoolSpec, labels map[string]string) bool {
 	for key, value := range d.Selector {
 		if got, ok := labels[key]; !ok || got != value {
 			return false
@@ -33,11 +33,11 @@ func declaredPools(nodes []*corev1.Node, spec PoolsSpec, remembered []Pool) []Po
 	pools := make([]Pool, 0, len(spec.Declared))
 	for i := range spec.Declared {
 		d := &spec.Declared[i]
-		g := &gathered{pool: d.pool()}
+		g := &gathered{pool: declaredPool(d)}
 		var offers []Pool
 		matched := 0
 		for _, node := range nodes {
-			if !d.selects(node.Labels) || declaredFor(PoolsSpec{Declared: spec.Declared[:i]}, node.Labels, d.Resource) {
+			if !selects(d, node.Labels) || declaredFor(PoolsSpec{Declared: spec.Declared[:i]}, node.Labels, d.Resource) {
 				continue
 			}
 			matched++
@@ -61,8 +61,8 @@ func declaredPools(nodes []*corev1.Node, spec PoolsSpec, remembered []Pool) []Po
 	return pools
 }
 
-// pool is what the declaration alone says.
-func (d *PoolSpec) pool() Pool {
+// declaredPool is what the declaration alone says.
+func declaredPool(d *PoolSpec) Pool {
 	p := Pool{
 		Name: d.Name, Resource: d.Resource, Strategy: d.Strategy, DeviceMemory: d.DeviceMemory,
 		InstanceMemory: d.InstanceMemory, Replicas: d.Replicas, MIGProfile: d.MIGProfile, MPSProvider: d.MPSProvider,

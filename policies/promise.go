@@ -165,3 +165,6 @@ func (p *Promise) check() error {
 	}
 	return nil
 }
+
+// place names the pool that the promise was planned for.
+func (p *Promise) place() string { return "pool " + p.Planned.Pool }

@@ -52,7 +52,7 @@ func nativeResource(name corev1.ResourceName) (resource string, ok bool) {
 // WithNative is q and what the ResourceQuotas of the namespace allow its pods, where the policy has them counted. A pod
 // is held against each of them whether it was renamed or not: those that were not leave less room to those that were.
 // WithMode audit nothing is renamed, and Kubernetes counts for itself.
-func (q Quota) WithNative(namespace string, p *Policy, native []NativeQuota) Quota {
+func WithNative(q Quota, namespace string, p *Policy, native []NativeQuota) Quota {
 	if p.Quota.Native == NativeOff || p.EnforcementMode == EnforceAudit {
 		return q
 	}

@@ -156,7 +156,7 @@ func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 	native := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 9}, scopes: [NotTerminating]}"))
 	renamed, _ := HoldingOf(gpuPod(promised("team-a", Charge{Memory: 8192, Slices: 1}), asksFor("main", ResourceGPUShared, "1")), testKeys(), quotaPools())
 	whole, _ := HoldingOf(gpuPod(nil, asksFor("main", ResourceGPU, "1")), testKeys(), quotaPools())
-	q := Quota{}.WithNative("team-a", &Policy{}, native)
+	q := WithNative(Quota{}, "team-a", &Policy{}, native)
 	held := renamed.Plus(whole)
 	refusal := func(q Quota, h Holding) string {
 		if v := QuotaViolation(Fit(q, held.In, h)); v != nil {
@@ -175,10 +175,10 @@ func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 	elsewhere := renamed
 	elsewhere.Namespace = "team-b"
 	for name, got := range map[string]string{
-		"under audit, which renames nothing": refusal(Quota{}.WithNative("team-a", &Policy{EnforcementMode: EnforceAudit}, native), renamed),
+		"under audit, which renames nothing": refusal(WithNative(Quota{}, "team-a", &Policy{EnforcementMode: EnforceAudit}, native), renamed),
 		"outside of the scope":               refusal(q, terminating),
 		"in a namespace that shares ours":    refusal(q, elsewhere),
-		"where policy has them not counted":  refusal(Quota{}.WithNative("team-a", &Policy{Quota: QuotaSpec{Native: NativeOff}}, native), renamed),
+		"where policy has them not counted":  refusal(WithNative(Quota{}, "team-a", &Policy{Quota: QuotaSpec{Native: NativeOff}}, native), renamed),
 	} {
 		if got != "" {
 			t.Errorf("%s: %s", name, got)
@@ -267,7 +267,7 @@ func TestTheWrittenQuotaIsWhatThePolicysPoolsOffer(t *testing.T) {
 		"audit":   {audit, WrittenQuota{}, false},
 		"off":     {off, WrittenQuota{}, false},
 	} {
-		got, wanted := c.policy.WrittenQuota(pools)
+		got, wanted := WrittenQuotaOf(c.policy, pools)
 		if diff := cmp.Diff(c.want, got); diff != "" || wanted != c.wanted {
 			t.Errorf("%s: wanted %t (-want +got)\n%s", name, wanted, diff)
 		}

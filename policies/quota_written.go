@@ -16,10 +16,10 @@ type WrittenQuota struct {
 	Why string
 }
 
-// WrittenQuota is the ResourceQuota that the policy wants written; false: none. A policy that refuses nothing wants
+// WrittenQuotaOf is the ResourceQuota that the policy wants written; false: none. A policy that refuses nothing wants
 // none: Kubernetes would refuse by it. All the pools that the policy allows must offer one resource, since the quota
 // could not tell which of several a slice came from.
-func (p *Policy) WrittenQuota(pools []Pool) (WrittenQuota, bool) {
+func WrittenQuotaOf(p *Policy, pools []Pool) (WrittenQuota, bool) {
 	if p.Quota.Native != NativeWrite || p.Mode == ModeOff || p.EnforcementMode != EnforceFull {
 		return WrittenQuota{}, false
 	}

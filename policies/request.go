@@ -38,17 +38,24 @@ func (r Request) resourceOf(container string) string {
 	return ""
 }
 
+// readRequest reads what a pod asks for, and everything that is wrong with it: what could be read is returned all the
+// same. recorded is the Request of an earlier pass over this pod, or of the pod it was copied from; nil: there is none.
+func readRequest(pod *corev1.Pod, policy *Policy, pools []Pool, recorded *Request) (req Request, warnings []string, violations []Violation) {
+	r := requestReader{pod: pod, policy: policy, pools: pools, recorded: recorded}
+	req = r.read()
+	return req, r.warnings, r.violations
+}
+
 // requestReader collects what a pod asks, and everything that is wrong with it.
 type requestReader struct {
 	pod        *corev1.Pod
 	policy     *Policy
 	pools      []Pool
-	recorded   *Promise // of an earlier pass over this pod, or of the pod it was copied from
+	recorded   *Request
 	violations []Violation
 	warnings   []string
 }
 
-// read returns the pod's Request. Violations are collected in the reader; what could be read is returned all the same.
 func (r *requestReader) read() Request {
 	labels := r.labels()
 	req := Request{
@@ -61,7 +68,7 @@ func (r *requestReader) read() Request {
 	named := r.annotation()
 	req.Explicit = req.Explicit || len(named) > 0 || len(r.violations) > before
 	if r.recorded != nil && labels.share != ShareDisabled { // the author's label is newer than what was recorded
-		req.Explicit = req.Explicit || r.recorded.Request.Explicit
+		req.Explicit = req.Explicit || r.recorded.Explicit
 	}
 	for _, c := range r.gpuContainers(labels, named, req.Explicit) {
 		req.Containers = append(req.Containers, r.container(c, labels.ask, named, &req))
@@ -143,13 +150,13 @@ func (r *requestReader) container(g gpuContainer, fromLabels Ask, named map[stri
 	return out
 }
 
-// recall takes a container's request from the Promise that the pod brings, where the container still asks what that
-// Promise was planned from. What the labels say, which are the author's, wins over what was recorded.
+// recall takes a container's request from what was recorded of the pod, where the container still asks what it did
+// then. What the labels say, which are the author's, wins over what was recorded.
 func (r *requestReader) recall(c *ContainerRequest) {
 	if r.recorded == nil || c.Quantity != "" {
 		return
 	}
-	for _, was := range r.recorded.Request.Containers {
+	for _, was := range r.recorded.Containers {
 		if was.Name != c.Name || was.Resource != c.Resource || was.GPUs != c.GPUs {
 			continue
 		}

@@ -2,13 +2,9 @@ package policies
 
 import (
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 	"unicode"
-
-	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 const (
@@ -32,22 +28,13 @@ func (r *requestReader) annotation() map[string]Ask {
 		r.refuse(reason, problem.Detail)
 		return nil
 	}
-	d := &documentDecoder{}
-	out := make(map[string]Ask, len(root.Content)/2)
-	d.entries(root, nil, func(key, value *yaml.Node) {
-		at := field.NewPath(cut(key.Value))
-		if !hasContainer(&r.pod.Spec, key.Value) {
-			d.refuse(at, key, "it is not a container of this pod")
-			return
+	out, problems := decodeEntries(root, func(name string) string {
+		if !hasContainer(&r.pod.Spec, name) {
+			return "it is not a container of this pod"
 		}
-		var ask Ask
-		before := len(d.problems)
-		if d.decode(value, reflect.ValueOf(&ask).Elem(), at); len(d.problems) == before {
-			ask.check(d, value, at)
-		}
-		out[key.Value] = ask
-	})
-	for _, p := range d.problems[:min(len(d.problems), maxAnnotationProblems)] {
+		return ""
+	}, Ask.check)
+	for _, p := range problems[:min(len(problems), maxAnnotationProblems)] {
 		r.refuse(reason, legible(p.Field)+": "+p.Detail)
 	}
 	return out
@@ -59,26 +46,4 @@ func legible(text string) string {
 		return strconv.Quote(text)
 	}
 	return text
-}
-
-// check refuses what each field by itself does not tell.
-func (a Ask) check(d *documentDecoder, n *yaml.Node, at *field.Path) {
-	sizes := 0
-	for _, sized := range []bool{a.Memory != 0, !a.Fraction.Zero(), a.Class != ""} {
-		if sized {
-			sizes++
-		}
-	}
-	if sizes > 1 {
-		d.refuse(at, n, "memory, fraction and class each say how large the slice is; write one of them")
-	}
-	if a.Memory != 0 && a.MemoryLimit != 0 && a.MemoryLimit < a.Memory {
-		d.refuse(at.Child("memoryLimit"), n, "%q is less than memory %q; write at least that, or leave it out", a.MemoryLimit, a.Memory)
-	}
-	if a.Compute < 0 || a.Compute > 100 {
-		d.refuse(at.Child("compute"), n, "%d is out of range; accepted: 1 to 100", a.Compute)
-	}
-	if a.Processes < 0 || a.Processes > maxProcesses {
-		d.refuse(at.Child("processes"), n, "%d is out of range; accepted: 1 to %d", a.Processes, maxProcesses)
-	}
 }

@@ -48,6 +48,16 @@ func labelReaders() []labelReader {
 	}
 }
 
+// requestLabels are the labels by which a pod's author asks for a slice.
+func requestLabels() []string {
+	readers := labelReaders()
+	names := make([]string, len(readers))
+	for i := range readers {
+		names[i] = readers[i].label
+	}
+	return names
+}
+
 // labels reads the pod's labels of ours. Each that cannot be read is a violation, and so are two that contradict each
 // other; one that is not ours is a warning, since it is most likely misspelt.
 func (r *requestReader) labels() labelRequest {

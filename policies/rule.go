@@ -1,6 +1,10 @@
 package policies
 
-import "strings"
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // TamperRule refuses one way in which a pod could leave its slice, take devices that it was not given, or reach its
 // guard or its neighbours.
@@ -10,9 +14,16 @@ type TamperRule struct {
 	// Everywhere says that the rule holds for every pod of a governed namespace; else for those that get a slice.
 	Everywhere bool
 	// Find returns what the rule refuses of a pod as its author wrote it: what was found and where, one text each.
-	Find func(in *Input) []string
+	Find func(Subject) []string
 	// Instead says what to do about it.
 	Instead string
+}
+
+// Subject is what a tamper rule may know of a pod.
+type Subject struct {
+	Pod   *corev1.Pod
+	Pools []Pool
+	MPS   MPSSpec // whose directories no slice may reach
 }
 
 // Rules lists the tamper rules, in the order in which an author is told.
@@ -23,12 +34,12 @@ func Rules() []TamperRule {
 }
 
 // tampering holds a pod against the rules.
-func tampering(in *Input, sliced bool) (out []Violation) {
+func tampering(s Subject, sliced bool) (out []Violation) {
 	for _, r := range Rules() {
 		if !sliced && !r.Everywhere {
 			continue
 		}
-		if found := r.Find(in); len(found) > 0 {
+		if found := r.Find(s); len(found) > 0 {
 			out = append(out, Violation{RuleTamper, r.Reason, shortList(found) + "; " + r.Instead})
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // capabilities refuses rights by which a container could stop or read its guard, mount the node's devices, or load code
 // into its kernel.
 func capabilities() TamperRule {
-	return TamperRule{Reason: "a capability that reaches out of a slice", Find: func(in *Input) (found []string) {
-		for c := range everyContainer(&in.Pod.Spec) {
+	return TamperRule{Reason: "a capability that reaches out of a slice", Find: func(s Subject) (found []string) {
+		for c := range everyContainer(&s.Pod.Spec) {
 			if names := reachingOut(c.SecurityContext); len(names) > 0 {
 				found = append(found, fmt.Sprintf("container %q adds %s in securityContext.capabilities", c.Name, strings.Join(names, ", ")))
 			}

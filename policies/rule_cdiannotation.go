@@ -2,17 +2,19 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // cdiAnnotation refuses annotations that inject devices by their CDI name.
 func cdiAnnotation() TamperRule {
-	return TamperRule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(in *Input) (found []string) {
-		for _, key := range sortedKeys(in.Pod.Annotations) {
-			if injectsDevices(key, in.Pod.Annotations[key]) {
-				found = append(found, fmt.Sprintf("annotation %s: %s injects devices past what the pod asks for", quoteShort(key), quoteShort(in.Pod.Annotations[key])))
+	return TamperRule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
+		for key, value := range s.Pod.Annotations {
+			if injectsDevices(key, value) {
+				found = append(found, fmt.Sprintf("annotation %s: %s injects devices past what the pod asks for", quoteShort(key), quoteShort(value)))
 			}
 		}
+		slices.Sort(found)
 		return found
 	}, Instead: "remove it, and ask for " + ResourceGPU + ": 1"}
 }

@@ -12,8 +12,8 @@ const deviceMounts = "/run/nvidia-container-devices"
 
 // deviceMount refuses mounts that name devices: whatever is mounted there, the runtime gives the container the device.
 func deviceMount() TamperRule {
-	return TamperRule{Reason: "a mount that takes devices", Everywhere: true, Find: func(in *Input) (found []string) {
-		for c := range everyContainer(&in.Pod.Spec) {
+	return TamperRule{Reason: "a mount that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
+		for c := range everyContainer(&s.Pod.Spec) {
 			if m := takingMount(c.VolumeMounts); m != "" {
 				found = append(found, fmt.Sprintf("container %q mounts a volume at %s, by which the container runtime gives it devices that it did not ask for",
 					c.Name, quoteShort(m)))

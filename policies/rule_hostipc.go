@@ -9,8 +9,8 @@ import (
 // hostIPC refuses the node's IPC namespace: the shared memory of MPS clients is there. Clients of GKE's daemon need it, so
 // where there are such pools the pod may have it on them alone: see hostIPCElsewhere.
 func hostIPC() TamperRule {
-	return TamperRule{Reason: "hostIPC in a slice", Find: func(in *Input) []string {
-		if !in.Pod.Spec.HostIPC || slices.ContainsFunc(in.Pools, func(p Pool) bool { return p.provider().HostIPC }) {
+	return TamperRule{Reason: "hostIPC in a slice", Find: func(s Subject) []string {
+		if !s.Pod.Spec.HostIPC || slices.ContainsFunc(s.Pools, func(p Pool) bool { return p.provider().HostIPC }) {
 			return nil
 		}
 		return []string{"spec.hostIPC is true, and with it the pod reaches the shared memory of its neighbours on the node"}
@@ -18,12 +18,12 @@ func hostIPC() TamperRule {
 }
 
 // hostIPCElsewhere refuses a pool whose slices need no IPC namespace of the node's to a pod that has it.
-func hostIPCElsewhere(in *Input, c *candidate) *Violation {
-	if !in.Pod.Spec.HostIPC || c.pool().provider().HostIPC {
+func hostIPCElsewhere(pod *corev1.Pod, pool *Pool) *Violation {
+	if !pod.Spec.HostIPC || pool.provider().HostIPC {
 		return nil
 	}
 	r := hostIPC()
-	return &Violation{RuleTamper, r.Reason, "spec.hostIPC is true, which only clients of GKE's MPS need, and " + c.pool().describe() + " is none; " + r.Instead}
+	return &Violation{RuleTamper, r.Reason, "spec.hostIPC is true, which only clients of GKE's MPS need, and " + pool.describe() + " is none; " + r.Instead}
 }
 
 // hostIPCUnpromised refuses the node's IPC namespace to a pod whose promised slice does not need it.

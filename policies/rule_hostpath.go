@@ -11,12 +11,12 @@ import (
 // CDI specifications, the sockets of kubelet and container runtime, and every directory above one of them. What else of
 // the node a pod may mount is for Pod Security to say.
 func hostPath() TamperRule {
-	return TamperRule{Reason: "a hostPath that reaches out of a slice", Find: func(in *Input) (found []string) {
-		for _, v := range in.Pod.Spec.Volumes {
+	return TamperRule{Reason: "a hostPath that reaches out of a slice", Find: func(s Subject) (found []string) {
+		for _, v := range s.Pod.Spec.Volumes {
 			if v.HostPath == nil {
 				continue
 			}
-			if held := heldPath(v.HostPath.Path, in.Policy.MPS); held != "" {
+			if held := heldPath(v.HostPath.Path, s.MPS); held != "" {
 				found = append(found, fmt.Sprintf("volume %q is hostPath %s, which reaches %s", v.Name, quoteShort(v.HostPath.Path), held))
 			}
 		}

@@ -3,8 +3,8 @@ package policies
 // hostPID refuses the node's process namespace: from there a pod sees its neighbours' processes, with their variables
 // and file systems, and may signal those of its own user.
 func hostPID() TamperRule {
-	return TamperRule{Reason: "hostPID in a slice", Find: func(in *Input) []string {
-		if !in.Pod.Spec.HostPID {
+	return TamperRule{Reason: "hostPID in a slice", Find: func(s Subject) []string {
+		if !s.Pod.Spec.HostPID {
 			return nil
 		}
 		return []string{"spec.hostPID is true, and with it the pod sees and may end the processes of its neighbours on the node"}

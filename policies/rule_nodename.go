@@ -5,10 +5,10 @@ import "fmt"
 // nodeName refuses a node set by hand: it passes the scheduler, which counts the shares of every GPU. Controllers do not
 // write it either; a DaemonSet's pods are placed by affinity.
 func nodeName() TamperRule {
-	return TamperRule{Reason: "nodeName in a slice", Find: func(in *Input) []string {
-		if in.Pod.Spec.NodeName == "" {
+	return TamperRule{Reason: "nodeName in a slice", Find: func(s Subject) []string {
+		if s.Pod.Spec.NodeName == "" {
 			return nil
 		}
-		return []string{fmt.Sprintf("spec.nodeName is %s, which passes the scheduler by", quoteShort(in.Pod.Spec.NodeName))}
+		return []string{fmt.Sprintf("spec.nodeName is %s, which passes the scheduler by", quoteShort(s.Pod.Spec.NodeName))}
 	}, Instead: "remove it, and write spec.nodeSelector: {kubernetes.io/hostname: ...} where it has to be that node"}
 }

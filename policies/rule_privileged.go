@@ -8,8 +8,8 @@ import (
 
 // privileged refuses containers that have every device of the node, whatever they asked for.
 func privileged() TamperRule {
-	return TamperRule{Reason: "a privileged container in a slice", Find: func(in *Input) (found []string) {
-		for c := range everyContainer(&in.Pod.Spec) {
+	return TamperRule{Reason: "a privileged container in a slice", Find: func(s Subject) (found []string) {
+		for c := range everyContainer(&s.Pod.Spec) {
 			if isPrivileged(c.SecurityContext) {
 				found = append(found, fmt.Sprintf("container %q sets securityContext.privileged, which gives it every GPU of the node", c.Name))
 			}

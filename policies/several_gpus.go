@@ -26,7 +26,7 @@ func (c *creation) severalGPUs() Decision {
 	if !allowsWhole(in.Policy) {
 		return deny(Violation{RulePolicy, "several GPUs", fmt.Sprintf(
 			"container %q asks for %d GPUs, and policy %s allows %s only, which give one slice to a container; ask for one",
-			name, most, in.Policy.Name, strategyNames(in.Policy))})
+			name, most, in.Policy.Name, joinNames(in.Policy.Strategies))})
 	}
 	whole, shared := offersOfGPU(in)
 	if whole == nil && shared != nil {

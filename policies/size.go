@@ -18,6 +18,28 @@ type Ask struct {
 // sized reports whether the ask names a size.
 func (a Ask) sized() bool { return a.Memory != 0 || !a.Fraction.Zero() || a.Class != "" }
 
+// check refuses what each field by itself does not tell.
+func (a Ask) check(report func(field, format string, args ...any)) {
+	sizes := 0
+	for _, sized := range []bool{a.Memory != 0, !a.Fraction.Zero(), a.Class != ""} {
+		if sized {
+			sizes++
+		}
+	}
+	if sizes > 1 {
+		report("", "memory, fraction and class each say how large the slice is; write one of them")
+	}
+	if a.Memory != 0 && a.MemoryLimit != 0 && a.MemoryLimit < a.Memory {
+		report("memoryLimit", "%q is less than memory %q; write at least that, or leave it out", a.MemoryLimit, a.Memory)
+	}
+	if a.Compute < 0 || a.Compute > 100 {
+		report("compute", "%d is out of range; accepted: 1 to 100", a.Compute)
+	}
+	if a.Processes < 0 || a.Processes > maxProcesses {
+		report("processes", "%d is out of range; accepted: 1 to %d", a.Processes, maxProcesses)
+	}
+}
+
 func sameSize(a, b Ask) bool {
 	return a.Memory == b.Memory && a.Class == b.Class &&
 		(a.Fraction == b.Fraction || a.Fraction.Zero() == b.Fraction.Zero() && a.Fraction.Num*b.Fraction.Den == b.Fraction.Num*a.Fraction.Den)

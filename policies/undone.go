@@ -27,10 +27,7 @@ func (l editList) undone(pod *corev1.Pod, promise *Promise) []string {
 	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) {
 		return nil
 	}
-	var d differ
-	tree := treeOf(pod)
-	d.object("", tree, tree, treeOf(promised))
-	return pathsOf(d.ops)
+	return changedPaths(pod, promised)
 }
 
 // unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.

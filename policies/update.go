@@ -173,12 +173,10 @@ func checkUpdate(old, updated *corev1.Pod) []Violation {
 		return []Violation{changed("annotation "+AnnotationPromise, "absent", "written by another hand")}
 	}
 	restored, violations := Restore(old, updated)
-	var d differ
-	tree := treeOf(updated)
-	d.object("", tree, tree, treeOf(restored))
-	if len(d.ops) == 0 {
+	paths := changedPaths(updated, restored)
+	if len(paths) == 0 {
 		return violations
 	}
 	return append(violations, Violation{RuleImmutable, "what belongs to gpuslice cannot change on a live pod", fmt.Sprintf(
-		"%s; leave it out of the change, or delete the pod and create it again", shortList(pathsOf(d.ops)))})
+		"%s; leave it out of the change, or delete the pod and create it again", shortList(paths))})
 }

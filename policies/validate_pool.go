@@ -106,14 +106,6 @@ func (d *PoolSpec) validateSharing(e *problems, at *field.Path) {
 	}
 }
 
-func joinNames[T ~string](names []T) string {
-	texts := make([]string, len(names))
-	for i, n := range names {
-		texts[i] = string(n)
-	}
-	return strings.Join(texts, ", ")
-}
-
 func (d *PoolSpec) validateMIG(e *problems, at *field.Path) {
 	strategy, profile := strategyNamed(d.Strategy), at.Child("migProfile")
 	switch {

@@ -29,8 +29,8 @@ func (p *Policy) validateSlices(e *problems) {
 		}
 		class.validate(e, path, "memory and fraction")
 	}
-	p.Limits.PerContainer.validate(e, field.NewPath("limits", "perContainer"))
-	p.Limits.PerPod.validate(e, field.NewPath("limits", "perPod"))
+	validateCharge(e, field.NewPath("limits", "perContainer"), p.Limits.PerContainer)
+	validateCharge(e, field.NewPath("limits", "perPod"), p.Limits.PerPod)
 }
 
 func (p *Policy) validateDefaultSlice(e *problems, at *field.Path) {
@@ -63,7 +63,7 @@ func (s SliceSpec) validate(e *problems, at *field.Path, sizes string) {
 	}
 }
 
-func (c Charge) validate(e *problems, at *field.Path) {
+func validateCharge(e *problems, at *field.Path, c Charge) {
 	if c.Slices != 0 {
 		between(e, at.Child("slices"), c.Slices, 1, maxCount)
 	}

@@ -72,9 +72,9 @@ func checkPromisedTampering(in *Input, promise *Promise) []Violation {
 		return []Violation{*v}
 	}
 	out := hostIPCUnpromised(in.Pod, promise)
-	authors := *in
+	authors := subjectOf(in)
 	authors.Pod = withoutPromised(in.Pod, promise)
-	return append(out, tampering(&authors, true)...)
+	return append(out, tampering(authors, true)...)
 }
 
 // withoutPromised is the pod without what its promise wrote that a tamper rule would find: the volumes of a strategy, the
@@ -100,7 +100,7 @@ func checkPromisedStrategy(in *Input, promise *Promise) []Violation {
 		return nil
 	}
 	return []Violation{{RulePolicy, "strategy not allowed", fmt.Sprintf(
-		"the pod was given a slice under %s, and policy %s allows %s now; create it again", promise.Strategy, in.Policy.Name, strategyNames(in.Policy))}}
+		"the pod was given a slice under %s, and policy %s allows %s now; create it again", promise.Strategy, in.Policy.Name, joinNames(in.Policy.Strategies))}}
 }
 
 func checkPromisedTier(in *Input, promise *Promise) []Violation {
@@ -128,9 +128,6 @@ func checkPromisedLimits(in *Input, promise *Promise) []Violation {
 	}
 	return nil
 }
-
-// place names the pool that the promise was planned for.
-func (p *Promise) place() string { return "pool " + p.Planned.Pool }
 
 func verifyUnpromised(in Input) Decision {
 	d := decideGoverned(in)

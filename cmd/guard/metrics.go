@@ -30,16 +30,16 @@ func newCatalog() catalog {
 	}
 	return catalog{
 		used:                desc("memory_used_bytes", "GPU memory that the container uses on the device.", "container", "device"),
-		peak:                desc("memory_peak_bytes", "Most GPU memory that the container was observed to use on the device.", "container", "device"),
-		byteSeconds:         desc("memory_byte_seconds_total", "GPU memory that the container used on the device, by time.", "container", "device"),
-		slice:               desc("memory_slice_bytes", "The container's slice of each of its devices.", "container"),
-		limit:               desc("memory_limit_bytes", "What the container may use of each of its devices while there is room.", "container"),
-		terminations:        desc("terminations_total", "Terminations, by their result.", "container", "result"),
-		warnings:            desc("warnings_total", "How often the container's owner was warned.", "container"),
-		device:              desc("device_memory_bytes", "GPU memory of the device, or of the MIG instance.", "device"),
+		peak:                desc("memory_peak_bytes", "Highest GPU memory use of the container observed on the device.", "container", "device"),
+		byteSeconds:         desc("memory_byte_seconds_total", "GPU memory that the container used on the device, in bytes times seconds.", "container", "device"),
+		slice:               desc("memory_slice_bytes", "GPU memory of the container's slice on each of its devices.", "container"),
+		limit:               desc("memory_limit_bytes", "GPU memory that the container may use on each of its devices while there is room.", "container"),
+		terminations:        desc("terminations_total", "Attempts to terminate processes, by result.", "container", "result"),
+		warnings:            desc("warnings_total", "Warnings to the container's owner.", "container"),
+		device:              desc("device_memory_bytes", "GPU memory of the device or MIG instance.", "device"),
 		notEnforcing:        desc("not_enforcing", "1 while the guard cannot enforce the pod's slice."),
-		notEnforcingSeconds: desc("not_enforcing_seconds_total", "How long the guard could not enforce the pod's slice."),
-		utilization:         desc("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, where the driver attributes it.", "container", "device"),
+		notEnforcingSeconds: desc("not_enforcing_seconds_total", "Time during which the guard could not enforce the pod's slice."),
+		utilization:         desc("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it for each process.", "container", "device"),
 	}
 }
 

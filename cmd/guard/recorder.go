@@ -37,7 +37,7 @@ func newRecorder(l limits.Limits, busy func(context.Context) []gpu.Utilization) 
 	return &recorder{limits: l, busy: busy, processes: map[string]map[int]string{}, byteSeconds: map[place]float64{}, devices: map[string]int64{},
 		warnings: map[string]int{}, terminations: map[[2]string]int{},
 		samples: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gpuslice_guard_sample_duration_seconds",
-			Help:    "How long one sample of all devices took.",
+			Help:    "Time that one sample of all devices took.",
 			Buckets: []float64{.0001, .001, .005, .01, .05, .1, .5, 1, 2}}),
 	}
 }

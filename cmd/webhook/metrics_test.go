@@ -20,11 +20,11 @@ const metricsPage = "../../webhook/METRICS.md"
 
 const metricsHead = `# Metrics of the webhook
 
-Each replica serves them on port 8080 under ` + "`/metrics`" + `, beside those of Go and of the process. Names and labels are stable: one that goes is
-deprecated for a release first. Counts of reviews are each replica's own, to be added up. What is known of the cluster is the
-same in every replica, or served by the leader alone: take the maximum.
+Each replica serves these metrics on port 8080 under ` + "`/metrics`" + `, together with metrics of Go and of the process. Sum counts of reviews over the
+replicas. Take the maximum of metrics about the cluster: either all replicas serve the same value, or only the leader serves one. Names and
+labels are stable: before one is removed, it is deprecated for a release.
 
-(` + "`go test ./cmd/webhook -run MetricsPage -update`" + ` writes this page from what is registered.)
+` + "`go test ./cmd/webhook -run MetricsPage -update`" + ` generates this page.
 `
 
 // TestTheMetricsPageIsWhatIsRegistered runs the real wiring for a moment, so that every part registers what it has.

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"io/fs"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -92,6 +93,20 @@ func TestWords(t *testing.T) {
 			for _, problem := range wordsOf(line) {
 				report(otherWords, page, fmt.Sprintf("%s:%d: %s", page, n+1, problem))
 			}
+		}
+	}
+	cases, err := fs.Glob(tr.root, "test/scenarios/cases/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range cases {
+		text, err := fs.ReadFile(tr.root, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		about, _, _ := strings.Cut(string(text), "\n-- ")
+		for _, problem := range append(wordsOf(about), wordsOf(path.Base(name))...) {
+			report(nil, name, name+": "+problem)
 		}
 	}
 	for _, e := range slices.Concat(otherWords, otherWordsInComments) {

@@ -63,7 +63,7 @@ func NewDenials(client kubernetes.Interface, registerer prometheus.Registerer, l
 		client: client, log: log,
 		namespaces: cache.NewLRUExpireCache(namespaceCache), parents: cache.NewLRUExpireCache(ownerCache),
 		counts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gpuslice_denial_events_total",
-			Help: "Denied pods with an owner, by whether an Event was recorded on the owner, one had just been (repeated), or the rate limit was exceeded (dropped)."},
+			Help: "Denied pods with an owner, by what happened to the Event on the owner: recorded, repeated (one was recorded just before) or dropped (rate limit)."},
 			[]string{"result"}),
 	}
 	d.queue = NewQueue(QueueOptions[denial]{Size: queueSize, QPS: queueQPS, Burst: queueBurst, Remember: ownerCache, Quiet: ownerQuiet,

@@ -37,29 +37,29 @@ func New(version string) *Metrics {
 		decisions: counters("decisions_total", "Pods and templates decided, by outcome, by the outcome under enforce, and by reason.",
 			"handler", "outcome", "would", "reason", "mode"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "gpuslice_admission_duration_seconds", Help: "Time from a review's headers to its answer.",
+			Name: "gpuslice_admission_duration_seconds", Help: "Time from reading the headers of a review to its answer.",
 			Buckets: []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
 		}, []string{"handler"}),
-		failures: counters("admission_failures_total", "Reviews that got an HTTP status instead of an answer; failurePolicy decided.",
+		failures: counters("admission_failures_total", "Reviews that got an HTTP error instead of an answer, so that failurePolicy decided.",
 			"handler", "code"),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gpuslice_panics_total", Help: "Handlers that panicked.",
 		}),
-		broken: gauges("policy_broken", "1 for each policy ConfigMap that cannot be used as it stands; last_good is true where an earlier version governs meanwhile.",
+		broken: gauges("policy_broken", "1 for each policy ConfigMap that is not valid; last_good is true if an earlier version is in force.",
 			"policy", "last_good"),
 		conflicts: prometheus.NewGauge(prometheus.GaugeOpts{Name: "gpuslice_policy_conflicts",
-			Help: "Namespaces that policies claim with equal right, defaults beyond the first, and shared budgets that they limit differently."}),
-		tenants: gauges("tenant_policies", "Tenants' own documents, by whether they can be used; one that cannot tightens nothing.", "usable"),
+			Help: "Namespaces that several policies claim with equal right, default policies beyond the first, and shared budgets with different limits."}),
+		tenants: gauges("tenant_policies", "Policy documents of tenants, by whether they can be used; one that cannot be used tightens nothing.", "usable"),
 		pools:   gauges("pools", "Pools, by strategy and by source.", "strategy", "source"),
 		unsaved: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "gpuslice_state_write_failures_total", Help: "Attempts to save last good policies and remembered pools that failed.",
+			Name: "gpuslice_state_write_failures_total", Help: "Failed attempts to save last good policies and remembered pools.",
 		}),
 	}
-	m.quota = counters("quota_requests_total", "Reservations requested for new pods in a quota, by decision: admitted, exceeded or busy.", "decision")
+	m.quota = counters("quota_requests_total", "Reservations requested for new pods, by decision: admitted, exceeded or busy.", "decision")
 	for _, d := range []ledger.Decision{ledger.Admitted, ledger.Exceeded, ledger.Busy} {
 		m.quota.WithLabelValues(string(d))
 	}
-	build := gauges("build_info", "1, labelled with the version of this build.", "version")
+	build := gauges("build_info", "Always 1, labeled with the version of this build.", "version")
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.decisions, m.durations, m.failures, m.panics, m.broken, m.conflicts, m.tenants, m.pools, m.unsaved, m.quota, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -86,9 +86,9 @@ func (m *Metrics) WatchLedger(counts func() ledger.Counts) {
 		"batches_total":           {"Batches of requests that were decided and written together.", func(c ledger.Counts) int64 { return c.Batches }},
 		"reads_total":             {"Ledgers read from the API server.", func(c ledger.Counts) int64 { return c.Gets }},
 		"writes_total":            {"Ledgers written.", func(c ledger.Counts) int64 { return c.Writes }},
-		"lists_total":             {"Lists of pods, one for each namespace of a budget that is reconciled.", func(c ledger.Counts) int64 { return c.Lists }},
+		"lists_total":             {"Lists of pods, one for each namespace of a reconciled budget.", func(c ledger.Counts) int64 { return c.Lists }},
 		"conflicts_total":         {"Ledger writes that failed because another replica wrote first.", func(c ledger.Counts) int64 { return c.Conflicts }},
-		"unanswered_writes_total": {"Ledger writes without an answer.", func(c ledger.Counts) int64 { return c.Unanswered }},
+		"unanswered_writes_total": {"Ledger writes that the API server did not answer.", func(c ledger.Counts) int64 { return c.Unanswered }},
 	} {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "gpuslice_ledger_" + name, Help: c.help},
 			func() float64 { return float64(c.count(counts())) }))
@@ -115,7 +115,7 @@ func (m *Metrics) ExpectHandler(handler string) {
 // WatchReadiness adds a condition of readiness: ready returns nil while it holds.
 func (m *Metrics) WatchReadiness(check string, ready func() error) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gpuslice_ready",
-		Help: "1 while the condition of the replica's readiness holds.", ConstLabels: prometheus.Labels{"check": check}},
+		Help: "1 while the replica meets this condition of readiness.", ConstLabels: prometheus.Labels{"check": check}},
 		func() float64 {
 			if ready() != nil {
 				return 0

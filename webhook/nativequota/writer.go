@@ -72,7 +72,7 @@ func (w *Writer) sync(ctx context.Context, recorder *events.Recorder) {
 			unread[g.Namespace] = true
 			continue
 		}
-		want, ok := g.Policy.WrittenQuota(g.Pools)
+		want, ok := policies.WrittenQuotaOf(g.Policy, g.Pools)
 		if ok && want.Why == "" {
 			wanted[g.Namespace] = quota(g, want)
 		}

@@ -45,7 +45,7 @@ func (a authorityChange) written(c change, governed bool, found *findings) {
 		found.problems = append(found.problems, err)
 	}
 	a.budget(c, governed, policy, after, found)
-	found.warnings = append(found.warnings, policy.Lint(a.snapshot.Pools())...)
+	found.warnings = append(found.warnings, policies.Lint(policy, a.snapshot.Pools())...)
 	found.absent = a.absent(policy)
 	if governed {
 		a.lost(policy.Name, after, found)

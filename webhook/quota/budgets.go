@@ -55,7 +55,7 @@ func (b *Budgets) For(in policies.Input) NamespaceQuota {
 	native := b.cluster.ResourceQuotas().In(name)
 	own := policies.QuotaFor(name, in.Policy.Quota, in.Policy.TenantQuota)
 	return NamespaceQuota{
-		Budget: budget, Limits: own.WithNative(name, in.Policy, native), Native: native, NamespaceUID: b.cluster.Namespaces().UID(name),
+		Budget: budget, Limits: policies.WithNative(own, name, in.Policy, native), Native: native, NamespaceUID: b.cluster.Namespaces().UID(name),
 	}
 }
 
@@ -115,7 +115,7 @@ func (b *Budgets) nativeOnly(limited map[string]ledger.Budget) (out []ledger.Bud
 	governed, _ := b.cluster.Governed() // none while they are not read
 	for _, g := range governed {
 		native := b.cluster.ResourceQuotas().In(g.Namespace)
-		if g.Policy == nil || len(native) == 0 || len(policies.Quota{}.WithNative(g.Namespace, g.Policy, native).Limits) == 0 {
+		if g.Policy == nil || len(native) == 0 || len(policies.WithNative(policies.Quota{}, g.Namespace, g.Policy, native).Limits) == 0 {
 			continue
 		}
 		key := policies.BudgetKey(g.Namespace, g.Policy.Quota)

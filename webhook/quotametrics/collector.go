@@ -32,12 +32,12 @@ func newCollector(e *Exporter) *collector {
 	return &collector{exporter: e,
 		limit: desc("quota_limit", "Limit of a budget: budget is namespace/NAME or shared/NAME, part is empty for the whole budget, or pool/NAME or class/NAME. "+
 			"Memory is in bytes. Exported by the leader; at most 5000.", labels...),
-		used:     desc("quota_used", "Part of a limit that living pods are charged, as of the last list.", labels...),
-		reserved: desc("quota_reserved", "Part of a limit that is reserved for pods that were admitted and are not listed yet.", labels...),
+		used:     desc("quota_used", "Charge of living pods against a limit, as of the last list.", labels...),
+		reserved: desc("quota_reserved", "Reserved room of a limit, for pods that were admitted and are not listed yet.", labels...),
 		charge:   desc("namespace_charge", "Charge of the living pods of a namespace with a quota; memory in bytes. At most 2000 namespaces.", "namespace", "dimension"),
-		memoryByteSeconds: desc("namespace_charged_memory_byte_seconds_total", "GPU memory charged to the pods of a namespace with a quota, in bytes times seconds: for chargeback by what was given, whatever was used. "+
-			"It starts at 0 with each new leader, which increase() allows for.", "namespace"),
-		unmanaged: desc("unmanaged_pods", "Living pods of a namespace that were created without a review and should have a slice; they count as whole devices.", "namespace"),
+		memoryByteSeconds: desc("namespace_charged_memory_byte_seconds_total", "GPU memory charged to the pods of a namespace with a quota, in bytes times seconds, whether used or not. "+
+			"It starts at 0 with each new leader; increase() handles that.", "namespace"),
+		unmanaged: desc("unmanaged_pods", "Living pods that should have a slice but were created without a review; they count as whole devices.", "namespace"),
 	}
 }
 

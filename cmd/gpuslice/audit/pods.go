@@ -89,7 +89,7 @@ func (a *auditor) quotaOf(ctx context.Context, in policies.Input) (policies.Quot
 	enforced := *in.Policy
 	enforced.EnforcementMode = policies.EnforceFull
 	own := policies.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota)
-	return own.WithNative(in.Namespace.Name, &enforced, native), nil
+	return policies.WithNative(own, in.Namespace.Name, &enforced, native), nil
 }
 
 // holding is what the pod would hold.

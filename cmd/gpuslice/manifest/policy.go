@@ -134,7 +134,7 @@ func (r PolicyReader) ConfigMap(o Object) (Policy, bool) {
 // lint warns about valid settings that are probably mistakes. A tenant's document sets only a part, which proves nothing.
 func (p *Policy) lint() {
 	if p.Policy != nil && p.Place != policies.PlaceTenant {
-		p.Warnings = append(p.Warnings, p.Policy.Lint(nil)...)
+		p.Warnings = append(p.Warnings, policies.Lint(p.Policy, nil)...)
 	}
 }
 

@@ -61,7 +61,7 @@ type budget struct {
 
 func (b budgets) add(in policies.Input, native []policies.NativeQuota) {
 	name, key := in.Namespace.Name, policies.BudgetKey(in.Namespace.Name, in.Policy.Quota)
-	own := policies.QuotaFor(name, in.Policy.Quota, in.Policy.TenantQuota).WithNative(name, in.Policy, native)
+	own := policies.WithNative(policies.QuotaFor(name, in.Policy.Quota, in.Policy.TenantQuota), name, in.Policy, native)
 	one, shared := b[key]
 	if !shared {
 		one = &budget{Budget: ledger.Budget{Key: key}, in: in}
