@@ -25,7 +25,7 @@ type rule struct {
 
 func rules() []rule {
 	kubernetes := []string{"k8s.io/", "sigs.k8s.io/"}
-	return append(commandLineRules(), []rule{
+	return []rule{
 		{under: "policies", reached: []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/spf13/viper", "github.com/NVIDIA/"},
 			because: "the core is the same in the webhook, the command line and the tests: it knows no cluster and no device"},
 		{under: "policies", imported: []string{"os", "net", "net/http", "context", "log", "log/slog", "sync"},
@@ -51,36 +51,7 @@ func rules() []rule {
 			because: "what builds images is not in them"},
 		{under: "deploy/images", allowedBy: []string{module + "/deploy/images"},
 			because: "an image is made of compiled programs, whatever they do"},
-	}...)
-}
-
-// commandLineRules are those of the packages of cmd/gpuslice: each may import what stands before it, and what the command
-// line shares with the webhook.
-func commandLineRules() (all []rule) {
-	const root = "cmd/gpuslice/"
-	own := func(names ...string) (paths []string) {
-		for _, name := range names {
-			paths = append(paths, module+"/"+root+name)
-		}
-		return append(paths, module+"/policies", module+"/webhook", module+"/guard/limits")
 	}
-	because := "imports run one way: commands -> preview -> target -> manifest -> cli; kubectl's layout"
-	for _, r := range []rule{
-		{under: "cli", allowedBy: own("cli")},
-		{under: "manifest", allowedBy: own("manifest", "cli")},
-		{under: "target/kube", allowedBy: own("target/kube", "cli")},
-		{under: "target/installed", allowedBy: own("target/installed", "target/kube", "cli")},
-		{under: "target", allowedBy: own("target", "manifest", "cli")},
-		{under: "preview", allowedBy: own("preview", "target", "manifest", "cli")},
-	} {
-		r.under, r.because = root+r.under, because
-		all = append(all, r)
-	}
-	for _, command := range []string{"audit", "bypass", "doctor", "explain", "lint", "quota", "render", "uninstall"} {
-		all = append(all, rule{under: root + command, allowedBy: own(command, "preview", "target", "manifest", "cli"),
-			because: "a command does not import another one: what two of them need is in a package below both"})
-	}
-	return all
 }
 
 // pkg is what go list says of a package.

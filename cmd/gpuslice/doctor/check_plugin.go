@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// checkPlugin looks for NVIDIA's device plugin, and how it hands devices to containers.
+// checkPlugin looks for NVIDIA's device plugin, and how it passes devices to containers.
 func checkPlugin(f *Facts) []Finding {
 	if f.unread(whatDaemonSets) {
 		return nil

@@ -161,7 +161,7 @@ func TestSummarizeDeniedWorkload(t *testing.T) {
 	f := &facts{target: target{"deployment", "team-a", "train"}, found: true, events: []corev1.Event{denial, denial}}
 	l := summarize(f)
 	if !l.denied || len(l.Reasons) != 1 || !strings.HasSuffix(l.Reasons[0], "40Gi does not fit") {
-		t.Errorf("refused %t, because %q", l.denied, l.Reasons)
+		t.Errorf("denied %t, because %q", l.denied, l.Reasons)
 	}
 	f.pods = []corev1.Pod{*sliced(t, "train-x", sharedNodes(t))}
 	l = summarize(f)
