@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// trusted is an authority that API servers are told to trust.
+// trusted is an authority that API servers are to trust.
 type trusted struct {
 	certificate *x509.Certificate
 	until       time.Time // no leaf of it is served later than that; zero: as long as the certificate itself lasts
@@ -32,7 +32,7 @@ func (b bundle) with(certificate *x509.Certificate, until time.Time) bundle {
 	return append(out, trusted{certificate, until})
 }
 
-// retire says until when an authority is trusted at most.
+// retire bounds until when an authority is trusted.
 func (b bundle) retire(certificate *x509.Certificate, until time.Time) bundle {
 	out := append(bundle(nil), b...)
 	for i, t := range out {

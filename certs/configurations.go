@@ -40,11 +40,8 @@ type hook struct {
 func (c Configurations) read(ctx context.Context) ([]configuration, error) {
 	var out []configuration
 	for kind, names := range map[string][]string{"mutating": c.Mutating, "validating": c.Validating} {
+		get := map[string]func(context.Context, string) (configuration, error){"mutating": c.mutating, "validating": c.validating}[kind]
 		for _, name := range names {
-			get := c.mutating
-			if kind == "validating" {
-				get = c.validating
-			}
 			one, err := get(ctx, name)
 			if apierrors.IsNotFound(err) {
 				continue
@@ -60,14 +57,10 @@ func (c Configurations) read(ctx context.Context) ([]configuration, error) {
 
 func (c Configurations) mutating(ctx context.Context, name string) (configuration, error) {
 	api := c.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	found, err := api.Get(ctx, name, metav1.GetOptions{})
+	found, one, err := configurationOf(ctx, name, api)
 	if err != nil {
-		return configuration{}, err
+		return one, err
 	}
-	one := configuration{name: name, version: found.ResourceVersion, patch: func(ctx context.Context, patch []byte) error {
-		_, err := api.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
-		return err
-	}}
 	for _, w := range found.Webhooks {
 		one.hooks = append(one.hooks, newHook(w.Name, w.ClientConfig))
 	}
@@ -76,18 +69,32 @@ func (c Configurations) mutating(ctx context.Context, name string) (configuratio
 
 func (c Configurations) validating(ctx context.Context, name string) (configuration, error) {
 	api := c.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	found, err := api.Get(ctx, name, metav1.GetOptions{})
+	found, one, err := configurationOf(ctx, name, api)
 	if err != nil {
-		return configuration{}, err
+		return one, err
 	}
-	one := configuration{name: name, version: found.ResourceVersion, patch: func(ctx context.Context, patch []byte) error {
-		_, err := api.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
-		return err
-	}}
 	for _, w := range found.Webhooks {
 		one.hooks = append(one.hooks, newHook(w.Name, w.ClientConfig))
 	}
 	return one, nil
+}
+
+// configurationAPI is what the clients of both kinds have in common.
+type configurationAPI[T metav1.Object] interface {
+	Get(context.Context, string, metav1.GetOptions) (T, error)
+	Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (T, error)
+}
+
+// configurationOf reads a configuration, but for its entries.
+func configurationOf[T metav1.Object](ctx context.Context, name string, api configurationAPI[T]) (T, configuration, error) {
+	found, err := api.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return found, configuration{}, err
+	}
+	return found, configuration{name: name, version: found.GetResourceVersion(), patch: func(ctx context.Context, patch []byte) error {
+		_, err := api.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
+		return err
+	}}, nil
 }
 
 // newHook finds the name under which the API server verifies the server.
@@ -104,7 +111,7 @@ func newHook(name string, config admissionv1.WebhookClientConfig) hook {
 }
 
 // heal puts bundle into every entry that held another when the configurations were read, and returns how many did. A
-// configuration that has changed since is left as it is, with errLost.
+// configuration that has changed since is left as it is, with errConflict.
 func (c Configurations) heal(ctx context.Context, live []configuration, bundle []byte) (healed int, err error) {
 	for _, one := range live {
 		patch, n, err := bundlePatch(one, bundle)
@@ -116,7 +123,7 @@ func (c Configurations) heal(ctx context.Context, live []configuration, bundle [
 		}
 		err = one.patch(ctx, patch)
 		if apierrors.IsConflict(err) {
-			err = fmt.Errorf("%w: %w", errLost, err)
+			err = fmt.Errorf("%w: %w", errConflict, err)
 		}
 		if err != nil {
 			return healed, fmt.Errorf("patch caBundle of %s: %w", one.name, err)
@@ -126,8 +133,8 @@ func (c Configurations) heal(ctx context.Context, live []configuration, bundle [
 	return healed, nil
 }
 
-// bundlePatch is a JSON patch that touches nothing but caBundle, and is refused unless the configuration stands as it was
-// read. n says how many entries it changes.
+// bundlePatch is a JSON patch that touches nothing but caBundle, and fails unless the configuration is as it was
+// read. n is how many entries it changes.
 func bundlePatch(one configuration, bundle []byte) (patch []byte, n int, err error) {
 	type operation struct {
 		Op    string `json:"op"`

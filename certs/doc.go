@@ -1,8 +1,8 @@
 // Package certs knows where the webhook's serving certificate comes from, and whether the API server will trust it.
 //
-// A Source keeps a certificate current and says when it may be served. SelfSigned has an authority of its own in a
+// A Source keeps a certificate current and knows when it may be served. SelfSigned has an authority of its own in a
 // Secret, a leaf for each replica in memory, and keeps the authority's certificates in the webhook configurations.
-// Mounted serves files that somebody else keeps, cert-manager for instance.
+// Mounted serves files that others keep, cert-manager for instance.
 //
 // Two ideas. A server is ready only when the leaf it serves verifies, under the very name by which the API server calls,
 // against the bundle that stands in the live webhook configurations: a rotation that went wrong then shows as a replica
@@ -10,8 +10,8 @@
 // stood in every live configuration for a while, nor is an authority forgotten before the last of its leaves has expired:
 // README.md has the order.
 //
-// Every deadline is a time of day, in the certificates or the Secret. A process or machine that was suspended finds out
-// where things stand at its first look, and says that it is not ready until then.
+// Every deadline is a time of day, in the certificates or the Secret. A process or machine that was suspended is not
+// ready until its first check.
 //
 // The package knows nothing of what is served: it imports neither webhook nor policies.
 package certs

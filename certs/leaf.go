@@ -46,12 +46,12 @@ func (s *signer) issue(names []string, now time.Time, life time.Duration) (*tls.
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// current says that a leaf of this authority need not be replaced yet: a third of its life is left.
+// current reports whether a leaf of this authority need not be replaced yet: a third of its life is left.
 func (s *signer) current(leaf *tls.Certificate, now time.Time, life time.Duration) bool {
 	return leaf != nil && leaf.Leaf.CheckSignatureFrom(s.certificate) == nil && now.Before(leaf.Leaf.NotAfter.Add(-life/3))
 }
 
-// accepts says why a caller that trusts bundle and calls host would not accept the certificate: nil when it would. The
+// accepts returns why a caller that trusts bundle and calls host would not accept the certificate: nil when it would. The
 // time is when the authority expires by which it does.
 func accepts(bundle []byte, host string, served *tls.Certificate, now time.Time) (time.Time, error) {
 	roots, between := x509.NewCertPool(), x509.NewCertPool()

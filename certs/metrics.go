@@ -41,7 +41,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// observe says what is served and until when it is trusted.
+// observe sets what is served and until when it is trusted.
 func (m *Metrics) observe(served *tls.Certificate, f *finding) {
 	m.leaf.Set(float64(served.Leaf.NotAfter.Unix()))
 	if !f.ends.IsZero() {
@@ -51,7 +51,7 @@ func (m *Metrics) observe(served *tls.Certificate, f *finding) {
 
 func (m *Metrics) mismatched(f *finding) {
 	if f != nil {
-		m.mismatches.Add(float64(len(f.refusals)))
+		m.mismatches.Add(float64(len(f.rejections)))
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// readEvery is how often files are read. A mounted Secret takes up to a minute and a half to arrive anyway.
-const readEvery = 10 * time.Second
+// readPeriod is how often files are read. A mounted Secret takes up to a minute and a half to arrive anyway.
+const readPeriod = 10 * time.Second
 
-// MountedOptions say which files to serve and who keeps the bundle.
+// MountedOptions are which files to serve and who keeps the bundle.
 type MountedOptions struct {
 	// Certificate and Key are files, PEM; the certificate may come with intermediate ones.
 	Certificate, Key string
@@ -30,10 +30,10 @@ type MountedOptions struct {
 	Log         logr.Logger
 }
 
-// Mounted is a Source of a certificate and key that somebody else keeps on disk, such as a mounted Secret. What is on disk
+// Mounted is a Source of a certificate and key that others keep on disk, such as a mounted Secret. What is on disk
 // takes the place of what is served once the live bundle accepts it; files that are no pair never do.
 type Mounted struct {
-	*verdict
+	*serving
 	options MountedOptions
 
 	current, next pair      // served, and what is to be
@@ -48,7 +48,7 @@ type pair struct {
 
 // FromFiles reads the files once, and fails where they are no pair.
 func FromFiles(options MountedOptions) (*Mounted, error) {
-	m := &Mounted{verdict: newVerdict(options.Log), options: options}
+	m := &Mounted{serving: newServing(options.Log), options: options}
 	first, err := m.load(wallClock())
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (m *Mounted) Start(ctx context.Context) error {
 	}
 	changed, wait := watch(ctx, m.options.Configurations, secret)
 	defer wait()
-	every := readEvery
+	every := readPeriod
 	if s := m.options.Propagation; s > 0 {
 		every = min(every, s)
 	}
@@ -109,15 +109,15 @@ func (m *Mounted) Start(ctx context.Context) error {
 	return nil
 }
 
-// check looks and records what was found.
+// check verifies the certificate and records what was found.
 func (m *Mounted) check(ctx context.Context, now time.Time) error {
 	unusable := m.reload(now)
-	found, err := m.look(ctx, now)
+	found, err := m.reconcile(ctx, now)
 	return m.record(ctx, now, found, errors.Join(err, unusable))
 }
 
-// look announces the authorities of the files, and holds what is served against the live configurations.
-func (m *Mounted) look(ctx context.Context, now time.Time) (*finding, error) {
+// reconcile announces the authorities of the files, and verifies what is served against the live configurations.
+func (m *Mounted) reconcile(ctx context.Context, now time.Time) (*finding, error) {
 	var unannounced error
 	if m.options.Announce != nil {
 		unannounced = m.options.Announce.keep(ctx, now, m.current, m.next)
@@ -154,8 +154,8 @@ func (m *Mounted) reload(now time.Time) error {
 	return nil
 }
 
-// due says that the next pair is to be served now: every live configuration has accepted it for as long as API servers take
-// to learn that, or it alone is accepted.
+// due reports whether the next pair is to be served now: every live configuration has accepted it for as long as API
+// servers take to learn that, or it alone is accepted.
 func (m *Mounted) due(live []configuration, now time.Time, good bool) bool {
 	switch {
 	case m.next.leaf == nil:

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Lifetimes say how long the certificates of an authority of our own last.
+// Lifetimes are how long the certificates of an authority of our own last.
 type Lifetimes struct {
 	// Authority is how long an authority lasts. Another follows it while more than a fifth of that is left.
 	Authority time.Duration
@@ -17,7 +17,7 @@ type Lifetimes struct {
 	Propagation time.Duration
 }
 
-// DefaultLifetimes are those of an installation that says nothing. Leaves live in memory, so a short life costs nothing.
+// DefaultLifetimes are those of an installation without settings. Leaves live in memory, so a short life costs nothing.
 func DefaultLifetimes() Lifetimes {
 	return Lifetimes{Authority: 365 * 24 * time.Hour, Leaf: 7 * 24 * time.Hour, Propagation: DefaultPropagation}
 }
@@ -25,7 +25,7 @@ func DefaultLifetimes() Lifetimes {
 // ahead is how long before its end an authority gets a successor: a fifth of its own life, a leaf's, and the wait.
 func (l Lifetimes) ahead() time.Duration { return l.Authority/5 + l.Leaf + l.Propagation }
 
-// margin is how long after its last leaf an authority is forgotten: clocks differ, and replicas look now and then.
+// margin is how long after its last leaf an authority is forgotten: clocks differ, and replicas check now and then.
 func (l Lifetimes) margin() time.Duration { return l.Leaf/7 + l.Propagation }
 
 // authority is what the replicas share: who signs, who is to sign next, and everybody to trust.
@@ -50,14 +50,14 @@ func newAuthority(now time.Time, l Lifetimes, others bundle) (*authority, error)
 }
 
 // step takes a rotation one step further, where it is time: a successor is made, then stands in every live configuration,
-// then signs, and at last the predecessor is forgotten. asked begins a rotation early. changed is false, and the receiver
+// then signs, and at last the predecessor is forgotten. rotate begins a rotation early. changed is false, and the receiver
 // returned, where there is nothing to do.
-func (a *authority) step(now time.Time, l Lifetimes, live []configuration, asked bool) (_ *authority, changed bool, err error) {
+func (a *authority) step(now time.Time, l Lifetimes, live []configuration, rotate bool) (_ *authority, changed bool, err error) {
 	out := *a
 	out.bundle = a.bundle.at(now)
 	changed = len(out.bundle) != len(a.bundle)
 	switch {
-	case a.next == nil && (asked || a.signer.certificate.NotAfter.Before(now.Add(l.ahead()))):
+	case a.next == nil && (rotate || a.signer.certificate.NotAfter.Before(now.Add(l.ahead()))):
 		if out.next, err = newSigner(now, l.Authority); err != nil {
 			return nil, false, err
 		}
@@ -68,7 +68,7 @@ func (a *authority) step(now time.Time, l Lifetimes, live []configuration, asked
 		if a.since.IsZero() {
 			return &out, changed, nil
 		}
-		out.since = time.Time{} // somebody took it out: API servers may have seen that
+		out.since = time.Time{} // another client removed it: API servers may have seen that
 	case a.since.IsZero():
 		out.since = now
 	case now.Sub(a.since) < l.Propagation:
@@ -80,7 +80,7 @@ func (a *authority) step(now time.Time, l Lifetimes, live []configuration, asked
 	return &out, true, nil
 }
 
-// everywhere says that every entry of the configurations trusts the authority.
+// everywhere reports whether every entry of the configurations trusts the authority.
 func everywhere(live []configuration, c *x509.Certificate) bool {
 	for _, one := range live {
 		for _, h := range one.hooks {

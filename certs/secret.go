@@ -33,7 +33,7 @@ type content struct {
 // nothing.
 func (s SharedSecret) agree(ctx context.Context, change func(*content) error) (wrote bool, err error) {
 	secrets := s.Client.CoreV1().Secrets(s.Namespace)
-	for range tries {
+	for range maxTries {
 		read, err := secrets.Get(ctx, s.Name, metav1.GetOptions{})
 		missing := apierrors.IsNotFound(err)
 		if missing {
@@ -55,7 +55,7 @@ func (s SharedSecret) agree(ctx context.Context, change func(*content) error) (w
 		} else {
 			_, err = secrets.Update(ctx, updated, metav1.UpdateOptions{})
 		}
-		if lost := apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err); lost {
+		if conflict := apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err); conflict {
 			continue
 		}
 		if err != nil {
@@ -63,7 +63,7 @@ func (s SharedSecret) agree(ctx context.Context, change func(*content) error) (w
 		}
 		return true, nil
 	}
-	return false, fmt.Errorf("write Secret %s: %w, %d times", s.Name, errLost, tries)
+	return false, fmt.Errorf("write Secret %s: %w, %d times", s.Name, errConflict, maxTries)
 }
 
 func (c *content) set(key string, value []byte) {

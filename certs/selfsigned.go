@@ -22,52 +22,52 @@ type SelfSignedOptions struct {
 // SelfSigned is a Source with an authority of its own. Replicas share the authority through a Secret; each has a leaf
 // of its own in memory.
 type SelfSigned struct {
-	*verdict
-	options SelfSignedOptions
-	known   *authority // as last read; puts a lost Secret back
+	*serving
+	options  SelfSignedOptions
+	lastRead *authority // restores a lost Secret
 }
 
 // NewSelfSigned prepares the source; Start does the work.
 func NewSelfSigned(options SelfSignedOptions) *SelfSigned {
-	return &SelfSigned{verdict: newVerdict(options.Log), options: options}
+	return &SelfSigned{serving: newServing(options.Log), options: options}
 }
 
-// Start implements Source. What fails is tried again; Ready says why meanwhile.
+// Start implements Source. What fails is tried again; Ready returns why meanwhile.
 func (s *SelfSigned) Start(ctx context.Context) error {
 	changed, wait := watch(ctx, s.options.Configurations, s.options.Secret)
 	defer wait()
-	// Twenty looks in a leaf's life, so that lives of seconds, which tests have, are kept too.
-	loop{every: min(checkEvery, s.options.Lifetimes.Leaf/20), changed: changed, check: func(ctx context.Context) error {
+	// Twenty checks in a leaf's life, so that lives of seconds, which tests have, are kept too.
+	loop{every: min(checkPeriod, s.options.Lifetimes.Leaf/20), changed: changed, check: func(ctx context.Context) error {
 		return s.check(ctx, wallClock())
 	}}.run(ctx)
 	return nil
 }
 
-// check looks, again where somebody else wrote in between, and records what was found.
+// check verifies the certificate, again where another writer was faster, and records what was found.
 func (s *SelfSigned) check(ctx context.Context, now time.Time) error {
-	found, err := s.look(ctx, now)
-	for try := 1; errors.Is(err, errLost) && try < tries; try++ {
-		found, err = s.look(ctx, now)
+	found, err := s.reconcile(ctx, now)
+	for try := 1; errors.Is(err, errConflict) && try < maxTries; try++ {
+		found, err = s.reconcile(ctx, now)
 	}
 	return s.record(ctx, now, found, err)
 }
 
-// look brings authority, bundle and leaf up to date, in this order: a leaf must not be served before it is trusted. The
+// reconcile brings authority, bundle and leaf up to date, in this order: a leaf must not be served before it is trusted. The
 // configurations are read before the Secret, and written only at the version that was read: a process that was suspended
 // in between cannot put an old bundle over a newer one.
-func (s *SelfSigned) look(ctx context.Context, now time.Time) (*finding, error) {
+func (s *SelfSigned) reconcile(ctx context.Context, now time.Time) (*finding, error) {
 	live, err := s.options.Configurations.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	before := verify(live, s.serving(), now)
+	before := verify(live, s.served(), now)
 	s.options.Metrics.mismatched(before)
 	authority, err := s.shared(ctx, now, live)
 	if err != nil {
 		return before, err
 	}
 	healed, err := s.options.Configurations.heal(ctx, live, authority.bundle.at(now).encode())
-	if errors.Is(err, errLost) {
+	if errors.Is(err, errConflict) {
 		return nil, err
 	} else if err != nil {
 		return before, err
@@ -81,13 +81,13 @@ func (s *SelfSigned) look(ctx context.Context, now time.Time) (*finding, error) 
 	if err := s.renew(authority, now); err != nil {
 		return before, err
 	}
-	after := verify(live, s.serving(), now)
-	s.options.Metrics.observe(s.serving(), after)
+	after := verify(live, s.served(), now)
+	s.options.Metrics.observe(s.served(), after)
 	return after, nil
 }
 
 // shared returns the authority of the Secret, one step further where a step is due. A Secret that is missing or of no use
-// is written: with the authority that this replica knew, so that every leaf stays good, else with a new one. Whichever
+// is written: with the authority that this replica last read, so that every leaf stays valid, else with a new one. Whichever
 // replica writes first decides.
 func (s *SelfSigned) shared(ctx context.Context, now time.Time, live []configuration) (*authority, error) {
 	var agreed *authority
@@ -98,8 +98,8 @@ func (s *SelfSigned) shared(ctx context.Context, now time.Time, live []configura
 			agreed, err = s.replacement(now, found.bundle)
 			changed = true
 		} else {
-			_, asked := c.annotations[AnnotationRotate]
-			agreed, changed, err = found.step(now, s.options.Lifetimes, live, asked)
+			_, rotate := c.annotations[AnnotationRotate]
+			agreed, changed, err = found.step(now, s.options.Lifetimes, live, rotate)
 			delete(c.annotations, AnnotationRotate)
 		}
 		if err == nil && changed {
@@ -113,29 +113,29 @@ func (s *SelfSigned) shared(ctx context.Context, now time.Time, live []configura
 	if wrote {
 		s.options.Log.Info("authority written", "secret", s.options.Secret.Name, "trusted", len(agreed.bundle), "rotating", agreed.next != nil)
 	}
-	s.known = agreed
+	s.lastRead = agreed
 	return agreed, nil
 }
 
-// replacement is the authority that this replica knew, if it can sign yet, else a new one beside the trusted.
+// replacement is the authority that this replica last read, if it can still sign, else a new one beside the trusted.
 func (s *SelfSigned) replacement(now time.Time, trusted bundle) (*authority, error) {
-	if s.known == nil {
+	if s.lastRead == nil {
 		return newAuthority(now, s.options.Lifetimes, trusted)
 	}
-	for _, t := range s.known.bundle {
+	for _, t := range s.lastRead.bundle {
 		trusted = trusted.with(t.certificate, t.until)
 	}
-	if !now.Before(s.known.signer.certificate.NotAfter) {
+	if !now.Before(s.lastRead.signer.certificate.NotAfter) {
 		return newAuthority(now, s.options.Lifetimes, trusted)
 	}
-	known := *s.known
-	known.bundle = trusted.at(now)
-	return &known, nil
+	last := *s.lastRead
+	last.bundle = trusted.at(now)
+	return &last, nil
 }
 
 // renew replaces the leaf where its time has come, or its authority signs no more.
 func (s *SelfSigned) renew(a *authority, now time.Time) error {
-	served, life := s.serving(), s.options.Lifetimes.Leaf
+	served, life := s.served(), s.options.Lifetimes.Leaf
 	if a.signer.current(served, now, life) {
 		return nil
 	}

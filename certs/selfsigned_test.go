@@ -77,168 +77,175 @@ func secret(t *testing.T, client *fake.Clientset) *corev1.Secret {
 	return found
 }
 
-func TestReplicasShareAnAuthorityAndHaveLeavesOfTheirOwn(t *testing.T) {
-	t.Parallel()
-	client := configured()
-	one, two := source(client), source(client)
-	if one.Ready() == nil {
-		t.Error("ready before there is a certificate")
-	}
-	if _, err := one.GetCertificate(nil); err == nil {
-		t.Error("serves before there is a certificate")
-	}
-	mustCheck(t, one)
-	mustCheck(t, two)
-	for _, bundle := range bundles(t, client, ours) {
-		for _, s := range []*SelfSigned{one, two} {
-			leaf, err := s.GetCertificate(nil)
-			if err != nil || s.Ready() != nil {
-				t.Fatalf("not ready: %v, %v", err, s.Ready())
-			}
-			for _, name := range []string{host, "10.99.0.2"} {
-				if _, err := accepts(bundle, name, leaf, wallClock()); err != nil {
-					t.Errorf("as %s: %v", name, err)
+func TestSelfSigned(t *testing.T) {
+	t.Run("replicas share an authority and have leaves of their own", func(t *testing.T) {
+		t.Parallel()
+		client := configured()
+		one, two := source(client), source(client)
+		if one.Ready() == nil {
+			t.Error("ready before there is a certificate")
+		}
+		if _, err := one.GetCertificate(nil); err == nil {
+			t.Error("serves before there is a certificate")
+		}
+		mustCheck(t, one)
+		mustCheck(t, two)
+		for _, bundle := range bundles(t, client, ours) {
+			for _, s := range []*SelfSigned{one, two} {
+				leaf, err := s.GetCertificate(nil)
+				if err != nil || s.Ready() != nil {
+					t.Fatalf("not ready: %v, %v", err, s.Ready())
+				}
+				for _, name := range []string{host, "10.99.0.2"} {
+					if _, err := accepts(bundle, name, leaf, wallClock()); err != nil {
+						t.Errorf("as %s: %v", name, err)
+					}
 				}
 			}
 		}
-	}
-	a, _ := one.GetCertificate(nil)
-	b, _ := two.GetCertificate(nil)
-	if bytes.Equal(a.Leaf.Raw, b.Leaf.Raw) {
-		t.Error("the replicas serve the same leaf")
-	}
-	if bytes.Contains(secret(t, client).Data[keySigning], a.Leaf.Raw) {
-		t.Error("a leaf lies in the Secret")
-	}
+		a, _ := one.GetCertificate(nil)
+		b, _ := two.GetCertificate(nil)
+		if bytes.Equal(a.Leaf.Raw, b.Leaf.Raw) {
+			t.Error("the replicas serve the same leaf")
+		}
+		if bytes.Contains(secret(t, client).Data[keySigning], a.Leaf.Raw) {
+			t.Error("a leaf lies in the Secret")
+		}
+	})
 }
 
-func TestManyReplicasThatStartTogetherAgree(t *testing.T) {
-	t.Parallel()
-	client := configured()
-	var all []*SelfSigned
-	var checks sync.WaitGroup
-	for range 8 {
+func TestSharedSecretAgree(t *testing.T) {
+	t.Run("many replicas that start together agree", func(t *testing.T) {
+		t.Parallel()
+		client := configured()
+		var all []*SelfSigned
+		var checks sync.WaitGroup
+		for range 8 {
+			s := source(client)
+			all = append(all, s)
+			checks.Go(func() { _ = s.check(t.Context(), wallClock()) })
+		}
+		checks.Wait()
+		for _, s := range all {
+			mustCheck(t, s)
+			if !s.lastRead.signer.certificate.Equal(all[0].lastRead.signer.certificate) {
+				t.Error("two replicas have two authorities")
+			}
+		}
+	})
+}
+
+func TestConfigurationsHeal(t *testing.T) {
+	t.Run("only our configurations are written", func(t *testing.T) {
+		t.Parallel()
+		client := configured()
+		mustCheck(t, source(client))
+		for _, bundle := range bundles(t, client, foreign) {
+			if len(bundle) > 0 {
+				t.Error("somebody else's configuration was written")
+			}
+		}
+	})
+	t.Run("a caBundle that was emptied is healed", func(t *testing.T) {
+		t.Parallel()
+		client := configured()
 		s := source(client)
-		all = append(all, s)
-		checks.Go(func() { _ = s.check(t.Context(), wallClock()) })
-	}
-	checks.Wait()
-	for _, s := range all {
 		mustCheck(t, s)
-		if !s.known.signer.certificate.Equal(all[0].known.signer.certificate) {
-			t.Error("two replicas have two authorities")
+		before := bundles(t, client, ours)
+		m, _ := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), ours, metav1.GetOptions{})
+		m.Webhooks[0].ClientConfig.CABundle, m.Webhooks[1].ClientConfig.CABundle = nil, []byte("nonsense")
+		if _, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(t.Context(), m, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-func TestOnlyOurConfigurationsAreWritten(t *testing.T) {
-	t.Parallel()
-	client := configured()
-	mustCheck(t, source(client))
-	for _, bundle := range bundles(t, client, foreign) {
-		if len(bundle) > 0 {
-			t.Error("somebody else's configuration was written")
-		}
-	}
-}
-
-func TestACABundleThatWasEmptiedIsHealed(t *testing.T) {
-	t.Parallel()
-	client := configured()
-	s := source(client)
-	mustCheck(t, s)
-	before := bundles(t, client, ours)
-	m, _ := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), ours, metav1.GetOptions{})
-	m.Webhooks[0].ClientConfig.CABundle, m.Webhooks[1].ClientConfig.CABundle = nil, []byte("nonsense")
-	if _, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(t.Context(), m, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	mustCheck(t, s)
-	for i, bundle := range bundles(t, client, ours) {
-		if !bytes.Equal(bundle, before[i]) {
-			t.Errorf("webhook %d has the bundle %q", i, bundle)
-		}
-	}
-}
-
-func TestALostSecretComesBackWithTheSameAuthority(t *testing.T) {
-	t.Parallel()
-	client := configured()
-	s := source(client)
-	mustCheck(t, s)
-	before, _ := s.GetCertificate(nil)
-	for name, lose := range map[string]func(){
-		"deleted": func() {
-			if err := client.CoreV1().Secrets(system).Delete(t.Context(), "gpuslice-authority", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"emptied": func() {
-			broken := secret(t, client)
-			broken.Data = nil
-			if _, err := client.CoreV1().Secrets(system).Update(t.Context(), broken, metav1.UpdateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		lose()
 		mustCheck(t, s)
-		if after, _ := s.GetCertificate(nil); after != before {
-			t.Errorf("%s: the leaf was replaced", name)
+		for i, bundle := range bundles(t, client, ours) {
+			if !bytes.Equal(bundle, before[i]) {
+				t.Errorf("webhook %d has the bundle %q", i, bundle)
+			}
 		}
-		if found, err := decodeAuthority(secret(t, client).Data, wallClock()); err != nil || !found.signer.certificate.Equal(s.known.signer.certificate) {
-			t.Errorf("%s: the Secret holds another authority: %v", name, err)
+	})
+	t.Run("a configuration that is created later is written", func(t *testing.T) {
+		t.Parallel()
+		client := configured()
+		api := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+		later, err := api.Get(t.Context(), ours, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		if err := api.Delete(t.Context(), ours, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s := source(client)
+		mustCheck(t, s)
+		if _, err := api.Create(t.Context(), later, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		mustCheck(t, s)
+		found, err := api.Get(t.Context(), ours, metav1.GetOptions{})
+		if err != nil || !bytes.Equal(found.Webhooks[0].ClientConfig.CABundle, bundles(t, client, ours)[0]) {
+			t.Errorf("the bundle is not there: %v", err)
+		}
+	})
 }
 
-func TestABrokenKeyIsReplacedAndWhatWasTrustedStaysTrusted(t *testing.T) {
-	t.Parallel()
-	client := configured()
-	old := source(client)
-	mustCheck(t, old)
-	broken := secret(t, client)
-	broken.Data[keySigning] = []byte("nonsense")
-	if _, err := client.CoreV1().Secrets(system).Update(t.Context(), broken, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	mustCheck(t, source(client))
-	leaf, _ := old.GetCertificate(nil)
-	if _, err := accepts(bundles(t, client, ours)[0], host, leaf, wallClock()); err != nil {
-		t.Errorf("the other replica's leaf is not trusted any more: %v", err)
-	}
+func TestSelfSignedReplacement(t *testing.T) {
+	t.Run("a lost Secret comes back with the same authority", func(t *testing.T) {
+		t.Parallel()
+		client := configured()
+		s := source(client)
+		mustCheck(t, s)
+		before, _ := s.GetCertificate(nil)
+		for name, lose := range map[string]func(){
+			"deleted": func() {
+				if err := client.CoreV1().Secrets(system).Delete(t.Context(), "gpuslice-authority", metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"emptied": func() {
+				broken := secret(t, client)
+				broken.Data = nil
+				if _, err := client.CoreV1().Secrets(system).Update(t.Context(), broken, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			},
+		} {
+			lose()
+			mustCheck(t, s)
+			if after, _ := s.GetCertificate(nil); after != before {
+				t.Errorf("%s: the leaf was replaced", name)
+			}
+			if found, err := decodeAuthority(secret(t, client).Data, wallClock()); err != nil || !found.signer.certificate.Equal(s.lastRead.signer.certificate) {
+				t.Errorf("%s: the Secret holds another authority: %v", name, err)
+			}
+		}
+	})
+	t.Run("a broken key is replaced, and what was trusted stays trusted", func(t *testing.T) {
+		t.Parallel()
+		client := configured()
+		old := source(client)
+		mustCheck(t, old)
+		broken := secret(t, client)
+		broken.Data[keySigning] = []byte("nonsense")
+		if _, err := client.CoreV1().Secrets(system).Update(t.Context(), broken, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		mustCheck(t, source(client))
+		leaf, _ := old.GetCertificate(nil)
+		if _, err := accepts(bundles(t, client, ours)[0], host, leaf, wallClock()); err != nil {
+			t.Errorf("the other replica's leaf is not trusted any more: %v", err)
+		}
+	})
 }
 
-func TestALeafUnderAnotherNameIsNotReady(t *testing.T) {
-	t.Parallel()
-	client := configured()
-	s := source(client)
-	s.options.Names = []string{"localhost"}
-	err := s.check(t.Context(), wallClock())
-	if err == nil || s.Ready() == nil || !strings.Contains(s.Ready().Error(), "pods.gpuslice.dev") {
-		t.Errorf("ready: %v", s.Ready())
-	}
-}
-
-func TestAConfigurationThatIsMadeLaterIsWritten(t *testing.T) {
-	t.Parallel()
-	client := configured()
-	api := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	later, err := api.Get(t.Context(), ours, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := api.Delete(t.Context(), ours, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	s := source(client)
-	mustCheck(t, s)
-	if _, err := api.Create(t.Context(), later, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	mustCheck(t, s)
-	found, err := api.Get(t.Context(), ours, metav1.GetOptions{})
-	if err != nil || !bytes.Equal(found.Webhooks[0].ClientConfig.CABundle, bundles(t, client, ours)[0]) {
-		t.Errorf("the bundle is not there: %v", err)
-	}
+func TestVerify(t *testing.T) {
+	t.Run("a leaf under another name is not accepted", func(t *testing.T) {
+		t.Parallel()
+		client := configured()
+		s := source(client)
+		s.options.Names = []string{"localhost"}
+		err := s.check(t.Context(), wallClock())
+		if err == nil || s.Ready() == nil || !strings.Contains(s.Ready().Error(), "pods.gpuslice.dev") {
+			t.Errorf("ready: %v", s.Ready())
+		}
+	})
 }

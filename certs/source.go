@@ -13,29 +13,29 @@ type Source interface {
 	Start(ctx context.Context) error
 	// GetCertificate returns the certificate to serve, for tls.Config.
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Ready says why the certificate should not be served: nil when the API server will trust it.
+	// Ready returns why the certificate should not be served: nil when the API server will trust it.
 	Ready() error
 }
 
 // Timing of a Source. Clocks are read anew at each check, since a machine may have been suspended in between.
 const (
-	checkEvery = 20 * time.Second
-	retryEvery = 2 * time.Second // after a check that failed
-	checkWait  = 15 * time.Second
-	restAfter  = time.Second // between two checks, however much changes
+	checkPeriod  = 20 * time.Second
+	retryPeriod  = 2 * time.Second // after a check that failed
+	checkTimeout = 15 * time.Second
+	minPause     = time.Second // between two checks, however much changes
 )
 
 // DefaultPropagation is how long a new authority stands in every configuration before a leaf of it is served: API servers
 // learn of a change through a watch.
 const DefaultPropagation = time.Minute
 
-// errLost says that somebody else wrote first. What was read is out of date.
-var errLost = errors.New("somebody else wrote first")
+// errConflict is returned where another writer was first. What was read is out of date.
+var errConflict = errors.New("another client wrote first")
 
-// tries to write before somebody else does.
-const tries = 5
+// maxTries bounds the attempts to write before others do.
+const maxTries = 5
 
-// loop is when a source looks at its certificate.
+// loop is when a source checks its certificate.
 type loop struct {
 	every time.Duration
 	// changed has a value when something that a check depends on has changed.
@@ -43,17 +43,17 @@ type loop struct {
 	check   func(context.Context) error
 }
 
-// run checks until ctx ends: after each change, after every, and after retryEvery where the last check failed.
+// run checks until ctx ends: after each change, after every, and after retryPeriod where the last check failed.
 func (l loop) run(ctx context.Context) {
 	for {
-		bounded, cancel := context.WithTimeout(ctx, checkWait)
+		bounded, cancel := context.WithTimeout(ctx, checkTimeout)
 		err := l.check(bounded)
 		cancel()
 		pause := l.every
 		if err != nil {
-			pause = min(pause, retryEvery)
+			pause = min(pause, retryPeriod)
 		}
-		rest := min(pause, restAfter)
+		rest := min(pause, minPause)
 		if !sleep(ctx, rest, nil) || !sleep(ctx, pause-rest, l.changed) {
 			return
 		}

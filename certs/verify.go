@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// finding is what the live configurations make of a certificate; nil: nobody could look.
+// finding is what the live configurations make of a certificate; nil: it could not be checked.
 type finding struct {
-	refusals []error   // entries that would not accept it
-	ends     time.Time // when the first authority expires by which one does; zero: nobody calls
+	rejections []error   // entries that would not accept it
+	ends       time.Time // when the first authority expires by which one does; zero: nobody calls
 }
 
 func (f *finding) err() error {
-	if f == nil || len(f.refusals) == 0 {
+	if f == nil || len(f.rejections) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the API server would not accept the certificate: %w", errors.Join(f.refusals...))
+	return fmt.Errorf("the API server would not accept the certificate: %w", errors.Join(f.rejections...))
 }
 
-// verify holds a certificate against every entry. Without one there is nothing to find.
+// verify checks a certificate against every entry. Without one there is nothing to find.
 func verify(live []configuration, served *tls.Certificate, now time.Time) *finding {
 	if served == nil {
 		return nil
@@ -30,7 +30,7 @@ func verify(live []configuration, served *tls.Certificate, now time.Time) *findi
 		for _, h := range one.hooks {
 			end, err := accepts(h.bundle, h.host, served, now)
 			if err != nil {
-				f.refusals = append(f.refusals, fmt.Errorf("webhook %s of %s: %w", h.name, one.name, err))
+				f.rejections = append(f.rejections, fmt.Errorf("webhook %s of %s: %w", h.name, one.name, err))
 			} else if f.ends.IsZero() || end.Before(f.ends) {
 				f.ends = end
 			}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watch says on its channel that one of the configurations or the Secret has changed, until ctx ends; wait returns when
-// it has stopped. What it says is a hint: checks read for themselves, and are made without it too. A Secret without a name
+// watch sends to its channel when one of the configurations or the Secret has changed, until ctx ends; wait returns when it
+// has stopped. That is a hint: checks read for themselves, and are made without it too. A Secret without a name
 // is not watched.
 func watch(ctx context.Context, c Configurations, s SharedSecret) (_ <-chan struct{}, wait func()) {
 	changed := make(chan struct{}, 1)
@@ -24,7 +24,7 @@ func watch(ctx context.Context, c Configurations, s SharedSecret) (_ <-chan stru
 		notice := func() {
 			select {
 			case changed <- struct{}{}:
-			default: // it has been said already
+			default: // a check is due already
 			}
 		}
 		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -2,7 +2,7 @@ package policies
 
 import corev1 "k8s.io/api/core/v1"
 
-// touchesGPU says that the pod asks for a GPU or a slice in any way that this build reads, in containers under our names
+// touchesGPU reports whether the pod asks for a GPU or a slice in any way that this build reads, in containers under our names
 // too.
 func touchesGPU(pod *corev1.Pod, pools []Pool) bool {
 	if askingLabel(pod) != "" {
@@ -11,7 +11,7 @@ func touchesGPU(pod *corev1.Pod, pools []Pool) bool {
 	return asksForGPUs(&pod.Spec, pools)
 }
 
-// asksForGPUs says that a container names a GPU resource.
+// asksForGPUs reports whether a container names a GPU resource.
 func asksForGPUs(spec *corev1.PodSpec, pools []Pool) bool {
 	for c := range everyContainer(spec) {
 		if asksGPU(c, pools) {
@@ -21,7 +21,7 @@ func asksForGPUs(spec *corev1.PodSpec, pools []Pool) bool {
 	return false
 }
 
-// asksGPU says that the container names a GPU resource, in a quantity that can be read or not.
+// asksGPU reports whether the container names a GPU resource, in a quantity that can be read or not.
 func asksGPU(c *corev1.Container, pools []Pool) bool {
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 		for name, q := range list {
@@ -33,7 +33,7 @@ func asksGPU(c *corev1.Container, pools []Pool) bool {
 	return false
 }
 
-// asksFraction says that a container names a fraction of a GPU: an ask by itself, accepted or not, and also where it is
+// asksFraction reports whether a container names a fraction of a GPU: an ask by itself, accepted or not, and also where it is
 // none that can be read.
 func asksFraction(pod *corev1.Pod, pools []Pool) bool {
 	for c := range podContainers(&pod.Spec) {

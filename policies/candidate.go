@@ -38,19 +38,19 @@ type asked struct {
 
 // candidates returns every placement that fits, best first, and why the other pools do not: policy's strategies in
 // their order, then the least waste, then the name.
-func candidates(in *Input, req Request, asks []asked) (fitting []candidate, misfits []misfit) {
+func candidates(in *Input, req Request, asks []asked) (fitting []candidate, unfit []*FitError) {
 	for order, name := range in.Policy.Strategies {
 		strategy := strategyNamed(name)
 		if strategy.Name == "" || req.Strategy != "" && req.Strategy != name {
 			continue
 		}
 		for first := range in.Pools {
-			if !leadsSite(in.Pools, first, name) {
+			if !firstOfSite(in.Pools, first, name) {
 				continue
 			}
-			c, m := placeOnSite(in, strategy, in.Pools[first].Site, asks)
-			if m.kind != fits {
-				misfits = append(misfits, m)
+			c, e := placeOnSite(in, strategy, in.Pools[first].Site, asks)
+			if e != nil {
+				unfit = append(unfit, e)
 				continue
 			}
 			c.order = order
@@ -58,32 +58,32 @@ func candidates(in *Input, req Request, asks []asked) (fitting []candidate, misf
 		}
 	}
 	if len(fitting) == 0 || in.Explain {
-		misfits = append(misfits, otherwiseShared(in, req)...)
+		unfit = append(unfit, otherwiseShared(in, req)...)
 	}
 	slices.SortStableFunc(fitting, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.waste, b.waste), cmp.Compare(a.pool().Name, b.pool().Name))
 	})
-	return fitting, misfits
+	return fitting, unfit
 }
 
 // otherwiseShared are the pools that are shared in a way that policy or the pod does not come to, or that nobody knows.
-func otherwiseShared(in *Input, req Request) (misfits []misfit) {
+func otherwiseShared(in *Input, req Request) (unfit []*FitError) {
 	for i := range in.Pools {
 		p := &in.Pools[i]
 		switch {
 		case p.Strategy == "":
-			misfits = append(misfits, misfit{kind: misfitStrategy, pool: p})
+			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p})
 		case !allows(in.Policy, p.Strategy):
-			misfits = append(misfits, misfit{kind: misfitStrategy, pool: p, text: "which policy does not allow"})
+			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: "which policy does not allow"})
 		case req.Strategy != "" && req.Strategy != p.Strategy:
-			misfits = append(misfits, misfit{kind: misfitStrategy, pool: p, text: "and the pod asks for another"})
+			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: "and the pod asks for another"})
 		}
 	}
-	return misfits
+	return unfit
 }
 
-// leadsSite says that the pool at i is the first of its site with the strategy, so that each site is tried once.
-func leadsSite(pools []Pool, i int, name StrategyName) bool {
+// firstOfSite reports whether the pool at i is the first of its site with the strategy, so that each site is tried once.
+func firstOfSite(pools []Pool, i int, name StrategyName) bool {
 	if pools[i].Strategy != name {
 		return false
 	}
@@ -91,28 +91,28 @@ func leadsSite(pools []Pool, i int, name StrategyName) bool {
 }
 
 // placeOnSite gives each container the pool of the site that wastes least.
-func placeOnSite(in *Input, strategy *Strategy, site string, asks []asked) (candidate, misfit) {
+func placeOnSite(in *Input, strategy *Strategy, site string, asks []asked) (candidate, *FitError) {
 	c := candidate{strategy: strategy, containers: make([]placed, 0, len(asks))}
 	for _, a := range asks {
-		best, m := bestPool(in, strategy, site, a)
-		if m.kind != fits {
-			return c, m
+		best, e := bestPool(in, strategy, site, a)
+		if e != nil {
+			return c, e
 		}
 		c.containers = append(c.containers, best)
 		c.waste += wasteOf(best)
 	}
 	if ok, why := c.pool().reach(in.Pod, in.Policy.Pod.Tolerations); !ok {
-		return c, misfit{kind: misfitReach, pool: c.pool(), text: why}
+		return c, &FitError{kind: kindReach, pool: c.pool(), text: why}
 	}
 	if strategy.Requires == nil {
-		return c, misfit{}
+		return c, nil
 	}
 	for i := range c.containers {
 		if v := strategy.Requires(placementOf(in, c.containers[i].pool, c.containers[i].spec)); v != nil {
-			return c, misfit{kind: misfitRule, pool: c.pool(), violation: v}
+			return c, &FitError{kind: kindRule, pool: c.pool(), violation: v}
 		}
 	}
-	return c, misfit{}
+	return c, nil
 }
 
 // placementOf is what a strategy may know of a container on a pool.
@@ -123,16 +123,16 @@ func placementOf(in *Input, pool *Pool, container *corev1.Container) *Placement 
 	}
 }
 
-func bestPool(in *Input, strategy *Strategy, site string, a asked) (best placed, why misfit) {
+func bestPool(in *Input, strategy *Strategy, site string, a asked) (best placed, why *FitError) {
 	for i := range in.Pools {
 		pool := &in.Pools[i]
 		if pool.Strategy != strategy.Name || pool.Site != site {
 			continue
 		}
-		size, m := sizeOnPool(a.ask, a.request, strategy, pool)
-		if m.kind != fits {
-			if why.pool == nil || m.tells(why) {
-				why = m
+		size, e := sizeOnPool(a.ask, a.request, strategy, pool)
+		if e != nil {
+			if why == nil || e.moreSpecific(why) {
+				why = e
 			}
 			continue
 		}
@@ -144,16 +144,16 @@ func bestPool(in *Input, strategy *Strategy, site string, a asked) (best placed,
 	if best.pool == nil {
 		return placed{}, why
 	}
-	return best, misfit{}
+	return best, nil
 }
 
-// tells says that m tells more than other about why a site does not do: a size more than a name that does not match,
+// moreSpecific reports whether the error says more than another about why a site does not do: a size more than a name that does not match,
 // and of two the larger pool.
-func (m misfit) tells(other misfit) bool {
-	if named := m.kind == misfitResource; named != (other.kind == misfitResource) {
+func (e *FitError) moreSpecific(than *FitError) bool {
+	if named := e.kind == kindResource; named != (than.kind == kindResource) {
 		return !named
 	}
-	return m.pool.Usable() > other.pool.Usable()
+	return e.pool.Usable() > than.pool.Usable()
 }
 
 // wasteOf is the memory of the replica that the slice leaves unused. A device of unknown size comes last.
@@ -167,7 +167,7 @@ func wasteOf(p placed) MiB {
 // pool is the pool that stands for the candidate: its first container's.
 func (c *candidate) pool() *Pool { return c.containers[0].pool }
 
-// equals says that other gives the pod the very same: strategy, resource names, sizes and enforcement.
+// equals reports whether other gives the pod the very same: strategy, resource names, sizes and enforcement.
 func (c *candidate) equals(other *candidate) bool {
 	if c.strategy.Name != other.strategy.Name || c.guard != other.guard {
 		return false
@@ -182,7 +182,7 @@ func (c *candidate) equals(other *candidate) bool {
 	return true
 }
 
-// dependsOnT says that something that the container carries was computed from the device's size.
+// dependsOnT reports whether something that the container carries was computed from the device's size.
 func (p *placed) dependsOnT() bool {
 	return p.size.fromT || p.pool.Total() > 0 // GPUSLICE_FRACTION and the frameworks' fractions
 }

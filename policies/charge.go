@@ -56,7 +56,7 @@ func podSpans(spec *corev1.PodSpec, charge func(*corev1.Container) Charge) []spa
 	return spans
 }
 
-// runsOn says that an init container goes on running beside those that follow it.
+// runsOn reports whether an init container goes on running beside those that follow it.
 func runsOn(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
@@ -90,10 +90,10 @@ type Charge struct {
 	GPUs   int64 `json:"gpus,omitempty"` // whole devices
 }
 
-// plausible says that a recorded charge is one that planning could have written.
+// plausible reports whether a recorded charge is one that planning could have written.
 func (c Charge) plausible() bool { return c.bounded() && c.Slices+c.GPUs > 0 }
 
-// bounded says that no dimension is negative or beyond what sums can hold.
+// bounded reports whether no dimension is negative or beyond what sums can hold.
 func (c Charge) bounded() bool {
 	for _, d := range Dimensions() {
 		if n := d.Amount(c); n < 0 || n > maxCharge {

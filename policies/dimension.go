@@ -5,13 +5,13 @@ import "strconv"
 // Dimension is one thing that a quota counts. Everything that handles quotas loops over Dimensions; nothing else knows
 // which there are.
 type Dimension struct {
-	// Name is the word of the policy document, of refusals and of metrics.
+	// Name is the word of the policy document, of denials and of metrics.
 	Name string
 	// Amount is what a charge counts for in this dimension.
 	Amount func(Charge) int64
 	// Limit is the most that a quota allows; false: it does not limit this dimension.
 	Limit func(QuotaLimits) (int64, bool)
-	// Unknown says that what the pod holds cannot be told. A quota on such a dimension refuses it.
+	// Unknown reports whether what the pod holds cannot be told. A quota on such a dimension denies it.
 	Unknown func(Holding) bool
 	// Unit is how much one of the amount is where plain numbers are told: bytes, of memory.
 	Unit int64
@@ -19,7 +19,7 @@ type Dimension struct {
 	Text func(int64) string
 }
 
-// Dimensions lists what a quota can count, in the order of refusals.
+// Dimensions lists what a quota can count, in the order of denials.
 func Dimensions() []Dimension {
 	return []Dimension{
 		{

@@ -31,7 +31,7 @@ func readDocument(data []byte) (*yaml.Node, *field.Error) {
 	return readMapping(data, "keys and values that begin with apiVersion: "+APIVersion)
 }
 
-// readMapping parses the one YAML (or JSON) document in data into its tree, and refuses what nobody needs: anchors and
+// readMapping parses the one YAML (or JSON) document in data into its tree, and rejects what nobody needs: anchors and
 // aliases, with which a few bytes become gigabytes, tags, deep nesting and further documents. accepted says what the
 // document should be.
 func readMapping(data []byte, accepted string) (*yaml.Node, *field.Error) {

@@ -23,7 +23,7 @@ type documentDecoder struct{ problems field.ErrorList }
 
 var plainInteger = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})$`)
 
-func (d *documentDecoder) refuse(path *field.Path, n *yaml.Node, format string, args ...any) {
+func (d *documentDecoder) reject(path *field.Path, n *yaml.Node, format string, args ...any) {
 	value := any(field.OmitValueType{})
 	if n.Kind == yaml.ScalarNode {
 		value = strings.Trim(quoteShort(n.Value), `"`)
@@ -35,7 +35,7 @@ func (d *documentDecoder) refuse(path *field.Path, n *yaml.Node, format string, 
 // decode fills v from n.
 func (d *documentDecoder) decode(n *yaml.Node, v reflect.Value, path *field.Path) {
 	if n.ShortTag() == "!!null" {
-		d.refuse(path, n, "nothing is written here; write a value, or leave the key out")
+		d.reject(path, n, "nothing is written here; write a value, or leave the key out")
 		return
 	}
 	if v.Kind() == reflect.Pointer {
@@ -70,11 +70,11 @@ func (d *documentDecoder) decode(n *yaml.Node, v reflect.Value, path *field.Path
 // text fills amounts and fractions. Unlike JSON it takes numbers too: fraction: 0.25 means what it says.
 func (d *documentDecoder) text(n *yaml.Node, target encoding.TextUnmarshaler, path *field.Path) {
 	if n.Kind != yaml.ScalarNode {
-		d.refuse(path, n, "accepted: a quantity, not a %s", kindOf(n))
+		d.reject(path, n, "accepted: a quantity, not a %s", kindOf(n))
 		return
 	}
 	if err := target.UnmarshalText([]byte(n.Value)); err != nil {
-		d.refuse(path, n, "%v", err)
+		d.reject(path, n, "%v", err)
 	}
 }
 
@@ -82,7 +82,7 @@ func (d *documentDecoder) text(n *yaml.Node, target encoding.TextUnmarshaler, pa
 func (d *documentDecoder) quoted(n *yaml.Node, target json.Unmarshaler, path *field.Path) {
 	text, err := json.Marshal(n.Value)
 	if err != nil || n.Kind != yaml.ScalarNode || len(n.Value) > maxQuantityText || target.UnmarshalJSON(text) != nil {
-		d.refuse(path, n, `accepted: a duration such as "30s" or "5m"`)
+		d.reject(path, n, `accepted: a duration such as "30s" or "5m"`)
 	}
 }
 
@@ -90,38 +90,38 @@ func (d *documentDecoder) scalar(n *yaml.Node, v reflect.Value, path *field.Path
 	tag := n.ShortTag()
 	switch {
 	case n.Kind != yaml.ScalarNode:
-		d.refuse(path, n, "accepted: a %s, not a %s", kindName(v.Kind()), kindOf(n))
+		d.reject(path, n, "accepted: a %s, not a %s", kindName(v.Kind()), kindOf(n))
 	case v.Kind() == reflect.String && tag == "!!str":
 		v.SetString(n.Value)
 	case v.Kind() == reflect.String:
-		d.refuse(path, n, "accepted: a text; write it in quotes: %q", cut(n.Value))
+		d.reject(path, n, "accepted: a text; write it in quotes: %q", cut(n.Value))
 	case v.Kind() == reflect.Bool && tag == "!!bool":
 		v.SetBool(strings.EqualFold(n.Value, "true"))
 	case v.Kind() == reflect.Bool:
-		d.refuse(path, n, "accepted: true or false, without quotes")
+		d.reject(path, n, "accepted: true or false, without quotes")
 	case tag == "!!int" && plainInteger.MatchString(n.Value):
 		i, err := strconv.ParseInt(n.Value, 10, 64)
 		if err != nil || v.OverflowInt(i) {
-			d.refuse(path, n, "accepted: a whole number that is not so large")
+			d.reject(path, n, "accepted: a whole number that is not so large")
 			return
 		}
 		v.SetInt(i)
 	default:
-		d.refuse(path, n, "accepted: a whole number, without quotes")
+		d.reject(path, n, "accepted: a whole number, without quotes")
 	}
 }
 
-// entries calls f for each key of a mapping, and refuses what is no mapping, keys that are no text, and repeated ones.
+// entries calls f for each key of a mapping, and rejects what is no mapping, keys that are no text, and repeated ones.
 func (d *documentDecoder) entries(n *yaml.Node, path *field.Path, f func(key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		d.refuse(path, n, "accepted: a mapping of keys to values, not a %s", kindOf(n))
+		d.reject(path, n, "accepted: a mapping of keys to values, not a %s", kindOf(n))
 		return
 	}
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content) && len(d.problems) < maxProblems; i += 2 {
 		key := n.Content[i]
 		if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" {
-			d.refuse(path, key, "accepted: a text as key; write it in quotes")
+			d.reject(path, key, "accepted: a text as key; write it in quotes")
 			continue
 		}
 		if line, twice := seen[key.Value]; twice {
@@ -149,25 +149,25 @@ func (d *documentDecoder) object(n *yaml.Node, v reflect.Value, path *field.Path
 		at := child(path, cut(key.Value))
 		i := slices.Index(names, key.Value)
 		if i < 0 || key.Value == "" {
-			d.refuse(at, key, "unknown field; %s", didYouMean(key.Value, names))
+			d.reject(at, key, "unknown field; %s", didYouMean(key.Value, names))
 			return
 		}
 		target := v.Field(i)
 		before := len(d.problems)
 		d.decode(value, target, at)
 		if len(d.problems) == before {
-			d.refuseSilence(value, v.Type(), i, target, at)
+			d.rejectEmpty(value, v.Type(), i, target, at)
 		}
 	})
 }
 
-// refuseSilence refuses a written value that would read as if nothing had been written: slices: 0 does not forbid
+// rejectEmpty rejects a written value that would read as if nothing had been written: slices: 0 does not forbid
 // slices, and mode: "" is not a mode.
-func (d *documentDecoder) refuseSilence(n *yaml.Node, in reflect.Type, i int, v reflect.Value, path *field.Path) {
+func (d *documentDecoder) rejectEmpty(n *yaml.Node, in reflect.Type, i int, v reflect.Value, path *field.Path) {
 	_, options, _ := strings.Cut(in.Field(i).Tag.Get("json"), ",")
 	ours := !strings.HasPrefix(in.PkgPath(), "k8s.io/")
 	if ours && n.Kind == yaml.ScalarNode && v.Kind() != reflect.Bool && v.IsZero() && strings.HasPrefix(options, "omit") {
-		d.refuse(path, n, "that reads as if nothing were written; leave the key out, or write a value that is not empty or zero")
+		d.reject(path, n, "that reads as if nothing were written; leave the key out, or write a value that is not empty or zero")
 	}
 }
 
@@ -188,7 +188,7 @@ func (d *documentDecoder) table(n *yaml.Node, v reflect.Value, path *field.Path)
 
 func (d *documentDecoder) list(n *yaml.Node, v reflect.Value, path *field.Path) {
 	if n.Kind != yaml.SequenceNode {
-		d.refuse(path, n, "accepted: a list, not a %s", kindOf(n))
+		d.reject(path, n, "accepted: a list, not a %s", kindOf(n))
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), 0, len(n.Content)))
@@ -213,7 +213,7 @@ func decodeEntries[T any](root *yaml.Node, known func(name string) string, check
 	d.entries(root, nil, func(key, node *yaml.Node) {
 		at := field.NewPath(cut(key.Value))
 		if problem := known(key.Value); problem != "" {
-			d.refuse(at, key, "%s", problem)
+			d.reject(at, key, "%s", problem)
 			return
 		}
 		var value T
@@ -221,10 +221,10 @@ func decodeEntries[T any](root *yaml.Node, known func(name string) string, check
 		if d.decode(node, reflect.ValueOf(&value).Elem(), at); len(d.problems) == before {
 			check(value, func(name, format string, args ...any) {
 				if name == "" {
-					d.refuse(at, node, format, args...)
+					d.reject(at, node, format, args...)
 					return
 				}
-				d.refuse(at.Child(name), node, format, args...)
+				d.reject(at.Child(name), node, format, args...)
 			})
 		}
 		out[key.Value] = value

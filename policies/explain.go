@@ -2,24 +2,24 @@ package policies
 
 import "slices"
 
-// weighRest equips the candidates behind the chosen one, which are not tried otherwise, so that a report can say what
+// evaluateRest evaluates the candidates behind the chosen one, which are not tried otherwise, so that a report can say what
 // each would reach. It returns why some would not do.
-func weighRest(in *Input, req Request, fitting []candidate, chosen *candidate) (misfits []misfit) {
+func evaluateRest(in *Input, req Request, fitting []candidate, chosen *candidate) (unfit []*FitError) {
 	behind := false
 	for i := range fitting {
 		c := &fitting[i]
 		if behind {
-			if v := equip(in, req, c); v != nil {
-				misfits = append(misfits, misfit{kind: misfitRule, pool: c.pool(), violation: v})
+			if v := evaluate(in, req, c); v != nil {
+				unfit = append(unfit, &FitError{kind: kindRule, pool: c.pool(), violation: v})
 			}
 		}
 		behind = behind || c == chosen
 	}
-	return misfits
+	return unfit
 }
 
 // report lists the candidates for people: the chosen one, those that would have done, and why the others do not.
-func report(fitting []candidate, misfits []misfit, chosen *candidate) []CandidateReport {
+func report(fitting []candidate, unfit []*FitError, chosen *candidate) []CandidateReport {
 	var out []CandidateReport
 	for i := range fitting {
 		c := &fitting[i]
@@ -27,16 +27,16 @@ func report(fitting []candidate, misfits []misfit, chosen *candidate) []Candidat
 		if !r.Chosen {
 			r.Why = "another comes before it (policy's order of strategies, then the least waste)"
 		}
-		if j := slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == misfitRule && m.pool == c.pool() }); j >= 0 && !r.Chosen {
-			r.Why, r.Tier = misfits[j].String(), ""
+		if j := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindRule && e.pool == c.pool() }); j >= 0 && !r.Chosen {
+			r.Why, r.Tier = unfit[j].Error(), ""
 		}
 		out = append(out, r)
 	}
-	for _, m := range misfits {
-		if slices.ContainsFunc(fitting, func(c candidate) bool { return c.pool() == m.pool }) {
+	for _, e := range unfit {
+		if slices.ContainsFunc(fitting, func(c candidate) bool { return c.pool() == e.pool }) {
 			continue
 		}
-		out = append(out, CandidateReport{Strategy: m.pool.Strategy, Pool: m.pool.Name, Resource: m.pool.Resource, Why: m.String()})
+		out = append(out, CandidateReport{Strategy: e.pool.Strategy, Pool: e.pool.Name, Resource: e.pool.Resource, Why: e.Error()})
 	}
 	return out
 }

@@ -7,7 +7,7 @@ import (
 
 // Figure is how one dimension of one limit stands, in bytes where the dimension is memory.
 type Figure struct {
-	Quota     string `json:"quota"`               // the limit's name, as refusals write it
+	Quota     string `json:"quota"`               // the limit's name, as denials write it
 	Namespace string `json:"namespace,omitempty"` // the limit is on its part of the budget; "": on all of it
 	Part      string `json:"part,omitempty"`      // of the budget, see QuotaScope.Part
 	Dimension string `json:"dimension"`
@@ -62,7 +62,7 @@ func (f Figure) Text(amount int64) string {
 	return formatCount(amount)
 }
 
-// Full says that no room is left.
+// Full reports whether no room is left.
 func (f Figure) Full() bool { return f.Used+f.Reserved >= f.Limit }
 
 // QuotaNotes are figures in words, a sentence for each limit:

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// isGPUResource says that name is one under which GPUs are asked for: NVIDIA's own names and those that pools offer.
+// isGPUResource reports whether name is one under which GPUs are asked for: NVIDIA's own names and those that pools offer.
 func isGPUResource(name string, pools []Pool) bool {
 	if name == ResourceGPU || name == ResourceGPUShared || strings.HasPrefix(name, resourceMIGPrefix) {
 		return true

@@ -8,12 +8,12 @@ type Input struct {
 	Namespace Namespace
 	Policy    *Policy // nil: no policy governs the namespace
 	// PolicyError is why the namespace's policy cannot be used, when no last good version is known. Pods that ask for
-	// a slice are refused with it.
+	// a slice are denied with it.
 	PolicyError error
 	// TenantNotes are what authors of pods should know of the tenant's own document that tightened Policy.
 	TenantNotes []string
 	Pools       []Pool
-	// PoolsComplete reports whether no other pools will ever be: what fits none of them is refused instead of waiting.
+	// PoolsComplete reports whether no other pools will ever be: what fits none of them is denied instead of waiting.
 	PoolsComplete bool
 	// Guard says where the guard's image is; nil: none can be injected.
 	Guard *GuardSettings

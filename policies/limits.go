@@ -17,7 +17,7 @@ func podCharge(c *candidate) Charge {
 	return peakCharge(spans)
 }
 
-// sidecar says that the container is an init container that goes on running.
+// sidecar reports whether the container is an init container that goes on running.
 func (a *asked) sidecar() bool {
 	return a.init && runsOn(a.spec)
 }

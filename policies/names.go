@@ -34,7 +34,7 @@ const (
 const (
 	LabelEnforce           = Domain + "/enforce" // "strict": the API server itself keeps slices as they were given
 	LabelFail              = Domain + "/fail"    // "open": pods that cannot be validated pass
-	LabelBypass            = Domain + "/bypass"  // there at all: nothing is refused
+	LabelBypass            = Domain + "/bypass"  // there at all: nothing is denied
 	AnnotationBypassUntil  = Domain + "/bypass-until"
 	AnnotationBypassReason = Domain + "/bypass-reason"
 	AnnotationBypassBy     = Domain + "/bypass-by"

@@ -12,7 +12,7 @@ import (
 
 // ParsePolicy reads a policy document: strict and case-sensitive, defaults filled in, every problem reported with its
 // path (up to 64 of them). name says where it came from ("namespace/configmap"). A document with problems gives no
-// Policy. Documents of more than MaxDocument, and those with anchors or aliases, are refused before they are understood.
+// Policy. Documents of more than MaxDocument, and those with anchors or aliases, are rejected before they are understood.
 func ParsePolicy(name string, data []byte) (*Policy, field.ErrorList) {
 	return parseDocument(name, data, func(p *Policy) field.ErrorList {
 		p.setDefaults()
@@ -45,7 +45,7 @@ func parseDocument(name string, data []byte, check func(*Policy) field.ErrorList
 	return p, nil
 }
 
-// told says that a problem of this field, of a part of it or of what it is part of was reported already: what was left
+// told reports whether a problem of this field, of a part of it or of what it is part of was reported already: what was left
 // out because of it must not be missed.
 func told(problems field.ErrorList, path string) bool {
 	return slices.ContainsFunc(problems, func(e *field.Error) bool {
@@ -53,7 +53,7 @@ func told(problems field.ErrorList, path string) bool {
 	})
 }
 
-// within says that inner is outer or a part of it.
+// within reports whether inner is outer or a part of it.
 func within(outer, inner string) bool {
 	rest, ok := strings.CutPrefix(inner, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

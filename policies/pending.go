@@ -3,11 +3,11 @@ package policies
 import "slices"
 
 // pending places a pod that no known pool can take now although the list of pools is not complete: on a pool yet to
-// come, of which only the resource name is known, and which promises nothing. Else it returns why the pod is refused.
-func pending(in *Input, req Request, asks []asked, misfits []misfit) (*candidate, []Violation) {
-	name, resource := awaitedOffer(in, req, misfits)
+// come, of which only the resource name is known, and which promises nothing. Else it returns why the pod is denied.
+func pending(in *Input, req Request, asks []asked, unfit []*FitError) (*candidate, []Violation) {
+	name, resource := awaitedOffer(in, req, unfit)
 	if resource == "" || mayLand(in, resource) {
-		return nil, refusal(in, misfits)
+		return nil, denials(in, unfit)
 	}
 	strategy := *strategyNamed(name)
 	strategy.Tier = TierNone // whatever comes under the resource's name
@@ -17,14 +17,14 @@ func pending(in *Input, req Request, asks []asked, misfits []misfit) (*candidate
 	}
 	c := &candidate{strategy: &strategy}
 	for _, a := range asks {
-		size, m := sizeOnPool(a.ask, a.request, &strategy, pool)
-		if m.kind != fits && m.kind != misfitUnknownDevice {
-			m.pool = pool
-			return nil, refusal(in, append(misfits, m))
+		size, e := sizeOnPool(a.ask, a.request, &strategy, pool)
+		if e != nil && e.kind != kindUnknownDevice {
+			e.pool = pool
+			return nil, denials(in, append(unfit, e))
 		}
 		c.containers = append(c.containers, placed{asked: a, pool: pool, size: size})
 	}
-	if v := equip(in, req, c); v != nil {
+	if v := evaluate(in, req, c); v != nil {
 		return nil, []Violation{*v}
 	}
 	return c, nil
@@ -32,14 +32,14 @@ func pending(in *Input, req Request, asks []asked, misfits []misfit) (*candidate
 
 // awaitedOffer is the strategy and the resource name of the pool to wait for: those of a known pool that the pod cannot
 // reach, else what the preferred strategy is called by. An empty name: there is nothing to wait for.
-func awaitedOffer(in *Input, req Request, misfits []misfit) (StrategyName, string) {
-	if in.PoolsComplete || slices.ContainsFunc(misfits, func(m misfit) bool { return m.kind == misfitRule }) {
+func awaitedOffer(in *Input, req Request, unfit []*FitError) (StrategyName, string) {
+	if in.PoolsComplete || slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind == kindRule }) {
 		return "", ""
 	}
-	if i := slices.IndexFunc(misfits, func(m misfit) bool { return m.kind == misfitReach }); i >= 0 {
-		return misfits[i].pool.Strategy, misfits[i].pool.Resource
+	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindReach }); i >= 0 {
+		return unfit[i].pool.Strategy, unfit[i].pool.Resource
 	}
-	if slices.ContainsFunc(misfits, func(m misfit) bool { return m.kind != misfitStrategy }) {
+	if slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind != kindStrategy }) {
 		return "", ""
 	}
 	name := in.Policy.Strategies[0]
@@ -49,7 +49,7 @@ func awaitedOffer(in *Input, req Request, misfits []misfit) (StrategyName, strin
 	return name, strategyNamed(name).Await
 }
 
-// mayLand says that a known pool offers the resource to the pod. It was not chosen, so a pod that waits for the
+// mayLand reports whether a known pool offers the resource to the pod. It was not chosen, so a pod that waits for the
 // resource would come to lie where its slice does not fit or nobody knows what it gets.
 func mayLand(in *Input, resource string) bool {
 	return slices.ContainsFunc(in.Pools, func(p Pool) bool {

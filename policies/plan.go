@@ -30,22 +30,22 @@ func plan(in *Input, req Request) planResult {
 	if len(violations) > 0 {
 		return unplanned(violations...)
 	}
-	fitting, misfits := candidates(in, req, asks)
-	chosen, refused := choose(in, req, fitting)
-	misfits = append(misfits, refused...)
+	fitting, unfit := candidates(in, req, asks)
+	chosen, denied := choose(in, req, fitting)
+	unfit = append(unfit, denied...)
 	var r planResult
 	if in.Explain {
-		r.Candidates = report(fitting, append(slices.Clone(misfits), weighRest(in, req, fitting, chosen)...), chosen)
+		r.Candidates = report(fitting, append(slices.Clone(unfit), evaluateRest(in, req, fitting, chosen)...), chosen)
 	}
 	if chosen == nil {
-		if chosen, violations = pending(in, req, asks, misfits); len(violations) > 0 {
+		if chosen, violations = pending(in, req, asks, unfit); len(violations) > 0 {
 			r.Violations = violations
 			return r
 		}
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it asks for %s and waits for a node that offers it",
-			reasons(misfits), chosen.pool().Resource))
+			reasons(unfit), chosen.pool().Resource))
 	}
-	p, warnings := promise(in, req, chosen, sameAs(in, chosen, fitting))
+	p, warnings := promise(in, req, chosen, equivalent(in, chosen, fitting))
 	if v := p.tooLong(); v != nil {
 		r.Violations = []Violation{*v}
 		return r
@@ -73,21 +73,21 @@ func resolveAll(in *Input, req Request) (asks []asked, violations []Violation) {
 }
 
 // choose returns the first candidate whose frameworks and enforcement are good enough, and why those before it are not.
-func choose(in *Input, req Request, fitting []candidate) (*candidate, []misfit) {
-	var misfits []misfit
+func choose(in *Input, req Request, fitting []candidate) (*candidate, []*FitError) {
+	var unfit []*FitError
 	for i := range fitting {
 		c := &fitting[i]
-		if v := equip(in, req, c); v != nil {
-			misfits = append(misfits, misfit{kind: misfitRule, pool: c.pool(), violation: v})
+		if v := evaluate(in, req, c); v != nil {
+			unfit = append(unfit, &FitError{kind: kindRule, pool: c.pool(), violation: v})
 			continue
 		}
-		return c, misfits
+		return c, unfit
 	}
-	return nil, misfits
+	return nil, unfit
 }
 
-// equip adds to a placement what holds its slices, and returns why it may not be used.
-func equip(in *Input, req Request, c *candidate) *Violation {
+// evaluate adds to a placement what holds its slices, and returns why it may not be used.
+func evaluate(in *Input, req Request, c *candidate) *Violation {
 	if v := hostIPCElsewhere(in.Pod, c.pool()); v != nil {
 		return v
 	}
@@ -113,7 +113,7 @@ func equip(in *Input, req Request, c *candidate) *Violation {
 	return overLimits(in.Policy, c)
 }
 
-// frameworkReason is a profile's reason in words of the other refusals.
+// frameworkReason is a profile's reason in words of the other denials.
 func frameworkReason(reason string) string {
 	switch reason {
 	case frameworks.DeniedFramework:
@@ -215,8 +215,8 @@ func allowance(p *Policy, gpus int64) int64 {
 	return frameworks.DefaultAllowance(int(gpus))
 }
 
-// sameAs returns the candidates that give the pod the very same as chosen: they stay allowed.
-func sameAs(in *Input, chosen *candidate, fitting []candidate) []*candidate {
+// equivalent returns the candidates that give the pod the very same as chosen: they stay allowed.
+func equivalent(in *Input, chosen *candidate, fitting []candidate) []*candidate {
 	var same []*candidate
 	for i := range fitting {
 		c := &fitting[i]
@@ -240,7 +240,7 @@ func tiersAs(chosen, c *candidate, j int) []Tier {
 	return tiersOf(c, &probe)
 }
 
-// hasShm says that the container mounts something on /dev/shm by itself.
+// hasShm reports whether the container mounts something on /dev/shm by itself.
 func hasShm(c *corev1.Container) bool {
 	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/dev/shm" })
 }

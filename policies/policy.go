@@ -60,7 +60,7 @@ const (
 	ModeTransparent Mode = "transparent"
 )
 
-// EnforcementMode says what becomes of a decision: audit reports, warn rewrites but refuses nothing, enforce does both.
+// EnforcementMode says what becomes of a decision: audit reports, warn rewrites but rejects nothing, enforce does both.
 type EnforcementMode string
 
 // The enforcement modes.
@@ -70,7 +70,7 @@ const (
 	EnforceFull  EnforcementMode = "enforce"
 )
 
-// TemplatesMode says what happens to fractional quantities in workload templates, which Kubernetes refuses.
+// TemplatesMode says what happens to fractional quantities in workload templates, which Kubernetes rejects.
 type TemplatesMode string
 
 // The template modes.
@@ -105,7 +105,7 @@ type EnvSpec struct {
 // PoolsSpec is what a cluster's policy says about pools. Only the cluster's default policy may carry it.
 type PoolsSpec struct {
 	Declared []PoolSpec  `json:"declared,omitempty"`
-	Complete bool        `json:"complete,omitempty"` // there is nothing beyond declared and known pools: refuse what fits none
+	Complete bool        `json:"complete,omitempty"` // there is nothing beyond declared and known pools: deny what fits none
 	Reserve  ReserveSpec `json:"reserve,omitzero"`
 }
 

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// declaredFor says that spec declares a pool of the resource for nodes with these labels.
+// declaredFor reports whether spec declares a pool of the resource for nodes with these labels.
 func declaredFor(spec PoolsSpec, labels map[string]string, resource string) bool {
 	return slices.ContainsFunc(spec.Declared, func(d PoolSpec) bool {
 		return d.Resource == resource && selects(&d, labels)

@@ -34,7 +34,7 @@ func nodeKinds(nodes []*corev1.Node) []PoolNode {
 	return kinds
 }
 
-// namesNode says that a label only names or dates its node, or changes while the node stays what it is.
+// namesNode reports whether a label only names or dates its node, or changes while the node stays what it is.
 func namesNode(key string) bool {
 	switch key {
 	case corev1.LabelHostname, "nvidia.com/gfd.timestamp", "nvidia.com/gpu-driver-upgrade-state",
@@ -50,7 +50,7 @@ func kindLabels(labels map[string]string) map[string]string {
 	return kept
 }
 
-// sameKind says that labels are those of the kind, but for those that name the node.
+// sameKind reports whether labels are those of the kind, but for those that name the node.
 func sameKind(kind, labels map[string]string) bool {
 	n := 0
 	for key, value := range labels {

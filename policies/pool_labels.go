@@ -28,7 +28,7 @@ const (
 	maxDevices = 1024 // of one node
 )
 
-// poolResource says that pools are made of the extended resource name.
+// poolResource reports whether pools are made of the extended resource name.
 func poolResource(name string) bool {
 	if name == ResourceGPU || name == ResourceGPUShared {
 		return true
@@ -63,7 +63,7 @@ func offerOf(node *corev1.Node, resource string) Pool {
 	return r.pool
 }
 
-// has says that the node carries the label.
+// has reports whether the node carries the label.
 func (r *nodeReader) has(key string) bool { _, ok := r.labels[key]; return ok }
 
 // note adds a sentence for people.

@@ -26,13 +26,13 @@ func (v *nodeView) label(key string) (value string, has, known bool) {
 	return value, has, has || !v.partial && !namesNode(key)
 }
 
-// is says that the label may have the value.
+// is reports whether the label may have the value.
 func (v *nodeView) is(key, value string) bool {
 	got, has, known := v.label(key)
 	return !known || has && got == value
 }
 
-// matches says that the node may satisfy all of a term. A term without any demand matches no node.
+// matches reports whether the node may satisfy all of a term. A term without any demand matches no node.
 func (v *nodeView) matches(term *corev1.NodeSelectorTerm) bool {
 	if len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 {
 		return false
@@ -82,7 +82,7 @@ func (v *nodeView) satisfiesField(r *corev1.NodeSelectorRequirement) bool {
 	return r.Operator == corev1.NodeSelectorOpIn && same || r.Operator == corev1.NodeSelectorOpNotIn && !same
 }
 
-// numberBeyond says that value is a whole number above (or below) bound.
+// numberBeyond reports whether value is a whole number above (or below) bound.
 func numberBeyond(value, bound string, above bool) bool {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil {

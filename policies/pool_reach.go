@@ -71,7 +71,7 @@ func constraintsOf(pod *corev1.Pod) *constraints {
 	return c
 }
 
-// termNames says that a term can tell nodes apart by name.
+// termNames reports whether a term can tell nodes apart by name.
 func termNames(term *corev1.NodeSelectorTerm) bool {
 	for i := range term.MatchExpressions {
 		if term.MatchExpressions[i].Key == corev1.LabelHostname {

@@ -193,7 +193,7 @@ func (w *promiseWriter) planned(p *placed) {
 	w.promise.Planned.Containers = append(w.promise.Planned.Containers, out)
 }
 
-// computeNotHeld says that the strategy does not hold a percentage of the multiprocessors: to the author who asked for
+// computeNotHeld reports whether the strategy does not hold a percentage of the multiprocessors: to the author who asked for
 // it, and in the plan where it came with a class of policy's.
 func (w *promiseWriter) computeNotHeld(p *placed) {
 	if w.strategy.OwnCompute != "" {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// RuleQuota is the rule of refusals for want of quota.
+// RuleQuota is the rule of denials for want of quota.
 const RuleQuota Rule = "quota"
 
 // Quota is what the pods of one budget may hold together: limits, each on a part of the budget.
@@ -16,7 +16,7 @@ type Quota struct {
 
 // QuotaLimit is the most that the pods within a scope may hold at one time.
 type QuotaLimit struct {
-	Name   string // as refusals write it: "team-a", "team-a (pool a100)"
+	Name   string // as denials write it: "team-a", "team-a (pool a100)"
 	Scope  QuotaScope
 	Limits QuotaLimits
 	Native bool // it is a ResourceQuota's
@@ -40,7 +40,7 @@ type Holding struct {
 	Charge Charge   `json:"charge,omitzero"`
 	// Classes is what containers hold that got their slice through a class.
 	Classes map[string]Charge `json:"classes,omitempty"`
-	// MemoryUnknown says that Charge.Memory leaves out devices whose memory is not known.
+	// MemoryUnknown reports whether Charge.Memory leaves out devices whose memory is not known.
 	MemoryUnknown bool `json:"memoryUnknown,omitempty"`
 	// Units are what ResourceQuotas count, by resource: under the names that were asked for and those that are carried.
 	Units  map[string]int64 `json:"units,omitempty"`
@@ -88,7 +88,7 @@ type Excess struct {
 }
 
 // Fit returns where h goes beyond the quota, given what is already used within each scope. A dimension in which h asks
-// for nothing never refuses it, whatever is used: limits that are lowered stop growth, and nothing else.
+// for nothing never denies it, whatever is used: limits that are lowered stop growth, and nothing else.
 func Fit(q Quota, used func(QuotaScope) Charge, h Holding) []Excess {
 	var out []Excess
 	for _, limit := range q.Limits {
@@ -120,7 +120,7 @@ func (l QuotaLimit) exceeded(d Dimension, h Holding, asked, have Charge) (Excess
 	return e, true
 }
 
-// dimension is what refusals call the dimension within the scope.
+// dimension is what denials call the dimension within the scope.
 func (s QuotaScope) dimension(d Dimension) string {
 	if s.Resource != "" {
 		return requestsPrefix + s.Resource
@@ -128,7 +128,7 @@ func (s QuotaScope) dimension(d Dimension) string {
 	return d.Name
 }
 
-// QuotaViolation is the refusal for want of quota, in Kubernetes' own words:
+// QuotaViolation is the denial for want of quota, in Kubernetes' own words:
 //
 //	exceeded quota: team-a, requested: memory=8Gi, used: memory=60Gi, limited: memory=64Gi
 //
@@ -149,7 +149,7 @@ func QuotaViolation(excess []Excess) *Violation {
 	return &Violation{Rule: RuleQuota, Reason: "exceeded quota", Detail: strings.Join(sentences, "; ")}
 }
 
-// excessSentence tells what one limit refuses.
+// excessSentence tells what one limit denies.
 func excessSentence(excess []Excess) string {
 	var requested, used, limited []string
 	for _, e := range excess {
@@ -164,7 +164,7 @@ func excessSentence(excess []Excess) string {
 	return text
 }
 
-// Sound says that nothing in h is negative or beyond what sums can hold.
+// Sound reports whether nothing in h is negative or beyond what sums can hold.
 func (h Holding) Sound() bool {
 	for _, c := range h.Classes {
 		if !c.bounded() {
@@ -186,7 +186,7 @@ type QuotaLimits struct {
 	GPUs   *int64 `json:"gpus,omitempty"`
 }
 
-// Native says that a ResourceQuota is among the limits.
+// Native reports whether a ResourceQuota is among the limits.
 func (q Quota) Native() bool {
 	return slices.ContainsFunc(q.Limits, func(l QuotaLimit) bool { return l.Native })
 }

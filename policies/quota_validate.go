@@ -27,7 +27,7 @@ func validateQuota(path *field.Path, q QuotaSpec) field.ErrorList {
 	return append(errs, validateQuotaParts(path.Child("classes"), q.Classes)...)
 }
 
-// validateNative refuses to write what a ResourceQuota of one namespace cannot say.
+// validateNative rejects to write what a ResourceQuota of one namespace cannot say.
 func validateNative(path *field.Path, q QuotaSpec) field.ErrorList {
 	modes := []NativeMode{NativeCheck, NativeWrite, NativeOff}
 	switch {

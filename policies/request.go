@@ -102,7 +102,7 @@ func (r *requestReader) gpuContainers(labels labelRequest, named map[string]Ask,
 	}
 	apps := slices.DeleteFunc(silent, func(g gpuContainer) bool { return g.init })
 	if len(apps) != 1 {
-		r.refuse("no container asks for a GPU", fmt.Sprintf("the pod asks for a slice, but which of its containers gets it? There are %s; "+
+		r.deny("no container asks for a GPU", fmt.Sprintf("the pod asks for a slice, but which of its containers gets it? There are %s; "+
 			"write %s: %q, or ask for nvidia.com/gpu: 1 in the one that needs it", quotedNames(apps), LabelContainer, firstName(apps)))
 		return nil
 	}
@@ -116,9 +116,9 @@ func (r *requestReader) namedContainer(name string, found, silent []gpuContainer
 	case slices.ContainsFunc(found, is):
 		return found
 	case i < 0:
-		r.refuse("label "+LabelContainer, fmt.Sprintf("%s is not a container of this pod; there are %s", quoteShort(name), quotedNames(append(found, silent...))))
+		r.deny("label "+LabelContainer, fmt.Sprintf("%s is not a container of this pod; there are %s", quoteShort(name), quotedNames(append(found, silent...))))
 	case len(found) > 0:
-		r.refuse("label "+LabelContainer, fmt.Sprintf("it names %q, but %s asks for a GPU; remove the label, or the GPU there", name, quotedNames(found)))
+		r.deny("label "+LabelContainer, fmt.Sprintf("it names %q, but %s asks for a GPU; remove the label, or the GPU there", name, quotedNames(found)))
 	default:
 		return silent[i : i+1]
 	}
@@ -143,7 +143,7 @@ func (r *requestReader) container(g gpuContainer, fromLabels Ask, named map[stri
 	}
 	req.Explicit = true
 	if out.Ask.sized() && !sameSize(out.Ask, ask) {
-		r.refuse("two sizes for one slice", fmt.Sprintf("container %q says %s and %s say %s; write one of them", g.name, text, source, out.Ask.describe()))
+		r.deny("two sizes for one slice", fmt.Sprintf("container %q says %s and %s say %s; write one of them", g.name, text, source, out.Ask.describe()))
 		return out
 	}
 	out.Ask.Memory, out.Ask.Fraction, out.Ask.Class = ask.Memory, ask.Fraction, ask.Class
@@ -171,7 +171,7 @@ func (r *requestReader) recall(c *ContainerRequest) {
 	}
 }
 
-// foreign reads a spelling of another system, or refuses a fraction that policy does not accept.
+// foreign reads a spelling of another system, or denies a fraction that policy does not accept.
 func (r *requestReader) foreign(res GPUResource) (Ask, string, bool) {
 	for _, s := range Spellings() {
 		ask, text, ok := s.Read(res)
@@ -189,7 +189,7 @@ func (r *requestReader) foreign(res GPUResource) (Ask, string, bool) {
 	return Ask{}, "", false
 }
 
-func (r *requestReader) refuse(reason, detail string) {
+func (r *requestReader) deny(reason, detail string) {
 	r.violations = append(r.violations, *requestViolation(reason, detail))
 }
 

@@ -20,12 +20,12 @@ func (r *requestReader) annotation() map[string]Ask {
 	}
 	const reason = "annotation " + AnnotationContainers
 	if len(text) > maxContainersAnnotation {
-		r.refuse(reason, fmt.Sprintf("it has %d bytes; at most %d are read", len(text), maxContainersAnnotation))
+		r.deny(reason, fmt.Sprintf("it has %d bytes; at most %d are read", len(text), maxContainersAnnotation))
 		return nil
 	}
 	root, problem := readMapping([]byte(text), `a map from container to what it asks, such as {"trainer": {"memory": "8Gi"}}`)
 	if problem != nil {
-		r.refuse(reason, problem.Detail)
+		r.deny(reason, problem.Detail)
 		return nil
 	}
 	out, problems := decodeEntries(root, func(name string) string {
@@ -35,7 +35,7 @@ func (r *requestReader) annotation() map[string]Ask {
 		return ""
 	}, Ask.check)
 	for _, p := range problems[:min(len(problems), maxAnnotationProblems)] {
-		r.refuse(reason, legible(p.Field)+": "+p.Detail)
+		r.deny(reason, legible(p.Field)+": "+p.Detail)
 	}
 	return out
 }

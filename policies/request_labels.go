@@ -72,7 +72,7 @@ func (r *requestReader) labels() labelRequest {
 		out.explicit = out.explicit || reader.explicit
 		if err := reader.read(value, &out); err != nil {
 			out.explicit = true // it asks for something, and what cannot be told
-			r.refuse("label "+reader.label, err.Error())
+			r.deny("label "+reader.label, err.Error())
 		}
 	}
 	out.explicit = out.explicit || out.share == ShareEnabled
@@ -101,13 +101,13 @@ func (r *requestReader) contradictions(q labelRequest) {
 		}
 	}
 	if len(sizes) > 1 {
-		r.refuse("labels contradict each other", fmt.Sprintf("%s each say how large the slice is; write one of them", strings.Join(sizes, " and ")))
+		r.deny("labels contradict each other", fmt.Sprintf("%s each say how large the slice is; write one of them", strings.Join(sizes, " and ")))
 	}
 	if q.share == ShareDisabled && q.explicit {
-		r.refuse("labels contradict each other", fmt.Sprintf("%s: %q asks for no slice, the pod's other labels ask for one; remove one side", LabelShare, ShareDisabled))
+		r.deny("labels contradict each other", fmt.Sprintf("%s: %q asks for no slice, the pod's other labels ask for one; remove one side", LabelShare, ShareDisabled))
 	}
 	if q.ask.Memory != 0 && q.ask.MemoryLimit != 0 && q.ask.MemoryLimit < q.ask.Memory {
-		r.refuse("label "+LabelMemoryLimit, fmt.Sprintf("%q is less than %s: %q; write at least that, or leave it out", q.ask.MemoryLimit, LabelMemory, q.ask.Memory))
+		r.deny("label "+LabelMemoryLimit, fmt.Sprintf("%q is less than %s: %q; write at least that, or leave it out", q.ask.MemoryLimit, LabelMemory, q.ask.Memory))
 	}
 }
 

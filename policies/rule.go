@@ -6,14 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TamperRule refuses one way in which a pod could leave its slice, take devices that it was not given, or reach its
+// TamperRule denies one way in which a pod could leave its slice, take devices that it was not given, or reach its
 // guard or its neighbours.
 type TamperRule struct {
-	// Reason says in a few stable words what is refused.
+	// Reason says in a few stable words what is denied.
 	Reason string
-	// Everywhere says that the rule holds for every pod of a governed namespace; else for those that get a slice.
+	// Everywhere reports whether the rule holds for every pod of a governed namespace; else for those that get a slice.
 	Everywhere bool
-	// Find returns what the rule refuses of a pod as its author wrote it: what was found and where, one text each.
+	// Find returns what the rule denies of a pod as its author wrote it: what was found and where, one text each.
 	Find func(Subject) []string
 	// Instead says what to do about it.
 	Instead string
@@ -46,7 +46,7 @@ func tampering(s Subject, sliced bool) (out []Violation) {
 	return out
 }
 
-// liesIn says that a cleaned path is root or lies in it.
+// liesIn reports whether a cleaned path is root or lies in it.
 func liesIn(path, root string) bool {
 	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// capabilities refuses rights by which a container could stop or read its guard, mount the node's devices, or load code
+// capabilities denies rights by which a container could stop or read its guard, mount the node's devices, or load code
 // into its kernel.
 func capabilities() TamperRule {
 	return TamperRule{Reason: "a capability that reaches out of a slice", Find: func(s Subject) (found []string) {
@@ -27,9 +27,9 @@ func reachingOut(s *corev1.SecurityContext) (names []string) {
 	if s == nil || s.Capabilities == nil {
 		return nil
 	}
-	refused := []string{"ALL", "SYS_ADMIN", "SYS_PTRACE", "KILL", "SYS_MODULE", "SYS_RAWIO", "DAC_READ_SEARCH", "BPF", "PERFMON"}
+	denied := []string{"ALL", "SYS_ADMIN", "SYS_PTRACE", "KILL", "SYS_MODULE", "SYS_RAWIO", "DAC_READ_SEARCH", "BPF", "PERFMON"}
 	for _, c := range s.Capabilities.Add {
-		if slices.Contains(refused, strings.TrimPrefix(strings.ToUpper(string(c)), "CAP_")) {
+		if slices.Contains(denied, strings.TrimPrefix(strings.ToUpper(string(c)), "CAP_")) {
 			names = append(names, quoteShort(string(c)))
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// cdiAnnotation refuses annotations that inject devices by their CDI name.
+// cdiAnnotation denies annotations that inject devices by their CDI name.
 func cdiAnnotation() TamperRule {
 	return TamperRule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
 		for key, value := range s.Pod.Annotations {
@@ -19,7 +19,7 @@ func cdiAnnotation() TamperRule {
 	}, Instead: "remove it, and ask for " + ResourceGPU + ": 1"}
 }
 
-// injectsDevices says that an annotation names NVIDIA devices to a container runtime. Specifications of CDI are named by
+// injectsDevices reports whether an annotation names NVIDIA devices to a container runtime. Specifications of CDI are named by
 // their vendor, and every one that NVIDIA's tools write has nvidia.com in that name.
 func injectsDevices(key, value string) bool {
 	return strings.HasPrefix(key, "nvidia.cdi.k8s.io/") || strings.HasPrefix(key, "cdi.k8s.io/") && strings.Contains(value, "nvidia.com")

@@ -10,7 +10,7 @@ import (
 // deviceMounts is where NVIDIA's container runtime reads the devices of a container from the names of its mounts.
 const deviceMounts = "/run/nvidia-container-devices"
 
-// deviceMount refuses mounts that name devices: whatever is mounted there, the runtime gives the container the device.
+// deviceMount denies mounts that name devices: whatever is mounted there, the runtime gives the container the device.
 func deviceMount() TamperRule {
 	return TamperRule{Reason: "a mount that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
 		for c := range everyContainer(&s.Pod.Spec) {

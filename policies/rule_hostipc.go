@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hostIPC refuses the node's IPC namespace: the shared memory of MPS clients is there. Clients of GKE's daemon need it, so
+// hostIPC denies the node's IPC namespace: the shared memory of MPS clients is there. Clients of GKE's daemon need it, so
 // where there are such pools the pod may have it on them alone: see hostIPCElsewhere.
 func hostIPC() TamperRule {
 	return TamperRule{Reason: "hostIPC in a slice", Find: func(s Subject) []string {
@@ -17,7 +17,7 @@ func hostIPC() TamperRule {
 	}, Instead: "remove it (an emptyDir with medium: Memory on /dev/shm is shared memory of the pod's own)"}
 }
 
-// hostIPCElsewhere refuses a pool whose slices need no IPC namespace of the node's to a pod that has it.
+// hostIPCElsewhere denies a pool whose slices need no IPC namespace of the node's to a pod that has it.
 func hostIPCElsewhere(pod *corev1.Pod, pool *Pool) *Violation {
 	if !pod.Spec.HostIPC || pool.provider().HostIPC {
 		return nil
@@ -26,7 +26,7 @@ func hostIPCElsewhere(pod *corev1.Pod, pool *Pool) *Violation {
 	return &Violation{RuleTamper, r.Reason, "spec.hostIPC is true, which only clients of GKE's MPS need, and " + pool.describe() + " is none; " + r.Instead}
 }
 
-// hostIPCUnpromised refuses the node's IPC namespace to a pod whose promised slice does not need it.
+// hostIPCUnpromised denies the node's IPC namespace to a pod whose promised slice does not need it.
 func hostIPCUnpromised(pod *corev1.Pod, promise *Promise) []Violation {
 	if !pod.Spec.HostIPC || promise.Pod.HostIPC || promise.Pod.NeedsHostIPC {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// hostPath refuses volumes onto what a slice is held by: device nodes, the driver's and the MPS daemons' directories,
+// hostPath denies volumes onto what a slice is held by: device nodes, the driver's and the MPS daemons' directories,
 // CDI specifications, the sockets of kubelet and container runtime, and every directory above one of them. What else of
 // the node a pod may mount is for Pod Security to say.
 func hostPath() TamperRule {

@@ -1,6 +1,6 @@
 package policies
 
-// hostPID refuses the node's process namespace: from there a pod sees its neighbours' processes, with their variables
+// hostPID denies the node's process namespace: from there a pod sees its neighbours' processes, with their variables
 // and file systems, and may signal those of its own user.
 func hostPID() TamperRule {
 	return TamperRule{Reason: "hostPID in a slice", Find: func(s Subject) []string {

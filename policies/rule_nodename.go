@@ -2,7 +2,7 @@ package policies
 
 import "fmt"
 
-// nodeName refuses a node set by hand: it passes the scheduler, which counts the shares of every GPU. Controllers do not
+// nodeName denies a node set by hand: it passes the scheduler, which counts the shares of every GPU. Controllers do not
 // write it either; a DaemonSet's pods are placed by affinity.
 func nodeName() TamperRule {
 	return TamperRule{Reason: "nodeName in a slice", Find: func(s Subject) []string {

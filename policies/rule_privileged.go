@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// privileged refuses containers that have every device of the node, whatever they asked for.
+// privileged denies containers that have every device of the node, whatever they asked for.
 func privileged() TamperRule {
 	return TamperRule{Reason: "a privileged container in a slice", Find: func(s Subject) (found []string) {
 		for c := range everyContainer(&s.Pod.Spec) {

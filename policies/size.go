@@ -18,7 +18,7 @@ type Ask struct {
 // sized reports whether the ask names a size.
 func (a Ask) sized() bool { return a.Memory != 0 || !a.Fraction.Zero() || a.Class != "" }
 
-// check refuses what each field by itself does not tell.
+// check denies what each field by itself does not tell.
 func (a Ask) check(report func(field, format string, args ...any)) {
 	sizes := 0
 	for _, sized := range []bool{a.Memory != 0, !a.Fraction.Zero(), a.Class != ""} {

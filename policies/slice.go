@@ -70,9 +70,9 @@ func merged(ask Ask, s SliceSpec) Ask {
 }
 
 // sizeOnPool says how large the ask is on the pool, or why it does not fit there.
-func sizeOnPool(ask Ask, c ContainerRequest, strategy *Strategy, pool *Pool) (sizeOn, misfit) {
-	if m := resourceMisfit(c, strategy, pool); m.kind != fits {
-		return sizeOn{}, m
+func sizeOnPool(ask Ask, c ContainerRequest, strategy *Strategy, pool *Pool) (sizeOn, *FitError) {
+	if e := resourceFits(c, strategy, pool); e != nil {
+		return sizeOn{}, e
 	}
 	out := sizeOn{compute: ask.Compute, procs: max(ask.Processes, 1)}
 	usable := pool.Usable()
@@ -84,14 +84,14 @@ func sizeOnPool(ask Ask, c ContainerRequest, strategy *Strategy, pool *Pool) (si
 	case !ask.Fraction.Zero():
 		base := pool.DeviceMemory - pool.Reserve
 		if pool.DeviceMemory == 0 {
-			return out, misfit{kind: misfitUnknownDevice, pool: pool}
+			return out, &FitError{kind: kindUnknownDevice, pool: pool}
 		}
 		out.slice, out.fromT = ask.Fraction.Of(base), true
 	default:
 		out.slice = ask.Memory
 	}
 	if usable > 0 && out.slice > usable {
-		return out, misfit{kind: misfitSize, pool: pool, asked: out.slice, fraction: ask.Fraction}
+		return out, &FitError{kind: kindSize, pool: pool, asked: out.slice, fraction: ask.Fraction}
 	}
 	if pool.InstanceMemory > 0 {
 		out.slice, out.fromT = usable, true // the instance is held whole, whatever part of it was asked
@@ -99,11 +99,11 @@ func sizeOnPool(ask Ask, c ContainerRequest, strategy *Strategy, pool *Pool) (si
 	out.limit = max(out.slice, ask.MemoryLimit)
 	if burst := mostOf(pool); burst > 0 && out.limit > burst {
 		if pool.InstanceMemory == 0 {
-			return out, misfit{kind: misfitBurst, pool: pool, asked: out.limit}
+			return out, &FitError{kind: kindBurst, pool: pool, asked: out.limit}
 		}
 		out.limit = burst
 	}
-	return out, misfit{}
+	return out, nil
 }
 
 // mostOf is the most that a container may reach on the pool: no more than a replica's part of the device where the MPS
@@ -116,25 +116,25 @@ func mostOf(pool *Pool) MiB {
 }
 
 // exclusiveSize is the size of a whole device: the ask has to fit it, and the device is held whole.
-func exclusiveSize(out sizeOn, ask Ask, pool *Pool) (sizeOn, misfit) {
+func exclusiveSize(out sizeOn, ask Ask, pool *Pool) (sizeOn, *FitError) {
 	total := pool.DeviceMemory
 	asked := max(ask.Memory, ask.MemoryLimit)
 	if total > 0 && asked > total {
-		return out, misfit{kind: misfitSize, pool: pool, asked: asked}
+		return out, &FitError{kind: kindSize, pool: pool, asked: asked}
 	}
 	out.slice, out.limit = total, total
-	return out, misfit{}
+	return out, nil
 }
 
-// resourceMisfit says why a container's own resource name or count rules the pool out.
-func resourceMisfit(c ContainerRequest, strategy *Strategy, pool *Pool) misfit {
+// resourceFits returns why a container's own resource name or count rules the pool out.
+func resourceFits(c ContainerRequest, strategy *Strategy, pool *Pool) *FitError {
 	switch {
 	case c.GPUs > 1 && !strategy.Several():
-		return misfit{kind: misfitSeveral, pool: pool, container: c}
+		return &FitError{kind: kindSeveral, pool: pool, container: c}
 	case c.Resource == "" || c.Resource == ResourceGPU || c.Resource == pool.Resource:
-		return misfit{}
+		return nil
 	case c.Resource == ResourceGPUShared && pool.Replicas > 1 && pool.MIGProfile == "":
-		return misfit{}
+		return nil
 	}
-	return misfit{kind: misfitResource, pool: pool, container: c}
+	return &FitError{kind: kindResource, pool: pool, container: c}
 }

@@ -1,7 +1,7 @@
 package policies
 
 // fractionalQuantity reads nvidia.com/gpu: "0.25". The API server takes it on a bare pod only because admission
-// rewrites it before validation; in a workload's template it is refused (CheckTemplate).
+// rewrites it before validation; in a workload's template it is denied (CheckTemplate).
 func fractionalQuantity() Spelling {
 	return Spelling{
 		Name: "fractional-quantity",

@@ -12,7 +12,7 @@ func mig() Strategy {
 		OwnCompute:  "a MIG instance has multiprocessors of its own",
 		View:        frameworks.ViewSliced,
 		Tier:        TierHardware,
-		// Nothing to await: no profile can be guessed. Nothing to inject: the driver's cgroup limits refuse MIG handles,
+		// Nothing to await: no profile can be guessed. Nothing to inject: the driver's cgroup limits deny MIG handles,
 		// and the instance is the limit.
 		Inject: func(SliceGrant) Injection { return Injection{} },
 	}

@@ -40,21 +40,21 @@ func (e *problems) each(at *field.Path, value string, found []string) {
 	}
 }
 
-// oneOf refuses a value that is not among those accepted.
+// oneOf rejects a value that is not among those accepted.
 func oneOf[T ~string](e *problems, at *field.Path, value T, accepted []T) {
 	if !slices.Contains(accepted, value) {
 		e.add(field.NotSupported(at, T(cut(string(value))), accepted))
 	}
 }
 
-// between refuses a number out of range.
+// between rejects a number out of range.
 func between[T ~int | ~int64](e *problems, at *field.Path, n, least, most T) {
 	if n < least || n > most {
 		e.add(field.Invalid(at, n, fmt.Sprintf("accepted: %v to %v", least, most)))
 	}
 }
 
-// distinct refuses values that stand twice in a list.
+// distinct rejects values that stand twice in a list.
 func distinct[T comparable](e *problems, at *field.Path, values []T) {
 	for i, v := range values {
 		if slices.Contains(values[:i], v) {
@@ -63,7 +63,7 @@ func distinct[T comparable](e *problems, at *field.Path, values []T) {
 	}
 }
 
-// atMost refuses a list that is too long, and says whether it is.
+// atMost rejects a list that is too long, and says whether it is.
 func atMost(e *problems, at *field.Path, n, most int) bool {
 	if n > most {
 		e.add(field.TooMany(at, n, most))
@@ -204,7 +204,7 @@ func (v EnvSpec) validate(e *problems, at *field.Path) {
 	}
 }
 
-// absolute refuses what is not a clean absolute path below the root.
+// absolute rejects what is not a clean absolute path below the root.
 func absolute(e *problems, at *field.Path, dir string) {
 	if !path.IsAbs(dir) || path.Clean(dir) != dir || dir == "/" || len(dir) > 512 || strings.ContainsAny(dir, ":\x00\n") {
 		e.invalid(at, dir, `accepted: an absolute path without "..", "//", ":" or a slash at its end, such as %q`, defaultPipeDirectory)

@@ -1,6 +1,6 @@
 package policies
 
-// Violation is one reason to refuse a pod. Rule and Reason are stable (metrics, audit); Detail is for people: what was
+// Violation is one reason to deny a pod. Rule and Reason are stable (metrics, audit); Detail is for people: what was
 // asked, what there is, and what to do next.
 type Violation struct {
 	Rule   Rule   `json:"rule"`
@@ -8,7 +8,7 @@ type Violation struct {
 	Detail string `json:"detail"`
 }
 
-// Rule names the family of a refusal; it is a metric label and an audit key.
+// Rule names the family of a denial; it is a metric label and an audit key.
 type Rule string
 
 // The rules.
@@ -20,7 +20,7 @@ const (
 	RuleStrategy    Rule = "strategy"    // the strategy cannot be used by this pod
 	RuleEnforcement Rule = "enforcement" // below policy's minimum
 	RuleFramework   Rule = "framework"   // the framework would leave its slice or die of its settings
-	RuleTemplate    Rule = "template"    // a quantity that Kubernetes refuses in templates
+	RuleTemplate    Rule = "template"    // a quantity that Kubernetes denies in templates
 	RuleImmutable   Rule = "immutable"   // a label of ours changed on a live pod
 	RuleSize        Rule = "size"        // more than the bounds on what is parsed
 	RuleTamper      Rule = "tamper"      // the pod could leave its slice, or take devices that it was not given

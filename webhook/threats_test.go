@@ -11,41 +11,43 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// TestThreatsNamesEveryAttackAndTestsThatExist keeps THREATS.md true.
-func TestThreatsNamesEveryAttackAndTestsThatExist(t *testing.T) {
-	t.Parallel()
-	b, err := os.ReadFile("THREATS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(b)
-	there := testsOfTheProject(t)
-	for n := range 30 {
-		row := regexp.MustCompile(fmt.Sprintf(`(?m)^\| A%d \|.*$`, n+1)).FindAllString(page, -1)
-		if len(row) != 1 || strings.Count(row[0], "|") != 6 {
-			t.Errorf("A%d has %d lines of five columns", n+1, len(row))
-			continue
+func TestThreatsPage(t *testing.T) {
+	// THREATS.md true.
+	t.Run("names every attack, and tests that exist", func(t *testing.T) {
+		t.Parallel()
+		b, err := os.ReadFile("THREATS.md")
+		if err != nil {
+			t.Fatal(err)
 		}
-		tests := regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(row[0], -1)
-		if len(tests) == 0 {
-			t.Errorf("A%d names no test", n+1)
-		}
-		for _, test := range tests {
-			if !there[test[1]] {
-				t.Errorf("A%d names %s, which is not there", n+1, test[1])
+		page := string(b)
+		there := testsOfTheProject(t)
+		for n := range 30 {
+			row := regexp.MustCompile(fmt.Sprintf(`(?m)^\| A%d \|.*$`, n+1)).FindAllString(page, -1)
+			if len(row) != 1 || strings.Count(row[0], "|") != 6 {
+				t.Errorf("A%d has %d lines of five columns", n+1, len(row))
+				continue
+			}
+			tests := regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(row[0], -1)
+			if len(tests) == 0 {
+				t.Errorf("A%d names no test", n+1)
+			}
+			for _, test := range tests {
+				if !there[test[1]] {
+					t.Errorf("A%d names %s, which is not there", n+1, test[1])
+				}
 			}
 		}
-	}
-	for _, m := range regexp.MustCompile("scenario `([a-z0-9-]+)`").FindAllStringSubmatch(page, -1) {
-		if _, err := os.Stat("../test/scenarios/cases/" + m[1] + ".txtar"); err != nil {
-			t.Error(err)
+		for _, m := range regexp.MustCompile("scenario `([a-z0-9-]+)`").FindAllStringSubmatch(page, -1) {
+			if _, err := os.Stat("../test/scenarios/cases/" + m[1] + ".txtar"); err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	for _, rule := range policies.Rules() {
-		if !strings.Contains(page, `"`+rule.Reason+`"`) {
-			t.Errorf("no line names the rule %q", rule.Reason)
+		for _, rule := range policies.Rules() {
+			if !strings.Contains(page, `"`+rule.Reason+`"`) {
+				t.Errorf("no line names the rule %q", rule.Reason)
+			}
 		}
-	}
+	})
 }
 
 // testsOfTheProject are the names of all test functions.

@@ -45,7 +45,7 @@ const examples = `  # in a cluster, as the manifests run it
 // runner serves under the settings until the context ends.
 type runner func(context.Context, Options, io.Writer) error
 
-// newCommand reads settings and hands them to run.
+// newCommand reads settings and calls run with them.
 func newCommand(run runner) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "webhook", Short: "Serve gpuslice's admission webhooks", Long: longHelp, Example: examples, Version: version,

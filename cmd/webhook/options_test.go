@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// defaults are the settings of a command that is told nothing.
+// defaults are the settings of a command without arguments.
 func defaults() Options {
 	return Options{
 		Namespace: "gpuslice-system", Service: "gpuslice-webhook", Listen: ":9443", MetricsListen: ":8080",
@@ -46,7 +46,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-func TestAFlagBeatsTheEnvironmentBeatsTheFileBeatsTheDefault(t *testing.T) {
+func TestReadOptions(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file string
 		env  map[string]string
@@ -85,7 +85,7 @@ func TestAFlagBeatsTheEnvironmentBeatsTheFileBeatsTheDefault(t *testing.T) {
 	}
 }
 
-func TestWrongSettingsAreRefusedByName(t *testing.T) {
+func TestValidateOptions(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file string
 		args []string
@@ -122,7 +122,7 @@ func TestWrongSettingsAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestHelpAndVersionSayWhatTheyShould(t *testing.T) {
+func TestHelpAndVersion(t *testing.T) {
 	for flag, want := range map[string][]string{
 		"--help":    {"--metrics-listen", "GPUSLICE_LISTEN", "Exit codes", "--certs files"},
 		"--version": {"webhook version " + version},

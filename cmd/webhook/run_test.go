@@ -21,38 +21,40 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
 users: [{name: u, user: {token: t}}]
 `
 
-// TestWithoutAnAPIServerTheProcessIsHealthyNotReadyAndStopsInOrder runs the real wiring.
-func TestWithoutAnAPIServerTheProcessIsHealthyNotReadyAndStopsInOrder(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	out, in := io.Pipe()
-	code := make(chan int, 1)
-	go func() {
-		args := []string{"--kubeconfig", kubeconfigFile(t), "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0", "--drain=0s"}
-		code <- execute(ctx, args, io.Discard, in, run)
-		_ = in.Close()
-	}()
-	probes := listening(t, out)
-	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable, "/metrics": http.StatusOK} {
-		response, err := http.Get("http://" + probes + path)
-		if err != nil {
-			t.Fatal(err)
+func TestRun(t *testing.T) {
+	// runs the real wiring.
+	t.Run("without an API server the process is healthy, not ready, and stops in order", func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		out, in := io.Pipe()
+		code := make(chan int, 1)
+		go func() {
+			args := []string{"--kubeconfig", kubeconfigFile(t), "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0", "--drain=0s"}
+			code <- execute(ctx, args, io.Discard, in, run)
+			_ = in.Close()
+		}()
+		probes := listening(t, out)
+		for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable, "/metrics": http.StatusOK} {
+			response, err := http.Get("http://" + probes + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			if response.StatusCode != want {
+				t.Errorf("%s answers %d %s", path, response.StatusCode, text)
+			}
+			if path == "/readyz" && !(strings.Contains(string(text), "cluster: ") && strings.Contains(string(text), "certificate: ")) {
+				t.Errorf("readiness does not name what is missing: %s", text)
+			}
 		}
-		text, _ := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		if response.StatusCode != want {
-			t.Errorf("%s answers %d %s", path, response.StatusCode, text)
+		stop()
+		if got := <-code; got != exitOK {
+			t.Errorf("exit %d", got)
 		}
-		if path == "/readyz" && !(strings.Contains(string(text), "cluster: ") && strings.Contains(string(text), "certificate: ")) {
-			t.Errorf("readiness does not name what is missing: %s", text)
-		}
-	}
-	stop()
-	if got := <-code; got != exitOK {
-		t.Errorf("exit %d", got)
-	}
+	})
 }
 
-func TestWhatCannotRunExitsWithOne(t *testing.T) {
+func TestRunFails(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no cluster and no kubeconfig":          nil,
 		"a kubeconfig that is not there":        {"--kubeconfig=/nowhere"},
@@ -94,6 +96,6 @@ func listening(t *testing.T, log io.Reader) string {
 			return line.Probes
 		}
 	}
-	t.Fatal("the log ends before it says that it listens")
+	t.Fatal("the log ends before the server listens")
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	certmanager "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/gpuslice/gpuslice/certs"
-	"github.com/gpuslice/gpuslice/certs/certmanager"
 	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
@@ -177,8 +177,7 @@ func newCertManagerLab(t *testing.T, inject map[string]string) *lab {
 func TestCertManager(t *testing.T) {
 	t.Parallel()
 	t.Run("no call fails while it replaces authority and certificate", func(t *testing.T) {
-		inject := certmanager.Options{Namespace: system, Bundle: shared}.Injection()
-		l := newCertManagerLab(t, map[string]string{certmanager.AnnotationInject: inject})
+		l := newCertManagerLab(t, map[string]string{certmanager.WantInjectFromSecretAnnotation: system + "/" + shared})
 		var sources []certs.Source
 		for i, late := range []time.Duration{0, 3 * time.Second, 6 * time.Second} {
 			sources = append(sources, l.certManager(t, i%2, l.mount(t, late)))

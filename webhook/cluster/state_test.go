@@ -20,58 +20,62 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/cluster/clustertest"
 )
 
-func TestABrokenPolicyKeepsItsLastGoodVersionAcrossRestarts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.PolicyMap("a", 10, "namespaces: {names: [team-a]}\nmode: transparent\ndefaultSlice: {memory: 4Gi}"))
-		first := start(t, client)
-		write(t, client, clustertest.PolicyMap("a", 11, "namespaces: {names: [team-a]}\nmode: nonsense"))
-		const want = "gpuslice-system/a transparent"
-		if got := first.policyOf(t, "team-a"); got != want {
-			t.Errorf("the replica that saw both: %s", got)
-		}
-		if line := `gpuslice_policy_broken{last_good="true",policy="gpuslice-system/a"} 1`; !strings.Contains(first.scrape(), line) {
-			t.Error("the metric does not show it")
-		}
-		first.end()
-		second := start(t, client)
-		defer second.end()
-		if got := second.policyOf(t, "team-a"); got != want {
-			t.Errorf("a replica that starts afterwards: %s", got)
-		}
-		write(t, client, clustertest.PolicyMap("a", 12, "namespaces: {names: [team-a]}\nmode: opt-in"))
-		if got := second.policyOf(t, "team-a"); got != "gpuslice-system/a opt-in" {
-			t.Errorf("mended: %s", got)
-		}
-		if strings.Contains(second.scrape(), "gpuslice_policy_broken{") {
-			t.Error("the metric still shows it")
-		}
+func TestLastGoodPolicy(t *testing.T) {
+	t.Run("survives restarts", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.PolicyMap("a", 10, "namespaces: {names: [team-a]}\nmode: transparent\ndefaultSlice: {memory: 4Gi}"))
+			first := start(t, client)
+			write(t, client, clustertest.PolicyMap("a", 11, "namespaces: {names: [team-a]}\nmode: nonsense"))
+			const want = "gpuslice-system/a transparent"
+			if got := first.policyOf(t, "team-a"); got != want {
+				t.Errorf("the replica that saw both: %s", got)
+			}
+			if line := `gpuslice_policy_broken{last_good="true",policy="gpuslice-system/a"} 1`; !strings.Contains(first.scrape(), line) {
+				t.Error("the metric does not show it")
+			}
+			first.end()
+			second := start(t, client)
+			defer second.end()
+			if got := second.policyOf(t, "team-a"); got != want {
+				t.Errorf("a replica that starts afterwards: %s", got)
+			}
+			write(t, client, clustertest.PolicyMap("a", 12, "namespaces: {names: [team-a]}\nmode: opt-in"))
+			if got := second.policyOf(t, "team-a"); got != "gpuslice-system/a opt-in" {
+				t.Errorf("corrected: %s", got)
+			}
+			if strings.Contains(second.scrape(), "gpuslice_policy_broken{") {
+				t.Error("the metric still shows it")
+			}
+		})
 	})
 }
 
-func TestPoolsOutliveTheirNodes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.PolicyMap("default", 10, "mode: opt-in"), clustertest.SharedL4(t, "n1"))
-		first := start(t, client)
-		before := poolNames(t, first)
-		if len(before) != 1 {
-			t.Fatalf("pools %q", before)
-		}
-		if err := client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		clustertest.Settle()
-		if after := poolNames(t, first); !slices.Equal(before, after) {
-			t.Errorf("after the last node went: %q", after)
-		}
-		if line := `gpuslice_pools{source="remembered",strategy="time-slicing"} 1`; !strings.Contains(first.scrape(), line) {
-			t.Error("the metric does not show it")
-		}
-		first.end()
-		second := start(t, client)
-		defer second.end()
-		if after := poolNames(t, second); !slices.Equal(before, after) {
-			t.Errorf("after a restart: %q", after)
-		}
+func TestSavedPools(t *testing.T) {
+	t.Run("outlive their nodes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.PolicyMap("default", 10, "mode: opt-in"), clustertest.SharedL4(t, "n1"))
+			first := start(t, client)
+			before := poolNames(t, first)
+			if len(before) != 1 {
+				t.Fatalf("pools %q", before)
+			}
+			if err := client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			clustertest.Settle()
+			if after := poolNames(t, first); !slices.Equal(before, after) {
+				t.Errorf("after the last node went: %q", after)
+			}
+			if line := `gpuslice_pools{source="remembered",strategy="time-slicing"} 1`; !strings.Contains(first.scrape(), line) {
+				t.Error("the metric does not show it")
+			}
+			first.end()
+			second := start(t, client)
+			defer second.end()
+			if after := poolNames(t, second); !slices.Equal(before, after) {
+				t.Errorf("after a restart: %q", after)
+			}
+		})
 	})
 }
 
@@ -88,70 +92,71 @@ func poolNames(t *testing.T, r *replica) []string {
 	return names
 }
 
-func TestStateThatCannotBeSavedIsTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.PolicyMap("default", 10, "mode: opt-in"))
-		var refused atomic.Bool
-		refused.Store(true)
-		client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return refused.Load(), nil, errors.New("etcd is away")
+func TestWatcherSave(t *testing.T) {
+	t.Run("state that cannot be saved is tried again", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.PolicyMap("default", 10, "mode: opt-in"))
+			var failing atomic.Bool
+			failing.Store(true)
+			client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return failing.Load(), nil, errors.New("etcd is away")
+			})
+			r := start(t, client)
+			defer r.end()
+			if got := r.policyOf(t, "team-a"); got != "gpuslice-system/default opt-in" {
+				t.Errorf("policies wait for the state: %s", got)
+			}
+			if strings.Contains(r.scrape(), "gpuslice_state_write_failures_total 0") {
+				t.Error("the failure is not counted")
+			}
+			failing.Store(false)
+			time.Sleep(saveRetry)
+			clustertest.Settle()
+			saved, err := client.CoreV1().ConfigMaps(system).Get(t.Context(), StateName, metav1.GetOptions{})
+			if err != nil || !strings.Contains(saved.Data["policy.default"], "opt-in") {
+				t.Errorf("not saved: %v", err)
+			}
 		})
-		r := start(t, client)
-		defer r.end()
-		if got := r.policyOf(t, "team-a"); got != "gpuslice-system/default opt-in" {
-			t.Errorf("policies wait for the state: %s", got)
-		}
-		if strings.Contains(r.scrape(), "gpuslice_state_write_failures_total 0") {
-			t.Error("the failure is not counted")
-		}
-		refused.Store(false)
-		time.Sleep(saveRetry)
-		clustertest.Settle()
-		saved, err := client.CoreV1().ConfigMaps(system).Get(t.Context(), StateName, metav1.GetOptions{})
-		if err != nil || !strings.Contains(saved.Data["policy.default"], "opt-in") {
-			t.Errorf("not saved: %v", err)
-		}
 	})
-}
-
-// TestReplicasDoNotWriteAgainstEachOther counts writes: a change costs each replica a write or two (the second where
-// it decides again before its first comes back), and a quiet cluster has none.
-func TestReplicasDoNotWriteAgainstEachOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.PolicyMap("a", 10, "mode: opt-in"), clustertest.SharedL4(t, "n1"))
-		one, two := start(t, client), start(t, client)
-		defer one.end()
-		defer two.end()
-		writes := func() (n int) {
-			for _, a := range client.Actions() {
-				if w, ok := a.(clienttesting.UpdateAction); ok && a.Matches("update", "configmaps") {
-					if m, ok := w.GetObject().(metav1.Object); ok && m.GetName() == StateName {
-						n++
+	// writes: a change costs each replica a write or two (the second where
+	// it decides again before its first comes back), and a quiet cluster has none.
+	t.Run("replicas do not write against each other", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.PolicyMap("a", 10, "mode: opt-in"), clustertest.SharedL4(t, "n1"))
+			one, two := start(t, client), start(t, client)
+			defer one.end()
+			defer two.end()
+			writes := func() (n int) {
+				for _, a := range client.Actions() {
+					if w, ok := a.(clienttesting.UpdateAction); ok && a.Matches("update", "configmaps") {
+						if m, ok := w.GetObject().(metav1.Object); ok && m.GetName() == StateName {
+							n++
+						}
 					}
 				}
+				return n
 			}
-			return n
-		}
-		before := writes()
-		const changes = 5
-		for i := range changes {
-			write(t, client, clustertest.PolicyMap("a", 20+i, fmt.Sprintf("mode: transparent\ndefaultSlice: {memory: %dGi}", i+1)))
-		}
-		after := writes()
-		if after == before || after-before > 2*2*changes {
-			t.Errorf("%d changes were written %d times", changes, after-before)
-		}
-		time.Sleep(time.Hour)
-		if quiet := writes() - after; quiet > 0 {
-			t.Errorf("%d writes while nothing changed", quiet)
-		}
-		if a, b := one.policyOf(t, "team-a"), two.policyOf(t, "team-a"); a != b {
-			t.Errorf("one has %s, the other %s", a, b)
-		}
+			before := writes()
+			const changes = 5
+			for i := range changes {
+				write(t, client, clustertest.PolicyMap("a", 20+i, fmt.Sprintf("mode: transparent\ndefaultSlice: {memory: %dGi}", i+1)))
+			}
+			after := writes()
+			if after == before || after-before > 2*2*changes {
+				t.Errorf("%d changes were written %d times", changes, after-before)
+			}
+			time.Sleep(time.Hour)
+			if quiet := writes() - after; quiet > 0 {
+				t.Errorf("%d writes while nothing changed", quiet)
+			}
+			if a, b := one.policyOf(t, "team-a"), two.policyOf(t, "team-a"); a != b {
+				t.Errorf("one has %s, the other %s", a, b)
+			}
+		})
 	})
 }
 
-func TestLastGoodPoliciesAdvanceWithWhatIsSeen(t *testing.T) {
+func TestAdvance(t *testing.T) {
 	t.Parallel()
 	old := map[string]GoodPolicy{"a": {"10", "old"}}
 	read := func(version, text string, err error) []document {
@@ -184,55 +189,58 @@ func TestLastGoodPoliciesAdvanceWithWhatIsSeen(t *testing.T) {
 	}
 }
 
-func TestStateIsWrittenAndReadBack(t *testing.T) {
-	t.Parallel()
-	s := state{
-		policies: map[string]GoodPolicy{"a": {"10", "mode: opt-in\n"}, "team.b": {"", "x"}},
-		pools:    []policies.Pool{{Name: "l4", DeviceMemory: 23034, Replicas: 4, Labels: map[string]string{"a": "b"}}},
-	}
-	data, err := s.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := decodeState(data)
-	if diff := cmp.Diff(s.policies, got.policies); diff != "" {
-		t.Errorf("policies (-want +got)\n%s", diff)
-	}
-	if diff := cmp.Diff(s.pools, got.pools); diff != "" {
-		t.Errorf("pools (-want +got)\n%s", diff)
-	}
-	again, _ := got.encode()
-	if diff := cmp.Diff(data, again); diff != "" {
-		t.Errorf("written again (-want +got)\n%s", diff)
-	}
+func TestStateEncode(t *testing.T) {
+	t.Run("state is read as it was written", func(t *testing.T) {
+		t.Parallel()
+		s := state{
+			policies: map[string]GoodPolicy{"a": {"10", "mode: opt-in\n"}, "team.b": {"", "x"}},
+			pools:    []policies.Pool{{Name: "l4", DeviceMemory: 23034, Replicas: 4, Labels: map[string]string{"a": "b"}}},
+		}
+		data, err := s.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := decodeState(data)
+		if diff := cmp.Diff(s.policies, got.policies); diff != "" {
+			t.Errorf("policies (-want +got)\n%s", diff)
+		}
+		if diff := cmp.Diff(s.pools, got.pools); diff != "" {
+			t.Errorf("pools (-want +got)\n%s", diff)
+		}
+		again, _ := got.encode()
+		if diff := cmp.Diff(data, again); diff != "" {
+			t.Errorf("written again (-want +got)\n%s", diff)
+		}
+	})
+	t.Run("state fits into one ConfigMap", func(t *testing.T) {
+		t.Parallel()
+		s := state{policies: map[string]GoodPolicy{strings.Repeat("z", 250): {"1", "x"}}}
+		for i := range 20 {
+			s.policies[fmt.Sprintf("p%02d", i)] = GoodPolicy{Version: "1", Text: strings.Repeat("x", policies.MaxDocument)}
+		}
+		for i := range maxPools {
+			s.pools = append(s.pools, policies.Pool{Name: fmt.Sprint(i), Labels: map[string]string{"x": strings.Repeat("y", 1000)}})
+		}
+		data, err := s.encode()
+		size := 0
+		for key, value := range data {
+			size += len(key) + len(value)
+		}
+		if size > 1<<20 || err == nil || !strings.Contains(err.Error(), "p19") || !strings.Contains(err.Error(), "no room") {
+			t.Errorf("%d bytes, %v", size, err)
+		}
+		if data["policy.p00"] == "" {
+			t.Error("what fits was left out too")
+		}
+	})
 }
 
-func TestStateStaysWithinOneConfigMap(t *testing.T) {
-	t.Parallel()
-	s := state{policies: map[string]GoodPolicy{strings.Repeat("z", 250): {"1", "x"}}}
-	for i := range 20 {
-		s.policies[fmt.Sprintf("p%02d", i)] = GoodPolicy{Version: "1", Text: strings.Repeat("x", policies.MaxDocument)}
-	}
-	for i := range maxPools {
-		s.pools = append(s.pools, policies.Pool{Name: fmt.Sprint(i), Labels: map[string]string{"x": strings.Repeat("y", 1000)}})
-	}
-	data, err := s.encode()
-	size := 0
-	for key, value := range data {
-		size += len(key) + len(value)
-	}
-	if size > 1<<20 || err == nil || !strings.Contains(err.Error(), "p19") || !strings.Contains(err.Error(), "no room") {
-		t.Errorf("%d bytes, %v", size, err)
-	}
-	if data["policy.p00"] == "" {
-		t.Error("what fits was left out too")
-	}
-}
-
-func TestStateThatSomebodyBrokeIsReadAsFarAsItGoes(t *testing.T) {
-	t.Parallel()
-	got := decodeState(map[string]string{keyPools: "{", keyVersions: "[]", "policy.a": "x", "other": "y"})
-	if diff := cmp.Diff(map[string]GoodPolicy{"a": {"", "x"}}, got.policies); diff != "" || got.pools != nil {
-		t.Errorf("pools %v, policies (-want +got)\n%s", got.pools, diff)
-	}
+func TestDecodeState(t *testing.T) {
+	t.Run("broken state is read as far as possible", func(t *testing.T) {
+		t.Parallel()
+		got := decodeState(map[string]string{keyPools: "{", keyVersions: "[]", "policy.a": "x", "other": "y"})
+		if diff := cmp.Diff(map[string]GoodPolicy{"a": {"", "x"}}, got.policies); diff != "" || got.pools != nil {
+			t.Errorf("pools %v, policies (-want +got)\n%s", got.pools, diff)
+		}
+	})
 }

@@ -23,55 +23,73 @@ func promisedBy(k *Keyring) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Annotations: map[string]string{policies.AnnotationPromise: p.Encode()}}}
 }
 
-func TestReplicasShareTheirKeys(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
-		one, two := New(client, "sys", logr.Discard()), New(client, "sys", logr.Discard())
-		if one.Ready() == nil || one.PromiseOf(t.Context(), promisedBy(one)) != nil {
-			t.Fatal("ready, or trusting, without a key")
-		}
-		for _, k := range []*Keyring{one, two} {
-			if err := k.refresh(t.Context(), 0); err != nil || k.Ready() != nil {
-				t.Fatal(err, k.Ready())
+func TestKeyring(t *testing.T) {
+	t.Run("replicas share their keys", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset()
+			one, two := New(client, "sys", logr.Discard()), New(client, "sys", logr.Discard())
+			if one.Ready() == nil || one.PromiseOf(t.Context(), promisedBy(one)) != nil {
+				t.Fatal("ready, or trusting, without a key")
 			}
-		}
-		if two.PromiseOf(t.Context(), promisedBy(one)) == nil {
-			t.Fatal("one replica does not trust the other")
-		}
-		before := promisedBy(one)
+			for _, k := range []*Keyring{one, two} {
+				if err := k.refresh(t.Context(), 0); err != nil || k.Ready() != nil {
+					t.Fatal(err, k.Ready())
+				}
+			}
+			if two.PromiseOf(t.Context(), promisedBy(one)) == nil {
+				t.Fatal("one replica does not trust the other")
+			}
+			before := promisedBy(one)
 
-		secret, err := client.CoreV1().Secrets("sys").Get(t.Context(), SecretName, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		secret.Annotations = map[string]string{AnnotationRotate: "now"}
-		if _, err := client.CoreV1().Secrets("sys").Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := one.refresh(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
-		after := promisedBy(one)
-		if before.Annotations[policies.AnnotationPromise] == after.Annotations[policies.AnnotationPromise] {
-			t.Fatal("the key was not replaced")
-		}
-		time.Sleep(2 * minRefreshPeriod)
-		if two.PromiseOf(t.Context(), after) == nil {
-			t.Error("a replica that has not seen the new key refuses what it signed")
-		}
-		for _, k := range []*Keyring{one, two} {
-			if k.PromiseOf(t.Context(), before) == nil {
-				t.Error("the key before is not accepted any more")
+			secret, err := client.CoreV1().Secrets("sys").Get(t.Context(), SecretName, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
 			}
+			secret.Annotations = map[string]string{AnnotationRotate: "now"}
+			if _, err := client.CoreV1().Secrets("sys").Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := one.refresh(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			after := promisedBy(one)
+			if before.Annotations[policies.AnnotationPromise] == after.Annotations[policies.AnnotationPromise] {
+				t.Fatal("the key was not replaced")
+			}
+			time.Sleep(2 * minRefreshPeriod)
+			if two.PromiseOf(t.Context(), after) == nil {
+				t.Error("a replica that has not seen the new key does not trust what it signed")
+			}
+			for _, k := range []*Keyring{one, two} {
+				if k.PromiseOf(t.Context(), before) == nil {
+					t.Error("the key before is not accepted any more")
+				}
+			}
+			if secret, _ = client.CoreV1().Secrets("sys").Get(t.Context(), SecretName, metav1.GetOptions{}); len(secret.Annotations) > 0 {
+				t.Error("it will be replaced again and again")
+			}
+		})
+	})
+	// how keys are taken away that others know.
+	t.Run("both keys replaced by hand end the trust in those before", func(t *testing.T) {
+		client := fake.NewClientset()
+		k := New(client, "sys", logr.Discard())
+		if err := k.refresh(t.Context(), 0); err != nil {
+			t.Fatal(err)
 		}
-		if secret, _ = client.CoreV1().Secrets("sys").Get(t.Context(), SecretName, metav1.GetOptions{}); len(secret.Annotations) > 0 {
-			t.Error("it will be replaced again and again")
+		before := promisedBy(k)
+		own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName, Namespace: "sys"}, Data: map[string][]byte{keyCurrent: newKey(), keyPrevious: newKey()}}
+		if _, err := client.CoreV1().Secrets("sys").Update(t.Context(), own, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.refresh(t.Context(), 0); err != nil || k.PromiseOf(t.Context(), before) != nil {
+			t.Errorf("what the old key signed is trusted on (%v)", err)
 		}
 	})
 }
 
-// TestKeysThatAreLostArePutBack: without them all that lives would count as whole devices.
-func TestKeysThatAreLostArePutBack(t *testing.T) {
+// TestKeyringLostSecret: without them all that lives would count as whole devices.
+func TestKeyringLostSecret(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, client *fake.Clientset){
 		"deleted": func(t *testing.T, client *fake.Clientset) {
 			if err := client.CoreV1().Secrets("sys").Delete(t.Context(), SecretName, metav1.DeleteOptions{}); err != nil {
@@ -120,58 +138,42 @@ func TestKeysThatAreLostArePutBack(t *testing.T) {
 	}
 }
 
-// TestBothKeysReplacedByHandEndTheTrustInThoseBefore is how keys are taken away that others know.
-func TestBothKeysReplacedByHandEndTheTrustInThoseBefore(t *testing.T) {
-	client := fake.NewClientset()
-	k := New(client, "sys", logr.Discard())
-	if err := k.refresh(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
-	before := promisedBy(k)
-	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName, Namespace: "sys"}, Data: map[string][]byte{keyCurrent: newKey(), keyPrevious: newKey()}}
-	if _, err := client.CoreV1().Secrets("sys").Update(t.Context(), own, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.refresh(t.Context(), 0); err != nil || k.PromiseOf(t.Context(), before) != nil {
-		t.Errorf("what the old key signed is trusted on (%v)", err)
-	}
-}
-
-func TestWhatCannotBeReadIsAskedOnceASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
-		client.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("down") })
-		k, signer := New(client, "sys", logr.Discard()), New(fake.NewClientset(), "sys", logr.Discard())
-		if err := signer.refresh(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		for range 100 {
-			k.PromiseOf(t.Context(), promisedBy(signer))
-		}
-		if n := len(client.Actions()); n != 1 {
-			t.Errorf("%d calls to an API server that does not answer", n)
-		}
-	})
-}
-
-func TestASpoiltKeyIsReplacedAndForgeriesCostOneReadASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName, Namespace: "sys"},
-			Data: map[string][]byte{keyCurrent: []byte("short")}})
-		k := New(client, "sys", logr.Discard())
-		if err := k.refresh(t.Context(), 0); err != nil || !k.Keys().Signs() {
-			t.Fatalf("no key: %v", err)
-		}
-		client.ClearActions()
-		forged := promisedBy(New(client, "sys", logr.Discard()))
-		for range 100 {
-			if k.PromiseOf(t.Context(), forged) != nil {
-				t.Fatal("a forgery is trusted")
+func TestKeyringPromiseOf(t *testing.T) {
+	t.Run("a Secret that cannot be read is read once a second", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset()
+			client.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("down") })
+			k, signer := New(client, "sys", logr.Discard()), New(fake.NewClientset(), "sys", logr.Discard())
+			if err := signer.refresh(t.Context(), 0); err != nil {
+				t.Fatal(err)
 			}
-		}
-		if n := len(client.Actions()); n > 1 {
-			t.Errorf("%d calls to the API server within a second", n)
-		}
+			time.Sleep(time.Second)
+			for range 100 {
+				k.PromiseOf(t.Context(), promisedBy(signer))
+			}
+			if n := len(client.Actions()); n != 1 {
+				t.Errorf("%d calls to an API server that does not answer", n)
+			}
+		})
+	})
+	t.Run("a broken key is replaced, and forgeries cost one read a second", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName, Namespace: "sys"},
+				Data: map[string][]byte{keyCurrent: []byte("short")}})
+			k := New(client, "sys", logr.Discard())
+			if err := k.refresh(t.Context(), 0); err != nil || !k.Keys().Signs() {
+				t.Fatalf("no key: %v", err)
+			}
+			client.ClearActions()
+			forged := promisedBy(New(client, "sys", logr.Discard()))
+			for range 100 {
+				if k.PromiseOf(t.Context(), forged) != nil {
+					t.Fatal("a forgery is trusted")
+				}
+			}
+			if n := len(client.Actions()); n > 1 {
+				t.Errorf("%d calls to the API server within a second", n)
+			}
+		})
 	})
 }

@@ -35,7 +35,7 @@ func New(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		decisions: counters("decisions_total", "Pods and templates decided, by outcome, by the outcome under enforce, and by reason.",
-			"handler", "outcome", "would", "reason", "mode"),
+			"handler", "outcome", "if_enforced", "reason", "mode"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "gpuslice_admission_duration_seconds", Help: "Time from reading the headers of a review to its answer.",
 			Buckets: []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},

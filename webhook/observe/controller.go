@@ -54,7 +54,7 @@ func New(o Options) (*Controller, error) {
 	return c, nil
 }
 
-// Run observes until ctx ends: while this replica leads. Two replicas that observe at once, as when a Lease changes hands,
+// Run observes until ctx ends: while this replica leads. Two replicas that observe at once, as when the leader changes,
 // do no harm: they write the same.
 func (c *Controller) Run(ctx context.Context) error {
 	c.options.Log.Info("observing")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 )
 
@@ -12,7 +13,7 @@ import (
 // asks for nothing.
 func BenchmarkEndpoint(b *testing.B) {
 	for name, object := range map[string]string{
-		"rewritten": asking("4Gi"), "left-alone": `{"spec":{"containers":[{"name":"a","image":"x"}]}}`,
+		string(policies.Rewritten): asking("4Gi"), string(policies.LeftAlone): `{"spec":{"containers":[{"name":"a","image":"x"}]}}`,
 	} {
 		b.Run(name, func(b *testing.B) {
 			endpoint := endpoint(governed(b, "strategies: [time-slicing]"), metrics.New("bench"))

@@ -148,52 +148,55 @@ func patched(t *testing.T, object string, response *admissionv1.AdmissionRespons
 	return string(out)
 }
 
-func TestAPodThatAsksComesOutInASlice(t *testing.T) {
-	t.Parallel()
-	metrics := metrics.New("test")
-	source := governed(t, "strategies: [time-slicing]")
-	response, code := ask(t, source, metrics, call{object: asking("4Gi")})
-	if code != http.StatusOK || !response.Allowed || len(response.Patch) == 0 {
-		t.Fatalf("answered %d %+v", code, response)
-	}
-	out := patched(t, asking("4Gi"), response)
-	for _, text := range []string{`"nvidia.com/gpu.shared":"1"`, `"gpuslice.dev/promise"`, `"gpuslice.dev/planned"`, `"fromTheFuture":{"a":1}`} {
-		if !strings.Contains(out, text) {
-			t.Errorf("the pod lacks %s:\n%s", text, out)
+func TestMutatorCreate(t *testing.T) {
+	t.Run("a pod that requests a slice gets one", func(t *testing.T) {
+		t.Parallel()
+		metrics := metrics.New("test")
+		source := governed(t, "strategies: [time-slicing]")
+		response, code := ask(t, source, metrics, call{object: asking("4Gi")})
+		if code != http.StatusOK || !response.Allowed || len(response.Patch) == 0 {
+			t.Fatalf("answered %d %+v", code, response)
 		}
-	}
-	want := map[string]string{"outcome": "rewritten", "would": "rewritten", "reason": "sliced", "policy": "gpuslice-system/test", "mode": "enforce"}
-	if diff := cmp.Diff(want, response.AuditAnnotations); diff != "" {
-		t.Errorf("audit (-want +got)\n%s", diff)
-	}
-	if line := `gpuslice_decisions_total{handler="pods-create",mode="enforce",outcome="rewritten",reason="sliced",would="rewritten"} 1`; !strings.Contains(scrape(metrics), line) {
-		t.Errorf("not counted:\n%s", scrape(metrics))
-	}
-	again, _ := ask(t, source, metrics, call{object: out})
-	if !again.Allowed || patched(t, out, again) != out {
-		t.Errorf("a second review changes the pod: %s", again.Patch)
-	}
+		out := patched(t, asking("4Gi"), response)
+		for _, text := range []string{`"nvidia.com/gpu.shared":"1"`, `"gpuslice.dev/promise"`, `"gpuslice.dev/planned"`, `"fromTheFuture":{"a":1}`} {
+			if !strings.Contains(out, text) {
+				t.Errorf("the pod lacks %s:\n%s", text, out)
+			}
+		}
+		outcome := string(policies.Rewritten)
+		want := map[string]string{"outcome": outcome, "ifEnforced": outcome, "reason": "sliced", "policy": "gpuslice-system/test", "mode": "enforce"}
+		if diff := cmp.Diff(want, response.AuditAnnotations); diff != "" {
+			t.Errorf("audit (-want +got)\n%s", diff)
+		}
+		if line := fmt.Sprintf(`gpuslice_decisions_total{handler="pods-create",if_enforced=%q,mode="enforce",outcome=%[1]q,reason="sliced"} 1`, outcome); !strings.Contains(scrape(metrics), line) {
+			t.Errorf("not counted:\n%s", scrape(metrics))
+		}
+		again, _ := ask(t, source, metrics, call{object: out})
+		if !again.Allowed || patched(t, out, again) != out {
+			t.Errorf("a second review changes the pod: %s", again.Patch)
+		}
+	})
 }
 
-func TestModesDecideWhatBecomesOfAPodThatDoesNotFit(t *testing.T) {
+func TestMutatorModes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		policy   string
-		object   string
-		allowed  bool
-		code     int32
-		warnings bool
-		would    string
+		policy     string
+		object     string
+		allowed    bool
+		code       int32
+		warnings   bool
+		ifEnforced policies.Outcome
 	}{
-		"enforce refuses with what to write":                {"limits: {perContainer: {memory: 8Gi}}", asking("9Gi"), false, 403, false, "refused"},
-		"warn lets it pass with a warning":                  {"enforcementMode: warn\nlimits: {perContainer: {memory: 8Gi}}", asking("9Gi"), true, 200, true, "refused"},
-		"audit lets it pass and says nothing":               {"enforcementMode: audit\nlimits: {perContainer: {memory: 8Gi}}", asking("9Gi"), true, 200, false, "refused"},
-		"audit changes nothing either":                      {"enforcementMode: audit", asking("4Gi"), true, 200, false, "rewritten"},
-		"enforce refuses what costs seconds to parse":       {"", costly, false, 422, false, "refused"},
-		"warn lets what costs seconds pass with a warning":  {"enforcementMode: warn", costly, true, 200, true, "refused"},
-		"audit lets what costs seconds pass":                {"enforcementMode: audit", costly, true, 200, false, "refused"},
-		"a policy that is off leaves even that alone":       {"mode: \"off\"", costly, true, 200, false, "left-alone"},
-		"a policy that is off leaves a pod that asks alone": {"mode: \"off\"", asking("4Gi"), true, 200, true, "left-alone"},
+		"enforce denies with what to write":                 {"limits: {perContainer: {memory: 8Gi}}", asking("9Gi"), false, 403, false, policies.Refused},
+		"warn lets it pass with a warning":                  {"enforcementMode: warn\nlimits: {perContainer: {memory: 8Gi}}", asking("9Gi"), true, 200, true, policies.Refused},
+		"audit lets it pass and says nothing":               {"enforcementMode: audit\nlimits: {perContainer: {memory: 8Gi}}", asking("9Gi"), true, 200, false, policies.Refused},
+		"audit changes nothing either":                      {"enforcementMode: audit", asking("4Gi"), true, 200, false, policies.Rewritten},
+		"enforce denies what costs seconds to parse":        {"", costly, false, 422, false, policies.Refused},
+		"warn lets what costs seconds pass with a warning":  {"enforcementMode: warn", costly, true, 200, true, policies.Refused},
+		"audit lets what costs seconds pass":                {"enforcementMode: audit", costly, true, 200, false, policies.Refused},
+		"a policy that is off leaves even that alone":       {"mode: \"off\"", costly, true, 200, false, policies.LeftAlone},
+		"a policy that is off leaves a pod that asks alone": {"mode: \"off\"", asking("4Gi"), true, 200, true, policies.LeftAlone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -204,11 +207,11 @@ func TestModesDecideWhatBecomesOfAPodThatDoesNotFit(t *testing.T) {
 			if response.Allowed != tt.allowed || response.Result.Code != tt.code || len(response.Warnings) > 0 != tt.warnings || len(response.Patch) > 0 {
 				t.Errorf("allowed %v code %d warnings %q patch %s", response.Allowed, response.Result.Code, response.Warnings, response.Patch)
 			}
-			if got := response.AuditAnnotations["would"]; got != tt.would {
-				t.Errorf("would be %q, want %q", got, tt.would)
+			if got := response.AuditAnnotations["ifEnforced"]; got != string(tt.ifEnforced) {
+				t.Errorf("under enforce it is %q, want %q", got, tt.ifEnforced)
 			}
 			if !tt.allowed && (response.Result.Message == "" || len(response.Result.Details.Causes) == 0) {
-				t.Errorf("the refusal says nothing: %+v", response.Result)
+				t.Errorf("the denial has no message: %+v", response.Result)
 			}
 		})
 	}
@@ -217,7 +220,7 @@ func TestModesDecideWhatBecomesOfAPodThatDoesNotFit(t *testing.T) {
 // costly is a pod with a quantity that a general parser needs seconds for.
 const costly = `{"metadata":{"labels":{"gpuslice.dev/memory":"4Gi"}},"spec":{"containers":[{"name":"a","resources":{"limits":{"nvidia.com/gpu":"1e10000000"}}}]}}`
 
-func TestWhatIsNotOursToJudge(t *testing.T) {
+func TestMutatorScope(t *testing.T) {
 	t.Parallel()
 	all := governed(t, "mode: transparent\nstrategies: [time-slicing]\ndefaultSlice: {memory: 4Gi}")
 	for name, tt := range map[string]struct {
@@ -256,17 +259,19 @@ func TestWhatIsNotOursToJudge(t *testing.T) {
 	}
 }
 
-func TestABrokenPolicyIsNeverNoLimits(t *testing.T) {
-	t.Parallel()
-	broken := fixed{in: policies.Input{PolicyError: errors.New("policy x cannot be used: spec.mode: nonsense")}}
-	response, _ := ask(t, broken, metrics.New("test"), call{object: asking("4Gi")})
-	if response.Allowed || !strings.Contains(response.Result.Message, "spec.mode: nonsense") {
-		t.Errorf("answered %+v", response.Result)
-	}
-	if response, _ := ask(t, broken, metrics.New("test"), call{object: costly}); response.Allowed {
-		t.Error("a costly pod passes a broken policy")
-	}
-	if response, _ := ask(t, broken, metrics.New("test"), call{object: `{"spec":{"containers":[{"name":"a"}]}}`}); !response.Allowed {
-		t.Error("a pod without a GPU is refused")
-	}
+func TestMutatorBrokenPolicy(t *testing.T) {
+	t.Run("is never \"no limits\"", func(t *testing.T) {
+		t.Parallel()
+		broken := fixed{in: policies.Input{PolicyError: errors.New("policy x cannot be used: spec.mode: nonsense")}}
+		response, _ := ask(t, broken, metrics.New("test"), call{object: asking("4Gi")})
+		if response.Allowed || !strings.Contains(response.Result.Message, "spec.mode: nonsense") {
+			t.Errorf("answered %+v", response.Result)
+		}
+		if response, _ := ask(t, broken, metrics.New("test"), call{object: costly}); response.Allowed {
+			t.Error("a costly pod passes a broken policy")
+		}
+		if response, _ := ask(t, broken, metrics.New("test"), call{object: `{"spec":{"containers":[{"name":"a"}]}}`}); !response.Allowed {
+			t.Error("a pod without a GPU is denied")
+		}
+	})
 }

@@ -43,7 +43,7 @@ func afterUpdate(t *testing.T, user string, old, updated map[string]string) map[
 		Object:   runtime.RawExtension{Raw: raw(updated)}, OldObject: runtime.RawExtension{Raw: raw(old)},
 	})
 	if !response.Allowed {
-		t.Fatalf("refused: %+v", response.Result)
+		t.Fatalf("denied: %+v", response.Result)
 	}
 	var pod corev1.Pod
 	if err := json.Unmarshal([]byte(patched(t, string(raw(updated)), response)), &pod); err != nil {
@@ -52,7 +52,7 @@ func afterUpdate(t *testing.T, user string, old, updated map[string]string) map[
 	return pod.Annotations
 }
 
-func TestOnlyOurOwnAccountWritesWhatIsObservedAndNothingElse(t *testing.T) {
+func TestObservedAnnotation(t *testing.T) {
 	t.Parallel()
 	const account = "system:serviceaccount:gpuslice-system:gpuslice-webhook"
 	old := ours("planned", "enforced")

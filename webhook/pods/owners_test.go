@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
-// listener notes of whom it is told.
+// listener keeps what is reported.
 type listener []string
 
 func (l *listener) Denied(pod metav1.Object, text string) {
@@ -24,7 +24,7 @@ func (l *listener) Denied(pod metav1.Object, text string) {
 
 const ownedPod = `{"metadata":{"generateName":"web-","ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":"1","controller":true}]},"spec":{}}`
 
-func TestOwnersAreToldOfRefusedPodsAlone(t *testing.T) {
+func TestReportDenials(t *testing.T) {
 	t.Parallel()
 	denied := func(reason metav1.StatusReason) review.Answer { return review.Denied(reason, "no room") }
 	for name, c := range map[string]struct {
@@ -33,7 +33,7 @@ func TestOwnersAreToldOfRefusedPodsAlone(t *testing.T) {
 		change func(*review.Request)
 		want   listener
 	}{
-		"a refusal":             {denied(metav1.StatusReasonForbidden), nil, nil, listener{"team-a/web: no room"}},
+		"a denial":              {denied(metav1.StatusReasonForbidden), nil, nil, listener{"team-a/web: no room"}},
 		"what cannot be read":   {denied(metav1.StatusReasonInvalid), nil, nil, listener{"team-a/web: no room"}},
 		"a pod that is let in":  {review.Answer{}, nil, nil, nil},
 		"ask again":             {denied(metav1.StatusReasonTooManyRequests), nil, nil, nil},

@@ -40,30 +40,32 @@ func underQuota(t *testing.T, policy string) *chain {
 	return c
 }
 
-func TestAQuestionIsAnsweredByARefusalWithTheFigures(t *testing.T) {
-	c := underQuota(t, "quota: {memory: 64Gi}\n")
-	if r := handle(t, c.mutating, question("quota")); !r.Allowed || len(r.Patch) > 0 {
-		t.Errorf("the mutating webhook touches a question: %+v", r)
-	}
-	r := handle(t, c.validating, question("quota"))
-	if r.Allowed || r.Result.Code != http.StatusForbidden || r.Result.Message != "quota team-a: memory 12Gi of 64Gi used, 2Gi reserved" {
-		t.Fatalf("%+v", r.Result)
-	}
-	var report quota.Report
-	cause := r.Result.Details.Causes[0]
-	if err := json.Unmarshal([]byte(cause.Message), &report); err != nil || cause.Type != quota.CauseReport {
-		t.Fatalf("%v: %+v", err, cause)
-	}
-	want := policies.Figure{Quota: "team-a", Dimension: "memory", Limit: 64 << 30, Used: 12 << 30, Reserved: 2 << 30}
-	if report.Budget != "namespace/team-a" || !report.Counted || !slices.Equal(report.Figures, []policies.Figure{want}) {
-		t.Errorf("%+v", report)
-	}
-	if len(c.room.asked) > 0 {
-		t.Errorf("a question reserves: %+v", c.room.asked)
-	}
+func TestQuotaReport(t *testing.T) {
+	t.Run("is a denial with the figures", func(t *testing.T) {
+		c := underQuota(t, "quota: {memory: 64Gi}\n")
+		if r := handle(t, c.mutating, question("quota")); !r.Allowed || len(r.Patch) > 0 {
+			t.Errorf("the mutating webhook touches a question: %+v", r)
+		}
+		r := handle(t, c.validating, question("quota"))
+		if r.Allowed || r.Result.Code != http.StatusForbidden || r.Result.Message != "quota team-a: memory 12Gi of 64Gi used, 2Gi reserved" {
+			t.Fatalf("%+v", r.Result)
+		}
+		var report quota.Report
+		cause := r.Result.Details.Causes[0]
+		if err := json.Unmarshal([]byte(cause.Message), &report); err != nil || cause.Type != quota.CauseReport {
+			t.Fatalf("%v: %+v", err, cause)
+		}
+		want := policies.Figure{Quota: "team-a", Dimension: "memory", Limit: 64 << 30, Used: 12 << 30, Reserved: 2 << 30}
+		if report.Budget != "namespace/team-a" || !report.Counted || !slices.Equal(report.Figures, []policies.Figure{want}) {
+			t.Errorf("%+v", report)
+		}
+		if len(c.room.asked) > 0 {
+			t.Errorf("a question reserves: %+v", c.room.asked)
+		}
+	})
 }
 
-func TestWhatAQuestionCannotBeToldIsSaid(t *testing.T) {
+func TestQuotaReportUnavailable(t *testing.T) {
 	for name, tt := range map[string]struct {
 		policy, asked, want string
 		code                int32
@@ -88,7 +90,7 @@ func TestWhatAQuestionCannotBeToldIsSaid(t *testing.T) {
 	}
 }
 
-func TestADryRunIsToldWhatIsLeftAndNothingElseIs(t *testing.T) {
+func TestDryRunRemaining(t *testing.T) {
 	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"gpuslice.dev/memory":"1Gi"}},"spec":{"containers":[{"name":"a","image":"a","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`
 	for name, tt := range map[string]struct {
 		policy string

@@ -109,7 +109,7 @@ func (r reviewer) record(ctx context.Context, handler string, d policies.Decisio
 	if d.Outcome == policies.LeftAlone && d.Would == policies.LeftAlone {
 		log = log.V(1)
 	}
-	log.Info("decided", "outcome", d.Outcome, "would", d.Would, "reason", d.Reason(), "policy", d.Policy, "mode", d.Mode)
+	log.Info("decided", "outcome", d.Outcome, "ifEnforced", d.Would, "reason", d.Reason(), "policy", d.Policy, "mode", d.Mode)
 }
 
 // isReportRequest reports whether a request asks for a report, and is not about a pod.

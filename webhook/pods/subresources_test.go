@@ -22,17 +22,17 @@ func debugged(t *testing.T, pod, container string) string {
 	return out
 }
 
-func TestEphemeralContainersAreVoidBeforeTheyAreJudged(t *testing.T) {
+func TestEphemeralContainers(t *testing.T) {
 	t.Parallel()
 	old := live(t)
 	for name, tt := range map[string]struct {
 		container, warning string
 		document           string
-		refused            string
+		denied             string
 	}{
 		"a plain one":                  {container: `{"name":"debugger","image":"busybox"}`},
 		"one that names devices":       {container: `{"name":"debugger","image":"busybox","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"}]}`},
-		"a privileged one":             {container: `{"name":"debugger","image":"busybox","securityContext":{"privileged":true}}`, refused: "is privileged"},
+		"a privileged one":             {container: `{"name":"debugger","image":"busybox","securityContext":{"privileged":true}}`, denied: "is privileged"},
 		"a privileged one, under warn": {container: `{"name":"debugger","image":"busybox","securityContext":{"privileged":true}}`, document: "enforcementMode: warn", warning: "is privileged"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestEphemeralContainersAreVoidBeforeTheyAreJudged(t *testing.T) {
 			}
 			request.Object.Raw = []byte(after)
 			response = handle(t, c.validating, request)
-			if response.Allowed != (tt.refused == "") || tt.refused != "" && !strings.Contains(response.Result.Message, tt.refused) {
+			if response.Allowed != (tt.denied == "") || tt.denied != "" && !strings.Contains(response.Result.Message, tt.denied) {
 				t.Errorf("answered %+v", response.Result)
 			}
 			if tt.warning != "" && !strings.Contains(strings.Join(response.Warnings, " "), tt.warning) {
@@ -61,18 +61,20 @@ func TestEphemeralContainersAreVoidBeforeTheyAreJudged(t *testing.T) {
 	}
 }
 
-func TestAnEphemeralContainerThatNobodyVoidedIsRefused(t *testing.T) {
-	t.Parallel()
-	old := live(t)
-	c := newChain(governed(t, ""))
-	request := podReview("team-a", debugged(t, old, `{"name":"debugger","image":"nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"}`))
-	request.SubResource, request.Operation, request.OldObject = policies.SubresourceEphemeral, admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
-	if response := handle(t, c.validating, request); response.Allowed || !strings.Contains(response.Result.Message, `NVIDIA_VISIBLE_DEVICES: "void"`) {
-		t.Errorf("answered %+v", response)
-	}
+func TestVerifierEphemeral(t *testing.T) {
+	t.Run("a container that was not mutated is denied", func(t *testing.T) {
+		t.Parallel()
+		old := live(t)
+		c := newChain(governed(t, ""))
+		request := podReview("team-a", debugged(t, old, `{"name":"debugger","image":"nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"}`))
+		request.SubResource, request.Operation, request.OldObject = policies.SubresourceEphemeral, admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
+		if response := handle(t, c.validating, request); response.Allowed || !strings.Contains(response.Result.Message, `NVIDIA_VISIBLE_DEVICES: "void"`) {
+			t.Errorf("answered %+v", response)
+		}
+	})
 }
 
-func TestSubresourcesThatCannotBeReadPassAndUnknownOnesToo(t *testing.T) {
+func TestSubresources(t *testing.T) {
 	t.Parallel()
 	old := live(t)
 	for name, tt := range map[string]struct {
@@ -103,19 +105,21 @@ func TestSubresourcesThatCannotBeReadPassAndUnknownOnesToo(t *testing.T) {
 	}
 }
 
-func TestTheGuardIsNotResized(t *testing.T) {
-	t.Parallel()
-	source := governed(t, "")
-	source.in.Guard, source.in.Pools[0].DriverMajor = scenarios.Guard(), 580
-	c := newChain(source)
-	old := patched(t, asking("4Gi"), handle(t, c.mutating, podReview("team-a", asking("4Gi"))))
-	changed := strings.Replace(old, `"memory":"64Mi"`, `"memory":"8Mi"`, 1)
-	if changed == old {
-		t.Fatalf("the pod has no guard:\n%s", old)
-	}
-	request := podReview("team-a", changed)
-	request.SubResource, request.Operation, request.OldObject = policies.SubresourceResize, admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
-	if response := handle(t, c.validating, request); response.Allowed || !strings.Contains(response.Result.Message, "belongs to gpuslice; leave it out") {
-		t.Errorf("answered %+v", response)
-	}
+func TestVerifierResize(t *testing.T) {
+	t.Run("the guard is not resized", func(t *testing.T) {
+		t.Parallel()
+		source := governed(t, "")
+		source.in.Guard, source.in.Pools[0].DriverMajor = scenarios.Guard(), 580
+		c := newChain(source)
+		old := patched(t, asking("4Gi"), handle(t, c.mutating, podReview("team-a", asking("4Gi"))))
+		changed := strings.Replace(old, `"memory":"64Mi"`, `"memory":"8Mi"`, 1)
+		if changed == old {
+			t.Fatalf("the pod has no guard:\n%s", old)
+		}
+		request := podReview("team-a", changed)
+		request.SubResource, request.Operation, request.OldObject = policies.SubresourceResize, admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
+		if response := handle(t, c.validating, request); response.Allowed || !strings.Contains(response.Result.Message, "belongs to gpuslice; leave it out") {
+			t.Errorf("answered %+v", response)
+		}
+	})
 }

@@ -27,11 +27,11 @@ func TestFractionInTemplate(t *testing.T) {
 		code    int32
 		warned  bool
 		patched bool
-		audited string // what the audit log is told would have been done
+		audited string // the audit log's outcome under enforce
 	}{
-		"check refuses":                   {source: governed(t, ""), allowed: false, code: 403},
+		"check denies":                    {source: governed(t, ""), allowed: false, code: 403},
 		"warn warns":                      {source: governed(t, "enforcementMode: warn"), allowed: true, code: 200, warned: true},
-		"audit changes nothing":           {source: governed(t, "enforcementMode: audit\ntemplates: rewrite\naccept: [fractional-quantity]"), allowed: true, code: 200, audited: "refused"},
+		"audit changes nothing":           {source: governed(t, "enforcementMode: audit\ntemplates: rewrite\naccept: [fractional-quantity]"), allowed: true, code: 200, audited: string(policies.Refused)},
 		"rewrite rewrites":                {source: governed(t, "templates: rewrite\naccept: [fractional-quantity]"), allowed: true, code: 200, patched: true},
 		"off is silent":                   {source: governed(t, `templates: "off"`), allowed: true, code: 200},
 		"no policy":                       {source: fixed{}, allowed: true, code: 200},
@@ -62,8 +62,8 @@ func TestFractionInTemplate(t *testing.T) {
 			if got.Allowed != tt.allowed || got.Result.Code != tt.code || len(got.Warnings) > 0 != tt.warned || len(got.Patch) > 0 != tt.patched {
 				t.Errorf("allowed %v code %d warnings %q patches %v", got.Allowed, got.Result.Code, got.Warnings, got.Patch)
 			}
-			if tt.audited != "" && got.AuditAnnotations["would"] != tt.audited {
-				t.Errorf("the audit log is told %v", got.AuditAnnotations)
+			if tt.audited != "" && got.AuditAnnotations["ifEnforced"] != tt.audited {
+				t.Errorf("the audit log has %v", got.AuditAnnotations)
 			}
 			if text := got.Result.Message + strings.Join(got.Warnings, ""); (tt.code == 403 || tt.warned) && !strings.Contains(text, policies.LabelFraction) {
 				t.Errorf("it does not say what to write: %q", text)

@@ -7,6 +7,8 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
+	"github.com/gpuslice/gpuslice/policies"
+
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 )
 
@@ -20,30 +22,32 @@ func live(t *testing.T) string {
 	return patched(t, asking("4Gi"), response)
 }
 
-func TestABareManifestOverALivePodChangesNothing(t *testing.T) {
-	t.Parallel()
-	old := live(t)
-	response, code := ask(t, governed(t, "strategies: [time-slicing]"), metrics.New("test"),
-		call{operation: admissionv1.Update, object: asking("4Gi"), old: old})
-	if code != http.StatusOK || !response.Allowed {
-		t.Fatalf("answered %d %+v", code, response)
-	}
-	out := patched(t, asking("4Gi"), response)
-	for _, text := range []string{`"nvidia.com/gpu.shared":"1"`, `"gpuslice.dev/promise"`} {
-		if !strings.Contains(out, text) {
-			t.Errorf("the pod lacks %s after the update:\n%s", text, out)
+func TestMutatorUpdate(t *testing.T) {
+	t.Run("a bare manifest over a live pod changes nothing", func(t *testing.T) {
+		t.Parallel()
+		old := live(t)
+		response, code := ask(t, governed(t, "strategies: [time-slicing]"), metrics.New("test"),
+			call{operation: admissionv1.Update, object: asking("4Gi"), old: old})
+		if code != http.StatusOK || !response.Allowed {
+			t.Fatalf("answered %d %+v", code, response)
 		}
-	}
-	if got := response.AuditAnnotations["outcome"]; got != "rewritten" {
-		t.Errorf("outcome %q", got)
-	}
-	same, _ := ask(t, governed(t, ""), metrics.New("test"), call{operation: admissionv1.Update, object: old, old: old})
-	if !same.Allowed || len(same.Patch) > 0 {
-		t.Errorf("an update that changes nothing of ours is patched: %s", same.Patch)
-	}
+		out := patched(t, asking("4Gi"), response)
+		for _, text := range []string{`"nvidia.com/gpu.shared":"1"`, `"gpuslice.dev/promise"`} {
+			if !strings.Contains(out, text) {
+				t.Errorf("the pod lacks %s after the update:\n%s", text, out)
+			}
+		}
+		if got := response.AuditAnnotations["outcome"]; got != string(policies.Rewritten) {
+			t.Errorf("outcome %q", got)
+		}
+		same, _ := ask(t, governed(t, ""), metrics.New("test"), call{operation: admissionv1.Update, object: old, old: old})
+		if !same.Allowed || len(same.Patch) > 0 {
+			t.Errorf("an update that changes nothing of ours is patched: %s", same.Patch)
+		}
+	})
 }
 
-func TestOurLabelsDoNotChangeOnALivePod(t *testing.T) {
+func TestMutatorUpdateLabels(t *testing.T) {
 	t.Parallel()
 	old := live(t)
 	changed := strings.Replace(old, `"gpuslice.dev/memory":"4Gi"`, `"gpuslice.dev/memory":"5Gi"`, 1)
@@ -53,7 +57,7 @@ func TestOurLabelsDoNotChangeOnALivePod(t *testing.T) {
 		allowed bool
 		warned  bool
 	}{
-		"under enforce it is refused":                  {governed(t, ""), changed, false, false},
+		"under enforce it is denied":                   {governed(t, ""), changed, false, false},
 		"under warn it passes with a warning":          {governed(t, "enforcementMode: warn"), changed, true, true},
 		"under audit it passes":                        {governed(t, "enforcementMode: audit"), changed, true, false},
 		"where the policy is gone it passes":           {fixed{}, changed, true, false},
@@ -73,7 +77,7 @@ func TestOurLabelsDoNotChangeOnALivePod(t *testing.T) {
 	}
 }
 
-func TestALabelThatMayChangeTakesNothingElseOfOursWithIt(t *testing.T) {
+func TestMutatorUpdateRestores(t *testing.T) {
 	t.Parallel()
 	old := live(t)
 	bare := strings.Replace(asking("4Gi"), `"4Gi"`, `"5Gi"`, 1)

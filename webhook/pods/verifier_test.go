@@ -31,7 +31,7 @@ func (k fixedKeys) PromiseOf(_ context.Context, pod *corev1.Pod) *policies.Promi
 
 func testKeys() policies.Keys { return policies.NewKeys([]byte("a key of the tests, 32 bytes long")) }
 
-// room answers what it is told to, and remembers what it was asked.
+// room answers every request alike, and remembers them.
 type room struct {
 	state  ledger.State
 	err    error
@@ -113,7 +113,7 @@ func handle(t *testing.T, handler review.Handler, req review.Request) *admission
 	return response
 }
 
-func TestEveryScenarioPassesBothWebhooksOrNeither(t *testing.T) {
+func TestScenariosThroughBothWebhooks(t *testing.T) {
 	t.Parallel()
 	all, err := scenarios.All()
 	if err != nil {
@@ -128,19 +128,19 @@ func TestEveryScenarioPassesBothWebhooksOrNeither(t *testing.T) {
 			c := newChain(scenarioSource(s))
 			outcome, _ := verdict(s.Want["verdict"])
 			response := c.create(t, s.Namespace.Name, string(s.Pod), nil)
-			if refused := strings.HasPrefix(outcome, string(policies.Refused)); response.Allowed == refused {
+			if denied := strings.HasPrefix(outcome, string(policies.Refused)); response.Allowed == denied {
 				t.Errorf("%s: allowed %t: %+v", outcome, response.Allowed, response.Result)
 			}
 		})
 	}
 }
 
-func TestWhatAnotherWebhookUndoesIsRefused(t *testing.T) {
+func TestVerifierCreate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		document string
 		between  func(*corev1.Pod)
-		refused  string
+		denied   string
 	}{
 		"nothing": {"", func(*corev1.Pod) {}, ""},
 		"a container that has no GPU": {"", func(p *corev1.Pod) {
@@ -156,123 +156,130 @@ func TestWhatAnotherWebhookUndoesIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			response := newChain(governed(t, "strategies: [time-slicing]\n"+c.document)).create(t, "team-a", asking("4Gi"), c.between)
-			if response.Allowed != (c.refused == "") || !strings.Contains(response.Result.Message, c.refused) {
+			if response.Allowed != (c.denied == "") || !strings.Contains(response.Result.Message, c.denied) {
 				t.Errorf("allowed %t: %s", response.Allowed, response.Result.Message)
 			}
 			if name == "the promise, in warn" && len(response.Warnings) == 0 {
-				t.Error("nobody is told")
+				t.Error("nobody is warned")
 			}
 		})
 	}
 }
 
-func TestAQuotaIsAskedForWhatWasPromised(t *testing.T) {
-	t.Parallel()
-	c := newChain(governed(t, "strategies: [time-slicing]\nquota: {memory: 8Gi}"))
-	if response := c.create(t, "team-a", asking("4Gi"), nil); !response.Allowed {
-		t.Fatal(response.Result.Message)
-	}
-	got := c.room.asked[0]
-	if got.Holding.Charge != (policies.Charge{Memory: 4096, Slices: 1}) || got.PodUID != "pod-uid" || got.Name != "train-abc" || got.NamespaceUID != "ns-uid" || got.DryRun {
-		t.Errorf("asked %+v", got)
-	}
-	c.room.answer = ledger.Answer{Decision: ledger.Exceeded, Excess: []policies.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
-	response := c.create(t, "team-a", asking("4Gi"), nil)
-	const want = "exceeded quota: team-a, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi"
-	if response.Allowed || response.Result.Code != http.StatusForbidden || response.Result.Message != want {
-		t.Errorf("allowed %t, %d: %s", response.Allowed, response.Result.Code, response.Result.Message)
-	}
-}
-
-// TestOnlyAShortWaitIsLeftToClients: a controller's worker that sleeps in its client serves nobody meanwhile.
-func TestOnlyAShortWaitIsLeftToClients(t *testing.T) {
-	t.Parallel()
-	for after, seconds := range map[time.Duration]int32{0: 1, 300 * time.Millisecond: 1, time.Second: 1, 1200 * time.Millisecond: 0, time.Minute: 0} {
+func TestVerifierQuota(t *testing.T) {
+	t.Run("reserves what was promised", func(t *testing.T) {
+		t.Parallel()
 		c := newChain(governed(t, "strategies: [time-slicing]\nquota: {memory: 8Gi}"))
-		c.room.answer = ledger.Answer{Decision: ledger.Busy, RetryAfter: after, Reason: "the ledger is slow"}
+		if response := c.create(t, "team-a", asking("4Gi"), nil); !response.Allowed {
+			t.Fatal(response.Result.Message)
+		}
+		got := c.room.asked[0]
+		if got.Holding.Charge != (policies.Charge{Memory: 4096, Slices: 1}) || got.PodUID != "pod-uid" || got.Name != "train-abc" || got.NamespaceUID != "ns-uid" || got.DryRun {
+			t.Errorf("asked %+v", got)
+		}
+		c.room.answer = ledger.Answer{Decision: ledger.Exceeded, Excess: []policies.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
 		response := c.create(t, "team-a", asking("4Gi"), nil)
-		var told int32
-		if response.Result.Details != nil {
-			told = response.Result.Details.RetryAfterSeconds
+		const want = "exceeded quota: team-a, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi"
+		if response.Allowed || response.Result.Code != http.StatusForbidden || response.Result.Message != want {
+			t.Errorf("allowed %t, %d: %s", response.Allowed, response.Result.Code, response.Result.Message)
 		}
-		if response.Allowed || response.Result.Code != http.StatusTooManyRequests || told != seconds {
-			t.Errorf("%s: allowed %t, %d, told to wait %d s, want %d", after, response.Allowed, response.Result.Code, told, seconds)
+	})
+	t.Run("a whole device is counted whole", func(t *testing.T) {
+		t.Parallel()
+		source := governed(t, "quota: {memory: 8Gi}")
+		source.in.Pools = append(source.in.Pools, policies.Pool{Name: "a100", Resource: policies.ResourceGPU, DeviceMemory: 81920})
+		c := newChain(source)
+		object := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"whole"},"spec":{"containers":[{"name":"a","image":"x","resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}`
+		if response := c.create(t, "team-a", object, nil); !response.Allowed {
+			t.Fatal(response.Result.Message)
 		}
-	}
+		if got := c.room.asked[0].Holding.Charge; got != (policies.Charge{Memory: 163840, GPUs: 2}) {
+			t.Errorf("charged %+v", got)
+		}
+	})
 }
 
-func TestAWholeDeviceIsCountedWhole(t *testing.T) {
-	t.Parallel()
-	source := governed(t, "quota: {memory: 8Gi}")
-	source.in.Pools = append(source.in.Pools, policies.Pool{Name: "a100", Resource: policies.ResourceGPU, DeviceMemory: 81920})
-	c := newChain(source)
-	object := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"whole"},"spec":{"containers":[{"name":"a","image":"x","resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}`
-	if response := c.create(t, "team-a", object, nil); !response.Allowed {
-		t.Fatal(response.Result.Message)
-	}
-	if got := c.room.asked[0].Holding.Charge; got != (policies.Charge{Memory: 163840, GPUs: 2}) {
-		t.Errorf("charged %+v", got)
-	}
-}
-
-func TestModesDecideWhatAFullQuotaMeans(t *testing.T) {
-	t.Parallel()
-	full := ledger.Answer{Decision: ledger.Exceeded, Excess: []policies.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
-	for mode, answers := range map[string]struct {
-		allowed  bool
-		warnings int
-	}{"enforce": {false, 0}, "warn": {true, 1}, "audit": {true, 0}} {
-		for what, answer := range map[string]ledger.Answer{"full": full, "busy": {Decision: ledger.Busy, Reason: "slow"}} {
-			c := newChain(governed(t, "strategies: [time-slicing]\nquota: {memory: 8Gi}\nenforcementMode: "+mode))
-			c.room.answer = answer
+func TestVerifierRetryAfter(t *testing.T) {
+	// a controller's worker that sleeps in its client serves nobody meanwhile.
+	t.Run("only a short wait is left to clients", func(t *testing.T) {
+		t.Parallel()
+		for after, seconds := range map[time.Duration]int32{0: 1, 300 * time.Millisecond: 1, time.Second: 1, 1200 * time.Millisecond: 0, time.Minute: 0} {
+			c := newChain(governed(t, "strategies: [time-slicing]\nquota: {memory: 8Gi}"))
+			c.room.answer = ledger.Answer{Decision: ledger.Busy, RetryAfter: after, Reason: "the ledger is slow"}
 			response := c.create(t, "team-a", asking("4Gi"), nil)
-			if response.Allowed != answers.allowed || what == "full" && len(response.Warnings) != answers.warnings {
-				t.Errorf("%s, %s: allowed %t, warnings %q", mode, what, response.Allowed, response.Warnings)
+			var told int32
+			if response.Result.Details != nil {
+				told = response.Result.Details.RetryAfterSeconds
 			}
-			if len(c.room.asked) != 1 || c.room.asked[0].Holding.Charge.Memory != 4096 {
-				t.Errorf("%s: asked %+v", mode, c.room.asked)
+			if response.Allowed || response.Result.Code != http.StatusTooManyRequests || told != seconds {
+				t.Errorf("%s: allowed %t, %d, asked to wait %d s, want %d", after, response.Allowed, response.Result.Code, told, seconds)
 			}
 		}
-	}
+	})
 }
 
-func TestAnUpdateOfALivePodMayNotTouchOurs(t *testing.T) {
-	t.Parallel()
-	c := newChain(governed(t, "strategies: [time-slicing]"))
-	request := podReview("team-a", asking("4Gi"))
-	live := []byte(patched(t, asking("4Gi"), handle(t, c.mutating, request)))
-	change := func(f func(*corev1.Pod)) []byte {
-		pod := &corev1.Pod{}
-		if err := json.Unmarshal(live, pod); err != nil {
-			t.Fatal(err)
+func TestVerifierQuotaModes(t *testing.T) {
+	t.Run("enforcementMode decides what a full quota means", func(t *testing.T) {
+		t.Parallel()
+		full := ledger.Answer{Decision: ledger.Exceeded, Excess: []policies.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
+		for mode, answers := range map[string]struct {
+			allowed  bool
+			warnings int
+		}{"enforce": {false, 0}, "warn": {true, 1}, "audit": {true, 0}} {
+			for what, answer := range map[string]ledger.Answer{"full": full, "busy": {Decision: ledger.Busy, Reason: "slow"}} {
+				c := newChain(governed(t, "strategies: [time-slicing]\nquota: {memory: 8Gi}\nenforcementMode: "+mode))
+				c.room.answer = answer
+				response := c.create(t, "team-a", asking("4Gi"), nil)
+				if response.Allowed != answers.allowed || what == "full" && len(response.Warnings) != answers.warnings {
+					t.Errorf("%s, %s: allowed %t, warnings %q", mode, what, response.Allowed, response.Warnings)
+				}
+				if len(c.room.asked) != 1 || c.room.asked[0].Holding.Charge.Memory != 4096 {
+					t.Errorf("%s: asked %+v", mode, c.room.asked)
+				}
+			}
 		}
-		f(pod)
-		b, err := json.Marshal(pod)
-		if err != nil {
-			t.Fatal(err)
+	})
+}
+
+func TestVerifierUpdate(t *testing.T) {
+	t.Run("what is gpuslice's stays on a live pod", func(t *testing.T) {
+		t.Parallel()
+		c := newChain(governed(t, "strategies: [time-slicing]"))
+		request := podReview("team-a", asking("4Gi"))
+		live := []byte(patched(t, asking("4Gi"), handle(t, c.mutating, request)))
+		change := func(f func(*corev1.Pod)) []byte {
+			pod := &corev1.Pod{}
+			if err := json.Unmarshal(live, pod); err != nil {
+				t.Fatal(err)
+			}
+			f(pod)
+			b, err := json.Marshal(pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
 		}
-		return b
-	}
-	got := map[string]bool{}
-	for what, f := range map[string]func(*corev1.Pod){
-		"image of the tenant": func(p *corev1.Pod) { p.Spec.Containers[0].Image = "next" },
-		"finalizer":           func(p *corev1.Pod) { p.Finalizers = []string{"a/b"} },
-		"our annotation":      func(p *corev1.Pod) { delete(p.Annotations, policies.AnnotationPromise) },
-		"our label":           func(p *corev1.Pod) { p.Labels[policies.LabelMemory] = "1Gi" },
-		"our label, while it is deleted": func(p *corev1.Pod) {
-			p.Labels[policies.LabelMemory], p.DeletionTimestamp = "1Gi", &metav1.Time{Time: time.Unix(1, 0)}
-		},
-	} {
-		request.Operation, request.OldObject.Raw, request.Object.Raw = admissionv1.Update, live, change(f)
-		got[what] = handle(t, c.validating, request).Allowed
-	}
-	want := map[string]bool{"image of the tenant": true, "finalizer": true, "our annotation": false, "our label": false, "our label, while it is deleted": true}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("allowed (-want +got)\n%s", diff)
-	}
-	request.OldObject.Raw = change(func(p *corev1.Pod) { delete(p.Annotations, policies.AnnotationPromise) })
-	request.Object.Raw = live
-	if response := handle(t, c.validating, request); response.Allowed {
-		t.Error("a live pod is given a promise that it was not made with")
-	}
+		got := map[string]bool{}
+		for what, f := range map[string]func(*corev1.Pod){
+			"image of the tenant": func(p *corev1.Pod) { p.Spec.Containers[0].Image = "next" },
+			"finalizer":           func(p *corev1.Pod) { p.Finalizers = []string{"a/b"} },
+			"our annotation":      func(p *corev1.Pod) { delete(p.Annotations, policies.AnnotationPromise) },
+			"our label":           func(p *corev1.Pod) { p.Labels[policies.LabelMemory] = "1Gi" },
+			"our label, while it is deleted": func(p *corev1.Pod) {
+				p.Labels[policies.LabelMemory], p.DeletionTimestamp = "1Gi", &metav1.Time{Time: time.Unix(1, 0)}
+			},
+		} {
+			request.Operation, request.OldObject.Raw, request.Object.Raw = admissionv1.Update, live, change(f)
+			got[what] = handle(t, c.validating, request).Allowed
+		}
+		want := map[string]bool{"image of the tenant": true, "finalizer": true, "our annotation": false, "our label": false, "our label, while it is deleted": true}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("allowed (-want +got)\n%s", diff)
+		}
+		request.OldObject.Raw = change(func(p *corev1.Pod) { delete(p.Annotations, policies.AnnotationPromise) })
+		request.Object.Raw = live
+		if response := handle(t, c.validating, request); response.Allowed {
+			t.Error("a live pod is given a promise that it was not made with")
+		}
+	})
 }

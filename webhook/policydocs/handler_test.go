@@ -72,7 +72,7 @@ func written(t *testing.T, before, after *corev1.ConfigMap) review.Request {
 	return req
 }
 
-func TestAWriteOfAPolicyIsAnswered(t *testing.T) {
+func TestHandler(t *testing.T) {
 	team := "namespaces: {names: [team-a]}\n"
 	a := clustertest.PolicyMap("a", 11, team+"quota: {budget: ml, memory: 64Gi}\nstrategies: [time-slicing]\nlimits: {perContainer: {memory: 8Gi}}")
 	there := []runtime.Object{
@@ -156,32 +156,36 @@ data[policy.yaml]: guard: not for a tenant's own document (policy gpuslice-syste
 	}
 }
 
-func TestATenantsDocumentWithoutAPolicyIsToldSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		got := handle(t, written(t, nil, clustertest.TenantMap("team-a", "mode: transparent")), clustertest.Namespace("team-a", nil))
-		if want := "no gpuslice policy governs namespace team-a"; !got.Allowed || !strings.HasPrefix(strings.Join(got.Warnings, ""), want) {
-			t.Errorf("%+v", got)
-		}
+func TestHandlerUngoverned(t *testing.T) {
+	t.Run("a tenant's document without a policy gets a warning", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			got := handle(t, written(t, nil, clustertest.TenantMap("team-a", "mode: transparent")), clustertest.Namespace("team-a", nil))
+			if want := "no gpuslice policy governs namespace team-a"; !got.Allowed || !strings.HasPrefix(strings.Join(got.Warnings, ""), want) {
+				t.Errorf("%+v", got)
+			}
+		})
 	})
 }
 
-func TestWhatIsNoConfigMapOrComesTooEarlyIsAStatus(t *testing.T) {
-	t.Parallel()
-	handler := New(newWatcher(t), system, metrics.New("test"))
-	pod := written(t, nil, clustertest.PolicyMap("a", 0, ""))
-	pod.Kind.Kind = "Pod"
-	empty := written(t, nil, clustertest.PolicyMap("a", 0, ""))
-	empty.Object.Raw = nil
-	for name, tt := range map[string]struct {
-		req  review.Request
-		code int
-	}{
-		"a pod":                     {pod, http.StatusBadRequest},
-		"no object":                 {empty, http.StatusBadRequest},
-		"before anything was read ": {written(t, nil, clustertest.PolicyMap("a", 0, "")), http.StatusServiceUnavailable},
-	} {
-		if got, fault := handler.Handle(t.Context(), tt.req); fault == nil || fault.Code != tt.code {
-			t.Errorf("%s: %+v, %v", name, got, fault)
+func TestHandlerFaults(t *testing.T) {
+	t.Run("requests that cannot be answered are faults", func(t *testing.T) {
+		t.Parallel()
+		handler := New(newWatcher(t), system, metrics.New("test"))
+		pod := written(t, nil, clustertest.PolicyMap("a", 0, ""))
+		pod.Kind.Kind = "Pod"
+		empty := written(t, nil, clustertest.PolicyMap("a", 0, ""))
+		empty.Object.Raw = nil
+		for name, tt := range map[string]struct {
+			req  review.Request
+			code int
+		}{
+			"a pod":                     {pod, http.StatusBadRequest},
+			"no object":                 {empty, http.StatusBadRequest},
+			"before anything was read ": {written(t, nil, clustertest.PolicyMap("a", 0, "")), http.StatusServiceUnavailable},
+		} {
+			if got, fault := handler.Handle(t.Context(), tt.req); fault == nil || fault.Code != tt.code {
+				t.Errorf("%s: %+v, %v", name, got, fault)
+			}
 		}
-	}
+	})
 }

@@ -65,7 +65,7 @@ func renamedPod(t *testing.T, in policies.Input) (*corev1.Pod, *policies.Promise
 	return policies.Apply(in.Pod, d.Promise), d.Promise
 }
 
-func TestResourceQuotasOfOthersHoldRenamedPods(t *testing.T) {
+func TestCheckerNativeQuotas(t *testing.T) {
 	const exceeded = "exceeded quota: team-a-gpus (ResourceQuota), requested: requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=2, limited: requests.nvidia.com/gpu=2"
 	over := ledger.Answer{Decision: ledger.Exceeded, Excess: []policies.Excess{
 		{Quota: "team-a-gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}}}
@@ -82,7 +82,7 @@ func TestResourceQuotasOfOthersHoldRenamedPods(t *testing.T) {
 			[]string{"ResourceQuota team-a-gpus counts nvidia.com/gpu; gpuslice counts this pod for it"}, false},
 		"no room":                   {"", gpuQuota("team-a", "2"), over, 1, exceeded, nil, false},
 		"no room, under warn":       {"enforcementMode: warn", gpuQuota("team-a", "2"), over, 1, exceeded, nil, false},
-		"not to be told under warn": {"enforcementMode: warn", gpuQuota("team-a", "2"), ledger.Answer{Decision: ledger.Busy, Reason: "busy"}, 1, "", nil, true},
+		"busy under warn":           {"enforcementMode: warn", gpuQuota("team-a", "2"), ledger.Answer{Decision: ledger.Busy, Reason: "busy"}, 1, "", nil, true},
 		"beside a quota of ours":    {"quota: {slices: 4}", gpuQuota("team-a", "2"), over, 2, exceeded, nil, false},
 		"another namespace's quota": {"", gpuQuota("team-b", "2"), over, 0, "", nil, false},
 		"off": {"quota: {native: \"off\"}", gpuQuota("team-a", "2"), over, 0, "",
@@ -122,86 +122,90 @@ func TestResourceQuotasOfOthersHoldRenamedPods(t *testing.T) {
 	}
 }
 
-func TestWhatIsKnownOfResourceQuotas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.Namespace("team-b", nil), clustertest.Namespace("team-c", nil), clustertest.Namespace("other", nil), clustertest.SharedL4(t, "l4"),
-			gpuQuota("team-a", "2"), gpuQuota("team-b", "2"), gpuQuota("other", "2"),
-			clustertest.PolicyMap("a", 10, "namespaces: {names: [team-a]}"),
-			clustertest.PolicyMap("b", 11, "namespaces: {names: [team-b]}\nquota: {native: \"off\"}"),
-			clustertest.PolicyMap("c", 12, "namespaces: {names: [team-c]}\nquota: {native: write, slices: 4}"))
-		w, end := start(t, client)
-		defer end()
-		want := []nativequota.QuotaStatus{
-			{Namespace: "team-a", Name: "team-a-gpus", Resource: policies.ResourceGPU, State: nativequota.StateCounted},
-			{Namespace: "team-b", Name: "team-b-gpus", Resource: policies.ResourceGPU, State: nativequota.StateUncounted, Reason: "policy gpuslice-system/b does not count it"},
-			{Namespace: "team-c", Name: "gpuslice", Resource: policies.ResourceGPUShared, State: nativequota.StateUnwritten, Reason: ""},
-		}
-		if diff := cmp.Diff(want, w.StateReport().ResourceQuotas); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
-		registry := prometheus.NewRegistry()
-		if err := nativequota.RegisterMetrics(registry, w.QuotaStatuses); err != nil {
-			t.Fatal(err)
-		}
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var series []string
-		for _, f := range families {
-			if f.GetName() == "gpuslice_native_quota_info" {
-				for _, m := range f.GetMetric() {
-					var values []string
-					for _, l := range m.GetLabel() {
-						values = append(values, l.GetValue())
+func TestQuotaStatuses(t *testing.T) {
+	t.Run("are reported and exported", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.Namespace("team-b", nil), clustertest.Namespace("team-c", nil), clustertest.Namespace("other", nil), clustertest.SharedL4(t, "l4"),
+				gpuQuota("team-a", "2"), gpuQuota("team-b", "2"), gpuQuota("other", "2"),
+				clustertest.PolicyMap("a", 10, "namespaces: {names: [team-a]}"),
+				clustertest.PolicyMap("b", 11, "namespaces: {names: [team-b]}\nquota: {native: \"off\"}"),
+				clustertest.PolicyMap("c", 12, "namespaces: {names: [team-c]}\nquota: {native: write, slices: 4}"))
+			w, end := start(t, client)
+			defer end()
+			want := []nativequota.QuotaStatus{
+				{Namespace: "team-a", Name: "team-a-gpus", Resource: policies.ResourceGPU, State: nativequota.StateCounted},
+				{Namespace: "team-b", Name: "team-b-gpus", Resource: policies.ResourceGPU, State: nativequota.StateUncounted, Reason: "policy gpuslice-system/b does not count it"},
+				{Namespace: "team-c", Name: "gpuslice", Resource: policies.ResourceGPUShared, State: nativequota.StateUnwritten, Reason: ""},
+			}
+			if diff := cmp.Diff(want, w.StateReport().ResourceQuotas); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			registry := prometheus.NewRegistry()
+			if err := nativequota.RegisterMetrics(registry, w.QuotaStatuses); err != nil {
+				t.Fatal(err)
+			}
+			families, err := registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var series []string
+			for _, f := range families {
+				if f.GetName() == "gpuslice_native_quota_info" {
+					for _, m := range f.GetMetric() {
+						var values []string
+						for _, l := range m.GetLabel() {
+							values = append(values, l.GetValue())
+						}
+						series = append(series, strings.Join(values, " "))
 					}
-					series = append(series, strings.Join(values, " "))
 				}
 			}
-		}
-		if diff := cmp.Diff([]string{"gpuslice team-c nvidia.com/gpu.shared unwritten", "team-a-gpus team-a nvidia.com/gpu counted", "team-b-gpus team-b nvidia.com/gpu uncounted"}, series); diff != "" {
-			t.Errorf("metric (-want +got)\n%s", diff)
-		}
-		// A namespace that nothing but a ResourceQuota limits is looked after like the others.
-		var keys []string
-		for _, b := range NewBudgets(w).All() {
-			keys = append(keys, b.Key)
-		}
-		if len(keys) != 2 {
-			t.Errorf("budgets %q", keys)
-		}
+			if diff := cmp.Diff([]string{"gpuslice team-c nvidia.com/gpu.shared unwritten", "team-a-gpus team-a nvidia.com/gpu counted", "team-b-gpus team-b nvidia.com/gpu uncounted"}, series); diff != "" {
+				t.Errorf("metric (-want +got)\n%s", diff)
+			}
+			// A namespace that nothing but a ResourceQuota limits is looked after like the others.
+			var keys []string
+			for _, b := range NewBudgets(w).All() {
+				keys = append(keys, b.Key)
+			}
+			if len(keys) != 2 {
+				t.Errorf("budgets %q", keys)
+			}
+		})
 	})
 }
 
-func TestAResourceQuotaIsKnownAsItChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(clustertest.Namespace("team-a", nil))
-		w, end := start(t, client)
-		defer end()
-		quotas := client.CoreV1().ResourceQuotas("team-a")
-		hard := func() (out []int64) {
-			time.Sleep(time.Second)
-			synctest.Wait()
-			for _, n := range w.ResourceQuotas().In("team-a") {
-				out = append(out, n.Hard)
+func TestResourceQuotas(t *testing.T) {
+	t.Run("are followed as they change", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset(clustertest.Namespace("team-a", nil))
+			w, end := start(t, client)
+			defer end()
+			quotas := client.CoreV1().ResourceQuotas("team-a")
+			hard := func() (out []int64) {
+				time.Sleep(time.Second)
+				synctest.Wait()
+				for _, n := range w.ResourceQuotas().In("team-a") {
+					out = append(out, n.Hard)
+				}
+				return out
 			}
-			return out
-		}
-		q := gpuQuota("team-a", "2")
-		if _, err := quotas.Create(t.Context(), q, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		before := hard()
-		q.Spec.Hard["requests.nvidia.com/gpu"] = resource.MustParse("3")
-		if _, err := quotas.Update(t.Context(), q, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		after := hard()
-		if err := quotas.Delete(t.Context(), q.Name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([][]int64{{2}, {3}, nil}, [][]int64{before, after, hard()}); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
+			q := gpuQuota("team-a", "2")
+			if _, err := quotas.Create(t.Context(), q, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			before := hard()
+			q.Spec.Hard["requests.nvidia.com/gpu"] = resource.MustParse("3")
+			if _, err := quotas.Update(t.Context(), q, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			after := hard()
+			if err := quotas.Delete(t.Context(), q.Name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([][]int64{{2}, {3}, nil}, [][]int64{before, after, hard()}); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
 	})
 }

@@ -32,7 +32,7 @@ func Denied(reason metav1.StatusReason, message string) Answer {
 	return Answer{Denial: &Denial{Reason: reason, Message: Clean(message, MaxMessage)}}
 }
 
-// Response is the answer as it is sent. An error says that the patch cannot be encoded.
+// Response is the answer as it is sent. An error: the patch cannot be encoded.
 func (a Answer) Response(uid types.UID) (*admissionv1.AdmissionResponse, error) {
 	response := &admissionv1.AdmissionResponse{UID: uid, Warnings: a.Warnings, AuditAnnotations: a.Audit}
 	if a.Denial != nil {

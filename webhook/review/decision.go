@@ -40,7 +40,7 @@ func denial(reason metav1.StatusReason, d policies.Decision) Answer {
 func audit(d policies.Decision) map[string]string {
 	annotations := map[string]string{"outcome": string(d.Outcome)}
 	for key, value := range map[string]string{
-		"would": string(d.Would), "reason": d.Reason(), "policy": d.Policy, "mode": string(d.Mode),
+		"ifEnforced": string(d.Would), "reason": d.Reason(), "policy": d.Policy, "mode": string(d.Mode),
 	} {
 		if value != "" {
 			annotations[key] = value

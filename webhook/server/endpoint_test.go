@@ -47,22 +47,45 @@ func post(handler http.Handler, body io.Reader) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestAReviewIsAnsweredWithItsUIDAndVersion(t *testing.T) {
-	t.Parallel()
-	w := post(serveHandler(t, allowAll), strings.NewReader(sample))
-	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil {
-		t.Fatal(err)
-	}
-	if w.Code != http.StatusOK || review.APIVersion != "admission.k8s.io/v1" || review.Kind != "AdmissionReview" {
-		t.Errorf("answer is %d %s %s", w.Code, review.APIVersion, review.Kind)
-	}
-	if review.Response == nil || !review.Response.Allowed || review.Response.UID != "705ab4f5-6393-11e8-b7cc-42010a800002" {
-		t.Errorf("response is %+v", review.Response)
-	}
+func TestEndpoint(t *testing.T) {
+	t.Run("a review is answered with its UID and version", func(t *testing.T) {
+		t.Parallel()
+		w := post(serveHandler(t, allowAll), strings.NewReader(sample))
+		var review admissionv1.AdmissionReview
+		if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil {
+			t.Fatal(err)
+		}
+		if w.Code != http.StatusOK || review.APIVersion != "admission.k8s.io/v1" || review.Kind != "AdmissionReview" {
+			t.Errorf("answer is %d %s %s", w.Code, review.APIVersion, review.Kind)
+		}
+		if review.Response == nil || !review.Response.Allowed || review.Response.UID != "705ab4f5-6393-11e8-b7cc-42010a800002" {
+			t.Errorf("response is %+v", review.Response)
+		}
+	})
+	t.Run("the content type may name a charset", func(t *testing.T) {
+		t.Parallel()
+		r := httptest.NewRequest(http.MethodPost, PathMutatePods, strings.NewReader(sample))
+		r.Header.Set("Content-Type", "application/json; charset=utf-8")
+		w := httptest.NewRecorder()
+		serveHandler(t, allowAll).ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			t.Errorf("answered %d %q", w.Code, w.Body)
+		}
+	})
+	t.Run("the caller's timeout bounds the handler", func(t *testing.T) {
+		t.Parallel()
+		bounded := false
+		post(serveHandler(t, func(ctx context.Context, _ review.Request) (review.Answer, *review.Fault) {
+			_, bounded = ctx.Deadline()
+			return review.Answer{}, nil
+		}), strings.NewReader(sample))
+		if !bounded {
+			t.Error("the handler's context has no deadline")
+		}
+	})
 }
 
-func TestWhatIsNoReviewGetsAStatus(t *testing.T) {
+func TestEndpointUnreadable(t *testing.T) {
 	t.Parallel()
 	change := func(old, new string) func(*http.Request) {
 		return func(r *http.Request) { setBody(r, strings.Replace(sample, old, new, 1)) }
@@ -108,28 +131,19 @@ func TestWhatIsNoReviewGetsAStatus(t *testing.T) {
 	}
 }
 
-func TestAReviewCutAtAnyByteIsNotAnswered(t *testing.T) {
-	t.Parallel()
-	handler := serveHandler(t, allowAll)
-	for cut := range len(sample) {
-		if w := post(handler, strings.NewReader(sample[:cut])); w.Code != http.StatusBadRequest {
-			t.Errorf("cut at %d: answered %d", cut, w.Code)
+func TestEndpointTruncated(t *testing.T) {
+	t.Run("a review cut at any byte is not answered", func(t *testing.T) {
+		t.Parallel()
+		handler := serveHandler(t, allowAll)
+		for cut := range len(sample) {
+			if w := post(handler, strings.NewReader(sample[:cut])); w.Code != http.StatusBadRequest {
+				t.Errorf("cut at %d: answered %d", cut, w.Code)
+			}
 		}
-	}
+	})
 }
 
-func TestContentTypeMayNameACharset(t *testing.T) {
-	t.Parallel()
-	r := httptest.NewRequest(http.MethodPost, PathMutatePods, strings.NewReader(sample))
-	r.Header.Set("Content-Type", "application/json; charset=utf-8")
-	w := httptest.NewRecorder()
-	serveHandler(t, allowAll).ServeHTTP(w, r)
-	if w.Code != http.StatusOK {
-		t.Errorf("answered %d %q", w.Code, w.Body)
-	}
-}
-
-func TestOnlyARefusalOfTheObjectIsAnAnswer(t *testing.T) {
+func TestEndpointFaults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		handler review.HandlerFunc
@@ -143,7 +157,7 @@ func TestOnlyARefusalOfTheObjectIsAnAnswer(t *testing.T) {
 		"a patch that cannot be encoded is a status": {func(context.Context, review.Request) (review.Answer, *review.Fault) {
 			return review.Answer{Patch: []jsonpatch.Operation{unencodable()}}, nil
 		}, 500},
-		"a refusal is an answer": {func(context.Context, review.Request) (review.Answer, *review.Fault) {
+		"a denial is an answer": {func(context.Context, review.Request) (review.Answer, *review.Fault) {
 			return review.Denied(metav1.StatusReasonForbidden, "no"), nil
 		}, 200},
 	} {
@@ -153,18 +167,6 @@ func TestOnlyARefusalOfTheObjectIsAnAnswer(t *testing.T) {
 				t.Errorf("answered %d %q, want %d", w.Code, w.Body, tt.code)
 			}
 		})
-	}
-}
-
-func TestTheCallersTimeoutBoundsTheHandler(t *testing.T) {
-	t.Parallel()
-	bounded := false
-	post(serveHandler(t, func(ctx context.Context, _ review.Request) (review.Answer, *review.Fault) {
-		_, bounded = ctx.Deadline()
-		return review.Answer{}, nil
-	}), strings.NewReader(sample))
-	if !bounded {
-		t.Error("the handler's context has no deadline")
 	}
 }
 

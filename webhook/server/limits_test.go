@@ -24,9 +24,9 @@ func unencodable() jsonpatch.Operation { return jsonpatch.NewOperation("add", "/
 // padded is the sample review with spaces up to a size, which its JSON does not mind.
 func padded(size int) string { return sample + strings.Repeat(" ", size-len(sample)) }
 
-// TestReviewsBeyondTheLimitAreTurnedAwayAfterASecond fills the server with reviews that stay, and looks at the next
+// TestLimits: fills the server with reviews that stay, and looks at the next
 // one. The clock is the bubble's.
-func TestReviewsBeyondTheLimitAreTurnedAwayAfterASecond(t *testing.T) {
+func TestLimits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		body   string
 		places int
@@ -78,45 +78,49 @@ func TestReviewsBeyondTheLimitAreTurnedAwayAfterASecond(t *testing.T) {
 	}
 }
 
-func TestAReviewThatGetsAPlaceWithinASecondIsAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		handler := serveHandler(t, func(context.Context, review.Request) (review.Answer, *review.Fault) {
-			time.Sleep(queueWait / 2)
-			return review.Answer{}, nil
-		})
-		codes := make(chan int, 2*maxReviews)
-		for range 2 * maxReviews {
-			go func() { codes <- post(handler, strings.NewReader(sample)).Code }()
-		}
-		for range 2 * maxReviews {
-			if code := <-codes; code != http.StatusOK {
-				t.Errorf("answered %d", code)
+func TestLimitsQueue(t *testing.T) {
+	t.Run("a review that gets a place within a second is answered", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			handler := serveHandler(t, func(context.Context, review.Request) (review.Answer, *review.Fault) {
+				time.Sleep(queueWait / 2)
+				return review.Answer{}, nil
+			})
+			codes := make(chan int, 2*maxReviews)
+			for range 2 * maxReviews {
+				go func() { codes <- post(handler, strings.NewReader(sample)).Code }()
 			}
-		}
+			for range 2 * maxReviews {
+				if code := <-codes; code != http.StatusOK {
+					t.Errorf("answered %d", code)
+				}
+			}
+		})
 	})
 }
 
-func TestSlowBodiesAreBoundedWithoutBlockingReviews(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		handler := serveHandler(t, allowAll)
-		stop := make(chan struct{})
-		codes := make(chan int, maxArrived)
-		for range maxArrived - 1 {
+func TestLimitsSlowBodies(t *testing.T) {
+	t.Run("are bounded without blocking reviews", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			handler := serveHandler(t, allowAll)
+			stop := make(chan struct{})
+			codes := make(chan int, maxArrived)
+			for range maxArrived - 1 {
+				go func() { codes <- post(handler, stalled(stop)).Code }()
+			}
+			synctest.Wait()
+			if w := post(handler, strings.NewReader(sample)); w.Code != http.StatusOK {
+				t.Errorf("a review beside slow bodies is answered %d", w.Code)
+			}
 			go func() { codes <- post(handler, stalled(stop)).Code }()
-		}
-		synctest.Wait()
-		if w := post(handler, strings.NewReader(sample)); w.Code != http.StatusOK {
-			t.Errorf("a review beside slow bodies is answered %d", w.Code)
-		}
-		go func() { codes <- post(handler, stalled(stop)).Code }()
-		synctest.Wait()
-		if w := post(handler, strings.NewReader(sample)); w.Code != http.StatusTooManyRequests {
-			t.Errorf("beyond %d requests one more is answered %d", maxArrived, w.Code)
-		}
-		close(stop)
-		for range maxArrived {
-			<-codes
-		}
+			synctest.Wait()
+			if w := post(handler, strings.NewReader(sample)); w.Code != http.StatusTooManyRequests {
+				t.Errorf("beyond %d requests one more is answered %d", maxArrived, w.Code)
+			}
+			close(stop)
+			for range maxArrived {
+				<-codes
+			}
+		})
 	})
 }
 
@@ -128,27 +132,29 @@ func (s stalled) Read([]byte) (int, error) {
 	return 0, context.Canceled
 }
 
-// TestWhoeverWaitsIsAnsweredBeforeTheCallerLeaves holds the queues, of which a large review meets two, against the timeouts
-// of the manifests: a caller that has left is answered nothing, and counts as a webhook that is down.
-func TestWhoeverWaitsIsAnsweredBeforeTheCallerLeaves(t *testing.T) {
-	text, err := deploy.Files.ReadFile("50-webhooks.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`(?m)^  timeoutSeconds: (\d+)$`).FindAllSubmatch(text, -1)
-	if len(found) == 0 {
-		t.Fatal("the manifest has no timeouts")
-	}
-	for _, m := range found {
-		seconds, err := strconv.Atoi(string(m[1]))
+func TestTimeouts(t *testing.T) {
+	// holds the queues, of which a large review meets two, against the timeouts
+	// of the manifests: a caller that has left is answered nothing, and counts as a webhook that is down.
+	t.Run("queues end before the caller gives up", func(t *testing.T) {
+		text, err := deploy.Files.ReadFile("50-webhooks.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if patience := time.Duration(seconds) * time.Second; 2*queueWait >= patience || writeTimeout <= patience {
-			t.Errorf("a caller waits %s, the queues %s, and the answer is written within %s", patience, 2*queueWait, writeTimeout)
+		found := regexp.MustCompile(`(?m)^  timeoutSeconds: (\d+)$`).FindAllSubmatch(text, -1)
+		if len(found) == 0 {
+			t.Fatal("the manifest has no timeouts")
 		}
-	}
-	if writeTimeout <= maxTimeout {
-		t.Errorf("a handler may take %s, and its answer is written within %s", maxTimeout, writeTimeout)
-	}
+		for _, m := range found {
+			seconds, err := strconv.Atoi(string(m[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if patience := time.Duration(seconds) * time.Second; 2*queueWait >= patience || writeTimeout <= patience {
+				t.Errorf("a caller waits %s, the queues %s, and the answer is written within %s", patience, 2*queueWait, writeTimeout)
+			}
+		}
+		if writeTimeout <= maxTimeout {
+			t.Errorf("a handler may take %s, and its answer is written within %s", maxTimeout, writeTimeout)
+		}
+	})
 }

@@ -20,101 +20,107 @@ func stopping() Options {
 	return Options{Drain: 15 * time.Second, Shutdown: 15 * time.Second}
 }
 
-func TestStoppingAnswersUntilEveryCallerHasLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := run(t, func(context.Context, review.Request) (review.Answer, *review.Fault) {
-			time.Sleep(3 * time.Second)
-			return review.Answer{}, nil
-		}, stopping())
-		if code, closing := r.review(t); code != http.StatusOK || closing {
-			t.Errorf("before: answered %d, close %v", code, closing)
-		}
-		if code, _ := r.probe(t, PathReady); code != http.StatusOK {
-			t.Errorf("before: ready is %d", code)
-		}
-
-		signal := time.Now()
-		r.stop()
-		synctest.Wait()
-		if code, body := r.probe(t, PathReady); code != http.StatusServiceUnavailable || !strings.Contains(body, "draining") {
-			t.Errorf("draining: ready is %d %q", code, body)
-		}
-		if code, _ := r.probe(t, PathHealth); code != http.StatusOK {
-			t.Errorf("draining: health is %d", code)
-		}
-		for range 4 { // at 0, 3, 6 and 9 s: the first on the connection that was kept, the others on new ones
-			if code, closing := r.review(t); code != http.StatusOK || !closing {
-				t.Errorf("draining: answered %d, close %v", code, closing)
+func TestServerDrain(t *testing.T) {
+	t.Run("answers until every caller has left", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := run(t, func(context.Context, review.Request) (review.Answer, *review.Fault) {
+				time.Sleep(3 * time.Second)
+				return review.Answer{}, nil
+			}, stopping())
+			if code, closing := r.review(t); code != http.StatusOK || closing {
+				t.Errorf("before: answered %d, close %v", code, closing)
 			}
-		}
-		time.Sleep(signal.Add(14 * time.Second).Sub(time.Now()))
-		if code, _ := r.review(t); code != http.StatusOK { // in flight when the drain ends
-			t.Errorf("in flight: answered %d", code)
-		}
-		if err := <-r.stopped; err != nil {
-			t.Errorf("serve: %v", err)
-		}
-		// The review in flight ends at 17 s; TLS then waits up to 5 s for somebody to read its farewell from the pipe.
-		if took := time.Since(signal); took < 17*time.Second || took > 23*time.Second {
-			t.Errorf("stopped after %s", took)
-		}
-		if _, err := r.client.Get("https://webhook" + PathMutatePods); err == nil {
-			t.Error("answers after it stopped")
-		}
+			if code, _ := r.probe(t, PathReady); code != http.StatusOK {
+				t.Errorf("before: ready is %d", code)
+			}
+
+			signal := time.Now()
+			r.stop()
+			synctest.Wait()
+			if code, body := r.probe(t, PathReady); code != http.StatusServiceUnavailable || !strings.Contains(body, "draining") {
+				t.Errorf("draining: ready is %d %q", code, body)
+			}
+			if code, _ := r.probe(t, PathHealth); code != http.StatusOK {
+				t.Errorf("draining: health is %d", code)
+			}
+			for range 4 { // at 0, 3, 6 and 9 s: the first on the connection that was kept, the others on new ones
+				if code, closing := r.review(t); code != http.StatusOK || !closing {
+					t.Errorf("draining: answered %d, close %v", code, closing)
+				}
+			}
+			time.Sleep(signal.Add(14 * time.Second).Sub(time.Now()))
+			if code, _ := r.review(t); code != http.StatusOK { // in flight when the drain ends
+				t.Errorf("in flight: answered %d", code)
+			}
+			if err := <-r.stopped; err != nil {
+				t.Errorf("serve: %v", err)
+			}
+			// The review in flight ends at 17 s; TLS then waits up to 5 s for somebody to read its farewell from the pipe.
+			if took := time.Since(signal); took < 17*time.Second || took > 23*time.Second {
+				t.Errorf("stopped after %s", took)
+			}
+			if _, err := r.client.Get("https://webhook" + PathMutatePods); err == nil {
+				t.Error("answers after it stopped")
+			}
+		})
 	})
 }
 
-func TestAHandlerThatNeverEndsDoesNotHoldTheProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stuck := make(chan struct{})
-		r := run(t, func(context.Context, review.Request) (review.Answer, *review.Fault) {
-			<-stuck
-			return review.Answer{}, nil
-		}, stopping())
-		answered := make(chan struct{})
-		go func() {
-			defer close(answered)
-			_, err := r.client.Post("https://webhook"+PathMutatePods, "application/json", strings.NewReader(sample))
-			if err == nil {
-				t.Error("answered")
+func TestServerShutdown(t *testing.T) {
+	t.Run("a handler that never ends does not hold the process", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			stuck := make(chan struct{})
+			r := run(t, func(context.Context, review.Request) (review.Answer, *review.Fault) {
+				<-stuck
+				return review.Answer{}, nil
+			}, stopping())
+			answered := make(chan struct{})
+			go func() {
+				defer close(answered)
+				_, err := r.client.Post("https://webhook"+PathMutatePods, "application/json", strings.NewReader(sample))
+				if err == nil {
+					t.Error("answered")
+				}
+			}()
+			synctest.Wait()
+			signal := time.Now()
+			r.stop()
+			if err := <-r.stopped; !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("serve: %v", err)
 			}
-		}()
-		synctest.Wait()
-		signal := time.Now()
-		r.stop()
-		if err := <-r.stopped; !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("serve: %v", err)
-		}
-		if took := time.Since(signal); took != 30*time.Second {
-			t.Errorf("stopped after %s", took)
-		}
-		close(stuck)
-		<-answered
+			if took := time.Since(signal); took != 30*time.Second {
+				t.Errorf("stopped after %s", took)
+			}
+			close(stuck)
+			<-answered
+		})
 	})
 }
 
-func TestConnectionsOutliveTheAPIServersIdleTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := run(t, allowAll, stopping())
-		defer r.end(t)
-		c, in := r.handshake(t)
-		for _, pause := range []time.Duration{0, 91 * time.Second, 149 * time.Second} {
-			time.Sleep(pause)
-			fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", PathMutatePods, len(sample), sample)
-			response, err := http.ReadResponse(in, nil)
-			if err != nil {
-				t.Fatalf("after %s: %v", pause, err)
+func TestServerConnections(t *testing.T) {
+	t.Run("outlive the API server's idle timeout", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := run(t, allowAll, stopping())
+			defer r.end(t)
+			c, in := r.handshake(t)
+			for _, pause := range []time.Duration{0, 91 * time.Second, 149 * time.Second} {
+				time.Sleep(pause)
+				fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", PathMutatePods, len(sample), sample)
+				response, err := http.ReadResponse(in, nil)
+				if err != nil {
+					t.Fatalf("after %s: %v", pause, err)
+				}
+				_, _ = io.Copy(io.Discard, response.Body)
 			}
-			_, _ = io.Copy(io.Discard, response.Body)
-		}
-		idle := time.Now()
-		if _, err := in.ReadByte(); err == nil || time.Since(idle) != idleTimeout {
-			t.Errorf("idle connection ended after %s: %v", time.Since(idle), err)
-		}
+			idle := time.Now()
+			if _, err := in.ReadByte(); err == nil || time.Since(idle) != idleTimeout {
+				t.Errorf("idle connection ended after %s: %v", time.Since(idle), err)
+			}
+		})
 	})
 }
 
-func TestSlowAndLargeHeadsAreCut(t *testing.T) {
+func TestServerHeaders(t *testing.T) {
 	for name, tt := range map[string]struct {
 		send   func(io.Writer)
 		answer string        // the beginning of what comes back; empty: the connection ends
@@ -157,72 +163,78 @@ func TestSlowAndLargeHeadsAreCut(t *testing.T) {
 	}
 }
 
-func TestOldTLSAndHTTP2AreNotSpoken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := run(t, allowAll, stopping())
-		defer r.end(t)
-		for name, tt := range map[string]struct {
-			config *tls.Config
-			ok     bool
-		}{
-			"TLS 1.1 is refused":              {&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, false},
-			"TLS 1.2 is spoken":               {&tls.Config{MaxVersion: tls.VersionTLS12}, true},
-			"TLS 1.3 is spoken":               {&tls.Config{MinVersion: tls.VersionTLS13}, true},
-			"HTTP/2 is offered and not taken": {&tls.Config{NextProtos: []string{"h2", "http/1.1"}}, true},
-			"HTTP/2 alone is refused":         {&tls.Config{NextProtos: []string{"h2"}}, false},
-		} {
-			raw, err := r.reviews.dial(t.Context(), "", "")
-			if err != nil {
-				t.Fatal(err)
+func TestServerProtocols(t *testing.T) {
+	t.Run("old TLS and HTTP/2 are not spoken", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := run(t, allowAll, stopping())
+			defer r.end(t)
+			for name, tt := range map[string]struct {
+				config *tls.Config
+				ok     bool
+			}{
+				"TLS 1.1 is not spoken":           {&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, false},
+				"TLS 1.2 is spoken":               {&tls.Config{MaxVersion: tls.VersionTLS12}, true},
+				"TLS 1.3 is spoken":               {&tls.Config{MinVersion: tls.VersionTLS13}, true},
+				"HTTP/2 is offered and not taken": {&tls.Config{NextProtos: []string{"h2", "http/1.1"}}, true},
+				"HTTP/2 alone is not spoken":      {&tls.Config{NextProtos: []string{"h2"}}, false},
+			} {
+				raw, err := r.reviews.dial(t.Context(), "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				tt.config.InsecureSkipVerify = true
+				c := tls.Client(raw, tt.config)
+				if err := c.Handshake(); (err == nil) != tt.ok {
+					t.Errorf("%s: %v", name, err)
+				}
+				if got := c.ConnectionState().NegotiatedProtocol; got == "h2" {
+					t.Errorf("%s: negotiated %s", name, got)
+				}
+				_ = raw.Close()
 			}
-			tt.config.InsecureSkipVerify = true
-			c := tls.Client(raw, tt.config)
-			if err := c.Handshake(); (err == nil) != tt.ok {
-				t.Errorf("%s: %v", name, err)
-			}
-			if got := c.ConnectionState().NegotiatedProtocol; got == "h2" {
-				t.Errorf("%s: negotiated %s", name, got)
-			}
-			_ = raw.Close()
-		}
+		})
 	})
 }
 
-func TestReadinessNamesWhatIsMissing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var missing error = errors.New("not verified yet")
-		options := stopping()
-		options.Checks = []Check{{"sources", func() error { return nil }}, {"certificate", func() error { return missing }}}
-		r := run(t, allowAll, options)
-		defer r.end(t)
-		if code, body := r.probe(t, PathReady); code != http.StatusServiceUnavailable || body != "certificate: not verified yet\n" {
-			t.Errorf("ready is %d %q", code, body)
-		}
-		if code, _ := r.probe(t, PathHealth); code != http.StatusOK {
-			t.Errorf("health is %d: it must depend on nothing", code)
-		}
-		missing = nil
-		if code, _ := r.probe(t, PathReady); code != http.StatusOK {
-			t.Errorf("ready is %d", code)
-		}
-		if code, body := r.probe(t, PathMetrics); code != http.StatusOK || !strings.Contains(body, `gpuslice_build_info{version="test"} 1`) {
-			t.Errorf("metrics is %d %q", code, body)
-		}
+func TestServerReady(t *testing.T) {
+	t.Run("readiness names what is missing", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var missing error = errors.New("not verified yet")
+			options := stopping()
+			options.Checks = []Check{{"sources", func() error { return nil }}, {"certificate", func() error { return missing }}}
+			r := run(t, allowAll, options)
+			defer r.end(t)
+			if code, body := r.probe(t, PathReady); code != http.StatusServiceUnavailable || body != "certificate: not verified yet\n" {
+				t.Errorf("ready is %d %q", code, body)
+			}
+			if code, _ := r.probe(t, PathHealth); code != http.StatusOK {
+				t.Errorf("health is %d: it must depend on nothing", code)
+			}
+			missing = nil
+			if code, _ := r.probe(t, PathReady); code != http.StatusOK {
+				t.Errorf("ready is %d", code)
+			}
+			if code, body := r.probe(t, PathMetrics); code != http.StatusOK || !strings.Contains(body, `gpuslice_build_info{version="test"} 1`) {
+				t.Errorf("metrics is %d %q", code, body)
+			}
+		})
 	})
 }
 
-func TestAListenerThatFailsEndsTheServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := run(t, allowAll, stopping())
-		_ = r.probes.Close()
-		if err := <-r.stopped; err == nil {
-			t.Error("served on without probes")
-		}
+func TestServerServe(t *testing.T) {
+	t.Run("a listener that fails ends the server", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := run(t, allowAll, stopping())
+			_ = r.probes.Close()
+			if err := <-r.stopped; err == nil {
+				t.Error("served on without probes")
+			}
+		})
 	})
 }
 
-// TestAConnectionThatNobodyUsesIsLeftToItsOwner: what goes out on it while it is closed would be lost.
-func TestAConnectionThatNobodyUsesIsLeftToItsOwner(t *testing.T) {
+// TestServerIdleGrace: what goes out on it while it is closed would be lost.
+func TestServerIdleGrace(t *testing.T) {
 	for name, tt := range map[string]struct {
 		leaves, stops time.Duration // after the signal
 	}{

@@ -1,0 +1,187 @@
+package policies
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// FitError is why a candidate was not chosen. Its text is written only when somebody asks.
+type FitError struct {
+	kind      fitErrorKind
+	pool      *Pool
+	asked     MiB
+	fraction  Fraction // what the asked amount was computed from, where it was one
+	container ContainerRequest
+	text      string
+	violation *Violation
+}
+
+type fitErrorKind int
+
+const (
+	kindSize fitErrorKind = iota
+	kindBurst
+	kindReach
+	kindResource
+	kindSeveral
+	kindUnknownDevice
+	kindRule
+	kindStrategy // the pool is shared in a way that the pod does not come to
+)
+
+// Error is why, for people.
+func (e *FitError) Error() string {
+	switch e.kind {
+	case kindSize:
+		return fmt.Sprintf("%s does not fit %s (%s usable)", e.size(), e.pool.describe(), e.pool.Usable().Human())
+	case kindBurst:
+		return fmt.Sprintf("memory-limit %s does not fit %s (%s is the most)", e.asked, e.pool.describe(), mostOf(e.pool).Human())
+	case kindReach:
+		return "the pod cannot reach it: " + e.text
+	case kindResource:
+		return fmt.Sprintf("container %q asks for %s, the pool offers %s", e.container.Name, e.container.Resource, e.pool.Resource)
+	case kindSeveral:
+		return fmt.Sprintf("container %q asks for %d units of a shared GPU; two replicas may be the same device and give no more than one", e.container.Name, e.container.GPUs)
+	case kindUnknownDevice:
+		return "its device memory is unknown, so a fraction of it cannot be told; ask for an amount of memory"
+	case kindRule:
+		return e.violation.String()
+	case kindStrategy:
+		return e.sharing()
+	}
+	return ""
+}
+
+// sharing is how the pool is shared, where that rules it out.
+func (e *FitError) sharing() string {
+	switch {
+	case e.pool.Strategy != "":
+		return fmt.Sprintf("its strategy is %s, %s", e.pool.Strategy, e.text)
+	case len(e.pool.Notes) > 0:
+		return strings.Join(e.pool.Notes, "; ")
+	}
+	return "how its GPUs are shared is not known"
+}
+
+// size is what was asked, as it was asked.
+func (e *FitError) size() string {
+	if e.fraction.Zero() {
+		return e.asked.String()
+	}
+	return fmt.Sprintf("%s of a device (%s)", e.fraction, e.asked)
+}
+
+// most is what to ask for instead on the same pool.
+func (e *FitError) most() string {
+	p := e.pool
+	if e.fraction.Zero() || p.DeviceMemory <= p.Reserve {
+		return fmt.Sprintf("write %s: %q or less", LabelMemory, p.Usable())
+	}
+	largest := Fraction{1, int64(p.Replicas)}
+	if p.MIGProfile != "" {
+		largest = Fraction{int64(p.Usable()) * micro / int64(p.DeviceMemory-p.Reserve), micro}
+	}
+	return fmt.Sprintf("ask for a fraction of %s or less", largest)
+}
+
+// denials turns why no candidate was chosen to violations: rules first, since they tell what could be changed, then
+// what is too large for every pool.
+func denials(in *Input, unfit []*FitError) []Violation {
+	var out []Violation
+	for _, e := range unfit {
+		if e.kind == kindRule && !slices.Contains(out, *e.violation) {
+			out = append(out, *e.violation)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindSeveral }); i >= 0 {
+		return []Violation{{RuleStrategy, "several units of a shared GPU", unfit[i].Error() + "; ask for one, or for an exclusive GPU"}}
+	}
+	if v := tooLarge(in, unfit); v != nil {
+		return []Violation{*v}
+	}
+	if v := nowhereOffered(in, unfit); v != nil {
+		return []Violation{*v}
+	}
+	text := fmt.Sprintf("%s; policy %s allows %s", reasons(unfit), in.Policy.Name, joinNames(in.Policy.Strategies))
+	if !slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind != kindStrategy }) {
+		text += "; allow another strategy, or declare the pool in the cluster's default policy"
+	}
+	return []Violation{{RuleFit, "no pool fits", text}}
+}
+
+// reasons is why each pool does not do.
+func reasons(unfit []*FitError) string {
+	var whys []string
+	for _, e := range unfit {
+		whys = append(whys, e.pool.Name+": "+e.Error())
+	}
+	if len(whys) == 0 {
+		return "no node offers a GPU, and no pool is declared"
+	}
+	slices.Sort(whys)
+	return shortList(slices.Compact(whys))
+}
+
+// tooLarge is the denial of what exceeds every pool that the pod can reach: what was asked, the largest there is and
+// where, and what to write.
+func tooLarge(in *Input, unfit []*FitError) *Violation {
+	var best *FitError
+	reached, named := true, false
+	for _, e := range unfit {
+		named = named || e.kind == kindResource
+		if e.kind != kindSize && e.kind != kindBurst {
+			continue
+		}
+		ok, _ := e.pool.reach(in.Pod, in.Policy.Pod.Tolerations)
+		if best == nil || ok && !reached || ok == reached && e.pool.Usable() > best.pool.Usable() {
+			best, reached = e, ok
+		}
+	}
+	switch {
+	case best == nil:
+		return nil
+	case best.kind == kindBurst:
+		return &Violation{RuleFit, "memory-limit fits no pool", fmt.Sprintf("%s; write %s: %q or less", best, LabelMemoryLimit, mostOf(best.pool))}
+	case named:
+		return &Violation{RuleFit, "the slice fits no pool", fmt.Sprintf("%s, and the pod asks for %s by name; %s, or ask for %s: 1 to get what fits",
+			best, best.pool.Resource, best.most(), ResourceGPU)}
+	}
+	which := "the largest there is"
+	if slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind == kindReach }) {
+		which = "the largest that the pod can reach"
+	}
+	return &Violation{RuleFit, "the slice fits no pool", fmt.Sprintf("%s, %s (%s); %s", best, which, best.pool.Resource, best.most())}
+}
+
+// nowhereOffered is the denial of a resource that a container names and no pool has.
+func nowhereOffered(in *Input, unfit []*FitError) *Violation {
+	i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindResource })
+	if i < 0 {
+		return nil
+	}
+	asked := unfit[i].container
+	var offered []string
+	for _, p := range in.Pools {
+		if p.Resource == asked.Resource {
+			return nil // another reason stands in its way
+		}
+		offered = append(offered, p.Resource)
+	}
+	slices.Sort(offered)
+	return &Violation{RuleFit, "no pool offers the resource", fmt.Sprintf("container %q asks for %s, and there are %s; ask for %s: 1 to get what fits",
+		asked.Name, asked.Resource, strings.Join(slices.Compact(offered), ", "), ResourceGPU)}
+}
+
+func classList(p *Policy) string {
+	names := slices.Sorted(maps.Keys(p.Classes))
+	for i, n := range names {
+		names[i] = strconv.Quote(n)
+	}
+	return strings.Join(append(names, strconv.Quote(ClassReplica)), ", ")
+}
