@@ -122,7 +122,7 @@ func TestDoctor(t *testing.T) {
 		has(t, all, "device-plugin", doctor.Note, "names devices in a variable", "daemonset/nvidia/nvidia-device-plugin-daemonset")
 		has(t, all, "sharing", doctor.Warning, "keep the name of whole ones", "configmap/nvidia/sharing")
 		has(t, all, "sharing", doctor.Warning, "no more than one", "configmap/nvidia/sharing")
-		has(t, all, "visible-devices", doctor.Problem, "GPUs that it did not ask for", "daemonset/nvidia/nvidia-container-toolkit-daemonset")
+		has(t, all, "visible-devices", doctor.Problem, "GPUs that it did not request", "daemonset/nvidia/nvidia-container-toolkit-daemonset")
 		has(t, all, "other-mutators", doctor.Note, "other mutating webhooks", "mutatingwebhookconfiguration/sidecars.example.com")
 		has(t, all, "quotas", doctor.Warning, "does not count pods that come out requesting nvidia.com/gpu.shared", "resourcequota/findings/gpus")
 		has(t, all, "replicas", doctor.Problem, "there is no webhook", "deployments")

@@ -59,7 +59,7 @@ func New(s cli.Streams) *cobra.Command {
 	o.Register(flags)
 	o.RegisterNamespace(flags, "to bypass; it is never taken from the kubeconfig")
 	flags.DurationVar(&o.duration, "duration", 0, "how long: `DURATION` such as 30m, at most 24h")
-	flags.StringVar(&o.reason, "reason", "", "`TEXT` that tells others why the namespace is bypassed")
+	flags.StringVar(&o.reason, "reason", "", "`TEXT` for others: why the namespace is bypassed")
 	flags.BoolVar(&o.end, "end", false, "end the bypass now")
 	flags.BoolVar(&o.list, "list", false, "list every bypass of the cluster, or of the namespace")
 	cli.OutputFlag(flags, &o.output, cli.TextOrJSON())
@@ -80,7 +80,7 @@ func (o *options) check() error {
 	case o.duration <= 0 || o.duration > policies.MaxBypass:
 		return fmt.Errorf("--duration %v: accepted: more than 0, at most %v, such as --duration 30m", o.duration, policies.MaxBypass)
 	case o.reason == "" || len(o.reason) > maxReason:
-		return fmt.Errorf("--reason %q: accepted: a text of 1 to %d characters that tells others why", o.reason, maxReason)
+		return fmt.Errorf("--reason %q: accepted: a text of 1 to %d characters, for others", o.reason, maxReason)
 	}
 	return cli.CheckOutput(o.output, cli.TextOrJSON())
 }

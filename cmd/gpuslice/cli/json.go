@@ -21,7 +21,7 @@ func NewList[T any](kind string, items []T, errors ...Error) List[T] {
 	return List[T]{APIVersion: policies.APIVersion, Kind: kind, Items: NonNil(items), Errors: NonNil(errors)}
 }
 
-// Place says where an object stands in the input.
+// Place is where an object stands in the input.
 type Place struct {
 	Source   string `json:"source"`
 	Document int    `json:"document,omitempty"` // from 1

@@ -17,10 +17,10 @@ func OneLine(text string) string {
 	}, text)
 }
 
-// AndMore tells how many entries of a list are not shown.
+// AndMore is the end of a list of which n entries are not shown.
 func AndMore(n int) string { return fmt.Sprintf("and %d more", n) }
 
-// First joins the first names and tells how many more there are.
+// First joins the first names, and ends with the number of the others.
 func First(shown int, names []string) string {
 	if len(names) <= shown {
 		return strings.Join(names, ", ")

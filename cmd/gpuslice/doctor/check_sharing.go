@@ -58,11 +58,11 @@ func sharingFindings(where, key, kind string, s sharing) []Finding {
 		return nil
 	}
 	if !s.RenameByDefault {
-		all = append(all, newFinding(Warning, "shared devices keep the name of whole ones: whoever asks for nvidia.com/gpu: 1 thinks it is a whole GPU, and what gpuslice does not govern is not told apart").
+		all = append(all, newFinding(Warning, "shared devices keep the name of whole ones: a pod that requests nvidia.com/gpu: 1 may expect a whole GPU, and pods outside gpuslice cannot be distinguished").
 			With(where, "data["+key+"] sharing."+kind+".renameByDefault", "false").WithRemedy(remedy, "renameByDefault"))
 	}
 	if fails := s.FailRequestsGreaterThanOne; kind == "timeSlicing" && (fails == nil || !*fails) {
-		all = append(all, newFinding(Warning, "two replicas may be asked for, and are no more than one: they may lie on one device, and give no more time on it").
+		all = append(all, newFinding(Warning, "two replicas may be requested, and are no more than one: both may be on one device, and give no more time on it").
 			With(where, "data["+key+"] sharing."+kind+".failRequestsGreaterThanOne", "false").WithRemedy(remedy, "failRequestsGreaterThanOne"))
 	}
 	return all

@@ -28,13 +28,13 @@ func checkVisibleDevices(f *Facts) []Finding {
 		value, _, set := variable(d, envvarSetting)
 		field := "env[" + envvarSetting + "]"
 		if set && strings.EqualFold(value, "false") {
-			all = append(all, newFinding(OK, "the container toolkit believes no unprivileged pod that sets NVIDIA_VISIBLE_DEVICES").With(daemonSet(d), field, value))
+			all = append(all, newFinding(OK, "the container toolkit ignores NVIDIA_VISIBLE_DEVICES of unprivileged pods").With(daemonSet(d), field, value))
 			continue
 		}
 		if !set {
 			value = "not set: the default is true"
 		}
-		all = append(all, newFinding(Problem, "any pod that sets NVIDIA_VISIBLE_DEVICES, or whose image does, gets GPUs that it did not ask for; gpuslice can close that in the namespaces it governs alone").
+		all = append(all, newFinding(Problem, "any pod that sets NVIDIA_VISIBLE_DEVICES, or whose image does, gets GPUs that it did not request; gpuslice can prevent that only in the namespaces that it governs").
 			With(daemonSet(d), field, value).
 			WithRemedy("helm upgrade gpu-operator nvidia/gpu-operator -n %s --reuse-values \\\n  --set toolkit.env[0].name=%s --set-string toolkit.env[0].value=false \\\n"+
 				"  --set toolkit.env[1].name=%s --set-string toolkit.env[1].value=true \\\n"+

@@ -54,7 +54,7 @@ func NewVerify(s cli.Streams) *cobra.Command {
 	return cmd
 }
 
-// shownNames are the governed namespaces that are named if another one was asked for.
+// shownNames are the governed namespaces that are named if -n names none of them.
 const shownNames = 10
 
 // tryNamespace tries a governed namespace by dry-runs, and reports the results. namespace "": the first that is enforced.

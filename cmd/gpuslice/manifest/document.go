@@ -16,7 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 )
 
-// Source says where an object stands.
+// Source is where an object stands in the input.
 type Source struct {
 	File     string
 	Document int // from 1; 0: the file itself

@@ -25,7 +25,7 @@ import (
 // whyServer is why a pod is left alone by an API server.
 const whyServer = "the cluster's webhooks write no promise on it"
 
-// server answers by dry-run creates: the API server asks the webhooks that are really there, and stores nothing.
+// server answers by dry-run creates: the API server asks the webhooks that are installed, and stores nothing.
 type server struct {
 	client rest.Interface
 	rights authorizationclient.SelfSubjectAccessReviewInterface
@@ -119,14 +119,14 @@ func (s *server) failure(ctx context.Context, err error, resource schema.GroupVe
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Group: resource.Group, Resource: resource.Resource, Namespace: namespace},
 	}}
-	answer, asked := s.rights.Create(ctx, review, metav1.CreateOptions{})
-	if asked == nil && !answer.Status.Allowed {
+	answer, failed := s.rights.Create(ctx, review, metav1.CreateOptions{})
+	if failed == nil && !answer.Status.Allowed {
 		return fmt.Errorf("%w: %w", errNoRight, err)
 	}
 	return err
 }
 
-// errNoRight is returned if whoever asks may not create such objects.
+// errNoRight is returned if the user may not create such objects.
 var errNoRight = errors.New("you may not create it")
 
 // denied reports whether an error is the cluster's denial of the object, and not a failure to get an answer.

@@ -20,11 +20,11 @@ type Engine struct {
 
 	namespace string  // of objects that name none
 	fixed     bool    // namespace is the user's: another one in an object is a mistake
-	server    *server // asked in the place of the core; nil: the core
+	server    *server // answers in the place of the core; nil: the core
 	decide    func(policies.Input) policies.Decision
 }
 
-// New returns an engine that asks the core.
+// New returns an engine that decides by the core.
 func New(c *target.Cluster) *Engine {
 	return &Engine{Cluster: c, namespace: metav1.NamespaceDefault, decide: policies.Decide}
 }
@@ -107,7 +107,7 @@ func (e *Engine) checkTemplate(ctx context.Context, o manifest.Object) (*policie
 	return nil, raw, err
 }
 
-// rewrite asks the core about one pod and returns it as it comes out; nil where it is denied.
+// rewrite decides about one pod and returns it as it comes out; nil if it is denied.
 func (e *Engine) rewrite(ctx context.Context, raw json.RawMessage, namespace string) (policies.Decision, json.RawMessage, error) {
 	if e.server != nil {
 		return e.server.pod(ctx, raw, namespace)

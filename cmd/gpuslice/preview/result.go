@@ -19,7 +19,7 @@ type Result struct {
 	template bool // the decision is about the pods of the object's template
 }
 
-// whyNoPod is why objects are left alone that the core is not asked about.
+// whyNoPod is why objects without a pod stay as they are.
 const whyNoPod = "no pod in it"
 
 // HoldsPod reports whether the object is a pod, or a workload that creates pods.
@@ -92,7 +92,7 @@ func (r Result) Lines() []string {
 // Summary is one line about what a pod gets.
 func Summary(d policies.Decision) string {
 	if d.Planned == nil {
-		return "as the policy says"
+		return "as its policy sets"
 	}
 	var slices []string
 	for _, c := range d.Planned.Containers {

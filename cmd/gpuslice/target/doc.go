@@ -1,2 +1,2 @@
-// Package target is the cluster that a question is about: what files say, what an API server says, or both.
+// Package target is the cluster for which a command answers: read from files, from an API server, or both.
 package target

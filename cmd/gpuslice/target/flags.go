@@ -7,19 +7,19 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 )
 
-// Flags say what cluster a question is about.
+// Flags name the cluster for which a command answers.
 type Flags struct {
 	Kube                        kube.Flags
 	Policies, Nodes, Namespaces []string
 	SystemNamespace             string
-	Needed                      bool // the question is about a live cluster, whatever files say
+	Needed                      bool // the command needs a live cluster, whatever files say
 
 	tenantPolicies  []string
 	namespaceLabels []string
 	guardImage      string
 }
 
-// Register registers the flags of which a cluster is made. namespace says what -n is for.
+// Register registers the flags of which a cluster is made. namespace describes -n.
 func (f *Flags) Register(flags *pflag.FlagSet, namespace string) {
 	flags.StringArrayVar(&f.Policies, "policies", nil, "`FILE` or directory of policies: bare documents or ConfigMaps, Namespace objects beside them; may be repeated")
 	flags.StringArrayVar(&f.tenantPolicies, "tenant-policy", nil, "`FILE` of a tenant's own document, which tightens the policy of its namespace; bare: of every namespace; may be repeated")

@@ -39,12 +39,12 @@ type Flags struct {
 
 // Register registers --kubeconfig, --context and --request-timeout.
 func (f *Flags) Register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "`FILE` that says how to reach the cluster (default: KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "`FILE` with the cluster to connect to (default: KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
 	flags.StringVar(&f.Context, "context", "", "`CONTEXT` of the kubeconfig (default: its current one)")
 	flags.DurationVar(&f.Timeout, "request-timeout", requestTimeout, "how long one request to the API server may take")
 }
 
-// RegisterNamespace registers -n, --namespace. usage says what the namespace is for.
+// RegisterNamespace registers -n, --namespace. usage describes the namespace.
 func (f *Flags) RegisterNamespace(flags *pflag.FlagSet, usage string) {
 	flags.StringVarP(&f.Namespace, "namespace", "n", "", "`NAMESPACE` "+usage)
 }
