@@ -14,13 +14,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 )
 
 var update = flag.Bool("update", false, "rewrite the want sections of testdata/cases")
 
-// TestEveryCaseAnswersAsItSays runs the command line of each testdata/cases/*.txtar in a folder that holds the case's
+// TestCases runs the command line of each testdata/cases/*.txtar in a folder that holds the case's
 // files beside those of testdata/cluster. A case has a sentence, args, perhaps stdin, its files, and what is wanted.
-func TestEveryCaseAnswersAsItSays(t *testing.T) {
+func TestCases(t *testing.T) {
 	names, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no case found: %v", err)
@@ -75,7 +77,7 @@ func runCase(t *testing.T, name string) {
 // outcome runs one command line. Arguments are separated by blanks.
 func outcome(args, stdin string) map[string]string {
 	var out, errs bytes.Buffer
-	code := run(context.Background(), append([]string{"gpuslice"}, strings.Fields(args)...), streams{in: strings.NewReader(stdin), out: &out, err: &errs, getenv: noEnvironment})
+	code := run(context.Background(), append([]string{"gpuslice"}, strings.Fields(args)...), cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Getenv: noEnvironment, Version: "v0.0.0-test"})
 	return map[string]string{"want/exit": fmt.Sprintln(code), "want/stdout": steady(out.String()), "want/stderr": steady(errs.String())}
 }
 

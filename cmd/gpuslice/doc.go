@@ -1,15 +1,13 @@
-// Command gpuslice says what the webhook answers, and looks after its installation. It asks the same core (package
-// policies), on files or on what a cluster holds.
+// Command gpuslice shows what the webhook answers, and looks after its installation. It asks the same core (package
+// policies), on files or on what a cluster holds. Each command is a package; README.md lists them.
 //
-//	render       what becomes of pods and of the pods that workloads make
-//	explain      which policy, pool, strategy, slice and enforcement, and why not the others; what became of a live pod
-//	policy lint  every problem of policy documents
-//	bypass       refuse nothing in a namespace for a while
-//	doctor       what a cluster offers, what stands in the way, and how the installation does
-//	verify       proof by dry-runs that the webhook answers
-//	uninstall    removes all of it
+//	cli        streams, exit codes, flags, tables, colours, JSON
+//	manifest   files -> objects, pod templates, policies
+//	target     the cluster that a question is about: files, an API server (kube), its installation (installed)
+//	preview    object + target -> decision, by the core or by dry-runs
 //
-// Objects go to standard output, reasons to standard error. The exit code says what happened: see the exit constants.
+// Imports run one way, in this order; commands come last and do not import each other.
 //
-// With files it makes no connection. It starts in milliseconds, so it reaches no controller and no manager.
+// Objects go to standard output, reasons to standard error. With files it makes no connection. It starts in milliseconds,
+// so it reaches no controller and no manager.
 package main

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 )
 
 // version is stamped at build time: -ldflags "-X main.version=v1.2.3".
@@ -12,7 +14,7 @@ var version string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv})
+	code := run(ctx, os.Args, cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Version: buildVersion()})
 	stop()
 	os.Exit(code)
 }

@@ -20,19 +20,19 @@ var (
 	separator = regexp.MustCompile(`\s*(\||;|&&|#)\s+`)
 )
 
-// TestCommandsThatPagesQuoteExist looks for every `gpuslice ...` of every Markdown page, and for its flags.
-func TestCommandsThatPagesQuoteExist(t *testing.T) {
-	root := newRootCommand("gpuslice", streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}, getenv: noEnvironment})
+// TestQuotedCommands looks for every `gpuslice ...` of every Markdown page, and for its flags.
+func TestQuotedCommands(t *testing.T) {
+	root := newRootCommand("gpuslice", streamsTo(&bytes.Buffer{}, &bytes.Buffer{}))
 	root.InitDefaultCompletionCmd("bash")
-	seen, says := 0, sentences(t)
+	seen, isMessage := 0, sentences(t)
 	project := os.DirFS("../..")
 	err := fs.WalkDir(project, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".md") || path == "cmd/gpuslice/README.md" { // written by the program
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".md") {
 			return err
 		}
 		text, err := fs.ReadFile(project, path)
 		for _, line := range quoted(string(text)) {
-			if says(line) {
+			if isMessage(line) {
 				continue
 			}
 			seen++
@@ -52,7 +52,7 @@ func TestCommandsThatPagesQuoteExist(t *testing.T) {
 	}
 }
 
-// sentences tells what webhook and guard say, which pages quote as well, from commands: their source has it as the
+// sentences reports whether a quoted text is a message of webhook or guard, and no command: their source has it as the
 // beginning of a text.
 func sentences(t *testing.T) func(string) bool {
 	t.Helper()
@@ -98,7 +98,7 @@ func quoted(text string) (out []string) {
 	return out
 }
 
-// exists says what a quoted command names and the program does not have.
+// exists returns an error if a quoted command names what the program does not have.
 func exists(root *cobra.Command, line string) error {
 	cmd, words := root, strings.Fields(line)[1:]
 	for len(words) > 0 && cmd.HasSubCommands() && !strings.HasPrefix(words[0], "-") && words[0] != "..." {

@@ -11,20 +11,26 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const referenceHead = `# gpuslice, the command line
+const indexHead = `# gpuslice, the command line
 
-Everything below is what the program says of itself (%s). As ` + "`kubectl-gpuslice`" + ` in the PATH the same program is a kubectl
-plugin: ` + "`kubectl gpuslice ...`" + `. Completion for a shell: ` + "`source <(gpuslice completion bash)`" + `, likewise zsh, fish and
-powershell; namespaces and pods are completed from the cluster.
+` + "`--help`" + ` of a command describes its flags and its JSON; ` + "`gpuslice --help`" + ` lists the exit codes. Installed in the PATH
+as ` + "`kubectl-gpuslice`" + ` it is a kubectl plugin: ` + "`kubectl gpuslice ...`" + `. Completion for a shell: ` + "`source <(gpuslice completion bash)`" + `,
+likewise zsh, fish and powershell; namespaces and pods are completed from the cluster.
 
+| command | what for | example |
+|---|---|---|
 `
 
-// TestTheReferenceIsWhatTheProgramSays holds README.md against the commands' own help.
-func TestTheReferenceIsWhatTheProgramSays(t *testing.T) {
+const indexTail = `
+Generated from the commands: ` + "`go test ./cmd/gpuslice -update`" + ` rewrites this page.
+`
+
+// TestIndex holds README.md against the commands.
+func TestIndex(t *testing.T) {
 	var b strings.Builder
-	fmt.Fprintf(&b, referenceHead, "`go test ./cmd/gpuslice -update` writes it")
-	root := newRootCommand("gpuslice", streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}, getenv: noEnvironment})
-	reference(&b, root)
+	b.WriteString(indexHead)
+	index(t, &b, newRootCommand("gpuslice", streamsTo(&bytes.Buffer{}, &bytes.Buffer{})))
+	b.WriteString(indexTail)
 	if *update {
 		if err := os.WriteFile("README.md", []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
@@ -36,31 +42,30 @@ func TestTheReferenceIsWhatTheProgramSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(have), b.String()); diff != "" {
-		t.Errorf("(-README.md +program, go test ./cmd/gpuslice -update writes it):\n%s", diff)
+		t.Errorf("(-README.md +program, go test ./cmd/gpuslice -update rewrites it):\n%s", diff)
 	}
 }
 
-// reference writes a command and those below it.
-func reference(b *strings.Builder, cmd *cobra.Command) {
-	if !cmd.IsAvailableCommand() && cmd.HasParent() {
-		return
+// index writes a row for each command below cmd that does something itself.
+func index(t *testing.T, b *strings.Builder, cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		if c.HasSubCommands() {
+			index(t, b, c)
+			continue
+		}
+		if c.Short == "" || firstExample(c) == "" {
+			t.Errorf("%s has no short help or no example", c.CommandPath())
+		}
+		fmt.Fprintf(b, "| `%s` | %s | `%s` |\n", strings.TrimPrefix(c.CommandPath(), "gpuslice "), c.Short, firstExample(c))
 	}
-	fmt.Fprintf(b, "## %s\n\n", cmd.CommandPath())
-	text := cmd.Long
-	if text == "" {
-		text = cmd.Short
+}
+
+// firstExample is the first example of a command without its comment.
+func firstExample(c *cobra.Command) string {
+	for line := range strings.Lines(c.Example) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			return line
+		}
 	}
-	fmt.Fprintf(b, "```\n%s\n```\n\n", strings.TrimSpace(text))
-	if cmd.Runnable() && cmd.HasParent() {
-		fmt.Fprintf(b, "```\n%s\n```\n\n", cmd.UseLine())
-	}
-	if flags := cmd.NonInheritedFlags(); flags.HasAvailableFlags() {
-		fmt.Fprintf(b, "```\n%s```\n\n", flags.FlagUsages())
-	}
-	if cmd.Example != "" {
-		fmt.Fprintf(b, "```\n%s\n```\n\n", cmd.Example)
-	}
-	for _, sub := range cmd.Commands() {
-		reference(b, sub)
-	}
+	return ""
 }

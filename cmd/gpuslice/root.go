@@ -4,84 +4,106 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/audit"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/bypass"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/doctor"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/explain"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/lint"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/quota"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/render"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/uninstall"
 )
 
-// streams are the process's surroundings, so that tests can bring their own.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-	getenv   func(string) string
-}
-
 // run executes the command line args (args[0] is the program) and returns the exit code.
-func run(ctx context.Context, args []string, s streams) int {
+func run(ctx context.Context, args []string, s cli.Streams) int {
 	root := newRootCommand(args[0], s)
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
-	if code, ok := errors.AsType[exitError](err); ok {
+	if code, ok := errors.AsType[cli.ExitError](err); ok {
 		return int(code)
 	}
 	if err != nil {
-		fmt.Fprintf(s.err, "gpuslice: %v\n", err)
-		if errors.Is(err, errInternal) {
-			return exitInternal
+		fmt.Fprintf(s.Err, "gpuslice: %v\n", err)
+		if errors.Is(err, cli.ErrInternal) {
+			return cli.ExitInternal
 		}
-		return exitInput
+		return cli.ExitNoAnswer
 	}
-	return exitDone
+	return cli.ExitDone
 }
 
-const rootLong = `gpuslice says what its webhook makes of a pod that asks for a share of a GPU, under which policy, on which nodes,
-and why: offline from files, or for the cluster at hand.
+const rootLong = `Show what gpuslice makes of a pod that requests a share of a GPU, under which policy, on which nodes, and why: offline from
+files, or for the current cluster. Check, preview and remove its installation.
 
 Objects go to standard output, reasons to standard error.
 
-Exit codes:
-  0  done: everything was rewritten or left alone, nothing is wrong
-  1  internal error: a bug of gpuslice
-  2  bad usage, or input or a cluster that cannot be read
-  3  at least one object is refused, or one problem was found
-  4  no problem was found, but at least one warning`
+` + cli.ExitHelp
 
-func newRootCommand(program string, s streams) *cobra.Command {
+// seeExitCodes ends the help of each command.
+const seeExitCodes = "Exit codes: see gpuslice --help."
+
+func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "gpuslice",
 		Short:         "Share NVIDIA GPUs on Kubernetes: see what becomes of a pod before it is created",
 		Long:          rootLong,
-		Version:       buildVersion(),
+		Version:       s.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          noArguments,
+		Args:          cli.NoArguments,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	if strings.HasPrefix(filepath.Base(program), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gpuslice"}
 	}
-	root.SetIn(s.in)
-	root.SetOut(s.out)
-	root.SetErr(s.err)
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
 	root.SetVersionTemplate("gpuslice {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (%s --help)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRenderCommand(s), newExplainCommand(s), newPolicyCommand(s), newQuotaCommand(s), newAuditCommand(s), newBypassCommand(s),
-		newDoctorCommand(s), newVerifyCommand(s), newUninstallCommand(s), newVersionCommand(s))
+	root.AddCommand(render.New(s), explain.New(s), newPolicyCommand(lint.New(s)), quota.New(s), audit.New(s), bypass.New(s), doctor.New(s),
+		doctor.NewVerify(s), uninstall.New(s), newVersionCommand(s))
+	referToExitCodes(root)
 	return root
 }
 
-func newVersionCommand(s streams) *cobra.Command {
+// referToExitCodes ends the help of every command below root with a pointer to the one list of exit codes.
+func referToExitCodes(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		if c.Long != "" {
+			c.Long += "\n\n" + seeExitCodes
+		}
+		referToExitCodes(c)
+	}
+}
+
+func newPolicyCommand(commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Work with policy documents",
+		Args:  cli.NoArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+func newVersionCommand(s cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  gpuslice version",
-		Args:    noArguments,
-		Run:     func(*cobra.Command, []string) { fmt.Fprintf(s.out, "gpuslice %s\n", buildVersion()) },
+		Args:    cli.NoArguments,
+		Run:     func(*cobra.Command, []string) { fmt.Fprintf(s.Out, "gpuslice %s\n", s.Version) },
 	}
 }
 
@@ -94,15 +116,4 @@ func buildVersion() string {
 		return build.Main.Version
 	}
 	return "(devel)"
-}
-
-// noArguments refuses arguments and says where files go: "unknown command pod.yaml" helps nobody.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	if cmd.Flags().Lookup("filename") != nil {
-		return fmt.Errorf("unexpected argument %q: name files with -f (%s --help)", args[0], cmd.CommandPath())
-	}
-	return fmt.Errorf("unknown command %q (%s --help lists what there is)", args[0], cmd.CommandPath())
 }

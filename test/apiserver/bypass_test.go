@@ -115,7 +115,7 @@ func TestBypass(t *testing.T) {
 		gpuslice := bypassing(t, i)
 		setUpReapply(t, i, "not-bypassed")
 		setUpBypass(t, i, "bypassed")
-		said := gpuslice("bypass", "-n", "bypassed", "--for", "1h", "--reason", "the test says so")
+		said := gpuslice("bypass", "-n", "bypassed", "--duration", "1h", "--reason", "the test says so")
 		if !strings.HasPrefix(said, "namespace bypassed is bypassed until ") {
 			t.Errorf("said: %s", said)
 		}
@@ -144,7 +144,7 @@ func TestBypassEnd(t *testing.T) {
 		i := need(t)
 		gpuslice := bypassing(t, i)
 		setUpBypass(t, i, "bypassed-briefly")
-		gpuslice("bypass", "-n", "bypassed-briefly", "--for", "2s", "--reason", "the test says so")
+		gpuslice("bypass", "-n", "bypassed-briefly", "--duration", "2s", "--reason", "the test says so")
 		awaitOffenders(t, i, "bypassed-briefly", false)
 		var ns *corev1.Namespace
 		err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (done bool, err error) {

@@ -121,16 +121,16 @@ func TestRender(t *testing.T) {
 		admin, file := i.Server.Kubeconfig, manifest(t, "train", manifests["label"])
 		said := command(t, admin, "render", "-f", file, "-n", namespace, "-o", "json", "--guard-image", "gpuslice/guard:test")
 		said.want(t, 0)
-		asked := command(t, admin, "render", "-f", file, "-n", namespace, "-o", "json", "--server")
+		asked := command(t, admin, "render", "-f", file, "-n", namespace, "-o", "json", "--dry-run=server")
 		asked.want(t, 0)
 		read, real := promised(t, said), promised(t, asked)
 		if read.Encode() != real.Encode() {
 			t.Errorf("what was read leads to\n%s\nand the webhooks give\n%s", read.Encode(), real.Encode())
 		}
-		command(t, admin, "render", "-f", file, "-n", namespace, "--server", "-o", "diff").want(t, 0, "+    name: gpuslice-guard", "+    restartPolicy: Always", "rewritten: a 4Gi under time-slicing")
-		command(t, admin, "explain", "-f", file, "-n", namespace, "--server").want(t, 0, "time-slicing", "CONTAINER")
+		command(t, admin, "render", "-f", file, "-n", namespace, "--dry-run=server", "-o", "diff").want(t, 0, "+    name: gpuslice-guard", "+    restartPolicy: Always", "rewritten: a 4Gi under time-slicing")
+		command(t, admin, "explain", "-f", file, "-n", namespace, "--dry-run=server").want(t, 0, "time-slicing", "CONTAINER")
 		tooLarge := manifest(t, "large", strings.ReplaceAll(manifests["label"], "4Gi", "40Gi"))
-		for _, how := range [][]string{{}, {"--server"}} {
+		for _, how := range [][]string{{}, {"--dry-run=server"}} {
 			command(t, admin, append([]string{"render", "-f", tooLarge, "-n", namespace}, how...)...).want(t, 3, "refused", "40Gi")
 		}
 		command(t, admin, "policy", "lint").want(t, 0, "problems: 0")
@@ -148,9 +148,9 @@ func TestRenderAsTenant(t *testing.T) {
 			t.Fatal(err)
 		}
 		somebody, file := editorsFile(t, i, namespace), manifest(t, "train", manifests["label"])
-		command(t, somebody, "render", "-f", file, "-n", namespace).want(t, 2, "forbidden", "gpuslice render --server -f FILE -n "+namespace)
-		command(t, somebody, "render", "-f", file, "-n", namespace, "--server").want(t, 0, "rewritten: a 4Gi under time-slicing")
-		command(t, somebody, "render", "-f", file, "-n", "somebody-elses", "--server").want(t, 2, "you may not create it")
+		command(t, somebody, "render", "-f", file, "-n", namespace).want(t, 2, "forbidden", "gpuslice render --dry-run=server -f FILE -n "+namespace)
+		command(t, somebody, "render", "-f", file, "-n", namespace, "--dry-run=server").want(t, 0, "rewritten: a 4Gi under time-slicing")
+		command(t, somebody, "render", "-f", file, "-n", "somebody-elses", "--dry-run=server").want(t, 2, "you may not create it")
 		command(t, somebody, "verify", "-n", namespace).want(t, 3, "may not be read")
 		command(t, somebody, "doctor").want(t, 4, "nodes could not be read", "you may not do all")
 	})
@@ -165,10 +165,10 @@ func TestExplain(t *testing.T) {
 			t.Fatal(err)
 		}
 		admin, somebody := i.Server.Kubeconfig, editorsFile(t, i, namespace)
-		asked := []string{"waiting", "a: 1 nvidia.com/gpu, memory 4Gi", "time-slicing", "PYTORCH_CUDA_ALLOC_CONF", "guard"}
+		asked := []string{"pending", "a: 1 nvidia.com/gpu, memory 4Gi", "time-slicing", "PYTORCH_CUDA_ALLOC_CONF", "guard"}
 		command(t, admin, "explain", "train", "-n", namespace).want(t, 0, append(asked, "OFFERED")...)
-		command(t, somebody, "explain", "pod/train", "-n", namespace).want(t, 0, append(asked, "which nodes have room is not known")...)
-		command(t, admin, "explain", "gone", "-n", namespace).want(t, 2, "it was refused, or it is gone")
+		command(t, somebody, "explain", "pod/train", "-n", namespace).want(t, 0, append(asked, "free replicas are unknown")...)
+		command(t, admin, "explain", "gone", "-n", namespace).want(t, 2, "it was denied, or it is gone")
 		command(t, admin, "explain", "service/train", "-n", namespace).want(t, 2, "accepted: POD, or KIND/NAME")
 
 		deployment, err := i.Server.Client.AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{
@@ -203,10 +203,13 @@ func TestExplain(t *testing.T) {
 		}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		command(t, somebody, "explain", "deployment/large", "-n", namespace).want(t, 3, "because its pods are refused: "+refusal)
-		var told struct{ Kind, State string }
+		command(t, somebody, "explain", "deployment/large", "-n", namespace).want(t, 3, "because its pods are denied: "+refusal)
+		var told struct {
+			State  string
+			Object struct{ Kind string }
+		}
 		out := command(t, somebody, "explain", "deploy/large", "-n", namespace, "-o", "json")
-		if err := json.Unmarshal([]byte(out.out), &told); err != nil || told.Kind != "deployment" || told.State != "waiting" {
+		if err := json.Unmarshal([]byte(out.out), &told); err != nil || told.Object.Kind != "deployment" || told.State != "pending" {
 			t.Errorf("%v: %+v\n%s", err, told, out.out)
 		}
 		if completed := command(t, admin, "__complete", "explain", "-n", namespace, ""); !strings.HasPrefix(completed.out, "train\n") {

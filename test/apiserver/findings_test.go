@@ -9,7 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/doctor"
 	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
@@ -76,11 +76,11 @@ webhooks:
 `
 
 // findings runs doctor or verify and returns what it found.
-func findings(t *testing.T, kubeconfig string, code int, args ...string) []finding.Finding {
+func findings(t *testing.T, kubeconfig string, code int, args ...string) []doctor.Finding {
 	t.Helper()
 	s := command(t, kubeconfig, append(args, "-o", "json")...)
 	s.want(t, code)
-	var list struct{ Items []finding.Finding }
+	var list struct{ Items []doctor.Finding }
 	if err := json.Unmarshal([]byte(s.out), &list); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, s.out, s.errs)
 	}
@@ -88,10 +88,10 @@ func findings(t *testing.T, kubeconfig string, code int, args ...string) []findi
 }
 
 // has fails the test unless a check found something of a level that says text, with evidence on an object.
-func has(t *testing.T, all []finding.Finding, check string, level finding.Level, text, object string) {
+func has(t *testing.T, all []doctor.Finding, check string, level doctor.Level, text, object string) {
 	t.Helper()
 	for _, f := range all {
-		if f.Check != check || f.Level != level || !strings.Contains(f.What, text) {
+		if f.Check != check || f.Level != level || !strings.Contains(f.Summary, text) {
 			continue
 		}
 		for _, e := range f.Evidence {
@@ -116,16 +116,16 @@ func TestDoctor(t *testing.T) {
 			}
 		})
 		all := findings(t, i.Server.Kubeconfig, 3, "doctor")
-		has(t, all, "gpu-nodes", finding.OK, "nvidia.com/gpu.shared by time-slicing, 4 replicas", "node/")
-		has(t, all, "drivers", finding.OK, "565.57 or later", "node/")
-		has(t, all, "device-plugin", finding.OK, "NVIDIA's device plugin", "daemonset/nvidia/nvidia-device-plugin-daemonset")
-		has(t, all, "device-plugin", finding.Note, "names devices in a variable", "daemonset/nvidia/nvidia-device-plugin-daemonset")
-		has(t, all, "sharing", finding.Warning, "keep the name of whole ones", "configmap/nvidia/sharing")
-		has(t, all, "sharing", finding.Warning, "no more than one", "configmap/nvidia/sharing")
-		has(t, all, "visible-devices", finding.Problem, "GPUs that it did not ask for", "daemonset/nvidia/nvidia-container-toolkit-daemonset")
-		has(t, all, "other-mutators", finding.Note, "other mutating webhooks", "mutatingwebhookconfiguration/sidecars.example.com")
-		has(t, all, "quotas", finding.Warning, "does not count pods that come out asking for nvidia.com/gpu.shared", "resourcequota/findings/gpus")
-		has(t, all, "replicas", finding.Problem, "there is no webhook", "deployments")
+		has(t, all, "gpu-nodes", doctor.OK, "nvidia.com/gpu.shared by time-slicing, 4 replicas", "node/")
+		has(t, all, "drivers", doctor.OK, "565.57 or later", "node/")
+		has(t, all, "device-plugin", doctor.OK, "NVIDIA's device plugin", "daemonset/nvidia/nvidia-device-plugin-daemonset")
+		has(t, all, "device-plugin", doctor.Note, "names devices in a variable", "daemonset/nvidia/nvidia-device-plugin-daemonset")
+		has(t, all, "sharing", doctor.Warning, "keep the name of whole ones", "configmap/nvidia/sharing")
+		has(t, all, "sharing", doctor.Warning, "no more than one", "configmap/nvidia/sharing")
+		has(t, all, "visible-devices", doctor.Problem, "GPUs that it did not request", "daemonset/nvidia/nvidia-container-toolkit-daemonset")
+		has(t, all, "other-mutators", doctor.Note, "other mutating webhooks", "mutatingwebhookconfiguration/sidecars.example.com")
+		has(t, all, "quotas", doctor.Warning, "does not count pods that come out requesting nvidia.com/gpu.shared", "resourcequota/findings/gpus")
+		has(t, all, "replicas", doctor.Problem, "there is no webhook", "deployments")
 	})
 }
 
@@ -163,7 +163,7 @@ func TestDoctorToUninstall(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		has(t, findings(t, server.Kubeconfig, 4, "doctor"), "installation", finding.Note, "not installed", "namespace/gpuslice-system")
+		has(t, findings(t, server.Kubeconfig, 4, "doctor"), "installation", doctor.Note, "not installed", "namespace/gpuslice-system")
 		if err := classes(t.Context(), server); err != nil {
 			t.Fatal(err)
 		}
@@ -176,19 +176,19 @@ func TestDoctorToUninstall(t *testing.T) {
 		deployment(t, i, 3)
 
 		all := findings(t, server.Kubeconfig, 0, "verify", "-n", "team-a")
-		has(t, all, "rewritten", finding.OK, "comes out in a slice", "namespace/team-a")
-		has(t, all, "refused", finding.OK, "is refused", "namespace/team-a")
-		has(t, all, "authority", finding.OK, "good until", "mutatingwebhookconfiguration/gpuslice")
-		has(t, all, "replicas", finding.OK, "3 of 3", "deployment/gpuslice-system/gpuslice-webhook")
-		has(t, findings(t, server.Kubeconfig, 0, "verify"), "rewritten", finding.OK, "comes out in a slice", "namespace/")
-		has(t, findings(t, server.Kubeconfig, 3, "verify", "-n", "default"), "namespace", finding.Problem, "namespace default", "namespace/gpuslice-system")
+		has(t, all, "slice", doctor.OK, "comes out in a slice", "namespace/team-a")
+		has(t, all, "denial", doctor.OK, "is denied", "namespace/team-a")
+		has(t, all, "authority", doctor.OK, "good until", "mutatingwebhookconfiguration/gpuslice")
+		has(t, all, "replicas", doctor.OK, "3 of 3", "deployment/gpuslice-system/gpuslice-webhook")
+		has(t, findings(t, server.Kubeconfig, 0, "verify"), "slice", doctor.OK, "comes out in a slice", "namespace/")
+		has(t, findings(t, server.Kubeconfig, 3, "verify", "-n", "default"), "namespace", doctor.Problem, "namespace default", "namespace/gpuslice-system")
 
 		i.Stop()
 		deployment(t, i, 0)
 		all = findings(t, server.Kubeconfig, 3, "verify", "-n", "team-a")
-		has(t, all, "rewritten", finding.Problem, "has to come out in a slice was refused", "namespace/team-a")
-		has(t, all, "refused", finding.Problem, "for another reason", "namespace/team-a")
-		has(t, all, "replicas", finding.Problem, "no replica", "deployment/")
+		has(t, all, "slice", doctor.Problem, "has to come out in a slice was denied", "namespace/team-a")
+		has(t, all, "denial", doctor.Problem, "for another reason", "namespace/team-a")
+		has(t, all, "replicas", doctor.Problem, "no replica", "deployment/")
 
 		command(t, server.Kubeconfig, "uninstall").want(t, 2, "--yes")
 		command(t, server.Kubeconfig, "uninstall", "--dry-run").want(t, 0, "mutatingwebhookconfiguration/gpuslice would be removed", "namespace/gpuslice-system would be removed")

@@ -37,9 +37,20 @@ var webhookLayers = layers{"webhook", [][]string{
 	{"webhook"},
 }}
 
+// commandLayers go from what every command shares up to the commands, of which none imports another.
+var commandLayers = layers{"cmd/gpuslice", [][]string{
+	{"cmd/gpuslice/cli"},
+	{"cmd/gpuslice/manifest", "cmd/gpuslice/target/kube"},
+	{"cmd/gpuslice/target/installed"},
+	{"cmd/gpuslice/target"},
+	{"cmd/gpuslice/preview"},
+	{"cmd/gpuslice/audit", "cmd/gpuslice/bypass", "cmd/gpuslice/doctor", "cmd/gpuslice/explain", "cmd/gpuslice/lint", "cmd/gpuslice/quota", "cmd/gpuslice/render", "cmd/gpuslice/uninstall"},
+	{"cmd/gpuslice"},
+}}
+
 func TestLayers(t *testing.T) {
 	packages := list(t)
-	for _, l := range []layers{policyLayers, webhookLayers} {
+	for _, l := range []layers{policyLayers, webhookLayers, commandLayers} {
 		t.Run(l.root, func(t *testing.T) {
 			for _, p := range packages {
 				if !within(p.ImportPath, l.root) {

@@ -4,18 +4,16 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"time"
-
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 )
 
-// soon is how long before its end an authority that nobody renewed is worth a word. Ours lives for years and is renewed
+// soon is how long before its end an authority that nobody renewed is reported. Ours lives for years and is renewed
 // long before; cert-manager renews at two thirds.
 const soon = 14 * 24 * time.Hour
 
 // checkAuthority looks at the certificates by which the API server trusts the webhook.
-func checkAuthority(f *Facts) []finding.Finding {
+func checkAuthority(f *Facts) []Finding {
 	mutating, validating := entries(f)
-	var all []finding.Finding
+	var all []Finding
 	seen := map[string]bool{}
 	for _, e := range append(mutating, validating...) {
 		if len(e.bundle) == 0 || seen[e.configuration+string(e.bundle)] {
@@ -28,7 +26,7 @@ func checkAuthority(f *Facts) []finding.Finding {
 }
 
 // authority judges a bundle by the certificate in it that lives longest: while one is replaced, both are there.
-func authority(e entry, now time.Time) finding.Finding {
+func authority(e entry, now time.Time) Finding {
 	var last time.Time
 	for rest := e.bundle; ; {
 		var block *pem.Block
@@ -42,13 +40,13 @@ func authority(e entry, now time.Time) finding.Finding {
 	field, until := "webhooks["+e.name+"].clientConfig.caBundle", last.UTC().Format(time.DateOnly)
 	switch {
 	case last.IsZero():
-		return finding.New(finding.Problem, "the authority of the webhook is no certificate").With(e.configuration, field, "no PEM certificate in it")
+		return newFinding(Problem, "the authority of the webhook is no certificate").With(e.configuration, field, "no PEM certificate in it")
 	case now.After(last):
-		return finding.New(finding.Problem, "the authority of the webhook has expired: the API server trusts no replica").With(e.configuration, field, "until "+until).
-			MendBy("kubectl -n gpuslice-system delete secret gpuslice-authority && kubectl -n gpuslice-system rollout restart deployment gpuslice-webhook")
+		return newFinding(Problem, "the authority of the webhook has expired: the API server trusts no replica").With(e.configuration, field, "until "+until).
+			WithRemedy("kubectl -n gpuslice-system delete secret gpuslice-authority && kubectl -n gpuslice-system rollout restart deployment gpuslice-webhook")
 	case now.Add(soon).After(last):
-		return finding.New(finding.Warning, "the authority of the webhook expires within %d days, and nothing has renewed it", int(soon.Hours()/24)).With(e.configuration, field, "until "+until).
-			MendBy("kubectl -n gpuslice-system logs deployment/gpuslice-webhook; with cert-manager: kubectl -n gpuslice-system describe certificate")
+		return newFinding(Warning, "the authority of the webhook expires within %d days, and nothing has renewed it", int(soon.Hours()/24)).With(e.configuration, field, "until "+until).
+			WithRemedy("kubectl -n gpuslice-system logs deployment/gpuslice-webhook; with cert-manager: kubectl -n gpuslice-system describe certificate")
 	}
-	return finding.New(finding.OK, "the webhook's authority is good until %s", until).With(e.configuration, field, "until "+until)
+	return newFinding(OK, "the webhook's authority is good until %s", until).With(e.configuration, field, "until "+until)
 }

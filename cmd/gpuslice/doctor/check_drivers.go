@@ -3,8 +3,6 @@ package doctor
 import (
 	"cmp"
 	"strconv"
-
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 )
 
 // Releases of the driver on which a tier rests.
@@ -13,12 +11,12 @@ const (
 	limitsDriver = 615 // the driver's own limit for each cgroup
 )
 
-// checkDrivers says which tiers the nodes' drivers allow.
-func checkDrivers(f *Facts) []finding.Finding {
-	old := finding.New(finding.Warning, "driver before 565.57: a guard in the pod sees no memory that it may act on, so it is not injected there and the guard tier does not hold")
-	unknown := finding.New(finding.Note, "nodes that do not tell their driver: whether a guard can act there is seen only when a pod runs")
-	fit := finding.New(finding.OK, "driver 565.57 or later: a guard in the pod can hold a slice")
-	limits := finding.New(finding.Note, "driver 615 or later: with container toolkit 1.20.1 and cgroup v2 the driver's own limit holds a slice; declare driverLimits on the pool once the toolkit is there")
+// checkDrivers reports which tiers the nodes' drivers allow.
+func checkDrivers(f *Facts) []Finding {
+	old := newFinding(Warning, "driver before 565.57: a guard in the pod sees no memory that it may act on, so it is not injected there and the guard tier does not hold")
+	unknown := newFinding(Note, "nodes without a driver label: whether a guard can act there is seen only when a pod runs")
+	fit := newFinding(OK, "driver 565.57 or later: a guard in the pod can hold a slice")
+	limits := newFinding(Note, "driver 615 or later: with container toolkit 1.20.1 and cgroup v2 the driver's own limit holds a slice; declare driverLimits on the pool once the toolkit is there")
 	for _, n := range gpuNodes(f) {
 		text := cmp.Or(n.Labels[labelDriver], n.Labels[labelMajor], n.Labels[labelMajorV0])
 		major, err := strconv.Atoi(cmp.Or(n.Labels[labelMajor], n.Labels[labelMajorV0]))
@@ -34,13 +32,13 @@ func checkDrivers(f *Facts) []finding.Finding {
 			fit = fit.With(where, field, text)
 		}
 	}
-	old = old.MendBy("upgrade the driver on these nodes to 565.57.01 or later; for instance kubectl patch clusterpolicy cluster-policy --type merge -p '{\"spec\":{\"driver\":{\"version\":\"580.95.05\"}}}' with the GPU Operator")
+	old = old.WithRemedy("upgrade the driver on these nodes to 565.57.01 or later; for instance kubectl patch clusterpolicy cluster-policy --type merge -p '{\"spec\":{\"driver\":{\"version\":\"580.95.05\"}}}' with the GPU Operator")
 	return withEvidence(old, unknown, limits, fit)
 }
 
 // withEvidence are the findings that rest on something.
-func withEvidence(all ...finding.Finding) []finding.Finding {
-	var out []finding.Finding
+func withEvidence(all ...Finding) []Finding {
+	var out []Finding
 	for _, f := range all {
 		if len(f.Evidence) > 0 {
 			out = append(out, f)

@@ -4,8 +4,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 )
 
 // Labels that GPU feature discovery writes.
@@ -16,9 +14,9 @@ const (
 	labelMajorV0 = "nvidia.com/cuda.driver.major"
 )
 
-// checkLabels looks for nodes that offer GPUs and do not say how large they are.
-func checkLabels(f *Facts) []finding.Finding {
-	found := finding.New(finding.Warning, "GPU nodes without the labels of GPU feature discovery: their memory is not known, so no fraction, no framework's cap and no quota of memory can be set there")
+// checkLabels looks for nodes that offer GPUs and do not publish their memory.
+func checkLabels(f *Facts) []Finding {
+	found := newFinding(Warning, "GPU nodes without the labels of GPU feature discovery: their memory is unknown, so no fraction, no framework's cap and no quota of memory can be set there")
 	for _, n := range gpuNodes(f) {
 		if n.Labels[labelMemory] == "" {
 			found = found.With(object("node", "", n.Name), "metadata.labels["+labelMemory+"]", "missing")
@@ -27,7 +25,7 @@ func checkLabels(f *Facts) []finding.Finding {
 	if len(found.Evidence) == 0 {
 		return nil
 	}
-	return []finding.Finding{found.MendBy("helm upgrade nvidia-device-plugin nvdp/nvidia-device-plugin --reuse-values --set gfd.enabled=true\n" +
+	return []Finding{found.WithRemedy("helm upgrade nvidia-device-plugin nvdp/nvidia-device-plugin --reuse-values --set gfd.enabled=true\n" +
 		"or declare the pool in the default policy, with deviceMemory")}
 }
 

@@ -4,17 +4,15 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 )
 
-// checkMIG says where devices are partitioned, and where they could not be.
-func checkMIG(f *Facts) []finding.Finding {
-	on := finding.New(finding.OK, "MIG is on: an instance is a slice that the hardware holds")
-	failed := finding.New(finding.Problem, "the MIG manager could not partition a node's devices as it was told").
-		MendBy("kubectl -n gpu-operator logs -l app=nvidia-mig-manager, and set the label nvidia.com/mig.config to a layout that the devices have")
-	empty := finding.New(finding.Warning, "MIG is on, and the node offers no instance").
-		MendBy("kubectl label node NODE --overwrite nvidia.com/mig.config=all-1g.10gb with the GPU Operator, or nvidia-smi mig -cgi 1g.10gb -C on the node")
+// checkMIG reports where devices are partitioned, and where they could not be.
+func checkMIG(f *Facts) []Finding {
+	on := newFinding(OK, "MIG is on: an instance is a slice that the hardware holds")
+	failed := newFinding(Problem, "the MIG manager could not partition a node's devices as configured").
+		WithRemedy("kubectl -n gpu-operator logs -l app=nvidia-mig-manager, and set the label nvidia.com/mig.config to a layout that the devices have")
+	empty := newFinding(Warning, "MIG is on, and the node offers no instance").
+		WithRemedy("kubectl label node NODE --overwrite nvidia.com/mig.config=all-1g.10gb with the GPU Operator, or nvidia-smi mig -cgi 1g.10gb -C on the node")
 	for _, n := range f.Nodes {
 		where, strategy := object("node", "", n.Name), n.Labels["nvidia.com/mig.strategy"]
 		if state := n.Labels["nvidia.com/mig.config.state"]; state == "failed" {
@@ -31,7 +29,7 @@ func checkMIG(f *Facts) []finding.Finding {
 	return withEvidence(failed, empty, on)
 }
 
-// offersInstance says that a node offers MIG instances under names of their own.
+// offersInstance reports whether a node offers MIG instances under names of their own.
 func offersInstance(n *corev1.Node) bool {
 	for name, q := range n.Status.Allocatable {
 		if strings.HasPrefix(string(name), "nvidia.com/mig-") && !q.IsZero() {

@@ -1,12 +1,8 @@
 package doctor
 
-import (
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
-)
-
 // checkMPS looks for the daemon where nodes say that devices are shared by MPS: without one a client takes the whole
 // card, or does not start.
-func checkMPS(f *Facts) []finding.Finding {
+func checkMPS(f *Facts) []Finding {
 	var nodes []string
 	for _, n := range gpuNodes(f) {
 		if n.Labels["nvidia.com/gpu.sharing-strategy"] == "mps" {
@@ -18,22 +14,22 @@ func checkMPS(f *Facts) []finding.Finding {
 	}
 	daemons := parts(f, mpsDaemon)
 	if len(daemons) == 0 {
-		found := finding.New(finding.Warning, "nodes share by MPS, and no DaemonSet looks like NVIDIA's MPS control daemon")
+		found := newFinding(Warning, "nodes share by MPS, and no DaemonSet looks like NVIDIA's MPS control daemon")
 		for _, n := range nodes {
 			found = found.With(object("node", "", n), "metadata.labels[nvidia.com/gpu.sharing-strategy]", "mps")
 		}
-		return []finding.Finding{found.MendBy("install NVIDIA's device plugin with its chart, which brings the daemon; or run this on a node: echo get_default_active_thread_percentage | nvidia-cuda-mps-control")}
+		return []Finding{found.WithRemedy("install NVIDIA's device plugin with its chart, which brings the daemon; or run this on a node: echo get_default_active_thread_percentage | nvidia-cuda-mps-control")}
 	}
-	var all []finding.Finding
+	var all []Finding
 	for _, d := range daemons {
 		if d.Status.NumberReady < d.Status.DesiredNumberScheduled || d.Status.NumberReady == 0 {
-			all = append(all, finding.New(finding.Problem, "the MPS control daemon is not ready everywhere: clients there do not start, or take the whole card").
+			all = append(all, newFinding(Problem, "the MPS control daemon is not ready everywhere: clients there do not start, or take the whole card").
 				With(daemonSet(d), "status.numberReady", decimal(d.Status.NumberReady)).
 				With(daemonSet(d), "status.desiredNumberScheduled", decimal(d.Status.DesiredNumberScheduled)).
-				MendBy("kubectl -n %s describe daemonset %s", d.Namespace, d.Name))
+				WithRemedy("kubectl -n %s describe daemonset %s", d.Namespace, d.Name))
 			continue
 		}
-		all = append(all, finding.New(finding.OK, "the MPS control daemon is ready on %d nodes", d.Status.NumberReady).With(daemonSet(d), "", ""))
+		all = append(all, newFinding(OK, "the MPS control daemon is ready on %d nodes", d.Status.NumberReady).With(daemonSet(d), "", ""))
 	}
 	return all
 }

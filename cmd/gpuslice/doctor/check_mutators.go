@@ -5,16 +5,14 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 )
 
 // checkMutators lists who else changes pods. The API server asks configurations in the order of their names, and asks
 // gpuslice again when somebody after it changed the pod.
-func checkMutators(f *Facts) []finding.Finding {
-	others := finding.New(finding.Note, "other mutating webhooks change pods; those whose name comes after gpuslice's do so after it, and gpuslice is asked once more then")
-	shares := finding.New(finding.Warning, "another system that shares GPUs changes pods: two that rename resources and set limits get into each other's way")
-	shares = shares.MendBy("let one of them govern a namespace: exclude it there by its namespaceSelector, or give it no policy of gpuslice")
+func checkMutators(f *Facts) []Finding {
+	others := newFinding(Note, "other mutating webhooks change pods; those whose name comes after gpuslice's do so after it, and gpuslice is asked once more then")
+	shares := newFinding(Warning, "another system that shares GPUs changes pods: two that rename resources and set limits get into each other's way")
+	shares = shares.WithRemedy("let one of them govern a namespace: exclude it there by its namespaceSelector, or give it no policy of gpuslice")
 	for _, m := range f.Mutating {
 		if len(ours([]*admissionv1.MutatingWebhookConfiguration{m})) > 0 {
 			continue
@@ -54,7 +52,7 @@ func failurePolicy(p *admissionv1.FailurePolicyType) string {
 	return string(*p)
 }
 
-// createsPods says that rules match the creation of pods.
+// createsPods reports whether rules match the creation of pods.
 func createsPods(rules []admissionv1.RuleWithOperations) bool {
 	return slices.ContainsFunc(rules, func(r admissionv1.RuleWithOperations) bool {
 		return has(r.APIGroups, "", "*") && has(r.Resources, "pods", "*", "*/*") &&

@@ -4,32 +4,31 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// checkNodes says which pools there are, and on which nodes.
-func checkNodes(f *Facts) []finding.Finding {
+// checkNodes reports the pools, and on which nodes they are.
+func checkNodes(f *Facts) []Finding {
 	if f.unread(whatNodes) {
 		return nil
 	}
 	pools := f.snapshot().Pools()
 	if len(pools) == 0 {
-		return []finding.Finding{finding.New(finding.Warning, "none of the %d nodes offers a resource of NVIDIA's", len(f.Nodes)).
+		return []Finding{newFinding(Warning, "none of the %d nodes offers a resource of NVIDIA's", len(f.Nodes)).
 			With("nodes", "status.allocatable", "no name begins with nvidia.com/").
-			MendBy("install NVIDIA's device plugin or the GPU Operator; where an autoscaler starts GPU nodes from zero, declare pools in the default policy")}
+			WithRemedy("install NVIDIA's device plugin or the GPU Operator; where an autoscaler starts GPU nodes from zero, declare pools in the default policy")}
 	}
-	var all []finding.Finding
+	var all []Finding
 	for i := range pools {
 		all = append(all, poolFinding(&pools[i]))
 	}
 	return all
 }
 
-func poolFinding(p *pools.Pool) finding.Finding {
-	level, sharing := finding.OK, string(p.Strategy)
+func poolFinding(p *pools.Pool) Finding {
+	level, sharing := OK, string(p.Strategy)
 	if p.Strategy == "" {
-		level, sharing = finding.Warning, "an unknown strategy"
+		level, sharing = Warning, "an unknown strategy"
 	}
 	if p.Replicas > 1 {
 		sharing += fmt.Sprintf(", %d replicas a device", p.Replicas)
@@ -38,7 +37,7 @@ func poolFinding(p *pools.Pool) finding.Finding {
 	if usable := p.Usable(); usable > 0 {
 		size = "slices up to " + usable.Human()
 	}
-	found := finding.New(level, "pool %s offers %s by %s; %s", p.Name, p.Resource, sharing, size)
+	found := newFinding(level, "pool %s offers %s by %s; %s", p.Name, p.Resource, sharing, size)
 	for _, n := range p.Nodes {
 		for _, named := range n.Named {
 			found = found.With(object("node", "", named.Name), "status.allocatable", p.Resource)
@@ -46,7 +45,7 @@ func poolFinding(p *pools.Pool) finding.Finding {
 	}
 	if len(p.Notes) > 0 {
 		found = found.With("pool/"+p.Name, "notes", strings.Join(p.Notes, "; ")).
-			MendBy("declare the pool in the default policy, with strategy, replicas and deviceMemory")
+			WithRemedy("declare the pool in the default policy, with strategy, replicas and deviceMemory")
 	}
 	return found
 }

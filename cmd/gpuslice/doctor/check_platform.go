@@ -3,41 +3,39 @@ package doctor
 import (
 	"slices"
 	"strings"
-
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 )
 
-// hint is what to know where a cluster has a certain label on its nodes or a certain API group.
+// hint is what to know if a cluster has a certain label on its nodes or a certain API group.
 type hint struct {
-	label, group string // a prefix of a node's label; the name of an API group or its end
-	says, mend   string
+	label, group    string // a prefix of a node's label; the name of an API group or its end
+	summary, remedy string
 }
 
 // hints lists them. One is added here and nowhere else.
 func hints() []hint {
 	return []hint{
-		{label: "cloud.google.com/gke-", says: "this is GKE: its own device plugin shares GPUs by node pools, and does not tell how much memory one has",
-			mend: "declare a pool in the default policy with the selector cloud.google.com/gke-accelerator, deviceMemory and replicas"},
-		{label: "eks.amazonaws.com/", says: "this is EKS: the security group of the nodes has to let the control plane reach port 9443 of the webhook's pods",
-			mend: "allow TCP 9443 from the cluster's security group to that of the nodes"},
-		{label: "kubernetes.azure.com/", says: "this is AKS: it adds a selector of its own to webhook configurations, which GitOps tools see as drift",
-			mend: "annotate the configurations with admissions.enforcer/disabled: \"true\", or have the GitOps tool ignore namespaceSelector"},
-		{group: "karpenter.sh", says: "Karpenter starts nodes from zero, and does not know the labels of GPU feature discovery",
-			mend: "declare pools in the default policy by labels that the NodePool sets, with scalesFromZero: true"},
-		{group: "kueue.x-k8s.io", says: "Kueue counts what a workload asks for before gpuslice has rewritten its pods",
-			mend: "let the ClusterQueue cover the names that pods come out with, for instance by resource transformations"},
-		{group: "config.openshift.io", says: "this is OpenShift: its security context constraints decide beside Pod Security about what the guard may be",
-			mend: "kubectl get scc, and let the tenants' ServiceAccounts use one that allows UID 0 with the capability KILL where the guard is to end processes"},
-		{group: "resource.k8s.io", says: "dynamic resource allocation is there; claims are left alone, and only extended resources are sliced"},
+		{label: "cloud.google.com/gke-", summary: "this is GKE: its own device plugin shares GPUs by node pools, and does not publish their memory",
+			remedy: "declare a pool in the default policy with the selector cloud.google.com/gke-accelerator, deviceMemory and replicas"},
+		{label: "eks.amazonaws.com/", summary: "this is EKS: the security group of the nodes has to let the control plane reach port 9443 of the webhook's pods",
+			remedy: "allow TCP 9443 from the cluster's security group to that of the nodes"},
+		{label: "kubernetes.azure.com/", summary: "this is AKS: it adds a selector of its own to webhook configurations, which GitOps tools see as drift",
+			remedy: "annotate the configurations with admissions.enforcer/disabled: \"true\", or have the GitOps tool ignore namespaceSelector"},
+		{group: "karpenter.sh", summary: "Karpenter starts nodes from zero, and does not know the labels of GPU feature discovery",
+			remedy: "declare pools in the default policy by labels that the NodePool sets, with scalesFromZero: true"},
+		{group: "kueue.x-k8s.io", summary: "Kueue counts what a workload requests before gpuslice has rewritten its pods",
+			remedy: "let the ClusterQueue cover the names that pods come out with, for instance by resource transformations"},
+		{group: "config.openshift.io", summary: "this is OpenShift: its security context constraints decide about the guard too, beside Pod Security",
+			remedy: "kubectl get scc, and let the tenants' ServiceAccounts use one that allows UID 0 with the capability KILL if the guard has to terminate processes"},
+		{group: "resource.k8s.io", summary: "dynamic resource allocation is available; claims stay unchanged, and only extended resources are sliced"},
 	}
 }
 
-func checkPlatform(f *Facts) []finding.Finding {
-	var all []finding.Finding
+func checkPlatform(f *Facts) []Finding {
+	var all []Finding
 	for _, h := range hints() {
-		found := finding.New(finding.Note, "%s", h.says)
-		if h.mend != "" {
-			found = found.MendBy("%s", h.mend)
+		found := newFinding(Note, "%s", h.summary)
+		if h.remedy != "" {
+			found = found.WithRemedy("%s", h.remedy)
 		}
 		if h.group != "" && slices.Contains(f.Groups, h.group) {
 			all = append(all, found.With("apigroup/"+h.group, "", ""))

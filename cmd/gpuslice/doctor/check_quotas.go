@@ -7,17 +7,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// checkQuotas looks for quotas on resource names that pods no longer ask for once gpuslice has renamed what they ask.
-func checkQuotas(f *Facts) []finding.Finding {
+// checkQuotas looks for quotas on resource names that pods no longer ask for once gpuslice has renamed what they request.
+func checkQuotas(f *Facts) []Finding {
 	governed := map[string]policies.Input{}
 	for _, g := range f.Governed() {
 		governed[g.Name] = g.Input
 	}
-	var all []finding.Finding
+	var all []Finding
 	for _, q := range f.Quotas {
 		in, ours := governed[q.Namespace]
 		if !ours {
@@ -30,9 +29,9 @@ func checkQuotas(f *Facts) []finding.Finding {
 			}
 			if others := renames(in, resource, q); len(others) > 0 {
 				hard := q.Spec.Hard[name]
-				all = append(all, finding.New(finding.Warning, "a quota on %s does not count pods that come out asking for %s", resource, strings.Join(others, ", ")).
+				all = append(all, newFinding(Warning, "a quota on %s does not count pods that come out requesting %s", resource, strings.Join(others, ", ")).
 					With(object("resourcequota", q.Namespace, q.Name), "spec.hard["+string(name)+"]", hard.String()).
-					MendBy("kubectl -n %s patch resourcequota %s --type merge -p '{\"spec\":{\"hard\":{\"requests.%s\":\"%s\"}}}'\nor hold the namespace by a quota of its policy",
+					WithRemedy("kubectl -n %s patch resourcequota %s --type merge -p '{\"spec\":{\"hard\":{\"requests.%s\":\"%s\"}}}'\nor limit the namespace by a quota of its policy",
 						q.Namespace, q.Name, others[0], hard.String()))
 			}
 		}

@@ -1,9 +1,5 @@
 package doctor
 
-import (
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
-)
-
 // wanted are the rights that an installation takes.
 func wanted(system string) []Right {
 	return []Right{
@@ -20,13 +16,13 @@ func wanted(system string) []Right {
 	}
 }
 
-func checkRights(f *Facts) []finding.Finding {
+func checkRights(f *Facts) []Finding {
 	if len(f.Rights) == 0 {
 		return nil
 	}
-	missing := finding.New(finding.Warning, "you may not do all that installing and removing gpuslice takes")
+	missing := newFinding(Warning, "you may not do all that installing and removing gpuslice takes")
 	if f.Installed() {
-		missing.Level = finding.Note
+		missing.Level = Note
 	}
 	for _, r := range f.Rights {
 		if !r.Allowed {
@@ -34,7 +30,7 @@ func checkRights(f *Facts) []finding.Finding {
 		}
 	}
 	if len(missing.Evidence) > 0 {
-		return []finding.Finding{missing.MendBy("ask a cluster administrator; kubectl auth can-i --list shows what you may do")}
+		return []Finding{missing.WithRemedy("ask a cluster administrator; kubectl auth can-i --list shows what you may do")}
 	}
-	return []finding.Finding{finding.New(finding.OK, "you may install and remove gpuslice")}
+	return []Finding{newFinding(OK, "you may install and remove gpuslice")}
 }

@@ -7,19 +7,18 @@ import (
 	psa "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // checkPodSecurity puts what gpuslice writes into a well-behaved pod before the rules of its namespace's Pod Security
 // level: one finding for each policy and level.
-func checkPodSecurity(f *Facts) []finding.Finding {
+func checkPodSecurity(f *Facts) []Finding {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
-		return []finding.Finding{finding.New(finding.Note, "Pod Security could not be tried").With("rules", "", err.Error())}
+		return []Finding{newFinding(Note, "Pod Security could not be tried").With("rules", "", err.Error())}
 	}
-	var all []finding.Finding
+	var all []Finding
 	seen := map[string]bool{}
 	for _, g := range f.Governed() {
 		level := g.Input.Namespace.Labels[psa.EnforceLevelLabel]
@@ -36,16 +35,16 @@ func checkPodSecurity(f *Facts) []finding.Finding {
 }
 
 // passes tries one namespace; false where its policy gives no pod a slice whatever the level.
-func passes(evaluator policy.Evaluator, g Governed, level string) (finding.Finding, bool) {
+func passes(evaluator policy.Evaluator, g Governed, level string) (Finding, bool) {
 	pod, decision, ok := Sample(g)
 	if !ok {
-		return finding.New(finding.Warning, "the smallest pod that asks for a slice gets none in namespace %s", g.Name).
+		return newFinding(Warning, "the smallest pod that requests a slice gets none in namespace %s", g.Name).
 			With(object("namespace", "", g.Name), "metadata.labels["+psa.EnforceLevelLabel+"]", level).
 			With("policy/"+g.Input.Policy.Name, "answer", answer(decision)), decision.Would == policies.Refused
 	}
 	parsed, err := psa.ParseLevel(level)
 	if err != nil {
-		return finding.New(finding.Note, "the Pod Security level of namespace %s is none that is known", g.Name).
+		return newFinding(Note, "the Pod Security level of namespace %s is unknown", g.Name).
 			With(object("namespace", "", g.Name), "metadata.labels["+psa.EnforceLevelLabel+"]", level), true
 	}
 	out := promise.Apply(pod, decision.Promise)
@@ -57,11 +56,11 @@ func passes(evaluator policy.Evaluator, g Governed, level string) (finding.Findi
 	}
 	where, field := object("namespace", "", g.Name), "metadata.labels["+psa.EnforceLevelLabel+"]"
 	if len(broken) > 0 {
-		return finding.New(finding.Problem, "Pod Security %s refuses what gpuslice writes into pods of namespace %s: they fail", level, g.Name).
+		return newFinding(Problem, "Pod Security %s denies what gpuslice writes into pods of namespace %s: they fail", level, g.Name).
 			With(where, field, level).With("policy/"+g.Input.Policy.Name, "what is written", strings.Join(broken, "; ")).
-			MendBy("change what is written: guard.access: env, and no mps.pipeDirectory of your own; or kubectl label namespace %s --overwrite %s=%s",
+			WithRemedy("change what is written: guard.access: env, and no mps.pipeDirectory of your own; or kubectl label namespace %s --overwrite %s=%s",
 				g.Name, psa.EnforceLevelLabel, psa.LevelPrivileged), true
 	}
-	return finding.New(finding.OK, "what gpuslice writes passes Pod Security %s; enforcement planned there: %s", level, decision.Planned.Tier).
+	return newFinding(OK, "what gpuslice writes passes Pod Security %s; enforcement planned there: %s", level, decision.Planned.Tier).
 		With(where, field, level).With("policy/"+g.Input.Policy.Name, "planned", fmt.Sprint(decision.Planned.Strategy, " on ", decision.Planned.Pool)), true
 }

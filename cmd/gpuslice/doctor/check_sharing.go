@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"sigs.k8s.io/yaml"
-
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 )
 
 // pluginConfig is what we read of the device plugin's configuration.
@@ -31,9 +29,9 @@ type sharing struct {
 // maxConfig bounds a configuration that is parsed.
 const maxConfig = 64 << 10
 
-// checkSharing reads how the device plugin is told to share devices.
-func checkSharing(f *Facts) []finding.Finding {
-	var all []finding.Finding
+// checkSharing reads how the device plugin is configured to share devices.
+func checkSharing(f *Facts) []Finding {
+	var all []Finding
 	for _, name := range slices.Sorted(maps.Keys(f.Configs)) {
 		for _, key := range slices.Sorted(maps.Keys(f.Configs[name])) {
 			var c pluginConfig
@@ -49,23 +47,23 @@ func checkSharing(f *Facts) []finding.Finding {
 	return all
 }
 
-func sharingFindings(where, key, kind string, s sharing) []finding.Finding {
-	var all []finding.Finding
-	mend := fmt.Sprintf("set sharing.%s.%%s: true under %s of %s, and restart the device plugin", kind, key, where)
+func sharingFindings(where, key, kind string, s sharing) []Finding {
+	var all []Finding
+	remedy := fmt.Sprintf("set sharing.%s.%%s: true under %s of %s, and restart the device plugin", kind, key, where)
 	for _, r := range s.Resources {
 		field := "data[" + key + "] sharing." + kind + ".resources"
-		all = append(all, finding.New(finding.OK, "%s gives %d replicas of %s", kind, r.Replicas, r.Name).With(where, field, r.Name))
+		all = append(all, newFinding(OK, "%s gives %d replicas of %s", kind, r.Replicas, r.Name).With(where, field, r.Name))
 	}
 	if len(s.Resources) == 0 {
 		return nil
 	}
 	if !s.RenameByDefault {
-		all = append(all, finding.New(finding.Warning, "shared devices keep the name of whole ones: whoever asks for nvidia.com/gpu: 1 thinks it is a whole GPU, and what gpuslice does not govern is not told apart").
-			With(where, "data["+key+"] sharing."+kind+".renameByDefault", "false").MendBy(mend, "renameByDefault"))
+		all = append(all, newFinding(Warning, "shared devices keep the name of whole ones: a pod that requests nvidia.com/gpu: 1 may expect a whole GPU, and pods outside gpuslice cannot be distinguished").
+			With(where, "data["+key+"] sharing."+kind+".renameByDefault", "false").WithRemedy(remedy, "renameByDefault"))
 	}
 	if fails := s.FailRequestsGreaterThanOne; kind == "timeSlicing" && (fails == nil || !*fails) {
-		all = append(all, finding.New(finding.Warning, "two replicas may be asked for, and are no more than one: they may lie on one device, and give no more time on it").
-			With(where, "data["+key+"] sharing."+kind+".failRequestsGreaterThanOne", "false").MendBy(mend, "failRequestsGreaterThanOne"))
+		all = append(all, newFinding(Warning, "two replicas may be requested, and are no more than one: both may be on one device, and give no more time on it").
+			With(where, "data["+key+"] sharing."+kind+".failRequestsGreaterThanOne", "false").WithRemedy(remedy, "failRequestsGreaterThanOne"))
 	}
 	return all
 }

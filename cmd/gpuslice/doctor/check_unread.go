@@ -1,15 +1,11 @@
 package doctor
 
-import (
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
-)
-
-// checkUnread says what the checks could not look at.
-func checkUnread(f *Facts) []finding.Finding {
-	var all []finding.Finding
+// checkUnread reports what the checks could not look at.
+func checkUnread(f *Facts) []Finding {
+	var all []Finding
 	for _, u := range f.Unread {
-		all = append(all, finding.New(finding.Warning, "%s could not be read, so nothing is said about them", u.What).
-			With("api server", "", u.Err.Error()).MendBy("ask again as somebody who may read them"))
+		all = append(all, newFinding(Warning, "%s could not be read, so nothing is known about them", u.What).
+			With("api server", "", u.Err.Error()).WithRemedy("run it again as a user who may read them"))
 	}
 	return all
 }

@@ -2,8 +2,6 @@ package doctor
 
 import (
 	"strings"
-
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 )
 
 // The toolkit's settings by which a pod can, or cannot, take devices that it did not ask for.
@@ -14,31 +12,31 @@ const (
 
 // checkVisibleDevices looks for the setting that lets any pod name the devices that it wants. gpuslice writes void where
 // it governs; an image's own variable in other namespaces it never sees.
-func checkVisibleDevices(f *Facts) []finding.Finding {
+func checkVisibleDevices(f *Facts) []Finding {
 	if f.unread(whatDaemonSets) || len(gpuNodes(f)) == 0 {
 		return nil
 	}
 	toolkits := parts(f, toolkit)
 	if len(toolkits) == 0 {
-		return []finding.Finding{finding.New(finding.Warning, "whether any pod may set NVIDIA_VISIBLE_DEVICES cannot be seen from the API: no DaemonSet installs the container toolkit").
+		return []Finding{newFinding(Warning, "whether any pod may set NVIDIA_VISIBLE_DEVICES cannot be seen from the API: no DaemonSet installs the container toolkit").
 			With("daemonsets", "spec.template.spec.containers", "no image is container-toolkit").
-			MendBy("run this on a GPU node: grep accept-nvidia-visible-devices /etc/nvidia-container-runtime/config.toml\n" +
+			WithRemedy("run this on a GPU node: grep accept-nvidia-visible-devices /etc/nvidia-container-runtime/config.toml\n" +
 				"and expect accept-nvidia-visible-devices-envvar-when-unprivileged = false; the default is true")}
 	}
-	var all []finding.Finding
+	var all []Finding
 	for _, d := range toolkits {
-		value, _, said := variable(d, envvarSetting)
+		value, _, set := variable(d, envvarSetting)
 		field := "env[" + envvarSetting + "]"
-		if said && strings.EqualFold(value, "false") {
-			all = append(all, finding.New(finding.OK, "the container toolkit believes no unprivileged pod that sets NVIDIA_VISIBLE_DEVICES").With(daemonSet(d), field, value))
+		if set && strings.EqualFold(value, "false") {
+			all = append(all, newFinding(OK, "the container toolkit ignores NVIDIA_VISIBLE_DEVICES of unprivileged pods").With(daemonSet(d), field, value))
 			continue
 		}
-		if !said {
+		if !set {
 			value = "not set: the default is true"
 		}
-		all = append(all, finding.New(finding.Problem, "any pod that sets NVIDIA_VISIBLE_DEVICES, or whose image does, gets GPUs that it did not ask for; gpuslice can close that in the namespaces it governs alone").
+		all = append(all, newFinding(Problem, "any pod that sets NVIDIA_VISIBLE_DEVICES, or whose image does, gets GPUs that it did not request; gpuslice can prevent that only in the namespaces that it governs").
 			With(daemonSet(d), field, value).
-			MendBy("helm upgrade gpu-operator nvidia/gpu-operator -n %s --reuse-values \\\n  --set toolkit.env[0].name=%s --set-string toolkit.env[0].value=false \\\n"+
+			WithRemedy("helm upgrade gpu-operator nvidia/gpu-operator -n %s --reuse-values \\\n  --set toolkit.env[0].name=%s --set-string toolkit.env[0].value=false \\\n"+
 				"  --set toolkit.env[1].name=%s --set-string toolkit.env[1].value=true \\\n"+
 				"  --set devicePlugin.env[0].name=DEVICE_LIST_STRATEGY --set-string devicePlugin.env[0].value=volume-mounts\n"+
 				"lists are replaced: keep what they hold already", d.Namespace, envvarSetting, mountsSetting))

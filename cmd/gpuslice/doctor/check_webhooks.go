@@ -1,9 +1,5 @@
 package doctor
 
-import (
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
-)
-
 // entry is one webhook of a configuration of ours, whichever kind.
 type entry struct {
 	configuration, name string
@@ -27,29 +23,29 @@ func entries(f *Facts) (mutating, validating []entry) {
 }
 
 // checkWebhooks looks for the configurations by which the API server asks at all.
-func checkWebhooks(f *Facts) []finding.Finding {
+func checkWebhooks(f *Facts) []Finding {
 	if f.unread(whatWebhooks) {
 		return nil
 	}
 	mutating, validating := entries(f)
-	var all []finding.Finding
+	var all []Finding
 	if len(mutating) == 0 {
-		all = append(all, finding.New(finding.Problem, "there is no mutating webhook configuration of gpuslice: no pod gets a slice").
-			With("mutatingwebhookconfigurations", "", "none is labelled app.kubernetes.io/name: gpuslice").MendBy("kubectl apply -f deploy/50-webhooks.yaml"))
+		all = append(all, newFinding(Problem, "there is no mutating webhook configuration of gpuslice: no pod gets a slice").
+			With("mutatingwebhookconfigurations", "", "none is labelled app.kubernetes.io/name: gpuslice").WithRemedy("kubectl apply -f deploy/50-webhooks.yaml"))
 	}
 	if len(validating) == 0 {
-		all = append(all, finding.New(finding.Problem, "there is no validating webhook configuration of gpuslice: quotas are not held, and a pod that the mutating one missed passes as it is").
-			With("validatingwebhookconfigurations", "", "none is labelled app.kubernetes.io/name: gpuslice").MendBy("kubectl apply -f deploy/50-webhooks.yaml"))
+		all = append(all, newFinding(Problem, "there is no validating webhook configuration of gpuslice: quotas are not enforced, and a pod that the mutating webhook missed is admitted as it is").
+			With("validatingwebhookconfigurations", "", "none is labelled app.kubernetes.io/name: gpuslice").WithRemedy("kubectl apply -f deploy/50-webhooks.yaml"))
 	}
 	for _, e := range append(mutating, validating...) {
 		if len(e.bundle) == 0 {
-			all = append(all, finding.New(finding.Problem, "the API server cannot trust webhook %s: nothing has written its caBundle", e.name).
+			all = append(all, newFinding(Problem, "the API server cannot trust webhook %s: nothing has written its caBundle", e.name).
 				With(e.configuration, "webhooks["+e.name+"].clientConfig.caBundle", "empty").
-				MendBy("kubectl -n %s logs deployment/gpuslice-webhook; a replica writes it within seconds, or cert-manager's cainjector does", f.System))
+				WithRemedy("kubectl -n %s logs deployment/gpuslice-webhook; a replica writes it within seconds, or cert-manager's cainjector does", f.System))
 		}
 	}
 	if len(all) == 0 {
-		ok := finding.New(finding.OK, "the API server asks gpuslice")
+		ok := newFinding(OK, "the API server asks gpuslice")
 		for _, e := range append(mutating, validating...) {
 			ok = ok.With(e.configuration, "webhooks["+e.name+"].failurePolicy", e.failurePolicy)
 		}

@@ -1,11 +1,9 @@
 package doctor
 
-import "github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
-
-// check looks at the facts for one thing. It finds nothing where there is nothing to say.
+// check looks at the facts for one thing; it may find nothing.
 type check struct {
 	name string // stable: tools select by it
-	look func(*Facts) []finding.Finding
+	find func(*Facts) []Finding
 }
 
 // cluster are the checks of what a cluster offers, in the order in which one asks.
@@ -41,25 +39,25 @@ func installation() []check {
 	}
 }
 
-// Cluster finds what a cluster offers, and how the installation does where there is one.
-func Cluster(f *Facts) []finding.Finding {
-	all := look(f, cluster())
+// examineCluster finds what a cluster offers, and the health of the installation if there is one.
+func examineCluster(f *Facts) []Finding {
+	all := run(f, cluster())
 	if f.Installed() {
-		return append(all, Installation(f)...)
+		return append(all, examineInstallation(f)...)
 	}
-	none := finding.New(finding.Note, "gpuslice is not installed").With(object("namespace", "", f.System), "deployments", "none of gpuslice").
-		MendBy("kubectl apply -f deploy/")
+	none := newFinding(Note, "gpuslice is not installed").With(object("namespace", "", f.System), "deployments", "none of gpuslice").
+		WithRemedy("kubectl apply -f deploy/")
 	none.Check = "installation"
 	return append(all, none)
 }
 
-// Installation finds how an installation does.
-func Installation(f *Facts) []finding.Finding { return look(f, installation()) }
+// examineInstallation finds the health of an installation.
+func examineInstallation(f *Facts) []Finding { return run(f, installation()) }
 
-func look(f *Facts, checks []check) []finding.Finding {
-	var all []finding.Finding
+func run(f *Facts, checks []check) []Finding {
+	var all []Finding
 	for _, c := range checks {
-		for _, found := range c.look(f) {
+		for _, found := range c.find(f) {
 			found.Check = c.name
 			all = append(all, found)
 		}

@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -134,7 +133,7 @@ func right(allowed bool) change {
 	}
 }
 
-func denied(what string) change {
+func unreadable(what string) change {
 	return func(_ *testing.T, f *Facts) { f.Unread = append(f.Unread, Unread{what, errors.New("forbidden")}) }
 }
 
@@ -180,7 +179,7 @@ func bundle(t *testing.T, lives ...time.Duration) []byte {
 
 const day = 24 * time.Hour
 
-func TestWhatChecksFind(t *testing.T) {
+func TestChecks(t *testing.T) {
 	envFalse := corev1.EnvVar{Name: envvarSetting, Value: "false"}
 	shared := "version: v1\nsharing:\n  timeSlicing:\n    renameByDefault: true\n    failRequestsGreaterThanOne: true\n    resources: [{name: nvidia.com/gpu, replicas: 4}]\n"
 	hostPath := "strategies: [mps]\npod: {tolerations: [{key: example.com/mps, operator: Exists}]}\n"
@@ -190,78 +189,78 @@ func TestWhatChecksFind(t *testing.T) {
 		name  string
 		facts []change
 		check string
-		level finding.Level // "": the check says nothing of the kind
-		says  string
+		level Level // "": the check says nothing of the kind
+		want  string
 	}{
-		{"a version that is too old", []change{minorVersion("29")}, "kubernetes-version", finding.Problem, "older than 1.30"},
-		{"a provider's version", []change{minorVersion("31+")}, "kubernetes-version", finding.OK, "Kubernetes"},
-		{"a version nobody understands", []change{minorVersion("x")}, "kubernetes-version", finding.Note, "not understood"},
-		{"no GPU at all", nil, "gpu-nodes", finding.Warning, "none of the 0 nodes"},
-		{"shared GPUs", []change{nodes("l4-timeslicing-renamed")}, "gpu-nodes", finding.OK, "nvidia.com/gpu.shared by time-slicing, 4 replicas"},
-		{"MIG instances", []change{nodes("a100-mig-mixed")}, "gpu-nodes", finding.OK, "nvidia.com/mig-"},
-		{"nodes that tell nothing", []change{nodes("unlabelled")}, "gpu-labels", finding.Warning, "without the labels"},
+		{"a version that is too old", []change{minorVersion("29")}, "kubernetes-version", Problem, "older than 1.30"},
+		{"a provider's version", []change{minorVersion("31+")}, "kubernetes-version", OK, "Kubernetes"},
+		{"a version nobody understands", []change{minorVersion("x")}, "kubernetes-version", Note, "not understood"},
+		{"no GPU at all", nil, "gpu-nodes", Warning, "none of the 0 nodes"},
+		{"shared GPUs", []change{nodes("l4-timeslicing-renamed")}, "gpu-nodes", OK, "nvidia.com/gpu.shared by time-slicing, 4 replicas"},
+		{"MIG instances", []change{nodes("a100-mig-mixed")}, "gpu-nodes", OK, "nvidia.com/mig-"},
+		{"nodes that tell nothing", []change{nodes("unlabelled")}, "gpu-labels", Warning, "without the labels"},
 		{"nodes that tell all", []change{nodes("l4-timeslicing-renamed")}, "gpu-labels", "", ""},
-		{"an old driver", []change{nodes("l4-old-driver")}, "drivers", finding.Warning, "before 565.57"},
-		{"a driver with limits of its own", []change{nodes("h200-driver-limits")}, "drivers", finding.Note, "driver 615"},
-		{"a driver that is not told", []change{nodes("unlabelled")}, "drivers", finding.Note, "do not tell their driver"},
-		{"no device plugin to see", []change{nodes("l4-timeslicing-renamed")}, "device-plugin", finding.Note, "no DaemonSet looks like"},
-		{"a device plugin that is not everywhere", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 1)}, "device-plugin", finding.Warning, "not ready on 1 nodes"},
-		{"devices in a variable", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 2)}, "device-plugin", finding.Note, "believe what a pod says"},
+		{"an old driver", []change{nodes("l4-old-driver")}, "drivers", Warning, "before 565.57"},
+		{"a driver with limits of its own", []change{nodes("h200-driver-limits")}, "drivers", Note, "driver 615"},
+		{"a driver that is not told", []change{nodes("unlabelled")}, "drivers", Note, "without a driver label"},
+		{"no device plugin to see", []change{nodes("l4-timeslicing-renamed")}, "device-plugin", Note, "no DaemonSet looks like"},
+		{"a device plugin that is not everywhere", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 1)}, "device-plugin", Warning, "not ready on 1 nodes"},
+		{"devices in a variable", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 2)}, "device-plugin", Note, "trust the value that a pod sets"},
 		{"devices as mounts", []change{nodes("l4-timeslicing-renamed"), software("nvidia-device-plugin", 2, corev1.EnvVar{Name: "DEVICE_LIST_STRATEGY", Value: "volume-mounts"})},
-			"device-plugin", "", "believe what a pod says"},
-		{"names are kept", []change{withConfig(strings.ReplaceAll(shared, "renameByDefault: true", "renameByDefault: false"))}, "sharing", finding.Warning, "keep the name"},
-		{"two replicas may be asked for", []change{withConfig(strings.ReplaceAll(shared, "    failRequestsGreaterThanOne: true\n", ""))}, "sharing", finding.Warning, "two replicas may be asked"},
-		{"sharing as it should be", []change{withConfig(shared)}, "sharing", finding.OK, "4 replicas of nvidia.com/gpu"},
+			"device-plugin", "", "trust the value that a pod sets"},
+		{"names are kept", []change{withConfig(strings.ReplaceAll(shared, "renameByDefault: true", "renameByDefault: false"))}, "sharing", Warning, "keep the name"},
+		{"two replicas may be asked for", []change{withConfig(strings.ReplaceAll(shared, "    failRequestsGreaterThanOne: true\n", ""))}, "sharing", Warning, "two replicas may be requested"},
+		{"sharing as it should be", []change{withConfig(shared)}, "sharing", OK, "4 replicas of nvidia.com/gpu"},
 		{"no sharing", []change{withConfig("version: v1\n")}, "sharing", "", ""},
-		{"MPS without a daemon", []change{nodes("h100-mps-plugin")}, "mps-daemon", finding.Warning, "no DaemonSet looks like"},
-		{"MPS with a daemon that is not ready", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 1)}, "mps-daemon", finding.Problem, "not ready everywhere"},
-		{"MPS with a daemon", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 2)}, "mps-daemon", finding.OK, "ready on 2 nodes"},
-		{"MIG", []change{nodes("a100-mig-mixed")}, "mig", finding.OK, "MIG is on"},
-		{"MIG that failed", []change{nodes("a100-mig-mixed"), label("nvidia.com/mig.config.state", "failed")}, "mig", finding.Problem, "could not partition"},
-		{"no toolkit to see", []change{nodes("l4-timeslicing-renamed")}, "visible-devices", finding.Warning, "cannot be seen from the API"},
-		{"a toolkit that believes everybody", []change{nodes("l4-timeslicing-renamed"), software("container-toolkit", 2)}, "visible-devices", finding.Problem, "did not ask for"},
-		{"a toolkit that believes nobody", []change{nodes("l4-timeslicing-renamed"), software("container-toolkit", 2, envFalse)}, "visible-devices", finding.OK, "believes no"},
-		{"baseline, and no hostPath", []change{nodes("l4-timeslicing-renamed"), namespace("a", "baseline", "strategies: [time-slicing]\n")}, "pod-security", finding.OK, "passes Pod Security baseline"},
-		{"restricted, and no hostPath", []change{nodes("l4-timeslicing-renamed"), namespace("a", "restricted", "strategies: [time-slicing]\n")}, "pod-security", finding.OK, "passes Pod Security restricted"},
+		{"MPS without a daemon", []change{nodes("h100-mps-plugin")}, "mps-daemon", Warning, "no DaemonSet looks like"},
+		{"MPS with a daemon that is not ready", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 1)}, "mps-daemon", Problem, "not ready everywhere"},
+		{"MPS with a daemon", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 2)}, "mps-daemon", OK, "ready on 2 nodes"},
+		{"MIG", []change{nodes("a100-mig-mixed")}, "mig", OK, "MIG is on"},
+		{"MIG that failed", []change{nodes("a100-mig-mixed"), label("nvidia.com/mig.config.state", "failed")}, "mig", Problem, "could not partition"},
+		{"no toolkit to see", []change{nodes("l4-timeslicing-renamed")}, "visible-devices", Warning, "cannot be seen from the API"},
+		{"a toolkit that believes everybody", []change{nodes("l4-timeslicing-renamed"), software("container-toolkit", 2)}, "visible-devices", Problem, "did not request"},
+		{"a toolkit that believes nobody", []change{nodes("l4-timeslicing-renamed"), software("container-toolkit", 2, envFalse)}, "visible-devices", OK, "ignores"},
+		{"baseline, and no hostPath", []change{nodes("l4-timeslicing-renamed"), namespace("a", "baseline", "strategies: [time-slicing]\n")}, "pod-security", OK, "passes Pod Security baseline"},
+		{"restricted, and no hostPath", []change{nodes("l4-timeslicing-renamed"), namespace("a", "restricted", "strategies: [time-slicing]\n")}, "pod-security", OK, "passes Pod Security restricted"},
 		{"privileged", []change{nodes("l4-timeslicing-renamed"), namespace("a", "privileged", "")}, "pod-security", "", ""},
-		{"an MPS daemon's hostPath in baseline", []change{nodes("h100-host-daemon"), defaultPolicy(ownDaemon), namespace("a", "baseline", hostPath)}, "pod-security", finding.Warning, "gets none in namespace a"},
-		{"a sidecar injector", []change{mutator("istio-sidecar-injector", "pods")}, "other-mutators", finding.Note, "other mutating webhooks"},
-		{"another GPU sharer", []change{mutator("hami-webhook", "*")}, "other-mutators", finding.Warning, "another system that shares GPUs"},
+		{"an MPS daemon's hostPath in baseline", []change{nodes("h100-host-daemon"), defaultPolicy(ownDaemon), namespace("a", "baseline", hostPath)}, "pod-security", Warning, "gets none in namespace a"},
+		{"a sidecar injector", []change{mutator("istio-sidecar-injector", "pods")}, "other-mutators", Note, "other mutating webhooks"},
+		{"another GPU sharer", []change{mutator("hami-webhook", "*")}, "other-mutators", Warning, "another system that shares GPUs"},
 		{"a webhook on something else", []change{mutator("deployments", "deployments")}, "other-mutators", "", ""},
-		{"a quota on the old name", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""), quota("a", "requests.nvidia.com/gpu")}, "quotas", finding.Warning, "nvidia.com/gpu.shared"},
+		{"a quota on the old name", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""), quota("a", "requests.nvidia.com/gpu")}, "quotas", Warning, "nvidia.com/gpu.shared"},
 		{"a quota on both names", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""), quota("a", "requests.nvidia.com/gpu", "requests.nvidia.com/gpu.shared")}, "quotas", "", ""},
 		{"a quota where nothing is renamed", []change{nodes("l4-timeslicing-renamed"), quota("b", "requests.nvidia.com/gpu")}, "quotas", "", ""},
-		{"Kueue", []change{group("kueue.x-k8s.io")}, "platform", finding.Note, "Kueue"},
-		{"GKE", []change{nodes("gke-t4-timesharing")}, "platform", finding.Note, "this is GKE"},
-		{"all rights", []change{right(true)}, "rights", finding.OK, "you may"},
-		{"a right that is missing", []change{right(true), right(false)}, "rights", finding.Warning, "you may not"},
-		{"nodes that may not be read", []change{denied(whatNodes)}, "unread", finding.Warning, "nodes could not be read"},
-		{"nodes that may not be read are not missing", []change{denied(whatNodes)}, "gpu-nodes", "", ""},
-		{"nothing installed", nil, "installation", finding.Note, "not installed"},
-		{"an installation", []change{installedWith(3, bundle(t, 365*day))}, "webhooks", finding.OK, "the API server asks"},
-		{"no caBundle", []change{installedWith(3, nil)}, "webhooks", finding.Problem, "cannot trust"},
-		{"a good authority", []change{installedWith(3, bundle(t, 365*day))}, "authority", finding.OK, "good until 2031-01-01"},
-		{"an authority that ends soon", []change{installedWith(3, bundle(t, 3*day))}, "authority", finding.Warning, "expires within 14 days"},
-		{"an authority that ends soon beside its successor", []change{installedWith(3, bundle(t, 3*day, 365*day))}, "authority", finding.OK, "good until"},
-		{"an authority that has ended", []change{installedWith(3, bundle(t, -time.Minute))}, "authority", finding.Problem, "has expired"},
-		{"an authority that is none", []change{installedWith(3, []byte("x"))}, "authority", finding.Problem, "no certificate"},
-		{"all replicas", []change{installedWith(3, nil)}, "replicas", finding.OK, "3 of 3"},
-		{"two of three replicas", []change{installedWith(2, nil)}, "replicas", finding.Warning, "2 of 3"},
-		{"no replica", []change{installedWith(0, nil)}, "replicas", finding.Problem, "no replica"},
-		{"a policy that is broken", []change{installedWith(3, nil), namespace("a", "", "mode: sometimes\n")}, "policies", finding.Problem, "cannot be used"},
-		{"no policy", []change{installedWith(3, nil)}, "policies", finding.Note, "no namespace is governed"},
-		{"a policy", []change{installedWith(3, nil), namespace("a", "", "")}, "policies", finding.OK, "1 namespaces are governed"},
-		{"a priority of its own", []change{installedWith(3, nil)}, "priority", finding.OK, "priority level"},
-		{"a last line", []change{installedWith(3, nil)}, "last-line", finding.OK, "by itself"},
+		{"Kueue", []change{group("kueue.x-k8s.io")}, "platform", Note, "Kueue"},
+		{"GKE", []change{nodes("gke-t4-timesharing")}, "platform", Note, "this is GKE"},
+		{"all rights", []change{right(true)}, "rights", OK, "you may"},
+		{"a right that is missing", []change{right(true), right(false)}, "rights", Warning, "you may not"},
+		{"nodes that may not be read", []change{unreadable(whatNodes)}, "unread", Warning, "nodes could not be read"},
+		{"nodes that may not be read are not missing", []change{unreadable(whatNodes)}, "gpu-nodes", "", ""},
+		{"nothing installed", nil, "installation", Note, "not installed"},
+		{"an installation", []change{installedWith(3, bundle(t, 365*day))}, "webhooks", OK, "the API server asks"},
+		{"no caBundle", []change{installedWith(3, nil)}, "webhooks", Problem, "cannot trust"},
+		{"a good authority", []change{installedWith(3, bundle(t, 365*day))}, "authority", OK, "good until 2031-01-01"},
+		{"an authority that ends soon", []change{installedWith(3, bundle(t, 3*day))}, "authority", Warning, "expires within 14 days"},
+		{"an authority that ends soon beside its successor", []change{installedWith(3, bundle(t, 3*day, 365*day))}, "authority", OK, "good until"},
+		{"an authority that has ended", []change{installedWith(3, bundle(t, -time.Minute))}, "authority", Problem, "has expired"},
+		{"an authority that is none", []change{installedWith(3, []byte("x"))}, "authority", Problem, "no certificate"},
+		{"all replicas", []change{installedWith(3, nil)}, "replicas", OK, "3 of 3"},
+		{"two of three replicas", []change{installedWith(2, nil)}, "replicas", Warning, "2 of 3"},
+		{"no replica", []change{installedWith(0, nil)}, "replicas", Problem, "no replica"},
+		{"a policy that is broken", []change{installedWith(3, nil), namespace("a", "", "mode: sometimes\n")}, "policies", Problem, "cannot be used"},
+		{"no policy", []change{installedWith(3, nil)}, "policies", Note, "no namespace is governed"},
+		{"a policy", []change{installedWith(3, nil), namespace("a", "", "")}, "policies", OK, "1 namespaces are governed"},
+		{"a priority of its own", []change{installedWith(3, nil)}, "priority", OK, "priority level"},
+		{"a last line", []change{installedWith(3, nil)}, "last-line", OK, "by itself"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			all := Cluster(facts(t, c.facts...))
+			all := examineCluster(facts(t, c.facts...))
 			for _, f := range all {
-				if f.Check == "" || f.Level == finding.Problem && f.Mend == "" && f.Check != "authority" {
-					t.Errorf("it has no name, or says of a problem not how it is mended: %+v", f)
+				if f.Check == "" || f.Level == Problem && f.Remedy == "" && f.Check != "authority" {
+					t.Errorf("it has no name, or is a problem without a remedy: %+v", f)
 				}
-				if f.Check == c.check && (c.level == "" || f.Level == c.level) && strings.Contains(f.What, c.says) {
+				if f.Check == c.check && (c.level == "" || f.Level == c.level) && strings.Contains(f.Summary, c.want) {
 					if c.level == "" {
 						t.Errorf("it was found all the same: %+v", f)
 					}
@@ -275,8 +274,8 @@ func TestWhatChecksFind(t *testing.T) {
 	}
 }
 
-// TestEveryCheckIsTried keeps the table above complete.
-func TestEveryCheckIsTried(t *testing.T) {
+// TestChecksAreComplete keeps the table above complete.
+func TestChecksAreComplete(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range append(cluster(), installation()...) {
 		if names[c.name] {
@@ -285,6 +284,6 @@ func TestEveryCheckIsTried(t *testing.T) {
 		names[c.name] = true
 	}
 	if len(names) != 21 {
-		t.Errorf("%d checks: add the new one to the table of TestWhatChecksFind, and count it here", len(names))
+		t.Errorf("%d checks: add the new one to the table of TestChecks, and count it here", len(names))
 	}
 }

@@ -1,7 +1,8 @@
-// Package doctor says what a cluster offers gpuslice, what stands in its way, and how an installation does.
+// Package doctor is the commands that check a cluster and the installation (doctor), and prove by dry-runs that the
+// installation answers (verify).
 //
-//	Gather(cluster) -> Facts -> checks -> findings
+//	gather(cluster) -> Facts -> checks -> findings
 //
-// Gather asks the API server once and writes nothing; a check is a pure function of the facts, in a file of its own, with
-// one line in Cluster or Installation. What may not be read is a finding too, and never passes for what is not there.
+// gather asks the API server once and writes nothing; a check is a pure function of the facts, in a file of its own, with
+// one line in checks.go. What may not be read is a finding too, and never counts as missing.
 package doctor

@@ -10,7 +10,7 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/version"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/installed"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
@@ -57,7 +57,7 @@ type Unread struct {
 	Err  error
 }
 
-// unread says that what could not be read.
+// unread reports whether something could not be read.
 func (f *Facts) unread(what string) bool {
 	for _, u := range f.Unread {
 		if u.What == what {
@@ -67,7 +67,7 @@ func (f *Facts) unread(what string) bool {
 	return false
 }
 
-// Installed says that there is anything of gpuslice that answers the API server.
+// Installed reports whether anything of gpuslice answers the API server.
 func (f *Facts) Installed() bool {
 	return f.Deployment != nil || len(ours(f.Mutating))+len(ours(f.Validating)) > 0
 }
@@ -100,7 +100,7 @@ type Governed struct {
 	Input policies.Input
 }
 
-// exempt says that pods of the namespace are never looked at.
+// exempt reports whether gpuslice never sees pods of the namespace.
 func exempt(name string, f *Facts) bool {
 	return name == f.System || strings.HasPrefix(name, "kube-")
 }

@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/installed"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 )
 
 // Names of what may turn out not to be readable.
@@ -32,9 +33,9 @@ const (
 	whatRights     = "your own rights"
 )
 
-// Gather asks the API server for all that checks look at. What it refuses becomes a fact too; an API server that does
-// not answer at all is an error.
-func Gather(ctx context.Context, client kubernetes.Interface, system string) (*Facts, error) {
+// gather asks the API server for all that checks look at. What it denies becomes a fact too; an API server that does not
+// answer at all is an error.
+func gather(ctx context.Context, client kubernetes.Interface, system string) (*Facts, error) {
 	g := gatherer{ctx: ctx, client: client, facts: &Facts{System: system, Now: time.Now(), Configs: map[string]map[string]string{}}}
 	version, err := client.Discovery().ServerVersion()
 	if err != nil {
@@ -46,7 +47,7 @@ func Gather(ctx context.Context, client kubernetes.Interface, system string) (*F
 		switch {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("read %s: %w", step.what, ctx.Err())
-		case err != nil && !refused(err):
+		case err != nil && !answered(err):
 			return nil, fmt.Errorf("read %s: %w", step.what, err)
 		case err != nil:
 			g.facts.Unread = append(g.facts.Unread, Unread{step.what, err})
@@ -55,10 +56,10 @@ func Gather(ctx context.Context, client kubernetes.Interface, system string) (*F
 	return g.facts, nil
 }
 
-// refused says that an error is the API server's answer, and not the want of one.
-func refused(err error) bool {
-	_, answered := errors.AsType[*apierrors.StatusError](err)
-	return answered && !apierrors.IsUnauthorized(err)
+// answered reports whether an error is the API server's answer, and not the lack of one.
+func answered(err error) bool {
+	_, status := errors.AsType[*apierrors.StatusError](err)
+	return status && !apierrors.IsUnauthorized(err)
 }
 
 // gatherer fills in facts step by step.
@@ -112,7 +113,7 @@ func (g *gatherer) namespaces() error {
 	if err != nil {
 		return err
 	}
-	g.facts.Namespaces = pointers(list.Items)
+	g.facts.Namespaces = kube.Pointers(list.Items)
 	return nil
 }
 
@@ -121,7 +122,7 @@ func (g *gatherer) daemonSets() error {
 	if err != nil {
 		return err
 	}
-	g.facts.DaemonSets = pointers(list.Items)
+	g.facts.DaemonSets = kube.Pointers(list.Items)
 	return nil
 }
 
@@ -152,7 +153,7 @@ func (g *gatherer) quotas() error {
 	if err != nil {
 		return err
 	}
-	g.facts.Quotas = pointers(list.Items)
+	g.facts.Quotas = kube.Pointers(list.Items)
 	return nil
 }
 
@@ -161,12 +162,12 @@ func (g *gatherer) webhooks() error {
 	if err != nil {
 		return err
 	}
-	g.facts.Mutating = pointers(mutating.Items)
+	g.facts.Mutating = kube.Pointers(mutating.Items)
 	validating, err := g.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(g.ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	g.facts.Validating = pointers(validating.Items)
+	g.facts.Validating = kube.Pointers(validating.Items)
 	return nil
 }
 
@@ -175,7 +176,7 @@ func (g *gatherer) lastLine() error {
 	if err != nil {
 		return err
 	}
-	g.facts.LastLine = pointers(list.Items)
+	g.facts.LastLine = kube.Pointers(list.Items)
 	return nil
 }
 
@@ -184,7 +185,7 @@ func (g *gatherer) flows() error {
 	if err != nil {
 		return err
 	}
-	g.facts.Flows = pointers(list.Items)
+	g.facts.Flows = kube.Pointers(list.Items)
 	return nil
 }
 
@@ -213,11 +214,11 @@ func (g *gatherer) webhook() (err error) {
 	if err != nil {
 		return err
 	}
-	g.facts.Pods = pointers(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }))
+	g.facts.Pods = kube.Pointers(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }))
 	return nil
 }
 
-// rights asks whether an installation could be made.
+// rights asks whether the user could install gpuslice.
 func (g *gatherer) rights() error {
 	for _, r := range wanted(g.facts.System) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -231,12 +232,4 @@ func (g *gatherer) rights() error {
 		g.facts.Rights = append(g.facts.Rights, r)
 	}
 	return nil
-}
-
-func pointers[T any](items []T) []*T {
-	out := make([]*T, len(items))
-	for i := range items {
-		out[i] = &items[i]
-	}
-	return out
 }

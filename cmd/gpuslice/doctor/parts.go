@@ -16,17 +16,17 @@ const (
 	otherSoftware = ""
 )
 
-// part says which part of NVIDIA's a DaemonSet is. The device plugin's chart and image serve several: what a container is
+// part is the part of NVIDIA's that a DaemonSet runs. The device plugin's chart and image serve several: what a container is
 // called or runs tells them apart.
 func part(d *appsv1.DaemonSet) string {
 	for _, c := range d.Spec.Template.Spec.Containers {
-		said := strings.Join(append([]string{c.Name}, c.Command...), " ")
+		command := strings.Join(append([]string{c.Name}, c.Command...), " ")
 		switch {
-		case strings.Contains(said, "mps-control-daemon"):
+		case strings.Contains(command, "mps-control-daemon"):
 			return mpsDaemon
-		case strings.Contains(said, "gpu-feature-discovery"):
+		case strings.Contains(command, "gpu-feature-discovery"):
 			return discovery
-		case strings.Contains(said, "nvidia-device-plugin"), strings.Contains(said, "nvidia-gpu-device-plugin"):
+		case strings.Contains(command, "nvidia-device-plugin"), strings.Contains(command, "nvidia-gpu-device-plugin"):
 			return devicePlugin
 		case strings.Contains(c.Image, "container-toolkit"):
 			return toolkit
@@ -48,8 +48,8 @@ func parts(f *Facts, name string) []*appsv1.DaemonSet {
 	return out
 }
 
-// variable is what a DaemonSet's containers are told by a variable of the environment.
-func variable(d *appsv1.DaemonSet, name string) (value, container string, said bool) {
+// variable is the value of an environment variable in a DaemonSet's containers.
+func variable(d *appsv1.DaemonSet, name string) (value, container string, set bool) {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		for _, e := range c.Env {
 			if e.Name == name && e.ValueFrom == nil {
@@ -60,7 +60,7 @@ func variable(d *appsv1.DaemonSet, name string) (value, container string, said b
 	return "", "", false
 }
 
-// argument is what a DaemonSet's containers are told by a flag.
+// argument is the value of a flag of a DaemonSet's containers.
 func argument(d *appsv1.DaemonSet, flag string) (string, bool) {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		all := append(append([]string{}, c.Command...), c.Args...)

@@ -13,12 +13,12 @@ import (
 // sampleImage is never pulled: samples are decided on, and created as dry-runs.
 const sampleImage = "registry.k8s.io/pause:3.10"
 
-// Sample is the smallest pod that asks for a slice in the namespace and gets one, with what was decided; false where
-// none does, with the last answer. It keeps every rule of Pod Security.
+// Sample is the smallest pod that requests a slice in the namespace and gets one, with the decision; false if none does,
+// with the last decision. It keeps every rule of Pod Security.
 func Sample(g Governed) (*corev1.Pod, policies.Decision, bool) {
 	var last policies.Decision
-	for _, ask := range asks(g.Input.Policy) {
-		pod := asking(g.Name, ask)
+	for _, labels := range requests(g.Input.Policy) {
+		pod := podWith(g.Name, labels)
 		in := g.Input
 		in.Pod = pod
 		if last = policies.Decide(in); last.Would == policies.Rewritten && len(last.Promise.Containers) > 0 {
@@ -28,8 +28,8 @@ func Sample(g Governed) (*corev1.Pod, policies.Decision, bool) {
 	return nil, last, false
 }
 
-// asks are what a pod may say to get a slice under the policy, the least first.
-func asks(p *config.Policy) []map[string]string {
+// requests are the labels by which a pod may get a slice under the policy, the least first.
+func requests(p *config.Policy) []map[string]string {
 	all := []map[string]string{{api.LabelMemory: "256Mi"}, {api.LabelClass: api.ClassReplica}}
 	if p.DefaultSlice != nil {
 		all = append(all, map[string]string{api.LabelShare: api.ShareEnabled})
@@ -37,8 +37,8 @@ func asks(p *config.Policy) []map[string]string {
 	return all
 }
 
-// asking is a pod with labels that asks for a GPU.
-func asking(namespace string, labels map[string]string) *corev1.Pod {
+// podWith is a pod with labels that requests a GPU.
+func podWith(namespace string, labels map[string]string) *corev1.Pod {
 	yes, no, user := true, false, int64(10001)
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -60,9 +60,9 @@ func asking(namespace string, labels map[string]string) *corev1.Pod {
 	}
 }
 
-// Refusable is a pod that a policy which enforces has to refuse: it asks for what is no amount of memory.
-func Refusable(g Governed) (*corev1.Pod, policies.Decision) {
-	pod := asking(g.Name, map[string]string{api.LabelMemory: "refuse-me"})
+// Deniable is a pod that an enforced policy has to deny: the size that it requests is no amount of memory.
+func Deniable(g Governed) (*corev1.Pod, policies.Decision) {
+	pod := podWith(g.Name, map[string]string{api.LabelMemory: "deny-me"})
 	in := g.Input
 	in.Pod = pod
 	return pod, policies.Decide(in)

@@ -1,40 +1,81 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/finding"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// Verify tries a governed namespace by dry-runs, and says what came of them. namespace "": the first that is enforced.
-// What has to come out is what the core says of the same pod.
-func Verify(ctx context.Context, client kubernetes.Interface, f *Facts, namespace string) []finding.Finding {
+const verifyLong = `Prove through the API server that gpuslice answers: by a dry-run of a pod that has to come out in a slice, and of one that
+has to be denied, in a governed namespace. Nothing is created. Then run the same checks of the installation as doctor:
+webhook configurations and their authority, replicas, policies, priority.
+
+The namespace is that of -n, else the first that is governed and enforced. It takes the right to create pods there, and to
+read policies and nodes, from which follows what has to come out.
+`
+
+const verifyExample = `  # after an installation or an upgrade
+  gpuslice verify
+
+  # a namespace that was just put under a policy
+  gpuslice verify -n team-a`
+
+// NewVerify returns the command verify.
+func NewVerify(s cli.Streams) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:     "verify",
+		Short:   "Prove by dry-runs that the webhook answers",
+		Long:    verifyLong + fmt.Sprintf(findingsHelp, kindVerify),
+		Example: verifyExample,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			connection, facts, err := o.gather(cmd.Context(), s)
+			if err != nil {
+				return err
+			}
+			all := tryNamespace(cmd.Context(), connection.Client, facts, o.kube.Namespace)
+			return o.print(s, kindVerify, append(all, examineInstallation(facts)...))
+		},
+	}
+	o.kube.RegisterNamespace(cmd.Flags(), "to try (default: the first that is governed and enforced)")
+	o.register(cmd, s)
+	return cmd
+}
+
+// shownNames are the governed namespaces that are named if -n names none of them.
+const shownNames = 10
+
+// tryNamespace tries a governed namespace by dry-runs, and reports the results. namespace "": the first that is enforced.
+// What has to come out is what the core decides about the same pod.
+func tryNamespace(ctx context.Context, client kubernetes.Interface, f *Facts, namespace string) []Finding {
 	t := trial{ctx: ctx, client: client, facts: f}
 	g, problem := choose(f, namespace)
 	if problem != nil {
 		problem.Check = "namespace"
-		return []finding.Finding{*problem}
+		return []Finding{*problem}
 	}
-	t.rewritten(g)
-	t.refused(g)
+	t.slice(g)
+	t.denial(g)
 	return t.found
 }
 
 // choose finds the namespace to try.
-func choose(f *Facts, namespace string) (Governed, *finding.Finding) {
+func choose(f *Facts, namespace string) (Governed, *Finding) {
 	if f.unread(whatPolicies) || f.unread(whatNamespaces) || f.unread(whatNodes) {
 		return Governed{}, unseen(f)
 	}
@@ -47,8 +88,8 @@ func choose(f *Facts, namespace string) (Governed, *finding.Finding) {
 		if i := slices.Index(names, namespace); i >= 0 {
 			return governed[i], nil
 		}
-		none := finding.New(finding.Problem, "no policy gives pods of namespace %s slices, so nothing can be tried there", namespace).
-			With(object("namespace", "", f.System), "governed namespaces", someOf(names)).MendBy("gpuslice verify -n NAMESPACE, with one that is governed")
+		none := newFinding(Problem, "no policy gives pods of namespace %s slices, so nothing can be tried there", namespace).
+			With(object("namespace", "", f.System), "governed namespaces", cmp.Or(cli.First(shownNames, names), "none")).WithRemedy("gpuslice verify -n NAMESPACE, with one that is governed")
 		return Governed{}, &none
 	}
 	for _, g := range governed {
@@ -59,29 +100,18 @@ func choose(f *Facts, namespace string) (Governed, *finding.Finding) {
 	if len(governed) > 0 {
 		return governed[0], nil
 	}
-	none := finding.New(finding.Problem, "no namespace is governed by a policy, so nothing can be tried").With(object("namespace", "", f.System), "policies", decimal(len(f.Policies)))
+	none := newFinding(Problem, "no namespace is governed by a policy, so nothing can be tried").With(object("namespace", "", f.System), "policies", decimal(len(f.Policies)))
 	return Governed{}, &none
 }
 
-// unseen says that it is not known what has to come out.
-func unseen(f *Facts) *finding.Finding {
-	none := finding.New(finding.Problem, "policies, namespaces or nodes may not be read, so it is not known what has to come out")
+// unseen reports that it is unknown what has to come out.
+func unseen(f *Facts) *Finding {
+	none := newFinding(Problem, "policies, namespaces or nodes may not be read, so it is unknown what has to come out")
 	for _, u := range f.Unread {
 		none = none.With("api server", u.What, u.Err.Error())
 	}
-	none = none.MendBy("ask as somebody who may read them; gpuslice render --server -f FILE -n NAMESPACE tries a pod of your own")
+	none = none.WithRemedy("run it as a user who may read them; gpuslice render --dry-run=server -f FILE -n NAMESPACE tries a pod of your own")
 	return &none
-}
-
-func someOf(names []string) string {
-	const shown = 10
-	switch {
-	case len(names) == 0:
-		return "none"
-	case len(names) > shown:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
-	}
-	return strings.Join(names, ", ")
 }
 
 // trial tries pods in one namespace.
@@ -89,10 +119,10 @@ type trial struct {
 	ctx    context.Context
 	client kubernetes.Interface
 	facts  *Facts
-	found  []finding.Finding
+	found  []Finding
 }
 
-func (t *trial) say(check string, f finding.Finding) {
+func (t *trial) add(check string, f Finding) {
 	f.Check = check
 	t.found = append(t.found, f)
 }
@@ -102,42 +132,42 @@ func (t *trial) create(pod *corev1.Pod) (*corev1.Pod, error) {
 	return t.client.CoreV1().Pods(pod.Namespace).Create(t.ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
-// rewritten tries a pod that has to come out in a slice.
-func (t *trial) rewritten(g Governed) {
-	const check = "rewritten"
+// slice tries a pod that has to come out in a slice.
+func (t *trial) slice(g Governed) {
+	const check = "slice"
 	where := object("namespace", "", g.Name)
 	pod, wanted, ok := Sample(g)
 	if !ok {
-		t.say(check, finding.New(finding.Problem, "no pod that asks for the least gets a slice in namespace %s", g.Name).
+		t.add(check, newFinding(Problem, "not even the smallest pod gets a slice in namespace %s", g.Name).
 			With(where, "policy", g.Input.Policy.Name).With(where, "answer", answer(wanted)).
-			MendBy("gpuslice doctor, which says what pools there are"))
+			WithRemedy("gpuslice doctor, which lists the pools"))
 		return
 	}
 	came, err := t.create(pod)
 	if err != nil {
-		t.say(check, finding.New(finding.Problem, "a pod that has to come out in a slice was refused").With(where, "dry-run", err.Error()).
-			MendBy("kubectl -n %s logs deployment/gpuslice-webhook", t.facts.System))
+		t.add(check, newFinding(Problem, "a pod that has to come out in a slice was denied").With(where, "dry-run", err.Error()).
+			WithRemedy("kubectl -n %s logs deployment/gpuslice-webhook", t.facts.System))
 		return
 	}
 	promise, err := promise.Decode(came.Annotations[api.AnnotationPromise])
 	audit := g.Input.Policy.EnforcementMode == config.EnforceAudit
 	switch {
 	case err != nil && audit:
-		t.say(check, finding.New(finding.Note, "namespace %s is in audit: nothing is rewritten there", g.Name).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(config.EnforceAudit)))
+		t.add(check, newFinding(Note, "namespace %s is in audit: nothing is rewritten there", g.Name).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(config.EnforceAudit)))
 	case err != nil:
-		t.say(check, finding.New(finding.Problem, "a pod that has to come out in a slice came out as it was: the API server does not reach the webhook, or leaves the namespace out").
+		t.add(check, newFinding(Problem, "a pod that has to come out in a slice came out as it was: the API server does not reach the webhook, or leaves the namespace out").
 			With(where, "dry-run metadata.annotations["+api.AnnotationPromise+"]", "missing").
-			MendBy("see webhooks, authority and replicas below; kubectl get --raw /metrics | grep apiserver_admission_webhook_fail_open_count says whether the API server was refused"))
+			WithRemedy("see webhooks, authority and replicas below; kubectl get --raw /metrics | grep apiserver_admission_webhook_fail_open_count counts the calls in which the API server got no answer"))
 	case promise.Strategy != wanted.Promise.Strategy || promise.Pools[0] != wanted.Promise.Pools[0]:
-		t.say(check, finding.New(finding.Warning, "a pod came out in a slice, but not in the one that policies and nodes tell of: replicas have not seen them yet, or are of another version").
+		t.add(check, newFinding(Warning, "a pod came out in a slice, but not in the one that policies and nodes call for: replicas have not seen them yet, or run another version").
 			With(where, "dry-run", given(promise)).With(where, "expected", given(wanted.Promise)))
 	default:
-		t.say(check, finding.New(finding.OK, "a pod of namespace %s comes out in a slice", g.Name).With(where, "dry-run", given(promise)).
+		t.add(check, newFinding(OK, "a pod of namespace %s comes out in a slice", g.Name).With(where, "dry-run", given(promise)).
 			With("policy/"+promise.Policy, "enforcement planned", string(promise.Planned.Tier)))
 	}
 }
 
-// given says in a few words what a pod got.
+// given is what a pod got, in a few words.
 func given(p *promise.Promise) string {
 	var sizes []string
 	for _, c := range p.Containers {
@@ -153,23 +183,23 @@ func answer(d policies.Decision) string {
 	return string(d.Would) + ": " + d.Why
 }
 
-// refused tries a pod that has to be refused, in the webhook's own words.
-func (t *trial) refused(g Governed) {
-	const check = "refused"
+// denial tries a pod that has to be denied, in the webhook's own words.
+func (t *trial) denial(g Governed) {
+	const check = "denial"
 	where := object("namespace", "", g.Name)
-	pod, wanted := Refusable(g)
+	pod, wanted := Deniable(g)
 	_, err := t.create(pod)
-	said, answered := errors.AsType[*apierrors.StatusError](err)
+	status, answered := errors.AsType[*apierrors.StatusError](err)
 	mode := g.Input.Policy.EnforcementMode
 	switch {
 	case err == nil && wanted.Outcome != policies.Refused:
-		t.say(check, finding.New(finding.Note, "namespace %s is in %s: nothing is refused there", g.Name, mode).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(mode)))
+		t.add(check, newFinding(Note, "namespace %s is in %s: nothing is denied there", g.Name, mode).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(mode)))
 	case err == nil:
-		t.say(check, finding.New(finding.Problem, "a pod that has to be refused passes").With(where, "dry-run", "created").With(where, "expected", wanted.Message()).
-			MendBy("see webhooks, authority and replicas below"))
-	case !answered || !strings.Contains(said.Status().Message, wanted.Message()) || wanted.Message() == "":
-		t.say(check, finding.New(finding.Problem, "a pod that has to be refused by gpuslice was refused for another reason").With(where, "dry-run", err.Error()).With(where, "expected", wanted.Message()))
+		t.add(check, newFinding(Problem, "a pod that has to be denied is admitted").With(where, "dry-run", "created").With(where, "expected", wanted.Message()).
+			WithRemedy("see webhooks, authority and replicas below"))
+	case !answered || !strings.Contains(status.Status().Message, wanted.Message()) || wanted.Message() == "":
+		t.add(check, newFinding(Problem, "a pod that gpuslice has to deny was denied for another reason").With(where, "dry-run", err.Error()).With(where, "expected", wanted.Message()))
 	default:
-		t.say(check, finding.New(finding.OK, "a pod of namespace %s that asks for no size is refused", g.Name).With(where, "dry-run", wanted.Message()))
+		t.add(check, newFinding(OK, "a pod of namespace %s that requests an invalid size is denied", g.Name).With(where, "dry-run", wanted.Message()))
 	}
 }

@@ -14,14 +14,14 @@ import (
 type kind struct {
 	resource   schema.GroupVersionResource
 	namespaced bool // only those of the system namespace are ours
-	// also says that an object without our label is ours, by a label or name of its own.
+	// also reports whether an object without our label is ours, by a label or name of its own.
 	also func(name string, labels map[string]string) bool
 }
 
 func (k kind) String() string { return strings.TrimSuffix(k.resource.Resource, "s") }
 
-// kinds lists what is removed, in this order: first what the API server asks, so that nothing can be refused; then what
-// answers, so that nothing is made again; then what both left.
+// kinds lists what is removed, in this order: first what the API server asks, so that nothing can be denied; then what
+// answers, so that nothing is created again; then what both left.
 func kinds(keepPolicies bool) []kind {
 	cluster := func(group, version, resource string) kind {
 		return kind{resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
@@ -58,12 +58,12 @@ func kinds(keepPolicies bool) []kind {
 	}
 }
 
-// named says that gpuslice made an object itself: it sets no label, but begins every name so.
+// named reports whether gpuslice created an object itself: it sets no label, but begins every name like this.
 func named(name string, _ map[string]string) bool {
 	return strings.HasPrefix(name, "gpuslice-")
 }
 
-// configMapOfOurs says the same of ConfigMaps: state, ledgers and, unless they are kept, policies.
+// configMapOfOurs does the same for ConfigMaps: state, ledgers and, unless they are kept, policies.
 func configMapOfOurs(keepPolicies bool) func(string, map[string]string) bool {
 	return func(name string, labels map[string]string) bool {
 		if labels[api.LabelPolicy] == "true" {

@@ -1,157 +1,112 @@
 package uninstall
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"github.com/spf13/cobra"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 )
 
-// Options say what to remove.
-type Options struct {
-	Client       dynamic.Interface
-	System       string // the namespace of the installation
-	KeepPolicies bool   // leave policies, and the namespace that holds them
-	DryRun       bool   // say what would be removed, and remove nothing
-	Out          io.Writer
+const long = `Remove gpuslice from a cluster: webhook configurations and admission policies first, then the webhook, its rights, its
+state, ledgers and Secrets, and its namespace. Nothing can stop it: the API server asks no webhook about webhook
+configurations. Run it again to continue where it stopped.
+
+It removes objects with the label app.kubernetes.io/name: gpuslice, and objects that gpuslice itself creates, by name. The
+namespace is removed only if it carries that label. Running pods keep their slice and their guard.
+
+Progress goes to standard output. On a terminal it asks before it begins; elsewhere it needs --yes.`
+
+const example = `  # what would be removed
+  gpuslice uninstall --dry-run
+
+  # everything but the policies, to install again
+  gpuslice uninstall --keep-policies --yes`
+
+// options are the command's flags.
+type options struct {
+	kube                      kube.Flags
+	systemNamespace           string
+	keepPolicies, dryRun, yes bool
 }
 
-// Item is one object that goes.
-type Item struct {
-	kind kind
-	Name string
-}
-
-// String names it as kubectl does.
-func (i Item) String() string { return i.kind.String() + "/" + i.Name }
-
-// Plan is what there is to remove.
-type Plan struct {
-	Items     []Item
-	Namespace bool     // the system namespace goes too
-	Left      []string // what stays, a sentence each
-	helm      bool
-	unseen    []error // kinds that could not be listed: the others go all the same
-}
-
-// Empty says that nothing is left of gpuslice.
-func (p *Plan) Empty() bool { return len(p.Items) == 0 && !p.Namespace && len(p.unseen) == 0 }
-
-var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-
-// Find lists what there is to remove, in the order in which it goes. Kinds that the cluster does not have are left out.
-func Find(ctx context.Context, o Options) (*Plan, error) {
-	p := &Plan{}
-	for _, k := range kinds(o.KeepPolicies) {
-		list, err := o.of(k).List(ctx, metav1.ListOptions{})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if _, answered := errors.AsType[*apierrors.StatusError](err); answered {
-			p.unseen = append(p.unseen, fmt.Errorf("list %s: %w", k.resource.Resource, err))
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", k.resource.Resource, err)
-		}
-		for i := range list.Items {
-			p.take(k, &list.Items[i], o.KeepPolicies)
-		}
+// New returns the command.
+func New(s cli.Streams) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:     "uninstall",
+		Short:   "Remove gpuslice from a cluster, whatever its state",
+		Long:    long,
+		Example: example,
+		Args:    cli.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
-	return p, p.namespace(ctx, o)
+	flags := cmd.Flags()
+	o.kube.Register(flags)
+	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
+	flags.BoolVar(&o.keepPolicies, "keep-policies", false, "keep the policies, and the namespace that holds them")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed, and remove nothing")
+	flags.BoolVar(&o.yes, "yes", false, "do not ask")
+	o.kube.CompleteNamespaces(cmd, s)
+	return cmd
 }
 
-// take notes an object that is ours.
-func (p *Plan) take(k kind, u *unstructured.Unstructured, keepPolicies bool) {
-	labels := u.GetLabels()
-	kept := keepPolicies && k.resource.Resource == "configmaps" && labels[api.LabelPolicy] == "true"
-	ours := labels["app.kubernetes.io/name"] == "gpuslice" || k.also != nil && k.also(u.GetName(), labels)
-	if !ours || kept {
-		return
-	}
-	p.helm = p.helm || labels["app.kubernetes.io/managed-by"] == "Helm"
-	p.Items = append(p.Items, Item{k, u.GetName()})
-}
-
-// namespace decides about the system namespace: it goes only where it was made for gpuslice.
-func (p *Plan) namespace(ctx context.Context, o Options) error {
-	ns, err := o.Client.Resource(namespaces).Get(ctx, o.System, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
+func (o *options) run(ctx context.Context, s cli.Streams) error {
+	connection, err := o.kube.Connect(s)
 	if err != nil {
-		return fmt.Errorf("read namespace %s: %w", o.System, err)
+		return err
 	}
-	switch {
-	case ns.GetDeletionTimestamp() != nil:
-		p.Left = append(p.Left, "namespace "+o.System+" is being removed already")
-	case o.KeepPolicies:
-		p.Left = append(p.Left, "namespace "+o.System+" stays, with its policies")
-	case ns.GetLabels()["app.kubernetes.io/name"] != "gpuslice":
-		p.Left = append(p.Left, "namespace "+o.System+" stays: it does not carry the label app.kubernetes.io/name: gpuslice, so others may use it")
-	default:
-		p.Namespace = true
+	client, err := dynamic.NewForConfig(connection.Config)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", connection.Config.Host, err)
 	}
-	return nil
-}
-
-// Carry removes what the plan lists. It goes on after a failure, and returns every failure in the end: the sooner the
-// rest is gone the better.
-func Carry(ctx context.Context, p *Plan, o Options) []error {
-	failed := slices.Clone(p.unseen)
-	for _, unseen := range p.unseen {
-		fmt.Fprintln(o.Out, unseen)
+	r := remover{client: client, system: o.systemNamespace, keepPolicies: o.keepPolicies, dryRun: o.dryRun, out: s.Out}
+	p, err := r.find(ctx)
+	if err != nil {
+		return err
 	}
-	for _, item := range p.Items {
-		failed = append(failed, o.remove(ctx, o.of(item.kind), item.Name, item.String())...)
-	}
-	if p.Namespace {
-		failed = append(failed, o.remove(ctx, o.Client.Resource(namespaces), o.System, "namespace/"+o.System)...)
-	}
-	return failed
-}
-
-func (o Options) of(k kind) dynamic.ResourceInterface {
-	if k.namespaced {
-		return o.Client.Resource(k.resource).Namespace(o.System)
-	}
-	return o.Client.Resource(k.resource)
-}
-
-// remove deletes one object; one that is gone already is as good.
-func (o Options) remove(ctx context.Context, r dynamic.ResourceInterface, name, what string) []error {
-	if o.DryRun {
-		fmt.Fprintf(o.Out, "%s would be removed\n", what)
+	if p.empty() {
+		fmt.Fprintf(s.Out, "nothing of gpuslice is installed in %s\n", connection.Config.Host)
 		return nil
 	}
-	background := metav1.DeletePropagationBackground
-	err := r.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
-	if err != nil && !apierrors.IsNotFound(err) {
-		fmt.Fprintf(o.Out, "%s stays: %v\n", what, err)
-		return []error{fmt.Errorf("remove %s: %w", what, err)}
+	if !o.dryRun && !o.yes {
+		if err := confirm(s, p, connection.Config.Host); err != nil {
+			return err
+		}
 	}
-	fmt.Fprintf(o.Out, "%s removed\n", what)
+	failed := r.carry(ctx, p)
+	for _, line := range p.remains() {
+		fmt.Fprintln(s.Out, line)
+	}
+	if len(failed) > 0 {
+		fmt.Fprintf(s.Err, "%d objects could not be removed; run it again, or see deploy/EMERGENCY.md\n", len(failed))
+		return cli.ExitError(cli.ExitNoAnswer)
+	}
 	return nil
 }
 
-// Remains says what stays in a cluster that gpuslice is removed from, and how to find it.
-func (p *Plan) Remains() []string {
-	remains := append(slices.Clone(p.Left),
-		"pods that run keep their slice and their guard until they end; to find them:\n"+
-			"  kubectl get pods -A -o json | jq -r '.items[] | select(.metadata.annotations[\"gpuslice.dev/promise\"]) | .metadata.namespace + \"/\" + .metadata.name'",
-		"pods that are made from now on come out as they are written: whole GPUs, under the names that the device plugin offers",
-		"labels gpuslice.dev/* on namespaces, and ConfigMaps gpuslice-policy of tenants, stay and do nothing")
-	if p.helm {
-		remains = append(remains, "Helm still lists a release: helm uninstall RELEASE forgets it; without that its next upgrade brings everything back")
+// errNoTerminal is returned if there is nobody to ask.
+var errNoTerminal = errors.New("standard input is no terminal: confirm with --yes, or see what would be removed with --dry-run")
+
+// confirm asks whoever sits at the terminal.
+func confirm(s cli.Streams, p *plan, host string) error {
+	if !cli.Terminal(s.In) {
+		return errNoTerminal
 	}
-	return remains
+	fmt.Fprintf(s.Err, "remove %d objects of gpuslice from %s? [y/N] ", len(p.items), host)
+	answer, err := bufio.NewReader(s.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New("nothing was removed")
+	}
+	return nil
 }

@@ -1,0 +1,124 @@
+// Package audit is the command that previews what enforce would change in a namespace under audit or warn.
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
+	"github.com/gpuslice/gpuslice/policies/config"
+)
+
+const long = `Preview what enforce would change in a namespace under audit or warn, so that a team can be enforced without a surprise:
+for its living pods, and for the pods that its Deployments, StatefulSets, DaemonSets, Jobs and CronJobs create. Pods are
+evaluated as if they were created again, the oldest first, quota included; workloads as far as their template goes.
+
+--include-enforced evaluates namespaces that are enforced already, too: their pods may have been created before the policy.
+--policies evaluates policies that are not applied yet, in the place of the cluster's, and implies it.
+
+It takes the right to read policies, nodes, namespaces, pods, quotas and workloads.
+
+-o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "AuditList", "items": [...], "errors": [...]}. An item
+is a namespace: namespace, policy, mode, evaluated, and groups (would, rule, reason, count, examples of kind, name and
+message).`
+
+const example = `  # may team-a go from audit to enforce?
+  gpuslice audit -n team-a
+
+  # what would a policy change that is not applied yet
+  gpuslice audit -n team-a --policies team-a.yaml
+
+  # every namespace that is not enforced yet
+  gpuslice audit -A -o json | jq '.items[] | {namespace, denied: [.groups[] | select(.would == "refused")]}'`
+
+// options are the command's flags.
+type options struct {
+	target.Flags
+	all, includeEnforced bool
+	output               string
+}
+
+// New returns the command.
+func New(s cli.Streams) *cobra.Command {
+	o := options{Flags: target.Flags{Needed: true}}
+	cmd := &cobra.Command{
+		Use:     "audit [-n NAMESPACE | -A] [flags]",
+		Short:   "Preview what enforce would change in a namespace",
+		Long:    long,
+		Example: example,
+		Args:    cli.NoArguments,
+		PreRunE: func(*cobra.Command, []string) error { return o.check() },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
+	}
+	flags := cmd.Flags()
+	o.Flags.Register(flags, "to audit (default: the context's, else \"default\")")
+	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "audit every governed namespace")
+	flags.BoolVar(&o.includeEnforced, "include-enforced", false, "audit namespaces that are enforced already, too")
+	cli.OutputFlag(flags, &o.output, cli.TextOrJSON())
+	o.Kube.CompleteNamespaces(cmd, s)
+	return cmd
+}
+
+func (o *options) check() error {
+	if o.all && o.Kube.Namespace != "" {
+		return errors.New("-n names one namespace, and -A means all: leave out one of them")
+	}
+	return cli.CheckOutput(o.output, cli.TextOrJSON())
+}
+
+func (o *options) run(ctx context.Context, s cli.Streams) error {
+	connection, err := o.Kube.Connect(s)
+	if err != nil {
+		return err
+	}
+	c, err := target.Load(ctx, &o.Flags, &manifest.Reader{Stdin: s.In}, s)
+	if err != nil {
+		return err
+	}
+	a := &auditor{client: connection.Client, engine: preview.New(c), system: o.SystemNamespace, enforced: o.includeEnforced || len(o.Policies) > 0}
+	names := []string{connection.Namespace}
+	if o.all {
+		names = slices.Sorted(maps.Keys(c.Labels))
+	}
+	for _, name := range names {
+		reason := a.skip(name)
+		if reason == "" {
+			err = a.audit(ctx, name)
+		} else if !o.all {
+			fmt.Fprintf(s.Err, "namespace %s: %s\n", name, reason)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, failed := range a.errors {
+		fmt.Fprintln(s.Err, failed)
+	}
+	return a.print(o.output, s)
+}
+
+// skip is why a namespace is not audited; "": it is.
+func (a *auditor) skip(namespace string) string {
+	in := a.engine.Cluster.Input(namespace)
+	switch {
+	case namespace == a.system:
+		return "gpuslice's own, which it does not govern"
+	case in.PolicyError != nil:
+		return "its policy cannot be used: " + in.PolicyError.Error()
+	case in.Policy == nil:
+		return "no policy governs it, so nothing is denied or changed there; name a policy with --policies FILE to preview it"
+	case in.Policy.Mode == config.ModeOff:
+		return "policy " + in.Policy.Name + " is off, so nothing is denied or changed there"
+	case !a.enforced && in.Policy.EnforcementMode == config.EnforceFull:
+		return "policy " + in.Policy.Name + " is enforced already; --include-enforced audits it all the same"
+	}
+	return ""
+}

@@ -1,0 +1,113 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/config"
+)
+
+// auditor evaluates what runs as if it were created again.
+type auditor struct {
+	client   kubernetes.Interface
+	engine   *preview.Engine
+	system   string // the namespace of the installation
+	enforced bool   // namespaces that are enforced already are audited too
+	items    []audited
+	errors   []manifest.Error
+}
+
+// audited is what enforce would change in a namespace: an item of -o json.
+type audited struct {
+	Namespace string                 `json:"namespace"`
+	Policy    string                 `json:"policy"`
+	Mode      config.EnforcementMode `json:"mode"`
+	Evaluated int                    `json:"evaluated"`
+	Groups    []group                `json:"groups"`
+}
+
+// group is what would have the same outcome for the same reason.
+type group struct {
+	Would    policies.Outcome `json:"would"`
+	Rule     string           `json:"rule"`             // stable: the reason label of metrics
+	Reason   string           `json:"reason,omitempty"` // of a denial, for people
+	Count    int              `json:"count"`
+	Examples []member         `json:"examples"`
+}
+
+// member is one of a group.
+type member struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Message string `json:"message,omitempty"`
+}
+
+// maxExamples bounds the members of a group that are shown.
+const maxExamples = 3
+
+// audit audits one namespace.
+func (a *auditor) audit(ctx context.Context, namespace string) error {
+	in := a.engine.Cluster.Input(namespace)
+	item := audited{Namespace: namespace, Policy: in.Policy.Name, Mode: in.Policy.EnforcementMode, Groups: []group{}}
+	objects, err := workloads(ctx, a.client, namespace)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		r, err := a.engine.Evaluate(ctx, o)
+		if err != nil {
+			a.errors = append(a.errors, manifest.Error{At: o.At, Err: fmt.Errorf("%s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)})
+			continue
+		}
+		item.count(o.Kind, o.Name, r.Decision)
+	}
+	pods, err := a.pods(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	for _, p := range pods {
+		item.count("Pod", p.pod.Name, p.decision)
+	}
+	slices.SortStableFunc(item.Groups, func(x, y group) int {
+		return cmp.Or(cmp.Compare(severity(x.Would), severity(y.Would)), cmp.Compare(y.Count, x.Count), strings.Compare(x.Rule+x.Reason, y.Rule+y.Reason))
+	})
+	a.items = append(a.items, item)
+	return nil
+}
+
+func severity(o policies.Outcome) int {
+	return slices.Index([]policies.Outcome{policies.Refused, policies.Rewritten, policies.Voided, policies.LeftAlone}, o)
+}
+
+// count puts an object into its group.
+func (i *audited) count(kind, name string, d policies.Decision) {
+	i.Evaluated++
+	g := group{Would: d.Would, Rule: d.Reason(), Examples: []member{}}
+	message := ""
+	switch {
+	case d.Would == policies.Refused && len(d.Violations) > 0:
+		g.Reason, message = d.Violations[0].Reason, d.Message()
+	case d.Would == policies.Rewritten:
+		message = preview.Summary(d)
+	}
+	at := slices.IndexFunc(i.Groups, func(have group) bool {
+		return have.Would == g.Would && have.Rule == g.Rule && have.Reason == g.Reason
+	})
+	if at < 0 {
+		at = len(i.Groups)
+		i.Groups = append(i.Groups, g)
+	}
+	found := &i.Groups[at]
+	found.Count++
+	if len(found.Examples) < maxExamples {
+		found.Examples = append(found.Examples, member{kind, name, message})
+	}
+}

@@ -1,0 +1,87 @@
+package audit
+
+import (
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// print prints what was found, and answers with its exit code.
+func (a *auditor) print(output string, s cli.Streams) (err error) {
+	if output == "json" {
+		err = cli.PrintJSON(s.Out, cli.NewList("AuditList", a.items, manifest.Printed(a.errors)...))
+	} else {
+		err = pageOf(a.items).Print(s.Out)
+	}
+	if err != nil {
+		return err
+	}
+	return a.exit()
+}
+
+// exit is the exit code of what was found.
+func (a *auditor) exit() error {
+	var t cli.Tally
+	for _, failed := range a.errors {
+		t.Failed(failed)
+	}
+	for _, item := range a.items {
+		t.Denied = t.Denied || item.would(policies.Refused) > 0
+	}
+	return t.Exit()
+}
+
+// would counts what would have an outcome.
+func (i *audited) would(o policies.Outcome) (n int) {
+	for _, g := range i.Groups {
+		if g.Would == o {
+			n += g.Count
+		}
+	}
+	return n
+}
+
+// page shows what was found.
+type page struct{ cli.Page }
+
+func pageOf(items []audited) *page {
+	p := &page{}
+	for n, item := range items {
+		if n > 0 {
+			p.Line("")
+		}
+		p.audited(item)
+	}
+	return p
+}
+
+// audited shows what enforce would change in a namespace.
+func (p *page) audited(i audited) {
+	p.Linef("namespace %s, policy %s (%s)", i.Namespace, i.Policy, i.Mode)
+	if i.Evaluated == 0 {
+		p.Line("  nothing runs there")
+		return
+	}
+	p.Linef("  %d evaluated: enforce would deny %d, mutate %d, hide devices from %d and leave %d unchanged",
+		i.Evaluated, i.would(policies.Refused), i.would(policies.Rewritten), i.would(policies.Voided), i.would(policies.LeftAlone))
+	for _, g := range i.Groups {
+		why := g.Rule
+		if g.Reason != "" {
+			why += ", " + g.Reason
+		}
+		p.Linef("  %s (%s): %d", g.Would, why, g.Count)
+		if g.Would == policies.LeftAlone {
+			continue
+		}
+		for _, e := range g.Examples {
+			text := "    " + e.Kind + " " + e.Name
+			if e.Message != "" {
+				text += ": " + cli.OneLine(e.Message)
+			}
+			p.Line(text)
+		}
+		if more := g.Count - len(g.Examples); more > 0 {
+			p.Line("    " + cli.AndMore(more))
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package audit
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+func TestPage(t *testing.T) {
+	denied := func(rule api.Rule, reason, detail string) policies.Decision {
+		return policies.Decision{Would: policies.Refused, Violations: []api.Violation{{Rule: rule, Reason: reason, Detail: detail}}}
+	}
+	item := audited{Namespace: "team-a", Policy: "gpuslice-system/team-a", Mode: config.EnforceAudit}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		item.count("Pod", name, denied(quota.Rule, "exceeded quota", "team-a, requested: slices=1, used: slices=4, limited: slices=4"))
+	}
+	item.count("Deployment", "host", denied(api.RuleTamper, "hostPID", "remove hostPID"))
+	item.count("Pod", "plain", policies.Decision{Would: policies.LeftAlone, Outcome: policies.LeftAlone, Why: "no GPU asked"})
+	item.count("Pod", "sliced", policies.Decision{Would: policies.Rewritten, Planned: &promise.Planned{Strategy: "mps", Pool: "l4", Tier: "mps",
+		Containers: []promise.PlannedContainer{{Name: "main", Memory: "4Gi"}}}})
+	var got strings.Builder
+	if err := pageOf([]audited{item, {Namespace: "empty", Policy: "gpuslice-system/default", Mode: config.EnforceWarn}}).Print(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := `namespace team-a, policy gpuslice-system/team-a (audit)
+  7 evaluated: enforce would deny 5, mutate 1, hide devices from 0 and leave 1 unchanged
+  refused (quota, exceeded quota): 4
+    Pod a: exceeded quota: team-a, requested: slices=1, used: slices=4, limited: slices=4
+    Pod b: exceeded quota: team-a, requested: slices=1, used: slices=4, limited: slices=4
+    Pod c: exceeded quota: team-a, requested: slices=1, used: slices=4, limited: slices=4
+    and 1 more
+  refused (tamper, hostPID): 1
+    Deployment host: hostPID: remove hostPID
+  left-alone (no GPU asked): 1
+  rewritten (sliced): 1
+    Pod sliced: main 4Gi under mps on l4, enforcement planned: mps
+
+namespace empty, policy gpuslice-system/default (warn)
+  nothing runs there
+`
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	a := auditor{items: []audited{item}}
+	if err := a.exit(); err != cli.ExitError(cli.ExitDenied) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+)
+
+// TextOrJSON are the formats of a command that prints a page for people.
+func TextOrJSON() []string { return []string{"text", "json"} }
+
+// OutputFlag registers -o, --output. The first of the formats is the default.
+func OutputFlag(flags *pflag.FlagSet, output *string, formats []string) {
+	flags.StringVarP(output, "output", "o", formats[0], "`FORMAT`: "+strings.Join(formats, ", "))
+}
+
+// CheckOutput returns an error if output is none of the accepted formats.
+func CheckOutput(output string, accepted []string) error {
+	if slices.Contains(accepted, output) {
+		return nil
+	}
+	return fmt.Errorf("-o %q: accepted: %s", output, strings.Join(accepted, ", "))
+}
+
+// SystemNamespaceFlag registers --system-namespace.
+func SystemNamespaceFlag(flags *pflag.FlagSet, namespace *string) {
+	flags.StringVar(namespace, "system-namespace", api.SystemNamespace, "`NAMESPACE` of the gpuslice installation and of its policy ConfigMaps")
+}
+
+// NoArguments denies arguments and names the flag for files: "unknown command pod.yaml" helps nobody.
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.Flags().Lookup("filename") != nil {
+		return fmt.Errorf("unexpected argument %q: name files with -f (%s --help)", args[0], cmd.CommandPath())
+	}
+	return fmt.Errorf("unknown command %q (%s --help lists the commands)", args[0], cmd.CommandPath())
+}

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// OneLine replaces control characters with spaces: text that others wrote neither breaks a table nor moves the cursor.
+func OneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// AndMore is the end of a list of which n entries are not shown.
+func AndMore(n int) string { return fmt.Sprintf("and %d more", n) }
+
+// First joins the first names, and ends with the number of the others.
+func First(shown int, names []string) string {
+	if len(names) <= shown {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:shown], ", ") + " " + AndMore(len(names)-shown)
+}
+
+// Count is n for a table, "" for none.
+func Count(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}

@@ -1,0 +1,247 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+)
+
+// facts are what was read about one object.
+type facts struct {
+	target
+	pod        *corev1.Pod // nil: there is none, or the object is a workload
+	found      bool        // the object exists
+	events     []corev1.Event
+	pods       []corev1.Pod // of a workload
+	nodes      []corev1.Node
+	others     []corev1.Pod // pods that hold something on nodes
+	othersRead bool
+	guardLog   []string // what the guard's log tells about terminations
+	notes      []string // what could not be read
+}
+
+// gather reads all that is to be known of a pod ("train", "pod/train") or a workload ("deployment/train").
+func gather(ctx context.Context, client kubernetes.Interface, namespace, argument string) (*facts, error) {
+	kind, name, err := parse(argument)
+	if err != nil {
+		return nil, err
+	}
+	g := gatherer{ctx, client, &facts{target: target{kind, namespace, name}}}
+	if kind == "pod" {
+		err = g.pod()
+	} else {
+		err = g.workload()
+	}
+	return g.facts, err
+}
+
+// parse reads KIND/NAME or NAME.
+func parse(argument string) (kind, name string, err error) {
+	kind, name, typed := strings.Cut(argument, "/")
+	if !typed {
+		kind, name = "pod", argument
+	}
+	kind = strings.ToLower(kind)
+	aliases := map[string]string{"po": "pod", "deploy": "deployment", "rs": "replicaset", "sts": "statefulset", "ds": "daemonset", "cj": "cronjob"}
+	kind = cmp.Or(aliases[kind], strings.TrimSuffix(kind, "s"))
+	if name == "" || !slices.Contains(accepted(), kind) {
+		return "", "", fmt.Errorf("%q: accepted: POD, or KIND/NAME with one of %s", argument, strings.Join(accepted(), ", "))
+	}
+	return kind, name, nil
+}
+
+func accepted() []string {
+	return []string{"pod", "deployment", "replicaset", "statefulset", "daemonset", "job", "cronjob"}
+}
+
+type gatherer struct {
+	ctx    context.Context
+	client kubernetes.Interface
+	facts  *facts
+}
+
+func (g *gatherer) pod() error {
+	f := g.facts
+	pod, err := g.client.CoreV1().Pods(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return g.events("", f.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("read pod %s: %w", f.Name, err)
+	}
+	f.pod, f.found = pod, true
+	if err := g.events("Pod", f.Name); err != nil {
+		return err
+	}
+	f.events = slices.DeleteFunc(f.events, func(e corev1.Event) bool { return e.InvolvedObject.UID != pod.UID })
+	if len(failures(pod)) > 0 {
+		g.guardLog(pod)
+	}
+	if pod.Spec.NodeName == "" && pod.Status.Phase == corev1.PodPending {
+		g.room()
+	}
+	return nil
+}
+
+// Bounds on what is read of the guard's log.
+const (
+	guardLines = int64(200)
+	guardBytes = int64(64 << 10)
+)
+
+// guardLog reads what the guard's log tells about terminations. The kubelet records them as Events too, but not for a pod
+// that ended with its last container: nothing probes its guard any more.
+func (g *gatherer) guardLog(pod *corev1.Pod) {
+	if !slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == limits.GuardContainer }) {
+		return
+	}
+	lines, bytes := guardLines, guardBytes
+	text, err := g.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
+		Container: limits.GuardContainer, TailLines: &lines, LimitBytes: &bytes,
+	}).DoRaw(g.ctx)
+	if err != nil {
+		g.note("the guard's log cannot be read, and may tell more: %v", err)
+		return
+	}
+	g.facts.guardLog = guardTerminations(text)
+}
+
+// events reads the Events about objects of a name, or of the whole namespace where none is given. kind "": any.
+func (g *gatherer) events(kind, name string) error {
+	selector := fields.Set{}
+	if kind != "" {
+		selector["involvedObject.kind"] = kind
+	}
+	if name != "" {
+		selector["involvedObject.name"] = name
+	}
+	list, err := g.client.CoreV1().Events(g.facts.Namespace).List(g.ctx, metav1.ListOptions{FieldSelector: selector.AsSelector().String()})
+	if apierrors.IsForbidden(err) {
+		g.note("Events may not be read: %v", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read Events: %w", err)
+	}
+	g.facts.events = append(g.facts.events, list.Items...)
+	return nil
+}
+
+// room reads nodes and what is held on them: what a tenant may not read is left out and noted.
+func (g *gatherer) room() {
+	nodes, err := g.client.CoreV1().Nodes().List(g.ctx, metav1.ListOptions{})
+	if err != nil {
+		g.note("free replicas are unknown, since nodes may not be read: %v", err)
+		return
+	}
+	g.facts.nodes = nodes.Items
+	pods, err := g.client.CoreV1().Pods(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{
+		FieldSelector: "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed",
+	})
+	if err != nil {
+		g.note("free replicas are unknown, since pods of other namespaces may not be read: %v", err)
+		return
+	}
+	g.facts.others, g.facts.othersRead = pods.Items, true
+}
+
+// workload reads a workload, those that it made, their pods and Events.
+func (g *gatherer) workload() error {
+	f := g.facts
+	uid, err := g.uid()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read %s %s: %w", f.Kind, f.Name, err)
+	}
+	f.found = true
+	owners, err := g.family(uid)
+	if err != nil {
+		return err
+	}
+	pods, err := g.client.CoreV1().Pods(f.Namespace).List(g.ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("read pods: %w", err)
+	}
+	for _, p := range pods.Items {
+		if controlled(&p, owners) {
+			f.pods = append(f.pods, p)
+			owners[p.UID] = true
+		}
+	}
+	if err := g.events("", ""); err != nil {
+		return err
+	}
+	f.events = slices.DeleteFunc(f.events, func(e corev1.Event) bool { return !owners[e.InvolvedObject.UID] })
+	return nil
+}
+
+// uid is that of the workload.
+func (g *gatherer) uid() (types.UID, error) {
+	f, apps, batch := g.facts, g.client.AppsV1(), g.client.BatchV1()
+	var object metav1.Object
+	var err error
+	switch f.Kind {
+	case "deployment":
+		object, err = apps.Deployments(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
+	case "replicaset":
+		object, err = apps.ReplicaSets(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
+	case "statefulset":
+		object, err = apps.StatefulSets(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
+	case "daemonset":
+		object, err = apps.DaemonSets(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
+	case "cronjob":
+		object, err = batch.CronJobs(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
+	default:
+		object, err = batch.Jobs(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
+	}
+	if err != nil {
+		return "", err
+	}
+	return object.GetUID(), nil
+}
+
+// family is the workload and those that it made to make pods: a Deployment's ReplicaSets, a CronJob's Jobs.
+func (g *gatherer) family(uid types.UID) (map[types.UID]bool, error) {
+	f, owners := g.facts, map[types.UID]bool{uid: true}
+	switch f.Kind {
+	case "deployment":
+		list, err := g.client.AppsV1().ReplicaSets(f.Namespace).List(g.ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("read ReplicaSets: %w", err)
+		}
+		for i := range list.Items {
+			owners[list.Items[i].UID] = owners[list.Items[i].UID] || controlled(&list.Items[i], owners)
+		}
+	case "cronjob":
+		list, err := g.client.BatchV1().Jobs(f.Namespace).List(g.ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("read Jobs: %w", err)
+		}
+		for i := range list.Items {
+			owners[list.Items[i].UID] = owners[list.Items[i].UID] || controlled(&list.Items[i], owners)
+		}
+	}
+	return owners, nil
+}
+
+func controlled(object metav1.Object, owners map[types.UID]bool) bool {
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && owners[owner.UID]
+}
+
+func (g *gatherer) note(format string, args ...any) {
+	g.facts.notes = append(g.facts.notes, fmt.Sprintf(format, args...))
+}

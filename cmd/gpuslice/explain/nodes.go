@@ -1,0 +1,75 @@
+package explain
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	podresources "k8s.io/component-helpers/resource"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+// unknownFree is how many replicas are free if other pods may not be read.
+const unknownFree = -1
+
+// candidateNodes lists the nodes that offer what a pending pod requests, how many replicas are free there, and why the
+// pod cannot run there all the same.
+func candidateNodes(f *facts, promise *promise.Promise) []node {
+	name := promise.Containers[0].Resource
+	held := map[string]int64{}
+	for i := range f.others {
+		requests := podresources.PodRequests(&f.others[i], podresources.PodResourcesOptions{})
+		held[f.others[i].Spec.NodeName] += count(requests, name)
+	}
+	out := []node{}
+	for i := range f.nodes {
+		n := &f.nodes[i]
+		offered := count(n.Status.Allocatable, name)
+		if offered == 0 {
+			continue
+		}
+		free := int64(unknownFree)
+		if f.othersRead {
+			free = max(offered-held[n.Name], 0)
+		}
+		out = append(out, node{Name: n.Name, Resource: name, Offered: offered, Free: free, Reason: unfit(f.pod, n)})
+	}
+	return out
+}
+
+// unfit is why a pod cannot run on a node whatever is free; "": it can.
+func unfit(p *corev1.Pod, n *corev1.Node) string {
+	if n.Spec.Unschedulable {
+		return "the node is cordoned"
+	}
+	if match, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); err != nil || !match {
+		return "the pod's node selector or affinity excludes it"
+	}
+	taint, untolerated := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, p.Spec.Tolerations, func(t *corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	}, false)
+	if untolerated {
+		return "the pod does not tolerate " + taint.ToString()
+	}
+	return ""
+}
+
+// freeReplicas is how many replicas are free where the pod can run; an unknown number counts as one.
+func freeReplicas(nodes []node) (free int64) {
+	for _, n := range nodes {
+		if n.Reason == "" && n.Free != 0 {
+			free += max(n.Free, 1)
+		}
+	}
+	return free
+}
+
+func count(list corev1.ResourceList, name string) int64 {
+	q, ok := list[corev1.ResourceName(name)]
+	if !ok {
+		q = resource.Quantity{}
+	}
+	return q.Value()
+}

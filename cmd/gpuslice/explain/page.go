@@ -1,0 +1,158 @@
+package explain
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+// page is a page for people, with what both kinds of explanation show.
+type page struct{ cli.Page }
+
+// pageOf explains each object, and then lists the pools that all of them had to choose from.
+func pageOf(all *preview.Results) *page {
+	p := &page{}
+	for _, r := range all.Items {
+		if r.HoldsPod() {
+			p.result(r)
+		}
+	}
+	if !p.Empty() {
+		p.pools(poolsOf(all.Cluster.Pools))
+	}
+	return p
+}
+
+// result explains one decision.
+func (p *page) result(r preview.Result) {
+	if !p.Empty() {
+		p.Line("")
+	}
+	d := r.Decision
+	p.Line(r.String())
+	p.Table("  ", headline(r))
+	for _, v := range d.Violations {
+		p.Line("  refused because " + v.String())
+	}
+	for _, w := range d.Warnings {
+		p.Line("  warning: " + w)
+	}
+	if d.Promise != nil {
+		p.containers(d.Promise, d.Planned)
+	}
+	if d.Planned != nil {
+		for _, note := range d.Planned.Notes {
+			p.Line("  note: " + note)
+		}
+	}
+	p.candidates(d.Candidates)
+}
+
+// headline is the first rows: what became of the pod, by which policy and where.
+func headline(r preview.Result) [][]string {
+	d := r.Decision
+	outcome := string(d.Outcome)
+	if d.Would != d.Outcome {
+		outcome += ", would be " + string(d.Would) + " under enforce"
+	}
+	if d.Why != "" {
+		outcome += " (" + d.Why + ")"
+	}
+	rows := [][]string{{"outcome", outcome}}
+	if d.Policy != "" {
+		rows = append(rows, []string{"policy", d.Policy + " (" + string(d.Mode) + ")"})
+	}
+	if d.Planned != nil {
+		rows = append(rows, []string{"strategy", string(d.Planned.Strategy)}, []string{"pool", d.Planned.Pool}, []string{"enforcement", string(d.Planned.Tier)})
+	}
+	if d.Promise != nil {
+		if len(d.Promise.Pools) > 1 {
+			rows = append(rows, []string{"as good", strings.Join(d.Promise.Pools[1:], ", ")})
+		}
+		rows = append(rows, []string{"counts for", charge(d.Promise.Charge)})
+	}
+	return rows
+}
+
+func charge(c quota.Charge) string {
+	return fmt.Sprintf("memory %s, slices %d, GPUs %d", c.Memory, c.Slices, c.GPUs)
+}
+
+// containers lists what each container gets, and what is written into it.
+func (p *page) containers(promise *promise.Promise, planned *promise.Planned) {
+	rows := [][]string{{"CONTAINER", "RESOURCE", "SLICE", "LIMIT", "COMPUTE", "ENFORCEMENT", "FRAMEWORK"}}
+	for _, c := range promise.Containers {
+		row := []string{c.Name, strconv.FormatInt(c.Count, 10) + " " + c.Resource, amount(c.Slice), amount(c.Limit), "", "", ""}
+		for _, q := range planned.Containers {
+			if q.Name == c.Name {
+				row[4], row[5], row[6] = percent(q.Compute), tiers(q.Tiers), q.Framework
+			}
+		}
+		rows = append(rows, row)
+	}
+	p.Line("")
+	p.Table("  ", rows)
+	p.injected(promise, planned)
+}
+
+// injected lists caps, variables and mounts.
+func (p *page) injected(promise *promise.Promise, planned *promise.Planned) {
+	for _, c := range planned.Containers {
+		if c.Cap != "" {
+			p.Line("  " + c.Name + ": cap in force: " + c.Cap)
+		}
+	}
+	for _, c := range promise.Containers {
+		for _, v := range c.Env {
+			p.Line("  " + c.Name + ": sets " + v.Name + "=" + v.Value)
+		}
+		for _, m := range c.Mounts {
+			p.Line("  " + c.Name + ": mounts " + m.Name + " on " + m.MountPath)
+		}
+	}
+}
+
+// candidates lists every way that was evaluated.
+func (p *page) candidates(all []api.CandidateReport) {
+	if len(all) == 0 {
+		return
+	}
+	rows := [][]string{{"  POOL", "STRATEGY", "RESOURCE", "SLICE", "ENFORCEMENT", "WHY"}}
+	for _, c := range all {
+		mark, why := "  ", c.Why
+		if c.Chosen {
+			mark, why = "> ", "chosen"
+		}
+		rows = append(rows, []string{mark + c.Pool, string(c.Strategy), c.Resource, c.Slice, string(c.Tier), why})
+	}
+	p.Line("")
+	p.Table("  ", rows)
+}
+
+func amount(m api.MiB) string {
+	if m == 0 {
+		return ""
+	}
+	return m.Human()
+}
+
+func percent(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n) + "%"
+}
+
+func tiers(all []api.Tier) string {
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = string(t)
+	}
+	return strings.Join(names, ", ")
+}

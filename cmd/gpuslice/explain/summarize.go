@@ -1,0 +1,187 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/observe"
+)
+
+// summarize draws the conclusions from facts. It changes nothing.
+func summarize(f *facts) status {
+	l := status{
+		APIVersion: config.APIVersion, Kind: "Explanation", Object: f.target, State: missing,
+		Reasons: []string{}, Nodes: []node{}, Events: relevantEvents(f.events), Pods: []podRow{}, Notes: append([]string{}, f.notes...),
+	}
+	switch {
+	case f.Kind != "pod":
+		l.workload(f)
+	case f.pod == nil:
+		l.missing(f)
+	default:
+		l.pod(f)
+	}
+	return l
+}
+
+// missing notes where to look for a pod that is not there.
+func (l *status) missing(f *facts) {
+	l.because("there is no %s %s in namespace %s: it was denied, or it is gone", f.Kind, f.Name, f.Namespace)
+	l.note("a denied pod leaves nothing but the answer to its creator: gpuslice explain deployment/NAME -n %s (or job, statefulset, ...) shows what its owner was answered", f.Namespace)
+}
+
+// workload summarizes a workload: its pods, and what its controller was answered.
+func (l *status) workload(f *facts) {
+	if !f.found {
+		l.because("there is no %s %s in namespace %s", f.Kind, f.Name, f.Namespace)
+		return
+	}
+	l.State = pending
+	for i := range f.pods {
+		p := &f.pods[i]
+		one := podRow{Name: p.Name, State: stateOf(p)}
+		if promise, err := promiseOn(p); err == nil && promise != nil {
+			one.Slice, one.Enforcement = slicesOf(promise), string(promise.Planned.Tier)+" planned"
+		}
+		if o := observed(p); o != nil && o.Tier != "" {
+			one.Enforcement = string(o.Tier)
+		}
+		if one.State == running {
+			l.State = running
+		}
+		l.Pods = append(l.Pods, one)
+	}
+	for _, e := range l.Events {
+		if e.Reason == "FailedCreate" && strings.Contains(e.Text, api.Domain) {
+			l.denied = len(f.pods) == 0
+			l.because("its pods are denied: %s", e.Text)
+		}
+	}
+	l.Reasons = lastOf(l.Reasons)
+}
+
+// lastOf keeps the newest of many answers that say the same.
+func lastOf(reasons []string) []string {
+	seen := map[string]bool{}
+	out := []string{}
+	for i := len(reasons) - 1; i >= 0; i-- {
+		if !seen[reasons[i]] {
+			seen[reasons[i]] = true
+			out = append(out, reasons[i])
+		}
+	}
+	return out
+}
+
+// pod summarizes a pod.
+func (l *status) pod(f *facts) {
+	p := f.pod
+	l.State, l.Node, l.Observed = stateOf(p), p.Spec.NodeName, observed(p)
+	promise, err := promiseOn(p)
+	switch {
+	case err != nil:
+		l.note("what it was given cannot be read: %v", err)
+	case promise == nil:
+		l.note("gpuslice wrote nothing on it; to see what it would be given today: kubectl get pod %s -n %s -o yaml | gpuslice explain -f -", p.Name, p.Namespace)
+	default:
+		l.Requested, l.Given = &promise.Request, given(promise)
+	}
+	switch l.State {
+	case pending:
+		l.pending(f, promise)
+	case terminated:
+		if p.Status.Reason != "" {
+			l.because("%s: %s", p.Status.Reason, p.Status.Message)
+		}
+	}
+	l.terminations(f)
+	if l.Observed != nil {
+		l.Reasons = append(l.Reasons, l.Observed.Reasons...)
+	}
+}
+
+// pending gives the reasons for which a pod does not run.
+func (l *status) pending(f *facts, promise *promise.Promise) {
+	p := f.pod
+	for _, gate := range p.Spec.SchedulingGates {
+		l.because("it is held by the scheduling gate %s", gate.Name)
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
+			l.because("scheduler: %s", c.Message)
+		}
+	}
+	for _, s := range statuses(p) {
+		if w := s.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
+			l.because("%s is waiting (%s): %s", s.Name, w.Reason, w.Message)
+		}
+	}
+	if p.Spec.NodeName != "" || promise == nil {
+		return
+	}
+	l.Nodes = candidateNodes(f, promise)
+	switch free := freeReplicas(l.Nodes); {
+	case len(f.nodes) == 0:
+	case len(l.Nodes) == 0:
+		l.note("no node offers %s now: a node has to join, or the device plugin has to restart", promise.Containers[0].Resource)
+	case free == 0:
+		l.note("no node on which it can run has a free replica: it stays pending until another pod ends")
+	}
+}
+
+func statuses(p *corev1.Pod) []corev1.ContainerStatus {
+	return append(append([]corev1.ContainerStatus{}, p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...)
+}
+
+func stateOf(p *corev1.Pod) state {
+	switch p.Status.Phase {
+	case corev1.PodSucceeded, corev1.PodFailed:
+		return terminated
+	case corev1.PodRunning:
+		return running
+	}
+	return pending
+}
+
+// promiseOn is what was written on a pod; nil: nothing.
+func promiseOn(p *corev1.Pod) (*promise.Promise, error) {
+	text := p.Annotations[api.AnnotationPromise]
+	if text == "" {
+		return nil, nil
+	}
+	return promise.Decode(text)
+}
+
+func observed(p *corev1.Pod) *observe.Observation {
+	o, err := observe.DecodeObservation(p.Annotations[api.AnnotationObserved])
+	if err != nil {
+		return nil
+	}
+	return &o
+}
+
+func given(p *promise.Promise) *grant {
+	return &grant{Policy: p.Policy, Strategy: p.Strategy, Pools: p.Pools, Containers: p.Containers, Charge: p.Charge, Planned: p.Planned, Guard: p.Guard != nil}
+}
+
+// slicesOf lists the sizes that a pod was given.
+func slicesOf(p *promise.Promise) string {
+	var out []string
+	for _, c := range p.Containers {
+		out = append(out, c.Slice.Human())
+	}
+	return strings.Join(out, ", ")
+}
+
+func (l *status) because(format string, args ...any) {
+	l.Reasons = append(l.Reasons, fmt.Sprintf(format, args...))
+}
+
+func (l *status) note(format string, args ...any) {
+	l.Notes = append(l.Notes, fmt.Sprintf(format, args...))
+}

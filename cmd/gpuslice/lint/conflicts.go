@@ -1,0 +1,67 @@
+package lint
+
+import (
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/policies/config"
+)
+
+// conflicts returns what the core would deny of policies together, in the namespaces among beside. Two selectors that may
+// both match some day, though no such namespace is known, are a warning.
+func conflicts(all []*config.Policy, beside []manifest.Object) (problems, warnings []string) {
+	for _, err := range config.NewBook(all).Conflicts(manifest.Namespaces(beside)) {
+		problems = append(problems, err.Error())
+	}
+	for _, err := range config.NewBook(all).BudgetConflicts() {
+		problems = append(problems, err.Error())
+	}
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			if shared, ok := matchedByBoth(a, b); ok {
+				warnings = append(warnings, fmt.Sprintf("%s and %s would both claim a namespace with the labels %s, and its GPU pods would be denied",
+					a.Name, b.Name, labels.FormatLabels(shared)))
+			}
+		}
+	}
+	return problems, warnings
+}
+
+// matchedByBoth returns labels that the selectors of both policies match, where the obvious ones do.
+func matchedByBoth(a, b *config.Policy) (map[string]string, bool) {
+	shared := map[string]string{}
+	for _, p := range []*config.Policy{a, b} {
+		if p.Namespaces == nil || p.Namespaces.Selector == nil {
+			return nil, false
+		}
+		maps.Copy(shared, obviousLabels(p.Namespaces.Selector))
+	}
+	for _, p := range []*config.Policy{a, b} {
+		selector, err := metav1.LabelSelectorAsSelector(p.Namespaces.Selector)
+		if err != nil || !selector.Matches(labels.Set(shared)) {
+			return nil, false
+		}
+	}
+	return shared, true
+}
+
+// obviousLabels are the fewest labels that a selector matches.
+func obviousLabels(s *metav1.LabelSelector) map[string]string {
+	least := map[string]string{}
+	maps.Copy(least, s.MatchLabels)
+	for _, e := range s.MatchExpressions {
+		_, set := least[e.Key]
+		switch {
+		case set:
+		case e.Operator == metav1.LabelSelectorOpIn && len(e.Values) > 0:
+			least[e.Key] = e.Values[0]
+		case e.Operator == metav1.LabelSelectorOpExists:
+			least[e.Key] = "true"
+		}
+	}
+	return least
+}

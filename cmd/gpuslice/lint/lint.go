@@ -1,0 +1,166 @@
+// Package lint is the command that reports every problem of policy documents.
+package lint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+)
+
+const long = `Report every problem of policy documents, each with its file and path: bare documents (apiVersion: gpuslice.dev/v1) and
+ConfigMaps that hold one (label gpuslice.dev/policy: "true", key policy.yaml). Then report what two documents both claim:
+two defaults, one namespace by name or, of the Namespace objects in the input, by selector. Other objects are ignored.
+Without arguments, read the policies and namespaces of the current cluster.
+
+A tenant's own document (a ConfigMap gpuslice-policy outside the system namespace) only tightens the policy that governs
+its namespace, and is checked against it. --policies names governing policies beside those of the input, and makes bare
+documents the tenants' own, of the namespace that -n names.
+
+Problems and warnings go to standard output. -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind":
+"LintList", "items": [...], "errors": [...]}: an item has policy, where, problems and warnings.`
+
+const example = `  # files, before they are applied
+  gpuslice policy lint policies/
+
+  # a tenant's own document, against the policies that govern it
+  gpuslice policy lint gpuslice-policy.yaml --policies policies/ -n team-a
+
+  # what governs the current cluster
+  gpuslice policy lint`
+
+// options are the command's flags.
+type options struct {
+	kube                    kube.Flags
+	systemNamespace, output string
+	policies                []string
+}
+
+// New returns the command.
+func New(s cli.Streams) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:     "lint [FILE|DIRECTORY|-...]",
+		Short:   "Report every problem of policy documents",
+		Long:    long,
+		Example: example,
+		Args:    func(*cobra.Command, []string) error { return cli.CheckOutput(o.output, cli.TextOrJSON()) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args, s) },
+	}
+	flags := cmd.Flags()
+	o.kube.Register(flags)
+	o.kube.RegisterNamespace(flags, "of bare documents of tenants; not needed if one policy governs alone")
+	flags.StringArrayVar(&o.policies, "policies", nil, "`FILE` or directory of policies that govern: the documents to lint are tenants' own; may be repeated")
+	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
+	cli.OutputFlag(flags, &o.output, cli.TextOrJSON())
+	o.kube.CompleteNamespaces(cmd, s)
+	return cmd
+}
+
+// item is what is wrong with one policy, or with all together: an item of -o json.
+type item struct {
+	Policy   string   `json:"policy"`
+	Where    string   `json:"where"`
+	Problems []string `json:"problems"`
+	Warnings []string `json:"warnings"`
+}
+
+func (o *options) run(ctx context.Context, paths []string, s cli.Streams) error {
+	r := &manifest.Reader{Stdin: s.In}
+	found, rest, err := o.read(ctx, r, paths, s)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 && len(rest.Unread) == 0 {
+		return fmt.Errorf("no policy to lint: %s", manifest.AcceptedPolicies)
+	}
+	governing, err := o.readGoverning(r, &rest, s)
+	if err != nil {
+		return err
+	}
+	t := tenantLinter{namespace: o.kube.Namespace, governing: append(governing, manifest.Governing(found)...), namespaces: manifest.Namespaces(rest.Objects)}
+	for i := range found {
+		if err := t.lint(&found[i]); err != nil {
+			return err
+		}
+	}
+	for _, failed := range rest.Unread {
+		fmt.Fprintln(s.Err, failed)
+	}
+	items := itemsOf(found, rest.Objects)
+	if err := o.print(s, items, rest.Unread); err != nil {
+		return err
+	}
+	return exit(items, rest.Unread)
+}
+
+// read reads the policies of files, or those of the cluster if no file is named.
+func (o *options) read(ctx context.Context, r *manifest.Reader, paths []string, s cli.Streams) ([]manifest.Policy, manifest.Rest, error) {
+	if len(paths) > 0 {
+		found, rest := manifest.PolicyReader{System: o.systemNamespace, Tenants: len(o.policies) > 0}.Read(r, paths)
+		return found, rest, nil
+	}
+	connection, err := o.kube.Connect(s)
+	if errors.Is(err, kube.ErrNoCluster) {
+		return nil, manifest.Rest{}, fmt.Errorf("nothing to lint: name files, directories or -; and %w", err)
+	}
+	if err != nil {
+		return nil, manifest.Rest{}, err
+	}
+	return readLive(ctx, connection, o.systemNamespace)
+}
+
+// itemsOf collects what is wrong with each policy, and then between them.
+func itemsOf(found []manifest.Policy, beside []manifest.Object) []item {
+	items := []item{}
+	for _, p := range found {
+		one := item{Policy: p.Name, Where: p.At, Problems: []string{}, Warnings: cli.NonNil(p.Warnings)}
+		for _, problem := range p.Problems {
+			one.Problems = append(one.Problems, problem.Error())
+		}
+		items = append(items, one)
+	}
+	if problems, warnings := conflicts(manifest.Governing(found), beside); len(problems)+len(warnings) > 0 {
+		items = append(items, item{Where: "policies together", Problems: cli.NonNil(problems), Warnings: cli.NonNil(warnings)})
+	}
+	return items
+}
+
+func (o *options) print(s cli.Streams, items []item, unread []manifest.Error) error {
+	if o.output == "json" {
+		return cli.PrintJSON(s.Out, cli.NewList("LintList", items, manifest.Printed(unread)...))
+	}
+	policies, problems, warnings := 0, 0, 0
+	for _, one := range items {
+		if one.Policy != "" {
+			policies++
+		}
+		for _, problem := range one.Problems {
+			fmt.Fprintf(s.Out, "%s: %s\n", one.Where, problem)
+		}
+		for _, warning := range one.Warnings {
+			fmt.Fprintf(s.Out, "%s: warning: %s\n", one.Where, warning)
+		}
+		problems, warnings = problems+len(one.Problems), warnings+len(one.Warnings)
+	}
+	fmt.Fprintf(s.Err, "policies: %d, problems: %d, warnings: %d\n", policies, problems, warnings)
+	return nil
+}
+
+// exit is the exit code of what was found.
+func exit(items []item, unread []manifest.Error) error {
+	var t cli.Tally
+	for _, failed := range unread {
+		t.Failed(failed)
+	}
+	for _, one := range items {
+		t.Denied = t.Denied || len(one.Problems) > 0
+		t.Warned = t.Warned || len(one.Warnings) > 0
+	}
+	return t.Exit()
+}

@@ -1,0 +1,168 @@
+package preview
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+// Engine evaluates objects.
+type Engine struct {
+	Cluster *target.Cluster
+
+	namespace string  // of objects that name none
+	fixed     bool    // namespace is the user's: another one in an object is a mistake
+	server    *server // answers in the place of the core; nil: the core
+	decide    func(policies.Input) policies.Decision
+}
+
+// New returns an engine that decides by the core.
+func New(c *target.Cluster) *Engine {
+	return &Engine{Cluster: c, namespace: metav1.NamespaceDefault, decide: policies.Decide}
+}
+
+// Evaluate finds out what becomes of one object. A panic in the core ends this object only.
+func (e *Engine) Evaluate(ctx context.Context, o manifest.Object) (r Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", cli.ErrInternal, p)
+		}
+	}()
+	if o.Kind == "Pod" && o.APIVersion == "v1" {
+		return e.pod(ctx, o)
+	}
+	if t, ok := manifest.TemplateOf(o.Raw); ok {
+		return e.workload(ctx, o, t)
+	}
+	alone := policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: whyNoPod}
+	return Result{Object: o, Decision: alone, After: o.Raw}, nil
+}
+
+func (e *Engine) pod(ctx context.Context, o manifest.Object) (Result, error) {
+	if err := e.place(&o); err != nil {
+		return Result{}, err
+	}
+	decision, after, err := e.rewrite(ctx, o.Raw, o.Namespace)
+	return Result{Object: o, Decision: decision, After: after}, err
+}
+
+// workload evaluates an object by the pod that its controller would create from its template.
+func (e *Engine) workload(ctx context.Context, o manifest.Object, t manifest.Template) (Result, error) {
+	if err := e.place(&o); err != nil {
+		return Result{}, err
+	}
+	r := Result{Object: o, template: true}
+	raw := o.Raw
+	if o.BuiltIn() {
+		violation, changed, err := e.checkTemplate(ctx, o)
+		if err != nil {
+			return r, err
+		}
+		if violation != nil {
+			r.Decision = e.denial(o.Namespace, *violation)
+			return r, nil
+		}
+		raw = changed
+		t, _ = manifest.TemplateOf(raw)
+	}
+	pod, err := t.Pod(o)
+	if err != nil {
+		return r, err
+	}
+	decision, after, err := e.rewrite(ctx, pod, o.Namespace)
+	if r.Decision = decision; err != nil || after == nil {
+		return r, err
+	}
+	if decision.Outcome == policies.LeftAlone {
+		r.After = raw
+		return r, nil
+	}
+	r.After, err = t.Graft(raw, after)
+	return r, err
+}
+
+// checkTemplate looks for quantities that the API server denies in a template, and returns the workload as the
+// template entry of the webhook would have it.
+func (e *Engine) checkTemplate(ctx context.Context, o manifest.Object) (*api.Violation, json.RawMessage, error) {
+	if e.server != nil {
+		return e.server.checkTemplate(ctx, o)
+	}
+	var tree map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.Raw, &tree); err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", o.Kind, err)
+	}
+	violation, ops := policies.CheckTemplate(o.Kind, tree, e.Cluster.Input(o.Namespace).Policy)
+	if violation != nil || len(ops) == 0 {
+		return violation, o.Raw, nil
+	}
+	raw, err := manifest.Patch(o.Raw, ops)
+	return nil, raw, err
+}
+
+// rewrite decides about one pod and returns it as it comes out; nil if it is denied.
+func (e *Engine) rewrite(ctx context.Context, raw json.RawMessage, namespace string) (policies.Decision, json.RawMessage, error) {
+	if e.server != nil {
+		return e.server.pod(ctx, raw, namespace)
+	}
+	in := e.Cluster.Input(namespace)
+	pod, violation, err := promise.DecodePod(raw)
+	if err != nil {
+		return policies.Decision{}, nil, err
+	}
+	if violation != nil {
+		return unreadable(in, *violation, raw)
+	}
+	in.Pod = pod.Pod
+	in.Explain = true
+	decision := e.decide(in)
+	switch decision.Outcome {
+	case policies.Refused:
+		return decision, nil, nil
+	case policies.Rewritten, policies.Voided:
+		after, err := manifest.Patch(raw, promise.Patch(pod.Tree, pod.Pod, decision.Rewrite(pod.Pod)))
+		return decision, after, err
+	}
+	return decision, raw, nil
+}
+
+// place fills in the namespace of an object.
+func (e *Engine) place(o *manifest.Object) error {
+	if o.Namespace == "" {
+		o.Namespace = e.namespace
+	}
+	if e.fixed && o.Namespace != e.namespace {
+		return fmt.Errorf("it names namespace %q, and -n names %q: leave out -n, or make them agree", o.Namespace, e.namespace)
+	}
+	return nil
+}
+
+// denial is a decision that holds whatever the enforcementMode: the API server itself would deny the object.
+func (e *Engine) denial(namespace string, v api.Violation) policies.Decision {
+	d := policies.Decision{Outcome: policies.Refused, Would: policies.Refused, Violations: []api.Violation{v}}
+	if e.server != nil {
+		return d
+	}
+	if p := e.Cluster.Input(namespace).Policy; p != nil {
+		d.Policy, d.Mode = p.Name, p.EnforcementMode
+	}
+	return d
+}
+
+// unreadable decides about a pod beyond the bounds of what is parsed, by the namespace's enforcementMode.
+func unreadable(in policies.Input, v api.Violation, raw json.RawMessage) (policies.Decision, json.RawMessage, error) {
+	d := policies.Deny(in, v)
+	if d.Outcome == policies.Refused {
+		return d, nil, nil
+	}
+	return d, raw, nil
+}

@@ -1,0 +1,28 @@
+package preview
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+func TestEvaluate(t *testing.T) {
+	t.Run("a panic ends one object as an internal error", func(t *testing.T) {
+		e := engineFor(t, "apiVersion: gpuslice.dev/v1\n")
+		e.decide = func(policies.Input) policies.Decision { panic("a broken invariant") }
+		_, err := e.Evaluate(t.Context(), manifest.Object{Kind: "Pod", APIVersion: "v1", Raw: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[]}}`)})
+		if !errors.Is(err, cli.ErrInternal) {
+			t.Fatalf("error: %v", err)
+		}
+		var seen Results
+		seen.fail(manifest.Error{Err: errors.New("not YAML")})
+		seen.fail(manifest.Error{Err: err})
+		if code := seen.Exit(); code != cli.ExitError(cli.ExitInternal) {
+			t.Errorf("exit: %v", code)
+		}
+	})
+}

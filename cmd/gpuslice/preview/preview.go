@@ -1,0 +1,60 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// Results are what became of all that -f names.
+type Results struct {
+	Cluster *target.Cluster
+	Items   []Result
+	Errors  []manifest.Error
+
+	tally cli.Tally
+}
+
+// Run loads the cluster and evaluates every object of -f, in order. What cannot be read does not stop the others: it is
+// printed on standard error, and so are the lines that report returns of each result.
+func (f *Flags) Run(ctx context.Context, s cli.Streams, report func(Result) []string) (*Results, error) {
+	r := &manifest.Reader{Stdin: s.In}
+	e, err := f.engine(ctx, r, s)
+	if err != nil {
+		return nil, err
+	}
+	all := &Results{Cluster: e.Cluster}
+	for _, d := range r.Documents(f.Filenames, manifest.MaxManifest) {
+		objects, unread := d.Objects()
+		for _, failed := range unread {
+			all.fail(failed)
+			fmt.Fprintln(s.Err, failed)
+		}
+		for _, o := range objects {
+			result, err := e.Evaluate(ctx, o)
+			if err != nil {
+				all.fail(manifest.Error{At: o.At, Err: err})
+				fmt.Fprintf(s.Err, "%s: %v\n", o, err)
+				continue
+			}
+			all.Items = append(all.Items, result)
+			all.tally.Denied = all.tally.Denied || result.Decision.Outcome == policies.Refused
+			for _, line := range report(result) {
+				fmt.Fprintln(s.Err, line)
+			}
+		}
+	}
+	return all, nil
+}
+
+func (r *Results) fail(e manifest.Error) {
+	r.Errors = append(r.Errors, e)
+	r.tally.Failed(e)
+}
+
+// Exit is the exit code of all results together.
+func (r *Results) Exit() error { return r.tally.Exit() }

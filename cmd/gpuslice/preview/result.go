@@ -1,0 +1,104 @@
+package preview
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+)
+
+// Result is what becomes of one object.
+type Result struct {
+	manifest.Object
+	Decision policies.Decision
+	After    json.RawMessage // nil: denied
+
+	template bool // the decision is about the pods of the object's template
+}
+
+// whyNoPod is why objects without a pod stay as they are.
+const whyNoPod = "no pod in it"
+
+// HoldsPod reports whether the object is a pod, or a workload that creates pods.
+func (r Result) HoldsPod() bool { return r.Decision.Why != whyNoPod }
+
+// Report is a result as -o json prints it, without what is particular to a command.
+type Report struct {
+	cli.Place
+	Kind       string                 `json:"kind"`
+	Namespace  string                 `json:"namespace,omitempty"`
+	Name       string                 `json:"name"`
+	Outcome    policies.Outcome       `json:"outcome"`
+	Would      policies.Outcome       `json:"would"`
+	Mode       config.EnforcementMode `json:"mode,omitempty"`
+	Policy     string                 `json:"policy,omitempty"`
+	Reason     string                 `json:"reason"`
+	Violations []api.Violation        `json:"violations"`
+	Warnings   []string               `json:"warnings"`
+}
+
+// Report returns r as -o json prints it.
+func (r Result) Report() Report {
+	d := r.Decision
+	return Report{
+		Place: r.At.Place(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
+		Outcome: d.Outcome, Would: d.Would, Mode: d.Mode, Policy: d.Policy, Reason: d.Reason(),
+		Violations: cli.NonNil(d.Violations), Warnings: cli.NonNil(d.Warnings),
+	}
+}
+
+// Lines tell what became of the object and why; none for objects that hold no pod.
+func (r Result) Lines() []string {
+	d := r.Decision
+	if !r.HoldsPod() {
+		return nil
+	}
+	var lines []string
+	add := func(format string, args ...any) {
+		lines = append(lines, r.String()+": "+fmt.Sprintf(format, args...))
+	}
+	switch {
+	case d.Outcome == policies.Refused:
+		for _, v := range d.Violations {
+			add("refused: %s", v)
+		}
+	case d.Outcome == policies.Rewritten:
+		add("rewritten: %s", Summary(d))
+	case d.Outcome == policies.Voided:
+		add("no slice (%s), and no device that it does not ask for", d.Why)
+	case d.Mode == config.EnforceAudit && d.Would == policies.Refused:
+		add("left alone in audit, would be refused: %s", d.Message())
+	case d.Mode == config.EnforceAudit && d.Would == policies.Rewritten:
+		add("left alone in audit, would be rewritten: %s", Summary(d))
+	case d.Mode == config.EnforceAudit && d.Would == policies.Voided:
+		add("left alone in audit, would lose the devices that it does not ask for")
+	case d.Would == policies.Refused:
+		add("left alone in warn")
+	default:
+		add("left alone: %s", d.Why)
+	}
+	for _, w := range d.Warnings {
+		add("warning: %s", w)
+	}
+	if r.template && d.Outcome == policies.Rewritten {
+		add("the template is printed as its pods come out; in a cluster the pods are rewritten, and the %s stays as it was written", r.Kind)
+	}
+	return lines
+}
+
+// Summary is one line about what a pod gets.
+func Summary(d policies.Decision) string {
+	if d.Planned == nil {
+		return "as its policy sets"
+	}
+	var slices []string
+	for _, c := range d.Planned.Containers {
+		slices = append(slices, strings.TrimSpace(c.Name+" "+c.Memory))
+	}
+	return fmt.Sprintf("%s under %s on %s, enforcement planned: %s", strings.Join(slices, ", "), d.Planned.Strategy, d.Planned.Pool, d.Planned.Tier)
+}

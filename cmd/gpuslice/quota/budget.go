@@ -1,0 +1,65 @@
+package quota
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+// maxHolders bounds the pods that are named below a budget.
+const maxHolders = 5
+
+// Budget is the usage of one budget: an item of -o json.
+type Budget struct {
+	Budget     string         `json:"budget"` // "namespace/NAME" or "shared/NAME"; "": nothing is counted
+	Namespaces []string       `json:"namespaces"`
+	Policy     string         `json:"policy,omitempty"` // "": none governs the namespace
+	Counted    bool           `json:"counted"`
+	Figures    []quota.Figure `json:"figures"`
+	More       int            `json:"more,omitempty"`
+	Holders    []Holder       `json:"holders"`
+}
+
+// Holder is a living pod and what it holds.
+type Holder struct {
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	Memory    int64  `json:"memory"` // bytes; 0 beside gpus: unknown
+	Slices    int64  `json:"slices"`
+	GPUs      int64  `json:"gpus"`
+	Promised  bool   `json:"promised"` // false: it counts as the whole devices that it requests
+}
+
+// holders are those of the pods that hold the most.
+func holders(pods []corev1.Pod, pools []pools.Pool) []Holder {
+	all := []Holder{}
+	for i := range pods {
+		h, promised := holding(&pods[i], pools)
+		if h.Charge == (quota.Charge{}) {
+			continue
+		}
+		all = append(all, Holder{
+			Namespace: pods[i].Namespace, Pod: pods[i].Name, Promised: promised,
+			Memory: h.Charge.Memory.Bytes(), Slices: h.Charge.Slices, GPUs: h.Charge.GPUs,
+		})
+	}
+	slices.SortFunc(all, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(b.Memory, a.Memory), cmp.Compare(b.GPUs, a.GPUs), cmp.Compare(b.Slices, a.Slices),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod))
+	})
+	return all[:min(len(all), maxHolders)]
+}
+
+// holding is what a pod holds, by its own account where it has a Promise: signatures cannot be checked here.
+func holding(pod *corev1.Pod, pools []pools.Pool) (h quota.Holding, promised bool) {
+	if p := promise.ClaimedPromise(pod); p != nil {
+		return p.Holding(pod), true
+	}
+	h, _ = promise.ExclusiveHolding(pod, pools)
+	return h, false
+}

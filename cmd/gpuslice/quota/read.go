@@ -1,0 +1,113 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+	"github.com/gpuslice/gpuslice/webhook/budgets"
+)
+
+// cluster is where budgets are read.
+type cluster struct {
+	client kubernetes.Interface
+	system string // the namespace of the installation
+}
+
+// readBudgets reads the budget that the namespace's pods are counted in, or every one for the namespace "". It takes rights
+// in the system namespace; without them its error is a Forbidden one.
+func readBudgets(ctx context.Context, c cluster, namespace string) ([]Budget, error) {
+	snapshot, err := installed.Snapshot(ctx, c.client, c.system)
+	if err != nil {
+		return nil, err
+	}
+	namespaces, err := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read namespaces: %w", err)
+	}
+	all := byBudget{}
+	for _, ns := range namespaces.Items {
+		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
+		if in.PolicyError != nil && ns.Name == namespace {
+			return nil, fmt.Errorf("%w: %w", errUnanswered, in.PolicyError)
+		}
+		if in.Policy == nil || in.Policy.Mode == config.ModeOff {
+			continue
+		}
+		native, err := installed.NativeQuotas(ctx, c.client, ns.Name)
+		if err != nil {
+			return nil, err
+		}
+		all.add(in, native)
+	}
+	return all.usage(ctx, c, namespace, snapshot.Pools())
+}
+
+// byBudget sorts namespaces by the budget that their pods are counted in.
+type byBudget map[string]*budget
+
+type budget struct {
+	ledger.Budget
+	in    policies.Input // of the first namespace
+	quota quota.Quota
+}
+
+func (b byBudget) add(in policies.Input, native []policies.NativeQuota) {
+	name, key := in.Namespace.Name, config.BudgetKey(in.Namespace.Name, in.Policy.Quota)
+	own := policies.WithNative(config.QuotaFor(name, in.Policy.Quota, in.Policy.TenantQuota), name, in.Policy, native)
+	one, shared := b[key]
+	if !shared {
+		one = &budget{Budget: ledger.Budget{Key: key}, in: in}
+		b[key] = one
+	}
+	one.Namespaces = append(one.Namespaces, name)
+	for _, l := range own.Limits {
+		if !shared || l.Scope.Namespace != "" { // what limits all who share stands there already
+			one.quota.Limits = append(one.quota.Limits, l)
+		}
+	}
+}
+
+// usage reads the ledger and the pods of each budget that limits anything, or of the one that a namespace counts in.
+func (b byBudget) usage(ctx context.Context, c cluster, namespace string, pools []pools.Pool) ([]Budget, error) {
+	store := ledger.ClusterStore{Client: c.client, Namespace: c.system}
+	out := []Budget{}
+	for _, key := range slices.Sorted(maps.Keys(b)) {
+		one := b[key]
+		if namespace == "" && len(one.quota.Limits) == 0 || namespace != "" && !slices.Contains(one.Namespaces, namespace) {
+			continue
+		}
+		state, err := stateOf(ctx, store, key)
+		if err != nil {
+			return nil, err
+		}
+		pods, err := installed.LivingPods(ctx, c.client, one.Namespaces)
+		if err != nil {
+			return nil, err
+		}
+		report := budgets.NewReport(one.in, one.Budget, one.quota, state)
+		out = append(out, Budget{Budget: key, Namespaces: one.Namespaces, Policy: report.Policy, Counted: report.Counted,
+			Figures: report.Figures, More: report.More, Holders: holders(pods, pools)})
+	}
+	if namespace != "" && len(out) == 0 {
+		out = append(out, Budget{Namespaces: []string{namespace}, Figures: []quota.Figure{}, Holders: []Holder{}})
+	}
+	return out, nil
+}
+
+func stateOf(ctx context.Context, store ledger.ClusterStore, key string) (ledger.State, error) {
+	l := ledger.New(ledger.Options{Store: store})
+	defer l.Close()
+	return l.Read(ctx, key)
+}

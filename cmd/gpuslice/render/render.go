@@ -1,0 +1,157 @@
+// Package render is the command that prints objects as they come out of the webhook.
+package render
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+const long = `Print objects as they come out of the webhook: pods, and workloads with the pods that they create. An object without a pod
+is printed as it is; a denied one is not printed. Lists come out as their items. Unknown fields are kept.
+
+If --policies, --nodes or --namespaces name files, render connects to no cluster and reads nothing but the files.
+Otherwise it reads policies, nodes and namespaces from the current cluster; with --kubeconfig or --context beside files it
+reads from that cluster what no file gives. --dry-run=server asks the API server instead, by a dry-run create that stores
+nothing: the cluster's webhooks answer, those of others included, and the only right it takes is to create the object.
+
+-o yaml prints a stream of documents, -o diff a unified diff of each object that changes (of sorted YAML), -o json one
+document, {"apiVersion": "gpuslice.dev/v1", "kind": "RenderList", "items": [...], "errors": [...]}, in which an item has
+source, document, item, kind, namespace, name, outcome ("rewritten", "voided", "left-alone", "refused"), would, mode,
+policy, reason, violations, warnings and object (null if denied). Fields may be added; these stay.`
+
+const example = `  # what the current cluster would make of a pod
+  gpuslice render -f pod.yaml -n team-a
+
+  # the same by asking its webhooks
+  gpuslice render -f pod.yaml -n team-a --dry-run=server -o diff
+
+  # a policy that is not applied yet, on the nodes of a cluster
+  gpuslice render -f pod.yaml --policies policies/ --context production
+
+  # without a cluster: policies and nodes from files
+  gpuslice render -f pod.yaml --policies policies/ --nodes nodes.yaml -n team-a
+
+  # what would change in a directory of manifests
+  gpuslice render -f manifests/ --policies policies/ --nodes nodes.yaml -o diff
+
+  # a chart
+  helm template ./chart | gpuslice render -f - -n team-a -o json`
+
+// New returns the command.
+func New(s cli.Streams) *cobra.Command {
+	var f preview.Flags
+	cmd := &cobra.Command{
+		Use:     "render -f FILE|DIRECTORY|- [flags]",
+		Short:   "Print objects as they come out of the webhook",
+		Long:    long,
+		Example: example,
+		Args:    cli.NoArguments,
+		PreRunE: func(*cobra.Command, []string) error { return f.Check() },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), &f, s) },
+	}
+	f.Register(cmd, s, "yaml", "json", "diff")
+	return cmd
+}
+
+func run(ctx context.Context, f *preview.Flags, s cli.Streams) error {
+	all, err := f.Run(ctx, s, preview.Result.Lines)
+	if err != nil {
+		return err
+	}
+	switch f.Output {
+	case "json":
+		err = cli.PrintJSON(s.Out, listOf(all))
+	case "diff":
+		err = printDiffs(s, all.Items)
+	default:
+		err = printObjects(s.Out, all.Items)
+	}
+	if err != nil {
+		return err
+	}
+	return all.Exit()
+}
+
+// printObjects prints what was not denied as a stream of YAML documents.
+func printObjects(out io.Writer, results []preview.Result) error {
+	separator := ""
+	for _, r := range results {
+		if r.After == nil {
+			continue
+		}
+		text, err := yaml.JSONToYAML(r.After)
+		if err != nil {
+			return fmt.Errorf("%w: print %s: %w", cli.ErrInternal, r, err)
+		}
+		if _, err := fmt.Fprintf(out, "%s%s", separator, text); err != nil {
+			return fmt.Errorf("print %s: %w", r, err)
+		}
+		separator = "---\n"
+	}
+	return nil
+}
+
+// contextLines stand around each change of a diff.
+const contextLines = 3
+
+// printDiffs prints how each object changes.
+func printDiffs(s cli.Streams, results []preview.Result) error {
+	paint := s.Painter()
+	for _, r := range results {
+		if o := r.Decision.Outcome; o != policies.Rewritten && o != policies.Voided {
+			continue
+		}
+		text, err := diff(r)
+		if err != nil {
+			return fmt.Errorf("%w: print %s: %w", cli.ErrInternal, r, err)
+		}
+		if _, err := io.WriteString(s.Out, cli.PaintDiff(text, paint)); err != nil {
+			return fmt.Errorf("print %s: %w", r, err)
+		}
+	}
+	return nil
+}
+
+func diff(r preview.Result) (string, error) {
+	before, err := yaml.JSONToYAML(r.Raw)
+	if err != nil {
+		return "", err
+	}
+	after, err := yaml.JSONToYAML(r.After)
+	if err != nil {
+		return "", err
+	}
+	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: lines(before), B: lines(after), Context: contextLines,
+		FromFile: r.String() + " (as written)", ToFile: r.String() + " (as it comes out)",
+	})
+}
+
+// lines splits a text of which each line ends in a newline; difflib would see an empty one after the last.
+func lines(text []byte) []string { return difflib.SplitLines(strings.TrimSuffix(string(text), "\n")) }
+
+// rendered is an item of -o json.
+type rendered struct {
+	preview.Report
+	Object json.RawMessage `json:"object"` // null: denied
+}
+
+func listOf(all *preview.Results) cli.List[rendered] {
+	items := []rendered{}
+	for _, r := range all.Items {
+		items = append(items, rendered{r.Report(), r.After})
+	}
+	return cli.NewList("RenderList", items, manifest.Printed(all.Errors)...)
+}

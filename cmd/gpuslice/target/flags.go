@@ -1,0 +1,41 @@
+package target
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+)
+
+// Flags name the cluster for which a command answers.
+type Flags struct {
+	Kube                        kube.Flags
+	Policies, Nodes, Namespaces []string
+	SystemNamespace             string
+	Needed                      bool // the command needs a live cluster, whatever files say
+
+	tenantPolicies  []string
+	namespaceLabels []string
+	guardImage      string
+}
+
+// Register registers the flags of which a cluster is made. namespace describes -n.
+func (f *Flags) Register(flags *pflag.FlagSet, namespace string) {
+	flags.StringArrayVar(&f.Policies, "policies", nil, "`FILE` or directory of policies: bare documents or ConfigMaps, Namespace objects beside them; may be repeated")
+	flags.StringArrayVar(&f.tenantPolicies, "tenant-policy", nil, "`FILE` of a tenant's own document, which tightens the policy of its namespace; bare: of every namespace; may be repeated")
+	flags.StringArrayVar(&f.Nodes, "nodes", nil, "`FILE` or directory of nodes, as kubectl get nodes -o yaml prints them; may be repeated")
+	flags.StringArrayVar(&f.Namespaces, "namespaces", nil, "`FILE` or directory of Namespace objects: policies and Pod Security select by their labels; may be repeated")
+	flags.StringArrayVar(&f.namespaceLabels, "namespace-label", nil, "a label of the objects' namespace, `KEY=VALUE`; may be repeated")
+	f.Kube.RegisterNamespace(flags, namespace)
+	f.Kube.Register(flags)
+	cli.SystemNamespaceFlag(flags, &f.SystemNamespace)
+	flags.StringVar(&f.guardImage, "guard-image", "", "`IMAGE` of the guard; without it no guard is planned or written (default: with a cluster, that of its installation)")
+}
+
+// FromFiles reports whether any file takes the place of a live cluster.
+func (f *Flags) FromFiles() bool { return len(f.Policies)+len(f.Nodes)+len(f.Namespaces) > 0 }
+
+// Live reports whether a cluster is asked for what no file gives: if the command line names one, or no file about one.
+func (f *Flags) Live() bool {
+	return f.Needed || f.Kube.Named() || !f.FromFiles()
+}

@@ -1,0 +1,59 @@
+package installed
+
+import (
+	"cmp"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/config"
+)
+
+// The guard's resources unless an installation sets others.
+const (
+	GuardCPU    = "20m"
+	GuardMemory = "64Mi"
+)
+
+// Guard is how a webhook's Deployment has the guard injected; nil: it injects none. What neither argument nor variable
+// sets has the webhook's own default.
+func Guard(d *appsv1.Deployment) *config.GuardSettings {
+	if d == nil {
+		return nil
+	}
+	for _, c := range d.Spec.Template.Spec.Containers {
+		if image := setting(c, "guard-image"); image != "" {
+			return &config.GuardSettings{
+				Image:      image,
+				PullPolicy: corev1.PullPolicy(cmp.Or(setting(c, "guard-pull-policy"), string(corev1.PullIfNotPresent))),
+				PullSecret: setting(c, "guard-pull-secret"),
+				CPU:        cmp.Or(setting(c, "guard-cpu"), GuardCPU),
+				Memory:     cmp.Or(setting(c, "guard-memory"), GuardMemory),
+			}
+		}
+	}
+	return nil
+}
+
+// setting is the value of one of the webhook's flags in a container, by argument or by variable. The last argument counts.
+func setting(c corev1.Container, flag string) (value string) {
+	variable := "GPUSLICE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+	for _, e := range c.Env {
+		if e.Name == variable {
+			value = e.Value
+		}
+	}
+	all := append(append([]string{}, c.Command...), c.Args...)
+	for i, argument := range all {
+		name, text, given := strings.Cut(argument, "=")
+		if strings.TrimLeft(name, "-") != flag || name == flag {
+			continue
+		}
+		if !given && i+1 < len(all) {
+			text = all[i+1]
+		}
+		value = text
+	}
+	return value
+}

@@ -1,0 +1,112 @@
+package installed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/cluster"
+)
+
+// Selector matches every object of an installation.
+const Selector = "app.kubernetes.io/name=gpuslice"
+
+// webhookSelector matches the Deployment of the webhook and its pods.
+const webhookSelector = Selector + ",app.kubernetes.io/component=webhook"
+
+// Policies returns the policy ConfigMaps of the system namespace.
+func Policies(ctx context.Context, client kubernetes.Interface, system string) ([]*corev1.ConfigMap, error) {
+	list, err := client.CoreV1().ConfigMaps(system).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.Set{api.LabelPolicy: "true"}.String(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read policies of namespace %s: %w", system, err)
+	}
+	return kube.Pointers(list.Items), nil
+}
+
+// Tenants returns the tenants' own documents: of every namespace, or of one where the others may not be read.
+func Tenants(ctx context.Context, client kubernetes.Interface, namespace string) ([]*corev1.ConfigMap, error) {
+	list, err := client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", api.TenantPolicyName).String(),
+	})
+	if err == nil {
+		return slices.DeleteFunc(kube.Pointers(list.Items), func(m *corev1.ConfigMap) bool { return m.Name != api.TenantPolicyName }), nil
+	}
+	if !apierrors.IsForbidden(err) || namespace == "" {
+		return nil, fmt.Errorf("read tenants' own policies: %w", err)
+	}
+	own, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, api.TenantPolicyName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the own policy of namespace %s: %w", namespace, err)
+	}
+	return []*corev1.ConfigMap{own}, nil
+}
+
+// Snapshot is what a replica decides by, without the guard, on which no figure depends.
+func Snapshot(ctx context.Context, client kubernetes.Interface, system string) (*cluster.Snapshot, error) {
+	documents, err := Policies(ctx, client, system)
+	if err != nil {
+		return nil, err
+	}
+	tenants, err := Tenants(ctx, client, "")
+	if err != nil {
+		return nil, err
+	}
+	state, err := State(ctx, client, system)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := Nodes(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	tenants = slices.DeleteFunc(tenants, func(m *corev1.ConfigMap) bool { return m.Namespace == system })
+	return cluster.ReadSnapshot(cluster.Objects{Policies: documents, Tenants: tenants, State: state, Nodes: nodes}), nil
+}
+
+// State returns the ConfigMap in which replicas keep policies and pools; nil: there is none yet.
+func State(ctx context.Context, client kubernetes.Interface, system string) (*corev1.ConfigMap, error) {
+	state, err := client.CoreV1().ConfigMaps(system).Get(ctx, cluster.StateName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the state ConfigMap: %w", err)
+	}
+	return state, nil
+}
+
+// Nodes returns the nodes of the cluster.
+func Nodes(ctx context.Context, client kubernetes.Interface) ([]*corev1.Node, error) {
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read nodes: %w", err)
+	}
+	return kube.Pointers(list.Items), nil
+}
+
+// Deployment returns that of the webhook; nil: there is none.
+func Deployment(ctx context.Context, client kubernetes.Interface, system string) (*appsv1.Deployment, error) {
+	list, err := client.AppsV1().Deployments(system).List(ctx, metav1.ListOptions{LabelSelector: webhookSelector})
+	if err != nil {
+		return nil, fmt.Errorf("read the webhook's Deployment: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	return &list.Items[0], nil
+}

@@ -1,0 +1,75 @@
+package kube
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+)
+
+// Bounds on what the shell waits for, and on what it is given to choose from.
+const (
+	completionWait = 2 * time.Second
+	maxCompletions = 500
+)
+
+// lister lists names in a cluster, as far as they may be read.
+type lister func(context.Context, *Connection, metav1.ListOptions) []string
+
+// CompleteNamespaces lets the shell complete the flags that name a namespace.
+func (f *Flags) CompleteNamespaces(cmd *cobra.Command, s cli.Streams) {
+	complete := f.completion(s, func(ctx context.Context, c *Connection, o metav1.ListOptions) (all []string) {
+		list, err := c.Client.CoreV1().Namespaces().List(ctx, o)
+		if err != nil {
+			return nil
+		}
+		for _, ns := range list.Items {
+			all = append(all, ns.Name)
+		}
+		return all
+	})
+	for _, flag := range []string{"namespace", "system-namespace"} {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, complete) // fails only where it was registered before
+		}
+	}
+}
+
+// CompletePods lets the shell complete the name of a pod as the first argument.
+func (f *Flags) CompletePods(cmd *cobra.Command, s cli.Streams) {
+	complete := f.completion(s, func(ctx context.Context, c *Connection, o metav1.ListOptions) (all []string) {
+		list, err := c.Client.CoreV1().Pods(c.Namespace).List(ctx, o)
+		if err != nil {
+			return nil
+		}
+		for _, p := range list.Items {
+			all = append(all, p.Name)
+		}
+		return all
+	})
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, args, typed)
+	}
+}
+
+// completion asks a cluster for a bounded list, for a bounded time. Without a cluster there is nothing to choose from,
+// which is no error.
+func (f *Flags) completion(s cli.Streams, list lister) cobra.CompletionFunc {
+	s.Err = io.Discard // a warning would be printed into the command line that is being typed
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		connection, err := f.Connect(s)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionWait)
+		defer cancel()
+		return list(ctx, connection, metav1.ListOptions{Limit: maxCompletions}), cobra.ShellCompDirectiveNoFileComp
+	}
+}

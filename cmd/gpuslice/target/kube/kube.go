@@ -1,0 +1,112 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+)
+
+// ErrNoCluster is returned if nothing names a cluster. Commands that can do without one add how.
+var ErrNoCluster = errors.New("no kubeconfig")
+
+// Bounds on one request. The API server itself gives up after 34 s.
+const (
+	requestTimeout = 30 * time.Second
+	dialTimeout    = 5 * time.Second
+)
+
+// Requests of one command: it asks a handful of things at once, and then ends.
+const (
+	clientQPS   = 50
+	clientBurst = 100
+)
+
+// Flags name the cluster that a command talks to, with kubectl's flags.
+type Flags struct {
+	Kubeconfig, Context, Namespace string
+	Timeout                        time.Duration
+}
+
+// Register registers --kubeconfig, --context and --request-timeout.
+func (f *Flags) Register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "`FILE` with the cluster to connect to (default: KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
+	flags.StringVar(&f.Context, "context", "", "`CONTEXT` of the kubeconfig (default: its current one)")
+	flags.DurationVar(&f.Timeout, "request-timeout", requestTimeout, "how long one request to the API server may take")
+}
+
+// RegisterNamespace registers -n, --namespace. usage describes the namespace.
+func (f *Flags) RegisterNamespace(flags *pflag.FlagSet, usage string) {
+	flags.StringVarP(&f.Namespace, "namespace", "n", "", "`NAMESPACE` "+usage)
+}
+
+// Named reports whether the command line itself names a cluster.
+func (f *Flags) Named() bool { return f.Kubeconfig != "" || f.Context != "" }
+
+// Connection is a cluster that a command talks to. Nothing has been asked of it yet.
+type Connection struct {
+	Config *rest.Config
+	Client kubernetes.Interface
+	// Namespace is that of -n, else the context's own, else "default".
+	Namespace string
+}
+
+// Connect finds the cluster that the flags name. The API server's audit log shows the version of s; warnings of the API
+// server go to standard error.
+func (f *Flags) Connect(s cli.Streams) (*Connection, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.Kubeconfig
+	rules.WarnIfAllMissing = false
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
+	overrides.Context.Namespace = f.Namespace
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, fmt.Errorf("%w: %s; name one with --kubeconfig FILE or KUBECONFIG", ErrNoCluster, searched())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.UserAgent = "gpuslice/" + s.Version
+	config.QPS, config.Burst = clientQPS, clientBurst
+	config.Timeout = f.Timeout
+	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, address)
+	}
+	config.WarningHandler = rest.NewWarningWriter(s.Err, rest.WarningWriterOptions{Deduplicate: true})
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
+	return &Connection{Config: config, Client: client, Namespace: namespace}, nil
+}
+
+// searched names the places where no cluster was found.
+func searched() string {
+	if named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); named != "" {
+		return fmt.Sprintf("KUBECONFIG is %q, and there is no cluster in it", named)
+	}
+	return "there is none in " + clientcmd.RecommendedHomeFile + ", and this is no pod of a cluster"
+}
+
+// Pointers returns pointers to the items of a list that the API server returned.
+func Pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}

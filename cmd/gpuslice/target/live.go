@@ -1,0 +1,119 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/policies/config"
+)
+
+// live is what was read from a cluster, as far as the flags do not bring it in files.
+type live struct {
+	policies   []*corev1.ConfigMap
+	tenants    []*corev1.ConfigMap // tenants' own documents
+	state      *corev1.ConfigMap
+	nodes      []*corev1.Node
+	namespaces map[string]map[string]string // name -> labels
+	guard      *config.GuardSettings
+	warnings   []string
+}
+
+// readLive reads from a cluster what no file gives.
+func readLive(ctx context.Context, c *kube.Connection, flags *Flags) (*live, error) {
+	l := &live{namespaces: map[string]map[string]string{}}
+	var err error
+	if len(flags.Policies) == 0 {
+		if l.policies, err = installed.Policies(ctx, c.Client, flags.SystemNamespace); err != nil {
+			return nil, dryRunInstead(c, err)
+		}
+	}
+	if len(flags.Nodes) == 0 {
+		if l.nodes, err = installed.Nodes(ctx, c.Client); err != nil {
+			return nil, dryRunInstead(c, err)
+		}
+	}
+	if l.state, err = installed.State(ctx, c.Client, flags.SystemNamespace); err != nil {
+		l.warn("pools without a node are unknown: %v", err)
+	}
+	if l.tenants, err = installed.Tenants(ctx, c.Client, c.Namespace); err != nil {
+		if !apierrors.IsForbidden(err) {
+			return nil, err
+		}
+		l.warn("tenants' own documents are unknown: %v; name them with --tenant-policy", err)
+	}
+	if err := l.readNamespaces(ctx, c); err != nil {
+		return nil, err
+	}
+	return l, l.readGuard(ctx, c.Client, flags)
+}
+
+// dryRunInstead adds, to what a tenant may not read, the way that needs no such right.
+func dryRunInstead(c *kube.Connection, err error) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w; ask the API server instead, by a dry-run in your own namespace: gpuslice render --dry-run=server -f FILE -n %s", err, c.Namespace)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%w: %s does not accept your credentials; log in, or name another --context", err, c.Config.Host)
+	}
+	return err
+}
+
+// readNamespaces reads the labels of all namespaces, or of the one in question where the others may not be seen.
+func (l *live) readNamespaces(ctx context.Context, c *kube.Connection) error {
+	list, err := c.Client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err == nil {
+		for _, ns := range list.Items {
+			l.namespaces[ns.Name] = ns.Labels
+		}
+		return nil
+	}
+	if !apierrors.IsForbidden(err) {
+		return fmt.Errorf("read namespaces: %w", err)
+	}
+	ns, err := c.Client.CoreV1().Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{})
+	if err != nil {
+		l.warn("namespace labels are unknown, and policies may select by them: %v; name them with --namespace-label", err)
+		return nil
+	}
+	l.namespaces[ns.Name] = ns.Labels
+	return nil
+}
+
+// readGuard reads how the guard is injected, and warns if nothing is installed that would inject it.
+func (l *live) readGuard(ctx context.Context, client kubernetes.Interface, flags *Flags) error {
+	deployment, err := installed.Deployment(ctx, client, flags.SystemNamespace)
+	switch {
+	case apierrors.IsForbidden(err):
+		l.warn("the guard's image is unknown, so no guard is written: %v; name it with --guard-image", err)
+	case err != nil:
+		return err
+	case deployment == nil:
+		l.warn("no gpuslice webhook is installed in namespace %s: this is what one would answer", flags.SystemNamespace)
+	case flags.guardImage == "" && installed.Guard(deployment) == nil:
+		l.warn("the webhook in namespace %s has no --guard-image: it injects no guard", flags.SystemNamespace)
+	}
+	l.guard = installed.Guard(deployment)
+	return nil
+}
+
+func (l *live) warn(format string, args ...any) {
+	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
+}
+
+// Connect connects to the cluster of the flags for a command that can read files instead.
+func Connect(flags *kube.Flags, s cli.Streams) (*kube.Connection, error) {
+	connection, err := flags.Connect(s)
+	if errors.Is(err, kube.ErrNoCluster) {
+		return nil, fmt.Errorf("%w, or give files instead: --policies FILE --nodes FILE", err)
+	}
+	return connection, err
+}

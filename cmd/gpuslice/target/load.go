@@ -1,0 +1,210 @@
+package target
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
+)
+
+// loader reads a cluster from the files that the flags name, and the rest from a live one where they want it.
+type loader struct {
+	flags    *Flags
+	live     *live // nil: files alone
+	reader   *manifest.Reader
+	problems []error
+	warnings []string
+	policies []manifest.Policy
+	nodes    []*corev1.Node
+	cluster  *Cluster
+}
+
+// Load reads all that the flags name, and prints every problem on standard error. Any ends the command: an answer from
+// half a cluster would be a wrong one.
+func Load(ctx context.Context, flags *Flags, r *manifest.Reader, s cli.Streams) (*Cluster, error) {
+	l := loader{flags: flags, reader: r, cluster: &Cluster{
+		Labels: map[string]map[string]string{}, tenants: map[string]*config.TenantDocument{},
+	}}
+	if flags.Live() {
+		connection, err := Connect(&flags.Kube, s)
+		if err != nil {
+			return nil, err
+		}
+		l.cluster.Namespace = connection.Namespace
+		if l.live, err = readLive(ctx, connection, flags); err != nil {
+			return nil, err
+		}
+		l.takeLive()
+	}
+	l.labels()
+	l.readPolicies()
+	l.readNodes()
+	l.readNamespaces()
+	for _, w := range l.warnings {
+		fmt.Fprintln(s.Err, w)
+	}
+	for _, problem := range l.problems {
+		fmt.Fprintln(s.Err, problem)
+	}
+	if len(l.problems) > 0 {
+		return nil, cli.ExitError(cli.ExitNoAnswer)
+	}
+	l.finish()
+	return l.cluster, nil
+}
+
+// takeLive copies what was read from a live cluster. Files are read afterwards, and win.
+func (l *loader) takeLive() {
+	l.nodes = l.live.nodes
+	l.warnings = append(l.warnings, l.live.warnings...)
+	for name, labels := range l.live.namespaces {
+		l.cluster.Labels[name] = labels
+	}
+}
+
+// takeTenants copies the tenants' own documents of a live cluster, where no file gives one.
+func (l *loader) takeTenants() {
+	if l.cluster.tenants[""] != nil {
+		return
+	}
+	for _, m := range l.live.tenants {
+		if place, _ := config.PlaceOf(m, l.flags.SystemNamespace); place == config.PlaceTenant && l.cluster.tenants[m.Namespace] == nil {
+			document := config.ReadTenantDocument(m)
+			l.cluster.tenants[m.Namespace] = &document
+		}
+	}
+}
+
+// finish builds the cluster from what was read.
+func (l *loader) finish() {
+	c := l.cluster
+	if image := l.flags.guardImage; image != "" {
+		c.Guard = &config.GuardSettings{Image: image, CPU: installed.GuardCPU, Memory: installed.GuardMemory}
+	} else if l.live != nil {
+		c.Guard = l.live.guard
+	}
+	if l.live != nil {
+		l.takeTenants()
+	}
+	if l.live != nil && len(l.flags.Policies) == 0 {
+		c.snapshot = webhookcluster.ReadSnapshot(webhookcluster.Objects{Policies: l.live.policies, State: l.live.state, Nodes: l.nodes, Guard: c.Guard})
+		c.Pools = c.snapshot.Pools()
+		return
+	}
+	c.Book = config.NewBook(manifest.Governing(l.policies))
+	spec := config.PoolsSpec{}
+	if policy := c.Book.Default(); policy != nil {
+		spec = policy.Pools
+	}
+	c.Pools, c.complete = pools.FromNodes(l.nodes, spec, nil), spec.Complete
+}
+
+// labels reads --namespace-label.
+func (l *loader) labels() {
+	l.cluster.extra = map[string]string{}
+	for _, text := range l.flags.namespaceLabels {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			l.problems = append(l.problems, fmt.Errorf("--namespace-label %q: accepted: KEY=VALUE", text))
+			continue
+		}
+		l.cluster.extra[key] = value
+	}
+}
+
+func (l *loader) readPolicies() {
+	for _, path := range l.flags.Policies {
+		l.readPolicyFile("--policies", path, manifest.PolicyReader{System: l.flags.SystemNamespace})
+	}
+	for _, path := range l.flags.tenantPolicies {
+		l.readPolicyFile("--tenant-policy", path, manifest.PolicyReader{System: l.flags.SystemNamespace, Tenants: true})
+	}
+}
+
+func (l *loader) readPolicyFile(flag, path string, as manifest.PolicyReader) {
+	found, rest := as.Read(l.reader, []string{path})
+	for _, p := range found {
+		for _, problem := range p.Problems {
+			l.problems = append(l.problems, fmt.Errorf("%s: %w", p.At, problem))
+		}
+		for _, w := range p.Warnings {
+			l.warnings = append(l.warnings, p.At+": "+w)
+		}
+	}
+	for _, failed := range rest.Unread {
+		l.problems = append(l.problems, failed)
+	}
+	namespaces := l.addNamespaces(rest.Objects)
+	if len(found) == 0 && namespaces == 0 && len(rest.Unread) == 0 {
+		l.problems = append(l.problems, fmt.Errorf("%s %s: no policy in it; %s", flag, path, manifest.AcceptedPolicies))
+	}
+	l.policies = append(l.policies, found...)
+	for _, p := range found {
+		if p.Place != config.PlaceTenant {
+			continue
+		}
+		if l.cluster.tenants[p.TenantOf] != nil {
+			l.problems = append(l.problems, fmt.Errorf("%s: there is a tenant's own document for the same namespace already: %s", p.At, l.cluster.tenants[p.TenantOf].Name))
+		}
+		l.cluster.tenants[p.TenantOf] = &config.TenantDocument{Name: p.Name, Policy: p.Policy}
+	}
+}
+
+func (l *loader) readNodes() {
+	for _, path := range l.flags.Nodes {
+		before := len(l.nodes)
+		for _, o := range l.objects([]string{path}, manifest.MaxNodes) {
+			if o.Kind != "Node" || o.APIVersion != "v1" {
+				continue
+			}
+			var node corev1.Node
+			if err := json.Unmarshal(o.Raw, &node); err != nil {
+				l.problems = append(l.problems, fmt.Errorf("%s: not a Node: %w", o, err))
+			}
+			l.nodes = append(l.nodes, &node)
+		}
+		if len(l.nodes) == before && len(l.problems) == 0 {
+			l.problems = append(l.problems, fmt.Errorf("--nodes %s: no Node in it; accepted: what kubectl get nodes -o yaml prints", path))
+		}
+	}
+}
+
+func (l *loader) readNamespaces() {
+	for _, path := range l.flags.Namespaces {
+		if l.addNamespaces(l.objects([]string{path}, manifest.MaxManifest)) == 0 && len(l.problems) == 0 {
+			l.problems = append(l.problems, fmt.Errorf("--namespaces %s: no Namespace in it", path))
+		}
+	}
+}
+
+// addNamespaces keeps the labels of the namespaces among objects, and returns how many there are.
+func (l *loader) addNamespaces(objects []manifest.Object) (n int) {
+	for _, o := range objects {
+		if o.Kind == "Namespace" && o.APIVersion == "v1" {
+			l.cluster.Labels[o.Name] = o.Labels
+			n++
+		}
+	}
+	return n
+}
+
+func (l *loader) objects(paths []string, limit int64) []manifest.Object {
+	var all []manifest.Object
+	for _, d := range l.reader.Documents(paths, limit) {
+		found, unread := d.Objects()
+		for _, failed := range unread {
+			l.problems = append(l.problems, failed)
+		}
+		all = append(all, found...)
+	}
+	return all
+}
