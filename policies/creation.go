@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
@@ -98,7 +97,7 @@ func (c *creation) optOut() Decision {
 	switch {
 	case c.req.Share != api.ShareDisabled || c.req.Explicit:
 		return Decision{}
-	case p.OptOut || p.Mode == config.ModeOptIn || len(c.req.Containers) == 0:
+	case p.OptOut || p.Mode == api.ModeOptIn || len(c.req.Containers) == 0:
 		return leaveAlone(whyOptedOut)
 	}
 	return deny(api.Violation{Rule: api.RulePolicy, Reason: "opting out is not allowed", Detail: fmt.Sprintf(
@@ -113,7 +112,7 @@ func (c *creation) leaveWithoutRequest() Decision {
 		return Decision{}
 	case silent && !request.TouchesGPU(in.Pod, in.Pools):
 		return leaveAlone(whyNoGPU)
-	case in.Policy.Mode == config.ModeOptIn && !request.RequestsFraction(in.Pod, in.Pools):
+	case in.Policy.Mode == api.ModeOptIn && !request.RequestsFraction(in.Pod, in.Pools):
 		return notAsked(in.Pod)
 	case silent && len(c.unread) == 0:
 		return leaveAlone(whyNoGPU)

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -63,7 +62,7 @@ func Decide(in Input) Decision {
 	if isMirror(in.Pod) {
 		return leaveAlone(whyMirror)
 	}
-	if in.Policy == nil || in.Policy.Mode == config.ModeOff {
+	if in.Policy == nil || in.Policy.Mode == api.ModeOff {
 		return ungoverned(in).WithBypass(in.Namespace)
 	}
 	d := decideGoverned(in)
@@ -81,7 +80,7 @@ func isMirror(pod *corev1.Pod) bool {
 
 // changesPods reports whether a policy is in force which may change pods of the namespace.
 func changesPods(in Input) bool {
-	return in.Policy != nil && in.Policy.Mode != config.ModeOff && in.Policy.EnforcementMode != config.EnforceAudit
+	return in.Policy != nil && in.Policy.Mode != api.ModeOff && in.Policy.EnforcementMode != api.EnforceAudit
 }
 
 // ungoverned answers pods of namespaces without a policy: nothing is touched. A label of ours there is most likely a

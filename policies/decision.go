@@ -26,16 +26,16 @@ type Decision struct {
 	// Outcome is what is to be done now, the policy's enforcementMode considered.
 	Outcome Outcome `json:"outcome"`
 	// Would is what enforce would have done; it differs from Outcome in audit and warn only.
-	Would      Outcome                `json:"would"`
-	Mode       config.EnforcementMode `json:"mode,omitempty"`
-	Policy     string                 `json:"policy,omitempty"`
-	Why        string                 `json:"why,omitempty"` // why a pod was left alone, in a few stable words
-	Violations []api.Violation        `json:"violations,omitempty"`
-	Warnings   []string               `json:"warnings,omitempty"`
-	Promise    *promise.Promise       `json:"promise,omitempty"`
-	Planned    *promise.Planned       `json:"planned,omitempty"`
-	Visibility *promise.Visibility    `json:"visibility,omitempty"` // what is put right in a pod that is voided
-	Candidates []api.CandidateReport  `json:"candidates,omitempty"`
+	Would      Outcome               `json:"would"`
+	Mode       api.EnforcementMode   `json:"mode,omitempty"`
+	Policy     string                `json:"policy,omitempty"`
+	Why        string                `json:"why,omitempty"` // why a pod was left alone, in a few stable words
+	Violations []api.Violation       `json:"violations,omitempty"`
+	Warnings   []string              `json:"warnings,omitempty"`
+	Promise    *promise.Promise      `json:"promise,omitempty"`
+	Planned    *promise.Planned      `json:"planned,omitempty"`
+	Visibility *promise.Visibility   `json:"visibility,omitempty"` // what is put right in a pod that is voided
+	Candidates []api.CandidateReport `json:"candidates,omitempty"`
 }
 
 // Rewrite returns the pod as the decision has it: a copy, or the pod itself where nothing is to be changed.
@@ -55,9 +55,9 @@ func (d Decision) WithMode(p *config.Policy) Decision {
 	d.Policy, d.Mode = p.Name, p.EnforcementMode
 	d.Would = d.Outcome
 	switch {
-	case d.Mode == config.EnforceAudit && d.Outcome != LeftAlone:
+	case d.Mode == api.EnforceAudit && d.Outcome != LeftAlone:
 		d.Outcome, d.Warnings = LeftAlone, nil
-	case d.Mode == config.EnforceWarn && d.Outcome == Refused:
+	case d.Mode == api.EnforceWarn && d.Outcome == Refused:
 		d.Outcome = LeftAlone
 		for _, v := range d.Violations {
 			d.Warnings = append(d.Warnings, "would be refused: "+v.String())
@@ -75,7 +75,7 @@ func Deny(in Input, violations ...api.Violation) Decision {
 		return d.WithBypass(in.Namespace)
 	case in.Policy == nil:
 		return leaveAlone(whyNoPolicy)
-	case in.Policy.Mode == config.ModeOff:
+	case in.Policy.Mode == api.ModeOff:
 		return leaveAlone(whyOff)
 	}
 	return d.WithMode(in.Policy).WithBypass(in.Namespace)

@@ -23,8 +23,8 @@ func hideFromEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 		if !governsEphemeral(in, old, c) || hidesDevices(c) {
 			continue
 		}
-		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return api.IsOwnVariable(e.Name) || e.Name == promise.VarIMEXChannels })
-		c.Env = promise.SetVariable(c.Env, api.Variable{Name: api.VarVisibleDevices, Value: promise.NoDevices})
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return api.IsOwnVariable(e.Name) || e.Name == api.VarIMEXChannels })
+		c.Env = promise.SetVariable(c.Env, api.Variable{Name: api.VarVisibleDevices, Value: api.NoDevices})
 		changed = true
 	}
 	if !changed {
@@ -54,7 +54,7 @@ func checkEphemeral(in Input, old *corev1.Pod) []api.Violation {
 func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	if !hidesDevices(c) {
-		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", api.VarVisibleDevices, promise.NoDevices, strings.Join(api.OwnPrefixes(), ", "))
+		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", api.VarVisibleDevices, api.NoDevices, strings.Join(api.OwnPrefixes(), ", "))
 	}
 	if !sliced {
 		return found
@@ -68,7 +68,7 @@ func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	if names := rules.BeyondSlice(c.SecurityContext); len(names) > 0 {
 		say("adds the capabilities %s", strings.Join(names, ", "))
 	}
-	if m := rules.DeviceMount(c.VolumeMounts); m != "" {
+	if m := rules.NamesDevice(c.VolumeMounts); m != "" {
 		say("mounts a volume at %s, which takes devices", api.Quote(m))
 	}
 	for _, m := range c.VolumeMounts {
@@ -81,7 +81,7 @@ func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 
 // hidesDevices reports whether the container gets no device, and sets no variable of ours.
 func hidesDevices(c *corev1.Container) bool {
-	ours := func(e corev1.EnvVar) bool { return api.IsOwnVariable(e.Name) || e.Name == promise.VarIMEXChannels }
+	ours := func(e corev1.EnvVar) bool { return api.IsOwnVariable(e.Name) || e.Name == api.VarIMEXChannels }
 	return promise.IndexOfVariable(c.Env, api.VarVisibleDevices) >= 0 && !promise.ChoosesDevices(c) && !slices.ContainsFunc(c.Env, ours)
 }
 

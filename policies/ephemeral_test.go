@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // livePods are pods that ephemeral containers are added to, with the policy of their namespace.
@@ -18,7 +18,7 @@ func livePods(t *testing.T) map[string]policies.Input {
 	in, _ := brought(t, "")
 	in.Pod = rewritten(t, in)
 	whole, pod := brought(t, "")
-	whole.Policy.Mode = config.ModeOptIn
+	whole.Policy.Mode = api.ModeOptIn
 	whole.Pod = pod
 	none, pod := brought(t, "")
 	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
@@ -26,7 +26,7 @@ func livePods(t *testing.T) map[string]policies.Input {
 	ungoverned, pod := brought(t, "")
 	ungoverned.Policy, ungoverned.Pod = nil, pod
 	audited, pod := brought(t, "")
-	audited.Policy.EnforcementMode, audited.Pod = config.EnforceAudit, pod
+	audited.Policy.EnforcementMode, audited.Pod = api.EnforceAudit, pod
 	return map[string]policies.Input{"in a slice": in, "with a whole GPU": whole, "without a GPU": none, "ungoverned": ungoverned, "audited": audited}
 }
 

@@ -20,7 +20,7 @@ import (
 func fuzzedInput() policies.Input {
 	return policies.Input{
 		Namespace: api.Namespace{Name: "n"}, Guard: &config.GuardSettings{Image: "g"},
-		Policy: &config.Policy{Name: "fuzz", Mode: config.ModeTransparent, EnforcementMode: config.EnforceFull, Templates: config.TemplatesRewrite,
+		Policy: &config.Policy{Name: "fuzz", Mode: api.ModeTransparent, EnforcementMode: api.EnforceFull, Templates: api.TemplatesRewrite,
 			Strategies: []api.StrategyName{"time-slicing", "exclusive"}, Accept: []string{"fractional-quantity"}, DefaultSlice: &config.SliceSpec{Memory: 4096}},
 		Pools: []pools.Pool{
 			{Name: "l4", Site: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 692, Replicas: 4, DriverMajor: 580},

@@ -83,7 +83,7 @@ func FuzzDecide(f *testing.F) {
 	f.Add("8Gi", "", "", "", `{"a":{"memory":"4Gi"}}`, "", "1")
 	f.Add("", "0.25", "", "", "", `{"v":1,"request":{"containers":[{"name":"a","gpus":9,"ask":{"class":"x"}}]},"containers":[{"name":"a","resource":"x"}]}`, "0.25")
 	f.Add("1e400", "NaN", "replica", "enabled", "{", "{}", "-1")
-	policy := &config.Policy{Name: "fuzz", Mode: config.ModeTransparent, EnforcementMode: config.EnforceFull,
+	policy := &config.Policy{Name: "fuzz", Mode: api.ModeTransparent, EnforcementMode: api.EnforceFull,
 		Strategies: []api.StrategyName{"mps", "time-slicing", "mig", "exclusive"}, Accept: []string{"fractional-quantity"},
 		DefaultSlice: &config.SliceSpec{Memory: 4096}}
 	pools := []pools.Pool{
@@ -155,7 +155,7 @@ func FuzzTighten(f *testing.F) {
 				}
 			}
 		}
-		if got.OptOut != a.OptOut || !cmp.Equal(got.Guard, a.Guard) || !cmp.Equal(got.Quota, a.Quota) || !cmp.Equal(got.Pools, a.Pools) || a.Mode == config.ModeOff && got.Mode != a.Mode {
+		if got.OptOut != a.OptOut || !cmp.Equal(got.Guard, a.Guard) || !cmp.Equal(got.Quota, a.Quota) || !cmp.Equal(got.Pools, a.Pools) || a.Mode == api.ModeOff && got.Mode != a.Mode {
 			t.Error("the tenant wrote what is the authority's")
 		}
 		again, _ := config.Tighten(got, own)

@@ -58,7 +58,7 @@ func nativeResource(name corev1.ResourceName) (resource string, ok bool) {
 // is held against each of them whether it was renamed or not: those that were not leave less room to those that were.
 // WithMode audit nothing is renamed, and Kubernetes counts for itself.
 func WithNative(q quota.Quota, namespace string, p *config.Policy, native []NativeQuota) quota.Quota {
-	if p.Quota.Native == config.NativeOff || p.EnforcementMode == config.EnforceAudit {
+	if p.Quota.Native == api.NativeOff || p.EnforcementMode == api.EnforceAudit {
 		return q
 	}
 	limits := slices.Clip(q.Limits)
@@ -94,7 +94,7 @@ func NativeWarnings(policy *config.Policy, native []NativeQuota, pod *corev1.Pod
 	for _, n := range native {
 		switch {
 		case !slices.Contains(away, n.Resource) || n.Uncounted == "" && !n.Pods.Match(traits):
-		case policy.Quota.Native == config.NativeOff:
+		case policy.Quota.Native == api.NativeOff:
 			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; policy has it not counted", n.Name, n.Resource))
 		case n.Uncounted != "":
 			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; it is not counted: %s", n.Name, n.Resource, n.Uncounted))

@@ -180,10 +180,10 @@ func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 	elsewhere := renamed
 	elsewhere.Namespace = "team-b"
 	for name, got := range map[string]string{
-		"under audit, which renames nothing": refusal(WithNative(quota.Quota{}, "team-a", &config.Policy{EnforcementMode: config.EnforceAudit}, native), renamed),
+		"under audit, which renames nothing": refusal(WithNative(quota.Quota{}, "team-a", &config.Policy{EnforcementMode: api.EnforceAudit}, native), renamed),
 		"outside of the scope":               refusal(q, terminating),
 		"in a namespace that shares ours":    refusal(q, elsewhere),
-		"where policy has them not counted":  refusal(WithNative(quota.Quota{}, "team-a", &config.Policy{Quota: config.QuotaSpec{Native: config.NativeOff}}, native), renamed),
+		"where policy has them not counted":  refusal(WithNative(quota.Quota{}, "team-a", &config.Policy{Quota: config.QuotaSpec{Native: api.NativeOff}}, native), renamed),
 	} {
 		if got != "" {
 			t.Errorf("%s: %s", name, got)
@@ -203,12 +203,12 @@ func TestAuthorsOfRenamedPodsAreTold(t *testing.T) {
 		want   []string
 	}{
 		"counted": {config.QuotaSpec{}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu; gpuslice counts this pod for it"}},
-		"off":     {config.QuotaSpec{Native: config.NativeOff}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted"}},
+		"off":     {config.QuotaSpec{Native: api.NativeOff}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted"}},
 		"a scope that is not read": {config.QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}"), pod,
 			[]string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; it is not counted: gpuslice does not read its scope CrossNamespacePodAffinity"}},
 		"a quota for other pods":     {config.QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [Terminating]}"), pod, nil},
 		"a pod that was not renamed": {config.QuotaSpec{}, of(old), gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), nil},
-		"many quotas": {config.QuotaSpec{Native: config.NativeOff}, append(append(of(old), of(old)...), append(of(old), of(old)...)...), pod, []string{
+		"many quotas": {config.QuotaSpec{Native: api.NativeOff}, append(append(of(old), of(old)...), append(of(old), of(old)...)...), pod, []string{
 			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
 			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
 			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
@@ -224,12 +224,12 @@ func TestTheWrittenQuotaIsWhatThePolicysPoolsOffer(t *testing.T) {
 	pools := []pools.Pool{{Name: "a100", Resource: api.ResourceGPU, Strategy: "exclusive"}, {Name: "l4", Resource: api.ResourceGPUShared, Strategy: "mps"},
 		{Name: "t4", Resource: api.ResourceGPUShared, Strategy: "time-slicing"}, {Name: "odd", Resource: api.ResourceGPU, Strategy: "time-slicing"}}
 	four := func(names ...api.StrategyName) *config.Policy {
-		return &config.Policy{Mode: config.ModeOptIn, EnforcementMode: config.EnforceFull, Strategies: names, Quota: config.QuotaSpec{Native: config.NativeWrite, Slices: new(int64(4))}}
+		return &config.Policy{Mode: api.ModeOptIn, EnforcementMode: api.EnforceFull, Strategies: names, Quota: config.QuotaSpec{Native: api.NativeWrite, Slices: new(int64(4))}}
 	}
 	whole := four("exclusive")
 	whole.Quota.Slices, whole.Quota.GPUs = nil, new(int64(2))
 	check, audit, off := four("mps"), four("mps"), four("mps")
-	check.Quota.Native, audit.EnforcementMode, off.Mode = config.NativeCheck, config.EnforceAudit, config.ModeOff
+	check.Quota.Native, audit.EnforcementMode, off.Mode = api.NativeCheck, api.EnforceAudit, api.ModeOff
 	for name, c := range map[string]struct {
 		policy *config.Policy
 		want   WrittenQuota
@@ -254,7 +254,7 @@ func TestTheWrittenQuotaIsWhatThePolicysPoolsOffer(t *testing.T) {
 }
 
 func TestWarnDoesNotSpeakForTheQuotasOfOthers(t *testing.T) {
-	in := Input{Policy: &config.Policy{Mode: config.ModeOptIn, EnforcementMode: config.EnforceWarn}}
+	in := Input{Policy: &config.Policy{Mode: api.ModeOptIn, EnforcementMode: api.EnforceWarn}}
 	ours := quota.Excess{Quota: "team-a", Dimension: "slices", Requested: "1", Used: "4", Limited: "4"}
 	native := quota.Excess{Quota: "gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}
 	if d := DenyQuota(in, []quota.Excess{ours}); d.Outcome != LeftAlone || len(d.Warnings) != 1 {

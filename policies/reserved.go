@@ -8,7 +8,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -18,7 +17,7 @@ import (
 // slice.
 func reservedContainer(in *Input) *api.Violation {
 	name, gpu := authorsUnderOurName(&in.Pod.Spec, in.Pools)
-	if name == "" || request.SliceLabel(in.Pod) == "" && !(gpu && in.Policy.Mode == config.ModeTransparent) {
+	if name == "" || request.SliceLabel(in.Pod) == "" && !(gpu && in.Policy.Mode == api.ModeTransparent) {
 		return nil
 	}
 	return request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", name, api.ContainerPrefix))

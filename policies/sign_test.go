@@ -100,7 +100,7 @@ func TestAPromiseOfANewerBuildIsTrustedForWhatIsKnownOfIt(t *testing.T) {
 	if got == nil || !got.Newer() || got.Charge != p.Charge {
 		t.Fatalf("got %+v", got)
 	}
-	in := policies.Input{Pod: pod, Namespace: api.Namespace{Name: pod.Namespace}, Policy: &config.Policy{Name: "a", Mode: config.ModeOptIn, EnforcementMode: config.EnforceFull}}
+	in := policies.Input{Pod: pod, Namespace: api.Namespace{Name: pod.Namespace}, Policy: &config.Policy{Name: "a", Mode: api.ModeOptIn, EnforcementMode: api.EnforceFull}}
 	if d := policies.Verify(in, got); d.Outcome != policies.LeftAlone {
 		t.Errorf("%s: %s", d.Outcome, d.Message())
 	}

@@ -33,7 +33,7 @@ const whyNoFraction = "no fraction in the template"
 // CheckTemplate is Template before the policy's enforcementMode: what the API server would deny, or the operations that
 // spare it from doing so. Nothing found, or no policy: neither.
 func CheckTemplate(kind string, tree map[string]any, p *config.Policy) (*api.Violation, []jsonpatch.Operation) {
-	if p == nil || p.Mode == config.ModeOff || p.Templates == config.TemplatesOff {
+	if p == nil || p.Mode == api.ModeOff || p.Templates == api.TemplatesOff {
 		return nil, nil
 	}
 	path, template := podTemplate(tree)
@@ -41,7 +41,7 @@ func CheckTemplate(kind string, tree map[string]any, p *config.Policy) (*api.Vio
 	if len(found) == 0 {
 		return nil, nil
 	}
-	if p.Templates == config.TemplatesRewrite && p.EnforcementMode != config.EnforceAudit && slices.Contains(p.Accept, "fractional-quantity") && oneLabelSays(template, found) {
+	if p.Templates == api.TemplatesRewrite && p.EnforcementMode != api.EnforceAudit && slices.Contains(p.Accept, "fractional-quantity") && oneLabelSays(template, found) {
 		return nil, rewriteTemplate(path, template, found)
 	}
 	f := found[0]

@@ -31,7 +31,7 @@ func Verify(in Input, promise *promise.Promise) Decision {
 	if isMirror(in.Pod) {
 		return leaveAlone(whyMirror)
 	}
-	if in.Policy == nil || in.Policy.Mode == config.ModeOff {
+	if in.Policy == nil || in.Policy.Mode == api.ModeOff {
 		d := ungoverned(in)
 		d.Warnings = nil // its author has read them already
 		return d.WithBypass(in.Namespace)
@@ -138,12 +138,12 @@ func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
 func verifyUnpromised(in Input) Decision {
 	d := decideGoverned(in)
 	d.Warnings = nil
-	if in.Policy.EnforcementMode == config.EnforceAudit {
+	if in.Policy.EnforcementMode == api.EnforceAudit {
 		return d
 	}
 	if names := choosingContainers(&in.Pod.Spec, in.Pools); d.Outcome == Voided && len(names) > 0 {
 		return deny(api.Violation{Rule: api.RuleUndone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
-			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", api.ShortList(names), api.VarVisibleDevices, promise.VarCUDAVersion, api.ResourceGPU)})
+			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", api.ShortList(names), api.VarVisibleDevices, api.VarCUDAVersion, api.ResourceGPU)})
 	}
 	switch d.Outcome {
 	case Voided:

@@ -41,7 +41,7 @@ func TestASliceThatWasNotGivenIsRefused(t *testing.T) {
 			continue
 		}
 		d := policies.Verify(c.in, nil)
-		if d.Outcome == policies.LeftAlone && c.in.Policy.EnforcementMode == config.EnforceWarn {
+		if d.Outcome == policies.LeftAlone && c.in.Policy.EnforcementMode == api.EnforceWarn {
 			continue
 		}
 		if d.Would != policies.Refused || d.Violations[0].Rule != api.RuleUndone {
@@ -107,7 +107,7 @@ func TestWhatSomebodyTakesAwayIsNamed(t *testing.T) {
 	}
 	done := map[string]int{}
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten || c.in.Policy.EnforcementMode != config.EnforceFull {
+		if c.d.Outcome != policies.Rewritten || c.in.Policy.EnforcementMode != api.EnforceFull {
 			continue
 		}
 		for what, undo := range undo {

@@ -39,11 +39,11 @@ func PlaceOf(m *corev1.ConfigMap, system string) (place Place, why string) {
 }
 
 // Parser is Parse or ParseTenant.
-type Parser func(name string, data []byte) (*Policy, field.ErrorList)
+type parseFunc func(name string, data []byte) (*Policy, field.ErrorList)
 
 // ParseConfigMap reads the one document of a policy ConfigMap and reports every problem with its path in the object. A
 // ConfigMap with problems gives no Policy.
-func ParseConfigMap(m *corev1.ConfigMap, parse Parser) (*Policy, []error) {
+func ParseConfigMap(m *corev1.ConfigMap, parse parseFunc) (*Policy, []error) {
 	text, ok := m.Data[api.PolicyKey]
 	if !ok {
 		return nil, []error{fmt.Errorf("data: the key %s is missing", api.PolicyKey)}

@@ -9,75 +9,75 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// MergeRule says what a tenant's own document may do to one field of the authority's policy.
-type MergeRule string
+// mergeRule says what a tenant's own document may do to one field of the authority's policy.
+type mergeRule string
 
 // The rules. Whatever the rule, the result never allows more than the authority's policy does.
 const (
-	MergeAuthority    MergeRule = "not for tenants" // a tenant's value is clamped away
-	MergeIdentity     MergeRule = "identity"        // says what the document is; nothing to merge
-	MergeStrictest    MergeRule = "strictest"       // of two words with an order, the stricter
-	MergeIntersection MergeRule = "intersection"    // what both list, in the tenant's order
-	MergeMinimum      MergeRule = "minimum"         // the smaller of two amounts; no amount is no limit
-	MergeMaximum      MergeRule = "maximum"         // the larger, where larger is stricter
-	MergeBeside       MergeRule = "beside"          // both hold: the tenant's for its namespace alone
-	MergeOwn          MergeRule = "own"             // the tenant's, where the authority says nothing: it limits nobody
+	mergeAuthority    mergeRule = "not for tenants" // a tenant's value is clamped away
+	mergeIdentity     mergeRule = "identity"        // says what the document is; nothing to merge
+	mergeStrictest    mergeRule = "strictest"       // of two words with an order, the stricter
+	mergeIntersection mergeRule = "intersection"    // what both list, in the tenant's order
+	mergeMinimum      mergeRule = "minimum"         // the smaller of two amounts; no amount is no limit
+	mergeMaximum      mergeRule = "maximum"         // the larger, where larger is stricter
+	mergeBeside       mergeRule = "beside"          // both hold: the tenant's for its namespace alone
+	mergeOwn          mergeRule = "own"             // the tenant's, where the authority says nothing: it limits nobody
 )
 
 // Clamped is a wish of a tenant's document that went further than it may: Tighten did not follow it.
-type Clamped struct {
+type ignored struct {
 	Path string // of the field in the tenant's document
 	Why  string // what was wished, and what holds
 }
 
-func (c Clamped) String() string { return c.Path + ": " + c.Why }
+func (c ignored) String() string { return c.Path + ": " + c.Why }
 
 // mergeRow is the rule for one field of Policy, and the function that follows it: it changes out, which began as the
 // authority's policy, to what holds with the tenant's.
 type mergeRow struct {
 	field string // of Policy
-	rule  MergeRule
+	rule  mergeRule
 	merge func(t *tightening)
 }
 
 // mergeTable has a row for every field of Policy, in their order.
 func mergeTable() []mergeRow {
 	return []mergeRow{
-		{"APIVersion", MergeIdentity, nil},
-		{"Kind", MergeIdentity, nil},
-		{"Name", MergeIdentity, nil},
-		{"Namespaces", MergeAuthority, notForTenants(func(p *Policy) bool { return p.Namespaces != nil })},
-		{"Mode", MergeStrictest, (*tightening).mode},
-		{"EnforcementMode", MergeStrictest, func(t *tightening) {
+		{"APIVersion", mergeIdentity, nil},
+		{"Kind", mergeIdentity, nil},
+		{"Name", mergeIdentity, nil},
+		{"Namespaces", mergeAuthority, notForTenants(func(p *Policy) bool { return p.Namespaces != nil })},
+		{"Mode", mergeStrictest, (*tightening).mode},
+		{"EnforcementMode", mergeStrictest, func(t *tightening) {
 			stricter(t, &t.out.EnforcementMode, t.tenant.EnforcementMode, enforcementModes())
 		}},
-		{"Strategies", MergeIntersection, func(t *tightening) { common(t, &t.out.Strategies, t.tenant.Strategies) }},
-		{"DefaultSlice", MergeMinimum, (*tightening).defaultSlice},
-		{"Classes", MergeMinimum, (*tightening).classes},
-		{"Limits", MergeMinimum, (*tightening).limits},
-		{"Quota", MergeBeside, (*tightening).quota},
-		{"TenantQuota", MergeIdentity, nil},
-		{"Accept", MergeIntersection, func(t *tightening) { common(t, &t.out.Accept, t.tenant.Accept) }},
-		{"OptOut", MergeAuthority, notForTenants(func(p *Policy) bool { return p.OptOut })},
-		{"MinimumEnforcement", MergeStrictest, func(t *tightening) {
+		{"Strategies", mergeIntersection, func(t *tightening) { common(t, &t.out.Strategies, t.tenant.Strategies) }},
+		{"DefaultSlice", mergeMinimum, (*tightening).defaultSlice},
+		{"Classes", mergeMinimum, (*tightening).classes},
+		{"Limits", mergeMinimum, (*tightening).limits},
+		{"Quota", mergeBeside, (*tightening).quota},
+		{"TenantQuota", mergeIdentity, nil},
+		{"Accept", mergeIntersection, func(t *tightening) { common(t, &t.out.Accept, t.tenant.Accept) }},
+		{"OptOut", mergeAuthority, notForTenants(func(p *Policy) bool { return p.OptOut })},
+		{"MinimumEnforcement", mergeStrictest, func(t *tightening) {
 			stricter(t, &t.out.MinimumEnforcement, t.tenant.MinimumEnforcement, api.Tiers())
 		}},
-		{"Frameworks", MergeStrictest, (*tightening).frameworks},
-		{"DefaultFramework", MergeOwn, func(t *tightening) { own(t, &t.out.DefaultFramework, t.tenant.DefaultFramework) }},
-		{"ContextAllowance", MergeMaximum, (*tightening).contextAllowance},
-		{"Env", MergeOwn, (*tightening).env},
-		{"Pools", MergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Pools) })},
-		{"MPS", MergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.MPS) })},
-		{"Guard", MergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Guard) })},
-		{"Pod", MergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Pod) })},
-		{"Templates", MergeAuthority, notForTenants(func(p *Policy) bool { return p.Templates != "" })},
+		{"Frameworks", mergeStrictest, (*tightening).frameworks},
+		{"DefaultFramework", mergeOwn, func(t *tightening) { own(t, &t.out.DefaultFramework, t.tenant.DefaultFramework) }},
+		{"ContextAllowance", mergeMaximum, (*tightening).contextAllowance},
+		{"Env", mergeOwn, (*tightening).env},
+		{"Pools", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Pools) })},
+		{"MPS", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.MPS) })},
+		{"Guard", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Guard) })},
+		{"Pod", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Pod) })},
+		{"Templates", mergeAuthority, notForTenants(func(p *Policy) bool { return p.Templates != "" })},
 	}
 }
 
 // Tighten returns what holds where the authority's policy and a tenant's own document meet, and what of the tenant's
 // it did not follow. The tenant's document is one without defaults: what is zero in it says nothing. Neither is
 // changed; without a tenant's document the authority's policy is returned as it is.
-func Tighten(authority, tenant *Policy) (*Policy, []Clamped) {
+func Tighten(authority, tenant *Policy) (*Policy, []ignored) {
 	if tenant == nil {
 		return authority, nil
 	}
@@ -108,11 +108,11 @@ func Widenings(authority, tenant *Policy) (problems []error) {
 type tightening struct {
 	authority, tenant, out *Policy
 	field                  string // that is merged now, as documents write it
-	clamped                []Clamped
+	clamped                []ignored
 }
 
 func (t *tightening) clamp(path *field.Path, format string, args ...any) {
-	t.clamped = append(t.clamped, Clamped{Path: path.String(), Why: fmt.Sprintf(format, args...)})
+	t.clamped = append(t.clamped, ignored{Path: path.String(), Why: fmt.Sprintf(format, args...)})
 }
 
 func (t *tightening) at() *field.Path { return field.NewPath(t.field) }
@@ -140,7 +140,7 @@ func stricter[T ~string](t *tightening, out *T, wish T, order []T) {
 
 // mode takes the stricter mode, but off stays off: whoever runs the cluster must be able to end it everywhere.
 func (t *tightening) mode() {
-	if t.out.Mode == ModeOff && t.tenant.Mode != "" && t.tenant.Mode != ModeOff {
+	if t.out.Mode == api.ModeOff && t.tenant.Mode != "" && t.tenant.Mode != api.ModeOff {
 		t.clamp(t.at(), "the policy is off, and a tenant's own document does not switch it on")
 		return
 	}

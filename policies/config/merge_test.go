@@ -20,7 +20,7 @@ func TestEveryFieldOfAPolicyHasAMergeRule(t *testing.T) {
 	}
 	for _, row := range mergeTable() {
 		rows = append(rows, row.field)
-		if (row.merge == nil) != (row.rule == MergeIdentity) {
+		if (row.merge == nil) != (row.rule == mergeIdentity) {
 			t.Errorf("%s: rule %q, and a function: %v", row.field, row.rule, row.merge != nil)
 		}
 	}
@@ -36,9 +36,9 @@ func TestTheReadmeTellsTheRuleOfEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields, told := map[MergeRule][]string{}, map[string]string{}
+	fields, told := map[mergeRule][]string{}, map[string]string{}
 	for _, row := range mergeTable() {
-		if row.rule != MergeIdentity {
+		if row.rule != mergeIdentity {
 			fields[row.rule] = append(fields[row.rule], "`"+documentName(row.field)+"`")
 		}
 	}

@@ -24,8 +24,8 @@ type Policy struct {
 	Name string `json:"-"`
 
 	Namespaces         *NamespaceMatch              `json:"namespaces,omitempty"` // absent: the cluster's default
-	Mode               Mode                         `json:"mode,omitempty"`
-	EnforcementMode    EnforcementMode              `json:"enforcementMode,omitempty"`
+	Mode               api.Mode                     `json:"mode,omitempty"`
+	EnforcementMode    api.EnforcementMode          `json:"enforcementMode,omitempty"`
 	Strategies         []api.StrategyName           `json:"strategies,omitempty"` // allowed, in order of preference
 	DefaultSlice       *SliceSpec                   `json:"defaultSlice,omitempty"`
 	Classes            map[string]SliceSpec         `json:"classes,omitempty"`
@@ -43,7 +43,7 @@ type Policy struct {
 	MPS                api.MPSSpec                  `json:"mps,omitzero"`
 	Guard              GuardSpec                    `json:"guard,omitzero"`
 	Pod                PodSpec                      `json:"pod,omitzero"`
-	Templates          TemplatesMode                `json:"templates,omitempty"`
+	Templates          api.TemplatesMode            `json:"templates,omitempty"`
 }
 
 // NamespaceMatch says which namespaces a policy governs. Name beats selector beats default.
@@ -51,36 +51,6 @@ type NamespaceMatch struct {
 	Names    []string              `json:"names,omitempty"`
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
-
-// Mode says which pods of a namespace get a slice.
-type Mode string
-
-// The modes.
-const (
-	ModeOff         Mode = "off"
-	ModeOptIn       Mode = "opt-in"
-	ModeTransparent Mode = "transparent"
-)
-
-// EnforcementMode says what becomes of a decision: audit reports, warn rewrites but rejects nothing, enforce does both.
-type EnforcementMode string
-
-// The enforcement modes.
-const (
-	EnforceAudit EnforcementMode = "audit"
-	EnforceWarn  EnforcementMode = "warn"
-	EnforceFull  EnforcementMode = "enforce"
-)
-
-// TemplatesMode says what happens to fractional quantities in workload templates, which Kubernetes rejects.
-type TemplatesMode string
-
-// The template modes.
-const (
-	TemplatesOff     TemplatesMode = "off"
-	TemplatesCheck   TemplatesMode = "check"
-	TemplatesRewrite TemplatesMode = "rewrite"
-)
 
 // SliceSpec is a slice as policy writes it: one of memory and fraction, the rest optional.
 type SliceSpec struct {
@@ -152,7 +122,7 @@ type GuardSpec struct {
 
 // Ways in which the guard reaches NVML.
 const (
-	AccessEnv    = "env"
+	accessEnv    = "env"
 	AccessVolume = "volume"
 	AccessCDI    = "cdi"
 )
@@ -167,9 +137,9 @@ type PodSpec struct {
 
 // Defaults of the document, in one place so that the reference and the parser agree.
 const (
-	defaultMode             = ModeOptIn
-	defaultEnforcement      = EnforceFull
-	defaultTemplates        = TemplatesCheck
+	defaultMode             = api.ModeOptIn
+	defaultEnforcement      = api.EnforceFull
+	defaultTemplates        = api.TemplatesCheck
 	DefaultReservePercent   = 3
 	DefaultReserveMemory    = api.MiB(512)
 	defaultAllowance        = api.MiB(512)  // context of one process with one GPU

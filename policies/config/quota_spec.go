@@ -22,7 +22,7 @@ type QuotaSpec struct {
 	Pools   map[string]quota.Limits `json:"pools,omitempty"`
 	Classes map[string]quota.Limits `json:"classes,omitempty"`
 	// Native is what becomes of ResourceQuotas on GPU resources; empty: NativeCheck. Not for tenants.
-	Native NativeMode `json:"native,omitempty"`
+	Native api.NativeMode `json:"native,omitempty"`
 }
 
 // Whole is what limits the whole budget.
@@ -74,14 +74,3 @@ func quotaLimits(name string, scope quota.Scope, spec QuotaSpec) []quota.Limit {
 	}
 	return out
 }
-
-// NativeMode says what becomes of Kubernetes' own ResourceQuotas on GPU resources. They count a pod under the names that
-// it carries, so that one whose resource was renamed is not counted under the name that its author wrote.
-type NativeMode string
-
-// The native modes.
-const (
-	NativeCheck NativeMode = "check" // the default: count renamed pods for the quotas that there are
-	NativeWrite NativeMode = "write" // and write the policy's own limit as a ResourceQuota
-	NativeOff   NativeMode = "off"   // leave them to count what they count
-)

@@ -30,6 +30,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
+var update = flag.Bool("update", false, "rewrite the schema")
+
 const schemaFile = "../policy.schema.json"
 
 // schemaWriter writes the JSON schema of policy documents by the rules of documentDecoder. A general generator would
@@ -101,18 +103,18 @@ func (w schemaWriter) structure(t reflect.Type) object {
 // wordsOf are the values of a type that has names for them.
 func wordsOf(t reflect.Type) []string {
 	switch t {
-	case reflect.TypeFor[Mode]():
+	case reflect.TypeFor[api.Mode]():
 		return texts(modes())
-	case reflect.TypeFor[EnforcementMode]():
+	case reflect.TypeFor[api.EnforcementMode]():
 		return texts(enforcementModes())
-	case reflect.TypeFor[TemplatesMode]():
-		return texts([]TemplatesMode{TemplatesOff, TemplatesCheck, TemplatesRewrite})
+	case reflect.TypeFor[api.TemplatesMode]():
+		return texts([]api.TemplatesMode{api.TemplatesOff, api.TemplatesCheck, api.TemplatesRewrite})
 	case reflect.TypeFor[api.StrategyName]():
 		return texts(strategies.Names())
 	case reflect.TypeFor[api.Tier]():
 		return texts(api.Tiers())
-	case reflect.TypeFor[NativeMode]():
-		return texts([]NativeMode{NativeCheck, NativeWrite, NativeOff})
+	case reflect.TypeFor[api.NativeMode]():
+		return texts([]api.NativeMode{api.NativeCheck, api.NativeWrite, api.NativeOff})
 	case reflect.TypeFor[api.MPSProviderName]():
 		return texts(strategies.ProviderNames())
 	}
@@ -127,7 +129,7 @@ func fieldWords() map[string][]string {
 		"Policy.Accept":       spellings.Names(),
 		"Switch.Arguments":    {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
 		"GuardSpec.Act":       {string(limits.ActAlways), string(limits.ActPressure)},
-		"GuardSpec.Access":    {AccessEnv, AccessVolume, AccessCDI},
+		"GuardSpec.Access":    {accessEnv, AccessVolume, AccessCDI},
 		"GuardSpec.MPSEnding": {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},
 	}
 }
@@ -195,7 +197,7 @@ func schema(t *testing.T) []byte {
 
 func TestTheSchemaIsWhatIsRead(t *testing.T) {
 	want := schema(t)
-	if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
+	if *update {
 		if err := os.WriteFile(schemaFile, want, 0o644); err != nil {
 			t.Fatal(err)
 		}

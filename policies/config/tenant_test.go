@@ -53,11 +53,11 @@ func TestATightenedPolicyNamesBothDocuments(t *testing.T) {
 
 func TestWhatIsOffStaysOff(t *testing.T) {
 	t.Parallel()
-	got, clamped := Tighten(&Policy{Mode: ModeOff}, &Policy{Mode: ModeTransparent})
-	if got.Mode != ModeOff || len(clamped) != 1 {
+	got, clamped := Tighten(&Policy{Mode: api.ModeOff}, &Policy{Mode: api.ModeTransparent})
+	if got.Mode != api.ModeOff || len(clamped) != 1 {
 		t.Errorf("mode %s, clamped %v", got.Mode, clamped)
 	}
-	if _, clamped := Tighten(&Policy{Mode: ModeOff}, &Policy{Mode: ModeOff}); len(clamped) > 0 {
+	if _, clamped := Tighten(&Policy{Mode: api.ModeOff}, &Policy{Mode: api.ModeOff}); len(clamped) > 0 {
 		t.Errorf("clamped %v", clamped)
 	}
 }

@@ -83,7 +83,7 @@ func (p *Policy) validate() field.ErrorList {
 	}
 	oneOf(e, field.NewPath("mode"), p.Mode, modes())
 	oneOf(e, field.NewPath("enforcementMode"), p.EnforcementMode, enforcementModes())
-	oneOf(e, field.NewPath("templates"), p.Templates, []TemplatesMode{TemplatesOff, TemplatesCheck, TemplatesRewrite})
+	oneOf(e, field.NewPath("templates"), p.Templates, []api.TemplatesMode{api.TemplatesOff, api.TemplatesCheck, api.TemplatesRewrite})
 	p.validateStrategies(e, field.NewPath("strategies"))
 	p.validateSlices(e)
 	for i, name := range p.Accept {
@@ -103,10 +103,10 @@ func (p *Policy) validate() field.ErrorList {
 	return e.ErrorList
 }
 
-func modes() []Mode { return []Mode{ModeOff, ModeOptIn, ModeTransparent} }
+func modes() []api.Mode { return []api.Mode{api.ModeOff, api.ModeOptIn, api.ModeTransparent} }
 
-func enforcementModes() []EnforcementMode {
-	return []EnforcementMode{EnforceAudit, EnforceWarn, EnforceFull}
+func enforcementModes() []api.EnforcementMode {
+	return []api.EnforcementMode{api.EnforceAudit, api.EnforceWarn, api.EnforceFull}
 }
 
 func (p *Policy) validateHead(e *problems) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -31,13 +32,13 @@ func validateQuota(path *field.Path, q QuotaSpec) field.ErrorList {
 
 // validateNative rejects to write what a ResourceQuota of one namespace cannot say.
 func validateNative(path *field.Path, q QuotaSpec) field.ErrorList {
-	modes := []NativeMode{NativeCheck, NativeWrite, NativeOff}
+	modes := []api.NativeMode{api.NativeCheck, api.NativeWrite, api.NativeOff}
 	switch {
 	case q.Native != "" && !slices.Contains(modes, q.Native):
-		return field.ErrorList{field.NotSupported(path, NativeMode(cut(string(q.Native))), modes)}
-	case q.Native == NativeWrite && q.Budget != "":
+		return field.ErrorList{field.NotSupported(path, api.NativeMode(cut(string(q.Native))), modes)}
+	case q.Native == api.NativeWrite && q.Budget != "":
 		return field.ErrorList{field.Invalid(path, q.Native, "a ResourceQuota counts one namespace, and the budget is shared by several; remove budget, or write check")}
-	case q.Native == NativeWrite && (q.Slices == nil) == (q.GPUs == nil):
+	case q.Native == api.NativeWrite && (q.Slices == nil) == (q.GPUs == nil):
 		return field.ErrorList{field.Invalid(path, q.Native, "a ResourceQuota counts units of one resource; write one of slices and gpus beside it, or check")}
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // affinityEdit is the required node affinity that keeps the pod on the pools it was planned for.
@@ -88,7 +90,7 @@ func removeRequiredTerms(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm) 
 		}
 		// One term of the author's became one for each of ours: without these they are the same again.
 		known := slices.ContainsFunc(out, func(t corev1.NodeSelectorTerm) bool {
-			return SameExpressions(t.MatchExpressions, have.MatchExpressions) && SameExpressions(t.MatchFields, have.MatchFields)
+			return api.SameExpressions(t.MatchExpressions, have.MatchExpressions) && api.SameExpressions(t.MatchFields, have.MatchFields)
 		})
 		if !known && !isEmptyTerm(have) { // an empty one was ours alone
 			out = append(out, have)
@@ -137,24 +139,16 @@ func longestRun(term corev1.NodeSelectorTerm, terms []corev1.NodeSelectorTerm) (
 func runOf(term, part corev1.NodeSelectorTerm) int {
 	n := len(part.MatchExpressions)
 	for i := len(term.MatchExpressions) - n; i >= 0; i-- {
-		if SameExpressions(term.MatchExpressions[i:i+n], part.MatchExpressions) {
+		if api.SameExpressions(term.MatchExpressions[i:i+n], part.MatchExpressions) {
 			return i
 		}
 	}
 	return -1
 }
 
-func SameExpression(a, b corev1.NodeSelectorRequirement) bool {
-	return a.Key == b.Key && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
-}
-
-func SameExpressions(a, b []corev1.NodeSelectorRequirement) bool {
-	return slices.EqualFunc(a, b, SameExpression)
-}
-
 func sameTerms(a, b []corev1.NodeSelectorTerm) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.NodeSelectorTerm) bool {
-		return SameExpressions(a.MatchExpressions, b.MatchExpressions)
+		return api.SameExpressions(a.MatchExpressions, b.MatchExpressions)
 	})
 }
 

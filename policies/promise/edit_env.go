@@ -48,7 +48,7 @@ func (envEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 			continue // edit_visibility.go restores the variables of containers without a slice
 		}
 		c.Env = RestoreEnv(c.Env, was.Env, func(e corev1.EnvVar) bool {
-			return api.IsOwnVariable(e.Name) || p.sets(e.Name) || NamesDevices(e.Name)
+			return api.IsOwnVariable(e.Name) || p.sets(e.Name) || api.NamesDevices(e.Name)
 		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // tolerationsEdit is the tolerations that policy adds.
@@ -15,33 +17,20 @@ func (tolerationsEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 
 func (tolerationsEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 	pod.Spec.Tolerations = slices.DeleteFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
-		return HasToleration(old.Tolerations, t) && !HasToleration(next.Tolerations, t)
+		return api.HasToleration(old.Tolerations, t) && !api.HasToleration(next.Tolerations, t)
 	})
 }
 
 // Restore puts back what old still has: tolerations may only be added to a live pod.
 func (tolerationsEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 	addTolerations(&updated.Spec, slices.DeleteFunc(slices.Clone(old.Spec.Tolerations),
-		func(t corev1.Toleration) bool { return !HasToleration(given.Tolerations, t) }))
+		func(t corev1.Toleration) bool { return !api.HasToleration(given.Tolerations, t) }))
 }
 
 func addTolerations(spec *corev1.PodSpec, tolerations []corev1.Toleration) {
 	for _, t := range tolerations {
-		if !HasToleration(spec.Tolerations, t) {
+		if !api.HasToleration(spec.Tolerations, t) {
 			spec.Tolerations = append(spec.Tolerations, t)
 		}
 	}
-}
-
-func HasToleration(list []corev1.Toleration, t corev1.Toleration) bool {
-	return slices.ContainsFunc(list, func(have corev1.Toleration) bool {
-		return have.MatchToleration(&t) && equalSeconds(have.TolerationSeconds, t.TolerationSeconds)
-	})
-}
-
-func equalSeconds(a, b *int64) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }

@@ -8,30 +8,18 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// Variables by which NVIDIA's container runtime gives a container its devices. By default the runtime obeys them in any
-// pod, and CUDA images say "all" by themselves. So they are nobody's to choose: a container with a GPU has none (the
-// device plugin's value, which the kubelet brings, must not meet another), every other container has "void".
-const (
-	VarIMEXChannels = "NVIDIA_IMEX_CHANNELS" // memory of other nodes
-	// VarCUDAVersion alone means "all" to the runtime: it takes the image for one from before there was a variable.
-	VarCUDAVersion = "CUDA_VERSION"
-	NoDevices      = "void"
-)
-
-func NamesDevices(name string) bool { return name == api.VarVisibleDevices || name == VarIMEXChannels }
-
 // visibilityEdit is device visibility: the variable that hides the node's GPUs from containers without a slice.
 type visibilityEdit struct{}
 
 // Apply hides the devices from the containers without a GPU, and unsets the variable in those with one.
 func (visibilityEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 	for c := range api.Containers(&pod.Spec) {
-		c.Env = withoutVariable(c.Env, VarIMEXChannels)
+		c.Env = withoutVariable(c.Env, api.VarIMEXChannels)
 		switch {
 		case next.Container(c.Name) != nil:
 			c.Env = withoutVariable(c.Env, api.VarVisibleDevices)
 		case slices.Contains(next.Hidden, c.Name):
-			c.Env = SetVariable(c.Env, api.Variable{Name: api.VarVisibleDevices, Value: NoDevices})
+			c.Env = SetVariable(c.Env, api.Variable{Name: api.VarVisibleDevices, Value: api.NoDevices})
 		}
 	}
 }
@@ -43,7 +31,7 @@ func (visibilityEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 		if c == nil || slices.Contains(next.Hidden, name) {
 			continue
 		}
-		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == api.VarVisibleDevices && e.Value == NoDevices })
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == api.VarVisibleDevices && e.Value == api.NoDevices })
 	}
 }
 
@@ -54,7 +42,7 @@ func (visibilityEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 		}
 		hidden := slices.Contains(given.Hidden, c.Name)
 		c.Env = RestoreEnv(c.Env, was.Env, func(e corev1.EnvVar) bool {
-			return api.IsOwnVariable(e.Name) || e.Name == VarIMEXChannels || hidden && e.Name == api.VarVisibleDevices
+			return api.IsOwnVariable(e.Name) || e.Name == api.VarIMEXChannels || hidden && e.Name == api.VarVisibleDevices
 		})
 	}
 }
@@ -71,7 +59,7 @@ func (v *Visibility) Apply(pod *corev1.Pod) *corev1.Pod {
 	for c := range api.EveryContainer(&out.Spec) {
 		switch {
 		case slices.Contains(v.Hidden, c.Name):
-			c.Env = SetVariable(c.Env, api.Variable{Name: api.VarVisibleDevices, Value: NoDevices})
+			c.Env = SetVariable(c.Env, api.Variable{Name: api.VarVisibleDevices, Value: api.NoDevices})
 		case slices.Contains(v.Unset, c.Name):
 			c.Env = withoutVariable(c.Env, api.VarVisibleDevices)
 		}
@@ -89,12 +77,12 @@ func ChoosesDevices(c *corev1.Container) bool {
 			}
 		}
 	}
-	return named == 0 && IndexOfVariable(c.Env, VarCUDAVersion) >= 0
+	return named == 0 && IndexOfVariable(c.Env, api.VarCUDAVersion) >= 0
 }
 
 // takesNothing reports whether the runtime gives no device for a value.
 func takesNothing(e corev1.EnvVar) bool {
-	return e.ValueFrom == nil && slices.Contains([]string{"", "none", NoDevices}, e.Value)
+	return e.ValueFrom == nil && slices.Contains([]string{"", "none", api.NoDevices}, e.Value)
 }
 
 func IndexOfVariable(env []corev1.EnvVar, name string) int {

@@ -42,7 +42,7 @@ func (p *Promise) accountsFor(pod *corev1.Pod, pools []pools.Pool) bool {
 			return false
 		}
 	}
-	return len(UnplannedContainers(pod, p, pools)) == 0
+	return len(unplannedContainers(pod, p, pools)) == 0
 }
 
 // Holding is what the Promise's pod holds. The pod says which containers end before others start.

@@ -18,7 +18,7 @@ func Undone(pod *corev1.Pod, given *Promise, pools []pools.Pool) []string {
 	if given.Newer() {
 		return nil
 	}
-	out := append(UnplannedContainers(pod, given, pools), guardHindrances(&pod.Spec, given)...)
+	out := append(unplannedContainers(pod, given, pools), guardHindrances(&pod.Spec, given)...)
 	return append(out, edits(nil).undone(pod, given)...)
 }
 
@@ -34,8 +34,8 @@ func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
 	return ChangedPaths(pod, promised)
 }
 
-// UnplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.
-func UnplannedContainers(pod *corev1.Pod, given *Promise, pools []pools.Pool) (out []string) {
+// unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.
+func unplannedContainers(pod *corev1.Pod, given *Promise, pools []pools.Pool) (out []string) {
 	for c := range api.EveryContainer(&pod.Spec) {
 		if given.Container(c.Name) != nil || given.HasGuard(c.Name) {
 			continue

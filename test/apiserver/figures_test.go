@@ -17,8 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/quota"
-	"github.com/gpuslice/gpuslice/policies"
+	quotacommand "github.com/gpuslice/gpuslice/cmd/gpuslice/quota"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
@@ -36,11 +37,11 @@ func until(t *testing.T, what string, done func() (bool, string)) {
 }
 
 // quotaSaid is quota -o json, of one budget.
-func quotaSaid(t *testing.T, kubeconfig, namespace string) quota.Budget {
+func quotaSaid(t *testing.T, kubeconfig, namespace string) quotacommand.Budget {
 	t.Helper()
 	got := command(t, kubeconfig, "quota", "-n", namespace, "-o", "json")
 	got.want(t, 0)
-	var list struct{ Items []quota.Budget }
+	var list struct{ Items []quotacommand.Budget }
 	if err := json.Unmarshal([]byte(got.out), &list); err != nil || len(list.Items) != 1 {
 		t.Fatalf("%v: %s", err, got.out)
 	}
@@ -63,8 +64,8 @@ func TestQuotaCommand(t *testing.T) {
 			return b.Counted && len(b.Figures) > 0 && b.Figures[0].Used == 5<<30, command(t, somebody, "quota", "-n", ns).out
 		})
 		asked, read := quotaSaid(t, somebody, ns), quotaSaid(t, admin, ns)
-		for who, b := range map[string]quota.Budget{"a tenant": asked, "an admin": read} {
-			want := policies.Figure{Quota: ns, Dimension: "memory", Limit: 16 << 30, Used: 5 << 30}
+		for who, b := range map[string]quotacommand.Budget{"a tenant": asked, "an admin": read} {
+			want := quota.Figure{Quota: ns, Dimension: "memory", Limit: 16 << 30, Used: 5 << 30}
 			if b.Budget != "namespace/"+ns || b.Policy == "" || len(b.Figures) != 2 || b.Figures[0] != want || b.Figures[1].Part != "pool/l4-time-slicing-4-fc4c35b3" || b.Figures[1].Used != 2 {
 				t.Errorf("%s reads %+v", who, b)
 			}
@@ -88,7 +89,7 @@ func TestQuotaCommand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bypassed.Labels[policies.LabelBypass] = "true"
+		bypassed.Labels[api.LabelBypass] = "true"
 		if _, err := i.Server.Client.CoreV1().Namespaces().Update(t.Context(), bypassed, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +165,7 @@ func TestQuotaMetrics(t *testing.T) {
 			}
 		}
 		// While nobody is asked: everything of ours is off here, and then on again.
-		label(func(l map[string]string) { l[policies.LabelBypass] = "true" })
+		label(func(l map[string]string) { l[api.LabelBypass] = "true" })
 		var unmanaged *unstructured.Unstructured
 		err := i.Down(t.Context(), func() {
 			until(t, "create a pod while we are away", func() (bool, string) {
@@ -176,7 +177,7 @@ func TestQuotaMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		label(func(l map[string]string) { delete(l, policies.LabelBypass) })
+		label(func(l map[string]string) { delete(l, api.LabelBypass) })
 		until(t, "measure both", func() (bool, string) {
 			all := figuresOf(t, i, ns)
 			for _, want := range []string{
@@ -215,13 +216,13 @@ func TestAudit(t *testing.T) {
 			podOf(t, "mighty", ns, strings.Replace(gpu, "spec:\n", "spec:\n  hostPID: true\n", 1)),
 		} {
 			got, err := i.Apply.Create(t.Context(), p, metav1.CreateOptions{})
-			if err != nil || got.GetAnnotations()[policies.AnnotationPromise] != "" {
+			if err != nil || got.GetAnnotations()[api.AnnotationPromise] != "" {
 				t.Fatalf("%s: %v, %v", p.GetName(), err, got)
 			}
 		}
 		large := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "large"}, Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "large"}},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "large", policies.LabelMemory: "40Gi"}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "large", api.LabelMemory: "40Gi"}},
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}}}
 		if _, err := i.Server.Client.AppsV1().Deployments(ns).Create(t.Context(), large, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

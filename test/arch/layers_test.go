@@ -17,7 +17,8 @@ type layers struct {
 // policyLayers go from the vocabulary up to the operations.
 var policyLayers = layers{"policies", [][]string{
 	{"policies/api"},
-	{"policies/quota", "policies/internal/frameworks"},
+	{"policies/quota", "policies/internal/frameworks", "policies/internal/spellings"},
+	{"policies/internal/strategies"},
 	{"policies/config"},
 	{"policies/pools"},
 	{"policies/internal/request"},

@@ -61,7 +61,7 @@ func strategies(files map[string]*ast.File) (out []named) {
 				continue
 			}
 			ast.Inspect(fn, func(n ast.Node) bool {
-				if lit, ok := n.(*ast.CompositeLit); ok && (isIdent(lit.Type, "Strategy") || isIdent(lit.Type, "MPSProvider")) {
+				if lit, ok := n.(*ast.CompositeLit); ok && (isIdent(lit.Type, "Strategy") || isIdent(lit.Type, "Provider")) {
 					for _, element := range lit.Elts {
 						kv, ok := element.(*ast.KeyValueExpr)
 						if name := ""; ok && isIdent(kv.Key, "Name") && literal(kv.Value, &name) {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -93,7 +94,7 @@ func (b *Budgets) current() policyBudgets {
 
 // add counts a namespace in its budget, if anything limits it.
 func (b policyBudgets) add(in policies.Input) {
-	if in.Policy == nil || in.Policy.Mode == config.ModeOff {
+	if in.Policy == nil || in.Policy.Mode == api.ModeOff {
 		return
 	}
 	name, key := in.Namespace.Name, config.BudgetKey(in.Namespace.Name, in.Policy.Quota)
@@ -139,7 +140,7 @@ func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, 
 		return holding, ledger.BasisPromise
 	case source == promise.ChargeNone || in.Policy == nil:
 		return holding, ledger.BasisDevices
-	case in.Policy.EnforcementMode == config.EnforceAudit:
+	case in.Policy.EnforcementMode == api.EnforceAudit:
 		return holdingOf(in, nil), ledger.BasisDevices
 	case policies.Verify(in, nil).Would == policies.Refused:
 		return holding, ledger.BasisUnmanaged
@@ -149,7 +150,7 @@ func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, 
 
 // holdingOf is what a pod will hold. In audit mode, where pods stay as they are, it is what they would hold in a slice.
 func holdingOf(in policies.Input, given *promise.Promise) quota.Holding {
-	if given == nil && in.Policy.EnforcementMode == config.EnforceAudit {
+	if given == nil && in.Policy.EnforcementMode == api.EnforceAudit {
 		given = policies.Decide(in).Promise
 	}
 	if given != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/review"
@@ -78,7 +77,7 @@ func (c *Checker) AnswerReport(ctx context.Context, in policies.Input) (review.A
 // report reads the report on the namespace of a pod.
 func (c *Checker) report(ctx context.Context, in policies.Input) (Report, error) {
 	none := Report{Namespace: in.Namespace.Name, Figures: []quota.Figure{}}
-	if c == nil || in.Policy == nil || in.Policy.Mode == config.ModeOff {
+	if c == nil || in.Policy == nil || in.Policy.Mode == api.ModeOff {
 		return none, nil
 	}
 	counted := c.Budgets.For(in)

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
@@ -54,7 +54,7 @@ type Pod struct {
 // Reserve asks for the pod's room. It returns the decision with what the quota makes of it, or the answer for a caller
 // who should ask again: a pod is never admitted because its quota could not be read.
 func (c *Checker) Reserve(ctx context.Context, pod Pod, d policies.Decision) (policies.Decision, *review.Answer) {
-	if pod.Policy == nil || pod.Policy.Mode == config.ModeOff {
+	if pod.Policy == nil || pod.Policy.Mode == api.ModeOff {
 		return d, nil
 	}
 	counted := c.Budgets.For(pod.Input)
@@ -72,13 +72,13 @@ func (c *Checker) Reserve(ctx context.Context, pod Pod, d policies.Decision) (po
 		over.Warnings = append(over.Warnings, d.Warnings...)
 		return over, nil
 	case ledger.Busy:
-		if pod.Policy.EnforcementMode == config.EnforceFull || counted.Limits.Native() {
+		if pod.Policy.EnforcementMode == api.EnforceFull || counted.Limits.Native() {
 			return d, new(tryAgain(answer.Reason, answer.RetryAfter))
 		}
 		d.Warnings = append(d.Warnings, "the quota was not checked: "+answer.Reason)
 	}
 	d.Warnings = append(d.Warnings, notes...)
-	if pod.DryRun && answer.Decision == ledger.Admitted && pod.Policy.EnforcementMode != config.EnforceAudit {
+	if pod.DryRun && answer.Decision == ledger.Admitted && pod.Policy.EnforcementMode != api.EnforceAudit {
 		d.Warnings = append(d.Warnings, c.remaining(ctx, counted.Budget, counted.Limits.Within(request.Holding))...)
 	}
 	return d, nil

@@ -25,8 +25,8 @@ import (
 // governedNamespace is team-a under a policy that has so many slices written.
 func governedNamespace(slices int64) Governed {
 	return Governed{Namespace: "team-a", Pools: []pools.Pool{{Name: "l4", Resource: api.ResourceGPUShared, Strategy: "time-slicing"}},
-		Policy: &config.Policy{Name: "gpuslice-system/a", Mode: config.ModeOptIn, EnforcementMode: config.EnforceFull,
-			Strategies: []api.StrategyName{"time-slicing"}, Quota: config.QuotaSpec{Native: config.NativeWrite, Slices: &slices}}}
+		Policy: &config.Policy{Name: "gpuslice-system/a", Mode: api.ModeOptIn, EnforcementMode: api.EnforceFull,
+			Strategies: []api.StrategyName{"time-slicing"}, Quota: config.QuotaSpec{Native: api.NativeWrite, Slices: &slices}}}
 }
 
 // named is a ResourceQuota with the name of gpuslice's own, and with its label if managed.

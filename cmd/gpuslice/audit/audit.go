@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
-	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 const long = `Preview what enforce would change in a namespace under audit or warn, so that a team can be enforced without a surprise:
@@ -115,9 +115,9 @@ func (a *auditor) skip(namespace string) string {
 		return "its policy cannot be used: " + in.PolicyError.Error()
 	case in.Policy == nil:
 		return "no policy governs it, so nothing is denied or changed there; name a policy with --policies FILE to preview it"
-	case in.Policy.Mode == config.ModeOff:
+	case in.Policy.Mode == api.ModeOff:
 		return "policy " + in.Policy.Name + " is off, so nothing is denied or changed there"
-	case !a.enforced && in.Policy.EnforcementMode == config.EnforceFull:
+	case !a.enforced && in.Policy.EnforcementMode == api.EnforceFull:
 		return "policy " + in.Policy.Name + " is enforced already; --include-enforced audits it all the same"
 	}
 	return ""

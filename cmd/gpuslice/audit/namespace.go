@@ -12,7 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // auditor evaluates what runs as if it were created again.
@@ -27,11 +27,11 @@ type auditor struct {
 
 // audited is what enforce would change in a namespace: an item of -o json.
 type audited struct {
-	Namespace string                 `json:"namespace"`
-	Policy    string                 `json:"policy"`
-	Mode      config.EnforcementMode `json:"mode"`
-	Evaluated int                    `json:"evaluated"`
-	Groups    []group                `json:"groups"`
+	Namespace string              `json:"namespace"`
+	Policy    string              `json:"policy"`
+	Mode      api.EnforcementMode `json:"mode"`
+	Evaluated int                 `json:"evaluated"`
+	Groups    []group             `json:"groups"`
 }
 
 // group is what would have the same outcome for the same reason.

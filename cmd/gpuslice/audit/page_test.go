@@ -9,7 +9,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
@@ -18,7 +17,7 @@ func TestPage(t *testing.T) {
 	denied := func(rule api.Rule, reason, detail string) policies.Decision {
 		return policies.Decision{Would: policies.Refused, Violations: []api.Violation{{Rule: rule, Reason: reason, Detail: detail}}}
 	}
-	item := audited{Namespace: "team-a", Policy: "gpuslice-system/team-a", Mode: config.EnforceAudit}
+	item := audited{Namespace: "team-a", Policy: "gpuslice-system/team-a", Mode: api.EnforceAudit}
 	for _, name := range []string{"a", "b", "c", "d"} {
 		item.count("Pod", name, denied(quota.Rule, "exceeded quota", "team-a, requested: slices=1, used: slices=4, limited: slices=4"))
 	}
@@ -27,7 +26,7 @@ func TestPage(t *testing.T) {
 	item.count("Pod", "sliced", policies.Decision{Would: policies.Rewritten, Planned: &promise.Planned{Strategy: "mps", Pool: "l4", Tier: "mps",
 		Containers: []promise.PlannedContainer{{Name: "main", Memory: "4Gi"}}}})
 	var got strings.Builder
-	if err := pageOf([]audited{item, {Namespace: "empty", Policy: "gpuslice-system/default", Mode: config.EnforceWarn}}).Print(&got); err != nil {
+	if err := pageOf([]audited{item, {Namespace: "empty", Policy: "gpuslice-system/default", Mode: api.EnforceWarn}}).Print(&got); err != nil {
 		t.Fatal(err)
 	}
 	want := `namespace team-a, policy gpuslice-system/team-a (audit)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -28,7 +29,7 @@ func (a *auditor) pods(ctx context.Context, namespace string) (out []auditedPod,
 	var all []auditedPod
 	for _, name := range slices.Sorted(maps.Keys(a.engine.Cluster.Labels)) {
 		in := a.engine.Cluster.Input(name)
-		if in.Policy == nil || in.Policy.Mode == config.ModeOff || config.BudgetKey(name, in.Policy.Quota) != key {
+		if in.Policy == nil || in.Policy.Mode == api.ModeOff || config.BudgetKey(name, in.Policy.Quota) != key {
 			continue
 		}
 		pods, err := installed.LivingPods(ctx, a.client, []string{name})
@@ -90,7 +91,7 @@ func (a *auditor) quotaOf(ctx context.Context, in policies.Input) (quota.Quota, 
 		return quota.Quota{}, err
 	}
 	enforced := *in.Policy
-	enforced.EnforcementMode = config.EnforceFull
+	enforced.EnforcementMode = api.EnforceFull
 	own := config.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota)
 	return policies.WithNative(own, in.Namespace.Name, &enforced, native), nil
 }

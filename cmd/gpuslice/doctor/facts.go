@@ -13,7 +13,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
@@ -86,7 +85,7 @@ func (f *Facts) Governed() []Governed {
 	var out []Governed
 	for _, ns := range f.Namespaces {
 		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
-		if exempt(ns.Name, f) || in.Policy == nil || in.Policy.Mode == config.ModeOff {
+		if exempt(ns.Name, f) || in.Policy == nil || in.Policy.Mode == api.ModeOff {
 			continue
 		}
 		out = append(out, Governed{ns.Name, in})

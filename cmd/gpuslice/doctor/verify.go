@@ -17,7 +17,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -93,7 +92,7 @@ func choose(f *Facts, namespace string) (Governed, *Finding) {
 		return Governed{}, &none
 	}
 	for _, g := range governed {
-		if g.Input.Policy.EnforcementMode == config.EnforceFull {
+		if g.Input.Policy.EnforcementMode == api.EnforceFull {
 			return g, nil
 		}
 	}
@@ -150,10 +149,10 @@ func (t *trial) slice(g Governed) {
 		return
 	}
 	promise, err := promise.Decode(came.Annotations[api.AnnotationPromise])
-	audit := g.Input.Policy.EnforcementMode == config.EnforceAudit
+	audit := g.Input.Policy.EnforcementMode == api.EnforceAudit
 	switch {
 	case err != nil && audit:
-		t.add(check, newFinding(Note, "namespace %s is in audit: nothing is rewritten there", g.Name).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(config.EnforceAudit)))
+		t.add(check, newFinding(Note, "namespace %s is in audit: nothing is rewritten there", g.Name).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(api.EnforceAudit)))
 	case err != nil:
 		t.add(check, newFinding(Problem, "a pod that has to come out in a slice came out as it was: the API server does not reach the webhook, or leaves the namespace out").
 			With(where, "dry-run metadata.annotations["+api.AnnotationPromise+"]", "missing").

@@ -9,7 +9,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 // Result is what becomes of one object.
@@ -30,16 +29,16 @@ func (r Result) HoldsPod() bool { return r.Decision.Why != whyNoPod }
 // Report is a result as -o json prints it, without what is particular to a command.
 type Report struct {
 	cli.Place
-	Kind       string                 `json:"kind"`
-	Namespace  string                 `json:"namespace,omitempty"`
-	Name       string                 `json:"name"`
-	Outcome    policies.Outcome       `json:"outcome"`
-	Would      policies.Outcome       `json:"would"`
-	Mode       config.EnforcementMode `json:"mode,omitempty"`
-	Policy     string                 `json:"policy,omitempty"`
-	Reason     string                 `json:"reason"`
-	Violations []api.Violation        `json:"violations"`
-	Warnings   []string               `json:"warnings"`
+	Kind       string              `json:"kind"`
+	Namespace  string              `json:"namespace,omitempty"`
+	Name       string              `json:"name"`
+	Outcome    policies.Outcome    `json:"outcome"`
+	Would      policies.Outcome    `json:"would"`
+	Mode       api.EnforcementMode `json:"mode,omitempty"`
+	Policy     string              `json:"policy,omitempty"`
+	Reason     string              `json:"reason"`
+	Violations []api.Violation     `json:"violations"`
+	Warnings   []string            `json:"warnings"`
 }
 
 // Report returns r as -o json prints it.
@@ -71,11 +70,11 @@ func (r Result) Lines() []string {
 		add("rewritten: %s", Summary(d))
 	case d.Outcome == policies.Voided:
 		add("no slice (%s), and no device that it does not ask for", d.Why)
-	case d.Mode == config.EnforceAudit && d.Would == policies.Refused:
+	case d.Mode == api.EnforceAudit && d.Would == policies.Refused:
 		add("left alone in audit, would be refused: %s", d.Message())
-	case d.Mode == config.EnforceAudit && d.Would == policies.Rewritten:
+	case d.Mode == api.EnforceAudit && d.Would == policies.Rewritten:
 		add("left alone in audit, would be rewritten: %s", Summary(d))
-	case d.Mode == config.EnforceAudit && d.Would == policies.Voided:
+	case d.Mode == api.EnforceAudit && d.Would == policies.Voided:
 		add("left alone in audit, would lose the devices that it does not ask for")
 	case d.Would == policies.Refused:
 		add("left alone in warn")

@@ -15,8 +15,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/quota"
-	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/budgets"
+	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
 // cluster is where budgets are read.
@@ -42,7 +42,7 @@ func readBudgets(ctx context.Context, c cluster, namespace string) ([]Budget, er
 		if in.PolicyError != nil && ns.Name == namespace {
 			return nil, fmt.Errorf("%w: %w", errUnanswered, in.PolicyError)
 		}
-		if in.Policy == nil || in.Policy.Mode == config.ModeOff {
+		if in.Policy == nil || in.Policy.Mode == api.ModeOff {
 			continue
 		}
 		native, err := installed.NativeQuotas(ctx, c.client, ns.Name)

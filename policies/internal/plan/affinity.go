@@ -7,7 +7,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // affinityFor returns the terms that keep the pod on the pools it was planned for, one for each of them. There are none
@@ -23,7 +22,7 @@ func affinityFor(in *Input, chosen *candidate, same []*candidate) []corev1.NodeS
 			return nil // a pool that no label tells apart: every node of its resource is as good
 		}
 		if !slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool {
-			return promise.SameExpressions(t.MatchExpressions, term.MatchExpressions)
+			return api.SameExpressions(t.MatchExpressions, term.MatchExpressions)
 		}) {
 			terms = append(terms, term)
 		}
@@ -77,5 +76,5 @@ func trustedElsewhere(in *Input, resource string) bool {
 }
 
 func hasExpression(list []corev1.NodeSelectorRequirement, r corev1.NodeSelectorRequirement) bool {
-	return slices.ContainsFunc(list, func(e corev1.NodeSelectorRequirement) bool { return promise.SameExpression(e, r) })
+	return slices.ContainsFunc(list, func(e corev1.NodeSelectorRequirement) bool { return api.SameExpression(e, r) })
 }

@@ -229,7 +229,7 @@ func (w *builder) hostIPC(c *candidate) {
 // recorded: what is recorded is reverted one day.
 func (w *builder) hideDevices() {
 	for c := range api.Containers(&w.in.Pod.Spec) {
-		if w.promise.Container(c.Name) == nil && !slices.Contains(c.Env, corev1.EnvVar{Name: api.VarVisibleDevices, Value: promise.NoDevices}) {
+		if w.promise.Container(c.Name) == nil && !slices.Contains(c.Env, corev1.EnvVar{Name: api.VarVisibleDevices, Value: api.NoDevices}) {
 			w.promise.Hidden = append(w.promise.Hidden, c.Name)
 		}
 	}
@@ -239,7 +239,7 @@ func (w *builder) hideDevices() {
 func (w *builder) replaced() {
 	for c := range api.Containers(&w.in.Pod.Spec) {
 		for _, e := range c.Env {
-			if api.IsOwnVariable(e.Name) || promise.NamesDevices(e.Name) && !(e.Value == promise.NoDevices && w.promise.Container(c.Name) == nil) {
+			if api.IsOwnVariable(e.Name) || api.NamesDevices(e.Name) && !(e.Value == api.NoDevices && w.promise.Container(c.Name) == nil) {
 				w.warn("container %q: %s belongs to gpuslice in a slice; the pod's own value is not used", c.Name, api.Quote(e.Name))
 			}
 		}
@@ -272,7 +272,7 @@ func (w *builder) podBlock() {
 		}
 	}
 	for _, t := range policy.Tolerations {
-		if !promise.HasToleration(spec.Tolerations, t) {
+		if !api.HasToleration(spec.Tolerations, t) {
 			w.promise.Tolerations = append(w.promise.Tolerations, t)
 		}
 	}

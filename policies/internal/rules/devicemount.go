@@ -16,7 +16,7 @@ const deviceMounts = "/run/nvidia-container-devices"
 func deviceMount() Rule {
 	return Rule{Reason: "a mount that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
 		for c := range api.EveryContainer(&s.Pod.Spec) {
-			if m := DeviceMount(c.VolumeMounts); m != "" {
+			if m := NamesDevice(c.VolumeMounts); m != "" {
 				found = append(found, fmt.Sprintf("container %q mounts a volume at %s, by which the container runtime gives it devices that it did not ask for",
 					c.Name, api.Quote(m)))
 			}
@@ -25,8 +25,8 @@ func deviceMount() Rule {
 	}, Instead: "remove it, and ask for " + api.ResourceGPU + ": 1"}
 }
 
-// DeviceMount returns a mount's path by which a container takes devices, or "".
-func DeviceMount(mounts []corev1.VolumeMount) string {
+// NamesDevice returns a mount's path by which a container takes devices, or "".
+func NamesDevice(mounts []corev1.VolumeMount) string {
 	i := slices.IndexFunc(mounts, func(m corev1.VolumeMount) bool { return liesIn(nodePath(m.MountPath), deviceMounts) })
 	if i < 0 {
 		return ""

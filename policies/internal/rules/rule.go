@@ -29,26 +29,6 @@ type Subject struct {
 	MPS   api.MPSSpec // whose directories no slice may reach
 }
 
-// Rules lists the tamper rules, in the order in which an author is told.
-func All() []Rule {
-	return []Rule{
-		hostPID(), hostIPC(), privileged(), capabilities(), hostPath(), deviceMount(), cdiAnnotation(), nodeName(),
-	}
-}
-
-// tampering holds a pod against the rules.
-func Find(s Subject, sliced bool) (out []api.Violation) {
-	for _, r := range All() {
-		if !sliced && !r.Everywhere {
-			continue
-		}
-		if found := r.Find(s); len(found) > 0 {
-			out = append(out, api.Violation{Rule: api.RuleTamper, Reason: r.Reason, Detail: api.ShortList(found) + "; " + r.Instead})
-		}
-	}
-	return out
-}
-
 // liesIn reports whether a cleaned path is root or lies in it.
 func liesIn(path, root string) bool {
 	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")

@@ -25,36 +25,5 @@ type Provider struct {
 	Requires func(*Placement) *api.Violation
 }
 
-// providers are all there are.
-var providers = []Provider{nvidiaPlugin(), hostDaemon(), gke()}
-
-// ProviderNames are the names of all providers.
-func ProviderNames() []api.MPSProviderName {
-	names := make([]api.MPSProviderName, len(providers))
-	for i := range providers {
-		names[i] = providers[i].Name
-	}
-	return names
-}
-
-// ProviderNamed returns the provider of that name; the zero Provider where there is none.
-func ProviderNamed(name api.MPSProviderName) *Provider {
-	return providerWith(func(p *Provider) bool { return p.Name == name })
-}
-
-// ProviderLabeled returns the provider whose daemons those labels tell of.
-func ProviderLabeled(source LabelSource) *Provider {
-	return providerWith(func(p *Provider) bool { return p.LabeledBy == source })
-}
-
-func providerWith(matches func(*Provider) bool) *Provider {
-	for i := range providers {
-		if matches(&providers[i]) {
-			return &providers[i]
-		}
-	}
-	return &Provider{}
-}
-
 // ChangesPods reports whether what a pod carries depends on the provider.
 func (p *Provider) ChangesPods() bool { return p.HostIPC || p.Client != nil }

@@ -9,9 +9,9 @@ import (
 // Replace puts a stub in the place of a strategy until restore is called: for tests, which prove by it that nothing but
 // a strategy's own file knows its name. It panics where there is no such strategy.
 func Replace(name api.StrategyName, stub func(Strategy) Strategy) (restore func()) {
-	before := all
-	all = slices.Clone(all)
-	i := slices.IndexFunc(all, func(s Strategy) bool { return s.Name == name })
-	all[i] = stub(all[i])
-	return func() { all = before }
+	before := strategies
+	strategies = slices.Clone(strategies)
+	i := slices.IndexFunc(strategies, func(s Strategy) bool { return s.Name == name })
+	strategies[i] = stub(strategies[i])
+	return func() { strategies = before }
 }

@@ -1,0 +1,23 @@
+package rules
+
+import "github.com/gpuslice/gpuslice/policies/api"
+
+// Rules lists the tamper rules, in the order in which an author is told.
+func All() []Rule {
+	return []Rule{
+		hostPID(), hostIPC(), privileged(), capabilities(), hostPath(), deviceMount(), cdiAnnotation(), nodeName(),
+	}
+}
+
+// tampering holds a pod against the rules.
+func Find(s Subject, sliced bool) (out []api.Violation) {
+	for _, r := range All() {
+		if !sliced && !r.Everywhere {
+			continue
+		}
+		if found := r.Find(s); len(found) > 0 {
+			out = append(out, api.Violation{Rule: api.RuleTamper, Reason: r.Reason, Detail: api.ShortList(found) + "; " + r.Instead})
+		}
+	}
+	return out
+}

@@ -1,0 +1,34 @@
+package strategies
+
+import "github.com/gpuslice/gpuslice/policies/api"
+
+// providers are all there are.
+var providers = []Provider{nvidiaPlugin(), hostDaemon(), gke()}
+
+// ProviderNames are the names of all providers.
+func ProviderNames() []api.MPSProviderName {
+	names := make([]api.MPSProviderName, len(providers))
+	for i := range providers {
+		names[i] = providers[i].Name
+	}
+	return names
+}
+
+// ProviderNamed returns the provider of that name; the zero Provider where there is none.
+func ProviderNamed(name api.MPSProviderName) *Provider {
+	return providerWith(func(p *Provider) bool { return p.Name == name })
+}
+
+// ProviderLabeled returns the provider whose daemons those labels tell of.
+func ProviderLabeled(source LabelSource) *Provider {
+	return providerWith(func(p *Provider) bool { return p.LabeledBy == source })
+}
+
+func providerWith(matches func(*Provider) bool) *Provider {
+	for i := range providers {
+		if matches(&providers[i]) {
+			return &providers[i]
+		}
+	}
+	return &Provider{}
+}
