@@ -104,7 +104,7 @@ func TestStrictKnowsWhatAsksForASlice(t *testing.T) {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a",
 			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}}}}}}
 		change(pod)
-		return policies.Decide(policies.Input{Pod: pod, Policy: policy}).Why == ""
+		return policies.Decide(policies.Input{Pod: pod, Policy: policy}).UnchangedReason == ""
 	}
 	if asks(func(*corev1.Pod) {}) {
 		t.Fatal("a pod without a label asks for a slice: nothing is proved")
@@ -206,8 +206,8 @@ func differInFailureAlone(t *testing.T, closed, open admissionv1.ValidatingWebho
 	}
 }
 
-// TestABypassTurnsOffEverythingThatRefuses: mutation alone stays, and refuses nothing by itself then.
-func TestABypassTurnsOffEverythingThatRefuses(t *testing.T) {
+// TestABypassTurnsOffEverythingThatDenies: mutation alone stays, and denies nothing by itself then.
+func TestABypassTurnsOffEverythingThatDenies(t *testing.T) {
 	t.Parallel()
 	bypass := metav1.LabelSelectorRequirement{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist}
 	has := func(s *metav1.LabelSelector) bool {
@@ -215,7 +215,7 @@ func TestABypassTurnsOffEverythingThatRefuses(t *testing.T) {
 	}
 	for _, w := range every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks {
 		if reviewsPods := slices.ContainsFunc(w.Rules, func(r admissionv1.RuleWithOperations) bool { return strings.HasPrefix(r.Resources[0], "pods") }); reviewsPods && !has(w.NamespaceSelector) {
-			t.Errorf("%s goes on refusing", w.Name)
+			t.Errorf("%s goes on denying", w.Name)
 		}
 	}
 	for _, w := range every[*admissionv1.MutatingWebhookConfiguration](t)[0].Webhooks {

@@ -33,7 +33,7 @@ func gpuContainer(name string) string {
 	return fmt.Sprintf(`{"name":%q,"image":"i","resources":{"limits":{"nvidia.com/gpu":"1"}}}`, name)
 }
 
-func TestAPodOfTenThousandContainersIsRefusedAtOnce(t *testing.T) {
+func TestAPodOfTenThousandContainersIsDeniedAtOnce(t *testing.T) {
 	t.Parallel()
 	containers := make([]string, 10_000)
 	for i := range containers {
@@ -58,9 +58,9 @@ func TestAPodOfTenThousandContainersIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestContainersBeyondTheBoundAreCountedInTheRefusal(t *testing.T) {
+func TestContainersBeyondTheBoundAreCountedInTheDenial(t *testing.T) {
 	t.Parallel()
-	for n, refused := range map[int]bool{64: false, 65: true} {
+	for n, denied := range map[int]bool{64: false, 65: true} {
 		containers := make([]string, n)
 		for i := range containers {
 			containers[i] = gpuContainer(fmt.Sprintf("c%d", i))
@@ -72,20 +72,20 @@ func TestContainersBeyondTheBoundAreCountedInTheRefusal(t *testing.T) {
 		in := sliced(t)
 		in.Pod = raw.Pod
 		d := policies.Decide(in)
-		if want := fmt.Sprintf("the pod has %d; a pod with GPUs may have 64", n); refused != strings.Contains(d.Message(), want) {
+		if want := fmt.Sprintf("the pod has %d; a pod with GPUs may have 64", n); denied != strings.Contains(d.Message(), want) {
 			t.Errorf("%d containers: %s: %s", n, d.Outcome, d.Message())
 		}
 	}
 }
 
-func TestPodsThatCannotBeReadAreErrorsOrRefusals(t *testing.T) {
+func TestPodsThatCannotBeReadAreErrorsOrDenials(t *testing.T) {
 	t.Parallel()
 	quantity := func(q string) []byte {
 		return podWith(`{"name":"a","resources":{"limits":{"nvidia.com/gpu":` + q + `}}}`)
 	}
 	for name, c := range map[string]struct {
 		pod       []byte
-		violation string // what the refusal says; empty: it is no pod at all
+		violation string // what the denial says; empty: it is no pod at all
 	}{
 		"nothing":                  {pod: nil},
 		"null":                     {pod: []byte("null")},
@@ -136,7 +136,7 @@ func TestTheAnnotationIsBoundedBeforeItIsRead(t *testing.T) {
 		in.Pod = raw.Pod
 		in.Pod.Annotations = map[string]string{api.AnnotationContainers: c.text}
 		d := policies.Decide(in)
-		if d.Outcome != policies.Refused || !strings.Contains(d.Message(), c.want) || len(d.Message()) > 600 {
+		if d.Outcome != policies.Denied || !strings.Contains(d.Message(), c.want) || len(d.Message()) > 600 {
 			b, _ := json.Marshal(d.Outcome)
 			t.Errorf("%s: %s: %s", name, b, d.Message())
 		}

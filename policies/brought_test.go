@@ -53,8 +53,8 @@ func asksGPU(name string) corev1.Container {
 func rewritten(t *testing.T, in policies.Input) *corev1.Pod {
 	t.Helper()
 	d := policies.Decide(in)
-	if d.Outcome != policies.Rewritten {
-		t.Fatalf("%s %s: %s", d.Outcome, d.Why, d.Message())
+	if d.Outcome != policies.Mutated {
+		t.Fatalf("%s %s: %s", d.Outcome, d.UnchangedReason, d.Message())
 	}
 	return promise.Apply(in.Pod, d.Promise)
 }
@@ -70,15 +70,15 @@ func wholeGPUs(pod *corev1.Pod) (names []string) {
 
 func TestAForgedPromiseDoesNotKeepAWholeGPU(t *testing.T) {
 	for name, forged := range map[string]string{
-		"it says that no GPU was asked":         `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":0}]}}`,
-		"it says that no resource was named":    `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":1}]}}`,
-		"it says that something else was asked": `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"cpu","gpus":1}]}}`,
-		"it says that several were asked":       `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":2}]}}`,
-		"for the second container":              `{"v":1,"containers":[{"name":"second","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"second","gpus":1}]}}`,
+		"it reports whether no GPU was asked":         `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":0}]}}`,
+		"it reports whether no resource was named":    `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":1}]}}`,
+		"it reports whether something else was asked": `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"cpu","gpus":1}]}}`,
+		"it reports whether several were asked":       `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":2}]}}`,
+		"for the second container":                    `{"v":1,"containers":[{"name":"second","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"second","gpus":1}]}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, pod := brought(t, "")
-			if name == "it says that several were asked" {
+			if name == "it reports whether several were asked" {
 				in.Policy.Strategies = append(in.Policy.Strategies, "exclusive")
 			}
 			pod.Spec.Containers = append(pod.Spec.Containers, asksGPU("second"))
@@ -87,11 +87,11 @@ func TestAForgedPromiseDoesNotKeepAWholeGPU(t *testing.T) {
 				pod.Spec.Containers = pod.Spec.Containers[:1]
 			}
 			d := policies.Decide(in)
-			if d.Outcome == policies.Refused {
+			if d.Outcome == policies.Denied {
 				return
 			}
-			if d.Outcome != policies.Rewritten {
-				t.Fatalf("the pod is %s (%s) with its whole GPU", d.Outcome, d.Why)
+			if d.Outcome != policies.Mutated {
+				t.Fatalf("the pod is %s (%s) with its whole GPU", d.Outcome, d.UnchangedReason)
 			}
 			if left := wholeGPUs(promise.Apply(pod, d.Promise)); len(left) > 0 {
 				t.Errorf("%v keep a whole GPU", left)
@@ -110,7 +110,7 @@ func TestAForgedPromiseDoesNotBringANumberThatLabelsMayNotSay(t *testing.T) {
 			in, pod := brought(t, "")
 			pod.Annotations = map[string]string{api.AnnotationPromise: `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":1,"ask":` + ask + `}]}}`}
 			d := policies.Decide(in)
-			if d.Outcome == policies.Refused {
+			if d.Outcome == policies.Denied {
 				return
 			}
 			got := d.Promise.Request.Containers[0].Size
@@ -160,11 +160,11 @@ func TestTheAuthorsOwnFieldsSurviveTheEndOfAGuard(t *testing.T) {
 func TestAForgedPromiseDoesNotHideThatTheGuardSeesNothing(t *testing.T) {
 	in, pod := brought(t, "minimumEnforcement: guard\n")
 	pod.Spec.ShareProcessNamespace = new(false)
-	if d := policies.Decide(in); d.Outcome != policies.Refused {
+	if d := policies.Decide(in); d.Outcome != policies.Denied {
 		t.Fatalf("without a promise the pod is %s", d.Outcome)
 	}
 	pod.Annotations = map[string]string{api.AnnotationPromise: `{"v":1,"guard":{"image":"x","shares":true}}`}
-	if d := policies.Decide(in); d.Outcome != policies.Refused {
+	if d := policies.Decide(in); d.Outcome != policies.Denied {
 		t.Errorf("the pod is %s, planned %s", d.Outcome, d.Planned.Tier)
 	}
 }
@@ -219,9 +219,9 @@ func TestAPromiseThatIsWrittenCanBeRead(t *testing.T) {
 			pod.Spec.Containers = append(pod.Spec.Containers, asksGPU(fmt.Sprintf("c%d", i)))
 		}
 		d := policies.Decide(in)
-		if d.Outcome == policies.Refused {
+		if d.Outcome == policies.Denied {
 			if length < 400 {
-				t.Errorf("values of %d bytes: refused: %s", length, d.Message())
+				t.Errorf("values of %d bytes: denied: %s", length, d.Message())
 			}
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 // MaxBypass is the longest that a bypass lasts.
 const MaxBypass = 24 * time.Hour
 
-// Bypass says of a namespace that nothing is refused there for a while. It is written on the namespace, by those who may
+// Bypass says of a namespace that nothing is denied there for a while. It is written on the namespace, by those who may
 // label it.
 type Bypass struct {
 	Until  time.Time // zero: it does not say, or in words that are no time
@@ -40,12 +40,12 @@ func (b Bypass) Annotations() map[string]string {
 
 // WithBypass turns a denial into a warning where the namespace is bypassed. What can be given a slice still gets one.
 func (d Decision) WithBypass(n api.Namespace) Decision {
-	if _, bypassed := BypassOf(n.Labels, nil); !bypassed || d.Outcome != Refused {
+	if _, bypassed := BypassOf(n.Labels, nil); !bypassed || d.Outcome != Denied {
 		return d
 	}
-	d.Outcome = LeftAlone
+	d.Outcome = Unchanged
 	for _, v := range d.Violations {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("would be refused, were namespace %q not bypassed: %s", n.Name, v))
+		d.Warnings = append(d.Warnings, fmt.Sprintf("would be denied, were namespace %q not bypassed: %s", n.Name, v))
 	}
 	return d
 }

@@ -59,14 +59,14 @@ func TestACopyOfALivePodComesOutAsItsOriginalWould(t *testing.T) {
 		in := policies.Input{Namespace: api.Namespace{Name: "elsewhere"}, Policy: policy,
 			Pools: pools.FromNodes(nodes, policy.Pools, nil), Guard: scenarios.Guard()}
 		for _, c := range lives {
-			if c.d.Outcome != policies.Rewritten || speaksOfOurs(c.raw.Pod) {
+			if c.d.Outcome != policies.Mutated || speaksOfOurs(c.raw.Pod) {
 				continue
 			}
 			in.Pod = c.raw.Pod
 			original := policies.Decide(in)
 			in.Pod = promise.Apply(c.raw.Pod, c.d.Promise)
 			copied := policies.Decide(in)
-			if original.Outcome == policies.LeftAlone && copied.Outcome == policies.Voided {
+			if original.Outcome == policies.Unchanged && copied.Outcome == policies.DevicesHidden {
 				continue // the copy's guard is nobody's guard here, and gets no device
 			}
 			if original.Outcome != copied.Outcome || original.Message() != copied.Message() {
@@ -88,7 +88,7 @@ func TestACopyOfALivePodComesOutAsItsOriginalWould(t *testing.T) {
 	}
 }
 
-// speaksOfOurs says that the author used names of ours, which leave no trace in the live pod.
+// speaksOfOurs reports whether the author used names of ours, which leave no trace in the live pod.
 func speaksOfOurs(pod *corev1.Pod) bool {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for _, c := range list {
@@ -126,8 +126,8 @@ func comparable(t *testing.T, pod *corev1.Pod) map[string]any {
 	return treeOf(t, pod)
 }
 
-// TestThePullSecretIsTakenBackWhereItWasGiven copies a guarded pod to where there is no guard.
-func TestThePullSecretIsTakenBackWhereItWasGiven(t *testing.T) {
+// TestPullSecretIsRevertedWhereItWasAdded copies a guarded pod to where there is no guard.
+func TestPullSecretIsRevertedWhereItWasAdded(t *testing.T) {
 	t.Parallel()
 	for name, own := range map[string][]corev1.LocalObjectReference{
 		"the author has none": nil, "the author has another": {{Name: "own"}}, "the author has the same": {{Name: "guard"}},

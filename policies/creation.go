@@ -42,7 +42,7 @@ func decideSlice(in Input) Decision {
 			return d
 		}
 	}
-	return leaveAlone(whyNoGPU)
+	return leaveUnchanged(whyNoGPU)
 }
 
 // denyReportRequest denies a pod that asks for a report and is to be created all the same.
@@ -50,7 +50,7 @@ func (c *creation) denyReportRequest() Decision {
 	if !isReportRequest(c.in.Pod) {
 		return Decision{}
 	}
-	return deny(*reportOutsideDryRun(c.in.Pod))
+	return denied(*reportOutsideDryRun(c.in.Pod))
 }
 
 func (c *creation) checkSize() Decision {
@@ -59,9 +59,9 @@ func (c *creation) checkSize() Decision {
 	case v == nil:
 		return Decision{}
 	case !request.TouchesGPU(c.in.Pod, c.in.Pools):
-		return leaveAlone(whyNoGPU)
+		return leaveUnchanged(whyNoGPU)
 	}
-	return deny(*v)
+	return denied(*v)
 }
 
 func tooManyContainers(pod *corev1.Pod) *api.Violation {
@@ -74,7 +74,7 @@ func tooManyContainers(pod *corev1.Pod) *api.Violation {
 
 func (c *creation) checkNames() Decision {
 	if v := reservedContainer(&c.in); v != nil {
-		return deny(*v)
+		return denied(*v)
 	}
 	return Decision{}
 }
@@ -98,9 +98,9 @@ func (c *creation) optOut() Decision {
 	case c.req.Share != api.ShareDisabled || c.req.Explicit:
 		return Decision{}
 	case p.OptOut || p.Mode == api.ModeOptIn || len(c.req.Containers) == 0:
-		return leaveAlone(whyOptedOut)
+		return leaveUnchanged(whyOptedOut)
 	}
-	return deny(api.Violation{Rule: api.RulePolicy, Reason: "opting out is not allowed", Detail: fmt.Sprintf(
+	return denied(api.Violation{Rule: api.RulePolicy, Reason: "opting out is not allowed", Detail: fmt.Sprintf(
 		"%s: %q is for policies with optOut: true, and %s is not one; remove the label", api.LabelShare, api.ShareDisabled, p.Name)})
 }
 
@@ -111,18 +111,18 @@ func (c *creation) leaveWithoutRequest() Decision {
 	case c.req.Explicit:
 		return Decision{}
 	case silent && !request.TouchesGPU(in.Pod, in.Pools):
-		return leaveAlone(whyNoGPU)
+		return leaveUnchanged(whyNoGPU)
 	case in.Policy.Mode == api.ModeOptIn && !request.RequestsFraction(in.Pod, in.Pools):
 		return notAsked(in.Pod)
 	case silent && len(c.unread) == 0:
-		return leaveAlone(whyNoGPU)
+		return leaveUnchanged(whyNoGPU)
 	}
 	return Decision{}
 }
 
 // notAsked leaves a pod alone that asks for no slice. A label that only says more about one is most likely half an ask.
 func notAsked(pod *corev1.Pod) Decision {
-	d := leaveAlone(whyNotAsked)
+	d := leaveUnchanged(whyNotRequested)
 	for _, label := range []string{api.LabelFramework, api.LabelContainer} {
 		if _, ok := pod.Labels[label]; ok {
 			d.Warnings = append(d.Warnings, fmt.Sprintf("label %s alone asks for no slice; add %s: \"8Gi\" (or what it needs)", label, api.LabelMemory))
@@ -135,16 +135,16 @@ func notAsked(pod *corev1.Pod) Decision {
 func (c *creation) checkRequest() Decision {
 	c.warnings = append(c.brought, c.warnings...) // only a pod that is to get a slice has its author told
 	if found := append(c.unread, rules.Find(subjectOf(&c.in), true)...); len(found) > 0 {
-		return deny(found...)
+		return denied(found...)
 	}
 	return Decision{}
 }
 
 func (c *creation) plan() Decision {
 	p := plan.Plan(c.in.planning(), c.req)
-	d := Decision{Outcome: Rewritten, Promise: p.Promise, Violations: p.Violations, Warnings: p.Warnings, Candidates: p.Candidates}
+	d := Decision{Outcome: Mutated, Promise: p.Promise, Violations: p.Violations, Warnings: p.Warnings, Candidates: p.Candidates}
 	if p.Promise == nil {
-		d.Outcome = Refused
+		d.Outcome = Denied
 		return d
 	}
 	d.Planned = &p.Promise.Planned

@@ -12,15 +12,15 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// Why pods are left alone: stable words for metrics.
+// Why pods are left unchanged: stable words for metrics.
 const (
-	whyNoPolicy  = "no policy"
-	whyOff       = "mode off"
-	whyNoGPU     = "no GPU asked"
-	whyNotAsked  = "no slice asked"
-	whyOptedOut  = "share disabled"
-	whyExclusive = "several GPUs, left exclusive"
-	whyMirror    = "mirror pod"
+	whyNoPolicy     = "no policy"
+	whyOff          = "mode off"
+	whyNoGPU        = "no GPU requested"
+	whyNotRequested = "no slice requested"
+	whyOptedOut     = "share disabled"
+	whyExclusive    = "several GPUs, left exclusive"
+	whyMirror       = "mirror pod"
 )
 
 // MaxContainers bounds the containers of a pod that gets a slice.
@@ -30,7 +30,7 @@ const MaxContainers = 64
 // what a newer build has promised already, by rules that this one does not know, stays as it is.
 func Create(in Input, raw promise.RawPod, keys promise.Keys) (Decision, []jsonpatch.Operation) {
 	if promisedByNewer(raw.Pod, in.Namespace.Name, keys) {
-		return leaveAlone(whyNewer), nil
+		return leaveUnchanged(whyNewer), nil
 	}
 	in.Pod = raw.Pod
 	d := Decide(in)
@@ -56,17 +56,17 @@ func promisedByNewer(pod *corev1.Pod, namespace string, keys promise.Keys) bool 
 	return promise != nil && promise.Newer()
 }
 
-// Decide answers one pod: left alone, rewritten under a Promise, or refused. It changes nothing it is given, does no
+// Decide answers one pod: left unchanged, rewritten under a Promise, or denied. It changes nothing it is given, does no
 // I/O, and gives the same answer every time. Deciding its own output changes nothing.
 func Decide(in Input) Decision {
 	if isMirror(in.Pod) {
-		return leaveAlone(whyMirror)
+		return leaveUnchanged(whyMirror)
 	}
 	if in.Policy == nil || in.Policy.Mode == api.ModeOff {
 		return ungoverned(in).WithBypass(in.Namespace)
 	}
 	d := decideGoverned(in)
-	if d.Outcome != LeftAlone {
+	if d.Outcome != Unchanged {
 		d.Warnings = append(d.Warnings, in.TenantNotes...)
 	}
 	return d.WithMode(in.Policy).WithBypass(in.Namespace)
@@ -84,19 +84,19 @@ func changesPods(in Input) bool {
 }
 
 // ungoverned answers pods of namespaces without a policy: nothing is touched. A label of ours there is most likely a
-// mistake, so its author is told; and a policy that cannot be read never means "no limits".
+// mistake, so its author gets a warning; and a policy that cannot be read never means "no limits".
 func ungoverned(in Input) Decision {
 	why := whyNoPolicy
 	if in.Policy != nil {
 		why = whyOff
 	}
 	if in.PolicyError != nil && request.TouchesGPU(in.Pod, in.Pools) {
-		d := deny(api.Violation{Rule: api.RulePolicy, Reason: "the namespace's policy cannot be read", Detail: fmt.Sprintf(
-			"%v; ask those who run the cluster to mend it (gpuslice policy lint names every problem)", in.PolicyError)})
-		d.Would = d.Outcome
+		d := denied(api.Violation{Rule: api.RulePolicy, Reason: "the namespace's policy cannot be read", Detail: fmt.Sprintf(
+			"%v; ask those who run the cluster to fix it (gpuslice policy lint names every problem)", in.PolicyError)})
+		d.IfEnforced = d.Outcome
 		return d
 	}
-	d := leaveAlone(why)
+	d := leaveUnchanged(why)
 	reason := fmt.Sprintf("no gpuslice policy governs namespace %q", in.Namespace.Name)
 	if in.Policy != nil {
 		reason = fmt.Sprintf("policy %s, which governs namespace %q, is off", in.Policy.Name, in.Namespace.Name)
@@ -113,7 +113,7 @@ func ungoverned(in Input) Decision {
 // decideGoverned answers a pod under a policy that is on.
 func decideGoverned(in Input) Decision {
 	d := decideSlice(in)
-	if d.Outcome == LeftAlone {
+	if d.Outcome == Unchanged {
 		return decideUnsliced(&in, d)
 	}
 	return d
@@ -122,15 +122,15 @@ func decideGoverned(in Input) Decision {
 // decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not ask for either.
 func decideUnsliced(in *Input, d Decision) Decision {
 	if found := rules.Find(subjectOf(in), false); len(found) > 0 {
-		return deny(found...)
+		return denied(found...)
 	}
 	return hideDevices(in, d)
 }
 
-func leaveAlone(why string) Decision {
-	return Decision{Outcome: LeftAlone, Would: LeftAlone, Why: why}
+func leaveUnchanged(why string) Decision {
+	return Decision{Outcome: Unchanged, IfEnforced: Unchanged, UnchangedReason: why}
 }
 
-func deny(violations ...api.Violation) Decision {
-	return Decision{Outcome: Refused, Violations: violations}
+func denied(violations ...api.Violation) Decision {
+	return Decision{Outcome: Denied, Violations: violations}
 }

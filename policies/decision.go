@@ -15,68 +15,68 @@ type Outcome string
 
 // The outcomes.
 const (
-	LeftAlone Outcome = "left-alone"
-	Rewritten Outcome = "rewritten"
-	Voided    Outcome = "voided" // no slice, and no device that was not asked for either
-	Refused   Outcome = "refused"
+	Unchanged     Outcome = "unchanged"
+	Mutated       Outcome = "mutated"
+	DevicesHidden Outcome = "devices-hidden" // no slice, and no device that was not asked for either
+	Denied        Outcome = "denied"
 )
 
 // Decision is the answer to one pod. It is a value: nothing in it is shared with the input.
 type Decision struct {
 	// Outcome is what is to be done now, the policy's enforcementMode considered.
 	Outcome Outcome `json:"outcome"`
-	// Would is what enforce would have done; it differs from Outcome in audit and warn only.
-	Would      Outcome               `json:"would"`
-	Mode       api.EnforcementMode   `json:"mode,omitempty"`
-	Policy     string                `json:"policy,omitempty"`
-	Why        string                `json:"why,omitempty"` // why a pod was left alone, in a few stable words
-	Violations []api.Violation       `json:"violations,omitempty"`
-	Warnings   []string              `json:"warnings,omitempty"`
-	Promise    *promise.Promise      `json:"promise,omitempty"`
-	Planned    *promise.Planned      `json:"planned,omitempty"`
-	Visibility *promise.Visibility   `json:"visibility,omitempty"` // what is put right in a pod that is voided
-	Candidates []api.CandidateReport `json:"candidates,omitempty"`
+	// IfEnforced is what enforce would have done; it differs from Outcome in audit and warn only.
+	IfEnforced      Outcome               `json:"ifEnforced"`
+	Mode            api.EnforcementMode   `json:"mode,omitempty"`
+	Policy          string                `json:"policy,omitempty"`
+	UnchangedReason string                `json:"reason,omitempty"` // why a pod is unchanged, in a few stable words
+	Violations      []api.Violation       `json:"violations,omitempty"`
+	Warnings        []string              `json:"warnings,omitempty"`
+	Promise         *promise.Promise      `json:"promise,omitempty"`
+	Planned         *promise.Planned      `json:"planned,omitempty"`
+	Visibility      *promise.Visibility   `json:"visibility,omitempty"` // what is changed in a pod whose devices are hidden
+	Candidates      []api.CandidateReport `json:"candidates,omitempty"`
 }
 
 // Rewrite returns the pod as the decision has it: a copy, or the pod itself where nothing is to be changed.
 func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
 	switch d.Outcome {
-	case Rewritten:
+	case Mutated:
 		return promise.Apply(pod, d.Promise)
-	case Voided:
+	case DevicesHidden:
 		return d.Visibility.Apply(pod)
 	}
 	return pod
 }
 
-// WithMode turns what enforce would do into what is to be done under a policy: warn lets refused pods pass unchanged with a
-// warning, audit changes and refuses nothing.
+// WithMode turns what enforce would do into what is to be done under a policy: warn lets denied pods pass unchanged with a
+// warning, audit changes and denies nothing.
 func (d Decision) WithMode(p *config.Policy) Decision {
 	d.Policy, d.Mode = p.Name, p.EnforcementMode
-	d.Would = d.Outcome
+	d.IfEnforced = d.Outcome
 	switch {
-	case d.Mode == api.EnforceAudit && d.Outcome != LeftAlone:
-		d.Outcome, d.Warnings = LeftAlone, nil
-	case d.Mode == api.EnforceWarn && d.Outcome == Refused:
-		d.Outcome = LeftAlone
+	case d.Mode == api.EnforceAudit && d.Outcome != Unchanged:
+		d.Outcome, d.Warnings = Unchanged, nil
+	case d.Mode == api.EnforceWarn && d.Outcome == Denied:
+		d.Outcome = Unchanged
 		for _, v := range d.Violations {
-			d.Warnings = append(d.Warnings, "would be refused: "+v.String())
+			d.Warnings = append(d.Warnings, "would be denied: "+v.String())
 		}
 	}
 	return d
 }
 
-// Deny is what violations come to that were found before a pod or workload could be decided: refused under enforce and
+// Deny is what violations come to that were found before a pod or workload could be decided: denied under enforce and
 // under a policy that cannot be read, a warning under warn, a report under audit, nothing where no policy is in force.
 func Deny(in Input, violations ...api.Violation) Decision {
-	d := Decision{Outcome: Refused, Would: Refused, Violations: violations}
+	d := Decision{Outcome: Denied, IfEnforced: Denied, Violations: violations}
 	switch {
 	case in.PolicyError != nil:
 		return d.WithBypass(in.Namespace)
 	case in.Policy == nil:
-		return leaveAlone(whyNoPolicy)
+		return leaveUnchanged(whyNoPolicy)
 	case in.Policy.Mode == api.ModeOff:
-		return leaveAlone(whyOff)
+		return leaveUnchanged(whyOff)
 	}
 	return d.WithMode(in.Policy).WithBypass(in.Namespace)
 }
@@ -90,13 +90,13 @@ func (d Decision) Message() string {
 	return strings.Join(texts, "; ")
 }
 
-// Reason is the stable word for metrics: the first violation's rule, why the pod was left alone, or "sliced".
+// Reason is the stable word for metrics: the first violation's rule, why the pod was left unchanged, or "sliced".
 func (d Decision) Reason() string {
 	switch {
 	case len(d.Violations) > 0:
 		return string(d.Violations[0].Rule)
-	case d.Outcome == Rewritten || d.Would == Rewritten:
+	case d.Outcome == Mutated || d.IfEnforced == Mutated:
 		return "sliced"
 	}
-	return d.Why
+	return d.UnchangedReason
 }

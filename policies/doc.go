@@ -3,7 +3,7 @@
 //	pod -> Request -> plan(Request, Policy, Pools) -> Promise -> Apply(pod, Promise) -> Patch
 //
 // A Request is what the pod asks, in whatever spelling. A Policy is what the namespace allows. A Pool is where it can
-// fit. Decide joins the three into a Decision: the pod is left alone, rewritten under a Promise, or refused with a
+// fit. Decide joins the three into a Decision: the pod is left unchanged, rewritten under a Promise, or denied with a
 // reason and the next thing to do. Apply writes a Promise into a pod, and Patch says the difference in operations that
 // keep every field this build does not know.
 //

@@ -58,11 +58,11 @@ func env(pairs ...string) []corev1.EnvVar {
 func TestAnEphemeralContainerGetsNoDevice(t *testing.T) {
 	t.Parallel()
 	all := []string{"A=a", "NVIDIA_VISIBLE_DEVICES=all", "CUDA_MPS_PIPE_DIRECTORY=/x", "NVIDIA_GPU_MEMORY_LIMIT=9", "GPUSLICE_FRACTION=1", "NVIDIA_IMEX_CHANNELS=0"}
-	voided := env("A=a", "NVIDIA_VISIBLE_DEVICES=void")
+	hidden := env("A=a", "NVIDIA_VISIBLE_DEVICES=void")
 	for name, c := range map[string]struct{ naming, plain []corev1.EnvVar }{
-		"in a slice":       {voided, env("NVIDIA_VISIBLE_DEVICES=void")},
-		"with a whole GPU": {voided, env("NVIDIA_VISIBLE_DEVICES=void")},
-		"without a GPU":    {voided, nil},
+		"in a slice":       {hidden, env("NVIDIA_VISIBLE_DEVICES=void")},
+		"with a whole GPU": {hidden, env("NVIDIA_VISIBLE_DEVICES=void")},
+		"without a GPU":    {hidden, nil},
 		"ungoverned":       {env(all...), nil},
 		"audited":          {env(all...), nil},
 	} {
@@ -74,7 +74,7 @@ func TestAnEphemeralContainerGetsNoDevice(t *testing.T) {
 			}
 			in.Pod = after
 			if found := verifyUpdate(t, in, old, policies.SubresourceEphemeral); len(found) > 0 {
-				t.Errorf("%s: refused after it was put right: %v", name, found)
+				t.Errorf("%s: denied after it was put right: %v", name, found)
 			}
 			if again := updatedPod(t, in, old, policies.SubresourceEphemeral); again != after {
 				t.Errorf("%s: put right twice", name)
@@ -94,7 +94,7 @@ func TestEphemeralContainersThatAreThereStay(t *testing.T) {
 		t.Errorf("changed: %v", after.Spec.EphemeralContainers)
 	}
 	if found := verifyUpdate(t, in, old, policies.SubresourceEphemeral); len(found) > 0 {
-		t.Errorf("refused: %v", found)
+		t.Errorf("denied: %v", found)
 	}
 }
 
@@ -117,16 +117,16 @@ func TestWhatAnEphemeralContainerMayNotCarry(t *testing.T) {
 			c.VolumeMounts = []corev1.VolumeMount{{Name: "gpuslice-mps-pipe", MountPath: "/x"}}
 		},
 	} {
-		for name, refused := range map[string]bool{"in a slice": true, "with a whole GPU": strings.Contains(want, "begins with") || strings.Contains(want, "has to say"), "without a GPU": false} {
+		for name, denied := range map[string]bool{"in a slice": true, "with a whole GPU": strings.Contains(want, "begins with") || strings.Contains(want, "has to say"), "without a GPU": false} {
 			in, old := adding(livePods(t)[name], debugger(func(c *corev1.EphemeralContainerCommon) {
 				c.Env = env("NVIDIA_VISIBLE_DEVICES=void")
 				edit(c)
 			}))
 			found := verifyUpdate(t, in, old, policies.SubresourceEphemeral)
 			switch {
-			case !refused && len(found) > 0:
-				t.Errorf("%s, %s: refused: %v", name, want, found)
-			case refused && (len(found) != 1 || !strings.Contains(found[0].String(), want) || !strings.Contains(found[0].String(), "kubectl debug --profile=baseline")):
+			case !denied && len(found) > 0:
+				t.Errorf("%s, %s: denied: %v", name, want, found)
+			case denied && (len(found) != 1 || !strings.Contains(found[0].String(), want) || !strings.Contains(found[0].String(), "kubectl debug --profile=baseline")):
 				t.Errorf("%s: want %q, got %v", name, want, found)
 			}
 		}
@@ -138,7 +138,7 @@ func TestOnlyTheGuardIsNotResized(t *testing.T) {
 	in := livePods(t)["in a slice"]
 	for _, tt := range []struct {
 		container string
-		refused   bool
+		denied    bool
 	}{{"gpuslice-guard", true}, {"gpuslice-check", true}, {"main", false}} {
 		updated := in.Pod.DeepCopy()
 		for _, list := range [][]corev1.Container{updated.Spec.InitContainers, updated.Spec.Containers} {
@@ -151,7 +151,7 @@ func TestOnlyTheGuardIsNotResized(t *testing.T) {
 		next := in
 		next.Pod = updated
 		found := verifyUpdate(t, next, in.Pod, policies.SubresourceResize)
-		if refused := len(found) == 1 && strings.Contains(found[0].String(), tt.container+`" belongs to gpuslice`); refused != tt.refused {
+		if denied := len(found) == 1 && strings.Contains(found[0].String(), tt.container+`" belongs to gpuslice`); denied != tt.denied {
 			t.Errorf("%s: %v", tt.container, found)
 		}
 		bare := in.Pod.DeepCopy()

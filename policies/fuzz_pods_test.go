@@ -52,16 +52,16 @@ func FuzzMutate(f *testing.F) {
 		in.Pod = pod
 		d := policies.Decide(in)
 		after := d.Rewrite(pod)
-		if len(after.Spec.Containers) < len(pod.Spec.Containers) && d.Outcome == policies.Voided {
+		if len(after.Spec.Containers) < len(pod.Spec.Containers) && d.Outcome == policies.DevicesHidden {
 			t.Fatal("a container is gone")
 		}
-		if d.Outcome != policies.Rewritten && d.Outcome != policies.Voided {
+		if d.Outcome != policies.Mutated && d.Outcome != policies.DevicesHidden {
 			return
 		}
 		in.Pod = after
 		again := policies.Decide(in)
-		if again.Outcome == policies.Refused {
-			t.Fatalf("what comes out is refused: %s", again.Message())
+		if again.Outcome == policies.Denied {
+			t.Fatalf("what comes out is denied: %s", again.Message())
 		}
 		a, _ := json.Marshal(after)
 		if b, _ := json.Marshal(again.Rewrite(after)); string(a) != string(b) {

@@ -9,14 +9,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// hideDevices turns a pod that is left alone into one that is voided, where a container of it would take devices past
+// hideDevices turns a pod that is left unchanged into one that is hidden, where a container of it would take devices past
 // what it asks for. In a namespace where GPUs are shared, those are other people's slices.
 func hideDevices(in *Input, d Decision) Decision {
 	visibility := devicesToHide(&in.Pod.Spec, in.Pools)
 	if len(visibility.Hidden)+len(visibility.Unset) == 0 {
 		return d
 	}
-	d.Outcome, d.Would, d.Visibility = Voided, Voided, &visibility
+	d.Outcome, d.IfEnforced, d.Visibility = DevicesHidden, DevicesHidden, &visibility
 	for _, name := range choosingContainers(&in.Pod.Spec, in.Pools) {
 		d.Warnings = append(d.Warnings, name+": "+api.VarVisibleDevices+" does not choose devices in this namespace; what the container asks for under resources does")
 	}

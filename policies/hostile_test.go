@@ -23,7 +23,7 @@ const (
 	unaccepted = "is read only where policy accepts"
 )
 
-// quantities are what people and fuzzers write for a number of GPUs, with what a pod that does is told; empty: it is fine.
+// quantities are what people and fuzzers write for a number of GPUs, with the denial that such a pod gets; empty: it is fine.
 var quantities = map[string]string{
 	"0.5": unaccepted, "500m": unaccepted, "0.1n": unaccepted, "1500m": "mixes whole GPUs and a fraction", "3000m": "asks for 3 GPUs",
 	"-1": outOfRange, "1e19": outOfRange, "1e64": outOfRange, "1Ki": outOfRange, "1Ei": outOfRange,
@@ -49,7 +49,7 @@ func TestHostileQuantitiesOfGPUsAreToldAtOnce(t *testing.T) {
 	}
 }
 
-// decidedText is why the pod is not read or refused, "" where it is neither.
+// decidedText is why the pod is not read or denied, "" where it is neither.
 func decidedText(t *testing.T, pod []byte) string {
 	t.Helper()
 	raw, violation, err := promise.DecodePod(pod)

@@ -16,13 +16,13 @@ import (
 func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	if p.Mode == api.ModeOff && !reflect.ValueOf(p.Quota).IsZero() {
-		warn("quota: mode is off, so nothing is counted and nothing refused; write mode: opt-in to have the quota held")
+		warn("quota: mode is off, so nothing is counted and nothing denied; write mode: opt-in to have the quota held")
 	}
 	if p.OptOut && p.Mode != api.ModeTransparent {
 		warn("optOut: it means something in mode transparent only; in mode %s a pod that does not ask gets no slice anyway", p.Mode)
 	}
 	if p.Mode == api.ModeTransparent && p.DefaultSlice == nil {
-		warn("defaultSlice: mode is transparent and there is none, so a pod that says no size is refused")
+		warn("defaultSlice: mode is transparent and there is none, so a pod that says no size is denied")
 	}
 	for i := range p.Pools.Declared {
 		if d := &p.Pools.Declared[i]; d.Resource != "" && !strings.HasPrefix(d.Resource, api.NVIDIAPrefix) {

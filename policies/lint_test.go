@@ -23,11 +23,11 @@ func TestWhatIsLegalAndHardlyMeantIsDoubted(t *testing.T) {
 	}{
 		{"nothing odd", "{mode: transparent, defaultSlice: {memory: 6Gi}, optOut: true, strategies: [time-slicing]}", nil},
 		{"a quota that is off", "{mode: \"off\", quota: {memory: 1Gi}}", []string{
-			"quota: mode is off, so nothing is counted and nothing refused; write mode: opt-in to have the quota held"}},
+			"quota: mode is off, so nothing is counted and nothing denied; write mode: opt-in to have the quota held"}},
 		{"an opt-out of what nobody is in", "{mode: opt-in, optOut: true}", []string{
 			"optOut: it means something in mode transparent only; in mode opt-in a pod that does not ask gets no slice anyway"}},
 		{"transparent without a size", "{mode: transparent}", []string{
-			"defaultSlice: mode is transparent and there is none, so a pod that says no size is refused"}},
+			"defaultSlice: mode is transparent and there is none, so a pod that says no size is denied"}},
 		{"sizes beyond every pool", "{strategies: [time-slicing], mode: opt-in, defaultSlice: {memory: 7Gi}, classes: {huge: {memory: 25Gi}, fine: {memory: 6Gi}}}", []string{
 			"classes[huge].memory: 25Gi fits no pool that is known, the largest slice there is has 6Gi",
 			"defaultSlice.memory: 7Gi fits no pool that is known, the largest slice there is has 6Gi"}},

@@ -81,14 +81,14 @@ func TestDecidingTwiceGivesTheSameAnswer(t *testing.T) {
 func TestDecidingItsOwnOutputChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten {
+		if c.d.Outcome != policies.Mutated {
 			continue
 		}
 		once := promise.Apply(c.in.Pod, c.d.Promise)
 		in := c.in
 		in.Pod = once
 		d := policies.Decide(in)
-		if d.Outcome != policies.Rewritten {
+		if d.Outcome != policies.Mutated {
 			t.Errorf("%s: the rewritten pod is %s: %s", c.s.Name, d.Outcome, d.Message())
 			continue
 		}
@@ -121,7 +121,7 @@ func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
 func TestThePatchGivesThePodThatApplyGives(t *testing.T) {
 	t.Parallel()
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten {
+		if c.d.Outcome != policies.Mutated {
 			continue
 		}
 		after := promise.Apply(c.raw.Pod, c.d.Promise)
@@ -141,7 +141,7 @@ func TestThePatchGivesThePodThatApplyGives(t *testing.T) {
 func TestUnknownFieldsSurviveOnTheRightContainer(t *testing.T) {
 	t.Parallel()
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten {
+		if c.d.Outcome != policies.Mutated {
 			continue
 		}
 		var tree map[string]any
@@ -224,7 +224,7 @@ var allowedPaths = regexp.MustCompile(`^(` + strings.Join([]string{
 func TestOnlyAllowedPathsChange(t *testing.T) {
 	t.Parallel()
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten {
+		if c.d.Outcome != policies.Mutated {
 			continue
 		}
 		for _, op := range promise.Patch(c.raw.Tree, c.raw.Pod, promise.Apply(c.raw.Pod, c.d.Promise)) {
@@ -287,22 +287,22 @@ func TestEveryStrategySpellingAndFrameworkHasAScenario(t *testing.T) {
 	}
 }
 
-func TestAVoidedPodIsNotVoidedAgain(t *testing.T) {
+func TestHiddenDevicesAreHiddenOnce(t *testing.T) {
 	t.Parallel()
-	voided := 0
+	hidden := 0
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Voided {
+		if c.d.Outcome != policies.DevicesHidden {
 			continue
 		}
-		voided++
+		hidden++
 		in := c.in
 		in.Pod = c.d.Rewrite(c.in.Pod)
-		if d := policies.Decide(in); d.Outcome != policies.LeftAlone {
-			t.Errorf("%s: the voided pod is %s", c.s.Name, d.Outcome)
+		if d := policies.Decide(in); d.Outcome != policies.Unchanged {
+			t.Errorf("%s: the hidden pod is %s", c.s.Name, d.Outcome)
 		}
 	}
-	if voided == 0 {
-		t.Error("no scenario is voided")
+	if hidden == 0 {
+		t.Error("no scenario is hidden")
 	}
 }
 
@@ -316,12 +316,12 @@ func TestEveryTamperRuleHasAScenarioThatBreaksItAlone(t *testing.T) {
 	}
 	for _, r := range rules.All() {
 		if !alone[r.Reason] {
-			t.Errorf("no scenario is refused for %s alone", r.Reason)
+			t.Errorf("no scenario is denied for %s alone", r.Reason)
 		}
 		delete(alone, r.Reason)
 	}
 	if len(alone) > 0 {
-		t.Errorf("refused for what is no rule of the list: %v", alone)
+		t.Errorf("denied for what is no rule of the list: %v", alone)
 	}
 }
 
@@ -337,7 +337,7 @@ func mustEncode(t *testing.T, v any) string {
 func TestEveryMountHasItsVolume(t *testing.T) {
 	t.Parallel()
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten {
+		if c.d.Outcome != policies.Mutated {
 			continue
 		}
 		spec := promise.Apply(c.in.Pod, c.d.Promise).Spec

@@ -72,14 +72,14 @@ func WithNative(q quota.Quota, namespace string, p *config.Policy, native []Nati
 }
 
 // DenyQuota is what a want of quota comes to. Policy decides about its own limits; a ResourceQuota is others', and
-// would have refused the pod if the rename had left it in sight: what exceeds it is refused under warn as well.
+// would have denied the pod if the rename had left it in sight: what exceeds it is denied under warn as well.
 func DenyQuota(in Input, excess []quota.Excess) Decision {
 	d := Deny(in, *quota.Denial(excess))
 	native := slices.DeleteFunc(slices.Clone(excess), func(e quota.Excess) bool { return !e.Native })
-	if d.Outcome == Refused || len(native) == 0 {
+	if d.Outcome == Denied || len(native) == 0 {
 		return d
 	}
-	d.Outcome, d.Violations, d.Warnings = Refused, []api.Violation{*quota.Denial(native)}, nil
+	d.Outcome, d.Violations, d.Warnings = Denied, []api.Violation{*quota.Denial(native)}, nil
 	return d
 }
 

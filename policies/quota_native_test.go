@@ -163,7 +163,7 @@ func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 	whole, _ := promise.HoldingOf(gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), testKeys(), quotaPools())
 	q := WithNative(quota.Quota{}, "team-a", &config.Policy{}, native)
 	held := renamed.Plus(whole)
-	refusal := func(q quota.Quota, h quota.Holding) string {
+	denial := func(q quota.Quota, h quota.Holding) string {
 		if v := quota.Denial(quota.Fit(q, held.In, h)); v != nil {
 			return v.String()
 		}
@@ -171,7 +171,7 @@ func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 	}
 	const want = "exceeded quota: team-a-gpus (ResourceQuota), requested: requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=2, limited: requests.nvidia.com/gpu=2"
 	for name, h := range map[string]quota.Holding{"renamed": renamed, "not renamed": whole} {
-		if diff := cmp.Diff(want, refusal(q, h)); diff != "" {
+		if diff := cmp.Diff(want, denial(q, h)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 	}
@@ -180,10 +180,10 @@ func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 	elsewhere := renamed
 	elsewhere.Namespace = "team-b"
 	for name, got := range map[string]string{
-		"under audit, which renames nothing": refusal(WithNative(quota.Quota{}, "team-a", &config.Policy{EnforcementMode: api.EnforceAudit}, native), renamed),
-		"outside of the scope":               refusal(q, terminating),
-		"in a namespace that shares ours":    refusal(q, elsewhere),
-		"where policy has them not counted":  refusal(WithNative(quota.Quota{}, "team-a", &config.Policy{Quota: config.QuotaSpec{Native: api.NativeOff}}, native), renamed),
+		"under audit, which renames nothing": denial(WithNative(quota.Quota{}, "team-a", &config.Policy{EnforcementMode: api.EnforceAudit}, native), renamed),
+		"outside of the scope":               denial(q, terminating),
+		"in a namespace that shares ours":    denial(q, elsewhere),
+		"where policy has them not counted":  denial(WithNative(quota.Quota{}, "team-a", &config.Policy{Quota: config.QuotaSpec{Native: api.NativeOff}}, native), renamed),
 	} {
 		if got != "" {
 			t.Errorf("%s: %s", name, got)
@@ -257,10 +257,10 @@ func TestWarnDoesNotSpeakForTheQuotasOfOthers(t *testing.T) {
 	in := Input{Policy: &config.Policy{Mode: api.ModeOptIn, EnforcementMode: api.EnforceWarn}}
 	ours := quota.Excess{Quota: "team-a", Dimension: "slices", Requested: "1", Used: "4", Limited: "4"}
 	native := quota.Excess{Quota: "gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}
-	if d := DenyQuota(in, []quota.Excess{ours}); d.Outcome != LeftAlone || len(d.Warnings) != 1 {
+	if d := DenyQuota(in, []quota.Excess{ours}); d.Outcome != Unchanged || len(d.Warnings) != 1 {
 		t.Errorf("the policy's own limit: %+v", d)
 	}
-	if d := DenyQuota(in, []quota.Excess{ours, native}); d.Outcome != Refused || !strings.HasPrefix(d.Message(), "exceeded quota: gpus (ResourceQuota), ") {
+	if d := DenyQuota(in, []quota.Excess{ours, native}); d.Outcome != Denied || !strings.HasPrefix(d.Message(), "exceeded quota: gpus (ResourceQuota), ") {
 		t.Errorf("a ResourceQuota: %+v", d)
 	}
 }

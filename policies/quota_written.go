@@ -20,8 +20,8 @@ type WrittenQuota struct {
 	Why string
 }
 
-// WrittenQuotaOf is the ResourceQuota that the policy wants written; false: none. A policy that refuses nothing wants
-// none: Kubernetes would refuse by it. All the pools that the policy allows must offer one resource, since the quota
+// WrittenQuotaOf is the ResourceQuota that the policy wants written; false: none. A policy that denies nothing wants
+// none: Kubernetes would deny by it. All the pools that the policy allows must offer one resource, since the quota
 // could not tell which of several a slice came from.
 func WrittenQuotaOf(p *config.Policy, pools []pools.Pool) (WrittenQuota, bool) {
 	if p.Quota.Native != api.NativeWrite || p.Mode == api.ModeOff || p.EnforcementMode != api.EnforceFull {

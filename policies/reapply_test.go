@@ -18,7 +18,7 @@ import (
 func TestABareManifestAppliedOverItsLivePodChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten {
+		if c.d.Outcome != policies.Mutated {
 			continue
 		}
 		live := promise.Apply(c.raw.Pod, c.d.Promise)
@@ -38,7 +38,7 @@ func TestABareManifestAppliedOverItsLivePodChangesNothing(t *testing.T) {
 func TestWhatANewerBuildGaveIsNotUndoneByAnUpdate(t *testing.T) {
 	t.Parallel()
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten {
+		if c.d.Outcome != policies.Mutated {
 			continue
 		}
 		live := promise.Apply(c.raw.Pod, c.d.Promise)
@@ -84,7 +84,7 @@ func applied(t *testing.T, manifest, live *corev1.Pod) *corev1.Pod {
 func TestRestoringWhatDidNotChangeChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten {
+		if c.d.Outcome != policies.Mutated {
 			continue
 		}
 		live := promise.Apply(c.raw.Pod, c.d.Promise)

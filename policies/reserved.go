@@ -12,7 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// reservedContainer refuses a container of the author's own under our names: what is ours is written anew, so it would
+// reservedContainer denies a container of the author's own under our names: what is ours is written anew, so it would
 // vanish from the pod, or get a GPU that nobody looks at. It is nil where the pod has none, or where nothing asks for a
 // slice.
 func reservedContainer(in *Input) *api.Violation {

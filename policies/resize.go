@@ -10,7 +10,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// checkResize refuses other processor time or memory for the guard's containers of a live pod: with too little the guard
+// checkResize denies other processor time or memory for the guard's containers of a live pod: with too little the guard
 // sees nothing in time. Containers of the author's own are theirs to resize; GPUs cannot be.
 func checkResize(old, updated *corev1.Pod) []api.Violation {
 	promise, err := promise.Decode(old.Annotations[api.AnnotationPromise])

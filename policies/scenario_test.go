@@ -41,7 +41,7 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 		t.Fatal(err)
 	}
 	if violation != nil {
-		return map[string]string{"verdict": "refused: " + string(violation.Rule) + "\ndenial: " + violation.String() + "\n"}
+		return map[string]string{"verdict": "denied: " + string(violation.Rule) + "\ndenial: " + violation.String() + "\n"}
 	}
 	if s.Old != nil {
 		return updated(t, s)
@@ -52,10 +52,10 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 	}
 	d, patch := policies.Create(in, raw, promise.Keys{})
 	want := map[string]string{"verdict": scenarios.Verdict(d)}
-	if d.Outcome == policies.Rewritten || d.Outcome == policies.Voided {
+	if d.Outcome == policies.Mutated || d.Outcome == policies.DevicesHidden {
 		want["pod.diff"] = podDiff(t, s.Pod, patch)
 	}
-	if d.Outcome != policies.Rewritten {
+	if d.Outcome != policies.Mutated {
 		return want
 	}
 	planned, err := yaml.Marshal(d.Planned)
@@ -80,7 +80,7 @@ func updated(t *testing.T, s scenarios.Scenario) map[string]string {
 	switch {
 	case err != nil:
 		t.Fatal(err)
-	case d.Outcome == policies.Refused:
+	case d.Outcome == policies.Denied:
 		return map[string]string{"verdict": scenarios.Verdict(d)}
 	}
 	return map[string]string{"verdict": "restored\n", "pod.diff": podDiff(t, s.Pod, patch)}

@@ -21,7 +21,7 @@ var (
 func promisedPod(t *testing.T, keys promise.Keys) *corev1.Pod {
 	t.Helper()
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten || c.d.Promise.Charge.Slices == 0 {
+		if c.d.Outcome != policies.Mutated || c.d.Promise.Charge.Slices == 0 {
 			continue
 		}
 		keys.Sign(c.d.Promise)
@@ -101,7 +101,7 @@ func TestAPromiseOfANewerBuildIsTrustedForWhatIsKnownOfIt(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	in := policies.Input{Pod: pod, Namespace: api.Namespace{Name: pod.Namespace}, Policy: &config.Policy{Name: "a", Mode: api.ModeOptIn, EnforcementMode: api.EnforceFull}}
-	if d := policies.Verify(in, got); d.Outcome != policies.LeftAlone {
+	if d := policies.Verify(in, got); d.Outcome != policies.Unchanged {
 		t.Errorf("%s: %s", d.Outcome, d.Message())
 	}
 }

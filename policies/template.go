@@ -15,7 +15,7 @@ import (
 )
 
 // Template answers a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob) whose pod template may hold
-// fractional GPU quantities, which Kubernetes refuses there. kind is the workload's kind, tree its JSON. Under
+// fractional GPU quantities, which Kubernetes denies there. kind is the workload's kind, tree its JSON. Under
 // TemplatesCheck it is denied with what to write instead, under TemplatesRewrite the operations write that.
 func Template(in Input, kind string, tree map[string]any) (Decision, []jsonpatch.Operation) {
 	violation, patch := CheckTemplate(kind, tree, in.Policy)
@@ -23,9 +23,9 @@ func Template(in Input, kind string, tree map[string]any) (Decision, []jsonpatch
 	case violation != nil:
 		return Deny(in, *violation), nil
 	case len(patch) == 0:
-		return leaveAlone(whyNoFraction), nil
+		return leaveUnchanged(whyNoFraction), nil
 	}
-	return Decision{Outcome: Rewritten, Would: Rewritten, Policy: in.Policy.Name, Mode: in.Policy.EnforcementMode}, patch
+	return Decision{Outcome: Mutated, IfEnforced: Mutated, Policy: in.Policy.Name, Mode: in.Policy.EnforcementMode}, patch
 }
 
 const whyNoFraction = "no fraction in the template"

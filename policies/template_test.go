@@ -31,7 +31,7 @@ func TestATemplateIsRewrittenOnlyWhereOneLabelSaysItAll(t *testing.T) {
 			}
 			violation, ops := policies.CheckTemplate("Deployment", tree, in.Policy)
 			if rewritten := len(ops) > 0; rewritten != c.rewritten || (violation != nil) == rewritten {
-				t.Errorf("rewritten is %t, want %t; refused: %v", rewritten, c.rewritten, violation)
+				t.Errorf("rewritten is %t, want %t; denied: %v", rewritten, c.rewritten, violation)
 			}
 		})
 	}

@@ -58,11 +58,11 @@ func Update(c Change, governed Governed) (Decision, []jsonpatch.Operation, error
 	old, updated, ok := c.read()
 	switch {
 	case !ok:
-		return leaveAlone(whyNotRead), nil, nil
+		return leaveUnchanged(whyNotRead), nil, nil
 	case c.Subresource == SubresourceEphemeral:
 		return restored(updated, old.Pod, governed, hideFromEphemeral)
 	case c.Subresource != "":
-		return leaveAlone(whyUnchanged), nil, nil
+		return leaveUnchanged(whyUnchanged), nil, nil
 	case !hasPromise(old.Pod):
 		return restored(updated, old.Pod, governed, restoreDevices)
 	}
@@ -76,7 +76,7 @@ func Update(c Change, governed Governed) (Decision, []jsonpatch.Operation, error
 		return Decision{}, nil, err
 	}
 	d := Deny(in, violations...)
-	if d.Outcome == Refused {
+	if d.Outcome == Denied {
 		patch = nil
 	}
 	return d, patch, nil // what passes all the same, under another mode, is put right like any other
@@ -86,7 +86,7 @@ func Update(c Change, governed Governed) (Decision, []jsonpatch.Operation, error
 func VerifyUpdate(c Change, governed Governed) (Decision, error) {
 	old, updated, ok := c.read()
 	if !ok {
-		return leaveAlone(whyNotRead), nil
+		return leaveUnchanged(whyNotRead), nil
 	}
 	var in Input
 	var err error
@@ -104,7 +104,7 @@ func VerifyUpdate(c Change, governed Governed) (Decision, error) {
 		found = checkUpdate(c.writable(old.Pod, updated.Pod), updated.Pod)
 	}
 	if len(found) == 0 {
-		return leaveAlone(whyUnchanged), nil
+		return leaveUnchanged(whyUnchanged), nil
 	}
 	if in, err = governed(); err != nil {
 		return Decision{}, err
@@ -126,9 +126,9 @@ func restored(updated promise.RawPod, old *corev1.Pod, governed Governed, restor
 // restoredBy is the decision of an update that the patch puts right.
 func restoredBy(patch []jsonpatch.Operation) Decision {
 	if len(patch) == 0 {
-		return leaveAlone(whyUnchanged)
+		return leaveUnchanged(whyUnchanged)
 	}
-	return Decision{Outcome: Rewritten, Would: Rewritten}
+	return Decision{Outcome: Mutated, IfEnforced: Mutated}
 }
 
 // read returns the pod before and after; ok is false where one of them is beyond what is read.
@@ -166,7 +166,7 @@ func (c Change) writable(old, updated *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// checkUpdate refuses an update that would change what is gpuslice's on a pod, or give a pod a Promise that was not created
+// checkUpdate denies an update that would change what is gpuslice's on a pod, or give a pod a Promise that was not created
 // with one. A pod that is being deleted may change in every way: whatever holds it must be free to let go.
 func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 	if updated.DeletionTimestamp != nil {

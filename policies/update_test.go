@@ -89,7 +89,7 @@ func TestChangeConcerns(t *testing.T) {
 func TestUpdate(t *testing.T) {
 	t.Parallel()
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten && c.d.Outcome != policies.Voided {
+		if c.d.Outcome != policies.Mutated && c.d.Outcome != policies.DevicesHidden {
 			continue
 		}
 		in, live := c.in, c.d.Rewrite(c.in.Pod)

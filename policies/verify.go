@@ -29,7 +29,7 @@ const (
 // Quota is not looked at: see Holding.
 func Verify(in Input, promise *promise.Promise) Decision {
 	if isMirror(in.Pod) {
-		return leaveAlone(whyMirror)
+		return leaveUnchanged(whyMirror)
 	}
 	if in.Policy == nil || in.Policy.Mode == api.ModeOff {
 		d := ungoverned(in)
@@ -41,7 +41,7 @@ func Verify(in Input, promise *promise.Promise) Decision {
 	case promise == nil || promise.Namespace != in.Namespace.Name:
 		d = verifyUnpromised(in)
 	case promise.Newer():
-		d = leaveAlone(whyNewer)
+		d = leaveUnchanged(whyNewer)
 	default:
 		d = verifyPromised(&in, promise)
 	}
@@ -49,16 +49,16 @@ func Verify(in Input, promise *promise.Promise) Decision {
 }
 
 // verifyPromised holds a pod against its promise, and the promise against the policy in force. The first check that finds
-// something ends it: what a changed pod holds cannot be told.
+// something ends it: what a changed pod holds is unknown.
 func verifyPromised(in *Input, given *promise.Promise) Decision {
 	for _, check := range []func(*Input, *promise.Promise) []api.Violation{
 		checkUndone, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
 	} {
 		if found := check(in, given); len(found) > 0 {
-			return deny(found...)
+			return denied(found...)
 		}
 	}
-	return leaveAlone(whyAsPromised)
+	return leaveUnchanged(whyAsPromised)
 }
 
 func checkUndone(in *Input, given *promise.Promise) []api.Violation {
@@ -141,18 +141,18 @@ func verifyUnpromised(in Input) Decision {
 	if in.Policy.EnforcementMode == api.EnforceAudit {
 		return d
 	}
-	if names := choosingContainers(&in.Pod.Spec, in.Pools); d.Outcome == Voided && len(names) > 0 {
-		return deny(api.Violation{Rule: api.RuleUndone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
+	if names := choosingContainers(&in.Pod.Spec, in.Pools); d.Outcome == DevicesHidden && len(names) > 0 {
+		return denied(api.Violation{Rule: api.RuleUndone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
 			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", api.ShortList(names), api.VarVisibleDevices, api.VarCUDAVersion, api.ResourceGPU)})
 	}
 	switch d.Outcome {
-	case Voided:
-		return leaveAlone(d.Why)
-	case Rewritten:
+	case DevicesHidden:
+		return leaveUnchanged(d.UnchangedReason)
+	case Mutated:
 	default:
 		return d
 	}
-	return deny(api.Violation{Rule: api.RuleUndone, Reason: "the pod asks for a slice and was not given one", Detail: fmt.Sprintf(
-		"gpuslice's mutating webhook was not asked, or its answer was lost; create the pod again, and if it is refused again tell those who run the cluster (policy %s)",
+	return denied(api.Violation{Rule: api.RuleUndone, Reason: "the pod asks for a slice and was not given one", Detail: fmt.Sprintf(
+		"gpuslice's mutating webhook was not asked, or its answer was lost; create the pod again, and if it is denied again tell those who run the cluster (policy %s)",
 		in.Policy.Name)})
 }

@@ -19,47 +19,47 @@ func TestWhatWasGivenIsVerified(t *testing.T) {
 	for _, c := range created(t) {
 		in := c.in
 		in.Pod = c.d.Rewrite(c.in.Pod)
-		if c.d.Outcome == policies.Refused {
-			if d := policies.Verify(in, nil); d.Outcome != policies.Refused {
-				t.Errorf("%s: refused once, and then %s", c.s.Name, d.Outcome)
+		if c.d.Outcome == policies.Denied {
+			if d := policies.Verify(in, nil); d.Outcome != policies.Denied {
+				t.Errorf("%s: denied once, and then %s", c.s.Name, d.Outcome)
 			}
 			continue
 		}
-		if d := policies.Verify(in, c.d.Promise); c.d.Outcome == policies.Rewritten && d.Outcome != policies.LeftAlone {
+		if d := policies.Verify(in, c.d.Promise); c.d.Outcome == policies.Mutated && d.Outcome != policies.Unchanged {
 			t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
 		}
-		if d := policies.Verify(in, nil); (c.d.Outcome == policies.LeftAlone || c.d.Outcome == policies.Voided) && d.Outcome != policies.LeftAlone {
-			t.Errorf("%s: left alone, and then %s: %s", c.s.Name, d.Outcome, d.Message())
+		if d := policies.Verify(in, nil); (c.d.Outcome == policies.Unchanged || c.d.Outcome == policies.DevicesHidden) && d.Outcome != policies.Unchanged {
+			t.Errorf("%s: left unchanged, and then %s: %s", c.s.Name, d.Outcome, d.Message())
 		}
 	}
 }
 
-func TestASliceThatWasNotGivenIsRefused(t *testing.T) {
+func TestASliceThatWasNotGivenIsDenied(t *testing.T) {
 	t.Parallel()
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten {
+		if c.d.Outcome != policies.Mutated {
 			continue
 		}
 		d := policies.Verify(c.in, nil)
-		if d.Outcome == policies.LeftAlone && c.in.Policy.EnforcementMode == api.EnforceWarn {
+		if d.Outcome == policies.Unchanged && c.in.Policy.EnforcementMode == api.EnforceWarn {
 			continue
 		}
-		if d.Would != policies.Refused || d.Violations[0].Rule != api.RuleUndone {
+		if d.IfEnforced != policies.Denied || d.Violations[0].Rule != api.RuleUndone {
 			t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
 		}
 	}
 }
 
-func TestADeviceThatIsChosenIsRefusedWhereNobodyTookItBack(t *testing.T) {
+func TestADeviceThatIsChosenIsDeniedWhereNobodyTookItBack(t *testing.T) {
 	t.Parallel()
 	chosen := 0
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Voided || len(c.d.Warnings) == 0 {
+		if c.d.Outcome != policies.DevicesHidden || len(c.d.Warnings) == 0 {
 			continue
 		}
 		chosen++
 		d := policies.Verify(c.in, nil)
-		if d.Outcome != policies.Refused || !strings.Contains(d.Message(), "ask for nvidia.com/gpu: 1 where a GPU is needed") {
+		if d.Outcome != policies.Denied || !strings.Contains(d.Message(), "ask for nvidia.com/gpu: 1 where a GPU is needed") {
 			t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
 		}
 	}
@@ -107,7 +107,7 @@ func TestWhatSomebodyTakesAwayIsNamed(t *testing.T) {
 	}
 	done := map[string]int{}
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten || c.in.Policy.EnforcementMode != api.EnforceFull {
+		if c.d.Outcome != policies.Mutated || c.in.Policy.EnforcementMode != api.EnforceFull {
 			continue
 		}
 		for what, undo := range undo {
@@ -117,7 +117,7 @@ func TestWhatSomebodyTakesAwayIsNamed(t *testing.T) {
 				continue
 			}
 			done[what]++
-			if d := policies.Verify(in, c.d.Promise); d.Would != policies.Refused || d.Violations[0].Rule != api.RuleUndone {
+			if d := policies.Verify(in, c.d.Promise); d.IfEnforced != policies.Denied || d.Violations[0].Rule != api.RuleUndone {
 				t.Errorf("%s: %s changed: %s %s", c.s.Name, what, d.Outcome, d.Message())
 			}
 		}
@@ -146,7 +146,7 @@ func TestVerifyKnowsNoPools(t *testing.T) {
 	keys := promise.NewKeys([]byte("a key of the tests, 32 bytes long"))
 	verified := 0
 	for _, c := range created(t) {
-		if c.d.Outcome != policies.Rewritten {
+		if c.d.Outcome != policies.Mutated {
 			continue
 		}
 		keys.Sign(c.d.Promise)
@@ -159,7 +159,7 @@ func TestVerifyKnowsNoPools(t *testing.T) {
 			continue
 		}
 		verified++
-		if d := policies.Verify(in, promise); d.Outcome != policies.LeftAlone || d.Would != policies.LeftAlone {
+		if d := policies.Verify(in, promise); d.Outcome != policies.Unchanged || d.IfEnforced != policies.Unchanged {
 			t.Errorf("%s: denied once all pools are gone: %s", c.s.Name, d.Message())
 		}
 	}
@@ -237,12 +237,12 @@ func TestVerifyPromised(t *testing.T) {
 				in.Pools = pools
 				d := policies.Verify(in, c.d.Promise)
 				if tt.rule == "" {
-					if d.Outcome != policies.LeftAlone {
+					if d.Outcome != policies.Unchanged {
 						t.Errorf("%d pools: %s: %s", len(pools), d.Outcome, d.Message())
 					}
 					continue
 				}
-				if d.Outcome != policies.Refused || d.Violations[0].Rule != tt.rule || !strings.Contains(d.Message(), tt.says) {
+				if d.Outcome != policies.Denied || d.Violations[0].Rule != tt.rule || !strings.Contains(d.Message(), tt.says) {
 					t.Errorf("%d pools: %s: %s", len(pools), d.Outcome, d.Message())
 				}
 			}
@@ -254,11 +254,11 @@ func TestVerifyPromised(t *testing.T) {
 		pod.Spec.InitContainers = []corev1.Container{asksGPU("first")}
 		given := policies.Decide(in).Promise
 		in.Pod = promise.Apply(pod, given)
-		if d := policies.Verify(in, given); d.Outcome != policies.LeftAlone {
+		if d := policies.Verify(in, given); d.Outcome != policies.Unchanged {
 			t.Fatal(d.Message())
 		}
 		containerOf(in.Pod, "first").RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-		if d := policies.Verify(in, given); d.Outcome != policies.Refused || d.Violations[0].Rule != api.RuleLimit {
+		if d := policies.Verify(in, given); d.Outcome != policies.Denied || d.Violations[0].Rule != api.RuleLimit {
 			t.Errorf("%s: %s", d.Outcome, d.Message())
 		}
 	})
@@ -267,7 +267,7 @@ func TestVerifyPromised(t *testing.T) {
 		c := byName["guard-is-injected"]
 		in, given := c.in, *c.d.Promise
 		in.Pod, given.Namespace = promise.Apply(c.in.Pod, c.d.Promise), "elsewhere"
-		if d := policies.Verify(in, &given); d.Outcome != policies.Refused || d.Violations[0].Rule != api.RuleUndone {
+		if d := policies.Verify(in, &given); d.Outcome != policies.Denied || d.Violations[0].Rule != api.RuleUndone {
 			t.Errorf("%s: %s", d.Outcome, d.Message())
 		}
 	})

@@ -14,7 +14,7 @@ type Fraction struct{ Num, Den int64 }
 
 const Micro = 1_000_000
 
-// Zero says that no fraction was asked.
+// Zero reports whether no fraction was asked.
 func (f Fraction) Zero() bool { return f.Num == 0 }
 
 // Of is f x m, rounded down.

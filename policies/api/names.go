@@ -14,7 +14,7 @@ const (
 	LabelFraction    = Domain + "/fraction"     // slice as a share of the usable device: "0.25", "25pct"
 	LabelClass       = Domain + "/class"        // a class of the namespace's policy, or "replica"
 	LabelCompute     = Domain + "/compute"      // percent of the multiprocessors: "25"
-	LabelShare       = Domain + "/share"        // "enabled": the policy's default slice; "disabled": leave alone
+	LabelShare       = Domain + "/share"        // "enabled": the policy's default slice; "disabled": leaves unchanged
 	LabelStrategy    = Domain + "/strategy"     // one of the strategies that policy allows
 	LabelFramework   = Domain + "/framework"    // what runs inside: "pytorch-2.4"
 	LabelContainer   = Domain + "/container"    // which container gets the slice when none asks for a GPU
@@ -65,7 +65,7 @@ const (
 )
 
 // Variables that gpuslice writes by name. A value that a pod brings along under these names is not the author's to
-// choose in a sliced pod: it is replaced, and the author is told.
+// choose in a sliced pod: it is replaced, and the author gets a warning.
 const (
 	VarMPSPipe            = "CUDA_MPS_PIPE_DIRECTORY"
 	VarMPSLog             = "CUDA_MPS_LOG_DIRECTORY"

@@ -2,7 +2,7 @@ package api
 
 import "slices"
 
-// Tier is what holds the wall of a slice.
+// Tier is what enforces a slice.
 type Tier string
 
 // The tiers, from none to the strongest.
@@ -20,7 +20,7 @@ func Tiers() []Tier {
 	return []Tier{TierNone, TierFramework, TierGuard, TierMPS, TierDriver, TierHardware}
 }
 
-// atLeast says that t is as strong as other. An empty tier is TierNone.
+// atLeast reports whether t is as strong as other. An empty tier is TierNone.
 func (t Tier) AtLeast(other Tier) bool {
 	return t.Rank() >= other.Rank()
 }

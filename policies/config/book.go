@@ -77,7 +77,7 @@ func (b Book) For(ns api.Namespace) (*Policy, error) {
 	return only(b.defaults, "all namespaces that no other governs", "give all but one of them namespaces")
 }
 
-// Default returns the cluster's default policy, or nil: pools are declared there. Of several, which For refuses, it is
+// Default returns the cluster's default policy, or nil: pools are declared there. Of several, which For denies, it is
 // the first by name: what nodes there are does not change because a second default was written.
 func (b Book) Default() *Policy {
 	if len(b.defaults) == 0 {
@@ -86,9 +86,9 @@ func (b Book) Default() *Policy {
 	return b.defaults[0]
 }
 
-// Conflicts returns what For would refuse: names and defaults that are claimed twice, whether such a namespace exists
-// or not, and selectors that meet in one of the namespaces given. The webhook refuses a policy that adds one. What
-// policies of one budget do not agree on is told by BudgetConflicts.
+// Conflicts returns what For would deny: names and defaults that are claimed twice, whether such a namespace exists
+// or not, and selectors that meet in one of the namespaces given. The webhook denies a policy that adds one. What
+// policies of one budget do not agree on is reported by BudgetConflicts.
 func (b Book) Conflicts(namespaces []api.Namespace) []error {
 	all := slices.Clone(namespaces)
 	for _, name := range slices.Sorted(maps.Keys(b.byName)) {

@@ -66,7 +66,7 @@ func TestPoliciesThatShareABudgetAgreeOnItsLimits(t *testing.T) {
 	}
 }
 
-// TestTheQuotaOfATenantsDocumentHoldsBesideItsPolicys follows a quota from the documents to the refusal: what the tenant's own
+// TestTheQuotaOfATenantsDocumentHoldsBesideItsPolicys follows a quota from the documents to the denial: what the tenant's own
 // document wishes holds beside the budget, for its namespace alone.
 func TestTheQuotaOfATenantsDocumentHoldsBesideItsPolicys(t *testing.T) {
 	t.Parallel()

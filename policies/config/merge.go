@@ -95,8 +95,8 @@ func Tighten(authority, tenant *Policy) (*Policy, []ignored) {
 	return t.out, t.clamped
 }
 
-// Widenings are what a tenant's document asks for and may not have, as problems of it: for those who can still mend it.
-func Widenings(authority, tenant *Policy) (problems []error) {
+// TightenErrors are what a tenant's document requests and may not have, as problems of it: for those who can still correct it.
+func TightenErrors(authority, tenant *Policy) (problems []error) {
 	_, clamped := Tighten(authority, tenant)
 	for _, c := range clamped {
 		problems = append(problems, fmt.Errorf("%s (policy %s; a tenant's own document only tightens)", c, authority.Name))

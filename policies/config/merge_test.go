@@ -113,8 +113,8 @@ func TestATenantsDocumentOnlyTightens(t *testing.T) {
 		{"a weaker minimum", "{minimumEnforcement: none}", "{}", []string{"minimumEnforcement: none is laxer than guard"}},
 		{"its own framework's version", "{defaultFramework: pytorch, frameworks: {pytorch: {version: '2.4'}}}", "{defaultFramework: pytorch, frameworks: {vllm: {arguments: deny}, pytorch: {version: '2.4'}}}", nil},
 		{"a profile switched off, and arguments let pass", "{frameworks: {vllm: {enabled: false, arguments: warn}}}", "{}", []string{"frameworks[vllm].enabled: a tenant's own document switches no profile off", "frameworks[vllm].arguments: warn is laxer than deny"}},
-		{"arguments rewritten where they are refused", "{frameworks: {vllm: {arguments: rewrite}}}", "{}", []string{"frameworks[vllm].arguments: rewrite is laxer than deny"}},
-		{"arguments rewritten where they are told of", "{frameworks: {sglang: {arguments: rewrite}}}", "{frameworks: {sglang: {arguments: rewrite}, vllm: {arguments: deny}}}", nil},
+		{"arguments rewritten where they are denied", "{frameworks: {vllm: {arguments: rewrite}}}", "{}", []string{"frameworks[vllm].arguments: rewrite is laxer than deny"}},
+		{"arguments rewritten where the policy warns about them", "{frameworks: {sglang: {arguments: rewrite}}}", "{frameworks: {sglang: {arguments: rewrite}, vllm: {arguments: deny}}}", nil},
 		{"more set aside", "{contextAllowance: 2Gi}", "{contextAllowance: 2Gi}", nil},
 		{"less set aside", "{contextAllowance: 1Mi}", "{}", []string{"contextAllowance: 1Mi is less than what is set aside already"}},
 		{"variables of its own", "{env: [{name: A, value: x}, {name: B, value: y}]}", "{env: [{name: A, value: authority}, {name: B, value: y}]}", []string{"env[0]: A is set already"}},
@@ -162,7 +162,7 @@ func TestWithoutATenantsDocumentTheAuthoritysHolds(t *testing.T) {
 }
 
 // TestEveryFieldOfAPolicyIsReadFromADocument guards against a field that parsing or validation forgets: a document with
-// a nonsense value in it must be refused at that very field.
+// a nonsense value in it must be denied at that very field.
 func TestEveryFieldOfAPolicyIsReadFromADocument(t *testing.T) {
 	t.Parallel()
 	for i := range reflect.TypeFor[Policy]().NumField() {

@@ -59,8 +59,8 @@ func TestSamplesAreGoodPoliciesAndOneBook(t *testing.T) {
 	}
 }
 
-// TestBadDocumentsAreRefusedBySayingWhatIsAccepted has for each bad input the whole text that its author reads.
-func TestBadDocumentsAreRefusedBySayingWhatIsAccepted(t *testing.T) {
+// TestBadDocumentsAreDeniedBySayingWhatIsAccepted has for each bad input the whole text that its author reads.
+func TestBadDocumentsAreDeniedBySayingWhatIsAccepted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, document, want string }{
 		{"an unknown key", head + "colour: red\n", `colour: Invalid value: "colour": unknown field; accepted: accept, apiVersion, classes, contextAllowance, defaultFramework, defaultSlice, enforcementMode, env, frameworks, guard, kind, limits, minimumEnforcement, mode, mps, namespaces, optOut, pod, pools, quota, strategies, templates (line 2)`},

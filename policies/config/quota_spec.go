@@ -30,7 +30,7 @@ func (q QuotaSpec) Whole() quota.Limits {
 	return quota.Limits{Memory: q.Memory, Slices: q.Slices, GPUs: q.GPUs}
 }
 
-// Limited says that the quota limits anything.
+// Limited reports whether the quota limits anything.
 func (q QuotaSpec) Limited() bool {
 	return q.Whole() != quota.Limits{} || len(q.Pools) > 0 || len(q.Classes) > 0
 }

@@ -33,7 +33,7 @@ func TestFitTellsWhatIsExceededAsKubernetesDoes(t *testing.T) {
 		"a limit of zero allows none":       {quota.Quota{Limits: []quota.Limit{{Name: "a", Limits: quota.Limits{GPUs: new(int64(0))}}}}, quota.Charge{}, quota.Holding{Charge: quota.Charge{GPUs: 1}}, "exceeded quota: a, requested: gpus=1, used: gpus=0, limited: gpus=0"},
 		"a dimension without limit is free": {team, quota.Charge{GPUs: 1000}, quota.Holding{Charge: quota.Charge{Memory: 1, Slices: 1, GPUs: 64}}, ""},
 		"no growth in what is already over": {team, quota.Charge{Slices: 80}, quota.Holding{Charge: quota.Charge{Memory: 1}}, ""},
-		"no quota refuses nothing":          {quota.Quota{}, quota.Charge{Memory: math.MaxInt64}, slice, ""},
+		"no quota denies nothing":           {quota.Quota{}, quota.Charge{Memory: math.MaxInt64}, slice, ""},
 		"sums that would overflow saturate": {team, quota.Charge{Memory: api.MaxMemory, Slices: 1}, quota.Holding{Charge: quota.Charge{Memory: api.MaxMemory}}, "exceeded quota: team-a, requested: memory=1048576Gi, used: memory=1048576Gi, limited: memory=64Gi"},
 		"unknown memory under a memory limit": {team, quota.Charge{}, quota.Holding{Charge: quota.Charge{GPUs: 1}, MemoryUnknown: true},
 			"exceeded quota: team-a, requested: memory=unknown, used: memory=0Mi, limited: memory=64Gi (the memory of the device it would hold is not known; write gpuslice.dev/memory)"},
@@ -117,7 +117,7 @@ func TestValidateQuotaReportsEveryProblem(t *testing.T) {
 	}
 }
 
-// TestEveryDimensionCounts is red for a dimension that a quota cannot limit or a refusal cannot name.
+// TestEveryDimensionCounts is red for a dimension that a quota cannot limit or a denial cannot name.
 func TestEveryDimensionCounts(t *testing.T) {
 	charge := quota.Charge{Memory: 2, Slices: 3, GPUs: 5}
 	for _, d := range quota.Dimensions() {
@@ -160,7 +160,7 @@ func TestAPolicyReadsItsQuota(t *testing.T) {
 	}
 }
 
-func TestAQuotaThatLimitsNothingIsRefusedWithItsProblems(t *testing.T) {
+func TestAQuotaThatLimitsNothingIsDeniedWithItsProblems(t *testing.T) {
 	for document, want := range map[string]string{
 		"slices: -1": "accepted: 0 to", "pools: {a100: {}}": "limits nothing", "budget: ml": "the budget has no limit", "classes: {Big: {slices: 1}}": "RFC 1123",
 	} {

@@ -35,7 +35,7 @@ var update = flag.Bool("update", false, "rewrite the schema")
 const schemaFile = "../policy.schema.json"
 
 // schemaWriter writes the JSON schema of policy documents by the rules of documentDecoder. A general generator would
-// have to be told most of them: what reads itself from text, which words are accepted, what may be left out.
+// have to be given most of them: what reads itself from text, which words are accepted, what may be left out.
 type schemaWriter struct {
 	comments map[string]string // of fields, by "Type.Field"
 }
@@ -266,7 +266,7 @@ func sectionOf(archive []byte, name string) []byte {
 	return nil
 }
 
-func TestTheSchemaRefusesWhatIsNoPolicy(t *testing.T) {
+func TestTheSchemaDeniesWhatIsNoPolicy(t *testing.T) {
 	t.Parallel()
 	for _, document := range []string{
 		"mode: opt-in", head + "colour: red", head + "mode: Transparent", head + "strategies: [mps, timeslicing]", head + "optOut: 'true'", head + "limits: [1]",

@@ -10,12 +10,12 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// maxTold bounds how many problems of a tenant's document a pod's author is told.
-const maxTold = 3
+// maxReported bounds how many problems of a tenant's document a pod's author gets as warnings.
+const maxReported = 3
 
 // ParseTenant reads a tenant's own document as strictly as Parse reads the authority's, and fills in no
 // defaults: what it does not say stays the authority's. Whether it asks for more than the authority's policy allows is
-// for Tighten to say. Documents of more than MaxTenantDocument are refused before they are understood.
+// for Tighten to say. Documents of more than MaxTenantDocument are denied before they are understood.
 func ParseTenant(name string, data []byte) (*Policy, field.ErrorList) {
 	if len(data) > MaxTenantDocument {
 		return nil, field.ErrorList{document(fmt.Sprintf("a tenant's own document has at most %d bytes", MaxTenantDocument))}
@@ -62,10 +62,10 @@ func (d TenantDocument) Tighten(authority *Policy) (*Policy, []string) {
 // first joins the first few of a list to one text.
 func first[T any](all []T) string {
 	var texts []string
-	for _, e := range all[:min(len(all), maxTold)] {
+	for _, e := range all[:min(len(all), maxReported)] {
 		texts = append(texts, fmt.Sprint(e))
 	}
-	if rest := len(all) - maxTold; rest > 0 {
+	if rest := len(all) - maxReported; rest > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", rest))
 	}
 	return strings.Join(texts, "; ")

@@ -23,7 +23,7 @@ func TestATenantsDocumentSaysWhatItSaysAndNoMore(t *testing.T) {
 	}
 }
 
-func TestABadTenantsDocumentIsRefused(t *testing.T) {
+func TestABadTenantsDocumentIsDenied(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, document, want string }{
 		{"an unknown key", head + "qota: {}\n", "qota: Invalid value"},

@@ -83,7 +83,7 @@ func termNames(term *corev1.NodeSelectorTerm) bool {
 	return len(term.MatchFields) > 0
 }
 
-// stageOf is the furthest that the pod comes with nodes of one kind, and the taint that stops it there. toCome says that
+// stageOf is the furthest that the pod comes with nodes of one kind, and the taint that stops it there. toCome reports whether
 // the kind stands for nodes of which only some labels are known.
 func (c *constraints) stageOf(kind *Node, toCome bool, resource string, extra []corev1.Toleration) (stage, *corev1.Taint) {
 	view := nodeView{labels: kind.Labels, partial: toCome}

@@ -35,11 +35,11 @@ func TestDecodePodBoundsWhatItParses(t *testing.T) {
 		case (err != nil) != c.fails:
 			t.Errorf("%s: error %v", name, err)
 		case c.violation != "" && (violation == nil || !strings.Contains(violation.String(), c.violation)):
-			t.Errorf("%s: want a refusal with %q, got %v", name, c.violation, violation)
+			t.Errorf("%s: want a denial with %q, got %v", name, c.violation, violation)
 		case c.violation == "" && violation != nil:
-			t.Errorf("%s: refused: %s", name, violation)
+			t.Errorf("%s: denied: %s", name, violation)
 		case c.violation == "" && !c.fails && (raw.Pod == nil || raw.Tree == nil):
-			t.Errorf("%s: neither read nor refused", name)
+			t.Errorf("%s: neither read nor denied", name)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func wantPod(t *testing.T, want, got *corev1.Pod) {
 	}
 }
 
-// TestEditList puts in one more kind: what a stranger's file and its line in edits bring with them.
+// TestEditList puts in one more kind: what a new file and its line in edits bring with them.
 func TestEditList(t *testing.T) {
 	t.Parallel()
 	list := append(edits(nil), subdomainEdit{})

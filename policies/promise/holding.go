@@ -33,7 +33,7 @@ func HoldingOf(pod *corev1.Pod, keys Keys, pools []pools.Pool) (quota.Holding, C
 	return p.Holding(pod), ChargePromise
 }
 
-// accountsFor says that every GPU the pod asks for is one that was promised. All else about a stored pod is left open: an
+// accountsFor reports whether every GPU the pod asks for is one that was promised. All else about a stored pod is left open: an
 // earlier build may have applied the same Promise in other words.
 func (p *Promise) accountsFor(pod *corev1.Pod, pools []pools.Pool) bool {
 	for i := range p.Containers {

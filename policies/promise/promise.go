@@ -83,7 +83,7 @@ type PlannedContainer struct {
 	Cap       string     `json:"cap,omitempty"`       // the framework's cap in force
 }
 
-// tooLong refuses a Promise that could not be read back from its annotation. Most are a few kilobytes: only those that
+// tooLong denies a Promise that could not be read back from its annotation. Most are a few kilobytes: only those that
 // hold much are written out to be measured.
 func (p *Promise) TooLong() *api.Violation {
 	const each = 1 << 10 // what a container needs beside its variables, generously
@@ -124,7 +124,7 @@ func (p *Promise) Encode() string {
 	return string(b)
 }
 
-// Decode reads the annotation gpuslice.dev/promise. It refuses what is too long, malformed, or of a version
+// Decode reads the annotation gpuslice.dev/promise. It denies what is too long, malformed, or of a version
 // that this build does not know (it reads its own version and the one before).
 func Decode(text string) (*Promise, error) { return decodeAny(text, false) }
 
@@ -149,8 +149,8 @@ func decodeAny(text string, newer bool) (*Promise, error) {
 	return &p, nil
 }
 
-// check refuses what no build of ours writes. Whoever writes a pod can write a promise too, and a pod is read as the
-// promise says that it was before.
+// check denies what no build of ours writes. Whoever writes a pod can write a promise too, and a pod is read as the
+// promise reports whether it was before.
 func (p *Promise) check() error {
 	for _, r := range p.Request.Containers {
 		if err := r.Size.Bounded(); err != nil {

@@ -40,7 +40,7 @@ func NewKeys(keys ...[]byte) Keys {
 	return out
 }
 
-// Signs says that there is a key to sign with.
+// Signs reports whether there is a key to sign with.
 func (k Keys) Signs() bool { return len(k.keys) > 0 }
 
 // Sign binds the Promise to its namespace and its words.
@@ -85,7 +85,7 @@ func ClaimedPromise(pod *corev1.Pod) *Promise {
 	return p
 }
 
-// Newer says that a later build's rules made the Promise, which this build cannot apply.
+// Newer reports whether a later build's rules made the Promise, which this build cannot apply.
 func (p *Promise) Newer() bool { return p.Version > Version }
 
 // Unsigned is the annotation's text without its signature: what two builds must agree on who do not share a key.

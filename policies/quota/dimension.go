@@ -15,9 +15,9 @@ type Dimension struct {
 	Amount func(Charge) int64
 	// Limit is the most that a quota allows; false: it does not limit this dimension.
 	Limit func(Limits) (int64, bool)
-	// Unknown reports whether what the pod holds cannot be told. A quota on such a dimension denies it.
+	// Unknown reports whether what the pod holds is unknown. A quota on such a dimension denies it.
 	Unknown func(Holding) bool
-	// Unit is how much one of the amount is where plain numbers are told: bytes, of memory.
+	// Unit is how much one of the amount is where plain numbers are written: bytes, of memory.
 	Unit int64
 	// Text prints an amount for people.
 	Text func(int64) string

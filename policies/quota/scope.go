@@ -31,7 +31,7 @@ type Pods struct {
 }
 
 // PodsOf reads the scopes of a ResourceQuota. counts is false where it counts no pod at all; uncounted says why the
-// pods cannot be told.
+// pods cannot be counted.
 func PodsOf(spec corev1.ResourceQuotaSpec) (pods *Pods, counts bool, uncounted string) {
 	var scopes []corev1.ScopedResourceSelectorRequirement
 	for _, s := range spec.Scopes {
@@ -56,7 +56,7 @@ func PodsOf(spec corev1.ResourceQuotaSpec) (pods *Pods, counts bool, uncounted s
 	return &Pods{scopes}, true, uncounted
 }
 
-// match says that the quota counts a pod with these traits, as Kubernetes' own quota does: a scope with a name of its
+// match reports whether the quota counts a pod with these traits, as Kubernetes' own quota does: a scope with a name of its
 // own has no operator that matters.
 func (p *Pods) Match(t Traits) bool {
 	return p == nil || !slices.ContainsFunc(p.scopes, func(s corev1.ScopedResourceSelectorRequirement) bool { return !inScope(s, t) })

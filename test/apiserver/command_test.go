@@ -131,11 +131,11 @@ func TestRender(t *testing.T) {
 		command(t, admin, "explain", "-f", file, "-n", namespace, "--dry-run=server").want(t, 0, "time-slicing", "CONTAINER")
 		tooLarge := manifest(t, "large", strings.ReplaceAll(manifests["label"], "4Gi", "40Gi"))
 		for _, how := range [][]string{{}, {"--dry-run=server"}} {
-			command(t, admin, append([]string{"render", "-f", tooLarge, "-n", namespace}, how...)...).want(t, 3, "refused", "40Gi")
+			command(t, admin, append([]string{"render", "-f", tooLarge, "-n", namespace}, how...)...).want(t, 3, "denied", "40Gi")
 		}
 		command(t, admin, "policy", "lint").want(t, 0, "problems: 0")
 		command(t, admin, "render", "-f", file, "-n", namespace, "--nodes", "../scenarios/nodes/l4-timeslicing-renamed.yaml").want(t, 0, "no --policies given")
-		command(t, admin, "render", "-f", file, "-n", namespace, "--nodes", "../scenarios/nodes/l4-timeslicing-renamed.yaml", "--context", "test").want(t, 0, "rewritten")
+		command(t, admin, "render", "-f", file, "-n", namespace, "--nodes", "../scenarios/nodes/l4-timeslicing-renamed.yaml", "--context", "test").want(t, 0, "mutated")
 	})
 }
 
@@ -195,15 +195,15 @@ func TestExplain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refusal := `Error creating: admission webhook "pods.gpuslice.dev" denied the request: 40Gi does not fit`
+		denial := `Error creating: admission webhook "pods.gpuslice.dev" denied the request: 40Gi does not fit`
 		if _, err := i.Server.Client.CoreV1().Events(namespace).Create(t.Context(), &corev1.Event{
-			ObjectMeta: metav1.ObjectMeta{Name: "large-1"}, Reason: "FailedCreate", Type: corev1.EventTypeWarning, Message: refusal,
+			ObjectMeta: metav1.ObjectMeta{Name: "large-1"}, Reason: "FailedCreate", Type: corev1.EventTypeWarning, Message: denial,
 			InvolvedObject: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: namespace, Name: set.Name, UID: set.UID},
 			Source:         corev1.EventSource{Component: "replicaset-controller"},
 		}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		command(t, somebody, "explain", "deployment/large", "-n", namespace).want(t, 3, "because its pods are denied: "+refusal)
+		command(t, somebody, "explain", "deployment/large", "-n", namespace).want(t, 3, "because its pods are denied: "+denial)
 		var told struct {
 			State  string
 			Object struct{ Kind string }

@@ -256,7 +256,7 @@ func TestTenantDocumentsRead(t *testing.T) {
 		command(t, i.Server.Kubeconfig, "render", "-f", file, "-n", ns).want(t, 3, "tightened by "+ns+"/gpuslice-policy allows 2Gi")
 		own := t.TempDir() + "/own.yaml"
 		write(t, own, "apiVersion: gpuslice.dev/v1\n")
-		command(t, i.Server.Kubeconfig, "render", "-f", file, "-n", ns, "--tenant-policy", own).want(t, 0, "rewritten")
+		command(t, i.Server.Kubeconfig, "render", "-f", file, "-n", ns, "--tenant-policy", own).want(t, 0, "mutated")
 	})
 }
 

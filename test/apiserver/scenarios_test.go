@@ -155,11 +155,11 @@ func compare(t *testing.T, i *install.Installation, s scenarios.Scenario) {
 	got, warnings, err := create(t.Context(), i, pod)
 	want := verdictOf(s)
 	switch {
-	case apierrors.IsInvalid(err) && (want.outcome == policies.Rewritten || want.outcome == policies.Voided):
+	case apierrors.IsInvalid(err) && (want.outcome == policies.Mutated || want.outcome == policies.DevicesHidden):
 		t.Fatalf("what was made of the pod is not valid: %v", err)
 	case otherDenial(err) != "":
 		t.Skipf("the server itself denies this pod: %s", otherDenial(err))
-	case want.outcome == policies.Refused:
+	case want.outcome == policies.Denied:
 		wantDenial(t, want, err)
 		return
 	case err != nil:
@@ -170,10 +170,10 @@ func compare(t *testing.T, i *install.Installation, s scenarios.Scenario) {
 			t.Errorf("the warning %q is not among %q", w, warnings)
 		}
 	}
-	if _, rewritten := got.GetAnnotations()[api.AnnotationPlanned]; rewritten != (want.outcome == policies.Rewritten) {
+	if _, rewritten := got.GetAnnotations()[api.AnnotationPlanned]; rewritten != (want.outcome == policies.Mutated) {
 		t.Fatalf("want %s, the pod's annotations are %v", want.outcome, slices.Collect(maps.Keys(got.GetAnnotations())))
 	}
-	if want.outcome == policies.Rewritten || want.outcome == policies.Voided {
+	if want.outcome == policies.Mutated || want.outcome == policies.DevicesHidden {
 		wantPod(t, s, got)
 	}
 }

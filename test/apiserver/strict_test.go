@@ -57,7 +57,7 @@ func slicedPod(t *testing.T, s scenarios.Scenario, name string) *corev1.Pod {
 	}
 	in.Namespace.Name = "strict"
 	d := policies.Decide(in)
-	if d.Outcome != policies.Rewritten {
+	if d.Outcome != policies.Mutated {
 		t.Fatalf("scenario %s: %s: %s", s.Name, d.Outcome, d.Message())
 	}
 	pod := promise.Apply(in.Pod, d.Promise)
@@ -150,7 +150,7 @@ func TestStrict(t *testing.T) {
 				continue
 			}
 			d := policies.Decide(in)
-			if d.Outcome != policies.Rewritten || in.Pod.Spec.HostPID || in.Pod.Spec.HostIPC {
+			if d.Outcome != policies.Mutated || in.Pod.Spec.HostPID || in.Pod.Spec.HostIPC {
 				continue
 			}
 			pod := slicedPod(t, c, "p")

@@ -40,7 +40,7 @@ func BenchmarkPlanAndApply(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		d := policies.Decide(in)
-		if d.Outcome != policies.Rewritten {
+		if d.Outcome != policies.Mutated {
 			b.Fatal(d.Message())
 		}
 		promise.Apply(in.Pod, d.Promise)

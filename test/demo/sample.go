@@ -34,7 +34,7 @@ type sample struct {
 	file      string
 	title     string
 	namespace string
-	expect    string // "rewritten STRATEGY", "refused RULE", "left-alone"; empty: nothing is expected
+	expect    string // "mutated STRATEGY", "denied RULE", "unchanged"; empty: nothing is expected
 	text      string // the pod as its author wrote it, without the comments
 	pod       *unstructured.Unstructured
 }

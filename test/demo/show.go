@@ -43,15 +43,15 @@ func create(ctx context.Context, i *install.Installation, s sample, w io.Writer)
 	warnings.print(w)
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return refusal(status.Status(), w), nil
+		return denial(status.Status(), w), nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("create pod %s: %w", s.pod.GetName(), err)
 	}
 	planned, ok := after.GetAnnotations()[api.AnnotationPlanned]
 	if !ok {
-		fmt.Fprintln(w, "    left alone: the pod is as it was written")
-		return "left-alone", nil
+		fmt.Fprintln(w, "    left unchanged: the pod is as it was written")
+		return "unchanged", nil
 	}
 	if err := printDiff(ctx, i, s, after, w); err != nil {
 		return "", err
@@ -64,16 +64,16 @@ func create(ctx context.Context, i *install.Installation, s sample, w io.Writer)
 	return "rewritten " + string(p.Strategy), nil
 }
 
-// refusal prints why the server refused, and returns the rule that the message begins with.
-func refusal(status metav1.Status, w io.Writer) string {
-	fmt.Fprintf(w, "    refused: %s\n", status.Message)
+// denial prints why the server denied, and returns the rule that the message begins with.
+func denial(status metav1.Status, w io.Writer) string {
+	fmt.Fprintf(w, "    denied: %s\n", status.Message)
 	if status.Details == nil {
-		return "refused"
+		return "denied"
 	}
 	for _, c := range status.Details.Causes {
-		return "refused " + string(c.Type)
+		return "denied " + string(c.Type)
 	}
-	return "refused"
+	return "denied"
 }
 
 func printPlanned(p promise.Planned, w io.Writer) {
@@ -103,7 +103,7 @@ func printDiff(ctx context.Context, i *install.Installation, s sample, after *un
 	plain.SetNamespace("plain")
 	before, err := i.Apply.Create(ctx, plain, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsInvalid(err) {
-		fmt.Fprintln(w, "    (without gpuslice Kubernetes refuses this pod; compared with what was written)")
+		fmt.Fprintln(w, "    (without gpuslice Kubernetes denies this pod; compared with what was written)")
 		before = s.pod
 	} else if err != nil {
 		return fmt.Errorf("create the pod where no policy governs: %w", err)

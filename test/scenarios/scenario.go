@@ -94,7 +94,7 @@ func (s *Scenario) makeLive() error {
 		return err
 	}
 	d := policies.Decide(in)
-	if d.Outcome != policies.Rewritten && d.Outcome != policies.Voided {
+	if d.Outcome != policies.Mutated && d.Outcome != policies.DevicesHidden {
 		return fmt.Errorf("live.yaml gives no live pod: %s: %s", d.Outcome, d.Message())
 	}
 	s.Old, err = json.Marshal(d.Rewrite(in.Pod))
@@ -210,8 +210,8 @@ func Guard() *config.GuardSettings {
 func Verdict(d policies.Decision) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", d.Outcome, d.Reason())
-	if d.Would != d.Outcome {
-		fmt.Fprintf(&b, "would be: %s\n", d.Would)
+	if d.IfEnforced != d.Outcome {
+		fmt.Fprintf(&b, "would be: %s\n", d.IfEnforced)
 	}
 	for _, v := range d.Violations {
 		fmt.Fprintf(&b, "denial: %s\n", v)

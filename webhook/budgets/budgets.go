@@ -142,7 +142,7 @@ func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, 
 		return holding, ledger.BasisDevices
 	case in.Policy.EnforcementMode == api.EnforceAudit:
 		return holdingOf(in, nil), ledger.BasisDevices
-	case policies.Verify(in, nil).Would == policies.Refused:
+	case policies.Verify(in, nil).IfEnforced == policies.Denied:
 		return holding, ledger.BasisUnmanaged
 	}
 	return holding, ledger.BasisDevices

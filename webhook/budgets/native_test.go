@@ -107,7 +107,7 @@ func TestCheckerNativeQuotas(t *testing.T) {
 				in.Pod = pod
 				stub := &ledgerStub{answer: c.answer}
 				checker := Checker{Reserver: stub, Budgets: NewBudgets(w), Metrics: metrics.New("test")}
-				d, again := checker.Reserve(t.Context(), Pod{Input: in, Promise: promise}, policies.Decision{Outcome: policies.LeftAlone})
+				d, again := checker.Reserve(t.Context(), Pod{Input: in, Promise: promise}, policies.Decision{Outcome: policies.Unchanged})
 				limits := 0
 				if len(stub.requests) > 0 {
 					limits = len(stub.requests[0].Quota.Limits)

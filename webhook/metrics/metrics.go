@@ -138,7 +138,7 @@ func (m *Metrics) CountPanic() { m.panics.Inc() }
 
 // CountDecision counts one decision.
 func (m *Metrics) CountDecision(handler string, d policies.Decision) {
-	m.decisions.WithLabelValues(handler, string(d.Outcome), string(d.Would), d.Reason(), string(d.Mode)).Inc()
+	m.decisions.WithLabelValues(handler, string(d.Outcome), string(d.IfEnforced), d.Reason(), string(d.Mode)).Inc()
 }
 
 // CountQuotaRequest counts one request for room in a quota.

@@ -13,7 +13,7 @@ import (
 // asks for nothing.
 func BenchmarkEndpoint(b *testing.B) {
 	for name, object := range map[string]string{
-		string(policies.Rewritten): asking("4Gi"), string(policies.LeftAlone): `{"spec":{"containers":[{"name":"a","image":"x"}]}}`,
+		string(policies.Mutated): asking("4Gi"), string(policies.Unchanged): `{"spec":{"containers":[{"name":"a","image":"x"}]}}`,
 	} {
 		b.Run(name, func(b *testing.B) {
 			endpoint := endpoint(governed(b, "strategies: [time-slicing]"), metrics.New("bench"))

@@ -166,7 +166,7 @@ func TestMutatorCreate(t *testing.T) {
 				t.Errorf("the pod lacks %s:\n%s", text, out)
 			}
 		}
-		outcome := string(policies.Rewritten)
+		outcome := string(policies.Mutated)
 		want := map[string]string{"outcome": outcome, "ifEnforced": outcome, "reason": "sliced", "policy": "gpuslice-system/test", "mode": "enforce"}
 		if diff := cmp.Diff(want, response.AuditAnnotations); diff != "" {
 			t.Errorf("audit (-want +got)\n%s", diff)
@@ -191,15 +191,15 @@ func TestMutatorModes(t *testing.T) {
 		warnings   bool
 		ifEnforced policies.Outcome
 	}{
-		"enforce denies with what to write":                 {"limits: {perContainer: {memory: 8Gi}}", asking("9Gi"), false, 403, false, policies.Refused},
-		"warn lets it pass with a warning":                  {"enforcementMode: warn\nlimits: {perContainer: {memory: 8Gi}}", asking("9Gi"), true, 200, true, policies.Refused},
-		"audit lets it pass and says nothing":               {"enforcementMode: audit\nlimits: {perContainer: {memory: 8Gi}}", asking("9Gi"), true, 200, false, policies.Refused},
-		"audit changes nothing either":                      {"enforcementMode: audit", asking("4Gi"), true, 200, false, policies.Rewritten},
-		"enforce denies what costs seconds to parse":        {"", costly, false, 422, false, policies.Refused},
-		"warn lets what costs seconds pass with a warning":  {"enforcementMode: warn", costly, true, 200, true, policies.Refused},
-		"audit lets what costs seconds pass":                {"enforcementMode: audit", costly, true, 200, false, policies.Refused},
-		"a policy that is off leaves even that alone":       {"mode: \"off\"", costly, true, 200, false, policies.LeftAlone},
-		"a policy that is off leaves a pod that asks alone": {"mode: \"off\"", asking("4Gi"), true, 200, true, policies.LeftAlone},
+		"enforce denies with what to write":                 {"limits: {perContainer: {memory: 8Gi}}", asking("9Gi"), false, 403, false, policies.Denied},
+		"warn lets it pass with a warning":                  {"enforcementMode: warn\nlimits: {perContainer: {memory: 8Gi}}", asking("9Gi"), true, 200, true, policies.Denied},
+		"audit lets it pass and says nothing":               {"enforcementMode: audit\nlimits: {perContainer: {memory: 8Gi}}", asking("9Gi"), true, 200, false, policies.Denied},
+		"audit changes nothing either":                      {"enforcementMode: audit", asking("4Gi"), true, 200, false, policies.Mutated},
+		"enforce denies what costs seconds to parse":        {"", costly, false, 422, false, policies.Denied},
+		"warn lets what costs seconds pass with a warning":  {"enforcementMode: warn", costly, true, 200, true, policies.Denied},
+		"audit lets what costs seconds pass":                {"enforcementMode: audit", costly, true, 200, false, policies.Denied},
+		"a policy that is off leaves even that alone":       {"mode: \"off\"", costly, true, 200, false, policies.Unchanged},
+		"a policy that is off leaves a pod that asks alone": {"mode: \"off\"", asking("4Gi"), true, 200, true, policies.Unchanged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -108,10 +108,10 @@ func (r reviewer) unreadable(ctx context.Context, in policies.Input, v api.Viola
 func (r reviewer) record(ctx context.Context, handler string, d policies.Decision) {
 	r.Metrics.CountDecision(handler, d)
 	log := logr.FromContextOrDiscard(ctx)
-	if d.Outcome == policies.LeftAlone && d.Would == policies.LeftAlone {
+	if d.Outcome == policies.Unchanged && d.IfEnforced == policies.Unchanged {
 		log = log.V(1)
 	}
-	log.Info("decided", "outcome", d.Outcome, "ifEnforced", d.Would, "reason", d.Reason(), "policy", d.Policy, "mode", d.Mode)
+	log.Info("decided", "outcome", d.Outcome, "ifEnforced", d.IfEnforced, "reason", d.Reason(), "policy", d.Policy, "mode", d.Mode)
 }
 
 // isReportRequest reports whether a request asks for a report, and is not about a pod.
@@ -121,7 +121,7 @@ func isReportRequest(req review.Request, pod *corev1.Pod) bool {
 
 // reportRequested is the decision about such a request.
 func reportRequested() policies.Decision {
-	return policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: "report request"}
+	return policies.Decision{Outcome: policies.Unchanged, IfEnforced: policies.Unchanged, UnchangedReason: "report request"}
 }
 
 // isPod returns a Fault for what is no pod.

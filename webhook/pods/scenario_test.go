@@ -15,7 +15,7 @@ import (
 )
 
 // TestScenariosOverHTTP sends every golden case through the endpoint: what the core decides must arrive as a patch, a
-// refusal or nothing.
+// denial or nothing.
 func TestScenariosOverHTTP(t *testing.T) {
 	t.Parallel()
 	all, err := scenarios.All()
@@ -33,18 +33,18 @@ func TestScenariosOverHTTP(t *testing.T) {
 			if code != http.StatusOK {
 				t.Fatalf("answered %d", code)
 			}
-			outcome, refusals := verdict(s.Want["verdict"])
+			outcome, denials := verdict(s.Want["verdict"])
 			if got := response.AuditAnnotations["outcome"] + ": " + response.AuditAnnotations["reason"]; s.Old == nil && got != outcome {
 				t.Errorf("outcome is %q, want %q", got, outcome)
 			}
-			if strings.HasPrefix(outcome, string(policies.Refused)) {
-				if want := review.Clean(strings.Join(refusals, "; "), review.MaxMessage); response.Allowed || response.Result.Message != want {
+			if strings.HasPrefix(outcome, string(policies.Denied)) {
+				if want := review.Clean(strings.Join(denials, "; "), review.MaxMessage); response.Allowed || response.Result.Message != want {
 					t.Errorf("allowed %v, message\n%s\nwant\n%s", response.Allowed, response.Result.Message, want)
 				}
 				return
 			}
 			if !response.Allowed {
-				t.Fatalf("refused: %s", response.Result.Message)
+				t.Fatalf("denied: %s", response.Result.Message)
 			}
 			if want, ok := s.Want["pod.diff"]; ok {
 				comparePod(t, want, s.Pod, patched(t, string(s.Pod), response))
@@ -58,15 +58,15 @@ func TestScenariosOverHTTP(t *testing.T) {
 // scenarioSource knows a case's policy, nodes and namespace.
 func scenarioSource(s scenarios.Scenario) fixed { return fixed{in: s.Governed()} }
 
-// verdict reads a want/verdict section: its first line, and the refusals.
-func verdict(text string) (outcome string, refusals []string) {
+// verdict reads a want/verdict section: its first line, and the denials.
+func verdict(text string) (outcome string, denials []string) {
 	outcome, _, _ = strings.Cut(text, "\n")
 	for line := range strings.Lines(text) {
-		if refusal, ok := strings.CutPrefix(line, "denial: "); ok {
-			refusals = append(refusals, strings.TrimSuffix(refusal, "\n"))
+		if denial, ok := strings.CutPrefix(line, "denial: "); ok {
+			denials = append(denials, strings.TrimSuffix(denial, "\n"))
 		}
 	}
-	return outcome, refusals
+	return outcome, denials
 }
 
 // comparePod compares what became of a pod with a want/pod.diff section.

@@ -32,7 +32,7 @@ func TestFractionInTemplate(t *testing.T) {
 	}{
 		"check denies":                    {source: governed(t, ""), allowed: false, code: 403},
 		"warn warns":                      {source: governed(t, "enforcementMode: warn"), allowed: true, code: 200, warned: true},
-		"audit changes nothing":           {source: governed(t, "enforcementMode: audit\ntemplates: rewrite\naccept: [fractional-quantity]"), allowed: true, code: 200, audited: string(policies.Refused)},
+		"audit changes nothing":           {source: governed(t, "enforcementMode: audit\ntemplates: rewrite\naccept: [fractional-quantity]"), allowed: true, code: 200, audited: string(policies.Denied)},
 		"rewrite rewrites":                {source: governed(t, "templates: rewrite\naccept: [fractional-quantity]"), allowed: true, code: 200, patched: true},
 		"off is silent":                   {source: governed(t, `templates: "off"`), allowed: true, code: 200},
 		"no policy":                       {source: fixed{}, allowed: true, code: 200},

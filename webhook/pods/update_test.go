@@ -36,7 +36,7 @@ func TestMutatorUpdate(t *testing.T) {
 				t.Errorf("the pod lacks %s after the update:\n%s", text, out)
 			}
 		}
-		if got := response.AuditAnnotations["outcome"]; got != string(policies.Rewritten) {
+		if got := response.AuditAnnotations["outcome"]; got != string(policies.Mutated) {
 			t.Errorf("outcome %q", got)
 		}
 		same, _ := ask(t, governed(t, ""), metrics.New("test"), call{operation: admissionv1.Update, object: old, old: old})

@@ -64,7 +64,7 @@ func (v *Verifier) create(ctx context.Context, req review.Request) (review.Answe
 	}
 	promise := v.trust.PromiseOf(ctx, in.Pod)
 	d := policies.Verify(in, promise)
-	if d.Outcome != policies.Refused && v.quota != nil {
+	if d.Outcome != policies.Denied && v.quota != nil {
 		d, answer = v.quota.Reserve(ctx, budgets.Pod{Input: in, Promise: promise, DryRun: review.IsDryRun(req)}, d)
 		if answer != nil {
 			return *answer, nil

@@ -133,7 +133,7 @@ func TestScenariosThroughBothWebhooks(t *testing.T) {
 			c := newChain(scenarioSource(s))
 			outcome, _ := verdict(s.Want["verdict"])
 			response := c.create(t, s.Namespace.Name, string(s.Pod), nil)
-			if denied := strings.HasPrefix(outcome, string(policies.Refused)); response.Allowed == denied {
+			if denied := strings.HasPrefix(outcome, string(policies.Denied)); response.Allowed == denied {
 				t.Errorf("%s: allowed %t: %+v", outcome, response.Allowed, response.Result)
 			}
 		})

@@ -179,7 +179,7 @@ func (h *Handler) tenant(ctx context.Context, s *cluster.Snapshot, m *corev1.Con
 		found.warn("no gpuslice policy governs namespace %s: a tenant's own document only tightens one, so nothing is decided by it", m.Namespace)
 		return nil
 	}
-	for _, problem := range config.Widenings(in.Policy, document.Policy) {
+	for _, problem := range config.TightenErrors(in.Policy, document.Policy) {
 		found.problems = append(found.problems, fmt.Errorf("data[%s]: %w", api.PolicyKey, problem))
 	}
 	return nil
@@ -204,10 +204,10 @@ func (h *Handler) authority(ctx context.Context, s *cluster.Snapshot, namespace 
 
 // respond answers, counts and logs.
 func (h *Handler) respond(ctx context.Context, req review.Request, found findings) review.Answer {
-	d := policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: reasonWritten}
+	d := policies.Decision{Outcome: policies.Unchanged, IfEnforced: policies.Unchanged, UnchangedReason: reasonWritten}
 	var answer review.Answer
 	if len(found.problems) > 0 {
-		d = policies.Decision{Outcome: policies.Refused, Would: policies.Refused, Violations: []api.Violation{{Rule: api.RulePolicy}}}
+		d = policies.Decision{Outcome: policies.Denied, IfEnforced: policies.Denied, Violations: []api.Violation{{Rule: api.RulePolicy}}}
 		answer.Denial = denial(req.Namespace+"/"+req.Name, found.problems)
 	}
 	answer.Warnings = review.Warnings(found.warnings)

@@ -10,7 +10,7 @@ import (
 // OfDecision is the answer to a decision. patch is what turns the object into what was decided; one that is denied has
 // none.
 func OfDecision(d policies.Decision, patch []jsonpatch.Operation) Answer {
-	if d.Outcome == policies.Refused {
+	if d.Outcome == policies.Denied {
 		return denial(metav1.StatusReasonForbidden, d)
 	}
 	return Answer{Patch: patch, Warnings: Warnings(d.Warnings), Audit: audit(d)}
@@ -18,7 +18,7 @@ func OfDecision(d policies.Decision, patch []jsonpatch.Operation) Answer {
 
 // OfUnreadable is the answer to a decision about an object beyond the bounds of what is parsed.
 func OfUnreadable(d policies.Decision) Answer {
-	if d.Outcome != policies.Refused {
+	if d.Outcome != policies.Denied {
 		return OfDecision(d, nil)
 	}
 	return denial(metav1.StatusReasonInvalid, d)
@@ -40,7 +40,7 @@ func denial(reason metav1.StatusReason, d policies.Decision) Answer {
 func audit(d policies.Decision) map[string]string {
 	annotations := map[string]string{"outcome": string(d.Outcome)}
 	for key, value := range map[string]string{
-		"ifEnforced": string(d.Would), "reason": d.Reason(), "policy": d.Policy, "mode": string(d.Mode),
+		"ifEnforced": string(d.IfEnforced), "reason": d.Reason(), "policy": d.Policy, "mode": string(d.Mode),
 	} {
 		if value != "" {
 			annotations[key] = value

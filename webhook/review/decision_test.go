@@ -19,7 +19,7 @@ func TestOfDecision(t *testing.T) {
 	t.Run("a denial carries its reasons for people and tools", func(t *testing.T) {
 		t.Parallel()
 		got, err := OfDecision(policies.Decision{
-			Outcome: policies.Refused, Would: policies.Refused, Policy: "gpuslice-system/a", Mode: api.EnforceFull,
+			Outcome: policies.Denied, IfEnforced: policies.Denied, Policy: "gpuslice-system/a", Mode: api.EnforceFull,
 			Violations: []api.Violation{
 				{Rule: api.RuleFit, Reason: "no pool holds it", Detail: "10Gi does not fit"},
 				{Rule: api.RuleLimit, Reason: "above the limit", Detail: "8Gi is the most"},

@@ -37,7 +37,7 @@ const example = `  # may team-a go from audit to enforce?
   gpuslice audit -n team-a --policies team-a.yaml
 
   # every namespace that is not enforced yet
-  gpuslice audit -A -o json | jq '.items[] | {namespace, denied: [.groups[] | select(.would == "refused")]}'`
+  gpuslice audit -A -o json | jq '.items[] | {namespace, denied: [.groups[] | select(.ifEnforced == "denied")]}'`
 
 // options are the command's flags.
 type options struct {

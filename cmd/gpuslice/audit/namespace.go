@@ -36,11 +36,11 @@ type audited struct {
 
 // group is what would have the same outcome for the same reason.
 type group struct {
-	Would    policies.Outcome `json:"would"`
-	Rule     string           `json:"rule"`             // stable: the reason label of metrics
-	Reason   string           `json:"reason,omitempty"` // of a denial, for people
-	Count    int              `json:"count"`
-	Examples []member         `json:"examples"`
+	IfEnforced policies.Outcome `json:"ifEnforced"`
+	Rule       string           `json:"rule"`             // stable: the reason label of metrics
+	Reason     string           `json:"reason,omitempty"` // of a denial, for people
+	Count      int              `json:"count"`
+	Examples   []member         `json:"examples"`
 }
 
 // member is one of a group.
@@ -77,29 +77,29 @@ func (a *auditor) audit(ctx context.Context, namespace string) error {
 		item.count("Pod", p.pod.Name, p.decision)
 	}
 	slices.SortStableFunc(item.Groups, func(x, y group) int {
-		return cmp.Or(cmp.Compare(severity(x.Would), severity(y.Would)), cmp.Compare(y.Count, x.Count), strings.Compare(x.Rule+x.Reason, y.Rule+y.Reason))
+		return cmp.Or(cmp.Compare(severity(x.IfEnforced), severity(y.IfEnforced)), cmp.Compare(y.Count, x.Count), strings.Compare(x.Rule+x.Reason, y.Rule+y.Reason))
 	})
 	a.items = append(a.items, item)
 	return nil
 }
 
 func severity(o policies.Outcome) int {
-	return slices.Index([]policies.Outcome{policies.Refused, policies.Rewritten, policies.Voided, policies.LeftAlone}, o)
+	return slices.Index([]policies.Outcome{policies.Denied, policies.Mutated, policies.DevicesHidden, policies.Unchanged}, o)
 }
 
 // count puts an object into its group.
 func (i *audited) count(kind, name string, d policies.Decision) {
 	i.Evaluated++
-	g := group{Would: d.Would, Rule: d.Reason(), Examples: []member{}}
+	g := group{IfEnforced: d.IfEnforced, Rule: d.Reason(), Examples: []member{}}
 	message := ""
 	switch {
-	case d.Would == policies.Refused && len(d.Violations) > 0:
+	case d.IfEnforced == policies.Denied && len(d.Violations) > 0:
 		g.Reason, message = d.Violations[0].Reason, d.Message()
-	case d.Would == policies.Rewritten:
+	case d.IfEnforced == policies.Mutated:
 		message = preview.Summary(d)
 	}
 	at := slices.IndexFunc(i.Groups, func(have group) bool {
-		return have.Would == g.Would && have.Rule == g.Rule && have.Reason == g.Reason
+		return have.IfEnforced == g.IfEnforced && have.Rule == g.Rule && have.Reason == g.Reason
 	})
 	if at < 0 {
 		at = len(i.Groups)

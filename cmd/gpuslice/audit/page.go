@@ -26,7 +26,7 @@ func (a *auditor) exit() error {
 		t.Failed(failed)
 	}
 	for _, item := range a.items {
-		t.Denied = t.Denied || item.would(policies.Refused) > 0
+		t.Denied = t.Denied || item.would(policies.Denied) > 0
 	}
 	return t.Exit()
 }
@@ -34,7 +34,7 @@ func (a *auditor) exit() error {
 // would counts what would have an outcome.
 func (i *audited) would(o policies.Outcome) (n int) {
 	for _, g := range i.Groups {
-		if g.Would == o {
+		if g.IfEnforced == o {
 			n += g.Count
 		}
 	}
@@ -63,14 +63,14 @@ func (p *page) audited(i audited) {
 		return
 	}
 	p.Linef("  %d evaluated: enforce would deny %d, mutate %d, hide devices from %d and leave %d unchanged",
-		i.Evaluated, i.would(policies.Refused), i.would(policies.Rewritten), i.would(policies.Voided), i.would(policies.LeftAlone))
+		i.Evaluated, i.would(policies.Denied), i.would(policies.Mutated), i.would(policies.DevicesHidden), i.would(policies.Unchanged))
 	for _, g := range i.Groups {
 		why := g.Rule
 		if g.Reason != "" {
 			why += ", " + g.Reason
 		}
-		p.Linef("  %s (%s): %d", g.Would, why, g.Count)
-		if g.Would == policies.LeftAlone {
+		p.Linef("  %s (%s): %d", g.IfEnforced, why, g.Count)
+		if g.IfEnforced == policies.Unchanged {
 			continue
 		}
 		for _, e := range g.Examples {

@@ -15,15 +15,15 @@ import (
 
 func TestPage(t *testing.T) {
 	denied := func(rule api.Rule, reason, detail string) policies.Decision {
-		return policies.Decision{Would: policies.Refused, Violations: []api.Violation{{Rule: rule, Reason: reason, Detail: detail}}}
+		return policies.Decision{IfEnforced: policies.Denied, Violations: []api.Violation{{Rule: rule, Reason: reason, Detail: detail}}}
 	}
 	item := audited{Namespace: "team-a", Policy: "gpuslice-system/team-a", Mode: api.EnforceAudit}
 	for _, name := range []string{"a", "b", "c", "d"} {
 		item.count("Pod", name, denied(quota.Rule, "exceeded quota", "team-a, requested: slices=1, used: slices=4, limited: slices=4"))
 	}
 	item.count("Deployment", "host", denied(api.RuleTamper, "hostPID", "remove hostPID"))
-	item.count("Pod", "plain", policies.Decision{Would: policies.LeftAlone, Outcome: policies.LeftAlone, Why: "no GPU asked"})
-	item.count("Pod", "sliced", policies.Decision{Would: policies.Rewritten, Planned: &promise.Planned{Strategy: "mps", Pool: "l4", Tier: "mps",
+	item.count("Pod", "plain", policies.Decision{IfEnforced: policies.Unchanged, Outcome: policies.Unchanged, UnchangedReason: "no GPU requested"})
+	item.count("Pod", "sliced", policies.Decision{IfEnforced: policies.Mutated, Planned: &promise.Planned{Strategy: "mps", Pool: "l4", Tier: "mps",
 		Containers: []promise.PlannedContainer{{Name: "main", Memory: "4Gi"}}}})
 	var got strings.Builder
 	if err := pageOf([]audited{item, {Namespace: "empty", Policy: "gpuslice-system/default", Mode: api.EnforceWarn}}).Print(&got); err != nil {
@@ -31,14 +31,14 @@ func TestPage(t *testing.T) {
 	}
 	want := `namespace team-a, policy gpuslice-system/team-a (audit)
   7 evaluated: enforce would deny 5, mutate 1, hide devices from 0 and leave 1 unchanged
-  refused (quota, exceeded quota): 4
+  denied (quota, exceeded quota): 4
     Pod a: exceeded quota: team-a, requested: slices=1, used: slices=4, limited: slices=4
     Pod b: exceeded quota: team-a, requested: slices=1, used: slices=4, limited: slices=4
     Pod c: exceeded quota: team-a, requested: slices=1, used: slices=4, limited: slices=4
     and 1 more
-  refused (tamper, hostPID): 1
+  denied (tamper, hostPID): 1
     Deployment host: hostPID: remove hostPID
-  left-alone (no GPU asked): 1
+  unchanged (no GPU requested): 1
   rewritten (sliced): 1
     Pod sliced: main 4Gi under mps on l4, enforcement planned: mps
 

@@ -71,7 +71,7 @@ func (a *auditor) overQuota(ctx context.Context, pods []auditedPod) error {
 			}
 			quotas[p.pod.Namespace] = quota
 		}
-		if p.decision.Would == policies.Refused {
+		if p.decision.IfEnforced == policies.Denied {
 			continue
 		}
 		r := ledger.Reservation{PodUID: string(p.pod.UID), Name: p.pod.Name, Holding: p.holding()}

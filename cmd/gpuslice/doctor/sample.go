@@ -21,7 +21,7 @@ func Sample(g Governed) (*corev1.Pod, policies.Decision, bool) {
 		pod := podWith(g.Name, labels)
 		in := g.Input
 		in.Pod = pod
-		if last = policies.Decide(in); last.Would == policies.Rewritten && len(last.Promise.Containers) > 0 {
+		if last = policies.Decide(in); last.IfEnforced == policies.Mutated && len(last.Promise.Containers) > 0 {
 			return pod, last, true
 		}
 	}

@@ -179,7 +179,7 @@ func answer(d policies.Decision) string {
 	if text := d.Message(); text != "" {
 		return text
 	}
-	return string(d.Would) + ": " + d.Why
+	return string(d.IfEnforced) + ": " + d.UnchangedReason
 }
 
 // denial tries a pod that has to be denied, in the webhook's own words.
@@ -191,7 +191,7 @@ func (t *trial) denial(g Governed) {
 	status, answered := errors.AsType[*apierrors.StatusError](err)
 	mode := g.Input.Policy.EnforcementMode
 	switch {
-	case err == nil && wanted.Outcome != policies.Refused:
+	case err == nil && wanted.Outcome != policies.Denied:
 		t.add(check, newFinding(Note, "namespace %s is in %s: nothing is denied there", g.Name, mode).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(mode)))
 	case err == nil:
 		t.add(check, newFinding(Problem, "a pod that has to be denied is admitted").With(where, "dry-run", "created").With(where, "expected", wanted.Message()).

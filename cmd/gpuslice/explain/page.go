@@ -38,7 +38,7 @@ func (p *page) result(r preview.Result) {
 	p.Line(r.String())
 	p.Table("  ", headline(r))
 	for _, v := range d.Violations {
-		p.Line("  refused because " + v.String())
+		p.Line("  denied because " + v.String())
 	}
 	for _, w := range d.Warnings {
 		p.Line("  warning: " + w)
@@ -58,11 +58,11 @@ func (p *page) result(r preview.Result) {
 func headline(r preview.Result) [][]string {
 	d := r.Decision
 	outcome := string(d.Outcome)
-	if d.Would != d.Outcome {
-		outcome += ", would be " + string(d.Would) + " under enforce"
+	if d.IfEnforced != d.Outcome {
+		outcome += ", would be " + string(d.IfEnforced) + " under enforce"
 	}
-	if d.Why != "" {
-		outcome += " (" + d.Why + ")"
+	if d.UnchangedReason != "" {
+		outcome += " (" + d.UnchangedReason + ")"
 	}
 	rows := [][]string{{"outcome", outcome}}
 	if d.Policy != "" {

@@ -36,7 +36,7 @@ func sliced(t *testing.T, name string, nodes []*corev1.Node) *corev1.Pod {
 		Pod: pod, Namespace: api.Namespace{Name: "team-a"}, Policy: policy, Pools: pools.FromNodes(nodes, config.PoolsSpec{}, nil),
 		Guard: &config.GuardSettings{Image: "guard", CPU: "20m", Memory: "64Mi"},
 	})
-	if d.Outcome != policies.Rewritten {
+	if d.Outcome != policies.Mutated {
 		t.Fatalf("%s: %s", d.Outcome, d.Message())
 	}
 	return promise.Apply(pod, d.Promise)

@@ -58,7 +58,7 @@ func (t tenantLinter) lint(p *manifest.Policy) error {
 		p.Warnings = append(p.Warnings, "no policy of the input governs its namespace, so it is checked against none; name governing policies with --policies")
 		return nil
 	}
-	for _, problem := range config.Widenings(authority, p.Policy) {
+	for _, problem := range config.TightenErrors(authority, p.Policy) {
 		if p.TenantOf != "" {
 			problem = fmt.Errorf("data[%s]: %w", api.PolicyKey, problem)
 		}

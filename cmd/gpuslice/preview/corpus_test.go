@@ -44,7 +44,7 @@ func TestEvaluatePublicPods(t *testing.T) {
 				seen[comesThrough(t, e, pod)]++
 			}
 			t.Logf("outcomes: %v", seen)
-			if policy.rewritten && seen[policies.Rewritten] == 0 {
+			if policy.rewritten && seen[policies.Mutated] == 0 {
 				t.Error("no pod was rewritten")
 			}
 		})
@@ -68,7 +68,7 @@ func comesThrough(t *testing.T, e *Engine, pod corpus.Pod) policies.Outcome {
 		t.Errorf("%s: %v", pod.Name, err)
 		return ""
 	}
-	if o := first.Decision.Outcome; o != policies.Rewritten && o != policies.Voided {
+	if o := first.Decision.Outcome; o != policies.Mutated && o != policies.DevicesHidden {
 		if first.After != nil && !bytes.Equal(first.After, objects[0].Raw) {
 			t.Errorf("%s: %s, and yet it comes out different", pod.Name, first.Decision.Outcome)
 		}

@@ -48,9 +48,9 @@ func newServer(c *kube.Connection) (*server, error) {
 // pod creates a pod without storing it, and reads from what came back what was decided.
 func (s *server) pod(ctx context.Context, raw json.RawMessage, namespace string) (policies.Decision, json.RawMessage, error) {
 	after, warnings, err := s.create(ctx, corev1.SchemeGroupVersion.WithResource("pods"), namespace, raw)
-	d := policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: whyServer, Warnings: warnings}
+	d := policies.Decision{Outcome: policies.Unchanged, IfEnforced: policies.Unchanged, UnchangedReason: whyServer, Warnings: warnings}
 	if denial, ok := denied(err); ok {
-		d.Outcome, d.Would, d.Why, d.Violations = policies.Refused, policies.Refused, "", []api.Violation{denial}
+		d.Outcome, d.IfEnforced, d.UnchangedReason, d.Violations = policies.Denied, policies.Denied, "", []api.Violation{denial}
 		return d, nil, nil
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *server) pod(ctx context.Context, raw json.RawMessage, namespace string)
 	if promise == nil || err != nil {
 		return d, after, err
 	}
-	d.Outcome, d.Would, d.Why = policies.Rewritten, policies.Rewritten, ""
+	d.Outcome, d.IfEnforced, d.UnchangedReason = policies.Mutated, policies.Mutated, ""
 	d.Promise, d.Planned, d.Policy = promise, &promise.Planned, promise.Policy
 	return d, after, nil
 }

@@ -70,10 +70,10 @@ func TestEvaluateByDryRun(t *testing.T) {
 		body                          string
 		outcome                       policies.Outcome // "": an error
 	}{
-		{"a pod comes back without what the server adds", "/api/v1/namespaces/own/pods", pod, "own", http.StatusCreated, "", policies.LeftAlone},
-		{"a pod is denied", "/api/v1/namespaces/own/pods", pod, "own", http.StatusForbidden, forbidden, policies.Refused},
+		{"a pod comes back without what the server adds", "/api/v1/namespaces/own/pods", pod, "own", http.StatusCreated, "", policies.Unchanged},
+		{"a pod is denied", "/api/v1/namespaces/own/pods", pod, "own", http.StatusForbidden, forbidden, policies.Denied},
 		{"a user without the right gets no answer", "/api/v1/namespaces/other/pods", pod, "other", http.StatusForbidden, forbidden, ""},
-		{"a workload is denied under its own group", "/apis/apps/v1/namespaces/own/deployments", deployment, "own", http.StatusForbidden, forbidden, policies.Refused},
+		{"a workload is denied under its own group", "/apis/apps/v1/namespaces/own/deployments", deployment, "own", http.StatusForbidden, forbidden, policies.Denied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := apiServer(t, c.path, c.status, c.body)
@@ -92,10 +92,10 @@ func TestEvaluateByDryRun(t *testing.T) {
 			if err != nil || r.Decision.Outcome != c.outcome {
 				t.Fatalf("%s, %v", r.Decision.Outcome, err)
 			}
-			if c.outcome == policies.Refused && (len(r.Decision.Violations) != 1 || r.Decision.Violations[0].Detail != "denied: too large") {
+			if c.outcome == policies.Denied && (len(r.Decision.Violations) != 1 || r.Decision.Violations[0].Detail != "denied: too large") {
 				t.Errorf("violations %v", r.Decision.Violations)
 			}
-			if c.outcome == policies.LeftAlone && (string(r.After) != c.object || len(r.Decision.Warnings) != 1) {
+			if c.outcome == policies.Unchanged && (string(r.After) != c.object || len(r.Decision.Warnings) != 1) {
 				t.Errorf("comes out as %s, with %q", r.After, r.Decision.Warnings)
 			}
 		})

@@ -44,7 +44,7 @@ func (e *Engine) Evaluate(ctx context.Context, o manifest.Object) (r Result, err
 	if t, ok := manifest.TemplateOf(o.Raw); ok {
 		return e.workload(ctx, o, t)
 	}
-	alone := policies.Decision{Outcome: policies.LeftAlone, Would: policies.LeftAlone, Why: whyNoPod}
+	alone := policies.Decision{Outcome: policies.Unchanged, IfEnforced: policies.Unchanged, UnchangedReason: whyNoPod}
 	return Result{Object: o, Decision: alone, After: o.Raw}, nil
 }
 
@@ -83,7 +83,7 @@ func (e *Engine) workload(ctx context.Context, o manifest.Object, t manifest.Tem
 	if r.Decision = decision; err != nil || after == nil {
 		return r, err
 	}
-	if decision.Outcome == policies.LeftAlone {
+	if decision.Outcome == policies.Unchanged {
 		r.After = raw
 		return r, nil
 	}
@@ -126,9 +126,9 @@ func (e *Engine) rewrite(ctx context.Context, raw json.RawMessage, namespace str
 	in.Explain = true
 	decision := e.decide(in)
 	switch decision.Outcome {
-	case policies.Refused:
+	case policies.Denied:
 		return decision, nil, nil
-	case policies.Rewritten, policies.Voided:
+	case policies.Mutated, policies.DevicesHidden:
 		after, err := manifest.Patch(raw, promise.Patch(pod.Tree, pod.Pod, decision.Rewrite(pod.Pod)))
 		return decision, after, err
 	}
@@ -148,7 +148,7 @@ func (e *Engine) place(o *manifest.Object) error {
 
 // denial is a decision that holds whatever the enforcementMode: the API server itself would deny the object.
 func (e *Engine) denial(namespace string, v api.Violation) policies.Decision {
-	d := policies.Decision{Outcome: policies.Refused, Would: policies.Refused, Violations: []api.Violation{v}}
+	d := policies.Decision{Outcome: policies.Denied, IfEnforced: policies.Denied, Violations: []api.Violation{v}}
 	if e.server != nil {
 		return d
 	}
@@ -161,7 +161,7 @@ func (e *Engine) denial(namespace string, v api.Violation) policies.Decision {
 // unreadable decides about a pod beyond the bounds of what is parsed, by the namespace's enforcementMode.
 func unreadable(in policies.Input, v api.Violation, raw json.RawMessage) (policies.Decision, json.RawMessage, error) {
 	d := policies.Deny(in, v)
-	if d.Outcome == policies.Refused {
+	if d.Outcome == policies.Denied {
 		return d, nil, nil
 	}
 	return d, raw, nil

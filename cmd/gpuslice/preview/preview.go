@@ -42,7 +42,7 @@ func (f *Flags) Run(ctx context.Context, s cli.Streams, report func(Result) []st
 				continue
 			}
 			all.Items = append(all.Items, result)
-			all.tally.Denied = all.tally.Denied || result.Decision.Outcome == policies.Refused
+			all.tally.Denied = all.tally.Denied || result.Decision.Outcome == policies.Denied
 			for _, line := range report(result) {
 				fmt.Fprintln(s.Err, line)
 			}

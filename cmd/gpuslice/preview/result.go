@@ -24,7 +24,7 @@ type Result struct {
 const whyNoPod = "no pod in it"
 
 // HoldsPod reports whether the object is a pod, or a workload that creates pods.
-func (r Result) HoldsPod() bool { return r.Decision.Why != whyNoPod }
+func (r Result) HoldsPod() bool { return r.Decision.UnchangedReason != whyNoPod }
 
 // Report is a result as -o json prints it, without what is particular to a command.
 type Report struct {
@@ -33,7 +33,7 @@ type Report struct {
 	Namespace  string              `json:"namespace,omitempty"`
 	Name       string              `json:"name"`
 	Outcome    policies.Outcome    `json:"outcome"`
-	Would      policies.Outcome    `json:"would"`
+	IfEnforced policies.Outcome    `json:"ifEnforced"`
 	Mode       api.EnforcementMode `json:"mode,omitempty"`
 	Policy     string              `json:"policy,omitempty"`
 	Reason     string              `json:"reason"`
@@ -46,7 +46,7 @@ func (r Result) Report() Report {
 	d := r.Decision
 	return Report{
 		Place: r.At.Place(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
-		Outcome: d.Outcome, Would: d.Would, Mode: d.Mode, Policy: d.Policy, Reason: d.Reason(),
+		Outcome: d.Outcome, IfEnforced: d.IfEnforced, Mode: d.Mode, Policy: d.Policy, Reason: d.Reason(),
 		Violations: cli.NonNil(d.Violations), Warnings: cli.NonNil(d.Warnings),
 	}
 }
@@ -62,30 +62,30 @@ func (r Result) Lines() []string {
 		lines = append(lines, r.String()+": "+fmt.Sprintf(format, args...))
 	}
 	switch {
-	case d.Outcome == policies.Refused:
+	case d.Outcome == policies.Denied:
 		for _, v := range d.Violations {
-			add("refused: %s", v)
+			add("denied: %s", v)
 		}
-	case d.Outcome == policies.Rewritten:
-		add("rewritten: %s", Summary(d))
-	case d.Outcome == policies.Voided:
-		add("no slice (%s), and no device that it does not ask for", d.Why)
-	case d.Mode == api.EnforceAudit && d.Would == policies.Refused:
-		add("left alone in audit, would be refused: %s", d.Message())
-	case d.Mode == api.EnforceAudit && d.Would == policies.Rewritten:
-		add("left alone in audit, would be rewritten: %s", Summary(d))
-	case d.Mode == api.EnforceAudit && d.Would == policies.Voided:
-		add("left alone in audit, would lose the devices that it does not ask for")
-	case d.Would == policies.Refused:
-		add("left alone in warn")
+	case d.Outcome == policies.Mutated:
+		add("mutated: %s", Summary(d))
+	case d.Outcome == policies.DevicesHidden:
+		add("no slice (%s), and no device that it does not ask for", d.UnchangedReason)
+	case d.Mode == api.EnforceAudit && d.IfEnforced == policies.Denied:
+		add("left unchanged in audit, would be denied: %s", d.Message())
+	case d.Mode == api.EnforceAudit && d.IfEnforced == policies.Mutated:
+		add("left unchanged in audit, would be mutated: %s", Summary(d))
+	case d.Mode == api.EnforceAudit && d.IfEnforced == policies.DevicesHidden:
+		add("left unchanged in audit, would lose the devices that it does not ask for")
+	case d.IfEnforced == policies.Denied:
+		add("left unchanged in warn")
 	default:
-		add("left alone: %s", d.Why)
+		add("unchanged: %s", d.UnchangedReason)
 	}
 	for _, w := range d.Warnings {
 		add("warning: %s", w)
 	}
-	if r.template && d.Outcome == policies.Rewritten {
-		add("the template is printed as its pods come out; in a cluster the pods are rewritten, and the %s stays as it was written", r.Kind)
+	if r.template && d.Outcome == policies.Mutated {
+		add("the template is printed as its pods come out; in a cluster the pods are mutated, and the %s stays as it was written", r.Kind)
 	}
 	return lines
 }

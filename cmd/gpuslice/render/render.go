@@ -28,7 +28,7 @@ nothing: the cluster's webhooks answer, those of others included, and the only r
 
 -o yaml prints a stream of documents, -o diff a unified diff of each object that changes (of sorted YAML), -o json one
 document, {"apiVersion": "gpuslice.dev/v1", "kind": "RenderList", "items": [...], "errors": [...]}, in which an item has
-source, document, item, kind, namespace, name, outcome ("rewritten", "voided", "left-alone", "refused"), would, mode,
+source, document, item, kind, namespace, name, outcome ("mutated", "devices-hidden", "unchanged", "denied"), ifEnforced, mode,
 policy, reason, violations, warnings and object (null if denied). Fields may be added; these stay.`
 
 const example = `  # what the current cluster would make of a pod
@@ -110,7 +110,7 @@ const contextLines = 3
 func printDiffs(s cli.Streams, results []preview.Result) error {
 	paint := s.Painter()
 	for _, r := range results {
-		if o := r.Decision.Outcome; o != policies.Rewritten && o != policies.Voided {
+		if o := r.Decision.Outcome; o != policies.Mutated && o != policies.DevicesHidden {
 			continue
 		}
 		text, err := diff(r)

@@ -10,7 +10,7 @@ type Recipe struct {
 	Name, Description string
 	// Package is that of its program, Program where it stands in the image.
 	Package, Program string
-	// LoadsDriver says that the program loads the driver's library at run time: it is built with a C compiler and needs
+	// LoadsDriver reports whether the program loads the driver's library at run time: it is built with a C compiler and needs
 	// the C library in its image.
 	LoadsDriver bool
 }

@@ -12,7 +12,7 @@ import (
 // wordsLimit bounds how many bytes of command and args are read.
 const wordsLimit = 256 << 10
 
-// word is one word of a container's command line; start says that a command may begin there.
+// word is one word of a container's command line; start reports whether a command may begin there.
 type word struct {
 	text  string
 	start bool

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// argument checks a limit that exists on the command line alone, and warns or refuses with the exact flag to write.
+// argument checks a limit that exists on the command line alone, and warns or denies with the exact flag to write.
 func (e *evaluation) argument(p *compiled, a Argument) {
 	if !slices.Contains(a.Views, e.in.View) {
 		return
@@ -35,7 +35,7 @@ func (e *evaluation) argument(p *compiled, a Argument) {
 	}
 }
 
-// argumentUnknown says that no value can be named; only a user without one can act on it.
+// argumentUnknown reports whether no value can be named; only a user without one can act on it.
 func (e *evaluation) argumentUnknown(a Argument, found bool, err error) {
 	e.reasons = append(e.reasons, fmt.Sprintf("%s: %v", a.Flag, err))
 	switch {
@@ -63,7 +63,7 @@ func (e *evaluation) argumentGiven(p *compiled, a Argument, value, most string) 
 	}
 }
 
-// object refuses or rewrites where policy says so, and warns elsewhere.
+// object denies or rewrites where policy says so, and warns elsewhere.
 func (e *evaluation) object(p *compiled, a Argument, most, says string) {
 	mode := e.in.Switches[p.Name].Arguments
 	if mode == ArgumentsRewrite {

@@ -14,7 +14,7 @@ func (e *evaluation) kept(choice choice, s Setting, spec Variable) bool {
 		return false
 	}
 	if spec.Exclusive && len(theirs) > 1 {
-		e.refuseBoth(choice, theirs)
+		e.denyBoth(choice, theirs)
 		return true
 	}
 	first := theirs[0]
@@ -60,7 +60,7 @@ func (v Variable) allNames(name string) []string {
 	return v.Names
 }
 
-func (e *evaluation) refuseBoth(choice choice, theirs []theirs) {
+func (e *evaluation) denyBoth(choice choice, theirs []theirs) {
 	var names []string
 	for _, t := range theirs {
 		names = append(names, t.name)

@@ -16,7 +16,7 @@ func TestKeepsWhatTheUserSet(t *testing.T) {
 		in   sample
 		want []string
 		cap  string
-		says string // part of a note, warning, refusal or NotCapped
+		says string // part of a note, warning, denial or NotCapped
 	}{
 		{"PyTorch's own settings without a fraction", sample{image: torch210, env: "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}, nil, "",
 			"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True stays, and holds no cap: it has no per_process_memory_fraction"},
@@ -77,8 +77,8 @@ func TestKeepsWhatTheUserSet(t *testing.T) {
 // says joins all that a result says to people.
 func says(r Result) string {
 	all := slices.Concat(r.Notes, r.Warnings, []string{r.NotCapped})
-	for _, refusal := range r.Denials {
-		all = append(all, refusal.Reason+": "+refusal.Detail)
+	for _, denial := range r.Denials {
+		all = append(all, denial.Reason+": "+denial.Detail)
 	}
 	return strings.Join(all, "\n")
 }

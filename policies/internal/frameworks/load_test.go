@@ -106,7 +106,7 @@ func TestListOfInitsIsChecked(t *testing.T) {
 	}
 }
 
-func TestFilesOfOneNameAreRefused(t *testing.T) {
+func TestFilesOfOneNameAreDenied(t *testing.T) {
 	t.Parallel()
 	one := &fstest.MapFile{Data: []byte("name: xy\ntitle: X\ndescription: d\nmatch: {images: [a/b]}\n")}
 	_, _, err := load(fstest.MapFS{"profiles/a.yaml": one, "profiles/b.yaml": one})

@@ -11,7 +11,7 @@ func DefaultAllowance(gpus int) int64 {
 	return 512 << 20
 }
 
-// For returns what the container's framework profile sets, warns of and refuses. It never changes its input.
+// For returns what the container's framework profile sets, warns of and denies. It never changes its input.
 func For(in Input) Result {
 	out := Result{}
 	if in.Container == nil {
@@ -19,10 +19,10 @@ func For(in Input) Result {
 		return out
 	}
 	found := search{image: parseImage(in.Container.Image), words: words(in.Container)}
-	choice, refusal := choose(&in, found)
-	if refusal != nil {
-		out.Denials = append(out.Denials, *refusal)
-		out.NotCapped = refusal.Detail
+	choice, denial := choose(&in, found)
+	if denial != nil {
+		out.Denials = append(out.Denials, *denial)
+		out.NotCapped = denial.Detail
 		return out
 	}
 	if choice.profile == nil {

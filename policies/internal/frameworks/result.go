@@ -37,5 +37,5 @@ type Result struct {
 	NotCapped     string   // why not, for people; "" when Capped
 	Notes         []string // what was left as the user wrote it
 	Warnings      []string // what the user should act on
-	Denials       []Denial // empty unless the pod must be refused
+	Denials       []Denial // empty unless the pod must be denied
 }

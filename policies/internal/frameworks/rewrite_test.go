@@ -14,10 +14,10 @@ func TestArgumentsAreRewrittenWhereTheyAreSeen(t *testing.T) {
 	const script, unknown = "is a script", "is the image's own"
 	rewrite := map[string]Switch{"vllm": {Arguments: ArgumentsRewrite}, "sglang": {Arguments: ArgumentsRewrite}}
 	for _, tt := range []struct {
-		name    string
-		in      sample
-		args    string // what is added
-		refusal string // what the refusal says; "" where there is none
+		name   string
+		in     sample
+		args   string // what is added
+		denial string // what the denial says; "" where there is none
 	}{
 		{"flags for the image's own server", sample{image: image, args: []string{"--model", "m"}}, added, ""},
 		{"a server by name", sample{image: "corp/llm:1", command: []string{"vllm", "serve", "m"}}, added, ""},
@@ -43,12 +43,12 @@ func TestArgumentsAreRewrittenWhereTheyAreSeen(t *testing.T) {
 			if diff := cmp.Diff(tt.args, strings.Join(got.Args, " ")); diff != "" {
 				t.Errorf("added (-want +got)\n%s", diff)
 			}
-			var refusals []string
+			var denials []string
 			for _, r := range got.Denials {
-				refusals = append(refusals, r.Detail)
+				denials = append(denials, r.Detail)
 			}
-			if text := strings.Join(refusals, "\n"); tt.refusal == "" && text != "" || !strings.Contains(text, tt.refusal) || text != "" && !strings.Contains(text, "add --gpu-memory-utilization=0.1093") {
-				t.Errorf("refused for %q, want %q", text, tt.refusal)
+			if text := strings.Join(denials, "\n"); tt.denial == "" && text != "" || !strings.Contains(text, tt.denial) || text != "" && !strings.Contains(text, "add --gpu-memory-utilization=0.1093") {
+				t.Errorf("denied for %q, want %q", text, tt.denial)
 			}
 		})
 	}

@@ -34,7 +34,7 @@ type versionSpec struct {
 	Steps      []stepSpec `json:"steps,omitempty"`
 }
 
-// Step says that from a distribution's version on the framework has version Is. The last step of a list is open:
+// Step reports whether from a distribution's version on the framework has version Is. The last step of a list is open:
 // what came later has that version or a newer one.
 type stepSpec struct {
 	From string `json:"from"`

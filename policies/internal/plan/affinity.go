@@ -30,7 +30,7 @@ func affinityFor(in *Input, chosen *candidate, same []*candidate) []corev1.NodeS
 	return terms
 }
 
-// dependsOnPool says that the pod is something else on a node of another pool: what it carries, or what it is counted in.
+// dependsOnPool reports whether the pod is something else on a node of another pool: what it carries, or what it is counted in.
 func dependsOnPool(in *Input, chosen *candidate, same []*candidate) bool {
 	if len(in.Policy.Quota.Pools) > 0 || in.Policy.TenantQuota != nil && len(in.Policy.TenantQuota.Pools) > 0 {
 		return true
@@ -69,8 +69,8 @@ func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
 	return term
 }
 
-// trustedElsewhere says that nodes of a trust domain offer the resource too: where nothing but the domain tells nodes
-// apart, those of none have to be told apart by its absence.
+// trustedElsewhere reports whether nodes of a trust domain offer the resource too: where nothing but the domain tells nodes
+// apart, those of none have to be selected by its absence.
 func trustedElsewhere(in *Input, resource string) bool {
 	return slices.ContainsFunc(in.Pools, func(p pools.Pool) bool { return p.Resource == resource && p.TrustDomain != "" })
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// promise writes down what the chosen placement gives the pod, and what its author should be told of that.
+// build records what the chosen placement gives the pod, and returns warnings for its author.
 func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*promise.Promise, []string) {
 	p := &promise.Promise{
 		Version: promise.Version, Namespace: in.Namespace.Name, Policy: in.Policy.Name,
@@ -42,7 +42,7 @@ func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*p
 	return p, w.warnings
 }
 
-// builder collects a Promise and what its author should be told.
+// builder collects a Promise and warnings for its author.
 type builder struct {
 	in       *Input
 	promise  *promise.Promise

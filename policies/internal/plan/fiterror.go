@@ -50,7 +50,7 @@ func (e *FitError) Error() string {
 	case kindSeveral:
 		return fmt.Sprintf("container %q asks for %d units of a shared GPU; two replicas may be the same device and give no more than one", e.container.Name, e.container.GPUs)
 	case kindUnknownDevice:
-		return "its device memory is unknown, so a fraction of it cannot be told; ask for an amount of memory"
+		return "its device memory is unknown, so a fraction of it cannot be computed; ask for an amount of memory"
 	case kindRule:
 		return e.violation.String()
 	case kindStrategy:

@@ -97,7 +97,7 @@ func guardUser(in *Input, c *candidate) guardPlan {
 	}
 	user, ok := tenantUser(&in.Pod.Spec, c)
 	if !ok {
-		return guardPlan{user: strangerTo(&in.Pod.Spec), observe: true, why: "Pod Security restricted lets it signal only its own user, and the pod names " +
+		return guardPlan{user: unusedUID(&in.Pod.Spec), observe: true, why: "Pod Security restricted lets it signal only its own user, and the pod names " +
 			"no single runAsUser for its GPU containers"}
 	}
 	return guardPlan{user: user}
@@ -116,8 +116,8 @@ func tenantUser(spec *corev1.PodSpec, c *candidate) (int64, bool) {
 	return *user, true
 }
 
-// strangerTo is a user that no container of the pod names: one that ran as the guard's could end it.
-func strangerTo(spec *corev1.PodSpec) int64 {
+// unusedUID is a user that no container of the pod names: one that ran as the guard's could end it.
+func unusedUID(spec *corev1.PodSpec) int64 {
 	user := int64(guardObserverUser)
 	for taken := true; taken; {
 		taken = false

@@ -30,7 +30,7 @@ func Plan(in *Input, req api.Request) Result {
 			"%s: %q, policy %s allows %s", api.LabelStrategy, req.Strategy, in.Policy.Name, api.JoinNames(in.Policy.Strategies))})
 	}
 	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
-		return unplanned(api.Violation{Rule: api.RuleStrategy, Reason: "a pod of Windows", Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; ask for no slice, or run it on Linux"})
+		return unplanned(api.Violation{Rule: api.RuleStrategy, Reason: "Windows pods are not supported", Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; ask for no slice, or run it on Linux"})
 	}
 	asks, violations := resolveAll(in, req)
 	if len(violations) > 0 {

@@ -12,7 +12,7 @@ import (
 
 const (
 	maxContainersAnnotation = 16 << 10 // bytes of the annotation that are parsed
-	maxAnnotationProblems   = 8        // that are told
+	maxAnnotationProblems   = 8        // that are reported
 )
 
 // annotation reads gpuslice.dev/containers: container -> what it asks.

@@ -74,7 +74,7 @@ func (r *requestReader) labels() labelRequest {
 		known++
 		out.explicit = out.explicit || reader.explicit
 		if err := reader.read(value, &out); err != nil {
-			out.explicit = true // it asks for something, and what cannot be told
+			out.explicit = true // it requests something that cannot be read
 			r.deny("label "+reader.label, err.Error())
 		}
 	}

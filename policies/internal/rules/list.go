@@ -2,7 +2,7 @@ package rules
 
 import "github.com/gpuslice/gpuslice/policies/api"
 
-// Rules lists the tamper rules, in the order in which an author is told.
+// All lists the tamper rules, in the order in which an author reads them.
 func All() []Rule {
 	return []Rule{
 		hostPID(), hostIPC(), privileged(), capabilities(), hostPath(), deviceMount(), cdiAnnotation(), nodeName(),
