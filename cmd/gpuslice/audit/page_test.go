@@ -39,7 +39,7 @@ func TestPage(t *testing.T) {
   denied (tamper, hostPID): 1
     Deployment host: hostPID: remove hostPID
   unchanged (no GPU requested): 1
-  rewritten (sliced): 1
+  mutated (sliced): 1
     Pod sliced: main 4Gi under mps on l4, enforcement planned: mps
 
 namespace empty, policy gpuslice-system/default (warn)
