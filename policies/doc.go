@@ -1,12 +1,15 @@
-// Package policies decides what becomes of a pod that asks for a share of a GPU. It is the pure core of gpuslice:
+// Package policies decides what happens to a pod that requests a part of a GPU. It is the pure core of gpuslice, with one
+// function for each operation:
 //
-//	pod -> Request -> plan(Request, Policy, Pools) -> Promise -> Apply(pod, Promise) -> Patch
+//	Create        a new pod: read its request, plan it, build and sign a Promise, patch the pod
+//	Update        an update by somebody else: restore what is gpuslice's
+//	Verify        a pod as it will be stored: compare it with its Promise, never plan again
+//	VerifyUpdate  the same for an update, ephemeral containers and resize
+//	Template      a workload template with a fraction of a GPU
 //
-// A Request is what the pod asks, in whatever spelling. A Policy is what the namespace allows. A Pool is where it can
-// fit. Decide joins the three into a Decision: the pod is left unchanged, rewritten under a Promise, or denied with a
-// reason and the next thing to do. Apply writes a Promise into a pod, and Patch says the difference in operations that
-// keep every field this build does not know.
+// Its packages import in one direction, lowest first: api; quota, internal/spellings and internal/frameworks; internal/strategies;
+// config; pools; internal/request; promise; internal/rules; internal/plan; policies.
 //
-// The package does no I/O and has no clock: the webhook, the command line and the tests call the same functions. It
-// imports no client, no net, os, context, log or sync; test/arch enforces that.
+// The package does no I/O and has no clock: the webhook, the command line and the tests call the same functions. It imports no
+// client, no net, os, context, log or sync; test/arch enforces that.
 package policies
