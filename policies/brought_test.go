@@ -70,15 +70,15 @@ func wholeGPUs(pod *corev1.Pod) (names []string) {
 
 func TestAForgedPromiseDoesNotKeepAWholeGPU(t *testing.T) {
 	for name, forged := range map[string]string{
-		"it reports whether no GPU was asked":         `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":0}]}}`,
-		"it reports whether no resource was named":    `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":1}]}}`,
-		"it reports whether something else was asked": `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"cpu","gpus":1}]}}`,
-		"it reports whether several were asked":       `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":2}]}}`,
-		"for the second container":                    `{"v":1,"containers":[{"name":"second","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"second","gpus":1}]}}`,
+		"it records that no GPU was asked":         `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":0}]}}`,
+		"it records that no resource was named":    `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":1}]}}`,
+		"it records that something else was asked": `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"cpu","gpus":1}]}}`,
+		"it records that several were asked":       `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":2}]}}`,
+		"for the second container":                 `{"v":1,"containers":[{"name":"second","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"second","gpus":1}]}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, pod := brought(t, "")
-			if name == "it reports whether several were asked" {
+			if name == "it records that several were asked" {
 				in.Policy.Strategies = append(in.Policy.Strategies, "exclusive")
 			}
 			pod.Spec.Containers = append(pod.Spec.Containers, asksGPU("second"))

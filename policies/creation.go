@@ -50,7 +50,7 @@ func (c *creation) denyReportRequest() Decision {
 	if !isReportRequest(c.in.Pod) {
 		return Decision{}
 	}
-	return denied(*reportOutsideDryRun(c.in.Pod))
+	return denial(*reportOutsideDryRun(c.in.Pod))
 }
 
 func (c *creation) checkSize() Decision {
@@ -61,7 +61,7 @@ func (c *creation) checkSize() Decision {
 	case !request.TouchesGPU(c.in.Pod, c.in.Pools):
 		return leaveUnchanged(whyNoGPU)
 	}
-	return denied(*v)
+	return denial(*v)
 }
 
 func tooManyContainers(pod *corev1.Pod) *api.Violation {
@@ -74,12 +74,12 @@ func tooManyContainers(pod *corev1.Pod) *api.Violation {
 
 func (c *creation) checkNames() Decision {
 	if v := reservedContainer(&c.in); v != nil {
-		return denied(*v)
+		return denial(*v)
 	}
 	return Decision{}
 }
 
-// Read reads what the pod asks for. A pod may bring what an earlier pass wrote, or a copied one: that is taken
+// readRequest reads what the pod requests. A pod may bring what an earlier pass wrote, or a copied one: that is taken
 // off first.
 func (c *creation) readRequest() Decision {
 	bare, recorded, brought := promise.Revert(c.in.Pod, c.in.Pools)
@@ -100,7 +100,7 @@ func (c *creation) optOut() Decision {
 	case p.OptOut || p.Mode == api.ModeOptIn || len(c.req.Containers) == 0:
 		return leaveUnchanged(whyOptedOut)
 	}
-	return denied(api.Violation{Rule: api.RulePolicy, Reason: "opting out is not allowed", Detail: fmt.Sprintf(
+	return denial(api.Violation{Rule: api.RulePolicy, Reason: "opting out is not allowed", Detail: fmt.Sprintf(
 		"%s: %q is for policies with optOut: true, and %s is not one; remove the label", api.LabelShare, api.ShareDisabled, p.Name)})
 }
 
@@ -135,7 +135,7 @@ func notAsked(pod *corev1.Pod) Decision {
 func (c *creation) checkRequest() Decision {
 	c.warnings = append(c.brought, c.warnings...) // only a pod that is to get a slice has its author told
 	if found := append(c.unread, rules.Find(subjectOf(&c.in), true)...); len(found) > 0 {
-		return denied(found...)
+		return denial(found...)
 	}
 	return Decision{}
 }

@@ -91,7 +91,7 @@ func ungoverned(in Input) Decision {
 		why = whyOff
 	}
 	if in.PolicyError != nil && request.TouchesGPU(in.Pod, in.Pools) {
-		d := denied(api.Violation{Rule: api.RulePolicy, Reason: "the namespace's policy cannot be read", Detail: fmt.Sprintf(
+		d := denial(api.Violation{Rule: api.RulePolicy, Reason: "the namespace's policy cannot be read", Detail: fmt.Sprintf(
 			"%v; ask those who run the cluster to fix it (gpuslice policy lint names every problem)", in.PolicyError)})
 		d.IfEnforced = d.Outcome
 		return d
@@ -122,7 +122,7 @@ func decideGoverned(in Input) Decision {
 // decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not ask for either.
 func decideUnsliced(in *Input, d Decision) Decision {
 	if found := rules.Find(subjectOf(in), false); len(found) > 0 {
-		return denied(found...)
+		return denial(found...)
 	}
 	return hideDevices(in, d)
 }
@@ -131,6 +131,6 @@ func leaveUnchanged(why string) Decision {
 	return Decision{Outcome: Unchanged, IfEnforced: Unchanged, UnchangedReason: why}
 }
 
-func denied(violations ...api.Violation) Decision {
+func denial(violations ...api.Violation) Decision {
 	return Decision{Outcome: Denied, Violations: violations}
 }

@@ -29,13 +29,13 @@ func (c *creation) severalGPUs() Decision {
 		return Decision{}
 	}
 	if !allowsWhole(in.Policy) {
-		return denied(api.Violation{Rule: api.RulePolicy, Reason: "several GPUs", Detail: fmt.Sprintf(
+		return denial(api.Violation{Rule: api.RulePolicy, Reason: "several GPUs", Detail: fmt.Sprintf(
 			"container %q asks for %d GPUs, and policy %s allows %s only, which give one slice to a container; ask for one",
 			name, most, in.Policy.Name, api.JoinNames(in.Policy.Strategies))})
 	}
 	whole, shared := offersOfGPU(in)
 	if whole == nil && shared != nil {
-		return denied(api.Violation{Rule: api.RuleStrategy, Reason: "several units of a shared GPU", Detail: fmt.Sprintf(
+		return denial(api.Violation{Rule: api.RuleStrategy, Reason: "several units of a shared GPU", Detail: fmt.Sprintf(
 			"container %q asks for %d of %s, and under that name %s offers shares of one (%s); two of them may be the same device and give no more than one; ask for one",
 			name, most, api.ResourceGPU, shared.Describe(), shared.Strategy)})
 	}
@@ -44,7 +44,7 @@ func (c *creation) severalGPUs() Decision {
 		who          string
 	}{{most, in.Policy.Limits.PerContainer.GPUs, fmt.Sprintf("container %q", name)}, {total, in.Policy.Limits.PerPod.GPUs, "the pod"}} {
 		if limited.limit > 0 && limited.asked > limited.limit {
-			return denied(api.Violation{Rule: api.RuleLimit, Reason: "above the limit", Detail: fmt.Sprintf(
+			return denial(api.Violation{Rule: api.RuleLimit, Reason: "above the limit", Detail: fmt.Sprintf(
 				"%s would hold %d GPUs, policy %s allows %d; ask for less", limited.who, limited.asked, in.Policy.Name, limited.limit)})
 		}
 	}

@@ -55,7 +55,7 @@ func verifyPromised(in *Input, given *promise.Promise) Decision {
 		checkUndone, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
 	} {
 		if found := check(in, given); len(found) > 0 {
-			return denied(found...)
+			return denial(found...)
 		}
 	}
 	return leaveUnchanged(whyAsPromised)
@@ -142,7 +142,7 @@ func verifyUnpromised(in Input) Decision {
 		return d
 	}
 	if names := choosingContainers(&in.Pod.Spec, in.Pools); d.Outcome == DevicesHidden && len(names) > 0 {
-		return denied(api.Violation{Rule: api.RuleUndone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
+		return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
 			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", api.ShortList(names), api.VarVisibleDevices, api.VarCUDAVersion, api.ResourceGPU)})
 	}
 	switch d.Outcome {
@@ -152,7 +152,7 @@ func verifyUnpromised(in Input) Decision {
 	default:
 		return d
 	}
-	return denied(api.Violation{Rule: api.RuleUndone, Reason: "the pod asks for a slice and was not given one", Detail: fmt.Sprintf(
+	return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod asks for a slice and was not given one", Detail: fmt.Sprintf(
 		"gpuslice's mutating webhook was not asked, or its answer was lost; create the pod again, and if it is denied again tell those who run the cluster (policy %s)",
 		in.Policy.Name)})
 }

@@ -19,7 +19,7 @@ type ContainerRequest struct {
 	Size     Size   `json:"ask,omitzero"`
 }
 
-// resourceOf returns the GPU resource that a container asked for by name, or "".
+// ResourceOf returns the GPU resource that a container asked for by name, or "".
 func (r Request) ResourceOf(container string) string {
 	for _, c := range r.Containers {
 		if c.Name == container {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Ask is the size of a slice: at most one of Memory, Fraction and Class. The zero Ask leaves it to policy.
+// Size is the size of a slice: at most one of Memory, Fraction and Class. The zero Ask leaves it to policy.
 type Size struct {
 	Memory      MiB      `json:"memory,omitzero"`
 	MemoryLimit MiB      `json:"memoryLimit,omitzero"`
@@ -15,10 +15,10 @@ type Size struct {
 	Processes   int      `json:"processes,omitempty"`
 }
 
-// sized reports whether the ask names a size.
+// Named reports whether the ask names a size.
 func (a Size) Named() bool { return a.Memory != 0 || !a.Fraction.Zero() || a.Class != "" }
 
-// check denies what each field by itself does not tell.
+// Check denies what each field by itself does not tell.
 func (a Size) Check(report func(field, format string, args ...any)) {
 	sizes := 0
 	for _, sized := range []bool{a.Memory != 0, !a.Fraction.Zero(), a.Class != ""} {
@@ -45,7 +45,7 @@ func SameSize(a, b Size) bool {
 		(a.Fraction == b.Fraction || a.Fraction.Zero() == b.Fraction.Zero() && a.Fraction.Num*b.Fraction.Den == b.Fraction.Num*a.Fraction.Den)
 }
 
-// describe says the size of an ask as an author writes it.
+// Describe says the size of an ask as an author writes it.
 func (a Size) Describe() string {
 	switch {
 	case a.Memory != 0:
@@ -58,7 +58,7 @@ func (a Size) Describe() string {
 	return "no size"
 }
 
-// bounded holds an ask to what labels and the annotation may say.
+// Bounded holds an ask to what labels and the annotation may say.
 func (a Size) Bounded() error {
 	sizes := 0
 	for _, said := range []bool{a.Memory != 0, !a.Fraction.Zero(), a.Class != ""} {

@@ -20,7 +20,7 @@ func Tiers() []Tier {
 	return []Tier{TierNone, TierFramework, TierGuard, TierMPS, TierDriver, TierHardware}
 }
 
-// atLeast reports whether t is as strong as other. An empty tier is TierNone.
+// AtLeast reports whether t is as strong as other. An empty tier is TierNone.
 func (t Tier) AtLeast(other Tier) bool {
 	return t.Rank() >= other.Rank()
 }

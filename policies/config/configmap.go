@@ -38,7 +38,7 @@ func PlaceOf(m *corev1.ConfigMap, system string) (place Place, why string) {
 		m.Namespace, system, api.TenantPolicyName)
 }
 
-// Parser is Parse or ParseTenant.
+// parseFunc is Parse or ParseTenant.
 type parseFunc func(name string, data []byte) (*Policy, field.ErrorList)
 
 // ParseConfigMap reads the one document of a policy ConfigMap and reports every problem with its path in the object. A

@@ -24,7 +24,7 @@ const (
 	mergeOwn          mergeRule = "own"             // the tenant's, where the authority says nothing: it limits nobody
 )
 
-// Clamped is a wish of a tenant's document that went further than it may: Tighten did not follow it.
+// ignored is a wish of a tenant's document that went further than it may: Tighten did not follow it.
 type ignored struct {
 	Path string // of the field in the tenant's document
 	Why  string // what was wished, and what holds

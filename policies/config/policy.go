@@ -149,7 +149,7 @@ const (
 	defaultGuardGrace       = 2 * time.Second
 )
 
-// allows reports whether policy allows a strategy.
+// Allows reports whether policy allows a strategy.
 func Allows(p *Policy, name api.StrategyName) bool {
 	for _, s := range p.Strategies {
 		if s == name {

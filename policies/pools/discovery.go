@@ -24,9 +24,9 @@ func (r *nodeReader) readDiscovery(base string, renamed bool) {
 		r.unknown("MIG strategy single, and the node's GPUs are not all cut into one profile")
 	case r.pool.Strategy == "":
 	case renamed && !shared:
-		r.unknown("the resource is named %s, and label %s.sharing-strategy reports whether it is not shared", r.pool.Resource, base)
+		r.unknown("the resource is named %s, but label %s.sharing-strategy reports it as not shared", r.pool.Resource, base)
 	case renamed && marked:
-		r.unknown("the resource is named %s, and label %s.product reports whether sharing did not rename it", r.pool.Resource, base)
+		r.unknown("the resource is named %s, but label %s.product reports that sharing did not rename it", r.pool.Resource, base)
 	case marked && !shared:
 		r.unknown("label %s.product says SHARED, and %s.sharing-strategy that it is not", base, base)
 	}

@@ -175,7 +175,7 @@ func TestLabelsThatContradictEachOtherTellNothing(t *testing.T) {
 		labels labels
 		note   string
 	}{
-		{"a shared resource that is said not to be shared", map[string]int64{"gpu.shared": 4}, nil, "named nvidia.com/gpu.shared, and label nvidia.com/gpu.sharing-strategy reports whether it is not shared"},
+		{"a shared resource that is said not to be shared", map[string]int64{"gpu.shared": 4}, nil, "named nvidia.com/gpu.shared, but label nvidia.com/gpu.sharing-strategy reports it as not shared"},
 		{"replicas of what is not shared", map[string]int64{"gpu": 4}, labels{"gpu.replicas": "4"}, `sharing-strategy says "none", and nvidia.com/gpu.replicas 4`},
 		{"one replica of what is shared", map[string]int64{"gpu": 1}, labels{"gpu.sharing-strategy": "time-slicing"}, "replicas 1"},
 		{"a product of before the renaming", map[string]int64{"gpu.shared": 4}, labels{"gpu.replicas": "4", "gpu.sharing-strategy": "time-slicing", "gpu.product": "T4-SHARED"}, "sharing did not rename it"},

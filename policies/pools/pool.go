@@ -80,10 +80,10 @@ func (p *Pool) Total() api.MiB {
 	return p.DeviceMemory
 }
 
-// sharing is the pool's strategy with its properties; the zero Strategy where it is not known.
+// Sharing is the pool's strategy with its properties; the zero Strategy where it is not known.
 func (p *Pool) Sharing() *strategies.Strategy { return strategies.Named(p.Strategy) }
 
-// provider is the provider of the pool's MPS daemon; the zero Provider where it has none.
+// Provider is the provider of the pool's MPS daemon; the zero Provider where it has none.
 func (p *Pool) Provider() *strategies.Provider { return strategies.ProviderNamed(p.MPSProvider) }
 
 // keepFree sets what is kept free of a device: the larger of a part and an amount, and nothing of a MIG instance that
@@ -106,10 +106,10 @@ func (p *Pool) keepFree(spec config.ReserveSpec) {
 // SiteAwaited is the site of the one pool that stands for nodes nobody knows yet.
 const SiteAwaited = "unknown"
 
-// awaited reports whether the pool is yet to come: nothing of it is known but the resource name that the pod will ask for.
+// Awaited reports whether the pool is yet to come: nothing of it is known but the resource name that the pod will ask for.
 func (p *Pool) Awaited() bool { return p.Site == SiteAwaited }
 
-// describe names a pool by what a user recognises: its MIG profile or its name.
+// Describe names a pool by what a user recognises: its MIG profile or its name.
 func (p *Pool) Describe() string {
 	if p.MIGProfile != "" {
 		return p.MIGProfile
@@ -117,7 +117,7 @@ func (p *Pool) Describe() string {
 	return "pool " + p.Name
 }
 
-// totalMayBeLimit reports whether what a process on the pool sees as the device's whole memory may already be its limit: the
+// TotalMayBeLimit reports whether what a process on the pool sees as the device's whole memory may already be its limit: the
 // driver has limits of its own, and what it then tells of the total is not known.
 func (p *Pool) TotalMayBeLimit() bool {
 	return p.DriverLimits || p.DriverMajor >= api.FirstDriverWithLimits

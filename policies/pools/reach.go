@@ -8,7 +8,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// reach says whether pod's own nodeSelector, required affinity and tolerations leave a node of the pool, and if not,
+// Reach says whether pod's own nodeSelector, required affinity and tolerations leave a node of the pool, and if not,
 // which of them excludes it, for people. Tolerations that admission adds by itself for the pool's resource name
 // (ExtendedResourceToleration: key = resource) count as present, and so do extra.
 //

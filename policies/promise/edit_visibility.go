@@ -53,7 +53,7 @@ type Visibility struct {
 	Unset  []string `json:"unset,omitempty"`  // they ask for some: the variable goes, and the device plugin's holds
 }
 
-// apply returns a copy of the pod in which the containers choose no devices.
+// Apply returns a copy of the pod in which the containers choose no devices.
 func (v *Visibility) Apply(pod *corev1.Pod) *corev1.Pod {
 	out := pod.DeepCopy()
 	for c := range api.EveryContainer(&out.Spec) {

@@ -62,7 +62,7 @@ func (p *Promise) Holding(pod *corev1.Pod) quota.Holding {
 	return h
 }
 
-// chargeOn is the recorded charge, or more where the pod has the promised containers run side by side that ended one
+// ChargeOn is the recorded charge, or more where the pod has the promised containers run side by side that ended one
 // before the other when the Promise was made: one that was copied onto another pod is no cheaper than its containers.
 func (p *Promise) ChargeOn(pod *corev1.Pod) quota.Charge {
 	if p.Newer() {
@@ -79,7 +79,7 @@ func (p *Promise) chargeIn(class, container string) quota.Charge {
 	return quota.Charge{}
 }
 
-// chargeFor is what a promised container counts for; nil counts for nothing.
+// ChargeFor is what a promised container counts for; nil counts for nothing.
 func (p *Promise) ChargeFor(c *Container) quota.Charge {
 	if c == nil {
 		return quota.Charge{}

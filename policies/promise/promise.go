@@ -83,7 +83,7 @@ type PlannedContainer struct {
 	Cap       string     `json:"cap,omitempty"`       // the framework's cap in force
 }
 
-// tooLong denies a Promise that could not be read back from its annotation. Most are a few kilobytes: only those that
+// TooLong denies a Promise that could not be read back from its annotation. Most are a few kilobytes: only those that
 // hold much are written out to be measured.
 func (p *Promise) TooLong() *api.Violation {
 	const each = 1 << 10 // what a container needs beside its variables, generously
@@ -102,7 +102,7 @@ func (p *Promise) TooLong() *api.Violation {
 		len(p.Containers), maxPromise)}
 }
 
-// container returns what the Promise gives a container; a nil Promise gives nothing.
+// Container returns what the Promise gives a container; a nil Promise gives nothing.
 func (p *Promise) Container(name string) *Container {
 	if p == nil {
 		return nil
@@ -150,7 +150,7 @@ func decodeAny(text string, newer bool) (*Promise, error) {
 }
 
 // check denies what no build of ours writes. Whoever writes a pod can write a promise too, and a pod is read as the
-// promise reports whether it was before.
+// promise says it was before.
 func (p *Promise) check() error {
 	for _, r := range p.Request.Containers {
 		if err := r.Size.Bounded(); err != nil {
@@ -169,5 +169,5 @@ func (p *Promise) check() error {
 	return nil
 }
 
-// place names the pool that the promise was planned for.
+// Place names the pool that the promise was planned for.
 func (p *Promise) Place() string { return "pool " + p.Planned.Pool }

@@ -22,7 +22,7 @@ func SliceCharge(whole bool, slice api.MiB, gpus int64) Charge {
 	return c
 }
 
-// span is what one container counts for while it runs.
+// Span is what one container counts for while it runs.
 type Span struct {
 	Charge        Charge
 	Init, Sidecar bool
@@ -96,7 +96,7 @@ type Charge struct {
 	GPUs   int64   `json:"gpus,omitempty"` // whole devices
 }
 
-// plausible reports whether a recorded charge is one that planning could have written.
+// Plausible reports whether a recorded charge is one that planning could have written.
 func (c Charge) Plausible() bool { return c.bounded() && c.Slices+c.GPUs > 0 }
 
 // bounded reports whether no dimension is negative or beyond what sums can hold.

@@ -56,7 +56,7 @@ func PodsOf(spec corev1.ResourceQuotaSpec) (pods *Pods, counts bool, uncounted s
 	return &Pods{scopes}, true, uncounted
 }
 
-// match reports whether the quota counts a pod with these traits, as Kubernetes' own quota does: a scope with a name of its
+// Match reports whether the quota counts a pod with these traits, as Kubernetes' own quota does: a scope with a name of its
 // own has no operator that matters.
 func (p *Pods) Match(t Traits) bool {
 	return p == nil || !slices.ContainsFunc(p.scopes, func(s corev1.ScopedResourceSelectorRequirement) bool { return !inScope(s, t) })

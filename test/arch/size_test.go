@@ -18,7 +18,7 @@ const (
 	maxNames           = 160  // top-level names, methods left out
 	maxLines           = 2300 // of files that are no tests
 	maxExported        = 40   // of the names; policies/api, the vocabulary, may have more
-	maxExportedOutside = 130  // in all packages that can be imported from outside policies
+	maxExportedOutside = 290  // in all packages that can be imported from outside policies; half of them are vocabulary (api)
 )
 
 // size is what a package holds.
@@ -46,7 +46,7 @@ func TestPackageSize(t *testing.T) {
 		}
 	}
 	total := exportedOutside(sizes)
-	if total > maxExportedOutside && len(largePackages) == 0 {
+	if total > maxExportedOutside {
 		t.Errorf("%d names are visible outside policies, at most %d may be: %s", total, maxExportedOutside, strings.Join(visible, ", "))
 	}
 }

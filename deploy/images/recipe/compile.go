@@ -13,7 +13,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// ErrNoCompiler reports whether an image cannot be built for want of a C compiler.
+// ErrNoCompiler is the error where an image cannot be built because there is no C compiler.
 var ErrNoCompiler = errors.New("no C compiler")
 
 // compile builds the recipe's program and returns it. Neither the folder of the checkout nor the commit gets into it, so

@@ -35,7 +35,7 @@ func (e *evaluation) argument(p *compiled, a Argument) {
 	}
 }
 
-// argumentUnknown reports whether no value can be named; only a user without one can act on it.
+// argumentUnknown warns that no value can be named; only a user without one can act on it.
 func (e *evaluation) argumentUnknown(a Argument, found bool, err error) {
 	e.reasons = append(e.reasons, fmt.Sprintf("%s: %v", a.Flag, err))
 	switch {

@@ -42,7 +42,7 @@ func resolve(c *corev1.Container, word string) (value string, readable bool) {
 	return theirs.value, found && theirs.readable
 }
 
-// errWider reports whether a user's value is a limit, but not one that holds the process in its slice.
+// errWider is the error for a user's value that is a limit, but not one that holds the process in its slice.
 var errWider = errors.New("more than the slice allows")
 
 // readers are the ways to compare a user's own value with the limit. Each returns nil when the user's value is at

@@ -132,7 +132,7 @@ func All() []Profile {
 	return all
 }
 
-// FrameworkNames returns the names of the built-in profiles, sorted: what the framework label may begin with.
+// Names returns the names of the built-in profiles, sorted: what the framework label may begin with.
 func Names() []string {
 	names := make([]string, 0, len(table))
 	for _, p := range table {

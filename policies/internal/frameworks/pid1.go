@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Inits lists images whose entry point must be PID 1, and such entry points by name.
+// pid1Document lists images whose entry point must be PID 1, and such entry points by name.
 type pid1Document struct {
 	Description string   `json:"description"`
 	Sources     []string `json:"sources,omitempty"`

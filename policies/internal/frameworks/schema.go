@@ -25,7 +25,7 @@ type Match struct {
 	Commands []string `json:"commands,omitempty"`
 }
 
-// VersionRule reads a version from an image. The groups of Tag (or of Repository) are joined with dots; without
+// versionSpec reads a version from an image. The groups of Tag (or of Repository) are joined with dots; without
 // either the tag itself is read. Steps turn the number of a distribution into the framework's.
 type versionSpec struct {
 	Images     []string   `json:"images"`
@@ -34,7 +34,7 @@ type versionSpec struct {
 	Steps      []stepSpec `json:"steps,omitempty"`
 }
 
-// Step reports whether from a distribution's version on the framework has version Is. The last step of a list is open:
+// stepSpec maps versions of a distribution to one of the framework: from From on it is Is. The last step of a list is open:
 // what came later has that version or a newer one.
 type stepSpec struct {
 	From string `json:"from"`
@@ -47,7 +47,7 @@ type Range struct {
 	Below string `json:"below,omitempty"`
 }
 
-// Runs names the profile of the framework beneath, whose rules apply too.
+// runsSpec names the profile of the framework beneath, whose rules apply too.
 type runsSpec struct {
 	Profile      string        `json:"profile"`
 	Versions     []versionSpec `json:"versions,omitempty"`     // where the image tells it directly
@@ -61,7 +61,7 @@ type AllocConf struct {
 	Keys    map[string]allocSpec `json:"keys"`
 }
 
-// AllocEntry is a key of the settings text: the first version that knows it, and the values it takes (a regular expression
+// allocSpec is a key of the settings text: the first version that knows it, and the values it takes (a regular expression
 // for the whole value; empty where policy may not use the key).
 type allocSpec struct {
 	From  string `json:"from"`

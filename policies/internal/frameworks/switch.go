@@ -26,7 +26,7 @@ func argumentModes() []string {
 	return []string{ArgumentsWarn, ArgumentsRewrite, ArgumentsDeny}
 }
 
-// strictness orders what policy does about arguments: more is stricter.
+// Strictness orders what policy does about arguments: more is stricter.
 func (s Switch) Strictness() int {
 	return slices.Index(argumentModes(), cmp.Or(s.Arguments, ArgumentsWarn))
 }

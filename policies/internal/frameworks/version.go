@@ -46,7 +46,7 @@ func releaseRank(pre bool) int {
 var versionPattern = regexp.MustCompile(
 	`^[vV]?((\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?(?:\.\d{1,6})*((?:a|b|rc|\.?dev)\d*)?(?:\.post\d+)?)(?:[-+_].*)?$`)
 
-// A segment of a tag that marks a build from before the release. "devel" is no such mark: it reports whether compilers are in the image.
+// A segment of a tag that marks a build from before the release. "devel" is no such mark: it means that compilers are in the image.
 var prereleasePattern = regexp.MustCompile(`[-_.](?:alpha|beta|dev|nightly|pre|preview|rc)\.?\d*(?:[-_+.]|$)`)
 
 // parseVersion reads a version at the beginning of a text such as an image tag. Texts that begin otherwise

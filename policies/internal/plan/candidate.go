@@ -31,7 +31,7 @@ type placed struct {
 	tiers   []api.Tier
 }
 
-// asked is one container's request with its ask completed from policy.
+// want is one container's request with its ask completed from policy.
 type want struct {
 	request api.ContainerRequest
 	ask     api.Size

@@ -29,7 +29,7 @@ func (a *want) sidecar() bool {
 	return a.init && quota.IsSidecar(a.spec)
 }
 
-// exceeds holds a charge against a limit; 0 is no limit. where names the pool. Memory that is not known cannot be shown to be within one.
+// Exceeds holds a charge against a limit; 0 is no limit. where names the pool. Memory that is not known cannot be shown to be within one.
 func Exceeds(charge, limit quota.Charge, who, policy string, where func() string) *api.Violation {
 	tell := func(asked, most any, what string) *api.Violation {
 		return &api.Violation{Rule: api.RuleLimit, Reason: "above the limit", Detail: fmt.Sprintf("%s would hold %v %s on %s, policy %s allows %v; ask for less", who, asked, what, where(), policy, most)}

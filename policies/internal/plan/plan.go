@@ -23,7 +23,7 @@ type Result struct {
 	Candidates []api.CandidateReport // only where they are to be explained
 }
 
-// plan finds where the request fits and what the pod must carry there.
+// Plan finds where the request fits and what the pod must carry there.
 func Plan(in *Input, req api.Request) Result {
 	if req.Strategy != "" && !config.Allows(in.Policy, req.Strategy) {
 		return unplanned(api.Violation{Rule: api.RulePolicy, Reason: "strategy not allowed", Detail: fmt.Sprintf(

@@ -162,7 +162,7 @@ func countPrefix(m map[string]string, prefix string) (n int) {
 	return n
 }
 
-// shorten cuts a text of a library that may quote its input.
+// Shorten cuts a text of a library that may quote its input.
 func Shorten(text string) string {
 	const most = 160
 	if len(text) <= most {

@@ -9,7 +9,7 @@ func All() []Rule {
 	}
 }
 
-// tampering holds a pod against the rules.
+// Find holds a pod against the rules.
 func Find(s Subject, sliced bool) (out []api.Violation) {
 	for _, r := range All() {
 		if !sliced && !r.Everywhere {

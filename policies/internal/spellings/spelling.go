@@ -11,7 +11,7 @@ type Spelling struct {
 	Read func(Resource) (ask api.Size, text string, ok bool)
 }
 
-// Spellings lists the foreign spellings, one file each.
+// All lists the spellings of other systems, one file each.
 func All() []Spelling {
 	return []Spelling{fractionalQuantity()}
 }
