@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -25,14 +24,6 @@ func FormatFraction(num, den int64) string {
 }
 
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-func ShortList(texts []string) string {
-	const most = 6
-	if len(texts) > most {
-		texts = append(texts[:most:most], fmt.Sprintf("and %d more", len(texts)-most))
-	}
-	return strings.Join(texts, "; ")
-}
 
 func JoinNames[T ~string](names []T) string {
 	texts := make([]string, len(names))

@@ -63,15 +63,6 @@ func ParseMemory(text string) (MiB, error) {
 	return m, nil
 }
 
-// Quote quotes text for a message, cut so that a hostile value cannot fill a log.
-func Quote(text string) string {
-	const most = 48
-	if len(text) <= most {
-		return strconv.Quote(text)
-	}
-	return strconv.Quote(text[:most]) + "..."
-}
-
 // UnmarshalText reads m as ParseMemory does.
 func (m *MiB) UnmarshalText(text []byte) error {
 	v, err := ParseMemory(string(text))

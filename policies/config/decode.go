@@ -96,7 +96,7 @@ func (d *documentDecoder) scalar(n *yaml.Node, v reflect.Value, path *field.Path
 	case v.Kind() == reflect.String && tag == "!!str":
 		v.SetString(n.Value)
 	case v.Kind() == reflect.String:
-		d.reject(path, n, "accepted: a text; write it in quotes: %q", cut(n.Value))
+		d.reject(path, n, "accepted: a text; write it in quotes: %q", api.Shorten(n.Value, maxRepeated))
 	case v.Kind() == reflect.Bool && tag == "!!bool":
 		v.SetBool(strings.EqualFold(n.Value, "true"))
 	case v.Kind() == reflect.Bool:
@@ -127,8 +127,8 @@ func (d *documentDecoder) entries(n *yaml.Node, path *field.Path, f func(key, va
 			continue
 		}
 		if line, twice := seen[key.Value]; twice {
-			d.problems = append(d.problems, &field.Error{Type: field.ErrorTypeDuplicate, Field: under(path, cut(key.Value)),
-				BadValue: cut(key.Value), Detail: fmt.Sprintf("the key stands at line %d and again at line %d", line, key.Line)})
+			d.problems = append(d.problems, &field.Error{Type: field.ErrorTypeDuplicate, Field: under(path, api.Shorten(key.Value, maxRepeated)),
+				BadValue: api.Shorten(key.Value, maxRepeated), Detail: fmt.Sprintf("the key stands at line %d and again at line %d", line, key.Line)})
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -148,7 +148,7 @@ func child(path *field.Path, key string) *field.Path {
 func (d *documentDecoder) object(n *yaml.Node, v reflect.Value, path *field.Path) {
 	names := fieldNames(v.Type())
 	d.entries(n, path, func(key, value *yaml.Node) {
-		at := child(path, cut(key.Value))
+		at := child(path, api.Shorten(key.Value, maxRepeated))
 		i := slices.Index(names, key.Value)
 		if i < 0 || key.Value == "" {
 			d.reject(at, key, "unknown field; %s", didYouMean(key.Value, names))
@@ -177,7 +177,7 @@ func (d *documentDecoder) table(n *yaml.Node, v reflect.Value, path *field.Path)
 	d.entries(n, path, func(key, value *yaml.Node) {
 		element := reflect.New(v.Type().Elem()).Elem()
 		before := len(d.problems)
-		d.decode(value, element, path.Key(cut(key.Value)))
+		d.decode(value, element, path.Key(api.Shorten(key.Value, maxRepeated)))
 		if len(d.problems) > before && value.Kind != yaml.MappingNode {
 			return
 		}
@@ -213,7 +213,7 @@ func DecodeEntries[T any](root *yaml.Node, known func(name string) string, check
 	d := &documentDecoder{}
 	out := make(map[string]T, len(root.Content)/2)
 	d.entries(root, nil, func(key, node *yaml.Node) {
-		at := field.NewPath(cut(key.Value))
+		at := field.NewPath(api.Shorten(key.Value, maxRepeated))
 		if problem := known(key.Value); problem != "" {
 			d.reject(at, key, "%s", problem)
 			return

@@ -24,8 +24,9 @@ const (
 
 // Bounds that are checked before a document is understood.
 const (
-	maxDepth    = 16 // levels of nesting; the deepest field lies at the eighth
-	maxProblems = 64 // that are reported of one document
+	maxDepth    = 16  // levels of nesting; the deepest field lies at the eighth
+	maxRepeated = 200 // bytes of a value that a message repeats
+	maxProblems = 64  // that are reported of one document
 )
 
 // readDocument parses the one policy document in data into its tree.
@@ -87,10 +88,10 @@ func syntax(data []byte, err error) string {
 	for line := range bytes.Lines(data) {
 		number++
 		if indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]; bytes.ContainsRune(indent, '\t') {
-			return fmt.Sprintf("line %d is indented with a tab; use spaces (%s)", number, cut(text))
+			return fmt.Sprintf("line %d is indented with a tab; use spaces (%s)", number, api.Shorten(text, maxRepeated))
 		}
 	}
-	return "not YAML: " + cut(text)
+	return "not YAML: " + api.Shorten(text, maxRepeated)
 }
 
 func checkTree(n *yaml.Node, depth int) *field.Error {
@@ -108,13 +109,4 @@ func checkTree(n *yaml.Node, depth int) *field.Error {
 		}
 	}
 	return nil
-}
-
-// cut bounds what a message repeats of a document.
-func cut(text string) string {
-	const most = 200
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }

@@ -33,7 +33,7 @@ type problems struct{ field.ErrorList }
 func (e *problems) add(err *field.Error) { e.ErrorList = append(e.ErrorList, err) }
 
 func (e *problems) invalid(at *field.Path, value string, format string, args ...any) {
-	e.add(field.Invalid(at, cut(value), fmt.Sprintf(format, args...)))
+	e.add(field.Invalid(at, api.Shorten(value, maxRepeated), fmt.Sprintf(format, args...)))
 }
 
 // each adds the problems that a check of Kubernetes' own finds in a value.
@@ -46,7 +46,7 @@ func (e *problems) each(at *field.Path, value string, found []string) {
 // oneOf rejects a value that is not among those accepted.
 func oneOf[T ~string](e *problems, at *field.Path, value T, accepted []T) {
 	if !slices.Contains(accepted, value) {
-		e.add(field.NotSupported(at, T(cut(string(value))), accepted))
+		e.add(field.NotSupported(at, T(api.Shorten(string(value), maxRepeated)), accepted))
 	}
 }
 
@@ -153,7 +153,7 @@ func (p *Policy) validateStrategies(e *problems, at *field.Path) {
 func (p *Policy) validateFrameworks(e *problems) {
 	at := field.NewPath("frameworks")
 	for _, name := range api.SortedKeys(p.Frameworks) {
-		e.ErrorList = append(e.ErrorList, frameworks.SwitchErrors(at.Key(cut(name)), name, p.Frameworks[name])...)
+		e.ErrorList = append(e.ErrorList, frameworks.SwitchErrors(at.Key(api.Shorten(name, maxRepeated)), name, p.Frameworks[name])...)
 	}
 	if p.DefaultFramework == "" || strings.EqualFold(p.DefaultFramework, frameworks.None) {
 		return

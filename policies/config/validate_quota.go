@@ -35,7 +35,7 @@ func validateNative(path *field.Path, q QuotaSpec) field.ErrorList {
 	modes := []api.NativeMode{api.NativeCheck, api.NativeWrite, api.NativeOff}
 	switch {
 	case q.Native != "" && !slices.Contains(modes, q.Native):
-		return field.ErrorList{field.NotSupported(path, api.NativeMode(cut(string(q.Native))), modes)}
+		return field.ErrorList{field.NotSupported(path, api.NativeMode(api.Shorten(string(q.Native), maxRepeated)), modes)}
 	case q.Native == api.NativeWrite && q.Budget != "":
 		return field.ErrorList{field.Invalid(path, q.Native, "a ResourceQuota counts one namespace, and the budget is shared by several; remove budget, or write check")}
 	case q.Native == api.NativeWrite && (q.Slices == nil) == (q.GPUs == nil):

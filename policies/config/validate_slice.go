@@ -21,7 +21,7 @@ func (p *Policy) validateSlices(e *problems) {
 	at := field.NewPath("classes")
 	atMost(e, at, len(p.Classes), maxClasses)
 	for _, name := range api.SortedKeys(p.Classes) {
-		path, class := at.Key(cut(name)), p.Classes[name]
+		path, class := at.Key(api.Shorten(name, maxRepeated)), p.Classes[name]
 		if name == api.ClassReplica {
 			e.invalid(path, name, "the class %q is always there: whatever one replica of the pool holds", name)
 		}

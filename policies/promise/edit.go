@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -96,7 +95,7 @@ func Revert(pod *corev1.Pod, pools []pools.Pool) (authored *corev1.Pod, recorded
 	if ok {
 		p, err := Decode(text)
 		if err != nil {
-			warnings = append(warnings, "the annotation "+api.AnnotationPromise+" that the pod brings is not used: "+request.Shorten(err.Error()))
+			warnings = append(warnings, "the annotation "+api.AnnotationPromise+" that the pod brings is not used: "+api.Shorten(err.Error(), 160))
 		}
 		recorded = p
 	}

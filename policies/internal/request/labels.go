@@ -161,12 +161,3 @@ func countPrefix(m map[string]string, prefix string) (n int) {
 	}
 	return n
 }
-
-// Shorten cuts a text of a library that may quote its input.
-func Shorten(text string) string {
-	const most = 160
-	if len(text) <= most {
-		return text
-	}
-	return text[:most] + "..."
-}
