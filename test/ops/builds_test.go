@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// firstJudging is the subject of the first build that signs what it gives and judges it: before any release is tagged, it
-// stands for the previous one.
-const firstJudging = "Ask the ledger: a validating webhook holds quotas and refuses what undoes a slice"
+// firstOfFormats is the subject of the first build that writes promises and ledgers as this one does: before any release is
+// tagged, it stands for the previous one.
+const firstOfFormats = "policies: deny, mutate, hide devices: the outcomes in Kubernetes' words"
 
 // command runs a program in the checkout and returns what it prints.
 func command(ctx context.Context, dir, name string, args ...string) (string, error) {
@@ -39,7 +39,7 @@ func previous(ctx context.Context) (revision, why string) {
 	if r, err := command(ctx, ".", "git", "describe", "--tags", "--abbrev=0", "HEAD^"); err == nil {
 		return r, ""
 	}
-	r, err := command(ctx, ".", "git", "log", "-1", "--format=%H", "--fixed-strings", "--grep="+firstJudging)
+	r, err := command(ctx, ".", "git", "log", "-1", "--format=%H", "--fixed-strings", "--grep="+firstOfFormats)
 	if err != nil {
 		return "", err.Error()
 	}
