@@ -10,7 +10,7 @@ var cyclicPackages []string
 
 // otherWords are files and folders that still use words of words_test.go; "a/..." is a folder with all below it.
 var otherWords = []string{
-	"CHANGELOG.md",            // lists old names beside new ones
+	"CHANGELOG.md", // lists old names beside new ones
 }
 
 // otherWordsInComments are those that use them in comments alone.
