@@ -127,7 +127,7 @@ func TestRender(t *testing.T) {
 		if read.Encode() != real.Encode() {
 			t.Errorf("what was read leads to\n%s\nand the webhooks give\n%s", read.Encode(), real.Encode())
 		}
-		command(t, admin, "render", "-f", file, "-n", namespace, "--dry-run=server", "-o", "diff").want(t, 0, "+    name: gpuslice-guard", "+    restartPolicy: Always", "rewritten: a 4Gi under time-slicing")
+		command(t, admin, "render", "-f", file, "-n", namespace, "--dry-run=server", "-o", "diff").want(t, 0, "+    name: gpuslice-guard", "+    restartPolicy: Always", "mutated: a 4Gi under time-slicing")
 		command(t, admin, "explain", "-f", file, "-n", namespace, "--dry-run=server").want(t, 0, "time-slicing", "CONTAINER")
 		tooLarge := manifest(t, "large", strings.ReplaceAll(manifests["label"], "4Gi", "40Gi"))
 		for _, how := range [][]string{{}, {"--dry-run=server"}} {
@@ -149,7 +149,7 @@ func TestRenderAsTenant(t *testing.T) {
 		}
 		somebody, file := editorsFile(t, i, namespace), manifest(t, "train", manifests["label"])
 		command(t, somebody, "render", "-f", file, "-n", namespace).want(t, 2, "forbidden", "gpuslice render --dry-run=server -f FILE -n "+namespace)
-		command(t, somebody, "render", "-f", file, "-n", namespace, "--dry-run=server").want(t, 0, "rewritten: a 4Gi under time-slicing")
+		command(t, somebody, "render", "-f", file, "-n", namespace, "--dry-run=server").want(t, 0, "mutated: a 4Gi under time-slicing")
 		command(t, somebody, "render", "-f", file, "-n", "somebody-elses", "--dry-run=server").want(t, 2, "you may not create it")
 		command(t, somebody, "verify", "-n", namespace).want(t, 3, "may not be read")
 		command(t, somebody, "doctor").want(t, 4, "nodes could not be read", "you may not do all")

@@ -229,7 +229,7 @@ func TestAudit(t *testing.T) {
 		}
 		admin := i.Server.Kubeconfig
 		command(t, admin, "audit", "-n", ns).want(t, 3, "namespace "+ns, "6 evaluated: enforce would deny 3, mutate 2",
-			"exceeded quota: audit-live, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi", "Deployment large: ", "Pod mighty: ", "rewritten (sliced): 2")
+			"exceeded quota: audit-live, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi", "Deployment large: ", "Pod mighty: ", "mutated (sliced): 2")
 		command(t, admin, "audit", "-A").want(t, 3, "namespace "+ns)
 		if pods, err := i.Server.Client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{}); err != nil || len(pods.Items) != 5 {
 			t.Errorf("%d pods, %v", len(pods.Items), err)

@@ -61,7 +61,7 @@ func create(ctx context.Context, i *install.Installation, s sample, w io.Writer)
 		return "", fmt.Errorf("read %s: %w", api.AnnotationPlanned, err)
 	}
 	printPlanned(p, w)
-	return "rewritten " + string(p.Strategy), nil
+	return "mutated " + string(p.Strategy), nil
 }
 
 // denial prints why the server denied, and returns the rule that the message begins with.

@@ -152,7 +152,7 @@ func (t *trial) slice(g Governed) {
 	audit := g.Input.Policy.EnforcementMode == api.EnforceAudit
 	switch {
 	case err != nil && audit:
-		t.add(check, newFinding(Note, "namespace %s is in audit: nothing is rewritten there", g.Name).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(api.EnforceAudit)))
+		t.add(check, newFinding(Note, "namespace %s is in audit: nothing is mutated there", g.Name).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(api.EnforceAudit)))
 	case err != nil:
 		t.add(check, newFinding(Problem, "a pod that has to come out in a slice came out as it was: the API server does not reach the webhook, or leaves the namespace out").
 			With(where, "dry-run metadata.annotations["+api.AnnotationPromise+"]", "missing").
