@@ -73,7 +73,7 @@ func startAt(ctx context.Context, reviews, probes, binary, dir, name string, con
 	defer log.Close()
 	p.cmd = exec.Command(binary, append([]string{"--kubeconfig", kubeconfig, "--listen", reviews, "--metrics-listen", probes}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = append(os.Environ(), "GPUSLICE_LINGER=0s") // a variable, which other builds need not know
+	p.cmd.Env = append(os.Environ(), "GPUSLICE_IDLE_GRACE=0s") // a variable, which other builds need not know
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start webhook: %w", err)
