@@ -165,7 +165,7 @@ func TestWrittenQuota(t *testing.T) {
 		setQuota(t, i, taken, "{native: check}")
 		nativeQuota(t, i, taken, policies.WrittenQuotaName, "7")
 		setQuota(t, i, taken, "{native: write, slices: 3}")
-		wantEvent(t, i, taken, "ResourceQuota", policies.WrittenQuotaName, "somebody else's")
+		wantEvent(t, i, taken, "ResourceQuota", policies.WrittenQuotaName, "a ResourceQuota of this name was not wri")
 		setQuota(t, i, taken, "{native: check}")
 
 		setQuota(t, i, ns, "{native: check, slices: 5}")

@@ -66,7 +66,7 @@ func podOf(t *testing.T, name, namespace, body string) *unstructured.Unstructure
 }
 
 func TestReapply(t *testing.T) {
-	t.Run("a bare manifest changes nothing, server side", func(t *testing.T) {
+	t.Run("a bare manifest changes nothing on the server side", func(t *testing.T) {
 		i := need(t)
 		setUpReapply(t, i, "reapply-server")
 		for _, name := range slices.Sorted(maps.Keys(manifests)) {
@@ -91,7 +91,7 @@ func TestReapply(t *testing.T) {
 		}
 	})
 
-	t.Run("a bare manifest changes nothing, client side", func(t *testing.T) {
+	t.Run("a bare manifest changes nothing on the client side", func(t *testing.T) {
 		i := need(t)
 		setUpReapply(t, i, "reapply-client")
 		dir := t.TempDir()

@@ -64,6 +64,6 @@ func TestExplain(t *testing.T) {
 		s.create(once(slice("8Gi", "hog", sliced("trainer", "hold 2GiB", "wait 2s", "grow 2GiB 9GiB 2s"))))
 		s.awaitPhase("hog", corev1.PodFailed)
 		s.command(0, []string{"explain", "hog", "-n", s.namespace},
-			"trainer: 1 nvidia.com/gpu, memory 8Gi", "because trainer ended with exit code 143", "because gpuslice terminated tenant", "time-slicing")
+			"trainer: 1 nvidia.com/gpu, memory 8Gi", "because trainer exited with code 143", "because gpuslice terminated tenant", "time-slicing")
 	})
 }
