@@ -165,7 +165,7 @@ func TestWrittenQuota(t *testing.T) {
 		setQuota(t, i, taken, "{native: check}")
 		nativeQuota(t, i, taken, policies.WrittenQuotaName, "7")
 		setQuota(t, i, taken, "{native: write, slices: 3}")
-		wantEvent(t, i, taken, "ResourceQuota", policies.WrittenQuotaName, "a ResourceQuota of this name was not wri")
+		wantEvent(t, i, taken, "ResourceQuota", policies.WrittenQuotaName, "a ResourceQuota of this name was not written by gpuslice")
 		setQuota(t, i, taken, "{native: check}")
 
 		setQuota(t, i, ns, "{native: check, slices: 5}")

@@ -79,12 +79,12 @@ func buildPrevious(t *testing.T) string {
 }
 
 // promiseVersion is where the code says which rules it plans by.
-var promiseVersion = regexp.MustCompile(`(?m)^const PromiseVersion = (\d+)$`)
+var promiseVersion = regexp.MustCompile(`(?m)^const Version = (\d+)$`)
 
 // buildNext builds this tree's webhook as the next release will be: its promises are of the next version of the rules.
 func buildNext(t *testing.T) string {
 	t.Helper()
-	source, err := filepath.Abs("../../policies/promise.go")
+	source, err := filepath.Abs("../../policies/promise/promise.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func buildNext(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	edited, overlay, out := filepath.Join(dir, "promise.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "next")
-	text = promiseVersion.ReplaceAll(text, fmt.Appendf(nil, "const PromiseVersion = %d", version+1))
+	text = promiseVersion.ReplaceAll(text, fmt.Appendf(nil, "const Version = %d", version+1))
 	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{source: edited}})
 	if err == nil {
 		err = os.WriteFile(edited, text, 0o600)
