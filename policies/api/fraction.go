@@ -53,7 +53,7 @@ func ParseFraction(text string) (Fraction, error) {
 	if micros <= 0 || micros > Micro {
 		return Fraction{}, fmt.Errorf("%q is out of range; %s", text, accepted)
 	}
-	return ReduceFraction(micros), nil
+	return reduceFraction(micros), nil
 }
 
 // decimalMicros reads an unsigned decimal of at most six decimals as millionths.
@@ -67,9 +67,9 @@ func decimalMicros(text string) int64 {
 // MaxFractions is how many replicas of a device the rounding is undone for: what MPS can serve.
 const MaxFractions = 48
 
-// ReduceFraction undoes the rounding to thousandths: k = ceil(1000/n) thousandths become 1/n. Above 31 several n share
+// reduceFraction undoes the rounding to thousandths: k = ceil(1000/n) thousandths become 1/n. Above 31 several n share
 // one k: 28 thousandths are what a 36th and a 37th become. They mean the largest such n, whose slice fits either device.
-func ReduceFraction(micros int64) Fraction {
+func reduceFraction(micros int64) Fraction {
 	milli := micros / 1000
 	if micros%1000 != 0 || milli < 1 || milli > 999 {
 		return Fraction{micros, Micro}
@@ -97,7 +97,7 @@ func GPUQuantity(q resource.Quantity) (count int64, share Fraction, err error) {
 	case milli%1000 == 0:
 		return milli / 1000, Fraction{}, nil
 	case milli < 1000:
-		return 0, ReduceFraction(milli * 1000), nil
+		return 0, reduceFraction(milli * 1000), nil
 	}
 	return 0, Fraction{}, fmt.Errorf("%s mixes whole GPUs and a fraction; %s", Quote(q.String()), accepted)
 }

@@ -86,11 +86,3 @@ func (tr *tree) packages() map[string][]source {
 	}
 	return out
 }
-
-// exempted reports whether a list has a file, its folder, or "a/..." for a folder a above it.
-func exempted(list []string, name string) bool {
-	return slices.ContainsFunc(list, func(e string) bool {
-		above, ok := strings.CutSuffix(e, "...")
-		return e == name || e == path.Dir(name) || ok && strings.HasPrefix(name, above)
-	})
-}
