@@ -51,6 +51,9 @@ e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's pl
 test-images: ## the images that users get: built twice to the same bytes, and run
 	GPUSLICE_TEST=images go test $(GOFLAGS) -count=1 -timeout 40m ./deploy/images/recipe
 
+functions: ## how many functions of the project answer one review of a pod: an error where they are more than they may be
+	go run $(GOFLAGS) -cover -covermode=atomic -coverpkg=github.com/gpuslice/gpuslice/... ./test/functions
+
 programs: ## build all that test-apiserver and e2e run: as cluster, and cert-manager, Prometheus, containerd, runc, NVIDIA's plugin
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node -cert-manager -prometheus > /dev/null
 
@@ -88,4 +91,4 @@ lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet $(GOFLAGS) ./...
 
-.PHONY: help build images run test test-apiserver test-load test-ops test-images e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint
+.PHONY: help build images run test functions test-apiserver test-load test-ops test-images e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint

@@ -58,18 +58,3 @@ func TestAllOfADeviceIsNotMoreThanTheDevice(t *testing.T) {
 		}
 	}
 }
-
-func TestFractionsAreReadAsTheyArePrinted(t *testing.T) {
-	t.Parallel()
-	for micros := int64(1); micros <= api.Micro; micros += 7 {
-		want := api.ReduceFraction(micros)
-		text, err := want.MarshalText()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got api.Fraction
-		if err := got.UnmarshalText(text); err != nil || got != want {
-			t.Fatalf("%v prints as %s, which reads as %v, %v", want, text, got, err)
-		}
-	}
-}
