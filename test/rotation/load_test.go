@@ -87,11 +87,18 @@ func (l *load) end() {
 	l.running.Wait()
 }
 
-// unharmed fails the test where a call failed since it was asked last.
+// unharmed waits until enough calls were made, and fails the test where one failed since load was asked last.
 func (l *load) unharmed(t *testing.T, while string) {
 	t.Helper()
+	const enough = 50
 	passed, failed := l.since()
-	if len(failed) > 0 || passed < 50 {
+	await(t, "enough pods are created while: "+while, 60*time.Second, func() bool {
+		morePassed, moreFailed := l.since()
+		passed += morePassed
+		maps.Copy(failed, moreFailed)
+		return passed >= enough || len(failed) > 0
+	})
+	if len(failed) > 0 {
 		t.Errorf("%s: %d pods passed, and failed: %v", while, passed, failed)
 		return
 	}
