@@ -109,7 +109,7 @@ func TestAForgedPromiseDoesNotBringANumberThatLabelsMayNotSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, pod := brought(t, "")
-			pod.Annotations = map[string]string{api.AnnotationPromise: `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":1,"ask":` + ask + `}]}}`}
+			pod.Annotations = map[string]string{api.AnnotationPromise: `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":1,"size":` + ask + `}]}}`}
 			d := policies.Decide(in)
 			if d.Outcome == policies.Denied {
 				return
