@@ -82,7 +82,7 @@ golden: ## rewrite what the scenarios want, for review in the diff
 	go test $(GOFLAGS) ./policies -run TestEveryScenario -update
 	go test $(GOFLAGS) ./cmd/gpuslice -update
 
-manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the alerts, the table of values; and the pages of metrics
+manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the alerts; and the pages of metrics
 	go test $(GOFLAGS) ./deploy -run TestDerivedFiles -update
 	go test $(GOFLAGS) ./cmd/webhook ./cmd/guard -run MetricsPage -update
 

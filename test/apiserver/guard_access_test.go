@@ -18,6 +18,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/cluster"
 )
 
@@ -130,6 +131,7 @@ func TestGuardAccess(t *testing.T) {
 				if tt.denied && !strings.Contains(err.Error(), "kubectl logs") {
 					t.Errorf("no remedy: %v", err)
 				}
+				reportAccess(t, how+" into "+tt.container+" as "+tt.user, err)
 			})
 		}
 	}
@@ -150,7 +152,16 @@ func TestGuardAccess(t *testing.T) {
 			if keptOut(err) != tt.denied || !tt.denied && err != nil {
 				t.Errorf("denied is to be %t, got: %v", tt.denied, err)
 			}
+			reportAccess(t, "kubectl debug --target="+tt.target, err)
 		})
+	}
+}
+
+// reportAccess records an attempt that was denied.
+func reportAccess(t *testing.T, attack string, err error) {
+	t.Helper()
+	if keptOut(err) {
+		abuse.Report(t, abuse.Attempt{Threat: "A31", Attack: attack, Outcome: abuse.Denied, Words: err.Error()})
 	}
 }
 
