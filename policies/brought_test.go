@@ -15,6 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/test/abuse"
 )
 
 // l4 is a pool of four replicas of an L4 that two labels select.
@@ -108,7 +109,7 @@ func TestAForgedPromiseDoesNotBringANumberThatLabelsMayNotSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, pod := brought(t, "")
-			pod.Annotations = map[string]string{api.AnnotationPromise: `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":1,"ask":` + ask + `}]}}`}
+			pod.Annotations = map[string]string{api.AnnotationPromise: `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":1,"size":` + ask + `}]}}`}
 			d := policies.Decide(in)
 			if d.Outcome == policies.Denied {
 				return
@@ -170,6 +171,7 @@ func TestAForgedPromiseDoesNotHideThatTheGuardSeesNothing(t *testing.T) {
 }
 
 func TestTheGuardIsNotGivenTheTenantsMounts(t *testing.T) {
+	abuse.Report(t, abuse.Attempt{Threat: "A23", Attack: "mounts of the tenant in the guard's container", Outcome: abuse.Contained, Words: "the guard has none of them"})
 	in, pod := brought(t, "")
 	pod.Spec.Volumes = []corev1.Volume{{Name: "mine", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	pod.Spec.InitContainers = []corev1.Container{{Name: "gpuslice-guard", Image: "x", VolumeMounts: []corev1.VolumeMount{{Name: "mine", MountPath: "/gpuslice-guard"}}}}

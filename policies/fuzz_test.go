@@ -81,7 +81,7 @@ func FuzzDecodePromise(f *testing.F) {
 // and what it rewrites is stable.
 func FuzzDecide(f *testing.F) {
 	f.Add("8Gi", "", "", "", `{"a":{"memory":"4Gi"}}`, "", "1")
-	f.Add("", "0.25", "", "", "", `{"v":1,"request":{"containers":[{"name":"a","gpus":9,"ask":{"class":"x"}}]},"containers":[{"name":"a","resource":"x"}]}`, "0.25")
+	f.Add("", "0.25", "", "", "", `{"v":1,"request":{"containers":[{"name":"a","gpus":9,"size":{"class":"x"}}]},"containers":[{"name":"a","resource":"x"}]}`, "0.25")
 	f.Add("1e400", "NaN", "replica", "enabled", "{", "{}", "-1")
 	policy := &config.Policy{Name: "fuzz", Mode: api.ModeTransparent, EnforcementMode: api.EnforceFull,
 		Strategies: []api.StrategyName{"mps", "time-slicing", "mig", "exclusive"}, Accept: []string{"fractional-quantity"},

@@ -122,7 +122,7 @@ func TestFromEnvDefaults(t *testing.T) {
 	got, err := FromEnv(environment([]Variable{
 		{VersionVariable, "1"},
 		{ContainersVariable, `[{"name":"trainer","slice":1024}]`},
-		{PolicyVariable, `{"grace":"0s","mpsEnding":"signal"}`},
+		{PolicyVariable, `{"grace":"0s","mpsTermination":"signal"}`},
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -159,8 +159,8 @@ func TestFromEnvErrors(t *testing.T) {
 			[]string{"containers[0].name", "containers[1].slice", "containers[2].limit", "containers[2].gpus", "containers[3].name: \"c\" is there twice"},
 		},
 		"bad settings, each reported": {
-			with(Variable{PolicyVariable, `{"act":"never","warnPercent":0,"interval":"1s","fastInterval":"2s","maxEnds":0,"terminate":"","endsWindow":"0s"}`}),
-			[]string{"act: ", "warnPercent: 0", "fastInterval: 2s is longer", "maxEnds: 0", "terminate: ", "endsWindow: 0s"},
+			with(Variable{PolicyVariable, `{"act":"never","warnPercent":0,"interval":"1s","fastInterval":"2s","maxTerminations":0,"terminate":"","terminationWindow":"0s"}`}),
+			[]string{"act: ", "warnPercent: 0", "fastInterval: 2s is longer", "maxTerminations: 0", "terminate: ", "terminationWindow: 0s"},
 		},
 		"bad node, each reported": {
 			with(Variable{NodeVariable, `{"mpsPipeDirectory":"tmp","mpsControl":"/a/$(B)","minDeviceBytes":2,"maxDeviceBytes":1,"minDriver":"new","metricsPort":70000}`}),

@@ -16,11 +16,11 @@ type policy struct {
 	Settle             period         `json:"settle"`
 	Interval           period         `json:"interval"`
 	FastInterval       period         `json:"fastInterval"`
-	MaxTerminations    int            `json:"maxEnds"`
-	TerminationsWindow period         `json:"endsWindow"`
+	MaxTerminations    int            `json:"maxTerminations"`
+	TerminationsWindow period         `json:"terminationWindow"`
 	Escalation         Escalation     `json:"terminate"`
 	DryRun             bool           `json:"dryRun,omitempty"`
-	MPSTermination     MPSTermination `json:"mpsEnding"`
+	MPSTermination     MPSTermination `json:"mpsTermination"`
 }
 
 // node is how NodeVariable is spelt: what the guard finds on its node, and what

@@ -16,7 +16,7 @@ type ContainerRequest struct {
 	Resource string `json:"resource,omitempty"` // the GPU resource it named; empty: none
 	GPUs     int64  `json:"gpus"`               // whole units of it; 1 where a fraction or no resource was written
 	Quantity string `json:"quantity,omitempty"` // the fraction as written, where it was one
-	Size     Size   `json:"ask,omitzero"`
+	Size     Size   `json:"size,omitzero"`
 }
 
 // ResourceOf returns the GPU resource that a container asked for by name, or "".

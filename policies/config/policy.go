@@ -107,17 +107,17 @@ type ReserveSpec struct {
 
 // GuardSpec is what policy says about the guard.
 type GuardSpec struct {
-	Enabled          *bool           `json:"enabled,omitempty"` // default true
-	Act              string          `json:"act,omitempty"`     // "always" or "pressure"
-	DryRun           bool            `json:"dryRun,omitempty"`
-	Access           string          `json:"access,omitempty"` // env, volume, cdi, claim: how the guard reaches NVML
-	RuntimeClassName string          `json:"runtimeClassName,omitempty"`
-	Grace            metav1.Duration `json:"grace,omitzero"`
-	TermGrace        metav1.Duration `json:"termGrace,omitzero"`
-	MPSEnding        string          `json:"mpsEnding,omitempty"` // observe or signal
-	MaxEnds          int             `json:"maxEnds,omitempty"`
-	EndsWindow       metav1.Duration `json:"endsWindow,omitzero"`
-	MetricsPort      int             `json:"metricsPort,omitempty"`
+	Enabled           *bool           `json:"enabled,omitempty"` // default true
+	Act               string          `json:"act,omitempty"`     // "always" or "pressure"
+	DryRun            bool            `json:"dryRun,omitempty"`
+	Access            string          `json:"access,omitempty"` // env, volume, cdi, claim: how the guard reaches NVML
+	RuntimeClassName  string          `json:"runtimeClassName,omitempty"`
+	Grace             metav1.Duration `json:"grace,omitzero"`
+	TermGrace         metav1.Duration `json:"termGrace,omitzero"`
+	MPSTermination    string          `json:"mpsTermination,omitempty"` // observe or signal
+	MaxTerminations   int             `json:"maxTerminations,omitempty"`
+	TerminationWindow metav1.Duration `json:"terminationWindow,omitzero"`
+	MetricsPort       int             `json:"metricsPort,omitempty"`
 }
 
 // Ways in which the guard reaches NVML.

@@ -124,13 +124,13 @@ func wordsOf(t reflect.Type) []string {
 // fieldWords are the values of plain texts that accept some only.
 func fieldWords() map[string][]string {
 	return map[string][]string{
-		"Policy.APIVersion":   {APIVersion},
-		"Policy.Kind":         {"Policy"},
-		"Policy.Accept":       spellings.Names(),
-		"Switch.Arguments":    {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
-		"GuardSpec.Act":       {string(limits.ActAlways), string(limits.ActPressure)},
-		"GuardSpec.Access":    {accessEnv, AccessVolume, AccessCDI},
-		"GuardSpec.MPSEnding": {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},
+		"Policy.APIVersion":        {APIVersion},
+		"Policy.Kind":              {"Policy"},
+		"Policy.Accept":            spellings.Names(),
+		"Switch.Arguments":         {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
+		"GuardSpec.Act":            {string(limits.ActAlways), string(limits.ActPressure)},
+		"GuardSpec.Access":         {accessEnv, AccessVolume, AccessCDI},
+		"GuardSpec.MPSTermination": {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},
 	}
 }
 

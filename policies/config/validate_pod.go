@@ -43,13 +43,13 @@ func validateMPS(e *problems, at *field.Path, m api.MPSSpec) {
 func (g GuardSpec) validate(e *problems, at *field.Path) {
 	optional(e, at.Child("act"), g.Act, string(limits.ActAlways), string(limits.ActPressure))
 	optional(e, at.Child("access"), g.Access, accessEnv, AccessVolume, AccessCDI)
-	optional(e, at.Child("mpsEnding"), g.MPSEnding, string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal))
+	optional(e, at.Child("mpsTermination"), g.MPSTermination, string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal))
 	subdomain(e, at.Child("runtimeClassName"), g.RuntimeClassName)
 	lasting(e, at.Child("grace"), g.Grace, time.Millisecond, time.Hour)
 	lasting(e, at.Child("termGrace"), g.TermGrace, time.Millisecond, 10*time.Minute)
-	lasting(e, at.Child("endsWindow"), g.EndsWindow, time.Second, 24*time.Hour)
-	if g.MaxEnds != 0 {
-		between(e, at.Child("maxEnds"), g.MaxEnds, 1, 1000)
+	lasting(e, at.Child("terminationWindow"), g.TerminationWindow, time.Second, 24*time.Hour)
+	if g.MaxTerminations != 0 {
+		between(e, at.Child("maxTerminations"), g.MaxTerminations, 1, 1000)
 	}
 	if g.MetricsPort != 0 {
 		between(e, at.Child("metricsPort"), g.MetricsPort, 1, 65535)

@@ -31,7 +31,7 @@ type Promise struct {
 	Affinity    []corev1.NodeSelectorTerm `json:"affinity,omitempty"` // any of these, and all that the pod asked
 	Tolerations []corev1.Toleration       `json:"tolerations,omitempty"`
 	// Hidden are the containers without a GPU, from which the node's devices are hidden.
-	Hidden  []string     `json:"void,omitempty"`
+	Hidden  []string     `json:"hiddenDevices,omitempty"`
 	Guard   *Guard       `json:"guard,omitempty"`
 	Pod     Pod          `json:"pod,omitzero"`
 	Charge  quota.Charge `json:"charge"`

@@ -36,7 +36,7 @@ type Scope struct {
 
 // Holding is what one pod holds of a budget, or several pods of one namespace, pools and traits together.
 type Holding struct {
-	Namespace string `json:"ns"`
+	Namespace string `json:"namespace"`
 	// Pools are those where the pod may run. Where there are several it counts in each of them.
 	Pools  []string `json:"pools,omitempty"`
 	Charge Charge   `json:"charge,omitzero"`

@@ -61,14 +61,14 @@ func (w *builder) guardLimits(c *candidate) limits.Limits {
 	if policy.TermGrace.Duration > 0 {
 		l.TermGrace = policy.TermGrace.Duration
 	}
-	if policy.MaxEnds > 0 {
-		l.MaxTerminations = policy.MaxEnds
+	if policy.MaxTerminations > 0 {
+		l.MaxTerminations = policy.MaxTerminations
 	}
-	if policy.EndsWindow.Duration > 0 {
-		l.TerminationsWindow = policy.EndsWindow.Duration
+	if policy.TerminationWindow.Duration > 0 {
+		l.TerminationsWindow = policy.TerminationWindow.Duration
 	}
-	if policy.MPSEnding != "" {
-		l.MPSTermination = limits.MPSTermination(policy.MPSEnding)
+	if policy.MPSTermination != "" {
+		l.MPSTermination = limits.MPSTermination(policy.MPSTermination)
 	}
 	if !w.in.Pod.Spec.HostNetwork { // two pods of one node cannot both listen on it
 		l.MetricsPort = policy.MetricsPort

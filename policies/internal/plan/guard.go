@@ -43,7 +43,7 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	case plan.observe:
 	case c.pool().DriverMajor == 0:
 		plan.why = "the nodes' driver is unknown, and before " + api.FirstGuardRelease + " a guard can only observe"
-	case c.strategy.MPS && !c.pool().Provider().TerminatesSafely && in.Policy.Guard.MPSEnding != "signal":
+	case c.strategy.MPS && !c.pool().Provider().TerminatesSafely && in.Policy.Guard.MPSTermination != "signal":
 		plan.why = "a client of the MPS daemon of " + c.pool().Provider().Plugin + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
 	default:
 		plan.holds = true
