@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // those known; sizes are held only against pools whose size is known.
 func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
-	if p.Mode == api.ModeOff && !reflect.ValueOf(p.Quota).IsZero() {
+	if p.Off() && !reflect.ValueOf(p.Quota).IsZero() {
 		warn("quota: mode is off, so nothing is counted and nothing denied; write mode: opt-in to have the quota held")
 	}
 	if p.OptOut && p.Mode != api.ModeTransparent {
@@ -34,7 +35,7 @@ func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 	if !known {
 		return warnings
 	}
-	for _, name := range api.SortedKeys(p.Classes) {
+	for _, name := range slices.Sorted(maps.Keys(p.Classes)) {
 		if size := p.Classes[name].Memory; size > largest {
 			warn("classes[%s].memory: %s fits no pool that is known, the largest slice there is has %s", name, size, largest)
 		}

@@ -24,7 +24,7 @@ type WrittenQuota struct {
 // none: Kubernetes would deny by it. All the pools that the policy allows must offer one resource, since the quota
 // could not tell which of several a slice came from.
 func WrittenQuotaOf(p *config.Policy, pools []pools.Pool) (WrittenQuota, bool) {
-	if p.Quota.Native != api.NativeWrite || p.Mode == api.ModeOff || p.EnforcementMode != api.EnforceFull {
+	if p.Quota.Native != api.NativeWrite || p.Off() || p.EnforcementMode != api.EnforceFull {
 		return WrittenQuota{}, false
 	}
 	limit, kind := p.Quota.Slices, "slices"

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -33,7 +34,7 @@ const whyNoFraction = "no fraction in the template"
 // CheckTemplate is Template before the policy's enforcementMode: what the API server would deny, or the operations that
 // spare it from doing so. Nothing found, or no policy: neither.
 func CheckTemplate(kind string, tree map[string]any, p *config.Policy) (*api.Violation, []jsonpatch.Operation) {
-	if p == nil || p.Mode == api.ModeOff || p.Templates == api.TemplatesOff {
+	if p.Off() || p.Templates == api.TemplatesOff {
 		return nil, nil
 	}
 	path, template := podTemplate(tree)
@@ -81,7 +82,7 @@ func templateFractions(path string, template map[string]any) (out []templateFrac
 			name, _ := container["name"].(string)
 			for _, kind := range []string{"limits", "requests"} {
 				quantities, _ := resources[kind].(map[string]any)
-				for _, res := range api.SortedKeys(quantities) {
+				for _, res := range slices.Sorted(maps.Keys(quantities)) {
 					if share, text, ok := fractionOf(res, quantities[res]); ok {
 						at := path + "/spec/" + list + "/" + strconv.Itoa(i) + "/resources/" + kind + "/" + promise.EscapePointer(res)
 						out = append(out, templateFraction{at, name, res, text, share})
@@ -140,7 +141,7 @@ func gpuContainersOf(template map[string]any) (names []string) {
 			resources, _ := container["resources"].(map[string]any)
 			limits, _ := resources["limits"].(map[string]any)
 			name, _ := container["name"].(string)
-			if slices.ContainsFunc(api.SortedKeys(limits), func(resource string) bool { return request.IsGPUResource(resource, nil) }) {
+			if slices.ContainsFunc(slices.Sorted(maps.Keys(limits)), func(resource string) bool { return request.IsGPUResource(resource, nil) }) {
 				names = append(names, name)
 			}
 		}

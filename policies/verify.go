@@ -31,7 +31,7 @@ func Verify(in Input, promise *promise.Promise) Decision {
 	if isMirror(in.Pod) {
 		return leaveUnchanged(whyMirror)
 	}
-	if in.Policy == nil || in.Policy.Mode == api.ModeOff {
+	if in.Policy.Off() {
 		d := ungoverned(in)
 		d.Warnings = nil // its author has read them already
 		return d.WithBypass(in.Namespace)

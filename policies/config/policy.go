@@ -46,6 +46,9 @@ type Policy struct {
 	Templates          api.TemplatesMode            `json:"templates,omitempty"`
 }
 
+// Off reports whether nothing is governed: there is no policy, or its mode is off.
+func (p *Policy) Off() bool { return p == nil || p.Mode == api.ModeOff }
+
 // NamespaceMatch says which namespaces a policy governs. Name beats selector beats default.
 type NamespaceMatch struct {
 	Names    []string              `json:"names,omitempty"`

@@ -25,6 +25,9 @@ type QuotaSpec struct {
 	Native api.NativeMode `json:"native,omitempty"`
 }
 
+// CountsNative reports whether pods are counted for ResourceQuotas on GPU resources.
+func (q QuotaSpec) CountsNative() bool { return q.Native != api.NativeOff }
+
 // Whole is what limits the whole budget.
 func (q QuotaSpec) Whole() quota.Limits {
 	return quota.Limits{Memory: q.Memory, Slices: q.Slices, GPUs: q.GPUs}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -152,7 +153,7 @@ func (p *Policy) validateStrategies(e *problems, at *field.Path) {
 
 func (p *Policy) validateFrameworks(e *problems) {
 	at := field.NewPath("frameworks")
-	for _, name := range api.SortedKeys(p.Frameworks) {
+	for _, name := range slices.Sorted(maps.Keys(p.Frameworks)) {
 		e.ErrorList = append(e.ErrorList, frameworks.SwitchErrors(at.Key(api.Shorten(name, maxRepeated)), name, p.Frameworks[name])...)
 	}
 	if p.DefaultFramework == "" || strings.EqualFold(p.DefaultFramework, frameworks.None) {

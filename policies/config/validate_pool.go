@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,7 +56,7 @@ func (d *PoolSpec) validate(e *problems, at *field.Path) {
 	if len(d.Selector) == 0 {
 		e.add(field.Required(at.Child("selector"), "labels that the pool's nodes carry; an empty selector would claim every node"))
 	}
-	for _, key := range api.SortedKeys(d.Selector) {
+	for _, key := range slices.Sorted(maps.Keys(d.Selector)) {
 		e.each(at.Child("selector"), key, validation.IsQualifiedName(key))
 		e.each(at.Child("selector").Key(api.Shorten(key, maxRepeated)), d.Selector[key], validation.IsValidLabelValue(d.Selector[key]))
 	}
@@ -133,7 +134,7 @@ func (d *PoolSpec) validateDriver(e *problems, at *field.Path) {
 		return
 	}
 	if major, _ := api.DriverVersion(d.Driver); d.DriverLimits && major != 0 && major < api.FirstDriverWithLimits {
-		e.add(field.Forbidden(at.Child("driverLimits"), "drivers before "+api.FormatInt(api.FirstDriverWithLimits)+" limit no memory, and driver says "+d.Driver))
+		e.add(field.Forbidden(at.Child("driverLimits"), "drivers before "+strconv.Itoa(api.FirstDriverWithLimits)+" limit no memory, and driver says "+d.Driver))
 	}
 }
 

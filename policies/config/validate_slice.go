@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -20,7 +22,7 @@ func (p *Policy) validateSlices(e *problems) {
 	}
 	at := field.NewPath("classes")
 	atMost(e, at, len(p.Classes), maxClasses)
-	for _, name := range api.SortedKeys(p.Classes) {
+	for _, name := range slices.Sorted(maps.Keys(p.Classes)) {
 		path, class := at.Key(api.Shorten(name, maxRepeated)), p.Classes[name]
 		if name == api.ClassReplica {
 			e.invalid(path, name, "the class %q is always there: whatever one replica of the pool holds", name)
@@ -39,7 +41,7 @@ func (p *Policy) validateSlices(e *problems) {
 func (p *Policy) validateDefaultSlice(e *problems, at *field.Path) {
 	s := *p.DefaultSlice
 	if _, ok := p.Classes[s.Class]; s.Class != "" && s.Class != api.ClassReplica && !ok {
-		e.invalid(at.Child("class"), s.Class, "no such class; accepted: %s", strings.Join(append(api.SortedKeys(p.Classes), api.ClassReplica), ", "))
+		e.invalid(at.Child("class"), s.Class, "no such class; accepted: %s", strings.Join(append(slices.Sorted(maps.Keys(p.Classes)), api.ClassReplica), ", "))
 	}
 	s.validate(e, at, "memory, fraction and class")
 }

@@ -53,6 +53,11 @@ type Container struct {
 	Args     []string             `json:"args,omitempty"` // at the end of its arguments
 }
 
+// UsesMPS reports whether the container is given the pipe of an MPS daemon.
+func (c *Container) UsesMPS() bool {
+	return slices.ContainsFunc(c.Env, func(v api.Variable) bool { return v.Name == api.VarMPSPipe })
+}
+
 // Pod is what was written into the pod itself.
 type Pod struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -64,7 +65,7 @@ func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
 	}
 	if c.guard.holds && !c.pool().Declared && !slices.ContainsFunc(term.MatchExpressions, above) {
 		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{ // nodes that join later may have an older driver
-			Key: pools.LabelDriverMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{api.FormatInt(api.FirstGuardDriver - 1)}})
+			Key: pools.LabelDriverMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{strconv.Itoa(api.FirstGuardDriver - 1)}})
 	}
 	return term
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,7 +89,7 @@ func (w *builder) own(p *placed) []api.Variable {
 	if p.size.slice == 0 {
 		return nil
 	}
-	out := []api.Variable{{Name: api.VarMemoryBytes, Value: api.FormatInt(p.size.slice.Bytes())}}
+	out := []api.Variable{{Name: api.VarMemoryBytes, Value: strconv.FormatInt(p.size.slice.Bytes(), 10)}}
 	if f := p.fraction(); f != "" {
 		out = append(out, api.Variable{Name: api.VarFraction, Value: f})
 	}
@@ -141,8 +142,8 @@ func (p *placed) expand(text string) (string, bool) {
 		return "", false
 	}
 	return strings.NewReplacer(
-		"{{memoryBytes}}", api.FormatInt(p.size.slice.Bytes()),
-		"{{memoryMiB}}", api.FormatInt(int64(p.size.slice)),
+		"{{memoryBytes}}", strconv.FormatInt(p.size.slice.Bytes(), 10),
+		"{{memoryMiB}}", strconv.FormatInt(int64(p.size.slice), 10),
 		"{{fraction}}", fraction,
 	).Replace(text), true
 }

@@ -3,6 +3,7 @@ package strategies
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -46,7 +47,7 @@ func mpsInjection(g Grant) Injection {
 		in.Env = append(in.Env, api.Variable{Name: api.VarMPSPinned, Value: pinnedLimit(g)})
 	}
 	if g.Compute > 0 {
-		in.Env = append(in.Env, api.Variable{Name: api.VarMPSThreads, Value: api.FormatInt(int64(g.Compute))})
+		in.Env = append(in.Env, api.Variable{Name: api.VarMPSThreads, Value: strconv.FormatInt(int64(g.Compute), 10)})
 	}
 	if g.Provider.Client == nil {
 		return in

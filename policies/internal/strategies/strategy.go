@@ -1,6 +1,8 @@
 package strategies
 
 import (
+	"strconv"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -117,7 +119,7 @@ func driverLimit(g Grant) Injection {
 		return Injection{}
 	}
 	return Injection{Env: []api.Variable{
-		{Name: api.VarDriverLimit, Value: api.FormatInt(int64(g.Limit))},
-		{Name: api.VarDriverRequest, Value: api.FormatInt(int64(g.Slice))},
+		{Name: api.VarDriverLimit, Value: strconv.FormatInt(int64(g.Limit), 10)},
+		{Name: api.VarDriverRequest, Value: strconv.FormatInt(int64(g.Slice), 10)},
 	}}
 }
