@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -23,7 +25,7 @@ func (p *Policy) validateSlices(e *problems) {
 	at := field.NewPath("classes")
 	atMost(e, at, len(p.Classes), maxClasses)
 	for _, name := range slices.Sorted(maps.Keys(p.Classes)) {
-		path, class := at.Key(api.Shorten(name, maxRepeated)), p.Classes[name]
+		path, class := at.Key(message.Shorten(name, maxRepeated)), p.Classes[name]
 		if name == api.ClassReplica {
 			e.invalid(path, name, "the class %q is always there: whatever one replica of the pool holds", name)
 		}
@@ -64,7 +66,7 @@ func (s SliceSpec) validate(e *problems, at *field.Path, sizes string) {
 		between(e, at.Child("compute"), s.Compute, 1, maxCompute)
 	}
 	if s.Processes != 0 {
-		between(e, at.Child("processes"), s.Processes, 1, api.MaxProcesses)
+		between(e, at.Child("processes"), s.Processes, 1, size.MaxProcesses)
 	}
 }
 
