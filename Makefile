@@ -36,6 +36,19 @@ test-apiserver: cluster ## the scenarios, the public pods, the chart and the rot
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m $(addprefix ./,$(sort $(dir $(apiserver-files)))) \
 	  -run "^($$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $(apiserver-files) | paste -sd '|'))$$"
 
+# The tests that webhook/THREATS.md names.
+attacks = ^($$(grep -o 'Test[A-Za-z0-9]*' webhook/THREATS.md | sort -u | paste -sd '|'))$$
+abuse abuse-table: export GPUSLICE_ABUSE ?= $(CURDIR)/out/abuse
+abuse: cluster ## every attack of webhook/THREATS.md, carried out, and a table of what became of each (as root; needs what e2e needs)
+	rm -rf "$$GPUSLICE_ABUSE"
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/apiserver ./webhook/observe -run "$(attacks)"
+	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e -run "$(attacks)"
+	$(MAKE) abuse-table
+
+abuse-table: ## the rest of the attacks, which need no cluster, and the table: after test-apiserver and e2e it repeats nothing
+	go test $(GOFLAGS) -count=1 ./policies/... ./webhook/... ./guard/... -run "$(attacks)"
+	go run $(GOFLAGS) ./test/abuse/table "$$GPUSLICE_ABUSE"
+
 test-load: cluster ## quotas under load and faults: three replicas, real API server, 24 seeds (about 4 minutes)
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -v -timeout 20m ./test/load
 
@@ -69,7 +82,7 @@ golden: ## rewrite what the scenarios want, for review in the diff
 	go test $(GOFLAGS) ./policies -run TestEveryScenario -update
 	go test $(GOFLAGS) ./cmd/gpuslice -update
 
-manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the alerts, the table of values; and the pages of metrics
+manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the alerts; and the pages of metrics
 	go test $(GOFLAGS) ./deploy -run TestDerivedFiles -update
 	go test $(GOFLAGS) ./cmd/webhook ./cmd/guard -run MetricsPage -update
 
@@ -91,4 +104,4 @@ lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet $(GOFLAGS) ./...
 
-.PHONY: help build images run test functions test-apiserver test-load test-ops test-images e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint
+.PHONY: help build images run test functions abuse abuse-table test-apiserver test-load test-ops test-images e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint

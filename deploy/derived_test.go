@@ -16,7 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/deploy"
 )
 
-var update = flag.Bool("update", false, "rewrite what is made of the manifests and of the chart's values")
+var update = flag.Bool("update", false, "rewrite what is made of the manifests")
 
 // namespaceManifest is in no chart: Helm makes the namespace that it installs into, or the administrator has.
 const namespaceManifest = "10-namespace.yaml"
@@ -59,7 +59,7 @@ func derived(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]string{"kustomization.yaml": kustomization(names), "README.md": readme(t)}
+	out := map[string]string{"kustomization.yaml": kustomization(names)}
 	for _, name := range names {
 		if name != namespaceManifest {
 			out["chart/templates/"+name] = template(name, read(t, name))

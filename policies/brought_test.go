@@ -16,6 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/test/abuse"
 )
 
 // l4 is a pool of four replicas of an L4 that two labels select.
@@ -171,6 +172,7 @@ func TestAForgedPromiseDoesNotHideThatTheGuardSeesNothing(t *testing.T) {
 }
 
 func TestTheGuardIsNotGivenTheTenantsMounts(t *testing.T) {
+	abuse.Report(t, abuse.Attempt{Threat: "A23", Attack: "mounts of the tenant in the guard's container", Outcome: abuse.Contained, Words: "the guard has none of them"})
 	in, pod := brought(t, "")
 	pod.Spec.Volumes = []corev1.Volume{{Name: "mine", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	pod.Spec.InitContainers = []corev1.Container{{Name: "gpuslice-guard", Image: "x", VolumeMounts: []corev1.VolumeMount{{Name: "mine", MountPath: "/gpuslice-guard"}}}}

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/test/abuse"
 )
 
 func TestWhatWasGivenIsVerified(t *testing.T) {
@@ -142,6 +143,7 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 }
 
 func TestVerifyKnowsNoPools(t *testing.T) {
+	abuse.Report(t, abuse.Attempt{Threat: "A24", Attack: "a node that changes between the two webhooks", Outcome: abuse.Contained, Words: "the pod is compared with its signed promise"})
 	t.Parallel()
 	keys := promise.NewKeys([]byte("a key of the tests, 32 bytes long"))
 	verified := 0

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/test/abuse"
 )
 
 var reuseTries = flag.Int("reuse.tries", 200, "how often a PID is really made to be reused (needs root)")
@@ -238,6 +239,7 @@ func TestTerminateExitedTarget(t *testing.T) {
 // TestTerminateReallyReusedPID makes the kernel hand the victim's PID to an
 // unrelated process between sample and signal.
 func TestTerminateReallyReusedPID(t *testing.T) {
+	abuse.Report(t, abuse.Attempt{Threat: "A27", Attack: "a PID that is used again", Outcome: abuse.Contained, Words: "the new process is not signaled"})
 	if err := os.WriteFile(lastPID, []byte("300"), 0); err != nil {
 		t.Skipf("cannot choose the next PID: %v (needs root)", err)
 	}

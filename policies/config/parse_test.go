@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/test/abuse"
 )
 
 const head = "apiVersion: gpuslice.dev/v1\n"
@@ -140,6 +141,7 @@ func TestBadDocumentsAreDeniedBySayingWhatIsAccepted(t *testing.T) {
 }
 
 func TestDocumentsAreBoundedBeforeTheyAreUnderstood(t *testing.T) {
+	abuse.Report(t, abuse.Attempt{Threat: "A22", Attack: "a policy that expands enormously", Outcome: abuse.Denied, Words: "the last good version stays in force"})
 	t.Parallel()
 	for _, c := range []struct{ name, document, want string }{
 		{"a mebibyte", head + strings.Repeat("# x\n", 1<<18), "the document has 1048604 bytes; accepted: at most 65536"},

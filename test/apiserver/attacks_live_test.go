@@ -34,9 +34,11 @@ func TestA10(t *testing.T) {
 			if after.Annotations[api.AnnotationPromise] != before.Annotations[api.AnnotationPromise] || after.Annotations[api.AnnotationObserved] == "x" {
 				t.Errorf("%s: the annotations are %v", what, after.Annotations)
 			}
+			a.contained("change "+what+" of a live pod", "restored")
 		}
 		_, err := pods.Patch(t.Context(), "train", types.MergePatchType, []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"20Gi"}}}`), metav1.PatchOptions{})
 		deniedByUs(t, "a label of ours", err, "delete the pod and create it again")
+		a.reportDenial("change a label of a live pod", err)
 	})
 }
 
@@ -67,6 +69,7 @@ func TestA11(t *testing.T) {
 		} {
 			_, err := add(operator, strings.Replace(plain, `"image"`, more+`,"image"`, 1))
 			deniedByUs(t, words, err, words)
+			a.reportDenial("ephemeral container: "+words, err)
 		}
 		pod, err := add(operator, plain)
 		if err != nil {
@@ -75,6 +78,7 @@ func TestA11(t *testing.T) {
 		if env := pod.Spec.EphemeralContainers[0].Env; len(env) != 1 || env[0].Value != "void" {
 			t.Errorf("its variables are %v", env)
 		}
+		a.contained("ephemeral container with visible devices", "NVIDIA_VISIBLE_DEVICES=void")
 		second := strings.Replace(strings.Replace(plain, "debugger", "second", 1), `,"env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"}]`, "", 1)
 		if pod, err = add(operator, second); err != nil || len(pod.Spec.EphemeralContainers) != 2 {
 			t.Errorf("a second one, beside the first: %v", err)
@@ -125,6 +129,8 @@ func TestA17(t *testing.T) {
 			if pod, err := a.create(fmt.Sprintf("q%d", n), manifest); err == nil {
 				q := pod.Spec.Containers[0].Resources.Limits["nvidia.com/gpu.shared"]
 				t.Errorf("%s is stored as %s", quantity, q.String())
+			} else {
+				a.reportDenial("quantity "+quantity, err)
 			}
 		}
 	})
@@ -142,6 +148,7 @@ func TestA18(t *testing.T) {
 		} {
 			_, err := a.create("like", manifest)
 			deniedByUs(t, what, err, "")
+			a.reportDenial(what, err)
 		}
 		pod := a.made("other-resource", "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {nvidia.com/GPU: 1}}}\n")
 		if n := len(pod.Spec.Containers[0].Resources.Limits); n != 1 || sliced(pod) {
@@ -153,9 +160,11 @@ func TestA18(t *testing.T) {
 func TestA19(t *testing.T) {
 	t.Run("namespace with an exempting label", func(t *testing.T) {
 		labels := map[string]string{"gpuslice.dev/ignore": "true", "gpuslice.dev/webhook": "disabled", "admission.gatekeeper.sh/ignore": "x", "control-plane": "x"}
-		if pod := attacker(t, "", labels).made("train", slice("", "", "")); !sliced(pod) {
+		a := attacker(t, "", labels)
+		if pod := a.made("train", slice("", "", "")); !sliced(pod) {
 			t.Error("a label of the namespace keeps the webhook away")
 		}
+		a.contained("exempting labels on the namespace", "the pod has a slice")
 	})
 }
 

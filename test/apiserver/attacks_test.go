@@ -20,6 +20,7 @@ func TestA1(t *testing.T) {
 			if got := valueIn(pod, "a", "NVIDIA_VISIBLE_DEVICES"); got != "void" {
 				t.Errorf("%s: NVIDIA_VISIBLE_DEVICES is %q", name, got)
 			}
+			a.contained("visible devices without a GPU: "+name, "NVIDIA_VISIBLE_DEVICES=void")
 			again, err := json.Marshal(podOf(t, name, a.namespace, "spec:\n  containers:\n  - {name: a, image: busybox, env: ["+env+"]}\n"))
 			if err != nil {
 				t.Fatal(err)
@@ -39,6 +40,7 @@ func TestA2(t *testing.T) {
 		if a, side := valueIn(pod, "a", "NVIDIA_VISIBLE_DEVICES"), valueIn(pod, "side", "NVIDIA_VISIBLE_DEVICES"); a != "" || side != "void" {
 			t.Errorf("the device plugin's container says %q, the other one %q", a, side)
 		}
+		a.contained("visible devices by the image or a duplicate entry", "NVIDIA_VISIBLE_DEVICES=void")
 		if notes := pod.Annotations["gpuslice.dev/planned"]; strings.Contains(notes, "ConfigMap or Secret") {
 			t.Errorf("a container without a GPU gets a warning about its envFrom: %s", notes)
 		}
@@ -53,8 +55,8 @@ func TestA3(t *testing.T) {
 	t.Run("mount that names devices", func(t *testing.T) {
 		a := attacker(t, "", nil)
 		const mount = "{name: a, image: busybox, volumeMounts: [{name: v, mountPath: /var/run/nvidia-container-devices/all}]}"
-		a.denied("without-a-gpu", "spec:\n  volumes: [{name: v, emptyDir: {}}]\n  containers:\n  - "+mount+"\n", "a mount that takes devices")
-		a.denied("in-a-slice", slice("  volumes: [{name: v, emptyDir: {}}]\n  initContainers: ["+strings.Replace(mount, "name: a", "name: i", 1)+"]\n", "", ""), "a mount that takes devices")
+		a.denied("device-mount-without-a-gpu", "spec:\n  volumes: [{name: v, emptyDir: {}}]\n  containers:\n  - "+mount+"\n", "a mount that takes devices")
+		a.denied("device-mount-in-a-slice", slice("  volumes: [{name: v, emptyDir: {}}]\n  initContainers: ["+strings.Replace(mount, "name: a", "name: i", 1)+"]\n", "", ""), "a mount that takes devices")
 	})
 }
 
@@ -67,6 +69,7 @@ func TestA4(t *testing.T) {
 		if limit, channels := valueIn(pod, "a", "NVIDIA_GPU_MEMORY_LIMIT"), valueIn(pod, "a", "NVIDIA_IMEX_CHANNELS"); limit != "" || channels != "" {
 			t.Errorf("limit %q, channels %q", limit, channels)
 		}
+		a.contained("driver variables of the author's own", "removed")
 	})
 }
 
@@ -79,6 +82,7 @@ func TestA5(t *testing.T) {
 			if pod := a.made(name, strings.Replace(whole, "LABEL", label, 1)); !sliced(pod) {
 				t.Errorf("%s: the pod is left alone", name)
 			}
+			a.contained("opt-out label of "+name, "the pod has a slice")
 		}
 	})
 }
@@ -90,6 +94,7 @@ func TestA6(t *testing.T) {
 		if pinned, ours := valueIn(pod, "a", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), valueIn(pod, "a", "GPUSLICE_MEMORY_BYTES"); pinned != "" || ours != "4294967296" {
 			t.Errorf("the author's own limit is %q, ours %q", pinned, ours)
 		}
+		a.contained("limits of the author's own", "overwritten")
 	})
 }
 

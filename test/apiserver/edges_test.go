@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -113,6 +114,7 @@ func TestOtherPods(t *testing.T) {
 }
 
 func TestTenThousandContainers(t *testing.T) {
+	abuse.Report(t, abuse.Attempt{Threat: "A16", Attack: "10,000 containers", Outcome: abuse.Denied, Words: "denied by a bound that is named"})
 	t.Run("are denied", func(t *testing.T) {
 		i := need(t)
 		setUpReapply(t, i, "many")

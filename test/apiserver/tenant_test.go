@@ -1,8 +1,10 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
@@ -108,6 +111,28 @@ func (a *tenant) denied(name, manifest, words string) {
 	a.t.Helper()
 	_, err := a.create(name, manifest)
 	deniedByUs(a.t, name, err, words)
+	_, title, _ := strings.Cut(a.t.Name(), "/")
+	a.reportDenial(strings.ReplaceAll(title, "_", " ")+": "+name, err)
+}
+
+// reportDenial records that an attack was denied with err, in a test that is named after a threat.
+func (a *tenant) reportDenial(attack string, err error) {
+	if err == nil {
+		return
+	}
+	_, words, _ := strings.Cut(err.Error(), " denied the request: ")
+	a.report(attack, abuse.Denied, cmp.Or(words, err.Error()))
+}
+
+// contained records that an attack was accepted and has no effect.
+func (a *tenant) contained(attack, words string) { a.report(attack, abuse.Contained, words) }
+
+var threatTest = regexp.MustCompile(`^Test(A\d+)(/|$)`)
+
+func (a *tenant) report(attack string, outcome abuse.Outcome, words string) {
+	if m := threatTest.FindStringSubmatch(a.t.Name()); m != nil {
+		abuse.Report(a.t, abuse.Attempt{Threat: m[1], Attack: attack, Outcome: outcome, Words: words})
+	}
 }
 
 func deniedByUs(t *testing.T, what string, err error, words string) {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
@@ -60,6 +61,7 @@ func TestGuardKilled(t *testing.T) {
 		s.let(s.awaitRunning("rebel"), "killer")
 		s.awaitLine("rebel", "killer", "a signal", func(line string) bool { return line == "signalled" })
 		s.guardsAgain("rebel")
+		abuse.Report(t, abuse.Attempt{Threat: "A9", Attack: "kill the guard as root", Outcome: abuse.Reported, Words: "the guard is back and guards"})
 		end := status(s.get("rebel"), limits.GuardContainer).LastTerminationState.Terminated
 		if end == nil || end.ExitCode != 137 {
 			t.Errorf("the pod says of the guard's end: %+v, want exit code 137", end)
@@ -80,6 +82,7 @@ func TestGuardStopped(t *testing.T) {
 		s.awaitEvent("rebel", "a probe without an answer", func(e *corev1.Event) bool {
 			return e.Reason == "Unhealthy" && strings.Contains(e.InvolvedObject.FieldPath, limits.GuardContainer)
 		})
+		abuse.Report(t, abuse.Attempt{Threat: "A9", Attack: "stop the guard as root", Outcome: abuse.Reported, Words: "probes fail; the guard is restarted and guards"})
 		s.guardsAgain("rebel")
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
@@ -48,6 +49,8 @@ func TestHog(t *testing.T) {
 		if told.Type != corev1.EventTypeWarning {
 			t.Errorf("the Event is %s, want a warning", told.Type)
 		}
+		held := regexp.MustCompile(`\S+ of 8Gi on GPU-\S+ for [^ ;,]+`).FindString(told.Message)
+		abuse.Report(t, abuse.Attempt{Threat: "A7", Attack: "allocate beyond the slice", Outcome: abuse.Contained, Words: told.Message, Held: held})
 		s.neverNoticed("quiet", "trainer", 50)
 		s.neverNoticed("hog", "beside", 30)
 		s.endsNobody("quiet")

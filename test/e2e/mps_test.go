@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 	"github.com/gpuslice/gpuslice/test/install"
 )
@@ -94,6 +95,7 @@ func TestMPSClient(t *testing.T) {
 		if !strings.Contains(told.Message, "gpuslice terminated tenant") {
 			t.Errorf("the guard said %q", told.Message)
 		}
+		abuse.Report(t, abuse.Attempt{Threat: "A28", Attack: "an MPS client goes past its slice", Outcome: abuse.Contained, Words: told.Message})
 		asked := askedOfMPS(t, fmt.Sprintf("terminate_client 500 %d", pid))
 		if term := s.termTime("client", "trainer"); !asked.Before(term) {
 			t.Errorf("the daemon was asked at %v, after the signal at %v", asked, term)

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
 )
 
 func TestReserve(t *testing.T) {
+	abuse.Report(t, abuse.Attempt{Threat: "A29", Attack: "pods that fail later", Outcome: abuse.Contained, Words: "each reserves one place of the tenant's own quota for a minute"})
 	t.Run("a burst is admitted exactly to the limit", func(t *testing.T) {
 		for _, c := range []struct{ limit, want int }{{50, 50}, {2000, 1000}} {
 			t.Run(fmt.Sprintf("1000 pods, room for %d", c.limit), func(t *testing.T) {

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
 )
 
 func TestReconcile(t *testing.T) {
+	abuse.Report(t, abuse.Attempt{Threat: "A20", Attack: "delete a namespace and create it again", Outcome: abuse.Contained, Words: "the ledger stores the UID of the namespace"})
 	t.Run("a lost ledger is rebuilt, and no pod gets reserved capacity", func(t *testing.T) {
 		for name, lose := range map[string]func(*ledgertest.Cluster){
 			"deleted": func(c *ledgertest.Cluster) { c.DeleteLedger(teamA) },

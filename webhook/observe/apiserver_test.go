@@ -20,6 +20,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/webhook/leader"
@@ -166,6 +167,7 @@ func TestControllerOnAPIServer(t *testing.T) {
 // TestTenantCanForgeKubeletEvents is why no Event raises a tier: the API server takes any name of a reporting component from
 // those whom Kubernetes lets edit a namespace.
 func TestTenantCanForgeKubeletEvents(t *testing.T) {
+	abuse.Report(t, abuse.Attempt{Threat: "A26", Attack: "forged Events of the kubelet", Outcome: abuse.Contained, Words: "no report raises a tier"})
 	t.Parallel()
 	s := newSite(t)
 	// The part of the role "edit" that comes with Kubernetes: a controller that does not run here puts it into "edit".

@@ -20,6 +20,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 	"github.com/gpuslice/gpuslice/webhook/budgets"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
@@ -141,6 +142,7 @@ func TestScenariosThroughBothWebhooks(t *testing.T) {
 }
 
 func TestVerifierCreate(t *testing.T) {
+	abuse.Report(t, abuse.Attempt{Threat: "A12", Attack: "another webhook changes the pod after gpuslice", Outcome: abuse.Denied, Words: "the slice was changed after it was given"})
 	t.Parallel()
 	for name, c := range map[string]struct {
 		document string

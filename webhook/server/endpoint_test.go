@@ -16,6 +16,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
@@ -86,6 +87,7 @@ func TestEndpoint(t *testing.T) {
 }
 
 func TestEndpointUnreadable(t *testing.T) {
+	abuse.Report(t, abuse.Attempt{Threat: "A25", Attack: "forged and unreadable reviews", Outcome: abuse.Denied, Words: "answered with a denial"})
 	t.Parallel()
 	change := func(old, new string) func(*http.Request) {
 		return func(r *http.Request) { setBody(r, strings.Replace(sample, old, new, 1)) }
