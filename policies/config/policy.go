@@ -79,6 +79,8 @@ type PoolsSpec struct {
 	Declared []PoolSpec  `json:"declared,omitempty"`
 	Complete bool        `json:"complete,omitempty"` // there is nothing beyond declared and known pools: deny what fits none
 	Reserve  ReserveSpec `json:"reserve,omitzero"`
+	// RememberFor is how long a pool without a node is remembered; 0: not at all. Default: 24h.
+	RememberFor *metav1.Duration `json:"rememberFor,omitempty"`
 }
 
 // PoolSpec declares a pool by the labels that its nodes carry (and an autoscaler knows).
@@ -141,6 +143,7 @@ const (
 	defaultEnforcement      = api.EnforceFull
 	defaultTemplates        = api.TemplatesCheck
 	DefaultReservePercent   = 3
+	DefaultRememberFor      = 24 * time.Hour
 	DefaultReserveMemory    = api.MiB(512)
 	defaultAllowance        = api.MiB(512)  // context of one process with one GPU
 	defaultAllowanceSeveral = api.MiB(1024) // with several GPUs, NCCL's buffers included
