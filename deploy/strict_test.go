@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +76,25 @@ func TestStrictIsForNamespacesThatSaySoAndAreNotBypassed(t *testing.T) {
 	}
 	if got := *policyNamed(t, strictPolicy).Spec.FailurePolicy; got != admissionv1.Fail {
 		t.Errorf("failurePolicy %s", got)
+	}
+}
+
+// TestGuardAccessIsDeniedWhereTheWebhooksReview: the guard is where they inject it, and a bypass ends every denial.
+func TestGuardAccessIsDeniedWhereTheWebhooksReview(t *testing.T) {
+	t.Parallel()
+	const name = "gpuslice-guard"
+	all := every[*admissionv1.ValidatingAdmissionPolicyBinding](t)
+	i := slices.IndexFunc(all, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == name })
+	want := []metav1.LabelSelectorRequirement{
+		every[*admissionv1.MutatingWebhookConfiguration](t)[0].Webhooks[0].NamespaceSelector.MatchExpressions[0],
+		{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist},
+	}
+	if diff := cmp.Diff(want, all[i].Spec.MatchResources.NamespaceSelector.MatchExpressions); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	names := fmt.Sprintf("['%s', '%s']", limits.CheckContainer, limits.GuardContainer)
+	if condition := policyNamed(t, name).Spec.MatchConditions[0].Expression; strings.Count(condition, names) != 2 {
+		t.Errorf("%s does not name %s for exec, attach and for ephemeral containers", condition, names)
 	}
 }
 

@@ -53,7 +53,7 @@ func quotesOf(p page) (out []string) {
 	return out
 }
 
-// sources are the programs' source, with plain quotes, and what scenarios want.
+// sources are the programs' source, with plain quotes, what scenarios want, and the manifests, whose policies have messages.
 func sources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -62,7 +62,7 @@ func sources(t *testing.T) string {
 		switch {
 		case err != nil || d.IsDir():
 			return err
-		case strings.HasSuffix(path, ".txtar"), strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+		case strings.HasSuffix(path, ".txtar"), strings.HasPrefix(path, "deploy/") && strings.HasSuffix(path, ".yaml"), strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
 			text, err := fs.ReadFile(root, path)
 			all.Write(text)
 			return err

@@ -40,7 +40,7 @@ func TestRememberedPool(t *testing.T) {
 	before := pools.FromNodes(gone, policy.Pools, nil)
 	alone := pools.Remember(nil, policy.Pools, pools.Known{Before: before, Now: now})
 	beside := pools.Remember(there, policy.Pools, pools.Known{Before: before, Now: now})
-	t.Run("is used where no pool with nodes fits, and the pod's author is told", func(t *testing.T) {
+	t.Run("is used where no pool with nodes fits, with a warning to the pod's author", func(t *testing.T) {
 		d := decide(t, alone, "4Gi")
 		if d.Promise == nil || d.Promise.Planned.Strategy != "time-slicing" {
 			t.Fatalf("the pod has no slice of the pool: %+v", d.Violations)

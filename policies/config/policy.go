@@ -83,6 +83,14 @@ type PoolsSpec struct {
 	RememberFor *metav1.Duration `json:"rememberFor,omitempty"`
 }
 
+// Remembers is how long a pool without a node is remembered.
+func (s *PoolsSpec) Remembers() time.Duration {
+	if s.RememberFor == nil {
+		return defaultRememberFor
+	}
+	return s.RememberFor.Duration
+}
+
 // PoolSpec declares a pool by the labels that its nodes carry (and an autoscaler knows).
 type PoolSpec struct {
 	Name           string              `json:"name"`
@@ -143,7 +151,7 @@ const (
 	defaultEnforcement      = api.EnforceFull
 	defaultTemplates        = api.TemplatesCheck
 	DefaultReservePercent   = 3
-	DefaultRememberFor      = 24 * time.Hour
+	defaultRememberFor      = 24 * time.Hour
 	DefaultReserveMemory    = api.MiB(512)
 	defaultAllowance        = api.MiB(512)  // context of one process with one GPU
 	defaultAllowanceSeveral = api.MiB(1024) // with several GPUs, NCCL's buffers included

@@ -83,12 +83,9 @@ func (p *Pool) Remembered() bool { return !p.LastSeen.IsZero() }
 
 // over reports whether a remembered pool has to be forgotten. offering are the nodes that offer something known.
 func (p *Pool) over(now time.Time, spec config.PoolsSpec, offering map[string]bool) bool {
-	age, keep := now.Sub(p.LastSeen), config.DefaultRememberFor
-	if spec.RememberFor != nil {
-		keep = spec.RememberFor.Duration
-	}
+	age := now.Sub(p.LastSeen)
 	superseded := slices.ContainsFunc(p.LastNodes, func(name string) bool { return offering[name] })
-	return age >= keep || superseded && age >= settling
+	return age >= spec.Remembers() || superseded && age >= settling
 }
 
 // offeringNodes are the nodes of the pools of which it is known how they are shared.

@@ -152,7 +152,9 @@ func installedWith(ready int32, bundle []byte) change {
 		f.Validating = append(f.Validating, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.ValidatingWebhook{{Name: "verify.gpuslice.dev", ClientConfig: client}}})
 		f.Deployment = &appsv1.Deployment{ObjectMeta: own("gpuslice-webhook"), Spec: appsv1.DeploymentSpec{Replicas: &three}, Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
 		f.Flows = append(f.Flows, &flowcontrolv1.FlowSchema{ObjectMeta: meta})
-		f.LastLine = append(f.LastLine, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta})
+		for _, l := range lastLine {
+			f.LastLine = append(f.LastLine, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: own(l.policy)})
+		}
 	}
 }
 
@@ -252,6 +254,7 @@ func TestChecks(t *testing.T) {
 		{"a policy", []change{installedWith(3, nil), namespace("a", "", "")}, "policies", OK, "1 namespaces are governed"},
 		{"a priority of its own", []change{installedWith(3, nil)}, "priority", OK, "priority level"},
 		{"a last line", []change{installedWith(3, nil)}, "last-line", OK, "by itself"},
+		{"a last line without a policy", []change{installedWith(3, nil), func(_ *testing.T, f *Facts) { f.LastLine = f.LastLine[:1] }}, "last-line", Warning, "gpuslice-guard is missing: tenants may run programs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
