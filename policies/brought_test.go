@@ -13,13 +13,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/abuse"
 )
 
 // l4 is a pool of four replicas of an L4 that two labels select.
-func l4(name, product string, memory api.MiB) pools.Pool {
+func l4(name, product string, memory quantity.MiB) pools.Pool {
 	return pools.Pool{
 		Name: name, Site: name, Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", Product: product,
 		DeviceMemory: memory, Reserve: 512, Replicas: 4, DriverMajor: 570, Requirements: []corev1.NodeSelectorRequirement{

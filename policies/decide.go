@@ -62,7 +62,7 @@ func Decide(in Input) Decision {
 	if isMirror(in.Pod) {
 		return leaveUnchanged(whyMirror)
 	}
-	if in.Policy == nil || in.Policy.Mode == api.ModeOff {
+	if in.Policy.Off() {
 		return ungoverned(in).WithBypass(in.Namespace)
 	}
 	d := decideGoverned(in)
@@ -80,7 +80,7 @@ func isMirror(pod *corev1.Pod) bool {
 
 // changesPods reports whether a policy is in force which may change pods of the namespace.
 func changesPods(in Input) bool {
-	return in.Policy != nil && in.Policy.Mode != api.ModeOff && in.Policy.EnforcementMode != api.EnforceAudit
+	return !in.Policy.Off() && in.Policy.EnforcementMode != api.EnforceAudit
 }
 
 // ungoverned answers pods of namespaces without a policy: nothing is touched. A label of ours there is most likely a

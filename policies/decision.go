@@ -75,7 +75,7 @@ func Deny(in Input, violations ...api.Violation) Decision {
 		return d.WithBypass(in.Namespace)
 	case in.Policy == nil:
 		return leaveUnchanged(whyNoPolicy)
-	case in.Policy.Mode == api.ModeOff:
+	case in.Policy.Off():
 		return leaveUnchanged(whyOff)
 	}
 	return d.WithMode(in.Policy).WithBypass(in.Namespace)

@@ -15,6 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
@@ -250,7 +251,7 @@ func TestSlicesOnOneDeviceNeverAddUpToMoreThanIt(t *testing.T) {
 				if pool.Resource != pc.Resource || !slices.Contains(c.d.Promise.Pools, pool.Name) || pool.DeviceMemory == 0 {
 					continue
 				}
-				if all := pc.Slice * api.MiB(max(pool.Replicas, 1)); all > pool.DeviceMemory {
+				if all := pc.Slice * quantity.MiB(max(pool.Replicas, 1)); all > pool.DeviceMemory {
 					t.Errorf("%s: %d replicas of %s hold %s of the %s on %s", c.s.Name, pool.Replicas, pc.Slice, all, pool.DeviceMemory, pool.Name)
 				}
 			}

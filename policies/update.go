@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -41,7 +43,7 @@ func (c Change) Concerns() bool {
 	if c.Subresource != "" {
 		return c.Subresource == SubresourceEphemeral || c.Subresource == SubresourceResize
 	}
-	for _, name := range []string{api.AnnotationPromise, api.VarVisibleDevices} {
+	for _, name := range []string{api.AnnotationPromise, envvar.VisibleDevices} {
 		if bytes.Contains(c.Old, []byte(name)) || bytes.Contains(c.New, []byte(name)) {
 			return true
 		}
@@ -181,5 +183,5 @@ func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 		return violations
 	}
 	return append(violations, api.Violation{Rule: api.RuleImmutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
-		"%s; leave it out of the change, or delete the pod and create it again", api.ShortList(paths))})
+		"%s; leave it out of the change, or delete the pod and create it again", message.ShortList(paths))})
 }

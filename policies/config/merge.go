@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 )
 
 // mergeRule says what a tenant's own document may do to one field of the authority's policy.
@@ -140,11 +142,11 @@ func stricter[T ~string](t *tightening, out *T, wish T, order []T) {
 
 // mode takes the stricter mode, but off stays off: whoever runs the cluster must be able to end it everywhere.
 func (t *tightening) mode() {
-	if t.out.Mode == api.ModeOff && t.tenant.Mode != "" && t.tenant.Mode != api.ModeOff {
+	if t.out.Mode == modes.Off && t.tenant.Mode != "" && t.tenant.Mode != modes.Off {
 		t.clamp(t.at(), "the policy is off, and a tenant's own document does not switch it on")
 		return
 	}
-	stricter(t, &t.out.Mode, t.tenant.Mode, modes())
+	stricter(t, &t.out.Mode, t.tenant.Mode, modes.All())
 }
 
 // common takes what both list, in the tenant's order.
@@ -155,7 +157,7 @@ func common[T ~string](t *tightening, out *[]T, wish []T) {
 	var both []T
 	for i, w := range wish {
 		if !slices.Contains(*out, w) {
-			t.clamp(t.at().Index(i), "%s is not among %s", w, api.JoinNames(*out))
+			t.clamp(t.at().Index(i), "%s is not among %s", w, message.JoinNames(*out))
 			continue
 		}
 		both = append(both, w)

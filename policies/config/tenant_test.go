@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 )
 
 func TestATenantsDocumentSaysWhatItSaysAndNoMore(t *testing.T) {
@@ -53,11 +54,11 @@ func TestATightenedPolicyNamesBothDocuments(t *testing.T) {
 
 func TestWhatIsOffStaysOff(t *testing.T) {
 	t.Parallel()
-	got, clamped := Tighten(&Policy{Mode: api.ModeOff}, &Policy{Mode: api.ModeTransparent})
-	if got.Mode != api.ModeOff || len(clamped) != 1 {
+	got, clamped := Tighten(&Policy{Mode: modes.Off}, &Policy{Mode: modes.Transparent})
+	if got.Mode != modes.Off || len(clamped) != 1 {
 		t.Errorf("mode %s, clamped %v", got.Mode, clamped)
 	}
-	if _, clamped := Tighten(&Policy{Mode: api.ModeOff}, &Policy{Mode: api.ModeOff}); len(clamped) > 0 {
+	if _, clamped := Tighten(&Policy{Mode: modes.Off}, &Policy{Mode: modes.Off}); len(clamped) > 0 {
 		t.Errorf("clamped %v", clamped)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 	maxTolerations = 64
 )
 
-func validateMPS(e *problems, at *field.Path, m api.MPSSpec) {
+func validateMPS(e *problems, at *field.Path, m strategies.MPSSpec) {
 	absolute(e, at.Child("pipeDirectory"), m.PipeDirectory)
 	absolute(e, at.Child("logDirectory"), m.LogDirectory)
 	if m.ShmDirectory != "" {

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -32,13 +33,13 @@ func validateQuota(path *field.Path, q QuotaSpec) field.ErrorList {
 
 // validateNative rejects to write what a ResourceQuota of one namespace cannot say.
 func validateNative(path *field.Path, q QuotaSpec) field.ErrorList {
-	modes := []api.NativeMode{api.NativeCheck, api.NativeWrite, api.NativeOff}
+	native := []modes.NativeMode{modes.NativeCheck, modes.NativeWrite, modes.NativeOff}
 	switch {
-	case q.Native != "" && !slices.Contains(modes, q.Native):
-		return field.ErrorList{field.NotSupported(path, api.NativeMode(api.Shorten(string(q.Native), maxRepeated)), modes)}
-	case q.Native == api.NativeWrite && q.Budget != "":
+	case q.Native != "" && !slices.Contains(native, q.Native):
+		return field.ErrorList{field.NotSupported(path, modes.NativeMode(message.Shorten(string(q.Native), maxRepeated)), native)}
+	case q.Native == modes.NativeWrite && q.Budget != "":
 		return field.ErrorList{field.Invalid(path, q.Native, "a ResourceQuota counts one namespace, and the budget is shared by several; remove budget, or write check")}
-	case q.Native == api.NativeWrite && (q.Slices == nil) == (q.GPUs == nil):
+	case q.Native == modes.NativeWrite && (q.Slices == nil) == (q.GPUs == nil):
 		return field.ErrorList{field.Invalid(path, q.Native, "a ResourceQuota counts units of one resource; write one of slices and gpus beside it, or check")}
 	}
 	return nil

@@ -10,6 +10,10 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
 // Labels that tell what a node's GPUs are, as GPU feature discovery writes them (those of a resource are its name
@@ -33,10 +37,10 @@ const (
 
 // isPoolResource reports whether pools are made of the extended resource name.
 func isPoolResource(name string) bool {
-	if name == api.ResourceGPU || name == api.ResourceGPUShared {
+	if name == api.ResourceGPU || name == resourcename.SharedGPU {
 		return true
 	}
-	profile, mig := strings.CutPrefix(strings.TrimSuffix(name, sharedSuffix), api.ResourceMIGPrefix)
+	profile, mig := strings.CutPrefix(strings.TrimSuffix(name, sharedSuffix), resourcename.MIGPrefix)
 	return mig && config.MIGProfileText.MatchString(profile)
 }
 
@@ -61,8 +65,8 @@ func readOffer(node *corev1.Node, resource string) Pool {
 		r.unknown("no label tells how its GPUs are shared: deploy GPU feature discovery, or declare the pool")
 	}
 	r.readDriver()
-	r.pool.TrustDomain = r.text(api.LabelTrustDomain)
-	r.require(api.LabelTrustDomain)
+	r.pool.TrustDomain = r.text(strategies.LabelTrustDomain)
+	r.require(strategies.LabelTrustDomain)
 	return r.pool
 }
 
@@ -84,7 +88,7 @@ func (r *nodeReader) unknown(format string, args ...any) {
 func (r *nodeReader) text(key string) string {
 	value := r.labels[key]
 	if len(validation.IsValidLabelValue(value)) > 0 {
-		r.note("label %s: %s is not a label value", key, api.Quote(value))
+		r.note("label %s: %s is not a label value", key, message.Quote(value))
 		return ""
 	}
 	return value
@@ -98,7 +102,7 @@ func (r *nodeReader) number(key string, most int64) (n int64, known bool) {
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 || n > most || value[0] == '+' {
-		r.note("label %s: %s is not a number from 0 to %d", key, api.Quote(value), most)
+		r.note("label %s: %s is not a number from 0 to %d", key, message.Quote(value), most)
 		return 0, false
 	}
 	return n, true
@@ -124,20 +128,20 @@ func (r *nodeReader) readDriver() {
 	if !r.has(key) {
 		key, minorKey = labelDriverMajorOld, labelDriverMinorOld
 	}
-	major, _ := r.number(key, api.MaxDriverVersion)
+	major, _ := r.number(key, driver.MaxVersion)
 	if major == 0 {
 		return
 	}
-	minor, _ := r.number(minorKey, api.MaxDriverVersion)
+	minor, _ := r.number(minorKey, driver.MaxVersion)
 	r.pool.DriverMajor, r.pool.DriverMinor = int(major), int(minor)
 	switch {
-	case major >= api.FirstDriverWithLimits:
-		r.bound(key, corev1.NodeSelectorOpGt, api.FirstDriverWithLimits-1)
-	case major >= api.FirstGuardDriver:
-		r.bound(key, corev1.NodeSelectorOpGt, api.FirstGuardDriver-1)
-		r.bound(key, corev1.NodeSelectorOpLt, api.FirstDriverWithLimits)
+	case major >= driver.FirstWithLimits:
+		r.bound(key, corev1.NodeSelectorOpGt, driver.FirstWithLimits-1)
+	case major >= driver.FirstForGuard:
+		r.bound(key, corev1.NodeSelectorOpGt, driver.FirstForGuard-1)
+		r.bound(key, corev1.NodeSelectorOpLt, driver.FirstWithLimits)
 	default:
-		r.bound(key, corev1.NodeSelectorOpLt, api.FirstGuardDriver)
+		r.bound(key, corev1.NodeSelectorOpLt, driver.FirstForGuard)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
@@ -18,20 +20,20 @@ type Pool struct {
 	// which): nothing can be planned there, and a declaration helps.
 	Strategy api.StrategyName `json:"strategy"`
 	// Site names the nodes: pools with one site are offered by the same nodes (the MIG profiles of a mixed node).
-	Site           string              `json:"site"`
-	Product        string              `json:"product,omitempty"`
-	DeviceMemory   api.MiB             `json:"deviceMemory,omitzero"`   // T, the whole card; 0: unknown
-	InstanceMemory api.MiB             `json:"instanceMemory,omitzero"` // of a MIG instance
-	Reserve        api.MiB             `json:"reserve,omitzero"`        // kept free on a device; 0 on a MIG instance of one's own
-	Replicas       int                 `json:"replicas,omitempty"`      // of one device or instance; 1: not shared; 0: unknown
-	MIGProfile     string              `json:"migProfile,omitempty"`    // "1g.10gb"
-	MPSProvider    api.MPSProviderName `json:"mpsProvider,omitempty"`
-	DriverMajor    int                 `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
-	DriverMinor    int                 `json:"driverMinor,omitempty"`
-	DriverLimits   bool                `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
-	TrustDomain    string              `json:"trustDomain,omitempty"`
-	Declared       bool                `json:"declared,omitempty"`
-	ScalesFromZero bool                `json:"scalesFromZero,omitempty"`
+	Site           string                     `json:"site"`
+	Product        string                     `json:"product,omitempty"`
+	DeviceMemory   quantity.MiB               `json:"deviceMemory,omitzero"`   // T, the whole card; 0: unknown
+	InstanceMemory quantity.MiB               `json:"instanceMemory,omitzero"` // of a MIG instance
+	Reserve        quantity.MiB               `json:"reserve,omitzero"`        // kept free on a device; 0 on a MIG instance of one's own
+	Replicas       int                        `json:"replicas,omitempty"`      // of one device or instance; 1: not shared; 0: unknown
+	MIGProfile     string                     `json:"migProfile,omitempty"`    // "1g.10gb"
+	MPSProvider    strategies.MPSProviderName `json:"mpsProvider,omitempty"`
+	DriverMajor    int                        `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
+	DriverMinor    int                        `json:"driverMinor,omitempty"`
+	DriverLimits   bool                       `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
+	TrustDomain    string                     `json:"trustDomain,omitempty"`
+	Declared       bool                       `json:"declared,omitempty"`
+	ScalesFromZero bool                       `json:"scalesFromZero,omitempty"`
 	// Requirements hold for every node of the pool, and together select those that offer the same: they name labels
 	// that an affinity may name. A pool of which no label tells anything has none.
 	Requirements []corev1.NodeSelectorRequirement `json:"requirements,omitempty"`
@@ -65,21 +67,21 @@ type NodeName struct{ Name, Hostname string }
 // Usable is the largest slice of one unit of the pool's resource: floor((T - reserve) / replicas) of a shared device,
 // an instance's memory under MIG, and a replica's part of it where instances are shared. 0: unknown, because T, the
 // number of replicas or the strategy is.
-func (p *Pool) Usable() api.MiB {
+func (p *Pool) Usable() quantity.MiB {
 	if p.Strategy == "" || p.Replicas < 1 {
 		return 0
 	}
-	return p.Burst() / api.MiB(p.Replicas)
+	return p.Burst() / quantity.MiB(p.Replicas)
 }
 
 // Burst is the most that a container may reach on the pool while nobody else needs it: T - reserve, or the instance.
 // 0: unknown.
-func (p *Pool) Burst() api.MiB {
+func (p *Pool) Burst() quantity.MiB {
 	return max(p.Total()-p.Reserve, 0)
 }
 
 // Total is the device memory that a process on the pool sees as the whole: T, or the instance. 0: unknown.
-func (p *Pool) Total() api.MiB {
+func (p *Pool) Total() quantity.MiB {
 	if p.MIGProfile != "" {
 		return p.InstanceMemory
 	}
@@ -104,7 +106,7 @@ func (p *Pool) keepFree(spec config.ReserveSpec) {
 	}
 	p.Reserve = 0
 	if p.Sharing().Unit != strategies.UnitInstance {
-		part := (p.Total()*api.MiB(percent) + 99) / 100
+		part := (p.Total()*quantity.MiB(percent) + 99) / 100
 		p.Reserve = min(max(part, memory), p.Total())
 	}
 }
@@ -130,5 +132,5 @@ func (p *Pool) Describe() string {
 // TotalMayBeLimit reports whether what a process on the pool sees as the device's whole memory may already be its limit: the
 // driver has limits of its own, and what it then tells of the total is not known.
 func (p *Pool) TotalMayBeLimit() bool {
-	return p.DriverLimits || p.DriverMajor >= api.FirstDriverWithLimits
+	return p.DriverLimits || p.DriverMajor >= driver.FirstWithLimits
 }

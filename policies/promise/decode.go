@@ -12,6 +12,8 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 )
 
@@ -104,9 +106,9 @@ func checkQuantities(tree map[string]any) *api.Violation {
 				quantities, _ := resources[kind].(map[string]any)
 				for name, q := range quantities {
 					text := QuantityText(q)
-					if len(text) > 2*api.MaxQuantityText || !CheapQuantity.MatchString(text) {
+					if len(text) > 2*quantity.MaxText || !CheapQuantity.MatchString(text) {
 						return request.Invalid("quantity", fmt.Sprintf("spec.%s[%d].resources.%s[%s]: %s is not a quantity that is read; "+
-							`accepted: up to 40 characters such as "1", "500m" or "8Gi"`, list, i, kind, api.Quote(name), api.Quote(text)))
+							`accepted: up to 40 characters such as "1", "500m" or "8Gi"`, list, i, kind, message.Quote(name), message.Quote(text)))
 					}
 				}
 			}

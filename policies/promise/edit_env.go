@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 // envEdit is the variables of a container with a slice. No other container has any under our names.
@@ -14,9 +15,9 @@ type envEdit struct{}
 
 // Apply makes each promised variable the one entry of its name, and removes all others under our names.
 func (envEdit) Apply(pod *corev1.Pod, _, next *Promise) {
-	for c := range api.Containers(&pod.Spec) {
+	for c := range podspec.Containers(&pod.Spec) {
 		p := next.Container(c.Name)
-		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return api.IsOwnVariable(e.Name) && !p.sets(e.Name) })
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return envvar.IsOwn(e.Name) && !p.sets(e.Name) })
 		if p == nil {
 			continue
 		}
@@ -30,13 +31,13 @@ func (envEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 func (envEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 	for i := range old.Containers {
 		was := &old.Containers[i]
-		c, _ := api.ContainerNamed(&pod.Spec, was.Name)
+		c, _ := podspec.ContainerNamed(&pod.Spec, was.Name)
 		if c == nil {
 			continue
 		}
 		now := next.Container(was.Name)
 		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool {
-			return e.ValueFrom == nil && slices.Contains(was.Env, api.Variable{Name: e.Name, Value: e.Value}) && !now.sets(e.Name)
+			return e.ValueFrom == nil && slices.Contains(was.Env, envvar.Literal{Name: e.Name, Value: e.Value}) && !now.sets(e.Name)
 		})
 	}
 }
@@ -48,13 +49,13 @@ func (envEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 			continue // edit_visibility.go restores the variables of containers without a slice
 		}
 		c.Env = RestoreEnv(c.Env, was.Env, func(e corev1.EnvVar) bool {
-			return api.IsOwnVariable(e.Name) || p.sets(e.Name) || api.NamesDevices(e.Name)
+			return envvar.IsOwn(e.Name) || p.sets(e.Name) || envvar.NamesDevices(e.Name)
 		})
 	}
 }
 
 // SetVariable makes v the one entry of its name: in place where there is one, else at the end.
-func SetVariable(env []corev1.EnvVar, v api.Variable) []corev1.EnvVar {
+func SetVariable(env []corev1.EnvVar, v envvar.Literal) []corev1.EnvVar {
 	named := func(e corev1.EnvVar) bool { return e.Name == v.Name }
 	i := slices.IndexFunc(env, named)
 	if i < 0 {
@@ -89,5 +90,5 @@ func theirsWithin(list, other []corev1.EnvVar, ours func(corev1.EnvVar) bool) bo
 }
 
 func (c *Container) sets(name string) bool {
-	return c != nil && slices.ContainsFunc(c.Env, func(v api.Variable) bool { return v.Name == name })
+	return c != nil && slices.ContainsFunc(c.Env, func(v envvar.Literal) bool { return v.Name == name })
 }

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -37,7 +39,7 @@ func HoldingOf(pod *corev1.Pod, keys Keys, pools []pools.Pool) (quota.Holding, C
 // earlier build may have applied the same Promise in other words.
 func (p *Promise) accountsFor(pod *corev1.Pod, pools []pools.Pool) bool {
 	for i := range p.Containers {
-		c, _ := api.ContainerNamed(&pod.Spec, p.Containers[i].Name)
+		c, _ := podspec.ContainerNamed(&pod.Spec, p.Containers[i].Name)
 		if c == nil || !p.Containers[i].stillRequested(c, pools) {
 			return false
 		}
@@ -134,7 +136,7 @@ func offeredBy(resource string, pools []pools.Pool) (out []*pools.Pool) {
 
 // largestDevice is the most memory that one unit can turn out to hold on any of the pools; known is false where one of
 // them does not tell, or there is none.
-func largestDevice(pools []*pools.Pool) (memory api.MiB, known bool) {
+func largestDevice(pools []*pools.Pool) (memory quantity.MiB, known bool) {
 	known = len(pools) > 0
 	for _, p := range pools {
 		memory, known = max(memory, p.Total()), known && p.Total() > 0

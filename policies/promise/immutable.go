@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 )
 
@@ -35,5 +36,5 @@ func presence(value string, there bool) string {
 	if !there {
 		return "absent"
 	}
-	return api.Quote(value)
+	return message.Quote(value)
 }

@@ -11,7 +11,7 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 // Patch returns the operations that turn raw, the tree that before was read from, into after. Containers, volumes and
@@ -124,7 +124,7 @@ func (d *differ) list(path string, raw, before, after []any) {
 		i, ok := at[k]
 		switch at := path + "/" + strconv.Itoa(i); {
 		case !ok:
-		case strings.HasPrefix(k, "name="+api.ContainerPrefix) && !reflect.DeepEqual(before[i], after[j]):
+		case strings.HasPrefix(k, "name="+podspec.ContainerPrefix) && !reflect.DeepEqual(before[i], after[j]):
 			d.emit("replace", at, after[j]) // ours: nothing that somebody else wrote there stays
 		default:
 			d.value(at, raw[i], before[i], after[j])

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -22,7 +24,7 @@ func quotaUnits(pod *corev1.Pod, p *Promise) map[string]int64 {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			units := nvidiaUnits(&list[i])
-			if name, n := p.requested(list[i].Name); n > 0 && strings.HasPrefix(name, api.NVIDIAPrefix) && len(name) <= quota.MaxUnitName {
+			if name, n := p.requested(list[i].Name); n > 0 && strings.HasPrefix(name, resourcename.NVIDIAPrefix) && len(name) <= quota.MaxUnitName {
 				units[name] = max(units[name], min(n, quota.MaxCharge))
 			}
 			perContainer[&list[i]] = units
@@ -44,7 +46,7 @@ func nvidiaUnits(c *corev1.Container) map[string]int64 {
 	units := make(map[string]int64)
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 		for name, q := range list {
-			if n := WholeUnits(q); n > 0 && strings.HasPrefix(string(name), api.NVIDIAPrefix) {
+			if n := WholeUnits(q); n > 0 && strings.HasPrefix(string(name), resourcename.NVIDIAPrefix) {
 				units[string(name)] = max(units[string(name)], n)
 			}
 		}
@@ -67,7 +69,7 @@ func (p *Promise) requested(container string) (resource string, units int64) {
 
 // RenamedAway are the resources that a pod with this Promise asked for and does not carry, in the order of their names.
 func RenamedAway(pod *corev1.Pod, p *Promise) (out []string) {
-	for c := range api.Containers(&pod.Spec) {
+	for c := range podspec.Containers(&pod.Spec) {
 		name, n := p.requested(c.Name)
 		if _, carried := c.Resources.Limits[corev1.ResourceName(name)]; n > 0 && !carried && !slices.Contains(out, name) {
 			out = append(out, name)

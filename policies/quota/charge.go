@@ -3,7 +3,7 @@ package quota
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
 // MaxCharge bounds every dimension, so that sums of charges cannot overflow. Memory is bounded by MaxMemory, which is
@@ -12,7 +12,7 @@ const MaxCharge = 1 << 40
 
 // SliceCharge is what a container counts for that holds a slice on each of so many GPUs. Whole devices count as gpus,
 // shares of one as slices.
-func SliceCharge(whole bool, slice api.MiB, gpus int64) Charge {
+func SliceCharge(whole bool, slice quantity.MiB, gpus int64) Charge {
 	c := Charge{Memory: MemoryOf(slice, gpus)}
 	if whole {
 		c.GPUs = gpus
@@ -67,7 +67,7 @@ func IsSidecar(c *corev1.Container) bool {
 
 // Plus is c and d together, each dimension saturating far below an overflow.
 func (c Charge) Plus(d Charge) Charge {
-	return Charge{min(api.MiB(saturateSum(int64(c.Memory), int64(d.Memory))), api.MaxMemory), saturateSum(c.Slices, d.Slices), saturateSum(c.GPUs, d.GPUs)}
+	return Charge{min(quantity.MiB(saturateSum(int64(c.Memory), int64(d.Memory))), quantity.MaxMemory), saturateSum(c.Slices, d.Slices), saturateSum(c.GPUs, d.GPUs)}
 }
 
 // Most is the larger of c and d in each dimension.
@@ -76,8 +76,8 @@ func (c Charge) Most(d Charge) Charge {
 }
 
 // MemoryOf is slice x gpus, at most what a quantity of memory can say.
-func MemoryOf(slice api.MiB, gpus int64) api.MiB {
-	return min(api.MiB(saturate(int64(slice), gpus)), api.MaxMemory)
+func MemoryOf(slice quantity.MiB, gpus int64) quantity.MiB {
+	return min(quantity.MiB(saturate(int64(slice), gpus)), quantity.MaxMemory)
 }
 
 func saturate(a, b int64) int64 {
@@ -91,9 +91,9 @@ func saturateSum(a, b int64) int64 { return min(a+b, MaxCharge) }
 
 // Charge is what a container or pod counts for: the dimensions of limits and quota.
 type Charge struct {
-	Memory api.MiB `json:"memory,omitzero"` // slices x GPUs
-	Slices int64   `json:"slices,omitempty"`
-	GPUs   int64   `json:"gpus,omitempty"` // whole devices
+	Memory quantity.MiB `json:"memory,omitzero"` // slices x GPUs
+	Slices int64        `json:"slices,omitempty"`
+	GPUs   int64        `json:"gpus,omitempty"` // whole devices
 }
 
 // Plausible reports whether a recorded charge is one that planning could have written.
@@ -106,5 +106,5 @@ func (c Charge) bounded() bool {
 			return false
 		}
 	}
-	return c.Memory <= api.MaxMemory
+	return c.Memory <= quantity.MaxMemory
 }

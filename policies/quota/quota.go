@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
 // Rule is the rule of denials for want of quota.
@@ -183,9 +184,9 @@ func (h Holding) Sound() bool {
 
 // Limits are the most that may be held of each dimension. nil: no limit. 0: none at all.
 type Limits struct {
-	Memory *api.MiB `json:"memory,omitempty"`
-	Slices *int64   `json:"slices,omitempty"`
-	GPUs   *int64   `json:"gpus,omitempty"`
+	Memory *quantity.MiB `json:"memory,omitempty"`
+	Slices *int64        `json:"slices,omitempty"`
+	GPUs   *int64        `json:"gpus,omitempty"`
 }
 
 // Native reports whether a ResourceQuota is among the limits.

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 )
 
 // MaxUnitNames bounds the resources that one Holding tells apart: whoever writes pods can make names up, and a shared
@@ -12,7 +12,7 @@ import (
 const MaxUnitNames = 16
 
 // MaxUnitName bounds their names: Kubernetes allows 63 characters after the slash.
-const MaxUnitName = len(api.NVIDIAPrefix) + 63
+const MaxUnitName = len(resourcename.NVIDIAPrefix) + 63
 
 // otherUnits stands for all resources beyond MaxUnitNames. They count for every quota.
 const otherUnits = "*"

@@ -43,7 +43,7 @@ func strictly(t *testing.T) *bare {
 
 // gpuPod asks for a GPU and for nothing of ours.
 func gpuPod(name string) *corev1.Pod {
-	one := corev1.ResourceList{api.ResourceGPUShared: resource.MustParse("1")}
+	one := corev1.ResourceList{"nvidia.com/gpu.shared": resource.MustParse("1")}
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "main", Image: "example.test/app:1", Resources: corev1.ResourceRequirements{Limits: one}}}}}
 }

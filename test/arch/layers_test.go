@@ -16,6 +16,10 @@ type layers struct {
 
 // policyLayers go from the vocabulary up to the operations.
 var policyLayers = layers{"policies", [][]string{
+	{"policies/internal/driver", "policies/internal/envvar", "policies/internal/message", "policies/internal/modes",
+		"policies/internal/podspec", "policies/internal/resourcename"},
+	{"policies/internal/quantity"},
+	{"policies/internal/size"},
 	{"policies/api"},
 	{"policies/quota", "policies/internal/frameworks", "policies/internal/spellings"},
 	{"policies/internal/strategies"},

@@ -223,7 +223,7 @@ func (w *Watcher) Governed() (out []nativequota.Governed, err error) {
 	}
 	forEach(w.informers.namespaces, func(ns *corev1.Namespace) {
 		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
-		on := in.PolicyError != nil || in.Policy != nil && in.Policy.Mode != api.ModeOff
+		on := in.PolicyError != nil || !in.Policy.Off()
 		if on && ns.DeletionTimestamp == nil && ns.Name != w.options.Namespace {
 			out = append(out, nativequota.Governed{Namespace: ns.Name, Policy: in.Policy, Pools: in.Pools})
 		}

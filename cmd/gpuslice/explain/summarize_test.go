@@ -134,7 +134,7 @@ func TestCandidateNodes(t *testing.T) {
 	tainted.Spec.Taints = []corev1.Taint{{Key: "team", Value: "b", Effect: corev1.TaintEffectNoSchedule}}
 	other.Labels = map[string]string{"nvidia.com/gpu.memory": "1"}
 	f.nodes = []corev1.Node{full, cordoned, tainted, other}
-	offered := full.Status.Allocatable[api.ResourceGPUShared]
+	offered := full.Status.Allocatable["nvidia.com/gpu.shared"]
 	for range offered.Value() {
 		holder := sliced(t, "holder", nodes)
 		holder.Spec.NodeName = "full"
@@ -143,9 +143,9 @@ func TestCandidateNodes(t *testing.T) {
 	l := summarize(f)
 	n := offered.Value()
 	want := []node{
-		{"full", api.ResourceGPUShared, n, 0, ""}, {"cordoned", api.ResourceGPUShared, n, n, "the node is cordoned"},
-		{"tainted", api.ResourceGPUShared, n, n, "the pod does not tolerate team=b:NoSchedule"},
-		{"other", api.ResourceGPUShared, n, n, "the pod's node selector or affinity excludes it"},
+		{"full", "nvidia.com/gpu.shared", n, 0, ""}, {"cordoned", "nvidia.com/gpu.shared", n, n, "the node is cordoned"},
+		{"tainted", "nvidia.com/gpu.shared", n, n, "the pod does not tolerate team=b:NoSchedule"},
+		{"other", "nvidia.com/gpu.shared", n, n, "the pod's node selector or affinity excludes it"},
 	}
 	if diff := cmp.Diff(want, l.Nodes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -9,6 +9,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -18,7 +20,7 @@ type candidate struct {
 	strategy   *strategies.Strategy
 	containers []placed
 	guard      guardPlan
-	waste      api.MiB
+	waste      quantity.MiB
 	order      int // of the strategy in the policy
 }
 
@@ -34,7 +36,7 @@ type placed struct {
 // want is one container's request with its ask completed from policy.
 type want struct {
 	request api.ContainerRequest
-	ask     api.Size
+	ask     size.Size
 	class   string // of policy, that ask was sized by
 	spec    *corev1.Container
 	init    bool // it ends, or is ready, before the others start
@@ -161,11 +163,11 @@ func (e *FitError) moreSpecific(than *FitError) bool {
 }
 
 // wasteOf is the memory of the replica that the slice leaves unused. A device of unknown size comes last.
-func wasteOf(p placed) api.MiB {
+func wasteOf(p placed) quantity.MiB {
 	if usable := p.pool.Usable(); usable > 0 {
 		return usable - min(p.size.slice, usable)
 	}
-	return api.MaxMemory
+	return quantity.MaxMemory
 }
 
 // pool is the pool that stands for the candidate: its first container's.

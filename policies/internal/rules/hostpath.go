@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
 // hostPath denies volumes onto what a slice is held by: device nodes, the driver's and the MPS daemons' directories,
@@ -19,7 +20,7 @@ func hostPath() Rule {
 				continue
 			}
 			if held := heldPath(v.HostPath.Path, s.MPS); held != "" {
-				found = append(found, fmt.Sprintf("volume %q is hostPath %s, which reaches %s", v.Name, api.Quote(v.HostPath.Path), held))
+				found = append(found, fmt.Sprintf("volume %q is hostPath %s, which reaches %s", v.Name, message.Quote(v.HostPath.Path), held))
 			}
 		}
 		return found
@@ -27,7 +28,7 @@ func hostPath() Rule {
 }
 
 // heldPath returns what the host's path reaches that no slice may, or "".
-func heldPath(hostPath string, mps api.MPSSpec) string {
+func heldPath(hostPath string, mps strategies.MPSSpec) string {
 	at := nodePath(hostPath)
 	for _, held := range heldPaths(mps) {
 		if name, ok := strings.CutSuffix(held, "*"); ok && strings.HasPrefix(at, name) || liesIn(at, held) || liesIn(held, at) {
@@ -38,7 +39,7 @@ func heldPath(hostPath string, mps api.MPSSpec) string {
 }
 
 // heldPaths are the host's paths that no slice may reach. A star stands for the rest of a name and all that is in it.
-func heldPaths(mps api.MPSSpec) []string {
+func heldPaths(mps strategies.MPSSpec) []string {
 	paths := []string{
 		"/dev", "/proc", "/sys",
 		"/run/nvidia*", "/tmp/nvidia-mps", "/tmp/nvidia-log", "/var/log/nvidia-mps", "/usr/local/nvidia", "/home/kubernetes/bin/nvidia",

@@ -1,10 +1,18 @@
-package api
+package message
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
 )
+
+func JoinNames[T ~string](names []T) string {
+	texts := make([]string, len(names))
+	for i, n := range names {
+		texts[i] = string(n)
+	}
+	return strings.Join(texts, ", ")
+}
 
 // Shorten returns text cut to most bytes, so that a hostile value cannot fill a message.
 func Shorten(text string, most int) string {

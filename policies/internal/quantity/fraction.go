@@ -1,4 +1,4 @@
-package api
+package quantity
 
 import (
 	"fmt"
@@ -6,8 +6,22 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 )
+
+// FormatRatio prints num/den floored at six decimals, without an exponent: what frameworks parse. It returns "" where
+// the value would not lie in (0, 1).
+func FormatRatio(num, den int64) string {
+	if num <= 0 || den <= 0 || num >= den {
+		return ""
+	}
+	micros := num * Micro / den
+	if micros == 0 {
+		return ""
+	}
+	text := strconv.FormatInt(micros, 10)
+	return "0." + "000000"[len(text):] + text
+}
 
 // Fraction is a share of a device, Num/Den in (0, 1]. The zero Fraction means "not asked".
 type Fraction struct{ Num, Den int64 }
@@ -41,8 +55,8 @@ func ParseFraction(text string) (Fraction, error) {
 	const accepted = `accepted: more than 0 and at most 1, such as "0.25" or "25pct"`
 	var micros int64
 	switch {
-	case len(text) > MaxQuantityText:
-		return Fraction{}, fmt.Errorf("%s is longer than %d characters; %s", Quote(text), MaxQuantityText, accepted)
+	case len(text) > MaxText:
+		return Fraction{}, fmt.Errorf("%s is longer than %d characters; %s", message.Quote(text), MaxText, accepted)
 	case percentText.MatchString(text):
 		micros = decimalMicros(strings.TrimSuffix(text, "pct")) / 100
 	case decimalText.MatchString(text):
@@ -83,23 +97,6 @@ func reduceFraction(micros int64) Fraction {
 		n++
 	}
 	return Fraction{1, n}
-}
-
-// GPUQuantity reads how many GPUs q asks for: a whole count, or a fraction of one.
-// The text was bounded before q was parsed (DecodePod), so comparing is cheap.
-func GPUQuantity(q resource.Quantity) (count int64, share Fraction, err error) {
-	const accepted = "accepted: a whole number from 0 to 64, or a fraction of one GPU such as 0.25"
-	if q.Sign() < 0 || q.CmpInt64(MaxGPUs) > 0 {
-		return 0, Fraction{}, fmt.Errorf("%s is out of range; %s", Quote(q.String()), accepted)
-	}
-	milli := q.MilliValue()
-	switch {
-	case milli%1000 == 0:
-		return milli / 1000, Fraction{}, nil
-	case milli < 1000:
-		return 0, reduceFraction(milli * 1000), nil
-	}
-	return 0, Fraction{}, fmt.Errorf("%s mixes whole GPUs and a fraction; %s", Quote(q.String()), accepted)
 }
 
 // UnmarshalText reads f as ParseFraction does.

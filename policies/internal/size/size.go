@@ -1,18 +1,20 @@
-package api
+package size
 
 import (
 	"errors"
 	"fmt"
+
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
-// Size is the size of a slice: at most one of Memory, Fraction and Class. The zero Ask leaves it to policy.
+// Size is the size of a slice: at most one of Memory, Fraction and Class. The zero Size leaves it to policy.
 type Size struct {
-	Memory      MiB      `json:"memory,omitzero"`
-	MemoryLimit MiB      `json:"memoryLimit,omitzero"`
-	Fraction    Fraction `json:"fraction,omitzero"`
-	Class       string   `json:"class,omitempty"`
-	Compute     int      `json:"compute,omitempty"`
-	Processes   int      `json:"processes,omitempty"`
+	Memory      quantity.MiB      `json:"memory,omitzero"`
+	MemoryLimit quantity.MiB      `json:"memoryLimit,omitzero"`
+	Fraction    quantity.Fraction `json:"fraction,omitzero"`
+	Class       string            `json:"class,omitempty"`
+	Compute     int               `json:"compute,omitempty"`
+	Processes   int               `json:"processes,omitempty"`
 }
 
 // Named reports whether the ask names a size.
@@ -40,7 +42,7 @@ func (a Size) Check(report func(field, format string, args ...any)) {
 	}
 }
 
-func SameSize(a, b Size) bool {
+func Same(a, b Size) bool {
 	return a.Memory == b.Memory && a.Class == b.Class &&
 		(a.Fraction == b.Fraction || a.Fraction.Zero() == b.Fraction.Zero() && a.Fraction.Num*b.Fraction.Den == b.Fraction.Num*a.Fraction.Den)
 }

@@ -1,4 +1,4 @@
-package api
+package quantity
 
 import (
 	"fmt"
@@ -6,16 +6,18 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 )
 
 // MiB is an amount of GPU memory in mebibytes, the unit in which pools, slices and charges are counted.
 type MiB int64
 
 const (
-	Mebibyte  = 1 << 20
+	Mebibyte  = 1 << 20      // bytes
 	MaxMemory = MiB(1) << 30 // one pebibyte: more than any device, far from overflow when bytes are summed
-	// MaxQuantityText bounds what is parsed: "1e10000000" costs seconds in a general parser.
-	MaxQuantityText = 20
+	// MaxText bounds what is parsed: "1e10000000" costs seconds in a general parser.
+	MaxText = 20
 )
 
 // Bytes is m in bytes.
@@ -43,8 +45,8 @@ var memoryText = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,6})?(Ki|Mi|Gi|Ti|k|M
 // whole MiB. It accepts ASCII digits only, at most 20 characters, no sign and no exponent, from 1Mi to 1Pi.
 func ParseMemory(text string) (MiB, error) {
 	const accepted = `accepted: a positive quantity such as "8Gi" or "9728Mi"`
-	if len(text) > MaxQuantityText {
-		return 0, fmt.Errorf("%s is longer than %d characters; %s", Quote(text), MaxQuantityText, accepted)
+	if len(text) > MaxText {
+		return 0, fmt.Errorf("%s is longer than %d characters; %s", message.Quote(text), MaxText, accepted)
 	}
 	if !memoryText.MatchString(text) {
 		return 0, fmt.Errorf("%q is not an amount of memory; %s", text, accepted)

@@ -1,6 +1,8 @@
-package api
+package quantity
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestFraction(t *testing.T) {
 	t.Parallel()
