@@ -85,6 +85,16 @@ type PoolsSpec struct {
 	Declared []PoolSpec  `json:"declared,omitempty"`
 	Complete bool        `json:"complete,omitempty"` // there is nothing beyond declared and known pools: deny what fits none
 	Reserve  ReserveSpec `json:"reserve,omitzero"`
+	// RememberFor is how long a pool without a node is remembered; 0: not at all. Default: 24h.
+	RememberFor *metav1.Duration `json:"rememberFor,omitempty"`
+}
+
+// Remembers is how long a pool without a node is remembered.
+func (s *PoolsSpec) Remembers() time.Duration {
+	if s.RememberFor == nil {
+		return defaultRememberFor
+	}
+	return s.RememberFor.Duration
 }
 
 // PoolSpec declares a pool by the labels that its nodes carry (and an autoscaler knows).
@@ -147,6 +157,7 @@ const (
 	defaultEnforcement      = api.EnforceFull
 	defaultTemplates        = modes.TemplatesCheck
 	DefaultReservePercent   = 3
+	defaultRememberFor      = 24 * time.Hour
 	DefaultReserveMemory    = quantity.MiB(512)
 	defaultAllowance        = quantity.MiB(512)  // context of one process with one GPU
 	defaultAllowanceSeveral = quantity.MiB(1024) // with several GPUs, NCCL's buffers included
