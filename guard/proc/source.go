@@ -15,7 +15,7 @@ const longestFile = 1 << 20
 // source is where the table reads processes from.
 type source interface {
 	// read returns the text of a file of a process: "self", a PID or "PID/task/TID",
-	// and "stat", "cgroup" or "mountinfo".
+	// and "stat", "status", "cgroup" or "mountinfo".
 	read(process, file string) (string, error)
 	// threads returns the first threads of a process.
 	threads(pid int) []int

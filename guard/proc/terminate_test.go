@@ -165,21 +165,9 @@ func TestTerminateSIGTERM(t *testing.T) {
 // The kernel reports such a process as a zombie, and it runs on.
 func TestTerminateWithoutItsFirstThread(t *testing.T) {
 	t.Parallel()
-	p := start(t, "ends its first thread")
-	for { // it is a zombie a moment after it is ready
-		text, err := files("/proc").read(strconv.Itoa(p.Process.Pid), "stat")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s, err := parseStat(text); err != nil || s.state == 'Z' {
-			break
-		}
-		runtime.Gosched()
-	}
 	for what, kind := range map[string]guard.OrderKind{"the process": guard.TerminateProcess, "its container": guard.TerminateContainer} {
-		if kind == guard.TerminateContainer {
-			p = start(t, "ends its first thread")
-		}
+		p := start(t, "ends its first thread")
+		awaitZombie(t, p.Process.Pid)
 		table, order := pod(t, map[string]*process{"trainer": p})
 		o := order("trainer")
 		o.Kind = kind
@@ -189,6 +177,22 @@ func TestTerminateWithoutItsFirstThread(t *testing.T) {
 		if left := table.members("/../trainer"); len(left) != 0 {
 			t.Errorf("%s: left alive: %+v", what, left)
 		}
+	}
+}
+
+// awaitZombie waits until the first thread of a process has exited, a moment
+// after it said so.
+func awaitZombie(t *testing.T, pid int) {
+	t.Helper()
+	for {
+		text, err := files("/proc").read(strconv.Itoa(pid), "stat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := parseStat(text); err != nil || s.state == 'Z' {
+			return
+		}
+		runtime.Gosched()
 	}
 }
 
@@ -355,6 +359,35 @@ func startOf(t *testing.T, pid int) uint64 {
 		t.Fatal(err)
 	}
 	return s.start
+}
+
+func TestNested(t *testing.T) {
+	t.Parallel()
+	table, order := pod(t, map[string]*process{"trainer": start(t, "obeys")})
+	o := order("trainer")
+	for _, kind := range []guard.OrderKind{guard.TerminateProcess, guard.TerminateContainer} {
+		if o.Kind = kind; table.Nested(o) {
+			t.Errorf("%s: a process of the pod's own namespace is nested", kind)
+		}
+	}
+	o.Kind, o.Process.PID = guard.TerminateProcess, 1<<22-1
+	if !table.Nested(o) {
+		t.Error("a process that cannot be read is not nested")
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), "GPUSLICE_TEST_TENANT=obeys")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_NEWPID}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("cannot make a PID namespace: %v (needs root)", err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	table, order = pod(t, map[string]*process{"trainer": {Cmd: cmd}})
+	o = order("trainer")
+	for _, kind := range []guard.OrderKind{guard.TerminateProcess, guard.TerminateContainer} {
+		if o.Kind = kind; !table.Nested(o) {
+			t.Errorf("%s: a process of another namespace is not nested", kind)
+		}
+	}
 }
 
 func TestAcquireProtected(t *testing.T) {
