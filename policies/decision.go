@@ -42,7 +42,7 @@ type Decision struct {
 func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
 	switch d.Outcome {
 	case Mutated:
-		return promise.Apply(pod, d.Promise)
+		return d.Promise.Apply(pod)
 	case DevicesHidden:
 		return d.Visibility.Apply(pod)
 	}

@@ -91,7 +91,7 @@ func NativeWarnings(policy *config.Policy, native []NativeQuota, pod *corev1.Pod
 	if len(native) == 0 {
 		return nil
 	}
-	away := promise.RenamedAway(pod, p)
+	away := p.RenamedAway(pod)
 	traits := quota.TraitsOf(pod)
 	for _, n := range native {
 		switch {

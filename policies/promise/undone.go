@@ -16,12 +16,12 @@ import (
 
 // Undone lists what differs on the pod from what the Promise says of it, as paths; none: it is as promised. Containers
 // that reach for a GPU beside the promised ones count too, and what keeps the promised guard from its work.
-func Undone(pod *corev1.Pod, given *Promise, pools []pools.Pool) []string {
-	if given.Newer() {
+func (p *Promise) Undone(pod *corev1.Pod, pools []pools.Pool) []string {
+	if p.Newer() {
 		return nil
 	}
-	out := append(unplannedContainers(pod, given, pools), guardHindrances(&pod.Spec, given)...)
-	return append(out, edits(nil).undone(pod, given)...)
+	out := append(unplannedContainers(pod, p, pools), guardHindrances(&pod.Spec, p)...)
+	return append(out, edits(nil).undone(pod, p)...)
 }
 
 // undone lists what applying the edits again would change.

@@ -68,7 +68,7 @@ func (p *Promise) requested(container string) (resource string, units int64) {
 }
 
 // RenamedAway are the resources that a pod with this Promise asked for and does not carry, in the order of their names.
-func RenamedAway(pod *corev1.Pod, p *Promise) (out []string) {
+func (p *Promise) RenamedAway(pod *corev1.Pod) (out []string) {
 	for c := range podspec.Containers(&pod.Spec) {
 		name, n := p.requested(c.Name)
 		if _, carried := c.Resources.Limits[corev1.ResourceName(name)]; n > 0 && !carried && !slices.Contains(out, name) {

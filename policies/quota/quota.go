@@ -9,8 +9,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
-// Rule is the rule of denials for want of quota.
-const Rule api.Rule = "quota"
+// rule is the rule of denials for want of quota.
+const rule api.Rule = "quota"
 
 // Quota is what the pods of one budget may hold together: limits, each on a part of the budget.
 type Quota struct {
@@ -149,7 +149,7 @@ func Denial(excess []Excess) *api.Violation {
 	if len(sentences) == 0 {
 		return nil
 	}
-	return &api.Violation{Rule: Rule, Reason: "exceeded quota", Detail: strings.Join(sentences, "; ")}
+	return &api.Violation{Rule: rule, Reason: "exceeded quota", Detail: strings.Join(sentences, "; ")}
 }
 
 // excessSentence tells what one limit denies.
