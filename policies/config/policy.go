@@ -139,13 +139,6 @@ type GuardSpec struct {
 	MetricsPort       int             `json:"metricsPort,omitempty"`
 }
 
-// Ways in which the guard reaches NVML.
-const (
-	accessEnv    = "env"
-	AccessVolume = "volume"
-	AccessCDI    = "cdi"
-)
-
 // PodSpec is what policy writes into each sliced pod where its author did not.
 type PodSpec struct {
 	PriorityClassName string              `json:"priorityClassName,omitempty"`

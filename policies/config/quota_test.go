@@ -140,7 +140,7 @@ func TestWhatFitsNeverPassesALimit(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	amount := func() int64 { return random.Int64N(1 << random.IntN(45)) }
 	for range 20_000 {
-		limit, used, asked := amount()%quota.MaxCharge, amount()%quota.MaxCharge, amount()%quota.MaxCharge
+		limit, used, asked := amount()%quantity.MaxCharge, amount()%quantity.MaxCharge, amount()%quantity.MaxCharge
 		q := quota.Quota{Limits: []quota.Limit{{Name: "a", Limits: quota.Limits{Slices: &limit}}}}
 		fits := len(quota.Fit(q, usedEverywhere(quota.Charge{Slices: used}), quota.Holding{Charge: quota.Charge{Slices: asked}})) == 0
 		if fits != (asked == 0 || used+asked <= limit) {

@@ -9,8 +9,10 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/visibility"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -33,7 +35,7 @@ func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
 	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) {
 		return nil
 	}
-	return ChangedPaths(pod, promised)
+	return podpatch.ChangedPaths(pod, promised)
 }
 
 // unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.
@@ -42,7 +44,7 @@ func unplannedContainers(pod *corev1.Pod, given *Promise, pools []pools.Pool) (o
 		if given.Container(c.Name) != nil || given.HasGuard(c.Name) {
 			continue
 		}
-		if request.RequestsGPU(c, pools) || ChoosesDevices(c) {
+		if request.RequestsGPU(c, pools) || visibility.ChoosesDevices(c) {
 			out = append(out, fmt.Sprintf("container %s reaches for a GPU and was given none", message.Quote(c.Name)))
 		}
 	}

@@ -7,11 +7,10 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 
-	"github.com/gpuslice/gpuslice/policies/promise"
-
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 func TestEvaluate(t *testing.T) {
