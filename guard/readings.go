@@ -106,8 +106,8 @@ func listFault(s State, d Device) string {
 	return ""
 }
 
-// evaluateUnmanaged reports each container without a slice that uses a device,
-// once, and returns all that were reported.
+// evaluateUnmanaged reports each container without a slice that uses a device, and
+// the unnamed ones, once, and returns all that were reported.
 func evaluateUnmanaged(reported []string, readings []reading, l limits.Limits) ([]string, []Event) {
 	reported = slices.Clone(reported)
 	var events []Event
@@ -117,11 +117,15 @@ func evaluateUnmanaged(reported []string, readings []reading, l limits.Limits) (
 		}
 		for _, p := range r.Processes {
 			_, sliced := l.Container(p.Container)
+			kind := Unmanaged
+			if p.Container == UnnamedContainer {
+				kind = Unnamed
+			}
 			if sliced || p.Container == "" || p.Container == limits.GuardContainer || slices.Contains(reported, p.Container) {
 				continue
 			}
 			reported = append(reported, p.Container)
-			events = append(events, Event{Kind: Unmanaged, Container: p.Container, Device: r.ID, Process: p, UsedBytes: p.UsedBytes})
+			events = append(events, Event{Kind: kind, Container: p.Container, Device: r.ID, Process: p, UsedBytes: p.UsedBytes})
 		}
 	}
 	return reported, events

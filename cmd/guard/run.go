@@ -14,6 +14,10 @@ import (
 	"github.com/gpuslice/gpuslice/guard/proc"
 )
 
+// terminationMargin is what a termination may take besides the waits for the
+// process: the MPS daemon's answers, and a busy node.
+const terminationMargin = 15 * time.Second
+
 // run guards the pod until ctx is done.
 func run(ctx context.Context, o options, p process) int {
 	l, err := limits.FromEnv(p.lookup)
@@ -25,13 +29,9 @@ func run(ctx context.Context, o options, p process) int {
 	if err != nil {
 		return failUsage(o, p, err)
 	}
-	probes, err := listen(o.procDir)
-	if err != nil {
-		return failUsage(o, p, err)
-	}
 	log := slog.New(slog.NewJSONHandler(p.out, &slog.HandlerOptions{Level: o.level}))
 	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary, MPS: l.MPSPipeDirectory != ""})
-	r := &reporter{log: log, probes: &probeStatus{}, recorder: newRecorder(l, driver.Utilizations), table: table}
+	r := &reporter{log: log, probes: newPublisher(log, o, l), recorder: newRecorder(l, driver.Utilizations), table: table}
 	logStart(log, l)
 	if l.DryRun {
 		r.log = log.With("dryRun", true)
@@ -39,7 +39,6 @@ func run(ctx context.Context, o options, p process) int {
 	r.reportRestart(l)
 
 	var servers sync.WaitGroup
-	servers.Go(func() { serve(ctx, probes, table, r.probes) })
 	if l.MetricsPort > 0 {
 		servers.Go(func() {
 			if err := serveMetrics(ctx, l.MetricsPort, r.recorder); err != nil {
@@ -51,11 +50,19 @@ func run(ctx context.Context, o options, p process) int {
 		Sampler: podSampler{&guard.PodSampler{Reader: driver, Namer: table}, r.recorder, table.Shared()}}
 	g.Run(ctx)
 	servers.Wait()
-	if message := r.probes.unreported(); message != "" {
-		writeTerminationMessage(o, p, message)
-	}
+	writeTerminationMessage(o, p, r.probes.unreported())
 	log.Info("stopped")
 	return exitOK
+}
+
+// newPublisher returns what answers the probes. A guard without it goes on: the
+// kubelet starts it again, and it guards in between.
+func newPublisher(log *slog.Logger, o options, l limits.Limits) *publisher {
+	file, err := openStatusFile(o.terminationMessagePath)
+	if err != nil {
+		log.Error("probes get no answer", "error", err)
+	}
+	return &publisher{file: file, longest: l.TermGrace + proc.ExitTimeout + terminationMargin, log: log}
 }
 
 // logStart logs what the guard starts with.
@@ -69,7 +76,7 @@ func logStart(log *slog.Logger, l limits.Limits) {
 // newTerminator returns what terminates processes: by signals, and before them
 // through the MPS daemon where the pod is a client of one.
 func newTerminator(o options, l limits.Limits, r *reporter) guard.Terminator {
-	signals := &proc.Terminator{Table: r.table, TermGrace: l.TermGrace, Before: r.beforeTermination}
+	signals := &proc.Terminator{Table: r.table, TermGrace: l.TermGrace, Message: guard.Order.TenantMessage}
 	namespace, err := mps.Namespace(o.procDir)
 	if err != nil {
 		r.log.Warn("MPS clients cannot be identified", "error", err)

@@ -159,38 +159,6 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-func TestAppendTerminationMessage(t *testing.T) {
-	t.Parallel()
-	root, _ := tree(t, "testdata/v2-private.txtar")
-	table, err := Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := filepath.Join(root, "20/root/my log")
-	write(t, log, "of the tenant\n")
-	if err := table.AppendTerminationMessage(20, "gpuslice terminated python"); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(log)
-	if want := "of the tenant\ngpuslice terminated python\n"; err != nil || string(text) != want {
-		t.Errorf("the message reads %q, %v; want %q", text, err, want)
-	}
-	outside := filepath.Join(t.TempDir(), "secret")
-	write(t, outside, "")
-	if err := os.Remove(log); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, log); err != nil {
-		t.Fatal(err)
-	}
-	if err := table.AppendTerminationMessage(20, "gpuslice terminated python"); err == nil {
-		t.Error("wrote through a symbolic link of the tenant's")
-	}
-	if err := table.AppendTerminationMessage(7, "to itself"); err == nil {
-		t.Error("wrote the guard's own message")
-	}
-}
-
 func TestParseStat(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "1", "1 (x", "x (a) S 1 2", "1 (a) S 0 1 2 3", strings.Replace(fullStat(1, "a", "S", 0, "x"), "x", "-", 1)} {

@@ -86,6 +86,16 @@ type PoolsSpec struct {
 	Declared []PoolSpec  `json:"declared,omitempty"`
 	Complete bool        `json:"complete,omitempty"` // there is nothing beyond declared and known pools: deny what fits none
 	Reserve  ReserveSpec `json:"reserve,omitzero"`
+	// RememberFor is how long a pool without a node is remembered; 0: not at all. Default: 24h.
+	RememberFor *metav1.Duration `json:"rememberFor,omitempty"`
+}
+
+// Remembers is how long a pool without a node is remembered.
+func (s *PoolsSpec) Remembers() time.Duration {
+	if s.RememberFor == nil {
+		return defaultRememberFor
+	}
+	return s.RememberFor.Duration
 }
 
 // PoolSpec declares a pool by the labels that its nodes carry (and an autoscaler knows).
@@ -154,6 +164,7 @@ const (
 	defaultTemplates        = modes.TemplatesCheck
 	defaultReservePercent   = 3
 	defaultReserveMemory    = quantity.MiB(512)
+	defaultRememberFor      = 24 * time.Hour
 	defaultAllowance        = quantity.MiB(512)  // context of one process with one GPU
 	defaultAllowanceSeveral = quantity.MiB(1024) // with several GPUs, NCCL's buffers included
 	defaultPipeDirectory    = "/run/nvidia-mps"

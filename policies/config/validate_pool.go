@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -23,11 +24,14 @@ var driverText = regexp.MustCompile(`^[1-9][0-9]{0,3}(\.[0-9]{1,4}){1,2}$`)
 // validatePools checks what the policy says about pools, which are the whole cluster's.
 func (p *Policy) validatePools(e *problems, at *field.Path) {
 	spec := p.Pools
-	if p.Namespaces != nil && (spec.Declared != nil || spec.Complete || spec.Reserve != (ReserveSpec{})) {
+	if p.Namespaces != nil && (spec.Declared != nil || spec.Complete || spec.RememberFor != nil || spec.Reserve != (ReserveSpec{})) {
 		e.add(field.Forbidden(at, "pools belong to the cluster's default policy, the one without namespaces"))
 	}
 	if spec.Reserve.Percent != nil {
 		between(e, at.Child("reserve", "percent"), *spec.Reserve.Percent, 0, 90)
+	}
+	if spec.RememberFor != nil {
+		between(e, at.Child("rememberFor"), spec.RememberFor.Duration, 0, 30*24*time.Hour)
 	}
 	declared := at.Child("declared")
 	if atMost(e, declared, len(spec.Declared), maxPoolSpecs) {

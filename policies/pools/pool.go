@@ -1,6 +1,8 @@
 package pools
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -41,6 +43,10 @@ type Pool struct {
 	Nodes  []Node            `json:"-"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`
+	// LastSeen is when the last node of a pool that is remembered was seen; zero: it has nodes, or is declared.
+	LastSeen time.Time `json:"lastSeen,omitzero"`
+	// LastNodes are the nodes that a remembered pool had last, at most 64 of them.
+	LastNodes []string `json:"lastNodes,omitempty"`
 	// Notes are what is odd about the pool, for people: contradicting labels, a label that cannot be read.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -107,10 +113,14 @@ func (p *Pool) Awaited() bool { return p.Site == SiteAwaited }
 
 // Describe names a pool by what a user recognises: its MIG profile or its name.
 func (p *Pool) Describe() string {
+	name := "pool " + p.Name
 	if p.MIGProfile != "" {
-		return p.MIGProfile
+		name = p.MIGProfile
 	}
-	return "pool " + p.Name
+	if p.Remembered() {
+		name += " (no node has offered it since " + p.LastSeen.Format(time.RFC3339) + ")"
+	}
+	return name
 }
 
 // TotalMayBeLimit reports whether what a process on the pool sees as the device's whole memory may already be its limit: the

@@ -152,7 +152,11 @@ func TestCandidateNodes(t *testing.T) {
 	if len(l.Notes) != 1 || !strings.Contains(l.Notes[0], "stays pending until another pod ends") {
 		t.Errorf("notes %q", l.Notes)
 	}
-	f.othersRead = false
+	f.nodes = []corev1.Node{cordoned, tainted, other}
+	if l := summarize(f); len(l.Notes) != 1 || !strings.Contains(l.Notes[0], "can take the pod, for the reasons above") {
+		t.Errorf("no node can take the pod, whoever ends: notes %q", l.Notes)
+	}
+	f.nodes, f.othersRead = []corev1.Node{full, cordoned, tainted, other}, false
 	if l := summarize(f); l.Nodes[0].Free != unknownFree || len(l.Notes) != 0 {
 		t.Errorf("what is not seen is known: %+v, %q", l.Nodes[0], l.Notes)
 	}

@@ -41,8 +41,8 @@ type want struct {
 	init    bool // it ends, or is ready, before the others start
 }
 
-// candidates returns every placement that fits, best first, and why the other pools do not: policy's strategies in
-// their order, then the least waste, then the name.
+// candidates returns every placement that fits, best first, and why the other pools do not: pools with nodes before those that
+// are remembered, policy's strategies in their order, then the least waste, then the name.
 func candidates(in *Input, req api.Request, asks []want) (fitting []candidate, unfit []*FitError) {
 	for order, name := range in.Policy.Strategies {
 		strategy := strategies.Named(name)
@@ -66,7 +66,7 @@ func candidates(in *Input, req api.Request, asks []want) (fitting []candidate, u
 		unfit = append(unfit, otherwiseShared(in, req)...)
 	}
 	slices.SortStableFunc(fitting, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.waste, b.waste), cmp.Compare(a.pool().Name, b.pool().Name))
+		return cmp.Or(cmp.Compare(a.lateness(), b.lateness()), cmp.Compare(a.order, b.order), cmp.Compare(a.waste, b.waste), cmp.Compare(a.pool().Name, b.pool().Name))
 	})
 	return fitting, unfit
 }
@@ -171,6 +171,14 @@ func wasteOf(p placed) quantity.MiB {
 
 // pool is the pool that stands for the candidate: its first container's.
 func (c *candidate) pool() *pools.Pool { return c.containers[0].pool }
+
+// lateness puts pools without a node last: a pod that goes there may wait forever.
+func (c *candidate) lateness() int {
+	if c.pool().Remembered() {
+		return 1
+	}
+	return 0
+}
 
 // equals reports whether other gives the pod the very same: strategy, resource names, sizes and enforcement.
 func (c *candidate) equals(other *candidate) bool {

@@ -53,6 +53,9 @@ func Plan(in *Input, req api.Request) Result {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it asks for %s and waits for a node that offers it",
 			reasons(unfit), chosen.pool().Resource))
 	}
+	if chosen.pool().Remembered() {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no node offers %s now: the pod waits for one that offers %s", chosen.pool().Describe(), chosen.pool().Resource))
+	}
 	p, warnings := build(in, req, chosen, equivalent(in, chosen, fitting))
 	if v := p.TooLong(); v != nil {
 		r.Violations = []api.Violation{*v}
