@@ -49,6 +49,16 @@ func promised(namespace string, charge quota.Charge) *promise.Promise {
 		Containers: []promise.Container{{Name: "main", Resource: resourcename.SharedGPU, Count: 1, Slice: 8192, Class: "small"}}}
 }
 
+func TestExclusiveHolding(t *testing.T) {
+	t.Run("a share under the name of whole devices is a slice as well", func(t *testing.T) {
+		mixed := append(quotaPools(), pools.Pool{Name: "shares", Resource: api.ResourceGPU, Strategy: "time-slicing", DeviceMemory: 24 * 1024, Replicas: 4})
+		want := quota.Charge{Memory: 2 * 94 * 1024, Slices: 2, GPUs: 2}
+		if got, _ := promise.ExclusiveHolding(gpuPod(nil, asksFor("main", api.ResourceGPU, "2")), mixed); got.Charge != want {
+			t.Errorf("%+v, want %+v", got.Charge, want)
+		}
+	})
+}
+
 func TestHoldingOf(t *testing.T) {
 	slice := quota.Charge{Memory: 8192, Slices: 1}
 	whole := quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}}

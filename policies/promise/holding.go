@@ -90,8 +90,8 @@ func (p *Promise) ChargeFor(c *Container) quota.Charge {
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole
-// devices. A shared or MIG resource counts as a slice as well, so that leaving the Promise out never makes a pod
-// cheaper. Containers count whatever their names.
+// devices. A resource that is, or may turn out to be, a share or a MIG instance counts as a slice as well, so that leaving
+// the Promise out never makes a pod cheaper. Containers count whatever their names.
 func ExclusiveHolding(pod *corev1.Pod, pools []pools.Pool) (quota.Holding, ChargeSource) {
 	h := quota.Holding{Namespace: pod.Namespace}
 	h.Charge = quota.PeakCharge(quota.PodSpans(&pod.Spec, func(c *corev1.Container) quota.Charge { return exclusiveCharge(&h, c, pools) }))
@@ -116,13 +116,16 @@ func exclusiveCharge(h *quota.Holding, c *corev1.Container, pools []pools.Pool) 
 		}
 		h.MemoryUnknown = h.MemoryUnknown || !known
 		charge := quota.Charge{Memory: quota.MemoryOf(memory, units), GPUs: units}
-		if name != api.ResourceGPU {
+		if name != api.ResourceGPU || slices.ContainsFunc(offering, divided) {
 			charge.Slices = units
 		}
 		out = out.Plus(charge)
 	}
 	return out
 }
+
+// divided reports whether a unit of the pool's resource is less than a device.
+func divided(p *pools.Pool) bool { return p.Strategy != "" && !p.Sharing().Whole() }
 
 // offeredBy are the pools whose nodes advertise the resource.
 func offeredBy(resource string, pools []pools.Pool) (out []*pools.Pool) {

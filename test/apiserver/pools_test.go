@@ -20,12 +20,7 @@ func TestReplicasChange(t *testing.T) {
 			n.Status.Allocatable["nvidia.com/gpu.shared"] = *resource.NewQuantity(2*gpus.Value(), resource.DecimalSI)
 			n.Status.Capacity["nvidia.com/gpu.shared"] = n.Status.Allocatable["nvidia.com/gpu.shared"]
 		}
-		if err := a.i.Nodes(t.Context(), halved...); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.i.Settle(t.Context(), poolNames(t, halved, defaultPolicy(""))...); err != nil {
-			t.Fatal(err)
-		}
+		a.moveTo(halved...)
 		if got := replicasOf(a.made("after", slice("", "", ""))); !slices.Contains(got, "2") {
 			t.Errorf("the pod may run on nodes with %q replicas, and those that exist have 2", got)
 		}
