@@ -58,7 +58,7 @@ func rewritten(t *testing.T, in policies.Input) *corev1.Pod {
 	if d.Outcome != policies.Mutated {
 		t.Fatalf("%s %s: %s", d.Outcome, d.UnchangedReason, d.Message())
 	}
-	return promise.Apply(in.Pod, d.Promise)
+	return d.Promise.Apply(in.Pod)
 }
 
 func wholeGPUs(pod *corev1.Pod) (names []string) {
@@ -95,7 +95,7 @@ func TestAForgedPromiseDoesNotKeepAWholeGPU(t *testing.T) {
 			if d.Outcome != policies.Mutated {
 				t.Fatalf("the pod is %s (%s) with its whole GPU", d.Outcome, d.UnchangedReason)
 			}
-			if left := wholeGPUs(promise.Apply(pod, d.Promise)); len(left) > 0 {
+			if left := wholeGPUs(d.Promise.Apply(pod)); len(left) > 0 {
 				t.Errorf("%v keep a whole GPU", left)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -41,7 +42,7 @@ func Create(in Input, raw promise.RawPod, keys promise.Keys) (Decision, []jsonpa
 	if after == raw.Pod {
 		return d, nil
 	}
-	return d, promise.Patch(raw.Tree, raw.Pod, after)
+	return d, podpatch.Operations(raw.Tree, raw.Pod, after)
 }
 
 // promisedByNewer reports whether a newer build has mutated the pod already. Both are asked while one takes the other's

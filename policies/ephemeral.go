@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/internal/visibility"
 )
 
 // hideFromEphemeral answers an update that adds ephemeral containers: in.Pod with no device in those that old has not, and
@@ -27,7 +27,7 @@ func hideFromEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 			continue
 		}
 		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return envvar.IsOwn(e.Name) || e.Name == envvar.IMEXChannels })
-		c.Env = promise.SetVariable(c.Env, envvar.Literal{Name: envvar.VisibleDevices, Value: envvar.NoDevices})
+		c.Env = envvar.Set(c.Env, envvar.Literal{Name: envvar.VisibleDevices, Value: envvar.NoDevices})
 		changed = true
 	}
 	if !changed {
@@ -85,13 +85,13 @@ func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 // hidesDevices reports whether the container gets no device, and sets no variable of ours.
 func hidesDevices(c *corev1.Container) bool {
 	ours := func(e corev1.EnvVar) bool { return envvar.IsOwn(e.Name) || e.Name == envvar.IMEXChannels }
-	return promise.IndexOfVariable(c.Env, envvar.VisibleDevices) >= 0 && !promise.ChoosesDevices(c) && !slices.ContainsFunc(c.Env, ours)
+	return envvar.Index(c.Env, envvar.VisibleDevices) >= 0 && !visibility.ChoosesDevices(c) && !slices.ContainsFunc(c.Env, ours)
 }
 
 // governsEphemeral reports whether an ephemeral container is held to what this file says: in every pod with slices, and where a
 // policy is in force in pods with GPUs, and where it would choose devices.
 func governsEphemeral(in Input, pod *corev1.Pod, c *corev1.Container) bool {
-	return hasPromise(pod) || changesPods(in) && (request.RequestsGPUs(&pod.Spec, in.Pools) || promise.ChoosesDevices(c))
+	return hasPromise(pod) || changesPods(in) && (request.RequestsGPUs(&pod.Spec, in.Pools) || visibility.ChoosesDevices(c))
 }
 
 func hasPromise(pod *corev1.Pod) bool { return pod.Annotations[api.AnnotationPromise] != "" }

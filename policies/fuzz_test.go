@@ -119,14 +119,14 @@ func FuzzDecide(f *testing.F) {
 		if d.Promise == nil {
 			return
 		}
-		once := promise.Apply(raw.Pod, d.Promise)
+		once := d.Promise.Apply(raw.Pod)
 		in.Pod = once
 		again := policies.Decide(in)
 		if again.Promise == nil {
 			t.Fatalf("the rewritten pod is %s: %s", again.Outcome, again.Message())
 		}
 		a, _ := json.Marshal(once)
-		b, _ = json.Marshal(promise.Apply(once, again.Promise))
+		b, _ = json.Marshal(again.Promise.Apply(once))
 		if string(a) != string(b) {
 			t.Errorf("deciding again changes the pod:\n%s\n%s", a, b)
 		}
@@ -147,7 +147,7 @@ func FuzzTighten(f *testing.F) {
 		if a == nil || own == nil {
 			return
 		}
-		got, _ := config.Tighten(a, own)
+		got, _ := config.TenantDocument{Policy: own}.Tighten(a)
 		for what, pair := range map[string][2]quota.Charge{
 			"perContainer": {a.Limits.PerContainer, got.Limits.PerContainer}, "perPod": {a.Limits.PerPod, got.Limits.PerPod},
 		} {
@@ -160,7 +160,7 @@ func FuzzTighten(f *testing.F) {
 		if got.OptOut != a.OptOut || !cmp.Equal(got.Guard, a.Guard) || !cmp.Equal(got.Quota, a.Quota) || !cmp.Equal(got.Pools, a.Pools) || a.Mode == modes.Off && got.Mode != a.Mode {
 			t.Error("the tenant wrote what is the authority's")
 		}
-		again, _ := config.Tighten(got, own)
+		again, _ := config.TenantDocument{Policy: own}.Tighten(got)
 		again.Name = got.Name
 		if diff := cmp.Diff(got, again); diff != "" {
 			t.Errorf("followed twice it is not the same:\n%s", diff)

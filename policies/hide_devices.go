@@ -7,8 +7,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/visibility"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // hideDevices turns a pod that is left unchanged into one that is hidden, where a container of it would take devices past
@@ -28,7 +28,7 @@ func hideDevices(in *Input, d Decision) Decision {
 // choosingContainers names the containers that would choose their devices by a variable.
 func choosingContainers(spec *corev1.PodSpec, pools []pools.Pool) (names []string) {
 	for c := range podspec.EveryContainer(spec) {
-		if promise.ChoosesDevices(c) || request.RequestsGPU(c, pools) && promise.IndexOfVariable(c.Env, envvar.VisibleDevices) >= 0 {
+		if visibility.ChoosesDevices(c) || request.RequestsGPU(c, pools) && envvar.Index(c.Env, envvar.VisibleDevices) >= 0 {
 			names = append(names, "container "+message.Quote(c.Name))
 		}
 	}
@@ -37,16 +37,16 @@ func choosingContainers(spec *corev1.PodSpec, pools []pools.Pool) (names []strin
 
 // devicesToHide looks for containers that choose their devices: in a pod that asks for GPUs every one of them might, by its
 // image; in another one those that say so. Devices of a claim come by another way, and stay.
-func devicesToHide(spec *corev1.PodSpec, pools []pools.Pool) (v promise.Visibility) {
+func devicesToHide(spec *corev1.PodSpec, pools []pools.Pool) (v visibility.Change) {
 	gpus := request.RequestsGPUs(spec, pools)
 	for c := range podspec.EveryContainer(spec) {
-		named := promise.IndexOfVariable(c.Env, envvar.VisibleDevices) >= 0
+		named := envvar.Index(c.Env, envvar.VisibleDevices) >= 0
 		switch {
 		case request.RequestsGPU(c, pools):
 			if named {
 				v.Unset = append(v.Unset, c.Name)
 			}
-		case promise.ChoosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
+		case visibility.ChoosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
 			v.Hidden = append(v.Hidden, c.Name)
 		}
 	}
@@ -68,7 +68,7 @@ func restoreDevices(in Input, old *corev1.Pod) *corev1.Pod {
 	}
 	for c := range podspec.EveryContainer(&out.Spec) {
 		if o := was[c.Name]; o != nil {
-			c.Env = promise.RestoreEnv(c.Env, o.Env, ours)
+			c.Env = envvar.Restore(c.Env, o.Env, ours)
 		}
 	}
 	return out

@@ -87,7 +87,7 @@ func TestHoldingOf(t *testing.T) {
 		"a container named like ours counts": {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")),
 			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 94 * 1024, GPUs: 1}, Units: map[string]int64{api.ResourceGPU: 1}}, promise.ChargeExclusive},
 		"a quantity that Value() turns into nothing is huge": {gpuPod(nil, asksFor("main", api.ResourceGPU, "1e400")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: quantity.MaxMemory, GPUs: quota.MaxCharge}, Units: map[string]int64{api.ResourceGPU: quota.MaxCharge}}, promise.ChargeExclusive},
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: quantity.MaxMemory, GPUs: quantity.MaxCharge}, Units: map[string]int64{api.ResourceGPU: quantity.MaxCharge}}, promise.ChargeExclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, source := promise.HoldingOf(c.pod, testKeys(), quotaPools())
@@ -137,11 +137,11 @@ func TestInitContainersCountByTheirPeak(t *testing.T) {
 
 func TestWholeUnitsOfHostileQuantitiesAreCheapAndNeverTooSmall(t *testing.T) {
 	for text, want := range map[string]int64{
-		"0": 0, "-1": 0, "1": 1, "500m": 1, "1500m": 2, "0.1n": 1, "1e-400": 1, "1Ki": 1024, "1e19": quota.MaxCharge, "1e400": quota.MaxCharge, "1e10000000": quota.MaxCharge,
-		"1e999999999": quota.MaxCharge, "9223372036854775807": quota.MaxCharge, "9223372036854775808": quota.MaxCharge, "36893488147419103232": quota.MaxCharge, "1Ei": quota.MaxCharge,
+		"0": 0, "-1": 0, "1": 1, "500m": 1, "1500m": 2, "0.1n": 1, "1e-400": 1, "1Ki": 1024, "1e19": quantity.MaxCharge, "1e400": quantity.MaxCharge, "1e10000000": quantity.MaxCharge,
+		"1e999999999": quantity.MaxCharge, "9223372036854775807": quantity.MaxCharge, "9223372036854775808": quantity.MaxCharge, "36893488147419103232": quantity.MaxCharge, "1Ei": quantity.MaxCharge,
 	} {
 		begin := time.Now()
-		if got := promise.WholeUnits(resource.MustParse(text)); got != want {
+		if got := quantity.WholeUnits(resource.MustParse(text)); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
 		}
 		if took := time.Since(begin); took > 100*time.Millisecond {

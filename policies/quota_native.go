@@ -12,6 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -52,7 +53,7 @@ func NativeQuotasOf(q *corev1.ResourceQuota) (out []NativeQuota) {
 
 // nativeResource is the GPU resource that an entry of a ResourceQuota limits.
 func nativeResource(name corev1.ResourceName) (resource string, ok bool) {
-	resource, ok = strings.CutPrefix(string(name), quota.RequestsPrefix)
+	resource, ok = strings.CutPrefix(string(name), resourcename.RequestsPrefix)
 	return resource, ok && strings.HasPrefix(resource, resourcename.NVIDIAPrefix)
 }
 
@@ -91,7 +92,7 @@ func NativeWarnings(policy *config.Policy, native []NativeQuota, pod *corev1.Pod
 	if len(native) == 0 {
 		return nil
 	}
-	away := promise.RenamedAway(pod, p)
+	away := p.RenamedAway(pod)
 	traits := quota.TraitsOf(pod)
 	for _, n := range native {
 		switch {
@@ -113,8 +114,8 @@ func NativeWarnings(policy *config.Policy, native []NativeQuota, pod *corev1.Pod
 
 // wholeUnitsBelow is q rounded down, at most MaxCharge.
 func wholeUnitsBelow(q resource.Quantity) int64 {
-	n := promise.WholeUnits(q)
-	if n > 0 && n < quota.MaxCharge && q.CmpInt64(n) < 0 {
+	n := quantity.WholeUnits(q)
+	if n > 0 && n < quantity.MaxCharge && q.CmpInt64(n) < 0 {
 		n--
 	}
 	return n

@@ -12,7 +12,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/unitcount"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -38,7 +40,7 @@ func TestNativeQuotasAreReadAsKubernetesReadsThem(t *testing.T) {
 		"{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 8, pods: 4, requests.cpu: 2}}": {{api.ResourceGPU, 2, false}, {resourcename.SharedGPU, 8, false}},
 		"{hard: {requests.cpu: 1, requests.amd.com/gpu: 2}}":                                                nil,
 		"{hard: {requests.nvidia.com/gpu: 1500m}}":                                                          {{api.ResourceGPU, 1, false}},
-		"{hard: {requests.nvidia.com/gpu: 1e400}}":                                                          {{api.ResourceGPU, quota.MaxCharge, false}},
+		"{hard: {requests.nvidia.com/gpu: 1e400}}":                                                          {{api.ResourceGPU, quantity.MaxCharge, false}},
 		"{hard: {requests.nvidia.com/gpu: 0}}":                                                              {{api.ResourceGPU, 0, false}},
 		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [NotBestEffort]}":                                     {{api.ResourceGPU, 2, false}},
 		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}":                         {{api.ResourceGPU, 2, true}},
@@ -124,12 +126,12 @@ func TestUnitsCountWhatWasAskedAndWhatIsCarried(t *testing.T) {
 // TestMadeUpResourcesNeitherGrowAHoldingNorHideInIt: beyond the bound they count for every quota.
 func TestMadeUpResourcesNeitherGrowAHoldingNorHideInIt(t *testing.T) {
 	var sum quota.Holding
-	for n := range 10 * quota.MaxUnitNames {
+	for n := range 10 * unitcount.MaxNames {
 		h, _ := promise.HoldingOf(gpuPod(nil, asksFor("main", fmt.Sprintf("nvidia.com/mig-%dg.10gb", n), "1")), promise.Keys{}, nil)
 		sum = sum.Plus(h)
 	}
-	last := quota.Scope{Resource: fmt.Sprintf("nvidia.com/mig-%dg.10gb", 10*quota.MaxUnitNames-1)}
-	if len(sum.Units) > quota.MaxUnitNames+1 || sum.In(last).GPUs < 1 || !sum.Sound() {
+	last := quota.Scope{Resource: fmt.Sprintf("nvidia.com/mig-%dg.10gb", 10*unitcount.MaxNames-1)}
+	if len(sum.Units) > unitcount.MaxNames+1 || sum.In(last).GPUs < 1 || !sum.Sound() {
 		t.Errorf("%d names, the last counts %d", len(sum.Units), sum.In(last).GPUs)
 	}
 }
@@ -143,7 +145,7 @@ func TestAForgedPromiseTakesNothingAway(t *testing.T) {
 		want     map[string]int64
 	}{
 		"less than nothing":       {resourcename.SharedGPU, -5, map[string]int64{resourcename.SharedGPU: 1}},
-		"more than sums can hold": {api.ResourceGPU, 1<<63 - 1, map[string]int64{api.ResourceGPU: quota.MaxCharge, resourcename.SharedGPU: 1}},
+		"more than sums can hold": {api.ResourceGPU, 1<<63 - 1, map[string]int64{api.ResourceGPU: quantity.MaxCharge, resourcename.SharedGPU: 1}},
 		"a name of great length":  {long, 1, map[string]int64{resourcename.SharedGPU: 1}},
 		"another vendor's":        {"amd.com/gpu", 1, map[string]int64{resourcename.SharedGPU: 1}},
 	} {

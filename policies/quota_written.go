@@ -36,7 +36,7 @@ func WrittenQuotaOf(p *config.Policy, pools []pools.Pool) (WrittenQuota, bool) {
 	var names []string
 	for i := range pools {
 		pool := &pools[i]
-		if !config.Allows(p, pool.Strategy) {
+		if !p.Allows(pool.Strategy) {
 			continue
 		}
 		if whole := pool.Sharing().Whole(); whole != (kind == "gpus") {

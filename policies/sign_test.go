@@ -26,7 +26,7 @@ func promisedPod(t *testing.T, keys promise.Keys) *corev1.Pod {
 			continue
 		}
 		keys.Sign(c.d.Promise)
-		pod := promise.Apply(c.in.Pod, c.d.Promise)
+		pod := c.d.Promise.Apply(c.in.Pod)
 		pod.Namespace = c.d.Promise.Namespace
 		return pod
 	}

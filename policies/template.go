@@ -12,9 +12,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
-	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // Template answers a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob) whose pod template may hold
@@ -86,7 +86,7 @@ func templateFractions(path string, template map[string]any) (out []templateFrac
 				quantities, _ := resources[kind].(map[string]any)
 				for _, res := range slices.Sorted(maps.Keys(quantities)) {
 					if share, text, ok := fractionOf(res, quantities[res]); ok {
-						at := path + "/spec/" + list + "/" + strconv.Itoa(i) + "/resources/" + kind + "/" + promise.EscapePointer(res)
+						at := path + "/spec/" + list + "/" + strconv.Itoa(i) + "/resources/" + kind + "/" + podpatch.EscapePointer(res)
 						out = append(out, templateFraction{at, name, res, text, share})
 					}
 				}
@@ -98,8 +98,8 @@ func templateFractions(path string, template map[string]any) (out []templateFrac
 
 // fractionOf reads a quantity of a GPU resource that is a fraction of one.
 func fractionOf(name string, written any) (quantity.Fraction, string, bool) {
-	text := promise.QuantityText(written)
-	if !request.IsGPUResource(name, nil) || len(text) > quantity.MaxText || !promise.CheapQuantity.MatchString(text) {
+	text := quantity.Text(written)
+	if !request.IsGPUResource(name, nil) || len(text) > quantity.MaxText || !quantity.Cheap.MatchString(text) {
 		return quantity.Fraction{}, "", false
 	}
 	q, err := resource.ParseQuantity(text)
@@ -164,5 +164,5 @@ func rewriteTemplate(path string, template map[string]any, found []templateFract
 		ops = append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels", map[string]any{}))
 	}
 	text, _ := found[0].share.MarshalText()
-	return append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels/"+promise.EscapePointer(api.LabelFraction), string(text)))
+	return append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels/"+podpatch.EscapePointer(api.LabelFraction), string(text)))
 }

@@ -64,7 +64,7 @@ func verifyPromised(in *Input, given *promise.Promise) Decision {
 }
 
 func checkUndone(in *Input, given *promise.Promise) []api.Violation {
-	changed := promise.Undone(in.Pod, given, in.Pools)
+	changed := given.Undone(in.Pod, in.Pools)
 	if len(changed) == 0 {
 		return nil
 	}
@@ -104,7 +104,7 @@ func withoutPromised(pod *corev1.Pod, promise *promise.Promise) *corev1.Pod {
 }
 
 func checkPromisedStrategy(in *Input, promise *promise.Promise) []api.Violation {
-	if config.Allows(in.Policy, promise.Strategy) {
+	if in.Policy.Allows(promise.Strategy) {
 		return nil
 	}
 	return []api.Violation{{Rule: api.RulePolicy, Reason: "strategy not allowed", Detail: fmt.Sprintf(

@@ -76,10 +76,10 @@ func mergeTable() []mergeRow {
 	}
 }
 
-// Tighten returns what holds where the authority's policy and a tenant's own document meet, and what of the tenant's
+// tighten returns what holds where the authority's policy and a tenant's own document meet, and what of the tenant's
 // it did not follow. The tenant's document is one without defaults: what is zero in it says nothing. Neither is
 // changed; without a tenant's document the authority's policy is returned as it is.
-func Tighten(authority, tenant *Policy) (*Policy, []ignored) {
+func tighten(authority, tenant *Policy) (*Policy, []ignored) {
 	if tenant == nil {
 		return authority, nil
 	}
@@ -99,7 +99,7 @@ func Tighten(authority, tenant *Policy) (*Policy, []ignored) {
 
 // TightenErrors are what a tenant's document requests and may not have, as problems of it: for those who can still correct it.
 func TightenErrors(authority, tenant *Policy) (problems []error) {
-	_, clamped := Tighten(authority, tenant)
+	_, clamped := tighten(authority, tenant)
 	for _, c := range clamped {
 		problems = append(problems, fmt.Errorf("%s (policy %s; a tenant's own document only tightens)", c, authority.Name))
 	}

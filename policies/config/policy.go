@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,6 +122,18 @@ type ReserveSpec struct {
 	Memory  *quantity.MiB `json:"memory,omitempty"`
 }
 
+// Amounts returns the part of a device and the memory to keep free.
+func (r ReserveSpec) Amounts() (percent int, memory quantity.MiB) {
+	percent, memory = defaultReservePercent, defaultReserveMemory
+	if r.Percent != nil {
+		percent = *r.Percent
+	}
+	if r.Memory != nil {
+		memory = *r.Memory
+	}
+	return percent, memory
+}
+
 // GuardSpec is what policy says about the guard.
 type GuardSpec struct {
 	Enabled           *bool           `json:"enabled,omitempty"` // default true
@@ -136,13 +149,6 @@ type GuardSpec struct {
 	MetricsPort       int             `json:"metricsPort,omitempty"`
 }
 
-// Ways in which the guard reaches NVML.
-const (
-	accessEnv    = "env"
-	AccessVolume = "volume"
-	AccessCDI    = "cdi"
-)
-
 // PodSpec is what policy writes into each sliced pod where its author did not.
 type PodSpec struct {
 	PriorityClassName string              `json:"priorityClassName,omitempty"`
@@ -156,9 +162,9 @@ const (
 	defaultMode             = modes.OptIn
 	defaultEnforcement      = api.EnforceFull
 	defaultTemplates        = modes.TemplatesCheck
-	DefaultReservePercent   = 3
+	defaultReservePercent   = 3
+	defaultReserveMemory    = quantity.MiB(512)
 	defaultRememberFor      = 24 * time.Hour
-	DefaultReserveMemory    = quantity.MiB(512)
 	defaultAllowance        = quantity.MiB(512)  // context of one process with one GPU
 	defaultAllowanceSeveral = quantity.MiB(1024) // with several GPUs, NCCL's buffers included
 	defaultPipeDirectory    = "/run/nvidia-mps"
@@ -167,11 +173,4 @@ const (
 )
 
 // Allows reports whether policy allows a strategy.
-func Allows(p *Policy, name api.StrategyName) bool {
-	for _, s := range p.Strategies {
-		if s == name {
-			return true
-		}
-	}
-	return false
-}
+func (p *Policy) Allows(name api.StrategyName) bool { return slices.Contains(p.Strategies, name) }

@@ -140,7 +140,7 @@ func TestWhatFitsNeverPassesALimit(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	amount := func() int64 { return random.Int64N(1 << random.IntN(45)) }
 	for range 20_000 {
-		limit, used, asked := amount()%quota.MaxCharge, amount()%quota.MaxCharge, amount()%quota.MaxCharge
+		limit, used, asked := amount()%quantity.MaxCharge, amount()%quantity.MaxCharge, amount()%quantity.MaxCharge
 		q := quota.Quota{Limits: []quota.Limit{{Name: "a", Limits: quota.Limits{Slices: &limit}}}}
 		fits := len(quota.Fit(q, usedEverywhere(quota.Charge{Slices: used}), quota.Holding{Charge: quota.Charge{Slices: asked}})) == 0
 		if fits != (asked == 0 || used+asked <= limit) {
@@ -173,7 +173,7 @@ func TestAQuotaThatLimitsNothingIsDeniedWithItsProblems(t *testing.T) {
 
 func TestATenantsQuotaHoldsBesideTheAuthoritys(t *testing.T) {
 	authority := policyOf(t, "{quota: {budget: ml, slices: 10}}")
-	got, clamped := Tighten(authority, policyOf(t, "{quota: {budget: other, slices: 20, native: off}}"))
+	got, clamped := tighten(authority, policyOf(t, "{quota: {budget: other, slices: 20, native: off}}"))
 	if len(clamped) != 2 || clamped[0].Path != "quota.budget" || clamped[1].Path != "quota.native" {
 		t.Errorf("clamped %v", clamped)
 	}
@@ -184,7 +184,7 @@ func TestATenantsQuotaHoldsBesideTheAuthoritys(t *testing.T) {
 	if len(limits) != 2 || *limits[0].Limits.Slices != 10 || limits[0].Scope != (quota.Scope{}) || *limits[1].Limits.Slices != 20 || limits[1].Scope != (quota.Scope{Namespace: "team-a"}) {
 		t.Errorf("limits %+v", limits)
 	}
-	if got, _ := Tighten(authority, policyOf(t, "{}")); got.TenantQuota != nil {
+	if got, _ := tighten(authority, policyOf(t, "{}")); got.TenantQuota != nil {
 		t.Errorf("a tenant that says nothing has a quota: %+v", got.TenantQuota)
 	}
 }

@@ -21,8 +21,6 @@ import (
 
 var driverText = regexp.MustCompile(`^[1-9][0-9]{0,3}(\.[0-9]{1,4}){1,2}$`)
 
-var MIGProfileText = regexp.MustCompile(`^[a-z0-9][a-z0-9.]{0,30}[a-z0-9]$`)
-
 // validatePools checks what the policy says about pools, which are the whole cluster's.
 func (p *Policy) validatePools(e *problems, at *field.Path) {
 	spec := p.Pools
@@ -121,7 +119,7 @@ func (d *PoolSpec) validateMIG(e *problems, at *field.Path) {
 	switch {
 	case d.MIGProfile == "" && strategy.Unit == strategies.UnitInstance:
 		e.add(field.Required(profile, `the instances' profile, such as "1g.10gb"`))
-	case d.MIGProfile != "" && !MIGProfileText.MatchString(d.MIGProfile):
+	case d.MIGProfile != "" && !resourcename.MIGProfile.MatchString(d.MIGProfile):
 		e.invalid(profile, d.MIGProfile, `accepted: a profile as resources name it, such as "1g.10gb"`)
 	case d.MIGProfile != "" && !strategy.OnInstances:
 		e.add(field.Forbidden(profile, "MIG instances are held alone (strategy mig) or time-sliced"))

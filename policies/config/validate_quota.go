@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -62,8 +63,8 @@ func validateQuotaParts(path *field.Path, parts map[string]quota.Limits) (errs f
 
 func validateQuotaLimits(path *field.Path, l quota.Limits) (errs field.ErrorList) {
 	for _, d := range quota.Dimensions() {
-		if most, ok := d.Limit(l); ok && (most < 0 || most > quota.MaxCharge) {
-			errs = append(errs, field.Invalid(path.Child(d.Name), most, fmt.Sprintf("accepted: 0 to %s", d.Text(quota.MaxCharge))))
+		if most, ok := d.Limit(l); ok && (most < 0 || most > quantity.MaxCharge) {
+			errs = append(errs, field.Invalid(path.Child(d.Name), most, fmt.Sprintf("accepted: 0 to %s", d.Text(quantity.MaxCharge))))
 		}
 	}
 	return errs

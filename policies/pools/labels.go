@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
@@ -19,8 +18,8 @@ import (
 // Labels that tell what a node's GPUs are, as GPU feature discovery writes them (those of a resource are its name
 // before any renaming, a dot and a word: "nvidia.com/gpu.replicas", "nvidia.com/mig-1g.10gb.memory").
 const (
-	labelMIGStrategy    = "nvidia.com/mig.strategy"
-	LabelDriverMajor    = "nvidia.com/cuda.driver-version.major"
+	labelMIGStrategy = "nvidia.com/mig.strategy"
+
 	labelMPSCapable     = "nvidia.com/mps.capable"
 	labelDriverMinor    = "nvidia.com/cuda.driver-version.minor"
 	labelDriverMajorOld = "nvidia.com/cuda.driver.major"
@@ -41,7 +40,7 @@ func isPoolResource(name string) bool {
 		return true
 	}
 	profile, mig := strings.CutPrefix(strings.TrimSuffix(name, sharedSuffix), resourcename.MIGPrefix)
-	return mig && config.MIGProfileText.MatchString(profile)
+	return mig && resourcename.MIGProfile.MatchString(profile)
 }
 
 // nodeReader reads what the labels of one node say about one resource. Labels come from the node: each value is
@@ -124,7 +123,7 @@ func (r *nodeReader) require(keys ...string) {
 // readDriver reads the driver's release, in the spelling of today or the older one. The pool requires the generation,
 // not the release: a pod that waits must not miss the node whose driver was just updated.
 func (r *nodeReader) readDriver() {
-	key, minorKey := LabelDriverMajor, labelDriverMinor
+	key, minorKey := driver.LabelMajor, labelDriverMinor
 	if !r.has(key) {
 		key, minorKey = labelDriverMajorOld, labelDriverMinorOld
 	}

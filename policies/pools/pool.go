@@ -97,13 +97,7 @@ func (p *Pool) Provider() *strategies.Provider { return strategies.ProviderNamed
 // keepFree sets what is kept free of a device: the larger of a part and an amount, and nothing of a MIG instance that
 // is one container's own.
 func (p *Pool) keepFree(spec config.ReserveSpec) {
-	percent, memory := config.DefaultReservePercent, config.DefaultReserveMemory
-	if spec.Percent != nil {
-		percent = *spec.Percent
-	}
-	if spec.Memory != nil {
-		memory = *spec.Memory
-	}
+	percent, memory := spec.Amounts()
 	p.Reserve = 0
 	if p.Sharing().Unit != strategies.UnitInstance {
 		part := (p.Total()*quantity.MiB(percent) + 99) / 100

@@ -53,7 +53,7 @@ type editList []edit
 
 // Apply returns pod as the Promise says it should be: a copy, the pod itself is not changed. What an older Promise on
 // the pod wrote and this one does not is reverted. Applying twice is applying once.
-func Apply(pod *corev1.Pod, promise *Promise) *corev1.Pod { return edits(nil).apply(pod, promise) }
+func (p *Promise) Apply(pod *corev1.Pod) *corev1.Pod { return edits(nil).apply(pod, p) }
 
 func (l editList) apply(pod *corev1.Pod, next *Promise) *corev1.Pod {
 	return l.applyOver(pod, carried(pod, next), next)

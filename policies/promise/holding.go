@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/charges"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
@@ -59,7 +59,7 @@ func (p *Promise) Holding(pod *corev1.Pod) quota.Holding {
 		if h.Classes == nil {
 			h.Classes = make(map[string]quota.Charge)
 		}
-		h.Classes[c.Class] = quota.PeakCharge(quota.PodSpans(&pod.Spec, func(in *corev1.Container) quota.Charge { return p.chargeIn(c.Class, in.Name) }))
+		h.Classes[c.Class] = charges.Peak(charges.SpansOf(&pod.Spec, func(in *corev1.Container) quota.Charge { return p.chargeIn(c.Class, in.Name) }))
 	}
 	return h
 }
@@ -70,7 +70,7 @@ func (p *Promise) ChargeOn(pod *corev1.Pod) quota.Charge {
 	if p.Newer() {
 		return p.Charge
 	}
-	return p.Charge.Most(quota.PeakCharge(quota.PodSpans(&pod.Spec, func(c *corev1.Container) quota.Charge { return p.ChargeFor(p.Container(c.Name)) })))
+	return p.Charge.Most(charges.Peak(charges.SpansOf(&pod.Spec, func(c *corev1.Container) quota.Charge { return p.ChargeFor(p.Container(c.Name)) })))
 }
 
 // chargeIn is what the named container counts for in a class.
@@ -86,7 +86,7 @@ func (p *Promise) ChargeFor(c *Container) quota.Charge {
 	if c == nil {
 		return quota.Charge{}
 	}
-	return quota.SliceCharge(strategies.Named(p.Strategy).Whole(), c.Slice, c.Count)
+	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), c.Slice, c.Count)
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole
@@ -94,7 +94,7 @@ func (p *Promise) ChargeFor(c *Container) quota.Charge {
 // the Promise out never makes a pod cheaper. Containers count whatever their names.
 func ExclusiveHolding(pod *corev1.Pod, pools []pools.Pool) (quota.Holding, ChargeSource) {
 	h := quota.Holding{Namespace: pod.Namespace}
-	h.Charge = quota.PeakCharge(quota.PodSpans(&pod.Spec, func(c *corev1.Container) quota.Charge { return exclusiveCharge(&h, c, pools) }))
+	h.Charge = charges.Peak(charges.SpansOf(&pod.Spec, func(c *corev1.Container) quota.Charge { return exclusiveCharge(&h, c, pools) }))
 	if h.Charge == (quota.Charge{}) {
 		return quota.Holding{Namespace: pod.Namespace}, ChargeNone
 	}
@@ -115,7 +115,7 @@ func exclusiveCharge(h *quota.Holding, c *corev1.Container, pools []pools.Pool) 
 			h.Pools = append(h.Pools, p.Name)
 		}
 		h.MemoryUnknown = h.MemoryUnknown || !known
-		charge := quota.Charge{Memory: quota.MemoryOf(memory, units), GPUs: units}
+		charge := quota.Charge{Memory: charges.MemoryOf(memory, units), GPUs: units}
 		if name != api.ResourceGPU || slices.ContainsFunc(offering, divided) {
 			charge.Slices = units
 		}
@@ -152,29 +152,10 @@ func gpuUnits(c *corev1.Container, pools []pools.Pool) map[string]int64 {
 	units := make(map[string]int64)
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 		for name, q := range list {
-			if n := WholeUnits(q); n > 0 && request.IsGPUResource(string(name), pools) {
+			if n := quantity.WholeUnits(q); n > 0 && request.IsGPUResource(string(name), pools) {
 				units[string(name)] = max(units[string(name)], n)
 			}
 		}
 	}
 	return units
-}
-
-// WholeUnits is q rounded up, at most MaxCharge. It looks at the exponent before it computes: stored pods may hold
-// quantities such as 1e10000000, which cost seconds to compare and which Value() turns into 0.
-func WholeUnits(q resource.Quantity) int64 {
-	if q.Sign() <= 0 {
-		return 0
-	}
-	if n, ok := q.AsInt64(); ok {
-		return min(n, quota.MaxCharge)
-	}
-	const largestExponent, largestBits = 18, 127
-	if d := q.AsDec(); d.Scale() < -largestExponent || d.UnscaledBig().BitLen() > largestBits {
-		return quota.MaxCharge
-	}
-	if q.CmpInt64(quota.MaxCharge) >= 0 {
-		return quota.MaxCharge
-	}
-	return q.Value()
 }

@@ -9,19 +9,21 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/visibility"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // Undone lists what differs on the pod from what the Promise says of it, as paths; none: it is as promised. Containers
 // that reach for a GPU beside the promised ones count too, and what keeps the promised guard from its work.
-func Undone(pod *corev1.Pod, given *Promise, pools []pools.Pool) []string {
-	if given.Newer() {
+func (p *Promise) Undone(pod *corev1.Pod, pools []pools.Pool) []string {
+	if p.Newer() {
 		return nil
 	}
-	out := append(unplannedContainers(pod, given, pools), guardHindrances(&pod.Spec, given)...)
-	return append(out, edits(nil).undone(pod, given)...)
+	out := append(unplannedContainers(pod, p, pools), guardHindrances(&pod.Spec, p)...)
+	return append(out, edits(nil).undone(pod, p)...)
 }
 
 // undone lists what applying the edits again would change.
@@ -33,7 +35,7 @@ func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
 	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) {
 		return nil
 	}
-	return ChangedPaths(pod, promised)
+	return podpatch.ChangedPaths(pod, promised)
 }
 
 // unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.
@@ -42,7 +44,7 @@ func unplannedContainers(pod *corev1.Pod, given *Promise, pools []pools.Pool) (o
 		if given.Container(c.Name) != nil || given.HasGuard(c.Name) {
 			continue
 		}
-		if request.RequestsGPU(c, pools) || ChoosesDevices(c) {
+		if request.RequestsGPU(c, pools) || visibility.ChoosesDevices(c) {
 			out = append(out, fmt.Sprintf("container %s reaches for a GPU and was given none", message.Quote(c.Name)))
 		}
 	}

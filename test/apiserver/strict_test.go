@@ -14,7 +14,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -60,7 +59,7 @@ func slicedPod(t *testing.T, s scenarios.Scenario, name string) *corev1.Pod {
 	if d.Outcome != policies.Mutated {
 		t.Fatalf("scenario %s: %s: %s", s.Name, d.Outcome, d.Message())
 	}
-	pod := promise.Apply(in.Pod, d.Promise)
+	pod := d.Promise.Apply(in.Pod)
 	pod.Name, pod.Namespace, pod.GenerateName = name, "", ""
 	return pod
 }

@@ -65,7 +65,7 @@ func renamedPod(t *testing.T, in policies.Input) (*corev1.Pod, *promise.Promise)
 	if d.Promise == nil {
 		t.Fatalf("%+v", d)
 	}
-	return promise.Apply(in.Pod, d.Promise), d.Promise
+	return d.Promise.Apply(in.Pod), d.Promise
 }
 
 func TestCheckerNativeQuotas(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -39,7 +38,7 @@ func sliced(t *testing.T, name string, nodes []*corev1.Node) *corev1.Pod {
 	if d.Outcome != policies.Mutated {
 		t.Fatalf("%s: %s", d.Outcome, d.Message())
 	}
-	return promise.Apply(pod, d.Promise)
+	return d.Promise.Apply(pod)
 }
 
 func sharedNodes(t *testing.T) []*corev1.Node {

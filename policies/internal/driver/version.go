@@ -30,3 +30,6 @@ func Version(text string) (major, minor int) {
 	}
 	return major, min(max(minor, 0), MaxVersion)
 }
+
+// LabelMajor is the label of nodes with the release line.
+const LabelMajor = "nvidia.com/cuda.driver-version.major"

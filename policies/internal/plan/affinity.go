@@ -63,11 +63,11 @@ func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
 		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: strategies.LabelTrustDomain, Operator: corev1.NodeSelectorOpDoesNotExist})
 	}
 	above := func(e corev1.NodeSelectorRequirement) bool {
-		return e.Key == pools.LabelDriverMajor && e.Operator == corev1.NodeSelectorOpGt
+		return e.Key == driver.LabelMajor && e.Operator == corev1.NodeSelectorOpGt
 	}
 	if c.guard.holds && !c.pool().Declared && !slices.ContainsFunc(term.MatchExpressions, above) {
 		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{ // nodes that join later may have an older driver
-			Key: pools.LabelDriverMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{strconv.Itoa(driver.FirstForGuard - 1)}})
+			Key: driver.LabelMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{strconv.Itoa(driver.FirstForGuard - 1)}})
 	}
 	return term
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -120,13 +120,13 @@ func (w *builder) guardAccess(g *promise.Guard) {
 	capabilities := envvar.Literal{Name: envvar.DriverCapabilities, Value: "compute,utility"}
 	g.CheckEnv = []envvar.Literal{capabilities}
 	switch w.in.Policy.Guard.Access {
-	case config.AccessVolume:
+	case modes.AccessVolume:
 		device := corev1.HostPathCharDev
 		w.promise.Volumes = append(w.promise.Volumes, corev1.Volume{Name: "gpuslice-devices", VolumeSource: corev1.VolumeSource{
 			HostPath: &corev1.HostPathVolumeSource{Path: "/dev/null", Type: &device}}})
 		g.SidecarMounts = []corev1.VolumeMount{{Name: "gpuslice-devices", MountPath: "/var/run/nvidia-container-devices/all"}}
 		g.SidecarEnv = []envvar.Literal{capabilities}
-	case config.AccessCDI:
+	case modes.AccessCDI:
 		g.Annotations = map[string]string{"nvidia.cdi.k8s.io/container." + limits.GuardContainer: "management.nvidia.com/gpu=all"}
 	default:
 		g.SidecarEnv = []envvar.Literal{{Name: envvar.VisibleDevices, Value: "all"}, capabilities}

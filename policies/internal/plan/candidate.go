@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/size"
@@ -79,7 +78,7 @@ func otherwiseShared(in *Input, req api.Request) (unfit []*FitError) {
 		switch {
 		case p.Strategy == "":
 			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p})
-		case !config.Allows(in.Policy, p.Strategy):
+		case !in.Policy.Allows(p.Strategy):
 			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: "which policy does not allow"})
 		case req.Strategy != "" && req.Strategy != p.Strategy:
 			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: "and the pod asks for another"})

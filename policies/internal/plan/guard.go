@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
@@ -81,7 +81,7 @@ func guardImpossible(in *Input, c *candidate) string {
 	if needs, has := in.Policy.Guard.RuntimeClassName, spec.RuntimeClassName; needs != "" && has != nil && *has != needs {
 		return fmt.Sprintf("it reaches the driver through the runtime class %q, and the pod has %q", needs, *has)
 	}
-	if level := in.Namespace.Labels[api.LabelPodSecurity]; in.Policy.Guard.Access == config.AccessVolume && (level == "baseline" || level == "restricted") {
+	if level := in.Namespace.Labels[api.LabelPodSecurity]; in.Policy.Guard.Access == modes.AccessVolume && (level == "baseline" || level == "restricted") {
 		return fmt.Sprintf("guard.access: volume needs a hostPath, which Pod Security %q forbids", level)
 	}
 	for container := range podspec.Containers(spec) {

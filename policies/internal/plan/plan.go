@@ -27,7 +27,7 @@ type Result struct {
 
 // Plan finds where the request fits and what the pod must carry there.
 func Plan(in *Input, req api.Request) Result {
-	if req.Strategy != "" && !config.Allows(in.Policy, req.Strategy) {
+	if req.Strategy != "" && !in.Policy.Allows(req.Strategy) {
 		return unplanned(api.Violation{Rule: api.RulePolicy, Reason: "strategy not allowed", Detail: fmt.Sprintf(
 			"%s: %q, policy %s allows %s", api.LabelStrategy, req.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
 	}

@@ -69,3 +69,8 @@ func RunAsUser(spec *corev1.PodSpec, c *corev1.Container) *int64 {
 	}
 	return nil
 }
+
+// IsSidecar reports whether an init container goes on running beside those that follow it.
+func IsSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}

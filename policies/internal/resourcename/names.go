@@ -6,3 +6,6 @@ const (
 	NVIDIAPrefix = "nvidia.com/" // of all GPU resources
 	MIGPrefix    = NVIDIAPrefix + "mig-"
 )
+
+// RequestsPrefix begins the names under which ResourceQuotas count extended resources.
+const RequestsPrefix = "requests."

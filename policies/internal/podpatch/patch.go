@@ -1,4 +1,4 @@
-package promise
+package podpatch
 
 import (
 	"encoding/json"
@@ -8,19 +8,19 @@ import (
 	"strconv"
 	"strings"
 
-	"gomodules.xyz/jsonpatch/v2"
+	jsonpatch "gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
-// Patch returns the operations that turn raw, the tree that before was read from, into after. Containers, volumes and
+// Operations returns the operations that turn raw, the tree that before was read from, into after. Containers, volumes and
 // variables are matched by name and changed where they stand, so fields that this build does not know stay on the
 // object they belong to. Equal pods give no operation.
 //
 // The generic differ is not used for two reasons: against the raw tree it removes every field that the typed pod does
 // not have, and it compares lists by position, which moves unknown fields to another container.
-func Patch(raw map[string]any, before, after *corev1.Pod) []jsonpatch.Operation {
+func Operations(raw map[string]any, before, after *corev1.Pod) []jsonpatch.Operation {
 	var d differ
 	d.object("", raw, treeOf(before), treeOf(after))
 	return d.ops
