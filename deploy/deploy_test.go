@@ -259,6 +259,8 @@ func TestRightsAreTheseAndNoMore(t *testing.T) {
 	want := []string{
 		"cluster: get,list,watch namespaces",
 		"cluster: get,list,watch nodes",
+		"cluster: list,watch runtimeclasses",
+		"cluster: list,watch clusterpolicies",
 		"cluster: list,watch configmaps gpuslice-policy",
 		"cluster: patch namespaces",
 		"cluster: list,watch,patch pods",

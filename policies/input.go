@@ -24,6 +24,8 @@ type Input struct {
 	PoolsComplete bool
 	// Guard says where the guard's image is; nil: none can be injected.
 	Guard *config.GuardSettings
+	// Runtimes are what the cluster tells about how a guard can reach the driver.
+	Runtimes pools.Runtimes
 	// Explain asks for a report on every candidate, also when one was chosen.
 	Explain bool
 }
@@ -40,6 +42,11 @@ func (in Input) Tightened(tenant *config.TenantDocument) Input {
 func (in *Input) planning() *plan.Input {
 	return &plan.Input{
 		Pod: in.Pod, Namespace: in.Namespace, Policy: in.Policy, Pools: in.Pools, PoolsComplete: in.PoolsComplete,
-		Guard: in.Guard, Explain: in.Explain,
+		Guard: in.Guard, Runtimes: in.Runtimes, Explain: in.Explain,
 	}
+}
+
+// GuardAccess tells how guards of the namespace's pods reach the driver on a pool, or why they do not.
+func GuardAccess(in Input, pool *pools.Pool) (how, why string) {
+	return plan.DescribeAccess(in.planning(), pool)
 }

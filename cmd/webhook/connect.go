@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -24,6 +25,34 @@ var (
 
 // connect makes a client of the API server.
 func connect(kubeconfig string, r rate) (kubernetes.Interface, error) {
+	config, err := configOf(kubeconfig, r)
+	if err != nil {
+		return nil, err
+	}
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	return client, nil
+}
+
+// connectObjects makes a client for kinds that are not Kubernetes' own.
+func connectObjects(kubeconfig string, r rate) (dynamic.Interface, error) {
+	config, err := configOf(kubeconfig, r)
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	return client, nil
+}
+
+// configOf finds the API server.
+func configOf(kubeconfig string, r rate) (*rest.Config, error) {
 	config, err := rest.InClusterConfig()
 	if kubeconfig != "" {
 		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -33,11 +62,5 @@ func connect(kubeconfig string, r rate) (kubernetes.Interface, error) {
 	}
 	config.QPS, config.Burst = r.qps, r.burst
 	config.UserAgent = "gpuslice-webhook/" + version
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the API server: %w", err)
-	}
-	return client, nil
+	return config, nil
 }

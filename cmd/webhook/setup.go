@@ -70,8 +70,12 @@ func (s *Setup) makeClient() (err error) {
 
 // makeCluster makes what decisions rest on.
 func (s *Setup) makeCluster() (err error) {
+	objects, err := connectObjects(s.options.Kubeconfig, clientRate)
+	if err != nil {
+		return err
+	}
 	s.cluster, err = cluster.NewWatcher(cluster.Options{
-		Client: s.client, Namespace: s.options.Namespace, Guard: s.options.guard(), Metrics: s.metrics, Log: s.log.WithName("cluster"),
+		Client: s.client, Objects: objects, Namespace: s.options.Namespace, Guard: s.options.guard(), Metrics: s.metrics, Log: s.log.WithName("cluster"),
 	})
 	if err != nil {
 		return err

@@ -114,7 +114,7 @@ func TestBadDocumentsAreDeniedBySayingWhatIsAccepted(t *testing.T) {
 		{"a directory that leads elsewhere", head + "mps: {pipeDirectory: /run/../etc}\n", `mps.pipeDirectory: Invalid value: "/run/../etc": accepted: an absolute path without "..", "//", ":" or a slash at its end, such as "/run/nvidia-mps"`},
 		{"a duration without a unit", head + "guard: {grace: 5}\n", `guard.grace: Invalid value: "5": accepted: a duration such as "30s" or "5m" (line 2)`},
 		{"a negative duration", head + "guard: {grace: -5s}\n", `guard.grace: Invalid value: "-5s": accepted: 1ms to 1h0m0s`},
-		{"an access that this build does not have", head + "guard: {access: claim}\n", `guard.access: Unsupported value: "claim": supported values: "env", "volume", "cdi"`},
+		{"an access that this build does not have", head + "guard: {access: claim}\n", `guard.access: Unsupported value: "claim": supported values: "auto", "env", "volume", "cdi"`},
 		{"a toleration of nothing", head + "pod: {tolerations: [{value: x}]}\n", `pod.tolerations[0].key: Required value: a taint's key, or operator Exists`},
 		{"a name with capitals", head + "pod: {schedulerName: Volcano}\n", `pod.schedulerName: Invalid value: "Volcano": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`},
 		{"nothing", " \n", `policy.yaml: Invalid value: the document is empty; accepted: keys and values that begin with apiVersion: gpuslice.dev/v1`},

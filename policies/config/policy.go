@@ -139,7 +139,7 @@ type GuardSpec struct {
 	Enabled           *bool           `json:"enabled,omitempty"` // default true
 	Act               string          `json:"act,omitempty"`     // "always" or "pressure"
 	DryRun            bool            `json:"dryRun,omitempty"`
-	Access            string          `json:"access,omitempty"` // env, volume, cdi, claim: how the guard reaches NVML
+	Access            string          `json:"access,omitempty"` // auto, env, volume, cdi: how the guard reaches NVML
 	RuntimeClassName  string          `json:"runtimeClassName,omitempty"`
 	Grace             metav1.Duration `json:"grace,omitzero"`
 	TermGrace         metav1.Duration `json:"termGrace,omitzero"`

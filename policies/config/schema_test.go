@@ -130,7 +130,7 @@ func fieldWords() map[string][]string {
 		"Policy.Accept":            spellings.Names(),
 		"Switch.Arguments":         {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
 		"GuardSpec.Act":            {string(limits.ActAlways), string(limits.ActPressure)},
-		"GuardSpec.Access":         {modes.AccessEnv, modes.AccessVolume, modes.AccessCDI},
+		"GuardSpec.Access":         {modes.AccessAuto, modes.AccessEnv, modes.AccessVolume, modes.AccessCDI},
 		"GuardSpec.MPSTermination": {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},
 	}
 }

@@ -43,7 +43,7 @@ func validateMPS(e *problems, at *field.Path, m strategies.MPSSpec) {
 // validate holds the guard's settings to the bounds that the guard itself accepts (package guard/limits).
 func (g GuardSpec) validate(e *problems, at *field.Path) {
 	optional(e, at.Child("act"), g.Act, string(limits.ActAlways), string(limits.ActPressure))
-	optional(e, at.Child("access"), g.Access, modes.AccessEnv, modes.AccessVolume, modes.AccessCDI)
+	optional(e, at.Child("access"), g.Access, modes.AccessAuto, modes.AccessEnv, modes.AccessVolume, modes.AccessCDI)
 	optional(e, at.Child("mpsTermination"), g.MPSTermination, string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal))
 	subdomain(e, at.Child("runtimeClassName"), g.RuntimeClassName)
 	lasting(e, at.Child("grace"), g.Grace, time.Millisecond, time.Hour)

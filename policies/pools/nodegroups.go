@@ -125,3 +125,22 @@ func inCommon(kinds []Node) (map[string]string, []corev1.Taint) {
 	}
 	return labels, taints
 }
+
+// handlersOf are the runtime handlers that every node of a pool reports; none where one does not tell.
+func handlersOf(nodes []*corev1.Node) (common []string) {
+	for i, n := range nodes {
+		var names []string
+		for _, h := range n.Status.RuntimeHandlers {
+			if h.Name != "" {
+				names = append(names, h.Name)
+			}
+		}
+		if i == 0 {
+			common = names
+			continue
+		}
+		common = slices.DeleteFunc(common, func(name string) bool { return !slices.Contains(names, name) })
+	}
+	slices.Sort(common)
+	return common
+}

@@ -94,7 +94,7 @@ func (g *gathered) lowerDriver(major, minor int) {
 func (g *gathered) finish(reserve config.ReserveSpec) Pool {
 	p := g.pool
 	p.keepFree(reserve)
-	p.Nodes = nodeKinds(g.nodes)
+	p.Nodes, p.Handlers = nodeKinds(g.nodes), handlersOf(g.nodes)
 	p.Labels, p.Taints = inCommon(p.Nodes)
 	return p
 }

@@ -43,6 +43,8 @@ type Pool struct {
 	Nodes  []Node            `json:"-"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`
+	// Handlers are the runtime handlers that every node reports; none: unknown.
+	Handlers []string `json:"handlers,omitempty"`
 	// LastSeen is when the last node of a pool that is remembered was seen; zero: it has nodes, or is declared.
 	LastSeen time.Time `json:"lastSeen,omitzero"`
 	// LastNodes are the nodes that a remembered pool had last, at most 64 of them.

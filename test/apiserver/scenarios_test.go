@@ -21,15 +21,18 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
 // group are the scenarios that share nodes and pools, which a cluster has only one set of.
 type group struct {
-	nodes []*corev1.Node
-	pools string // the default policy's block, as text
-	cases []scenarios.Scenario
+	nodes    []*corev1.Node
+	pools    string // the default policy's block, as text
+	cluster  string // RuntimeClasses and ClusterPolicies, as text
+	runtimes pools.Runtimes
+	cases    []scenarios.Scenario
 }
 
 // TestScenariosOnARealAPIServer creates the pod of every scenario and compares what the server made of it.
@@ -46,14 +49,18 @@ func TestScenariosOnARealAPIServer(t *testing.T) {
 			continue
 		}
 		_, pools := namespaced(s.Policy, "")
-		key := strings.Join(s.NodeFiles, " ") + "\n" + pools
+		cluster, runtimes := clusterOf(s)
+		key := strings.Join(s.NodeFiles, " ") + "\n" + pools + cluster
 		if groups[key] == nil {
-			groups[key] = &group{nodes: s.Nodes, pools: pools}
+			groups[key] = &group{nodes: s.Nodes, pools: pools, cluster: cluster, runtimes: runtimes}
 		}
 		groups[key].cases = append(groups[key].cases, s)
 	}
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		groups[key].run(t, i)
+	}
+	if err := i.Runtimes(t.Context(), []byte(runtimeClasses), pools.Runtimes{}); err != nil { // for the tests after this one
+		t.Fatal(err)
 	}
 }
 
@@ -92,6 +99,9 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 		t.Fatal(err)
 	}
 	if err := i.Nodes(ctx, g.nodes...); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Runtimes(ctx, []byte(g.cluster), g.runtimes); err != nil {
 		t.Fatal(err)
 	}
 	if err := i.Forget(ctx); err != nil { // a pool is remembered after its last node goes
@@ -137,6 +147,23 @@ func (g *group) tenants(t *testing.T, i *install.Installation) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// clusterOf is what the cluster of a scenario has of NVIDIA's, and what that tells.
+func clusterOf(s scenarios.Scenario) (string, pools.Runtimes) {
+	if s.Cluster == nil {
+		return runtimeClasses, pools.Runtimes{}
+	}
+	told := s.Runtimes
+	if told.Operator != nil { // they name the namespace of the scenario, which is another one here
+		operator := *told.Operator
+		operator.ManagementNamespaces = slices.Clone(operator.ManagementNamespaces)
+		for n, name := range operator.ManagementNamespaces {
+			operator.ManagementNamespaces[n] = strings.ReplaceAll(name, scenarios.Namespace, namespaceOf(s))
+		}
+		told.Operator = &operator
+	}
+	return strings.ReplaceAll(string(s.Cluster), scenarios.Namespace, namespaceOf(s)), told
 }
 
 // namespaceOf is the namespace of a scenario on the shared server.

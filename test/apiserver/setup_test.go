@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -65,6 +64,13 @@ func withInstallation(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer server.Stop()
+	applier, err := install.NewApplier(server.Config)
+	if err != nil {
+		return 1, err
+	}
+	if err := applier.Apply(ctx, []byte(install.ClusterPolicyKind)); err != nil {
+		return 1, err
+	}
 	if installed, err = install.New(ctx, server, binary, dir); err != nil {
 		return 1, err
 	}
@@ -72,8 +78,20 @@ func withInstallation(m *testing.M) (int, error) {
 	if err := classes(ctx, server); err != nil {
 		return 1, err
 	}
+	if err := installed.Runtimes(ctx, []byte(runtimeClasses), pools.Runtimes{}); err != nil {
+		return 1, err
+	}
 	return m.Run(), nil
 }
+
+// runtimeClasses are those that scenarios without a cluster of their own name. The handlers are nobody's, so that guard.access: auto
+// sees none of NVIDIA's.
+const runtimeClasses = `{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: nvidia}, handler: other}
+---
+{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: gvisor}, handler: gvisor}
+---
+{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: kata}, handler: kata}
+`
 
 // need skips a test where no API server was asked for.
 func need(t *testing.T) *install.Installation {
@@ -84,17 +102,11 @@ func need(t *testing.T) *install.Installation {
 	return installed
 }
 
-// classes makes the priority and runtime classes that scenarios name: the server denies pods that name others.
+// classes makes the priority classes that scenarios name: the server denies pods that name others.
 func classes(ctx context.Context, server *cluster.APIServer) error {
 	for _, name := range []string{"gpu-batch", "gpu-high", "high", "low", "batch", "research", "team-high", "production"} {
 		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: 1000}
 		if _, err := server.Client.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
-			return err
-		}
-	}
-	for _, name := range []string{"nvidia", "gvisor", "kata"} {
-		class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Handler: name}
-		if _, err := server.Client.NodeV1().RuntimeClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
 			return err
 		}
 	}

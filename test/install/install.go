@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/cluster"
 )
 
@@ -39,6 +41,7 @@ type Installation struct {
 
 	documents documents
 	nodes     int
+	runtimes  pools.Runtimes
 	again     func(ctx context.Context, reviews, probes string) (*Process, error)
 	more      func(ctx context.Context, name, binary string) (*Process, error)
 	binary    string
@@ -237,7 +240,7 @@ func (i *Installation) settled(pools []string) func(State) bool {
 				return false
 			}
 		}
-		return s.Nodes == i.nodes
+		return s.Nodes == i.nodes && reflect.DeepEqual(s.Runtimes, i.runtimes)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/cluster"
 )
 
@@ -140,7 +141,8 @@ type State struct {
 	Pools    []PoolState   `json:"pools"`
 	Nodes    int           `json:"nodes"`
 
-	ResourceQuotas []QuotaState `json:"resourceQuotas"`
+	Runtimes       pools.Runtimes `json:"runtimes"`
+	ResourceQuotas []QuotaState   `json:"resourceQuotas"`
 }
 
 // QuotaState is a ResourceQuota on a GPU resource that the webhook knows.

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -35,6 +36,8 @@ type Scenario struct {
 	Tenant    []byte // the tenant's own document; nil: there is none
 	NodeFiles []string
 	Nodes     []*corev1.Node
+	Cluster   []byte         // RuntimeClasses and a ClusterPolicy, as YAML
+	Runtimes  pools.Runtimes // what Cluster tells
 	Namespace api.Namespace
 	Pod       []byte // JSON, as the author wrote it
 	Old       []byte // JSON of the live pod; nil: the case is a CREATE
@@ -118,6 +121,9 @@ func (s *Scenario) section(f txtar.File) (err error) {
 	case f.Name == "nodes":
 		s.NodeFiles = strings.Fields(string(f.Data))
 		s.Nodes, err = Nodes(s.NodeFiles...)
+	case f.Name == "cluster.yaml":
+		s.Cluster = f.Data
+		s.Runtimes, err = runtimes(f.Data)
 	case strings.HasPrefix(f.Name, "want/"):
 		s.Want[strings.TrimPrefix(f.Name, "want/")] = string(f.Data)
 	default:
@@ -157,6 +163,33 @@ func Nodes(names ...string) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
+// runtimes reads RuntimeClasses and a ClusterPolicy, a stream of documents.
+func runtimes(text []byte) (pools.Runtimes, error) {
+	var classes []*nodev1.RuntimeClass
+	var operator *pools.Operator
+	for doc := range strings.SplitSeq(string(text), "\n---\n") {
+		raw, err := yaml.YAMLToJSON([]byte(doc))
+		if err != nil {
+			return pools.Runtimes{}, err
+		}
+		var class nodev1.RuntimeClass
+		if err := json.Unmarshal(raw, &class); err != nil {
+			return pools.Runtimes{}, err
+		}
+		switch class.Kind {
+		case "RuntimeClass":
+			classes = append(classes, &class)
+		case "ClusterPolicy":
+			if operator, err = pools.ReadOperator(raw); err != nil {
+				return pools.Runtimes{}, err
+			}
+		default:
+			return pools.Runtimes{}, fmt.Errorf("kind %q: accepted: RuntimeClass, ClusterPolicy", class.Kind)
+		}
+	}
+	return pools.RuntimesOf(classes, operator), nil
+}
+
 // Input is what the core decides on.
 func (s Scenario) Input() (policies.Input, error) {
 	raw, violation, err := promise.DecodePod(s.Pod)
@@ -185,7 +218,7 @@ func (s Scenario) Governed() policies.Input {
 	}
 	in.Policy = p
 	in.Pools, in.PoolsComplete = pools.FromNodes(s.Nodes, p.Pools, nil), p.Pools.Complete
-	in.Guard = Guard()
+	in.Guard, in.Runtimes = Guard(), s.Runtimes
 	return in.Tightened(s.TenantDocument())
 }
 

@@ -6,11 +6,13 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	nodeinformers "k8s.io/client-go/informers/node/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -18,7 +20,7 @@ import (
 
 // informers are those of a Watcher, but for ResourceQuotas.
 type informers struct {
-	policies, tenants, state, namespaces, nodes cache.SharedIndexInformer
+	policies, tenants, state, namespaces, nodes, classes cache.SharedIndexInformer
 }
 
 // newInformers makes the informers. touch is called when something that a snapshot is made of has changed, touchTenants
@@ -42,6 +44,7 @@ func newInformers(options Options, touch, touchTenants func()) (informers, error
 		state:      configMaps(options.Namespace, named(StateName)),
 		namespaces: coreinformers.NewNamespaceInformer(client, 0, cache.Indexers{}),
 		nodes:      coreinformers.NewNodeInformer(client, 0, cache.Indexers{}),
+		classes:    nodeinformers.NewRuntimeClassInformer(client, 0, cache.Indexers{}),
 	}
 	for _, informer := range w.all() {
 		keep := slim
@@ -52,7 +55,7 @@ func newInformers(options Options, touch, touchTenants func()) (informers, error
 			return w, fmt.Errorf("set transform: %w", err)
 		}
 	}
-	for _, informer := range []cache.SharedIndexInformer{w.policies, w.state, w.nodes} {
+	for _, informer := range []cache.SharedIndexInformer{w.policies, w.state, w.nodes, w.classes} {
 		if _, err := informer.AddEventHandler(onChange(touch)); err != nil {
 			return w, fmt.Errorf("watch: %w", err)
 		}
@@ -64,7 +67,7 @@ func newInformers(options Options, touch, touchTenants func()) (informers, error
 }
 
 func (w informers) all() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.namespaces, w.nodes}
+	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.namespaces, w.nodes, w.classes}
 }
 
 func (w informers) synced() []cache.InformerSynced {
@@ -98,7 +101,8 @@ func sameNode(a, b *corev1.Node) bool {
 		maps.Equal(a.Annotations, b.Annotations) &&
 		equality.Semantic.DeepEqual(a.Spec, b.Spec) &&
 		equality.Semantic.DeepEqual(a.Status.Allocatable, b.Status.Allocatable) &&
-		equality.Semantic.DeepEqual(a.Status.Capacity, b.Status.Capacity)
+		equality.Semantic.DeepEqual(a.Status.Capacity, b.Status.Capacity) &&
+		equality.Semantic.DeepEqual(a.Status.RuntimeHandlers, b.Status.RuntimeHandlers)
 }
 
 // slim drops what no decision reads, before an object enters the cache: on large clusters that is most of it.
@@ -106,7 +110,9 @@ func slim(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Node:
 		o.ManagedFields = nil
-		o.Status = corev1.NodeStatus{Allocatable: o.Status.Allocatable, Capacity: o.Status.Capacity}
+		o.Status = corev1.NodeStatus{Allocatable: o.Status.Allocatable, Capacity: o.Status.Capacity, RuntimeHandlers: o.Status.RuntimeHandlers}
+	case *nodev1.RuntimeClass:
+		o.ManagedFields = nil
 	case *corev1.Namespace:
 		o.ManagedFields, o.Annotations = nil, nil
 	case *corev1.ConfigMap:

@@ -17,6 +17,8 @@ type StateReport struct {
 	Conflicts []string     `json:"conflicts,omitempty"`
 	Pools     []pools.Pool `json:"pools"`
 	Nodes     int          `json:"nodes"`
+	// Runtimes are what guard.access: auto chooses by.
+	Runtimes pools.Runtimes `json:"runtimes,omitzero"`
 	// ResourceQuotas are those on GPU resources in governed namespaces.
 	ResourceQuotas []nativequota.QuotaStatus `json:"resourceQuotas,omitempty"`
 }
@@ -53,7 +55,7 @@ func (w *Watcher) StateReport() StateReport {
 
 // StateReport reports what documents and pools the snapshot was made of.
 func (s *Snapshot) StateReport() StateReport {
-	report := StateReport{Pools: s.pools, Nodes: s.nodes}
+	report := StateReport{Pools: s.pools, Nodes: s.nodes, Runtimes: s.runtimes}
 	for _, err := range s.conflicts() {
 		report.Conflicts = append(report.Conflicts, err.Error())
 	}

@@ -25,6 +25,7 @@ type Snapshot struct {
 	pools     []pools.Pool
 	nodes     int
 	guard     *config.GuardSettings
+	runtimes  pools.Runtimes
 }
 
 // Objects are what a Snapshot is made of.
@@ -34,6 +35,7 @@ type Objects struct {
 	State    *corev1.ConfigMap   // of the system namespace; nil: none
 	Nodes    []*corev1.Node
 	Guard    *config.GuardSettings // nil: no guard is injected
+	Runtimes pools.Runtimes
 }
 
 // ReadSnapshot is what a replica that starts now would decide by. It is for tools that ask once what a Watcher watches.
@@ -44,13 +46,20 @@ func ReadSnapshot(from Objects) *Snapshot {
 	}
 	saved := decodeState(data)
 	tenants, _ := readTenants(from.Tenants, nil)
-	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Nodes, pools.Known{Saved: saved.pools, Now: time.Now()}, from.Guard)
+	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Nodes, pools.Known{Saved: saved.pools, Now: time.Now()}).withGuard(from.Guard, from.Runtimes)
 }
 
 // withPools is s with the pools that the nodes offer, and those known from before.
-func (s *Snapshot) withPools(nodes []*corev1.Node, known pools.Known, guard *config.GuardSettings) *Snapshot {
+func (s *Snapshot) withPools(nodes []*corev1.Node, known pools.Known) *Snapshot {
 	out := *s
-	out.pools, out.nodes, out.guard = pools.Remember(nodes, s.poolsSpec(), known), len(nodes), guard
+	out.pools, out.nodes = pools.Remember(nodes, s.poolsSpec(), known), len(nodes)
+	return &out
+}
+
+// withGuard is s with what is known of the guard: its settings, and how it can reach the driver.
+func (s *Snapshot) withGuard(guard *config.GuardSettings, runtimes pools.Runtimes) *Snapshot {
+	out := *s
+	out.guard, out.runtimes = guard, runtimes
 	return &out
 }
 
@@ -99,7 +108,7 @@ func (s *Snapshot) Input(ns api.Namespace) policies.Input {
 
 // AuthorityInput is Input without the tenant's own document.
 func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
-	in := policies.Input{Namespace: ns, Pools: s.pools, PoolsComplete: s.poolsSpec().Complete, Guard: s.guard}
+	in := policies.Input{Namespace: ns, Pools: s.pools, PoolsComplete: s.poolsSpec().Complete, Guard: s.guard, Runtimes: s.runtimes}
 	policy, err := s.book.For(ns)
 	switch {
 	case err != nil:

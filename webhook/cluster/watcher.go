@@ -12,7 +12,9 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -33,6 +35,7 @@ const ageEvery = time.Minute
 // Options are what a Watcher is made of.
 type Options struct {
 	Client    kubernetes.Interface
+	Objects   dynamic.Interface     // reads the GPU Operator's ClusterPolicy; nil: nothing does
 	Namespace string                // the authority's policies and the state live there
 	Guard     *config.GuardSettings // nil: no guard is injected
 	Metrics   *metrics.Metrics
@@ -46,6 +49,7 @@ type Watcher struct {
 	namespaces *Namespaces
 	state      stateStore
 	quotas     *nativequota.Quotas
+	operator   operatorReader
 	problems   problemLog
 
 	snapshot       atomic.Pointer[Snapshot]
@@ -68,6 +72,7 @@ func NewWatcher(options Options) (*Watcher, error) {
 	if w.informers, err = newInformers(options, waker(w.changed), waker(w.tenantsChanged)); err != nil {
 		return nil, err
 	}
+	w.operator = operatorReader{objects: options.Objects, changed: waker(w.changed), log: options.Log}
 	w.namespaces = newNamespaces(options.Client, w.informers.namespaces)
 	w.state = stateStore{client: options.Client, namespace: options.Namespace, informer: w.informers.state}
 	return w, nil
@@ -90,7 +95,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	for _, informer := range append(w.informers.all(), w.quotas.Informer()) {
 		informers.Go(func() { informer.RunWithContext(ctx) })
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), append(w.informers.synced(), w.quotas.Informer().HasSynced)...) {
+	informers.Go(func() { w.operator.run(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), append(w.informers.synced(), w.quotas.Informer().HasSynced, w.operator.asked)...) {
 		return nil
 	}
 	for {
@@ -148,11 +154,18 @@ func (w *Watcher) rebuild(ctx context.Context) error {
 	if before := w.snapshot.Load(); before != nil {
 		tenants, known.Before = before.tenants, before.pools
 	}
-	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(nodes, known, w.options.Guard)
+	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(nodes, known).withGuard(w.options.Guard, w.runtimes())
 	w.snapshot.Store(snapshot)
 	w.lastGood = advance(good, documents, seen)
 	w.problems.report(snapshot)
 	return w.state.save(ctx, state{policies: w.lastGood, pools: worthSaving(snapshot.pools)})
+}
+
+// runtimes are what the caches tell about how a guard can reach the driver.
+func (w *Watcher) runtimes() pools.Runtimes {
+	var classes []*nodev1.RuntimeClass
+	forEach(w.informers.classes, func(c *nodev1.RuntimeClass) { classes = append(classes, c) })
+	return pools.RuntimesOf(classes, w.operator.latest())
 }
 
 // readTenants reads what has changed of tenants' own documents.

@@ -1,17 +1,21 @@
 package doctor
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	nodev1 "k8s.io/api/node/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 // Values of guard.access in a policy.
 const (
+	accessAuto   = "auto"
 	accessEnv    = "env"
 	accessVolume = "volume"
 )
@@ -27,14 +31,49 @@ func checkGuardAccess(f *Facts) []Finding {
 			continue
 		}
 		seen[p.Name] = true
-		all = append(all, f.guardAccess(p)...)
+		chosen, findings := chosenAccess(g)
+		all = append(all, findings...)
+		all = append(all, f.guardAccess(p, chosen)...)
 	}
 	return all
 }
 
-func (f *Facts) guardAccess(p *config.Policy) (all []Finding) {
-	where, access, class := "policy/"+p.Name, p.Guard.Access, p.Guard.RuntimeClassName
-	byVariable := access == "" || access == accessEnv
+// isAuto reports whether the cluster decides about the guard's access, and not the policy.
+func isAuto(p *config.Policy) bool {
+	return (p.Guard.Access == "" || p.Guard.Access == accessAuto) && p.Guard.RuntimeClassName == ""
+}
+
+// chosenAccess is what guard.access: auto has chosen on each pool with nodes, and why. The first way is returned beside.
+func chosenAccess(g Governed) (first string, all []Finding) {
+	p := g.Input.Policy
+	if !isAuto(p) {
+		return p.Guard.Access, nil
+	}
+	for i := range g.Input.Pools {
+		pool := &g.Input.Pools[i]
+		how, why := policies.GuardAccess(g.Input, pool)
+		if len(pool.Nodes) == 0 || pool.Sharing().Tier == api.TierHardware {
+			continue
+		}
+		found := newFinding(OK, "guard.access: auto has chosen how the guard reaches the driver: %s", how)
+		if why != "" {
+			found = newFinding(Warning, "no guard is planned: %s", why)
+		}
+		found = found.With("policy/"+p.Name, "guard.access", cmp.Or(p.Guard.Access, accessAuto+" (default)"))
+		if at := slices.IndexFunc(all, func(f Finding) bool { return f.Summary == found.Summary }); at >= 0 {
+			all[at] = all[at].With("pool/"+pool.Name, "", "")
+			continue
+		}
+		first = cmp.Or(first, how)
+		all = append(all, found.With("pool/"+pool.Name, "", ""))
+	}
+	return first, all
+}
+
+// guardAccess holds an access against what the cluster has: the policy's, or the one that was chosen.
+func (f *Facts) guardAccess(p *config.Policy, access string) (all []Finding) {
+	where, class := "policy/"+p.Name, p.Guard.RuntimeClassName
+	byVariable := access == "" && !isAuto(p) || strings.HasPrefix(access, accessEnv)
 	for _, d := range parts(f, toolkit) {
 		envvars, _, _ := variable(d, envvarSetting)
 		mounts, _, _ := variable(d, mountsSetting)
@@ -51,7 +90,10 @@ func (f *Facts) guardAccess(p *config.Policy) (all []Finding) {
 	}
 	if class != "" && !f.unread(whatRuntimes) && !slices.ContainsFunc(f.Runtimes, func(r *nodev1.RuntimeClass) bool { return r.Name == class }) {
 		all = append(all, newFinding(Problem, "a policy names a runtime class that does not exist: its pods with a guard are denied").With(where, "guard.runtimeClassName", class).
-			WithRemedy("remove guard.runtimeClassName; with the GPU Operator's NRI plugin set guard: {access: cdi}"))
+			WithRemedy("remove the field; the guard then takes the class that there is"))
+	}
+	if isAuto(p) {
+		return all
 	}
 	for _, o := range f.ClusterPolicies {
 		all = append(all, withEvidence(operatorAccess(where, p, o))...)
@@ -71,7 +113,7 @@ func operatorAccess(where string, p *config.Policy, o *nvidia.ClusterPolicy) Fin
 			WithRemedy("set guard: {access: cdi} in the policy, in namespaces listed in the operator's NRI_MANAGEMENT_CDI_DEVICE_NAMESPACES")
 	case p.Guard.RuntimeClassName == "" && p.Pod.RuntimeClassName == "":
 		return found.With(where, "guard.runtimeClassName", "not set").With(clusterPolicy(o), "spec.cdi.enabled", "true").
-			WithRemedy("set guard: {runtimeClassName: nvidia} in the policy")
+			WithRemedy("remove guard.access from the policy: auto takes the runtime class that there is")
 	}
 	return found
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
@@ -35,6 +36,7 @@ type Facts struct {
 	Runtimes   []*nodev1.RuntimeClass
 
 	ClusterPolicies []*nvidia.ClusterPolicy
+	Operator        *pools.Operator     // of the first of them
 	Configs         []*corev1.ConfigMap // those that NVIDIA's software reads
 	Settings        []Setting           // configurations of NVIDIA's software in files of their own
 	LimitedPods     []*corev1.Pod       // with a variable of the driver's own limit
@@ -78,7 +80,10 @@ func (f *Facts) addClusterPolicy(raw []byte) error {
 		return err
 	}
 	f.ClusterPolicies = append(f.ClusterPolicies, p)
-	return nil
+	if f.Operator == nil {
+		f.Operator, err = pools.ReadOperator(raw)
+	}
+	return err
 }
 
 // namedConfigs are the ConfigMaps that NVIDIA's DaemonSets mount, and those that a ClusterPolicy names.
@@ -129,6 +134,7 @@ func (f *Facts) Installed() bool {
 func (f *Facts) snapshot() *webhookcluster.Snapshot {
 	return webhookcluster.ReadSnapshot(webhookcluster.Objects{
 		Policies: f.Policies, Tenants: f.Tenants, State: f.State, Nodes: f.Nodes, Guard: installed.Guard(f.Deployment),
+		Runtimes: pools.RuntimesOf(f.Runtimes, f.Operator),
 	})
 }
 

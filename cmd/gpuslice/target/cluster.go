@@ -16,6 +16,7 @@ type Cluster struct {
 	Book      config.Book
 	Pools     []pools.Pool
 	Guard     *config.GuardSettings
+	Runtimes  pools.Runtimes
 	Namespace string                       // of objects that name none
 	Labels    map[string]map[string]string // of namespaces, by name
 
@@ -34,7 +35,7 @@ func (c *Cluster) Input(namespace string) policies.Input {
 		in = c.snapshot.Input(ns)
 	} else {
 		policy, err := c.Book.For(ns)
-		in = policies.Input{Namespace: ns, Policy: policy, PolicyError: err, Pools: c.Pools, PoolsComplete: c.complete, Guard: c.Guard}
+		in = policies.Input{Namespace: ns, Policy: policy, PolicyError: err, Pools: c.Pools, PoolsComplete: c.complete, Guard: c.Guard, Runtimes: c.Runtimes}
 	}
 	return in.Tightened(cmp.Or(c.tenants[namespace], c.tenants[""]))
 }

@@ -8,12 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // live is what was read from a cluster, as far as the flags do not bring it in files.
@@ -24,6 +26,7 @@ type live struct {
 	nodes      []*corev1.Node
 	namespaces map[string]map[string]string // name -> labels
 	guard      *config.GuardSettings
+	runtimes   pools.Runtimes
 	warnings   []string
 }
 
@@ -40,6 +43,9 @@ func readLive(ctx context.Context, c *kube.Connection, flags *Flags) (*live, err
 		if l.nodes, err = installed.Nodes(ctx, c.Client); err != nil {
 			return nil, dryRunInstead(c, err)
 		}
+	}
+	if err := l.readRuntimes(ctx, c); err != nil {
+		return nil, err
 	}
 	if l.state, err = installed.State(ctx, c.Client, flags.SystemNamespace); err != nil {
 		l.warn("pools without a node are unknown: %v", err)
@@ -86,6 +92,20 @@ func (l *live) readNamespaces(ctx context.Context, c *kube.Connection) error {
 	}
 	l.namespaces[ns.Name] = ns.Labels
 	return nil
+}
+
+// readRuntimes reads how a guard can reach the driver.
+func (l *live) readRuntimes(ctx context.Context, c *kube.Connection) error {
+	objects, err := dynamic.NewForConfig(c.Config)
+	if err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
+	l.runtimes, err = installed.Runtimes(ctx, c.Client, objects)
+	if apierrors.IsForbidden(err) {
+		l.warn("how a guard reaches the driver is unknown: %v", err)
+		return nil
+	}
+	return err
 }
 
 // readGuard reads how the guard is injected, and warns if nothing is installed that would inject it.

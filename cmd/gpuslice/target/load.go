@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
@@ -25,6 +26,8 @@ type loader struct {
 	warnings []string
 	policies []manifest.Policy
 	nodes    []*corev1.Node
+	classes  []*nodev1.RuntimeClass
+	operator *pools.Operator
 	cluster  *Cluster
 }
 
@@ -92,11 +95,15 @@ func (l *loader) finish() {
 	} else if l.live != nil {
 		c.Guard = l.live.guard
 	}
+	c.Runtimes = pools.RuntimesOf(l.classes, l.operator)
 	if l.live != nil {
 		l.takeTenants()
 	}
+	if l.live != nil && len(l.flags.Nodes) == 0 {
+		c.Runtimes = l.live.runtimes
+	}
 	if l.live != nil && len(l.flags.Policies) == 0 {
-		c.snapshot = webhookcluster.ReadSnapshot(webhookcluster.Objects{Policies: l.live.policies, State: l.live.state, Nodes: l.nodes, Guard: c.Guard})
+		c.snapshot = webhookcluster.ReadSnapshot(webhookcluster.Objects{Policies: l.live.policies, State: l.live.state, Nodes: l.nodes, Guard: c.Guard, Runtimes: c.Runtimes})
 		c.Pools = c.snapshot.Pools()
 		return
 	}
@@ -164,6 +171,7 @@ func (l *loader) readNodes() {
 		before := len(l.nodes)
 		for _, o := range l.objects([]string{path}, manifest.MaxNodes) {
 			if o.Kind != "Node" || o.APIVersion != "v1" {
+				l.readRuntime(o)
 				continue
 			}
 			var node corev1.Node
@@ -175,6 +183,22 @@ func (l *loader) readNodes() {
 		if len(l.nodes) == before && len(l.problems) == 0 {
 			l.problems = append(l.problems, fmt.Errorf("--nodes %s: no Node in it; accepted: what kubectl get nodes -o yaml prints", path))
 		}
+	}
+}
+
+// readRuntime reads a RuntimeClass or the GPU Operator's ClusterPolicy: how a guard reaches the driver.
+func (l *loader) readRuntime(o manifest.Object) {
+	var err error
+	switch {
+	case o.Kind == "RuntimeClass" && o.APIVersion == nodev1.SchemeGroupVersion.String():
+		class := &nodev1.RuntimeClass{}
+		err = json.Unmarshal(o.Raw, class)
+		l.classes = append(l.classes, class)
+	case o.Kind == "ClusterPolicy" && o.APIVersion == "nvidia.com/v1":
+		l.operator, err = pools.ReadOperator(o.Raw)
+	}
+	if err != nil {
+		l.problems = append(l.problems, fmt.Errorf("%s: not a %s: %w", o, o.Kind, err))
 	}
 }
 

@@ -45,7 +45,7 @@ func (w *builder) guard(c *candidate) {
 		g.Env = append(g.Env, envvar.Literal(v))
 	}
 	w.guardMounts(c, g)
-	w.guardAccess(g)
+	w.guardAccess(g, plan.access)
 	w.promise.Guard = g
 }
 
@@ -116,10 +116,10 @@ func (w *builder) guardMounts(c *candidate, g *promise.Guard) {
 }
 
 // guardAccess gives the sidecar NVML without a replica of its own.
-func (w *builder) guardAccess(g *promise.Guard) {
+func (w *builder) guardAccess(g *promise.Guard, by access) {
 	capabilities := envvar.Literal{Name: envvar.DriverCapabilities, Value: "compute,utility"}
 	g.CheckEnv = []envvar.Literal{capabilities}
-	switch w.in.Policy.Guard.Access {
+	switch by.way {
 	case modes.AccessVolume:
 		device := corev1.HostPathCharDev
 		w.promise.Volumes = append(w.promise.Volumes, corev1.Volume{Name: "gpuslice-devices", VolumeSource: corev1.VolumeSource{
@@ -131,16 +131,7 @@ func (w *builder) guardAccess(g *promise.Guard) {
 	default:
 		g.SidecarEnv = []envvar.Literal{{Name: envvar.VisibleDevices, Value: "all"}, capabilities}
 	}
-	w.guardRuntimeClass()
-}
-
-// guardRuntimeClass writes the runtime class that the guard's access needs. It holds for the whole pod.
-func (w *builder) guardRuntimeClass() {
-	name := w.in.Policy.Guard.RuntimeClassName
-	if name == "" || w.in.Pod.Spec.RuntimeClassName != nil && *w.in.Pod.Spec.RuntimeClassName != name {
-		return
-	}
 	if w.in.Pod.Spec.RuntimeClassName == nil { // what the author wrote is not ours to revert one day
-		w.promise.Pod.RuntimeClassName = name
+		w.promise.Pod.RuntimeClassName = by.runtimeClass
 	}
 }

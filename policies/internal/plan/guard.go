@@ -8,7 +8,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
-	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
@@ -22,10 +21,12 @@ type guardPlan struct {
 	why     string // why it is not injected, or does not hold
 	user    int64  // the UID it runs as
 	kill    bool   // it needs CAP_KILL to signal others
+	access  access // how it reaches the driver
 }
 
 // planGuard decides about the guard for one candidate. What it needs and what happens without:
 //
+//	a way to the driver   else not injected (access.go)
 //	driver 565.57         else not injected: an in-pod guard sees nothing it may act on
 //	the pod's processes   a shared PID namespace; not for images that need PID 1, or an explicit "false"
 //	the right to signal   UID 0 with CAP_KILL, or the tenant's own UID where Pod Security is restricted; else observe
@@ -37,8 +38,12 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	if why := guardImpossible(in, c); why != "" {
 		return guardPlan{why: why}
 	}
+	way := accessOn(in, c.pool())
+	if way.why != "" {
+		return guardPlan{why: way.why}
+	}
 	plan := guardUser(in, c)
-	plan.inject = true
+	plan.inject, plan.access = true, way
 	switch {
 	case in.Policy.Guard.DryRun:
 		plan.observe, plan.why = true, "policy sets guard.dryRun"
@@ -77,12 +82,6 @@ func guardImpossible(in *Input, c *candidate) string {
 	}
 	if spec.ShareProcessNamespace != nil && !*spec.ShareProcessNamespace {
 		return "the pod sets shareProcessNamespace: false"
-	}
-	if needs, has := in.Policy.Guard.RuntimeClassName, spec.RuntimeClassName; needs != "" && has != nil && *has != needs {
-		return fmt.Sprintf("it reaches the driver through the runtime class %q, and the pod has %q", needs, *has)
-	}
-	if level := in.Namespace.Labels[api.LabelPodSecurity]; in.Policy.Guard.Access == modes.AccessVolume && (level == "baseline" || level == "restricted") {
-		return fmt.Sprintf("guard.access: volume needs a hostPath, which Pod Security %q forbids", level)
 	}
 	for container := range podspec.Containers(spec) {
 		if frameworks.NeedsPID1(container) {

@@ -11,10 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
@@ -97,6 +99,20 @@ func Nodes(ctx context.Context, client kubernetes.Interface) ([]*corev1.Node, er
 		return nil, fmt.Errorf("read nodes: %w", err)
 	}
 	return kube.Pointers(list.Items), nil
+}
+
+// Runtimes returns what the cluster tells about how a guard can reach the driver. ClusterPolicies that may not be read count as
+// none, as they do for the webhook.
+func Runtimes(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) (pools.Runtimes, error) {
+	classes, err := client.NodeV1().RuntimeClasses().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return pools.Runtimes{}, fmt.Errorf("read runtime classes: %w", err)
+	}
+	operator, err := cluster.ReadOperator(ctx, objects)
+	if err != nil {
+		return pools.Runtimes{}, err
+	}
+	return pools.RuntimesOf(kube.Pointers(classes.Items), operator), nil
 }
 
 // Deployment returns that of the webhook; nil: there is none.
