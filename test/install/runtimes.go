@@ -44,5 +44,6 @@ func (i *Installation) Runtimes(ctx context.Context, manifest []byte, told pools
 		return fmt.Errorf("delete cluster policies: %w", err)
 	}
 	i.runtimes = told
+	i.Apply.mapper.Reset() // the kind may be younger
 	return i.Apply.Apply(ctx, manifest)
 }
