@@ -14,9 +14,8 @@ func decide(s State, readings []reading, l limits.Limits) (State, *Order, []Even
 	if !found {
 		return s, nil, nil
 	}
-	c, _ := l.Container(u.Container)
 	o := Order{Kind: Confirm, Container: u.Container, Device: u.Device, UsedBytes: u.UsedBytes, LimitBytes: u.LimitBytes,
-		SliceBytes: c.SliceBytes, OverFor: s.device(u.Device).ListedAt.Sub(u.OverSince), DryRun: l.DryRun}
+		SliceBytes: u.SliceBytes, Beyond: u.Beyond, OverFor: u.OverFor, DryRun: l.DryRun}
 	if !u.Confirming {
 		u.Confirming = true
 		s.Usages = put(s.Usages, u, byPlace)
@@ -42,7 +41,7 @@ func nextOverLimit(s State, readings []reading, l limits.Limits) (Usage, bool) {
 	due := slices.DeleteFunc(slices.Clone(s.Usages), func(u Usage) bool {
 		listed := s.device(u.Device).ListedAt
 		trusted := slices.ContainsFunc(readings, func(r reading) bool { return r.ID == u.Device && r.trusted })
-		return u.OverSince.IsZero() || !trusted || listed.Sub(u.OverSince) < l.Grace || !listed.After(s.SettledAt)
+		return u.OverSince.IsZero() || !trusted || u.OverFor < l.Grace || !listed.After(s.SettledAt)
 	})
 	if len(due) == 0 {
 		return Usage{}, false
@@ -54,6 +53,8 @@ func nextOverLimit(s State, readings []reading, l limits.Limits) (Usage, bool) {
 // the container, or returns the reason for which it is not terminated.
 func terminationOrder(s State, o Order, u Usage, readings []reading, l limits.Limits) (Order, string) {
 	switch {
+	case u.Container == UnnamedContainer: // it is not one container
+		return processOrder(o, u, readings)
 	case s.terminations(u.Container, s.SampledAt.Add(-l.TerminationsWindow)) < l.MaxTerminations:
 		return processOrder(o, u, readings)
 	case l.Escalation == limits.EscalationObserve:
@@ -101,23 +102,30 @@ func notTerminated(o Order, u Usage, reason string) []Event {
 		return nil
 	}
 	return []Event{{Kind: NotTerminated, Container: o.Container, Device: o.Device, UsedBytes: o.UsedBytes, LimitBytes: o.LimitBytes,
-		SliceBytes: o.SliceBytes, OverFor: o.OverFor, Reason: reason}}
+		SliceBytes: o.SliceBytes, Beyond: o.Beyond, OverFor: o.OverFor, Reason: reason}}
 }
 
 // StillOver reports whether a sample that was taken after the target was acquired
 // still calls for the order: the very process listed, the container over its
 // limit on a device that can be relied on.
 func StillOver(s State, in Sample, o Order, l limits.Limits) bool {
-	c, sliced := l.Container(o.Container)
 	i := slices.IndexFunc(in.Devices, func(d Device) bool {
 		return d.ID == o.Device && listFault(s, d) == "" && d.Listed.After(s.SampledAt)
 	})
-	if i < 0 || !sliced || in.Fault != "" {
+	if i < 0 || in.Fault != "" {
 		return false
 	}
 	d := in.Devices[i]
+	c, sliced := shareOf(l, o.Container, d)
 	listed := o.Kind == TerminateContainer || slices.ContainsFunc(d.Processes, func(p Process) bool {
 		return p.Container == c.Name && p.same(o.Process) && p.Known
 	})
-	return listed && usedBytes(d, c.Name) > effectiveLimit(l, c, d)
+	if !sliced || !listed {
+		return false
+	}
+	if o.Beyond {
+		readings, _, _ := evaluateReadings(s, in)
+		return beyondGPUs(c, d.ID, held(c.Name, nil, readings))
+	}
+	return usedBytes(d, c.Name) > effectiveLimit(l, c, d)
 }

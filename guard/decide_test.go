@@ -11,7 +11,8 @@ import (
 // overLimit is a state in which trainer was over its limit for a minute, and the
 // reading that shows it.
 func overLimit(ps ...Process) (State, []reading) {
-	u := Usage{Container: "trainer", Device: "gpu0", UsedBytes: 9 * gib, LimitBytes: 8 * gib, OverSince: epoch.Add(-time.Minute), Processes: ps}
+	u := Usage{Container: "trainer", Device: "gpu0", UsedBytes: 9 * gib, LimitBytes: 8 * gib, SliceBytes: 8 * gib,
+		OverSince: epoch.Add(-time.Minute), OverFor: time.Minute, Processes: ps}
 	return State{SampledAt: epoch, Usages: []Usage{u}, Devices: []DeviceStatus{{Device: "gpu0", ListedAt: epoch}}}, []reading{trusted(ps...)}
 }
 

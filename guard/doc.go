@@ -10,10 +10,10 @@
 //
 // Evidence rules. A reading that cannot be attributed never terminates a
 // process: while a device fails, lists a process outside the pod or gives no
-// memory for any process, the guard does not enforce, and reports that. A
-// container is over its limit only while consecutive trusted samples, newer
-// than the last termination, show it; a second sample confirms it before
-// anything is terminated; one process is terminated at a time.
+// memory for any process, the guard does not enforce, and reports that. The time
+// over a limit counts between consecutive trusted samples that show it, and is
+// forgotten ten times as slowly; what is terminated is over its limit in two
+// samples newer than the last termination; one process is terminated at a time.
 //
 // The package imports the standard library and guard/limits. What touches NVML,
 // /proc or the MPS daemon lives in guard/gpu, guard/proc and guard/mps.

@@ -254,10 +254,11 @@ func TestSampleInterval(t *testing.T) {
 			State{Usages: []Usage{{Container: "trainer", OverSince: epoch}}}, 250 * time.Millisecond, 0},
 		"one that is not terminated does not cost a list each time": {
 			State{Usages: []Usage{{Container: "trainer", OverSince: epoch, Reported: "so", NearLimit: 9}}}, 250 * time.Millisecond, time.Second},
+		"one that was over its slice lately is sampled fast": {State{Usages: []Usage{{Container: "trainer", OverFor: time.Second}}}, 250 * time.Millisecond, 10 * time.Second},
 		"one that grows is sampled half way to the threshold": {
-			State{Usages: []Usage{{Container: "trainer", UsedBytes: 4 * gib, GrowthRate: float64(2 * gib)}}}, 900 * time.Millisecond, 10 * time.Second},
+			State{Usages: []Usage{{Container: "trainer", SliceBytes: 8 * gib, UsedBytes: 4 * gib, GrowthRate: float64(2 * gib)}}}, 900 * time.Millisecond, 10 * time.Second},
 		"one that grows slowly is not sampled sooner": {
-			State{Usages: []Usage{{Container: "trainer", UsedBytes: gib, GrowthRate: 1000}}}, 2 * time.Second, 10 * time.Second},
+			State{Usages: []Usage{{Container: "trainer", SliceBytes: 8 * gib, UsedBytes: gib, GrowthRate: 1000}}}, 2 * time.Second, 10 * time.Second},
 		"one that grows at once is not sampled faster than fast": {
 			State{Usages: []Usage{{Container: "trainer", UsedBytes: 7 * gib, GrowthRate: float64(80 * gib)}}}, 250 * time.Millisecond, 10 * time.Second},
 		"a first failure is tried again fast":       {State{Devices: []DeviceStatus{{Failures: 1}}}, 250 * time.Millisecond, 0},

@@ -35,6 +35,8 @@ func SampleInterval(s State, l limits.Limits) (wait, maxAge time.Duration) {
 			return l.FastInterval, 0
 		case u.NearLimit > 0:
 			wait, maxAge = l.FastInterval, min(maxAge, nearListAge)
+		case u.OverFor > 0: // it was over lately, and may be again
+			wait = l.FastInterval
 		case u.GrowthRate > 0:
 			wait = min(wait, halfWay(u, l))
 		}
@@ -45,8 +47,7 @@ func SampleInterval(s State, l limits.Limits) (wait, maxAge time.Duration) {
 // halfWay returns half the time in which the container reaches its warning
 // threshold.
 func halfWay(u Usage, l limits.Limits) time.Duration {
-	c, _ := l.Container(u.Container)
-	room := float64(c.SliceBytes)*float64(l.WarnPercent)/100 - float64(u.UsedBytes)
+	room := float64(u.SliceBytes)*float64(l.WarnPercent)/100 - float64(u.UsedBytes)
 	seconds := room / u.GrowthRate / 2
 	if seconds >= l.Interval.Seconds() {
 		return l.Interval

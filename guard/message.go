@@ -18,12 +18,15 @@ func (e Event) Message() string {
 	case TerminationResult:
 		return e.Outcome.message()
 	case NotTerminated:
-		return fmt.Sprintf("%s uses %s%s and is not terminated: %s", e.Container, share(e.UsedBytes, e.LimitBytes), on(e.Device), e.Reason)
+		return fmt.Sprintf("%s uses %s%s and is not terminated: %s", e.Container, share(e.UsedBytes, e.LimitBytes), on(e.Device)+beyond(e.Beyond), e.Reason)
 	case OOMWithinSlice:
 		return fmt.Sprintf("%s in %s exited while the device was full%s: it used %s of its %s slice, so it did not cause the shortage",
 			name(e.Process), e.Container, on(e.Device), FormatBytes(e.UsedBytes), FormatBytes(e.SliceBytes))
 	case Unmanaged:
 		return fmt.Sprintf("%s in %s uses %s%s without a slice: nothing limits it", name(e.Process), e.Container, FormatBytes(e.UsedBytes), on(e.Device))
+	case Unnamed:
+		return fmt.Sprintf("%s uses %s%s in %s: the mounts of its container do not tell the name, so it is held to what the pod's slices leave",
+			name(e.Process), FormatBytes(e.UsedBytes), on(e.Device), e.Container)
 	case MemoryNotReleased:
 		return fmt.Sprintf("%s of %s has exited and its memory is still in use%s: another process may share it", name(e.Process), e.Container, on(e.Device))
 	case NotEnforcing:
@@ -38,7 +41,7 @@ func (e Event) Message() string {
 func (o Order) Message() string {
 	switch {
 	case o.Kind == Confirm:
-		return fmt.Sprintf("%s uses %s%s: sampling again before a process is terminated", o.Container, share(o.UsedBytes, o.LimitBytes), on(o.Device))
+		return fmt.Sprintf("%s uses %s%s: sampling again before a process is terminated", o.Container, share(o.UsedBytes, o.LimitBytes), on(o.Device)+beyond(o.Beyond))
 	case o.DryRun:
 		return "gpuslice is " + o.describe("not terminating (dry run)")
 	}
@@ -60,7 +63,7 @@ func (o Order) describe(verb string) string {
 	if o.OverFor >= 50*time.Millisecond {
 		lasting = " for " + FormatDuration(o.OverFor)
 	}
-	return fmt.Sprintf("%s %s in %s: %s%s%s", verb, victim, o.Container, share(o.UsedBytes, o.LimitBytes), on(o.Device), lasting)
+	return fmt.Sprintf("%s %s in %s: %s%s%s", verb, victim, o.Container, share(o.UsedBytes, o.LimitBytes), on(o.Device), lasting+beyond(o.Beyond))
 }
 
 func (out Outcome) message() string {
@@ -97,6 +100,13 @@ func name(p Process) string {
 		return fmt.Sprintf("%s (pid %d)", command, p.PID)
 	}
 	return fmt.Sprintf("%s (pid %d, %s)", command, p.PID, FormatBytes(p.UsedBytes))
+}
+
+func beyond(gpus bool) string {
+	if !gpus {
+		return ""
+	}
+	return ", a GPU more than it was given"
 }
 
 func on(device string) string {

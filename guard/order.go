@@ -22,6 +22,7 @@ type Order struct {
 	UsedBytes  int64
 	LimitBytes int64 // the effective limit
 	SliceBytes int64
+	Beyond     bool          // the device is one more than the container was given
 	OverFor    time.Duration // how long the container was over its limit
 	MPS        bool          // what it names may be clients of an MPS daemon
 	Alone      bool          // the devices list no process of the pod beside what it names

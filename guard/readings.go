@@ -25,7 +25,8 @@ func (r reading) sinceLast() time.Duration { return r.Listed.Sub(r.before.Listed
 func evaluateReadings(s State, in Sample) ([]reading, []DeviceStatus, []Event) {
 	before := s.device("")
 	after := before.count(in.Fault)
-	statuses, events := put(s.Devices, after, byDevice), turned(before, after)
+	statuses, events := dropVanished(s.Devices, in)
+	statuses, events = put(statuses, after, byDevice), append(events, turned(before, after)...)
 	var readings []reading
 	for _, d := range in.Devices {
 		r := evaluateReading(s, d)
@@ -35,6 +36,24 @@ func evaluateReadings(s State, in Sample) ([]reading, []DeviceStatus, []Event) {
 		events = append(events, turned(r.before, r.after)...)
 	}
 	return readings, statuses, events
+}
+
+// dropVanished drops the status of each device that is no longer visible: one that
+// could not be opened goes by another name once it can.
+func dropVanished(statuses []DeviceStatus, in Sample) ([]DeviceStatus, []Event) {
+	if in.Fault != "" {
+		return statuses, nil
+	}
+	var kept []DeviceStatus
+	var events []Event
+	for _, s := range statuses {
+		if s.Device == "" || slices.ContainsFunc(in.Devices, func(d Device) bool { return d.ID == s.Device }) {
+			kept = append(kept, s)
+			continue
+		}
+		events = append(events, turned(s, DeviceStatus{Device: s.Device})...)
+	}
+	return kept, events
 }
 
 func evaluateReading(s State, d Device) reading {
@@ -106,8 +125,8 @@ func listFault(s State, d Device) string {
 	return ""
 }
 
-// evaluateUnmanaged reports each container without a slice that uses a device,
-// once, and returns all that were reported.
+// evaluateUnmanaged reports each container without a slice that uses a device, and
+// the unnamed ones, once, and returns all that were reported.
 func evaluateUnmanaged(reported []string, readings []reading, l limits.Limits) ([]string, []Event) {
 	reported = slices.Clone(reported)
 	var events []Event
@@ -117,11 +136,15 @@ func evaluateUnmanaged(reported []string, readings []reading, l limits.Limits) (
 		}
 		for _, p := range r.Processes {
 			_, sliced := l.Container(p.Container)
+			kind := Unmanaged
+			if p.Container == UnnamedContainer {
+				kind = Unnamed
+			}
 			if sliced || p.Container == "" || p.Container == limits.GuardContainer || slices.Contains(reported, p.Container) {
 				continue
 			}
 			reported = append(reported, p.Container)
-			events = append(events, Event{Kind: Unmanaged, Container: p.Container, Device: r.ID, Process: p, UsedBytes: p.UsedBytes})
+			events = append(events, Event{Kind: kind, Container: p.Container, Device: r.ID, Process: p, UsedBytes: p.UsedBytes})
 		}
 	}
 	return reported, events

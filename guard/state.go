@@ -18,8 +18,11 @@ type State struct {
 	Settling     bool          // SettledAt is followed by the settle time
 	Terminations []Termination // that count, oldest first
 
+	Late      string    // why the guard was late with a sample; empty: it was not, lately
+	LateUntil time.Time // when that is over
+
 	PendingRelease []PendingRelease // terminated processes whose memory has yet to be released
-	Unmanaged      []string         // containers without a slice that were reported
+	Unmanaged      []string         // containers without a slice, or without a name, that were reported
 }
 
 // Usage is one container's usage of one device.
@@ -28,15 +31,18 @@ type Usage struct {
 
 	UsedBytes  int64
 	PeakBytes  int64
+	SliceBytes int64
 	LimitBytes int64   // the effective limit
+	Beyond     bool    // the device is one more than the container was given
 	GrowthRate float64 // bytes a second, 0 when it does not grow
 
-	NearLimit  int       // trusted samples in a row at or above the warning threshold
-	Warned     bool      // and not yet clearly below
-	BelowSince time.Time // since when clearly below the warning threshold
-	OverSince  time.Time // since when over the limit without a break; zero: it is not
-	Confirming bool      // over for the grace period; the next sample decides
-	Reported   string    // why it is not terminated, once that was reported
+	NearLimit  int           // trusted samples in a row at or above the warning threshold
+	Warned     bool          // and not yet clearly below
+	BelowSince time.Time     // since when clearly below the warning threshold
+	OverSince  time.Time     // since when over the limit without a break; zero: it is not
+	OverFor    time.Duration // over the limit in all, less a tenth of the time within it
+	Confirming bool          // over for the grace period; the next sample decides
+	Reported   string        // why it is not terminated, once that was reported
 
 	Processes []Process // of the last trusted list
 }
@@ -73,7 +79,7 @@ func (s State) NotEnforcing() string {
 			return d.Reason
 		}
 	}
-	return ""
+	return s.Late
 }
 
 // usage returns a container's usage of a device, and whether there is one yet.

@@ -14,6 +14,7 @@ const (
 	belowMargin      = 5                // points below the warning threshold that count as clearly below
 	belowPeriod      = 5 * time.Second  // clearly below for this long re-arms the warning
 	releasePeriod    = 15 * time.Second // a terminated process's memory should be released by then
+	drainFactor      = 10               // times as long within its limit as over it makes a container's time over it forgotten
 	fullPercent      = 99               // of a device in use from which an allocation fails for want of room
 )
 
@@ -29,6 +30,7 @@ func Step(s State, in Sample, l limits.Limits) (State, *Order, []Event) {
 	if !in.Taken.After(s.SampledAt) {
 		return s, nil, events
 	}
+	s, late := evaluateLateness(s, in, l)
 	readings, devices, turned := evaluateReadings(s, in)
 	unmanaged, used := evaluateUnmanaged(s.Unmanaged, readings, l)
 	usages, warned := evaluateUsage(s, in, readings, l)
@@ -37,7 +39,7 @@ func Step(s State, in Sample, l limits.Limits) (State, *Order, []Event) {
 	s.SampledAt, s.Devices, s.Unmanaged, s.Usages, s.PendingRelease = in.Taken, devices, unmanaged, usages, pending
 	s.Terminations = recentTerminations(s.Terminations, in.Taken, l.TerminationsWindow)
 	s, order, skipped := decide(s, readings, l)
-	return s, order, slices.Concat(events, turned, used, warned, lingering, skipped)
+	return s, order, slices.Concat(events, late, turned, used, warned, lingering, skipped)
 }
 
 // applyOutcome takes in what came of the termination in progress.
@@ -52,6 +54,9 @@ func applyOutcome(s State, out *Outcome) (State, []Event) {
 	}
 	u, _ := s.usage(o.Container, o.Device)
 	u.Confirming = false
+	if out.Result == Terminated {
+		u.OverFor = 0
+	}
 	repeated := false
 	if out.Result.counts() {
 		s.Terminations = append(slices.Clone(s.Terminations), Termination{o.Container, out.At})

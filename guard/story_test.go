@@ -20,14 +20,15 @@ import (
 // A story is a file of testdata with three sections, after a text that says
 // what it shows.
 //
-// limits: "container NAME SLICE [LIMIT]", or "SETTING VALUE" on defaults.
+// limits: "container NAME SLICE [LIMIT]", then "gpus N" where it has more than
+// one, or "SETTING VALUE" on defaults.
 // samples: lines that begin with a time; those of one time are one sample.
 //
 //	2s gpu0 10Gi/80Gi: trainer 214 python 7.5Gi; - 99 ? 1Gi
 //	2s gpu0 10Gi/80Gi fault TEXT      2s gpu0 10Gi/80Gi old      2s fault TEXT
 //	2s terminated | 2s denied REASON  what came of the termination in progress
 //
-// A process without a container is "-"; flags after its size are mps and
+// A process outside the pod is in "-", one of an unnamed container in "?"; flags after its size are mps and
 // protected; the size "?" is a figure that the driver does not give. A list
 // that is "old" is the one of the sample before.
 // want: every event, then the order, as "TIME KIND: MESSAGE".
@@ -121,6 +122,8 @@ func parseLimits(t *testing.T, text string) limits.Limits {
 		case "container":
 			c := limits.Container{Name: words[1], SliceBytes: bytesOf(t, words[2]), LimitBytes: bytesOf(t, words[len(words)-1]), GPUs: 1}
 			l.Containers = append(l.Containers, c)
+		case "gpus": // of the container before
+			l.Containers[len(l.Containers)-1].GPUs, err = strconv.Atoi(words[1])
 		case "act":
 			l.Act = limits.Act(words[1])
 		case "terminate":
@@ -218,7 +221,10 @@ func parseProcess(t *testing.T, words []string) Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Process{PID: pid, Start: uint64(pid), Container: strings.Trim(words[0], "-"), Command: words[2], Known: words[3] != "?"}
+	p := Process{PID: pid, Start: uint64(pid), Container: strings.Trim(words[0], "-?"), Command: words[2], Known: words[3] != "?"}
+	if words[0] == "?" {
+		p.Container = UnnamedContainer
+	}
 	if words[0] == "gpuslice-guard" {
 		p.Container = words[0]
 	}

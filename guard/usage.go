@@ -16,11 +16,12 @@ func evaluateUsage(s State, in Sample, readings []reading, l limits.Limits) ([]U
 		if !r.evidence {
 			continue
 		}
-		for _, c := range l.Containers {
+		for _, c := range append(slices.Clone(l.Containers), unnamedShare(l, r.Device)) {
 			before, known := find(usages, Usage{Container: c.Name, Device: r.ID}, byPlace)
 			if !known && len(processesOf(c.Name, r.Processes)) == 0 {
 				continue
 			}
+			before.Beyond = beyondGPUs(c, r.ID, held(c.Name, usages, readings))
 			after, warned := nextUsage(before, c, r, l)
 			usages = put(usages, after, byPlace)
 			events = slices.Concat(events, reportLostProcess(s, before, c, r), warned)
@@ -36,7 +37,7 @@ func interruptUnread(usages []Usage, in Sample) []Usage {
 	for i, u := range usages {
 		read := slices.ContainsFunc(in.Devices, func(d Device) bool { return d.ID == u.Device })
 		if !read || in.Fault != "" {
-			usages[i] = u.withinLimit()
+			usages[i] = u.endRun()
 		}
 	}
 	return usages
@@ -45,30 +46,45 @@ func interruptUnread(usages []Usage, in Sample) []Usage {
 // nextUsage returns a container's usage of a device after a reading.
 func nextUsage(u Usage, c limits.Container, r reading, l limits.Limits) (Usage, []Event) {
 	if !r.trusted {
-		return u.withinLimit(), nil
+		return u.endRun(), nil
 	}
 	if r.sinceLast() > maxObservationGap(l) {
-		u = u.withinLimit()
+		u.Confirming = false
 	}
 	u = u.measure(r)
-	u.LimitBytes = effectiveLimit(l, c, r.Device)
+	u.SliceBytes, u.LimitBytes = c.SliceBytes, effectiveLimit(l, c, r.Device)
+	if u.Beyond {
+		u.LimitBytes = 0
+	}
 	u, events := warn(u, c, r.taken, l)
 	switch {
 	case u.UsedBytes <= u.LimitBytes:
-		u = u.withinLimit()
+		u = u.endRun().drain(r, l)
 	case u.OverSince.IsZero():
 		u.OverSince = r.Listed
+	default: // over at both ends of a gap is over in between
+		u.OverFor += r.sinceLast()
 	}
 	return u, events
 }
 
-// maxObservationGap returns how far apart two samples of one observation may be:
-// beyond it nobody knows what happened between them.
+// maxObservationGap returns how far apart two samples may be: beyond it the guard
+// did not run for a while.
 func maxObservationGap(l limits.Limits) time.Duration { return 2*l.Interval + 2*time.Second }
 
-// withinLimit ends the observation of a usage over its limit.
-func (u Usage) withinLimit() Usage {
+// endRun ends the observation of a usage over its limit. The time that it was
+// over stays, so that who frees memory and allocates it again in turns is over,
+// too.
+func (u Usage) endRun() Usage {
 	u.OverSince, u.Confirming, u.Reported = time.Time{}, false, ""
+	return u
+}
+
+// drain takes the time within the limit off the time over it, at a tenth of the
+// speed.
+func (u Usage) drain(r reading, l limits.Limits) Usage {
+	within := min(r.sinceLast(), maxObservationGap(l))
+	u.OverFor = max(0, min(u.OverFor, l.Grace)-within/drainFactor)
 	return u
 }
 
@@ -86,10 +102,10 @@ func (u Usage) measure(r reading) Usage {
 
 // usedBytes returns what a container uses of a device.
 func usedBytes(d Device, container string) int64 {
-	var sum int64
+	var sum, largest int64
 	for _, p := range d.Processes {
 		if p.Container == container && p.Known {
-			sum += p.UsedBytes
+			sum, largest = sum+p.UsedBytes, max(largest, p.UsedBytes)
 		}
 	}
 	// Memory that two processes share may be listed for both, so the sum is capped
@@ -98,7 +114,9 @@ func usedBytes(d Device, container string) int64 {
 		sum = min(sum, d.UsedBytes)
 	}
 	for _, charge := range d.Charges {
-		if charge.Container == container {
+		// The path to the cgroup leads through the container's mounts. A charge of less
+		// than one of its processes uses is another cgroup's.
+		if charge.Container == container && charge.UsedBytes >= largest {
 			sum = min(sum, charge.UsedBytes)
 		}
 	}

@@ -59,7 +59,7 @@ func TestNextUsage(t *testing.T) {
 		"stays over":                 {over, trusted(python(214, 9)), before, true},
 		"is exactly at its limit":    {over, trusted(python(214, 8)), time.Time{}, false},
 		"cannot be read":             {over, untrusted(python(214, 9)), time.Time{}, false},
-		"was not sampled for long":   {over, late, epoch, false},
+		"was not sampled for long":   {over, late, before, false},
 		"has two processes together": {Usage{Container: "trainer"}, trusted(python(214, 5), python(215, 4)), epoch, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,13 +97,14 @@ func TestUsedBytes(t *testing.T) {
 		device Device
 		want   int64
 	}{
-		"nothing":                    {Device{}, 0},
-		"the sum of its processes":   {Device{Processes: []Process{python(214, 3), python(215, 2), other}}, 5},
-		"a blank counts nothing":     {Device{Processes: []Process{python(214, 3), blank}}, 3},
-		"no more than is in use":     {Device{UsedBytes: 4 * gib, Processes: []Process{python(214, 3), python(215, 3)}}, 4},
-		"no more than is charged":    {Device{Processes: []Process{python(214, 3)}, Charges: []Charge{{Container: "trainer", UsedBytes: gib}}}, 1},
-		"the charge of another":      {Device{Processes: []Process{python(214, 3)}, Charges: []Charge{{Container: "scorer", UsedBytes: gib}}}, 3},
-		"a charge above the figures": {Device{Processes: []Process{python(214, 3)}, Charges: []Charge{{Container: "trainer", UsedBytes: 9 * gib}}}, 3},
+		"nothing":                              {Device{}, 0},
+		"the sum of its processes":             {Device{Processes: []Process{python(214, 3), python(215, 2), other}}, 5},
+		"a blank counts nothing":               {Device{Processes: []Process{python(214, 3), blank}}, 3},
+		"no more than is in use":               {Device{UsedBytes: 4 * gib, Processes: []Process{python(214, 3), python(215, 3)}}, 4},
+		"no more than is charged":              {Device{Processes: []Process{python(214, 3), python(215, 3)}, Charges: []Charge{{Container: "trainer", UsedBytes: 4 * gib}}}, 4},
+		"the charge of a cgroup that it chose": {Device{Processes: []Process{python(214, 3)}, Charges: []Charge{{Container: "trainer", UsedBytes: gib}}}, 3},
+		"the charge of another":                {Device{Processes: []Process{python(214, 3)}, Charges: []Charge{{Container: "scorer", UsedBytes: gib}}}, 3},
+		"a charge above the figures":           {Device{Processes: []Process{python(214, 3)}, Charges: []Charge{{Container: "trainer", UsedBytes: 9 * gib}}}, 3},
 	} {
 		equal(t, name, usedBytes(tc.device, "trainer"), tc.want*gib)
 	}

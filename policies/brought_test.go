@@ -13,13 +13,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/abuse"
 )
 
 // l4 is a pool of four replicas of an L4 that two labels select.
-func l4(name, product string, memory api.MiB) pools.Pool {
+func l4(name, product string, memory quantity.MiB) pools.Pool {
 	return pools.Pool{
 		Name: name, Site: name, Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", Product: product,
 		DeviceMemory: memory, Reserve: 512, Replicas: 4, DriverMajor: 570, Requirements: []corev1.NodeSelectorRequirement{
@@ -57,7 +58,7 @@ func rewritten(t *testing.T, in policies.Input) *corev1.Pod {
 	if d.Outcome != policies.Mutated {
 		t.Fatalf("%s %s: %s", d.Outcome, d.UnchangedReason, d.Message())
 	}
-	return promise.Apply(in.Pod, d.Promise)
+	return d.Promise.Apply(in.Pod)
 }
 
 func wholeGPUs(pod *corev1.Pod) (names []string) {
@@ -94,7 +95,7 @@ func TestAForgedPromiseDoesNotKeepAWholeGPU(t *testing.T) {
 			if d.Outcome != policies.Mutated {
 				t.Fatalf("the pod is %s (%s) with its whole GPU", d.Outcome, d.UnchangedReason)
 			}
-			if left := wholeGPUs(promise.Apply(pod, d.Promise)); len(left) > 0 {
+			if left := wholeGPUs(d.Promise.Apply(pod)); len(left) > 0 {
 				t.Errorf("%v keep a whole GPU", left)
 			}
 		})

@@ -64,7 +64,7 @@ func TestACopyOfALivePodComesOutAsItsOriginalWould(t *testing.T) {
 			}
 			in.Pod = c.raw.Pod
 			original := policies.Decide(in)
-			in.Pod = promise.Apply(c.raw.Pod, c.d.Promise)
+			in.Pod = c.d.Promise.Apply(c.raw.Pod)
 			copied := policies.Decide(in)
 			if original.Outcome == policies.Unchanged && copied.Outcome == policies.DevicesHidden {
 				continue // the copy's guard is nobody's guard here, and gets no device
@@ -77,7 +77,7 @@ func TestACopyOfALivePodComesOutAsItsOriginalWould(t *testing.T) {
 				continue
 			}
 			compared++
-			want, got := promise.Apply(c.raw.Pod, original.Promise), promise.Apply(in.Pod, copied.Promise)
+			want, got := original.Promise.Apply(c.raw.Pod), copied.Promise.Apply(in.Pod)
 			if diff := cmp.Diff(comparable(t, want), comparable(t, got)); diff != "" {
 				t.Errorf("%s, %s (-original +copy):\n%s", c.s.Name, name, diff)
 			}
@@ -141,7 +141,7 @@ func TestPullSecretIsRevertedWhereItWasAdded(t *testing.T) {
 		}
 		in.Pod = raw.Pod
 		in.Pod.Spec.ImagePullSecrets = own
-		live := promise.Apply(in.Pod, policies.Decide(in).Promise)
+		live := policies.Decide(in).Promise.Apply(in.Pod)
 		if !slices.Contains(live.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: "guard"}) {
 			t.Errorf("%s: the guard cannot be pulled: %v", name, live.Spec.ImagePullSecrets)
 		}
@@ -149,7 +149,7 @@ func TestPullSecretIsRevertedWhereItWasAdded(t *testing.T) {
 			t.Errorf("%s: an update leaves %v", name, back.Spec.ImagePullSecrets)
 		}
 		in.Guard, in.Pod = nil, live
-		if after := promise.Apply(live, policies.Decide(in).Promise); !slices.Equal(after.Spec.ImagePullSecrets, own) {
+		if after := policies.Decide(in).Promise.Apply(live); !slices.Equal(after.Spec.ImagePullSecrets, own) {
 			t.Errorf("%s: its copy without a guard has %v", name, after.Spec.ImagePullSecrets)
 		}
 	}

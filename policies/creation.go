@@ -6,7 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -65,7 +67,7 @@ func (c *creation) checkSize() Decision {
 }
 
 func tooManyContainers(pod *corev1.Pod) *api.Violation {
-	n := api.AuthorsContainers(&pod.Spec)
+	n := podspec.AuthorsContainers(&pod.Spec)
 	if n <= MaxContainers {
 		return nil
 	}
@@ -97,7 +99,7 @@ func (c *creation) optOut() Decision {
 	switch {
 	case c.req.Share != api.ShareDisabled || c.req.Explicit:
 		return Decision{}
-	case p.OptOut || p.Mode == api.ModeOptIn || len(c.req.Containers) == 0:
+	case p.OptOut || p.Mode == modes.OptIn || len(c.req.Containers) == 0:
 		return leaveUnchanged(whyOptedOut)
 	}
 	return denial(api.Violation{Rule: api.RulePolicy, Reason: "opting out is not allowed", Detail: fmt.Sprintf(
@@ -112,7 +114,7 @@ func (c *creation) leaveWithoutRequest() Decision {
 		return Decision{}
 	case silent && !request.TouchesGPU(in.Pod, in.Pools):
 		return leaveUnchanged(whyNoGPU)
-	case in.Policy.Mode == api.ModeOptIn && !request.RequestsFraction(in.Pod, in.Pools):
+	case in.Policy.Mode == modes.OptIn && !request.RequestsFraction(in.Pod, in.Pools):
 		return notAsked(in.Pod)
 	case silent && len(c.unread) == 0:
 		return leaveUnchanged(whyNoGPU)

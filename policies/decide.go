@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -41,7 +42,7 @@ func Create(in Input, raw promise.RawPod, keys promise.Keys) (Decision, []jsonpa
 	if after == raw.Pod {
 		return d, nil
 	}
-	return d, promise.Patch(raw.Tree, raw.Pod, after)
+	return d, podpatch.Operations(raw.Tree, raw.Pod, after)
 }
 
 // promisedByNewer reports whether a newer build has mutated the pod already. Both are asked while one takes the other's
@@ -62,7 +63,7 @@ func Decide(in Input) Decision {
 	if isMirror(in.Pod) {
 		return leaveUnchanged(whyMirror)
 	}
-	if in.Policy == nil || in.Policy.Mode == api.ModeOff {
+	if in.Policy.Off() {
 		return ungoverned(in).WithBypass(in.Namespace)
 	}
 	d := decideGoverned(in)
@@ -80,7 +81,7 @@ func isMirror(pod *corev1.Pod) bool {
 
 // changesPods reports whether a policy is in force which may change pods of the namespace.
 func changesPods(in Input) bool {
-	return in.Policy != nil && in.Policy.Mode != api.ModeOff && in.Policy.EnforcementMode != api.EnforceAudit
+	return !in.Policy.Off() && in.Policy.EnforcementMode != api.EnforceAudit
 }
 
 // ungoverned answers pods of namespaces without a policy: nothing is touched. A label of ours there is most likely a

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/visibility"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -34,7 +35,7 @@ type Decision struct {
 	Warnings        []string              `json:"warnings,omitempty"`
 	Promise         *promise.Promise      `json:"promise,omitempty"`
 	Planned         *promise.Planned      `json:"planned,omitempty"`
-	Visibility      *promise.Visibility   `json:"visibility,omitempty"` // what is changed in a pod whose devices are hidden
+	Visibility      *visibility.Change    `json:"visibility,omitempty"` // what is changed in a pod whose devices are hidden
 	Candidates      []api.CandidateReport `json:"candidates,omitempty"`
 }
 
@@ -42,7 +43,7 @@ type Decision struct {
 func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
 	switch d.Outcome {
 	case Mutated:
-		return promise.Apply(pod, d.Promise)
+		return d.Promise.Apply(pod)
 	case DevicesHidden:
 		return d.Visibility.Apply(pod)
 	}
@@ -75,7 +76,7 @@ func Deny(in Input, violations ...api.Violation) Decision {
 		return d.WithBypass(in.Namespace)
 	case in.Policy == nil:
 		return leaveUnchanged(whyNoPolicy)
-	case in.Policy.Mode == api.ModeOff:
+	case in.Policy.Off():
 		return leaveUnchanged(whyOff)
 	}
 	return d.WithMode(in.Policy).WithBypass(in.Namespace)

@@ -9,9 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/internal/visibility"
 )
 
 // hideFromEphemeral answers an update that adds ephemeral containers: in.Pod with no device in those that old has not, and
@@ -23,8 +26,8 @@ func hideFromEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 		if !governsEphemeral(in, old, c) || hidesDevices(c) {
 			continue
 		}
-		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return api.IsOwnVariable(e.Name) || e.Name == api.VarIMEXChannels })
-		c.Env = promise.SetVariable(c.Env, api.Variable{Name: api.VarVisibleDevices, Value: api.NoDevices})
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return envvar.IsOwn(e.Name) || e.Name == envvar.IMEXChannels })
+		c.Env = envvar.Set(c.Env, envvar.Literal{Name: envvar.VisibleDevices, Value: envvar.NoDevices})
 		changed = true
 	}
 	if !changed {
@@ -48,18 +51,18 @@ func checkEphemeral(in Input, old *corev1.Pod) []api.Violation {
 		return nil
 	}
 	return []api.Violation{{Rule: api.RuleTamper, Reason: "an ephemeral container that reaches out of a slice",
-		Detail: api.ShortList(found) + "; add it without that (kubectl debug --profile=baseline adds no capability)"}}
+		Detail: message.ShortList(found) + "; add it without that (kubectl debug --profile=baseline adds no capability)"}}
 }
 
 func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	if !hidesDevices(c) {
-		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", api.VarVisibleDevices, api.NoDevices, strings.Join(api.OwnPrefixes(), ", "))
+		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", envvar.VisibleDevices, envvar.NoDevices, strings.Join(envvar.OwnPrefixes(), ", "))
 	}
 	if !sliced {
 		return found
 	}
-	if api.IsOurContainer(c.Name) {
+	if podspec.IsOurContainer(c.Name) {
 		say("has a name that belongs to gpuslice")
 	}
 	if rules.IsPrivileged(c.SecurityContext) {
@@ -69,10 +72,10 @@ func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 		say("adds the capabilities %s", strings.Join(names, ", "))
 	}
 	if m := rules.NamesDevice(c.VolumeMounts); m != "" {
-		say("mounts a volume at %s, which takes devices", api.Quote(m))
+		say("mounts a volume at %s, which takes devices", message.Quote(m))
 	}
 	for _, m := range c.VolumeMounts {
-		if api.IsOurVolume(m.Name) {
+		if podspec.IsOurVolume(m.Name) {
 			say("mounts the volume %q, which belongs to gpuslice", m.Name)
 		}
 	}
@@ -81,14 +84,14 @@ func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 
 // hidesDevices reports whether the container gets no device, and sets no variable of ours.
 func hidesDevices(c *corev1.Container) bool {
-	ours := func(e corev1.EnvVar) bool { return api.IsOwnVariable(e.Name) || e.Name == api.VarIMEXChannels }
-	return promise.IndexOfVariable(c.Env, api.VarVisibleDevices) >= 0 && !promise.ChoosesDevices(c) && !slices.ContainsFunc(c.Env, ours)
+	ours := func(e corev1.EnvVar) bool { return envvar.IsOwn(e.Name) || e.Name == envvar.IMEXChannels }
+	return envvar.Index(c.Env, envvar.VisibleDevices) >= 0 && !visibility.ChoosesDevices(c) && !slices.ContainsFunc(c.Env, ours)
 }
 
 // governsEphemeral reports whether an ephemeral container is held to what this file says: in every pod with slices, and where a
 // policy is in force in pods with GPUs, and where it would choose devices.
 func governsEphemeral(in Input, pod *corev1.Pod, c *corev1.Container) bool {
-	return hasPromise(pod) || changesPods(in) && (request.RequestsGPUs(&pod.Spec, in.Pools) || promise.ChoosesDevices(c))
+	return hasPromise(pod) || changesPods(in) && (request.RequestsGPUs(&pod.Spec, in.Pools) || visibility.ChoosesDevices(c))
 }
 
 func hasPromise(pod *corev1.Pod) bool { return pod.Annotations[api.AnnotationPromise] != "" }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 )
 
 // livePods are pods that ephemeral containers are added to, with the policy of their namespace.
@@ -18,7 +19,7 @@ func livePods(t *testing.T) map[string]policies.Input {
 	in, _ := brought(t, "")
 	in.Pod = rewritten(t, in)
 	whole, pod := brought(t, "")
-	whole.Policy.Mode = api.ModeOptIn
+	whole.Policy.Mode = modes.OptIn
 	whole.Pod = pod
 	none, pod := brought(t, "")
 	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{}

@@ -11,6 +11,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -20,7 +22,7 @@ import (
 func fuzzedInput() policies.Input {
 	return policies.Input{
 		Namespace: api.Namespace{Name: "n"}, Guard: &config.GuardSettings{Image: "g"},
-		Policy: &config.Policy{Name: "fuzz", Mode: api.ModeTransparent, EnforcementMode: api.EnforceFull, Templates: api.TemplatesRewrite,
+		Policy: &config.Policy{Name: "fuzz", Mode: modes.Transparent, EnforcementMode: api.EnforceFull, Templates: modes.TemplatesRewrite,
 			Strategies: []api.StrategyName{"time-slicing", "exclusive"}, Accept: []string{"fractional-quantity"}, DefaultSlice: &config.SliceSpec{Memory: 4096}},
 		Pools: []pools.Pool{
 			{Name: "l4", Site: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 692, Replicas: 4, DriverMajor: 580},
@@ -154,7 +156,7 @@ func FuzzEphemeral(f *testing.F) {
 		}
 		env := after.Spec.EphemeralContainers[1].Env
 		void := func(e corev1.EnvVar) bool {
-			return e.Name == api.VarVisibleDevices && e.Value == "void" && e.ValueFrom == nil
+			return e.Name == envvar.VisibleDevices && e.Value == "void" && e.ValueFrom == nil
 		}
 		if c.Name != there.Name && !slices.ContainsFunc(env, void) {
 			t.Errorf("%s gets devices: %v", text, env)

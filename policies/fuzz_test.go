@@ -9,6 +9,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -19,11 +21,11 @@ func FuzzParseMemory(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := api.ParseMemory(text)
+		m, err := quantity.ParseMemory(text)
 		if err != nil {
 			return
 		}
-		again, err := api.ParseMemory(m.String())
+		again, err := quantity.ParseMemory(m.String())
 		if err != nil || again != m {
 			t.Errorf("%q is %d MiB, printed %q, read again %d (%v)", text, m, m, again, err)
 		}
@@ -35,7 +37,7 @@ func FuzzParseFraction(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		fraction, err := api.ParseFraction(text)
+		fraction, err := quantity.ParseFraction(text)
 		if err != nil {
 			return
 		}
@@ -43,7 +45,7 @@ func FuzzParseFraction(f *testing.F) {
 			t.Fatalf("%q is %d/%d", text, fraction.Num, fraction.Den)
 		}
 		printed, _ := fraction.MarshalText()
-		again, err := api.ParseFraction(string(printed))
+		again, err := quantity.ParseFraction(string(printed))
 		if err != nil || again != fraction {
 			t.Errorf("%q is %v, printed %q, read again %v (%v)", text, fraction, printed, again, err)
 		}
@@ -83,7 +85,7 @@ func FuzzDecide(f *testing.F) {
 	f.Add("8Gi", "", "", "", `{"a":{"memory":"4Gi"}}`, "", "1")
 	f.Add("", "0.25", "", "", "", `{"v":1,"request":{"containers":[{"name":"a","gpus":9,"size":{"class":"x"}}]},"containers":[{"name":"a","resource":"x"}]}`, "0.25")
 	f.Add("1e400", "NaN", "replica", "enabled", "{", "{}", "-1")
-	policy := &config.Policy{Name: "fuzz", Mode: api.ModeTransparent, EnforcementMode: api.EnforceFull,
+	policy := &config.Policy{Name: "fuzz", Mode: modes.Transparent, EnforcementMode: api.EnforceFull,
 		Strategies: []api.StrategyName{"mps", "time-slicing", "mig", "exclusive"}, Accept: []string{"fractional-quantity"},
 		DefaultSlice: &config.SliceSpec{Memory: 4096}}
 	pools := []pools.Pool{
@@ -117,14 +119,14 @@ func FuzzDecide(f *testing.F) {
 		if d.Promise == nil {
 			return
 		}
-		once := promise.Apply(raw.Pod, d.Promise)
+		once := d.Promise.Apply(raw.Pod)
 		in.Pod = once
 		again := policies.Decide(in)
 		if again.Promise == nil {
 			t.Fatalf("the rewritten pod is %s: %s", again.Outcome, again.Message())
 		}
 		a, _ := json.Marshal(once)
-		b, _ = json.Marshal(promise.Apply(once, again.Promise))
+		b, _ = json.Marshal(again.Promise.Apply(once))
 		if string(a) != string(b) {
 			t.Errorf("deciding again changes the pod:\n%s\n%s", a, b)
 		}
@@ -145,7 +147,7 @@ func FuzzTighten(f *testing.F) {
 		if a == nil || own == nil {
 			return
 		}
-		got, _ := config.Tighten(a, own)
+		got, _ := config.TenantDocument{Policy: own}.Tighten(a)
 		for what, pair := range map[string][2]quota.Charge{
 			"perContainer": {a.Limits.PerContainer, got.Limits.PerContainer}, "perPod": {a.Limits.PerPod, got.Limits.PerPod},
 		} {
@@ -155,10 +157,10 @@ func FuzzTighten(f *testing.F) {
 				}
 			}
 		}
-		if got.OptOut != a.OptOut || !cmp.Equal(got.Guard, a.Guard) || !cmp.Equal(got.Quota, a.Quota) || !cmp.Equal(got.Pools, a.Pools) || a.Mode == api.ModeOff && got.Mode != a.Mode {
+		if got.OptOut != a.OptOut || !cmp.Equal(got.Guard, a.Guard) || !cmp.Equal(got.Quota, a.Quota) || !cmp.Equal(got.Pools, a.Pools) || a.Mode == modes.Off && got.Mode != a.Mode {
 			t.Error("the tenant wrote what is the authority's")
 		}
-		again, _ := config.Tighten(got, own)
+		again, _ := config.TenantDocument{Policy: own}.Tighten(got)
 		again.Name = got.Name
 		if diff := cmp.Diff(got, again); diff != "" {
 			t.Errorf("followed twice it is not the same:\n%s", diff)

@@ -3,10 +3,12 @@ package policies
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/visibility"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // hideDevices turns a pod that is left unchanged into one that is hidden, where a container of it would take devices past
@@ -18,16 +20,16 @@ func hideDevices(in *Input, d Decision) Decision {
 	}
 	d.Outcome, d.IfEnforced, d.Visibility = DevicesHidden, DevicesHidden, &visibility
 	for _, name := range choosingContainers(&in.Pod.Spec, in.Pools) {
-		d.Warnings = append(d.Warnings, name+": "+api.VarVisibleDevices+" does not choose devices in this namespace; what the container asks for under resources does")
+		d.Warnings = append(d.Warnings, name+": "+envvar.VisibleDevices+" does not choose devices in this namespace; what the container asks for under resources does")
 	}
 	return d
 }
 
 // choosingContainers names the containers that would choose their devices by a variable.
 func choosingContainers(spec *corev1.PodSpec, pools []pools.Pool) (names []string) {
-	for c := range api.EveryContainer(spec) {
-		if promise.ChoosesDevices(c) || request.RequestsGPU(c, pools) && promise.IndexOfVariable(c.Env, api.VarVisibleDevices) >= 0 {
-			names = append(names, "container "+api.Quote(c.Name))
+	for c := range podspec.EveryContainer(spec) {
+		if visibility.ChoosesDevices(c) || request.RequestsGPU(c, pools) && envvar.Index(c.Env, envvar.VisibleDevices) >= 0 {
+			names = append(names, "container "+message.Quote(c.Name))
 		}
 	}
 	return names
@@ -35,16 +37,16 @@ func choosingContainers(spec *corev1.PodSpec, pools []pools.Pool) (names []strin
 
 // devicesToHide looks for containers that choose their devices: in a pod that asks for GPUs every one of them might, by its
 // image; in another one those that say so. Devices of a claim come by another way, and stay.
-func devicesToHide(spec *corev1.PodSpec, pools []pools.Pool) (v promise.Visibility) {
+func devicesToHide(spec *corev1.PodSpec, pools []pools.Pool) (v visibility.Change) {
 	gpus := request.RequestsGPUs(spec, pools)
-	for c := range api.EveryContainer(spec) {
-		named := promise.IndexOfVariable(c.Env, api.VarVisibleDevices) >= 0
+	for c := range podspec.EveryContainer(spec) {
+		named := envvar.Index(c.Env, envvar.VisibleDevices) >= 0
 		switch {
 		case request.RequestsGPU(c, pools):
 			if named {
 				v.Unset = append(v.Unset, c.Name)
 			}
-		case promise.ChoosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
+		case visibility.ChoosesDevices(c), gpus && !named && len(c.Resources.Claims) == 0:
 			v.Hidden = append(v.Hidden, c.Name)
 		}
 	}
@@ -59,14 +61,14 @@ func restoreDevices(in Input, old *corev1.Pod) *corev1.Pod {
 		return in.Pod
 	}
 	out := in.Pod.DeepCopy()
-	ours := func(e corev1.EnvVar) bool { return e.Name == api.VarVisibleDevices }
+	ours := func(e corev1.EnvVar) bool { return e.Name == envvar.VisibleDevices }
 	was := map[string]*corev1.Container{}
-	for c := range api.EveryContainer(&old.Spec) {
+	for c := range podspec.EveryContainer(&old.Spec) {
 		was[c.Name] = c
 	}
-	for c := range api.EveryContainer(&out.Spec) {
+	for c := range podspec.EveryContainer(&out.Spec) {
 		if o := was[c.Name]; o != nil {
-			c.Env = promise.RestoreEnv(c.Env, o.Env, ours)
+			c.Env = envvar.Restore(c.Env, o.Env, ours)
 		}
 	}
 	return out

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -35,7 +37,7 @@ func quotaPools() []pools.Pool {
 	return []pools.Pool{
 		{Name: "a100", Resource: api.ResourceGPU, DeviceMemory: 80 * 1024},
 		{Name: "h100", Resource: api.ResourceGPU, DeviceMemory: 94 * 1024},
-		{Name: "shared", Resource: api.ResourceGPUShared, DeviceMemory: 80 * 1024, Replicas: 4},
+		{Name: "shared", Resource: resourcename.SharedGPU, DeviceMemory: 80 * 1024, Replicas: 4},
 		{Name: "slim", Resource: "nvidia.com/mig-1g.10gb", MIGProfile: "1g.10gb", DeviceMemory: 80 * 1024, InstanceMemory: 9728},
 		{Name: "dark", Resource: "nvidia.com/gpu.dark"},
 	}
@@ -44,13 +46,23 @@ func quotaPools() []pools.Pool {
 func promised(namespace string, charge quota.Charge) *promise.Promise {
 	return &promise.Promise{Version: promise.Version, Namespace: namespace, Strategy: "mps", Pools: []string{"shared"}, Charge: charge,
 		Request:    api.Request{Containers: []api.ContainerRequest{{Name: "main", Resource: api.ResourceGPU, GPUs: 1}}},
-		Containers: []promise.Container{{Name: "main", Resource: api.ResourceGPUShared, Count: 1, Slice: 8192, Class: "small"}}}
+		Containers: []promise.Container{{Name: "main", Resource: resourcename.SharedGPU, Count: 1, Slice: 8192, Class: "small"}}}
+}
+
+func TestExclusiveHolding(t *testing.T) {
+	t.Run("a share under the name of whole devices is a slice as well", func(t *testing.T) {
+		mixed := append(quotaPools(), pools.Pool{Name: "shares", Resource: api.ResourceGPU, Strategy: "time-slicing", DeviceMemory: 24 * 1024, Replicas: 4})
+		want := quota.Charge{Memory: 2 * 94 * 1024, Slices: 2, GPUs: 2}
+		if got, _ := promise.ExclusiveHolding(gpuPod(nil, asksFor("main", api.ResourceGPU, "2")), mixed); got.Charge != want {
+			t.Errorf("%+v, want %+v", got.Charge, want)
+		}
+	})
 }
 
 func TestHoldingOf(t *testing.T) {
 	slice := quota.Charge{Memory: 8192, Slices: 1}
-	whole := quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1}, Units: map[string]int64{api.ResourceGPU: 1, api.ResourceGPUShared: 1}}
-	ask := asksFor("main", api.ResourceGPUShared, "1")
+	whole := quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}}
+	ask := asksFor("main", resourcename.SharedGPU, "1")
 	for name, c := range map[string]struct {
 		pod    *corev1.Pod
 		want   quota.Holding
@@ -58,14 +70,14 @@ func TestHoldingOf(t *testing.T) {
 	}{
 		"no GPU, no holding": {gpuPod(nil, corev1.Container{Name: "main"}), quota.Holding{Namespace: "team-a"}, promise.ChargeNone},
 		"the Promise's charge, and its class's": {gpuPod(promised("team-a", slice), ask), quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: slice, Classes: map[string]quota.Charge{"small": slice},
-			Units: map[string]int64{api.ResourceGPU: 1, api.ResourceGPUShared: 1}}, promise.ChargePromise},
+			Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}}, promise.ChargePromise},
 		"a Promise of another namespace": {gpuPod(promised("team-b", slice), ask), whole, promise.ChargeExclusive},
 		"a Promise that charges nothing": {gpuPod(promised("team-a", quota.Charge{}), ask), whole, promise.ChargeExclusive},
 		"a Promise that gives room back": {gpuPod(promised("team-a", quota.Charge{Slices: -5, GPUs: 9}), ask), whole, promise.ChargeExclusive},
-		"a Promise for fewer GPUs than it asks": {gpuPod(promised("team-a", slice), asksFor("main", api.ResourceGPUShared, "2")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 1, api.ResourceGPUShared: 2}}, promise.ChargeExclusive},
-		"a container that was promised nothing": {gpuPod(promised("team-a", slice), ask, asksFor("more", api.ResourceGPUShared, "1")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 1, api.ResourceGPUShared: 2}}, promise.ChargeExclusive},
+		"a Promise for fewer GPUs than it asks": {gpuPod(promised("team-a", slice), asksFor("main", resourcename.SharedGPU, "2")),
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 2}}, promise.ChargeExclusive},
+		"a container that was promised nothing": {gpuPod(promised("team-a", slice), ask, asksFor("more", resourcename.SharedGPU, "1")),
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 2}}, promise.ChargeExclusive},
 		"no Promise: the largest device it may get": {gpuPod(nil, asksFor("main", api.ResourceGPU, "2")),
 			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 188 * 1024, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 2}}, promise.ChargeExclusive},
 		"no Promise: a MIG instance is a slice and a device": {gpuPod(nil, asksFor("main", "nvidia.com/mig-1g.10gb", "1")),
@@ -75,7 +87,7 @@ func TestHoldingOf(t *testing.T) {
 		"a container named like ours counts": {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")),
 			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 94 * 1024, GPUs: 1}, Units: map[string]int64{api.ResourceGPU: 1}}, promise.ChargeExclusive},
 		"a quantity that Value() turns into nothing is huge": {gpuPod(nil, asksFor("main", api.ResourceGPU, "1e400")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: api.MaxMemory, GPUs: quota.MaxCharge}, Units: map[string]int64{api.ResourceGPU: quota.MaxCharge}}, promise.ChargeExclusive},
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: quantity.MaxMemory, GPUs: quantity.MaxCharge}, Units: map[string]int64{api.ResourceGPU: quantity.MaxCharge}}, promise.ChargeExclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, source := promise.HoldingOf(c.pod, testKeys(), quotaPools())
@@ -91,8 +103,8 @@ func TestHoldingOf(t *testing.T) {
 func TestAPromiseOfOneAfterTheOtherIsNoneOfBothAtOnce(t *testing.T) {
 	p := promised("team-a", quota.Charge{Memory: 8192, Slices: 1})
 	p.Request.Containers = append(p.Request.Containers, api.ContainerRequest{Name: "prepare", Resource: api.ResourceGPU, GPUs: 1})
-	p.Containers = append(p.Containers, promise.Container{Name: "prepare", Resource: api.ResourceGPUShared, Count: 1, Slice: 8192})
-	prepare, main := asksFor("prepare", api.ResourceGPUShared, "1"), asksFor("main", api.ResourceGPUShared, "1")
+	p.Containers = append(p.Containers, promise.Container{Name: "prepare", Resource: resourcename.SharedGPU, Count: 1, Slice: 8192})
+	prepare, main := asksFor("prepare", resourcename.SharedGPU, "1"), asksFor("main", resourcename.SharedGPU, "1")
 	beside := prepare
 	beside.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	for name, c := range map[string]struct {
@@ -105,7 +117,7 @@ func TestAPromiseOfOneAfterTheOtherIsNoneOfBothAtOnce(t *testing.T) {
 	} {
 		pod := gpuPod(p, c.main...)
 		pod.Spec.InitContainers = c.init
-		want := quota.Charge{Memory: api.MiB(8192 * c.slices), Slices: c.slices}
+		want := quota.Charge{Memory: quantity.MiB(8192 * c.slices), Slices: c.slices}
 		if got, source := promise.HoldingOf(pod, testKeys(), quotaPools()); got.Charge != want || source != promise.ChargePromise {
 			t.Errorf("%s: %+v by %s, want %+v", name, got.Charge, source, want)
 		}
@@ -125,11 +137,11 @@ func TestInitContainersCountByTheirPeak(t *testing.T) {
 
 func TestWholeUnitsOfHostileQuantitiesAreCheapAndNeverTooSmall(t *testing.T) {
 	for text, want := range map[string]int64{
-		"0": 0, "-1": 0, "1": 1, "500m": 1, "1500m": 2, "0.1n": 1, "1e-400": 1, "1Ki": 1024, "1e19": quota.MaxCharge, "1e400": quota.MaxCharge, "1e10000000": quota.MaxCharge,
-		"1e999999999": quota.MaxCharge, "9223372036854775807": quota.MaxCharge, "9223372036854775808": quota.MaxCharge, "36893488147419103232": quota.MaxCharge, "1Ei": quota.MaxCharge,
+		"0": 0, "-1": 0, "1": 1, "500m": 1, "1500m": 2, "0.1n": 1, "1e-400": 1, "1Ki": 1024, "1e19": quantity.MaxCharge, "1e400": quantity.MaxCharge, "1e10000000": quantity.MaxCharge,
+		"1e999999999": quantity.MaxCharge, "9223372036854775807": quantity.MaxCharge, "9223372036854775808": quantity.MaxCharge, "36893488147419103232": quantity.MaxCharge, "1Ei": quantity.MaxCharge,
 	} {
 		begin := time.Now()
-		if got := promise.WholeUnits(resource.MustParse(text)); got != want {
+		if got := quantity.WholeUnits(resource.MustParse(text)); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
 		}
 		if took := time.Since(begin); took > 100*time.Millisecond {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -68,28 +68,28 @@ func decidedText(t *testing.T, pod []byte) string {
 // are a fraction.
 func TestHostileQuantitiesSayNoSize(t *testing.T) {
 	t.Parallel()
-	for quantity := range quantities {
+	for number := range quantities {
 		start := time.Now()
-		if m, err := api.ParseMemory(quantity); err == nil && quantity != "1Ei" {
-			t.Errorf("%q is %s of memory", quantity, m)
+		if m, err := quantity.ParseMemory(number); err == nil && number != "1Ei" {
+			t.Errorf("%q is %s of memory", number, m)
 		}
-		_, err := api.ParseFraction(quantity)
-		if fine := quantity == "0.5" || quantity == "1.0"; fine != (err == nil) {
-			t.Errorf("%q as a fraction: %v", quantity, err)
+		_, err := quantity.ParseFraction(number)
+		if fine := number == "0.5" || number == "1.0"; fine != (err == nil) {
+			t.Errorf("%q as a fraction: %v", number, err)
 		}
-		document := fmt.Sprintf("apiVersion: gpuslice.dev/v1\nlimits: {perContainer: {memory: %q}}\n", quantity)
+		document := fmt.Sprintf("apiVersion: gpuslice.dev/v1\nlimits: {perContainer: {memory: %q}}\n", number)
 		_, problems := config.Parse("a", []byte(document))
 		if text := fmt.Sprint(problems.ToAggregate()); !strings.Contains(text, "limits.perContainer.memory: Invalid value") || !strings.Contains(text, `accepted: a positive quantity such as "8Gi"`) {
-			t.Errorf("%q in a policy: %s", quantity, text)
+			t.Errorf("%q in a policy: %s", number, text)
 		}
 		pod := podWith(gpuContainer("a"))
-		annotation, _ := json.Marshal(fmt.Sprintf("a: {memory: %q}", quantity))
+		annotation, _ := json.Marshal(fmt.Sprintf("a: {memory: %q}", number))
 		pod = []byte(strings.Replace(string(pod), `"metadata":{`, `"metadata":{"annotations":{"gpuslice.dev/containers":`+string(annotation)+`},`, 1))
 		if text := decidedText(t, pod); !strings.Contains(text, "annotation gpuslice.dev/containers") {
-			t.Errorf("%q in an annotation: %s", quantity, text)
+			t.Errorf("%q in an annotation: %s", number, text)
 		}
 		if spent := time.Since(start); spent > 2*enough {
-			t.Errorf("%q took %s", quantity, spent)
+			t.Errorf("%q took %s", number, spent)
 		}
 	}
 }

@@ -2,12 +2,15 @@ package policies
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -15,26 +18,26 @@ import (
 // those known; sizes are held only against pools whose size is known.
 func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
-	if p.Mode == api.ModeOff && !reflect.ValueOf(p.Quota).IsZero() {
+	if p.Off() && !reflect.ValueOf(p.Quota).IsZero() {
 		warn("quota: mode is off, so nothing is counted and nothing denied; write mode: opt-in to have the quota held")
 	}
-	if p.OptOut && p.Mode != api.ModeTransparent {
+	if p.OptOut && p.Mode != modes.Transparent {
 		warn("optOut: it means something in mode transparent only; in mode %s a pod that does not ask gets no slice anyway", p.Mode)
 	}
-	if p.Mode == api.ModeTransparent && p.DefaultSlice == nil {
+	if p.Mode == modes.Transparent && p.DefaultSlice == nil {
 		warn("defaultSlice: mode is transparent and there is none, so a pod that says no size is denied")
 	}
 	for i := range p.Pools.Declared {
-		if d := &p.Pools.Declared[i]; d.Resource != "" && !strings.HasPrefix(d.Resource, api.NVIDIAPrefix) {
+		if d := &p.Pools.Declared[i]; d.Resource != "" && !strings.HasPrefix(d.Resource, resourcename.NVIDIAPrefix) {
 			warn("pools.declared[%d].resource: the webhook is asked about pods that name a resource of %s; one that names only %s is seen where it has one of our labels, "+
-				"and no quota holds for others; have the nodes offer a name of %s, or add this one to the match conditions of the webhook configurations", i, api.NVIDIAPrefix, d.Resource, api.NVIDIAPrefix)
+				"and no quota holds for others; have the nodes offer a name of %s, or add this one to the match conditions of the webhook configurations", i, resourcename.NVIDIAPrefix, d.Resource, resourcename.NVIDIAPrefix)
 		}
 	}
 	largest, known := largestSlice(p, pools)
 	if !known {
 		return warnings
 	}
-	for _, name := range api.SortedKeys(p.Classes) {
+	for _, name := range slices.Sorted(maps.Keys(p.Classes)) {
 		if size := p.Classes[name].Memory; size > largest {
 			warn("classes[%s].memory: %s fits no pool that is known, the largest slice there is has %s", name, size, largest)
 		}
@@ -47,7 +50,7 @@ func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 
 // largestSlice is the largest slice on pools of the strategies that p allows; known is false where one of them does not tell
 // its size, or there is none.
-func largestSlice(p *config.Policy, pools []pools.Pool) (largest api.MiB, known bool) {
+func largestSlice(p *config.Policy, pools []pools.Pool) (largest quantity.MiB, known bool) {
 	for i := range pools {
 		pool := &pools[i]
 		if !slices.Contains(p.Strategies, pool.Strategy) {

@@ -8,13 +8,14 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 func TestWhatIsLegalAndHardlyMeantIsDoubted(t *testing.T) {
 	t.Parallel()
 	pools := []pools.Pool{
-		{Resource: api.ResourceGPUShared, Strategy: "time-slicing", DeviceMemory: 24 << 10, Replicas: 4},
+		{Resource: resourcename.SharedGPU, Strategy: "time-slicing", DeviceMemory: 24 << 10, Replicas: 4},
 		{Resource: api.ResourceGPU, Strategy: "exclusive", Replicas: 1},
 	}
 	for _, c := range []struct {

@@ -15,6 +15,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
@@ -58,7 +60,7 @@ func TestDecidingLeavesItsInputAsItWas(t *testing.T) {
 		pools := mustEncode(t, c.in.Pools)
 		d := policies.Decide(c.in)
 		if d.Promise != nil {
-			promise.Apply(c.in.Pod, d.Promise)
+			d.Promise.Apply(c.in.Pod)
 		}
 		if diff := cmp.Diff(before, c.in.Pod); diff != "" {
 			t.Errorf("%s: the pod changed:\n%s", c.s.Name, diff)
@@ -84,7 +86,7 @@ func TestDecidingItsOwnOutputChangesNothing(t *testing.T) {
 		if c.d.Outcome != policies.Mutated {
 			continue
 		}
-		once := promise.Apply(c.in.Pod, c.d.Promise)
+		once := c.d.Promise.Apply(c.in.Pod)
 		in := c.in
 		in.Pod = once
 		d := policies.Decide(in)
@@ -92,7 +94,7 @@ func TestDecidingItsOwnOutputChangesNothing(t *testing.T) {
 			t.Errorf("%s: the rewritten pod is %s: %s", c.s.Name, d.Outcome, d.Message())
 			continue
 		}
-		if diff := cmp.Diff(once, promise.Apply(once, d.Promise)); diff != "" {
+		if diff := cmp.Diff(once, d.Promise.Apply(once)); diff != "" {
 			t.Errorf("%s: deciding again changes the pod:\n%s", c.s.Name, diff)
 		}
 	}
@@ -104,15 +106,15 @@ func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
 		if c.d.Promise == nil {
 			continue
 		}
-		once := promise.Apply(c.in.Pod, c.d.Promise)
-		if diff := cmp.Diff(once, promise.Apply(once, c.d.Promise)); diff != "" {
+		once := c.d.Promise.Apply(c.in.Pod)
+		if diff := cmp.Diff(once, c.d.Promise.Apply(once)); diff != "" {
 			t.Errorf("%s:\n%s", c.s.Name, diff)
 		}
 		read, err := promise.Decode(once.Annotations[api.AnnotationPromise])
 		if err != nil {
 			t.Fatalf("%s: the promise on the pod cannot be read: %v", c.s.Name, err)
 		}
-		if diff := cmp.Diff(once, promise.Apply(once, read)); diff != "" {
+		if diff := cmp.Diff(once, read.Apply(once)); diff != "" {
 			t.Errorf("%s: the promise read back from the pod gives another pod:\n%s", c.s.Name, diff)
 		}
 	}
@@ -124,8 +126,8 @@ func TestThePatchGivesThePodThatApplyGives(t *testing.T) {
 		if c.d.Outcome != policies.Mutated {
 			continue
 		}
-		after := promise.Apply(c.raw.Pod, c.d.Promise)
-		tree := patched(t, c.s.Pod, promise.Patch(c.raw.Tree, c.raw.Pod, after))
+		after := c.d.Promise.Apply(c.raw.Pod)
+		tree := patched(t, c.s.Pod, podpatch.Operations(c.raw.Tree, c.raw.Pod, after))
 		var got corev1.Pod
 		if err := json.Unmarshal([]byte(mustEncode(t, tree)), &got); err != nil {
 			t.Fatal(err)
@@ -154,7 +156,7 @@ func TestUnknownFieldsSurviveOnTheRightContainer(t *testing.T) {
 		if err != nil || violation != nil {
 			t.Fatal(c.s.Name, err, violation)
 		}
-		after := patched(t, pod, promise.Patch(raw.Tree, raw.Pod, promise.Apply(raw.Pod, c.d.Promise)))
+		after := patched(t, pod, podpatch.Operations(raw.Tree, raw.Pod, c.d.Promise.Apply(raw.Pod)))
 		found := map[string]bool{}
 		findMarks(after["spec"], found)
 		for _, mark := range marked {
@@ -227,7 +229,7 @@ func TestOnlyAllowedPathsChange(t *testing.T) {
 		if c.d.Outcome != policies.Mutated {
 			continue
 		}
-		for _, op := range promise.Patch(c.raw.Tree, c.raw.Pod, promise.Apply(c.raw.Pod, c.d.Promise)) {
+		for _, op := range podpatch.Operations(c.raw.Tree, c.raw.Pod, c.d.Promise.Apply(c.raw.Pod)) {
 			if !allowedPaths.MatchString(op.Path) {
 				t.Errorf("%s: the patch touches %s", c.s.Name, op.Path)
 			}
@@ -250,7 +252,7 @@ func TestSlicesOnOneDeviceNeverAddUpToMoreThanIt(t *testing.T) {
 				if pool.Resource != pc.Resource || !slices.Contains(c.d.Promise.Pools, pool.Name) || pool.DeviceMemory == 0 {
 					continue
 				}
-				if all := pc.Slice * api.MiB(max(pool.Replicas, 1)); all > pool.DeviceMemory {
+				if all := pc.Slice * quantity.MiB(max(pool.Replicas, 1)); all > pool.DeviceMemory {
 					t.Errorf("%s: %d replicas of %s hold %s of the %s on %s", c.s.Name, pool.Replicas, pc.Slice, all, pool.DeviceMemory, pool.Name)
 				}
 			}
@@ -340,7 +342,7 @@ func TestEveryMountHasItsVolume(t *testing.T) {
 		if c.d.Outcome != policies.Mutated {
 			continue
 		}
-		spec := promise.Apply(c.in.Pod, c.d.Promise).Spec
+		spec := c.d.Promise.Apply(c.in.Pod).Spec
 		for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
 			for _, m := range container.VolumeMounts {
 				if !slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {

@@ -11,6 +11,9 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
@@ -50,15 +53,15 @@ func NativeQuotasOf(q *corev1.ResourceQuota) (out []NativeQuota) {
 
 // nativeResource is the GPU resource that an entry of a ResourceQuota limits.
 func nativeResource(name corev1.ResourceName) (resource string, ok bool) {
-	resource, ok = strings.CutPrefix(string(name), quota.RequestsPrefix)
-	return resource, ok && strings.HasPrefix(resource, api.NVIDIAPrefix)
+	resource, ok = strings.CutPrefix(string(name), resourcename.RequestsPrefix)
+	return resource, ok && strings.HasPrefix(resource, resourcename.NVIDIAPrefix)
 }
 
 // WithNative is q and what the ResourceQuotas of the namespace allow its pods, where the policy has them counted. A pod
 // is held against each of them whether it was renamed or not: those that were not leave less room to those that were.
 // WithMode audit nothing is renamed, and Kubernetes counts for itself.
 func WithNative(q quota.Quota, namespace string, p *config.Policy, native []NativeQuota) quota.Quota {
-	if p.Quota.Native == api.NativeOff || p.EnforcementMode == api.EnforceAudit {
+	if p.Quota.Native == modes.NativeOff || p.EnforcementMode == api.EnforceAudit {
 		return q
 	}
 	limits := slices.Clip(q.Limits)
@@ -89,12 +92,12 @@ func NativeWarnings(policy *config.Policy, native []NativeQuota, pod *corev1.Pod
 	if len(native) == 0 {
 		return nil
 	}
-	away := promise.RenamedAway(pod, p)
+	away := p.RenamedAway(pod)
 	traits := quota.TraitsOf(pod)
 	for _, n := range native {
 		switch {
 		case !slices.Contains(away, n.Resource) || n.Uncounted == "" && !n.Pods.Match(traits):
-		case policy.Quota.Native == api.NativeOff:
+		case policy.Quota.Native == modes.NativeOff:
 			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; policy has it not counted", n.Name, n.Resource))
 		case n.Uncounted != "":
 			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; it is not counted: %s", n.Name, n.Resource, n.Uncounted))
@@ -111,8 +114,8 @@ func NativeWarnings(policy *config.Policy, native []NativeQuota, pod *corev1.Pod
 
 // wholeUnitsBelow is q rounded down, at most MaxCharge.
 func wholeUnitsBelow(q resource.Quantity) int64 {
-	n := promise.WholeUnits(q)
-	if n > 0 && n < quota.MaxCharge && q.CmpInt64(n) < 0 {
+	n := quantity.WholeUnits(q)
+	if n > 0 && n < quantity.MaxCharge && q.CmpInt64(n) < 0 {
 		n--
 	}
 	return n

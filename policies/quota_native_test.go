@@ -11,6 +11,10 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/unitcount"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -33,10 +37,10 @@ func TestNativeQuotasAreReadAsKubernetesReadsThem(t *testing.T) {
 		Uncounted bool
 	}
 	for spec, wants := range map[string][]want{
-		"{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 8, pods: 4, requests.cpu: 2}}": {{api.ResourceGPU, 2, false}, {api.ResourceGPUShared, 8, false}},
+		"{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 8, pods: 4, requests.cpu: 2}}": {{api.ResourceGPU, 2, false}, {resourcename.SharedGPU, 8, false}},
 		"{hard: {requests.cpu: 1, requests.amd.com/gpu: 2}}":                                                nil,
 		"{hard: {requests.nvidia.com/gpu: 1500m}}":                                                          {{api.ResourceGPU, 1, false}},
-		"{hard: {requests.nvidia.com/gpu: 1e400}}":                                                          {{api.ResourceGPU, quota.MaxCharge, false}},
+		"{hard: {requests.nvidia.com/gpu: 1e400}}":                                                          {{api.ResourceGPU, quantity.MaxCharge, false}},
 		"{hard: {requests.nvidia.com/gpu: 0}}":                                                              {{api.ResourceGPU, 0, false}},
 		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [NotBestEffort]}":                                     {{api.ResourceGPU, 2, false}},
 		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}":                         {{api.ResourceGPU, 2, true}},
@@ -99,13 +103,13 @@ func TestUnitsCountWhatWasAskedAndWhatIsCarried(t *testing.T) {
 		pod  *corev1.Pod
 		want map[string]int64
 	}{
-		"renamed: both names": {gpuPod(promised("team-a", quota.Charge{Slices: 1}), asksFor("main", api.ResourceGPUShared, "1")),
-			map[string]int64{api.ResourceGPU: 1, api.ResourceGPUShared: 1}},
+		"renamed: both names": {gpuPod(promised("team-a", quota.Charge{Slices: 1}), asksFor("main", resourcename.SharedGPU, "1")),
+			map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}},
 		"not renamed: its own": {gpuPod(nil, asksFor("main", api.ResourceGPU, "2")), map[string]int64{api.ResourceGPU: 2}},
-		"a label alone asks for nvidia.com/gpu": {gpuPod(labelled, asksFor("main", api.ResourceGPUShared, "1")),
-			map[string]int64{api.ResourceGPU: 1, api.ResourceGPUShared: 1}},
-		"what others add counts beside it": {gpuPod(promised("team-a", quota.Charge{Slices: 1}), asksFor("main", api.ResourceGPUShared, "1"), asksFor("late", api.ResourceGPU, "1")),
-			map[string]int64{api.ResourceGPU: 2, api.ResourceGPUShared: 1}},
+		"a label alone asks for nvidia.com/gpu": {gpuPod(labelled, asksFor("main", resourcename.SharedGPU, "1")),
+			map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}},
+		"what others add counts beside it": {gpuPod(promised("team-a", quota.Charge{Slices: 1}), asksFor("main", resourcename.SharedGPU, "1"), asksFor("late", api.ResourceGPU, "1")),
+			map[string]int64{api.ResourceGPU: 2, resourcename.SharedGPU: 1}},
 		"init containers by Kubernetes' arithmetic": {initial, map[string]int64{api.ResourceGPU: 4, "nvidia.com/mig-1g.10gb": 1}},
 		"a container named like ours":               {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")), map[string]int64{api.ResourceGPU: 1}},
 		"no GPU":                                    {gpuPod(nil, corev1.Container{Name: "main"}), nil},
@@ -122,33 +126,33 @@ func TestUnitsCountWhatWasAskedAndWhatIsCarried(t *testing.T) {
 // TestMadeUpResourcesNeitherGrowAHoldingNorHideInIt: beyond the bound they count for every quota.
 func TestMadeUpResourcesNeitherGrowAHoldingNorHideInIt(t *testing.T) {
 	var sum quota.Holding
-	for n := range 10 * quota.MaxUnitNames {
+	for n := range 10 * unitcount.MaxNames {
 		h, _ := promise.HoldingOf(gpuPod(nil, asksFor("main", fmt.Sprintf("nvidia.com/mig-%dg.10gb", n), "1")), promise.Keys{}, nil)
 		sum = sum.Plus(h)
 	}
-	last := quota.Scope{Resource: fmt.Sprintf("nvidia.com/mig-%dg.10gb", 10*quota.MaxUnitNames-1)}
-	if len(sum.Units) > quota.MaxUnitNames+1 || sum.In(last).GPUs < 1 || !sum.Sound() {
+	last := quota.Scope{Resource: fmt.Sprintf("nvidia.com/mig-%dg.10gb", 10*unitcount.MaxNames-1)}
+	if len(sum.Units) > unitcount.MaxNames+1 || sum.In(last).GPUs < 1 || !sum.Sound() {
 		t.Errorf("%d names, the last counts %d", len(sum.Units), sum.In(last).GPUs)
 	}
 }
 
 // TestAForgedPromiseTakesNothingAway: what it says was asked can only add, and only what a quota could name.
 func TestAForgedPromiseTakesNothingAway(t *testing.T) {
-	long := api.NVIDIAPrefix + strings.Repeat("x", 64)
+	long := resourcename.NVIDIAPrefix + strings.Repeat("x", 64)
 	for name, c := range map[string]struct {
 		resource string
 		units    int64
 		want     map[string]int64
 	}{
-		"less than nothing":       {api.ResourceGPUShared, -5, map[string]int64{api.ResourceGPUShared: 1}},
-		"more than sums can hold": {api.ResourceGPU, 1<<63 - 1, map[string]int64{api.ResourceGPU: quota.MaxCharge, api.ResourceGPUShared: 1}},
-		"a name of great length":  {long, 1, map[string]int64{api.ResourceGPUShared: 1}},
-		"another vendor's":        {"amd.com/gpu", 1, map[string]int64{api.ResourceGPUShared: 1}},
+		"less than nothing":       {resourcename.SharedGPU, -5, map[string]int64{resourcename.SharedGPU: 1}},
+		"more than sums can hold": {api.ResourceGPU, 1<<63 - 1, map[string]int64{api.ResourceGPU: quantity.MaxCharge, resourcename.SharedGPU: 1}},
+		"a name of great length":  {long, 1, map[string]int64{resourcename.SharedGPU: 1}},
+		"another vendor's":        {"amd.com/gpu", 1, map[string]int64{resourcename.SharedGPU: 1}},
 	} {
 		forged := promised("team-a", quota.Charge{Slices: 1})
 		forged.Request.Containers = []api.ContainerRequest{{Name: "main", Resource: c.resource, GPUs: c.units}}
 		forged.Containers = nil
-		pod := gpuPod(nil, asksFor("main", api.ResourceGPUShared, "1"))
+		pod := gpuPod(nil, asksFor("main", resourcename.SharedGPU, "1"))
 		pod.Annotations = map[string]string{api.AnnotationPromise: forged.Encode()}
 		h, source := promise.HoldingOf(pod, testKeys(), quotaPools())
 		if diff := cmp.Diff(c.want, h.Units); diff != "" || source != promise.ChargeExclusive || !h.Plus(h).Sound() {
@@ -159,7 +163,7 @@ func TestAForgedPromiseTakesNothingAway(t *testing.T) {
 
 func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 	native := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 9}, scopes: [NotTerminating]}"))
-	renamed, _ := promise.HoldingOf(gpuPod(promised("team-a", quota.Charge{Memory: 8192, Slices: 1}), asksFor("main", api.ResourceGPUShared, "1")), testKeys(), quotaPools())
+	renamed, _ := promise.HoldingOf(gpuPod(promised("team-a", quota.Charge{Memory: 8192, Slices: 1}), asksFor("main", resourcename.SharedGPU, "1")), testKeys(), quotaPools())
 	whole, _ := promise.HoldingOf(gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), testKeys(), quotaPools())
 	q := WithNative(quota.Quota{}, "team-a", &config.Policy{}, native)
 	held := renamed.Plus(whole)
@@ -183,7 +187,7 @@ func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 		"under audit, which renames nothing": denial(WithNative(quota.Quota{}, "team-a", &config.Policy{EnforcementMode: api.EnforceAudit}, native), renamed),
 		"outside of the scope":               denial(q, terminating),
 		"in a namespace that shares ours":    denial(q, elsewhere),
-		"where policy has them not counted":  denial(WithNative(quota.Quota{}, "team-a", &config.Policy{Quota: config.QuotaSpec{Native: api.NativeOff}}, native), renamed),
+		"where policy has them not counted":  denial(WithNative(quota.Quota{}, "team-a", &config.Policy{Quota: config.QuotaSpec{Native: modes.NativeOff}}, native), renamed),
 	} {
 		if got != "" {
 			t.Errorf("%s: %s", name, got)
@@ -193,7 +197,7 @@ func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
 
 func TestAuthorsOfRenamedPodsAreTold(t *testing.T) {
 	promise := promised("team-a", quota.Charge{Slices: 1})
-	pod := gpuPod(promise, asksFor("main", api.ResourceGPUShared, "1"))
+	pod := gpuPod(promise, asksFor("main", resourcename.SharedGPU, "1"))
 	of := func(spec string) []NativeQuota { return NativeQuotasOf(resourceQuota(t, spec)) }
 	const old = "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 4}}"
 	for name, c := range map[string]struct {
@@ -203,12 +207,12 @@ func TestAuthorsOfRenamedPodsAreTold(t *testing.T) {
 		want   []string
 	}{
 		"counted": {config.QuotaSpec{}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu; gpuslice counts this pod for it"}},
-		"off":     {config.QuotaSpec{Native: api.NativeOff}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted"}},
+		"off":     {config.QuotaSpec{Native: modes.NativeOff}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted"}},
 		"a scope that is not read": {config.QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}"), pod,
 			[]string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; it is not counted: gpuslice does not read its scope CrossNamespacePodAffinity"}},
 		"a quota for other pods":     {config.QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [Terminating]}"), pod, nil},
 		"a pod that was not renamed": {config.QuotaSpec{}, of(old), gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), nil},
-		"many quotas": {config.QuotaSpec{Native: api.NativeOff}, append(append(of(old), of(old)...), append(of(old), of(old)...)...), pod, []string{
+		"many quotas": {config.QuotaSpec{Native: modes.NativeOff}, append(append(of(old), of(old)...), append(of(old), of(old)...)...), pod, []string{
 			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
 			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
 			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
@@ -221,21 +225,21 @@ func TestAuthorsOfRenamedPodsAreTold(t *testing.T) {
 }
 
 func TestTheWrittenQuotaIsWhatThePolicysPoolsOffer(t *testing.T) {
-	pools := []pools.Pool{{Name: "a100", Resource: api.ResourceGPU, Strategy: "exclusive"}, {Name: "l4", Resource: api.ResourceGPUShared, Strategy: "mps"},
-		{Name: "t4", Resource: api.ResourceGPUShared, Strategy: "time-slicing"}, {Name: "odd", Resource: api.ResourceGPU, Strategy: "time-slicing"}}
+	pools := []pools.Pool{{Name: "a100", Resource: api.ResourceGPU, Strategy: "exclusive"}, {Name: "l4", Resource: resourcename.SharedGPU, Strategy: "mps"},
+		{Name: "t4", Resource: resourcename.SharedGPU, Strategy: "time-slicing"}, {Name: "odd", Resource: api.ResourceGPU, Strategy: "time-slicing"}}
 	four := func(names ...api.StrategyName) *config.Policy {
-		return &config.Policy{Mode: api.ModeOptIn, EnforcementMode: api.EnforceFull, Strategies: names, Quota: config.QuotaSpec{Native: api.NativeWrite, Slices: new(int64(4))}}
+		return &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull, Strategies: names, Quota: config.QuotaSpec{Native: modes.NativeWrite, Slices: new(int64(4))}}
 	}
 	whole := four("exclusive")
 	whole.Quota.Slices, whole.Quota.GPUs = nil, new(int64(2))
 	check, audit, off := four("mps"), four("mps"), four("mps")
-	check.Quota.Native, audit.EnforcementMode, off.Mode = api.NativeCheck, api.EnforceAudit, api.ModeOff
+	check.Quota.Native, audit.EnforcementMode, off.Mode = modes.NativeCheck, api.EnforceAudit, modes.Off
 	for name, c := range map[string]struct {
 		policy *config.Policy
 		want   WrittenQuota
 		wanted bool
 	}{
-		"slices of one resource": {four("mps"), WrittenQuota{Resource: api.ResourceGPUShared, Hard: 4}, true},
+		"slices of one resource": {four("mps"), WrittenQuota{Resource: resourcename.SharedGPU, Hard: 4}, true},
 		"whole devices":          {whole, WrittenQuota{Resource: api.ResourceGPU, Hard: 2}, true},
 		"two resources": {four("mps", "time-slicing"), WrittenQuota{
 			Why: "the pools that policy allows offer nvidia.com/gpu, nvidia.com/gpu.shared, and a ResourceQuota counts one; allow fewer strategies"}, true},
@@ -254,7 +258,7 @@ func TestTheWrittenQuotaIsWhatThePolicysPoolsOffer(t *testing.T) {
 }
 
 func TestWarnDoesNotSpeakForTheQuotasOfOthers(t *testing.T) {
-	in := Input{Policy: &config.Policy{Mode: api.ModeOptIn, EnforcementMode: api.EnforceWarn}}
+	in := Input{Policy: &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceWarn}}
 	ours := quota.Excess{Quota: "team-a", Dimension: "slices", Requested: "1", Used: "4", Limited: "4"}
 	native := quota.Excess{Quota: "gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}
 	if d := DenyQuota(in, []quota.Excess{ours}); d.Outcome != Unchanged || len(d.Warnings) != 1 {

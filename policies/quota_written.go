@@ -6,6 +6,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -24,7 +26,7 @@ type WrittenQuota struct {
 // none: Kubernetes would deny by it. All the pools that the policy allows must offer one resource, since the quota
 // could not tell which of several a slice came from.
 func WrittenQuotaOf(p *config.Policy, pools []pools.Pool) (WrittenQuota, bool) {
-	if p.Quota.Native != api.NativeWrite || p.Mode == api.ModeOff || p.EnforcementMode != api.EnforceFull {
+	if p.Quota.Native != modes.NativeWrite || p.Off() || p.EnforcementMode != api.EnforceFull {
 		return WrittenQuota{}, false
 	}
 	limit, kind := p.Quota.Slices, "slices"
@@ -34,7 +36,7 @@ func WrittenQuotaOf(p *config.Policy, pools []pools.Pool) (WrittenQuota, bool) {
 	var names []string
 	for i := range pools {
 		pool := &pools[i]
-		if !config.Allows(p, pool.Strategy) {
+		if !p.Allows(pool.Strategy) {
 			continue
 		}
 		if whole := pool.Sharing().Whole(); whole != (kind == "gpus") {
@@ -50,5 +52,5 @@ func WrittenQuotaOf(p *config.Policy, pools []pools.Pool) (WrittenQuota, bool) {
 	case 1:
 		return WrittenQuota{Resource: names[0], Hard: *limit}, true
 	}
-	return WrittenQuota{Why: fmt.Sprintf("the pools that policy allows offer %s, and a ResourceQuota counts one; allow fewer strategies", api.JoinNames(names[:min(len(names), 6)]))}, true
+	return WrittenQuota{Why: fmt.Sprintf("the pools that policy allows offer %s, and a ResourceQuota counts one; allow fewer strategies", message.JoinNames(names[:min(len(names), 6)]))}, true
 }

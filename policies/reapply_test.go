@@ -21,7 +21,7 @@ func TestABareManifestAppliedOverItsLivePodChangesNothing(t *testing.T) {
 		if c.d.Outcome != policies.Mutated {
 			continue
 		}
-		live := promise.Apply(c.raw.Pod, c.d.Promise)
+		live := c.d.Promise.Apply(c.raw.Pod)
 		for way, updated := range map[string]*corev1.Pod{"replaced": c.raw.Pod, "applied": applied(t, c.raw.Pod, live)} {
 			after, violations := promise.Restore(live, updated)
 			if len(violations) > 0 {
@@ -41,7 +41,7 @@ func TestWhatANewerBuildGaveIsNotUndoneByAnUpdate(t *testing.T) {
 		if c.d.Outcome != policies.Mutated {
 			continue
 		}
-		live := promise.Apply(c.raw.Pod, c.d.Promise)
+		live := c.d.Promise.Apply(c.raw.Pod)
 		newer := *c.d.Promise
 		newer.Version = promise.Version + 1
 		live.Annotations[api.AnnotationPromise] = newer.Encode()
@@ -87,7 +87,7 @@ func TestRestoringWhatDidNotChangeChangesNothing(t *testing.T) {
 		if c.d.Outcome != policies.Mutated {
 			continue
 		}
-		live := promise.Apply(c.raw.Pod, c.d.Promise)
+		live := c.d.Promise.Apply(c.raw.Pod)
 		after, violations := promise.Restore(live, live)
 		if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" || len(violations) > 0 {
 			t.Errorf("%s: %v\n%s", c.s.Name, violations, diff)

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 )
 
@@ -21,5 +22,5 @@ func isReportRequest(pod *corev1.Pod) bool {
 func reportOutsideDryRun(pod *corev1.Pod) *api.Violation {
 	return request.Invalid("a question and no pod", fmt.Sprintf(
 		"the annotation %s: %s is answered to a dry-run only; ask with kubectl create --dry-run=server or gpuslice quota, or remove it from a pod that is to run",
-		api.AnnotationReport, api.Quote(pod.Annotations[api.AnnotationReport])))
+		api.AnnotationReport, message.Quote(pod.Annotations[api.AnnotationReport])))
 }

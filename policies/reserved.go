@@ -8,6 +8,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -17,10 +19,10 @@ import (
 // slice.
 func reservedContainer(in *Input) *api.Violation {
 	name, gpu := authorsUnderOurName(&in.Pod.Spec, in.Pools)
-	if name == "" || request.SliceLabel(in.Pod) == "" && !(gpu && in.Policy.Mode == api.ModeTransparent) {
+	if name == "" || request.SliceLabel(in.Pod) == "" && !(gpu && in.Policy.Mode == modes.Transparent) {
 		return nil
 	}
-	return request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", name, api.ContainerPrefix))
+	return request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", name, podspec.ContainerPrefix))
 }
 
 // authorsUnderOurName returns a container that has one of our names and cannot be ours, and whether it asks for a GPU.
@@ -28,18 +30,18 @@ func reservedContainer(in *Input) *api.Violation {
 func authorsUnderOurName(spec *corev1.PodSpec, pools []pools.Pool) (name string, gpu bool) {
 	asks := func(c *corev1.Container) bool { return request.RequestsGPU(c, pools) }
 	others := false
-	for c := range api.Containers(spec) {
+	for c := range podspec.Containers(spec) {
 		others = others || asks(c)
 	}
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
 		mayBeOurs := slices.Contains([]string{limits.CheckContainer, limits.GuardContainer}, c.Name)
-		if api.IsOurContainer(c.Name) && (!mayBeOurs || !others && asks(c)) {
+		if podspec.IsOurContainer(c.Name) && (!mayBeOurs || !others && asks(c)) {
 			return c.Name, asks(c)
 		}
 	}
 	for i := range spec.Containers {
-		if c := &spec.Containers[i]; api.IsOurContainer(c.Name) {
+		if c := &spec.Containers[i]; podspec.IsOurContainer(c.Name) {
 			return c.Name, asks(c)
 		}
 	}

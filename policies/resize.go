@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -18,10 +19,10 @@ func checkResize(old, updated *corev1.Pod) []api.Violation {
 		return nil
 	}
 	was := map[string]corev1.ResourceRequirements{}
-	for c := range api.EveryContainer(&old.Spec) {
+	for c := range podspec.EveryContainer(&old.Spec) {
 		was[c.Name] = c.Resources
 	}
-	for c := range api.EveryContainer(&updated.Spec) {
+	for c := range podspec.EveryContainer(&updated.Spec) {
 		if promise.HasGuard(c.Name) && !equality.Semantic.DeepEqual(was[c.Name], c.Resources) {
 			return []api.Violation{{Rule: api.RuleImmutable, Reason: "the guard's resources cannot change", Detail: fmt.Sprintf(
 				"container %q belongs to gpuslice; leave it out (a VerticalPodAutoscaler does with resourcePolicy.containerPolicies: [{containerName: %q, mode: \"Off\"}])", c.Name, c.Name)}}

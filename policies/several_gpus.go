@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -31,7 +32,7 @@ func (c *creation) severalGPUs() Decision {
 	if !allowsWhole(in.Policy) {
 		return denial(api.Violation{Rule: api.RulePolicy, Reason: "several GPUs", Detail: fmt.Sprintf(
 			"container %q asks for %d GPUs, and policy %s allows %s only, which give one slice to a container; ask for one",
-			name, most, in.Policy.Name, api.JoinNames(in.Policy.Strategies))})
+			name, most, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
 	}
 	whole, shared := offersOfGPU(in)
 	if whole == nil && shared != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -25,7 +26,7 @@ func promisedPod(t *testing.T, keys promise.Keys) *corev1.Pod {
 			continue
 		}
 		keys.Sign(c.d.Promise)
-		pod := promise.Apply(c.in.Pod, c.d.Promise)
+		pod := c.d.Promise.Apply(c.in.Pod)
 		pod.Namespace = c.d.Promise.Namespace
 		return pod
 	}
@@ -100,7 +101,7 @@ func TestAPromiseOfANewerBuildIsTrustedForWhatIsKnownOfIt(t *testing.T) {
 	if got == nil || !got.Newer() || got.Charge != p.Charge {
 		t.Fatalf("got %+v", got)
 	}
-	in := policies.Input{Pod: pod, Namespace: api.Namespace{Name: pod.Namespace}, Policy: &config.Policy{Name: "a", Mode: api.ModeOptIn, EnforcementMode: api.EnforceFull}}
+	in := policies.Input{Pod: pod, Namespace: api.Namespace{Name: pod.Namespace}, Policy: &config.Policy{Name: "a", Mode: modes.OptIn, EnforcementMode: api.EnforceFull}}
 	if d := policies.Verify(in, got); d.Outcome != policies.Unchanged {
 		t.Errorf("%s: %s", d.Outcome, d.Message())
 	}

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -10,8 +11,10 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
-	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // Template answers a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob) whose pod template may hold
@@ -33,7 +36,7 @@ const whyNoFraction = "no fraction in the template"
 // CheckTemplate is Template before the policy's enforcementMode: what the API server would deny, or the operations that
 // spare it from doing so. Nothing found, or no policy: neither.
 func CheckTemplate(kind string, tree map[string]any, p *config.Policy) (*api.Violation, []jsonpatch.Operation) {
-	if p == nil || p.Mode == api.ModeOff || p.Templates == api.TemplatesOff {
+	if p.Off() || p.Templates == modes.TemplatesOff {
 		return nil, nil
 	}
 	path, template := podTemplate(tree)
@@ -41,7 +44,7 @@ func CheckTemplate(kind string, tree map[string]any, p *config.Policy) (*api.Vio
 	if len(found) == 0 {
 		return nil, nil
 	}
-	if p.Templates == api.TemplatesRewrite && p.EnforcementMode != api.EnforceAudit && slices.Contains(p.Accept, "fractional-quantity") && oneLabelSays(template, found) {
+	if p.Templates == modes.TemplatesRewrite && p.EnforcementMode != api.EnforceAudit && slices.Contains(p.Accept, "fractional-quantity") && oneLabelSays(template, found) {
 		return nil, rewriteTemplate(path, template, found)
 	}
 	f := found[0]
@@ -53,7 +56,7 @@ func CheckTemplate(kind string, tree map[string]any, p *config.Policy) (*api.Vio
 // templateFraction is one fractional quantity of a template.
 type templateFraction struct {
 	path, container, resource, text string
-	share                           api.Fraction
+	share                           quantity.Fraction
 }
 
 // podTemplate returns the workload's pod template and its JSON pointer.
@@ -81,9 +84,9 @@ func templateFractions(path string, template map[string]any) (out []templateFrac
 			name, _ := container["name"].(string)
 			for _, kind := range []string{"limits", "requests"} {
 				quantities, _ := resources[kind].(map[string]any)
-				for _, res := range api.SortedKeys(quantities) {
+				for _, res := range slices.Sorted(maps.Keys(quantities)) {
 					if share, text, ok := fractionOf(res, quantities[res]); ok {
-						at := path + "/spec/" + list + "/" + strconv.Itoa(i) + "/resources/" + kind + "/" + promise.EscapePointer(res)
+						at := path + "/spec/" + list + "/" + strconv.Itoa(i) + "/resources/" + kind + "/" + podpatch.EscapePointer(res)
 						out = append(out, templateFraction{at, name, res, text, share})
 					}
 				}
@@ -94,16 +97,16 @@ func templateFractions(path string, template map[string]any) (out []templateFrac
 }
 
 // fractionOf reads a quantity of a GPU resource that is a fraction of one.
-func fractionOf(name string, quantity any) (api.Fraction, string, bool) {
-	text := promise.QuantityText(quantity)
-	if !request.IsGPUResource(name, nil) || len(text) > api.MaxQuantityText || !promise.CheapQuantity.MatchString(text) {
-		return api.Fraction{}, "", false
+func fractionOf(name string, written any) (quantity.Fraction, string, bool) {
+	text := quantity.Text(written)
+	if !request.IsGPUResource(name, nil) || len(text) > quantity.MaxText || !quantity.Cheap.MatchString(text) {
+		return quantity.Fraction{}, "", false
 	}
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
-		return api.Fraction{}, "", false
+		return quantity.Fraction{}, "", false
 	}
-	_, share, err := api.GPUQuantity(q)
+	_, share, err := quantity.GPUs(q)
 	return share, text, err == nil && !share.Zero()
 }
 
@@ -123,7 +126,7 @@ func oneLabelSays(template map[string]any, found []templateFraction) bool {
 		return false
 	}
 	if text, ok := labels[api.LabelFraction].(string); ok {
-		if share, err := api.ParseFraction(text); err != nil || share != found[0].share {
+		if share, err := quantity.ParseFraction(text); err != nil || share != found[0].share {
 			return false
 		}
 	}
@@ -140,7 +143,7 @@ func gpuContainersOf(template map[string]any) (names []string) {
 			resources, _ := container["resources"].(map[string]any)
 			limits, _ := resources["limits"].(map[string]any)
 			name, _ := container["name"].(string)
-			if slices.ContainsFunc(api.SortedKeys(limits), func(resource string) bool { return request.IsGPUResource(resource, nil) }) {
+			if slices.ContainsFunc(slices.Sorted(maps.Keys(limits)), func(resource string) bool { return request.IsGPUResource(resource, nil) }) {
 				names = append(names, name)
 			}
 		}
@@ -161,5 +164,5 @@ func rewriteTemplate(path string, template map[string]any, found []templateFract
 		ops = append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels", map[string]any{}))
 	}
 	text, _ := found[0].share.MarshalText()
-	return append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels/"+promise.EscapePointer(api.LabelFraction), string(text)))
+	return append(ops, jsonpatch.NewOperation("add", path+"/metadata/labels/"+podpatch.EscapePointer(api.LabelFraction), string(text)))
 }

@@ -8,6 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -41,7 +45,7 @@ func (c Change) Concerns() bool {
 	if c.Subresource != "" {
 		return c.Subresource == SubresourceEphemeral || c.Subresource == SubresourceResize
 	}
-	for _, name := range []string{api.AnnotationPromise, api.VarVisibleDevices} {
+	for _, name := range []string{api.AnnotationPromise, envvar.VisibleDevices} {
 		if bytes.Contains(c.Old, []byte(name)) || bytes.Contains(c.New, []byte(name)) {
 			return true
 		}
@@ -67,7 +71,7 @@ func Update(c Change, governed Governed) (Decision, []jsonpatch.Operation, error
 		return restored(updated, old.Pod, governed, restoreDevices)
 	}
 	after, violations := promise.Restore(c.writable(old.Pod, updated.Pod), updated.Pod)
-	patch := promise.Patch(updated.Tree, updated.Pod, after)
+	patch := podpatch.Operations(updated.Tree, updated.Pod, after)
 	if len(violations) == 0 {
 		return restoredBy(patch), patch, nil
 	}
@@ -119,7 +123,7 @@ func restored(updated promise.RawPod, old *corev1.Pod, governed Governed, restor
 		return Decision{}, nil, err
 	}
 	in.Pod = updated.Pod
-	patch := promise.Patch(updated.Tree, updated.Pod, restore(in, old))
+	patch := podpatch.Operations(updated.Tree, updated.Pod, restore(in, old))
 	return restoredBy(patch), patch, nil
 }
 
@@ -173,13 +177,13 @@ func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 		return nil
 	}
 	if !hasPromise(old) && hasPromise(updated) {
-		return []api.Violation{promise.Immutable("annotation "+api.AnnotationPromise, "absent", "written by another hand")}
+		return []api.Violation{request.Immutable("annotation "+api.AnnotationPromise, "absent", "written by another hand")}
 	}
 	restored, violations := promise.Restore(old, updated)
-	paths := promise.ChangedPaths(updated, restored)
+	paths := podpatch.ChangedPaths(updated, restored)
 	if len(paths) == 0 {
 		return violations
 	}
 	return append(violations, api.Violation{Rule: api.RuleImmutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
-		"%s; leave it out of the change, or delete the pod and create it again", api.ShortList(paths))})
+		"%s; leave it out of the change, or delete the pod and create it again", message.ShortList(paths))})
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -31,7 +33,7 @@ func Verify(in Input, promise *promise.Promise) Decision {
 	if isMirror(in.Pod) {
 		return leaveUnchanged(whyMirror)
 	}
-	if in.Policy == nil || in.Policy.Mode == api.ModeOff {
+	if in.Policy.Off() {
 		d := ungoverned(in)
 		d.Warnings = nil // its author has read them already
 		return d.WithBypass(in.Namespace)
@@ -62,13 +64,13 @@ func verifyPromised(in *Input, given *promise.Promise) Decision {
 }
 
 func checkUndone(in *Input, given *promise.Promise) []api.Violation {
-	changed := promise.Undone(in.Pod, given, in.Pools)
+	changed := given.Undone(in.Pod, in.Pools)
 	if len(changed) == 0 {
 		return nil
 	}
 	return []api.Violation{{Rule: api.RuleUndone, Reason: "the slice was changed after it was given", Detail: fmt.Sprintf(
 		"%s; another webhook or a copied annotation did this; remove the annotation %s from the pod, or let gpuslice's mutating webhook run after the other one",
-		api.ShortList(changed), api.AnnotationPromise)}}
+		message.ShortList(changed), api.AnnotationPromise)}}
 }
 
 // checkPromisedTampering holds what is not of the promise to the rules, and to the bound on containers. The pod is as
@@ -102,11 +104,11 @@ func withoutPromised(pod *corev1.Pod, promise *promise.Promise) *corev1.Pod {
 }
 
 func checkPromisedStrategy(in *Input, promise *promise.Promise) []api.Violation {
-	if config.Allows(in.Policy, promise.Strategy) {
+	if in.Policy.Allows(promise.Strategy) {
 		return nil
 	}
 	return []api.Violation{{Rule: api.RulePolicy, Reason: "strategy not allowed", Detail: fmt.Sprintf(
-		"the pod was given a slice under %s, and policy %s allows %s now; create it again", promise.Strategy, in.Policy.Name, api.JoinNames(in.Policy.Strategies))}}
+		"the pod was given a slice under %s, and policy %s allows %s now; create it again", promise.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))}}
 }
 
 func checkPromisedTier(in *Input, promise *promise.Promise) []api.Violation {
@@ -143,7 +145,7 @@ func verifyUnpromised(in Input) Decision {
 	}
 	if names := choosingContainers(&in.Pod.Spec, in.Pools); d.Outcome == DevicesHidden && len(names) > 0 {
 		return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
-			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", api.ShortList(names), api.VarVisibleDevices, api.VarCUDAVersion, api.ResourceGPU)})
+			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", message.ShortList(names), envvar.VisibleDevices, envvar.CUDAVersion, api.ResourceGPU)})
 	}
 	switch d.Outcome {
 	case DevicesHidden:

@@ -113,7 +113,7 @@ func TestWhatSomebodyTakesAwayIsNamed(t *testing.T) {
 		}
 		for what, undo := range undo {
 			in := c.in
-			in.Pod = promise.Apply(c.in.Pod, c.d.Promise)
+			in.Pod = c.d.Promise.Apply(c.in.Pod)
 			if !undo(in.Pod, c.d.Promise) {
 				continue
 			}
@@ -153,7 +153,7 @@ func TestVerifyKnowsNoPools(t *testing.T) {
 		}
 		keys.Sign(c.d.Promise)
 		in := c.in
-		in.Pod = promise.Apply(c.in.Pod, c.d.Promise)
+		in.Pod = c.d.Promise.Apply(c.in.Pod)
 		in.Pod.Namespace, in.Pools = c.s.Namespace.Name, nil
 		promise := keys.PromiseOf(in.Pod)
 		if promise == nil {
@@ -228,7 +228,7 @@ func TestVerifyPromised(t *testing.T) {
 				t.Fatalf("scenario %s has no slice", tt.scenario)
 			}
 			in, policy := c.in, *c.in.Policy
-			in.Pod, in.Policy = promise.Apply(c.in.Pod, c.d.Promise), &policy
+			in.Pod, in.Policy = c.d.Promise.Apply(c.in.Pod), &policy
 			if tt.policy != nil {
 				tt.policy(in.Policy)
 			}
@@ -255,7 +255,7 @@ func TestVerifyPromised(t *testing.T) {
 		in, pod := brought(t, "limits: {perPod: {slices: 1}}\n")
 		pod.Spec.InitContainers = []corev1.Container{asksGPU("first")}
 		given := policies.Decide(in).Promise
-		in.Pod = promise.Apply(pod, given)
+		in.Pod = given.Apply(pod)
 		if d := policies.Verify(in, given); d.Outcome != policies.Unchanged {
 			t.Fatal(d.Message())
 		}
@@ -268,7 +268,7 @@ func TestVerifyPromised(t *testing.T) {
 		t.Parallel()
 		c := byName["guard-is-injected"]
 		in, given := c.in, *c.d.Promise
-		in.Pod, given.Namespace = promise.Apply(c.in.Pod, c.d.Promise), "elsewhere"
+		in.Pod, given.Namespace = c.d.Promise.Apply(c.in.Pod), "elsewhere"
 		if d := policies.Verify(in, &given); d.Outcome != policies.Denied || d.Violations[0].Rule != api.RuleUndone {
 			t.Errorf("%s: %s", d.Outcome, d.Message())
 		}

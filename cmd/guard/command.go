@@ -91,9 +91,9 @@ func flags(name string, args []string, out io.Writer) (options, error) {
 	f := flag.NewFlagSet("guard "+name, flag.ContinueOnError)
 	f.SetOutput(out)
 	f.StringVar(&o.procDir, "proc-dir", "/proc", "directory where the pod's proc file system is mounted")
+	f.StringVar(&o.terminationMessagePath, "termination-message-path", "/dev/termination-log", "the container's termination log, through which the guard also answers probes")
 	if name != "status" {
 		f.StringVar(&o.nvmlLibrary, "nvml-library", "", "NVML library to load (default: libnvidia-ml.so.1)")
-		f.StringVar(&o.terminationMessagePath, "termination-message-path", "/dev/termination-log", "file for the reason why the command failed")
 		f.TextVar(&o.level, "log-level", slog.LevelInfo, "lowest level that is logged: DEBUG, INFO, WARN or ERROR")
 	}
 	if name == "run" {

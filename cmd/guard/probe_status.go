@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
@@ -20,65 +19,57 @@ const (
 )
 
 const (
-	// stuckAfter is how long the loop may go without a sample: some ten times what
-	// the slowest sample and the longest interval take together.
-	stuckAfter = 60 * time.Second
+	// stuckAfter is how long the loop may go without a sample: some twice what the
+	// longest interval, a hung read and the pause between two writes take together.
+	stuckAfter = 25 * time.Second
 	// maxEventMessage is what one Event holds, less what the kubelet writes before
 	// it.
 	maxEventMessage = 900
+	maxPending      = 16
 )
 
 // answer is what a probe gets.
 type answer struct {
-	OK   bool   `json:"ok"`
-	Text string `json:"text"`
+	OK   bool
+	Text string
 }
 
-// probeStatus is what the loop keeps for probes. The zero value is a guard that
-// has not sampled yet. It is safe for concurrent use.
+// probeStatus is what the guard and its probes share. Times are those of the
+// kernel's clock since boot, which all processes of the node read alike.
 type probeStatus struct {
-	mu           sync.Mutex
-	sampledAt    time.Time
-	notEnforcing string
-	pending      []string // messages that no probe has returned yet
-	dropped      int
-	returned     bool // the last liveness probe returned a message
+	SampledAt    time.Duration `json:"sampledAt,omitempty"` // zero: not yet
+	NotEnforcing string        `json:"notEnforcing,omitempty"`
+	StuckFrom    time.Duration `json:"stuckFrom,omitempty"` // when the termination in progress should be over; zero: there is none
+	Pending      []string      `json:"pending,omitempty"`   // messages that no probe has returned yet
+	Dropped      int           `json:"dropped,omitempty"`
+	Returned     bool          `json:"returned,omitempty"` // the last liveness probe returned a message
 }
 
-// observe notes that the loop goes on.
-func (s *probeStatus) observe(now time.Time, notEnforcing string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sampledAt, s.notEnforcing = now, notEnforcing
-}
-
-// enqueue adds a message for the next liveness probe.
-func (s *probeStatus) enqueue(message string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	const maxPending = 16
-	s.pending = append(s.pending, message)
-	if len(s.pending) > maxPending {
-		s.pending, s.dropped = s.pending[1:], s.dropped+1
+// enqueue adds messages for the next liveness probe.
+func (s *probeStatus) enqueue(messages ...string) {
+	s.Pending = append(s.Pending, messages...)
+	if over := len(s.Pending) - maxPending; over > 0 {
+		s.Pending, s.Dropped = s.Pending[over:], s.Dropped+over
 	}
 }
 
 // answer answers a probe.
-func (s *probeStatus) answer(p probe, now time.Time) answer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sampledAt.IsZero() {
+func (s *probeStatus) answer(p probe, now time.Duration) answer {
+	if s.SampledAt == 0 {
 		return answer{false, "the guard has not sampled the devices yet"}
 	}
-	if late := now.Sub(s.sampledAt); late > stuckAfter {
+	if late := now - s.SampledAt; late > stuckAfter {
 		return answer{false, fmt.Sprintf("the guard has not sampled the devices for %s", guard.FormatDuration(late))}
+	}
+	if s.StuckFrom != 0 && now > s.StuckFrom {
+		return answer{false, "a termination has been in progress for too long"}
 	}
 	switch p {
 	case livenessProbe:
 		return s.liveness()
 	case readinessProbe, statusProbe:
-		if s.notEnforcing != "" {
-			return answer{false, "gpuslice cannot enforce this pod's slice: " + s.notEnforcing}
+		if s.NotEnforcing != "" {
+			return answer{false, "gpuslice cannot enforce this pod's slice: " + s.NotEnforcing}
 		}
 	}
 	return answer{true, "ok"}
@@ -88,29 +79,20 @@ func (s *probeStatus) answer(p probe, now time.Time) answer {
 // in a row: the kubelet records an Event for each failure, and restarts the guard
 // after three.
 func (s *probeStatus) liveness() answer {
-	if len(s.pending) == 0 || s.returned {
-		s.returned = false
+	if len(s.Pending) == 0 || s.Returned {
+		s.Returned = false
 		return answer{true, "ok"}
 	}
 	text := s.message()
-	s.pending, s.dropped, s.returned = nil, 0, true
+	s.Pending, s.Dropped, s.Returned = nil, 0, true
 	return answer{false, text}
 }
 
-// unreported returns what no probe has returned, for the guard's own termination
-// message; empty: nothing. When the last container of a pod has terminated, the
-// kubelet probes no more.
-func (s *probeStatus) unreported() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.message()
-}
-
-// message returns all pending messages in one text.
+// message returns all pending messages in one text; empty: there is none.
 func (s *probeStatus) message() string {
-	text := strings.Join(s.pending, "; ")
-	if s.dropped > 0 {
-		text = fmt.Sprintf("(%d older messages are in the guard's log) %s", s.dropped, text)
+	text := strings.Join(s.Pending, "; ")
+	if s.Dropped > 0 {
+		text = fmt.Sprintf("(%d older messages are in the guard's log) %s", s.Dropped, text)
 	}
 	return truncate(text, maxEventMessage)
 }

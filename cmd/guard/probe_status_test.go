@@ -8,12 +8,12 @@ import (
 
 func TestProbeStatusMessage(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1e9, 0)
+	now := time.Hour
 	s := &probeStatus{}
 	if got := s.answer(startupProbe, now); got.OK {
 		t.Errorf("started before the first sample: %+v", got)
 	}
-	s.observe(now, "")
+	s.SampledAt = now
 	s.enqueue("gpuslice terminated python (pid 214, 9.1Gi) in trainer: 9.1Gi of 8Gi")
 	for _, p := range []probe{startupProbe, readinessProbe} {
 		if got := s.answer(p, now); !got.OK {
@@ -30,9 +30,9 @@ func TestProbeStatusMessage(t *testing.T) {
 
 func TestProbeStatusNeverFailsTwiceInARow(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1e9, 0)
+	now := time.Hour
 	s := &probeStatus{}
-	s.observe(now, "")
+	s.SampledAt = now
 	before := false
 	for i := range 20 {
 		s.enqueue("something happened")
@@ -46,9 +46,9 @@ func TestProbeStatusNeverFailsTwiceInARow(t *testing.T) {
 
 func TestProbeStatusManyMessages(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1e9, 0)
+	now := time.Hour
 	s := &probeStatus{}
-	s.observe(now, "")
+	s.SampledAt = now
 	for range 100 {
 		s.enqueue(strings.Repeat("ä", 60))
 	}
@@ -60,15 +60,15 @@ func TestProbeStatusManyMessages(t *testing.T) {
 
 func TestProbeStatusStuck(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1e9, 0)
+	now := time.Hour
 	s := &probeStatus{}
-	s.observe(now, "")
+	s.SampledAt = now
 	for _, p := range []probe{startupProbe, livenessProbe, readinessProbe, statusProbe} {
-		if got := s.answer(p, now.Add(stuckAfter)); !got.OK {
+		if got := s.answer(p, now+stuckAfter); !got.OK {
 			t.Errorf("%s: unhealthy in time: %+v", p, got)
 		}
 		for range 4 {
-			if got := s.answer(p, now.Add(stuckAfter+time.Second)); got.OK || got.Text != "the guard has not sampled the devices for 61s" {
+			if got := s.answer(p, now+stuckAfter+time.Second); got.OK || got.Text != "the guard has not sampled the devices for 26s" {
 				t.Errorf("%s: %+v", p, got)
 			}
 		}
@@ -77,9 +77,9 @@ func TestProbeStatusStuck(t *testing.T) {
 
 func TestProbeStatusNotEnforcing(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1e9, 0)
+	now := time.Hour
 	s := &probeStatus{}
-	s.observe(now, "the driver does not answer")
+	s.SampledAt, s.NotEnforcing = now, "the driver does not answer"
 	if got := s.answer(readinessProbe, now); got.OK || !strings.Contains(got.Text, "the driver does not answer") {
 		t.Errorf("ready: %+v", got)
 	}
@@ -88,21 +88,17 @@ func TestProbeStatusNotEnforcing(t *testing.T) {
 	}
 }
 
-func TestProbeStatusUnreported(t *testing.T) {
+func TestProbeStatusTerminationThatHangs(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1e9, 0)
-	s := &probeStatus{}
-	s.observe(now, "")
-	s.enqueue("returned")
-	if got := s.answer(livenessProbe, now); got.Text != "returned" {
-		t.Fatalf("the message was not returned: %+v", got)
-	}
-	if got := s.unreported(); got != "" {
-		t.Errorf("what a probe returned is unreported: %q", got)
-	}
-	s.enqueue("one")
-	s.enqueue("two")
-	if got := s.unreported(); got != "one; two" {
-		t.Errorf("unreported is %q", got)
+	s := &probeStatus{SampledAt: time.Hour, StuckFrom: time.Hour + 5*time.Second}
+	for _, p := range []probe{startupProbe, livenessProbe, readinessProbe} {
+		if got := s.answer(p, time.Hour+5*time.Second); !got.OK {
+			t.Errorf("%s: unhealthy in time: %+v", p, got)
+		}
+		for range 4 {
+			if got := s.answer(p, time.Hour+6*time.Second); got.OK {
+				t.Errorf("%s: healthy while a termination hangs", p)
+			}
+		}
 	}
 }

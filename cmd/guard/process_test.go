@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,10 +15,11 @@ import (
 
 // running is a guard that runs as a process of its own.
 type running struct {
-	t   *testing.T
-	pod pod.Pod
-	cmd *exec.Cmd
-	log *json.Decoder
+	t      *testing.T
+	pod    pod.Pod
+	status string // the guard's termination log
+	cmd    *exec.Cmd
+	log    *json.Decoder
 }
 
 // guardPod starts a guard over an empty pod.
@@ -28,8 +29,11 @@ func guardPod(t *testing.T, c fakegpu.Config, change func(*limits.Limits), args 
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &running{t: t, pod: p}
-	g.cmd = g.itself(environment(change), append([]string{"run", "--nvml-library", built.library, "--proc-dir", p.Root()}, args...)...)
+	g := &running{t: t, pod: p, status: filepath.Join(t.TempDir(), "termination-log")}
+	if err := os.WriteFile(g.status, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g.cmd = g.itself(environment(change), append([]string{"run", "--nvml-library", built.library, "--proc-dir", p.Root(), "--termination-message-path", g.status}, args...)...)
 	g.cmd.Env = append(g.cmd.Env, p.Environment(c)...)
 	out, err := g.cmd.StdoutPipe()
 	if err != nil {
@@ -84,36 +88,13 @@ func (g *running) tenant(container, script string) *exec.Cmd {
 	return cmd
 }
 
-// probe runs the status command as the kubelet does, in the guard's container or
-// in a tenant's.
-func (g *running) probe(member bool, flag string) (code int, text string) {
+// probe runs the status command as the kubelet does.
+func (g *running) probe(flag string) (code int, text string) {
 	g.t.Helper()
-	// It waits for its input, so that it is placed before it asks.
-	self, err := os.Executable()
-	if err != nil {
+	cmd := g.itself(nil, "status", "--termination-message-path", g.status, flag)
+	out, err := cmd.Output()
+	if err != nil && cmd.ProcessState == nil {
 		g.t.Fatal(err)
 	}
-	cmd := g.itself(nil)
-	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `read _; exec "$@"`, "sh", self, "status", "--proc-dir", g.pod.Root(), flag}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		g.t.Fatal(err)
-	}
-	if member {
-		err = g.pod.Join(cmd.Process.Pid)
-	} else {
-		err = g.pod.Add(cmd.Process.Pid, "trainer")
-	}
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	_, _ = in.Write([]byte("\n"))
-	_ = in.Close()
-	_ = cmd.Wait()
-	return cmd.ProcessState.ExitCode(), strings.TrimSpace(out.String())
+	return cmd.ProcessState.ExitCode(), strings.TrimSpace(string(out))
 }

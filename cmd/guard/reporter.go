@@ -13,7 +13,7 @@ import (
 // metrics, and in the tenant's own termination message.
 type reporter struct {
 	log      *slog.Logger
-	probes   *probeStatus
+	probes   *publisher
 	recorder *recorder
 	table    *proc.Table
 }
@@ -38,7 +38,7 @@ func (r *reporter) Ordered(o guard.Order) {
 
 // Observed implements guard.Reporter.
 func (r *reporter) Observed(sample guard.Sample, s guard.State) {
-	r.probes.observe(sample.Taken, s.NotEnforcing())
+	r.probes.observe(s)
 	r.recorder.record(sample, s)
 }
 
@@ -53,15 +53,6 @@ func (r *reporter) reportRestart(l limits.Limits) {
 		message := "the guard of this pod was restarted: the slice of " + c.Name + " was not enforced in between"
 		r.log.Warn("restarted", "message", message, "container", c.Name)
 		r.probes.enqueue(message)
-	}
-}
-
-// beforeTermination writes the reason into the tenant's termination message,
-// where the guard may write there. Most tenants run as another user, so that it
-// may not; the Event has the same text.
-func (r *reporter) beforeTermination(o guard.Order, pid int) {
-	if err := r.table.AppendTerminationMessage(pid, o.TenantMessage()); err != nil {
-		r.log.Debug("termination message not written", "pid", pid, "error", err)
 	}
 }
 

@@ -14,6 +14,10 @@ import (
 	"github.com/gpuslice/gpuslice/guard/proc"
 )
 
+// terminationMargin is what a termination may take besides the waits for the
+// process: the MPS daemon's answers, and a busy node.
+const terminationMargin = 15 * time.Second
+
 // run guards the pod until ctx is done.
 func run(ctx context.Context, o options, p process) int {
 	l, err := limits.FromEnv(p.lookup)
@@ -25,21 +29,18 @@ func run(ctx context.Context, o options, p process) int {
 	if err != nil {
 		return failUsage(o, p, err)
 	}
-	probes, err := listen(o.procDir)
-	if err != nil {
-		return failUsage(o, p, err)
-	}
 	log := slog.New(slog.NewJSONHandler(p.out, &slog.HandlerOptions{Level: o.level}))
 	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary, MPS: l.MPSPipeDirectory != ""})
-	r := &reporter{log: log, probes: &probeStatus{}, recorder: newRecorder(l, driver.Utilizations), table: table}
+	r := &reporter{log: log, probes: newPublisher(log, o, l), recorder: newRecorder(l, driver.Utilizations), table: table}
 	logStart(log, l)
 	if l.DryRun {
 		r.log = log.With("dryRun", true)
 	}
 	r.reportRestart(l)
 
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	var servers sync.WaitGroup
-	servers.Go(func() { serve(ctx, probes, table, r.probes) })
 	if l.MetricsPort > 0 {
 		servers.Go(func() {
 			if err := serveMetrics(ctx, l.MetricsPort, r.recorder); err != nil {
@@ -48,14 +49,33 @@ func run(ctx context.Context, o options, p process) int {
 		})
 	}
 	g := guard.Guard{Limits: l, Reporter: r, Terminator: newTerminator(o, l, r),
-		Sampler: podSampler{&guard.PodSampler{Reader: driver, Namer: table}, r.recorder, table.Shared()}}
+		Sampler: podSampler{&guard.PodSampler{Reader: driver, Namer: table}, r.recorder, table.Shared(), func() {
+			if driver.Updated() {
+				stop()
+			}
+		}}}
 	g.Run(ctx)
+	stop()
 	servers.Wait()
-	if message := r.probes.unreported(); message != "" {
-		writeTerminationMessage(o, p, message)
+	if driver.Updated() {
+		r.probes.enqueue("the driver was updated under the guard: it is started again with the new library")
 	}
-	log.Info("stopped")
+	writeTerminationMessage(o, p, r.probes.unreported())
+	log.Info("stopped", "driverUpdated", driver.Updated())
+	if driver.Updated() {
+		return exitFailed
+	}
 	return exitOK
+}
+
+// newPublisher returns what answers the probes. A guard without it goes on: the
+// kubelet starts it again, and it guards in between.
+func newPublisher(log *slog.Logger, o options, l limits.Limits) *publisher {
+	file, err := openStatusFile(o.terminationMessagePath)
+	if err != nil {
+		log.Error("probes get no answer", "error", err)
+	}
+	return &publisher{file: file, longest: l.TermGrace + proc.ExitTimeout + terminationMargin, log: log}
 }
 
 // logStart logs what the guard starts with.
@@ -69,12 +89,12 @@ func logStart(log *slog.Logger, l limits.Limits) {
 // newTerminator returns what terminates processes: by signals, and before them
 // through the MPS daemon where the pod is a client of one.
 func newTerminator(o options, l limits.Limits, r *reporter) guard.Terminator {
-	signals := &proc.Terminator{Table: r.table, TermGrace: l.TermGrace, Before: r.beforeTermination}
+	signals := &proc.Terminator{Table: r.table, TermGrace: l.TermGrace, Message: guard.Order.TenantMessage}
 	namespace, err := mps.Namespace(o.procDir)
 	if err != nil {
 		r.log.Warn("MPS clients cannot be identified", "error", err)
 	}
-	return &mps.Terminator{Next: signals, Namespace: namespace, Fallback: l.MPSTermination,
+	return &mps.Terminator{Next: signals, Namespace: namespace, Nested: r.table.Nested, Fallback: l.MPSTermination,
 		Daemon: mps.Control{Program: l.MPSControl, PipeDirectory: l.MPSPipeDirectory}}
 }
 
@@ -85,6 +105,7 @@ type podSampler struct {
 	guard.Sampler
 	recorder *recorder
 	shared   bool
+	after    func() // is called after each sample
 }
 
 // Sample implements guard.Sampler.
@@ -92,6 +113,7 @@ func (s podSampler) Sample(ctx context.Context, maxAge time.Duration) guard.Samp
 	began := time.Now()
 	sample := s.Sampler.Sample(ctx, maxAge)
 	s.recorder.observeDuration(time.Since(began))
+	s.after()
 	if !s.shared && sample.Fault == "" {
 		sample.Fault = "the pod does not share its PID namespace, so that the guard sees none of its processes"
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -23,16 +24,13 @@ func TestRunTerminates(t *testing.T) {
 	if err := hog.Wait(); err == nil || hog.ProcessState.String() != "signal: killed" {
 		t.Errorf("the hog: %v", hog.ProcessState)
 	}
-	if code, text := g.probe(false, "--liveness"); code == 0 || strings.Contains(text, "terminated") {
-		t.Errorf("a tenant asked and got %d: %s", code, text)
-	}
-	if code, text := g.probe(true, "--liveness"); code != 1 || !strings.Contains(text, "gpuslice terminated tenant") || !strings.Contains(text, "9Gi of 8Gi") {
+	if code, text := g.probe("--liveness"); code != 1 || !strings.Contains(text, "gpuslice terminated tenant") || !strings.Contains(text, "9Gi of 8Gi") {
 		t.Errorf("the first probe: %d %s", code, text)
 	}
-	if code, text := g.probe(true, "--liveness"); code != 0 {
+	if code, text := g.probe("--liveness"); code != 0 {
 		t.Errorf("the second probe: %d %s", code, text)
 	}
-	if code, text := g.probe(true, "--startup"); code != 0 || text != "ok" {
+	if code, text := g.probe("--startup"); code != 0 || text != "ok" {
 		t.Errorf("the startup probe: %d %s", code, text)
 	}
 	if neighbor.ProcessState != nil || neighbor.Process.Signal(present) != nil {
@@ -74,13 +72,29 @@ func TestRunNotEnforcing(t *testing.T) {
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("reported after %s", took)
 			}
-			if code, text := g.probe(true, "--readiness"); code != 1 || !strings.Contains(text, "cannot enforce this pod's slice") {
+			if code, text := g.probe("--readiness"); code != 1 || !strings.Contains(text, "cannot enforce this pod's slice") {
 				t.Errorf("the readiness probe: %d %s", code, text)
 			}
 			if err := hog.Process.Signal(present); err != nil {
 				t.Errorf("the hog is gone: %v", err)
 			}
 		})
+	}
+}
+
+// The container that is started again has the new library.
+func TestRunEndsWhenTheDriverWasUpdated(t *testing.T) {
+	t.Parallel()
+	g := guardPod(t, fakegpu.Config{Fault: fakegpu.Fault{Slow: nil, Fail: []fakegpu.Fail{{Call: "nvmlDeviceGetMemoryInfo*", Return: "LIB_RM_VERSION_MISMATCH"}}}}, nil)
+	if line := g.await("stopped"); line["driverUpdated"] != true {
+		t.Errorf("stopped with %v", line)
+	}
+	err := g.cmd.Wait()
+	if g.cmd.ProcessState.ExitCode() != exitFailed {
+		t.Errorf("ended with %v", err)
+	}
+	if text, err := os.ReadFile(g.status); err != nil || !strings.Contains(string(text), "driver was updated") {
+		t.Errorf("the termination message is %q, %v", text, err)
 	}
 }
 

@@ -3,20 +3,19 @@ package main
 import (
 	"context"
 	"fmt"
-
-	"github.com/gpuslice/gpuslice/guard/proc"
 )
 
-// status asks the running guard and prints its answer: the kubelet records the
-// output of a probe that fails as an Event.
+// status prints what the running guard wrote for this probe: the kubelet records
+// the output of a probe that fails as an Event.
 func status(_ context.Context, o options, p process) int {
-	table, err := proc.Open(o.procDir)
+	f, err := openStatusFile(o.terminationMessagePath)
 	if err != nil {
 		fmt.Fprintf(p.out, "guard: %v\n", err)
 		return exitFailed
 	}
-	a, err := ask(o.procDir, table, o.probe)
-	if err != nil {
+	defer f.close()
+	var a answer
+	if err := f.awaitUpdate(func(s *probeStatus) { a = s.answer(o.probe, sinceBoot()) }); err != nil {
 		fmt.Fprintf(p.out, "guard: %v\n", err)
 		return exitFailed
 	}

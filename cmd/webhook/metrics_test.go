@@ -20,8 +20,8 @@ const metricsPage = "../../webhook/METRICS.md"
 
 const metricsHead = `# Metrics of the webhook
 
-Each replica serves these metrics on port 8080 under ` + "`/metrics`" + `, together with metrics of Go and of the process. Sum counts of reviews over the
-replicas. Take the maximum of metrics about the cluster: either all replicas serve the same value, or only the leader serves one. Names and
+Each replica serves these metrics on port 8080 under ` + "`/metrics`" + `, with metrics of Go and of the process. Sum counts of reviews over the
+replicas. Take the maximum of metrics about the cluster: all replicas serve the same value, or only the leader serves one. Names and
 labels are stable: before one is removed, it is deprecated for a release.
 
 ` + "`go test ./cmd/webhook -run MetricsPage -update`" + ` generates this page.

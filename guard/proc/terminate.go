@@ -5,22 +5,37 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
 )
 
-// exitTimeout is how long a process may take to exit after SIGKILL. The driver
+// ExitTimeout is how long a process may take to exit after SIGKILL. The driver
 // tears its contexts down first.
-const exitTimeout = 10 * time.Second
+const ExitTimeout = 10 * time.Second
 
 // Terminator terminates processes of the table. It implements guard.Terminator.
 type Terminator struct {
 	Table     *Table
 	TermGrace time.Duration // from SIGTERM to SIGKILL; 0: SIGKILL alone
-	// Before is called for each process before it is signaled; nil: nothing is.
-	Before func(o guard.Order, pid int)
+	// Message is the text that goes into the termination log of the container of a
+	// process that was signaled; nil: nothing does.
+	Message func(o guard.Order) string
+
+	messagesOnce sync.Once
+	messages     *messages
+}
+
+// openMessage opens what takes the reason, before a process is signaled.
+func (t *Terminator) openMessage(o guard.Order, pid int) (write func()) {
+	t.messagesOnce.Do(func() {
+		if t.Message != nil {
+			t.messages = newMessages(t.Table, t.Message)
+		}
+	})
+	return t.messages.open(o, pid)
 }
 
 // Acquire implements guard.Terminator. The target is the very process that the
@@ -79,32 +94,33 @@ func (p *processTarget) Release() { p.fd.release() }
 // Terminate implements guard.Target: SIGTERM, the grace period, SIGKILL, and the
 // exit observed.
 func (p *processTarget) Terminate(ctx context.Context) guard.Outcome {
-	if p.terminator.Before != nil {
-		p.terminator.Before(p.order, p.fd.pid)
-	}
+	report := sync.OnceFunc(p.terminator.openMessage(p.order, p.fd.pid))
+	defer report()
 	if p.terminator.TermGrace > 0 {
 		if err := p.fd.signal(syscall.SIGTERM); err != nil {
 			return failed(err)
 		}
+		report()
 		if p.fd.wait(ctx, p.terminator.TermGrace) {
 			return guard.Outcome{Result: guard.Terminated, Signal: "SIGTERM"}
 		}
 	}
-	return p.kill(ctx)
+	return p.kill(ctx, report)
 }
 
 // kill sends SIGKILL alone and observes the exit.
-func (p *processTarget) kill(ctx context.Context) guard.Outcome {
+func (p *processTarget) kill(ctx context.Context, report func()) guard.Outcome {
 	if err := p.fd.signal(syscall.SIGKILL); err != nil {
 		return failed(err)
 	}
+	report()
 	// A guard that is stopped has sent the signal all the same; it waits a moment
 	// longer than ctx, to report the exit.
-	if p.fd.wait(context.WithoutCancel(ctx), exitTimeout) {
+	if p.fd.wait(context.WithoutCancel(ctx), ExitTimeout) {
 		return guard.Outcome{Result: guard.Terminated, Signal: "SIGKILL"}
 	}
 	return guard.Outcome{Result: guard.TimedOut, Signal: "SIGKILL",
-		Reason: fmt.Sprintf("it has not exited %s after SIGKILL; it may hang in the driver", exitTimeout)}
+		Reason: fmt.Sprintf("it has not exited %s after SIGKILL; it may hang in the driver", ExitTimeout)}
 }
 
 // failed returns the outcome of a signal that was not sent.

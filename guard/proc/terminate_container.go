@@ -48,7 +48,7 @@ func (c *containerTarget) Terminate(ctx context.Context) guard.Outcome {
 
 // kill sends SIGKILL alone, until no process is left.
 func (c *containerTarget) kill(ctx context.Context) guard.Outcome {
-	deadline := time.Now().Add(exitTimeout)
+	deadline := time.Now().Add(ExitTimeout)
 	for time.Now().Before(deadline) {
 		if err := c.signalAll(context.WithoutCancel(ctx), syscall.SIGKILL, time.Second); err != nil {
 			return failed(err)
@@ -58,7 +58,7 @@ func (c *containerTarget) kill(ctx context.Context) guard.Outcome {
 		}
 	}
 	return guard.Outcome{Result: guard.TimedOut, Signal: "SIGKILL",
-		Reason: fmt.Sprintf("%d of its processes have not exited %s after SIGKILL", len(c.members()), exitTimeout)}
+		Reason: fmt.Sprintf("%d of its processes have not exited %s after SIGKILL", len(c.members()), ExitTimeout)}
 }
 
 func (c *containerTarget) members() []stat { return c.terminator.Table.members(c.cgroup) }
@@ -76,13 +76,16 @@ func (c *containerTarget) signalAll(ctx context.Context, sig syscall.Signal, lim
 			continue // it exited in between
 		}
 		defer fd.release()
-		if c.terminator.Before != nil && len(signaled) == 0 {
-			c.terminator.Before(c.order, m.pid)
+		report := func() {}
+		if len(signaled) == 0 {
+			report = c.terminator.openMessage(c.order, m.pid)
 		}
 		if err := fd.signal(sig); err != nil && !fd.exited() {
 			failed = append(failed, err)
+			report()
 			continue
 		}
+		report()
 		signaled = append(signaled, fd)
 	}
 	deadline := time.Now().Add(limit)

@@ -1,39 +1,111 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard"
 )
 
-// AppendTerminationMessage appends the message to the termination message of the
-// process's container, where the guard may write it: it must run as the same
-// user, and with no fewer capabilities. The kubelet shows the text once the
-// container has terminated.
-func (t *Table) AppendTerminationMessage(pid int, message string) error {
+// openTimeout is how long a termination waits for a tenant's termination log: a
+// tenant may have put it on a file system that never answers.
+const openTimeout = 200 * time.Millisecond
+
+// errNotRegular is returned for a termination log that is something else by now.
+var errNotRegular = errors.New("it is no regular file")
+
+// messages writes reasons into tenants' termination logs, one at a time, and
+// beside the termination: a tenant can delay no signal, and costs one thread at
+// most.
+type messages struct {
+	table *Table
+	text  func(guard.Order) string
+	busy  chan struct{}
+}
+
+func newMessages(t *Table, text func(guard.Order) string) *messages {
+	return &messages{table: t, text: text, busy: make(chan struct{}, 1)}
+}
+
+// open opens the termination log of a process that is about to be signaled, and
+// returns what writes the reason, to be called after the signal. When it cannot
+// be opened at once, what is returned does nothing.
+func (m *messages) open(o guard.Order, pid int) (write func()) {
+	nothing := func() {}
+	if m == nil {
+		return nothing
+	}
+	select {
+	case m.busy <- struct{}{}:
+	default:
+		return nothing // the file of an earlier one has not answered
+	}
+	opened, signaled := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer func() { <-m.busy }()
+		f, err := m.table.openTerminationLog(pid)
+		close(opened)
+		if err != nil {
+			return
+		}
+		defer f.Close()
+		<-signaled
+		_, _ = f.WriteString(m.text(o) + "\n")
+	}()
+	select {
+	case <-opened:
+	case <-time.After(openTimeout):
+	}
+	return func() { close(signaled) }
+}
+
+// openTerminationLog opens the termination log of the process's container, where
+// the guard may write it: it must run as the same user, and with no fewer
+// capabilities. The kubelet shows the text once the container has terminated.
+func (t *Table) openTerminationLog(pid int) (*os.File, error) {
 	s, where, key := t.find(pid)
 	if where != sibling {
-		return fmt.Errorf("write the termination message of process %d: it is no process of the pod's tenants", pid)
+		return nil, fmt.Errorf("open the termination log of process %d: it is no process of the pod's tenants", pid)
 	}
 	id := t.identify(key, s)
 	if id.path == "" {
-		return fmt.Errorf("write the termination message of process %d: %w", pid, errNoTerminationLog)
+		return nil, fmt.Errorf("open the termination log of process %d: %w", pid, errNoTerminationLog)
 	}
 	// os.Root: a tenant's symbolic links lead nowhere else.
 	root, err := os.OpenRoot(filepath.Join(t.root, strconv.Itoa(pid), "root"))
 	if err != nil {
-		return fmt.Errorf("write the termination message of process %d: %w", pid, err)
+		return nil, fmt.Errorf("open the termination log of process %d: %w", pid, err)
 	}
 	defer root.Close()
-	f, err := root.OpenFile(strings.TrimPrefix(id.path, "/"), os.O_WRONLY|os.O_APPEND, 0)
+	f, err := openRegular(root, strings.TrimPrefix(id.path, "/"))
 	if err != nil {
-		return fmt.Errorf("write the termination message of process %d: %w", pid, err)
+		return nil, fmt.Errorf("open the termination log of process %d: %w", pid, err)
 	}
-	defer f.Close()
-	if _, err := f.WriteString(message + "\n"); err != nil {
-		return fmt.Errorf("write the termination message of process %d: %w", pid, err)
+	return f, nil
+}
+
+// openRegular opens a regular file for appending. What it is gets known before it
+// is opened: opening a FIFO may wait for ever, and opening a device may do
+// anything.
+func openRegular(root *os.Root, path string) (*os.File, error) {
+	const pathOnly = 0x200000 // O_PATH, which package syscall lacks
+	at, err := root.OpenFile(path, pathOnly|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	defer at.Close()
+	info, err := at.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", at.Fd()), os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK, 0)
 }

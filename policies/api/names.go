@@ -1,10 +1,5 @@
 package api
 
-import (
-	"slices"
-	"strings"
-)
-
 // Labels that a pod's author writes. Their values are quoted strings.
 const (
 	Domain = "gpuslice.dev"
@@ -46,48 +41,15 @@ const (
 
 // Labels on namespaces and ConfigMaps.
 const (
-	LabelPolicy       = Domain + "/policy"       // "true" on the ConfigMaps that hold a policy
-	PolicyKey         = "policy.yaml"            // the one key of such a ConfigMap
-	TenantPolicyName  = "gpuslice-policy"        // the ConfigMap of a tenant's own preferences
-	SystemNamespace   = "gpuslice-system"        // where the authority's policies live, unless settings say otherwise
-	LabelTrustDomain  = Domain + "/trust-domain" // on nodes: the tenants that may share their devices; it keeps pools apart
-	LabelPodSecurity  = "pod-security.kubernetes.io/enforce"
-	volumePrefix      = "gpuslice-" // volumes of ours
-	ContainerPrefix   = "gpuslice-" // containers of ours
-	ClassReplica      = "replica"   // the class that means: whatever one replica of the pool holds
-	ShareEnabled      = "enabled"
-	ShareDisabled     = "disabled"
-	ResourceGPU       = "nvidia.com/gpu"
-	ResourceGPUShared = "nvidia.com/gpu.shared"
-	NVIDIAPrefix      = "nvidia.com/" // of all GPU resources
-	ResourceMIGPrefix = NVIDIAPrefix + "mig-"
-	MaxGPUs           = 64
+	LabelPolicy      = Domain + "/policy" // "true" on the ConfigMaps that hold a policy
+	PolicyKey        = "policy.yaml"      // the one key of such a ConfigMap
+	TenantPolicyName = "gpuslice-policy"  // the ConfigMap of a tenant's own preferences
+	SystemNamespace  = "gpuslice-system"  // where the authority's policies live, unless settings say otherwise
+
+	LabelPodSecurity = "pod-security.kubernetes.io/enforce"
+
+	ClassReplica  = "replica" // the class that means: whatever one replica of the pool holds
+	ShareEnabled  = "enabled"
+	ShareDisabled = "disabled"
+	ResourceGPU   = "nvidia.com/gpu"
 )
-
-// Variables that gpuslice writes by name. A value that a pod brings along under these names is not the author's to
-// choose in a sliced pod: it is replaced, and the author gets a warning.
-const (
-	VarMPSPipe            = "CUDA_MPS_PIPE_DIRECTORY"
-	VarMPSLog             = "CUDA_MPS_LOG_DIRECTORY"
-	VarMPSPinned          = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
-	VarMPSThreads         = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
-	VarDriverLimit        = "NVIDIA_GPU_MEMORY_LIMIT"   // hard, integer MiB, container toolkit 1.20.1
-	VarDriverRequest      = "NVIDIA_GPU_MEMORY_REQUEST" // soft, integer MiB
-	VarMemoryBytes        = "GPUSLICE_MEMORY_BYTES"     // the slice per GPU, bytes, for anyone's own code
-	VarVisibleDevices     = "NVIDIA_VISIBLE_DEVICES"
-	VarDriverCapabilities = "NVIDIA_DRIVER_CAPABILITIES"
-	VarFraction           = "GPUSLICE_FRACTION" // the slice as a share of the device's total
-)
-
-// OwnPrefixes are the beginnings of variable names that belong to gpuslice in a sliced pod.
-func OwnPrefixes() []string {
-	return []string{"GPUSLICE_", "CUDA_MPS_", "NVIDIA_GPU_MEMORY_"}
-}
-
-// IsOwnVariable reports whether a variable of this name belongs to gpuslice in a sliced pod.
-func IsOwnVariable(name string) bool {
-	return slices.ContainsFunc(OwnPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) })
-}
-
-func IsOurContainer(name string) bool { return strings.HasPrefix(name, ContainerPrefix) }
-func IsOurVolume(name string) bool    { return strings.HasPrefix(name, volumePrefix) }

@@ -1,5 +1,7 @@
 package api
 
+import "github.com/gpuslice/gpuslice/policies/internal/size"
+
 // Request is what a pod asks of its GPUs, whatever the spelling. It is recorded in the Promise, since the rewritten
 // pod no longer says it.
 type Request struct {
@@ -12,11 +14,11 @@ type Request struct {
 
 // ContainerRequest is what one container asks. Only containers that get GPUs have one, init containers first.
 type ContainerRequest struct {
-	Name     string `json:"name"`
-	Resource string `json:"resource,omitempty"` // the GPU resource it named; empty: none
-	GPUs     int64  `json:"gpus"`               // whole units of it; 1 where a fraction or no resource was written
-	Quantity string `json:"quantity,omitempty"` // the fraction as written, where it was one
-	Size     Size   `json:"size,omitzero"`
+	Name     string    `json:"name"`
+	Resource string    `json:"resource,omitempty"` // the GPU resource it named; empty: none
+	GPUs     int64     `json:"gpus"`               // whole units of it; 1 where a fraction or no resource was written
+	Quantity string    `json:"quantity,omitempty"` // the fraction as written, where it was one
+	Size     size.Size `json:"size,omitzero"`
 }
 
 // ResourceOf returns the GPU resource that a container asked for by name, or "".

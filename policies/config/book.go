@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 )
 
 // Book is the set of policies of a cluster, ready to be asked for a namespace. The zero Book governs nothing. A Book
@@ -57,7 +58,7 @@ func NewBook(documents []*Policy) Book {
 // that claim the namespace with equal right are an error that names both.
 func (b Book) For(ns api.Namespace) (*Policy, error) {
 	if named := b.byName[ns.Name]; len(named) > 0 {
-		return only(named, "namespace "+api.Quote(ns.Name), "name it in one of them only")
+		return only(named, "namespace "+message.Quote(ns.Name), "name it in one of them only")
 	}
 	var matching []*Policy
 	for _, s := range b.bySelector {
@@ -69,7 +70,7 @@ func (b Book) For(ns api.Namespace) (*Policy, error) {
 		}
 	}
 	if len(matching) > 0 {
-		return only(matching, "namespace "+api.Quote(ns.Name)+" by its labels", "name it in one of them, or make their selectors exclude each other")
+		return only(matching, "namespace "+message.Quote(ns.Name)+" by its labels", "name it in one of them, or make their selectors exclude each other")
 	}
 	if len(b.defaults) == 0 {
 		return nil, nil

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -47,7 +46,7 @@ func strictestBudgets(documents []*Policy) []*Policy {
 // BudgetConflicts returns an error for each shared budget on whose limits its policies do not agree, naming them all.
 // Until they do, the strictest of each limit holds.
 func (b Book) BudgetConflicts() (errs []error) {
-	for _, budget := range api.SortedKeys(b.budgets) {
+	for _, budget := range slices.Sorted(maps.Keys(b.budgets)) {
 		shared := b.budgets[budget]
 		var names, apart []string
 		for _, p := range shared {
@@ -87,7 +86,7 @@ func differing(a, b QuotaSpec) (paths []string) {
 	ours, theirs := a.texts(), b.texts()
 	all := maps.Clone(ours)
 	maps.Copy(all, theirs)
-	for _, path := range api.SortedKeys(all) {
+	for _, path := range slices.Sorted(maps.Keys(all)) {
 		if ours[path] != theirs[path] {
 			paths = append(paths, path)
 		}

@@ -72,7 +72,7 @@ func TestTheQuotaOfATenantsDocumentHoldsBesideItsPolicys(t *testing.T) {
 	t.Parallel()
 	authority := sharingBudget(t, "team-a", "{budget: ml, memory: 64Gi}")
 	tenant := policyOf(t, "{quota: {budget: mine, memory: 16Gi}}")
-	held, clamped := Tighten(authority, tenant)
+	held, clamped := tighten(authority, tenant)
 	if len(clamped) != 1 || clamped[0].String() != "quota.budget: not for a tenant's own document" {
 		t.Errorf("clamped %v", clamped)
 	}

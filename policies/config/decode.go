@@ -13,7 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
 // documentDecoder fills Go values from a document's tree by their json tags, strictly and case-sensitively. It goes on
@@ -28,7 +29,7 @@ var plainInteger = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})$`)
 func (d *documentDecoder) reject(path *field.Path, n *yaml.Node, format string, args ...any) {
 	value := any(field.OmitValueType{})
 	if n.Kind == yaml.ScalarNode {
-		value = strings.Trim(api.Quote(n.Value), `"`)
+		value = strings.Trim(message.Quote(n.Value), `"`)
 	}
 	detail := fmt.Sprintf(format, args...) + fmt.Sprintf(" (line %d)", n.Line)
 	d.problems = append(d.problems, &field.Error{Type: field.ErrorTypeInvalid, Field: path.String(), BadValue: value, Detail: detail})
@@ -83,7 +84,7 @@ func (d *documentDecoder) text(n *yaml.Node, target encoding.TextUnmarshaler, pa
 // quoted fills what reads itself from a JSON string: durations.
 func (d *documentDecoder) quoted(n *yaml.Node, target json.Unmarshaler, path *field.Path) {
 	text, err := json.Marshal(n.Value)
-	if err != nil || n.Kind != yaml.ScalarNode || len(n.Value) > api.MaxQuantityText || target.UnmarshalJSON(text) != nil {
+	if err != nil || n.Kind != yaml.ScalarNode || len(n.Value) > quantity.MaxText || target.UnmarshalJSON(text) != nil {
 		d.reject(path, n, `accepted: a duration such as "30s" or "5m"`)
 	}
 }
@@ -96,7 +97,7 @@ func (d *documentDecoder) scalar(n *yaml.Node, v reflect.Value, path *field.Path
 	case v.Kind() == reflect.String && tag == "!!str":
 		v.SetString(n.Value)
 	case v.Kind() == reflect.String:
-		d.reject(path, n, "accepted: a text; write it in quotes: %q", api.Shorten(n.Value, maxRepeated))
+		d.reject(path, n, "accepted: a text; write it in quotes: %q", message.Shorten(n.Value, maxRepeated))
 	case v.Kind() == reflect.Bool && tag == "!!bool":
 		v.SetBool(strings.EqualFold(n.Value, "true"))
 	case v.Kind() == reflect.Bool:
@@ -127,8 +128,8 @@ func (d *documentDecoder) entries(n *yaml.Node, path *field.Path, f func(key, va
 			continue
 		}
 		if line, twice := seen[key.Value]; twice {
-			d.problems = append(d.problems, &field.Error{Type: field.ErrorTypeDuplicate, Field: under(path, api.Shorten(key.Value, maxRepeated)),
-				BadValue: api.Shorten(key.Value, maxRepeated), Detail: fmt.Sprintf("the key stands at line %d and again at line %d", line, key.Line)})
+			d.problems = append(d.problems, &field.Error{Type: field.ErrorTypeDuplicate, Field: under(path, message.Shorten(key.Value, maxRepeated)),
+				BadValue: message.Shorten(key.Value, maxRepeated), Detail: fmt.Sprintf("the key stands at line %d and again at line %d", line, key.Line)})
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -148,7 +149,7 @@ func child(path *field.Path, key string) *field.Path {
 func (d *documentDecoder) object(n *yaml.Node, v reflect.Value, path *field.Path) {
 	names := fieldNames(v.Type())
 	d.entries(n, path, func(key, value *yaml.Node) {
-		at := child(path, api.Shorten(key.Value, maxRepeated))
+		at := child(path, message.Shorten(key.Value, maxRepeated))
 		i := slices.Index(names, key.Value)
 		if i < 0 || key.Value == "" {
 			d.reject(at, key, "unknown field; %s", didYouMean(key.Value, names))
@@ -177,7 +178,7 @@ func (d *documentDecoder) table(n *yaml.Node, v reflect.Value, path *field.Path)
 	d.entries(n, path, func(key, value *yaml.Node) {
 		element := reflect.New(v.Type().Elem()).Elem()
 		before := len(d.problems)
-		d.decode(value, element, path.Key(api.Shorten(key.Value, maxRepeated)))
+		d.decode(value, element, path.Key(message.Shorten(key.Value, maxRepeated)))
 		if len(d.problems) > before && value.Kind != yaml.MappingNode {
 			return
 		}
@@ -213,7 +214,7 @@ func DecodeEntries[T any](root *yaml.Node, known func(name string) string, check
 	d := &documentDecoder{}
 	out := make(map[string]T, len(root.Content)/2)
 	d.entries(root, nil, func(key, node *yaml.Node) {
-		at := field.NewPath(api.Shorten(key.Value, maxRepeated))
+		at := field.NewPath(message.Shorten(key.Value, maxRepeated))
 		if problem := known(key.Value); problem != "" {
 			d.reject(at, key, "%s", problem)
 			return

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 )
 
 // Bounds on policy documents, in bytes of their text, which are checked before it is parsed. The first lets the last
@@ -88,10 +89,10 @@ func syntax(data []byte, err error) string {
 	for line := range bytes.Lines(data) {
 		number++
 		if indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]; bytes.ContainsRune(indent, '\t') {
-			return fmt.Sprintf("line %d is indented with a tab; use spaces (%s)", number, api.Shorten(text, maxRepeated))
+			return fmt.Sprintf("line %d is indented with a tab; use spaces (%s)", number, message.Shorten(text, maxRepeated))
 		}
 	}
-	return "not YAML: " + api.Shorten(text, maxRepeated)
+	return "not YAML: " + message.Shorten(text, maxRepeated)
 }
 
 func checkTree(n *yaml.Node, depth int) *field.Error {
@@ -99,7 +100,7 @@ func checkTree(n *yaml.Node, depth int) *field.Error {
 	case n.Kind == yaml.AliasNode, n.Anchor != "":
 		return document(fmt.Sprintf("line %d uses an anchor or alias; write the value out", n.Line))
 	case n.Style&yaml.TaggedStyle != 0:
-		return document(fmt.Sprintf("line %d uses the tag %s; leave it out", n.Line, api.Quote(n.Tag)))
+		return document(fmt.Sprintf("line %d uses the tag %s; leave it out", n.Line, message.Quote(n.Tag)))
 	case depth > maxDepth:
 		return document(fmt.Sprintf("line %d is nested more than %d levels deep", n.Line, maxDepth))
 	}

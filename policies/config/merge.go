@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 )
 
 // mergeRule says what a tenant's own document may do to one field of the authority's policy.
@@ -74,10 +76,10 @@ func mergeTable() []mergeRow {
 	}
 }
 
-// Tighten returns what holds where the authority's policy and a tenant's own document meet, and what of the tenant's
+// tighten returns what holds where the authority's policy and a tenant's own document meet, and what of the tenant's
 // it did not follow. The tenant's document is one without defaults: what is zero in it says nothing. Neither is
 // changed; without a tenant's document the authority's policy is returned as it is.
-func Tighten(authority, tenant *Policy) (*Policy, []ignored) {
+func tighten(authority, tenant *Policy) (*Policy, []ignored) {
 	if tenant == nil {
 		return authority, nil
 	}
@@ -97,7 +99,7 @@ func Tighten(authority, tenant *Policy) (*Policy, []ignored) {
 
 // TightenErrors are what a tenant's document requests and may not have, as problems of it: for those who can still correct it.
 func TightenErrors(authority, tenant *Policy) (problems []error) {
-	_, clamped := Tighten(authority, tenant)
+	_, clamped := tighten(authority, tenant)
 	for _, c := range clamped {
 		problems = append(problems, fmt.Errorf("%s (policy %s; a tenant's own document only tightens)", c, authority.Name))
 	}
@@ -140,11 +142,11 @@ func stricter[T ~string](t *tightening, out *T, wish T, order []T) {
 
 // mode takes the stricter mode, but off stays off: whoever runs the cluster must be able to end it everywhere.
 func (t *tightening) mode() {
-	if t.out.Mode == api.ModeOff && t.tenant.Mode != "" && t.tenant.Mode != api.ModeOff {
+	if t.out.Mode == modes.Off && t.tenant.Mode != "" && t.tenant.Mode != modes.Off {
 		t.clamp(t.at(), "the policy is off, and a tenant's own document does not switch it on")
 		return
 	}
-	stricter(t, &t.out.Mode, t.tenant.Mode, modes())
+	stricter(t, &t.out.Mode, t.tenant.Mode, modes.All())
 }
 
 // common takes what both list, in the tenant's order.
@@ -155,7 +157,7 @@ func common[T ~string](t *tightening, out *[]T, wish []T) {
 	var both []T
 	for i, w := range wish {
 		if !slices.Contains(*out, w) {
-			t.clamp(t.at().Index(i), "%s is not among %s", w, api.JoinNames(*out))
+			t.clamp(t.at().Index(i), "%s is not among %s", w, message.JoinNames(*out))
 			continue
 		}
 		both = append(both, w)

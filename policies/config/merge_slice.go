@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
@@ -113,7 +112,7 @@ func (t *tightening) classes() {
 		return
 	}
 	t.out.Classes = maps.Clone(t.out.Classes)
-	for _, name := range api.SortedKeys(t.tenant.Classes) {
+	for _, name := range slices.Sorted(maps.Keys(t.tenant.Classes)) {
 		class, ok := t.out.Classes[name]
 		if !ok {
 			t.clamp(t.at().Key(name), "the authority has no such class")
@@ -157,7 +156,7 @@ func (t *tightening) frameworks() {
 	}
 	merged := map[string]frameworks.Switch{}
 	maps.Copy(merged, t.out.Frameworks)
-	for _, name := range api.SortedKeys(t.tenant.Frameworks) {
+	for _, name := range slices.Sorted(maps.Keys(t.tenant.Frameworks)) {
 		have, wish, at := merged[name], t.tenant.Frameworks[name], t.at().Key(name)
 		if wish.Off() && !have.Off() {
 			t.clamp(at.Child("enabled"), "a tenant's own document switches no profile off")

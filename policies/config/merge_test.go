@@ -125,7 +125,7 @@ func TestATenantsDocumentOnlyTightens(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			authority, tenant := wholePolicy(t), policyOf(t, c.tenant)
-			got, clamped := Tighten(authority, tenant)
+			got, clamped := tighten(authority, tenant)
 			want := wholePolicy(t)
 			changed := policyOf(t, c.want)
 			for i := range reflect.TypeFor[Policy]().NumField() {
@@ -146,7 +146,7 @@ func TestATenantsDocumentOnlyTightens(t *testing.T) {
 			if diff := cmp.Diff(wholePolicy(t), authority); diff != "" {
 				t.Errorf("the authority's policy was changed:\n%s", diff)
 			}
-			if again, _ := Tighten(got, tenant); !cmp.Equal(got, again) {
+			if again, _ := tighten(got, tenant); !cmp.Equal(got, again) {
 				t.Errorf("tightened twice it is not the same:\n%s", cmp.Diff(got, again))
 			}
 		})
@@ -156,7 +156,7 @@ func TestATenantsDocumentOnlyTightens(t *testing.T) {
 func TestWithoutATenantsDocumentTheAuthoritysHolds(t *testing.T) {
 	t.Parallel()
 	authority := wholePolicy(t)
-	if got, clamped := Tighten(authority, nil); got != authority || clamped != nil {
+	if got, clamped := tighten(authority, nil); got != authority || clamped != nil {
 		t.Errorf("got %v, %v", got, clamped)
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,9 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -24,7 +28,7 @@ type Policy struct {
 	Name string `json:"-"`
 
 	Namespaces         *NamespaceMatch              `json:"namespaces,omitempty"` // absent: the cluster's default
-	Mode               api.Mode                     `json:"mode,omitempty"`
+	Mode               modes.Mode                   `json:"mode,omitempty"`
 	EnforcementMode    api.EnforcementMode          `json:"enforcementMode,omitempty"`
 	Strategies         []api.StrategyName           `json:"strategies,omitempty"` // allowed, in order of preference
 	DefaultSlice       *SliceSpec                   `json:"defaultSlice,omitempty"`
@@ -37,14 +41,17 @@ type Policy struct {
 	MinimumEnforcement api.Tier                     `json:"minimumEnforcement,omitempty"`
 	Frameworks         map[string]frameworks.Switch `json:"frameworks,omitempty"`
 	DefaultFramework   string                       `json:"defaultFramework,omitempty"` // when neither image nor label tells
-	ContextAllowance   *api.MiB                     `json:"contextAllowance,omitempty"` // per process, outside the framework's allocator
+	ContextAllowance   *quantity.MiB                `json:"contextAllowance,omitempty"` // per process, outside the framework's allocator
 	Env                []EnvSpec                    `json:"env,omitempty"`
 	Pools              PoolsSpec                    `json:"pools,omitzero"`
-	MPS                api.MPSSpec                  `json:"mps,omitzero"`
+	MPS                strategies.MPSSpec           `json:"mps,omitzero"`
 	Guard              GuardSpec                    `json:"guard,omitzero"`
 	Pod                PodSpec                      `json:"pod,omitzero"`
-	Templates          api.TemplatesMode            `json:"templates,omitempty"`
+	Templates          modes.TemplatesMode          `json:"templates,omitempty"`
 }
+
+// Off reports whether nothing is governed: there is no policy, or its mode is off.
+func (p *Policy) Off() bool { return p == nil || p.Mode == modes.Off }
 
 // NamespaceMatch says which namespaces a policy governs. Name beats selector beats default.
 type NamespaceMatch struct {
@@ -54,12 +61,12 @@ type NamespaceMatch struct {
 
 // SliceSpec is a slice as policy writes it: one of memory and fraction, the rest optional.
 type SliceSpec struct {
-	Memory      api.MiB      `json:"memory,omitzero"`
-	MemoryLimit api.MiB      `json:"memoryLimit,omitzero"`
-	Fraction    api.Fraction `json:"fraction,omitzero"`
-	Class       string       `json:"class,omitempty"` // in defaultSlice only
-	Compute     int          `json:"compute,omitempty"`
-	Processes   int          `json:"processes,omitempty"`
+	Memory      quantity.MiB      `json:"memory,omitzero"`
+	MemoryLimit quantity.MiB      `json:"memoryLimit,omitzero"`
+	Fraction    quantity.Fraction `json:"fraction,omitzero"`
+	Class       string            `json:"class,omitempty"` // in defaultSlice only
+	Compute     int               `json:"compute,omitempty"`
+	Processes   int               `json:"processes,omitempty"`
 }
 
 // Limits are the largest asks that policy allows. Zero: no limit.
@@ -79,30 +86,52 @@ type PoolsSpec struct {
 	Declared []PoolSpec  `json:"declared,omitempty"`
 	Complete bool        `json:"complete,omitempty"` // there is nothing beyond declared and known pools: deny what fits none
 	Reserve  ReserveSpec `json:"reserve,omitzero"`
+	// RememberFor is how long a pool without a node is remembered; 0: not at all. Default: 24h.
+	RememberFor *metav1.Duration `json:"rememberFor,omitempty"`
+}
+
+// Remembers is how long a pool without a node is remembered.
+func (s *PoolsSpec) Remembers() time.Duration {
+	if s.RememberFor == nil {
+		return defaultRememberFor
+	}
+	return s.RememberFor.Duration
 }
 
 // PoolSpec declares a pool by the labels that its nodes carry (and an autoscaler knows).
 type PoolSpec struct {
-	Name           string              `json:"name"`
-	Selector       map[string]string   `json:"selector"`
-	Resource       string              `json:"resource"`
-	Strategy       api.StrategyName    `json:"strategy"`
-	DeviceMemory   api.MiB             `json:"deviceMemory,omitzero"`
-	Replicas       int                 `json:"replicas,omitempty"`
-	MIGProfile     string              `json:"migProfile,omitempty"`
-	InstanceMemory api.MiB             `json:"instanceMemory,omitzero"` // memory of a MIG instance
-	MPSProvider    api.MPSProviderName `json:"mpsProvider,omitempty"`
-	Driver         string              `json:"driver,omitempty"`       // "580.95.05"
-	DriverLimits   bool                `json:"driverLimits,omitempty"` // driver 615, container toolkit 1.20.1, cgroup v2
-	ScalesFromZero bool                `json:"scalesFromZero,omitempty"`
-	Taints         []corev1.Taint      `json:"taints,omitempty"`
-	TrustDomain    string              `json:"trustDomain,omitempty"`
+	Name           string                     `json:"name"`
+	Selector       map[string]string          `json:"selector"`
+	Resource       string                     `json:"resource"`
+	Strategy       api.StrategyName           `json:"strategy"`
+	DeviceMemory   quantity.MiB               `json:"deviceMemory,omitzero"`
+	Replicas       int                        `json:"replicas,omitempty"`
+	MIGProfile     string                     `json:"migProfile,omitempty"`
+	InstanceMemory quantity.MiB               `json:"instanceMemory,omitzero"` // memory of a MIG instance
+	MPSProvider    strategies.MPSProviderName `json:"mpsProvider,omitempty"`
+	Driver         string                     `json:"driver,omitempty"`       // "580.95.05"
+	DriverLimits   bool                       `json:"driverLimits,omitempty"` // driver 615, container toolkit 1.20.1, cgroup v2
+	ScalesFromZero bool                       `json:"scalesFromZero,omitempty"`
+	Taints         []corev1.Taint             `json:"taints,omitempty"`
+	TrustDomain    string                     `json:"trustDomain,omitempty"`
 }
 
 // ReserveSpec is what is kept free on each shared device: the larger of the two. Defaults: 3 % and 512Mi.
 type ReserveSpec struct {
-	Percent *int     `json:"percent,omitempty"`
-	Memory  *api.MiB `json:"memory,omitempty"`
+	Percent *int          `json:"percent,omitempty"`
+	Memory  *quantity.MiB `json:"memory,omitempty"`
+}
+
+// Amounts returns the part of a device and the memory to keep free.
+func (r ReserveSpec) Amounts() (percent int, memory quantity.MiB) {
+	percent, memory = defaultReservePercent, defaultReserveMemory
+	if r.Percent != nil {
+		percent = *r.Percent
+	}
+	if r.Memory != nil {
+		memory = *r.Memory
+	}
+	return percent, memory
 }
 
 // GuardSpec is what policy says about the guard.
@@ -120,13 +149,6 @@ type GuardSpec struct {
 	MetricsPort       int             `json:"metricsPort,omitempty"`
 }
 
-// Ways in which the guard reaches NVML.
-const (
-	accessEnv    = "env"
-	AccessVolume = "volume"
-	AccessCDI    = "cdi"
-)
-
 // PodSpec is what policy writes into each sliced pod where its author did not.
 type PodSpec struct {
 	PriorityClassName string              `json:"priorityClassName,omitempty"`
@@ -137,24 +159,18 @@ type PodSpec struct {
 
 // Defaults of the document, in one place so that the reference and the parser agree.
 const (
-	defaultMode             = api.ModeOptIn
+	defaultMode             = modes.OptIn
 	defaultEnforcement      = api.EnforceFull
-	defaultTemplates        = api.TemplatesCheck
-	DefaultReservePercent   = 3
-	DefaultReserveMemory    = api.MiB(512)
-	defaultAllowance        = api.MiB(512)  // context of one process with one GPU
-	defaultAllowanceSeveral = api.MiB(1024) // with several GPUs, NCCL's buffers included
+	defaultTemplates        = modes.TemplatesCheck
+	defaultReservePercent   = 3
+	defaultReserveMemory    = quantity.MiB(512)
+	defaultRememberFor      = 24 * time.Hour
+	defaultAllowance        = quantity.MiB(512)  // context of one process with one GPU
+	defaultAllowanceSeveral = quantity.MiB(1024) // with several GPUs, NCCL's buffers included
 	defaultPipeDirectory    = "/run/nvidia-mps"
 	defaultLogDirectory     = "/var/log/nvidia-mps"
 	defaultGuardGrace       = 2 * time.Second
 )
 
 // Allows reports whether policy allows a strategy.
-func Allows(p *Policy, name api.StrategyName) bool {
-	for _, s := range p.Strategies {
-		if s == name {
-			return true
-		}
-	}
-	return false
-}
+func (p *Policy) Allows(name api.StrategyName) bool { return slices.Contains(p.Strategies, name) }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -15,15 +17,18 @@ type QuotaSpec struct {
 	// for tenants.
 	Budget string `json:"budget,omitempty"`
 	// Memory, Slices and GPUs limit the whole budget, as in Limits.
-	Memory *api.MiB `json:"memory,omitempty"`
-	Slices *int64   `json:"slices,omitempty"`
-	GPUs   *int64   `json:"gpus,omitempty"`
+	Memory *quantity.MiB `json:"memory,omitempty"`
+	Slices *int64        `json:"slices,omitempty"`
+	GPUs   *int64        `json:"gpus,omitempty"`
 	// Pools and Classes limit what is held of one pool, or in slices of one class.
 	Pools   map[string]quota.Limits `json:"pools,omitempty"`
 	Classes map[string]quota.Limits `json:"classes,omitempty"`
 	// Native is what becomes of ResourceQuotas on GPU resources; empty: NativeCheck. Not for tenants.
-	Native api.NativeMode `json:"native,omitempty"`
+	Native modes.NativeMode `json:"native,omitempty"`
 }
+
+// CountsNative reports whether pods are counted for ResourceQuotas on GPU resources.
+func (q QuotaSpec) CountsNative() bool { return q.Native != modes.NativeOff }
 
 // Whole is what limits the whole budget.
 func (q QuotaSpec) Whole() quota.Limits {

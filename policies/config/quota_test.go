@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -19,7 +19,7 @@ func usedEverywhere(c quota.Charge) func(quota.Scope) quota.Charge {
 }
 
 func TestFitTellsWhatIsExceededAsKubernetesDoes(t *testing.T) {
-	team := quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Memory: new(api.MiB(64 * 1024)), Slices: new(int64(8))}}}}
+	team := quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Memory: new(quantity.MiB(64 * 1024)), Slices: new(int64(8))}}}}
 	slice := quota.Holding{Namespace: "team-a", Charge: quota.Charge{Memory: 8 * 1024, Slices: 1}}
 	for name, c := range map[string]struct {
 		quota quota.Quota
@@ -34,7 +34,7 @@ func TestFitTellsWhatIsExceededAsKubernetesDoes(t *testing.T) {
 		"a dimension without limit is free": {team, quota.Charge{GPUs: 1000}, quota.Holding{Charge: quota.Charge{Memory: 1, Slices: 1, GPUs: 64}}, ""},
 		"no growth in what is already over": {team, quota.Charge{Slices: 80}, quota.Holding{Charge: quota.Charge{Memory: 1}}, ""},
 		"no quota denies nothing":           {quota.Quota{}, quota.Charge{Memory: math.MaxInt64}, slice, ""},
-		"sums that would overflow saturate": {team, quota.Charge{Memory: api.MaxMemory, Slices: 1}, quota.Holding{Charge: quota.Charge{Memory: api.MaxMemory}}, "exceeded quota: team-a, requested: memory=1048576Gi, used: memory=1048576Gi, limited: memory=64Gi"},
+		"sums that would overflow saturate": {team, quota.Charge{Memory: quantity.MaxMemory, Slices: 1}, quota.Holding{Charge: quota.Charge{Memory: quantity.MaxMemory}}, "exceeded quota: team-a, requested: memory=1048576Gi, used: memory=1048576Gi, limited: memory=64Gi"},
 		"unknown memory under a memory limit": {team, quota.Charge{}, quota.Holding{Charge: quota.Charge{GPUs: 1}, MemoryUnknown: true},
 			"exceeded quota: team-a, requested: memory=unknown, used: memory=0Mi, limited: memory=64Gi (the memory of the device it would hold is not known; write gpuslice.dev/memory)"},
 	} {
@@ -140,7 +140,7 @@ func TestWhatFitsNeverPassesALimit(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	amount := func() int64 { return random.Int64N(1 << random.IntN(45)) }
 	for range 20_000 {
-		limit, used, asked := amount()%quota.MaxCharge, amount()%quota.MaxCharge, amount()%quota.MaxCharge
+		limit, used, asked := amount()%quantity.MaxCharge, amount()%quantity.MaxCharge, amount()%quantity.MaxCharge
 		q := quota.Quota{Limits: []quota.Limit{{Name: "a", Limits: quota.Limits{Slices: &limit}}}}
 		fits := len(quota.Fit(q, usedEverywhere(quota.Charge{Slices: used}), quota.Holding{Charge: quota.Charge{Slices: asked}})) == 0
 		if fits != (asked == 0 || used+asked <= limit) {
@@ -154,7 +154,7 @@ func TestAPolicyReadsItsQuota(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
-	want := QuotaSpec{Budget: "ml", Memory: new(api.MiB(64 * 1024)), GPUs: new(int64(0)), Pools: map[string]quota.Limits{"a100": {Slices: new(int64(4))}}}
+	want := QuotaSpec{Budget: "ml", Memory: new(quantity.MiB(64 * 1024)), GPUs: new(int64(0)), Pools: map[string]quota.Limits{"a100": {Slices: new(int64(4))}}}
 	if diff := cmp.Diff(want, p.Quota); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -173,7 +173,7 @@ func TestAQuotaThatLimitsNothingIsDeniedWithItsProblems(t *testing.T) {
 
 func TestATenantsQuotaHoldsBesideTheAuthoritys(t *testing.T) {
 	authority := policyOf(t, "{quota: {budget: ml, slices: 10}}")
-	got, clamped := Tighten(authority, policyOf(t, "{quota: {budget: other, slices: 20, native: off}}"))
+	got, clamped := tighten(authority, policyOf(t, "{quota: {budget: other, slices: 20, native: off}}"))
 	if len(clamped) != 2 || clamped[0].Path != "quota.budget" || clamped[1].Path != "quota.native" {
 		t.Errorf("clamped %v", clamped)
 	}
@@ -184,7 +184,7 @@ func TestATenantsQuotaHoldsBesideTheAuthoritys(t *testing.T) {
 	if len(limits) != 2 || *limits[0].Limits.Slices != 10 || limits[0].Scope != (quota.Scope{}) || *limits[1].Limits.Slices != 20 || limits[1].Scope != (quota.Scope{Namespace: "team-a"}) {
 		t.Errorf("limits %+v", limits)
 	}
-	if got, _ := Tighten(authority, policyOf(t, "{}")); got.TenantQuota != nil {
+	if got, _ := tighten(authority, policyOf(t, "{}")); got.TenantQuota != nil {
 		t.Errorf("a tenant that says nothing has a quota: %+v", got.TenantQuota)
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
@@ -103,19 +104,19 @@ func (w schemaWriter) structure(t reflect.Type) object {
 // wordsOf are the values of a type that has names for them.
 func wordsOf(t reflect.Type) []string {
 	switch t {
-	case reflect.TypeFor[api.Mode]():
-		return texts(modes())
+	case reflect.TypeFor[modes.Mode]():
+		return texts(modes.All())
 	case reflect.TypeFor[api.EnforcementMode]():
 		return texts(enforcementModes())
-	case reflect.TypeFor[api.TemplatesMode]():
-		return texts([]api.TemplatesMode{api.TemplatesOff, api.TemplatesCheck, api.TemplatesRewrite})
+	case reflect.TypeFor[modes.TemplatesMode]():
+		return texts([]modes.TemplatesMode{modes.TemplatesOff, modes.TemplatesCheck, modes.TemplatesRewrite})
 	case reflect.TypeFor[api.StrategyName]():
 		return texts(strategies.Names())
 	case reflect.TypeFor[api.Tier]():
 		return texts(api.Tiers())
-	case reflect.TypeFor[api.NativeMode]():
-		return texts([]api.NativeMode{api.NativeCheck, api.NativeWrite, api.NativeOff})
-	case reflect.TypeFor[api.MPSProviderName]():
+	case reflect.TypeFor[modes.NativeMode]():
+		return texts([]modes.NativeMode{modes.NativeCheck, modes.NativeWrite, modes.NativeOff})
+	case reflect.TypeFor[strategies.MPSProviderName]():
 		return texts(strategies.ProviderNames())
 	}
 	return nil
@@ -129,7 +130,7 @@ func fieldWords() map[string][]string {
 		"Policy.Accept":            spellings.Names(),
 		"Switch.Arguments":         {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
 		"GuardSpec.Act":            {string(limits.ActAlways), string(limits.ActPressure)},
-		"GuardSpec.Access":         {accessEnv, AccessVolume, AccessCDI},
+		"GuardSpec.Access":         {modes.AccessEnv, modes.AccessVolume, modes.AccessCDI},
 		"GuardSpec.MPSTermination": {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},
 	}
 }

@@ -52,7 +52,7 @@ func (d TenantDocument) Tighten(authority *Policy) (*Policy, []string) {
 	if d.Policy == nil {
 		return authority, []string{fmt.Sprintf("%s cannot be used, and policy %s holds without it: %s", d.Name, authority.Name, first(d.Problems))}
 	}
-	tightened, clamped := Tighten(authority, d.Policy)
+	tightened, clamped := tighten(authority, d.Policy)
 	if len(clamped) == 0 {
 		return tightened, nil
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 )
 
 func TestATenantsDocumentSaysWhatItSaysAndNoMore(t *testing.T) {
@@ -45,7 +46,7 @@ func TestABadTenantsDocumentIsDenied(t *testing.T) {
 
 func TestATightenedPolicyNamesBothDocuments(t *testing.T) {
 	t.Parallel()
-	got, _ := Tighten(&Policy{Name: "sys/a"}, &Policy{Name: "team-a/gpuslice-policy"})
+	got, _ := tighten(&Policy{Name: "sys/a"}, &Policy{Name: "team-a/gpuslice-policy"})
 	if got.Name != "sys/a tightened by team-a/gpuslice-policy" {
 		t.Errorf("it is called %q", got.Name)
 	}
@@ -53,11 +54,11 @@ func TestATightenedPolicyNamesBothDocuments(t *testing.T) {
 
 func TestWhatIsOffStaysOff(t *testing.T) {
 	t.Parallel()
-	got, clamped := Tighten(&Policy{Mode: api.ModeOff}, &Policy{Mode: api.ModeTransparent})
-	if got.Mode != api.ModeOff || len(clamped) != 1 {
+	got, clamped := tighten(&Policy{Mode: modes.Off}, &Policy{Mode: modes.Transparent})
+	if got.Mode != modes.Off || len(clamped) != 1 {
 		t.Errorf("mode %s, clamped %v", got.Mode, clamped)
 	}
-	if _, clamped := Tighten(&Policy{Mode: api.ModeOff}, &Policy{Mode: api.ModeOff}); len(clamped) > 0 {
+	if _, clamped := tighten(&Policy{Mode: modes.Off}, &Policy{Mode: modes.Off}); len(clamped) > 0 {
 		t.Errorf("clamped %v", clamped)
 	}
 }

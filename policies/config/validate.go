@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -12,7 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
@@ -33,7 +37,7 @@ type problems struct{ field.ErrorList }
 func (e *problems) add(err *field.Error) { e.ErrorList = append(e.ErrorList, err) }
 
 func (e *problems) invalid(at *field.Path, value string, format string, args ...any) {
-	e.add(field.Invalid(at, api.Shorten(value, maxRepeated), fmt.Sprintf(format, args...)))
+	e.add(field.Invalid(at, message.Shorten(value, maxRepeated), fmt.Sprintf(format, args...)))
 }
 
 // each adds the problems that a check of Kubernetes' own finds in a value.
@@ -46,7 +50,7 @@ func (e *problems) each(at *field.Path, value string, found []string) {
 // oneOf rejects a value that is not among those accepted.
 func oneOf[T ~string](e *problems, at *field.Path, value T, accepted []T) {
 	if !slices.Contains(accepted, value) {
-		e.add(field.NotSupported(at, T(api.Shorten(string(value), maxRepeated)), accepted))
+		e.add(field.NotSupported(at, T(message.Shorten(string(value), maxRepeated)), accepted))
 	}
 }
 
@@ -81,9 +85,9 @@ func (p *Policy) validate() field.ErrorList {
 	if p.Namespaces != nil {
 		p.Namespaces.validate(e, field.NewPath("namespaces"))
 	}
-	oneOf(e, field.NewPath("mode"), p.Mode, modes())
+	oneOf(e, field.NewPath("mode"), p.Mode, modes.All())
 	oneOf(e, field.NewPath("enforcementMode"), p.EnforcementMode, enforcementModes())
-	oneOf(e, field.NewPath("templates"), p.Templates, []api.TemplatesMode{api.TemplatesOff, api.TemplatesCheck, api.TemplatesRewrite})
+	oneOf(e, field.NewPath("templates"), p.Templates, []modes.TemplatesMode{modes.TemplatesOff, modes.TemplatesCheck, modes.TemplatesRewrite})
 	p.validateStrategies(e, field.NewPath("strategies"))
 	p.validateSlices(e)
 	for i, name := range p.Accept {
@@ -102,8 +106,6 @@ func (p *Policy) validate() field.ErrorList {
 	p.Pod.validate(e, field.NewPath("pod"))
 	return e.ErrorList
 }
-
-func modes() []api.Mode { return []api.Mode{api.ModeOff, api.ModeOptIn, api.ModeTransparent} }
 
 func enforcementModes() []api.EnforcementMode {
 	return []api.EnforcementMode{api.EnforceAudit, api.EnforceWarn, api.EnforceFull}
@@ -152,8 +154,8 @@ func (p *Policy) validateStrategies(e *problems, at *field.Path) {
 
 func (p *Policy) validateFrameworks(e *problems) {
 	at := field.NewPath("frameworks")
-	for _, name := range api.SortedKeys(p.Frameworks) {
-		e.ErrorList = append(e.ErrorList, frameworks.SwitchErrors(at.Key(api.Shorten(name, maxRepeated)), name, p.Frameworks[name])...)
+	for _, name := range slices.Sorted(maps.Keys(p.Frameworks)) {
+		e.ErrorList = append(e.ErrorList, frameworks.SwitchErrors(at.Key(message.Shorten(name, maxRepeated)), name, p.Frameworks[name])...)
 	}
 	if p.DefaultFramework == "" || strings.EqualFold(p.DefaultFramework, frameworks.None) {
 		return
@@ -185,10 +187,10 @@ func (v EnvSpec) validate(e *problems, at *field.Path) {
 	switch {
 	case v.Name == "":
 		e.add(field.Required(name, "a variable's name, such as TEAM_GPU_MEMORY"))
-	case v.Name == "LD_PRELOAD", v.Name == api.VarVisibleDevices, v.Name == api.VarDriverCapabilities:
+	case v.Name == "LD_PRELOAD", v.Name == envvar.VisibleDevices, v.Name == envvar.DriverCapabilities:
 		e.invalid(name, v.Name, "decides which libraries or devices a container gets; policy does not set it")
-	case slices.ContainsFunc(api.OwnPrefixes(), func(p string) bool { return strings.HasPrefix(v.Name, p) }):
-		e.invalid(name, v.Name, "gpuslice writes the variables that begin with %s itself", strings.Join(api.OwnPrefixes(), ", "))
+	case slices.ContainsFunc(envvar.OwnPrefixes(), func(p string) bool { return strings.HasPrefix(v.Name, p) }):
+		e.invalid(name, v.Name, "gpuslice writes the variables that begin with %s itself", strings.Join(envvar.OwnPrefixes(), ", "))
 	default:
 		e.each(name, v.Name, validation.IsCIdentifier(v.Name))
 	}

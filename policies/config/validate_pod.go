@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 	maxTolerations = 64
 )
 
-func validateMPS(e *problems, at *field.Path, m api.MPSSpec) {
+func validateMPS(e *problems, at *field.Path, m strategies.MPSSpec) {
 	absolute(e, at.Child("pipeDirectory"), m.PipeDirectory)
 	absolute(e, at.Child("logDirectory"), m.LogDirectory)
 	if m.ShmDirectory != "" {
@@ -42,7 +43,7 @@ func validateMPS(e *problems, at *field.Path, m api.MPSSpec) {
 // validate holds the guard's settings to the bounds that the guard itself accepts (package guard/limits).
 func (g GuardSpec) validate(e *problems, at *field.Path) {
 	optional(e, at.Child("act"), g.Act, string(limits.ActAlways), string(limits.ActPressure))
-	optional(e, at.Child("access"), g.Access, accessEnv, AccessVolume, AccessCDI)
+	optional(e, at.Child("access"), g.Access, modes.AccessEnv, modes.AccessVolume, modes.AccessCDI)
 	optional(e, at.Child("mpsTermination"), g.MPSTermination, string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal))
 	subdomain(e, at.Child("runtimeClassName"), g.RuntimeClassName)
 	lasting(e, at.Child("grace"), g.Grace, time.Millisecond, time.Hour)

@@ -4,29 +4,34 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
 var driverText = regexp.MustCompile(`^[1-9][0-9]{0,3}(\.[0-9]{1,4}){1,2}$`)
 
-var MIGProfileText = regexp.MustCompile(`^[a-z0-9][a-z0-9.]{0,30}[a-z0-9]$`)
-
 // validatePools checks what the policy says about pools, which are the whole cluster's.
 func (p *Policy) validatePools(e *problems, at *field.Path) {
 	spec := p.Pools
-	if p.Namespaces != nil && (spec.Declared != nil || spec.Complete || spec.Reserve != (ReserveSpec{})) {
+	if p.Namespaces != nil && (spec.Declared != nil || spec.Complete || spec.RememberFor != nil || spec.Reserve != (ReserveSpec{})) {
 		e.add(field.Forbidden(at, "pools belong to the cluster's default policy, the one without namespaces"))
 	}
 	if spec.Reserve.Percent != nil {
 		between(e, at.Child("reserve", "percent"), *spec.Reserve.Percent, 0, 90)
+	}
+	if spec.RememberFor != nil {
+		between(e, at.Child("rememberFor"), spec.RememberFor.Duration, 0, 30*24*time.Hour)
 	}
 	declared := at.Child("declared")
 	if atMost(e, declared, len(spec.Declared), maxPoolSpecs) {
@@ -37,10 +42,10 @@ func (p *Policy) validatePools(e *problems, at *field.Path) {
 		d.validate(e, path)
 		for _, other := range spec.Declared[:i] {
 			if d.Name != "" && d.Name == other.Name {
-				e.add(field.Duplicate(path.Child("name"), api.Shorten(d.Name, maxRepeated)))
+				e.add(field.Duplicate(path.Child("name"), message.Shorten(d.Name, maxRepeated)))
 			}
 			if len(d.Selector) > 0 && d.Resource == other.Resource && maps.Equal(d.Selector, other.Selector) {
-				e.add(field.Forbidden(path.Child("selector"), "pool "+api.Quote(other.Name)+" selects the same nodes for the same resource"))
+				e.add(field.Forbidden(path.Child("selector"), "pool "+message.Quote(other.Name)+" selects the same nodes for the same resource"))
 			}
 		}
 	}
@@ -55,9 +60,9 @@ func (d *PoolSpec) validate(e *problems, at *field.Path) {
 	if len(d.Selector) == 0 {
 		e.add(field.Required(at.Child("selector"), "labels that the pool's nodes carry; an empty selector would claim every node"))
 	}
-	for _, key := range api.SortedKeys(d.Selector) {
+	for _, key := range slices.Sorted(maps.Keys(d.Selector)) {
 		e.each(at.Child("selector"), key, validation.IsQualifiedName(key))
-		e.each(at.Child("selector").Key(api.Shorten(key, maxRepeated)), d.Selector[key], validation.IsValidLabelValue(d.Selector[key]))
+		e.each(at.Child("selector").Key(message.Shorten(key, maxRepeated)), d.Selector[key], validation.IsValidLabelValue(d.Selector[key]))
 	}
 	d.validateResource(e, at.Child("resource"))
 	d.validateSharing(e, at)
@@ -72,9 +77,9 @@ func (d *PoolSpec) validate(e *problems, at *field.Path) {
 func (d *PoolSpec) validateResource(e *problems, at *field.Path) {
 	switch {
 	case d.Resource == "":
-		e.add(field.Required(at, "the name under which the nodes offer it, such as "+api.ResourceGPUShared))
+		e.add(field.Required(at, "the name under which the nodes offer it, such as "+resourcename.SharedGPU))
 	case !strings.Contains(d.Resource, "/"), strings.HasPrefix(d.Resource, "kubernetes.io/"), strings.Contains(d.Resource, ".kubernetes.io/"), strings.HasPrefix(d.Resource, "requests."):
-		e.invalid(at, d.Resource, "accepted: an extended resource with its domain, such as %s", api.ResourceGPUShared)
+		e.invalid(at, d.Resource, "accepted: an extended resource with its domain, such as %s", resourcename.SharedGPU)
 	default:
 		e.each(at, d.Resource, validation.IsQualifiedName(d.Resource))
 	}
@@ -83,13 +88,13 @@ func (d *PoolSpec) validateResource(e *problems, at *field.Path) {
 // validateSharing checks strategy, replicas and MPS provider against each other.
 func (d *PoolSpec) validateSharing(e *problems, at *field.Path) {
 	if d.Strategy == "" {
-		e.add(field.Required(at.Child("strategy"), "how its devices are shared, one of "+api.JoinNames(strategies.Names())))
+		e.add(field.Required(at.Child("strategy"), "how its devices are shared, one of "+message.JoinNames(strategies.Names())))
 		return
 	}
 	oneOf(e, at.Child("strategy"), d.Strategy, strategies.Names())
 	strategy, replicas := strategies.Named(d.Strategy), at.Child("replicas")
 	if strategy.MPS && d.MPSProvider == "" {
-		e.add(field.Required(at.Child("mpsProvider"), "who runs the MPS daemon: "+api.JoinNames(strategies.ProviderNames())))
+		e.add(field.Required(at.Child("mpsProvider"), "who runs the MPS daemon: "+message.JoinNames(strategies.ProviderNames())))
 	}
 	switch {
 	case strategy.Shared() && d.Replicas == 0:
@@ -97,7 +102,7 @@ func (d *PoolSpec) validateSharing(e *problems, at *field.Path) {
 	case strategy.Shared():
 		between(e, replicas, d.Replicas, 2, strategy.MaxReplicas)
 	case d.Replicas != 0 && d.Replicas != 1:
-		e.add(field.Invalid(replicas, d.Replicas, "a pool of strategy "+api.Shorten(string(d.Strategy), maxRepeated)+" is not shared; leave it out"))
+		e.add(field.Invalid(replicas, d.Replicas, "a pool of strategy "+message.Shorten(string(d.Strategy), maxRepeated)+" is not shared; leave it out"))
 	}
 	if d.MPSProvider == "" {
 		return
@@ -105,7 +110,7 @@ func (d *PoolSpec) validateSharing(e *problems, at *field.Path) {
 	oneOf(e, at.Child("mpsProvider"), d.MPSProvider, strategies.ProviderNames())
 	if !strategy.MPS {
 		withMPS := strategies.NamesWith(func(s *strategies.Strategy) bool { return s.MPS })
-		e.add(field.Forbidden(at.Child("mpsProvider"), "only pools of strategy "+api.JoinNames(withMPS)+" have one"))
+		e.add(field.Forbidden(at.Child("mpsProvider"), "only pools of strategy "+message.JoinNames(withMPS)+" have one"))
 	}
 }
 
@@ -114,7 +119,7 @@ func (d *PoolSpec) validateMIG(e *problems, at *field.Path) {
 	switch {
 	case d.MIGProfile == "" && strategy.Unit == strategies.UnitInstance:
 		e.add(field.Required(profile, `the instances' profile, such as "1g.10gb"`))
-	case d.MIGProfile != "" && !MIGProfileText.MatchString(d.MIGProfile):
+	case d.MIGProfile != "" && !resourcename.MIGProfile.MatchString(d.MIGProfile):
 		e.invalid(profile, d.MIGProfile, `accepted: a profile as resources name it, such as "1g.10gb"`)
 	case d.MIGProfile != "" && !strategy.OnInstances:
 		e.add(field.Forbidden(profile, "MIG instances are held alone (strategy mig) or time-sliced"))
@@ -132,8 +137,8 @@ func (d *PoolSpec) validateDriver(e *problems, at *field.Path) {
 		e.invalid(at.Child("driver"), d.Driver, `accepted: a release such as "580.95.05"`)
 		return
 	}
-	if major, _ := api.DriverVersion(d.Driver); d.DriverLimits && major != 0 && major < api.FirstDriverWithLimits {
-		e.add(field.Forbidden(at.Child("driverLimits"), "drivers before "+api.FormatInt(api.FirstDriverWithLimits)+" limit no memory, and driver says "+d.Driver))
+	if major, _ := driver.Version(d.Driver); d.DriverLimits && major != 0 && major < driver.FirstWithLimits {
+		e.add(field.Forbidden(at.Child("driverLimits"), "drivers before "+strconv.Itoa(driver.FirstWithLimits)+" limit no memory, and driver says "+d.Driver))
 	}
 }
 
@@ -161,7 +166,7 @@ func validateToleration(e *problems, at *field.Path, t corev1.Toleration) {
 	e.each(at.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))
 	effects := []corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
 	if !slices.Contains(effects, t.Effect) {
-		e.add(field.NotSupported(at.Child("effect"), corev1.TaintEffect(api.Shorten(string(t.Effect), maxRepeated)), effects[1:]))
+		e.add(field.NotSupported(at.Child("effect"), corev1.TaintEffect(message.Shorten(string(t.Effect), maxRepeated)), effects[1:]))
 	}
 	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
 		e.add(field.Forbidden(at.Child("tolerationSeconds"), "goes with effect NoExecute only"))

@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -32,13 +34,13 @@ func validateQuota(path *field.Path, q QuotaSpec) field.ErrorList {
 
 // validateNative rejects to write what a ResourceQuota of one namespace cannot say.
 func validateNative(path *field.Path, q QuotaSpec) field.ErrorList {
-	modes := []api.NativeMode{api.NativeCheck, api.NativeWrite, api.NativeOff}
+	native := []modes.NativeMode{modes.NativeCheck, modes.NativeWrite, modes.NativeOff}
 	switch {
-	case q.Native != "" && !slices.Contains(modes, q.Native):
-		return field.ErrorList{field.NotSupported(path, api.NativeMode(api.Shorten(string(q.Native), maxRepeated)), modes)}
-	case q.Native == api.NativeWrite && q.Budget != "":
+	case q.Native != "" && !slices.Contains(native, q.Native):
+		return field.ErrorList{field.NotSupported(path, modes.NativeMode(message.Shorten(string(q.Native), maxRepeated)), native)}
+	case q.Native == modes.NativeWrite && q.Budget != "":
 		return field.ErrorList{field.Invalid(path, q.Native, "a ResourceQuota counts one namespace, and the budget is shared by several; remove budget, or write check")}
-	case q.Native == api.NativeWrite && (q.Slices == nil) == (q.GPUs == nil):
+	case q.Native == modes.NativeWrite && (q.Slices == nil) == (q.GPUs == nil):
 		return field.ErrorList{field.Invalid(path, q.Native, "a ResourceQuota counts units of one resource; write one of slices and gpus beside it, or check")}
 	}
 	return nil
@@ -61,8 +63,8 @@ func validateQuotaParts(path *field.Path, parts map[string]quota.Limits) (errs f
 
 func validateQuotaLimits(path *field.Path, l quota.Limits) (errs field.ErrorList) {
 	for _, d := range quota.Dimensions() {
-		if most, ok := d.Limit(l); ok && (most < 0 || most > quota.MaxCharge) {
-			errs = append(errs, field.Invalid(path.Child(d.Name), most, fmt.Sprintf("accepted: 0 to %s", d.Text(quota.MaxCharge))))
+		if most, ok := d.Limit(l); ok && (most < 0 || most > quantity.MaxCharge) {
+			errs = append(errs, field.Invalid(path.Child(d.Name), most, fmt.Sprintf("accepted: 0 to %s", d.Text(quantity.MaxCharge))))
 		}
 	}
 	return errs

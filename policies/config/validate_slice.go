@@ -2,12 +2,16 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -20,8 +24,8 @@ func (p *Policy) validateSlices(e *problems) {
 	}
 	at := field.NewPath("classes")
 	atMost(e, at, len(p.Classes), maxClasses)
-	for _, name := range api.SortedKeys(p.Classes) {
-		path, class := at.Key(api.Shorten(name, maxRepeated)), p.Classes[name]
+	for _, name := range slices.Sorted(maps.Keys(p.Classes)) {
+		path, class := at.Key(message.Shorten(name, maxRepeated)), p.Classes[name]
 		if name == api.ClassReplica {
 			e.invalid(path, name, "the class %q is always there: whatever one replica of the pool holds", name)
 		}
@@ -39,7 +43,7 @@ func (p *Policy) validateSlices(e *problems) {
 func (p *Policy) validateDefaultSlice(e *problems, at *field.Path) {
 	s := *p.DefaultSlice
 	if _, ok := p.Classes[s.Class]; s.Class != "" && s.Class != api.ClassReplica && !ok {
-		e.invalid(at.Child("class"), s.Class, "no such class; accepted: %s", strings.Join(append(api.SortedKeys(p.Classes), api.ClassReplica), ", "))
+		e.invalid(at.Child("class"), s.Class, "no such class; accepted: %s", strings.Join(append(slices.Sorted(maps.Keys(p.Classes)), api.ClassReplica), ", "))
 	}
 	s.validate(e, at, "memory, fraction and class")
 }
@@ -62,7 +66,7 @@ func (s SliceSpec) validate(e *problems, at *field.Path, sizes string) {
 		between(e, at.Child("compute"), s.Compute, 1, maxCompute)
 	}
 	if s.Processes != 0 {
-		between(e, at.Child("processes"), s.Processes, 1, api.MaxProcesses)
+		between(e, at.Child("processes"), s.Processes, 1, size.MaxProcesses)
 	}
 }
 

@@ -8,8 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
 // declaredFor reports whether spec declares a pool of the resource for nodes with these labels.
@@ -74,7 +75,7 @@ func declaredPool(d *config.PoolSpec) Pool {
 	if s := p.Sharing(); s.Unit != 0 && !s.Shared() {
 		p.Replicas = 1
 	}
-	p.DriverMajor, p.DriverMinor = api.DriverVersion(d.Driver)
+	p.DriverMajor, p.DriverMinor = driver.Version(d.Driver)
 	var site strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(d.Selector)) {
 		value := d.Selector[key]
@@ -95,11 +96,11 @@ func (g *gathered) note(format string, args ...any) {
 // they say something else than it does. The declaration wins.
 func (g *gathered) fillIn(d *config.PoolSpec, offers []Pool) {
 	p := &g.pool
-	agree(g, "device memory", &p.DeviceMemory, offers, func(o *Pool) api.MiB { return o.DeviceMemory })
+	agree(g, "device memory", &p.DeviceMemory, offers, func(o *Pool) quantity.MiB { return o.DeviceMemory })
 	agree(g, "replicas", &p.Replicas, offers, func(o *Pool) int { return o.Replicas })
 	agree(g, "product", &p.Product, offers, func(o *Pool) string { return o.Product })
 	if p.MIGProfile != "" {
-		agree(g, "instance memory", &p.InstanceMemory, offers, func(o *Pool) api.MiB { return o.InstanceMemory })
+		agree(g, "instance memory", &p.InstanceMemory, offers, func(o *Pool) quantity.MiB { return o.InstanceMemory })
 	}
 	if p.DriverMajor != 0 {
 		return

@@ -6,6 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
@@ -40,20 +43,20 @@ func (r *nodeReader) readDiscovery(base string, renamed bool) {
 // the card has labels of its own, under single the labels of nvidia.com/gpu speak of the instance and the card's size
 // is not told.
 func (r *nodeReader) readMemory(base, productProfile string) {
-	own, _ := r.number(base+".memory", int64(api.MaxMemory))
-	profile, mixed := strings.CutPrefix(base, api.ResourceMIGPrefix)
+	own, _ := r.number(base+".memory", int64(quantity.MaxMemory))
+	profile, mixed := strings.CutPrefix(base, resourcename.MIGPrefix)
 	switch {
 	case mixed:
-		r.pool.MIGProfile, r.pool.InstanceMemory = profile, api.MiB(own)
-		card, _ := r.number(api.ResourceGPU+".memory", int64(api.MaxMemory))
+		r.pool.MIGProfile, r.pool.InstanceMemory = profile, quantity.MiB(own)
+		card, _ := r.number(api.ResourceGPU+".memory", int64(quantity.MaxMemory))
 		if !strings.Contains(r.labels[api.ResourceGPU+".product"], productMIG) {
-			r.pool.DeviceMemory = api.MiB(card)
+			r.pool.DeviceMemory = quantity.MiB(card)
 			r.require(api.ResourceGPU + ".memory")
 		}
 	case productProfile != "":
-		r.pool.MIGProfile, r.pool.InstanceMemory = productProfile, api.MiB(own)
+		r.pool.MIGProfile, r.pool.InstanceMemory = productProfile, quantity.MiB(own)
 	default:
-		r.pool.DeviceMemory = api.MiB(own)
+		r.pool.DeviceMemory = quantity.MiB(own)
 	}
 }
 
@@ -88,7 +91,7 @@ func unshared(migProfile string) *strategies.Strategy {
 
 // judgeSharing gives up where strategy and replicas cannot both be true.
 func (r *nodeReader) judgeSharing(base string, whole, known bool) {
-	word := api.Quote(r.labels[base+".sharing-strategy"])
+	word := message.Quote(r.labels[base+".sharing-strategy"])
 	replicas, strategy := r.pool.Replicas, r.pool.Sharing()
 	switch {
 	case r.pool.Strategy == "":

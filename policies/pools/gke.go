@@ -1,7 +1,7 @@
 package pools
 
 import (
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
@@ -24,7 +24,7 @@ func (r *nodeReader) readGKE() {
 	case word == "":
 		r.pool.Strategy, r.pool.Replicas = unshared(r.pool.MIGProfile).Name, 1
 	case strategy.Name == "":
-		r.unknown("label %s: sharing by %s on GKE is not known to this build", labelGKESharing, api.Quote(word))
+		r.unknown("label %s: sharing by %s on GKE is not known to this build", labelGKESharing, message.Quote(word))
 	case r.pool.MIGProfile != "" && !strategy.OnInstances:
 		r.unknown("label %s says %s, which is not shared on a MIG instance", labelGKESharing, word)
 	case clients < 2:

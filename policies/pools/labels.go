@@ -9,14 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
 // Labels that tell what a node's GPUs are, as GPU feature discovery writes them (those of a resource are its name
 // before any renaming, a dot and a word: "nvidia.com/gpu.replicas", "nvidia.com/mig-1g.10gb.memory").
 const (
-	labelMIGStrategy    = "nvidia.com/mig.strategy"
-	LabelDriverMajor    = "nvidia.com/cuda.driver-version.major"
+	labelMIGStrategy = "nvidia.com/mig.strategy"
+
 	labelMPSCapable     = "nvidia.com/mps.capable"
 	labelDriverMinor    = "nvidia.com/cuda.driver-version.minor"
 	labelDriverMajorOld = "nvidia.com/cuda.driver.major"
@@ -33,11 +36,11 @@ const (
 
 // isPoolResource reports whether pools are made of the extended resource name.
 func isPoolResource(name string) bool {
-	if name == api.ResourceGPU || name == api.ResourceGPUShared {
+	if name == api.ResourceGPU || name == resourcename.SharedGPU {
 		return true
 	}
-	profile, mig := strings.CutPrefix(strings.TrimSuffix(name, sharedSuffix), api.ResourceMIGPrefix)
-	return mig && config.MIGProfileText.MatchString(profile)
+	profile, mig := strings.CutPrefix(strings.TrimSuffix(name, sharedSuffix), resourcename.MIGPrefix)
+	return mig && resourcename.MIGProfile.MatchString(profile)
 }
 
 // nodeReader reads what the labels of one node say about one resource. Labels come from the node: each value is
@@ -61,8 +64,8 @@ func readOffer(node *corev1.Node, resource string) Pool {
 		r.unknown("no label tells how its GPUs are shared: deploy GPU feature discovery, or declare the pool")
 	}
 	r.readDriver()
-	r.pool.TrustDomain = r.text(api.LabelTrustDomain)
-	r.require(api.LabelTrustDomain)
+	r.pool.TrustDomain = r.text(strategies.LabelTrustDomain)
+	r.require(strategies.LabelTrustDomain)
 	return r.pool
 }
 
@@ -84,7 +87,7 @@ func (r *nodeReader) unknown(format string, args ...any) {
 func (r *nodeReader) text(key string) string {
 	value := r.labels[key]
 	if len(validation.IsValidLabelValue(value)) > 0 {
-		r.note("label %s: %s is not a label value", key, api.Quote(value))
+		r.note("label %s: %s is not a label value", key, message.Quote(value))
 		return ""
 	}
 	return value
@@ -98,7 +101,7 @@ func (r *nodeReader) number(key string, most int64) (n int64, known bool) {
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 || n > most || value[0] == '+' {
-		r.note("label %s: %s is not a number from 0 to %d", key, api.Quote(value), most)
+		r.note("label %s: %s is not a number from 0 to %d", key, message.Quote(value), most)
 		return 0, false
 	}
 	return n, true
@@ -120,24 +123,24 @@ func (r *nodeReader) require(keys ...string) {
 // readDriver reads the driver's release, in the spelling of today or the older one. The pool requires the generation,
 // not the release: a pod that waits must not miss the node whose driver was just updated.
 func (r *nodeReader) readDriver() {
-	key, minorKey := LabelDriverMajor, labelDriverMinor
+	key, minorKey := driver.LabelMajor, labelDriverMinor
 	if !r.has(key) {
 		key, minorKey = labelDriverMajorOld, labelDriverMinorOld
 	}
-	major, _ := r.number(key, api.MaxDriverVersion)
+	major, _ := r.number(key, driver.MaxVersion)
 	if major == 0 {
 		return
 	}
-	minor, _ := r.number(minorKey, api.MaxDriverVersion)
+	minor, _ := r.number(minorKey, driver.MaxVersion)
 	r.pool.DriverMajor, r.pool.DriverMinor = int(major), int(minor)
 	switch {
-	case major >= api.FirstDriverWithLimits:
-		r.bound(key, corev1.NodeSelectorOpGt, api.FirstDriverWithLimits-1)
-	case major >= api.FirstGuardDriver:
-		r.bound(key, corev1.NodeSelectorOpGt, api.FirstGuardDriver-1)
-		r.bound(key, corev1.NodeSelectorOpLt, api.FirstDriverWithLimits)
+	case major >= driver.FirstWithLimits:
+		r.bound(key, corev1.NodeSelectorOpGt, driver.FirstWithLimits-1)
+	case major >= driver.FirstForGuard:
+		r.bound(key, corev1.NodeSelectorOpGt, driver.FirstForGuard-1)
+		r.bound(key, corev1.NodeSelectorOpLt, driver.FirstWithLimits)
 	default:
-		r.bound(key, corev1.NodeSelectorOpLt, api.FirstGuardDriver)
+		r.bound(key, corev1.NodeSelectorOpLt, driver.FirstForGuard)
 	}
 }
 

@@ -13,9 +13,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
-// maxRemembered bounds how many pools are kept without a node.
-const maxRemembered = 256
-
 // FromNodes derives the pools of a cluster: those that spec declares first, then one for each distinct offer of
 // the nodes that no declaration claims, then those remembered that no node offers any more. The order is stable.
 //
@@ -29,7 +26,7 @@ func FromNodes(nodes []*corev1.Node, spec config.PoolsSpec, remembered []Pool) [
 	slices.SortFunc(live, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	pools := declaredPools(live, spec, remembered)
 	pools = append(pools, derivedPools(live, spec)...)
-	return append(pools, forgotten(pools, spec, remembered)...)
+	return append(pools, withoutNodes(pools, spec, remembered)...)
 }
 
 // gathered is a pool while its nodes are gathered.
@@ -134,24 +131,4 @@ func shortHash(text string) string {
 	h := fnv.New64a()
 	h.Write([]byte(text))
 	return fmt.Sprintf("%08x", uint32(h.Sum64()>>32)^uint32(h.Sum64()))
-}
-
-// forgotten are the remembered pools that nothing offers at the moment: their nodes are gone, or a plugin restarts.
-func forgotten(known []Pool, spec config.PoolsSpec, remembered []Pool) []Pool {
-	names := map[string]bool{}
-	for i := range known {
-		names[known[i].Name] = true
-	}
-	var kept []Pool
-	for _, p := range remembered {
-		if p.Declared || p.Strategy == "" || names[p.Name] || declaredFor(spec, p.Labels, p.Resource) {
-			continue
-		}
-		names[p.Name] = true
-		p.Nodes = nil
-		p.keepFree(spec.Reserve)
-		kept = append(kept, p)
-	}
-	slices.SortStableFunc(kept, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
-	return kept[:min(len(kept), maxRemembered)]
 }

@@ -1,10 +1,14 @@
 package pools
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
@@ -16,20 +20,20 @@ type Pool struct {
 	// which): nothing can be planned there, and a declaration helps.
 	Strategy api.StrategyName `json:"strategy"`
 	// Site names the nodes: pools with one site are offered by the same nodes (the MIG profiles of a mixed node).
-	Site           string              `json:"site"`
-	Product        string              `json:"product,omitempty"`
-	DeviceMemory   api.MiB             `json:"deviceMemory,omitzero"`   // T, the whole card; 0: unknown
-	InstanceMemory api.MiB             `json:"instanceMemory,omitzero"` // of a MIG instance
-	Reserve        api.MiB             `json:"reserve,omitzero"`        // kept free on a device; 0 on a MIG instance of one's own
-	Replicas       int                 `json:"replicas,omitempty"`      // of one device or instance; 1: not shared; 0: unknown
-	MIGProfile     string              `json:"migProfile,omitempty"`    // "1g.10gb"
-	MPSProvider    api.MPSProviderName `json:"mpsProvider,omitempty"`
-	DriverMajor    int                 `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
-	DriverMinor    int                 `json:"driverMinor,omitempty"`
-	DriverLimits   bool                `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
-	TrustDomain    string              `json:"trustDomain,omitempty"`
-	Declared       bool                `json:"declared,omitempty"`
-	ScalesFromZero bool                `json:"scalesFromZero,omitempty"`
+	Site           string                     `json:"site"`
+	Product        string                     `json:"product,omitempty"`
+	DeviceMemory   quantity.MiB               `json:"deviceMemory,omitzero"`   // T, the whole card; 0: unknown
+	InstanceMemory quantity.MiB               `json:"instanceMemory,omitzero"` // of a MIG instance
+	Reserve        quantity.MiB               `json:"reserve,omitzero"`        // kept free on a device; 0 on a MIG instance of one's own
+	Replicas       int                        `json:"replicas,omitempty"`      // of one device or instance; 1: not shared; 0: unknown
+	MIGProfile     string                     `json:"migProfile,omitempty"`    // "1g.10gb"
+	MPSProvider    strategies.MPSProviderName `json:"mpsProvider,omitempty"`
+	DriverMajor    int                        `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
+	DriverMinor    int                        `json:"driverMinor,omitempty"`
+	DriverLimits   bool                       `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
+	TrustDomain    string                     `json:"trustDomain,omitempty"`
+	Declared       bool                       `json:"declared,omitempty"`
+	ScalesFromZero bool                       `json:"scalesFromZero,omitempty"`
 	// Requirements hold for every node of the pool, and together select those that offer the same: they name labels
 	// that an affinity may name. A pool of which no label tells anything has none.
 	Requirements []corev1.NodeSelectorRequirement `json:"requirements,omitempty"`
@@ -39,6 +43,10 @@ type Pool struct {
 	Nodes  []Node            `json:"-"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`
+	// LastSeen is when the last node of a pool that is remembered was seen; zero: it has nodes, or is declared.
+	LastSeen time.Time `json:"lastSeen,omitzero"`
+	// LastNodes are the nodes that a remembered pool had last, at most 64 of them.
+	LastNodes []string `json:"lastNodes,omitempty"`
 	// Notes are what is odd about the pool, for people: contradicting labels, a label that cannot be read.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -59,21 +67,21 @@ type NodeName struct{ Name, Hostname string }
 // Usable is the largest slice of one unit of the pool's resource: floor((T - reserve) / replicas) of a shared device,
 // an instance's memory under MIG, and a replica's part of it where instances are shared. 0: unknown, because T, the
 // number of replicas or the strategy is.
-func (p *Pool) Usable() api.MiB {
+func (p *Pool) Usable() quantity.MiB {
 	if p.Strategy == "" || p.Replicas < 1 {
 		return 0
 	}
-	return p.Burst() / api.MiB(p.Replicas)
+	return p.Burst() / quantity.MiB(p.Replicas)
 }
 
 // Burst is the most that a container may reach on the pool while nobody else needs it: T - reserve, or the instance.
 // 0: unknown.
-func (p *Pool) Burst() api.MiB {
+func (p *Pool) Burst() quantity.MiB {
 	return max(p.Total()-p.Reserve, 0)
 }
 
 // Total is the device memory that a process on the pool sees as the whole: T, or the instance. 0: unknown.
-func (p *Pool) Total() api.MiB {
+func (p *Pool) Total() quantity.MiB {
 	if p.MIGProfile != "" {
 		return p.InstanceMemory
 	}
@@ -89,16 +97,10 @@ func (p *Pool) Provider() *strategies.Provider { return strategies.ProviderNamed
 // keepFree sets what is kept free of a device: the larger of a part and an amount, and nothing of a MIG instance that
 // is one container's own.
 func (p *Pool) keepFree(spec config.ReserveSpec) {
-	percent, memory := config.DefaultReservePercent, config.DefaultReserveMemory
-	if spec.Percent != nil {
-		percent = *spec.Percent
-	}
-	if spec.Memory != nil {
-		memory = *spec.Memory
-	}
+	percent, memory := spec.Amounts()
 	p.Reserve = 0
 	if p.Sharing().Unit != strategies.UnitInstance {
-		part := (p.Total()*api.MiB(percent) + 99) / 100
+		part := (p.Total()*quantity.MiB(percent) + 99) / 100
 		p.Reserve = min(max(part, memory), p.Total())
 	}
 }
@@ -111,14 +113,18 @@ func (p *Pool) Awaited() bool { return p.Site == SiteAwaited }
 
 // Describe names a pool by what a user recognises: its MIG profile or its name.
 func (p *Pool) Describe() string {
+	name := "pool " + p.Name
 	if p.MIGProfile != "" {
-		return p.MIGProfile
+		name = p.MIGProfile
 	}
-	return "pool " + p.Name
+	if p.Remembered() {
+		name += " (no node has offered it since " + p.LastSeen.Format(time.RFC3339) + ")"
+	}
+	return name
 }
 
 // TotalMayBeLimit reports whether what a process on the pool sees as the device's whole memory may already be its limit: the
 // driver has limits of its own, and what it then tells of the total is not known.
 func (p *Pool) TotalMayBeLimit() bool {
-	return p.DriverLimits || p.DriverMajor >= api.FirstDriverWithLimits
+	return p.DriverLimits || p.DriverMajor >= driver.FirstWithLimits
 }

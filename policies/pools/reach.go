@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 )
 
 // Reach says whether pod's own nodeSelector, required affinity and tolerations leave a node of the pool, and if not,
@@ -144,7 +144,7 @@ func (c *constraints) tolerates(taint *corev1.Taint, resource string, extra []co
 func (c *constraints) why(at stage, taint *corev1.Taint) string {
 	switch {
 	case at == stageTaint && taint != nil:
-		return fmt.Sprintf("taint %s is not tolerated", api.Quote(taint.ToString()))
+		return fmt.Sprintf("taint %s is not tolerated", message.Quote(taint.ToString()))
 	case at == stageAffinity:
 		return "the pod's required node affinity matches none of its nodes"
 	}

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
 // cards are what nvidia-smi and GPU feature discovery call the whole memory of real devices, in MiB.
-func cards() map[string]api.MiB {
-	return map[string]api.MiB{
+func cards() map[string]quantity.MiB {
+	return map[string]quantity.MiB{
 		"T4": 15360, "V100-16GB": 16384, "V100-32GB": 32768, "A10": 23028, "L4": 23034, "A30": 24576, "RTX 4090": 24564,
 		"A100-40GB": 40960, "A100-80GB": 81920, "A40": 46068, "L40S": 46068, "RTX 6000 Ada": 49140, "H100-80GB": 81559,
 		"H100-NVL": 95830, "H200": 143771, "B200": 183359,
@@ -21,12 +21,12 @@ func cards() map[string]api.MiB {
 func TestAnNthFitsNReplicasOfEveryCard(t *testing.T) {
 	t.Parallel()
 	for card, total := range cards() {
-		for n := 2; n <= api.MaxFractions; n++ {
+		for n := 2; n <= quantity.MaxFractions; n++ {
 			p := Pool{Strategy: "time-slicing", DeviceMemory: total, Replicas: n}
 			p.keepFree(config.ReserveSpec{})
 			milli := (1000 + n - 1) / n // the API server rounds quantities up
 			for _, text := range []string{fmt.Sprintf("0.%03d", milli), fmt.Sprintf("%d.%dpct", milli/10, milli%10)} {
-				f, err := api.ParseFraction(text)
+				f, err := quantity.ParseFraction(text)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -34,11 +34,11 @@ func TestAnNthFitsNReplicasOfEveryCard(t *testing.T) {
 				if slice > p.Usable() {
 					t.Errorf("%s: %s of %d MiB is %d MiB, and one of %d replicas holds %d", card, text, p.Burst(), slice, n, p.Usable())
 				}
-				if all := slice * api.MiB(n); all > total-p.Reserve {
+				if all := slice * quantity.MiB(n); all > total-p.Reserve {
 					t.Errorf("%s: %d slices of %s add up to %d of %d MiB", card, n, text, all, total-p.Reserve)
 				}
 				// Neither is a slice much smaller than it has to be: at most one replica more is assumed.
-				if least := p.Burst()/api.MiB(n+1) - 1; slice < least {
+				if least := p.Burst()/quantity.MiB(n+1) - 1; slice < least {
 					t.Errorf("%s: %s is %d MiB, less than the %d of %d replicas", card, text, slice, least, n+1)
 				}
 			}
@@ -52,7 +52,7 @@ func TestAllOfADeviceIsNotMoreThanTheDevice(t *testing.T) {
 		for n := 1; n <= strategies.MaxReplicas; n *= 2 {
 			p := Pool{Strategy: "time-slicing", DeviceMemory: total, Replicas: n}
 			p.keepFree(config.ReserveSpec{})
-			if got := p.Usable() * api.MiB(n); got > total-max(total*3/100, 512) {
+			if got := p.Usable() * quantity.MiB(n); got > total-max(total*3/100, 512) {
 				t.Errorf("%s: %d replicas of %d MiB are %d of %d", card, n, p.Usable(), got, total)
 			}
 		}

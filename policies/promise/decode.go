@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 )
 
@@ -87,10 +87,6 @@ func countElements(raw []byte) (int, error) {
 	}
 }
 
-// CheapQuantity is the text of a quantity that every parser reads at once: a plain number with a suffix, or a small
-// exponent.
-var CheapQuantity = regexp.MustCompile(`^[+-]?[0-9]*\.?[0-9]*([eE][+-]?[0-9]{1,2}|[numkMGTPE]|[KMGTPE]i)?$`)
-
 // checkQuantities looks at the text of every resource quantity in the pod: "1e10000000" is short, valid and takes
 // seconds to compare.
 func checkQuantities(tree map[string]any) *api.Violation {
@@ -103,25 +99,14 @@ func checkQuantities(tree map[string]any) *api.Violation {
 			for _, kind := range []string{"limits", "requests"} {
 				quantities, _ := resources[kind].(map[string]any)
 				for name, q := range quantities {
-					text := QuantityText(q)
-					if len(text) > 2*api.MaxQuantityText || !CheapQuantity.MatchString(text) {
+					text := quantity.Text(q)
+					if len(text) > 2*quantity.MaxText || !quantity.Cheap.MatchString(text) {
 						return request.Invalid("quantity", fmt.Sprintf("spec.%s[%d].resources.%s[%s]: %s is not a quantity that is read; "+
-							`accepted: up to 40 characters such as "1", "500m" or "8Gi"`, list, i, kind, api.Quote(name), api.Quote(text)))
+							`accepted: up to 40 characters such as "1", "500m" or "8Gi"`, list, i, kind, message.Quote(name), message.Quote(text)))
 					}
 				}
 			}
 		}
 	}
 	return nil
-}
-
-// QuantityText is the quantity as written; the server writes strings, people write numbers too.
-func QuantityText(q any) string {
-	switch v := q.(type) {
-	case string:
-		return strings.TrimSpace(v)
-	case int64, float64:
-		return fmt.Sprint(v)
-	}
-	return ""
 }

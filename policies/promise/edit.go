@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -51,7 +53,7 @@ type editList []edit
 
 // Apply returns pod as the Promise says it should be: a copy, the pod itself is not changed. What an older Promise on
 // the pod wrote and this one does not is reverted. Applying twice is applying once.
-func Apply(pod *corev1.Pod, promise *Promise) *corev1.Pod { return edits(nil).apply(pod, promise) }
+func (p *Promise) Apply(pod *corev1.Pod) *corev1.Pod { return edits(nil).apply(pod, p) }
 
 func (l editList) apply(pod *corev1.Pod, next *Promise) *corev1.Pod {
 	return l.applyOver(pod, carried(pod, next), next)
@@ -95,7 +97,7 @@ func Revert(pod *corev1.Pod, pools []pools.Pool) (authored *corev1.Pod, recorded
 	if ok {
 		p, err := Decode(text)
 		if err != nil {
-			warnings = append(warnings, "the annotation "+api.AnnotationPromise+" that the pod brings is not used: "+api.Shorten(err.Error(), 160))
+			warnings = append(warnings, "the annotation "+api.AnnotationPromise+" that the pod brings is not used: "+message.Shorten(err.Error(), 160))
 		}
 		recorded = p
 	}
@@ -104,7 +106,7 @@ func Revert(pod *corev1.Pod, pools []pools.Pool) (authored *corev1.Pod, recorded
 		return pod, nil, warnings
 	}
 	if len(unaccounted) > 0 {
-		warnings = append(warnings, "these names belong to gpuslice and are written anew: "+api.ShortList(unaccounted))
+		warnings = append(warnings, "these names belong to gpuslice and are written anew: "+message.ShortList(unaccounted))
 	}
 	old := recorded
 	if old == nil {
@@ -124,13 +126,13 @@ func (l editList) revert(pod *corev1.Pod, old, next *Promise) {
 // unaccountedNames lists containers and volumes under our names that no Promise on the pod accounts for.
 func unaccountedNames(pod *corev1.Pod, recorded *Promise) []string {
 	var out []string
-	for c := range api.EveryContainer(&pod.Spec) {
-		if api.IsOurContainer(c.Name) && recorded == nil {
+	for c := range podspec.EveryContainer(&pod.Spec) {
+		if podspec.IsOurContainer(c.Name) && recorded == nil {
 			out = append(out, "container "+c.Name)
 		}
 	}
 	for i := range pod.Spec.Volumes {
-		if name := pod.Spec.Volumes[i].Name; api.IsOurVolume(name) && !recorded.HasVolume(name) {
+		if name := pod.Spec.Volumes[i].Name; podspec.IsOurVolume(name) && !recorded.HasVolume(name) {
 			out = append(out, "volume "+name)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 // affinityEdit is the required node affinity that keeps the pod on the pools it was planned for.
@@ -90,7 +90,7 @@ func removeRequiredTerms(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm) 
 		}
 		// One term of the author's became one for each of ours: without these they are the same again.
 		known := slices.ContainsFunc(out, func(t corev1.NodeSelectorTerm) bool {
-			return api.SameExpressions(t.MatchExpressions, have.MatchExpressions) && api.SameExpressions(t.MatchFields, have.MatchFields)
+			return podspec.SameExpressions(t.MatchExpressions, have.MatchExpressions) && podspec.SameExpressions(t.MatchFields, have.MatchFields)
 		})
 		if !known && !isEmptyTerm(have) { // an empty one was ours alone
 			out = append(out, have)
@@ -139,7 +139,7 @@ func longestRun(term corev1.NodeSelectorTerm, terms []corev1.NodeSelectorTerm) (
 func runOf(term, part corev1.NodeSelectorTerm) int {
 	n := len(part.MatchExpressions)
 	for i := len(term.MatchExpressions) - n; i >= 0; i-- {
-		if api.SameExpressions(term.MatchExpressions[i:i+n], part.MatchExpressions) {
+		if podspec.SameExpressions(term.MatchExpressions[i:i+n], part.MatchExpressions) {
 			return i
 		}
 	}
@@ -148,7 +148,7 @@ func runOf(term, part corev1.NodeSelectorTerm) int {
 
 func sameTerms(a, b []corev1.NodeSelectorTerm) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.NodeSelectorTerm) bool {
-		return api.SameExpressions(a.MatchExpressions, b.MatchExpressions)
+		return podspec.SameExpressions(a.MatchExpressions, b.MatchExpressions)
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 // argsEdit is the arguments at the end of a container's own.
@@ -14,7 +14,7 @@ type argsEdit struct{}
 func (argsEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 	for i := range next.Containers {
 		p := &next.Containers[i]
-		if c, _ := api.ContainerNamed(&pod.Spec, p.Name); c != nil {
+		if c, _ := podspec.ContainerNamed(&pod.Spec, p.Name); c != nil {
 			c.Args = append(withoutArgs(c.Args, p.Args), p.Args...)
 		}
 	}
@@ -26,7 +26,7 @@ func (argsEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 		if now := next.Container(was.Name); now != nil && slices.Equal(now.Args, was.Args) {
 			continue
 		}
-		if c, _ := api.ContainerNamed(&pod.Spec, was.Name); c != nil {
+		if c, _ := podspec.ContainerNamed(&pod.Spec, was.Name); c != nil {
 			c.Args = withoutArgs(c.Args, was.Args)
 		}
 	}

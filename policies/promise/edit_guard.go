@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 // guardEdit is the guard: its two containers, and what they need of the pod beside volumes and the runtime class.
@@ -74,7 +74,7 @@ func (guardEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 
 func (guardEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 	spec, was := &updated.Spec, &old.Spec
-	ours := func(c corev1.Container) bool { return api.IsOurContainer(c.Name) }
+	ours := func(c corev1.Container) bool { return podspec.IsOurContainer(c.Name) }
 	sameName := func(a, b corev1.Container) bool { return a.Name == b.Name }
 	spec.InitContainers = restoreList(spec.InitContainers, was.InitContainers, ours, sameName)
 	spec.Containers = restoreList(spec.Containers, was.Containers, ours, sameName)
@@ -97,8 +97,8 @@ func (guardEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 
 // dropContainers removes the containers under our names that next does not write. None of the pod's main ones is ours.
 func dropContainers(spec *corev1.PodSpec, next *Promise) {
-	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return api.IsOurContainer(c.Name) && !next.HasGuard(c.Name) })
-	spec.Containers = slices.DeleteFunc(spec.Containers, func(c corev1.Container) bool { return api.IsOurContainer(c.Name) })
+	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return podspec.IsOurContainer(c.Name) && !next.HasGuard(c.Name) })
+	spec.Containers = slices.DeleteFunc(spec.Containers, func(c corev1.Container) bool { return podspec.IsOurContainer(c.Name) })
 }
 
 // dropMisplaced removes the guard's containers where the pod brings them in another order: the check must run before
@@ -117,7 +117,7 @@ func dropMisplaced(spec *corev1.PodSpec, promise *Promise) {
 // tokenMount is the mount of the pod's token that the server gave to the pod's containers before it asked us. It would
 // give it to ours too, in a second pass over the pod, and then ask us again: every create would cost two reviews.
 func tokenMount(spec *corev1.PodSpec) []corev1.VolumeMount {
-	for c := range api.Containers(spec) {
+	for c := range podspec.Containers(spec) {
 		for _, m := range c.VolumeMounts {
 			if isTokenMount(m) {
 				return []corev1.VolumeMount{*m.DeepCopy()}

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 // mountsEdit is the mounts of our volumes.
@@ -15,7 +15,7 @@ func (mountsEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 	dropMounts(&pod.Spec, next)
 	for i := range next.Containers {
 		p := &next.Containers[i]
-		c, _ := api.ContainerNamed(&pod.Spec, p.Name)
+		c, _ := podspec.ContainerNamed(&pod.Spec, p.Name)
 		if c == nil {
 			continue
 		}
@@ -29,10 +29,10 @@ func (mountsEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 func (mountsEdit) Revert(pod *corev1.Pod, _, next *Promise) { dropMounts(&pod.Spec, next) }
 
 func dropMounts(spec *corev1.PodSpec, next *Promise) {
-	for c := range api.Containers(spec) {
+	for c := range podspec.Containers(spec) {
 		promised := next.Container(c.Name)
 		c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
-			return api.IsOurVolume(m.Name) && !promised.mounts(m)
+			return podspec.IsOurVolume(m.Name) && !promised.mounts(m)
 		})
 	}
 }
@@ -40,7 +40,7 @@ func dropMounts(spec *corev1.PodSpec, next *Promise) {
 func (mountsEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 	for was, c := range containerPairs(old, updated) {
 		p := given.Container(c.Name)
-		ours := func(m corev1.VolumeMount) bool { return api.IsOurVolume(m.Name) || p.mountsAt(m.MountPath) }
+		ours := func(m corev1.VolumeMount) bool { return podspec.IsOurVolume(m.Name) || p.mountsAt(m.MountPath) }
 		c.VolumeMounts = restoreList(c.VolumeMounts, was.VolumeMounts, ours,
 			func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
 	}

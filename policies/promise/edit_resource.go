@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -18,7 +18,7 @@ type resourceEdit struct {
 func (resourceEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 	for i := range next.Containers {
 		p := &next.Containers[i]
-		if c, _ := api.ContainerNamed(&pod.Spec, p.Name); c != nil {
+		if c, _ := podspec.ContainerNamed(&pod.Spec, p.Name); c != nil {
 			setGPU(c, next.Request.ResourceOf(p.Name), p.Resource, p.Count)
 		}
 	}
@@ -31,7 +31,7 @@ func (e resourceEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 		if now := next.Container(was.Name); now != nil && now.Resource == was.Resource {
 			continue
 		}
-		c, _ := api.ContainerNamed(&pod.Spec, was.Name)
+		c, _ := podspec.ContainerNamed(&pod.Spec, was.Name)
 		if c == nil || !was.stillRequested(c, e.pools) {
 			continue
 		}

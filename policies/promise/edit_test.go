@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 )
 
 // authoredPod has something of the author's beside everything that an edit writes.
@@ -53,8 +55,8 @@ func fullPromise() *Promise {
 		Version: Version, Namespace: "team", Strategy: "time-slicing", Pools: []string{"l4"},
 		Request: api.Request{Containers: []api.ContainerRequest{{Name: "main", Resource: api.ResourceGPU, GPUs: 1}}},
 		Containers: []Container{{
-			Name: "main", Resource: api.ResourceGPUShared, Count: 1, Slice: 4096,
-			Env:    []api.Variable{{Name: api.VarMemoryBytes, Value: "4294967296"}, {Name: "PYTORCH_CUDA_ALLOC_CONF", Value: "x"}},
+			Name: "main", Resource: resourcename.SharedGPU, Count: 1, Slice: 4096,
+			Env:    []envvar.Literal{{Name: envvar.MemoryBytes, Value: "4294967296"}, {Name: "PYTORCH_CUDA_ALLOC_CONF", Value: "x"}},
 			Mounts: []corev1.VolumeMount{{Name: "gpuslice-mps", MountPath: "/mps"}},
 			Args:   []string{"--fraction", "0.25"},
 		}},
@@ -63,7 +65,7 @@ func fullPromise() *Promise {
 		Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}},
 		Hidden:      []string{"fetch", "beside"},
 		Guard: &Guard{Image: "guard", CPU: "20m", Memory: "64Mi", PullSecret: "guard", Shares: true,
-			Resource: api.ResourceGPUShared, Count: 1, Annotations: map[string]string{"cdi": "all"}},
+			Resource: resourcename.SharedGPU, Count: 1, Annotations: map[string]string{"cdi": "all"}},
 		Pod:     Pod{PriorityClassName: "low", SchedulerName: "binpack", RuntimeClassName: "nvidia", HostIPC: true},
 		Planned: Planned{Strategy: "time-slicing", Pool: "l4"},
 	}

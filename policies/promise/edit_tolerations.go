@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 // tolerationsEdit is the tolerations that policy adds.
@@ -17,19 +17,19 @@ func (tolerationsEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 
 func (tolerationsEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 	pod.Spec.Tolerations = slices.DeleteFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
-		return api.HasToleration(old.Tolerations, t) && !api.HasToleration(next.Tolerations, t)
+		return podspec.HasToleration(old.Tolerations, t) && !podspec.HasToleration(next.Tolerations, t)
 	})
 }
 
 // Restore puts back what old still has: tolerations may only be added to a live pod.
 func (tolerationsEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 	addTolerations(&updated.Spec, slices.DeleteFunc(slices.Clone(old.Spec.Tolerations),
-		func(t corev1.Toleration) bool { return !api.HasToleration(given.Tolerations, t) }))
+		func(t corev1.Toleration) bool { return !podspec.HasToleration(given.Tolerations, t) }))
 }
 
 func addTolerations(spec *corev1.PodSpec, tolerations []corev1.Toleration) {
 	for _, t := range tolerations {
-		if !api.HasToleration(spec.Tolerations, t) {
+		if !podspec.HasToleration(spec.Tolerations, t) {
 			spec.Tolerations = append(spec.Tolerations, t)
 		}
 	}

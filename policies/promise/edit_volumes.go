@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 // volumesEdit is the pod's volumes under our names.
@@ -22,12 +22,12 @@ func (volumesEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 func (volumesEdit) Revert(pod *corev1.Pod, _, next *Promise) { dropVolumes(&pod.Spec, next) }
 
 func dropVolumes(spec *corev1.PodSpec, next *Promise) {
-	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return api.IsOurVolume(v.Name) && !next.HasVolume(v.Name) })
+	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return podspec.IsOurVolume(v.Name) && !next.HasVolume(v.Name) })
 }
 
 func (volumesEdit) Restore(old, updated *corev1.Pod, _ *Promise) {
 	updated.Spec.Volumes = restoreList(updated.Spec.Volumes, old.Spec.Volumes,
-		func(v corev1.Volume) bool { return api.IsOurVolume(v.Name) },
+		func(v corev1.Volume) bool { return podspec.IsOurVolume(v.Name) },
 		func(a, b corev1.Volume) bool { return a.Name == b.Name })
 }
 

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 )
 
 const guardBinary = "/gpuslice-guard"
@@ -23,9 +23,9 @@ type Guard struct {
 	Shares     bool              `json:"shares,omitempty"` // the process namespace is shared for the guard, not by the author
 	Resource   string            `json:"resource"`         // the GPU resource that the check asks for
 	Count      int64             `json:"count"`
-	Env        []api.Variable    `json:"env"` // of check and sidecar
-	CheckEnv   []api.Variable    `json:"checkEnv,omitempty"`
-	SidecarEnv []api.Variable    `json:"sidecarEnv,omitempty"`
+	Env        []envvar.Literal  `json:"env"` // of check and sidecar
+	CheckEnv   []envvar.Literal  `json:"checkEnv,omitempty"`
+	SidecarEnv []envvar.Literal  `json:"sidecarEnv,omitempty"`
 	// Mounts are those of check and sidecar, SidecarMounts those of the sidecar alone.
 	Mounts        []corev1.VolumeMount `json:"mounts,omitempty"`
 	SidecarMounts []corev1.VolumeMount `json:"sidecarMounts,omitempty"`
@@ -34,7 +34,7 @@ type Guard struct {
 
 // container is what check and sidecar have in common. Every field that the server would default is written, so that the
 // pod comes back as it was promised.
-func (g *Guard) container(name, command string, own []api.Variable) corev1.Container {
+func (g *Guard) container(name, command string, own []envvar.Literal) corev1.Container {
 	c := corev1.Container{
 		Name: name, Args: []string{command}, Image: g.Image, ImagePullPolicy: g.PullPolicy,
 		Resources:                corev1.ResourceRequirements{Limits: g.quantities(), Requests: g.quantities()},
@@ -53,7 +53,7 @@ func (g *Guard) container(name, command string, own []api.Variable) corev1.Conta
 		c.SecurityContext.Capabilities.Add = []corev1.Capability{"KILL"}
 	}
 	c.Env = make([]corev1.EnvVar, 0, len(g.Env)+len(own))
-	for _, list := range [][]api.Variable{g.Env, own} {
+	for _, list := range [][]envvar.Literal{g.Env, own} {
 		for _, v := range list {
 			c.Env = append(c.Env, corev1.EnvVar{Name: v.Name, Value: v.Value})
 		}

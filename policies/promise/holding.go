@@ -4,9 +4,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/charges"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -37,7 +39,7 @@ func HoldingOf(pod *corev1.Pod, keys Keys, pools []pools.Pool) (quota.Holding, C
 // earlier build may have applied the same Promise in other words.
 func (p *Promise) accountsFor(pod *corev1.Pod, pools []pools.Pool) bool {
 	for i := range p.Containers {
-		c, _ := api.ContainerNamed(&pod.Spec, p.Containers[i].Name)
+		c, _ := podspec.ContainerNamed(&pod.Spec, p.Containers[i].Name)
 		if c == nil || !p.Containers[i].stillRequested(c, pools) {
 			return false
 		}
@@ -57,7 +59,7 @@ func (p *Promise) Holding(pod *corev1.Pod) quota.Holding {
 		if h.Classes == nil {
 			h.Classes = make(map[string]quota.Charge)
 		}
-		h.Classes[c.Class] = quota.PeakCharge(quota.PodSpans(&pod.Spec, func(in *corev1.Container) quota.Charge { return p.chargeIn(c.Class, in.Name) }))
+		h.Classes[c.Class] = charges.Peak(charges.SpansOf(&pod.Spec, func(in *corev1.Container) quota.Charge { return p.chargeIn(c.Class, in.Name) }))
 	}
 	return h
 }
@@ -68,7 +70,7 @@ func (p *Promise) ChargeOn(pod *corev1.Pod) quota.Charge {
 	if p.Newer() {
 		return p.Charge
 	}
-	return p.Charge.Most(quota.PeakCharge(quota.PodSpans(&pod.Spec, func(c *corev1.Container) quota.Charge { return p.ChargeFor(p.Container(c.Name)) })))
+	return p.Charge.Most(charges.Peak(charges.SpansOf(&pod.Spec, func(c *corev1.Container) quota.Charge { return p.ChargeFor(p.Container(c.Name)) })))
 }
 
 // chargeIn is what the named container counts for in a class.
@@ -84,15 +86,15 @@ func (p *Promise) ChargeFor(c *Container) quota.Charge {
 	if c == nil {
 		return quota.Charge{}
 	}
-	return quota.SliceCharge(strategies.Named(p.Strategy).Whole(), c.Slice, c.Count)
+	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), c.Slice, c.Count)
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole
-// devices. A shared or MIG resource counts as a slice as well, so that leaving the Promise out never makes a pod
-// cheaper. Containers count whatever their names.
+// devices. A resource that is, or may turn out to be, a share or a MIG instance counts as a slice as well, so that leaving
+// the Promise out never makes a pod cheaper. Containers count whatever their names.
 func ExclusiveHolding(pod *corev1.Pod, pools []pools.Pool) (quota.Holding, ChargeSource) {
 	h := quota.Holding{Namespace: pod.Namespace}
-	h.Charge = quota.PeakCharge(quota.PodSpans(&pod.Spec, func(c *corev1.Container) quota.Charge { return exclusiveCharge(&h, c, pools) }))
+	h.Charge = charges.Peak(charges.SpansOf(&pod.Spec, func(c *corev1.Container) quota.Charge { return exclusiveCharge(&h, c, pools) }))
 	if h.Charge == (quota.Charge{}) {
 		return quota.Holding{Namespace: pod.Namespace}, ChargeNone
 	}
@@ -113,14 +115,17 @@ func exclusiveCharge(h *quota.Holding, c *corev1.Container, pools []pools.Pool) 
 			h.Pools = append(h.Pools, p.Name)
 		}
 		h.MemoryUnknown = h.MemoryUnknown || !known
-		charge := quota.Charge{Memory: quota.MemoryOf(memory, units), GPUs: units}
-		if name != api.ResourceGPU {
+		charge := quota.Charge{Memory: charges.MemoryOf(memory, units), GPUs: units}
+		if name != api.ResourceGPU || slices.ContainsFunc(offering, divided) {
 			charge.Slices = units
 		}
 		out = out.Plus(charge)
 	}
 	return out
 }
+
+// divided reports whether a unit of the pool's resource is less than a device.
+func divided(p *pools.Pool) bool { return p.Strategy != "" && !p.Sharing().Whole() }
 
 // offeredBy are the pools whose nodes advertise the resource.
 func offeredBy(resource string, pools []pools.Pool) (out []*pools.Pool) {
@@ -134,7 +139,7 @@ func offeredBy(resource string, pools []pools.Pool) (out []*pools.Pool) {
 
 // largestDevice is the most memory that one unit can turn out to hold on any of the pools; known is false where one of
 // them does not tell, or there is none.
-func largestDevice(pools []*pools.Pool) (memory api.MiB, known bool) {
+func largestDevice(pools []*pools.Pool) (memory quantity.MiB, known bool) {
 	known = len(pools) > 0
 	for _, p := range pools {
 		memory, known = max(memory, p.Total()), known && p.Total() > 0
@@ -147,29 +152,10 @@ func gpuUnits(c *corev1.Container, pools []pools.Pool) map[string]int64 {
 	units := make(map[string]int64)
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 		for name, q := range list {
-			if n := WholeUnits(q); n > 0 && request.IsGPUResource(string(name), pools) {
+			if n := quantity.WholeUnits(q); n > 0 && request.IsGPUResource(string(name), pools) {
 				units[string(name)] = max(units[string(name)], n)
 			}
 		}
 	}
 	return units
-}
-
-// WholeUnits is q rounded up, at most MaxCharge. It looks at the exponent before it computes: stored pods may hold
-// quantities such as 1e10000000, which cost seconds to compare and which Value() turns into 0.
-func WholeUnits(q resource.Quantity) int64 {
-	if q.Sign() <= 0 {
-		return 0
-	}
-	if n, ok := q.AsInt64(); ok {
-		return min(n, quota.MaxCharge)
-	}
-	const largestExponent, largestBits = 18, 127
-	if d := q.AsDec(); d.Scale() < -largestExponent || d.UnscaledBig().BitLen() > largestBits {
-		return quota.MaxCharge
-	}
-	if q.CmpInt64(quota.MaxCharge) >= 0 {
-		return quota.MaxCharge
-	}
-	return q.Value()
 }

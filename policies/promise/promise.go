@@ -8,6 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -46,11 +49,16 @@ type Container struct {
 	Resource string               `json:"resource"`
 	Count    int64                `json:"count"`
 	Class    string               `json:"class,omitempty"` // the class of policy that the slice was sized by
-	Slice    api.MiB              `json:"slice,omitzero"`
-	Limit    api.MiB              `json:"limit,omitzero"`
-	Env      []api.Variable       `json:"env,omitempty"`
+	Slice    quantity.MiB         `json:"slice,omitzero"`
+	Limit    quantity.MiB         `json:"limit,omitzero"`
+	Env      []envvar.Literal     `json:"env,omitempty"`
 	Mounts   []corev1.VolumeMount `json:"mounts,omitempty"`
 	Args     []string             `json:"args,omitempty"` // at the end of its arguments
+}
+
+// UsesMPS reports whether the container is given the pipe of an MPS daemon.
+func (c *Container) UsesMPS() bool {
+	return slices.ContainsFunc(c.Env, func(v envvar.Literal) bool { return v.Name == envvar.MPSPipe })
 }
 
 // Pod is what was written into the pod itself.
@@ -154,16 +162,16 @@ func decodeAny(text string, newer bool) (*Promise, error) {
 func (p *Promise) check() error {
 	for _, r := range p.Request.Containers {
 		if err := r.Size.Bounded(); err != nil {
-			return fmt.Errorf("request of container %s: %w", api.Quote(r.Name), err)
+			return fmt.Errorf("request of container %s: %w", message.Quote(r.Name), err)
 		}
 	}
 	for _, c := range p.Containers {
 		i := slices.IndexFunc(p.Request.Containers, func(r api.ContainerRequest) bool { return r.Name == c.Name })
 		switch {
-		case i < 0, p.Request.Containers[i].GPUs != c.Count, c.Count < 1, c.Count > api.MaxGPUs:
-			return fmt.Errorf("container %s was not promised what it asked for", api.Quote(c.Name))
+		case i < 0, p.Request.Containers[i].GPUs != c.Count, c.Count < 1, c.Count > quantity.MaxGPUs:
+			return fmt.Errorf("container %s was not promised what it asked for", message.Quote(c.Name))
 		case p.Request.Containers[i].Resource == "" && !p.Request.Explicit:
-			return fmt.Errorf("container %s did not ask for anything", api.Quote(c.Name))
+			return fmt.Errorf("container %s did not ask for anything", message.Quote(c.Name))
 		}
 	}
 	return nil

@@ -8,18 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/visibility"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // Undone lists what differs on the pod from what the Promise says of it, as paths; none: it is as promised. Containers
 // that reach for a GPU beside the promised ones count too, and what keeps the promised guard from its work.
-func Undone(pod *corev1.Pod, given *Promise, pools []pools.Pool) []string {
-	if given.Newer() {
+func (p *Promise) Undone(pod *corev1.Pod, pools []pools.Pool) []string {
+	if p.Newer() {
 		return nil
 	}
-	out := append(unplannedContainers(pod, given, pools), guardHindrances(&pod.Spec, given)...)
-	return append(out, edits(nil).undone(pod, given)...)
+	out := append(unplannedContainers(pod, p, pools), guardHindrances(&pod.Spec, p)...)
+	return append(out, edits(nil).undone(pod, p)...)
 }
 
 // undone lists what applying the edits again would change.
@@ -31,17 +35,17 @@ func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
 	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) {
 		return nil
 	}
-	return ChangedPaths(pod, promised)
+	return podpatch.ChangedPaths(pod, promised)
 }
 
 // unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.
 func unplannedContainers(pod *corev1.Pod, given *Promise, pools []pools.Pool) (out []string) {
-	for c := range api.EveryContainer(&pod.Spec) {
+	for c := range podspec.EveryContainer(&pod.Spec) {
 		if given.Container(c.Name) != nil || given.HasGuard(c.Name) {
 			continue
 		}
-		if request.RequestsGPU(c, pools) || ChoosesDevices(c) {
-			out = append(out, fmt.Sprintf("container %s reaches for a GPU and was given none", api.Quote(c.Name)))
+		if request.RequestsGPU(c, pools) || visibility.ChoosesDevices(c) {
+			out = append(out, fmt.Sprintf("container %s reaches for a GPU and was given none", message.Quote(c.Name)))
 		}
 	}
 	return out
@@ -58,13 +62,13 @@ func guardHindrances(spec *corev1.PodSpec, given *Promise) (out []string) {
 	}
 	for i := range given.Planned.Containers {
 		p := &given.Planned.Containers[i]
-		c, _ := api.ContainerNamed(spec, p.Name)
+		c, _ := podspec.ContainerNamed(spec, p.Name)
 		if c == nil || given.Guard.Kill || !slices.Contains(p.Tiers, api.TierGuard) {
 			continue
 		}
 		// Without the right to signal others the guard ends processes of its own user alone.
-		if user := api.RunAsUser(spec, c); user == nil || *user != given.Guard.User {
-			out = append(out, fmt.Sprintf("securityContext.runAsUser of container %s", api.Quote(c.Name)))
+		if user := podspec.RunAsUser(spec, c); user == nil || *user != given.Guard.User {
+			out = append(out, fmt.Sprintf("securityContext.runAsUser of container %s", message.Quote(c.Name)))
 		}
 	}
 	return out

@@ -9,6 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/charges"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/unitcount"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -22,8 +27,8 @@ func quotaUnits(pod *corev1.Pod, p *Promise) map[string]int64 {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			units := nvidiaUnits(&list[i])
-			if name, n := p.requested(list[i].Name); n > 0 && strings.HasPrefix(name, api.NVIDIAPrefix) && len(name) <= quota.MaxUnitName {
-				units[name] = max(units[name], min(n, quota.MaxCharge))
+			if name, n := p.requested(list[i].Name); n > 0 && strings.HasPrefix(name, resourcename.NVIDIAPrefix) && len(name) <= unitcount.MaxName {
+				units[name] = max(units[name], min(n, quantity.MaxCharge))
 			}
 			perContainer[&list[i]] = units
 			for name := range units {
@@ -33,8 +38,8 @@ func quotaUnits(pod *corev1.Pod, p *Promise) map[string]int64 {
 	}
 	var out map[string]int64
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		peak := quota.PeakCharge(quota.PodSpans(&pod.Spec, func(c *corev1.Container) quota.Charge { return quota.Charge{GPUs: perContainer[c][name]} }))
-		out = quota.AddUnits(out, name, peak.GPUs)
+		peak := charges.Peak(charges.SpansOf(&pod.Spec, func(c *corev1.Container) quota.Charge { return quota.Charge{GPUs: perContainer[c][name]} }))
+		out = unitcount.Add(out, name, peak.GPUs)
 	}
 	return out
 }
@@ -44,7 +49,7 @@ func nvidiaUnits(c *corev1.Container) map[string]int64 {
 	units := make(map[string]int64)
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 		for name, q := range list {
-			if n := WholeUnits(q); n > 0 && strings.HasPrefix(string(name), api.NVIDIAPrefix) {
+			if n := quantity.WholeUnits(q); n > 0 && strings.HasPrefix(string(name), resourcename.NVIDIAPrefix) {
 				units[string(name)] = max(units[string(name)], n)
 			}
 		}
@@ -66,8 +71,8 @@ func (p *Promise) requested(container string) (resource string, units int64) {
 }
 
 // RenamedAway are the resources that a pod with this Promise asked for and does not carry, in the order of their names.
-func RenamedAway(pod *corev1.Pod, p *Promise) (out []string) {
-	for c := range api.Containers(&pod.Spec) {
+func (p *Promise) RenamedAway(pod *corev1.Pod) (out []string) {
+	for c := range podspec.Containers(&pod.Spec) {
 		name, n := p.requested(c.Name)
 		if _, carried := c.Resources.Limits[corev1.ResourceName(name)]; n > 0 && !carried && !slices.Contains(out, name) {
 			out = append(out, name)

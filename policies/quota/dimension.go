@@ -3,7 +3,7 @@ package quota
 import (
 	"strconv"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
 // Dimension is one thing that a quota counts. Everything that handles quotas loops over Dimensions; nothing else knows
@@ -31,8 +31,8 @@ func Dimensions() []Dimension {
 			Amount:  func(c Charge) int64 { return int64(c.Memory) },
 			Limit:   func(l Limits) (int64, bool) { return limitOf(l.Memory) },
 			Unknown: func(h Holding) bool { return h.MemoryUnknown },
-			Unit:    api.Mebibyte,
-			Text:    func(n int64) string { return api.MiB(n).String() },
+			Unit:    quantity.Mebibyte,
+			Text:    func(n int64) string { return quantity.MiB(n).String() },
 		},
 		{
 			Name:    "slices",

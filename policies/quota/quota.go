@@ -6,10 +6,13 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/unitcount"
 )
 
-// Rule is the rule of denials for want of quota.
-const Rule api.Rule = "quota"
+// rule is the rule of denials for want of quota.
+const rule api.Rule = "quota"
 
 // Quota is what the pods of one budget may hold together: limits, each on a part of the budget.
 type Quota struct {
@@ -57,7 +60,7 @@ func (h Holding) In(scope Scope) Charge {
 		!scope.Pods.Match(h.Traits):
 		return Charge{}
 	case scope.Resource != "":
-		return Charge{GPUs: saturateSum(h.Units[scope.Resource], h.Units[otherUnits])}
+		return Charge{GPUs: quantity.Sum(h.Units[scope.Resource], h.Units[unitcount.Other])}
 	case scope.Class != "":
 		return h.Classes[scope.Class]
 	}
@@ -75,7 +78,7 @@ func (h Holding) Plus(g Holding) Holding {
 		}
 		classes[class] = classes[class].Plus(c)
 	}
-	h.Classes, h.Units = classes, plusUnits(h.Units, g.Units)
+	h.Classes, h.Units = classes, unitcount.Plus(h.Units, g.Units)
 	return h
 }
 
@@ -112,7 +115,7 @@ func (l Limit) exceeded(d Dimension, h Holding, asked, have Charge) (Excess, boo
 	most, limited := d.Limit(l.Limits)
 	amount, used := d.Amount(asked), d.Amount(have)
 	unknown := d.Unknown(h)
-	if !limited || !unknown && (amount <= 0 || saturateSum(used, amount) <= most) {
+	if !limited || !unknown && (amount <= 0 || quantity.Sum(used, amount) <= most) {
 		return Excess{}, false
 	}
 	e := Excess{Quota: l.Name, Dimension: l.Scope.dimension(d), Requested: d.Text(amount), Used: d.Text(used), Limited: d.Text(most), Native: l.Native}
@@ -125,7 +128,7 @@ func (l Limit) exceeded(d Dimension, h Holding, asked, have Charge) (Excess, boo
 // dimension is what denials call the dimension within the scope.
 func (s Scope) dimension(d Dimension) string {
 	if s.Resource != "" {
-		return RequestsPrefix + s.Resource
+		return resourcename.RequestsPrefix + s.Resource
 	}
 	return d.Name
 }
@@ -148,7 +151,7 @@ func Denial(excess []Excess) *api.Violation {
 	if len(sentences) == 0 {
 		return nil
 	}
-	return &api.Violation{Rule: Rule, Reason: "exceeded quota", Detail: strings.Join(sentences, "; ")}
+	return &api.Violation{Rule: rule, Reason: "exceeded quota", Detail: strings.Join(sentences, "; ")}
 }
 
 // excessSentence tells what one limit denies.
@@ -174,7 +177,7 @@ func (h Holding) Sound() bool {
 		}
 	}
 	for _, n := range h.Units {
-		if n < 0 || n > MaxCharge {
+		if n < 0 || n > quantity.MaxCharge {
 			return false
 		}
 	}
@@ -183,15 +186,12 @@ func (h Holding) Sound() bool {
 
 // Limits are the most that may be held of each dimension. nil: no limit. 0: none at all.
 type Limits struct {
-	Memory *api.MiB `json:"memory,omitempty"`
-	Slices *int64   `json:"slices,omitempty"`
-	GPUs   *int64   `json:"gpus,omitempty"`
+	Memory *quantity.MiB `json:"memory,omitempty"`
+	Slices *int64        `json:"slices,omitempty"`
+	GPUs   *int64        `json:"gpus,omitempty"`
 }
 
 // Native reports whether a ResourceQuota is among the limits.
 func (q Quota) Native() bool {
 	return slices.ContainsFunc(q.Limits, func(l Limit) bool { return l.Native })
 }
-
-// RequestsPrefix begins the names under which ResourceQuotas count extended resources.
-const RequestsPrefix = "requests."

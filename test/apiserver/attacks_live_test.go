@@ -202,3 +202,14 @@ func TestA30(t *testing.T) {
 		}
 	})
 }
+
+func TestA32(t *testing.T) {
+	t.Run("shares under the name of whole devices, without a label", func(t *testing.T) {
+		a := attacker(t, "quota: {slices: 2}", nil)
+		a.moveTo(nodesOf(t, "a10-timeslicing")...)
+		const share = "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {nvidia.com/gpu: 1}}}\n"
+		a.made("one", share)
+		a.made("two", share)
+		a.denied("three", share, "exceeded quota")
+	})
+}

@@ -108,6 +108,11 @@ func TestA8(t *testing.T) {
 			"/run/nvidia-mps\", which reaches":         slice("  volumes: [{name: v, hostPath: {path: /run/nvidia-mps}}]\n", "", ""),
 			"\"/\", which reaches":                     slice("  volumes: [{name: v, hostPath: {path: /}}]\n", "", ""),
 			"device-plugins\", which reaches":          slice("  volumes: [{name: v, hostPath: {path: /var/lib/kubelet/device-plugins}}]\n", "", ""),
+			"/k3s/containerd/containerd.sock\", which": slice("  volumes: [{name: v, hostPath: {path: /run/k3s/containerd/containerd.sock}}]\n", "", ""),
+			"/var/run/podman\", which reaches":         slice("  volumes: [{name: v, hostPath: {path: /var/run/podman}}]\n", "", ""),
+			"/var/lib/containerd\", which reaches":     slice("  volumes: [{name: v, hostPath: {path: /var/lib/containerd}}]\n", "", ""),
+			"/x86_64-linux-gnu\", which reaches":       slice("  volumes: [{name: v, hostPath: {path: /usr/lib/x86_64-linux-gnu}}]\n", "", ""),
+			"/srv/agent.sock\", which reaches":         slice("  volumes: [{name: v, hostPath: {path: /srv/agent.sock}}]\n", "", ""),
 			"a capability that reaches out of a slice": slice("  initContainers: [{name: i, image: busybox, securityContext: {capabilities: {add: [SYS_ADMIN]}}}]\n", "", ""),
 		} {
 			a.denied("out", manifest, words)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -43,7 +42,7 @@ func strictly(t *testing.T) *bare {
 
 // gpuPod asks for a GPU and for nothing of ours.
 func gpuPod(name string) *corev1.Pod {
-	one := corev1.ResourceList{api.ResourceGPUShared: resource.MustParse("1")}
+	one := corev1.ResourceList{"nvidia.com/gpu.shared": resource.MustParse("1")}
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "main", Image: "example.test/app:1", Resources: corev1.ResourceRequirements{Limits: one}}}}}
 }
@@ -60,7 +59,7 @@ func slicedPod(t *testing.T, s scenarios.Scenario, name string) *corev1.Pod {
 	if d.Outcome != policies.Mutated {
 		t.Fatalf("scenario %s: %s: %s", s.Name, d.Outcome, d.Message())
 	}
-	pod := promise.Apply(in.Pod, d.Promise)
+	pod := d.Promise.Apply(in.Pod)
 	pod.Name, pod.Namespace, pod.GenerateName = name, "", ""
 	return pod
 }

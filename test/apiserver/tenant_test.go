@@ -67,6 +67,17 @@ func attacker(t *testing.T, document string, labels map[string]string) *tenant {
 	return out
 }
 
+// moveTo replaces the nodes, and waits until their pools are known.
+func (a *tenant) moveTo(nodes ...*corev1.Node) {
+	a.t.Helper()
+	if err := a.i.Nodes(a.t.Context(), nodes...); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := a.i.Settle(a.t.Context(), poolNames(a.t, nodes, defaultPolicy(""))...); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
 // awaitRights waits until the server knows of the binding.
 func (a *tenant) awaitRights() {
 	a.t.Helper()

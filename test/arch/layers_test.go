@@ -16,9 +16,13 @@ type layers struct {
 
 // policyLayers go from the vocabulary up to the operations.
 var policyLayers = layers{"policies", [][]string{
+	{"policies/internal/driver", "policies/internal/envvar", "policies/internal/message", "policies/internal/modes",
+		"policies/internal/podspec", "policies/internal/resourcename"},
+	{"policies/internal/podpatch", "policies/internal/quantity", "policies/internal/visibility"},
+	{"policies/internal/size", "policies/internal/unitcount"},
 	{"policies/api"},
 	{"policies/quota", "policies/internal/frameworks", "policies/internal/spellings"},
-	{"policies/internal/strategies"},
+	{"policies/internal/charges", "policies/internal/strategies"},
 	{"policies/config"},
 	{"policies/pools"},
 	{"policies/internal/request"},

@@ -120,9 +120,8 @@ func fixedPatch(t *testing.T) func(*admissionv1.AdmissionRequest) []byte {
 				t.Error(err)
 				return
 			}
-			in.Pod = raw.Pod
-			d := policies.Decide(in)
-			if patch, err = json.Marshal(promise.Patch(raw.Tree, raw.Pod, promise.Apply(raw.Pod, d.Promise))); err != nil {
+			_, ops := policies.Create(in, raw, promise.Keys{})
+			if patch, err = json.Marshal(ops); err != nil {
 				t.Error(err)
 			}
 		})

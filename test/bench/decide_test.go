@@ -43,7 +43,7 @@ func BenchmarkPlanAndApply(b *testing.B) {
 		if d.Outcome != policies.Mutated {
 			b.Fatal(d.Message())
 		}
-		promise.Apply(in.Pod, d.Promise)
+		d.Promise.Apply(in.Pod)
 	}
 }
 
@@ -53,7 +53,7 @@ func BenchmarkPlanAndApplyWithoutGuard(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		d := policies.Decide(in)
-		promise.Apply(in.Pod, d.Promise)
+		d.Promise.Apply(in.Pod)
 	}
 }
 
@@ -65,9 +65,7 @@ func BenchmarkDecodeDecideApplyPatch(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		in.Pod = pod.Pod
-		d := policies.Decide(in)
-		promise.Patch(pod.Tree, pod.Pod, promise.Apply(pod.Pod, d.Promise))
+		policies.Create(in, pod, promise.Keys{})
 	}
 }
 

@@ -94,7 +94,7 @@ func (b *Budgets) current() policyBudgets {
 
 // add counts a namespace in its budget, if anything limits it.
 func (b policyBudgets) add(in policies.Input) {
-	if in.Policy == nil || in.Policy.Mode == api.ModeOff {
+	if in.Policy.Off() {
 		return
 	}
 	name, key := in.Namespace.Name, config.BudgetKey(in.Namespace.Name, in.Policy.Quota)

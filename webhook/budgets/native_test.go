@@ -65,7 +65,7 @@ func renamedPod(t *testing.T, in policies.Input) (*corev1.Pod, *promise.Promise)
 	if d.Promise == nil {
 		t.Fatalf("%+v", d)
 	}
-	return promise.Apply(in.Pod, d.Promise), d.Promise
+	return d.Promise.Apply(in.Pod), d.Promise
 }
 
 func TestCheckerNativeQuotas(t *testing.T) {
@@ -138,7 +138,7 @@ func TestQuotaStatuses(t *testing.T) {
 			want := []nativequota.QuotaStatus{
 				{Namespace: "team-a", Name: "team-a-gpus", Resource: api.ResourceGPU, State: nativequota.StateCounted},
 				{Namespace: "team-b", Name: "team-b-gpus", Resource: api.ResourceGPU, State: nativequota.StateUncounted, Reason: "policy gpuslice-system/b does not count it"},
-				{Namespace: "team-c", Name: "gpuslice", Resource: api.ResourceGPUShared, State: nativequota.StateUnwritten, Reason: ""},
+				{Namespace: "team-c", Name: "gpuslice", Resource: "nvidia.com/gpu.shared", State: nativequota.StateUnwritten, Reason: ""},
 			}
 			if diff := cmp.Diff(want, w.StateReport().ResourceQuotas); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)

@@ -77,7 +77,7 @@ func (c *Checker) AnswerReport(ctx context.Context, in policies.Input) (review.A
 // report reads the report on the namespace of a pod.
 func (c *Checker) report(ctx context.Context, in policies.Input) (Report, error) {
 	none := Report{Namespace: in.Namespace.Name, Figures: []quota.Figure{}}
-	if c == nil || in.Policy == nil || in.Policy.Mode == api.ModeOff {
+	if c == nil || in.Policy.Off() {
 		return none, nil
 	}
 	counted := c.Budgets.For(in)

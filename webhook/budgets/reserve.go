@@ -54,7 +54,7 @@ type Pod struct {
 // Reserve asks for the pod's room. It returns the decision with what the quota makes of it, or the answer for a caller
 // who should ask again: a pod is never admitted because its quota could not be read.
 func (c *Checker) Reserve(ctx context.Context, pod Pod, d policies.Decision) (policies.Decision, *review.Answer) {
-	if pod.Policy == nil || pod.Policy.Mode == api.ModeOff {
+	if pod.Policy.Off() {
 		return d, nil
 	}
 	counted := c.Budgets.For(pod.Input)

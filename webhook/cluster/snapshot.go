@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -43,13 +44,13 @@ func ReadSnapshot(from Objects) *Snapshot {
 	}
 	saved := decodeState(data)
 	tenants, _ := readTenants(from.Tenants, nil)
-	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Nodes, saved.pools, from.Guard)
+	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Nodes, pools.Known{Saved: saved.pools, Now: time.Now()}, from.Guard)
 }
 
-// withPools is s with the pools that the nodes offer, and those saved.
-func (s *Snapshot) withPools(nodes []*corev1.Node, saved []pools.Pool, guard *config.GuardSettings) *Snapshot {
+// withPools is s with the pools that the nodes offer, and those known from before.
+func (s *Snapshot) withPools(nodes []*corev1.Node, known pools.Known, guard *config.GuardSettings) *Snapshot {
 	out := *s
-	out.pools, out.nodes, out.guard = pools.FromNodes(nodes, s.poolsSpec(), saved), len(nodes), guard
+	out.pools, out.nodes, out.guard = pools.Remember(nodes, s.poolsSpec(), known), len(nodes), guard
 	return &out
 }
 

@@ -80,6 +80,27 @@ func TestSavedPools(t *testing.T) {
 	})
 }
 
+func TestForgottenPools(t *testing.T) {
+	t.Run("a pool without a node ends after a day, without any event", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset(clustertest.Namespace("team-a", nil), clustertest.PolicyMap("default", 10, "mode: opt-in"), clustertest.SharedL4(t, "n1"))
+			r := start(t, client)
+			defer r.end()
+			if err := client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(23 * time.Hour) // of the test's clock
+			if left := poolNames(t, r); len(left) != 1 {
+				t.Errorf("after 23 hours: %q", left)
+			}
+			time.Sleep(2 * time.Hour)
+			if left := poolNames(t, r); len(left) != 0 {
+				t.Errorf("after 25 hours: %q", left)
+			}
+		})
+	})
+}
+
 func poolNames(t *testing.T, r *replica) []string {
 	t.Helper()
 	in, err := r.Input(t.Context(), "team-a")

@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,12 +19,16 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
 // saveRetry is how long a replica waits before it tries again to save what it could not.
 const saveRetry = 10 * time.Second
+
+// ageEvery is how often remembered pools are looked at: they end by time.
+const ageEvery = time.Minute
 
 // Options are what a Watcher is made of.
 type Options struct {
@@ -94,6 +99,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.options.Metrics.CountUnsaved()
 			w.options.Log.Error(err, "state not saved", "retryAfter", saveRetry.String())
 			retry = time.After(saveRetry)
+		} else if slices.ContainsFunc(w.snapshot.Load().pools, func(p pools.Pool) bool { return p.Remembered() }) {
+			retry = time.After(ageEvery)
 		}
 		if !w.awaitChange(ctx, retry) {
 			return nil
@@ -137,10 +144,11 @@ func (w *Watcher) rebuild(ctx context.Context) error {
 	good := newest(saved.policies, w.lastGood)
 	documents := readDocuments(maps, good)
 	var tenants map[string]*tenant
+	known := pools.Known{Saved: saved.pools, Now: time.Now()}
 	if before := w.snapshot.Load(); before != nil {
-		tenants = before.tenants
+		tenants, known.Before = before.tenants, before.pools
 	}
-	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(nodes, saved.pools, w.options.Guard)
+	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(nodes, known, w.options.Guard)
 	w.snapshot.Store(snapshot)
 	w.lastGood = advance(good, documents, seen)
 	w.problems.report(snapshot)
@@ -215,7 +223,7 @@ func (w *Watcher) Governed() (out []nativequota.Governed, err error) {
 	}
 	forEach(w.informers.namespaces, func(ns *corev1.Namespace) {
 		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
-		on := in.PolicyError != nil || in.Policy != nil && in.Policy.Mode != api.ModeOff
+		on := in.PolicyError != nil || !in.Policy.Off()
 		if on && ns.DeletionTimestamp == nil && ns.Name != w.options.Namespace {
 			out = append(out, nativequota.Governed{Namespace: ns.Name, Policy: in.Policy, Pools: in.Pools})
 		}

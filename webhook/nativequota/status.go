@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -61,7 +60,7 @@ func (q *Quotas) Statuses(governed []Governed) (out []QuotaStatus) {
 func statusOfOther(g Governed, n policies.NativeQuota) QuotaStatus {
 	s := QuotaStatus{Namespace: g.Namespace, Name: n.Name, Resource: n.Resource, State: StateCounted}
 	switch {
-	case g.Policy.Quota.Native == api.NativeOff:
+	case !g.Policy.Quota.CountsNative():
 		s.State, s.Reason = StateUncounted, "policy "+g.Policy.Name+" does not count it"
 	case n.Uncounted != "":
 		s.State, s.Reason = StateUncounted, n.Uncounted

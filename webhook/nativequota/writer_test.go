@@ -24,9 +24,9 @@ import (
 
 // governedNamespace is team-a under a policy that has so many slices written.
 func governedNamespace(slices int64) Governed {
-	return Governed{Namespace: "team-a", Pools: []pools.Pool{{Name: "l4", Resource: api.ResourceGPUShared, Strategy: "time-slicing"}},
-		Policy: &config.Policy{Name: "gpuslice-system/a", Mode: api.ModeOptIn, EnforcementMode: api.EnforceFull,
-			Strategies: []api.StrategyName{"time-slicing"}, Quota: config.QuotaSpec{Native: api.NativeWrite, Slices: &slices}}}
+	return Governed{Namespace: "team-a", Pools: []pools.Pool{{Name: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing"}},
+		Policy: &config.Policy{Name: "gpuslice-system/a", Mode: "opt-in", EnforcementMode: api.EnforceFull,
+			Strategies: []api.StrategyName{"time-slicing"}, Quota: config.QuotaSpec{Native: "write", Slices: &slices}}}
 }
 
 // named is a ResourceQuota with the name of gpuslice's own, and with its label if managed.
@@ -52,7 +52,7 @@ func TestWriter(t *testing.T) {
 		event    bool // whether an Event is written
 	}{
 		"wanted and not there":            {nil, []Governed{governedNamespace(4)}, nil, "4", []string{"create"}, false},
-		"there as it should be":           {[]runtime.Object{quota(governedNamespace(4), policies.WrittenQuota{Resource: api.ResourceGPUShared, Hard: 4})}, []Governed{governedNamespace(4)}, nil, "4", nil, false},
+		"there as it should be":           {[]runtime.Object{quota(governedNamespace(4), policies.WrittenQuota{Resource: "nvidia.com/gpu.shared", Hard: 4})}, []Governed{governedNamespace(4)}, nil, "4", nil, false},
 		"there with another limit":        {[]runtime.Object{named("9", true)}, []Governed{governedNamespace(4)}, nil, "4", []string{"update"}, false},
 		"there and no longer wanted":      {[]runtime.Object{named("9", true)}, nil, nil, "", []string{"delete"}, false},
 		"it cannot say it any more":       {[]runtime.Object{named("9", true)}, []Governed{ambiguous}, nil, "", []string{"delete"}, false},

@@ -63,7 +63,7 @@ func planned(t *testing.T, plan string) *subject {
 	if d.Promise == nil {
 		t.Fatalf("%s: the pod is not planned: %s %v", plan, d.Message(), d.Warnings)
 	}
-	return &subject{pod: promise.Apply(pod, d.Promise), node: nodes[0], promise: d.Promise}
+	return &subject{pod: d.Promise.Apply(pod), node: nodes[0], promise: d.Promise}
 }
 
 // started is the pod once all of it runs on its node.

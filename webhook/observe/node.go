@@ -65,7 +65,7 @@ func (e *evaluation) evaluateSharing(offer *pools.Pool) {
 // ownDaemon reports whether the pod reaches its MPS daemon through a mount that gpuslice wrote.
 func (e *evaluation) ownDaemon() bool {
 	for i := range e.promise.Containers {
-		if slices.ContainsFunc(e.promise.Containers[i].Env, func(v api.Variable) bool { return v.Name == api.VarMPSPipe }) {
+		if e.promise.Containers[i].UsesMPS() {
 			return true
 		}
 	}

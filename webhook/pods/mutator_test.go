@@ -46,7 +46,7 @@ func governed(t testing.TB, document string) fixed {
 		t.Fatal(problems.ToAggregate())
 	}
 	return fixed{in: policies.Input{Policy: p, Pools: []pools.Pool{{
-		Name: "l4", Site: "l4", Resource: api.ResourceGPUShared, Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 691, Replicas: 4,
+		Name: "l4", Site: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", DeviceMemory: 23034, Reserve: 691, Replicas: 4,
 	}}}}
 }
 

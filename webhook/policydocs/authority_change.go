@@ -97,7 +97,7 @@ func (a authorityChange) lost(name string, after config.Book, found *findings) {
 	byFollower := map[string][]string{}
 	for _, ns := range a.namespaces {
 		had, err := a.snapshot.Book().For(ns)
-		if err != nil || had == nil || had.Name != name || had.Mode == api.ModeOff || strings.HasPrefix(ns.Name, "kube-") {
+		if err != nil || had == nil || had.Name != name || had.Off() || strings.HasPrefix(ns.Name, "kube-") {
 			continue
 		}
 		if has, err := after.For(ns); err == nil && (has == nil || has.Name != name) {

@@ -115,7 +115,7 @@ func (a *auditor) skip(namespace string) string {
 		return "its policy cannot be used: " + in.PolicyError.Error()
 	case in.Policy == nil:
 		return "no policy governs it, so nothing is denied or changed there; name a policy with --policies FILE to preview it"
-	case in.Policy.Mode == api.ModeOff:
+	case in.Policy.Off():
 		return "policy " + in.Policy.Name + " is off, so nothing is denied or changed there"
 	case !a.enforced && in.Policy.EnforcementMode == api.EnforceFull:
 		return "policy " + in.Policy.Name + " is enforced already; --include-enforced audits it all the same"

@@ -10,7 +10,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 func TestPage(t *testing.T) {
@@ -19,7 +18,7 @@ func TestPage(t *testing.T) {
 	}
 	item := audited{Namespace: "team-a", Policy: "gpuslice-system/team-a", Mode: api.EnforceAudit}
 	for _, name := range []string{"a", "b", "c", "d"} {
-		item.count("Pod", name, denied(quota.Rule, "exceeded quota", "team-a, requested: slices=1, used: slices=4, limited: slices=4"))
+		item.count("Pod", name, denied("quota", "exceeded quota", "team-a, requested: slices=1, used: slices=4, limited: slices=4"))
 	}
 	item.count("Deployment", "host", denied(api.RuleTamper, "hostPID", "remove hostPID"))
 	item.count("Pod", "plain", policies.Decision{IfEnforced: policies.Unchanged, Outcome: policies.Unchanged, UnchangedReason: "no GPU requested"})

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -38,6 +39,10 @@ func poolFinding(p *pools.Pool) Finding {
 		size = "slices up to " + usable.Human()
 	}
 	found := newFinding(level, "pool %s offers %s by %s; %s", p.Name, p.Resource, sharing, size)
+	if p.Remembered() {
+		found = newFinding(OK, "pool %s (%s by %s; %s) is remembered: no node has offered it since %s; pods get it only where no pool with nodes fits",
+			p.Name, p.Resource, sharing, size, p.LastSeen.Format(time.RFC3339))
+	}
 	for _, n := range p.Nodes {
 		for _, named := range n.Named {
 			found = found.With(object("node", "", named.Name), "status.allocatable", p.Resource)

@@ -8,7 +8,6 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // checkPodSecurity puts what gpuslice writes into a well-behaved pod before the rules of its namespace's Pod Security
@@ -47,7 +46,7 @@ func passes(evaluator policy.Evaluator, g Governed, level string) (Finding, bool
 		return newFinding(Note, "the Pod Security level of namespace %s is unknown", g.Name).
 			With(object("namespace", "", g.Name), "metadata.labels["+psa.EnforceLevelLabel+"]", level), true
 	}
-	out := promise.Apply(pod, decision.Promise)
+	out := decision.Promise.Apply(pod)
 	var broken []string
 	for _, result := range evaluator.EvaluatePod(psa.LevelVersion{Level: parsed, Version: psa.LatestVersion()}, &out.ObjectMeta, &out.Spec) {
 		if !result.Allowed {

@@ -85,7 +85,7 @@ func (f *Facts) Governed() []Governed {
 	var out []Governed
 	for _, ns := range f.Namespaces {
 		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
-		if exempt(ns.Name, f) || in.Policy == nil || in.Policy.Mode == api.ModeOff {
+		if exempt(ns.Name, f) || in.Policy.Off() {
 			continue
 		}
 		out = append(out, Governed{ns.Name, in})

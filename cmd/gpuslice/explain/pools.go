@@ -1,7 +1,9 @@
 package explain
 
 import (
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -28,6 +30,9 @@ func poolsOf(pools []pools.Pool) []pool {
 		out := pool{
 			Name: p.Name, Strategy: p.Strategy, Resource: p.Resource, Device: p.Product, DeviceMemory: p.DeviceMemory,
 			Usable: p.Usable(), Replicas: p.Replicas, Nodes: []string{}, Notes: cli.NonNil(p.Notes),
+		}
+		if p.Remembered() {
+			out.Notes = append(slices.Clone(out.Notes), "remembered: no node has offered it since "+p.LastSeen.Format(time.RFC3339)+"; used only where no pool with nodes fits")
 		}
 		for _, n := range p.Nodes {
 			for _, named := range n.Named {

@@ -57,8 +57,12 @@ func requested(r *api.Request) string {
 		if c.Resource != "" {
 			text += fmt.Sprintf(" %d %s", c.GPUs, c.Resource)
 		}
+		fraction := ""
+		if !c.Size.Fraction.Zero() {
+			fraction = c.Size.Fraction.String()
+		}
 		for _, part := range [][2]string{
-			{"memory ", amount(c.Size.Memory)}, {"up to ", amount(c.Size.MemoryLimit)}, {"fraction ", fraction(c.Size.Fraction)},
+			{"memory ", amount(c.Size.Memory)}, {"up to ", amount(c.Size.MemoryLimit)}, {"fraction ", fraction},
 			{"class ", c.Size.Class}, {"compute ", percent(c.Size.Compute)},
 		} {
 			if part[1] != "" {
@@ -71,13 +75,6 @@ func requested(r *api.Request) string {
 		all = append(all, "no slice: the policy gives one")
 	}
 	return strings.Join(all, "; ")
-}
-
-func fraction(f api.Fraction) string {
-	if f.Zero() {
-		return ""
-	}
-	return f.String()
 }
 
 func (p *page) nodes(nodes []node) {

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -129,6 +130,8 @@ func (l *status) pending(f *facts, promise *promise.Promise) {
 	case len(f.nodes) == 0:
 	case len(l.Nodes) == 0:
 		l.note("no node offers %s now: a node has to join, or the device plugin has to restart", promise.Containers[0].Resource)
+	case !slices.ContainsFunc(l.Nodes, func(n node) bool { return n.Reason == "" }):
+		l.note("no node that offers %s can take the pod, for the reasons above: it stays pending until one of them goes away, or another node joins", promise.Containers[0].Resource)
 	case free == 0:
 		l.note("no node on which it can run has a free replica: it stays pending until another pod ends")
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -39,7 +38,7 @@ func sliced(t *testing.T, name string, nodes []*corev1.Node) *corev1.Pod {
 	if d.Outcome != policies.Mutated {
 		t.Fatalf("%s: %s", d.Outcome, d.Message())
 	}
-	return promise.Apply(pod, d.Promise)
+	return d.Promise.Apply(pod)
 }
 
 func sharedNodes(t *testing.T) []*corev1.Node {
@@ -134,7 +133,7 @@ func TestCandidateNodes(t *testing.T) {
 	tainted.Spec.Taints = []corev1.Taint{{Key: "team", Value: "b", Effect: corev1.TaintEffectNoSchedule}}
 	other.Labels = map[string]string{"nvidia.com/gpu.memory": "1"}
 	f.nodes = []corev1.Node{full, cordoned, tainted, other}
-	offered := full.Status.Allocatable[api.ResourceGPUShared]
+	offered := full.Status.Allocatable["nvidia.com/gpu.shared"]
 	for range offered.Value() {
 		holder := sliced(t, "holder", nodes)
 		holder.Spec.NodeName = "full"
@@ -143,9 +142,9 @@ func TestCandidateNodes(t *testing.T) {
 	l := summarize(f)
 	n := offered.Value()
 	want := []node{
-		{"full", api.ResourceGPUShared, n, 0, ""}, {"cordoned", api.ResourceGPUShared, n, n, "the node is cordoned"},
-		{"tainted", api.ResourceGPUShared, n, n, "the pod does not tolerate team=b:NoSchedule"},
-		{"other", api.ResourceGPUShared, n, n, "the pod's node selector or affinity excludes it"},
+		{"full", "nvidia.com/gpu.shared", n, 0, ""}, {"cordoned", "nvidia.com/gpu.shared", n, n, "the node is cordoned"},
+		{"tainted", "nvidia.com/gpu.shared", n, n, "the pod does not tolerate team=b:NoSchedule"},
+		{"other", "nvidia.com/gpu.shared", n, n, "the pod's node selector or affinity excludes it"},
 	}
 	if diff := cmp.Diff(want, l.Nodes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -153,7 +152,11 @@ func TestCandidateNodes(t *testing.T) {
 	if len(l.Notes) != 1 || !strings.Contains(l.Notes[0], "stays pending until another pod ends") {
 		t.Errorf("notes %q", l.Notes)
 	}
-	f.othersRead = false
+	f.nodes = []corev1.Node{cordoned, tainted, other}
+	if l := summarize(f); len(l.Notes) != 1 || !strings.Contains(l.Notes[0], "can take the pod, for the reasons above") {
+		t.Errorf("no node can take the pod, whoever ends: notes %q", l.Notes)
+	}
+	f.nodes, f.othersRead = []corev1.Node{full, cordoned, tainted, other}, false
 	if l := summarize(f); l.Nodes[0].Free != unknownFree || len(l.Notes) != 0 {
 		t.Errorf("what is not seen is known: %+v, %q", l.Nodes[0], l.Notes)
 	}

@@ -101,6 +101,9 @@ func (o Object) BuiltIn() bool {
 
 // Patch applies operations to raw. What they do not name stays as it is written.
 func Patch(raw json.RawMessage, ops []jsonpatch.Operation) (json.RawMessage, error) {
+	if len(ops) == 0 {
+		return raw, nil
+	}
 	text, err := json.Marshal(ops)
 	if err != nil {
 		return nil, fmt.Errorf("%w: encode patch: %w", cli.ErrInternal, err)

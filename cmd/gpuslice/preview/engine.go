@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"gomodules.xyz/jsonpatch/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
@@ -23,12 +24,15 @@ type Engine struct {
 	namespace string  // of objects that name none
 	fixed     bool    // namespace is the user's: another one in an object is a mistake
 	server    *server // answers in the place of the core; nil: the core
-	decide    func(policies.Input) policies.Decision
+	create    createFunc
 }
+
+// createFunc is policies.Create.
+type createFunc func(policies.Input, promise.RawPod, promise.Keys) (policies.Decision, []jsonpatch.Operation)
 
 // New returns an engine that decides by the core.
 func New(c *target.Cluster) *Engine {
-	return &Engine{Cluster: c, namespace: metav1.NamespaceDefault, decide: policies.Decide}
+	return &Engine{Cluster: c, namespace: metav1.NamespaceDefault, create: policies.Create}
 }
 
 // Evaluate finds out what becomes of one object. A panic in the core ends this object only.
@@ -122,17 +126,13 @@ func (e *Engine) rewrite(ctx context.Context, raw json.RawMessage, namespace str
 	if violation != nil {
 		return unreadable(in, *violation, raw)
 	}
-	in.Pod = pod.Pod
 	in.Explain = true
-	decision := e.decide(in)
-	switch decision.Outcome {
-	case policies.Denied:
+	decision, patch := e.create(in, pod, promise.Keys{})
+	if decision.Outcome == policies.Denied {
 		return decision, nil, nil
-	case policies.Mutated, policies.DevicesHidden:
-		after, err := manifest.Patch(raw, promise.Patch(pod.Tree, pod.Pod, decision.Rewrite(pod.Pod)))
-		return decision, after, err
 	}
-	return decision, raw, nil
+	after, err := manifest.Patch(raw, patch)
+	return decision, after, err
 }
 
 // place fills in the namespace of an object.

@@ -5,15 +5,20 @@ import (
 	"errors"
 	"testing"
 
+	"gomodules.xyz/jsonpatch/v2"
+
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 func TestEvaluate(t *testing.T) {
 	t.Run("a panic ends one object as an internal error", func(t *testing.T) {
 		e := engineFor(t, "apiVersion: gpuslice.dev/v1\n")
-		e.decide = func(policies.Input) policies.Decision { panic("a broken invariant") }
+		e.create = func(policies.Input, promise.RawPod, promise.Keys) (policies.Decision, []jsonpatch.Operation) {
+			panic("a broken invariant")
+		}
 		_, err := e.Evaluate(t.Context(), manifest.Object{Kind: "Pod", APIVersion: "v1", Raw: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[]}}`)})
 		if !errors.Is(err, cli.ErrInternal) {
 			t.Fatalf("error: %v", err)

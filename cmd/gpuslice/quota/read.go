@@ -42,7 +42,7 @@ func readBudgets(ctx context.Context, c cluster, namespace string) ([]Budget, er
 		if in.PolicyError != nil && ns.Name == namespace {
 			return nil, fmt.Errorf("%w: %w", errUnanswered, in.PolicyError)
 		}
-		if in.Policy == nil || in.Policy.Mode == api.ModeOff {
+		if in.Policy.Off() {
 			continue
 		}
 		native, err := installed.NativeQuotas(ctx, c.client, ns.Name)

@@ -2,10 +2,13 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -22,7 +25,7 @@ func affinityFor(in *Input, chosen *candidate, same []*candidate) []corev1.NodeS
 			return nil // a pool that no label tells apart: every node of its resource is as good
 		}
 		if !slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool {
-			return api.SameExpressions(t.MatchExpressions, term.MatchExpressions)
+			return podspec.SameExpressions(t.MatchExpressions, term.MatchExpressions)
 		}) {
 			terms = append(terms, term)
 		}
@@ -57,14 +60,14 @@ func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
 		}
 	}
 	if p := c.pool(); p.TrustDomain == "" && !p.Declared && trustedElsewhere(in, p.Resource) {
-		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: api.LabelTrustDomain, Operator: corev1.NodeSelectorOpDoesNotExist})
+		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: strategies.LabelTrustDomain, Operator: corev1.NodeSelectorOpDoesNotExist})
 	}
 	above := func(e corev1.NodeSelectorRequirement) bool {
-		return e.Key == pools.LabelDriverMajor && e.Operator == corev1.NodeSelectorOpGt
+		return e.Key == driver.LabelMajor && e.Operator == corev1.NodeSelectorOpGt
 	}
 	if c.guard.holds && !c.pool().Declared && !slices.ContainsFunc(term.MatchExpressions, above) {
 		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{ // nodes that join later may have an older driver
-			Key: pools.LabelDriverMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{api.FormatInt(api.FirstGuardDriver - 1)}})
+			Key: driver.LabelMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{strconv.Itoa(driver.FirstForGuard - 1)}})
 	}
 	return term
 }
@@ -76,5 +79,5 @@ func trustedElsewhere(in *Input, resource string) bool {
 }
 
 func hasExpression(list []corev1.NodeSelectorRequirement, r corev1.NodeSelectorRequirement) bool {
-	return slices.ContainsFunc(list, func(e corev1.NodeSelectorRequirement) bool { return api.SameExpression(e, r) })
+	return slices.ContainsFunc(list, func(e corev1.NodeSelectorRequirement) bool { return podspec.SameExpression(e, r) })
 }

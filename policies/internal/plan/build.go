@@ -3,12 +3,17 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
@@ -84,13 +89,13 @@ func (w *builder) container(p *placed) {
 }
 
 // own are the variables for anyone's own code.
-func (w *builder) own(p *placed) []api.Variable {
+func (w *builder) own(p *placed) []envvar.Literal {
 	if p.size.slice == 0 {
 		return nil
 	}
-	out := []api.Variable{{Name: api.VarMemoryBytes, Value: api.FormatInt(p.size.slice.Bytes())}}
+	out := []envvar.Literal{{Name: envvar.MemoryBytes, Value: strconv.FormatInt(p.size.slice.Bytes(), 10)}}
 	if f := p.fraction(); f != "" {
-		out = append(out, api.Variable{Name: api.VarFraction, Value: f})
+		out = append(out, envvar.Literal{Name: envvar.Fraction, Value: f})
 	}
 	return out
 }
@@ -100,25 +105,25 @@ func (p *placed) fraction() string {
 	if p.pool.TotalMayBeLimit() {
 		return ""
 	}
-	return api.FormatFraction(int64(p.size.slice), int64(p.pool.Total()))
+	return quantity.FormatRatio(int64(p.size.slice), int64(p.pool.Total()))
 }
 
-func profileVariables(r frameworks.Result) []api.Variable {
-	var out []api.Variable
+func profileVariables(r frameworks.Result) []envvar.Literal {
+	var out []envvar.Literal
 	for _, e := range r.Env {
-		out = append(out, api.Variable{Name: e.Name, Value: e.Value})
+		out = append(out, envvar.Literal{Name: e.Name, Value: e.Value})
 	}
 	return out
 }
 
 // policyEnv are the policy's own variables: the author's value stays, and so does one that a slice already needs.
-func (w *builder) policyEnv(p *placed, have []api.Variable) (out []api.Variable) {
+func (w *builder) policyEnv(p *placed, have []envvar.Literal) (out []envvar.Literal) {
 	for _, e := range w.in.Policy.Env {
 		if slices.ContainsFunc(p.spec.Env, func(v corev1.EnvVar) bool { return v.Name == e.Name }) {
 			w.warn("container %q sets %s itself; policy's value is not used", p.request.Name, e.Name)
 			continue
 		}
-		if slices.ContainsFunc(have, func(v api.Variable) bool { return v.Name == e.Name }) {
+		if slices.ContainsFunc(have, func(v envvar.Literal) bool { return v.Name == e.Name }) {
 			continue
 		}
 		value, ok := p.expand(e.Value)
@@ -126,7 +131,7 @@ func (w *builder) policyEnv(p *placed, have []api.Variable) (out []api.Variable)
 			w.note("%s is not set in %q: what it says of the slice is not known on this pool", e.Name, p.request.Name)
 			continue
 		}
-		out = append(out, api.Variable{Name: e.Name, Value: value})
+		out = append(out, envvar.Literal{Name: e.Name, Value: value})
 	}
 	return out
 }
@@ -141,8 +146,8 @@ func (p *placed) expand(text string) (string, bool) {
 		return "", false
 	}
 	return strings.NewReplacer(
-		"{{memoryBytes}}", api.FormatInt(p.size.slice.Bytes()),
-		"{{memoryMiB}}", api.FormatInt(int64(p.size.slice)),
+		"{{memoryBytes}}", strconv.FormatInt(p.size.slice.Bytes(), 10),
+		"{{memoryMiB}}", strconv.FormatInt(int64(p.size.slice), 10),
 		"{{fraction}}", fraction,
 	).Replace(text), true
 }
@@ -208,7 +213,7 @@ func (w *builder) computeNotHeld(p *placed) {
 		tell = w.warn
 	}
 	tell("compute %d of container %q is not held under %s; only %s holds it", p.size.compute, p.request.Name, w.strategy.Name,
-		api.JoinNames(strategies.NamesWith(func(s *strategies.Strategy) bool { return s.HoldsCompute })))
+		message.JoinNames(strategies.NamesWith(func(s *strategies.Strategy) bool { return s.HoldsCompute })))
 }
 
 // hostIPC gives the pod the node's IPC namespace where its MPS daemon needs that, and notes it. Where its author did, the
@@ -228,8 +233,8 @@ func (w *builder) hostIPC(c *candidate) {
 // hideDevices records from which containers the devices are hidden. Where the author does that already nothing is
 // recorded: what is recorded is reverted one day.
 func (w *builder) hideDevices() {
-	for c := range api.Containers(&w.in.Pod.Spec) {
-		if w.promise.Container(c.Name) == nil && !slices.Contains(c.Env, corev1.EnvVar{Name: api.VarVisibleDevices, Value: api.NoDevices}) {
+	for c := range podspec.Containers(&w.in.Pod.Spec) {
+		if w.promise.Container(c.Name) == nil && !slices.Contains(c.Env, corev1.EnvVar{Name: envvar.VisibleDevices, Value: envvar.NoDevices}) {
 			w.promise.Hidden = append(w.promise.Hidden, c.Name)
 		}
 	}
@@ -237,10 +242,10 @@ func (w *builder) hideDevices() {
 
 // replaced tells the author about variables of ours that the pod brought along.
 func (w *builder) replaced() {
-	for c := range api.Containers(&w.in.Pod.Spec) {
+	for c := range podspec.Containers(&w.in.Pod.Spec) {
 		for _, e := range c.Env {
-			if api.IsOwnVariable(e.Name) || api.NamesDevices(e.Name) && !(e.Value == api.NoDevices && w.promise.Container(c.Name) == nil) {
-				w.warn("container %q: %s belongs to gpuslice in a slice; the pod's own value is not used", c.Name, api.Quote(e.Name))
+			if envvar.IsOwn(e.Name) || envvar.NamesDevices(e.Name) && !(e.Value == envvar.NoDevices && w.promise.Container(c.Name) == nil) {
+				w.warn("container %q: %s belongs to gpuslice in a slice; the pod's own value is not used", c.Name, message.Quote(e.Name))
 			}
 		}
 	}
@@ -272,7 +277,7 @@ func (w *builder) podBlock() {
 		}
 	}
 	for _, t := range policy.Tolerations {
-		if !api.HasToleration(spec.Tolerations, t) {
+		if !podspec.HasToleration(spec.Tolerations, t) {
 			w.promise.Tolerations = append(w.promise.Tolerations, t)
 		}
 	}

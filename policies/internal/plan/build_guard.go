@@ -8,7 +8,9 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -40,7 +42,7 @@ func (w *builder) guard(c *candidate) {
 		g.PullSecret = "" // the author's own
 	}
 	for _, v := range w.guardLimits(c).Env() {
-		g.Env = append(g.Env, api.Variable(v))
+		g.Env = append(g.Env, envvar.Literal(v))
 	}
 	w.guardMounts(c, g)
 	w.guardAccess(g)
@@ -74,7 +76,7 @@ func (w *builder) guardLimits(c *candidate) limits.Limits {
 		l.MetricsPort = policy.MetricsPort
 	}
 	if c.guard.holds {
-		l.MinDriver = api.FirstGuardRelease
+		l.MinDriver = driver.FirstReleaseForGuard
 	}
 	if c.strategy.MPS { // the pipe also makes the guard take the pod's processes for MPS clients, which no signal may end first
 		l.ExpectMPS, l.MPSPipeDirectory = true, c.pool().Provider().Pipe(w.in.Policy.MPS, c.pool().Resource)
@@ -115,19 +117,19 @@ func (w *builder) guardMounts(c *candidate, g *promise.Guard) {
 
 // guardAccess gives the sidecar NVML without a replica of its own.
 func (w *builder) guardAccess(g *promise.Guard) {
-	capabilities := api.Variable{Name: api.VarDriverCapabilities, Value: "compute,utility"}
-	g.CheckEnv = []api.Variable{capabilities}
+	capabilities := envvar.Literal{Name: envvar.DriverCapabilities, Value: "compute,utility"}
+	g.CheckEnv = []envvar.Literal{capabilities}
 	switch w.in.Policy.Guard.Access {
-	case config.AccessVolume:
+	case modes.AccessVolume:
 		device := corev1.HostPathCharDev
 		w.promise.Volumes = append(w.promise.Volumes, corev1.Volume{Name: "gpuslice-devices", VolumeSource: corev1.VolumeSource{
 			HostPath: &corev1.HostPathVolumeSource{Path: "/dev/null", Type: &device}}})
 		g.SidecarMounts = []corev1.VolumeMount{{Name: "gpuslice-devices", MountPath: "/var/run/nvidia-container-devices/all"}}
-		g.SidecarEnv = []api.Variable{capabilities}
-	case config.AccessCDI:
+		g.SidecarEnv = []envvar.Literal{capabilities}
+	case modes.AccessCDI:
 		g.Annotations = map[string]string{"nvidia.cdi.k8s.io/container." + limits.GuardContainer: "management.nvidia.com/gpu=all"}
 	default:
-		g.SidecarEnv = []api.Variable{{Name: api.VarVisibleDevices, Value: "all"}, capabilities}
+		g.SidecarEnv = []envvar.Literal{{Name: envvar.VisibleDevices, Value: "all"}, capabilities}
 	}
 	w.guardRuntimeClass()
 }

@@ -7,8 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -18,7 +19,7 @@ type candidate struct {
 	strategy   *strategies.Strategy
 	containers []placed
 	guard      guardPlan
-	waste      api.MiB
+	waste      quantity.MiB
 	order      int // of the strategy in the policy
 }
 
@@ -34,14 +35,14 @@ type placed struct {
 // want is one container's request with its ask completed from policy.
 type want struct {
 	request api.ContainerRequest
-	ask     api.Size
+	ask     size.Size
 	class   string // of policy, that ask was sized by
 	spec    *corev1.Container
 	init    bool // it ends, or is ready, before the others start
 }
 
-// candidates returns every placement that fits, best first, and why the other pools do not: policy's strategies in
-// their order, then the least waste, then the name.
+// candidates returns every placement that fits, best first, and why the other pools do not: pools with nodes before those that
+// are remembered, policy's strategies in their order, then the least waste, then the name.
 func candidates(in *Input, req api.Request, asks []want) (fitting []candidate, unfit []*FitError) {
 	for order, name := range in.Policy.Strategies {
 		strategy := strategies.Named(name)
@@ -65,7 +66,7 @@ func candidates(in *Input, req api.Request, asks []want) (fitting []candidate, u
 		unfit = append(unfit, otherwiseShared(in, req)...)
 	}
 	slices.SortStableFunc(fitting, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.waste, b.waste), cmp.Compare(a.pool().Name, b.pool().Name))
+		return cmp.Or(cmp.Compare(a.lateness(), b.lateness()), cmp.Compare(a.order, b.order), cmp.Compare(a.waste, b.waste), cmp.Compare(a.pool().Name, b.pool().Name))
 	})
 	return fitting, unfit
 }
@@ -77,7 +78,7 @@ func otherwiseShared(in *Input, req api.Request) (unfit []*FitError) {
 		switch {
 		case p.Strategy == "":
 			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p})
-		case !config.Allows(in.Policy, p.Strategy):
+		case !in.Policy.Allows(p.Strategy):
 			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: "which policy does not allow"})
 		case req.Strategy != "" && req.Strategy != p.Strategy:
 			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: "and the pod asks for another"})
@@ -161,15 +162,23 @@ func (e *FitError) moreSpecific(than *FitError) bool {
 }
 
 // wasteOf is the memory of the replica that the slice leaves unused. A device of unknown size comes last.
-func wasteOf(p placed) api.MiB {
+func wasteOf(p placed) quantity.MiB {
 	if usable := p.pool.Usable(); usable > 0 {
 		return usable - min(p.size.slice, usable)
 	}
-	return api.MaxMemory
+	return quantity.MaxMemory
 }
 
 // pool is the pool that stands for the candidate: its first container's.
 func (c *candidate) pool() *pools.Pool { return c.containers[0].pool }
+
+// lateness puts pools without a node last: a pod that goes there may wait forever.
+func (c *candidate) lateness() int {
+	if c.pool().Remembered() {
+		return 1
+	}
+	return 0
+}
 
 // equals reports whether other gives the pod the very same: strategy, resource names, sizes and enforcement.
 func (c *candidate) equals(other *candidate) bool {

@@ -29,7 +29,7 @@ func report(fitting []candidate, unfit []*FitError, chosen *candidate) []api.Can
 		c := &fitting[i]
 		r := api.CandidateReport{Strategy: c.strategy.Name, Pool: c.pool().Name, Resource: c.pool().Resource, Slice: c.containers[0].size.slice.String(), Tier: c.tier(), Chosen: c == chosen}
 		if !r.Chosen {
-			r.Why = "another comes before it (policy's order of strategies, then the least waste)"
+			r.Why = "another comes before it (pools with nodes, then policy's order of strategies, then the least waste)"
 		}
 		if j := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindRule && e.pool == c.pool() }); j >= 0 && !r.Chosen {
 			r.Why, r.Tier = unfit[j].Error(), ""

@@ -9,6 +9,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -16,8 +18,8 @@ import (
 type FitError struct {
 	kind      fitErrorKind
 	pool      *pools.Pool
-	asked     api.MiB
-	fraction  api.Fraction // what the asked amount was computed from, where it was one
+	asked     quantity.MiB
+	fraction  quantity.Fraction // what the asked amount was computed from, where it was one
 	container api.ContainerRequest
 	text      string
 	violation *api.Violation
@@ -84,9 +86,9 @@ func (e *FitError) most() string {
 	if e.fraction.Zero() || p.DeviceMemory <= p.Reserve {
 		return fmt.Sprintf("write %s: %q or less", api.LabelMemory, p.Usable())
 	}
-	largest := api.Fraction{Num: 1, Den: int64(p.Replicas)}
+	largest := quantity.Fraction{Num: 1, Den: int64(p.Replicas)}
 	if p.MIGProfile != "" {
-		largest = api.Fraction{Num: int64(p.Usable()) * api.Micro / int64(p.DeviceMemory-p.Reserve), Den: api.Micro}
+		largest = quantity.Fraction{Num: int64(p.Usable()) * quantity.Micro / int64(p.DeviceMemory-p.Reserve), Den: quantity.Micro}
 	}
 	return fmt.Sprintf("ask for a fraction of %s or less", largest)
 }
@@ -112,7 +114,7 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 	if v := nowhereOffered(in, unfit); v != nil {
 		return []api.Violation{*v}
 	}
-	text := fmt.Sprintf("%s; policy %s allows %s", reasons(unfit), in.Policy.Name, api.JoinNames(in.Policy.Strategies))
+	text := fmt.Sprintf("%s; policy %s allows %s", reasons(unfit), in.Policy.Name, message.JoinNames(in.Policy.Strategies))
 	if !slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind != kindStrategy }) {
 		text += "; allow another strategy, or declare the pool in the cluster's default policy"
 	}
@@ -129,7 +131,7 @@ func reasons(unfit []*FitError) string {
 		return "no node offers a GPU, and no pool is declared"
 	}
 	slices.Sort(whys)
-	return api.ShortList(slices.Compact(whys))
+	return message.ShortList(slices.Compact(whys))
 }
 
 // tooLarge is the denial of what exceeds every pool that the pod can reach: what was asked, the largest there is and

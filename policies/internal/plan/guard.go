@@ -6,8 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 const guardObserverUser = 65532
@@ -42,7 +44,7 @@ func planGuard(in *Input, c *candidate) guardPlan {
 		plan.observe, plan.why = true, "policy sets guard.dryRun"
 	case plan.observe:
 	case c.pool().DriverMajor == 0:
-		plan.why = "the nodes' driver is unknown, and before " + api.FirstGuardRelease + " a guard can only observe"
+		plan.why = "the nodes' driver is unknown, and before " + driver.FirstReleaseForGuard + " a guard can only observe"
 	case c.strategy.MPS && !c.pool().Provider().TerminatesSafely && in.Policy.Guard.MPSTermination != "signal":
 		plan.why = "a client of the MPS daemon of " + c.pool().Provider().Plugin + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
 	default:
@@ -70,8 +72,8 @@ func guardUnwanted(in *Input, c *candidate) string {
 
 func guardImpossible(in *Input, c *candidate) string {
 	spec := &in.Pod.Spec
-	if major := c.pool().DriverMajor; major > 0 && major < api.FirstGuardDriver {
-		return fmt.Sprintf("driver %d is older than %s: a guard in the pod sees no memory that it may act on", major, api.FirstGuardRelease)
+	if major := c.pool().DriverMajor; major > 0 && major < driver.FirstForGuard {
+		return fmt.Sprintf("driver %d is older than %s: a guard in the pod sees no memory that it may act on", major, driver.FirstReleaseForGuard)
 	}
 	if spec.ShareProcessNamespace != nil && !*spec.ShareProcessNamespace {
 		return "the pod sets shareProcessNamespace: false"
@@ -79,10 +81,10 @@ func guardImpossible(in *Input, c *candidate) string {
 	if needs, has := in.Policy.Guard.RuntimeClassName, spec.RuntimeClassName; needs != "" && has != nil && *has != needs {
 		return fmt.Sprintf("it reaches the driver through the runtime class %q, and the pod has %q", needs, *has)
 	}
-	if level := in.Namespace.Labels[api.LabelPodSecurity]; in.Policy.Guard.Access == config.AccessVolume && (level == "baseline" || level == "restricted") {
+	if level := in.Namespace.Labels[api.LabelPodSecurity]; in.Policy.Guard.Access == modes.AccessVolume && (level == "baseline" || level == "restricted") {
 		return fmt.Sprintf("guard.access: volume needs a hostPath, which Pod Security %q forbids", level)
 	}
-	for container := range api.Containers(spec) {
+	for container := range podspec.Containers(spec) {
 		if frameworks.NeedsPID1(container) {
 			return fmt.Sprintf("the image of %q needs to be PID 1, so the pod's processes cannot be shared with a guard", container.Name)
 		}
@@ -107,7 +109,7 @@ func guardUser(in *Input, c *candidate) guardPlan {
 func tenantUser(spec *corev1.PodSpec, c *candidate) (int64, bool) {
 	var user *int64
 	for i := range c.containers {
-		own := api.RunAsUser(spec, c.containers[i].spec)
+		own := podspec.RunAsUser(spec, c.containers[i].spec)
 		if own == nil || user != nil && *user != *own {
 			return 0, false
 		}
@@ -121,8 +123,8 @@ func unusedUID(spec *corev1.PodSpec) int64 {
 	user := int64(guardObserverUser)
 	for taken := true; taken; {
 		taken = false
-		for c := range api.Containers(spec) {
-			if own := api.RunAsUser(spec, c); own != nil && *own == user {
+		for c := range podspec.Containers(spec) {
+			if own := podspec.RunAsUser(spec, c); own != nil && *own == user {
 				user, taken = user+1, true
 			}
 		}

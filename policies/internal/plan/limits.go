@@ -5,28 +5,30 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/charges"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // charge is what one placed container counts for.
 func (p *placed) charge(s *strategies.Strategy) quota.Charge {
-	return quota.SliceCharge(s.Whole(), p.size.slice, p.request.GPUs)
+	return charges.OfSlice(s.Whole(), p.size.slice, p.request.GPUs)
 }
 
 // podCharge is what a placed pod counts for.
 func podCharge(c *candidate) quota.Charge {
-	spans := make([]quota.Span, len(c.containers))
+	spans := make([]charges.Span, len(c.containers))
 	for i := range c.containers {
 		p := &c.containers[i]
-		spans[i] = quota.Span{Charge: p.charge(c.strategy), Init: p.init, Sidecar: p.sidecar()}
+		spans[i] = charges.Span{Charge: p.charge(c.strategy), Init: p.init, Sidecar: p.sidecar()}
 	}
-	return quota.PeakCharge(spans)
+	return charges.Peak(spans)
 }
 
 // sidecar reports whether the container is an init container that goes on running.
 func (a *want) sidecar() bool {
-	return a.init && quota.IsSidecar(a.spec)
+	return a.init && podspec.IsSidecar(a.spec)
 }
 
 // Exceeds holds a charge against a limit; 0 is no limit. where names the pool. Memory that is not known cannot be shown to be within one.

@@ -9,6 +9,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
@@ -25,9 +27,9 @@ type Result struct {
 
 // Plan finds where the request fits and what the pod must carry there.
 func Plan(in *Input, req api.Request) Result {
-	if req.Strategy != "" && !config.Allows(in.Policy, req.Strategy) {
+	if req.Strategy != "" && !in.Policy.Allows(req.Strategy) {
 		return unplanned(api.Violation{Rule: api.RulePolicy, Reason: "strategy not allowed", Detail: fmt.Sprintf(
-			"%s: %q, policy %s allows %s", api.LabelStrategy, req.Strategy, in.Policy.Name, api.JoinNames(in.Policy.Strategies))})
+			"%s: %q, policy %s allows %s", api.LabelStrategy, req.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
 	}
 	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
 		return unplanned(api.Violation{Rule: api.RuleStrategy, Reason: "Windows pods are not supported", Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; ask for no slice, or run it on Linux"})
@@ -51,6 +53,9 @@ func Plan(in *Input, req api.Request) Result {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it asks for %s and waits for a node that offers it",
 			reasons(unfit), chosen.pool().Resource))
 	}
+	if chosen.pool().Remembered() {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no node offers %s now: the pod waits for one that offers %s", chosen.pool().Describe(), chosen.pool().Resource))
+	}
 	p, warnings := build(in, req, chosen, equivalent(in, chosen, fitting))
 	if v := p.TooLong(); v != nil {
 		r.Violations = []api.Violation{*v}
@@ -69,7 +74,7 @@ func resolveAll(in *Input, req api.Request) (asks []want, violations []api.Viola
 			violations = append(violations, *v)
 			continue
 		}
-		spec, init := api.ContainerNamed(&in.Pod.Spec, c.Name)
+		spec, init := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
 		asks = append(asks, want{c, ask, classOf(in.Policy, c), spec, init})
 	}
 	if len(asks) == 0 && len(violations) == 0 {

@@ -5,14 +5,18 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // sizeOn is a container's slice on one pool.
 type sizeOn struct {
-	slice   api.MiB // 0: whatever a replica of a device of unknown size holds
-	limit   api.MiB
+	slice   quantity.MiB // 0: whatever a replica of a device of unknown size holds
+	limit   quantity.MiB
 	fromT   bool // the slice depends on the device's size
 	compute int
 	procs   int
@@ -20,7 +24,7 @@ type sizeOn struct {
 
 // resolve completes an ask from policy: its class, or the default slice where it names no size. strategy is the one that
 // the pod asks for, or empty. The result has Memory, Fraction or the class "replica".
-func resolve(p *config.Policy, strategy api.StrategyName, c api.ContainerRequest) (api.Size, *api.Violation) {
+func resolve(p *config.Policy, strategy api.StrategyName, c api.ContainerRequest) (size.Size, *api.Violation) {
 	ask := c.Size
 	if !ask.Named() {
 		if c.Resource != "" && c.Resource != api.ResourceGPU || strategies.Named(strategy).Whole() {
@@ -39,7 +43,7 @@ func resolve(p *config.Policy, strategy api.StrategyName, c api.ContainerRequest
 	class, ok := p.Classes[ask.Class]
 	if !ok {
 		return ask, &api.Violation{Rule: api.RulePolicy, Reason: "unknown class", Detail: fmt.Sprintf(
-			"container %q asks for class %s; policy %s has %s", c.Name, api.Quote(ask.Class), p.Name, classList(p))}
+			"container %q asks for class %s; policy %s has %s", c.Name, message.Quote(ask.Class), p.Name, classList(p))}
 	}
 	ask.Class = ""
 	return merged(ask, class), nil
@@ -58,7 +62,7 @@ func classOf(p *config.Policy, c api.ContainerRequest) string {
 }
 
 // merged fills what ask leaves open from what policy says.
-func merged(ask api.Size, s config.SliceSpec) api.Size {
+func merged(ask size.Size, s config.SliceSpec) size.Size {
 	if !ask.Named() {
 		ask.Memory, ask.Fraction, ask.Class = s.Memory, s.Fraction, s.Class
 	}
@@ -75,7 +79,7 @@ func merged(ask api.Size, s config.SliceSpec) api.Size {
 }
 
 // sizeOnPool says how large the ask is on the pool, or why it does not fit there.
-func sizeOnPool(ask api.Size, c api.ContainerRequest, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn, *FitError) {
+func sizeOnPool(ask size.Size, c api.ContainerRequest, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn, *FitError) {
 	if e := resourceFits(c, strategy, pool); e != nil {
 		return sizeOn{}, e
 	}
@@ -113,15 +117,15 @@ func sizeOnPool(ask api.Size, c api.ContainerRequest, strategy *strategies.Strat
 
 // mostOf is the most that a container may reach on the pool: no more than a replica's part of the device where the MPS
 // daemon holds every client to that; a pod's own limit can only be stricter.
-func mostOf(pool *pools.Pool) api.MiB {
+func mostOf(pool *pools.Pool) quantity.MiB {
 	if pool.Provider().HoldsToReplica && pool.Replicas > 0 {
-		return pool.DeviceMemory / api.MiB(pool.Replicas)
+		return pool.DeviceMemory / quantity.MiB(pool.Replicas)
 	}
 	return pool.Burst()
 }
 
 // exclusiveSize is the size of a whole device: the ask has to fit it, and the device is held whole.
-func exclusiveSize(out sizeOn, ask api.Size, pool *pools.Pool) (sizeOn, *FitError) {
+func exclusiveSize(out sizeOn, ask size.Size, pool *pools.Pool) (sizeOn, *FitError) {
 	total := pool.DeviceMemory
 	asked := max(ask.Memory, ask.MemoryLimit)
 	if total > 0 && asked > total {
@@ -138,7 +142,7 @@ func resourceFits(c api.ContainerRequest, strategy *strategies.Strategy, pool *p
 		return &FitError{kind: kindSeveral, pool: pool, container: c}
 	case c.Resource == "" || c.Resource == api.ResourceGPU || c.Resource == pool.Resource:
 		return nil
-	case c.Resource == api.ResourceGPUShared && pool.Replicas > 1 && pool.MIGProfile == "":
+	case c.Resource == resourcename.SharedGPU && pool.Replicas > 1 && pool.MIGProfile == "":
 		return nil
 	}
 	return &FitError{kind: kindResource, pool: pool, container: c}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/size"
 )
 
 const (
@@ -16,7 +18,7 @@ const (
 )
 
 // annotation reads gpuslice.dev/containers: container -> what it asks.
-func (r *requestReader) annotation() map[string]api.Size {
+func (r *requestReader) annotation() map[string]size.Size {
 	text, ok := r.pod.Annotations[api.AnnotationContainers]
 	if !ok {
 		return nil
@@ -32,11 +34,11 @@ func (r *requestReader) annotation() map[string]api.Size {
 		return nil
 	}
 	out, problems := config.DecodeEntries(root, func(name string) string {
-		if !api.HasContainer(&r.pod.Spec, name) {
+		if !podspec.HasContainer(&r.pod.Spec, name) {
 			return "it is not a container of this pod"
 		}
 		return ""
-	}, api.Size.Check)
+	}, size.Size.Check)
 	for _, p := range problems[:min(len(problems), maxAnnotationProblems)] {
 		r.deny(reason, legible(p.Field)+": "+p.Detail)
 	}

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -18,7 +19,7 @@ func TouchesGPU(pod *corev1.Pod, pools []pools.Pool) bool {
 
 // RequestsGPUs reports whether a container names a GPU resource.
 func RequestsGPUs(spec *corev1.PodSpec, pools []pools.Pool) bool {
-	for c := range api.EveryContainer(spec) {
+	for c := range podspec.EveryContainer(spec) {
 		if RequestsGPU(c, pools) {
 			return true
 		}
@@ -41,7 +42,7 @@ func RequestsGPU(c *corev1.Container, pools []pools.Pool) bool {
 // RequestsFraction reports whether a container names a fraction of a GPU: an ask by itself, accepted or not, and also where it is
 // none that can be read.
 func RequestsFraction(pod *corev1.Pod, pools []pools.Pool) bool {
-	for c := range api.Containers(&pod.Spec) {
+	for c := range podspec.Containers(&pod.Spec) {
 		for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 			for name, q := range list {
 				if IsGPUResource(string(name), pools) && (q.Sign() < 0 || q.MilliValue()%1000 != 0) {

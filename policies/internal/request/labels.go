@@ -8,12 +8,15 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
 // labelRequest is what a pod's labels ask.
 type labelRequest struct {
-	ask       api.Size
+	ask       size.Size
 	share     string
 	strategy  api.StrategyName
 	framework string
@@ -30,9 +33,15 @@ type labelReader struct {
 
 func labelReaders() []labelReader {
 	return []labelReader{
-		{api.LabelMemory, true, func(v string, q *labelRequest) (err error) { q.ask.Memory, err = api.ParseMemory(v); return err }},
-		{api.LabelMemoryLimit, true, func(v string, q *labelRequest) (err error) { q.ask.MemoryLimit, err = api.ParseMemory(v); return err }},
-		{api.LabelFraction, true, func(v string, q *labelRequest) (err error) { q.ask.Fraction, err = api.ParseFraction(v); return err }},
+		{api.LabelMemory, true, func(v string, q *labelRequest) (err error) { q.ask.Memory, err = quantity.ParseMemory(v); return err }},
+		{api.LabelMemoryLimit, true, func(v string, q *labelRequest) (err error) {
+			q.ask.MemoryLimit, err = quantity.ParseMemory(v)
+			return err
+		}},
+		{api.LabelFraction, true, func(v string, q *labelRequest) (err error) {
+			q.ask.Fraction, err = quantity.ParseFraction(v)
+			return err
+		}},
 		{api.LabelClass, true, func(v string, q *labelRequest) (err error) {
 			q.ask.Class, err = nonEmpty(v, "a class of the policy")
 			return err
@@ -91,7 +100,7 @@ func (r *requestReader) unknownLabels(known int) {
 	for _, name := range slices.Sorted(maps.Keys(r.pod.Labels)) {
 		isOurs := func(l labelReader) bool { return l.label == name }
 		if strings.HasPrefix(name, api.Domain+"/") && !slices.ContainsFunc(labelReaders(), isOurs) {
-			r.warnings = append(r.warnings, fmt.Sprintf("label %s is not one of gpuslice's and has no effect", api.Quote(name)))
+			r.warnings = append(r.warnings, fmt.Sprintf("label %s is not one of gpuslice's and has no effect", message.Quote(name)))
 		}
 	}
 }
@@ -100,7 +109,7 @@ func (r *requestReader) contradictions(q labelRequest) {
 	var sizes []string
 	for _, label := range []string{api.LabelMemory, api.LabelFraction, api.LabelClass} {
 		if value, ok := r.pod.Labels[label]; ok {
-			sizes = append(sizes, fmt.Sprintf("%s: %s", label, api.Quote(value)))
+			sizes = append(sizes, fmt.Sprintf("%s: %s", label, message.Quote(value)))
 		}
 	}
 	if len(sizes) > 1 {
@@ -116,7 +125,7 @@ func (r *requestReader) contradictions(q labelRequest) {
 
 func readShare(v string, q *labelRequest) error {
 	if v != api.ShareEnabled && v != api.ShareDisabled {
-		return fmt.Errorf("%s is not understood; accepted: %q or %q", api.Quote(v), api.ShareEnabled, api.ShareDisabled)
+		return fmt.Errorf("%s is not understood; accepted: %q or %q", message.Quote(v), api.ShareEnabled, api.ShareDisabled)
 	}
 	q.share = v
 	return nil
@@ -124,7 +133,7 @@ func readShare(v string, q *labelRequest) error {
 
 func readStrategy(v string, q *labelRequest) error {
 	if !slices.Contains(strategies.Names(), api.StrategyName(v)) {
-		return fmt.Errorf("%s is not a strategy; accepted: %s", api.Quote(v), strategyList())
+		return fmt.Errorf("%s is not a strategy; accepted: %s", message.Quote(v), strategyList())
 	}
 	q.strategy = api.StrategyName(v)
 	return nil
@@ -140,7 +149,7 @@ func nonEmpty(v, what string) (string, error) {
 func parseBetween(text string, low, high int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || len(text) > 4 || n < low || n > high || text[0] == '+' {
-		return 0, fmt.Errorf("%s is not understood; accepted: a whole number from %d to %d", api.Quote(text), low, high)
+		return 0, fmt.Errorf("%s is not understood; accepted: a whole number from %d to %d", message.Quote(text), low, high)
 	}
 	return n, nil
 }

@@ -10,6 +10,9 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -54,9 +57,9 @@ func (r *requestReader) read() api.Request {
 
 // gpuContainers returns the containers that get GPUs: those that ask for one, those that the annotation names, or,
 // where none asks and the pod wants a slice, the one that a label names or the only one there is.
-func (r *requestReader) gpuContainers(labels labelRequest, named map[string]api.Size, explicit bool) []gpuContainer {
+func (r *requestReader) gpuContainers(labels labelRequest, named map[string]size.Size, explicit bool) []gpuContainer {
 	var found, silent []gpuContainer
-	for c, init := range api.Containers(&r.pod.Spec) {
+	for c, init := range podspec.Containers(&r.pod.Spec) {
 		resource, v := gpuResourceOf(c, r.pools)
 		if v != nil {
 			r.violations = append(r.violations, *v)
@@ -92,7 +95,7 @@ func (r *requestReader) namedContainer(name string, found, silent []gpuContainer
 	case slices.ContainsFunc(found, is):
 		return found
 	case i < 0:
-		r.deny("label "+api.LabelContainer, fmt.Sprintf("%s is not a container of this pod; there are %s", api.Quote(name), quotedNames(append(found, silent...))))
+		r.deny("label "+api.LabelContainer, fmt.Sprintf("%s is not a container of this pod; there are %s", message.Quote(name), quotedNames(append(found, silent...))))
 	case len(found) > 0:
 		r.deny("label "+api.LabelContainer, fmt.Sprintf("it names %q, but %s asks for a GPU; remove the label, or the GPU there", name, quotedNames(found)))
 	default:
@@ -103,7 +106,7 @@ func (r *requestReader) namedContainer(name string, found, silent []gpuContainer
 
 // container reads one container's ask: its part of the annotation, else the labels; an accepted foreign spelling has
 // to agree with them.
-func (r *requestReader) container(g gpuContainer, fromLabels api.Size, named map[string]api.Size, req *api.Request) api.ContainerRequest {
+func (r *requestReader) container(g gpuContainer, fromLabels size.Size, named map[string]size.Size, req *api.Request) api.ContainerRequest {
 	out := api.ContainerRequest{Name: g.name, Resource: g.resource.Name, GPUs: max(g.resource.Count, 1), Size: fromLabels}
 	source := "the labels"
 	if ask, ok := named[g.name]; ok {
@@ -118,7 +121,7 @@ func (r *requestReader) container(g gpuContainer, fromLabels api.Size, named map
 		return out
 	}
 	req.Explicit = true
-	if out.Size.Named() && !api.SameSize(out.Size, ask) {
+	if out.Size.Named() && !size.Same(out.Size, ask) {
 		r.deny("two sizes for one slice", fmt.Sprintf("container %q says %s and %s say %s; write one of them", g.name, text, source, out.Size.Describe()))
 		return out
 	}
@@ -148,7 +151,7 @@ func (r *requestReader) recall(c *api.ContainerRequest) {
 }
 
 // foreign reads a spelling of another system, or denies a fraction that policy does not accept.
-func (r *requestReader) foreign(res spellings.Resource) (api.Size, string, bool) {
+func (r *requestReader) foreign(res spellings.Resource) (size.Size, string, bool) {
 	for _, s := range spellings.All() {
 		ask, text, ok := s.Read(res)
 		if !ok {
@@ -158,11 +161,11 @@ func (r *requestReader) foreign(res spellings.Resource) (api.Size, string, bool)
 			r.violations = append(r.violations, api.Violation{Rule: api.RulePolicy, Reason: "spelling not accepted", Detail: fmt.Sprintf(
 				"%s is read only where policy accepts %q, and %s does not; write %s: 1 and the label %s: %q",
 				text, s.Name, r.policy.Name, res.Name, api.LabelFraction, ask.Fraction)})
-			return api.Size{}, "", false
+			return size.Size{}, "", false
 		}
 		return ask, text, true
 	}
-	return api.Size{}, "", false
+	return size.Size{}, "", false
 }
 
 func (r *requestReader) deny(reason, detail string) {

@@ -8,13 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // IsGPUResource reports whether name is one under which GPUs are asked for: NVIDIA's own names and those that pools offer.
 func IsGPUResource(name string, offered []pools.Pool) bool {
-	if name == api.ResourceGPU || name == api.ResourceGPUShared || strings.HasPrefix(name, api.ResourceMIGPrefix) {
+	if name == api.ResourceGPU || name == resourcename.SharedGPU || strings.HasPrefix(name, resourcename.MIGPrefix) {
 		return true
 	}
 	return slices.ContainsFunc(offered, func(p pools.Pool) bool { return p.Resource == name })
@@ -40,7 +42,7 @@ func gpuResourceOf(c *corev1.Container, pools []pools.Pool) (spellings.Resource,
 				return spellings.Resource{}, Invalid("two GPU resources in one container", fmt.Sprintf(
 					"container %q asks for %s; name one of them", c.Name, joinSorted(found.Name, string(name))))
 			}
-			count, share, err := api.GPUQuantity(q)
+			count, share, err := quantity.GPUs(q)
 			if err != nil {
 				return spellings.Resource{}, Invalid("GPU quantity", fmt.Sprintf("container %q: %s: %v", c.Name, name, err))
 			}

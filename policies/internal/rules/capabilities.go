@@ -7,14 +7,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 // capabilities denies rights by which a container could stop or read its guard, mount the node's devices, or load code
 // into its kernel.
 func capabilities() Rule {
 	return Rule{Reason: "a capability that reaches out of a slice", Find: func(s Subject) (found []string) {
-		for c := range api.EveryContainer(&s.Pod.Spec) {
+		for c := range podspec.EveryContainer(&s.Pod.Spec) {
 			if names := BeyondSlice(c.SecurityContext); len(names) > 0 {
 				found = append(found, fmt.Sprintf("container %q adds %s in securityContext.capabilities", c.Name, strings.Join(names, ", ")))
 			}
@@ -32,7 +33,7 @@ func BeyondSlice(s *corev1.SecurityContext) (names []string) {
 	denied := []string{"ALL", "SYS_ADMIN", "SYS_PTRACE", "KILL", "SYS_MODULE", "SYS_RAWIO", "DAC_READ_SEARCH", "BPF", "PERFMON"}
 	for _, c := range s.Capabilities.Add {
 		if slices.Contains(denied, strings.TrimPrefix(strings.ToUpper(string(c)), "CAP_")) {
-			names = append(names, api.Quote(string(c)))
+			names = append(names, message.Quote(string(c)))
 		}
 	}
 	return names

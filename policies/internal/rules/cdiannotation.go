@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 )
 
 // cdiAnnotation denies annotations that inject devices by their CDI name.
@@ -13,7 +14,7 @@ func cdiAnnotation() Rule {
 	return Rule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
 		for key, value := range s.Pod.Annotations {
 			if injectsDevices(key, value) {
-				found = append(found, fmt.Sprintf("annotation %s: %s injects devices past what the pod asks for", api.Quote(key), api.Quote(value)))
+				found = append(found, fmt.Sprintf("annotation %s: %s injects devices past what the pod asks for", message.Quote(key), message.Quote(value)))
 			}
 		}
 		slices.Sort(found)

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 // deviceMounts is where NVIDIA's container runtime reads the devices of a container from the names of its mounts.
@@ -15,10 +17,10 @@ const deviceMounts = "/run/nvidia-container-devices"
 // deviceMount denies mounts that name devices: whatever is mounted there, the runtime gives the container the device.
 func deviceMount() Rule {
 	return Rule{Reason: "a mount that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
-		for c := range api.EveryContainer(&s.Pod.Spec) {
+		for c := range podspec.EveryContainer(&s.Pod.Spec) {
 			if m := NamesDevice(c.VolumeMounts); m != "" {
 				found = append(found, fmt.Sprintf("container %q mounts a volume at %s, by which the container runtime gives it devices that it did not ask for",
-					c.Name, api.Quote(m)))
+					c.Name, message.Quote(m)))
 			}
 		}
 		return found

@@ -1,6 +1,9 @@
 package rules
 
-import "github.com/gpuslice/gpuslice/policies/api"
+import (
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+)
 
 // All lists the tamper rules, in the order in which an author reads them.
 func All() []Rule {
@@ -16,7 +19,7 @@ func Find(s Subject, sliced bool) (out []api.Violation) {
 			continue
 		}
 		if found := r.Find(s); len(found) > 0 {
-			out = append(out, api.Violation{Rule: api.RuleTamper, Reason: r.Reason, Detail: api.ShortList(found) + "; " + r.Instead})
+			out = append(out, api.Violation{Rule: api.RuleTamper, Reason: r.Reason, Detail: message.ShortList(found) + "; " + r.Instead})
 		}
 	}
 	return out

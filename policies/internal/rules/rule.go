@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -26,7 +26,7 @@ type Rule struct {
 type Subject struct {
 	Pod   *corev1.Pod
 	Pools []pools.Pool
-	MPS   api.MPSSpec // whose directories no slice may reach
+	MPS   strategies.MPSSpec // whose directories no slice may reach
 }
 
 // liesIn reports whether a cleaned path is root or lies in it.

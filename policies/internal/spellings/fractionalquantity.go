@@ -1,6 +1,6 @@
 package spellings
 
-import "github.com/gpuslice/gpuslice/policies/api"
+import "github.com/gpuslice/gpuslice/policies/internal/size"
 
 // fractionalQuantity reads nvidia.com/gpu: "0.25". The API server takes it on a bare pod only because admission
 // rewrites it before validation; in a workload's template it is denied (CheckTemplate).
@@ -8,11 +8,11 @@ func fractionalQuantity() Spelling {
 	return Spelling{
 		Name: "fractional-quantity",
 		Doc:  `nvidia.com/gpu: "0.25" means that share of one GPU`,
-		Read: func(r Resource) (api.Size, string, bool) {
+		Read: func(r Resource) (size.Size, string, bool) {
 			if r.Share.Zero() {
-				return api.Size{}, "", false
+				return size.Size{}, "", false
 			}
-			return api.Size{Fraction: r.Share}, r.Name + ": " + r.Text, true
+			return size.Size{Fraction: r.Share}, r.Name + ": " + r.Text, true
 		},
 	}
 }

@@ -1,6 +1,6 @@
 package spellings
 
-import "github.com/gpuslice/gpuslice/policies/api"
+import "github.com/gpuslice/gpuslice/policies/internal/size"
 
 // Spelling is a foreign way to ask for a slice, read where policy lists its name under accept.
 type Spelling struct {
@@ -8,7 +8,7 @@ type Spelling struct {
 	Doc  string
 	// Read returns what the spelling asks of one container; ok is false where it says nothing. text is what was
 	// written and where, for messages.
-	Read func(Resource) (ask api.Size, text string, ok bool)
+	Read func(Resource) (ask size.Size, text string, ok bool)
 }
 
 // All lists the spellings of other systems, one file each.

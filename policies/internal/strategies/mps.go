@@ -3,10 +3,14 @@ package strategies
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 )
 
 // mps shares a device through a CUDA MPS daemon, which holds each client process to a pinned memory limit and a
@@ -16,14 +20,14 @@ func mps() Strategy {
 		Name:         "mps",
 		Doc:          "a CUDA MPS daemon holds each process to its memory limit and thread percentage",
 		Unit:         UnitShare,
-		MaxReplicas:  api.MaxFractions,
+		MaxReplicas:  quantity.MaxFractions,
 		MPS:          true,
 		DriverLimits: true,
 		HoldsCompute: true,
 		View:         frameworks.ViewLimitedFree,
 		Tier:         api.TierMPS,
 		Labels:       map[LabelSource]string{LabelsDiscovery: "mps", LabelsGKE: "mps"},
-		Await:        api.ResourceGPUShared,
+		Await:        resourcename.SharedGPU,
 		Inject:       mpsInjection,
 		Requires:     mpsRequires,
 		Note:         mpsNote,
@@ -37,16 +41,16 @@ func mpsNote(p *Placement) string {
 		return ""
 	}
 	return "it shares an MPS daemon with other namespaces, and a fatal fault of one client can end all others; to keep tenants apart, give nodes a trust domain (label " +
-		api.LabelTrustDomain + ") and list it in the policy's mps.trustDomains"
+		LabelTrustDomain + ") and list it in the policy's mps.trustDomains"
 }
 
 func mpsInjection(g Grant) Injection {
 	in := driverLimit(g)
 	if g.Limit > 0 {
-		in.Env = append(in.Env, api.Variable{Name: api.VarMPSPinned, Value: pinnedLimit(g)})
+		in.Env = append(in.Env, envvar.Literal{Name: envvar.MPSPinned, Value: pinnedLimit(g)})
 	}
 	if g.Compute > 0 {
-		in.Env = append(in.Env, api.Variable{Name: api.VarMPSThreads, Value: api.FormatInt(int64(g.Compute))})
+		in.Env = append(in.Env, envvar.Literal{Name: envvar.MPSThreads, Value: strconv.FormatInt(int64(g.Compute), 10)})
 	}
 	if g.Provider.Client == nil {
 		return in

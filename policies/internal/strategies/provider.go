@@ -5,7 +5,7 @@ import "github.com/gpuslice/gpuslice/policies/api"
 // Provider is who runs the MPS daemon of a pool and brings its mounts. What the code does for one provider and not
 // for another follows from these properties: only a provider's own file knows its name.
 type Provider struct {
-	Name api.MPSProviderName
+	Name MPSProviderName
 	// Plugin and Daemon name for people who runs the daemon, and the daemon.
 	Plugin, Daemon string
 	// LabeledBy is whose node labels tell of such a daemon; 0: a pool has to be declared.
@@ -17,13 +17,25 @@ type Provider struct {
 	// HostIPC reports whether clients have to share the node's IPC namespace.
 	HostIPC bool
 	// Pipe is where a container that uses the pool's resource finds the daemon's pipe.
-	Pipe func(m api.MPSSpec, resource string) string
+	Pipe func(m MPSSpec, resource string) string
 	// Client returns what a container must carry to reach the daemon; nil: the plugin brings it all, and nothing of it
 	// may be written (a wrong pipe makes the client fall back to the whole card without an error).
-	Client func(m api.MPSSpec, hasShm bool) Injection
+	Client func(m MPSSpec, hasShm bool) Injection
 	// Requires returns why a container of the pod may not be a client; nil: it always may.
 	Requires func(*Placement) *api.Violation
 }
 
 // ChangesPods reports whether what a pod carries depends on the provider.
 func (p *Provider) ChangesPods() bool { return p.HostIPC || p.Client != nil }
+
+// MPSProviderName names who runs the MPS daemon of a pool and brings its mounts.
+type MPSProviderName string
+
+// MPSSpec says where a host daemon's directories are. Defaults: /run/nvidia-mps and /var/log/nvidia-mps.
+type MPSSpec struct {
+	PipeDirectory string   `json:"pipeDirectory,omitempty"` // on the host and in the container
+	LogDirectory  string   `json:"logDirectory,omitempty"`
+	ShmDirectory  string   `json:"shmDirectory,omitempty"` // mounted on /dev/shm where set and the container has none
+	Users         []int64  `json:"users,omitempty"`        // UIDs that the daemon serves; empty: any
+	TrustDomains  []string `json:"trustDomains,omitempty"` // trust domains that the namespace belongs to; empty: it may share the daemons of any
+}

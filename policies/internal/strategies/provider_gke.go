@@ -15,7 +15,7 @@ func gke() Provider {
 		LabeledBy:      LabelsGKE,
 		HoldsToReplica: true,
 		HostIPC:        true,
-		Pipe:           func(api.MPSSpec, string) string { return "/tmp/nvidia-mps" },
+		Pipe:           func(MPSSpec, string) string { return "/tmp/nvidia-mps" },
 		Requires:       gkeRequires,
 	}
 }

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 // hostDaemon is a daemon of the cluster's own, whose directories are hostPaths.
@@ -16,14 +18,14 @@ func hostDaemon() Provider {
 		Plugin:           "the node",
 		Daemon:           "the node's MPS",
 		TerminatesSafely: true, // through the daemon's control program
-		Pipe:             func(m api.MPSSpec, _ string) string { return m.PipeDirectory },
+		Pipe:             func(m MPSSpec, _ string) string { return m.PipeDirectory },
 		Client:           hostDaemonClient,
 		Requires:         hostDaemonRequires,
 	}
 }
 
-func hostDaemonClient(m api.MPSSpec, hasShm bool) Injection {
-	in := Injection{Env: []api.Variable{{Name: api.VarMPSPipe, Value: m.PipeDirectory}, {Name: api.VarMPSLog, Value: m.LogDirectory}}}
+func hostDaemonClient(m MPSSpec, hasShm bool) Injection {
+	in := Injection{Env: []envvar.Literal{{Name: envvar.MPSPipe, Value: m.PipeDirectory}, {Name: envvar.MPSLog, Value: m.LogDirectory}}}
 	in.mount("gpuslice-mps-pipe", m.PipeDirectory, m.PipeDirectory)
 	in.mount("gpuslice-mps-log", m.LogDirectory, m.LogDirectory)
 	if m.ShmDirectory != "" && !hasShm {
@@ -56,7 +58,7 @@ func hostDaemonUser(p *Placement) *api.Violation {
 		return nil
 	}
 	as := "says none"
-	if user := api.RunAsUser(p.Pod, p.Container); user != nil {
+	if user := podspec.RunAsUser(p.Pod, p.Container); user != nil {
 		if slices.Contains(p.MPS.Users, *user) {
 			return nil
 		}

@@ -1,13 +1,11 @@
 package strategies
 
-import "github.com/gpuslice/gpuslice/policies/api"
-
 // providers are all there are.
 var providers = []Provider{nvidiaPlugin(), hostDaemon(), gke()}
 
 // ProviderNames are the names of all providers.
-func ProviderNames() []api.MPSProviderName {
-	names := make([]api.MPSProviderName, len(providers))
+func ProviderNames() []MPSProviderName {
+	names := make([]MPSProviderName, len(providers))
 	for i := range providers {
 		names[i] = providers[i].Name
 	}
@@ -15,7 +13,7 @@ func ProviderNames() []api.MPSProviderName {
 }
 
 // ProviderNamed returns the provider of that name; the zero Provider where there is none.
-func ProviderNamed(name api.MPSProviderName) *Provider {
+func ProviderNamed(name MPSProviderName) *Provider {
 	return providerWith(func(p *Provider) bool { return p.Name == name })
 }
 

@@ -1,7 +1,5 @@
 package strategies
 
-import "github.com/gpuslice/gpuslice/policies/api"
-
 // nvidiaPlugin is the daemon of NVIDIA's device plugin, which brings pipe, shm and the pipe's variable in its Allocate
 // answer.
 func nvidiaPlugin() Provider {
@@ -11,6 +9,6 @@ func nvidiaPlugin() Provider {
 		Daemon:         "NVIDIA's MPS",
 		LabeledBy:      LabelsDiscovery,
 		HoldsToReplica: true,
-		Pipe:           func(_ api.MPSSpec, resource string) string { return "/mps/" + resource + "/pipe" },
+		Pipe:           func(_ MPSSpec, resource string) string { return "/mps/" + resource + "/pipe" },
 	}
 }

@@ -1,10 +1,14 @@
 package strategies
 
 import (
+	"strconv"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
 // Strategy is one way to share a device. What the code does for one strategy and not for another follows from these
@@ -72,9 +76,9 @@ const (
 type Grant struct {
 	Provider     *Provider
 	DriverLimits bool // the driver's own memory limit is known to hold on the pool
-	MPS          api.MPSSpec
-	Slice        api.MiB
-	Limit        api.MiB
+	MPS          MPSSpec
+	Slice        quantity.MiB
+	Limit        quantity.MiB
 	GPUs         int64
 	Processes    int
 	Compute      int // percent; 0: not asked
@@ -85,7 +89,7 @@ type Grant struct {
 type Placement struct {
 	Namespace   api.Namespace
 	Policy      string // its name
-	MPS         api.MPSSpec
+	MPS         MPSSpec
 	Pool        string // its name
 	TrustDomain string // of the pool's nodes
 	Provider    *Provider
@@ -95,7 +99,7 @@ type Placement struct {
 
 // Injection is what a strategy adds to a container, and the volumes that its mounts name.
 type Injection struct {
-	Env     []api.Variable
+	Env     []envvar.Literal
 	Mounts  []corev1.VolumeMount
 	Volumes []corev1.Volume
 }
@@ -116,8 +120,11 @@ func driverLimit(g Grant) Injection {
 	if g.Slice == 0 || !g.DriverLimits {
 		return Injection{}
 	}
-	return Injection{Env: []api.Variable{
-		{Name: api.VarDriverLimit, Value: api.FormatInt(int64(g.Limit))},
-		{Name: api.VarDriverRequest, Value: api.FormatInt(int64(g.Slice))},
+	return Injection{Env: []envvar.Literal{
+		{Name: envvar.DriverLimit, Value: strconv.FormatInt(int64(g.Limit), 10)},
+		{Name: envvar.DriverRequest, Value: strconv.FormatInt(int64(g.Slice), 10)},
 	}}
 }
+
+// LabelTrustDomain is a label of nodes: the tenants that may share their devices. It keeps pools apart.
+const LabelTrustDomain = api.Domain + "/trust-domain"

@@ -3,6 +3,7 @@ package strategies
 import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 )
 
 // timeSlicing shares a device by turns: every replica sees the whole memory, and nothing but the guard, the driver's
@@ -19,7 +20,7 @@ func timeSlicing() Strategy {
 		Tier:         api.TierNone,
 		Labels:       map[LabelSource]string{LabelsDiscovery: "time-slicing", LabelsGKE: "time-sharing"},
 		Unlabeled:    true,
-		Await:        api.ResourceGPUShared,
+		Await:        resourcename.SharedGPU,
 		Inject:       driverLimit,
 	}
 }

@@ -44,9 +44,10 @@ func build(ctx context.Context, dir string) (*kit, error) {
 
 // guarded is a pod with a running guard.
 type guarded struct {
-	kit *kit
-	pod pod.Pod
-	cmd *exec.Cmd
+	kit    *kit
+	pod    pod.Pod
+	status string // the guard's termination log
+	cmd    *exec.Cmd
 }
 
 // start runs a guard over an empty pod whose container "trainer" has 8 GiB.
@@ -55,7 +56,10 @@ func (k *kit) start(change func(*limits.Limits), log io.Writer) (*guarded, error
 	if err != nil {
 		return nil, err
 	}
-	g := &guarded{kit: k}
+	g := &guarded{kit: k, status: root + "-termination-log"}
+	if err := os.WriteFile(g.status, nil, 0o644); err != nil {
+		return nil, err
+	}
 	if g.pod, err = pod.New(root); err != nil {
 		return nil, err
 	}
@@ -64,7 +68,7 @@ func (k *kit) start(change func(*limits.Limits), log io.Writer) (*guarded, error
 	if change != nil {
 		change(&l)
 	}
-	g.cmd = exec.Command(k.guard, "run", "--nvml-library", k.library, "--proc-dir", root, "--termination-message-path", os.DevNull)
+	g.cmd = exec.Command(k.guard, "run", "--nvml-library", k.library, "--proc-dir", root, "--termination-message-path", g.status)
 	g.cmd.Env = append(os.Environ(), g.pod.Environment(fakegpu.Config{})...)
 	for _, v := range l.Env() {
 		g.cmd.Env = append(g.cmd.Env, v.Name+"="+v.Value)

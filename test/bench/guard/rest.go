@@ -43,7 +43,7 @@ func (k *kit) rest(d time.Duration) error {
 		return err
 	}
 	percent := 100 * float64(after-before) / float64(d)
-	probe := k.probeCost()
+	probe := g.probeCost()
 	fmt.Printf("resident memory at rest  %.1f MiB (aim: under 20)\n", resident)
 	fmt.Printf("CPU at rest              %.3f %% of a core over %s, and %.3f %% for its probes each %s (aim: under 0.3 together; what the runtime\n",
 		percent, d, 100*float64(probe)/float64(probePeriod), probePeriod)
@@ -87,14 +87,13 @@ func residentMiB(pid int) (float64, error) {
 	return 0, fmt.Errorf("read the memory of process %d: no VmRSS", pid)
 }
 
-// probeCost is the CPU time of one status command, on average: its start, its
-// search for the guard, and its answer, short of the exchange over the socket.
-func (k *kit) probeCost() time.Duration {
+// probeCost is the CPU time of one status command, on average.
+func (g *guarded) probeCost() time.Duration {
 	const probes = 20
 	var sum time.Duration
 	for range probes {
-		cmd := exec.Command(k.guard, "status", "--liveness")
-		_ = cmd.Run() // it fails: no guard runs beside this process
+		cmd := exec.Command(g.kit.guard, "status", "--liveness", "--termination-message-path", g.status)
+		_ = cmd.Run() // one that has a message to return fails
 		sum += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
 	return sum / probes

@@ -2,39 +2,54 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// observe keeps, beside the step, the runs over the slice that trusted samples
-// show.
+// observe keeps, beside the step, for how long trusted samples show each
+// container over its slice.
 func (w *World) observe(s guard.Sample) {
 	for _, id := range []string{"gpu0", "gpu1"} {
-		for _, c := range w.limits.Containers {
+		d := device(s, id)
+		for _, c := range append(slices.Clone(w.limits.Containers), w.unnamed(id)) {
 			at := place{c.Name, id}
-			d := device(s, id)
+			r := w.runs[at]
 			switch {
 			case d == nil || d.Fault != "" || outside(*d):
-				delete(w.runs, at)
+				r.samples = 0
 			case !d.Listed.Equal(s.Taken): // repeats an older list: no evidence
 			case w.truth(at) > w.limit(c, *d):
-				w.extend(at, s.Taken)
+				r = r.extend(s.Taken)
 			default:
-				delete(w.runs, at)
+				r.over, r.samples = max(0, min(r.over, w.limits.Grace)-min(s.Taken.Sub(r.last), 6*time.Second)/10), 0
 			}
+			if d != nil && d.Fault == "" {
+				r.last = d.Listed
+			}
+			w.runs[at] = r
 		}
 	}
 }
 
-func (w *World) extend(at place, now time.Time) {
-	r, found := w.runs[at]
-	if !found || now.Sub(r.last) > 10*time.Second {
-		r = run{since: now}
+func (r run) extend(now time.Time) run {
+	if r.samples++; r.samples > 1 {
+		r.over += now.Sub(r.last)
 	}
-	r.last, r.samples = now, r.samples+1
-	w.runs[at] = r
+	return r
+}
+
+// unnamed is what the named containers leave on the device.
+func (w *World) unnamed(id string) limits.Container {
+	left := limits.Container{Name: guard.UnnamedContainer}
+	for _, c := range w.limits.Containers {
+		used := w.truth(place{c.Name, id})
+		left.SliceBytes += max(0, c.SliceBytes-used)
+		left.LimitBytes += max(0, c.LimitBytes-used)
+	}
+	return left
 }
 
 // truth is what the container really uses of the device.
@@ -69,6 +84,7 @@ func (w *World) tally(events []guard.Event) {
 // verify compares an order with the truth.
 func (w *World) verify(o guard.Order, s guard.Sample) {
 	_, sliced := w.limits.Container(o.Container)
+	sliced = sliced || o.Container == guard.UnnamedContainer && o.Kind == guard.TerminateProcess
 	d := device(s, o.Device)
 	r := w.runs[place{o.Container, o.Device}]
 	switch {
@@ -78,8 +94,8 @@ func (w *World) verify(o guard.Order, s guard.Sample) {
 		w.wrong("named %s, which has no slice", o.Container)
 	case d == nil || d.Fault != "" || outside(*d) || !d.Listed.Equal(s.Taken):
 		w.wrong("acted on a device that cannot be relied on: %+v", d)
-	case r.samples < 2 || s.Taken.Sub(r.since) < w.limits.Grace:
-		w.wrong("%s was over its limit for %s over %d samples", o.Container, s.Taken.Sub(r.since), r.samples)
+	case r.samples < 2 || r.over < w.limits.Grace:
+		w.wrong("%s was over its limit for %s over %d samples", o.Container, r.over, r.samples)
 	case !w.settled.IsZero() && w.state.Settling && s.Taken.Sub(w.settled) < w.limits.Settle:
 		w.wrong("acted %s after the last termination", s.Taken.Sub(w.settled))
 	case o.Kind == guard.TerminateProcess && !w.mayTerminate(o, *d):
@@ -105,6 +121,12 @@ func (w *World) carryOut(o guard.Order) {
 	w.pending, w.after, w.busy = &guard.Outcome{Order: o, Result: result, Reason: "so"}, 1+w.r.IntN(4), true
 	if result != guard.Terminated {
 		return
+	}
+	for at, r := range w.runs {
+		if at.container == o.Container && at.device == o.Device {
+			r.over = 0
+			w.runs[at] = r
+		}
 	}
 	kept := w.processes[:0]
 	for _, p := range w.processes {

@@ -45,11 +45,12 @@ type process struct {
 
 type place struct{ container, device string }
 
-// run is for how long, and how many samples in a row, a container was truly over
-// its slice as far as trusted samples could tell.
+// run is for how long in all, and how many samples in a row, a container was truly
+// over its slice as far as trusted samples could tell.
 type run struct {
-	since, last time.Time
-	samples     int
+	last    time.Time // of the lists
+	over    time.Duration
+	samples int
 }
 
 // New returns a world that is decided by its seed.
@@ -126,7 +127,7 @@ func (w *World) live() {
 }
 
 func (w *World) spawn() {
-	names := []string{"trainer", "scorer", "trainer", "scorer", "debug", limits.GuardContainer}
+	names := []string{"trainer", "scorer", "trainer", "scorer", "debug", limits.GuardContainer, guard.UnnamedContainer}
 	w.nextPID++
 	p := process{device: []string{"gpu0", "gpu1"}[w.r.IntN(2)], bytes: w.r.Int64N(9 * gib)}
 	p.PID, p.Start, p.Container = w.nextPID, uint64(w.nextPID), names[w.r.IntN(len(names))]

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard"
+)
+
+// publishPeriod is how often the guard writes that it lives while nothing else
+// changes.
+const publishPeriod = 5 * time.Second
+
+// publisher writes what probes ask for into the status file. It is safe for
+// concurrent use, and never waits for a probe.
+type publisher struct {
+	file      *statusFile   // nil: it could not be opened, and probes fail
+	longest   time.Duration // that a termination may take
+	log       *slog.Logger
+	mu        sync.Mutex
+	status    probeStatus // what the guard knows; its messages are not in the file yet
+	written   time.Duration
+	failed    bool
+	beganWith *guard.Order
+}
+
+// observe notes that the loop goes on, and what it is at.
+func (p *publisher) observe(s guard.State) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.status
+	p.status.SampledAt, p.status.NotEnforcing = sinceBoot(), s.NotEnforcing()
+	switch {
+	case s.InProgress == nil:
+		p.status.StuckFrom = 0
+	case p.status.StuckFrom == 0 || s.InProgress != p.beganWith:
+		p.status.StuckFrom = p.status.SampledAt + p.longest
+	}
+	p.beganWith = s.InProgress
+	changed := p.status.NotEnforcing != before.NotEnforcing || p.status.StuckFrom != before.StuckFrom || len(p.status.Pending) > 0
+	if changed || p.status.SampledAt-p.written >= publishPeriod {
+		p.publish()
+	}
+}
+
+// enqueue adds a message for the next liveness probe.
+func (p *publisher) enqueue(message string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status.enqueue(message)
+	p.publish()
+}
+
+// publish writes the file, or leaves it to the next sample where a probe has it.
+func (p *publisher) publish() {
+	if p.file == nil {
+		return
+	}
+	err := p.file.update(func(shared *probeStatus) {
+		own := p.status
+		shared.SampledAt, shared.NotEnforcing, shared.StuckFrom = own.SampledAt, own.NotEnforcing, own.StuckFrom
+		shared.Dropped += own.Dropped
+		shared.enqueue(own.Pending...)
+	})
+	switch {
+	case err == nil:
+		p.status.Pending, p.status.Dropped, p.written, p.failed = nil, 0, p.status.SampledAt, false
+	case !errors.Is(err, errLocked) && !p.failed:
+		p.failed = true
+		p.log.Error("probes get no answer", "error", err)
+	}
+}
+
+// unreported returns what no probe has returned, for the guard's own termination
+// message; empty: nothing. When the last container of a pod has terminated, the
+// kubelet probes no more.
+func (p *publisher) unreported() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := p.status
+	if p.file != nil {
+		_ = p.file.awaitUpdate(func(shared *probeStatus) {
+			shared.Dropped += p.status.Dropped
+			shared.enqueue(p.status.Pending...)
+			left = *shared
+		})
+	}
+	return left.message()
+}

@@ -1,0 +1,31 @@
+package guard
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+)
+
+// latePeriod is how long samples must come in time before the guard reports that
+// it enforces again.
+const latePeriod = time.Minute
+
+// evaluateLateness reports a sample that came so late that nobody knows what
+// happened before it: whoever may signal the guard can stop it and let it go on.
+func evaluateLateness(s State, in Sample, l limits.Limits) (State, []Event) {
+	gap := in.Taken.Sub(s.SampledAt)
+	switch {
+	case s.SampledAt.IsZero():
+	case gap > maxObservationGap(l):
+		before := s.Late
+		s.Late, s.LateUntil = fmt.Sprintf("the guard did not sample the devices for %s", FormatDuration(gap)), in.Taken.Add(latePeriod)
+		if before == "" {
+			return s, []Event{{Kind: NotEnforcing, Reason: s.Late}}
+		}
+	case s.Late != "" && !in.Taken.Before(s.LateUntil):
+		s.Late, s.LateUntil = "", time.Time{}
+		return s, []Event{{Kind: Enforcing}}
+	}
+	return s, nil
+}

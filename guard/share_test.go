@@ -1,0 +1,70 @@
+package guard
+
+import (
+	"testing"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+)
+
+func TestBeyondGPUs(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		gpus   int
+		usages []Usage
+		bytes  map[string]int64 // GiB of each device that was read
+		want   []string
+	}{
+		"one of one":                 {1, nil, map[string]int64{"gpu0": 7}, nil},
+		"two of two":                 {2, nil, map[string]int64{"gpu0": 7, "gpu1": 1}, nil},
+		"two of one":                 {1, nil, map[string]int64{"gpu0": 1, "gpu1": 7}, []string{"gpu0"}},
+		"equals":                     {1, nil, map[string]int64{"gpu0": 7, "gpu1": 7, "gpu2": 7}, []string{"gpu1", "gpu2"}},
+		"one that it uses no longer": {1, []Usage{{Container: "trainer", Device: "gpu0", UsedBytes: gib}}, map[string]int64{"gpu0": 0, "gpu1": 1}, nil},
+		"one that was not read now":  {1, []Usage{{Container: "trainer", Device: "gpu2", UsedBytes: 2 * gib}}, map[string]int64{"gpu0": 1}, []string{"gpu0"}},
+		"one that another uses":      {1, []Usage{{Container: "scorer", Device: "gpu2", UsedBytes: 2 * gib}}, map[string]int64{"gpu0": 1}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var readings []reading
+			for id, gibs := range tc.bytes {
+				r := trusted()
+				if r.ID = id; gibs > 0 {
+					r.Processes = []Process{python(214, gibs)}
+				}
+				readings = append(readings, r)
+			}
+			holdings := held("trainer", tc.usages, readings)
+			var got []string
+			for _, id := range []string{"gpu0", "gpu1", "gpu2"} {
+				if beyondGPUs(limits.Container{GPUs: tc.gpus}, id, holdings) {
+					got = append(got, id)
+				}
+			}
+			equal(t, "beyond", got, tc.want)
+		})
+	}
+}
+
+func TestStillOverBeyondItsGPUs(t *testing.T) {
+	t.Parallel()
+	l := trainer()
+	in := func(second int64) Sample {
+		s := Sample{Taken: epoch.Add(1), Devices: []Device{{ID: "gpu0", Listed: epoch.Add(1), Processes: []Process{python(214, 7)}},
+			{ID: "gpu1", Listed: epoch.Add(1)}}}
+		if second > 0 {
+			s.Devices[1].Processes = []Process{python(215, second)}
+		}
+		return s
+	}
+	o := Order{Kind: TerminateProcess, Container: "trainer", Device: "gpu1", Process: python(215, 1), Beyond: true}
+	s := State{SampledAt: epoch}
+	if !StillOver(s, in(1), o, l) {
+		t.Error("it still uses both")
+	}
+	if StillOver(s, in(0), o, l) {
+		t.Error("it uses one by now")
+	}
+	o.Process, o.Device = python(214, 7), "gpu0"
+	if StillOver(s, in(1), o, l) {
+		t.Error("the device that it uses most is its own")
+	}
+}

@@ -1,0 +1,2 @@
+// Package charges adds up what containers count for in quotas.
+package charges

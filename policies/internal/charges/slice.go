@@ -1,0 +1,23 @@
+package charges
+
+import (
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+// OfSlice is what a container counts for that holds a slice on each of so many GPUs. Whole devices count as gpus,
+// shares of one as slices.
+func OfSlice(whole bool, slice quantity.MiB, gpus int64) quota.Charge {
+	c := quota.Charge{Memory: MemoryOf(slice, gpus)}
+	if whole {
+		c.GPUs = gpus
+	} else {
+		c.Slices = gpus
+	}
+	return c
+}
+
+// MemoryOf is slice x gpus, at most what a quantity of memory can say.
+func MemoryOf(slice quantity.MiB, gpus int64) quantity.MiB {
+	return min(quantity.MiB(quantity.Product(int64(slice), gpus)), quantity.MaxMemory)
+}

@@ -1,0 +1,41 @@
+package message
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+func JoinNames[T ~string](names []T) string {
+	texts := make([]string, len(names))
+	for i, n := range names {
+		texts[i] = string(n)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Shorten returns text cut to most bytes, so that a hostile value cannot fill a message.
+func Shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// Quote quotes text for a message, cut so that a hostile value cannot fill a log.
+func Quote(text string) string {
+	const most = 48
+	if len(text) <= most {
+		return strconv.Quote(text)
+	}
+	return strconv.Quote(text[:most]) + "..."
+}
+
+// ShortList joins the first texts, and counts the rest.
+func ShortList(texts []string) string {
+	const most = 6
+	if len(texts) > most {
+		texts = append(texts[:most:most], fmt.Sprintf("and %d more", len(texts)-most))
+	}
+	return strings.Join(texts, "; ")
+}

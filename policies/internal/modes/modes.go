@@ -1,0 +1,35 @@
+package modes
+
+// Mode says which pods of a namespace get a slice.
+type Mode string
+
+// The modes.
+const (
+	Off         Mode = "off"
+	OptIn       Mode = "opt-in"
+	Transparent Mode = "transparent"
+)
+
+// All lists the modes, the one that governs least first.
+func All() []Mode { return []Mode{Off, OptIn, Transparent} }
+
+// TemplatesMode says what happens to fractional quantities in workload templates, which Kubernetes rejects.
+type TemplatesMode string
+
+// The template modes.
+const (
+	TemplatesOff     TemplatesMode = "off"
+	TemplatesCheck   TemplatesMode = "check"
+	TemplatesRewrite TemplatesMode = "rewrite"
+)
+
+// NativeMode says what becomes of Kubernetes' own ResourceQuotas on GPU resources. They count a pod under the names that
+// it carries, so that one whose resource was renamed is not counted under the name that its author wrote.
+type NativeMode string
+
+// The native modes.
+const (
+	NativeCheck NativeMode = "check" // the default: count renamed pods for the quotas that there are
+	NativeWrite NativeMode = "write" // and write the policy's own limit as a ResourceQuota
+	NativeOff   NativeMode = "off"   // leave them to count what they count
+)

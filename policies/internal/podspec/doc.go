@@ -1,0 +1,2 @@
+// Package podspec reads what an author wrote in a pod spec apart from what gpuslice wrote there.
+package podspec

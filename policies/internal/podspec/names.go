@@ -1,0 +1,13 @@
+package podspec
+
+import "strings"
+
+// Names of what gpuslice adds to a pod begin with these.
+const (
+	volumePrefix    = "gpuslice-" // volumes of ours
+	ContainerPrefix = "gpuslice-" // containers of ours
+)
+
+func IsOurContainer(name string) bool { return strings.HasPrefix(name, ContainerPrefix) }
+
+func IsOurVolume(name string) bool { return strings.HasPrefix(name, volumePrefix) }

@@ -1,0 +1,2 @@
+// Package quantity reads and writes amounts of GPU memory, fractions of a GPU and counts of GPUs.
+package quantity

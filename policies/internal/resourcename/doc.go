@@ -1,0 +1,2 @@
+// Package resourcename holds the names of extended resources for GPUs.
+package resourcename

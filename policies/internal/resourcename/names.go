@@ -1,0 +1,11 @@
+package resourcename
+
+// Resources for GPUs.
+const (
+	SharedGPU    = "nvidia.com/gpu.shared"
+	NVIDIAPrefix = "nvidia.com/" // of all GPU resources
+	MIGPrefix    = NVIDIAPrefix + "mig-"
+)
+
+// RequestsPrefix begins the names under which ResourceQuotas count extended resources.
+const RequestsPrefix = "requests."

@@ -1,0 +1,2 @@
+// Package unitcount counts units of extended resources, as ResourceQuotas do, within bounds.
+package unitcount

@@ -1,0 +1,2 @@
+// Package visibility is device visibility: which containers take devices by their variables alone, and how that is prevented.
+package visibility
