@@ -110,7 +110,7 @@ func (p *Process) waitReady(ctx context.Context) error {
 	})
 }
 
-// waitDiffers returns once the process says that it is not ready for its clock alone.
+// waitDiffers returns once the process reports that its clock alone keeps it from being ready.
 func (p *Process) waitDiffers(ctx context.Context) error {
 	return p.poll(ctx, "notice its clock", func() (bool, string) {
 		status, body, err := p.get(ctx, "/readyz")

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// shift is the environment variable by which a program of ShiftedBinary is told how many seconds its clock is ahead.
+// shift is the environment variable with the seconds by which the clock of a program of ShiftedBinary is ahead.
 const shift = "TEST_CLOCK_SHIFT_SECONDS"
 
 // Where time.Now reads the clock, and what takes its place. Package time can import nothing that reads a number.

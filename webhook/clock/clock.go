@@ -55,7 +55,7 @@ func (c *Clock) Bounds() (earliest, latest time.Time) {
 // Difference returns by how much the local clock is certainly ahead of the API server's; negative: behind.
 func (c *Clock) Difference() time.Duration {
 	earliest, latest := c.Bounds()
-	now := c.now().Round(0) // the wall clock alone
+	now := c.now().Round(0) // without the monotonic reading
 	switch {
 	case now.Before(earliest):
 		return now.Sub(earliest)

@@ -101,7 +101,7 @@ func TestClock(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("says that the clocks differ, and once that they agree", func(t *testing.T) {
+	t.Run("reports clocks that differ, and once that they agree", func(t *testing.T) {
 		l := newLab(t)
 		l.local = l.local.Add(90 * time.Second)
 		for range 3 {
@@ -137,15 +137,15 @@ func TestWindowPassed(t *testing.T) {
 	w := window{at: noon, earliest: noon, latest: noon.Add(time.Second)}
 	for _, c := range []struct {
 		name             string
-		wall, monotonic  time.Duration
+		local, monotonic time.Duration
 		earliest, latest time.Duration
 	}{
 		{"both clocks went on", 100 * time.Second, 100 * time.Second, 99900 * time.Millisecond, 101100 * time.Millisecond},
 		{"the machine was suspended", time.Minute, time.Second, 940 * time.Millisecond, 61060 * time.Millisecond},
-		{"the wall clock was set back", -time.Minute, time.Second, -60001 * time.Millisecond, 2001 * time.Millisecond},
+		{"the local time was set back", -time.Minute, time.Second, -60001 * time.Millisecond, 2001 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := w.passed(noon, c.wall, c.monotonic)
+			got := w.passed(noon, c.local, c.monotonic)
 			if got.earliest.Sub(noon) != c.earliest || got.latest.Sub(noon) != c.latest {
 				t.Errorf("from %s to %s", got.earliest.Sub(noon), got.latest.Sub(noon))
 			}

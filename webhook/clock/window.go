@@ -2,7 +2,7 @@ package clock
 
 import "time"
 
-// drift bounds how far a clock strays in a second between two answers.
+// drift bounds by how much a clock is off after a second without an answer.
 const drift = time.Second / 1000
 
 // window is what one answer tells: at the local time at, the API server's clock was between earliest and latest.
@@ -18,16 +18,16 @@ func windowOf(sent, received, date time.Time) window {
 
 // after is the window at a later local time.
 func (w window) after(now time.Time) window {
-	wall := now.Round(0).Sub(w.at.Round(0))
-	return w.passed(now, wall, now.Sub(w.at))
+	local := now.Round(0).Sub(w.at.Round(0)) // without the monotonic reading
+	return w.passed(now, local, now.Sub(w.at))
 }
 
-// passed is the window after this much time by the wall clock and by the monotonic clock. The two differ where the wall
-// clock was set or the machine was suspended, and then either may be right.
-func (w window) passed(now time.Time, wall, monotonic time.Duration) window {
-	least, most := min(wall, monotonic), max(wall, monotonic)
-	strayed := time.Duration(most.Abs().Seconds() * float64(drift))
-	return window{at: now, earliest: w.earliest.Add(least - strayed), latest: w.latest.Add(most + strayed)}
+// passed is the window after this much time by the local time and by the monotonic clock. The two differ where the local
+// time was set or the machine was suspended, and then either may be right.
+func (w window) passed(now time.Time, local, monotonic time.Duration) window {
+	least, most := min(local, monotonic), max(local, monotonic)
+	off := time.Duration(most.Abs().Seconds() * float64(drift))
+	return window{at: now, earliest: w.earliest.Add(least - off), latest: w.latest.Add(most + off)}
 }
 
 // within narrows w by what was known before. Where the two exclude each other, a clock was set, or another API server
