@@ -25,7 +25,8 @@ func (r reading) sinceLast() time.Duration { return r.Listed.Sub(r.before.Listed
 func evaluateReadings(s State, in Sample) ([]reading, []DeviceStatus, []Event) {
 	before := s.device("")
 	after := before.count(in.Fault)
-	statuses, events := put(s.Devices, after, byDevice), turned(before, after)
+	statuses, events := dropVanished(s.Devices, in)
+	statuses, events = put(statuses, after, byDevice), append(events, turned(before, after)...)
 	var readings []reading
 	for _, d := range in.Devices {
 		r := evaluateReading(s, d)
@@ -35,6 +36,24 @@ func evaluateReadings(s State, in Sample) ([]reading, []DeviceStatus, []Event) {
 		events = append(events, turned(r.before, r.after)...)
 	}
 	return readings, statuses, events
+}
+
+// dropVanished drops the status of each device that is no longer visible: one that
+// could not be opened goes by another name once it can.
+func dropVanished(statuses []DeviceStatus, in Sample) ([]DeviceStatus, []Event) {
+	if in.Fault != "" {
+		return statuses, nil
+	}
+	var kept []DeviceStatus
+	var events []Event
+	for _, s := range statuses {
+		if s.Device == "" || slices.ContainsFunc(in.Devices, func(d Device) bool { return d.ID == s.Device }) {
+			kept = append(kept, s)
+			continue
+		}
+		events = append(events, turned(s, DeviceStatus{Device: s.Device})...)
+	}
+	return kept, events
 }
 
 func evaluateReading(s State, d Device) reading {

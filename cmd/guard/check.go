@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/gpu"
@@ -27,8 +28,7 @@ func check(ctx context.Context, o options, p process) int {
 	if err != nil {
 		return failUsage(o, p, fmt.Errorf("read the guard's limits: %w", err))
 	}
-	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary})
-	facts, err := driver.Facts(ctx)
+	facts, err := readFacts(ctx, gpu.New(gpu.Options{Library: o.nvmlLibrary, Limit: checkTimeout}))
 	findings := []finding{{"NVML", fmt.Sprintf("answers, driver %s", facts.Driver), err}}
 	if err == nil {
 		findings = append(findings, checkDriver(l, facts), checkCount(l, facts))
@@ -38,6 +38,32 @@ func check(ctx context.Context, o options, p process) int {
 		findings = append(findings, checkMPS(ctx, l, p))
 	}
 	return report(findings, o, p)
+}
+
+const (
+	// checkTimeout is how long the driver may take for its facts. Without persistence
+	// mode it initialises the device first, for seconds where a node is busy.
+	checkTimeout = 30 * time.Second
+	checkTries   = 3
+	checkPause   = time.Second
+)
+
+// readFacts reads what the driver reports, some times over: a check that fails
+// makes a Job fail.
+func readFacts(ctx context.Context, driver *gpu.Driver) (facts gpu.Facts, err error) {
+	for try := range checkTries {
+		if try > 0 {
+			select {
+			case <-time.After(checkPause):
+			case <-ctx.Done():
+				return facts, err
+			}
+		}
+		if facts, err = driver.Facts(ctx); err == nil {
+			return facts, nil
+		}
+	}
+	return facts, err
 }
 
 func checkDriver(l limits.Limits, f gpu.Facts) finding {

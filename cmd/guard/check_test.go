@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
@@ -29,10 +30,13 @@ func TestCheck(t *testing.T) {
 			exitOK, "ok    NVML: answers, driver 580.95.05\nok    driver: 580.95.05 as planned\nok    devices: 1 visible, 1 planned\nok    memory of GPU-00000000-0000-4000-8000-000000000000: 80Gi\n", ""},
 		"an older driver": {fakegpu.Config{Driver: "550.54.15"}, func(l *limits.Limits) { l.MinDriver = "565.57.01" }, nil,
 			exitFailed, "FAIL  driver", "gpuslice: this node cannot keep what the pod was promised: the node has driver 550.54.15, and the plan needs 565.57.01 or newer"},
-		"a smaller device":   {fakegpu.Config{Fault: fakegpu.Fault{Memory: 40 * fakegpu.GiB}}, func(l *limits.Limits) { l.MinDeviceBytes = 80 << 30 }, nil, exitFailed, "FAIL  memory", "has 40Gi, and the plan needs at least 80Gi"},
-		"a larger device":    {healthy, func(l *limits.Limits) { l.MaxDeviceBytes = 40 << 30 }, nil, exitFailed, "FAIL  memory", "has 80Gi, and the plan is for at most 40Gi"},
-		"too few devices":    {healthy, func(l *limits.Limits) { l.Containers[0].GPUs = 2 }, nil, exitFailed, "FAIL  devices", "1 devices are visible, and the plan gives 2"},
-		"no driver":          {noDriver, nil, nil, exitFailed, "FAIL  NVML", "the node has no NVIDIA driver"},
+		"a smaller device": {fakegpu.Config{Fault: fakegpu.Fault{Memory: 40 * fakegpu.GiB}}, func(l *limits.Limits) { l.MinDeviceBytes = 80 << 30 }, nil, exitFailed, "FAIL  memory", "has 40Gi, and the plan needs at least 80Gi"},
+		"a larger device":  {healthy, func(l *limits.Limits) { l.MaxDeviceBytes = 40 << 30 }, nil, exitFailed, "FAIL  memory", "has 80Gi, and the plan is for at most 40Gi"},
+		"too few devices":  {healthy, func(l *limits.Limits) { l.Containers[0].GPUs = 2 }, nil, exitFailed, "FAIL  devices", "1 devices are visible, and the plan gives 2"},
+		"no driver":        {noDriver, nil, nil, exitFailed, "FAIL  NVML", "the node has no NVIDIA driver"},
+		"a slow driver":    {fakegpu.Config{Fault: fakegpu.Fault{Slow: []fakegpu.Slow{{Call: "nvmlInit*", For: 2 * time.Second}}}}, nil, nil, exitOK, "ok    NVML: answers", ""},
+		"a driver that fails twice": {fakegpu.Config{Fault: fakegpu.Fault{Fail: []fakegpu.Fail{{Call: "nvmlInit*", Return: "UNKNOWN", Times: 2}}}}, nil, nil,
+			exitOK, "ok    NVML: answers", ""},
 		"no limits":          {healthy, nil, []limits.Variable{}, exitUsage, "", "GPUSLICE_GUARD_VERSION: not set"},
 		"a newer contract":   {healthy, nil, []limits.Variable{{Name: limits.VersionVariable, Value: "9"}}, exitUsage, "", "this guard understands up to 1"},
 		"MPS, no pipe":       {healthy, func(l *limits.Limits) { l.ExpectMPS, l.MPSPipeDirectory = true, "/nowhere/pipe" }, nil, exitFailed, "FAIL  MPS", "/nowhere/pipe is not there: a client would take the whole device"},

@@ -38,6 +38,8 @@ func run(ctx context.Context, o options, p process) int {
 	}
 	r.reportRestart(l)
 
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	var servers sync.WaitGroup
 	if l.MetricsPort > 0 {
 		servers.Go(func() {
@@ -47,11 +49,22 @@ func run(ctx context.Context, o options, p process) int {
 		})
 	}
 	g := guard.Guard{Limits: l, Reporter: r, Terminator: newTerminator(o, l, r),
-		Sampler: podSampler{&guard.PodSampler{Reader: driver, Namer: table}, r.recorder, table.Shared()}}
+		Sampler: podSampler{&guard.PodSampler{Reader: driver, Namer: table}, r.recorder, table.Shared(), func() {
+			if driver.Updated() {
+				stop()
+			}
+		}}}
 	g.Run(ctx)
+	stop()
 	servers.Wait()
+	if driver.Updated() {
+		r.probes.enqueue("the driver was updated under the guard: it is started again with the new library")
+	}
 	writeTerminationMessage(o, p, r.probes.unreported())
-	log.Info("stopped")
+	log.Info("stopped", "driverUpdated", driver.Updated())
+	if driver.Updated() {
+		return exitFailed
+	}
 	return exitOK
 }
 
@@ -81,7 +94,7 @@ func newTerminator(o options, l limits.Limits, r *reporter) guard.Terminator {
 	if err != nil {
 		r.log.Warn("MPS clients cannot be identified", "error", err)
 	}
-	return &mps.Terminator{Next: signals, Namespace: namespace, Fallback: l.MPSTermination,
+	return &mps.Terminator{Next: signals, Namespace: namespace, Nested: r.table.Nested, Fallback: l.MPSTermination,
 		Daemon: mps.Control{Program: l.MPSControl, PipeDirectory: l.MPSPipeDirectory}}
 }
 
@@ -92,6 +105,7 @@ type podSampler struct {
 	guard.Sampler
 	recorder *recorder
 	shared   bool
+	after    func() // is called after each sample
 }
 
 // Sample implements guard.Sampler.
@@ -99,6 +113,7 @@ func (s podSampler) Sample(ctx context.Context, maxAge time.Duration) guard.Samp
 	began := time.Now()
 	sample := s.Sampler.Sample(ctx, maxAge)
 	s.recorder.observeDuration(time.Since(began))
+	s.after()
 	if !s.shared && sample.Fault == "" {
 		sample.Fault = "the pod does not share its PID namespace, so that the guard sees none of its processes"
 	}

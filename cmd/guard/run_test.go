@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -79,6 +80,25 @@ func TestRunNotEnforcing(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRunDriverUpdate(t *testing.T) {
+	t.Parallel()
+	// The container that is started again has the new library.
+	t.Run("ends the process", func(t *testing.T) {
+		t.Parallel()
+		g := guardPod(t, fakegpu.Config{Fault: fakegpu.Fault{Slow: nil, Fail: []fakegpu.Fail{{Call: "nvmlDeviceGetMemoryInfo*", Return: "LIB_RM_VERSION_MISMATCH"}}}}, nil)
+		if line := g.await("stopped"); line["driverUpdated"] != true {
+			t.Errorf("stopped with %v", line)
+		}
+		err := g.cmd.Wait()
+		if g.cmd.ProcessState.ExitCode() != exitFailed {
+			t.Errorf("ended with %v", err)
+		}
+		if text, err := os.ReadFile(g.status); err != nil || !strings.Contains(string(text), "driver was updated") {
+			t.Errorf("the termination message is %q, %v", text, err)
+		}
+	})
 }
 
 func TestRunEscalates(t *testing.T) {

@@ -18,7 +18,7 @@ type charge struct {
 func (d *Driver) Charge(ctx context.Context, id, cgroup string) (used, limit int64, ok bool) {
 	c, err := bounded(ctx, d.watchdog, func() (charge, error) {
 		for _, dev := range d.devices {
-			if dev.id == id && d.has["nvmlDeviceGetMemoryLimits_v1"] && !dev.instance {
+			if dev.id == id && dev.missing == nil && d.has["nvmlDeviceGetMemoryLimits_v1"] && !dev.instance {
 				return read(dev.handle.GetMemoryLimits_v1(cgroup)), nil
 			}
 		}
@@ -53,7 +53,7 @@ func (d *Driver) Utilizations(ctx context.Context) []Utilization {
 		}
 		var found []Utilization
 		for _, dev := range d.devices {
-			if !dev.instance && time.Since(dev.last.at) < time.Minute {
+			if !dev.instance && dev.missing == nil && time.Since(dev.last.at) < time.Minute {
 				found = append(found, dev.utilizations()...)
 			}
 		}

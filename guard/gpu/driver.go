@@ -3,6 +3,7 @@ package gpu
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -35,11 +36,15 @@ type Driver struct {
 	has     map[string]bool
 	devices []*device
 	stale   bool // the handles are to be opened again
+	foundAt time.Time
+	updated atomic.Bool
 }
 
 // device is one device or MIG instance, and what was last listed on it.
 type device struct {
 	handle    nvml.Device
+	index     int   // as NVML counts them, of its device where it is an instance
+	missing   error // why it has no handle
 	id, name  string
 	instance  bool
 	exclusive bool // compute mode: only an MPS server may hold a context
@@ -61,16 +66,23 @@ func New(o Options) *Driver {
 }
 
 // functions are those beyond the first release that the guard may call, each
-// with the names it has had.
+// with the names under which go-nvml calls it: it takes the newest that the
+// library has, and of a function that is not here the only one that it knows.
 func functions() map[string][]string {
-	versions := func(name string) []string { return []string{name, name + "_v2", name + "_v3"} }
+	versions := func(name string, newest int) []string {
+		names := []string{name}
+		for v := 2; v <= newest; v++ {
+			names = append(names, fmt.Sprintf("%s_v%d", name, v))
+		}
+		return names
+	}
 	f := map[string][]string{}
-	for _, name := range []string{"nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses",
-		"nvmlDeviceGetMPSComputeRunningProcesses", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMigMode",
-		"nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetComputeMode",
-		"nvmlDeviceGetProcessUtilization", "nvmlDeviceGetMemoryLimits_v1", "nvmlSystemGetDriverVersion",
-		"nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID", "nvmlDeviceGetName"} {
-		f[name] = versions(name)
+	for name, newest := range map[string]int{"nvmlDeviceGetComputeRunningProcesses": 3, "nvmlDeviceGetGraphicsRunningProcesses": 3,
+		"nvmlDeviceGetMPSComputeRunningProcesses": 3, "nvmlDeviceGetCount": 2, "nvmlDeviceGetHandleByIndex": 2,
+		"nvmlDeviceGetMemoryInfo": 1, "nvmlDeviceGetMigMode": 1, "nvmlDeviceGetMaxMigDeviceCount": 1,
+		"nvmlDeviceGetMigDeviceHandleByIndex": 1, "nvmlDeviceGetComputeMode": 1, "nvmlDeviceGetProcessUtilization": 1,
+		"nvmlDeviceGetMemoryLimits_v1": 1, "nvmlSystemGetDriverVersion": 1, "nvmlDeviceGetUUID": 1, "nvmlDeviceGetName": 1} {
+		f[name] = versions(name, newest)
 	}
 	return f
 }
@@ -128,6 +140,9 @@ func (d *Driver) Facts(ctx context.Context) (Facts, error) {
 		}
 		facts := Facts{Driver: d.version}
 		for _, dev := range d.devices {
+			if dev.missing != nil {
+				continue
+			}
 			total, _, err := d.total(dev)
 			if err != nil {
 				return facts, err
@@ -137,6 +152,10 @@ func (d *Driver) Facts(ctx context.Context) (Facts, error) {
 		return facts, nil
 	})
 }
+
+// Updated reports whether the driver was replaced while its library was in use.
+// The container has the old library for as long as it runs.
+func (d *Driver) Updated() bool { return d.updated.Load() }
 
 // Unsupported returns why a driver of that version cannot be relied on inside a
 // pod, or an empty text.

@@ -59,6 +59,15 @@ func TestReadOldLibrary(t *testing.T) {
 	}
 }
 
+// A function that is called by a name which the library lacks ends the process.
+func TestReadLibraryWithOtherVersions(t *testing.T) {
+	n := newNode(t, fakegpu.Config{})
+	n.start("gpu0=100MiB")
+	if got := n.short(readDevices(t, driver(t, Options{Library: libraries.other}), 0)); got != "0000 0/0 a=100\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestReadHangs(t *testing.T) {
 	n := newNode(t, fakegpu.Config{Fault: fakegpu.Fault{Hang: []string{lists}}})
 	n.start("gpu0=100MiB")

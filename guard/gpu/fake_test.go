@@ -18,8 +18,8 @@ import (
 )
 
 // libraries are built once for all tests: the fake NVML, and one of an older
-// driver that lacks what came later.
-var libraries struct{ whole, old string }
+// driver that lacks what came later, and one that has only another version of a function.
+var libraries struct{ whole, old, other string }
 
 func TestMain(m *testing.M) {
 	ctx := context.Background()
@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	if err == nil {
 		libraries.old, err = fakegpu.Build(ctx, "", "nvmlDeviceGetMPSComputeRunningProcesses", "nvmlDeviceGetMPSComputeRunningProcesses_v2",
 			"nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMemoryLimits_v1", "nvmlDeviceGetMigMode", "nvmlDeviceGetProcessUtilization")
+	}
+	if err == nil {
+		libraries.other, err = fakegpu.Build(ctx, "", "nvmlDeviceGetMemoryInfo")
 	}
 	if errors.Is(err, fakegpu.ErrNoCompiler) {
 		fmt.Println("SKIP: guard/gpu:", err)

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -47,9 +48,7 @@ func (d *Driver) read(dev *device, maxAge time.Duration, unsupported string) gua
 	seen := guard.Device{ID: dev.id, Fault: unsupported}
 	total, used, err := d.total(dev)
 	if err != nil {
-		seen.Fault = err.Error()
-		d.stale = true
-		return seen
+		return d.fail(seen, err)
 	}
 	seen.TotalBytes, seen.UsedBytes = total, used
 	if unsupported != "" {
@@ -58,14 +57,21 @@ func (d *Driver) read(dev *device, maxAge time.Duration, unsupported string) gua
 	if dev.due(used, total == 0, maxAge) {
 		processes, err := d.processes(dev, total)
 		if err != nil {
-			seen.Fault = err.Error()
-			d.stale = true
-			return seen
+			return d.fail(seen, err)
 		}
 		dev.last = list{at: time.Now(), used: used, processes: processes}
 	}
 	seen.Listed = dev.last.at
 	seen.Processes = slices.Clone(dev.last.processes)
+	return seen
+}
+
+// fail returns a device with the reason why it could not be read.
+func (d *Driver) fail(seen guard.Device, err error) guard.Device {
+	seen.Fault, d.stale = err.Error(), true
+	if errors.Is(err, nvml.ERROR_LIB_RM_VERSION_MISMATCH) {
+		d.updated.Store(true)
+	}
 	return seen
 }
 
@@ -82,6 +88,9 @@ func (dev *device) due(used int64, totalUnknown bool, maxAge time.Duration) bool
 // total returns a device's memory and what is in use of it, by everyone; zeros
 // where it does not report them.
 func (d *Driver) total(dev *device) (total, used int64, err error) {
+	if dev.missing != nil {
+		return 0, 0, dev.missing
+	}
 	if !d.has["nvmlDeviceGetMemoryInfo"] {
 		return 0, 0, nil
 	}

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -123,6 +124,36 @@ func TestReadLostDevice(t *testing.T) {
 	n.configure(good)
 	if diff := cmp.Diff("0000 0/81920\n0001 10/81920 70=10\n", n.short(readDevices(t, d, 0))); diff != "" {
 		t.Errorf("after it came back, -want +got:\n%s", diff)
+	}
+}
+
+func TestReadDeviceLostFromTheStart(t *testing.T) {
+	lost := listed(10)
+	lost.On[0] = failing("GPU_IS_LOST", "*")
+	n := newNode(t, lost)
+	d := driver(t, Options{})
+	if diff := cmp.Diff("0001 10/81920 70=10\n", n.short(readDevices(t, d, 0)[1:])); diff != "" {
+		t.Errorf("the good one, -want +got:\n%s", diff)
+	}
+	if got := readDevices(t, d, 0)[0]; got.ID != "device 0" || !strings.Contains(got.Fault, "GPU is lost") {
+		t.Errorf("the lost one: %+v", got)
+	}
+	n.configure(listed(10))
+	d.foundAt = time.Time{}
+	if diff := cmp.Diff("0000 0/81920\n0001 10/81920 70=10\n", n.short(readDevices(t, d, 0))); diff != "" {
+		t.Errorf("after it came back, -want +got:\n%s", diff)
+	}
+}
+
+func TestReadAfterDriverUpdate(t *testing.T) {
+	n := newNode(t, fakegpu.Config{})
+	d := driver(t, Options{})
+	if readDevices(t, d, 0); d.Updated() {
+		t.Error("updated before it was")
+	}
+	n.configure(fakegpu.Config{Fault: failing("LIB_RM_VERSION_MISMATCH", "*")})
+	if readDevices(t, d, 0); !d.Updated() {
+		t.Error("not updated")
 	}
 }
 

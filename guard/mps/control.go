@@ -66,7 +66,15 @@ func (c Control) Clients(ctx context.Context) ([]Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseClients(text)
+	if strings.TrimSpace(text) != "" {
+		return parseClients(text)
+	}
+	// That there is no client must be said, not left out.
+	servers, err := c.send(ctx, "get_server_list")
+	if err == nil && strings.TrimSpace(servers) != "" {
+		err = errors.New("ps: the daemon has servers and answered nothing")
+	}
+	return nil, err
 }
 
 // Terminate makes the daemon end all contexts of a client, busy or not. The

@@ -8,7 +8,8 @@
 // The daemon knows its clients by PIDs of its own namespace, and lists for each
 // the PID namespace it lives in. That names the pod, not the process. So the
 // match is certain only when the pod has one client and the devices list no
-// other process of it, or when all of them are to go. Where it is not, or where
+// other process of it, or when all of them are to go. A pod without a client has
+// evaded the daemon, and a signal harms nobody. Where it is not certain, or where
 // program or pipe are out of reach, the policy decides between leaving the client
 // and signaling it.
 //

@@ -68,6 +68,8 @@ func TestTerminate(t *testing.T) {
 	container.Kind = guard.TerminateContainer
 	crowd := order
 	crowd.Alone = false
+	nested := order
+	nested.Process.PID = 7
 	plain := order
 	plain.MPS = false
 	for name, tc := range map[string]struct {
@@ -85,7 +87,9 @@ func TestTerminate(t *testing.T) {
 		"two clients, one to go":             {two, order, limits.MPSTerminationObserve, "", guard.Skipped, "", "2 clients of this pod"},
 		"two clients, both to go":            {two, container, limits.MPSTerminationObserve, "", guard.Terminated, "ps\nterminate_client 900 1024\nterminate_client 900 1025\n", ""},
 		"a process beside it":                {one, crowd, limits.MPSTerminationObserve, "", guard.Skipped, "", "other processes on its devices"},
-		"no client of this pod":              {"2048 900 4026530000 ./neighbor\n", order, limits.MPSTerminationObserve, "", guard.Skipped, "", "no client of this pod"},
+		"one that evaded the daemon":         {"2048 900 4026530000 ./neighbor\n", order, limits.MPSTerminationObserve, "", guard.Terminated, "ps\n", ""},
+		"one that may be a client elsewhere": {"2048 900 4026530000 ./neighbor\n", nested, limits.MPSTerminationObserve, "", guard.Skipped, "", "under another PID namespace"},
+		"a daemon that leaves clients out":   {one, order, limits.MPSTerminationObserve, "mute", guard.Skipped, "", "answered nothing"},
 		"a dead daemon":                      {one, order, limits.MPSTerminationObserve, "dead", guard.Skipped, "", "Cannot find MPS control daemon"},
 		"a daemon that does not answer":      {one, order, limits.MPSTerminationObserve, "slow", guard.Skipped, "", "no answer within"},
 		"a dead daemon, where policy signal": {one, order, limits.MPSTerminationSignal, "dead", guard.Terminated, "", ""},
@@ -101,7 +105,8 @@ func TestTerminate(t *testing.T) {
 				control.Limit = 200 * time.Millisecond
 			}
 			next := &signals{control: control, t: t}
-			h := &Terminator{Daemon: control, Namespace: 4026531836, Fallback: tc.fallback, Next: next}
+			h := &Terminator{Daemon: control, Namespace: 4026531836, Fallback: tc.fallback, Next: next,
+				Nested: func(o guard.Order) bool { return o.Process.PID == 7 }}
 			target, _ := h.Acquire(t.Context(), tc.order)
 			out := target.Terminate(t.Context())
 			if out.Result != tc.want || !strings.Contains(out.Reason, tc.reason) {

@@ -21,8 +21,11 @@ type Daemon interface {
 type Terminator struct {
 	Daemon    Daemon
 	Namespace uint64 // inode of the pod's PID namespace
-	Fallback  limits.MPSTermination
-	Next      guard.Terminator
+	// Nested reports whether a process that the order names may live in a PID
+	// namespace of its own, so that the daemon knows it under another inode.
+	Nested   func(o guard.Order) bool
+	Fallback limits.MPSTermination
+	Next     guard.Terminator
 }
 
 // Acquire implements guard.Terminator.
@@ -61,8 +64,10 @@ func (c *clientTarget) terminateClients(ctx context.Context) error {
 	}
 	found := inNamespace(all, c.terminator.Namespace)
 	switch {
+	case len(found) == 0 && c.terminator.Nested(c.order):
+		return fmt.Errorf("the daemon knows no client of this pod, and the process may be one under another PID namespace")
 	case len(found) == 0:
-		return fmt.Errorf("the daemon knows no client of this pod")
+		return nil // what evades the daemon is an ordinary process, and harms no client
 	case !c.order.Alone:
 		return fmt.Errorf("the pod has other processes on its devices, so that it is not certain which is the daemon's client")
 	case len(found) > 1 && c.order.Kind != guard.TerminateContainer:

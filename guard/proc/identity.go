@@ -1,6 +1,15 @@
 package proc
 
-import "strconv"
+import "time"
+
+const (
+	// longestAncestry bounds the walk from a process to the first of its container:
+	// a tenant may nest as many as it likes.
+	longestAncestry = 64
+	// nameRetry is how long a container that has no name is not asked again: asking
+	// may walk through all processes there are.
+	nameRetry = 5 * time.Second
+)
 
 // identify returns the identity of the container with that cgroup. It is read
 // once, from the container's first process rather than from s, and kept while the
@@ -13,13 +22,27 @@ func (t *Table) identify(cgroup string, s stat) identity {
 	if id, known := t.identities[cgroup]; known {
 		return id
 	}
-	text, err := t.source.read(strconv.Itoa(t.first(cgroup, s)), "mountinfo")
-	if err != nil {
+	if failed, asked := t.unnamed[cgroup]; asked && time.Since(failed) < t.nameRetry {
 		return identity{}
 	}
-	id, err := parseMounts(text)
-	if err != nil || t.pod != "" && id.podUID != t.pod {
+	id, ok := t.readIdentity(cgroup, s)
+	if !ok {
+		t.unnamed[cgroup] = time.Now()
 		return identity{}
+	}
+	delete(t.unnamed, cgroup)
+	t.identities[cgroup] = id
+	return id
+}
+
+func (t *Table) readIdentity(cgroup string, s stat) (identity, bool) {
+	text, err := t.source.read(t.first(cgroup, s).dir, "mountinfo")
+	if err != nil {
+		return identity{}, false
+	}
+	id, err := t.kubelet.identify(text)
+	if err != nil {
+		return identity{}, false
 	}
 	for other, taken := range t.identities {
 		// A name is free again once the container that had it has no process.
@@ -27,26 +50,28 @@ func (t *Table) identify(cgroup string, s stat) identity {
 			continue
 		}
 		if len(t.members(other)) > 0 {
-			return identity{}
+			return identity{}, false
 		}
 		delete(t.identities, other)
 	}
-	t.identities[cgroup] = id
-	return id
+	return id, true
 }
 
-// first returns the process of the container that the runtime started: its
-// parent is outside the PID namespace.
-func (t *Table) first(cgroup string, s stat) int {
-	if s.parent == 0 {
-		return s.pid
-	}
-	for _, m := range t.members(cgroup) {
-		if m.parent == 0 {
-			return m.pid
+// first returns the oldest ancestor of a process in its container: the process
+// that the runtime started, whose parent is outside the PID namespace, or what an
+// exited parent left.
+func (t *Table) first(cgroup string, s stat) stat {
+	for range longestAncestry {
+		if s.parent == 0 {
+			return s
 		}
+		parent, where, at := t.find(s.parent)
+		if where == elsewhere || at != cgroup {
+			return s
+		}
+		s = parent
 	}
-	return s.pid
+	return s
 }
 
 // members returns the live processes of the container with that cgroup.

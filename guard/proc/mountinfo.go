@@ -6,39 +6,85 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-)
 
-// terminationLog is the root of the mount that the kubelet makes on a
-// container's termination log, wherever the pod asks for it to appear.
-var terminationLog = regexp.MustCompile(`(?:^|/)pods/([^/]+)/containers/([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)/[0-9a-f]+$`)
+	"github.com/gpuslice/gpuslice/guard/limits"
+)
 
 // errNoTerminationLog is returned for a process whose mounts name no container.
 var errNoTerminationLog = errors.New("no mount of a termination log")
 
-// identity is what a container's mounts reveal.
-type identity struct {
-	podUID, container string
-	path              string // of the termination log inside the container
+// kubeletDir is where the kubelet keeps the termination logs of the pod's
+// containers: the device, the path on it, and the pod's UID. Any volume may have
+// a folder that is called like one; no volume has this one.
+type kubeletDir struct {
+	device, prefix, podUID string
 }
 
-// parseMounts reads the text of /proc/<pid>/mountinfo. Mounts that name two
-// containers are an error.
-func parseMounts(text string) (identity, error) {
-	var found identity
+// identity is what a container's mounts reveal.
+type identity struct {
+	container string
+	path      string // of the termination log inside the container
+}
+
+// ownLog is the root of the mount of the guard's own termination log.
+var ownLog = regexp.MustCompile(`^(/|.*/)pods/([^/]+)/containers/` + limits.GuardContainer + `/[0-9a-f]+$`)
+
+// log is what is left of a root after the containers' folder.
+var log = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)/[0-9a-f]+$`)
+
+// mount is a line of mountinfo.
+type mount struct{ device, root, at string }
+
+// mounts returns those of the text of /proc/<pid>/mountinfo.
+func mounts(text string) []mount {
+	var all []mount
 	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) < 5 {
-			continue
+		if fields := strings.Fields(line); len(fields) >= 5 {
+			all = append(all, mount{fields[2], unescape(fields[3]), unescape(fields[4])})
 		}
-		match := terminationLog.FindStringSubmatch(unescape(fields[3]))
+	}
+	return all
+}
+
+// learnKubeletDir reads the mounts of the guard's own container, which are the
+// webhook's.
+func learnKubeletDir(text string) (kubeletDir, error) {
+	var found kubeletDir
+	for _, m := range mounts(text) {
+		match := ownLog.FindStringSubmatch(m.root)
 		if match == nil {
 			continue
 		}
-		this := identity{podUID: match[1], container: match[2], path: unescape(fields[4])}
-		if found.container != "" && (found.container != this.container || found.podUID != this.podUID) {
-			return identity{}, fmt.Errorf("mounts name both %s and %s", found.container, this.container)
+		this := kubeletDir{m.device, match[1], match[2]}
+		if found != (kubeletDir{}) && found != this {
+			return kubeletDir{}, errors.New("the guard has two termination logs")
 		}
 		found = this
+	}
+	if found == (kubeletDir{}) {
+		return kubeletDir{}, errNoTerminationLog
+	}
+	return found, nil
+}
+
+// identify reads the mounts of a container's process. Mounts that name two
+// containers are an error.
+func (k kubeletDir) identify(text string) (identity, error) {
+	var found identity
+	if k.podUID == "" {
+		return found, errNoTerminationLog
+	}
+	folder := k.prefix + "pods/" + k.podUID + "/containers/"
+	for _, m := range mounts(text) {
+		rest, below := strings.CutPrefix(m.root, folder)
+		match := log.FindStringSubmatch(rest)
+		if !below || match == nil || m.device != k.device {
+			continue
+		}
+		if found.container != "" && found.container != match[1] {
+			return identity{}, fmt.Errorf("mounts name both %s and %s", found.container, match[1])
+		}
+		found = identity{match[1], m.at}
 	}
 	if found.container == "" {
 		return identity{}, errNoTerminationLog

@@ -14,9 +14,11 @@ const longestFile = 1 << 20
 
 // source is where the table reads processes from.
 type source interface {
-	// read returns the text of a file of a process: "self" or a PID, and "stat",
-	// "cgroup" or "mountinfo".
+	// read returns the text of a file of a process: "self", a PID or "PID/task/TID",
+	// and "stat", "status", "cgroup" or "mountinfo".
 	read(process, file string) (string, error)
+	// threads returns the first threads of a process.
+	threads(pid int) []int
 	// pids returns every process there is.
 	pids() []int
 }
@@ -37,13 +39,21 @@ func (root files) read(process, file string) (string, error) {
 	return string(text), nil
 }
 
-func (root files) pids() []int {
-	folder, err := os.Open(string(root))
+func (root files) pids() []int { return numbersIn(string(root), -1) }
+
+func (root files) threads(pid int) []int {
+	const some = 16
+	return numbersIn(filepath.Join(string(root), strconv.Itoa(pid), "task"), some)
+}
+
+// numbersIn returns the numbers among the first names in a folder; all: -1.
+func numbersIn(path string, most int) []int {
+	folder, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer folder.Close()
-	names, err := folder.Readdirnames(-1)
+	names, err := folder.Readdirnames(most)
 	if err != nil {
 		return nil
 	}

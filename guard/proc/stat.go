@@ -11,12 +11,13 @@ import (
 type stat struct {
 	pid     int
 	command string
-	state   byte // 'Z' or 'X': it has exited
+	state   byte // 'Z' or 'X': its first thread has exited
 	parent  int  // 0: outside this PID namespace
 	start   uint64
+	dir     string // under /proc, of a thread that lives; empty: none does
 }
 
-func (s stat) exited() bool { return s.state == 'Z' || s.state == 'X' }
+func (s stat) exited() bool { return s.dir == "" }
 
 // parseStat reads the text of /proc/<pid>/stat. The command may hold anything,
 // parentheses and spaces too, so it ends at the last one.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/limits"
@@ -14,15 +15,18 @@ import (
 
 // Table is the processes of the guard's pod. It is safe for concurrent use.
 type Table struct {
-	root   string
-	source source
-	self   int
-	ours   string // the guard's own cgroup
-	pod    string // the pod's UID; empty: unknown
-	init   string // the cgroup of PID 1, the pause process where the namespace is shared
+	root      string
+	source    source
+	self      int
+	ours      string // the guard's own cgroup
+	layout    layout
+	kubelet   kubeletDir
+	init      string // the cgroup of PID 1, the pause process where the namespace is shared
+	nameRetry time.Duration
 
 	mu         sync.Mutex
-	identities map[string]identity // by the cgroup of the container
+	identities map[string]identity  // by the cgroup of the container
+	unnamed    map[string]time.Time // when the name of such a container was last asked for
 }
 
 // Open returns the processes that are under root, which is "/proc" but in
@@ -30,7 +34,7 @@ type Table struct {
 func Open(root string) (*Table, error) { return open(root, files(root)) }
 
 func open(root string, from source) (*Table, error) {
-	t := &Table{root: root, source: from, identities: map[string]identity{}}
+	t := &Table{root: root, source: from, identities: map[string]identity{}, unnamed: map[string]time.Time{}, nameRetry: nameRetry}
 	text, err := t.source.read("self", "stat")
 	if err != nil {
 		return nil, err
@@ -43,24 +47,23 @@ func open(root string, from source) (*Table, error) {
 	if t.ours, err = t.cgroup("self"); err != nil {
 		return nil, err
 	}
+	first, _ := t.cgroup("1")
+	t.layout = learnLayout(t.ours, first)
 	_, _, t.init = t.find(1)
-	t.identities[t.ours] = t.itself()
-	t.pod = t.identities[t.ours].podUID
+	t.learnKubelet()
 	return t, nil
 }
 
-// itself returns the identity of the guard's own container. Where its mounts do
-// not name it, the pod's UID is not checked.
-func (t *Table) itself() identity {
-	text, err := t.source.read("self", "mountinfo")
-	if err != nil {
-		return identity{container: limits.GuardContainer}
+// learnKubelet reads where the kubelet keeps termination logs from the guard's
+// own. Without it no container has a name.
+func (t *Table) learnKubelet() {
+	id := identity{container: limits.GuardContainer}
+	if text, err := t.source.read("self", "mountinfo"); err == nil {
+		if t.kubelet, err = learnKubeletDir(text); err == nil {
+			id, _ = t.kubelet.identify(text)
+		}
 	}
-	id, err := parseMounts(text)
-	if err != nil {
-		return identity{container: limits.GuardContainer}
-	}
-	return id
+	t.identities[t.ours] = id
 }
 
 // Shared reports whether the pod shares one PID namespace: without it the guard
@@ -70,7 +73,7 @@ func (t *Table) Shared() bool {
 	if err != nil {
 		return false
 	}
-	where, _ := locate(t.ours, at)
+	where, _ := t.layout.locate(at)
 	return t.self != 1 && where == sibling
 }
 
@@ -80,7 +83,7 @@ func (t *Table) Own(pid int) bool {
 	if err != nil {
 		return false
 	}
-	where, _ := locate(t.ours, at)
+	where, _ := t.layout.locate(at)
 	return where == own || at == t.ours
 }
 
@@ -92,8 +95,13 @@ func (t *Table) Name(p guard.Process) guard.Process {
 		return p
 	}
 	p.Start, p.Command = s.start, s.command
-	id := t.identify(key, s)
-	p.Container = id.container
+	switch id := t.identify(key, s); {
+	case key == t.init: // the runtime's, in no container of the pod
+	case id.container == "":
+		p.Container = guard.UnnamedContainer
+	default:
+		p.Container = id.container
+	}
 	p.Protected = where == own || p.PID <= 1 || p.PID == t.self || key == t.init
 	return p
 }
@@ -126,12 +134,35 @@ func (t *Table) find(pid int) (stat, place, string) {
 	if err != nil || s.pid != pid {
 		return stat{}, elsewhere, ""
 	}
-	at, err := t.cgroup(dir)
+	if s.dir = t.living(s); s.dir == "" {
+		return s, elsewhere, ""
+	}
+	at, err := t.cgroup(s.dir)
 	if err != nil {
 		return stat{}, elsewhere, ""
 	}
-	where, key := locate(t.ours, at)
+	where, key := t.layout.locate(at)
 	return s, where, key
+}
+
+// living returns where a process can be read: where its first thread has exited,
+// a thread that lives, since the kernel tells nothing more of the first.
+func (t *Table) living(s stat) string {
+	dir := strconv.Itoa(s.pid)
+	if s.state != 'Z' && s.state != 'X' {
+		return dir
+	}
+	for _, tid := range t.source.threads(s.pid) {
+		at := dir + "/task/" + strconv.Itoa(tid)
+		text, err := t.source.read(at, "stat")
+		if err != nil || tid == s.pid {
+			continue
+		}
+		if thread, err := parseStat(text); err == nil && thread.state != 'Z' && thread.state != 'X' {
+			return at
+		}
+	}
+	return ""
 }
 
 func (t *Table) cgroup(dir string) (string, error) {

@@ -62,7 +62,7 @@ func write(t *testing.T, file, text string) {
 
 func TestName(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"v1", "v1-private", "v2-host", "v2-private", "tricks"} {
+	for _, name := range []string{"v1", "v1-private", "v2-host", "v2-private", "v2-host-crun", "v2-private-crun", "tricks"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root, want := tree(t, "testdata/"+name+".txtar")
@@ -88,6 +88,8 @@ func describe(p guard.Process) string {
 		return "protected, without a container"
 	case p.Container == "":
 		return "nobody"
+	case p.Container == guard.UnnamedContainer && !p.Protected:
+		return "unnamed"
 	case p.Protected:
 		return p.Container + ", protected"
 	}
@@ -102,12 +104,16 @@ func TestNameAfterContainerExit(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := func(pid int) string { return table.Name(guard.Process{PID: pid}).Container }
-	if got := [2]string{name(20), name(30)}; got != [2]string{"trainer", ""} {
+	if got := [2]string{name(20), name(30)}; got != [2]string{"trainer", guard.UnnamedContainer} {
 		t.Fatalf("named %q while the first holds the name", got)
 	}
 	if err := os.RemoveAll(filepath.Join(root, "20")); err != nil {
 		t.Fatal(err)
 	}
+	if got := name(30); got != guard.UnnamedContainer {
+		t.Errorf("named %q: all processes were searched at once", got)
+	}
+	table.nameRetry = 0
 	if got := name(30); got != "trainer" {
 		t.Errorf("named %q once the container was started again", got)
 	}
@@ -167,7 +173,7 @@ func TestParseStat(t *testing.T) {
 		}
 	}
 	s, err := parseStat(fullStat(20, "a\x1b[2J\xff)", "S", 3, "77"))
-	if want := (stat{20, "a?[2J?)", 'S', 3, 77}); err != nil || s != want {
+	if want := (stat{20, "a?[2J?)", 'S', 3, 77, ""}); err != nil || s != want {
 		t.Errorf("got %+v, %v; want %+v", s, err, want)
 	}
 }
@@ -178,13 +184,23 @@ func FuzzParse(f *testing.F) {
 		if at, err := cgroupPath(cgroup); err == nil && !strings.HasPrefix(at, "/") {
 			t.Errorf("%q gave the path %q", cgroup, at)
 		}
-		for _, ours := range []string{"/", "/kubepods/pod1/a"} {
-			if where, key := locate(ours, cgroup); where == sibling && (key == ours || !strings.HasPrefix(key, "/")) {
+		for _, ours := range []string{"/", "/kubepods/pod1/a", "/kubepods/pod1/a/container"} {
+			l := learnLayout(ours, cgroup)
+			if where, key := l.locate(cgroup); where == sibling && (key == ours || !strings.HasPrefix(key, "/")) {
 				t.Errorf("%q beside %q gave %q", cgroup, ours, key)
 			}
+			if where, _ := l.locate(ours); where == sibling || where == elsewhere && l.pod != "" {
+				t.Errorf("%q is not its own beside %q", ours, cgroup)
+			}
 		}
-		if id, err := parseMounts(mounts); err == nil && (id.container == "" || id.podUID == "") {
-			t.Errorf("%q gave %+v", mounts, id)
+		k, err := learnKubeletDir(mounts)
+		if err == nil && (k.podUID == "" || k.prefix == "") {
+			t.Errorf("%q gave %+v", mounts, k)
+		}
+		for _, k := range []kubeletDir{k, {"8:1", "/", "a"}} {
+			if id, err := k.identify(mounts); err == nil && id.container == "" {
+				t.Errorf("%q gave %+v", mounts, id)
+			}
 		}
 		_, _ = parseStat(text)
 	})

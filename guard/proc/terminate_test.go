@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,6 +23,10 @@ import (
 
 var reuseTries = flag.Int("reuse.tries", 200, "how often a PID is really made to be reused (needs root)")
 
+// init keeps the main goroutine on the process's first thread, which a tenant may
+// end.
+func init() { runtime.LockOSThread() }
+
 // TestMain lets the test binary be the tenant too.
 func TestMain(m *testing.M) {
 	if what := os.Getenv("GPUSLICE_TEST_TENANT"); what != "" {
@@ -33,10 +38,14 @@ func TestMain(m *testing.M) {
 // tenant prints "ready" and then behaves as the test asks, until it is killed.
 func tenant(what string) {
 	signals := make(chan os.Signal, 16)
-	if what != "obeys" {
+	if what != "obeys" && what != "ends its first thread" {
 		signal.Notify(signals, syscall.SIGTERM)
 	}
 	fmt.Println("ready")
+	if what == "ends its first thread" {
+		go func() { time.Sleep(time.Hour) }()
+		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
+	}
 	for what == "obeys" {
 		time.Sleep(time.Hour)
 	}
@@ -62,7 +71,7 @@ type sessions struct {
 
 func (s sessions) read(process, file string) (string, error) {
 	if process == "self" && file != "stat" {
-		return map[string]string{"cgroup": "0::/\n"}[file], nil
+		return map[string]string{"cgroup": "0::/\n", "mountinfo": "40 31 8:1 /pods/0aa1/containers/gpuslice-guard/00 /dev/termination-log rw\n"}[file], nil
 	}
 	container := s.containers[s.session(process)]
 	switch {
@@ -150,6 +159,40 @@ func TestTerminateSIGTERM(t *testing.T) {
 	out := terminate(t, &Terminator{Table: table, TermGrace: 5 * time.Second}, order("trainer"))
 	if out.Result != guard.Terminated || out.Signal != "SIGTERM" {
 		t.Errorf("got %+v", out)
+	}
+}
+
+// The kernel reports such a process as a zombie, and it runs on.
+func TestTerminateWithoutItsFirstThread(t *testing.T) {
+	t.Parallel()
+	for what, kind := range map[string]guard.OrderKind{"the process": guard.TerminateProcess, "its container": guard.TerminateContainer} {
+		p := start(t, "ends its first thread")
+		awaitZombie(t, p.Process.Pid)
+		table, order := pod(t, map[string]*process{"trainer": p})
+		o := order("trainer")
+		o.Kind = kind
+		if out := terminate(t, &Terminator{Table: table, TermGrace: 5 * time.Second}, o); out.Result != guard.Terminated || out.Signal != "SIGTERM" {
+			t.Errorf("%s: got %+v", what, out)
+		}
+		if left := table.members("/../trainer"); len(left) != 0 {
+			t.Errorf("%s: left alive: %+v", what, left)
+		}
+	}
+}
+
+// awaitZombie waits until the first thread of a process has exited, a moment
+// after it said so.
+func awaitZombie(t *testing.T, pid int) {
+	t.Helper()
+	for {
+		text, err := files("/proc").read(strconv.Itoa(pid), "stat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := parseStat(text); err != nil || s.state == 'Z' {
+			return
+		}
+		runtime.Gosched()
 	}
 }
 
@@ -316,6 +359,35 @@ func startOf(t *testing.T, pid int) uint64 {
 		t.Fatal(err)
 	}
 	return s.start
+}
+
+func TestNested(t *testing.T) {
+	t.Parallel()
+	table, order := pod(t, map[string]*process{"trainer": start(t, "obeys")})
+	o := order("trainer")
+	for _, kind := range []guard.OrderKind{guard.TerminateProcess, guard.TerminateContainer} {
+		if o.Kind = kind; table.Nested(o) {
+			t.Errorf("%s: a process of the pod's own namespace is nested", kind)
+		}
+	}
+	o.Kind, o.Process.PID = guard.TerminateProcess, 1<<22-1
+	if !table.Nested(o) {
+		t.Error("a process that cannot be read is not nested")
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), "GPUSLICE_TEST_TENANT=obeys")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_NEWPID}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("cannot make a PID namespace: %v (needs root)", err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	table, order = pod(t, map[string]*process{"trainer": {Cmd: cmd}})
+	o = order("trainer")
+	for _, kind := range []guard.OrderKind{guard.TerminateProcess, guard.TerminateContainer} {
+		if o.Kind = kind; !table.Nested(o) {
+			t.Errorf("%s: a process of another namespace is not nested", kind)
+		}
+	}
 }
 
 func TestAcquireProtected(t *testing.T) {
