@@ -90,11 +90,11 @@ func TestAttackOnNames(t *testing.T) {
 func TestAttackByZombie(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "", fakegpu.Config{Devices: devices})
-	s.create(once(slice("8Gi", "undead", sliced("trainer", "end-first-thread"), tenant("bystander"))))
-	pid := s.processes(s.awaitRunning("undead"), "trainer")[0]
-	s.awaitBeats("undead", "trainer", 5)
+	s.create(once(slice("8Gi", "undead", sliced("trainer", "wait 20s", "end-first-thread", "say undead"), tenant("bystander"))))
+	pid := s.numberInPod(s.processes(s.awaitRunning("undead"), "trainer")[0]) // of a zombie the kernel tells nobody's cgroup
+	s.awaitLine("undead", "trainer", "the end of its first thread", func(line string) bool { return line == "undead" })
 	held := 30 * fakegpu.GiB
-	s.gpu(fakegpu.Config{Devices: devices, On: map[int]fakegpu.Fault{0: {Others: held, Listed: []fakegpu.Listed{{PID: s.numberInPod(pid), Held: held}}}}})
+	s.gpu(fakegpu.Config{Devices: devices, On: map[int]fakegpu.Fault{0: {Others: held, Listed: []fakegpu.Listed{{PID: pid, Held: held}}}}})
 	s.awaitSaid("undead", "termination result", "gpuslice terminated tenant", "in trainer")
 	s.awaitEnd("undead", "trainer")
 	s.neverNoticed("undead", "bystander", 5)
