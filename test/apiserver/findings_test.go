@@ -1,11 +1,16 @@
 package apiserver
 
 import (
+	"context"
 	"encoding/json"
 	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -32,6 +37,9 @@ data:
       timeSlicing:
         renameByDefault: false
         resources: [{name: nvidia.com/gpu, replicas: 4}]
+  exclusive: |
+    version: v1
+    sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 1}]}}
 ---
 apiVersion: apps/v1
 kind: DaemonSet
@@ -60,7 +68,21 @@ spec:
 apiVersion: v1
 kind: ResourceQuota
 metadata: {name: gpus, namespace: findings}
-spec: {hard: {requests.nvidia.com/gpu: "4"}}
+spec: {hard: {requests.nvidia.com/gpu: "4", limits.nvidia.com/gpu: "4"}}
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: large, namespace: findings}
+spec: {limits: [{type: Container, min: {cpu: 100m}}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: layouts, namespace: nvidia}
+data:
+  config.yaml: |
+    version: v1
+    mig-configs:
+      balanced: [{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 2, 3g.40gb: 1}}]
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
@@ -74,6 +96,90 @@ webhooks:
   failurePolicy: Ignore
   namespaceSelector: {matchLabels: {no: such}}
 `
+
+// operatorKind is the GPU Operator's resource, as far as an API server has to know it.
+const operatorKind = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusterpolicies.nvidia.com}
+spec:
+  group: nvidia.com
+  scope: Cluster
+  names: {kind: ClusterPolicy, plural: clusterpolicies, singular: clusterpolicy, listKind: ClusterPolicyList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+const operatorPolicy = `
+apiVersion: nvidia.com/v1
+kind: ClusterPolicy
+metadata: {name: cluster-policy}
+spec:
+  toolkit: {version: v1.18.0}
+  devicePlugin: {config: {name: sharing}}
+  migManager: {config: {name: layouts}}
+  mig: {strategy: single}
+status: {state: ready, namespace: nvidia}
+`
+
+// operator gives the cluster a GPU Operator's ClusterPolicy, and takes it away after the test.
+func operator(t *testing.T, i *install.Installation) {
+	t.Helper()
+	kubectl(t, i, "apply -f "+written(t, "kind.yaml", operatorKind))
+	t.Cleanup(func() {
+		if _, err := i.Server.Kubectl(context.Background(), "delete", "crd", "clusterpolicies.nvidia.com"); err != nil {
+			t.Log(err)
+		}
+	})
+	kubectl(t, i, "wait --for=condition=Established --timeout=30s crd/clusterpolicies.nvidia.com")
+	kubectl(t, i, "apply -f "+written(t, "policy.yaml", operatorPolicy))
+}
+
+func written(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// kubectl runs a line as somebody at a shell does.
+func kubectl(t *testing.T, i *install.Installation, line string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", `"$KUBECTL" `+line)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+i.Server.Kubeconfig, "KUBECTL="+programs.bin["kubectl"])
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", line, err, out)
+	}
+}
+
+// carryOut runs the commands of the remedies of a check, and fails the test if there is none.
+func carryOut(t *testing.T, i *install.Installation, all []doctor.Finding, check string) {
+	t.Helper()
+	commands := 0
+	for _, f := range all {
+		for line := range strings.Lines(f.Remedy) {
+			if command, ok := strings.CutPrefix(line, "kubectl "); ok && f.Check == check {
+				commands++
+				kubectl(t, i, command)
+			}
+		}
+	}
+	if commands == 0 {
+		t.Errorf("no remedy of %s has a command: %+v", check, all)
+	}
+}
+
+// hasNot fails the test if a check found something of a level that says text.
+func hasNot(t *testing.T, all []doctor.Finding, check string, level doctor.Level, text string) {
+	t.Helper()
+	for _, f := range all {
+		if f.Check == check && f.Level == level && strings.Contains(f.Summary, text) {
+			t.Errorf("%s still finds %+v", check, f)
+		}
+	}
+}
 
 // findings runs doctor or verify and returns what it found.
 func findings(t *testing.T, kubeconfig string, code int, args ...string) []doctor.Finding {
@@ -115,6 +221,8 @@ func TestDoctor(t *testing.T) {
 				t.Log(err)
 			}
 		})
+		operator(t, i)
+		kubectl(t, i, "label nodes --all nvidia.com/mig.config=balanced nvidia.com/device-plugin.config=gone")
 		all := findings(t, i.Server.Kubeconfig, 3, "doctor")
 		has(t, all, "gpu-nodes", doctor.OK, "nvidia.com/gpu.shared by time-slicing, 4 replicas", "node/")
 		has(t, all, "drivers", doctor.OK, "565.57 or later", "node/")
@@ -124,8 +232,47 @@ func TestDoctor(t *testing.T) {
 		has(t, all, "sharing", doctor.Warning, "no more than one", "configmap/nvidia/sharing")
 		has(t, all, "visible-devices", doctor.Problem, "GPUs that it did not request", "daemonset/nvidia/nvidia-container-toolkit-daemonset")
 		has(t, all, "other-mutators", doctor.Note, "other mutating webhooks", "mutatingwebhookconfiguration/sidecars.example.com")
-		has(t, all, "quotas", doctor.Warning, "does not count pods that come out requesting nvidia.com/gpu.shared", "resourcequota/findings/gpus")
+		has(t, all, "quotas", doctor.OK, "gpuslice counts pods", "resourcequota/findings/gpus")
+		has(t, all, "uncounted-quotas", doctor.Warning, "limit nothing", "resourcequota/findings/gpus")
+		has(t, all, "limit-ranges", doctor.Problem, "denies the guard", "limitrange/findings/large")
+		has(t, all, "plugin-config", doctor.Problem, "does not start", "configmap/nvidia/sharing")
+		has(t, all, "plugin-selection", doctor.Problem, "does not exist", "node/")
+		has(t, all, "cluster-policy", doctor.OK, "deploys NVIDIA's software", "clusterpolicy/cluster-policy")
+		has(t, all, "mig-strategy", doctor.Problem, "several profiles", "clusterpolicy/cluster-policy")
 		has(t, all, "replicas", doctor.Problem, "there is no webhook", "deployments")
+
+		for _, check := range []string{"uncounted-quotas", "mig-strategy", "device-plugin"} {
+			carryOut(t, i, all, check)
+		}
+		all = findings(t, i.Server.Kubeconfig, 3, "doctor")
+		hasNot(t, all, "uncounted-quotas", doctor.Warning, "")
+		hasNot(t, all, "mig-strategy", doctor.Problem, "")
+		hasNot(t, all, "device-plugin", doctor.Note, "names devices in a variable")
+	})
+	t.Run("finds the same in files of the cluster", func(t *testing.T) {
+		i := need(t)
+		setUpReapply(t, i, "dumped")
+		operator(t, i)
+		dump := exec.CommandContext(t.Context(), "bash", "-ec", `kubectl() { "$KUBECTL" "$@"; }; `+doctor.DumpCommand())
+		dump.Dir = t.TempDir()
+		dump.Env = append(os.Environ(), "KUBECONFIG="+i.Server.Kubeconfig, "KUBECTL="+programs.bin["kubectl"])
+		if out, err := dump.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		// Files do not show rights and API groups; everything else is the same.
+		beside := func(all []doctor.Finding) (out []doctor.Finding) {
+			for _, f := range all {
+				if f.Check != "rights" && f.Check != "platform" {
+					out = append(out, f)
+				}
+			}
+			return out
+		}
+		live := beside(findings(t, i.Server.Kubeconfig, 3, "doctor"))
+		filed := beside(findings(t, "/nowhere", 3, "doctor", "-f", filepath.Join(dump.Dir, "dump")))
+		if diff := cmp.Diff(live, filed); diff != "" {
+			t.Errorf("(-cluster +files):\n%s", diff)
+		}
 	})
 }
 

@@ -4,18 +4,24 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// lastLine are the policies that the API server itself enforces, also while the webhook is down, and what happens
-// without each.
+// strictPolicy is the one for namespaces labelled strict.
+const strictPolicy = "gpuslice-strict"
+
+// lastLine are the policies that the API server itself enforces, also while the webhook is down, each with a binding, and
+// what happens without each.
 var lastLine = []struct{ policy, missing string }{
-	{"gpuslice-strict", "the namespace label gpuslice.dev/enforce=strict enforces nothing while the webhook is down"},
+	{strictPolicy, "the namespace label gpuslice.dev/enforce=strict enforces nothing while the webhook is down"},
 	{"gpuslice-guard", "tenants may run programs in the guard's container, which sees every GPU of its node"},
 	{"gpuslice-own-rights", "nothing limits what the webhook's ServiceAccount changes on pods and namespaces"},
 	{"gpuslice-own-ledgers", "nothing limits which ConfigMaps the webhook's ServiceAccount deletes"},
 }
 
-// checkLastLine looks for the policies that the API server itself enforces.
+// checkLastLine looks for the policies that the API server itself enforces, and for their bindings, by name.
 func checkLastLine(f *Facts) []Finding {
 	if f.unread(whatLastLine) {
 		return nil
@@ -24,15 +30,39 @@ func checkLastLine(f *Facts) []Finding {
 	ok := newFinding(OK, "the API server enforces namespaces labelled gpuslice.dev/enforce=strict, and keeps tenants out of the guard, by itself")
 	for _, l := range lastLine {
 		where := object("validatingadmissionpolicy", "", l.policy)
-		if slices.ContainsFunc(f.LastLine, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == l.policy }) {
+		lacks := f.whatLacks(l.policy, l.missing)
+		relied := len(lacks.Evidence)
+		if !slices.ContainsFunc(f.LastLine, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == l.policy }) {
+			lacks = lacks.With(where, "", "missing")
+		}
+		if !slices.ContainsFunc(f.Bindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == l.policy }) {
+			lacks = lacks.With(object("validatingadmissionpolicybinding", "", l.policy), "", "missing")
+		}
+		if len(lacks.Evidence) == relied {
 			ok = ok.With(where, "", "")
 			continue
 		}
-		found = append(found, newFinding(Warning, "ValidatingAdmissionPolicy %s is missing: %s", l.policy, l.missing).
-			With(where, "", "missing").WithRemedy("install gpuslice's manifests again: helm upgrade, or kubectl apply --server-side -k with your overlay"))
+		found = append(found, lacks.WithRemedy("%s", f.reinstall()))
 	}
 	if len(found) > 0 {
 		return found
 	}
 	return []Finding{ok}
+}
+
+// whatLacks is what happens without a policy: a problem where a namespace relies on it.
+func (f *Facts) whatLacks(policy, missing string) Finding {
+	if ns := f.strictNamespace(); ns != nil && policy == strictPolicy {
+		return newFinding(Problem, "%s", missing).With(object("namespace", "", ns.Name), "metadata.labels["+api.LabelEnforce+"]", api.EnforceStrict)
+	}
+	return newFinding(Warning, "%s", missing)
+}
+
+// strictNamespace is the first namespace that is labelled strict; nil: none is.
+func (f *Facts) strictNamespace() *corev1.Namespace {
+	i := slices.IndexFunc(f.Namespaces, func(ns *corev1.Namespace) bool { return ns.Labels[api.LabelEnforce] == api.EnforceStrict })
+	if i < 0 {
+		return nil
+	}
+	return f.Namespaces[i]
 }

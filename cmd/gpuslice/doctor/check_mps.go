@@ -13,6 +13,9 @@ func checkMPS(f *Facts) []Finding {
 		return nil
 	}
 	daemons := parts(f, mpsDaemon)
+	if len(daemons) == 0 && len(parts(f, ownMPSDaemon)) > 0 {
+		return nil // mps-pipe looks at it
+	}
 	if len(daemons) == 0 {
 		found := newFinding(Warning, "nodes share by MPS, and no DaemonSet looks like NVIDIA's MPS control daemon")
 		for _, n := range nodes {

@@ -1,7 +1,7 @@
 package doctor
 
 import (
-	"maps"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,7 +10,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 )
 
-// checkQuotas looks for quotas on resource names that pods no longer ask for once gpuslice has renamed what they request.
+// checkQuotas looks for quotas on resource names that pods no longer ask for once gpuslice has renamed what they request,
+// and that gpuslice does not count in Kubernetes' place.
 func checkQuotas(f *Facts) []Finding {
 	governed := map[string]policies.Input{}
 	for _, g := range f.Governed() {
@@ -22,21 +23,34 @@ func checkQuotas(f *Facts) []Finding {
 		if !ours {
 			continue
 		}
-		for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
-			resource, counts := strings.CutPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
-			if !counts || !strings.HasPrefix(resource, "nvidia.com/") {
-				continue
-			}
-			if others := renames(in, resource, q); len(others) > 0 {
-				hard := q.Spec.Hard[name]
-				all = append(all, newFinding(Warning, "a quota on %s does not count pods that come out requesting %s", resource, strings.Join(others, ", ")).
-					With(object("resourcequota", q.Namespace, q.Name), "spec.hard["+string(name)+"]", hard.String()).
-					WithRemedy("kubectl -n %s patch resourcequota %s --type merge -p '{\"spec\":{\"hard\":{\"requests.%s\":\"%s\"}}}'\nor limit the namespace by a quota of its policy",
-						q.Namespace, q.Name, others[0], hard.String()))
+		for _, n := range policies.NativeQuotasOf(q) {
+			if others := renames(in, n.Resource, q); len(others) > 0 {
+				all = append(all, renamedQuota(q, n, in, others))
 			}
 		}
 	}
 	return all
+}
+
+// renamedQuota is a quota on a resource that pods may come out requesting by other names.
+func renamedQuota(q *corev1.ResourceQuota, n policies.NativeQuota, in policies.Input, others []string) Finding {
+	where, name := object("resourcequota", q.Namespace, q.Name), corev1.DefaultResourceRequestsPrefix+n.Resource
+	hard := q.Spec.Hard[corev1.ResourceName(name)]
+	if n.Uncounted == "" && in.Policy.Quota.CountsNative() {
+		return newFinding(OK, "gpuslice counts pods that it renames for this ResourceQuota").With(where, "spec.hard["+name+"]", hard.String())
+	}
+	found := newFinding(Warning, "a quota on %s does not count pods that come out requesting %s", n.Resource, strings.Join(others, ", ")).
+		With(where, "spec.hard["+name+"]", hard.String())
+	if n.Uncounted != "" {
+		return found.With(where, "scopes", n.Uncounted).WithRemedy("limit the namespace by quota in its policy")
+	}
+	var names []string
+	for _, other := range others {
+		names = append(names, fmt.Sprintf("%q:%q", corev1.DefaultResourceRequestsPrefix+other, hard.String()))
+	}
+	return found.With("policy/"+in.Policy.Name, "quota.native", "off").
+		WithRemedy("set quota.native: check in the policy\nor limit each name: kubectl -n %s patch resourcequota %s --type merge -p '{\"spec\":{\"hard\":{%s}}}'",
+			q.Namespace, q.Name, strings.Join(names, ","))
 }
 
 // renames are the resources that pods of a namespace may come out asking for, which the quota does not name.

@@ -12,7 +12,7 @@ func checkReplicas(f *Facts) []Finding {
 	d := f.Deployment
 	if d == nil {
 		return []Finding{newFinding(Problem, "there is no webhook in namespace %s: pods stay as they are, or are denied, by each entry's failurePolicy", f.System).
-			With("deployments", "", "none is labelled app.kubernetes.io/component: webhook").WithRemedy("kubectl apply -f deploy/40-deployment.yaml")}
+			With("deployments", "", "none is labelled app.kubernetes.io/component: webhook").WithRemedy("%s", f.reinstall())}
 	}
 	wanted := int32(1)
 	if d.Spec.Replicas != nil {

@@ -10,6 +10,9 @@ import (
 const firstMinor = 30
 
 func checkVersion(f *Facts) []Finding {
+	if f.Version == nil {
+		return nil // of files
+	}
 	minor, err := strconv.Atoi(strings.TrimRight(f.Version.Minor, "+"))
 	switch {
 	case err != nil || f.Version.Major != "1":

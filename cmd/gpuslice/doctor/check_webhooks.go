@@ -31,11 +31,11 @@ func checkWebhooks(f *Facts) []Finding {
 	var all []Finding
 	if len(mutating) == 0 {
 		all = append(all, newFinding(Problem, "there is no mutating webhook configuration of gpuslice: no pod gets a slice").
-			With("mutatingwebhookconfigurations", "", "none is labelled app.kubernetes.io/name: gpuslice").WithRemedy("kubectl apply -f deploy/50-webhooks.yaml"))
+			With("mutatingwebhookconfigurations", "", "none is labelled app.kubernetes.io/name: gpuslice").WithRemedy("%s", f.reinstall()))
 	}
 	if len(validating) == 0 {
 		all = append(all, newFinding(Problem, "there is no validating webhook configuration of gpuslice: quotas are not enforced, and a pod that the mutating webhook missed is admitted as it is").
-			With("validatingwebhookconfigurations", "", "none is labelled app.kubernetes.io/name: gpuslice").WithRemedy("kubectl apply -f deploy/50-webhooks.yaml"))
+			With("validatingwebhookconfigurations", "", "none is labelled app.kubernetes.io/name: gpuslice").WithRemedy("%s", f.reinstall()))
 	}
 	for _, e := range append(mutating, validating...) {
 		if len(e.bundle) == 0 {

@@ -14,13 +14,27 @@ func cluster() []check {
 		{"gpu-labels", checkLabels},
 		{"drivers", checkDrivers},
 		{"device-plugin", checkPlugin},
+		{"cluster-policy", checkClusterPolicy},
+		{"plugin-config", checkPluginConfig},
+		{"plugin-selection", checkPluginSelection},
 		{"sharing", checkSharing},
+		{"replica-size", checkReplicaSize},
 		{"mps-daemon", checkMPS},
+		{"mps-clients", checkMPSClients},
+		{"mps-pipe", checkMPSPipe},
 		{"mig", checkMIG},
+		{"mig-config", checkMIGConfig},
+		{"mig-strategy", checkMIGStrategy},
 		{"visible-devices", checkVisibleDevices},
+		{"guard-access", checkGuardAccess},
+		{"driver-limits", checkDriverLimits},
+		{"governed-software", checkGovernedSoftware},
 		{"pod-security", checkPodSecurity},
 		{"other-mutators", checkMutators},
 		{"quotas", checkQuotas},
+		{"uncounted-quotas", checkUncountedQuotas},
+		{"limit-ranges", checkLimitRanges},
+		{"image-pulls", checkImagePulls},
 		{"platform", checkPlatform},
 		{"rights", checkRights},
 		{"unread", checkUnread},
@@ -45,8 +59,11 @@ func examineCluster(f *Facts) []Finding {
 	if f.Installed() {
 		return append(all, examineInstallation(f)...)
 	}
+	if f.unread(whatWebhook) || f.unread(whatWebhooks) {
+		return all
+	}
 	none := newFinding(Note, "gpuslice is not installed").With(object("namespace", "", f.System), "deployments", "none of gpuslice").
-		WithRemedy("kubectl apply -f deploy/")
+		WithRemedy("%s", f.reinstall())
 	none.Check = "installation"
 	return append(all, none)
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ type change func(*testing.T, *Facts)
 // facts are those of a cluster of Kubernetes 1.37 without anything in it, and changes.
 func facts(t *testing.T, changes ...change) *Facts {
 	t.Helper()
-	f := &Facts{System: api.SystemNamespace, Now: at, Version: &version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}, Configs: map[string]map[string]string{}}
+	f := &Facts{System: api.SystemNamespace, Now: at, Version: &version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}}
 	for _, c := range changes {
 		c(t, f)
 	}
@@ -81,7 +82,7 @@ func software(container string, ready int32, env ...corev1.EnvVar) change {
 
 func withConfig(text string) change {
 	return func(_ *testing.T, f *Facts) {
-		f.Configs["nvidia/config"] = map[string]string{"any": text, "README": "not: [a config"}
+		f.Configs = append(f.Configs, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "nvidia", Name: "config"}, Data: map[string]string{"any": text, "README": "not: [a config"}})
 	}
 }
 
@@ -154,7 +155,21 @@ func installedWith(ready int32, bundle []byte) change {
 		f.Flows = append(f.Flows, &flowcontrolv1.FlowSchema{ObjectMeta: meta})
 		for _, l := range lastLine {
 			f.LastLine = append(f.LastLine, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: own(l.policy)})
+			f.Bindings = append(f.Bindings, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: own(l.policy), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: l.policy}})
 		}
+	}
+}
+
+// unbound removes the binding of an admission policy.
+func unbound(name string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Bindings = slices.DeleteFunc(f.Bindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == name })
+	}
+}
+
+func strictNamespace(name string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Namespaces = append(f.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelEnforce: api.EnforceStrict}}})
 	}
 }
 
@@ -181,19 +196,23 @@ func bundle(t *testing.T, lives ...time.Duration) []byte {
 
 const day = 24 * time.Hour
 
-func TestChecks(t *testing.T) {
+// row is what one check says about some facts.
+type row struct {
+	name  string
+	facts []change
+	check string
+	level Level // "": the check says nothing of the kind
+	want  string
+}
+
+// rows are about a cluster and the installation.
+func rows(t *testing.T) []row {
 	envFalse := corev1.EnvVar{Name: envvarSetting, Value: "false"}
 	shared := "version: v1\nsharing:\n  timeSlicing:\n    renameByDefault: true\n    failRequestsGreaterThanOne: true\n    resources: [{name: nvidia.com/gpu, replicas: 4}]\n"
 	hostPath := "strategies: [mps]\npod: {tolerations: [{key: example.com/mps, operator: Exists}]}\n"
 	ownDaemon := "pools: {declared: [{name: own-mps, selector: {example.com/mps: host}, resource: nvidia.com/gpu.shared, strategy: mps, " +
 		"mpsProvider: host-daemon, deviceMemory: 81559Mi, replicas: 8, driver: 580.95.05}]}\n"
-	for _, c := range []struct {
-		name  string
-		facts []change
-		check string
-		level Level // "": the check says nothing of the kind
-		want  string
-	}{
+	return []row{
 		{"a version that is too old", []change{minorVersion("29")}, "kubernetes-version", Problem, "older than 1.30"},
 		{"a provider's version", []change{minorVersion("31+")}, "kubernetes-version", OK, "Kubernetes"},
 		{"a version nobody understands", []change{minorVersion("x")}, "kubernetes-version", Note, "not understood"},
@@ -229,7 +248,11 @@ func TestChecks(t *testing.T) {
 		{"a sidecar injector", []change{mutator("istio-sidecar-injector", "pods")}, "other-mutators", Note, "other mutating webhooks"},
 		{"another GPU sharer", []change{mutator("hami-webhook", "*")}, "other-mutators", Warning, "another system that shares GPUs"},
 		{"a webhook on something else", []change{mutator("deployments", "deployments")}, "other-mutators", "", ""},
-		{"a quota on the old name", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""), quota("a", "requests.nvidia.com/gpu")}, "quotas", Warning, "nvidia.com/gpu.shared"},
+		{"a quota on the old name that gpuslice counts", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""), quota("a", "requests.nvidia.com/gpu")}, "quotas", OK, "gpuslice counts pods"},
+		{"a quota on the old name that nobody counts", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", "quota: {native: off}\n"), quota("a", "requests.nvidia.com/gpu")}, "quotas", Warning, "nvidia.com/gpu.shared"},
+		{"a quota on limits", []change{quota("b", "limits.nvidia.com/gpu")}, "uncounted-quotas", Warning, "limit nothing"},
+		{"a quota on a bare name", []change{quota("b", "nvidia.com/gpu")}, "uncounted-quotas", Warning, "limit nothing"},
+		{"a quota on requests", []change{quota("b", "requests.nvidia.com/gpu")}, "uncounted-quotas", "", ""},
 		{"a quota on both names", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""), quota("a", "requests.nvidia.com/gpu", "requests.nvidia.com/gpu.shared")}, "quotas", "", ""},
 		{"a quota where nothing is renamed", []change{nodes("l4-timeslicing-renamed"), quota("b", "requests.nvidia.com/gpu")}, "quotas", "", ""},
 		{"Kueue", []change{group("kueue.x-k8s.io")}, "platform", Note, "Kueue"},
@@ -254,8 +277,14 @@ func TestChecks(t *testing.T) {
 		{"a policy", []change{installedWith(3, nil), namespace("a", "", "")}, "policies", OK, "1 namespaces are governed"},
 		{"a priority of its own", []change{installedWith(3, nil)}, "priority", OK, "priority level"},
 		{"a last line", []change{installedWith(3, nil)}, "last-line", OK, "by itself"},
-		{"a last line without a policy", []change{installedWith(3, nil), func(_ *testing.T, f *Facts) { f.LastLine = f.LastLine[:1] }}, "last-line", Warning, "gpuslice-guard is missing: tenants may run programs"},
-	} {
+		{"a last line without a policy", []change{installedWith(3, nil), func(_ *testing.T, f *Facts) { f.LastLine = f.LastLine[:1] }}, "last-line", Warning, "tenants may run programs"},
+		{"no binding of the strict policy", []change{installedWith(3, nil), unbound(strictPolicy)}, "last-line", Warning, "enforces nothing"},
+		{"no binding of the strict policy, and a strict namespace", []change{installedWith(3, nil), unbound(strictPolicy), strictNamespace("a")}, "last-line", Problem, "enforces nothing"},
+	}
+}
+
+func TestChecks(t *testing.T) {
+	for _, c := range append(rows(t), configuredRows()...) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			all := examineCluster(facts(t, c.facts...))
@@ -286,7 +315,7 @@ func TestChecksAreComplete(t *testing.T) {
 		}
 		names[c.name] = true
 	}
-	if len(names) != 21 {
+	if len(names) != 35 {
 		t.Errorf("%d checks: add the new one to the table of TestChecks, and count it here", len(names))
 	}
 }

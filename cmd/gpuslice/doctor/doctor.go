@@ -2,19 +2,27 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 )
 
-const long = `Check a cluster and the installation of gpuslice: nodes, labels and drivers, NVIDIA's device plugin and how it shares, MPS,
-MIG, the toolkit's setting that lets any pod take any device, Pod Security, other webhooks on pods, quotas that would stop
-counting, and your own rights. If gpuslice is installed, also reports its health.
+const long = `Check a cluster and the installation of gpuslice: nodes, labels and drivers; what NVIDIA's device plugin, GPU Operator, MIG
+manager, container toolkit and MPS daemon are configured with; Pod Security, other webhooks on pods, quotas and limits that
+do not do what they say, and your own rights. If gpuslice is installed, also reports its health.
 
 It works before anything is installed, only reads, and reports what it may not read.
+
+With -f it checks files instead, and asks no cluster: what kubectl get -o yaml prints, and bare configurations of the device
+plugin or of the MIG manager. What the files lack is not checked. This makes files of a cluster:
+
 `
 
 // findingsHelp ends the help of a command; its verb is the kind of the document.
@@ -25,6 +33,9 @@ an item has check, level, summary, evidence (object, field, value) and remedy. N
 
 const example = `  # before installing
   gpuslice doctor
+
+  # a configuration of the device plugin, before it is applied
+  gpuslice doctor -f shared-4.yaml
 
   # what stops a pipeline
   gpuslice doctor -o json | jq '.items[] | select(.level == "problem")'`
@@ -39,6 +50,7 @@ const (
 type options struct {
 	kube                    kube.Flags
 	systemNamespace, output string
+	filenames               []string // of doctor
 }
 
 func (o *options) register(cmd *cobra.Command, s cli.Streams) {
@@ -56,18 +68,41 @@ func New(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Check a cluster and the installation",
-		Long:    long + fmt.Sprintf(findingsHelp, kindDoctor),
+		Long:    long + indent(DumpCommand()) + fmt.Sprintf(findingsHelp, kindDoctor),
 		Example: example,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, facts, err := o.gather(cmd.Context(), s)
+			facts, err := o.facts(cmd.Context(), s)
 			if err != nil {
 				return err
 			}
 			return o.print(s, kindDoctor, examineCluster(facts))
 		},
 	}
+	cmd.Flags().StringArrayVarP(&o.filenames, "filename", "f", nil, "`FILE` or directory to check in the place of a cluster, - for standard input; may be repeated")
 	o.register(cmd, s)
 	return cmd
+}
+
+// indent indents the lines of an example.
+func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n" }
+
+// facts reads files if the flags name any, else the cluster.
+func (o *options) facts(ctx context.Context, s cli.Streams) (*Facts, error) {
+	if len(o.filenames) == 0 {
+		_, facts, err := o.gather(ctx, s)
+		return facts, err
+	}
+	if o.kube.Named() {
+		return nil, errors.New("-f checks files and asks no cluster: leave out -f, or --kubeconfig and --context")
+	}
+	facts, problems := readFiles(&manifest.Reader{Stdin: s.In}, o.filenames, o.systemNamespace)
+	for _, problem := range problems {
+		fmt.Fprintln(s.Err, problem)
+	}
+	if len(problems) > 0 {
+		return nil, cli.ExitError(cli.ExitNoAnswer)
+	}
+	return facts, nil
 }
 
 // gather reads the cluster that the flags name.
@@ -76,7 +111,11 @@ func (o *options) gather(ctx context.Context, s cli.Streams) (*kube.Connection, 
 	if err != nil {
 		return nil, nil, err
 	}
-	facts, err := gather(ctx, connection.Client, o.systemNamespace)
+	objects, err := dynamic.NewForConfig(connection.Config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to %s: %w", connection.Config.Host, err)
+	}
+	facts, err := gather(ctx, connection.Client, objects, o.systemNamespace)
 	return connection, facts, err
 }
 

@@ -1,15 +1,19 @@
 package doctor
 
 import (
-	"strings"
+	"cmp"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -25,14 +29,22 @@ type Facts struct {
 
 	Nodes      []*corev1.Node
 	Namespaces []*corev1.Namespace
-	DaemonSets []*appsv1.DaemonSet          // of all namespaces
-	Configs    map[string]map[string]string // texts by key, of each ConfigMap that a DaemonSet of NVIDIA's mounts: "namespace/name"
+	DaemonSets []*appsv1.DaemonSet // of all namespaces
 	Quotas     []*corev1.ResourceQuota
+	Limits     []*corev1.LimitRange
+	Runtimes   []*nodev1.RuntimeClass
+
+	ClusterPolicies []*nvidia.ClusterPolicy
+	Configs         []*corev1.ConfigMap // those that NVIDIA's software reads
+	Settings        []Setting           // configurations of NVIDIA's software in files of their own
+	LimitedPods     []*corev1.Pod       // with a variable of the driver's own limit
+	APIServers      []*corev1.Pod       // of a control plane that runs as pods
 
 	Mutating   []*admissionv1.MutatingWebhookConfiguration
 	Validating []*admissionv1.ValidatingWebhookConfiguration
 	LastLine   []*admissionv1.ValidatingAdmissionPolicy // ours
-	Flows      []*flowcontrolv1.FlowSchema              // ours
+	Bindings   []*admissionv1.ValidatingAdmissionPolicyBinding
+	Flows      []*flowcontrolv1.FlowSchema // ours
 
 	Deployment *appsv1.Deployment // the webhook's; nil: there is none
 	Pods       []*corev1.Pod      // the webhook's
@@ -42,6 +54,9 @@ type Facts struct {
 
 	Rights []Right
 	Unread []Unread
+
+	FromFiles    bool // and not from an API server
+	SettingsOnly bool // the files hold no object of a cluster
 }
 
 // Right is something that an installation needs, and whether whoever asks may do it.
@@ -54,6 +69,45 @@ type Right struct {
 type Unread struct {
 	What string
 	Err  error
+}
+
+// addClusterPolicy adds a ClusterPolicy that is JSON.
+func (f *Facts) addClusterPolicy(raw []byte) error {
+	p, err := nvidia.ReadClusterPolicy(raw)
+	if err != nil {
+		return err
+	}
+	f.ClusterPolicies = append(f.ClusterPolicies, p)
+	return nil
+}
+
+// namedConfigs are the ConfigMaps that NVIDIA's DaemonSets mount, and those that a ClusterPolicy names.
+func (f *Facts) namedConfigs() (all []types.NamespacedName) {
+	add := func(namespace, name string) {
+		if n := (types.NamespacedName{Namespace: namespace, Name: name}); name != "" && !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	for _, d := range f.DaemonSets {
+		if part(d) == otherSoftware {
+			continue
+		}
+		for _, v := range d.Spec.Template.Spec.Volumes {
+			if v.ConfigMap != nil {
+				add(d.Namespace, v.ConfigMap.Name)
+			}
+		}
+	}
+	for _, p := range f.ClusterPolicies {
+		add(operatorNamespace(p), p.Spec.DevicePlugin.Config.Name)
+		add(operatorNamespace(p), p.Spec.MIGManager.Config.Name)
+	}
+	return all
+}
+
+// operatorNamespace is the namespace in which the operator looks for ConfigMaps.
+func operatorNamespace(p *nvidia.ClusterPolicy) string {
+	return cmp.Or(p.Status.Namespace, "gpu-operator")
 }
 
 // unread reports whether something could not be read.
@@ -81,11 +135,11 @@ func (f *Facts) snapshot() *webhookcluster.Snapshot {
 // Governed are the namespaces in which a policy of gpuslice gives pods slices, by their names in order, and what a
 // decision there rests on.
 func (f *Facts) Governed() []Governed {
-	snapshot := f.snapshot()
+	snapshot, scope := f.snapshot(), installed.ScopeOf(f.Mutating, f.System)
 	var out []Governed
 	for _, ns := range f.Namespaces {
 		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
-		if exempt(ns.Name, f) || in.Policy.Off() {
+		if !scope.Includes(ns.Name, ns.Labels) || in.Policy.Off() {
 			continue
 		}
 		out = append(out, Governed{ns.Name, in})
@@ -97,11 +151,6 @@ func (f *Facts) Governed() []Governed {
 type Governed struct {
 	Name  string
 	Input policies.Input
-}
-
-// exempt reports whether gpuslice never sees pods of the namespace.
-func exempt(name string, f *Facts) bool {
-	return name == f.System || strings.HasPrefix(name, "kube-")
 }
 
 // object names an object as kubectl does.

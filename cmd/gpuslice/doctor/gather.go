@@ -11,8 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 )
@@ -22,7 +24,11 @@ const (
 	whatNodes      = "nodes"
 	whatNamespaces = "namespaces"
 	whatDaemonSets = "daemonsets"
-	whatConfigs    = "configurations of the device plugin"
+	whatOperator   = "cluster policies of the GPU Operator"
+	whatConfigs    = "configurations of NVIDIA's software"
+	whatPods       = "pods"
+	whatLimits     = "limit ranges"
+	whatRuntimes   = "runtime classes"
 	whatQuotas     = "resource quotas"
 	whatWebhooks   = "webhook configurations"
 	whatLastLine   = "validating admission policies"
@@ -35,8 +41,8 @@ const (
 
 // gather asks the API server for all that checks look at. What it denies becomes a fact too; an API server that does not
 // answer at all is an error.
-func gather(ctx context.Context, client kubernetes.Interface, system string) (*Facts, error) {
-	g := gatherer{ctx: ctx, client: client, facts: &Facts{System: system, Now: time.Now(), Configs: map[string]map[string]string{}}}
+func gather(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface, system string) (*Facts, error) {
+	g := gatherer{ctx: ctx, client: client, objects: objects, facts: &Facts{System: system, Now: time.Now()}}
 	version, err := client.Discovery().ServerVersion()
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server: %w", err)
@@ -64,9 +70,10 @@ func answered(err error) bool {
 
 // gatherer fills in facts step by step.
 type gatherer struct {
-	ctx    context.Context
-	client kubernetes.Interface
-	facts  *Facts
+	ctx     context.Context
+	client  kubernetes.Interface
+	objects dynamic.Interface // of kinds that are not Kubernetes' own
+	facts   *Facts
 }
 
 type step struct {
@@ -80,8 +87,12 @@ func (g *gatherer) steps() []step {
 		{whatNodes, g.nodes},
 		{whatNamespaces, g.namespaces},
 		{whatDaemonSets, g.daemonSets},
+		{whatOperator, g.clusterPolicies},
 		{whatConfigs, g.configs},
 		{whatQuotas, g.quotas},
+		{whatLimits, g.limits},
+		{whatRuntimes, g.runtimes},
+		{whatPods, g.pods},
 		{whatWebhooks, g.webhooks},
 		{whatLastLine, g.lastLine},
 		{whatFlows, g.flows},
@@ -126,26 +137,87 @@ func (g *gatherer) daemonSets() error {
 	return nil
 }
 
-// configs reads the ConfigMaps that the device plugin's DaemonSets mount.
-func (g *gatherer) configs() error {
-	for _, d := range g.facts.DaemonSets {
-		if part(d) != devicePlugin {
-			continue
+// clusterPolicies reads the GPU Operator's objects, if the cluster has the operator.
+func (g *gatherer) clusterPolicies() error {
+	list, err := g.objects.Resource(nvidia.ClusterPolicies).List(g.ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, item := range list.Items {
+		raw, err := item.MarshalJSON()
+		if err != nil {
+			return fmt.Errorf("read cluster policy %s: %w", item.GetName(), err)
 		}
-		for _, v := range d.Spec.Template.Spec.Volumes {
-			if v.ConfigMap == nil {
-				continue
-			}
-			m, err := g.client.CoreV1().ConfigMaps(d.Namespace).Get(g.ctx, v.ConfigMap.Name, metav1.GetOptions{})
-			if err != nil && !apierrors.IsNotFound(err) {
-				return err
-			}
-			if err == nil {
-				g.facts.Configs[m.Namespace+"/"+m.Name] = m.Data
-			}
+		if err := g.facts.addClusterPolicy(raw); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// configs reads the ConfigMaps that NVIDIA's DaemonSets mount, and those that a ClusterPolicy names.
+func (g *gatherer) configs() error {
+	for _, name := range g.facts.namedConfigs() {
+		m, err := g.client.CoreV1().ConfigMaps(name.Namespace).Get(g.ctx, name.Name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		if err == nil {
+			g.facts.Configs = append(g.facts.Configs, m)
+		}
+	}
+	return nil
+}
+
+func (g *gatherer) limits() error {
+	list, err := g.client.CoreV1().LimitRanges(metav1.NamespaceAll).List(g.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	g.facts.Limits = kube.Pointers(list.Items)
+	return nil
+}
+
+func (g *gatherer) runtimes() error {
+	list, err := g.client.NodeV1().RuntimeClasses().List(g.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	g.facts.Runtimes = kube.Pointers(list.Items)
+	return nil
+}
+
+// podsPerPage is how many pods are read at once.
+const podsPerPage = 500
+
+// pods reads the control plane's pods, and all others only where the toolkit has the driver's limit.
+func (g *gatherer) pods() error {
+	list, err := g.client.CoreV1().Pods(metav1.NamespaceSystem).List(g.ctx, metav1.ListOptions{LabelSelector: "component=kube-apiserver"})
+	if err != nil {
+		return err
+	}
+	g.facts.APIServers = kube.Pointers(list.Items)
+	if _, _, limits := limitsHook(g.facts); !limits {
+		return nil
+	}
+	options := metav1.ListOptions{Limit: podsPerPage}
+	for {
+		list, err := g.client.CoreV1().Pods(metav1.NamespaceAll).List(g.ctx, options)
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if limitedByDriver(&list.Items[i]) {
+				g.facts.LimitedPods = append(g.facts.LimitedPods, &list.Items[i])
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil
+		}
+	}
 }
 
 func (g *gatherer) quotas() error {
@@ -177,6 +249,11 @@ func (g *gatherer) lastLine() error {
 		return err
 	}
 	g.facts.LastLine = kube.Pointers(list.Items)
+	bindings, err := g.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(g.ctx, metav1.ListOptions{LabelSelector: installed.Selector})
+	if err != nil {
+		return err
+	}
+	g.facts.Bindings = kube.Pointers(bindings.Items)
 	return nil
 }
 

@@ -13,6 +13,8 @@ const (
 	mpsDaemon     = "MPS control daemon"
 	discovery     = "GPU feature discovery"
 	toolkit       = "container toolkit"
+	migManager    = "MIG manager"
+	ownMPSDaemon  = "MPS control daemon of your own"
 	otherSoftware = ""
 )
 
@@ -22,6 +24,10 @@ func part(d *appsv1.DaemonSet) string {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		command := strings.Join(append([]string{c.Name}, c.Command...), " ")
 		switch {
+		case strings.Contains(command+" "+strings.Join(c.Args, " "), "nvidia-cuda-mps-control"):
+			return ownMPSDaemon
+		case strings.Contains(command+c.Image, "mig-manager"):
+			return migManager
 		case strings.Contains(command, "mps-control-daemon"):
 			return mpsDaemon
 		case strings.Contains(command, "gpu-feature-discovery"):
@@ -63,15 +69,7 @@ func variable(d *appsv1.DaemonSet, name string) (value, container string, set bo
 // argument is the value of a flag of a DaemonSet's containers.
 func argument(d *appsv1.DaemonSet, flag string) (string, bool) {
 	for _, c := range d.Spec.Template.Spec.Containers {
-		all := append(append([]string{}, c.Command...), c.Args...)
-		for i, a := range all {
-			name, value, given := strings.Cut(a, "=")
-			if strings.TrimLeft(name, "-") != flag || name == flag {
-				continue
-			}
-			if !given && i+1 < len(all) {
-				value = all[i+1]
-			}
+		if value, ok := flagOf(c, flag); ok {
 			return value, true
 		}
 	}

@@ -1,0 +1,79 @@
+package doctor
+
+import (
+	"strings"
+
+	plugin "github.com/NVIDIA/k8s-device-plugin/api/config/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+)
+
+// checkPluginConfig reads the device plugin's configurations as the plugin does: with what it does not start, and what it
+// ignores.
+func checkPluginConfig(f *Facts) []Finding {
+	var all []Finding
+	for _, s := range f.settings(nvidia.IsPluginConfig) {
+		c, unknown, err := nvidia.ParsePluginConfig(s.Text)
+		if err != nil {
+			all = append(all, unusable(s, err))
+		} else {
+			all = append(all, contradictions(s, c)...)
+		}
+		ignored := newFinding(Warning, "the device plugin ignores fields of its configuration").
+			WithRemedy("write each field where it belongs, or remove it; gpuslice doctor -f FILE checks a configuration before it is applied")
+		for _, u := range unknown {
+			ignored = ignored.With(s.Object, s.field(u.Path), advice(u))
+		}
+		all = append(all, withEvidence(ignored)...)
+	}
+	return all
+}
+
+// unusable is a configuration with which the plugin does not start.
+func unusable(s Setting, err error) Finding {
+	remedy := "correct it; gpuslice doctor -f FILE checks a configuration before it is applied"
+	switch text := err.Error(); {
+	case strings.Contains(text, "must be >= 2"):
+		remedy = "remove the resource from sharing: what is not listed is not shared. Whole GPUs need the configuration \"version: v1\" alone"
+	case strings.Contains(text, "no resources specified"):
+		remedy = "add resources: [{name: nvidia.com/gpu, replicas: 4}] to the sharing strategy, or remove the strategy"
+	case strings.Contains(text, "no replicas specified"):
+		remedy = "add replicas, 2 or more, to each of the resources"
+	}
+	return newFinding(Problem, "NVIDIA's device plugin does not start with this configuration").
+		With(s.Object, s.field(""), err.Error()).WithRemedy("%s", remedy)
+}
+
+// contradictions are settings of a configuration that do not go together, or that the plugin drops.
+func contradictions(s Setting, c *nvidia.PluginConfig) []Finding {
+	var all []Finding
+	mps := c.Sharing.SharingStrategy() == plugin.SharingStrategyMPS
+	if mps && nvidia.MIGStrategy(c) == plugin.MigStrategyMixed {
+		all = append(all, newFinding(Problem, "NVIDIA's device plugin does not start with this configuration: it has no MPS where MIG instances have names of their own").
+			With(s.Object, s.field("flags.migStrategy"), plugin.MigStrategyMixed).WithRemedy("use timeSlicing in the place of mps, or migStrategy: none"))
+	}
+	if mps && len(c.Sharing.TimeSlicing.Resources) > 0 {
+		all = append(all, newFinding(Warning, "a configuration shares by MPS and by time-slicing: the device plugin uses MPS alone").
+			With(s.Object, s.field("sharing.timeSlicing"), "ignored").WithRemedy("remove one of sharing.timeSlicing and sharing.mps"))
+	}
+	dropped := newFinding(Note, "the device plugin ignores its own names and selections of devices: only renameByDefault renames, and all devices are shared")
+	if len(c.Resources.GPUs)+len(c.Resources.MIGs) > 0 {
+		dropped = dropped.With(s.Object, s.field("resources"), "ignored")
+	}
+	for _, r := range c.Sharing.ReplicatedResources().Resources {
+		if r.Rename != "" && r.Rename != r.Name.DefaultSharedRename() {
+			dropped = dropped.With(s.Object, s.field("sharing resources[].rename"), string(r.Rename))
+		}
+		if !r.Devices.All {
+			dropped = dropped.With(s.Object, s.field("sharing resources[].devices"), "ignored")
+		}
+	}
+	return append(all, withEvidence(dropped)...)
+}
+
+func advice(u nvidia.UnknownField) string {
+	if u.Correct == "" {
+		return "unknown"
+	}
+	return "unknown here, write " + u.Correct
+}

@@ -1,0 +1,167 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// operator is a ClusterPolicy with a spec, in YAML.
+func operator(spec string) change {
+	return written("{apiVersion: nvidia.com/v1, kind: ClusterPolicy, metadata: {name: cluster-policy}, spec: " + spec + ", status: {state: ready, namespace: nvidia}}")
+}
+
+// written adds an object as it stands in a file.
+func written(text string) change {
+	return func(t *testing.T, f *Facts) {
+		raw, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var head struct{ APIVersion, Kind string }
+		if err := yaml.Unmarshal(raw, &head); err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range dumpedKinds(f) {
+			if k.apiVersion == head.APIVersion && k.kind == head.Kind {
+				if err := k.add(raw); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+		}
+		t.Fatalf("%s %s is not read", head.APIVersion, head.Kind)
+	}
+}
+
+// toolkitAt is a container toolkit of a version.
+func toolkitAt(version string) change {
+	return func(_ *testing.T, f *Facts) {
+		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "nvidia", Name: "toolkit"}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "nvidia-container-toolkit-ctr", Image: "nvcr.io/nvidia/k8s/container-toolkit:" + version}}
+		f.DaemonSets = append(f.DaemonSets, d)
+	}
+}
+
+// sharedIn is a node whose device is shared in so many replicas.
+func sharedIn(node, strategy string, replicas int64) []change {
+	return []change{
+		nodes(node), label("nvidia.com/gpu.replicas", fmt.Sprint(replicas)), label("nvidia.com/gpu.sharing-strategy", strategy),
+		func(_ *testing.T, f *Facts) {
+			for _, node := range f.Nodes {
+				node.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu.shared": *resource.NewQuantity(replicas, resource.DecimalSI)}
+				node.Status.Capacity = node.Status.Allocatable
+			}
+		},
+	}
+}
+
+// guardImage has the installed webhook inject a guard with a pull policy.
+func guardImage(pullPolicy string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Deployment.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--guard-image=guard", "--guard-pull-policy=" + pullPolicy}}}
+	}
+}
+
+func apiServerPod(plugins string) string {
+	return "{apiVersion: v1, kind: Pod, metadata: {name: kube-apiserver-n1, namespace: kube-system}, " +
+		"spec: {containers: [{name: a, command: [kube-apiserver, '--enable-admission-plugins=" + plugins + "']}]}}"
+}
+
+func limitRange(item string) string {
+	return "{apiVersion: v1, kind: LimitRange, metadata: {name: limits, namespace: a}, spec: {limits: [{type: Container, " + item + "}]}}"
+}
+
+func mpsOf(replicas int) string {
+	return fmt.Sprintf("version: v1\nsharing:\n  mps:\n    resources: [{name: nvidia.com/gpu, replicas: %d}]\n", replicas)
+}
+
+// mpsDaemonSet is one as a guide prints it, with a directory of the host mounted; "": with none.
+func mpsDaemonSet(directory string) string {
+	volume := "hostPath: {path: " + directory + "}"
+	if directory == "" {
+		directory, volume = "/tmp", "emptyDir: {}"
+	}
+	return "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: mps, namespace: mps}, spec: {template: {spec: {containers: [{name: mps, image: nvidia/cuda, " +
+		"command: [sh, -c, nvidia-cuda-mps-control -f], volumeMounts: [{name: v, mountPath: " + directory + "}]}], volumes: [{name: v, " + volume + "}]}}}}"
+}
+
+// configuredRows are about what NVIDIA's software and Kubernetes are configured with: the mistakes are those of public
+// guides, and of those who follow them.
+func configuredRows() []row {
+	envFalse := corev1.EnvVar{Name: envvarSetting, Value: "false"}
+	mounts := corev1.EnvVar{Name: mountsSetting, Value: "true"}
+	shared := "version: v1\nsharing:\n  timeSlicing:\n    renameByDefault: true\n    failRequestsGreaterThanOne: true\n    resources: [{name: nvidia.com/gpu, replicas: 4}]\n"
+	one := strings.ReplaceAll(shared, "replicas: 4", "replicas: 1")
+	layouts := "version: v1\nmig-configs:\n  all-1g.10gb: [{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}]\n" +
+		"  balanced: [{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 2, 3g.40gb: 1}}]\n"
+	limitedPod := written("{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: b}, spec: {containers: [{name: c, env: [{name: NVIDIA_GPU_MEMORY_LIMIT, value: '4096'}]}]}}")
+	runtimeClass := written("{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: nvidia}, handler: nvidia}")
+	l4, mig, single := nodes("l4-timeslicing-renamed"), nodes("a100-mig-mixed"), operator("{mig: {strategy: single}}")
+	team := func(document string) change { return namespace("a", "", document) }
+	withGuard := func(pullPolicy, plugins string) []change {
+		return []change{installedWith(3, nil), guardImage(pullPolicy), written(apiServerPod(plugins))}
+	}
+	return []row{
+		{"MPS keeps names", []change{withConfig(mpsOf(4))}, "sharing", Warning, "keep the name"},
+		{"exclusive nodes by one replica", []change{withConfig(one)}, "plugin-config", Problem, "does not start"},
+		{"no advice on how to share where nothing starts", []change{withConfig(one)}, "sharing", "", ""},
+		{"fields in the wrong place", []change{withConfig(strings.ReplaceAll(shared, "    renameByDefault", "    failOnInitError: false\n    renameByDefault"))}, "plugin-config", Warning, "ignores fields"},
+		{"a good configuration", []change{withConfig(shared)}, "plugin-config", "", ""},
+		{"MPS with MIG under names of its own", []change{withConfig(mpsOf(4) + "flags: {migStrategy: mixed}\n")}, "plugin-config", Problem, "no MPS where MIG"},
+		{"MPS and time-slicing", []change{withConfig(mpsOf(4) + "  timeSlicing:\n    resources: [{name: nvidia.com/gpu, replicas: 4}]\n")}, "plugin-config", Warning, "uses MPS alone"},
+		{"chosen devices", []change{withConfig(strings.ReplaceAll(shared, "replicas: 4", "devices: [0], replicas: 4"))}, "plugin-config", Note, "selections of devices"},
+		{"a node's configuration", []change{l4, label(labelPluginConfig, "any"), withConfig(shared)}, "plugin-selection", "", ""},
+		{"a node's configuration that is not there", []change{l4, label(labelPluginConfig, "other"), withConfig(shared)}, "plugin-selection", Problem, "does not exist"},
+		{"a default configuration that is not there", []change{operator("{devicePlugin: {config: {name: config, default: other}}}"), withConfig(shared)}, "plugin-selection", Problem, "does not exist"},
+		{"an operator", []change{operator("{driver: {version: 580.95.05}, devicePlugin: {config: {name: config}}}"), withConfig(shared)}, "cluster-policy", OK, "deploys NVIDIA's software"},
+		{"an operator whose ConfigMap is not there", []change{operator("{devicePlugin: {config: {name: sharing}}}")}, "cluster-policy", Problem, "names a ConfigMap"},
+		{"the MIG manager's default ConfigMap", []change{operator("{migManager: {config: {name: default-mig-parted-config}}}")}, "cluster-policy", "", "names a ConfigMap"},
+		{"a T4 in 16", sharedIn("t4-plain-old-driver", "time-slicing", 16), "replica-size", Warning, "half of each replica"},
+		{"a T4 in 40", sharedIn("t4-plain-old-driver", "time-slicing", 40), "replica-size", Problem, "smaller than a CUDA context"},
+		{"a T4 in 4", sharedIn("t4-plain-old-driver", "time-slicing", 4), "replica-size", "", ""},
+		{"64 MPS clients in a configuration", []change{withConfig(mpsOf(64))}, "mps-clients", Problem, "more replicas than an MPS daemon"},
+		{"48 MPS clients in a configuration", []change{withConfig(mpsOf(48))}, "mps-clients", "", ""},
+		{"64 MPS clients on nodes", sharedIn("h100-mps-plugin", "mps", 64), "mps-clients", Problem, "more replicas than an MPS daemon"},
+		{"an MPS daemon with pipes of its own", []change{written(mpsDaemonSet(""))}, "mps-pipe", Problem, "inside its own container"},
+		{"an MPS daemon with pipes on the host", []change{written(mpsDaemonSet("/tmp"))}, "mps-pipe", OK, "on the host"},
+		{"an MPS daemon with another directory on the host", []change{written(mpsDaemonSet("/var/log"))}, "mps-pipe", Problem, "inside its own container"},
+		{"an own MPS daemon is one", []change{nodes("h100-mps-plugin"), written(mpsDaemonSet("/tmp"))}, "mps-daemon", "", ""},
+		{"layouts", []change{mig, label(labelMIGConfig, "balanced"), withConfig(layouts)}, "mig-config", OK, "knows 2 layouts"},
+		{"a layout that is not there", []change{mig, label(labelMIGConfig, "all-1g.5gb"), withConfig(layouts)}, "mig-config", Problem, "layout does not exist"},
+		{"layouts that are broken", []change{withConfig("version: v1\nmig-configs:\n  a: [{devices: all}]\n")}, "mig-config", Problem, "cannot use"},
+		{"strategy single and a mixed layout", []change{mig, label(labelMIGConfig, "balanced"), withConfig(layouts), single}, "mig-strategy", Problem, "several profiles"},
+		{"strategy single and a layout of one profile", []change{mig, label(labelMIGConfig, "all-1g.10gb"), withConfig(layouts), single}, "mig-strategy", "", ""},
+		{"strategy mixed and a mixed layout", []change{mig, label(labelMIGConfig, "balanced"), withConfig(layouts), operator("{mig: {strategy: mixed}}")}, "mig-strategy", "", ""},
+		{"devices that are not partitioned alike", []change{nodes("a100-mig-single"), label("nvidia.com/gpu.product", "NVIDIA-A100-MIG-INVALID")}, "mig-strategy", Problem, "several profiles"},
+		{"a guard that asks by a variable that nobody reads", []change{l4, team("guard: {access: env}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", Problem, "by a variable, which"},
+		{"a guard that asks by a mount", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2, envFalse, mounts)}, "guard-access", "", ""},
+		{"a guard that asks by a mount that nobody reads", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2)}, "guard-access", Problem, "by a mount, which"},
+		{"no guard", []change{l4, team("guard: {enabled: false}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", "", ""},
+		{"a runtime class that is not there", []change{l4, team("guard: {runtimeClassName: nvidia}\n")}, "guard-access", Problem, "does not exist"},
+		{"a runtime class", []change{l4, team("guard: {runtimeClassName: nvidia}\n"), runtimeClass, operator("{cdi: {enabled: true}}")}, "guard-access", "", ""},
+		{"CDI without a runtime class", []change{l4, team("guard: {access: env}\n"), operator("{cdi: {enabled: true}}")}, "guard-access", Warning, "devices by CDI"},
+		{"CDI by NRI", []change{l4, team("guard: {access: env}\n"), operator("{cdi: {enabled: true, nriPluginEnabled: true}}")}, "guard-access", Warning, "devices by CDI"},
+		{"a limited pod, toolkit 1.20.1, driver 580", []change{l4, toolkitAt("v1.20.1"), limitedPod}, "driver-limits", Problem, "do not start"},
+		{"no limited pod, toolkit 1.20.1, driver 580", []change{l4, toolkitAt("v1.20.1")}, "driver-limits", Note, "will not start"},
+		{"a limited pod, an operator with toolkit 1.20.1", []change{l4, operator("{toolkit: {version: v1.20.1}}"), limitedPod}, "driver-limits", Problem, "do not start"},
+		{"a limited pod, toolkit 1.20.0", []change{l4, toolkitAt("v1.20.0"), limitedPod}, "driver-limits", "", ""},
+		{"a limited pod, driver 615", []change{nodes("h200-driver-limits"), toolkitAt("v1.20.1"), limitedPod}, "driver-limits", "", ""},
+		{"a device plugin in a governed namespace", []change{l4, namespace("nvidia", "", ""), software("nvidia-device-plugin", 2)}, "governed-software", Problem, "governed namespace"},
+		{"a device plugin elsewhere", []change{l4, team(""), software("nvidia-device-plugin", 2)}, "governed-software", "", ""},
+		{"a LimitRange above the guard", []change{team(""), written(limitRange("min: {cpu: 100m}"))}, "limit-ranges", Problem, "denies the guard"},
+		{"a LimitRange below the guard", []change{team(""), written(limitRange("max: {memory: 32Mi}"))}, "limit-ranges", Problem, "denies the guard"},
+		{"a LimitRange beside the guard", []change{team(""), written(limitRange("min: {cpu: 10m}, max: {memory: 64Gi}, default: {cpu: 1}"))}, "limit-ranges", "", ""},
+		{"a LimitRange that gives GPUs", []change{team(""), written(limitRange("default: {nvidia.com/gpu: 1}"))}, "limit-ranges", Problem, "gives a GPU"},
+		{"a LimitRange of others", []change{namespace("b", "", ""), written(limitRange("min: {cpu: 100m}"))}, "limit-ranges", "", ""},
+		{"AlwaysPullImages", withGuard("Never", "NodeRestriction,AlwaysPullImages"), "image-pulls", Warning, "pull policy"},
+		{"AlwaysPullImages, expected", withGuard("Always", "NodeRestriction,AlwaysPullImages"), "image-pulls", "", ""},
+		{"no AlwaysPullImages", withGuard("Never", "NodeRestriction"), "image-pulls", "", ""},
+	}
+}

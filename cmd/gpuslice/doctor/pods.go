@@ -1,0 +1,46 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
+)
+
+// limitedByDriver reports whether a container of a pod carries a variable of the driver's own limit.
+func limitedByDriver(p *corev1.Pod) bool {
+	return slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+			return e.Name == nvidia.VarMemoryLimit || e.Name == nvidia.VarMemoryRequest
+		})
+	})
+}
+
+// isAPIServer reports whether a pod is an API server, as kubeadm runs it.
+func isAPIServer(p *corev1.Pod) bool {
+	return p.Namespace == "kube-system" && (p.Labels["component"] == "kube-apiserver" || strings.HasPrefix(p.Name, "kube-apiserver-"))
+}
+
+// isWebhook reports whether a pod is a replica of the webhook.
+func isWebhook(p *corev1.Pod, system string) bool {
+	return p.Namespace == system && p.DeletionTimestamp == nil &&
+		p.Labels["app.kubernetes.io/name"] == "gpuslice" && p.Labels["app.kubernetes.io/component"] == "webhook"
+}
+
+// flagOf is the value of a flag in a container's command line.
+func flagOf(c corev1.Container, flag string) (string, bool) {
+	all := slices.Concat(c.Command, c.Args)
+	for i, a := range all {
+		name, value, given := strings.Cut(a, "=")
+		if strings.TrimLeft(name, "-") != flag || name == flag {
+			continue
+		}
+		if !given && i+1 < len(all) {
+			value = all[i+1]
+		}
+		return value, true
+	}
+	return "", false
+}

@@ -1,0 +1,54 @@
+package nvidia
+
+import (
+	"fmt"
+	"regexp"
+
+	plugin "github.com/NVIDIA/k8s-device-plugin/api/config/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// PluginConfig is a configuration of the device plugin.
+type PluginConfig = plugin.Config
+
+// maxConfig bounds a configuration that is parsed.
+const maxConfig = 64 << 10
+
+// pluginKey is a line that only a configuration of the plugin has.
+var pluginKey = regexp.MustCompile(`(?m)^\s*(sharing|flags|timeSlicing|migStrategy|failRequestsGreaterThanOne|renameByDefault)\s*:`)
+
+// IsPluginConfig reports whether a text is meant as a configuration of the device plugin, also if it is broken.
+func IsPluginConfig(text string) bool {
+	return len(text) <= maxConfig && !IsMIGConfig(text) && (pluginKey.MatchString(text) || onlyVersion(text))
+}
+
+func onlyVersion(text string) bool {
+	var c map[string]any
+	return yaml.Unmarshal([]byte(text), &c) == nil && len(c) == 1 && c["version"] != nil
+}
+
+// ParsePluginConfig reads a configuration as the device plugin does: an error is one with which it does not start. The
+// plugin ignores unknown fields; they are returned beside the configuration, and beside an error too.
+func ParsePluginConfig(text string) (*PluginConfig, []UnknownField, error) {
+	var fields any
+	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
+		return nil, nil, fmt.Errorf("unmarshal error: %w", err)
+	}
+	unknown := unknownFields(fields)
+	var c PluginConfig
+	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+		return nil, unknown, err
+	}
+	if c.Version != "" && c.Version != plugin.Version {
+		return nil, unknown, fmt.Errorf("unknown version: %v", c.Version)
+	}
+	return &c, unknown, nil
+}
+
+// MIGStrategy is the MIG strategy of a configuration; "": it sets none.
+func MIGStrategy(c *PluginConfig) string {
+	if c.Flags.MigStrategy == nil {
+		return ""
+	}
+	return *c.Flags.MigStrategy
+}
