@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
@@ -28,6 +29,7 @@ func TestAttackOnProbes(t *testing.T) {
 	if g := status(s.get("rebel"), limits.GuardContainer); g.RestartCount != 1 {
 		t.Errorf("the guard was started again %d times", g.RestartCount)
 	}
+	abuse.Report(s.T, abuse.Attempt{Threat: "A9", Attack: "flood the network namespace with sockets, and kill the guard", Outcome: abuse.Reported, Words: "probes answer; the guard is back and guards"})
 }
 
 // TestAttackByFIFO puts a FIFO in the place of the container's termination log,
@@ -42,8 +44,9 @@ func TestAttackByFIFO(t *testing.T) {
 	p := slice("8Gi", "evil", evil, tenant("beside"))
 	p.Spec.Volumes = []corev1.Volume{{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	s.create(once(p))
-	s.awaitSaid("evil", "termination result", "gpuslice terminated tenant")
+	told := s.awaitSaid("evil", "termination result", "gpuslice terminated tenant")
 	s.neverNoticed("evil", "beside", 5)
+	abuse.Report(s.T, abuse.Attempt{Threat: "A9", Attack: "a FIFO in place of the termination log", Outcome: abuse.Contained, Words: told.Message})
 }
 
 // TestAttackByTurns is over the slice for most of the time, and never for the
@@ -56,10 +59,11 @@ func TestAttackByTurns(t *testing.T) {
 		turns = append(turns, "spike 30GiB 700ms", "wait 400ms")
 	}
 	s.create(once(slice("8Gi", "saw", sliced("trainer", turns...))))
-	s.awaitSaid("saw", "termination result", "gpuslice terminated tenant")
+	told := s.awaitSaid("saw", "termination result", "gpuslice terminated tenant")
 	if end := s.awaitEnd("saw", "trainer"); end.ExitCode == 0 {
 		t.Errorf("the tenant ended as %+v", end)
 	}
+	abuse.Report(s.T, abuse.Attempt{Threat: "A7", Attack: "allocate and free in turns", Outcome: abuse.Contained, Words: told.Message})
 }
 
 // TestAttackOnNames hides or forges what tells the guard a container's name.
@@ -73,14 +77,16 @@ func TestAttackOnNames(t *testing.T) {
 		p := slice("8Gi", "evil", evil)
 		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		s.create(once(p))
-		s.awaitSaid("evil", "termination result", "gpuslice terminated tenant", "in trainer")
+		told := s.awaitSaid("evil", "termination result", "gpuslice terminated tenant", "in trainer")
+		abuse.Report(s.T, abuse.Attempt{Threat: "A27", Attack: "a volume with a folder as the kubelet's", Outcome: abuse.Contained, Words: told.Message})
 	})
 	t.Run("a root without its mounts", func(t *testing.T) {
 		t.Parallel()
 		s := newStage(t, "", fakegpu.Config{Devices: devices})
 		s.create(once(slice("8Gi", "evil", sliced("trainer", "chroot /proc", "hold 2GiB", "wait 2s", "hold 30GiB"))))
 		s.awaitSaid("evil", "unnamed container")
-		s.awaitSaid("evil", "termination result", "gpuslice terminated tenant", "30Gi of 8Gi")
+		told := s.awaitSaid("evil", "termination result", "gpuslice terminated tenant", "30Gi of 8Gi")
+		abuse.Report(s.T, abuse.Attempt{Threat: "A27", Attack: "hide the mounts that tell the container's name", Outcome: abuse.Contained, Words: told.Message})
 	})
 }
 
@@ -95,9 +101,10 @@ func TestAttackByZombie(t *testing.T) {
 	s.awaitLine("undead", "trainer", "the end of its first thread", func(line string) bool { return line == "undead" })
 	held := 30 * fakegpu.GiB
 	s.gpu(fakegpu.Config{Devices: devices, On: map[int]fakegpu.Fault{0: {Others: held, Listed: []fakegpu.Listed{{PID: pid, Held: held}}}}})
-	s.awaitSaid("undead", "termination result", "gpuslice terminated tenant", "in trainer")
+	told := s.awaitSaid("undead", "termination result", "gpuslice terminated tenant", "in trainer")
 	s.awaitEnd("undead", "trainer")
 	s.neverNoticed("undead", "bystander", 5)
+	abuse.Report(s.T, abuse.Attempt{Threat: "A27", Attack: "use memory in a process whose first thread has exited", Outcome: abuse.Contained, Words: told.Message})
 }
 
 // numberInPod is a process's number in its own PID namespace.
