@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
 )
 
 // rate limits the requests of a client to the API server.
@@ -22,8 +23,8 @@ var (
 	unlimited    = rate{qps: -1}
 )
 
-// connect makes a client of the API server.
-func connect(kubeconfig string, r rate) (kubernetes.Interface, error) {
+// connect makes a client of the API server. wrap sees every answer.
+func connect(kubeconfig string, r rate, wrap transport.WrapperFunc) (kubernetes.Interface, error) {
 	config, err := rest.InClusterConfig()
 	if kubeconfig != "" {
 		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -32,6 +33,7 @@ func connect(kubeconfig string, r rate) (kubernetes.Interface, error) {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
 	config.QPS, config.Burst = r.qps, r.burst
+	config.Wrap(wrap)
 	config.UserAgent = "gpuslice-webhook/" + version
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"

@@ -23,7 +23,7 @@ const (
 	requestBound = 34 * time.Second
 )
 
-// chaos is one run: three replicas with clocks of their own that die and come back, an API server that is slow, loses
+// chaos is one run: three replicas, each with an API server whose clock is its own, that die and come back, an API server that is slow, loses
 // answers and lets writes land late, pods that other webhooks deny, whose names collide, that end and are deleted.
 type chaos struct {
 	*bench
@@ -109,7 +109,7 @@ func (c *chaos) replicaWithSkew(ctx context.Context, running *sync.WaitGroup) *l
 	skew := c.upTo(20*time.Second) - 10*time.Second
 	var l *ledger.Ledger
 	l = c.replica(ledger.Options{
-		Now: func() time.Time { return time.Now().Add(skew) }, Random: c.float, MaxStaleReservations: 1000,
+		Bounds: func() (earliest, latest time.Time) { now := time.Now().Add(skew); return now, now }, Random: c.float, MaxStaleReservations: 1000,
 		Budgets: func() []ledger.Budget { return []ledger.Budget{c.budget} }, Leads: func() bool { return c.leads(l) },
 	})
 	running.Go(func() { l.Run(ctx) })

@@ -91,31 +91,34 @@ func TestFindNamespaceOfOthers(t *testing.T) {
 	}
 }
 
-// TestCarryGoesOnAfterAFailure: one kind cannot be listed and one object cannot be deleted; the rest goes.
-func TestCarryGoesOnAfterAFailure(t *testing.T) {
+func TestCarry(t *testing.T) {
 	t.Parallel()
-	client := world(
-		made("v1", "Namespace", "", system, "app.kubernetes.io/name", "gpuslice"),
-		made("v1", "ConfigMap", system, "gpuslice-state"), made("v1", "Secret", system, "gpuslice-authority"),
-	)
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "x", nil)
-	client.PrependReactor("list", "podmonitors", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
-	client.PrependReactor("delete", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
-	var out strings.Builder
-	r := &remover{client: client, system: system, out: &out}
-	p, err := r.find(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if failed := r.carry(t.Context(), p); len(failed) != 2 {
-		t.Errorf("failed %v", failed)
-	}
-	if _, err := client.Resource(namespaces).Get(t.Context(), system, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the namespace is still there: %v", err)
-	}
-	for _, text := range []string{"list podmonitors: ", "configmap/gpuslice-state could not be removed: ", "secret/gpuslice-authority removed", "namespace/gpuslice-system removed"} {
-		if !strings.Contains(out.String(), text) {
-			t.Errorf("%q is not in\n%s", text, out.String())
+	// One kind cannot be listed and one object cannot be deleted; the rest goes.
+	t.Run("goes on after a failure", func(t *testing.T) {
+		t.Parallel()
+		client := world(
+			made("v1", "Namespace", "", system, "app.kubernetes.io/name", "gpuslice"),
+			made("v1", "ConfigMap", system, "gpuslice-state"), made("v1", "Secret", system, "gpuslice-authority"),
+		)
+		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "x", nil)
+		client.PrependReactor("list", "podmonitors", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
+		client.PrependReactor("delete", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
+		var out strings.Builder
+		r := &remover{client: client, system: system, out: &out}
+		p, err := r.find(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		if failed := r.carry(t.Context(), p); len(failed) != 2 {
+			t.Errorf("failed %v", failed)
+		}
+		if _, err := client.Resource(namespaces).Get(t.Context(), system, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the namespace is still there: %v", err)
+		}
+		for _, text := range []string{"list podmonitors: ", "configmap/gpuslice-state could not be removed: ", "secret/gpuslice-authority removed", "namespace/gpuslice-system removed"} {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("%q is not in\n%s", text, out.String())
+			}
+		}
+	})
 }
