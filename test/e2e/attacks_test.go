@@ -91,8 +91,8 @@ func TestAttackOnNames(t *testing.T) {
 }
 
 // TestAttackByZombie uses memory in a process whose first thread has exited. The
-// driver goes on listing such a process; the fake library, which reads command
-// lines, is told of it.
+// driver goes on listing such a process; so does the fake library, which reads
+// command lines otherwise.
 func TestAttackByZombie(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "", fakegpu.Config{Devices: devices})
