@@ -130,6 +130,9 @@ func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
 		if v := plan.Exceeds(promise.ChargeFor(c), limits.PerContainer, fmt.Sprintf("container %q", c.Name), policy, promise.Place); v != nil {
 			return []api.Violation{*v}
 		}
+		if v := (plan.Sizes{Slice: c.Slice, Limit: c.Limit}).ExceedsBurst(in.Policy, c.Name); v != nil {
+			return []api.Violation{*v}
+		}
 	}
 	if v := plan.Exceeds(promise.ChargeOn(in.Pod), limits.PerPod, "the pod", policy, promise.Place); v != nil {
 		return []api.Violation{*v}
