@@ -50,7 +50,7 @@ func (w *builder) guard(c *candidate) {
 		g.Env = append(g.Env, envvar.Literal(v))
 	}
 	w.guardMounts(c, g)
-	w.guardAccess(g)
+	w.guardAccess(c, g)
 	w.promise.Guard = g
 }
 
@@ -132,8 +132,11 @@ func (w *builder) guardMounts(c *candidate, g *promise.Guard) {
 }
 
 // guardAccess gives the sidecar NVML without a replica of its own.
-func (w *builder) guardAccess(g *promise.Guard) {
-	capabilities := envvar.Literal{Name: envvar.DriverCapabilities, Value: "compute,utility"}
+func (w *builder) guardAccess(c *candidate, g *promise.Guard) {
+	capabilities := envvar.Literal{Name: envvar.DriverCapabilities, Value: "utility"} // NVML, and nothing that could compute
+	if c.strategy.MPS {
+		capabilities.Value = "compute,utility" // the control program of MPS
+	}
 	g.CheckEnv = []envvar.Literal{capabilities}
 	switch w.in.Policy.Guard.Access {
 	case modes.AccessVolume:
