@@ -22,6 +22,7 @@ type Input struct {
 	Pools       []pools.Pool
 	// PoolsComplete reports whether no other pools will ever be: what fits none of them is denied instead of waiting.
 	PoolsComplete bool
+	Claims        Claims // of the pod, by dynamic resource allocation
 	// Guard says where the guard's image is; nil: none can be injected.
 	Guard *config.GuardSettings
 	// Explain asks for a report on every candidate, also when one was chosen.
