@@ -18,7 +18,7 @@ import (
 )
 
 // hideFromEphemeral answers an update that adds ephemeral containers: in.Pod with no device in those that old has not, and
-// without variables of ours, where the pod has slices, or asks for GPUs in a governed namespace. Ephemeral containers
+// without variables of ours, where the pod has slices, or requests GPUs in a governed namespace. Ephemeral containers
 // that are there already are immutable, and stay. It returns the pod itself where nothing is to be changed.
 func hideFromEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 	out, changed := in.Pod.DeepCopy(), false

@@ -14,7 +14,7 @@ type Input struct {
 	Pod       *corev1.Pod
 	Namespace api.Namespace
 	Policy    *config.Policy // nil: no policy governs the namespace
-	// PolicyError is why the namespace's policy cannot be used, when no last good version is known. Pods that ask for
+	// PolicyError is why the namespace's policy cannot be used, when no last good version is known. Pods that request
 	// a slice are denied with it.
 	PolicyError error
 	// TenantNotes are what authors of pods should know of the tenant's own document that tightened Policy.
@@ -25,7 +25,9 @@ type Input struct {
 	Claims        Claims // of the pod, by dynamic resource allocation
 	// Guard says where the guard's image is; nil: none can be injected.
 	Guard *config.GuardSettings
-	// Explain asks for a report on every candidate, also when one was chosen.
+	// LimitRanges are those of the namespace: the guard's containers keep within them.
+	LimitRanges []*corev1.LimitRange
+	// Explain requests a report on every candidate, also when one was chosen.
 	Explain bool
 }
 
@@ -41,6 +43,6 @@ func (in Input) Tightened(tenant *config.TenantDocument) Input {
 func (in *Input) planning() *plan.Input {
 	return &plan.Input{
 		Pod: in.Pod, Namespace: in.Namespace, Policy: in.Policy, Pools: in.Pools, PoolsComplete: in.PoolsComplete,
-		Guard: in.Guard, Explain: in.Explain,
+		Guard: in.Guard, LimitRanges: in.LimitRanges, Explain: in.Explain,
 	}
 }

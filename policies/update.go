@@ -36,7 +36,7 @@ type Change struct {
 	Ours bool
 }
 
-// Governed returns what governs the pod's namespace, the pod left out. An update asks for it only where its answer depends
+// Governed returns what governs the pod's namespace, the pod left out. An update requests it only where its answer depends
 // on it: what is gpuslice's stays so also while no policy can be read.
 type Governed func() (Input, error)
 

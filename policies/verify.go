@@ -150,7 +150,7 @@ func verifyUnpromised(in Input) Decision {
 	}
 	if names := choosingContainers(&in.Pod.Spec, in.Pools); d.Outcome == DevicesHidden && len(names) > 0 {
 		return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
-			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", message.ShortList(names), envvar.VisibleDevices, envvar.CUDAVersion, api.ResourceGPU)})
+			"%s by the variables %s or %s; remove them, and request %s: 1 where a GPU is needed", message.ShortList(names), envvar.VisibleDevices, envvar.CUDAVersion, api.ResourceGPU)})
 	}
 	switch d.Outcome {
 	case DevicesHidden:
@@ -159,7 +159,7 @@ func verifyUnpromised(in Input) Decision {
 	default:
 		return d
 	}
-	return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod asks for a slice and was not given one", Detail: fmt.Sprintf(
-		"gpuslice's mutating webhook was not asked, or its answer was lost; create the pod again, and if it is denied again tell those who run the cluster (policy %s)",
+	return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod requests a slice and was not given one", Detail: fmt.Sprintf(
+		"gpuslice's mutating webhook was not called, or its answer was lost; create the pod again, and if it is denied again tell those who run the cluster (policy %s)",
 		in.Policy.Name)})
 }

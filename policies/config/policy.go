@@ -71,7 +71,7 @@ type SliceSpec struct {
 	Processes   int               `json:"processes,omitempty"`
 }
 
-// Limits are the largest asks that policy allows. Zero: no limit.
+// Limits are the largest sizes that policy allows. Zero: no limit.
 type Limits struct {
 	PerContainer quota.Charge `json:"perContainer,omitzero"`
 	PerPod       quota.Charge `json:"perPod,omitzero"`

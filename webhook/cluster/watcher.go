@@ -199,7 +199,9 @@ func (w *Watcher) Input(ctx context.Context, namespace string) (policies.Input, 
 	if err != nil {
 		return policies.Input{}, err
 	}
-	return snapshot.Input(ns), nil
+	in := snapshot.Input(ns)
+	in.LimitRanges = w.informers.limitRangesOf(namespace)
+	return in, nil
 }
 
 // ClaimSpecs is what a pod of the namespace claims, by the names that it has for its claims. Those that are not found are left out.

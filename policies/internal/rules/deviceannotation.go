@@ -18,12 +18,12 @@ func deviceAnnotation() Rule {
 	return Rule{Reason: "an annotation that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
 		for key, value := range s.Pod.Annotations {
 			if injectsDevices(key, value) {
-				found = append(found, fmt.Sprintf("annotation %s: %s injects devices past what the pod asks for", message.Quote(key), message.Quote(value)))
+				found = append(found, fmt.Sprintf("annotation %s: %s injects devices past what the pod requests", message.Quote(key), message.Quote(value)))
 			}
 		}
 		slices.Sort(found)
 		return found
-	}, Instead: "remove it, and ask for " + api.ResourceGPU + ": 1"}
+	}, Instead: "remove it, and request " + api.ResourceGPU + ": 1"}
 }
 
 // AddedDevices denies annotations that take devices and that an update adds to a live pod or changes.
