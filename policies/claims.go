@@ -18,12 +18,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
-// Claims is what is known of the devices that a pod claims by dynamic resource allocation. What is not known may be a GPU.
-type Claims struct {
-	Classes map[string]*resourcev1.DeviceClass       // by name
-	Specs   map[string]*resourcev1.ResourceClaimSpec // by the name that the pod has for the claim
-}
-
 // claimedGPUs is one way in which a pod claims GPUs.
 type claimedGPUs struct {
 	what      string
@@ -89,7 +83,7 @@ func (in *Input) claimedGPUs() []claimedGPUs {
 
 // inClaim lists what one claim of the pod takes.
 func (in *Input) inClaim(name string) []claimedGPUs {
-	spec := in.Claims.Specs[name]
+	spec := in.Claims[name]
 	if spec == nil {
 		return []claimedGPUs{{fmt.Sprintf("claim %q, may take a GPU, since its ResourceClaim or template is not found (create that first)", name), 1, nil}}
 	}
@@ -132,7 +126,7 @@ func (in *Input) classOf(resource string) string {
 	if request.IsGPUResource(resource, in.Pools) {
 		return ""
 	}
-	for name, class := range in.Claims.Classes {
+	for name, class := range in.DeviceClasses {
 		if e := class.Spec.ExtendedResourceName; e != nil && *e == resource {
 			return name
 		}
@@ -144,7 +138,7 @@ func (in *Input) classOf(resource string) string {
 // devices of NVIDIA's driver, and those that choose among all devices or are not known.
 func (in *Input) isGPUClass(name string) bool {
 	const driver = "gpu.nvidia.com"
-	class := in.Claims.Classes[name]
+	class := in.DeviceClasses[name]
 	if class == nil || name == driver || name == "mig.nvidia.com" || slices.Contains(in.Policy.DeviceClasses, name) {
 		return true
 	}

@@ -49,8 +49,8 @@ func TestClaims(t *testing.T) {
 	claim := func(spec *resourcev1.ResourceClaimSpec) func(*policies.Input) {
 		return func(in *policies.Input) {
 			in.Pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c"}}
-			if in.Claims.Specs = nil; spec != nil {
-				in.Claims.Specs = map[string]*resourcev1.ResourceClaimSpec{"c": spec}
+			if in.Claims = nil; spec != nil {
+				in.Claims = map[string]*resourcev1.ResourceClaimSpec{"c": spec}
 			}
 		}
 	}
@@ -81,7 +81,7 @@ func TestClaims(t *testing.T) {
 	} {
 		in, pod := brought(t, "")
 		in.Policy.Mode, in.Policy.DeviceClasses = modes.OptIn, []string{"listed"}
-		in.Claims.Classes = classes
+		in.DeviceClasses = classes
 		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
 		pod.Labels, in.Pod = nil, pod
 		tt.edit(&in)

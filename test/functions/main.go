@@ -53,7 +53,7 @@ func (g governed) Input(context.Context, string) (policies.Input, error) {
 
 // ClaimSpecs implements pods.Source.
 func (g governed) ClaimSpecs(context.Context, string, *corev1.Pod) map[string]*resourcev1.ResourceClaimSpec {
-	return g.Claims.Specs
+	return g.Claims
 }
 
 // keys are keys that never change.

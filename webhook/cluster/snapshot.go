@@ -108,7 +108,7 @@ func (s *Snapshot) Input(ns api.Namespace) policies.Input {
 
 // AuthorityInput is Input without the tenant's own document.
 func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
-	in := policies.Input{Namespace: ns, Pools: s.pools, PoolsComplete: s.poolsSpec().Complete, Guard: s.guard, Claims: policies.Claims{Classes: s.classes}}
+	in := policies.Input{Namespace: ns, Pools: s.pools, PoolsComplete: s.poolsSpec().Complete, Guard: s.guard, DeviceClasses: s.classes}
 	policy, err := s.book.For(ns)
 	switch {
 	case err != nil:

@@ -217,7 +217,7 @@ func (w *Watcher) CachedInput(pod *corev1.Pod) policies.Input {
 		return policies.Input{Pod: pod}
 	}
 	in := snapshot.Input(w.namespaces.cached(pod.Namespace))
-	in.Pod, in.Claims.Specs = pod, w.claims.of(pod, pod.Namespace, nil)
+	in.Pod, in.Claims = pod, w.claims.of(pod, pod.Namespace, nil)
 	return in
 }
 

@@ -42,7 +42,7 @@ func (f fixed) Input(_ context.Context, namespace string) (policies.Input, error
 
 // ClaimSpecs implements Source.
 func (f fixed) ClaimSpecs(context.Context, string, *corev1.Pod) map[string]*resourcev1.ResourceClaimSpec {
-	return f.in.Claims.Specs
+	return f.in.Claims
 }
 
 // governed is a namespace under a policy document, beside one pool of shared L4 cards.

@@ -73,7 +73,7 @@ func (r reviewer) readNew(ctx context.Context, req review.Request) (in policies.
 		return in, raw, new(r.unreadable(ctx, in, *violation)), nil
 	}
 	if in.Pod = raw.Pod; !in.Policy.Off() {
-		in.Claims.Specs = r.Source.ClaimSpecs(ctx, req.Namespace, raw.Pod)
+		in.Claims = r.Source.ClaimSpecs(ctx, req.Namespace, raw.Pod)
 	}
 	return in, raw, nil, nil
 }
