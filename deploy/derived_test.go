@@ -1,12 +1,14 @@
 package deploy_test
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +23,8 @@ var update = flag.Bool("update", false, "rewrite what is made of the manifests")
 // namespaceManifest is in no chart: Helm makes the namespace that it installs into, or the administrator has.
 const namespaceManifest = "10-namespace.yaml"
 
-// TestDerivedFilesAreWhatTheManifestsSay holds every file that is made of another against what would be made of it.
-func TestDerivedFilesAreWhatTheManifestsSay(t *testing.T) {
+// TestDerivedFiles compares every file that is generated with what would be generated.
+func TestDerivedFiles(t *testing.T) {
 	t.Parallel()
 	want := derived(t)
 	if *update {
@@ -52,6 +54,36 @@ func TestDerivedFilesAreWhatTheManifestsSay(t *testing.T) {
 	}
 }
 
+// policyDefinition is the line of the chart's schema that holds that of policies.
+var policyDefinition = regexp.MustCompile(`(?m)^    "policy": \{.*\},$`)
+
+// valuesSchema is the chart's schema with that of policies in it: an installation is the one moment in which no webhook
+// denies a broken policy.
+func valuesSchema(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("chart/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := os.ReadFile("../policies/policy.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policy map[string]any
+	if err := json.Unmarshal(schema, &policy); err != nil {
+		t.Fatal(err)
+	}
+	delete(policy, "$schema")
+	line, err := json.Marshal(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(policyDefinition.FindAll(text, -1)) != 1 {
+		t.Fatal("chart/values.schema.json has not one line for the schema of policies")
+	}
+	return policyDefinition.ReplaceAllLiteralString(string(text), `    "policy": `+string(line)+",")
+}
+
 // derived is every file that is made of another, by its path.
 func derived(t *testing.T) map[string]string {
 	t.Helper()
@@ -66,6 +98,7 @@ func derived(t *testing.T) map[string]string {
 		}
 	}
 	maps.Copy(out, observability(t))
+	out["chart/values.schema.json"] = valuesSchema(t)
 	out["chart/templates/56-certificate.yaml"] = template("certmanager/certificate.yaml",
 		"# chart: {{- if eq .Values.certificates.source \"cert-manager\" }}\n"+read(t, "certmanager/certificate.yaml")+"# chart: {{- end }}\n")
 	samples, err := fs.Glob(deploy.Files, "60-policies/*.yaml")
@@ -95,9 +128,11 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-func TestMarksOfAManifestBecomeLinesOfATemplate(t *testing.T) {
+func TestTemplateOf(t *testing.T) {
 	t.Parallel()
-	manifest := `# what the API server {{reads}}
+	t.Run("marks of a manifest become lines of a template", func(t *testing.T) {
+		t.Parallel()
+		manifest := `# what the API server {{reads}}
 metadata:
   namespace: gpuslice-system
   labels: {a: b}
@@ -121,7 +156,7 @@ webhooks:
       operator: NotIn
       values: [kube-system, kube-public, kube-node-lease, gpuslice-system, gpu-operator, nvidia-device-plugin]
 `
-	want := `{{- /* Made of deploy/x.yaml by "make manifests": change that. */ -}}
+		want := `{{- /* Made of deploy/x.yaml by "make manifests": change that. */ -}}
 # what the API server {{ "{{" }}reads}}
 metadata:
   namespace: {{ $.Release.Namespace }}
@@ -146,7 +181,8 @@ webhooks:
       values: {{ include "gpuslice.excluded" $ }}
 {{- with $.Values.namespaceSelector }}{{ toYaml . | nindent 4 }}{{ end }}
 `
-	if diff := cmp.Diff(want, template("x.yaml", manifest)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+		if diff := cmp.Diff(want, template("x.yaml", manifest)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
 }

@@ -34,112 +34,120 @@ func gpuContainer(name string) string {
 	return fmt.Sprintf(`{"name":%q,"image":"i","resources":{"limits":{"nvidia.com/gpu":"1"}}}`, name)
 }
 
-func TestAPodOfTenThousandContainersIsDeniedAtOnce(t *testing.T) {
+func TestContainerBound(t *testing.T) {
 	t.Parallel()
-	containers := make([]string, 10_000)
-	for i := range containers {
-		containers[i] = gpuContainer(fmt.Sprintf("c%d", i))
-	}
-	start := time.Now()
-	raw, violation, err := promise.DecodePod(podWith(containers...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := fmt.Sprint(violation)
-	if violation == nil {
-		in := sliced(t)
-		in.Pod = raw.Pod
-		text = policies.Decide(in).Message()
-	}
-	if !strings.Contains(text, "too") {
-		t.Errorf("it says %q", text)
-	}
-	if spent := time.Since(start); spent > 5*time.Second {
-		t.Errorf("it took %s", spent)
-	}
-}
-
-func TestContainersBeyondTheBoundAreCountedInTheDenial(t *testing.T) {
-	t.Parallel()
-	for n, denied := range map[int]bool{64: false, 65: true} {
-		containers := make([]string, n)
+	t.Run("ten thousand containers are denied at once", func(t *testing.T) {
+		t.Parallel()
+		containers := make([]string, 10_000)
 		for i := range containers {
 			containers[i] = gpuContainer(fmt.Sprintf("c%d", i))
 		}
-		raw, violation, err := promise.DecodePod(podWith(containers...))
-		if err != nil || violation != nil {
-			t.Fatal(err, violation)
-		}
-		in := sliced(t)
-		in.Pod = raw.Pod
-		d := policies.Decide(in)
-		if want := fmt.Sprintf("the pod has %d; a pod with GPUs may have 64", n); denied != strings.Contains(d.Message(), want) {
-			t.Errorf("%d containers: %s: %s", n, d.Outcome, d.Message())
-		}
-	}
-}
-
-func TestPodsThatCannotBeReadAreErrorsOrDenials(t *testing.T) {
-	t.Parallel()
-	quantity := func(q string) []byte {
-		return podWith(`{"name":"a","resources":{"limits":{"nvidia.com/gpu":` + q + `}}}`)
-	}
-	for name, c := range map[string]struct {
-		pod       []byte
-		violation string // what the denial says; empty: it is no pod at all
-	}{
-		"nothing":                  {pod: nil},
-		"null":                     {pod: []byte("null")},
-		"a list":                   {pod: []byte("[]")},
-		"half a pod":               {pod: []byte(`{"spec":{`)},
-		"an empty quantity":        {pod: quantity(`""`)},
-		"a quantity of words":      {pod: quantity(`"one"`), violation: `"one" is not a quantity that is read`},
-		"digits of another script": {pod: quantity(`"１"`), violation: "is not a quantity that is read"},
-		"an exponent too far":      {pod: quantity(`"1e10000000"`), violation: `"1e10000000" is not a quantity that is read`},
-		"a thousand digits":        {pod: quantity(`"` + strings.Repeat("9", 1000) + `"`), violation: "is not a quantity that is read"},
-		"five megabytes":           {pod: podWith(strings.Repeat(" ", 5<<20)), violation: "at most 4194304 are read"},
-		"a million empty objects":  {pod: podWith(strings.Repeat("{},", 1_000_000) + "{}"), violation: "more than 20000 objects and lists"},
-	} {
 		start := time.Now()
-		_, violation, err := promise.DecodePod(c.pod)
-		switch {
-		case c.violation == "" && err == nil:
-			t.Errorf("%s is read (%v)", name, violation)
-		case c.violation != "" && (violation == nil || !strings.Contains(violation.String(), c.violation)):
-			t.Errorf("%s: %v, %v", name, violation, err)
+		raw, violation, err := promise.DecodePod(podWith(containers...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprint(violation)
+		if violation == nil {
+			in := sliced(t)
+			in.Pod = raw.Pod
+			text = policies.Decide(in).Message()
+		}
+		if !strings.Contains(text, "too") {
+			t.Errorf("it says %q", text)
 		}
 		if spent := time.Since(start); spent > 5*time.Second {
-			t.Errorf("%s took %s", name, spent)
+			t.Errorf("it took %s", spent)
 		}
-	}
+	})
+	t.Run("containers beyond the bound are counted in the denial", func(t *testing.T) {
+		t.Parallel()
+		for n, denied := range map[int]bool{64: false, 65: true} {
+			containers := make([]string, n)
+			for i := range containers {
+				containers[i] = gpuContainer(fmt.Sprintf("c%d", i))
+			}
+			raw, violation, err := promise.DecodePod(podWith(containers...))
+			if err != nil || violation != nil {
+				t.Fatal(err, violation)
+			}
+			in := sliced(t)
+			in.Pod = raw.Pod
+			d := policies.Decide(in)
+			if want := fmt.Sprintf("the pod has %d; a pod with GPUs may have 64", n); denied != strings.Contains(d.Message(), want) {
+				t.Errorf("%d containers: %s: %s", n, d.Outcome, d.Message())
+			}
+		}
+	})
 }
 
-func TestTheAnnotationIsBoundedBeforeItIsRead(t *testing.T) {
+func TestUnreadablePod(t *testing.T) {
 	t.Parallel()
-	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
-	for c := 'b'; c < 'i'; c++ {
-		bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
-	}
-	for name, c := range map[string]struct{ text, want string }{
-		"more than is read":      {strings.Repeat("#", 17<<10), "at most 16384 are read"},
-		"a bomb of aliases":      {bomb, "annotation gpuslice.dev/containers"},
-		"a container a thousand": {`{"` + strings.Repeat("x", 1000) + `": {"memory": "1Gi"}}`, "is not a container of this pod"},
-		"not a number":           {`{"a": {"fraction": .nan}}`, "annotation gpuslice.dev/containers"},
-		"endless":                {`{"a": {"fraction": .inf}}`, "annotation gpuslice.dev/containers"},
-		"two documents":          {"a: {memory: 1Gi}\n---\na: {memory: 2Gi}\n", "annotation gpuslice.dev/containers"},
-		"an exponent":            {`{"a": {"memory": 1e400}}`, "annotation gpuslice.dev/containers"},
-	} {
-		in := sliced(t)
-		raw, violation, err := promise.DecodePod(podWith(gpuContainer("a")))
-		if err != nil || violation != nil {
-			t.Fatal(err, violation)
+	t.Run("is an error or a denial", func(t *testing.T) {
+		t.Parallel()
+		quantity := func(q string) []byte {
+			return podWith(`{"name":"a","resources":{"limits":{"nvidia.com/gpu":` + q + `}}}`)
 		}
-		in.Pod = raw.Pod
-		in.Pod.Annotations = map[string]string{api.AnnotationContainers: c.text}
-		d := policies.Decide(in)
-		if d.Outcome != policies.Denied || !strings.Contains(d.Message(), c.want) || len(d.Message()) > 600 {
-			b, _ := json.Marshal(d.Outcome)
-			t.Errorf("%s: %s: %s", name, b, d.Message())
+		for name, c := range map[string]struct {
+			pod       []byte
+			violation string // what the denial says; empty: it is no pod at all
+		}{
+			"nothing":                  {pod: nil},
+			"null":                     {pod: []byte("null")},
+			"a list":                   {pod: []byte("[]")},
+			"half a pod":               {pod: []byte(`{"spec":{`)},
+			"an empty quantity":        {pod: quantity(`""`)},
+			"a quantity of words":      {pod: quantity(`"one"`), violation: `"one" is not a quantity that is read`},
+			"digits of another script": {pod: quantity(`"１"`), violation: "is not a quantity that is read"},
+			"an exponent too far":      {pod: quantity(`"1e10000000"`), violation: `"1e10000000" is not a quantity that is read`},
+			"a thousand digits":        {pod: quantity(`"` + strings.Repeat("9", 1000) + `"`), violation: "is not a quantity that is read"},
+			"five megabytes":           {pod: podWith(strings.Repeat(" ", 5<<20)), violation: "at most 4194304 are read"},
+			"a million empty objects":  {pod: podWith(strings.Repeat("{},", 1_000_000) + "{}"), violation: "more than 20000 objects and lists"},
+		} {
+			start := time.Now()
+			_, violation, err := promise.DecodePod(c.pod)
+			switch {
+			case c.violation == "" && err == nil:
+				t.Errorf("%s is read (%v)", name, violation)
+			case c.violation != "" && (violation == nil || !strings.Contains(violation.String(), c.violation)):
+				t.Errorf("%s: %v, %v", name, violation, err)
+			}
+			if spent := time.Since(start); spent > 5*time.Second {
+				t.Errorf("%s took %s", name, spent)
+			}
 		}
-	}
+	})
+}
+
+func TestContainersAnnotation(t *testing.T) {
+	t.Parallel()
+	t.Run("is bounded before it is decoded", func(t *testing.T) {
+		t.Parallel()
+		bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
+		for c := 'b'; c < 'i'; c++ {
+			bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
+		}
+		for name, c := range map[string]struct{ text, want string }{
+			"more than is read":      {strings.Repeat("#", 17<<10), "at most 16384 are read"},
+			"a bomb of aliases":      {bomb, "annotation gpuslice.dev/containers"},
+			"a container a thousand": {`{"` + strings.Repeat("x", 1000) + `": {"memory": "1Gi"}}`, "is not a container of this pod"},
+			"not a number":           {`{"a": {"fraction": .nan}}`, "annotation gpuslice.dev/containers"},
+			"endless":                {`{"a": {"fraction": .inf}}`, "annotation gpuslice.dev/containers"},
+			"two documents":          {"a: {memory: 1Gi}\n---\na: {memory: 2Gi}\n", "annotation gpuslice.dev/containers"},
+			"an exponent":            {`{"a": {"memory": 1e400}}`, "annotation gpuslice.dev/containers"},
+		} {
+			in := sliced(t)
+			raw, violation, err := promise.DecodePod(podWith(gpuContainer("a")))
+			if err != nil || violation != nil {
+				t.Fatal(err, violation)
+			}
+			in.Pod = raw.Pod
+			in.Pod.Annotations = map[string]string{api.AnnotationContainers: c.text}
+			d := policies.Decide(in)
+			if d.Outcome != policies.Denied || !strings.Contains(d.Message(), c.want) || len(d.Message()) > 600 {
+				b, _ := json.Marshal(d.Outcome)
+				t.Errorf("%s: %s: %s", name, b, d.Message())
+			}
+		}
+	})
 }

@@ -70,169 +70,174 @@ func wholeGPUs(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-func TestAForgedPromiseDoesNotKeepAWholeGPU(t *testing.T) {
-	for name, forged := range map[string]string{
-		"it records that no GPU was asked":         `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":0}]}}`,
-		"it records that no resource was named":    `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":1}]}}`,
-		"it records that something else was asked": `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"cpu","gpus":1}]}}`,
-		"it records that several were asked":       `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":2}]}}`,
-		"for the second container":                 `{"v":1,"containers":[{"name":"second","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"second","gpus":1}]}}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			in, pod := brought(t, "")
-			if name == "it records that several were asked" {
-				in.Policy.Strategies = append(in.Policy.Strategies, "exclusive")
+func TestForgedPromise(t *testing.T) {
+	t.Run("does not keep a whole GPU", func(t *testing.T) {
+		for name, forged := range map[string]string{
+			"it records that no GPU was asked":         `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":0}]}}`,
+			"it records that no resource was named":    `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","gpus":1}]}}`,
+			"it records that something else was asked": `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"cpu","gpus":1}]}}`,
+			"it records that several were asked":       `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":2}]}}`,
+			"for the second container":                 `{"v":1,"containers":[{"name":"second","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"second","gpus":1}]}}`,
+		} {
+			t.Run(name, func(t *testing.T) {
+				in, pod := brought(t, "")
+				if name == "it records that several were asked" {
+					in.Policy.Strategies = append(in.Policy.Strategies, "exclusive")
+				}
+				pod.Spec.Containers = append(pod.Spec.Containers, asksGPU("second"))
+				pod.Annotations = map[string]string{api.AnnotationPromise: forged}
+				if name != "for the second container" {
+					pod.Spec.Containers = pod.Spec.Containers[:1]
+				}
+				d := policies.Decide(in)
+				if d.Outcome == policies.Denied {
+					return
+				}
+				if d.Outcome != policies.Mutated {
+					t.Fatalf("the pod is %s (%s) with its whole GPU", d.Outcome, d.UnchangedReason)
+				}
+				if left := wholeGPUs(d.Promise.Apply(pod)); len(left) > 0 {
+					t.Errorf("%v keep a whole GPU", left)
+				}
+			})
+		}
+	})
+	t.Run("brings no number that labels may not have", func(t *testing.T) {
+		for name, ask := range map[string]string{
+			"compute above 100": `{"memory":"2Gi","compute":500}`, "compute below 0": `{"memory":"2Gi","compute":-5}`,
+			"too many processes": `{"memory":"2Gi","processes":4611686018427387904}`,
+			"two sizes":          `{"memory":"1Gi","class":"replica"}`,
+		} {
+			t.Run(name, func(t *testing.T) {
+				in, pod := brought(t, "")
+				pod.Annotations = map[string]string{api.AnnotationPromise: `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":1,"size":` + ask + `}]}}`}
+				d := policies.Decide(in)
+				if d.Outcome == policies.Denied {
+					return
+				}
+				got := d.Promise.Request.Containers[0].Size
+				if got.Compute < 0 || got.Compute > 100 || got.Processes > 64 || got.Memory != 0 && got.Class != "" {
+					t.Errorf("the request is %+v", got)
+				}
+			})
+		}
+	})
+	t.Run("does not hide that the guard sees nothing", func(t *testing.T) {
+		in, pod := brought(t, "minimumEnforcement: guard\n")
+		pod.Spec.ShareProcessNamespace = new(false)
+		if d := policies.Decide(in); d.Outcome != policies.Denied {
+			t.Fatalf("without a promise the pod is %s", d.Outcome)
+		}
+		pod.Annotations = map[string]string{api.AnnotationPromise: `{"v":1,"guard":{"image":"x","shares":true}}`}
+		if d := policies.Decide(in); d.Outcome != policies.Denied {
+			t.Errorf("the pod is %s, planned %s", d.Outcome, d.Planned.Tier)
+		}
+	})
+}
+
+func TestDecideAgain(t *testing.T) {
+	t.Run("a slice that moves to another container leaves the first", func(t *testing.T) {
+		in, pod := brought(t, "")
+		pod.Labels = map[string]string{api.LabelMemory: "2Gi", api.LabelContainer: "main"}
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "x"}, {Name: "second", Image: "x"}}
+		moved := rewritten(t, in)
+		moved.Labels[api.LabelContainer] = "second"
+		in.Pod = moved
+		after := rewritten(t, in)
+		if r := after.Spec.Containers[0].Resources; len(r.Limits)+len(r.Requests) > 0 {
+			t.Errorf("main still asks for %v", r.Limits)
+		}
+	})
+	t.Run("the author's own fields survive the end of a guard", func(t *testing.T) {
+		in, pod := brought(t, "guard: {runtimeClassName: nvidia}\n")
+		in.Guard.PullSecret = "registry"
+		pod.Spec.ShareProcessNamespace, pod.Spec.RuntimeClassName = new(true), new("nvidia")
+		pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "log", Image: "busybox", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"}}})
+		once := rewritten(t, in)
+		in.Policy.Guard.Enabled = new(false)
+		in.Pod = once
+		after := rewritten(t, in)
+		if s := after.Spec.ShareProcessNamespace; s == nil || !*s {
+			t.Error("the author's shareProcessNamespace: true is gone")
+		}
+		if c := after.Spec.RuntimeClassName; c == nil || *c != "nvidia" {
+			t.Error("the author's own runtime class is gone")
+		}
+		if len(after.Spec.ImagePullSecrets) != 1 {
+			t.Error("the author's own pull secret is gone")
+		}
+		if c := after.Spec.Containers[1]; len(c.Env) != 1 || c.Env[0].Value != "void" {
+			t.Errorf("the author's own NVIDIA_VISIBLE_DEVICES is %v", c.Env)
+		}
+	})
+}
+func TestGuardContainer(t *testing.T) {
+	t.Run("does not get the tenant's mounts", func(t *testing.T) {
+		abuse.Report(t, abuse.Attempt{Threat: "A23", Attack: "mounts of the tenant in the guard's container", Outcome: abuse.Contained, Words: "the guard has none of them"})
+		in, pod := brought(t, "")
+		pod.Spec.Volumes = []corev1.Volume{{Name: "mine", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		pod.Spec.InitContainers = []corev1.Container{{Name: "gpuslice-guard", Image: "x", VolumeMounts: []corev1.VolumeMount{{Name: "mine", MountPath: "/gpuslice-guard"}}}}
+		for _, c := range rewritten(t, in).Spec.InitContainers {
+			for _, m := range c.VolumeMounts {
+				t.Errorf("%s mounts %s at %s", c.Name, m.Name, m.MountPath)
 			}
-			pod.Spec.Containers = append(pod.Spec.Containers, asksGPU("second"))
-			pod.Annotations = map[string]string{api.AnnotationPromise: forged}
-			if name != "for the second container" {
-				pod.Spec.Containers = pod.Spec.Containers[:1]
+		}
+	})
+	t.Run("the check stands before every container that can reach a GPU", func(t *testing.T) {
+		in, pod := brought(t, "")
+		pod.Spec.InitContainers = []corev1.Container{asksGPU("first"), {Name: "gpuslice-guard", Image: "x"}, {Name: "gpuslice-check", Image: "x"}}
+		var names []string
+		for _, c := range rewritten(t, in).Spec.InitContainers {
+			names = append(names, c.Name)
+		}
+		if diff := cmp.Diff([]string{"gpuslice-check", "gpuslice-guard", "first"}, names); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("gpuslice's own containers are not counted", func(t *testing.T) {
+		in, pod := brought(t, "")
+		for i := 1; i < policies.MaxContainers; i++ {
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "x"})
+		}
+		in.Pod = rewritten(t, in)
+		rewritten(t, in)
+	})
+}
+
+func TestEmptyNodeSelectorTerm(t *testing.T) {
+	t.Run("still matches no node", func(t *testing.T) {
+		in, pod := brought(t, "")
+		zone := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{}, zone}}}}
+		after := rewritten(t, in).Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		if len(after) != 2 || len(after[0].MatchExpressions) > 0 || len(after[1].MatchExpressions) < 2 {
+			t.Errorf("the terms are %v", after)
+		}
+	})
+}
+
+func TestPromise(t *testing.T) {
+	t.Run("one that is written can be read", func(t *testing.T) {
+		for _, length := range []int{10, 400, 900} {
+			in, pod := brought(t, "env: [{name: X, value: "+strings.Repeat("x", length)+"}]\n")
+			for i := 1; i < 61; i++ {
+				pod.Spec.Containers = append(pod.Spec.Containers, asksGPU(fmt.Sprintf("c%d", i)))
 			}
 			d := policies.Decide(in)
 			if d.Outcome == policies.Denied {
-				return
+				if length < 400 {
+					t.Errorf("values of %d bytes: denied: %s", length, d.Message())
+				}
+				continue
 			}
-			if d.Outcome != policies.Mutated {
-				t.Fatalf("the pod is %s (%s) with its whole GPU", d.Outcome, d.UnchangedReason)
+			if length > 400 {
+				t.Errorf("values of %d bytes are recorded", length)
 			}
-			if left := wholeGPUs(d.Promise.Apply(pod)); len(left) > 0 {
-				t.Errorf("%v keep a whole GPU", left)
+			if _, err := promise.Decode(d.Promise.Encode()); err != nil {
+				t.Errorf("values of %d bytes: %v", length, err)
 			}
-		})
-	}
-}
-
-func TestAForgedPromiseDoesNotBringANumberThatLabelsMayNotSay(t *testing.T) {
-	for name, ask := range map[string]string{
-		"compute above 100": `{"memory":"2Gi","compute":500}`, "compute below 0": `{"memory":"2Gi","compute":-5}`,
-		"too many processes": `{"memory":"2Gi","processes":4611686018427387904}`,
-		"two sizes":          `{"memory":"1Gi","class":"replica"}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			in, pod := brought(t, "")
-			pod.Annotations = map[string]string{api.AnnotationPromise: `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"main","resource":"nvidia.com/gpu","gpus":1,"size":` + ask + `}]}}`}
-			d := policies.Decide(in)
-			if d.Outcome == policies.Denied {
-				return
-			}
-			got := d.Promise.Request.Containers[0].Size
-			if got.Compute < 0 || got.Compute > 100 || got.Processes > 64 || got.Memory != 0 && got.Class != "" {
-				t.Errorf("the request is %+v", got)
-			}
-		})
-	}
-}
-
-func TestASliceThatMovesToAnotherContainerLeavesTheFirst(t *testing.T) {
-	in, pod := brought(t, "")
-	pod.Labels = map[string]string{api.LabelMemory: "2Gi", api.LabelContainer: "main"}
-	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "x"}, {Name: "second", Image: "x"}}
-	moved := rewritten(t, in)
-	moved.Labels[api.LabelContainer] = "second"
-	in.Pod = moved
-	after := rewritten(t, in)
-	if r := after.Spec.Containers[0].Resources; len(r.Limits)+len(r.Requests) > 0 {
-		t.Errorf("main still asks for %v", r.Limits)
-	}
-}
-func TestTheAuthorsOwnFieldsSurviveTheEndOfAGuard(t *testing.T) {
-	in, pod := brought(t, "guard: {runtimeClassName: nvidia}\n")
-	in.Guard.PullSecret = "registry"
-	pod.Spec.ShareProcessNamespace, pod.Spec.RuntimeClassName = new(true), new("nvidia")
-	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
-	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "log", Image: "busybox", Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"}}})
-	once := rewritten(t, in)
-	in.Policy.Guard.Enabled = new(false)
-	in.Pod = once
-	after := rewritten(t, in)
-	if s := after.Spec.ShareProcessNamespace; s == nil || !*s {
-		t.Error("the author's shareProcessNamespace: true is gone")
-	}
-	if c := after.Spec.RuntimeClassName; c == nil || *c != "nvidia" {
-		t.Error("the author's own runtime class is gone")
-	}
-	if len(after.Spec.ImagePullSecrets) != 1 {
-		t.Error("the author's own pull secret is gone")
-	}
-	if c := after.Spec.Containers[1]; len(c.Env) != 1 || c.Env[0].Value != "void" {
-		t.Errorf("the author's own NVIDIA_VISIBLE_DEVICES is %v", c.Env)
-	}
-}
-
-func TestAForgedPromiseDoesNotHideThatTheGuardSeesNothing(t *testing.T) {
-	in, pod := brought(t, "minimumEnforcement: guard\n")
-	pod.Spec.ShareProcessNamespace = new(false)
-	if d := policies.Decide(in); d.Outcome != policies.Denied {
-		t.Fatalf("without a promise the pod is %s", d.Outcome)
-	}
-	pod.Annotations = map[string]string{api.AnnotationPromise: `{"v":1,"guard":{"image":"x","shares":true}}`}
-	if d := policies.Decide(in); d.Outcome != policies.Denied {
-		t.Errorf("the pod is %s, planned %s", d.Outcome, d.Planned.Tier)
-	}
-}
-
-func TestTheGuardIsNotGivenTheTenantsMounts(t *testing.T) {
-	abuse.Report(t, abuse.Attempt{Threat: "A23", Attack: "mounts of the tenant in the guard's container", Outcome: abuse.Contained, Words: "the guard has none of them"})
-	in, pod := brought(t, "")
-	pod.Spec.Volumes = []corev1.Volume{{Name: "mine", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-	pod.Spec.InitContainers = []corev1.Container{{Name: "gpuslice-guard", Image: "x", VolumeMounts: []corev1.VolumeMount{{Name: "mine", MountPath: "/gpuslice-guard"}}}}
-	for _, c := range rewritten(t, in).Spec.InitContainers {
-		for _, m := range c.VolumeMounts {
-			t.Errorf("%s mounts %s at %s", c.Name, m.Name, m.MountPath)
 		}
-	}
-}
-
-func TestTheCheckStandsBeforeEveryContainerThatCanReachAGPU(t *testing.T) {
-	in, pod := brought(t, "")
-	pod.Spec.InitContainers = []corev1.Container{asksGPU("first"), {Name: "gpuslice-guard", Image: "x"}, {Name: "gpuslice-check", Image: "x"}}
-	var names []string
-	for _, c := range rewritten(t, in).Spec.InitContainers {
-		names = append(names, c.Name)
-	}
-	if diff := cmp.Diff([]string{"gpuslice-check", "gpuslice-guard", "first"}, names); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestAnEmptyTermOfTheAuthorsStillMatchesNoNode(t *testing.T) {
-	in, pod := brought(t, "")
-	zone := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}
-	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{}, zone}}}}
-	after := rewritten(t, in).Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	if len(after) != 2 || len(after[0].MatchExpressions) > 0 || len(after[1].MatchExpressions) < 2 {
-		t.Errorf("the terms are %v", after)
-	}
-}
-
-func TestOurOwnContainersAreNotCounted(t *testing.T) {
-	in, pod := brought(t, "")
-	for i := 1; i < policies.MaxContainers; i++ {
-		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "x"})
-	}
-	in.Pod = rewritten(t, in)
-	rewritten(t, in)
-}
-
-func TestAPromiseThatIsWrittenCanBeRead(t *testing.T) {
-	for _, length := range []int{10, 400, 900} {
-		in, pod := brought(t, "env: [{name: X, value: "+strings.Repeat("x", length)+"}]\n")
-		for i := 1; i < 61; i++ {
-			pod.Spec.Containers = append(pod.Spec.Containers, asksGPU(fmt.Sprintf("c%d", i)))
-		}
-		d := policies.Decide(in)
-		if d.Outcome == policies.Denied {
-			if length < 400 {
-				t.Errorf("values of %d bytes: denied: %s", length, d.Message())
-			}
-			continue
-		}
-		if length > 400 {
-			t.Errorf("values of %d bytes are recorded", length)
-		}
-		if _, err := promise.Decode(d.Promise.Encode()); err != nil {
-			t.Errorf("values of %d bytes: %v", length, err)
-		}
-	}
+	})
 }

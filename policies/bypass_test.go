@@ -7,24 +7,26 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-func TestABypassIsReadAsItWasWritten(t *testing.T) {
+func TestBypass(t *testing.T) {
 	t.Parallel()
-	want := Bypass{Until: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Reason: "the certificate is broken", By: "alice"}
-	label := map[string]string{api.LabelBypass: "true"}
-	if got, ok := BypassOf(label, want.Annotations()); !ok || got != want {
-		t.Errorf("%+v, %t", got, ok)
-	}
-	if got, ok := BypassOf(nil, want.Annotations()); ok {
-		t.Errorf("annotations alone are read as a bypass: %+v", got)
-	}
-}
-
-func TestABypassThatDoesNotSayItsEndIsOneAllTheSame(t *testing.T) {
-	t.Parallel()
-	for _, until := range []string{"", "soon", "1767322800", "2030-01-02"} {
-		got, ok := BypassOf(map[string]string{api.LabelBypass: ""}, map[string]string{api.AnnotationBypassUntil: until})
-		if !ok || !got.Until.IsZero() {
-			t.Errorf("until %q: %+v, %t", until, got, ok)
+	t.Run("is read as it was written", func(t *testing.T) {
+		t.Parallel()
+		want := Bypass{Until: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Reason: "the certificate is broken", By: "alice"}
+		label := map[string]string{api.LabelBypass: "true"}
+		if got, ok := BypassOf(label, want.Annotations()); !ok || got != want {
+			t.Errorf("%+v, %t", got, ok)
 		}
-	}
+		if got, ok := BypassOf(nil, want.Annotations()); ok {
+			t.Errorf("annotations alone are read as a bypass: %+v", got)
+		}
+	})
+	t.Run("holds without an end", func(t *testing.T) {
+		t.Parallel()
+		for _, until := range []string{"", "soon", "1767322800", "2030-01-02"} {
+			got, ok := BypassOf(map[string]string{api.LabelBypass: ""}, map[string]string{api.AnnotationBypassUntil: until})
+			if !ok || !got.Until.IsZero() {
+				t.Errorf("until %q: %+v, %t", until, got, ok)
+			}
+		}
+	})
 }

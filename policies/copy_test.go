@@ -41,51 +41,81 @@ pod:
   tolerations: [{key: example.com/mps, operator: Exists}]`,
 }
 
-// TestACopyOfALivePodComesOutAsItsOriginalWould copies every live pod (kubectl get -o yaml, a restored backup) into a
-// namespace with another policy, where it must come out as the pod that its author wrote would: nothing of what was
-// given is left behind, and nothing of what was asked is lost.
-func TestACopyOfALivePodComesOutAsItsOriginalWould(t *testing.T) {
+func TestCopy(t *testing.T) {
 	t.Parallel()
-	nodes, err := scenarios.Nodes("l40s-timeslicing-renamed", "a100-mig-mixed", "h100-host-daemon", "a10-timeslicing")
-	if err != nil {
-		t.Fatal(err)
-	}
-	compared, lives := 0, created(t)
-	for name, document := range copiedTo {
-		policy, problems := config.Parse(name, []byte("apiVersion: gpuslice.dev/v1"+document))
-		if len(problems) > 0 {
-			t.Fatal(name, problems.ToAggregate())
+	// Every live pod is copied (kubectl get -o yaml, a restored backup) into a namespace with another policy. Nothing
+	// of what was given is left behind, and nothing of what was requested is lost.
+	t.Run("a copy of a live pod becomes what its original would", func(t *testing.T) {
+		t.Parallel()
+		nodes, err := scenarios.Nodes("l40s-timeslicing-renamed", "a100-mig-mixed", "h100-host-daemon", "a10-timeslicing")
+		if err != nil {
+			t.Fatal(err)
 		}
-		in := policies.Input{Namespace: api.Namespace{Name: "elsewhere"}, Policy: policy,
-			Pools: pools.FromNodes(nodes, policy.Pools, nil), Guard: scenarios.Guard()}
-		for _, c := range lives {
-			if c.d.Outcome != policies.Mutated || speaksOfOurs(c.raw.Pod) {
-				continue
+		compared, lives := 0, created(t)
+		for name, document := range copiedTo {
+			policy, problems := config.Parse(name, []byte("apiVersion: gpuslice.dev/v1"+document))
+			if len(problems) > 0 {
+				t.Fatal(name, problems.ToAggregate())
 			}
-			in.Pod = c.raw.Pod
-			original := policies.Decide(in)
-			in.Pod = c.d.Promise.Apply(c.raw.Pod)
-			copied := policies.Decide(in)
-			if original.Outcome == policies.Unchanged && copied.Outcome == policies.DevicesHidden {
-				continue // the copy's guard is nobody's guard here, and gets no device
-			}
-			if original.Outcome != copied.Outcome || original.Message() != copied.Message() {
-				t.Errorf("%s, %s: the original is %s (%s), its copy %s (%s)", c.s.Name, name, original.Outcome, original.Message(), copied.Outcome, copied.Message())
-				continue
-			}
-			if original.Promise == nil {
-				continue
-			}
-			compared++
-			want, got := original.Promise.Apply(c.raw.Pod), copied.Promise.Apply(in.Pod)
-			if diff := cmp.Diff(comparable(t, want), comparable(t, got)); diff != "" {
-				t.Errorf("%s, %s (-original +copy):\n%s", c.s.Name, name, diff)
+			in := policies.Input{Namespace: api.Namespace{Name: "elsewhere"}, Policy: policy,
+				Pools: pools.FromNodes(nodes, policy.Pools, nil), Guard: scenarios.Guard()}
+			for _, c := range lives {
+				if c.d.Outcome != policies.Mutated || speaksOfOurs(c.raw.Pod) {
+					continue
+				}
+				in.Pod = c.raw.Pod
+				original := policies.Decide(in)
+				in.Pod = c.d.Promise.Apply(c.raw.Pod)
+				copied := policies.Decide(in)
+				if original.Outcome == policies.Unchanged && copied.Outcome == policies.DevicesHidden {
+					continue // the copy's guard is nobody's guard here, and gets no device
+				}
+				if original.Outcome != copied.Outcome || original.Message() != copied.Message() {
+					t.Errorf("%s, %s: the original is %s (%s), its copy %s (%s)", c.s.Name, name, original.Outcome, original.Message(), copied.Outcome, copied.Message())
+					continue
+				}
+				if original.Promise == nil {
+					continue
+				}
+				compared++
+				want, got := original.Promise.Apply(c.raw.Pod), copied.Promise.Apply(in.Pod)
+				if diff := cmp.Diff(comparable(t, want), comparable(t, got)); diff != "" {
+					t.Errorf("%s, %s (-original +copy):\n%s", c.s.Name, name, diff)
+				}
 			}
 		}
-	}
-	if compared < 100 {
-		t.Errorf("%d copies were compared: the scenarios tell little", compared)
-	}
+		if compared < 100 {
+			t.Errorf("%d copies were compared: the scenarios tell little", compared)
+		}
+	})
+	// A guarded pod is copied to where there is no guard.
+	t.Run("a pull secret is reverted where it was added", func(t *testing.T) {
+		t.Parallel()
+		for name, own := range map[string][]corev1.LocalObjectReference{
+			"the author has none": nil, "the author has another": {{Name: "own"}}, "the author has the same": {{Name: "guard"}},
+		} {
+			in := sliced(t)
+			in.Guard = &config.GuardSettings{Image: "i", PullSecret: "guard"}
+			in.Pools[0].DriverMajor = 580
+			raw, _, err := promise.DecodePod(podWith(gpuContainer("a")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Pod = raw.Pod
+			in.Pod.Spec.ImagePullSecrets = own
+			live := policies.Decide(in).Promise.Apply(in.Pod)
+			if !slices.Contains(live.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: "guard"}) {
+				t.Errorf("%s: the guard cannot be pulled: %v", name, live.Spec.ImagePullSecrets)
+			}
+			if back, _ := promise.Restore(live, in.Pod); !slices.Equal(back.Spec.ImagePullSecrets, live.Spec.ImagePullSecrets) {
+				t.Errorf("%s: an update leaves %v", name, back.Spec.ImagePullSecrets)
+			}
+			in.Guard, in.Pod = nil, live
+			if after := policies.Decide(in).Promise.Apply(live); !slices.Equal(after.Spec.ImagePullSecrets, own) {
+				t.Errorf("%s: its copy without a guard has %v", name, after.Spec.ImagePullSecrets)
+			}
+		}
+	})
 }
 
 // speaksOfOurs reports whether the author used names of ours, which leave no trace in the live pod.
@@ -124,33 +154,4 @@ func comparable(t *testing.T, pod *corev1.Pod) map[string]any {
 		}
 	}
 	return treeOf(t, pod)
-}
-
-// TestPullSecretIsRevertedWhereItWasAdded copies a guarded pod to where there is no guard.
-func TestPullSecretIsRevertedWhereItWasAdded(t *testing.T) {
-	t.Parallel()
-	for name, own := range map[string][]corev1.LocalObjectReference{
-		"the author has none": nil, "the author has another": {{Name: "own"}}, "the author has the same": {{Name: "guard"}},
-	} {
-		in := sliced(t)
-		in.Guard = &config.GuardSettings{Image: "i", PullSecret: "guard"}
-		in.Pools[0].DriverMajor = 580
-		raw, _, err := promise.DecodePod(podWith(gpuContainer("a")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		in.Pod = raw.Pod
-		in.Pod.Spec.ImagePullSecrets = own
-		live := policies.Decide(in).Promise.Apply(in.Pod)
-		if !slices.Contains(live.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: "guard"}) {
-			t.Errorf("%s: the guard cannot be pulled: %v", name, live.Spec.ImagePullSecrets)
-		}
-		if back, _ := promise.Restore(live, in.Pod); !slices.Equal(back.Spec.ImagePullSecrets, live.Spec.ImagePullSecrets) {
-			t.Errorf("%s: an update leaves %v", name, back.Spec.ImagePullSecrets)
-		}
-		in.Guard, in.Pod = nil, live
-		if after := policies.Decide(in).Promise.Apply(live); !slices.Equal(after.Spec.ImagePullSecrets, own) {
-			t.Errorf("%s: its copy without a guard has %v", name, after.Spec.ImagePullSecrets)
-		}
-	}
 }

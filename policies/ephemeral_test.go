@@ -56,109 +56,117 @@ func env(pairs ...string) []corev1.EnvVar {
 	return out
 }
 
-func TestAnEphemeralContainerGetsNoDevice(t *testing.T) {
+func TestEphemeral(t *testing.T) {
 	t.Parallel()
-	all := []string{"A=a", "NVIDIA_VISIBLE_DEVICES=all", "CUDA_MPS_PIPE_DIRECTORY=/x", "NVIDIA_GPU_MEMORY_LIMIT=9", "GPUSLICE_FRACTION=1", "NVIDIA_IMEX_CHANNELS=0"}
-	hidden := env("A=a", "NVIDIA_VISIBLE_DEVICES=void")
-	for name, c := range map[string]struct{ naming, plain []corev1.EnvVar }{
-		"in a slice":       {hidden, env("NVIDIA_VISIBLE_DEVICES=void")},
-		"with a whole GPU": {hidden, env("NVIDIA_VISIBLE_DEVICES=void")},
-		"without a GPU":    {hidden, nil},
-		"ungoverned":       {env(all...), nil},
-		"audited":          {env(all...), nil},
-	} {
-		for _, tt := range []struct{ env, want []corev1.EnvVar }{{env(all...), c.naming}, {nil, c.plain}} {
-			in, old := adding(livePods(t)[name], debugger(func(c *corev1.EphemeralContainerCommon) { c.Env = tt.env }))
-			after := updatedPod(t, in, old, policies.SubresourceEphemeral)
-			if diff := cmp.Diff(tt.want, after.Spec.EphemeralContainers[0].Env); diff != "" {
-				t.Errorf("%s: (-want +got)\n%s", name, diff)
-			}
-			in.Pod = after
-			if found := verifyUpdate(t, in, old, policies.SubresourceEphemeral); len(found) > 0 {
-				t.Errorf("%s: denied after it was put right: %v", name, found)
-			}
-			if again := updatedPod(t, in, old, policies.SubresourceEphemeral); again != after {
-				t.Errorf("%s: put right twice", name)
-			}
-		}
-	}
-}
-
-func TestEphemeralContainersThatAreThereStay(t *testing.T) {
-	t.Parallel()
-	in := livePods(t)["in a slice"]
-	in.Pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{debugger(func(c *corev1.EphemeralContainerCommon) {
-		c.Name, c.Env, c.SecurityContext = "older", env("NVIDIA_VISIBLE_DEVICES=all"), &corev1.SecurityContext{Privileged: new(true)}
-	})}
-	in, old := adding(in, debugger(func(c *corev1.EphemeralContainerCommon) { c.Env = env("NVIDIA_VISIBLE_DEVICES=void") }))
-	if after := updatedPod(t, in, old, policies.SubresourceEphemeral); after != in.Pod {
-		t.Errorf("changed: %v", after.Spec.EphemeralContainers)
-	}
-	if found := verifyUpdate(t, in, old, policies.SubresourceEphemeral); len(found) > 0 {
-		t.Errorf("denied: %v", found)
-	}
-}
-
-func TestWhatAnEphemeralContainerMayNotCarry(t *testing.T) {
-	t.Parallel()
-	for want, edit := range map[string]func(*corev1.EphemeralContainerCommon){
-		`its env has to say NVIDIA_VISIBLE_DEVICES: "void"`:       func(c *corev1.EphemeralContainerCommon) { c.Env = nil },
-		"nothing that begins with GPUSLICE_, CUDA_MPS_":           func(c *corev1.EphemeralContainerCommon) { c.Env = append(c.Env, env("CUDA_MPS_PIPE_DIRECTORY=/x")...) },
-		`"gpuslice-debugger" has a name that belongs to gpuslice`: func(c *corev1.EphemeralContainerCommon) { c.Name = "gpuslice-debugger" },
-		"is privileged": func(c *corev1.EphemeralContainerCommon) {
-			c.SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
-		},
-		`adds the capabilities "SYS_PTRACE"`: func(c *corev1.EphemeralContainerCommon) {
-			c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_PTRACE"}}}
-		},
-		`mounts a volume at "/var/run/nvidia-container-devices/all", which takes devices`: func(c *corev1.EphemeralContainerCommon) {
-			c.VolumeMounts = []corev1.VolumeMount{{Name: "x", MountPath: "/var/run/nvidia-container-devices/all"}}
-		},
-		`mounts the volume "gpuslice-mps-pipe", which belongs to gpuslice`: func(c *corev1.EphemeralContainerCommon) {
-			c.VolumeMounts = []corev1.VolumeMount{{Name: "gpuslice-mps-pipe", MountPath: "/x"}}
-		},
-	} {
-		for name, denied := range map[string]bool{"in a slice": true, "with a whole GPU": strings.Contains(want, "begins with") || strings.Contains(want, "has to say"), "without a GPU": false} {
-			in, old := adding(livePods(t)[name], debugger(func(c *corev1.EphemeralContainerCommon) {
-				c.Env = env("NVIDIA_VISIBLE_DEVICES=void")
-				edit(c)
-			}))
-			found := verifyUpdate(t, in, old, policies.SubresourceEphemeral)
-			switch {
-			case !denied && len(found) > 0:
-				t.Errorf("%s, %s: denied: %v", name, want, found)
-			case denied && (len(found) != 1 || !strings.Contains(found[0].String(), want) || !strings.Contains(found[0].String(), "kubectl debug --profile=baseline")):
-				t.Errorf("%s: want %q, got %v", name, want, found)
-			}
-		}
-	}
-}
-
-func TestOnlyTheGuardIsNotResized(t *testing.T) {
-	t.Parallel()
-	in := livePods(t)["in a slice"]
-	for _, tt := range []struct {
-		container string
-		denied    bool
-	}{{"gpuslice-guard", true}, {"gpuslice-check", true}, {"main", false}} {
-		updated := in.Pod.DeepCopy()
-		for _, list := range [][]corev1.Container{updated.Spec.InitContainers, updated.Spec.Containers} {
-			for i := range list {
-				if list[i].Name == tt.container {
-					list[i].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("1m")
+	t.Run("gets no device", func(t *testing.T) {
+		t.Parallel()
+		all := []string{"A=a", "NVIDIA_VISIBLE_DEVICES=all", "CUDA_MPS_PIPE_DIRECTORY=/x", "NVIDIA_GPU_MEMORY_LIMIT=9", "GPUSLICE_FRACTION=1", "NVIDIA_IMEX_CHANNELS=0"}
+		hidden := env("A=a", "NVIDIA_VISIBLE_DEVICES=void")
+		for name, c := range map[string]struct{ naming, plain []corev1.EnvVar }{
+			"in a slice":       {hidden, env("NVIDIA_VISIBLE_DEVICES=void")},
+			"with a whole GPU": {hidden, env("NVIDIA_VISIBLE_DEVICES=void")},
+			"without a GPU":    {hidden, nil},
+			"ungoverned":       {env(all...), nil},
+			"audited":          {env(all...), nil},
+		} {
+			for _, tt := range []struct{ env, want []corev1.EnvVar }{{env(all...), c.naming}, {nil, c.plain}} {
+				in, old := adding(livePods(t)[name], debugger(func(c *corev1.EphemeralContainerCommon) { c.Env = tt.env }))
+				after := updatedPod(t, in, old, policies.SubresourceEphemeral)
+				if diff := cmp.Diff(tt.want, after.Spec.EphemeralContainers[0].Env); diff != "" {
+					t.Errorf("%s: (-want +got)\n%s", name, diff)
+				}
+				in.Pod = after
+				if found := verifyUpdate(t, in, old, policies.SubresourceEphemeral); len(found) > 0 {
+					t.Errorf("%s: denied after it was put right: %v", name, found)
+				}
+				if again := updatedPod(t, in, old, policies.SubresourceEphemeral); again != after {
+					t.Errorf("%s: put right twice", name)
 				}
 			}
 		}
-		next := in
-		next.Pod = updated
-		found := verifyUpdate(t, next, in.Pod, policies.SubresourceResize)
-		if denied := len(found) == 1 && strings.Contains(found[0].String(), tt.container+`" belongs to gpuslice`); denied != tt.denied {
-			t.Errorf("%s: %v", tt.container, found)
+	})
+	t.Run("what is there stays", func(t *testing.T) {
+		t.Parallel()
+		in := livePods(t)["in a slice"]
+		in.Pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{debugger(func(c *corev1.EphemeralContainerCommon) {
+			c.Name, c.Env, c.SecurityContext = "older", env("NVIDIA_VISIBLE_DEVICES=all"), &corev1.SecurityContext{Privileged: new(true)}
+		})}
+		in, old := adding(in, debugger(func(c *corev1.EphemeralContainerCommon) { c.Env = env("NVIDIA_VISIBLE_DEVICES=void") }))
+		if after := updatedPod(t, in, old, policies.SubresourceEphemeral); after != in.Pod {
+			t.Errorf("changed: %v", after.Spec.EphemeralContainers)
 		}
-		bare := in.Pod.DeepCopy()
-		bare.Annotations = nil
-		if found := verifyUpdate(t, next, bare, policies.SubresourceResize); len(found) > 0 {
-			t.Errorf("%s in a pod without slices: %v", tt.container, found)
+		if found := verifyUpdate(t, in, old, policies.SubresourceEphemeral); len(found) > 0 {
+			t.Errorf("denied: %v", found)
 		}
-	}
+	})
+	t.Run("may not carry devices, privileges or our names", func(t *testing.T) {
+		t.Parallel()
+		for want, edit := range map[string]func(*corev1.EphemeralContainerCommon){
+			`its env has to say NVIDIA_VISIBLE_DEVICES: "void"`:       func(c *corev1.EphemeralContainerCommon) { c.Env = nil },
+			"nothing that begins with GPUSLICE_, CUDA_MPS_":           func(c *corev1.EphemeralContainerCommon) { c.Env = append(c.Env, env("CUDA_MPS_PIPE_DIRECTORY=/x")...) },
+			`"gpuslice-debugger" has a name that belongs to gpuslice`: func(c *corev1.EphemeralContainerCommon) { c.Name = "gpuslice-debugger" },
+			"is privileged": func(c *corev1.EphemeralContainerCommon) {
+				c.SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
+			},
+			`adds the capabilities "SYS_PTRACE"`: func(c *corev1.EphemeralContainerCommon) {
+				c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_PTRACE"}}}
+			},
+			`mounts a volume at "/var/run/nvidia-container-devices/all", which takes devices`: func(c *corev1.EphemeralContainerCommon) {
+				c.VolumeMounts = []corev1.VolumeMount{{Name: "x", MountPath: "/var/run/nvidia-container-devices/all"}}
+			},
+			`mounts the volume "gpuslice-mps-pipe", which belongs to gpuslice`: func(c *corev1.EphemeralContainerCommon) {
+				c.VolumeMounts = []corev1.VolumeMount{{Name: "gpuslice-mps-pipe", MountPath: "/x"}}
+			},
+		} {
+			for name, denied := range map[string]bool{
+				"in a slice": true, "ungoverned": false,
+				"with a whole GPU": strings.Contains(want, "begins with") || strings.Contains(want, "has to say") || strings.Contains(want, "takes devices"),
+				"without a GPU":    strings.Contains(want, "takes devices"),
+			} {
+				in, old := adding(livePods(t)[name], debugger(func(c *corev1.EphemeralContainerCommon) {
+					c.Env = env("NVIDIA_VISIBLE_DEVICES=void")
+					edit(c)
+				}))
+				found := verifyUpdate(t, in, old, policies.SubresourceEphemeral)
+				switch {
+				case !denied && len(found) > 0:
+					t.Errorf("%s, %s: denied: %v", name, want, found)
+				case denied && (len(found) != 1 || !strings.Contains(found[0].String(), want) || !strings.Contains(found[0].String(), "kubectl debug --profile=baseline")):
+					t.Errorf("%s: want %q, got %v", name, want, found)
+				}
+			}
+		}
+	})
+}
+
+func TestResize(t *testing.T) {
+	t.Parallel()
+	t.Run("only the guard is not resized", func(t *testing.T) {
+		t.Parallel()
+		in := livePods(t)["in a slice"]
+		for _, tt := range []struct {
+			container string
+			denied    bool
+		}{{"gpuslice-guard", true}, {"gpuslice-check", true}, {"main", false}} {
+			updated := in.Pod.DeepCopy()
+			for _, list := range [][]corev1.Container{updated.Spec.InitContainers, updated.Spec.Containers} {
+				for i := range list {
+					if list[i].Name == tt.container {
+						list[i].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("1m")
+					}
+				}
+			}
+			next := in
+			next.Pod = updated
+			found := verifyUpdate(t, next, in.Pod, policies.SubresourceResize)
+			if denied := len(found) == 1 && strings.Contains(found[0].String(), tt.container+`" belongs to gpuslice`); denied != tt.denied {
+				t.Errorf("%s: %v", tt.container, found)
+			}
+			bare := in.Pod.DeepCopy()
+			bare.Annotations = nil
+			if found := verifyUpdate(t, next, bare, policies.SubresourceResize); len(found) > 0 {
+				t.Errorf("%s in a pod without slices: %v", tt.container, found)
+			}
+		}
+	})
 }

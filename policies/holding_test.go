@@ -98,54 +98,57 @@ func TestHoldingOf(t *testing.T) {
 	}
 }
 
-// TestAPromiseOfOneAfterTheOtherIsNoneOfBothAtOnce puts the Promise of a pod whose first container ends before the second
-// starts onto one where both run: while the mutating webhook is not answered, nobody plans that pod anew.
-func TestAPromiseOfOneAfterTheOtherIsNoneOfBothAtOnce(t *testing.T) {
-	p := promised("team-a", quota.Charge{Memory: 8192, Slices: 1})
-	p.Request.Containers = append(p.Request.Containers, api.ContainerRequest{Name: "prepare", Resource: api.ResourceGPU, GPUs: 1})
-	p.Containers = append(p.Containers, promise.Container{Name: "prepare", Resource: resourcename.SharedGPU, Count: 1, Slice: 8192})
-	prepare, main := asksFor("prepare", resourcename.SharedGPU, "1"), asksFor("main", resourcename.SharedGPU, "1")
-	beside := prepare
-	beside.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-	for name, c := range map[string]struct {
-		init, main []corev1.Container
-		slices     int64
-	}{
-		"one after the other":  {[]corev1.Container{prepare}, []corev1.Container{main}, 1},
-		"both at once":         {nil, []corev1.Container{prepare, main}, 2},
-		"a sidecar beside one": {[]corev1.Container{beside}, []corev1.Container{main}, 2},
-	} {
-		pod := gpuPod(p, c.main...)
-		pod.Spec.InitContainers = c.init
-		want := quota.Charge{Memory: quantity.MiB(8192 * c.slices), Slices: c.slices}
-		if got, source := promise.HoldingOf(pod, testKeys(), quotaPools()); got.Charge != want || source != promise.ChargePromise {
-			t.Errorf("%s: %+v by %s, want %+v", name, got.Charge, source, want)
+func TestHoldingOfInitContainers(t *testing.T) {
+	// The promise of a pod whose first container ends before the second starts is put onto one where both run: while
+	// the mutating webhook is not answered, nobody plans that pod anew.
+	t.Run("a promise of one after the other is none of both at once", func(t *testing.T) {
+		p := promised("team-a", quota.Charge{Memory: 8192, Slices: 1})
+		p.Request.Containers = append(p.Request.Containers, api.ContainerRequest{Name: "prepare", Resource: api.ResourceGPU, GPUs: 1})
+		p.Containers = append(p.Containers, promise.Container{Name: "prepare", Resource: resourcename.SharedGPU, Count: 1, Slice: 8192})
+		prepare, main := asksFor("prepare", resourcename.SharedGPU, "1"), asksFor("main", resourcename.SharedGPU, "1")
+		beside := prepare
+		beside.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+		for name, c := range map[string]struct {
+			init, main []corev1.Container
+			slices     int64
+		}{
+			"one after the other":  {[]corev1.Container{prepare}, []corev1.Container{main}, 1},
+			"both at once":         {nil, []corev1.Container{prepare, main}, 2},
+			"a sidecar beside one": {[]corev1.Container{beside}, []corev1.Container{main}, 2},
+		} {
+			pod := gpuPod(p, c.main...)
+			pod.Spec.InitContainers = c.init
+			want := quota.Charge{Memory: quantity.MiB(8192 * c.slices), Slices: c.slices}
+			if got, source := promise.HoldingOf(pod, testKeys(), quotaPools()); got.Charge != want || source != promise.ChargePromise {
+				t.Errorf("%s: %+v by %s, want %+v", name, got.Charge, source, want)
+			}
 		}
-	}
+	})
+	t.Run("count by their peak", func(t *testing.T) {
+		sidecar := asksFor("sidecar", api.ResourceGPU, "1")
+		sidecar.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+		pod := gpuPod(nil, asksFor("a", api.ResourceGPU, "1"), asksFor("b", api.ResourceGPU, "1"))
+		pod.Spec.InitContainers = []corev1.Container{asksFor("before", api.ResourceGPU, "2"), sidecar, asksFor("after", api.ResourceGPU, "3")}
+		got, _ := promise.ExclusiveHolding(pod, quotaPools())
+		if got.Charge.GPUs != 4 { // after and the sidecar at once; later a, b and the sidecar are three
+			t.Errorf("%d GPUs, want 4", got.Charge.GPUs)
+		}
+	})
 }
 
-func TestInitContainersCountByTheirPeak(t *testing.T) {
-	sidecar := asksFor("sidecar", api.ResourceGPU, "1")
-	sidecar.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-	pod := gpuPod(nil, asksFor("a", api.ResourceGPU, "1"), asksFor("b", api.ResourceGPU, "1"))
-	pod.Spec.InitContainers = []corev1.Container{asksFor("before", api.ResourceGPU, "2"), sidecar, asksFor("after", api.ResourceGPU, "3")}
-	got, _ := promise.ExclusiveHolding(pod, quotaPools())
-	if got.Charge.GPUs != 4 { // after and the sidecar at once; later a, b and the sidecar are three
-		t.Errorf("%d GPUs, want 4", got.Charge.GPUs)
-	}
-}
-
-func TestWholeUnitsOfHostileQuantitiesAreCheapAndNeverTooSmall(t *testing.T) {
-	for text, want := range map[string]int64{
-		"0": 0, "-1": 0, "1": 1, "500m": 1, "1500m": 2, "0.1n": 1, "1e-400": 1, "1Ki": 1024, "1e19": quantity.MaxCharge, "1e400": quantity.MaxCharge, "1e10000000": quantity.MaxCharge,
-		"1e999999999": quantity.MaxCharge, "9223372036854775807": quantity.MaxCharge, "9223372036854775808": quantity.MaxCharge, "36893488147419103232": quantity.MaxCharge, "1Ei": quantity.MaxCharge,
-	} {
-		begin := time.Now()
-		if got := quantity.WholeUnits(resource.MustParse(text)); got != want {
-			t.Errorf("%s: %d, want %d", text, got, want)
+func TestWholeUnits(t *testing.T) {
+	t.Run("hostile quantities are cheap and never too small", func(t *testing.T) {
+		for text, want := range map[string]int64{
+			"0": 0, "-1": 0, "1": 1, "500m": 1, "1500m": 2, "0.1n": 1, "1e-400": 1, "1Ki": 1024, "1e19": quantity.MaxCharge, "1e400": quantity.MaxCharge, "1e10000000": quantity.MaxCharge,
+			"1e999999999": quantity.MaxCharge, "9223372036854775807": quantity.MaxCharge, "9223372036854775808": quantity.MaxCharge, "36893488147419103232": quantity.MaxCharge, "1Ei": quantity.MaxCharge,
+		} {
+			begin := time.Now()
+			if got := quantity.WholeUnits(resource.MustParse(text)); got != want {
+				t.Errorf("%s: %d, want %d", text, got, want)
+			}
+			if took := time.Since(begin); took > 100*time.Millisecond {
+				t.Errorf("%s took %v", text, took)
+			}
 		}
-		if took := time.Since(begin); took > 100*time.Millisecond {
-			t.Errorf("%s took %v", text, took)
-		}
-	}
+	})
 }

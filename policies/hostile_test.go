@@ -25,7 +25,7 @@ const (
 
 // quantities are what people and fuzzers write for a number of GPUs, with the denial that such a pod gets; empty: it is fine.
 var quantities = map[string]string{
-	"0.5": unaccepted, "500m": unaccepted, "0.1n": unaccepted, "1500m": "mixes whole GPUs and a fraction", "3000m": "asks for 3 GPUs",
+	"0.5": unaccepted, "500m": unaccepted, "0.1n": unaccepted, "1500m": "mixes whole GPUs and a fraction", "3000m": "requests 3 GPUs",
 	"-1": outOfRange, "1e19": outOfRange, "1e64": outOfRange, "1Ki": outOfRange, "1Ei": outOfRange,
 	"9223372036854775807": outOfRange, "9223372036854775808": outOfRange, "18446744073709551616": outOfRange, "36893488147419103232": outOfRange,
 	"1e400": notRead, "1e100000": notRead, "1e10000000": notRead, "1e999999999": notRead, "1e-400": notRead,
@@ -33,20 +33,51 @@ var quantities = map[string]string{
 	"-0": "", "1.0": "", " 1": "", "+1": "", "01": "",
 }
 
-func TestHostileQuantitiesOfGPUsAreToldAtOnce(t *testing.T) {
+func TestHostileQuantities(t *testing.T) {
 	t.Parallel()
-	for quantity, want := range quantities {
-		for _, list := range []string{"limits", "requests"} {
-			start := time.Now()
-			text := decidedText(t, podWith(fmt.Sprintf(`{"name":"a","image":"i","resources":{%q:{"nvidia.com/gpu":%q}}}`, list, quantity)))
-			if want == "" && text != "" || !strings.Contains(text, want) {
-				t.Errorf("%s of %q: %q, want %q", list, quantity, text, want)
-			}
-			if spent := time.Since(start); spent > enough {
-				t.Errorf("%s of %q took %s", list, quantity, spent)
+	t.Run("a quantity of GPUs is answered at once", func(t *testing.T) {
+		t.Parallel()
+		for quantity, want := range quantities {
+			for _, list := range []string{"limits", "requests"} {
+				start := time.Now()
+				text := decidedText(t, podWith(fmt.Sprintf(`{"name":"a","image":"i","resources":{%q:{"nvidia.com/gpu":%q}}}`, list, quantity)))
+				if want == "" && text != "" || !strings.Contains(text, want) {
+					t.Errorf("%s of %q: %q, want %q", list, quantity, text, want)
+				}
+				if spent := time.Since(start); spent > enough {
+					t.Errorf("%s of %q took %s", list, quantity, spent)
+				}
 			}
 		}
-	}
+	})
+	// None of them is an amount of memory, and only two are a fraction.
+	t.Run("none is a size", func(t *testing.T) {
+		t.Parallel()
+		for number := range quantities {
+			start := time.Now()
+			if m, err := quantity.ParseMemory(number); err == nil && number != "1Ei" {
+				t.Errorf("%q is %s of memory", number, m)
+			}
+			_, err := quantity.ParseFraction(number)
+			if fine := number == "0.5" || number == "1.0"; fine != (err == nil) {
+				t.Errorf("%q as a fraction: %v", number, err)
+			}
+			document := fmt.Sprintf("apiVersion: gpuslice.dev/v1\nlimits: {perContainer: {memory: %q}}\n", number)
+			_, problems := config.Parse("a", []byte(document))
+			if text := fmt.Sprint(problems.ToAggregate()); !strings.Contains(text, "limits.perContainer.memory: Invalid value") || !strings.Contains(text, `accepted: a positive quantity such as "8Gi"`) {
+				t.Errorf("%q in a policy: %s", number, text)
+			}
+			pod := podWith(gpuContainer("a"))
+			annotation, _ := json.Marshal(fmt.Sprintf("a: {memory: %q}", number))
+			pod = []byte(strings.Replace(string(pod), `"metadata":{`, `"metadata":{"annotations":{"gpuslice.dev/containers":`+string(annotation)+`},`, 1))
+			if text := decidedText(t, pod); !strings.Contains(text, "annotation gpuslice.dev/containers") {
+				t.Errorf("%q in an annotation: %s", number, text)
+			}
+			if spent := time.Since(start); spent > 2*enough {
+				t.Errorf("%q took %s", number, spent)
+			}
+		}
+	})
 }
 
 // decidedText is why the pod is not read or denied, "" where it is neither.
@@ -64,80 +95,51 @@ func decidedText(t *testing.T, pod []byte) string {
 	return policies.Decide(in).Message()
 }
 
-// TestHostileQuantitiesSayNoSize tries the same where a size belongs: none of them is an amount of memory, and only two
-// are a fraction.
-func TestHostileQuantitiesSayNoSize(t *testing.T) {
+func TestHostilePod(t *testing.T) {
 	t.Parallel()
-	for number := range quantities {
-		start := time.Now()
-		if m, err := quantity.ParseMemory(number); err == nil && number != "1Ei" {
-			t.Errorf("%q is %s of memory", number, m)
+	// Each list of a pod is filled.
+	t.Run("floods are bounded before they are decoded", func(t *testing.T) {
+		t.Parallel()
+		empty := strings.Repeat("{},", 1_000_000) + "{}"
+		inContainer := func(list string) string {
+			return `{"spec":{"containers":[{"name":"a","` + list + `":[` + empty + `],"resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`
 		}
-		_, err := quantity.ParseFraction(number)
-		if fine := number == "0.5" || number == "1.0"; fine != (err == nil) {
-			t.Errorf("%q as a fraction: %v", number, err)
+		for name, pod := range map[string]string{
+			"containers": `{"spec":{"containers":[` + empty + `]}}`, "init containers": `{"spec":{"initContainers":[` + empty + `]}}`,
+			"volumes": `{"spec":{"volumes":[` + empty + `]}}`, "tolerations": `{"spec":{"tolerations":[` + empty + `]}}`,
+			"ephemeral containers": `{"spec":{"ephemeralContainers":[` + empty + `]}}`, "owners": `{"metadata":{"ownerReferences":[` + empty + `]}}`,
+			"variables": inContainer("env"), "mounts": inContainer("volumeMounts"), "ports": inContainer("ports"),
+			"a hundred thousand variables": strings.Replace(inContainer("env"), empty, strings.Repeat(`{"name":"A"},`, 100_000)+"{}", 1),
+		} {
+			start := time.Now()
+			if text := decidedText(t, []byte(pod)); !strings.Contains(text, "the pod has more than 20000 objects and lists") {
+				t.Errorf("%s: %.200s", name, text)
+			}
+			if spent := time.Since(start); spent > 2*enough {
+				t.Errorf("%s took %s", name, spent)
+			}
 		}
-		document := fmt.Sprintf("apiVersion: gpuslice.dev/v1\nlimits: {perContainer: {memory: %q}}\n", number)
-		_, problems := config.Parse("a", []byte(document))
-		if text := fmt.Sprint(problems.ToAggregate()); !strings.Contains(text, "limits.perContainer.memory: Invalid value") || !strings.Contains(text, `accepted: a positive quantity such as "8Gi"`) {
-			t.Errorf("%q in a policy: %s", number, text)
+	})
+	// Every class of letter is written where a container's name belongs.
+	t.Run("odd names in an annotation are quoted", func(t *testing.T) {
+		t.Parallel()
+		for _, odd := range []string{"\u202e", "\u200b", "\u0301", "é", "ß", "İ", "\u00a0", "א", "漢", "😀", "\x7f", "\ufffd", "Ａ"} {
+			annotation, _ := json.Marshal(fmt.Sprintf("%q: {memory: 1Gi}", "a"+odd))
+			pod := strings.Replace(string(podWith(gpuContainer("a"))), `"metadata":{`, `"metadata":{"annotations":{"gpuslice.dev/containers":`+string(annotation)+`},`, 1)
+			if text := decidedText(t, []byte(pod)); !strings.Contains(text, "annotation gpuslice.dev/containers") || strings.ContainsAny(text, "\u202e\u200b\x7f\n") {
+				t.Errorf("%q: %q", odd, text)
+			}
 		}
-		pod := podWith(gpuContainer("a"))
-		annotation, _ := json.Marshal(fmt.Sprintf("a: {memory: %q}", number))
-		pod = []byte(strings.Replace(string(pod), `"metadata":{`, `"metadata":{"annotations":{"gpuslice.dev/containers":`+string(annotation)+`},`, 1))
-		if text := decidedText(t, pod); !strings.Contains(text, "annotation gpuslice.dev/containers") {
-			t.Errorf("%q in an annotation: %s", number, text)
+	})
+	t.Run("resources that only look like GPUs are left alone", func(t *testing.T) {
+		t.Parallel()
+		for name, want := range map[string]string{
+			"nvidia.com/GPU": "", "nvidia.com/gpu ": "", "nvidia.com/gpυ": "", "requests.nvidia.com/gpu": "", "NVIDIA.com/gpu": "",
+			"nvidia.com/mig-1g.5gb": "nvidia.com/mig-1g.5gb",
+		} {
+			if text := decidedText(t, podWith(fmt.Sprintf(`{"name":"a","image":"i","resources":{"limits":{%q:"1"}}}`, name))); (want == "") != (text == "") || !strings.Contains(text, want) {
+				t.Errorf("%q: %q, want %q", name, text, want)
+			}
 		}
-		if spent := time.Since(start); spent > 2*enough {
-			t.Errorf("%q took %s", number, spent)
-		}
-	}
-}
-
-// TestFloodsAreBoundedBeforeTheyAreRead fills each list of a pod.
-func TestFloodsAreBoundedBeforeTheyAreRead(t *testing.T) {
-	t.Parallel()
-	empty := strings.Repeat("{},", 1_000_000) + "{}"
-	inContainer := func(list string) string {
-		return `{"spec":{"containers":[{"name":"a","` + list + `":[` + empty + `],"resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`
-	}
-	for name, pod := range map[string]string{
-		"containers": `{"spec":{"containers":[` + empty + `]}}`, "init containers": `{"spec":{"initContainers":[` + empty + `]}}`,
-		"volumes": `{"spec":{"volumes":[` + empty + `]}}`, "tolerations": `{"spec":{"tolerations":[` + empty + `]}}`,
-		"ephemeral containers": `{"spec":{"ephemeralContainers":[` + empty + `]}}`, "owners": `{"metadata":{"ownerReferences":[` + empty + `]}}`,
-		"variables": inContainer("env"), "mounts": inContainer("volumeMounts"), "ports": inContainer("ports"),
-		"a hundred thousand variables": strings.Replace(inContainer("env"), empty, strings.Repeat(`{"name":"A"},`, 100_000)+"{}", 1),
-	} {
-		start := time.Now()
-		if text := decidedText(t, []byte(pod)); !strings.Contains(text, "the pod has more than 20000 objects and lists") {
-			t.Errorf("%s: %.200s", name, text)
-		}
-		if spent := time.Since(start); spent > 2*enough {
-			t.Errorf("%s took %s", name, spent)
-		}
-	}
-}
-
-// TestOddNamesInAnAnnotationAreQuoted writes every class of letter where a container's name belongs.
-func TestOddNamesInAnAnnotationAreQuoted(t *testing.T) {
-	t.Parallel()
-	for _, odd := range []string{"\u202e", "\u200b", "\u0301", "é", "ß", "İ", "\u00a0", "א", "漢", "😀", "\x7f", "\ufffd", "Ａ"} {
-		annotation, _ := json.Marshal(fmt.Sprintf("%q: {memory: 1Gi}", "a"+odd))
-		pod := strings.Replace(string(podWith(gpuContainer("a"))), `"metadata":{`, `"metadata":{"annotations":{"gpuslice.dev/containers":`+string(annotation)+`},`, 1)
-		if text := decidedText(t, []byte(pod)); !strings.Contains(text, "annotation gpuslice.dev/containers") || strings.ContainsAny(text, "\u202e\u200b\x7f\n") {
-			t.Errorf("%q: %q", odd, text)
-		}
-	}
-}
-
-func TestResourcesThatOnlyLookLikeGPUsAreNoneOfOurs(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]string{
-		"nvidia.com/GPU": "", "nvidia.com/gpu ": "", "nvidia.com/gpυ": "", "requests.nvidia.com/gpu": "", "NVIDIA.com/gpu": "",
-		"nvidia.com/mig-1g.5gb": "nvidia.com/mig-1g.5gb",
-	} {
-		if text := decidedText(t, podWith(fmt.Sprintf(`{"name":"a","image":"i","resources":{"limits":{%q:"1"}}}`, name))); (want == "") != (text == "") || !strings.Contains(text, want) {
-			t.Errorf("%q: %q, want %q", name, text, want)
-		}
-	}
+	})
 }

@@ -17,21 +17,24 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// TestThePageOfLabelsIsWhatTheCodeKnows holds LABELS.md against every constant Label... and Annotation... of the project.
-func TestThePageOfLabelsIsWhatTheCodeKnows(t *testing.T) {
+func TestLabelsPage(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("LABELS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `("+api.Domain+"/[a-z-]+)` \\|").FindAllStringSubmatch(string(text), -1) {
-		rows = append(rows, m[1])
-	}
-	slices.Sort(rows)
-	if diff := cmp.Diff(namesInCode(t), rows); diff != "" {
-		t.Errorf("(-code +LABELS.md):\n%s", diff)
-	}
+	// LABELS.md is held against every constant Label... and Annotation... of the project.
+	t.Run("has what the code knows", func(t *testing.T) {
+		t.Parallel()
+		text, err := os.ReadFile("LABELS.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows []string
+		for _, m := range regexp.MustCompile("(?m)^\\| `("+api.Domain+"/[a-z-]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+			rows = append(rows, m[1])
+		}
+		slices.Sort(rows)
+		if diff := cmp.Diff(namesInCode(t), rows); diff != "" {
+			t.Errorf("(-code +LABELS.md):\n%s", diff)
+		}
+	})
 }
 
 // namesInCode are the values of all constants that name a label or an annotation under gpuslice's domain, each once.

@@ -17,6 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
@@ -53,118 +54,173 @@ func created(t *testing.T) (all []decided) {
 	return all
 }
 
-func TestDecidingLeavesItsInputAsItWas(t *testing.T) {
+func TestDecideProperties(t *testing.T) {
 	t.Parallel()
-	for _, c := range created(t) {
-		before, policy := c.in.Pod.DeepCopy(), mustEncode(t, c.in.Policy)
-		pools := mustEncode(t, c.in.Pools)
-		d := policies.Decide(c.in)
-		if d.Promise != nil {
-			d.Promise.Apply(c.in.Pod)
-		}
-		if diff := cmp.Diff(before, c.in.Pod); diff != "" {
-			t.Errorf("%s: the pod changed:\n%s", c.s.Name, diff)
-		}
-		if mustEncode(t, c.in.Policy) != policy || mustEncode(t, c.in.Pools) != pools {
-			t.Errorf("%s: the policy or the pools changed", c.s.Name)
-		}
-	}
-}
-
-func TestDecidingTwiceGivesTheSameAnswer(t *testing.T) {
-	t.Parallel()
-	for _, c := range created(t) {
-		if again := policies.Decide(c.in); mustEncode(t, again) != mustEncode(t, c.d) {
-			t.Errorf("%s: %s", c.s.Name, cmp.Diff(mustEncode(t, c.d), mustEncode(t, again)))
-		}
-	}
-}
-
-func TestDecidingItsOwnOutputChangesNothing(t *testing.T) {
-	t.Parallel()
-	for _, c := range created(t) {
-		if c.d.Outcome != policies.Mutated {
-			continue
-		}
-		once := c.d.Promise.Apply(c.in.Pod)
-		in := c.in
-		in.Pod = once
-		d := policies.Decide(in)
-		if d.Outcome != policies.Mutated {
-			t.Errorf("%s: the rewritten pod is %s: %s", c.s.Name, d.Outcome, d.Message())
-			continue
-		}
-		if diff := cmp.Diff(once, d.Promise.Apply(once)); diff != "" {
-			t.Errorf("%s: deciding again changes the pod:\n%s", c.s.Name, diff)
-		}
-	}
-}
-
-func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
-	t.Parallel()
-	for _, c := range created(t) {
-		if c.d.Promise == nil {
-			continue
-		}
-		once := c.d.Promise.Apply(c.in.Pod)
-		if diff := cmp.Diff(once, c.d.Promise.Apply(once)); diff != "" {
-			t.Errorf("%s:\n%s", c.s.Name, diff)
-		}
-		read, err := promise.Decode(once.Annotations[api.AnnotationPromise])
-		if err != nil {
-			t.Fatalf("%s: the promise on the pod cannot be read: %v", c.s.Name, err)
-		}
-		if diff := cmp.Diff(once, read.Apply(once)); diff != "" {
-			t.Errorf("%s: the promise read back from the pod gives another pod:\n%s", c.s.Name, diff)
-		}
-	}
-}
-
-func TestThePatchGivesThePodThatApplyGives(t *testing.T) {
-	t.Parallel()
-	for _, c := range created(t) {
-		if c.d.Outcome != policies.Mutated {
-			continue
-		}
-		after := c.d.Promise.Apply(c.raw.Pod)
-		tree := patched(t, c.s.Pod, podpatch.Operations(c.raw.Tree, c.raw.Pod, after))
-		var got corev1.Pod
-		if err := json.Unmarshal([]byte(mustEncode(t, tree)), &got); err != nil {
-			t.Fatal(err)
-		}
-		if mustEncode(t, got) != mustEncode(t, after) {
-			t.Errorf("%s:\n%s", c.s.Name, cmp.Diff(mustEncode(t, after), mustEncode(t, got)))
-		}
-	}
-}
-
-// TestUnknownFieldsSurviveOnTheRightContainer puts a field of a future API version on every object of a list that the
-// patch touches, and finds it there again.
-func TestUnknownFieldsSurviveOnTheRightContainer(t *testing.T) {
-	t.Parallel()
-	for _, c := range created(t) {
-		if c.d.Outcome != policies.Mutated {
-			continue
-		}
-		var tree map[string]any
-		if err := json.Unmarshal(c.s.Pod, &tree); err != nil {
-			t.Fatal(err)
-		}
-		marked := markObjects(tree["spec"])
-		pod := []byte(mustEncode(t, tree))
-		raw, violation, err := promise.DecodePod(pod)
-		if err != nil || violation != nil {
-			t.Fatal(c.s.Name, err, violation)
-		}
-		after := patched(t, pod, podpatch.Operations(raw.Tree, raw.Pod, c.d.Promise.Apply(raw.Pod)))
-		found := map[string]bool{}
-		findMarks(after["spec"], found)
-		for _, mark := range marked {
-			if !found[mark] {
-				t.Errorf("%s: the future field of %s is gone or moved", c.s.Name, mark)
+	t.Run("the input stays as it was", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range created(t) {
+			before, policy := c.in.Pod.DeepCopy(), mustEncode(t, c.in.Policy)
+			pools := mustEncode(t, c.in.Pools)
+			d := policies.Decide(c.in)
+			if d.Promise != nil {
+				d.Promise.Apply(c.in.Pod)
+			}
+			if diff := cmp.Diff(before, c.in.Pod); diff != "" {
+				t.Errorf("%s: the pod changed:\n%s", c.s.Name, diff)
+			}
+			if mustEncode(t, c.in.Policy) != policy || mustEncode(t, c.in.Pools) != pools {
+				t.Errorf("%s: the policy or the pools changed", c.s.Name)
 			}
 		}
-	}
+	})
+	t.Run("twice is the same answer", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range created(t) {
+			if again := policies.Decide(c.in); mustEncode(t, again) != mustEncode(t, c.d) {
+				t.Errorf("%s: %s", c.s.Name, cmp.Diff(mustEncode(t, c.d), mustEncode(t, again)))
+			}
+		}
+	})
+	t.Run("its own output stays unchanged", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range created(t) {
+			if c.d.Outcome != policies.Mutated {
+				continue
+			}
+			once := c.d.Promise.Apply(c.in.Pod)
+			in := c.in
+			in.Pod = once
+			d := policies.Decide(in)
+			if d.Outcome != policies.Mutated {
+				t.Errorf("%s: the rewritten pod is %s: %s", c.s.Name, d.Outcome, d.Message())
+				continue
+			}
+			if diff := cmp.Diff(once, d.Promise.Apply(once)); diff != "" {
+				t.Errorf("%s: deciding again changes the pod:\n%s", c.s.Name, diff)
+			}
+		}
+	})
+	// For every pool and every slice.
+	t.Run("slices on one device never exceed it", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range created(t) {
+			if c.d.Promise == nil {
+				continue
+			}
+			for _, pc := range c.d.Promise.Containers {
+				for _, pool := range c.in.Pools {
+					if pool.Resource != pc.Resource || !slices.Contains(c.d.Promise.Pools, pool.Name) || pool.DeviceMemory == 0 {
+						continue
+					}
+					if all := pc.Slice * quantity.MiB(max(pool.Replicas, 1)); all > pool.DeviceMemory {
+						t.Errorf("%s: %d replicas of %s hold %s of the %s on %s", c.s.Name, pool.Replicas, pc.Slice, all, pool.DeviceMemory, pool.Name)
+					}
+				}
+			}
+		}
+	})
+	t.Run("devices are hidden once", func(t *testing.T) {
+		t.Parallel()
+		hidden := 0
+		for _, c := range created(t) {
+			if c.d.Outcome != policies.DevicesHidden {
+				continue
+			}
+			hidden++
+			in := c.in
+			in.Pod = c.d.Rewrite(c.in.Pod)
+			if d := policies.Decide(in); d.Outcome != policies.Unchanged {
+				t.Errorf("%s: the hidden pod is %s", c.s.Name, d.Outcome)
+			}
+		}
+		if hidden == 0 {
+			t.Error("no scenario is hidden")
+		}
+	})
+}
+
+func TestApplyProperties(t *testing.T) {
+	t.Parallel()
+	t.Run("twice is once", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range created(t) {
+			if c.d.Promise == nil {
+				continue
+			}
+			once := c.d.Promise.Apply(c.in.Pod)
+			if diff := cmp.Diff(once, c.d.Promise.Apply(once)); diff != "" {
+				t.Errorf("%s:\n%s", c.s.Name, diff)
+			}
+			read, err := promise.Decode(once.Annotations[api.AnnotationPromise])
+			if err != nil {
+				t.Fatalf("%s: the promise on the pod cannot be read: %v", c.s.Name, err)
+			}
+			if diff := cmp.Diff(once, read.Apply(once)); diff != "" {
+				t.Errorf("%s: the promise read back from the pod gives another pod:\n%s", c.s.Name, diff)
+			}
+		}
+	})
+	t.Run("the patch gives the same pod", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range created(t) {
+			if c.d.Outcome != policies.Mutated {
+				continue
+			}
+			after := c.d.Promise.Apply(c.raw.Pod)
+			tree := patched(t, c.s.Pod, podpatch.Operations(c.raw.Tree, c.raw.Pod, after))
+			var got corev1.Pod
+			if err := json.Unmarshal([]byte(mustEncode(t, tree)), &got); err != nil {
+				t.Fatal(err)
+			}
+			if mustEncode(t, got) != mustEncode(t, after) {
+				t.Errorf("%s:\n%s", c.s.Name, cmp.Diff(mustEncode(t, after), mustEncode(t, got)))
+			}
+		}
+	})
+	// A field of a future API version is put on every object of a list that the patch touches, and is found there
+	// again.
+	t.Run("unknown fields survive on the right container", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range created(t) {
+			if c.d.Outcome != policies.Mutated {
+				continue
+			}
+			var tree map[string]any
+			if err := json.Unmarshal(c.s.Pod, &tree); err != nil {
+				t.Fatal(err)
+			}
+			marked := markObjects(tree["spec"])
+			pod := []byte(mustEncode(t, tree))
+			raw, violation, err := promise.DecodePod(pod)
+			if err != nil || violation != nil {
+				t.Fatal(c.s.Name, err, violation)
+			}
+			after := patched(t, pod, podpatch.Operations(raw.Tree, raw.Pod, c.d.Promise.Apply(raw.Pod)))
+			found := map[string]bool{}
+			findMarks(after["spec"], found)
+			for _, mark := range marked {
+				if !found[mark] {
+					t.Errorf("%s: the future field of %s is gone or moved", c.s.Name, mark)
+				}
+			}
+		}
+	})
+	t.Run("only allowed paths change", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range created(t) {
+			if c.d.Outcome != policies.Mutated {
+				continue
+			}
+			for _, op := range podpatch.Operations(c.raw.Tree, c.raw.Pod, c.d.Promise.Apply(c.raw.Pod)) {
+				if !allowedPaths.MatchString(op.Path) {
+					t.Errorf("%s: the patch touches %s", c.s.Name, op.Path)
+				}
+				if m := regexp.MustCompile(`^/spec/containers/\d+$`); m.MatchString(op.Path) && op.Operation != "remove" {
+					t.Errorf("%s: the patch writes a whole container: %s", c.s.Name, op.Path)
+				}
+			}
+		}
+	})
 }
 
 const futureField = "fieldOfTheFuture"
@@ -223,44 +279,8 @@ var allowedPaths = regexp.MustCompile(`^(` + strings.Join([]string{
 	`/spec/(shareProcessNamespace|priorityClassName|priority|preemptionPolicy|schedulerName|runtimeClassName|imagePullSecrets|hostIPC)(/\d+)?`,
 }, "|") + `)$`)
 
-func TestOnlyAllowedPathsChange(t *testing.T) {
-	t.Parallel()
-	for _, c := range created(t) {
-		if c.d.Outcome != policies.Mutated {
-			continue
-		}
-		for _, op := range podpatch.Operations(c.raw.Tree, c.raw.Pod, c.d.Promise.Apply(c.raw.Pod)) {
-			if !allowedPaths.MatchString(op.Path) {
-				t.Errorf("%s: the patch touches %s", c.s.Name, op.Path)
-			}
-			if m := regexp.MustCompile(`^/spec/containers/\d+$`); m.MatchString(op.Path) && op.Operation != "remove" {
-				t.Errorf("%s: the patch writes a whole container: %s", c.s.Name, op.Path)
-			}
-		}
-	}
-}
-
-// TestSlicesOnOneDeviceNeverAddUpToMoreThanIt holds for every pool and every slice that comes out.
-func TestSlicesOnOneDeviceNeverAddUpToMoreThanIt(t *testing.T) {
-	t.Parallel()
-	for _, c := range created(t) {
-		if c.d.Promise == nil {
-			continue
-		}
-		for _, pc := range c.d.Promise.Containers {
-			for _, pool := range c.in.Pools {
-				if pool.Resource != pc.Resource || !slices.Contains(c.d.Promise.Pools, pool.Name) || pool.DeviceMemory == 0 {
-					continue
-				}
-				if all := pc.Slice * quantity.MiB(max(pool.Replicas, 1)); all > pool.DeviceMemory {
-					t.Errorf("%s: %d replicas of %s hold %s of the %s on %s", c.s.Name, pool.Replicas, pc.Slice, all, pool.DeviceMemory, pool.Name)
-				}
-			}
-		}
-	}
-}
-
-func TestEveryStrategySpellingAndFrameworkHasAScenario(t *testing.T) {
+// TestScenariosOfKinds: every strategy, spelling and framework has a scenario.
+func TestScenariosOfKinds(t *testing.T) {
 	t.Parallel()
 	text := ""
 	for _, c := range created(t) {
@@ -289,30 +309,12 @@ func TestEveryStrategySpellingAndFrameworkHasAScenario(t *testing.T) {
 	}
 }
 
-func TestHiddenDevicesAreHiddenOnce(t *testing.T) {
-	t.Parallel()
-	hidden := 0
-	for _, c := range created(t) {
-		if c.d.Outcome != policies.DevicesHidden {
-			continue
-		}
-		hidden++
-		in := c.in
-		in.Pod = c.d.Rewrite(c.in.Pod)
-		if d := policies.Decide(in); d.Outcome != policies.Unchanged {
-			t.Errorf("%s: the hidden pod is %s", c.s.Name, d.Outcome)
-		}
-	}
-	if hidden == 0 {
-		t.Error("no scenario is hidden")
-	}
-}
-
-func TestEveryTamperRuleHasAScenarioThatBreaksItAlone(t *testing.T) {
+// TestScenariosOfTampering: every tamper rule has a scenario that breaks it alone.
+func TestScenariosOfTampering(t *testing.T) {
 	t.Parallel()
 	alone := map[string]bool{}
 	for _, c := range created(t) {
-		if len(c.d.Violations) == 1 && c.d.Violations[0].Rule == api.RuleTamper {
+		if len(c.d.Violations) == 1 && c.d.Violations[0].Rule == rulename.Tamper {
 			alone[c.d.Violations[0].Reason] = true
 		}
 	}
@@ -336,7 +338,8 @@ func mustEncode(t *testing.T, v any) string {
 	return string(b)
 }
 
-func TestEveryMountHasItsVolume(t *testing.T) {
+// TestMountVolumes: every mount has its volume.
+func TestMountVolumes(t *testing.T) {
 	t.Parallel()
 	for _, c := range created(t) {
 		if c.d.Outcome != policies.Mutated {

@@ -30,241 +30,238 @@ func resourceQuota(t *testing.T, spec string) *corev1.ResourceQuota {
 	return q
 }
 
-func TestNativeQuotasAreReadAsKubernetesReadsThem(t *testing.T) {
-	type want struct {
-		Resource  string
-		Hard      int64
-		Uncounted bool
-	}
-	for spec, wants := range map[string][]want{
-		"{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 8, pods: 4, requests.cpu: 2}}": {{api.ResourceGPU, 2, false}, {resourcename.SharedGPU, 8, false}},
-		"{hard: {requests.cpu: 1, requests.amd.com/gpu: 2}}":                                                nil,
-		"{hard: {requests.nvidia.com/gpu: 1500m}}":                                                          {{api.ResourceGPU, 1, false}},
-		"{hard: {requests.nvidia.com/gpu: 1e400}}":                                                          {{api.ResourceGPU, quantity.MaxCharge, false}},
-		"{hard: {requests.nvidia.com/gpu: 0}}":                                                              {{api.ResourceGPU, 0, false}},
-		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [NotBestEffort]}":                                     {{api.ResourceGPU, 2, false}},
-		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}":                         {{api.ResourceGPU, 2, true}},
-		"{hard: {requests.nvidia.com/gpu: 2}, scopes: [VolumeAttributesClass]}":                             nil,
-	} {
-		var got []want
-		for _, n := range NativeQuotasOf(resourceQuota(t, spec)) {
-			got = append(got, want{n.Resource, n.Hard, n.Uncounted != ""})
+func TestNativeQuota(t *testing.T) {
+	t.Run("is read as Kubernetes reads it", func(t *testing.T) {
+		type want struct {
+			Resource  string
+			Hard      int64
+			Uncounted bool
 		}
-		if diff := cmp.Diff(wants, got); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", spec, diff)
-		}
-	}
-	ours := resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2}}")
-	ours.Labels = map[string]string{LabelQuota: "true"}
-	if got := NativeQuotasOf(ours); len(got) > 0 {
-		t.Errorf("one of our own counts twice: %+v", got)
-	}
-}
-
-func TestScopesMatchPodsAsKubernetesDoes(t *testing.T) {
-	batch := quota.Traits{PriorityClass: "batch"}
-	for _, c := range []struct {
-		scopes string
-		traits quota.Traits
-		want   bool
-	}{
-		{"", batch, true},
-		{"scopes: [Terminating]", batch, false},
-		{"scopes: [Terminating]", quota.Traits{Terminating: true}, true},
-		{"scopes: [NotTerminating, NotBestEffort]", batch, true},
-		{"scopes: [NotTerminating, NotBestEffort]", quota.Traits{BestEffort: true}, false},
-		{"scopes: [BestEffort]", quota.Traits{BestEffort: true}, true},
-		{"scopes: [PriorityClass]", quota.Traits{}, false},
-		{"scopes: [PriorityClass]", batch, true},
-		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [batch, high]}]}", batch, true},
-		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}", batch, false},
-		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}", quota.Traits{}, false},
-		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: NotIn, values: [high]}]}", quota.Traits{}, true},
-		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: NotIn, values: [batch]}]}", batch, false},
-		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}", quota.Traits{}, true},
-		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}", batch, false},
-		{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists}, {scopeName: Terminating, operator: Exists}]}", batch, false},
-	} {
-		n := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2}, "+c.scopes+"}"))
-		if len(n) != 1 || n[0].Pods.Match(c.traits) != c.want {
-			t.Errorf("%s, %+v: want %t, got %+v", c.scopes, c.traits, c.want, n)
-		}
-	}
-}
-
-func TestUnitsCountWhatWasAskedAndWhatIsCarried(t *testing.T) {
-	labelled := promised("team-a", quota.Charge{Slices: 1})
-	labelled.Request.Explicit, labelled.Request.Containers[0].Resource = true, ""
-	sidecar := asksFor("side", api.ResourceGPU, "1")
-	sidecar.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-	initial := gpuPod(nil, asksFor("main", api.ResourceGPU, "2"))
-	initial.Spec.InitContainers = []corev1.Container{sidecar, asksFor("first", api.ResourceGPU, "3"), asksFor("mig", "nvidia.com/mig-1g.10gb", "1")}
-	for name, c := range map[string]struct {
-		pod  *corev1.Pod
-		want map[string]int64
-	}{
-		"renamed: both names": {gpuPod(promised("team-a", quota.Charge{Slices: 1}), asksFor("main", resourcename.SharedGPU, "1")),
-			map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}},
-		"not renamed: its own": {gpuPod(nil, asksFor("main", api.ResourceGPU, "2")), map[string]int64{api.ResourceGPU: 2}},
-		"a label alone asks for nvidia.com/gpu": {gpuPod(labelled, asksFor("main", resourcename.SharedGPU, "1")),
-			map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}},
-		"what others add counts beside it": {gpuPod(promised("team-a", quota.Charge{Slices: 1}), asksFor("main", resourcename.SharedGPU, "1"), asksFor("late", api.ResourceGPU, "1")),
-			map[string]int64{api.ResourceGPU: 2, resourcename.SharedGPU: 1}},
-		"init containers by Kubernetes' arithmetic": {initial, map[string]int64{api.ResourceGPU: 4, "nvidia.com/mig-1g.10gb": 1}},
-		"a container named like ours":               {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")), map[string]int64{api.ResourceGPU: 1}},
-		"no GPU":                                    {gpuPod(nil, corev1.Container{Name: "main"}), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h, _ := promise.HoldingOf(c.pod, testKeys(), quotaPools())
-			if diff := cmp.Diff(c.want, h.Units); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
+		for spec, wants := range map[string][]want{
+			"{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 8, pods: 4, requests.cpu: 2}}": {{api.ResourceGPU, 2, false}, {resourcename.SharedGPU, 8, false}},
+			"{hard: {requests.cpu: 1, requests.amd.com/gpu: 2}}":                                                nil,
+			"{hard: {requests.nvidia.com/gpu: 1500m}}":                                                          {{api.ResourceGPU, 1, false}},
+			"{hard: {requests.nvidia.com/gpu: 1e400}}":                                                          {{api.ResourceGPU, quantity.MaxCharge, false}},
+			"{hard: {requests.nvidia.com/gpu: 0}}":                                                              {{api.ResourceGPU, 0, false}},
+			"{hard: {requests.nvidia.com/gpu: 2}, scopes: [NotBestEffort]}":                                     {{api.ResourceGPU, 2, false}},
+			"{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}":                         {{api.ResourceGPU, 2, true}},
+			"{hard: {requests.nvidia.com/gpu: 2}, scopes: [VolumeAttributesClass]}":                             nil,
+		} {
+			var got []want
+			for _, n := range NativeQuotasOf(resourceQuota(t, spec)) {
+				got = append(got, want{n.Resource, n.Hard, n.Uncounted != ""})
 			}
-		})
-	}
+			if diff := cmp.Diff(wants, got); diff != "" {
+				t.Errorf("%s (-want +got)\n%s", spec, diff)
+			}
+		}
+		ours := resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2}}")
+		ours.Labels = map[string]string{LabelQuota: "true"}
+		if got := NativeQuotasOf(ours); len(got) > 0 {
+			t.Errorf("one of our own counts twice: %+v", got)
+		}
+	})
+	t.Run("scopes match pods as in Kubernetes", func(t *testing.T) {
+		batch := quota.Traits{PriorityClass: "batch"}
+		for _, c := range []struct {
+			scopes string
+			traits quota.Traits
+			want   bool
+		}{
+			{"", batch, true},
+			{"scopes: [Terminating]", batch, false},
+			{"scopes: [Terminating]", quota.Traits{Terminating: true}, true},
+			{"scopes: [NotTerminating, NotBestEffort]", batch, true},
+			{"scopes: [NotTerminating, NotBestEffort]", quota.Traits{BestEffort: true}, false},
+			{"scopes: [BestEffort]", quota.Traits{BestEffort: true}, true},
+			{"scopes: [PriorityClass]", quota.Traits{}, false},
+			{"scopes: [PriorityClass]", batch, true},
+			{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [batch, high]}]}", batch, true},
+			{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}", batch, false},
+			{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}", quota.Traits{}, false},
+			{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: NotIn, values: [high]}]}", quota.Traits{}, true},
+			{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: NotIn, values: [batch]}]}", batch, false},
+			{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}", quota.Traits{}, true},
+			{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}", batch, false},
+			{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists}, {scopeName: Terminating, operator: Exists}]}", batch, false},
+		} {
+			n := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2}, "+c.scopes+"}"))
+			if len(n) != 1 || n[0].Pods.Match(c.traits) != c.want {
+				t.Errorf("%s, %+v: want %t, got %+v", c.scopes, c.traits, c.want, n)
+			}
+		}
+	})
+	t.Run("limits renamed and other pods together", func(t *testing.T) {
+		native := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 9}, scopes: [NotTerminating]}"))
+		renamed, _ := promise.HoldingOf(gpuPod(promised("team-a", quota.Charge{Memory: 8192, Slices: 1}), asksFor("main", resourcename.SharedGPU, "1")), testKeys(), quotaPools())
+		whole, _ := promise.HoldingOf(gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), testKeys(), quotaPools())
+		q := WithNative(quota.Quota{}, "team-a", &config.Policy{}, native)
+		held := renamed.Plus(whole)
+		denial := func(q quota.Quota, h quota.Holding) string {
+			if v := quota.Denial(quota.Fit(q, held.In, h)); v != nil {
+				return v.String()
+			}
+			return ""
+		}
+		const want = "exceeded quota: team-a-gpus (ResourceQuota), requested: requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=2, limited: requests.nvidia.com/gpu=2"
+		for name, h := range map[string]quota.Holding{"renamed": renamed, "not renamed": whole} {
+			if diff := cmp.Diff(want, denial(q, h)); diff != "" {
+				t.Errorf("%s (-want +got)\n%s", name, diff)
+			}
+		}
+		terminating := renamed
+		terminating.Traits.Terminating = true
+		elsewhere := renamed
+		elsewhere.Namespace = "team-b"
+		for name, got := range map[string]string{
+			"under audit, which renames nothing": denial(WithNative(quota.Quota{}, "team-a", &config.Policy{EnforcementMode: api.EnforceAudit}, native), renamed),
+			"outside of the scope":               denial(q, terminating),
+			"in a namespace that shares ours":    denial(q, elsewhere),
+			"where policy has them not counted":  denial(WithNative(quota.Quota{}, "team-a", &config.Policy{Quota: config.QuotaSpec{Native: modes.NativeOff}}, native), renamed),
+		} {
+			if got != "" {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+	})
+	t.Run("authors of renamed pods get a warning", func(t *testing.T) {
+		promise := promised("team-a", quota.Charge{Slices: 1})
+		pod := gpuPod(promise, asksFor("main", resourcename.SharedGPU, "1"))
+		of := func(spec string) []NativeQuota { return NativeQuotasOf(resourceQuota(t, spec)) }
+		const old = "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 4}}"
+		for name, c := range map[string]struct {
+			spec   config.QuotaSpec
+			native []NativeQuota
+			pod    *corev1.Pod
+			want   []string
+		}{
+			"counted": {config.QuotaSpec{}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu; gpuslice counts this pod for it"}},
+			"off":     {config.QuotaSpec{Native: modes.NativeOff}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted"}},
+			"a scope that is not read": {config.QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}"), pod,
+				[]string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; it is not counted: gpuslice does not read its scope CrossNamespacePodAffinity"}},
+			"a quota for other pods":     {config.QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [Terminating]}"), pod, nil},
+			"a pod that was not renamed": {config.QuotaSpec{}, of(old), gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), nil},
+			"many quotas": {config.QuotaSpec{Native: modes.NativeOff}, append(append(of(old), of(old)...), append(of(old), of(old)...)...), pod, []string{
+				"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
+				"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
+				"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
+				"and 1 more ResourceQuotas"}},
+		} {
+			if diff := cmp.Diff(c.want, NativeWarnings(&config.Policy{Quota: c.spec}, c.native, c.pod, promise)); diff != "" {
+				t.Errorf("%s (-want +got)\n%s", name, diff)
+			}
+		}
+	})
+	t.Run("the written quota is what the policy's pools offer", func(t *testing.T) {
+		pools := []pools.Pool{{Name: "a100", Resource: api.ResourceGPU, Strategy: "exclusive"}, {Name: "l4", Resource: resourcename.SharedGPU, Strategy: "mps"},
+			{Name: "t4", Resource: resourcename.SharedGPU, Strategy: "time-slicing"}, {Name: "odd", Resource: api.ResourceGPU, Strategy: "time-slicing"}}
+		four := func(names ...api.StrategyName) *config.Policy {
+			return &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull, Strategies: names, Quota: config.QuotaSpec{Native: modes.NativeWrite, Slices: new(int64(4))}}
+		}
+		whole := four("exclusive")
+		whole.Quota.Slices, whole.Quota.GPUs = nil, new(int64(2))
+		check, audit, off := four("mps"), four("mps"), four("mps")
+		check.Quota.Native, audit.EnforcementMode, off.Mode = modes.NativeCheck, api.EnforceAudit, modes.Off
+		for name, c := range map[string]struct {
+			policy *config.Policy
+			want   WrittenQuota
+			wanted bool
+		}{
+			"slices of one resource": {four("mps"), WrittenQuota{Resource: resourcename.SharedGPU, Hard: 4}, true},
+			"whole devices":          {whole, WrittenQuota{Resource: api.ResourceGPU, Hard: 2}, true},
+			"two resources": {four("mps", "time-slicing"), WrittenQuota{
+				Why: "the pools that policy allows offer nvidia.com/gpu, nvidia.com/gpu.shared, and a ResourceQuota counts one; allow fewer strategies"}, true},
+			"slices, and whole devices beside them": {four("mps", "exclusive"), WrittenQuota{
+				Why: "the limit is in slices, and policy allows pool a100, which is exclusive; allow only strategies that are counted in slices"}, true},
+			"no pool": {four("mig"), WrittenQuota{Why: "no pool that policy allows is known"}, true},
+			"check":   {check, WrittenQuota{}, false},
+			"audit":   {audit, WrittenQuota{}, false},
+			"off":     {off, WrittenQuota{}, false},
+		} {
+			got, wanted := WrittenQuotaOf(c.policy, pools)
+			if diff := cmp.Diff(c.want, got); diff != "" || wanted != c.wanted {
+				t.Errorf("%s: wanted %t (-want +got)\n%s", name, wanted, diff)
+			}
+		}
+	})
+	t.Run("enforcement warn does not concern the quotas of others", func(t *testing.T) {
+		in := Input{Policy: &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceWarn}}
+		ours := quota.Excess{Quota: "team-a", Dimension: "slices", Requested: "1", Used: "4", Limited: "4"}
+		native := quota.Excess{Quota: "gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}
+		if d := DenyQuota(in, []quota.Excess{ours}); d.Outcome != Unchanged || len(d.Warnings) != 1 {
+			t.Errorf("the policy's own limit: %+v", d)
+		}
+		if d := DenyQuota(in, []quota.Excess{ours, native}); d.Outcome != Denied || !strings.HasPrefix(d.Message(), "exceeded quota: gpus (ResourceQuota), ") {
+			t.Errorf("a ResourceQuota: %+v", d)
+		}
+	})
 }
 
-// TestMadeUpResourcesNeitherGrowAHoldingNorHideInIt: beyond the bound they count for every quota.
-func TestMadeUpResourcesNeitherGrowAHoldingNorHideInIt(t *testing.T) {
-	var sum quota.Holding
-	for n := range 10 * unitcount.MaxNames {
-		h, _ := promise.HoldingOf(gpuPod(nil, asksFor("main", fmt.Sprintf("nvidia.com/mig-%dg.10gb", n), "1")), promise.Keys{}, nil)
-		sum = sum.Plus(h)
-	}
-	last := quota.Scope{Resource: fmt.Sprintf("nvidia.com/mig-%dg.10gb", 10*unitcount.MaxNames-1)}
-	if len(sum.Units) > unitcount.MaxNames+1 || sum.In(last).GPUs < 1 || !sum.Sound() {
-		t.Errorf("%d names, the last counts %d", len(sum.Units), sum.In(last).GPUs)
-	}
-}
-
-// TestAForgedPromiseTakesNothingAway: what it says was asked can only add, and only what a quota could name.
-func TestAForgedPromiseTakesNothingAway(t *testing.T) {
-	long := resourcename.NVIDIAPrefix + strings.Repeat("x", 64)
-	for name, c := range map[string]struct {
-		resource string
-		units    int64
-		want     map[string]int64
-	}{
-		"less than nothing":       {resourcename.SharedGPU, -5, map[string]int64{resourcename.SharedGPU: 1}},
-		"more than sums can hold": {api.ResourceGPU, 1<<63 - 1, map[string]int64{api.ResourceGPU: quantity.MaxCharge, resourcename.SharedGPU: 1}},
-		"a name of great length":  {long, 1, map[string]int64{resourcename.SharedGPU: 1}},
-		"another vendor's":        {"amd.com/gpu", 1, map[string]int64{resourcename.SharedGPU: 1}},
-	} {
-		forged := promised("team-a", quota.Charge{Slices: 1})
-		forged.Request.Containers = []api.ContainerRequest{{Name: "main", Resource: c.resource, GPUs: c.units}}
-		forged.Containers = nil
-		pod := gpuPod(nil, asksFor("main", resourcename.SharedGPU, "1"))
-		pod.Annotations = map[string]string{api.AnnotationPromise: forged.Encode()}
-		h, source := promise.HoldingOf(pod, testKeys(), quotaPools())
-		if diff := cmp.Diff(c.want, h.Units); diff != "" || source != promise.ChargeExclusive || !h.Plus(h).Sound() {
-			t.Errorf("%s: %s (-want +got)\n%s", name, source, diff)
+func TestUnits(t *testing.T) {
+	t.Run("what was requested and what is carried both count", func(t *testing.T) {
+		labelled := promised("team-a", quota.Charge{Slices: 1})
+		labelled.Request.Explicit, labelled.Request.Containers[0].Resource = true, ""
+		sidecar := asksFor("side", api.ResourceGPU, "1")
+		sidecar.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+		initial := gpuPod(nil, asksFor("main", api.ResourceGPU, "2"))
+		initial.Spec.InitContainers = []corev1.Container{sidecar, asksFor("first", api.ResourceGPU, "3"), asksFor("mig", "nvidia.com/mig-1g.10gb", "1")}
+		for name, c := range map[string]struct {
+			pod  *corev1.Pod
+			want map[string]int64
+		}{
+			"renamed: both names": {gpuPod(promised("team-a", quota.Charge{Slices: 1}), asksFor("main", resourcename.SharedGPU, "1")),
+				map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}},
+			"not renamed: its own": {gpuPod(nil, asksFor("main", api.ResourceGPU, "2")), map[string]int64{api.ResourceGPU: 2}},
+			"a label alone asks for nvidia.com/gpu": {gpuPod(labelled, asksFor("main", resourcename.SharedGPU, "1")),
+				map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}},
+			"what others add counts beside it": {gpuPod(promised("team-a", quota.Charge{Slices: 1}), asksFor("main", resourcename.SharedGPU, "1"), asksFor("late", api.ResourceGPU, "1")),
+				map[string]int64{api.ResourceGPU: 2, resourcename.SharedGPU: 1}},
+			"init containers by Kubernetes' arithmetic": {initial, map[string]int64{api.ResourceGPU: 4, "nvidia.com/mig-1g.10gb": 1}},
+			"a container named like ours":               {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")), map[string]int64{api.ResourceGPU: 1}},
+			"no GPU":                                    {gpuPod(nil, corev1.Container{Name: "main"}), nil},
+		} {
+			t.Run(name, func(t *testing.T) {
+				h, _ := promise.HoldingOf(c.pod, testKeys(), quotaPools())
+				if diff := cmp.Diff(c.want, h.Units); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+			})
 		}
-	}
-}
-
-func TestANativeQuotaHoldsRenamedAndOtherPodsTogether(t *testing.T) {
-	native := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 9}, scopes: [NotTerminating]}"))
-	renamed, _ := promise.HoldingOf(gpuPod(promised("team-a", quota.Charge{Memory: 8192, Slices: 1}), asksFor("main", resourcename.SharedGPU, "1")), testKeys(), quotaPools())
-	whole, _ := promise.HoldingOf(gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), testKeys(), quotaPools())
-	q := WithNative(quota.Quota{}, "team-a", &config.Policy{}, native)
-	held := renamed.Plus(whole)
-	denial := func(q quota.Quota, h quota.Holding) string {
-		if v := quota.Denial(quota.Fit(q, held.In, h)); v != nil {
-			return v.String()
+	})
+	// Beyond the bound they count for every quota.
+	t.Run("invented resources neither grow a holding nor hide in it", func(t *testing.T) {
+		var sum quota.Holding
+		for n := range 10 * unitcount.MaxNames {
+			h, _ := promise.HoldingOf(gpuPod(nil, asksFor("main", fmt.Sprintf("nvidia.com/mig-%dg.10gb", n), "1")), promise.Keys{}, nil)
+			sum = sum.Plus(h)
 		}
-		return ""
-	}
-	const want = "exceeded quota: team-a-gpus (ResourceQuota), requested: requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=2, limited: requests.nvidia.com/gpu=2"
-	for name, h := range map[string]quota.Holding{"renamed": renamed, "not renamed": whole} {
-		if diff := cmp.Diff(want, denial(q, h)); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", name, diff)
+		last := quota.Scope{Resource: fmt.Sprintf("nvidia.com/mig-%dg.10gb", 10*unitcount.MaxNames-1)}
+		if len(sum.Units) > unitcount.MaxNames+1 || sum.In(last).GPUs < 1 || !sum.Sound() {
+			t.Errorf("%d names, the last counts %d", len(sum.Units), sum.In(last).GPUs)
 		}
-	}
-	terminating := renamed
-	terminating.Traits.Terminating = true
-	elsewhere := renamed
-	elsewhere.Namespace = "team-b"
-	for name, got := range map[string]string{
-		"under audit, which renames nothing": denial(WithNative(quota.Quota{}, "team-a", &config.Policy{EnforcementMode: api.EnforceAudit}, native), renamed),
-		"outside of the scope":               denial(q, terminating),
-		"in a namespace that shares ours":    denial(q, elsewhere),
-		"where policy has them not counted":  denial(WithNative(quota.Quota{}, "team-a", &config.Policy{Quota: config.QuotaSpec{Native: modes.NativeOff}}, native), renamed),
-	} {
-		if got != "" {
-			t.Errorf("%s: %s", name, got)
+	})
+	// What it says was requested can only add, and only what a quota could name.
+	t.Run("a forged promise removes nothing", func(t *testing.T) {
+		long := resourcename.NVIDIAPrefix + strings.Repeat("x", 64)
+		for name, c := range map[string]struct {
+			resource string
+			units    int64
+			want     map[string]int64
+		}{
+			"less than nothing":       {resourcename.SharedGPU, -5, map[string]int64{resourcename.SharedGPU: 1}},
+			"more than sums can hold": {api.ResourceGPU, 1<<63 - 1, map[string]int64{api.ResourceGPU: quantity.MaxCharge, resourcename.SharedGPU: 1}},
+			"a name of great length":  {long, 1, map[string]int64{resourcename.SharedGPU: 1}},
+			"another vendor's":        {"amd.com/gpu", 1, map[string]int64{resourcename.SharedGPU: 1}},
+		} {
+			forged := promised("team-a", quota.Charge{Slices: 1})
+			forged.Request.Containers = []api.ContainerRequest{{Name: "main", Resource: c.resource, GPUs: c.units}}
+			forged.Containers = nil
+			pod := gpuPod(nil, asksFor("main", resourcename.SharedGPU, "1"))
+			pod.Annotations = map[string]string{api.AnnotationPromise: forged.Encode()}
+			h, source := promise.HoldingOf(pod, testKeys(), quotaPools())
+			if diff := cmp.Diff(c.want, h.Units); diff != "" || source != promise.ChargeExclusive || !h.Plus(h).Sound() {
+				t.Errorf("%s: %s (-want +got)\n%s", name, source, diff)
+			}
 		}
-	}
-}
-
-func TestAuthorsOfRenamedPodsAreTold(t *testing.T) {
-	promise := promised("team-a", quota.Charge{Slices: 1})
-	pod := gpuPod(promise, asksFor("main", resourcename.SharedGPU, "1"))
-	of := func(spec string) []NativeQuota { return NativeQuotasOf(resourceQuota(t, spec)) }
-	const old = "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 4}}"
-	for name, c := range map[string]struct {
-		spec   config.QuotaSpec
-		native []NativeQuota
-		pod    *corev1.Pod
-		want   []string
-	}{
-		"counted": {config.QuotaSpec{}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu; gpuslice counts this pod for it"}},
-		"off":     {config.QuotaSpec{Native: modes.NativeOff}, of(old), pod, []string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted"}},
-		"a scope that is not read": {config.QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [CrossNamespacePodAffinity]}"), pod,
-			[]string{"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; it is not counted: gpuslice does not read its scope CrossNamespacePodAffinity"}},
-		"a quota for other pods":     {config.QuotaSpec{}, of("{hard: {requests.nvidia.com/gpu: 2}, scopes: [Terminating]}"), pod, nil},
-		"a pod that was not renamed": {config.QuotaSpec{}, of(old), gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), nil},
-		"many quotas": {config.QuotaSpec{Native: modes.NativeOff}, append(append(of(old), of(old)...), append(of(old), of(old)...)...), pod, []string{
-			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
-			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
-			"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
-			"and 1 more ResourceQuotas"}},
-	} {
-		if diff := cmp.Diff(c.want, NativeWarnings(&config.Policy{Quota: c.spec}, c.native, c.pod, promise)); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", name, diff)
-		}
-	}
-}
-
-func TestTheWrittenQuotaIsWhatThePolicysPoolsOffer(t *testing.T) {
-	pools := []pools.Pool{{Name: "a100", Resource: api.ResourceGPU, Strategy: "exclusive"}, {Name: "l4", Resource: resourcename.SharedGPU, Strategy: "mps"},
-		{Name: "t4", Resource: resourcename.SharedGPU, Strategy: "time-slicing"}, {Name: "odd", Resource: api.ResourceGPU, Strategy: "time-slicing"}}
-	four := func(names ...api.StrategyName) *config.Policy {
-		return &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceFull, Strategies: names, Quota: config.QuotaSpec{Native: modes.NativeWrite, Slices: new(int64(4))}}
-	}
-	whole := four("exclusive")
-	whole.Quota.Slices, whole.Quota.GPUs = nil, new(int64(2))
-	check, audit, off := four("mps"), four("mps"), four("mps")
-	check.Quota.Native, audit.EnforcementMode, off.Mode = modes.NativeCheck, api.EnforceAudit, modes.Off
-	for name, c := range map[string]struct {
-		policy *config.Policy
-		want   WrittenQuota
-		wanted bool
-	}{
-		"slices of one resource": {four("mps"), WrittenQuota{Resource: resourcename.SharedGPU, Hard: 4}, true},
-		"whole devices":          {whole, WrittenQuota{Resource: api.ResourceGPU, Hard: 2}, true},
-		"two resources": {four("mps", "time-slicing"), WrittenQuota{
-			Why: "the pools that policy allows offer nvidia.com/gpu, nvidia.com/gpu.shared, and a ResourceQuota counts one; allow fewer strategies"}, true},
-		"slices, and whole devices beside them": {four("mps", "exclusive"), WrittenQuota{
-			Why: "the limit is in slices, and policy allows pool a100, which is exclusive; allow only strategies that are counted in slices"}, true},
-		"no pool": {four("mig"), WrittenQuota{Why: "no pool that policy allows is known"}, true},
-		"check":   {check, WrittenQuota{}, false},
-		"audit":   {audit, WrittenQuota{}, false},
-		"off":     {off, WrittenQuota{}, false},
-	} {
-		got, wanted := WrittenQuotaOf(c.policy, pools)
-		if diff := cmp.Diff(c.want, got); diff != "" || wanted != c.wanted {
-			t.Errorf("%s: wanted %t (-want +got)\n%s", name, wanted, diff)
-		}
-	}
-}
-
-func TestWarnDoesNotSpeakForTheQuotasOfOthers(t *testing.T) {
-	in := Input{Policy: &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceWarn}}
-	ours := quota.Excess{Quota: "team-a", Dimension: "slices", Requested: "1", Used: "4", Limited: "4"}
-	native := quota.Excess{Quota: "gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}
-	if d := DenyQuota(in, []quota.Excess{ours}); d.Outcome != Unchanged || len(d.Warnings) != 1 {
-		t.Errorf("the policy's own limit: %+v", d)
-	}
-	if d := DenyQuota(in, []quota.Excess{ours, native}); d.Outcome != Denied || !strings.HasPrefix(d.Message(), "exceeded quota: gpus (ResourceQuota), ") {
-		t.Errorf("a ResourceQuota: %+v", d)
-	}
+	})
 }

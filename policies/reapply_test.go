@@ -13,48 +13,63 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// TestABareManifestAppliedOverItsLivePodChangesNothing holds for the ways in which a manifest reaches a live pod: written
-// over it whole (kubectl replace), or merged into it by names (kubectl apply).
-func TestABareManifestAppliedOverItsLivePodChangesNothing(t *testing.T) {
+func TestReapply(t *testing.T) {
 	t.Parallel()
-	for _, c := range created(t) {
-		if c.d.Outcome != policies.Mutated {
-			continue
-		}
-		live := c.d.Promise.Apply(c.raw.Pod)
-		for way, updated := range map[string]*corev1.Pod{"replaced": c.raw.Pod, "applied": applied(t, c.raw.Pod, live)} {
-			after, violations := promise.Restore(live, updated)
-			if len(violations) > 0 {
-				t.Errorf("%s, %s: %v", c.s.Name, way, violations)
+	// Written over it whole (kubectl replace), or merged into it by names (kubectl apply).
+	t.Run("a bare manifest over its live pod changes nothing", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range created(t) {
+			if c.d.Outcome != policies.Mutated {
+				continue
 			}
-			if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" {
-				t.Errorf("%s, %s (-live +updated):\n%s", c.s.Name, way, diff)
+			live := c.d.Promise.Apply(c.raw.Pod)
+			for way, updated := range map[string]*corev1.Pod{"replaced": c.raw.Pod, "applied": applied(t, c.raw.Pod, live)} {
+				after, violations := promise.Restore(live, updated)
+				if len(violations) > 0 {
+					t.Errorf("%s, %s: %v", c.s.Name, way, violations)
+				}
+				if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" {
+					t.Errorf("%s, %s (-live +updated):\n%s", c.s.Name, way, diff)
+				}
 			}
 		}
-	}
-}
-
-// TestWhatANewerBuildGaveIsNotUndoneByAnUpdate: while one build takes the other's place, and after a way back.
-func TestWhatANewerBuildGaveIsNotUndoneByAnUpdate(t *testing.T) {
-	t.Parallel()
-	for _, c := range created(t) {
-		if c.d.Outcome != policies.Mutated {
-			continue
+	})
+	// While one build replaces the other, and after a rollback.
+	t.Run("an update reverts nothing that a newer build gave", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range created(t) {
+			if c.d.Outcome != policies.Mutated {
+				continue
+			}
+			live := c.d.Promise.Apply(c.raw.Pod)
+			newer := *c.d.Promise
+			newer.Version = promise.Version + 1
+			live.Annotations[api.AnnotationPromise] = newer.Encode()
+			after, violations := promise.Restore(live, c.raw.Pod)
+			if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" || len(violations) > 0 {
+				t.Errorf("%s, replaced: %v (-live +updated)\n%s", c.s.Name, violations, diff)
+			}
+			larger := live.DeepCopy()
+			larger.Labels = map[string]string{api.LabelMemory: "79Gi"}
+			if _, violations := promise.Restore(live, larger); len(violations) == 0 {
+				t.Errorf("%s: its label changed", c.s.Name)
+			}
 		}
-		live := c.d.Promise.Apply(c.raw.Pod)
-		newer := *c.d.Promise
-		newer.Version = promise.Version + 1
-		live.Annotations[api.AnnotationPromise] = newer.Encode()
-		after, violations := promise.Restore(live, c.raw.Pod)
-		if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" || len(violations) > 0 {
-			t.Errorf("%s, replaced: %v (-live +updated)\n%s", c.s.Name, violations, diff)
+	})
+	// Of a finalizer, a gate, a status, or nothing at all.
+	t.Run("an update of something else changes nothing", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range created(t) {
+			if c.d.Outcome != policies.Mutated {
+				continue
+			}
+			live := c.d.Promise.Apply(c.raw.Pod)
+			after, violations := promise.Restore(live, live)
+			if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" || len(violations) > 0 {
+				t.Errorf("%s: %v\n%s", c.s.Name, violations, diff)
+			}
 		}
-		larger := live.DeepCopy()
-		larger.Labels = map[string]string{api.LabelMemory: "79Gi"}
-		if _, violations := promise.Restore(live, larger); len(violations) == 0 {
-			t.Errorf("%s: its label changed", c.s.Name)
-		}
-	}
+	})
 }
 
 // applied is live after the manifest that it was made from is applied once more by a client that merges lists by name.
@@ -78,21 +93,6 @@ func applied(t *testing.T, manifest, live *corev1.Pod) *corev1.Pod {
 		t.Fatal(err)
 	}
 	return &out
-}
-
-// TestRestoringWhatDidNotChangeChangesNothing holds for updates of a finalizer, a gate, a status, or nothing at all.
-func TestRestoringWhatDidNotChangeChangesNothing(t *testing.T) {
-	t.Parallel()
-	for _, c := range created(t) {
-		if c.d.Outcome != policies.Mutated {
-			continue
-		}
-		live := c.d.Promise.Apply(c.raw.Pod)
-		after, violations := promise.Restore(live, live)
-		if diff := cmp.Diff(treeOf(t, live), treeOf(t, after)); diff != "" || len(violations) > 0 {
-			t.Errorf("%s: %v\n%s", c.s.Name, violations, diff)
-		}
-	}
 }
 
 // treeOf is a pod as it goes over the wire: an empty list is none.

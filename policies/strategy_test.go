@@ -48,9 +48,9 @@ func TestStubStrategy(t *testing.T) {
 			}
 		}
 	})
-	t.Run("every strategy has a scenario", TestEveryStrategySpellingAndFrameworkHasAScenario)
-	t.Run("every tamper rule has a scenario", TestEveryTamperRuleHasAScenarioThatBreaksItAlone)
-	t.Run("every mount has its volume", TestEveryMountHasItsVolume)
+	t.Run("every strategy has a scenario", TestScenariosOfKinds)
+	t.Run("every tamper rule has a scenario", TestScenariosOfTampering)
+	t.Run("every mount has its volume", TestMountVolumes)
 }
 
 // renamed is the scenario with every text of it changed.

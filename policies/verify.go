@@ -12,6 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
@@ -54,7 +55,7 @@ func Verify(in Input, promise *promise.Promise) Decision {
 // something ends it: what a changed pod holds is unknown.
 func verifyPromised(in *Input, given *promise.Promise) Decision {
 	for _, check := range []func(*Input, *promise.Promise) []api.Violation{
-		checkUndone, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
+		checkUndone, checkPromisedTampering, checkPromisedClaims, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
 	} {
 		if found := check(in, given); len(found) > 0 {
 			return denial(found...)
@@ -68,7 +69,7 @@ func checkUndone(in *Input, given *promise.Promise) []api.Violation {
 	if len(changed) == 0 {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RuleUndone, Reason: "the slice was changed after it was given", Detail: fmt.Sprintf(
+	return []api.Violation{{Rule: rulename.Undone, Reason: "the slice was changed after it was given", Detail: fmt.Sprintf(
 		"%s; another webhook or a copied annotation did this; remove the annotation %s from the pod, or let gpuslice's mutating webhook run after the other one",
 		message.ShortList(changed), api.AnnotationPromise)}}
 }
@@ -103,6 +104,8 @@ func withoutPromised(pod *corev1.Pod, promise *promise.Promise) *corev1.Pod {
 	return &out
 }
 
+func checkPromisedClaims(in *Input, _ *promise.Promise) []api.Violation { return checkClaims(in) }
+
 func checkPromisedStrategy(in *Input, promise *promise.Promise) []api.Violation {
 	if in.Policy.Allows(promise.Strategy) {
 		return nil
@@ -115,7 +118,7 @@ func checkPromisedTier(in *Input, promise *promise.Promise) []api.Violation {
 	if in.Policy.MinimumEnforcement == "" || promise.Planned.Tier.AtLeast(in.Policy.MinimumEnforcement) {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
+	return []api.Violation{{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
 		in.Policy.Name, in.Policy.MinimumEnforcement, promise.Strategy, promise.Place(), promise.Planned.Tier)}}
 }
 
@@ -128,6 +131,9 @@ func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
 	for i := range promise.Containers {
 		c := &promise.Containers[i]
 		if v := plan.Exceeds(promise.ChargeFor(c), limits.PerContainer, fmt.Sprintf("container %q", c.Name), policy, promise.Place); v != nil {
+			return []api.Violation{*v}
+		}
+		if v := (plan.Sizes{Slice: c.Slice, Limit: c.Limit}).ExceedsBurst(in.Policy, c.Name); v != nil {
 			return []api.Violation{*v}
 		}
 	}
@@ -144,8 +150,8 @@ func verifyUnpromised(in Input) Decision {
 		return d
 	}
 	if names := choosingContainers(&in.Pod.Spec, in.Pools); d.Outcome == DevicesHidden && len(names) > 0 {
-		return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
-			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", message.ShortList(names), envvar.VisibleDevices, envvar.CUDAVersion, api.ResourceGPU)})
+		return denial(api.Violation{Rule: rulename.Undone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
+			"%s by the variables %s or %s; remove them, and request %s: 1 where a GPU is needed", message.ShortList(names), envvar.VisibleDevices, envvar.CUDAVersion, api.ResourceGPU)})
 	}
 	switch d.Outcome {
 	case DevicesHidden:
@@ -154,7 +160,7 @@ func verifyUnpromised(in Input) Decision {
 	default:
 		return d
 	}
-	return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod asks for a slice and was not given one", Detail: fmt.Sprintf(
-		"gpuslice's mutating webhook was not asked, or its answer was lost; create the pod again, and if it is denied again tell those who run the cluster (policy %s)",
+	return denial(api.Violation{Rule: rulename.Undone, Reason: "the pod requests a slice and was not given one", Detail: fmt.Sprintf(
+		"gpuslice's mutating webhook was not called, or its answer was lost; create the pod again, and if it is denied again tell those who run the cluster (policy %s)",
 		in.Policy.Name)})
 }

@@ -10,124 +10,155 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/abuse"
 )
 
-func TestWhatWasGivenIsVerified(t *testing.T) {
-	t.Parallel()
-	for _, c := range created(t) {
-		in := c.in
-		in.Pod = c.d.Rewrite(c.in.Pod)
-		if c.d.Outcome == policies.Denied {
-			if d := policies.Verify(in, nil); d.Outcome != policies.Denied {
-				t.Errorf("%s: denied once, and then %s", c.s.Name, d.Outcome)
-			}
-			continue
-		}
-		if d := policies.Verify(in, c.d.Promise); c.d.Outcome == policies.Mutated && d.Outcome != policies.Unchanged {
-			t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
-		}
-		if d := policies.Verify(in, nil); (c.d.Outcome == policies.Unchanged || c.d.Outcome == policies.DevicesHidden) && d.Outcome != policies.Unchanged {
-			t.Errorf("%s: left unchanged, and then %s: %s", c.s.Name, d.Outcome, d.Message())
-		}
-	}
-}
-
-func TestASliceThatWasNotGivenIsDenied(t *testing.T) {
-	t.Parallel()
-	for _, c := range created(t) {
-		if c.d.Outcome != policies.Mutated {
-			continue
-		}
-		d := policies.Verify(c.in, nil)
-		if d.Outcome == policies.Unchanged && c.in.Policy.EnforcementMode == api.EnforceWarn {
-			continue
-		}
-		if d.IfEnforced != policies.Denied || d.Violations[0].Rule != api.RuleUndone {
-			t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
-		}
-	}
-}
-
-func TestADeviceThatIsChosenIsDeniedWhereNobodyTookItBack(t *testing.T) {
-	t.Parallel()
-	chosen := 0
-	for _, c := range created(t) {
-		if c.d.Outcome != policies.DevicesHidden || len(c.d.Warnings) == 0 {
-			continue
-		}
-		chosen++
-		d := policies.Verify(c.in, nil)
-		if d.Outcome != policies.Denied || !strings.Contains(d.Message(), "ask for nvidia.com/gpu: 1 where a GPU is needed") {
-			t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
-		}
-	}
-	if chosen == 0 {
-		t.Error("no scenario chooses devices")
-	}
-}
-
-func TestWhatSomebodyTakesAwayIsNamed(t *testing.T) {
-	t.Parallel()
-	undo := map[string]func(*corev1.Pod, *promise.Promise) bool{
-		"a variable": func(pod *corev1.Pod, p *promise.Promise) bool {
-			c := containerOf(pod, p.Containers[0].Name)
-			n := len(c.Env)
-			c.Env = c.Env[:max(n-1, 0)]
-			return n > 0 && len(p.Containers[0].Env) > 0
-		},
-		"the resource": func(pod *corev1.Pod, p *promise.Promise) bool {
-			c := containerOf(pod, p.Containers[0].Name)
-			c.Resources.Limits[corev1.ResourceName(p.Containers[0].Resource)] = resource.MustParse("7")
-			return true
-		},
-		"another GPU": func(pod *corev1.Pod, p *promise.Promise) bool {
-			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "added-later", Resources: corev1.ResourceRequirements{
-				Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}})
-			return true
-		},
-		"all devices by variable": func(pod *corev1.Pod, p *promise.Promise) bool {
-			pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: "added-later",
-				Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}})
-			return true
-		},
-		"the guard's image": func(pod *corev1.Pod, p *promise.Promise) bool {
-			for i := range pod.Spec.InitContainers {
-				if strings.HasPrefix(pod.Spec.InitContainers[i].Name, "gpuslice-") {
-					pod.Spec.InitContainers[i].Image = "mine"
-				}
-			}
-			return p.Guard != nil
-		},
-		"what is planned": func(pod *corev1.Pod, _ *promise.Promise) bool {
-			pod.Annotations[api.AnnotationPlanned] = "{}"
-			return true
-		},
-	}
-	done := map[string]int{}
-	for _, c := range created(t) {
-		if c.d.Outcome != policies.Mutated || c.in.Policy.EnforcementMode != api.EnforceFull {
-			continue
-		}
-		for what, undo := range undo {
+func TestVerify(t *testing.T) {
+	t.Run("what was given passes", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range created(t) {
 			in := c.in
-			in.Pod = c.d.Promise.Apply(c.in.Pod)
-			if !undo(in.Pod, c.d.Promise) {
+			in.Pod = c.d.Rewrite(c.in.Pod)
+			if c.d.Outcome == policies.Denied {
+				if d := policies.Verify(in, nil); d.Outcome != policies.Denied {
+					t.Errorf("%s: denied once, and then %s", c.s.Name, d.Outcome)
+				}
 				continue
 			}
-			done[what]++
-			if d := policies.Verify(in, c.d.Promise); d.IfEnforced != policies.Denied || d.Violations[0].Rule != api.RuleUndone {
-				t.Errorf("%s: %s changed: %s %s", c.s.Name, what, d.Outcome, d.Message())
+			if d := policies.Verify(in, c.d.Promise); c.d.Outcome == policies.Mutated && d.Outcome != policies.Unchanged {
+				t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
+			}
+			if d := policies.Verify(in, nil); (c.d.Outcome == policies.Unchanged || c.d.Outcome == policies.DevicesHidden) && d.Outcome != policies.Unchanged {
+				t.Errorf("%s: left unchanged, and then %s: %s", c.s.Name, d.Outcome, d.Message())
 			}
 		}
-	}
-	for what := range undo {
-		if done[what] == 0 {
-			t.Errorf("no scenario has %s to take away", what)
+	})
+	t.Run("a slice that was not given is denied", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range created(t) {
+			if c.d.Outcome != policies.Mutated {
+				continue
+			}
+			d := policies.Verify(c.in, nil)
+			if d.Outcome == policies.Unchanged && c.in.Policy.EnforcementMode == api.EnforceWarn {
+				continue
+			}
+			if d.IfEnforced != policies.Denied || d.Violations[0].Rule != rulename.Undone {
+				t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
+			}
 		}
-	}
+	})
+	t.Run("a chosen device that was not hidden is denied", func(t *testing.T) {
+		t.Parallel()
+		chosen := 0
+		for _, c := range created(t) {
+			if c.d.Outcome != policies.DevicesHidden || len(c.d.Warnings) == 0 {
+				continue
+			}
+			chosen++
+			d := policies.Verify(c.in, nil)
+			if d.Outcome != policies.Denied || !strings.Contains(d.Message(), "request nvidia.com/gpu: 1 where a GPU is needed") {
+				t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
+			}
+		}
+		if chosen == 0 {
+			t.Error("no scenario chooses devices")
+		}
+	})
+	t.Run("no pool has to be known", func(t *testing.T) {
+		abuse.Report(t, abuse.Attempt{Threat: "A24", Attack: "a node that changes between the two webhooks", Outcome: abuse.Contained, Words: "the pod is compared with its signed promise"})
+		t.Parallel()
+		keys := promise.NewKeys([]byte("a key of the tests, 32 bytes long"))
+		verified := 0
+		for _, c := range created(t) {
+			if c.d.Outcome != policies.Mutated {
+				continue
+			}
+			keys.Sign(c.d.Promise)
+			in := c.in
+			in.Pod = c.d.Promise.Apply(c.in.Pod)
+			in.Pod.Namespace, in.Pools = c.s.Namespace.Name, nil
+			promise := keys.PromiseOf(in.Pod)
+			if promise == nil {
+				t.Errorf("%s: its promise is not trusted", c.s.Name)
+				continue
+			}
+			verified++
+			if d := policies.Verify(in, promise); d.Outcome != policies.Unchanged || d.IfEnforced != policies.Unchanged {
+				t.Errorf("%s: denied once all pools are gone: %s", c.s.Name, d.Message())
+			}
+		}
+		if verified < 200 {
+			t.Errorf("%d scenarios have a slice", verified)
+		}
+	})
+}
+
+func TestVerifyTampered(t *testing.T) {
+	t.Parallel()
+	t.Run("what somebody removes is named", func(t *testing.T) {
+		t.Parallel()
+		undo := map[string]func(*corev1.Pod, *promise.Promise) bool{
+			"a variable": func(pod *corev1.Pod, p *promise.Promise) bool {
+				c := containerOf(pod, p.Containers[0].Name)
+				n := len(c.Env)
+				c.Env = c.Env[:max(n-1, 0)]
+				return n > 0 && len(p.Containers[0].Env) > 0
+			},
+			"the resource": func(pod *corev1.Pod, p *promise.Promise) bool {
+				c := containerOf(pod, p.Containers[0].Name)
+				c.Resources.Limits[corev1.ResourceName(p.Containers[0].Resource)] = resource.MustParse("7")
+				return true
+			},
+			"another GPU": func(pod *corev1.Pod, p *promise.Promise) bool {
+				pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "added-later", Resources: corev1.ResourceRequirements{
+					Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}})
+				return true
+			},
+			"all devices by variable": func(pod *corev1.Pod, p *promise.Promise) bool {
+				pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: "added-later",
+					Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}})
+				return true
+			},
+			"the guard's image": func(pod *corev1.Pod, p *promise.Promise) bool {
+				for i := range pod.Spec.InitContainers {
+					if strings.HasPrefix(pod.Spec.InitContainers[i].Name, "gpuslice-") {
+						pod.Spec.InitContainers[i].Image = "mine"
+					}
+				}
+				return p.Guard != nil
+			},
+			"what is planned": func(pod *corev1.Pod, _ *promise.Promise) bool {
+				pod.Annotations[api.AnnotationPlanned] = "{}"
+				return true
+			},
+		}
+		done := map[string]int{}
+		for _, c := range created(t) {
+			if c.d.Outcome != policies.Mutated || c.in.Policy.EnforcementMode != api.EnforceFull {
+				continue
+			}
+			for what, undo := range undo {
+				in := c.in
+				in.Pod = c.d.Promise.Apply(c.in.Pod)
+				if !undo(in.Pod, c.d.Promise) {
+					continue
+				}
+				done[what]++
+				if d := policies.Verify(in, c.d.Promise); d.IfEnforced != policies.Denied || d.Violations[0].Rule != rulename.Undone {
+					t.Errorf("%s: %s changed: %s %s", c.s.Name, what, d.Outcome, d.Message())
+				}
+			}
+		}
+		for what := range undo {
+			if done[what] == 0 {
+				t.Errorf("no scenario has %s to take away", what)
+			}
+		}
+	})
 }
 
 // containerOf is the container of that name, of whatever list.
@@ -140,34 +171,6 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 		}
 	}
 	return &corev1.Container{}
-}
-
-func TestVerifyKnowsNoPools(t *testing.T) {
-	abuse.Report(t, abuse.Attempt{Threat: "A24", Attack: "a node that changes between the two webhooks", Outcome: abuse.Contained, Words: "the pod is compared with its signed promise"})
-	t.Parallel()
-	keys := promise.NewKeys([]byte("a key of the tests, 32 bytes long"))
-	verified := 0
-	for _, c := range created(t) {
-		if c.d.Outcome != policies.Mutated {
-			continue
-		}
-		keys.Sign(c.d.Promise)
-		in := c.in
-		in.Pod = c.d.Promise.Apply(c.in.Pod)
-		in.Pod.Namespace, in.Pools = c.s.Namespace.Name, nil
-		promise := keys.PromiseOf(in.Pod)
-		if promise == nil {
-			t.Errorf("%s: its promise is not trusted", c.s.Name)
-			continue
-		}
-		verified++
-		if d := policies.Verify(in, promise); d.Outcome != policies.Unchanged || d.IfEnforced != policies.Unchanged {
-			t.Errorf("%s: denied once all pools are gone: %s", c.s.Name, d.Message())
-		}
-	}
-	if verified < 200 {
-		t.Errorf("%d scenarios have a slice", verified)
-	}
 }
 
 // TestVerifyPromised holds intact promises against policies that changed, and pods with intact promises against the rules.
@@ -188,33 +191,33 @@ func TestVerifyPromised(t *testing.T) {
 		"nothing changed": {scenario: "guard-is-injected"},
 		"a class and a default slice that are gone, since it was given what it was given": {scenario: "guard-is-injected",
 			policy: func(p *config.Policy) { p.Classes, p.DefaultSlice = nil, nil }},
-		"a container above the limit": {"guard-is-injected", func(p *config.Policy) { p.Limits.PerContainer.Memory = 1 }, nil, api.RuleLimit, "would hold"},
-		"a pod above the limit":       {"guard-of-two-containers", func(p *config.Policy) { p.Limits.PerPod.Slices = 1 }, nil, api.RuleLimit, "the pod would hold 2 slices"},
-		"a tier below the minimum":    {"guard-is-injected", func(p *config.Policy) { p.MinimumEnforcement = api.TierDriver }, nil, api.RuleEnforcement, "reaches guard"},
+		"a container above the limit": {"guard-is-injected", func(p *config.Policy) { p.Limits.PerContainer.Memory = 1 }, nil, rulename.Limit, "would hold"},
+		"a pod above the limit":       {"guard-of-two-containers", func(p *config.Policy) { p.Limits.PerPod.Slices = 1 }, nil, rulename.Limit, "the pod would hold 2 slices"},
+		"a tier below the minimum":    {"guard-is-injected", func(p *config.Policy) { p.MinimumEnforcement = api.TierDriver }, nil, rulename.Enforcement, "reaches guard"},
 		"a strategy that is not allowed any more": {"guard-is-injected", func(p *config.Policy) { p.Strategies = []api.StrategyName{"mig"} }, nil,
 			api.RulePolicy, "allows mig now"},
-		"the processes of the node": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostPID = true }, api.RuleTamper, "spec.hostPID"},
+		"the processes of the node": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostPID = true }, rulename.Tamper, "spec.hostPID"},
 		"a privileged container": {"guard-is-injected", nil, func(p *corev1.Pod) { first(p).SecurityContext = &corev1.SecurityContext{Privileged: new(true)} },
-			api.RuleTamper, "securityContext.privileged"},
+			rulename.Tamper, "securityContext.privileged"},
 		"a hostPath onto the devices": {"guard-access-by-volume", nil, func(p *corev1.Pod) {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "dev", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev"}}})
-		}, api.RuleTamper, "hostPath"},
+		}, rulename.Tamper, "hostPath"},
 		"the guard's devices mounted by the author's container": {"guard-access-by-volume", nil, func(p *corev1.Pod) {
 			first(p).VolumeMounts = append(first(p).VolumeMounts, corev1.VolumeMount{Name: "x", MountPath: "/var/run/nvidia-container-devices/all"})
-		}, api.RuleTamper, "devices that it did not ask for"},
-		"a CDI annotation":                                      {"guard-access-by-cdi", nil, func(p *corev1.Pod) { p.Annotations["cdi.k8s.io/mine"] = "nvidia.com/gpu=all" }, api.RuleTamper, "cdi.k8s.io/mine"},
-		"a node by hand":                                        {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" }, api.RuleTamper, "spec.nodeName"},
-		"the node's IPC where no daemon needs it":               {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostIPC = true }, api.RuleTamper, "spec.hostIPC"},
+		}, rulename.Tamper, "devices that it did not request"},
+		"a CDI annotation":                                      {"guard-access-by-cdi", nil, func(p *corev1.Pod) { p.Annotations["cdi.k8s.io/mine"] = "nvidia.com/gpu=all" }, rulename.Tamper, "cdi.k8s.io/mine"},
+		"a node by hand":                                        {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" }, rulename.Tamper, "spec.nodeName"},
+		"the node's IPC where no daemon needs it":               {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostIPC = true }, rulename.Tamper, "spec.hostIPC"},
 		"the node's IPC that the author wrote for GKE's daemon": {scenario: "mps-of-gke-of-a-pod-that-shares-it-already"},
 		"processes that the guard may not see": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.ShareProcessNamespace = new(false) },
-			api.RuleUndone, "spec.shareProcessNamespace"},
+			rulename.Undone, "spec.shareProcessNamespace"},
 		"processes that the author shared and somebody hides": {"guard-where-processes-are-shared-already", nil, func(p *corev1.Pod) { p.Spec.ShareProcessNamespace = nil },
-			api.RuleUndone, "spec.shareProcessNamespace"},
+			rulename.Undone, "spec.shareProcessNamespace"},
 		"a user whose processes the guard may not signal": {"guard-under-psa-restricted-with-a-user", nil, func(p *corev1.Pod) {
 			for i := range p.Spec.Containers {
 				p.Spec.Containers[i].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(4711))}
 			}
-		}, api.RuleUndone, "runAsUser"},
+		}, rulename.Undone, "runAsUser"},
 		"more containers than a pod with GPUs may have": {"guard-is-injected", nil, func(p *corev1.Pod) {
 			for range policies.MaxContainers {
 				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "more"})
@@ -260,7 +263,7 @@ func TestVerifyPromised(t *testing.T) {
 			t.Fatal(d.Message())
 		}
 		containerOf(in.Pod, "first").RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-		if d := policies.Verify(in, given); d.Outcome != policies.Denied || d.Violations[0].Rule != api.RuleLimit {
+		if d := policies.Verify(in, given); d.Outcome != policies.Denied || d.Violations[0].Rule != rulename.Limit {
 			t.Errorf("%s: %s", d.Outcome, d.Message())
 		}
 	})
@@ -269,7 +272,7 @@ func TestVerifyPromised(t *testing.T) {
 		c := byName["guard-is-injected"]
 		in, given := c.in, *c.d.Promise
 		in.Pod, given.Namespace = c.d.Promise.Apply(c.in.Pod), "elsewhere"
-		if d := policies.Verify(in, &given); d.Outcome != policies.Denied || d.Violations[0].Rule != api.RuleUndone {
+		if d := policies.Verify(in, &given); d.Outcome != policies.Denied || d.Violations[0].Rule != rulename.Undone {
 			t.Errorf("%s: %s", d.Outcome, d.Message())
 		}
 	})

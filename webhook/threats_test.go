@@ -27,13 +27,13 @@ func TestThreatsPage(t *testing.T) {
 				t.Errorf("A%d has %d lines of five columns", n+1, len(row))
 				continue
 			}
-			tests := regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(row[0], -1)
+			tests := regexp.MustCompile("`(Test[A-Za-z0-9]+)(?:/([^`]+))?`").FindAllStringSubmatch(row[0], -1)
 			if len(tests) == 0 {
 				t.Errorf("A%d names no test", n+1)
 			}
 			for _, test := range tests {
-				if !there[test[1]] {
-					t.Errorf("A%d names %s, which is not there", n+1, test[1])
+				if sub := strings.ReplaceAll(test[2], "_", " "); !there[test[1]] || sub != "" && !there[sub] {
+					t.Errorf("A%d names %s, which is not there", n+1, test[0])
 				}
 			}
 		}
@@ -50,10 +50,10 @@ func TestThreatsPage(t *testing.T) {
 	})
 }
 
-// testsOfTheProject are the names of all test functions.
+// testsOfTheProject are the names of all test functions and of their sub-tests.
 func testsOfTheProject(t *testing.T) map[string]bool {
 	t.Helper()
-	function := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(`)
+	names := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(|\tt\.Run\("([^"]+)"`)
 	out := map[string]bool{}
 	root := os.DirFS("..")
 	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
@@ -61,8 +61,8 @@ func testsOfTheProject(t *testing.T) map[string]bool {
 			return err
 		}
 		text, err := fs.ReadFile(root, path)
-		for _, m := range function.FindAllSubmatch(text, -1) {
-			out[string(m[1])] = true
+		for _, m := range names.FindAllSubmatch(text, -1) {
+			out[string(m[1])+string(m[2])] = true
 		}
 		return err
 	})

@@ -21,8 +21,9 @@ const metricsPage = "../../guard/METRICS.md"
 const metricsHead = `# Metrics of the guard
 
 Each guard serves the metrics of its own pod under ` + "`/metrics`" + `, on the port that the policy sets with ` + "`guard.metricsPort`" + `. Without that port, and
-in pods on the host's network, it serves none. [Dashboard and alerts](../deploy/observability) has a PodMonitor. ` + "`result`" + ` is ` + "`terminated`, `gone`, `dry-run`, `skipped`, `denied` or `timed-out`" + `. Names and labels are stable: before one is
-removed, it is deprecated for a release.
+in pods on the host's network, it serves none. [Dashboard and alerts](../deploy/observability) has a PodMonitor. ` + "`result`" + ` is
+` + "`terminated`, `gone`, `dry-run`, `skipped`, `denied` or `timed-out`" + `. Names and labels are stable: before one is removed, it is deprecated for a
+release.
 
 ` + "`go test ./cmd/guard -run MetricsPage -update`" + ` generates this page.
 `

@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
 )
 
 // rate limits the requests of a client to the API server.
@@ -23,9 +24,9 @@ var (
 	unlimited    = rate{qps: -1}
 )
 
-// connect makes a client of the API server.
-func connect(kubeconfig string, r rate) (kubernetes.Interface, error) {
-	config, err := configOf(kubeconfig, r)
+// connect makes a client of the API server. wrap sees every answer.
+func connect(kubeconfig string, r rate, wrap transport.WrapperFunc) (kubernetes.Interface, error) {
+	config, err := configOf(kubeconfig, r, wrap)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +40,8 @@ func connect(kubeconfig string, r rate) (kubernetes.Interface, error) {
 }
 
 // connectObjects makes a client for kinds that are not Kubernetes' own.
-func connectObjects(kubeconfig string, r rate) (dynamic.Interface, error) {
-	config, err := configOf(kubeconfig, r)
+func connectObjects(kubeconfig string, r rate, wrap transport.WrapperFunc) (dynamic.Interface, error) {
+	config, err := configOf(kubeconfig, r, wrap)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func connectObjects(kubeconfig string, r rate) (dynamic.Interface, error) {
 }
 
 // configOf finds the API server.
-func configOf(kubeconfig string, r rate) (*rest.Config, error) {
+func configOf(kubeconfig string, r rate, wrap transport.WrapperFunc) (*rest.Config, error) {
 	config, err := rest.InClusterConfig()
 	if kubeconfig != "" {
 		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -61,6 +62,7 @@ func configOf(kubeconfig string, r rate) (*rest.Config, error) {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
 	config.QPS, config.Burst = r.qps, r.burst
+	config.Wrap(wrap)
 	config.UserAgent = "gpuslice-webhook/" + version
 	return config, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/budgets"
 	"github.com/gpuslice/gpuslice/webhook/bypass"
+	"github.com/gpuslice/gpuslice/webhook/clock"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
 	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/keys"
@@ -37,6 +38,7 @@ type Setup struct {
 	metrics *metrics.Metrics
 	log     logr.Logger
 
+	clock        *clock.Clock
 	client       kubernetes.Interface
 	cluster      *cluster.Watcher
 	budgets      *budgets.Budgets
@@ -64,13 +66,21 @@ func newSetup(o Options, m *metrics.Metrics, log logr.Logger) (*Setup, error) {
 }
 
 func (s *Setup) makeClient() (err error) {
-	s.client, err = connect(s.options.Kubeconfig, clientRate)
+	if s.clock, err = clock.New(s.metrics.Registerer(), s.log.WithName("clock")); err != nil {
+		return err
+	}
+	s.client, err = s.connect(clientRate)
 	return err
+}
+
+// connect makes a client whose answers tell the API server's time.
+func (s *Setup) connect(r rate) (kubernetes.Interface, error) {
+	return connect(s.options.Kubeconfig, r, s.clock.Wrap)
 }
 
 // makeCluster makes what decisions rest on.
 func (s *Setup) makeCluster() (err error) {
-	objects, err := connectObjects(s.options.Kubeconfig, clientRate)
+	objects, err := connectObjects(s.options.Kubeconfig, clientRate, s.clock.Wrap)
 	if err != nil {
 		return err
 	}
@@ -121,11 +131,11 @@ func (s *Setup) makeElection() error {
 
 // makeLedger makes the ledger, and the exporter of what it finds. The ledger's client has no rate limit: pods wait for it.
 func (s *Setup) makeLedger() error {
-	client, err := connect(s.options.Kubeconfig, unlimited)
+	client, err := s.connect(unlimited)
 	if err != nil {
 		return err
 	}
-	slow, err := connect(s.options.Kubeconfig, writerRate)
+	slow, err := s.connect(writerRate)
 	if err != nil {
 		return err
 	}
@@ -143,7 +153,7 @@ func (s *Setup) makeLedger() error {
 		Lister: &ledger.ClusterLister{Client: client, HoldingOf: func(pod *corev1.Pod) (quota.Holding, ledger.ChargeBasis) {
 			return s.budgets.HoldingOf(s.keys.Keys(), pod)
 		}},
-		Budgets: s.budgets.All, Leads: s.leads, Gone: s.gonePods, Report: s.quotaMetrics.Report,
+		Budgets: s.budgets.All, Leads: s.leads, Gone: s.gonePods, Report: s.quotaMetrics.Report, Bounds: s.clock.Bounds,
 	})
 	s.metrics.WatchLedger(s.ledger.Counts)
 	return nil
@@ -158,7 +168,7 @@ func (s *Setup) leads() bool {
 // makeDenials makes what reports denied pods to their owners, with a rate limit of its own: whoever may create pods can
 // have thousands denied.
 func (s *Setup) makeDenials() error {
-	client, err := connect(s.options.Kubeconfig, eventsRate)
+	client, err := s.connect(eventsRate)
 	if err != nil {
 		return err
 	}
@@ -169,11 +179,11 @@ func (s *Setup) makeDenials() error {
 // makeRunnables makes what the leader runs. Its clients have rate limits of their own: a wave of pods must not keep state
 // and certificates from being written.
 func (s *Setup) makeRunnables() error {
-	slow, err := connect(s.options.Kubeconfig, writerRate)
+	slow, err := s.connect(writerRate)
 	if err != nil {
 		return err
 	}
-	client, err := connect(s.options.Kubeconfig, observerRate)
+	client, err := s.connect(observerRate)
 	if err != nil {
 		return err
 	}
@@ -227,6 +237,7 @@ func (s *Setup) server() *server.Server {
 		Endpoints:      s.endpoints(),
 		Checks: []server.Check{
 			{Name: "cluster", Ready: s.cluster.Ready}, {Name: "keys", Ready: s.keys.Ready}, {Name: "certificate", Ready: s.certificate.Ready},
+			{Name: "clock", Ready: s.clock.Ready},
 		},
 		Metrics: s.metrics, State: func() any { return s.cluster.StateReport() },
 		Drain: o.Drain, IdleGrace: o.IdleGrace, Shutdown: o.Shutdown, Log: s.log.WithName("server"),

@@ -42,12 +42,14 @@ type Policy struct {
 	Frameworks         map[string]frameworks.Switch `json:"frameworks,omitempty"`
 	DefaultFramework   string                       `json:"defaultFramework,omitempty"` // when neither image nor label tells
 	ContextAllowance   *quantity.MiB                `json:"contextAllowance,omitempty"` // per process, outside the framework's allocator
-	Env                []EnvSpec                    `json:"env,omitempty"`
+	Env                []envSpec                    `json:"env,omitempty"`
 	Pools              PoolsSpec                    `json:"pools,omitzero"`
 	MPS                strategies.MPSSpec           `json:"mps,omitzero"`
-	Guard              GuardSpec                    `json:"guard,omitzero"`
-	Pod                PodSpec                      `json:"pod,omitzero"`
+	Guard              guardSpec                    `json:"guard,omitzero"`
+	Pod                podSpec                      `json:"pod,omitzero"`
 	Templates          modes.TemplatesMode          `json:"templates,omitempty"`
+	Claims             modes.ClaimsMode             `json:"claims,omitempty"`
+	DeviceClasses      []string                     `json:"deviceClasses,omitempty"` // of GPUs, beside those that are known by their driver
 }
 
 // Off reports whether nothing is governed: there is no policy, or its mode is off.
@@ -69,14 +71,28 @@ type SliceSpec struct {
 	Processes   int               `json:"processes,omitempty"`
 }
 
-// Limits are the largest asks that policy allows. Zero: no limit.
+// Limits are the largest sizes that policy allows. Zero: no limit.
 type Limits struct {
 	PerContainer quota.Charge `json:"perContainer,omitzero"`
 	PerPod       quota.Charge `json:"perPod,omitzero"`
+	// MemoryLimit is the most that a container may reach with a memory limit above its slice. Default: perContainer.memory.
+	MemoryLimit quantity.MiB `json:"memoryLimit,omitzero"`
+	// MaxLimitRequestRatio is the most that a container's memory limit may be, as a multiple of its slice.
+	MaxLimitRequestRatio int `json:"maxLimitRequestRatio,omitempty"`
+	// MinMemory is the least slice that a container may request. Default: the context allowance.
+	MinMemory quantity.MiB `json:"minMemory,omitzero"`
 }
 
-// EnvSpec is a variable of policy's own; its value may hold {{memoryBytes}}, {{memoryMiB}} and {{fraction}}.
-type EnvSpec struct {
+// Allowance is the memory of a process outside its framework's allocator, for a container with so many GPUs.
+func (p *Policy) Allowance(gpus int64) quantity.MiB {
+	if p.ContextAllowance != nil {
+		return *p.ContextAllowance
+	}
+	return quantity.MiB(frameworks.DefaultAllowance(int(gpus)) >> 20)
+}
+
+// envSpec is a variable of policy's own; its value may hold {{memoryBytes}}, {{memoryMiB}} and {{fraction}}.
+type envSpec struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
@@ -134,8 +150,8 @@ func (r ReserveSpec) Amounts() (percent int, memory quantity.MiB) {
 	return percent, memory
 }
 
-// GuardSpec is what policy says about the guard.
-type GuardSpec struct {
+// guardSpec is what policy says about the guard.
+type guardSpec struct {
 	Enabled           *bool           `json:"enabled,omitempty"` // default true
 	Act               string          `json:"act,omitempty"`     // "always" or "pressure"
 	DryRun            bool            `json:"dryRun,omitempty"`
@@ -149,8 +165,8 @@ type GuardSpec struct {
 	MetricsPort       int             `json:"metricsPort,omitempty"`
 }
 
-// PodSpec is what policy writes into each sliced pod where its author did not.
-type PodSpec struct {
+// podSpec is what policy writes into each sliced pod where its author did not.
+type podSpec struct {
 	PriorityClassName string              `json:"priorityClassName,omitempty"`
 	SchedulerName     string              `json:"schedulerName,omitempty"`
 	RuntimeClassName  string              `json:"runtimeClassName,omitempty"`
@@ -162,6 +178,7 @@ const (
 	defaultMode             = modes.OptIn
 	defaultEnforcement      = api.EnforceFull
 	defaultTemplates        = modes.TemplatesCheck
+	defaultClaims           = modes.ClaimsCount
 	defaultReservePercent   = 3
 	defaultReserveMemory    = quantity.MiB(512)
 	defaultRememberFor      = 24 * time.Hour

@@ -129,9 +129,9 @@ func fieldWords() map[string][]string {
 		"Policy.Kind":              {"Policy"},
 		"Policy.Accept":            spellings.Names(),
 		"Switch.Arguments":         {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
-		"GuardSpec.Act":            {string(limits.ActAlways), string(limits.ActPressure)},
-		"GuardSpec.Access":         {modes.AccessAuto, modes.AccessEnv, modes.AccessVolume, modes.AccessCDI},
-		"GuardSpec.MPSTermination": {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},
+		"guardSpec.Act":            {string(limits.ActAlways), string(limits.ActPressure)},
+		"guardSpec.Access":         {modes.AccessAuto, modes.AccessEnv, modes.AccessVolume, modes.AccessCDI},
+		"guardSpec.MPSTermination": {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},
 	}
 }
 
@@ -196,7 +196,7 @@ func schema(t *testing.T) []byte {
 	return append(text, '\n')
 }
 
-func TestTheSchemaIsWhatIsRead(t *testing.T) {
+func TestSchemaFields(t *testing.T) {
 	want := schema(t)
 	if *update {
 		if err := os.WriteFile(schemaFile, want, 0o644); err != nil {
@@ -227,8 +227,8 @@ func problemsBySchema(t *testing.T, document []byte) []error {
 	return validate.NewSchemaValidator(&s, nil, "", strfmt.Default).Validate(value).Errors
 }
 
-// TestWhatIsReadIsWhatTheSchemaSays holds the samples, and every policy of a scenario that is good, against the schema.
-func TestWhatIsReadIsWhatTheSchemaSays(t *testing.T) {
+// TestSchemaValidates holds the samples, and every policy of a scenario that is good, against the schema.
+func TestSchemaValidates(t *testing.T) {
 	t.Parallel()
 	documents := map[string][]byte{}
 	for _, pattern := range []string{"../samples/*.yaml", "../../test/scenarios/cases/*.txtar"} {
@@ -267,7 +267,7 @@ func sectionOf(archive []byte, name string) []byte {
 	return nil
 }
 
-func TestTheSchemaDeniesWhatIsNoPolicy(t *testing.T) {
+func TestSchemaRejects(t *testing.T) {
 	t.Parallel()
 	for _, document := range []string{
 		"mode: opt-in", head + "colour: red", head + "mode: Transparent", head + "strategies: [mps, timeslicing]", head + "optOut: 'true'", head + "limits: [1]",

@@ -88,6 +88,8 @@ func (p *Policy) validate() field.ErrorList {
 	oneOf(e, field.NewPath("mode"), p.Mode, modes.All())
 	oneOf(e, field.NewPath("enforcementMode"), p.EnforcementMode, enforcementModes())
 	oneOf(e, field.NewPath("templates"), p.Templates, []modes.TemplatesMode{modes.TemplatesOff, modes.TemplatesCheck, modes.TemplatesRewrite})
+	oneOf(e, field.NewPath("claims"), p.Claims, modes.AllClaims())
+	p.validateDeviceClasses(e, field.NewPath("deviceClasses"))
 	p.validateStrategies(e, field.NewPath("strategies"))
 	p.validateSlices(e)
 	for i, name := range p.Accept {
@@ -142,6 +144,16 @@ func (m *NamespaceMatch) validate(e *problems, at *field.Path) {
 	distinct(e, at.Child("names"), m.Names)
 }
 
+func (p *Policy) validateDeviceClasses(e *problems, at *field.Path) {
+	if atMost(e, at, len(p.DeviceClasses), maxNames) {
+		return
+	}
+	for i, name := range p.DeviceClasses {
+		e.each(at.Index(i), name, validation.IsDNS1123Subdomain(name))
+	}
+	distinct(e, at, p.DeviceClasses)
+}
+
 func (p *Policy) validateStrategies(e *problems, at *field.Path) {
 	if len(p.Strategies) == 0 {
 		e.add(field.Required(at, fmt.Sprintf("at least one of %v; leave the key out to allow all", strategies.Names())))
@@ -182,7 +194,7 @@ func (p *Policy) validateEnv(e *problems, at *field.Path) {
 	distinct(e, at, names)
 }
 
-func (v EnvSpec) validate(e *problems, at *field.Path) {
+func (v envSpec) validate(e *problems, at *field.Path) {
 	name, value := at.Child("name"), at.Child("value")
 	switch {
 	case v.Name == "":

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestDeclaredPoolsAreConsistent(t *testing.T) {
+func TestValidateDeclaredPools(t *testing.T) {
 	t.Parallel()
 	const where = "name: a, selector: {pool: a}, resource: nvidia.com/gpu.shared, "
 	for _, c := range []struct {

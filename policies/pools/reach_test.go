@@ -34,61 +34,96 @@ func fieldName(op corev1.NodeSelectorOperator, name string) corev1.NodeSelectorT
 	return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: op, Values: []string{name}}}}
 }
 
-func TestAPodReachesAPoolThatItsOwnConstraintsLeave(t *testing.T) {
-	t.Parallel()
-	plain := Pool{Resource: api.ResourceGPU, Nodes: nodeKinds([]*corev1.Node{labelled("n1", "zone", "a", "cores", "32"), labelled("n2", "zone", "a", "cores", "32")})}
-	tainted := Pool{Resource: api.ResourceGPU, Nodes: []Node{{Taints: []corev1.Taint{
-		{Key: api.ResourceGPU, Value: "present", Effect: corev1.TaintEffectNoSchedule}, {Key: "team", Value: "ml", Effect: corev1.TaintEffectNoExecute}}}}}
-	toCome := Pool{Resource: api.ResourceGPU, Labels: map[string]string{"zone": "a"}, ScalesFromZero: true}
-	grows := Pool{Resource: api.ResourceGPU, Labels: map[string]string{"zone": "a"}, ScalesFromZero: true, Nodes: plain.Nodes}
-	tolerant := func(t corev1.Toleration) corev1.PodSpec { return corev1.PodSpec{Tolerations: []corev1.Toleration{t}} }
-	for _, c := range []struct {
-		name  string
-		pool  Pool
-		pod   corev1.PodSpec
-		extra []corev1.Toleration
-		why   string // empty: it reaches the pool
-	}{
-		{name: "a pod without constraints", pool: plain},
-		{name: "a nodeSelector that the nodes match", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}},
-		{name: "a nodeSelector of another value", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, why: "nodeSelector matches none"},
-		{name: "a nodeSelector of a key that no node has", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}, why: "nodeSelector matches none"},
-		{name: "the hostname of the second of two equal nodes", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelHostname: "n2"}}},
-		{name: "the hostname of a node elsewhere", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelHostname: "n3"}}, why: "nodeSelector matches none"},
-		{name: "any of two terms is enough", pool: plain, pod: requires(expression("zone", "In", "b"), expression("zone", "In", "a"))},
-		{name: "affinity to another zone", pool: plain, pod: requires(expression("zone", "In", "b")), why: "required node affinity matches none"},
-		{name: "affinity with no term matches nothing", pool: plain, pod: requires(), why: "required node affinity"},
-		{name: "affinity with an empty term matches nothing", pool: plain, pod: requires(corev1.NodeSelectorTerm{}), why: "required node affinity"},
-		{name: "a number above a bound", pool: plain, pod: requires(expression("cores", "Gt", "16"))},
-		{name: "a number not above a bound", pool: plain, pod: requires(expression("cores", "Gt", "32")), why: "required node affinity"},
-		{name: "a word is no number", pool: plain, pod: requires(expression("zone", "Lt", "5")), why: "required node affinity"},
-		{name: "by field, the name of one of the nodes", pool: plain, pod: requires(fieldName("In", "n1"))},
-		{name: "by field, not one of the nodes, so the other", pool: plain, pod: requires(fieldName("NotIn", "n1"))},
-		{name: "by field, a node elsewhere", pool: plain, pod: requires(fieldName("In", "n9")), why: "required node affinity"},
-		{name: "a date that discovery writes is not known", pool: plain, pod: requires(expression("nvidia.com/gfd.timestamp", "Exists"))},
-		{name: "a taint of the team", pool: tainted, why: `taint "team=ml:NoExecute" is not tolerated`},
-		{name: "a toleration of the pod", pool: tainted, pod: tolerant(corev1.Toleration{Key: "team", Value: "ml"})},
-		{name: "a toleration of another value", pool: tainted, pod: tolerant(corev1.Toleration{Key: "team", Value: "web"}), why: "team=ml"},
-		{name: "a toleration of another effect", pool: tainted, pod: tolerant(corev1.Toleration{Key: "team", Operator: "Exists", Effect: "NoSchedule"}), why: "team=ml"},
-		{name: "a toleration of everything", pool: tainted, pod: tolerant(corev1.Toleration{Operator: "Exists"})},
-		{name: "a toleration of policy's", pool: tainted, extra: []corev1.Toleration{{Key: "team", Operator: "Exists"}}},
-		{name: "nodes to come, a key nobody declared", pool: toCome, pod: corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}},
-		{name: "nodes to come, another value of a declared key", pool: toCome, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, why: "nodeSelector matches none"},
-		{name: "nodes to come, a declared key that must not be", pool: toCome, pod: requires(expression("zone", "DoesNotExist")), why: "required node affinity"},
-		{name: "a pool with nodes that may get others", pool: grows, pod: corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			ok, why := c.pool.Reach(&corev1.Pod{Spec: c.pod}, c.extra)
-			if ok != (c.why == "") || !strings.Contains(why, c.why) {
-				t.Errorf("got %v, %q; want the reason %q", ok, why, c.why)
-			}
-		})
-	}
+func TestReach(t *testing.T) {
+	t.Run("a pod reaches the pools that its own constraints leave", func(t *testing.T) {
+		t.Parallel()
+		plain := Pool{Resource: api.ResourceGPU, Nodes: nodeKinds([]*corev1.Node{labelled("n1", "zone", "a", "cores", "32"), labelled("n2", "zone", "a", "cores", "32")})}
+		tainted := Pool{Resource: api.ResourceGPU, Nodes: []Node{{Taints: []corev1.Taint{
+			{Key: api.ResourceGPU, Value: "present", Effect: corev1.TaintEffectNoSchedule}, {Key: "team", Value: "ml", Effect: corev1.TaintEffectNoExecute}}}}}
+		toCome := Pool{Resource: api.ResourceGPU, Labels: map[string]string{"zone": "a"}, ScalesFromZero: true}
+		grows := Pool{Resource: api.ResourceGPU, Labels: map[string]string{"zone": "a"}, ScalesFromZero: true, Nodes: plain.Nodes}
+		tolerant := func(t corev1.Toleration) corev1.PodSpec { return corev1.PodSpec{Tolerations: []corev1.Toleration{t}} }
+		for _, c := range []struct {
+			name  string
+			pool  Pool
+			pod   corev1.PodSpec
+			extra []corev1.Toleration
+			why   string // empty: it reaches the pool
+		}{
+			{name: "a pod without constraints", pool: plain},
+			{name: "a nodeSelector that the nodes match", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}},
+			{name: "a nodeSelector of another value", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, why: "nodeSelector matches none"},
+			{name: "a nodeSelector of a key that no node has", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}, why: "nodeSelector matches none"},
+			{name: "the hostname of the second of two equal nodes", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelHostname: "n2"}}},
+			{name: "the hostname of a node elsewhere", pool: plain, pod: corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelHostname: "n3"}}, why: "nodeSelector matches none"},
+			{name: "any of two terms is enough", pool: plain, pod: requires(expression("zone", "In", "b"), expression("zone", "In", "a"))},
+			{name: "affinity to another zone", pool: plain, pod: requires(expression("zone", "In", "b")), why: "required node affinity matches none"},
+			{name: "affinity with no term matches nothing", pool: plain, pod: requires(), why: "required node affinity"},
+			{name: "affinity with an empty term matches nothing", pool: plain, pod: requires(corev1.NodeSelectorTerm{}), why: "required node affinity"},
+			{name: "a number above a bound", pool: plain, pod: requires(expression("cores", "Gt", "16"))},
+			{name: "a number not above a bound", pool: plain, pod: requires(expression("cores", "Gt", "32")), why: "required node affinity"},
+			{name: "a word is no number", pool: plain, pod: requires(expression("zone", "Lt", "5")), why: "required node affinity"},
+			{name: "by field, the name of one of the nodes", pool: plain, pod: requires(fieldName("In", "n1"))},
+			{name: "by field, not one of the nodes, so the other", pool: plain, pod: requires(fieldName("NotIn", "n1"))},
+			{name: "by field, a node elsewhere", pool: plain, pod: requires(fieldName("In", "n9")), why: "required node affinity"},
+			{name: "a date that discovery writes is not known", pool: plain, pod: requires(expression("nvidia.com/gfd.timestamp", "Exists"))},
+			{name: "a taint of the team", pool: tainted, why: `taint "team=ml:NoExecute" is not tolerated`},
+			{name: "a toleration of the pod", pool: tainted, pod: tolerant(corev1.Toleration{Key: "team", Value: "ml"})},
+			{name: "a toleration of another value", pool: tainted, pod: tolerant(corev1.Toleration{Key: "team", Value: "web"}), why: "team=ml"},
+			{name: "a toleration of another effect", pool: tainted, pod: tolerant(corev1.Toleration{Key: "team", Operator: "Exists", Effect: "NoSchedule"}), why: "team=ml"},
+			{name: "a toleration of everything", pool: tainted, pod: tolerant(corev1.Toleration{Operator: "Exists"})},
+			{name: "a toleration of policy's", pool: tainted, extra: []corev1.Toleration{{Key: "team", Operator: "Exists"}}},
+			{name: "nodes to come, a key nobody declared", pool: toCome, pod: corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}},
+			{name: "nodes to come, another value of a declared key", pool: toCome, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, why: "nodeSelector matches none"},
+			{name: "nodes to come, a declared key that must not be", pool: toCome, pod: requires(expression("zone", "DoesNotExist")), why: "required node affinity"},
+			{name: "a pool with nodes that may get others", pool: grows, pod: corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				ok, why := c.pool.Reach(&corev1.Pod{Spec: c.pod}, c.extra)
+				if ok != (c.why == "") || !strings.Contains(why, c.why) {
+					t.Errorf("got %v, %q; want the reason %q", ok, why, c.why)
+				}
+			})
+		}
+	})
+	t.Run("a pod without constraints allocates little", func(t *testing.T) {
+		var nodes []*corev1.Node
+		for i := range 5000 {
+			nodes = append(nodes, labelled(fmt.Sprintf("n%d", i), "zone", fmt.Sprint(i%3)))
+		}
+		pool := Pool{Resource: api.ResourceGPU, Nodes: nodeKinds(nodes)}
+		if len(pool.Nodes) != 3 {
+			t.Errorf("5000 nodes of three kinds gave %d", len(pool.Nodes))
+		}
+		pod := &corev1.Pod{}
+		if n := testing.AllocsPerRun(100, func() { pool.Reach(pod, nil) }); n > 1 {
+			t.Errorf("%v allocations", n)
+		}
+	})
+	t.Run("a hostile affinity costs a bounded time", func(t *testing.T) {
+		t.Parallel()
+		var nodes []*corev1.Node
+		for i := range 2000 {
+			nodes = append(nodes, labelled(fmt.Sprintf("n%d", i), "id", fmt.Sprint(i)))
+		}
+		terms := make([]corev1.NodeSelectorTerm, 10_000)
+		for i := range terms {
+			terms[i] = expression("id", "In", "none")
+		}
+		c := constraintsOf(&corev1.Pod{Spec: requires(terms...)})
+		pool := Pool{Nodes: nodeKinds(nodes)}
+		for i := range pool.Nodes {
+			c.stageOf(&pool.Nodes[i], false, "", nil)
+		}
+		if spent := maxTermChecks - c.patient; spent > maxTermChecks+4*len(pool.Nodes) {
+			t.Errorf("%d checks", spent)
+		}
+	})
 }
 
-// TestReachAgreesWithTheScheduler compares with the scheduler's own matching, on random nodes and pods.
-func TestReachAgreesWithTheScheduler(t *testing.T) {
+// TestReachOfScheduler compares with the scheduler's own matching, on random nodes and pods.
+func TestReachOfScheduler(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
@@ -150,39 +185,4 @@ func randomTerms(r *rand.Rand, pick func(...string) string) []corev1.NodeSelecto
 		terms = append(terms, term)
 	}
 	return terms
-}
-
-func TestReachOfAPodWithoutConstraintsAllocatesLittle(t *testing.T) {
-	var nodes []*corev1.Node
-	for i := range 5000 {
-		nodes = append(nodes, labelled(fmt.Sprintf("n%d", i), "zone", fmt.Sprint(i%3)))
-	}
-	pool := Pool{Resource: api.ResourceGPU, Nodes: nodeKinds(nodes)}
-	if len(pool.Nodes) != 3 {
-		t.Errorf("5000 nodes of three kinds gave %d", len(pool.Nodes))
-	}
-	pod := &corev1.Pod{}
-	if n := testing.AllocsPerRun(100, func() { pool.Reach(pod, nil) }); n > 1 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
-func TestAHostileAffinityCostsABoundedTime(t *testing.T) {
-	t.Parallel()
-	var nodes []*corev1.Node
-	for i := range 2000 {
-		nodes = append(nodes, labelled(fmt.Sprintf("n%d", i), "id", fmt.Sprint(i)))
-	}
-	terms := make([]corev1.NodeSelectorTerm, 10_000)
-	for i := range terms {
-		terms[i] = expression("id", "In", "none")
-	}
-	c := constraintsOf(&corev1.Pod{Spec: requires(terms...)})
-	pool := Pool{Nodes: nodeKinds(nodes)}
-	for i := range pool.Nodes {
-		c.stageOf(&pool.Nodes[i], false, "", nil)
-	}
-	if spent := maxTermChecks - c.patient; spent > maxTermChecks+4*len(pool.Nodes) {
-		t.Errorf("%d checks", spent)
-	}
 }

@@ -18,43 +18,45 @@ func cards() map[string]quantity.MiB {
 	}
 }
 
-func TestAnNthFitsNReplicasOfEveryCard(t *testing.T) {
+func TestUsable(t *testing.T) {
 	t.Parallel()
-	for card, total := range cards() {
-		for n := 2; n <= quantity.MaxFractions; n++ {
-			p := Pool{Strategy: "time-slicing", DeviceMemory: total, Replicas: n}
-			p.keepFree(config.ReserveSpec{})
-			milli := (1000 + n - 1) / n // the API server rounds quantities up
-			for _, text := range []string{fmt.Sprintf("0.%03d", milli), fmt.Sprintf("%d.%dpct", milli/10, milli%10)} {
-				f, err := quantity.ParseFraction(text)
-				if err != nil {
-					t.Fatal(err)
-				}
-				slice := f.Of(p.Burst())
-				if slice > p.Usable() {
-					t.Errorf("%s: %s of %d MiB is %d MiB, and one of %d replicas holds %d", card, text, p.Burst(), slice, n, p.Usable())
-				}
-				if all := slice * quantity.MiB(n); all > total-p.Reserve {
-					t.Errorf("%s: %d slices of %s add up to %d of %d MiB", card, n, text, all, total-p.Reserve)
-				}
-				// Neither is a slice much smaller than it has to be: at most one replica more is assumed.
-				if least := p.Burst()/quantity.MiB(n+1) - 1; slice < least {
-					t.Errorf("%s: %s is %d MiB, less than the %d of %d replicas", card, text, slice, least, n+1)
+	t.Run("an nth fits n replicas of every card", func(t *testing.T) {
+		t.Parallel()
+		for card, total := range cards() {
+			for n := 2; n <= quantity.MaxFractions; n++ {
+				p := Pool{Strategy: "time-slicing", DeviceMemory: total, Replicas: n}
+				p.keepFree(config.ReserveSpec{})
+				milli := (1000 + n - 1) / n // the API server rounds quantities up
+				for _, text := range []string{fmt.Sprintf("0.%03d", milli), fmt.Sprintf("%d.%dpct", milli/10, milli%10)} {
+					f, err := quantity.ParseFraction(text)
+					if err != nil {
+						t.Fatal(err)
+					}
+					slice := f.Of(p.Burst())
+					if slice > p.Usable() {
+						t.Errorf("%s: %s of %d MiB is %d MiB, and one of %d replicas holds %d", card, text, p.Burst(), slice, n, p.Usable())
+					}
+					if all := slice * quantity.MiB(n); all > total-p.Reserve {
+						t.Errorf("%s: %d slices of %s add up to %d of %d MiB", card, n, text, all, total-p.Reserve)
+					}
+					// Neither is a slice much smaller than it has to be: at most one replica more is assumed.
+					if least := p.Burst()/quantity.MiB(n+1) - 1; slice < least {
+						t.Errorf("%s: %s is %d MiB, less than the %d of %d replicas", card, text, slice, least, n+1)
+					}
 				}
 			}
 		}
-	}
-}
-
-func TestAllOfADeviceIsNotMoreThanTheDevice(t *testing.T) {
-	t.Parallel()
-	for card, total := range cards() {
-		for n := 1; n <= strategies.MaxReplicas; n *= 2 {
-			p := Pool{Strategy: "time-slicing", DeviceMemory: total, Replicas: n}
-			p.keepFree(config.ReserveSpec{})
-			if got := p.Usable() * quantity.MiB(n); got > total-max(total*3/100, 512) {
-				t.Errorf("%s: %d replicas of %d MiB are %d of %d", card, n, p.Usable(), got, total)
+	})
+	t.Run("all of a device is not more than the device", func(t *testing.T) {
+		t.Parallel()
+		for card, total := range cards() {
+			for n := 1; n <= strategies.MaxReplicas; n *= 2 {
+				p := Pool{Strategy: "time-slicing", DeviceMemory: total, Replicas: n}
+				p.keepFree(config.ReserveSpec{})
+				if got := p.Usable() * quantity.MiB(n); got > total-max(total*3/100, 512) {
+					t.Errorf("%s: %d replicas of %d MiB are %d of %d", card, n, p.Usable(), got, total)
+				}
 			}
 		}
-	}
+	})
 }

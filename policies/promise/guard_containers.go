@@ -18,10 +18,11 @@ type Guard struct {
 	PullSecret string            `json:"pullSecret,omitempty"`
 	CPU        string            `json:"cpu"`
 	Memory     string            `json:"memory"`
+	Storage    string            `json:"storage,omitempty"` // on the node's disk, where a LimitRange holds it
 	User       int64             `json:"user"`
 	Kill       bool              `json:"kill,omitempty"`   // CAP_KILL
 	Shares     bool              `json:"shares,omitempty"` // the process namespace is shared for the guard, not by the author
-	Resource   string            `json:"resource"`         // the GPU resource that the check asks for
+	Resource   string            `json:"resource"`         // the GPU resource that the check requests
 	Count      int64             `json:"count"`
 	Env        []envvar.Literal  `json:"env"` // of check and sidecar
 	CheckEnv   []envvar.Literal  `json:"checkEnv,omitempty"`
@@ -66,7 +67,11 @@ func (g *Guard) container(name, command string, own []envvar.Literal) corev1.Con
 
 // quantities are requests and limits alike, so that a Guaranteed pod stays one.
 func (g *Guard) quantities() corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: quantityOrZero(g.CPU), corev1.ResourceMemory: quantityOrZero(g.Memory)}
+	out := corev1.ResourceList{corev1.ResourceCPU: quantityOrZero(g.CPU), corev1.ResourceMemory: quantityOrZero(g.Memory)}
+	if g.Storage != "" {
+		out[corev1.ResourceEphemeralStorage] = quantityOrZero(g.Storage)
+	}
+	return out
 }
 
 // quantityOrZero reads a quantity of the installation's settings, which were validated when they were read.
@@ -78,7 +83,7 @@ func quantityOrZero(text string) resource.Quantity {
 	return q
 }
 
-// check asks for the resource of the first GPU container: the kubelet gives it the very device that the container will
+// check requests the resource of the first GPU container: the kubelet gives it the very device that the container will
 // reuse, with the mounts that the device plugin brings, and takes no further replica.
 func (g *Guard) check() corev1.Container {
 	c := g.container(limits.CheckContainer, "check", g.CheckEnv)
@@ -93,7 +98,7 @@ func (g *Guard) sidecar() corev1.Container {
 	c := g.container(limits.GuardContainer, "run", g.SidecarEnv)
 	c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	c.StartupProbe = guardProbe("--startup", 1, 60)
-	// Each exec probe costs the node some 25 ms of CPU, so it is asked rarely.
+	// Each exec probe costs the node some 25 ms of CPU, so it runs rarely.
 	c.LivenessProbe = guardProbe("--liveness", 30, 3)
 	for i := range g.SidecarMounts {
 		c.VolumeMounts = append(c.VolumeMounts, *g.SidecarMounts[i].DeepCopy())

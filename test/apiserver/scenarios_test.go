@@ -35,8 +35,8 @@ type group struct {
 	cases    []scenarios.Scenario
 }
 
-// TestScenariosOnARealAPIServer creates the pod of every scenario and compares what the server made of it.
-func TestScenariosOnARealAPIServer(t *testing.T) {
+// TestScenariosOnAPIServer creates the pod of every scenario and compares what the server made of it.
+func TestScenariosOnAPIServer(t *testing.T) {
 	i := need(t)
 	all, err := scenarios.All()
 	if err != nil {
@@ -112,6 +112,7 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 		if err := i.Server.Namespace(ctx, namespaceOf(s), labels); err != nil {
 			t.Fatal(err)
 		}
+		limitRange(t, i, s)
 		if s.Policy == nil {
 			continue
 		}
@@ -126,6 +127,18 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 	g.tenants(t, i)
 	for _, s := range g.cases {
 		t.Run(s.Name, func(t *testing.T) { compare(t, i, s) })
+	}
+}
+
+// limitRange creates the LimitRange of a case's namespace.
+func limitRange(t *testing.T, i *install.Installation, s scenarios.Scenario) {
+	t.Helper()
+	if s.LimitRange == nil {
+		return
+	}
+	_, err := i.Server.Client.CoreV1().LimitRanges(namespaceOf(s)).Create(t.Context(), s.LimitRange.DeepCopy(), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
 	}
 }
 

@@ -44,6 +44,7 @@ type Installation struct {
 	runtimes  pools.Runtimes
 	again     func(ctx context.Context, reviews, probes string) (*Process, error)
 	more      func(ctx context.Context, name, binary string) (*Process, error)
+	shifted   func(binary string, ahead time.Duration) (*Process, error)
 	binary    string
 	started   int // successors
 }
@@ -83,6 +84,13 @@ func NewWith(ctx context.Context, server *cluster.APIServer, binary, dir string,
 	flags := append(arguments(), o.Arguments...)
 	i.again = func(ctx context.Context, reviews, probes string) (*Process, error) {
 		return startAt(ctx, reviews, probes, binary, dir, "webhook-"+probes[strings.LastIndex(probes, ":")+1:], config, flags...)
+	}
+	i.shifted = func(binary string, ahead time.Duration) (*Process, error) {
+		reviews, probes, err := freeAddresses()
+		if err != nil {
+			return nil, err
+		}
+		return launch(reviews, probes, binary, dir, "shifted-"+ahead.String(), config, []string{fmt.Sprintf("%s=%d", shift, int(ahead.Seconds()))}, flags...)
 	}
 	i.more = func(ctx context.Context, name, binary string) (*Process, error) {
 		return startProcess(ctx, binary, dir, name, config, flags...)
@@ -126,6 +134,29 @@ func (i *Installation) Succeed(ctx context.Context, replica int, binary string) 
 	was, i.Replicas[replica] = i.Replicas[replica], p
 	i.Webhook = i.Replicas[0]
 	return was, nil
+}
+
+// TakeOver stops all replicas, and starts one of a build of ShiftedBinary, whose clock is this far ahead. It returns once the
+// API server asks it. One that is not ready for its clock is asked all the same.
+func (i *Installation) TakeOver(ctx context.Context, binary string, ahead time.Duration) error {
+	i.Stop()
+	p, err := i.shifted(binary, ahead)
+	if err != nil {
+		return err
+	}
+	i.Replicas, i.Webhook = []*Process{p}, p
+	if ahead == 0 {
+		err = p.waitReady(ctx)
+	} else {
+		err = p.waitDiffers(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if err := i.Server.SetEndpoints(ctx, api.SystemNamespace, service, p.Reviews); err != nil {
+		return err
+	}
+	return i.Settle(ctx)
 }
 
 // arguments are the settings of the process beside those that say where it listens.

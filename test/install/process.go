@@ -22,11 +22,16 @@ import (
 
 // Binary compiles a command of this module into dir and returns its path.
 func Binary(ctx context.Context, dir, command string, ldflags ...string) (string, error) {
-	out := filepath.Join(dir, filepath.Base(command))
-	args := []string{"build", "-trimpath", "-o", out}
+	var flags []string
 	if len(ldflags) > 0 {
-		args = append(args, "-ldflags", strings.Join(ldflags, " "))
+		flags = []string{"-ldflags", strings.Join(ldflags, " ")}
 	}
+	return build(ctx, filepath.Join(dir, filepath.Base(command)), command, flags...)
+}
+
+// build compiles a command of this module with further flags.
+func build(ctx context.Context, out, command string, flags ...string) (string, error) {
+	args := append([]string{"build", "-trimpath", "-o", out}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/gpuslice/gpuslice/"+command)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := cmd.CombinedOutput(); err != nil {
@@ -49,11 +54,7 @@ type Process struct {
 
 // startProcess starts the webhook beside the API server, as the ServiceAccount that config stands for.
 func startProcess(ctx context.Context, binary, dir, name string, config *rest.Config, args ...string) (*Process, error) {
-	reviews, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	probes, err := freeAddress()
+	reviews, probes, err := freeAddresses()
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +63,19 @@ func startProcess(ctx context.Context, binary, dir, name string, config *rest.Co
 
 // startAt is startProcess with the addresses to listen on.
 func startAt(ctx context.Context, reviews, probes, binary, dir, name string, config *rest.Config, args ...string) (*Process, error) {
+	p, err := launch(reviews, probes, binary, dir, name, config, nil, args...)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.waitReady(ctx); err != nil {
+		p.Kill()
+		return nil, err
+	}
+	return p, nil
+}
+
+// launch starts the process, with more in its environment, and waits for nothing.
+func launch(reviews, probes, binary, dir, name string, config *rest.Config, environment []string, args ...string) (*Process, error) {
 	kubeconfig := filepath.Join(dir, name+".kubeconfig")
 	if err := cluster.WriteKubeconfig(kubeconfig, config); err != nil {
 		return nil, err
@@ -74,16 +88,12 @@ func startAt(ctx context.Context, reviews, probes, binary, dir, name string, con
 	defer log.Close()
 	p.cmd = exec.Command(binary, append([]string{"--kubeconfig", kubeconfig, "--listen", reviews, "--metrics-listen", probes}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = append(os.Environ(), "GPUSLICE_IDLE_GRACE=0s") // a variable, which other builds need not know
+	p.cmd.Env = append(append(os.Environ(), "GPUSLICE_IDLE_GRACE=0s"), environment...) // a variable, which other builds need not know
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start webhook: %w", err)
 	}
 	go func() { p.err = p.cmd.Wait(); close(p.exited) }()
-	if err := p.waitReady(ctx); err != nil {
-		p.Kill()
-		return nil, err
-	}
 	return p, nil
 }
 
@@ -98,6 +108,17 @@ func (p *Process) waitReady(ctx context.Context) error {
 			return false, err.Error()
 		}
 		return status == http.StatusOK, body
+	})
+}
+
+// waitDiffers returns once the process reports that its clock alone keeps it from being ready.
+func (p *Process) waitDiffers(ctx context.Context) error {
+	return p.poll(ctx, "notice its clock", func() (bool, string) {
+		status, body, err := p.get(ctx, "/readyz")
+		if err != nil {
+			return false, err.Error()
+		}
+		return status == http.StatusServiceUnavailable && strings.HasPrefix(body, "clock: the clock of this replica's node is "), body
 	})
 }
 
@@ -220,6 +241,14 @@ func (p *Process) Kill() {
 func (p *Process) tail() string {
 	b, _ := os.ReadFile(p.Log)
 	return string(b[max(0, len(b)-2000):])
+}
+
+func freeAddresses() (reviews, probes string, err error) {
+	if reviews, err = freeAddress(); err != nil {
+		return "", "", err
+	}
+	probes, err = freeAddress()
+	return reviews, probes, err
 }
 
 func freeAddress() (string, error) {

@@ -26,16 +26,23 @@ import (
 // carry the label, whatever ours says of them.
 func denySome(t *testing.T, server *cluster.APIServer, label string) {
 	t.Helper()
-	const service = "denies"
+	neighbor(t, server, "denies", label, func(request *admissionv1.AdmissionRequest) bool {
+		hash := fnv.New32()
+		hash.Write([]byte(request.UID))
+		return hash.Sum32()%10 >= 3
+	})
+}
+
+// neighbor registers a validating webhook of somebody else for the pods of the namespaces that carry the label.
+func neighbor(t *testing.T, server *cluster.APIServer, service, label string, admits func(*admissionv1.AdmissionRequest) bool) {
+	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
 		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		hash := fnv.New32()
-		hash.Write([]byte(review.Request.UID))
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: hash.Sum32()%10 >= 3}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: admits(review.Request)}
 		review.Request = nil
 		_ = json.NewEncoder(w).Encode(review)
 	}))
@@ -51,7 +58,8 @@ func denySome(t *testing.T, server *cluster.APIServer, label string) {
 	_, err = server.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: service},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "denies.example.com", AdmissionReviewVersions: []string{"v1"},
+			Name: service + ".example.com", AdmissionReviewVersions: []string{"v1"},
+			TimeoutSeconds:    new(int32(30)),
 			SideEffects:       new(admissionregistrationv1.SideEffectClassNone),
 			NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: label, Operator: metav1.LabelSelectorOpExists}}},
 			ClientConfig:      admissionregistrationv1.WebhookClientConfig{CABundle: server.CA(), Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: service}},

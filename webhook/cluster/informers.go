@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,7 +21,7 @@ import (
 
 // informers are those of a Watcher, but for ResourceQuotas.
 type informers struct {
-	policies, tenants, state, namespaces, nodes, classes cache.SharedIndexInformer
+	policies, tenants, state, namespaces, nodes, classes, limitRanges cache.SharedIndexInformer
 }
 
 // newInformers makes the informers. touch is called when something that a snapshot is made of has changed, touchTenants
@@ -45,6 +46,8 @@ func newInformers(options Options, touch, touchTenants func()) (informers, error
 		namespaces: coreinformers.NewNamespaceInformer(client, 0, cache.Indexers{}),
 		nodes:      coreinformers.NewNodeInformer(client, 0, cache.Indexers{}),
 		classes:    nodeinformers.NewRuntimeClassInformer(client, 0, cache.Indexers{}),
+		limitRanges: coreinformers.NewLimitRangeInformer(client, metav1.NamespaceAll, 0,
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
 	}
 	for _, informer := range w.all() {
 		keep := slim
@@ -67,12 +70,12 @@ func newInformers(options Options, touch, touchTenants func()) (informers, error
 }
 
 func (w informers) all() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.namespaces, w.nodes, w.classes}
+	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.namespaces, w.nodes, w.classes, w.limitRanges}
 }
 
-func (w informers) synced() []cache.InformerSynced {
+func synced(all []cache.SharedIndexInformer) []cache.InformerSynced {
 	var out []cache.InformerSynced
-	for _, informer := range w.all() {
+	for _, informer := range all {
 		out = append(out, informer.HasSynced)
 	}
 	return out
@@ -115,6 +118,8 @@ func slim(object any) (any, error) {
 		o.ManagedFields = nil
 	case *corev1.Namespace:
 		o.ManagedFields, o.Annotations = nil, nil
+	case *corev1.LimitRange:
+		o.ManagedFields, o.Annotations = nil, nil
 	case *corev1.ConfigMap:
 		o.ManagedFields = nil
 		o.Annotations = maps.Clone(o.Annotations)
@@ -123,4 +128,16 @@ func slim(object any) (any, error) {
 		})
 	}
 	return object, nil
+}
+
+// limitRangesOf are the LimitRanges of a namespace.
+func (w informers) limitRangesOf(namespace string) (out []*corev1.LimitRange) {
+	objects, _ := w.limitRanges.GetIndexer().ByIndex(cache.NamespaceIndex, namespace) // the index is there
+	for _, object := range objects {
+		if r, ok := object.(*corev1.LimitRange); ok {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *corev1.LimitRange) int { return cmp.Compare(a.Name, b.Name) })
+	return out
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/cluster/clustertest"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 )
@@ -61,14 +62,14 @@ func TestWatcherRuntimes(t *testing.T) {
 			client := fake.NewClientset(clustertest.Namespace("team-a", nil), nvidia, kata)
 			r := start(t, client)
 			defer r.end()
-			if got := r.CachedInput("team-a").Runtimes; len(got.Classes) != 1 || got.Classes[0].Name != "gpu" || got.Operator != nil {
+			if got := runtimesOf(t, r); len(got.Classes) != 1 || got.Classes[0].Name != "gpu" || got.Operator != nil {
 				t.Errorf("got %+v", got)
 			}
 			if err := client.NodeV1().RuntimeClasses().Delete(t.Context(), "gpu", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			clustertest.Settle()
-			if got := r.CachedInput("team-a").Runtimes; len(got.Classes) != 0 {
+			if got := runtimesOf(t, r); len(got.Classes) != 0 {
 				t.Errorf("after it was deleted: %+v", got)
 			}
 		})
@@ -89,7 +90,7 @@ func TestWatcherRuntimes(t *testing.T) {
 			policy = clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": true, "nriPluginEnabled": true}})
 			time.Sleep(operatorEvery)
 			clustertest.Settle()
-			if o := r.CachedInput("team-a").Runtimes.Operator; o == nil || !o.NRIPlugin || !o.CDI {
+			if o := runtimesOf(t, r).Operator; o == nil || !o.NRIPlugin || !o.CDI {
 				t.Errorf("got %+v", o)
 			}
 		})
@@ -107,7 +108,7 @@ func TestWatcherRuntimes(t *testing.T) {
 				if err := r.Ready(); err != nil {
 					t.Error(err)
 				}
-				if o := r.CachedInput("team-a").Runtimes.Operator; o != nil {
+				if o := runtimesOf(t, r).Operator; o != nil {
 					t.Errorf("got %+v", o)
 				}
 			})
@@ -122,7 +123,7 @@ func TestWatcherRuntimes(t *testing.T) {
 			changes.Modify(&policy.Items[0])
 			time.Sleep(operatorRetry)
 			clustertest.Settle()
-			if o := r.CachedInput("team-a").Runtimes.Operator; o == nil || !o.CDI {
+			if o := runtimesOf(t, r).Operator; o == nil || !o.CDI {
 				t.Errorf("got %+v", o)
 			}
 		})
@@ -145,9 +146,19 @@ func TestWatcherRuntimes(t *testing.T) {
 			clustertest.Settle()
 			down = true
 			time.Sleep(2 * operatorEvery)
-			if o := r.CachedInput("team-a").Runtimes.Operator; r.Ready() != nil || o == nil || !o.CDI {
+			if o := runtimesOf(t, r).Operator; r.Ready() != nil || o == nil || !o.CDI {
 				t.Errorf("ready: %v, operator: %+v", r.Ready(), o)
 			}
 		})
 	})
+}
+
+// runtimesOf is what decisions in the namespace team-a rest on.
+func runtimesOf(t *testing.T, r *replica) pools.Runtimes {
+	t.Helper()
+	in, err := r.Input(t.Context(), "team-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in.Runtimes
 }

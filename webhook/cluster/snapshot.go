@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -26,6 +27,7 @@ type Snapshot struct {
 	nodes     int
 	guard     *config.GuardSettings
 	runtimes  pools.Runtimes
+	classes   map[string]*resourcev1.DeviceClass
 }
 
 // Objects are what a Snapshot is made of.
@@ -60,6 +62,13 @@ func (s *Snapshot) withPools(nodes []*corev1.Node, known pools.Known) *Snapshot 
 func (s *Snapshot) withGuard(guard *config.GuardSettings, runtimes pools.Runtimes) *Snapshot {
 	out := *s
 	out.guard, out.runtimes = guard, runtimes
+	return &out
+}
+
+// withClasses is s with the cluster's device classes.
+func (s *Snapshot) withClasses(classes map[string]*resourcev1.DeviceClass) *Snapshot {
+	out := *s
+	out.classes = classes
 	return &out
 }
 
@@ -108,7 +117,7 @@ func (s *Snapshot) Input(ns api.Namespace) policies.Input {
 
 // AuthorityInput is Input without the tenant's own document.
 func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
-	in := policies.Input{Namespace: ns, Pools: s.pools, PoolsComplete: s.poolsSpec().Complete, Guard: s.guard, Runtimes: s.runtimes}
+	in := policies.Input{Namespace: ns, Pools: s.pools, PoolsComplete: s.poolsSpec().Complete, Guard: s.guard, Runtimes: s.runtimes, DeviceClasses: s.classes}
 	policy, err := s.book.For(ns)
 	switch {
 	case err != nil:

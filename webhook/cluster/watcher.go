@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -46,6 +47,7 @@ type Options struct {
 type Watcher struct {
 	options    Options
 	informers  informers
+	claims     claimReader
 	namespaces *Namespaces
 	state      stateStore
 	quotas     *nativequota.Quotas
@@ -73,6 +75,9 @@ func NewWatcher(options Options) (*Watcher, error) {
 		return nil, err
 	}
 	w.operator = operatorReader{objects: options.Objects, changed: waker(w.changed), log: options.Log}
+	if w.claims, err = newClaimReader(options.Client, waker(w.changed)); err != nil {
+		return nil, err
+	}
 	w.namespaces = newNamespaces(options.Client, w.informers.namespaces)
 	w.state = stateStore{client: options.Client, namespace: options.Namespace, informer: w.informers.state}
 	return w, nil
@@ -92,11 +97,12 @@ func waker(worker chan<- struct{}) func() {
 func (w *Watcher) Run(ctx context.Context) error {
 	var informers sync.WaitGroup
 	defer informers.Wait()
-	for _, informer := range append(w.informers.all(), w.quotas.Informer()) {
+	all := slices.Concat(w.informers.all(), []cache.SharedIndexInformer{w.quotas.Informer()}, w.claims.served(ctx))
+	for _, informer := range all {
 		informers.Go(func() { informer.RunWithContext(ctx) })
 	}
 	informers.Go(func() { w.operator.run(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), append(w.informers.synced(), w.quotas.Informer().HasSynced, w.operator.asked)...) {
+	if !cache.WaitForCacheSync(ctx.Done(), append(synced(all), w.operator.asked)...) {
 		return nil
 	}
 	for {
@@ -154,7 +160,8 @@ func (w *Watcher) rebuild(ctx context.Context) error {
 	if before := w.snapshot.Load(); before != nil {
 		tenants, known.Before = before.tenants, before.pools
 	}
-	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(nodes, known).withGuard(w.options.Guard, w.runtimes())
+	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(nodes, known).
+		withGuard(w.options.Guard, w.runtimes()).withClasses(w.claims.deviceClasses())
 	w.snapshot.Store(snapshot)
 	w.lastGood = advance(good, documents, seen)
 	w.problems.report(snapshot)
@@ -206,16 +213,26 @@ func (w *Watcher) Input(ctx context.Context, namespace string) (policies.Input, 
 	if err != nil {
 		return policies.Input{}, err
 	}
-	return snapshot.Input(ns), nil
+	in := snapshot.Input(ns)
+	in.LimitRanges = w.informers.limitRangesOf(namespace)
+	return in, nil
 }
 
-// CachedInput is Input from the cache alone. A namespace that is not there counts as one without labels.
-func (w *Watcher) CachedInput(namespace string) policies.Input {
+// ClaimSpecs is what a pod of the namespace claims, by the names that it has for its claims. Those that are not found are left out.
+func (w *Watcher) ClaimSpecs(ctx context.Context, namespace string, pod *corev1.Pod) map[string]*resourcev1.ResourceClaimSpec {
+	return w.claims.of(pod, namespace, w.claims.reader(ctx, namespace))
+}
+
+// CachedInput is what the pod's holding depends on, from the cache alone. A namespace that is not there counts as one
+// without labels.
+func (w *Watcher) CachedInput(pod *corev1.Pod) policies.Input {
 	snapshot := w.snapshot.Load()
 	if snapshot == nil {
-		return policies.Input{}
+		return policies.Input{Pod: pod}
 	}
-	return snapshot.Input(w.namespaces.cached(namespace))
+	in := snapshot.Input(w.namespaces.cached(pod.Namespace))
+	in.Pod, in.Claims = pod, w.claims.of(pod, pod.Namespace, nil)
+	return in
 }
 
 // Namespaces are those of the cluster. Run keeps them up to date.

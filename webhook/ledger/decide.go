@@ -23,7 +23,8 @@ func (r *round) decide(tally *Tally, listed bool) (replies []reply) {
 
 func (r *round) reservation(w *waiter) Reservation {
 	q := &w.request
-	return Reservation{PodUID: q.PodUID, Name: q.Name, NamespaceUID: q.NamespaceUID, CreatedAt: r.ledger.stamp(), Holding: q.Holding}
+	_, latest := r.ledger.bounds()
+	return Reservation{PodUID: q.PodUID, Name: q.Name, NamespaceUID: q.NamespaceUID, CreatedAt: latest, Holding: q.Holding}
 }
 
 // evaluate decides one request on tally, and changes nothing.

@@ -8,7 +8,8 @@
 // One worker for each budget and replica takes all waiting requests, decides them on one copy and writes once. Before a
 // worker denies, it reconciles: it reads the ledger, then lists the pods, in this order, and takes the list as the new
 // base. It drops the reservations of listed pods, and those that were older than ReservationTTL when the list began: the
-// API server gives up a request long before, so that such a pod can no longer be created. Every pod created after the list
+// API server gives up a request long before, so that such a pod can no longer be created. All of this is dated by the API
+// server's clock, never by a replica's. Every pod created after the list
 // has its reservation in the version that is replaced, or the write fails.
 //
 // A ledger that is deleted or corrupted is rebuilt from a list. A replica that remembers the ledger admits nothing for

@@ -24,8 +24,10 @@ type Options struct {
 	// Report is called with the result of each reconcile. It must not block. Optional.
 	Report func(Report)
 
-	Now    func() time.Time // stamps reservations; default time.Now
-	Random func() float64   // in [0, 1), jitter of retries; default rand.Float64
+	// Bounds returns the earliest and the latest time that the clock may show by which all replicas date reservations and
+	// lists: the API server's. Default: the local clock, twice.
+	Bounds func() (earliest, latest time.Time)
+	Random func() float64 // in [0, 1), jitter of retries; default rand.Float64
 
 	CallTimeout          time.Duration // of one call to Store or Lister; default 4 s
 	BatchDelay           time.Duration // after a batch of several requests, before the next; default 10 ms
@@ -48,8 +50,8 @@ type Ledger struct {
 
 // New returns a Ledger. Its workers start on demand and end by themselves; Close ends those that run.
 func New(o Options) *Ledger {
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.Bounds == nil {
+		o.Bounds = func() (earliest, latest time.Time) { now := time.Now(); return now, now }
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64
@@ -96,5 +98,9 @@ func (l *Ledger) Reserve(ctx context.Context, r Request) Answer {
 	}
 }
 
-// stamp returns the time of a reservation, in the precision that is stored.
-func (l *Ledger) stamp() time.Time { return l.options.Now().UTC().Truncate(time.Millisecond) }
+// bounds returns the earliest and the latest time that it may be, in the precision that is stored. A reservation is dated
+// late and a list early, so that whatever is not known exactly keeps a reservation longer.
+func (l *Ledger) bounds() (earliest, latest time.Time) {
+	earliest, latest = l.options.Bounds()
+	return earliest.UTC().Truncate(time.Millisecond), latest.UTC().Truncate(time.Millisecond)
+}

@@ -154,7 +154,7 @@ func (r *round) list(ctx context.Context) (Listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.ledger.options.CallTimeout)
 	defer cancel()
 	r.ledger.counts.lists.Add(1)
-	startedAt := r.ledger.stamp() // before the call: the list does not show pods created after it began
+	startedAt, _ := r.ledger.bounds() // before the call: the list does not show pods created after it began
 	listing, err := r.ledger.options.Lister.List(ctx, slices.Compact(namespaces))
 	listing.StartedAt, listing.Gone = startedAt, r.ledger.options.Gone
 	return listing, err

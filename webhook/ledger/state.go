@@ -11,7 +11,7 @@ import (
 )
 
 // ReservationTTL is the age from which a reservation without a listed pod is dropped. The API server ends a request after 34
-// seconds at the latest; the rest is a margin for clocks that differ and writes that arrive late.
+// seconds at the latest; the rest is a margin for API servers whose clocks differ and writes that arrive late.
 const ReservationTTL = 60 * time.Second
 
 // State is the content of a ledger. Its methods return new values and never change their receiver.
@@ -38,7 +38,7 @@ type Reservation struct {
 
 // Listing is one consistent list of a budget's namespaces.
 type Listing struct {
-	// StartedAt is when the list began, by the clock of this replica.
+	// StartedAt is when the list began at the earliest, by the API server's clock.
 	StartedAt  time.Time
 	Namespaces []Namespace // all that were listed
 	Pods       []Pod       // those that have neither succeeded nor failed
@@ -115,7 +115,7 @@ func (s State) Reconciled(l Listing) State {
 func (r Reservation) expired(at time.Time) bool { return at.Sub(r.CreatedAt) > ReservationTTL }
 
 // namespaceMargin is how much older than its namespace a reservation must be to belong to an earlier namespace of that name:
-// clocks differ, and the replica that reserved may have cached the old UID.
+// API servers' clocks differ, and the replica that reserved may have cached the old UID.
 const namespaceMargin = 25 * time.Second
 
 // ofDeletedNamespace reports whether the reservation's namespace was deleted and created again since.

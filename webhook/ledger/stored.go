@@ -39,7 +39,7 @@ func (w *worker) load(ctx context.Context) (storedLedger, error) {
 		}
 	}
 	if lost {
-		now.state = now.state.afterLoss(w.last.state, w.ledger.stamp())
+		now.state = now.state.afterLoss(w.last.state, w.ledger.bounds)
 		return now, nil // not remembered, so that the loss is noticed again until it is written
 	}
 	w.remember(now)
@@ -108,16 +108,17 @@ func (w *worker) write(ctx context.Context, from storedLedger, next State) (stor
 
 // afterLoss returns s, read in place of a remembered ledger that was deleted or corrupted, with the remembered reservations.
 // The reservations of other replicas are unknown, so that no pod is admitted until they would have expired.
-func (s State) afterLoss(remembered State, now time.Time) State {
+func (s State) afterLoss(remembered State, bounds func() (earliest, latest time.Time)) State {
+	earliest, latest := bounds()
 	t := NewTally(s)
 	for _, r := range remembered.Reservations {
-		if !t.Has(r) && !r.expired(now) {
+		if !t.Has(r) && !r.expired(earliest) {
 			t.Reserve(r)
 		}
 	}
 	out := t.State()
 	if out.NotBefore.IsZero() {
-		out.NotBefore = now.Add(ReservationTTL)
+		out.NotBefore = latest.Add(ReservationTTL)
 	}
 	return out
 }

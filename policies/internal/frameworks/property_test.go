@@ -32,92 +32,91 @@ var (
 	fractions  = regexp.MustCompile(`(?:FRACTION=|fraction:|WIGGLE_ROOM=)([^,]+)`)
 )
 
-func TestValuesAreWellFormed(t *testing.T) {
+func TestProperties(t *testing.T) {
 	t.Parallel()
-	reserved := ReservedVariables()
-	everyCase(func(c sample) {
-		got := For(c.input())
-		seen := map[string]bool{}
-		for _, e := range got.Env {
-			if !plainValue.MatchString(e.Value) || seen[e.Name] || !strings.Contains(strings.Join(reserved, " "), e.Name) {
-				t.Errorf("%+v: %s=%q is empty, odd, set twice, or not reserved", c, e.Name, e.Value)
-			}
-			seen[e.Name] = true
-			for _, m := range fractions.FindAllStringSubmatch(e.Name+"="+e.Value, -1) {
-				if f, err := strconv.ParseFloat(m[1], 64); err != nil || f <= 0 || f >= 1 || strings.ContainsAny(m[1], "eE") {
-					t.Errorf("%+v: %q in %s=%q is no plain fraction", c, m[1], e.Name, e.Value)
+	t.Run("values are well formed", func(t *testing.T) {
+		t.Parallel()
+		reserved := ReservedVariables()
+		everyCase(func(c sample) {
+			got := For(c.input())
+			seen := map[string]bool{}
+			for _, e := range got.Env {
+				if !plainValue.MatchString(e.Value) || seen[e.Name] || !strings.Contains(strings.Join(reserved, " "), e.Name) {
+					t.Errorf("%+v: %s=%q is empty, odd, set twice, or not reserved", c, e.Name, e.Value)
 				}
-				if c.view == ViewSliced || c.view == ViewUnknown || c.total < 0 {
-					t.Errorf("%+v: %s=%q is a fraction of a total that is not the device's, or not known", c, e.Name, e.Value)
-				}
-			}
-		}
-		if got.Capped == (got.Cap == "") || got.Capped != (got.NotCapped == "") {
-			t.Errorf("%+v: capped %v, %q, %q", c, got.Capped, got.Cap, got.NotCapped)
-		}
-	})
-}
-
-func TestWarningsFitAnAdmissionWarning(t *testing.T) {
-	t.Parallel()
-	everyCase(func(c sample) {
-		for _, envFrom := range []bool{false, true} {
-			c.envFrom = envFrom
-			for _, w := range For(c.input()).Warnings {
-				if len(w) > 120 {
-					t.Errorf("%+v: %d characters: %s", c, len(w), w)
+				seen[e.Name] = true
+				for _, m := range fractions.FindAllStringSubmatch(e.Name+"="+e.Value, -1) {
+					if f, err := strconv.ParseFloat(m[1], 64); err != nil || f <= 0 || f >= 1 || strings.ContainsAny(m[1], "eE") {
+						t.Errorf("%+v: %q in %s=%q is no plain fraction", c, m[1], e.Name, e.Value)
+					}
+					if c.view == ViewSliced || c.view == ViewUnknown || c.total < 0 {
+						t.Errorf("%+v: %s=%q is a fraction of a total that is not the device's, or not known", c, e.Name, e.Value)
+					}
 				}
 			}
-		}
-	})
-}
-
-func TestTwiceIsTheSameAndChangesNothing(t *testing.T) {
-	t.Parallel()
-	everyCase(func(c sample) {
-		c.env, c.args, c.image = "A=$(B) PYTORCH_ALLOC_CONF=x:1 XLA_CLIENT_MEM_FRACTION=.2", []string{"--gpu-memory-utilization", "0.9"}, torch210
-		in, untouched := c.input(), c.input()
-		first := For(in)
-		if diff := cmp.Diff(first, For(in)); diff != "" {
-			t.Fatalf("%+v: twice (-first +second):\n%s", c, diff)
-		}
-		if diff := cmp.Diff(untouched, in); diff != "" {
-			t.Fatalf("%+v: input (-before +after):\n%s", c, diff)
-		}
-	})
-}
-
-// What a profile set counts as a cap when it comes back as the user's own, so that a pod that was copied keeps its tier.
-func TestOwnCapIsStrictEnough(t *testing.T) {
-	t.Parallel()
-	everyCase(func(c sample) {
-		in := c.input()
-		first := For(in)
-		for _, e := range first.Env {
-			in.Container.Env = append(in.Container.Env, corev1.EnvVar{Name: e.Name, Value: e.Value})
-		}
-		if again := For(in); again.Capped != first.Capped || len(again.Env) != 0 {
-			t.Errorf("%+v: first capped by %q, then %v (%s) with %v", c, first.Cap, again.Capped, again.NotCapped, again.Env)
-		}
-	})
-}
-
-func TestOddInputIsAnswered(t *testing.T) {
-	t.Parallel()
-	for i, in := range []Input{
-		{},
-		{Container: &corev1.Container{}},
-		{Container: &corev1.Container{}, Framework: "jax", SliceBytes: -1, LimitBytes: -1, TotalBytes: -1, AllowanceBytes: -1, Processes: -1, GPUs: -1, View: ViewWhole},
-		{Container: &corev1.Container{}, Framework: "vllm", SliceBytes: 1<<63 - 1, TotalBytes: 1<<63 - 1, View: ViewWhole, Switches: map[string]Switch{"vllm": {Version: "x", Images: []string{"["}}}},
-		{Container: &corev1.Container{}, Framework: strings.Repeat("pytorch-", 1000)},
-	} {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			if got := For(in); got.NotCapped == "" && !got.Capped {
-				t.Errorf("got %+v", got)
+			if got.Capped == (got.Cap == "") || got.Capped != (got.NotCapped == "") {
+				t.Errorf("%+v: capped %v, %q, %q", c, got.Capped, got.Cap, got.NotCapped)
 			}
 		})
-	}
+	})
+	t.Run("warnings fit an admission warning", func(t *testing.T) {
+		t.Parallel()
+		everyCase(func(c sample) {
+			for _, envFrom := range []bool{false, true} {
+				c.envFrom = envFrom
+				for _, w := range For(c.input()).Warnings {
+					if len(w) > 120 {
+						t.Errorf("%+v: %d characters: %s", c, len(w), w)
+					}
+				}
+			}
+		})
+	})
+	t.Run("twice is the same and changes nothing", func(t *testing.T) {
+		t.Parallel()
+		everyCase(func(c sample) {
+			c.env, c.args, c.image = "A=$(B) PYTORCH_ALLOC_CONF=x:1 XLA_CLIENT_MEM_FRACTION=.2", []string{"--gpu-memory-utilization", "0.9"}, torch210
+			in, untouched := c.input(), c.input()
+			first := For(in)
+			if diff := cmp.Diff(first, For(in)); diff != "" {
+				t.Fatalf("%+v: twice (-first +second):\n%s", c, diff)
+			}
+			if diff := cmp.Diff(untouched, in); diff != "" {
+				t.Fatalf("%+v: input (-before +after):\n%s", c, diff)
+			}
+		})
+	})
+	// What a profile set counts as a cap when it comes back as the user's own, so that a pod that was copied keeps its tier.
+	t.Run("its own cap is strict enough", func(t *testing.T) {
+		t.Parallel()
+		everyCase(func(c sample) {
+			in := c.input()
+			first := For(in)
+			for _, e := range first.Env {
+				in.Container.Env = append(in.Container.Env, corev1.EnvVar{Name: e.Name, Value: e.Value})
+			}
+			if again := For(in); again.Capped != first.Capped || len(again.Env) != 0 {
+				t.Errorf("%+v: first capped by %q, then %v (%s) with %v", c, first.Cap, again.Capped, again.NotCapped, again.Env)
+			}
+		})
+	})
+	t.Run("odd input is answered", func(t *testing.T) {
+		t.Parallel()
+		for i, in := range []Input{
+			{},
+			{Container: &corev1.Container{}},
+			{Container: &corev1.Container{}, Framework: "jax", SliceBytes: -1, LimitBytes: -1, TotalBytes: -1, AllowanceBytes: -1, Processes: -1, GPUs: -1, View: ViewWhole},
+			{Container: &corev1.Container{}, Framework: "vllm", SliceBytes: 1<<63 - 1, TotalBytes: 1<<63 - 1, View: ViewWhole, Switches: map[string]Switch{"vllm": {Version: "x", Images: []string{"["}}}},
+			{Container: &corev1.Container{}, Framework: strings.Repeat("pytorch-", 1000)},
+		} {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				if got := For(in); got.NotCapped == "" && !got.Capped {
+					t.Errorf("got %+v", got)
+				}
+			})
+		}
+	})
 }
 
 func FuzzArguments(f *testing.F) {

@@ -49,28 +49,31 @@ func TestFormulas(t *testing.T) {
 	}
 }
 
-// Over real cards and every MiB-odd slice: a fraction is written plainly, lies within (0,1), and is never worth more than the budget.
-func TestFractionNeverExceedsTheBudget(t *testing.T) {
+func TestFraction(t *testing.T) {
 	t.Parallel()
-	for _, total := range []int64{t4, 23034 << 20, 24576 << 20, 40960 << 20, 46068 << 20, 81559 << 20, 143771 << 20, 196608 << 20} {
-		for share := int64(513 << 20); share < total; share += 977 << 20 {
-			a := amountsOf(&Input{SliceBytes: share, TotalBytes: total, AllowanceBytes: 512 << 20, View: ViewWhole})
-			text, err := fraction(a)
-			if err != nil {
-				t.Fatalf("%s of %s: %v", size(share), size(total), err)
-			}
-			f, err := strconv.ParseFloat(text, 64)
-			if err != nil || len(text) != 8 || !strings.HasPrefix(text, "0.") || f <= 0 || f >= 1 {
-				t.Fatalf("%q is no plain fraction", text)
-			}
-			if got := int64(f * float64(total)); got > a.budget || got < a.budget-total/1e6-1 {
-				t.Errorf("%s of %s is worth %d, the budget is %d", text, size(total), got, a.budget)
+	// Over real cards and every MiB-odd slice: a fraction is written plainly, lies within (0,1), and is never worth more than the budget.
+	t.Run("never exceeds the budget", func(t *testing.T) {
+		t.Parallel()
+		for _, total := range []int64{t4, 23034 << 20, 24576 << 20, 40960 << 20, 46068 << 20, 81559 << 20, 143771 << 20, 196608 << 20} {
+			for share := int64(513 << 20); share < total; share += 977 << 20 {
+				a := amountsOf(&Input{SliceBytes: share, TotalBytes: total, AllowanceBytes: 512 << 20, View: ViewWhole})
+				text, err := fraction(a)
+				if err != nil {
+					t.Fatalf("%s of %s: %v", size(share), size(total), err)
+				}
+				f, err := strconv.ParseFloat(text, 64)
+				if err != nil || len(text) != 8 || !strings.HasPrefix(text, "0.") || f <= 0 || f >= 1 {
+					t.Fatalf("%q is no plain fraction", text)
+				}
+				if got := int64(f * float64(total)); got > a.budget || got < a.budget-total/1e6-1 {
+					t.Errorf("%s of %s is worth %d, the budget is %d", text, size(total), got, a.budget)
+				}
 			}
 		}
-	}
+	})
 }
 
-func TestSizesForPeople(t *testing.T) {
+func TestHumanSize(t *testing.T) {
 	t.Parallel()
 	for bytes, want := range map[int64]string{0: "0Mi", 512 << 20: "512Mi", 8 << 30: "8Gi", 8<<30 - 1: "7.9Gi", 9728 << 20: "9.5Gi", 1<<20 + 1: "1Mi", 1<<62 + 1: "4294967296Gi"} {
 		if got := size(bytes); got != want {

@@ -83,6 +83,9 @@ func guardImpossible(in *Input, c *candidate) string {
 	if spec.ShareProcessNamespace != nil && !*spec.ShareProcessNamespace {
 		return "the pod sets shareProcessNamespace: false"
 	}
+	if _, why := sizeGuard(in); why != "" {
+		return why
+	}
 	for container := range podspec.Containers(spec) {
 		if frameworks.NeedsPID1(container) {
 			return fmt.Sprintf("the image of %q needs to be PID 1, so the pod's processes cannot be shared with a guard", container.Name)

@@ -17,5 +17,6 @@ type Input struct {
 	PoolsComplete bool                  // no other pools will ever be
 	Guard         *config.GuardSettings // nil: no guard can be injected
 	Runtimes      pools.Runtimes        // how a guard can reach the driver
+	LimitRanges   []*corev1.LimitRange  // of the namespace
 	Explain       bool                  // report on every candidate, also when one was chosen
 }

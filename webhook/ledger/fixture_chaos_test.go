@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -23,7 +21,7 @@ const (
 	requestBound = 34 * time.Second
 )
 
-// chaos is one run: three replicas with clocks of their own that die and come back, an API server that is slow, loses
+// chaos is one run: three replicas, each with an API server whose clock is its own, that die and come back, an API server that is slow, loses
 // answers and lets writes land late, pods that other webhooks deny, whose names collide, that end and are deleted.
 type chaos struct {
 	*bench
@@ -109,7 +107,7 @@ func (c *chaos) replicaWithSkew(ctx context.Context, running *sync.WaitGroup) *l
 	skew := c.upTo(20*time.Second) - 10*time.Second
 	var l *ledger.Ledger
 	l = c.replica(ledger.Options{
-		Now: func() time.Time { return time.Now().Add(skew) }, Random: c.float, MaxStaleReservations: 1000,
+		Bounds: func() (earliest, latest time.Time) { now := time.Now().Add(skew); return now, now }, Random: c.float, MaxStaleReservations: 1000,
 		Budgets: func() []ledger.Budget { return []ledger.Budget{c.budget} }, Leads: func() bool { return c.leads(l) },
 	})
 	running.Go(func() { l.Run(ctx) })
@@ -201,31 +199,4 @@ func (c *chaos) run() {
 	time.Sleep(ledger.ReservationTTL + 25*time.Second) // the clocks differ by up to twenty
 	cancel()
 	replicas.Wait()
-}
-
-func TestLedgerUnderChaos(t *testing.T) {
-	total := map[string]int{}
-	for seed := range uint64(chaosSeeds) {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := &chaos{random: rand.New(rand.NewPCG(seed, 4)), count: map[string]int{}, slow: seed%2 == 1}
-				c.bench = newBench(t, chaosLimit, 0)
-				c.faults = c.fault
-				c.cluster.Watch(teamA, c.note)
-				c.run()
-				if c.most > chaosLimit {
-					t.Errorf("%d slices lived at once, the limit is %d", c.most, chaosLimit)
-				}
-				c.settled()
-				for what, n := range c.count {
-					total[what] += n
-				}
-				total["most alive"] = max(total["most alive"], int(c.most))
-			})
-		})
-	}
-	t.Logf("%d seeds of %d requests, limit %d: %v", chaosSeeds, chaosRequests, chaosLimit, total)
-	if total["most alive"] < chaosLimit-1 || total["exceeded"] == 0 || total["busy"] == 0 {
-		t.Errorf("the load never met the limit or never met trouble: %v", total)
-	}
 }
