@@ -21,8 +21,8 @@ var update = flag.Bool("update", false, "rewrite what is made of the manifests")
 // namespaceManifest is in no chart: Helm makes the namespace that it installs into, or the administrator has.
 const namespaceManifest = "10-namespace.yaml"
 
-// TestDerivedFilesAreWhatTheManifestsSay holds every file that is made of another against what would be made of it.
-func TestDerivedFilesAreWhatTheManifestsSay(t *testing.T) {
+// TestDerivedFiles compares every file that is generated with what would be generated.
+func TestDerivedFiles(t *testing.T) {
 	t.Parallel()
 	want := derived(t)
 	if *update {
@@ -95,9 +95,11 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-func TestMarksOfAManifestBecomeLinesOfATemplate(t *testing.T) {
+func TestTemplateOf(t *testing.T) {
 	t.Parallel()
-	manifest := `# what the API server {{reads}}
+	t.Run("marks of a manifest become lines of a template", func(t *testing.T) {
+		t.Parallel()
+		manifest := `# what the API server {{reads}}
 metadata:
   namespace: gpuslice-system
   labels: {a: b}
@@ -121,7 +123,7 @@ webhooks:
       operator: NotIn
       values: [kube-system, kube-public, kube-node-lease, gpuslice-system, gpu-operator, nvidia-device-plugin]
 `
-	want := `{{- /* Made of deploy/x.yaml by "make manifests": change that. */ -}}
+		want := `{{- /* Made of deploy/x.yaml by "make manifests": change that. */ -}}
 # what the API server {{ "{{" }}reads}}
 metadata:
   namespace: {{ $.Release.Namespace }}
@@ -146,7 +148,8 @@ webhooks:
       values: {{ include "gpuslice.excluded" $ }}
 {{- with $.Values.namespaceSelector }}{{ toYaml . | nindent 4 }}{{ end }}
 `
-	if diff := cmp.Diff(want, template("x.yaml", manifest)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+		if diff := cmp.Diff(want, template("x.yaml", manifest)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
 }

@@ -72,8 +72,8 @@ func problems(c *corev1.ConfigMap) []error {
 	return nil
 }
 
-// TestWhatPagesShowCanBeApplied reads every YAML document of every page strictly: policies by the policy's own parser.
-func TestWhatPagesShowCanBeApplied(t *testing.T) {
+// TestPageDocuments reads every YAML document of every page strictly: policies by the policy's own parser.
+func TestPageDocuments(t *testing.T) {
 	t.Parallel()
 	var seen kinds
 	for _, p := range pages(t) {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestTextsOfTroubleshootingAreSaid looks for every text that TROUBLESHOOTING.md quotes, in blocks of text and in the first
+// TestTroubleshootingTexts looks for every text that TROUBLESHOOTING.md quotes, in blocks of text and in the first
 // cell of a table's row that begins with code, in the sources and in what the scenarios want. "..." stands for what differs.
-func TestTextsOfTroubleshootingAreSaid(t *testing.T) {
+func TestTroubleshootingTexts(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("TROUBLESHOOTING.md")
 	if err != nil {

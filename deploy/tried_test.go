@@ -17,9 +17,9 @@ import (
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
-// TestWhatPagesSayComesOutDoes decides the pods of pages: a block "text tried on NODES" is what becomes of the last pod
+// TestPagePods decides the pods of pages: a block "text tried on NODES" is what becomes of the last pod
 // above it, under the last policy above it, on those nodes of test/scenarios.
-func TestWhatPagesSayComesOutDoes(t *testing.T) {
+func TestPagePods(t *testing.T) {
 	t.Parallel()
 	tried := 0
 	for _, p := range pages(t) {

@@ -44,28 +44,53 @@ func settings(t *testing.T, under string, n *yaml.Node) (out []string) {
 	return out
 }
 
-// TestValuesOnThePage compares the table of values in README.md with values.yaml.
-func TestValuesOnThePage(t *testing.T) {
+func TestValues(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(text), "| value | meaning |\n|---|---|\n")
-	table, _, _ = strings.Cut(table, "\n\n")
-	have, named := values(t), 0
-	for row := range strings.Lines(table) {
-		cell, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
-		for _, span := range codeSpan.FindAllString(cell, -1) {
-			named++
-			if name := strings.Trim(span, "`"); !slices.Contains(have, name) {
-				t.Errorf("README.md names %s, and values.yaml does not have it", name)
+	// The table of values in README.md is compared with values.yaml.
+	t.Run("the page has them all", func(t *testing.T) {
+		t.Parallel()
+		text, err := os.ReadFile("README.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, table, _ := strings.Cut(string(text), "| value | meaning |\n|---|---|\n")
+		table, _, _ = strings.Cut(table, "\n\n")
+		have, named := values(t), 0
+		for row := range strings.Lines(table) {
+			cell, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
+			for _, span := range codeSpan.FindAllString(cell, -1) {
+				named++
+				if name := strings.Trim(span, "`"); !slices.Contains(have, name) {
+					t.Errorf("README.md names %s, and values.yaml does not have it", name)
+				}
 			}
 		}
-	}
-	if named < 5 {
-		t.Errorf("README.md names %d values", named)
-	}
+		if named < 5 {
+			t.Errorf("README.md names %d values", named)
+		}
+	})
+	// A misspelled value is not taken for none.
+	t.Run("the schema has them and no others", func(t *testing.T) {
+		t.Parallel()
+		text, err := os.ReadFile("chart/values.schema.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var root schema
+		if err := json.Unmarshal(text, &root); err != nil {
+			t.Fatal(err)
+		}
+		delete(root.Properties, "global") // Helm puts it there for charts that hold others
+		have := map[string]bool{}
+		leaves(t, root.Defs, "", root, have)
+		want := map[string]bool{}
+		for _, v := range values(t) {
+			want[v] = true
+		}
+		if diff := cmp.Diff(want, have); diff != "" {
+			t.Errorf("values.schema.json and values.yaml differ (-values +schema)\n%s", diff)
+		}
+	})
 }
 
 // schema is the part of JSON schema that says which keys there are.
@@ -74,29 +99,6 @@ type schema struct {
 	Defs       map[string]schema `json:"$defs"`
 	Properties map[string]schema `json:"properties"`
 	Additional any               `json:"additionalProperties"`
-}
-
-// TestTheSchemaKnowsTheValuesAndNoOthers keeps a misspelt value from being taken for none.
-func TestTheSchemaKnowsTheValuesAndNoOthers(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("chart/values.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var root schema
-	if err := json.Unmarshal(text, &root); err != nil {
-		t.Fatal(err)
-	}
-	delete(root.Properties, "global") // Helm puts it there for charts that hold others
-	have := map[string]bool{}
-	leaves(t, root.Defs, "", root, have)
-	want := map[string]bool{}
-	for _, v := range values(t) {
-		want[v] = true
-	}
-	if diff := cmp.Diff(want, have); diff != "" {
-		t.Errorf("values.schema.json and values.yaml differ (-values +schema)\n%s", diff)
-	}
 }
 
 func leaves(t *testing.T, defs map[string]schema, path string, s schema, out map[string]bool) {

@@ -24,7 +24,7 @@ type creation struct {
 	warnings []string
 }
 
-// decideSlice gives the pod the slices that it asks for, if it asks for any: the first step that knows the answer ends
+// decideSlice gives the pod the slices that it requests, if it requests any: the first step that knows the answer ends
 // the walk.
 func decideSlice(in Input) Decision {
 	c := &creation{in: in}
@@ -47,7 +47,7 @@ func decideSlice(in Input) Decision {
 	return leaveUnchanged(whyNoGPU)
 }
 
-// denyReportRequest denies a pod that asks for a report and is to be created all the same.
+// denyReportRequest denies a pod that requests a report and is to be created all the same.
 func (c *creation) denyReportRequest() Decision {
 	if !isReportRequest(c.in.Pod) {
 		return Decision{}
@@ -106,7 +106,7 @@ func (c *creation) optOut() Decision {
 		"%s: %q is for policies with optOut: true, and %s is not one; remove the label", api.LabelShare, api.ShareDisabled, p.Name)})
 }
 
-// leaveWithoutRequest leaves the pods alone that neither ask for a slice nor are given one unasked.
+// leaveWithoutRequest leaves the pods alone that neither request a slice nor are given one by policy.
 func (c *creation) leaveWithoutRequest() Decision {
 	in, silent := &c.in, len(c.req.Containers) == 0
 	switch {
@@ -115,19 +115,19 @@ func (c *creation) leaveWithoutRequest() Decision {
 	case silent && !request.TouchesGPU(in.Pod, in.Pools):
 		return leaveUnchanged(whyNoGPU)
 	case in.Policy.Mode == modes.OptIn && !request.RequestsFraction(in.Pod, in.Pools):
-		return notAsked(in.Pod)
+		return notRequested(in.Pod)
 	case silent && len(c.unread) == 0:
 		return leaveUnchanged(whyNoGPU)
 	}
 	return Decision{}
 }
 
-// notAsked leaves a pod alone that asks for no slice. A label that only says more about one is most likely half an ask.
-func notAsked(pod *corev1.Pod) Decision {
+// notRequested leaves a pod alone that requests no slice. A label that only says more about one is most likely half a request.
+func notRequested(pod *corev1.Pod) Decision {
 	d := leaveUnchanged(whyNotRequested)
 	for _, label := range []string{api.LabelFramework, api.LabelContainer} {
 		if _, ok := pod.Labels[label]; ok {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("label %s alone asks for no slice; add %s: \"8Gi\" (or what it needs)", label, api.LabelMemory))
+			d.Warnings = append(d.Warnings, fmt.Sprintf("label %s alone requests no slice; add %s: \"8Gi\" (or what it needs)", label, api.LabelMemory))
 		}
 	}
 	return d

@@ -45,7 +45,7 @@ func Create(in Input, raw promise.RawPod, keys promise.Keys) (Decision, []jsonpa
 	return d, podpatch.Operations(raw.Tree, raw.Pod, after)
 }
 
-// promisedByNewer reports whether a newer build has mutated the pod already. Both are asked while one takes the other's
+// promisedByNewer reports whether a newer build has mutated the pod already. Both are called while one takes the other's
 // place.
 func promisedByNewer(pod *corev1.Pod, namespace string, keys promise.Keys) bool {
 	if !hasPromise(pod) {
@@ -120,7 +120,7 @@ func decideGoverned(in Input) Decision {
 	return d
 }
 
-// decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not ask for either.
+// decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not request either.
 func decideUnsliced(in *Input, d Decision) Decision {
 	if found := rules.Find(subjectOf(in), false); len(found) > 0 {
 		return denial(found...)

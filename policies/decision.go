@@ -18,7 +18,7 @@ type Outcome string
 const (
 	Unchanged     Outcome = "unchanged"
 	Mutated       Outcome = "mutated"
-	DevicesHidden Outcome = "devices-hidden" // no slice, and no device that was not asked for either
+	DevicesHidden Outcome = "devices-hidden" // no slice, and no device that was not requested either
 	Denied        Outcome = "denied"
 )
 

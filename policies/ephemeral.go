@@ -18,7 +18,7 @@ import (
 )
 
 // hideFromEphemeral answers an update that adds ephemeral containers: in.Pod with no device in those that old has not, and
-// without variables of ours, where the pod has slices, or asks for GPUs in a governed namespace. Ephemeral containers
+// without variables of ours, where the pod has slices, or requests GPUs in a governed namespace. Ephemeral containers
 // that are there already are immutable, and stay. It returns the pod itself where nothing is to be changed.
 func hideFromEphemeral(in Input, old *corev1.Pod) *corev1.Pod {
 	out, changed := in.Pod.DeepCopy(), false
@@ -59,6 +59,9 @@ func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	if !hidesDevices(c) {
 		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", envvar.VisibleDevices, envvar.NoDevices, strings.Join(envvar.OwnPrefixes(), ", "))
 	}
+	if m := rules.NamesDevice(c.VolumeMounts); m != "" {
+		say("mounts a volume at %s, which takes devices", message.Quote(m))
+	}
 	if !sliced {
 		return found
 	}
@@ -70,9 +73,6 @@ func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	}
 	if names := rules.BeyondSlice(c.SecurityContext); len(names) > 0 {
 		say("adds the capabilities %s", strings.Join(names, ", "))
-	}
-	if m := rules.NamesDevice(c.VolumeMounts); m != "" {
-		say("mounts a volume at %s, which takes devices", message.Quote(m))
 	}
 	for _, m := range c.VolumeMounts {
 		if podspec.IsOurVolume(m.Name) {
@@ -89,9 +89,10 @@ func hidesDevices(c *corev1.Container) bool {
 }
 
 // governsEphemeral reports whether an ephemeral container is held to what this file says: in every pod with slices, and where a
-// policy is in force in pods with GPUs, and where it would choose devices.
+// policy is in force in pods with GPUs, and where it would choose devices, or might by variables that nobody sees here.
 func governsEphemeral(in Input, pod *corev1.Pod, c *corev1.Container) bool {
-	return hasPromise(pod) || changesPods(in) && (request.RequestsGPUs(&pod.Spec, in.Pools) || visibility.ChoosesDevices(c))
+	return hasPromise(pod) || changesPods(in) && (request.RequestsGPUs(&pod.Spec, in.Pools) ||
+		visibility.ChoosesDevices(c) || len(c.EnvFrom) > 0 || rules.NamesDevice(c.VolumeMounts) != "")
 }
 
 func hasPromise(pod *corev1.Pod) bool { return pod.Annotations[api.AnnotationPromise] != "" }

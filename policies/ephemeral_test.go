@@ -118,7 +118,11 @@ func TestEphemeral(t *testing.T) {
 				c.VolumeMounts = []corev1.VolumeMount{{Name: "gpuslice-mps-pipe", MountPath: "/x"}}
 			},
 		} {
-			for name, denied := range map[string]bool{"in a slice": true, "with a whole GPU": strings.Contains(want, "begins with") || strings.Contains(want, "has to say"), "without a GPU": false} {
+			for name, denied := range map[string]bool{
+				"in a slice": true, "ungoverned": false,
+				"with a whole GPU": strings.Contains(want, "begins with") || strings.Contains(want, "has to say") || strings.Contains(want, "takes devices"),
+				"without a GPU":    strings.Contains(want, "takes devices"),
+			} {
 				in, old := adding(livePods(t)[name], debugger(func(c *corev1.EphemeralContainerCommon) {
 					c.Env = env("NVIDIA_VISIBLE_DEVICES=void")
 					edit(c)

@@ -12,7 +12,7 @@ import (
 )
 
 // hideDevices turns a pod that is left unchanged into one that is hidden, where a container of it would take devices past
-// what it asks for. In a namespace where GPUs are shared, those are other people's slices.
+// what it requests. In a namespace where GPUs are shared, those are other people's slices.
 func hideDevices(in *Input, d Decision) Decision {
 	visibility := devicesToHide(&in.Pod.Spec, in.Pools)
 	if len(visibility.Hidden)+len(visibility.Unset) == 0 {
@@ -20,7 +20,7 @@ func hideDevices(in *Input, d Decision) Decision {
 	}
 	d.Outcome, d.IfEnforced, d.Visibility = DevicesHidden, DevicesHidden, &visibility
 	for _, name := range choosingContainers(&in.Pod.Spec, in.Pools) {
-		d.Warnings = append(d.Warnings, name+": "+envvar.VisibleDevices+" does not choose devices in this namespace; what the container asks for under resources does")
+		d.Warnings = append(d.Warnings, name+": "+envvar.VisibleDevices+" does not choose devices in this namespace; what the container requests under resources does")
 	}
 	return d
 }
@@ -35,7 +35,7 @@ func choosingContainers(spec *corev1.PodSpec, pools []pools.Pool) (names []strin
 	return names
 }
 
-// devicesToHide looks for containers that choose their devices: in a pod that asks for GPUs every one of them might, by its
+// devicesToHide looks for containers that choose their devices: in a pod that requests GPUs every one of them might, by its
 // image; in another one those that say so. Devices of a claim come by another way, and stay.
 func devicesToHide(spec *corev1.PodSpec, pools []pools.Pool) (v visibility.Change) {
 	gpus := request.RequestsGPUs(spec, pools)

@@ -25,7 +25,7 @@ const (
 
 // quantities are what people and fuzzers write for a number of GPUs, with the denial that such a pod gets; empty: it is fine.
 var quantities = map[string]string{
-	"0.5": unaccepted, "500m": unaccepted, "0.1n": unaccepted, "1500m": "mixes whole GPUs and a fraction", "3000m": "asks for 3 GPUs",
+	"0.5": unaccepted, "500m": unaccepted, "0.1n": unaccepted, "1500m": "mixes whole GPUs and a fraction", "3000m": "requests 3 GPUs",
 	"-1": outOfRange, "1e19": outOfRange, "1e64": outOfRange, "1Ki": outOfRange, "1Ei": outOfRange,
 	"9223372036854775807": outOfRange, "9223372036854775808": outOfRange, "18446744073709551616": outOfRange, "36893488147419103232": outOfRange,
 	"1e400": notRead, "1e100000": notRead, "1e10000000": notRead, "1e999999999": notRead, "1e-400": notRead,

@@ -14,7 +14,7 @@ type Input struct {
 	Pod       *corev1.Pod
 	Namespace api.Namespace
 	Policy    *config.Policy // nil: no policy governs the namespace
-	// PolicyError is why the namespace's policy cannot be used, when no last good version is known. Pods that ask for
+	// PolicyError is why the namespace's policy cannot be used, when no last good version is known. Pods that request
 	// a slice are denied with it.
 	PolicyError error
 	// TenantNotes are what authors of pods should know of the tenant's own document that tightened Policy.
@@ -24,7 +24,7 @@ type Input struct {
 	PoolsComplete bool
 	// Guard says where the guard's image is; nil: none can be injected.
 	Guard *config.GuardSettings
-	// Explain asks for a report on every candidate, also when one was chosen.
+	// Explain requests a report on every candidate, also when one was chosen.
 	Explain bool
 }
 

@@ -22,14 +22,14 @@ func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 		warn("quota: mode is off, so nothing is counted and nothing denied; write mode: opt-in to have the quota held")
 	}
 	if p.OptOut && p.Mode != modes.Transparent {
-		warn("optOut: it means something in mode transparent only; in mode %s a pod that does not ask gets no slice anyway", p.Mode)
+		warn("optOut: it means something in mode transparent only; in mode %s a pod that requests no slice gets none anyway", p.Mode)
 	}
 	if p.Mode == modes.Transparent && p.DefaultSlice == nil {
 		warn("defaultSlice: mode is transparent and there is none, so a pod that says no size is denied")
 	}
 	for i := range p.Pools.Declared {
 		if d := &p.Pools.Declared[i]; d.Resource != "" && !strings.HasPrefix(d.Resource, resourcename.NVIDIAPrefix) {
-			warn("pools.declared[%d].resource: the webhook is asked about pods that name a resource of %s; one that names only %s is seen where it has one of our labels, "+
+			warn("pools.declared[%d].resource: the webhook is called for pods that name a resource of %s; one that names only %s is seen where it has one of our labels, "+
 				"and no quota holds for others; have the nodes offer a name of %s, or add this one to the match conditions of the webhook configurations", i, resourcename.NVIDIAPrefix, d.Resource, resourcename.NVIDIAPrefix)
 		}
 	}

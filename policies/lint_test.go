@@ -28,7 +28,7 @@ func TestLint(t *testing.T) {
 			{"a quota that is off", "{mode: \"off\", quota: {memory: 1Gi}}", []string{
 				"quota: mode is off, so nothing is counted and nothing denied; write mode: opt-in to have the quota held"}},
 			{"an opt-out of what nobody is in", "{mode: opt-in, optOut: true}", []string{
-				"optOut: it means something in mode transparent only; in mode opt-in a pod that does not ask gets no slice anyway"}},
+				"optOut: it means something in mode transparent only; in mode opt-in a pod that requests no slice gets none anyway"}},
 			{"transparent without a size", "{mode: transparent}", []string{
 				"defaultSlice: mode is transparent and there is none, so a pod that says no size is denied"}},
 			{"sizes beyond every pool", "{strategies: [time-slicing], mode: opt-in, defaultSlice: {memory: 7Gi}, classes: {huge: {memory: 25Gi}, fine: {memory: 6Gi}}}", []string{
@@ -36,7 +36,7 @@ func TestLint(t *testing.T) {
 				"defaultSlice.memory: 7Gi fits no pool that is known, the largest slice there is has 6Gi"}},
 			{"sizes beside a pool of unknown size", "{strategies: [time-slicing, exclusive], mode: opt-in, classes: {huge: {memory: 25Gi}}}", nil},
 			{"a pool under a name that the webhook is not asked about", "{pools: {declared: [{name: a, selector: {a: b}, resource: example.com/gpu, strategy: exclusive}, {name: b, selector: {a: c}, resource: nvidia.com/gpu, strategy: exclusive}]}}", []string{
-				"pools.declared[0].resource: the webhook is asked about pods that name a resource of nvidia.com/; one that names only example.com/gpu is seen where it has one of our labels, " +
+				"pools.declared[0].resource: the webhook is called for pods that name a resource of nvidia.com/; one that names only example.com/gpu is seen where it has one of our labels, " +
 					"and no quota holds for others; have the nodes offer a name of nvidia.com/, or add this one to the match conditions of the webhook configurations"}},
 			{"sizes of a strategy without pools", "{strategies: [mps], mode: opt-in, classes: {huge: {memory: 25Gi}}}", nil},
 		} {

@@ -21,6 +21,6 @@ func isReportRequest(pod *corev1.Pod) bool {
 // reportOutsideDryRun denies a report request that is to be created all the same.
 func reportOutsideDryRun(pod *corev1.Pod) *api.Violation {
 	return request.Invalid("a question and no pod", fmt.Sprintf(
-		"the annotation %s: %s is answered to a dry-run only; ask with kubectl create --dry-run=server or gpuslice quota, or remove it from a pod that is to run",
+		"the annotation %s: %s is answered to a dry-run only; use kubectl create --dry-run=server or gpuslice quota, or remove it from a pod that is to run",
 		api.AnnotationReport, message.Quote(pod.Annotations[api.AnnotationReport])))
 }

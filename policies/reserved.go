@@ -15,7 +15,7 @@ import (
 )
 
 // reservedContainer denies a container of the author's own under our names: what is ours is written anew, so it would
-// vanish from the pod, or get a GPU that nobody looks at. It is nil where the pod has none, or where nothing asks for a
+// vanish from the pod, or get a GPU that nobody looks at. It is nil where the pod has none, or where nothing requests a
 // slice.
 func reservedContainer(in *Input) *api.Violation {
 	name, gpu := authorsUnderOurName(&in.Pod.Spec, in.Pools)
@@ -25,24 +25,24 @@ func reservedContainer(in *Input) *api.Violation {
 	return request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", name, podspec.ContainerPrefix))
 }
 
-// authorsUnderOurName returns a container that has one of our names and cannot be ours, and whether it asks for a GPU.
-// Check and guard among the init containers may have come with a copy; where they alone ask for a GPU they have not.
+// authorsUnderOurName returns a container that has one of our names and cannot be ours, and whether it requests a GPU.
+// Check and guard among the init containers may have come with a copy; where they alone request a GPU they have not.
 func authorsUnderOurName(spec *corev1.PodSpec, pools []pools.Pool) (name string, gpu bool) {
-	asks := func(c *corev1.Container) bool { return request.RequestsGPU(c, pools) }
+	requests := func(c *corev1.Container) bool { return request.RequestsGPU(c, pools) }
 	others := false
 	for c := range podspec.Containers(spec) {
-		others = others || asks(c)
+		others = others || requests(c)
 	}
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
 		mayBeOurs := slices.Contains([]string{limits.CheckContainer, limits.GuardContainer}, c.Name)
-		if podspec.IsOurContainer(c.Name) && (!mayBeOurs || !others && asks(c)) {
-			return c.Name, asks(c)
+		if podspec.IsOurContainer(c.Name) && (!mayBeOurs || !others && requests(c)) {
+			return c.Name, requests(c)
 		}
 	}
 	for i := range spec.Containers {
 		if c := &spec.Containers[i]; podspec.IsOurContainer(c.Name) {
-			return c.Name, asks(c)
+			return c.Name, requests(c)
 		}
 	}
 	return "", false

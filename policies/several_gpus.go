@@ -11,7 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// severalGPUs answers a pod that asks for several whole GPUs and says nothing else: it is left as it is where policy
+// severalGPUs answers a pod that requests several whole GPUs and says nothing else: it is left as it is where policy
 // allows exclusive devices, and denied where it does not, or where it would get shares of one device instead.
 func (c *creation) severalGPUs() Decision {
 	in, req := &c.in, c.req
@@ -31,22 +31,22 @@ func (c *creation) severalGPUs() Decision {
 	}
 	if !allowsWhole(in.Policy) {
 		return denial(api.Violation{Rule: api.RulePolicy, Reason: "several GPUs", Detail: fmt.Sprintf(
-			"container %q asks for %d GPUs, and policy %s allows %s only, which give one slice to a container; ask for one",
+			"container %q requests %d GPUs, and policy %s allows %s only, which give one slice to a container; request one",
 			name, most, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
 	}
 	whole, shared := offersOfGPU(in)
 	if whole == nil && shared != nil {
 		return denial(api.Violation{Rule: api.RuleStrategy, Reason: "several units of a shared GPU", Detail: fmt.Sprintf(
-			"container %q asks for %d of %s, and under that name %s offers shares of one (%s); two of them may be the same device and give no more than one; ask for one",
+			"container %q requests %d of %s, and under that name %s offers shares of one (%s); two of them may be the same device and give no more than one; request one",
 			name, most, api.ResourceGPU, shared.Describe(), shared.Strategy)})
 	}
 	for _, limited := range []struct {
-		asked, limit int64
-		who          string
+		requested, limit int64
+		who              string
 	}{{most, in.Policy.Limits.PerContainer.GPUs, fmt.Sprintf("container %q", name)}, {total, in.Policy.Limits.PerPod.GPUs, "the pod"}} {
-		if limited.limit > 0 && limited.asked > limited.limit {
+		if limited.limit > 0 && limited.requested > limited.limit {
 			return denial(api.Violation{Rule: api.RuleLimit, Reason: "above the limit", Detail: fmt.Sprintf(
-				"%s would hold %d GPUs, policy %s allows %d; ask for less", limited.who, limited.asked, in.Policy.Name, limited.limit)})
+				"%s would hold %d GPUs, policy %s allows %d; request less", limited.who, limited.requested, in.Policy.Name, limited.limit)})
 		}
 	}
 	d := leaveUnchanged(whyExclusive)

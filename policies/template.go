@@ -49,7 +49,7 @@ func CheckTemplate(kind string, tree map[string]any, p *config.Policy) (*api.Vio
 	}
 	f := found[0]
 	return &api.Violation{Rule: api.RuleTemplate, Reason: "fraction of a GPU in a template", Detail: fmt.Sprintf(
-		"%s %s: container %q asks for %s: %q, and Kubernetes takes whole numbers only in the template of a %s; write %s: 1 there and "+
+		"%s %s: container %q requests %s: %q, and Kubernetes takes whole numbers only in the template of a %s; write %s: 1 there and "+
 			"the label %s: %q in %s/metadata/labels", kind, f.path, f.container, f.resource, f.text, kind, f.resource, api.LabelFraction, f.share, path)}, nil
 }
 
@@ -113,7 +113,7 @@ func fractionOf(name string, written any) (quantity.Fraction, string, bool) {
 // oneLabelSays reports whether one label can say it all: it means every GPU container of the pod, and the template must not
 // say another size already.
 func oneLabelSays(template map[string]any, found []templateFraction) bool {
-	asks := func(container string) bool {
+	requests := func(container string) bool {
 		return slices.ContainsFunc(found, func(f templateFraction) bool { return f.container == container })
 	}
 	if slices.ContainsFunc(found, func(f templateFraction) bool { return f.share != found[0].share }) {
@@ -130,10 +130,10 @@ func oneLabelSays(template map[string]any, found []templateFraction) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(gpuContainersOf(template), func(name string) bool { return !asks(name) })
+	return !slices.ContainsFunc(gpuContainersOf(template), func(name string) bool { return !requests(name) })
 }
 
-// gpuContainersOf names the containers of a template that ask for a GPU in any quantity.
+// gpuContainersOf names the containers of a template that request a GPU in any quantity.
 func gpuContainersOf(template map[string]any) (names []string) {
 	spec, _ := template["spec"].(map[string]any)
 	for _, list := range []string{"initContainers", "containers"} {

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -35,7 +36,7 @@ type Change struct {
 	Ours bool
 }
 
-// Governed returns what governs the pod's namespace, the pod left out. An update asks for it only where its answer depends
+// Governed returns what governs the pod's namespace, the pod left out. An update requests it only where its answer depends
 // on it: what is gpuslice's stays so also while no policy can be read.
 type Governed func() (Input, error)
 
@@ -45,7 +46,7 @@ func (c Change) Concerns() bool {
 	if c.Subresource != "" {
 		return c.Subresource == SubresourceEphemeral || c.Subresource == SubresourceResize
 	}
-	for _, name := range []string{api.AnnotationPromise, envvar.VisibleDevices} {
+	for _, name := range append(rules.DeviceAnnotations(), api.AnnotationPromise, envvar.VisibleDevices) {
 		if bytes.Contains(c.Old, []byte(name)) || bytes.Contains(c.New, []byte(name)) {
 			return true
 		}
@@ -105,7 +106,7 @@ func VerifyUpdate(c Change, governed Governed) (Decision, error) {
 	case SubresourceResize:
 		found = checkResize(old.Pod, updated.Pod)
 	default:
-		found = checkUpdate(c.writable(old.Pod, updated.Pod), updated.Pod)
+		found = append(checkUpdate(c.writable(old.Pod, updated.Pod), updated.Pod), checkDevices(old.Pod, updated.Pod)...)
 	}
 	if len(found) == 0 {
 		return leaveUnchanged(whyUnchanged), nil
@@ -186,4 +187,12 @@ func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 	}
 	return append(violations, api.Violation{Rule: api.RuleImmutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
 		"%s; leave it out of the change, or delete the pod and create it again", message.ShortList(paths))})
+}
+
+// checkDevices denies an update that would give a live pod devices. One that is being deleted starts no container any more.
+func checkDevices(old, updated *corev1.Pod) []api.Violation {
+	if updated.DeletionTimestamp != nil {
+		return nil
+	}
+	return rules.AddedDevices(old, updated)
 }

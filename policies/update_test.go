@@ -3,9 +3,11 @@ package policies_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -76,6 +78,7 @@ func TestChangeConcerns(t *testing.T) {
 		"a pod that is given a promise":      {policies.Change{Old: plain, New: promised}, true},
 		"a pod whose devices are hidden":     {policies.Change{Old: hidden, New: plain}, true},
 		"an ephemeral container":             {policies.Change{Old: plain, New: plain, Subresource: policies.SubresourceEphemeral}, true},
+		"an annotation that takes devices":   {policies.Change{Old: plain, New: []byte(`{"metadata":{"annotations":{"nvidia.com/container.a.gpus.devices":"all"}}}`)}, true},
 		"a resize":                           {policies.Change{Old: plain, New: plain, Subresource: policies.SubresourceResize}, true},
 		"another subresource":                {policies.Change{Old: promised, New: promised, Subresource: "status"}, false},
 	} {
@@ -106,6 +109,38 @@ func TestUpdate(t *testing.T) {
 			if c.d.Promise != nil && after.Annotations[api.AnnotationPromise] != live.Annotations[api.AnnotationPromise] {
 				t.Errorf("%s, updated to %s: another promise", c.s.Name, name)
 			}
+		}
+	}
+}
+
+func TestDevicesOfALivePod(t *testing.T) {
+	t.Parallel()
+	const key = "nvidia.cdi.k8s.io/container.a"
+	for name, tt := range map[string]struct {
+		pod  string // of livePods
+		edit func(old, updated *corev1.Pod)
+		want bool
+	}{
+		"added to a slice":          {"in a slice", func(_, updated *corev1.Pod) { updated.Annotations[key] = "nvidia.com/gpu=all" }, true},
+		"added beside no GPU":       {"without a GPU", func(_, updated *corev1.Pod) { updated.Annotations = map[string]string{key: "nvidia.com/gpu=all"} }, true},
+		"added where nothing rules": {"ungoverned", func(_, updated *corev1.Pod) { updated.Annotations = map[string]string{key: "nvidia.com/gpu=all"} }, false},
+		"changed": {"without a GPU", func(old, updated *corev1.Pod) {
+			old.Annotations, updated.Annotations = map[string]string{key: "nvidia.com/gpu=0"}, map[string]string{key: "nvidia.com/gpu=1"}
+		}, true},
+		"there before": {"without a GPU", func(old, updated *corev1.Pod) {
+			old.Annotations, updated.Annotations = map[string]string{key: "nvidia.com/gpu=0"}, map[string]string{key: "nvidia.com/gpu=0", "a": "b"}
+		}, false},
+		"removed": {"without a GPU", func(old, _ *corev1.Pod) { old.Annotations = map[string]string{key: "nvidia.com/gpu=0"} }, false},
+		"added to a pod that goes": {"without a GPU", func(_, updated *corev1.Pod) {
+			updated.Annotations, updated.DeletionTimestamp = map[string]string{key: "nvidia.com/gpu=all"}, &metav1.Time{Time: time.Unix(1, 0)}
+		}, false},
+	} {
+		in := livePods(t)[tt.pod]
+		old := in.Pod
+		in.Pod = old.DeepCopy()
+		tt.edit(old, in.Pod)
+		if found := verifyUpdate(t, in, old, ""); len(found) > 0 != tt.want {
+			t.Errorf("%s: %v", name, found)
 		}
 	}
 }

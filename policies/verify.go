@@ -130,6 +130,9 @@ func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
 		if v := plan.Exceeds(promise.ChargeFor(c), limits.PerContainer, fmt.Sprintf("container %q", c.Name), policy, promise.Place); v != nil {
 			return []api.Violation{*v}
 		}
+		if v := (plan.Sizes{Slice: c.Slice, Limit: c.Limit}).ExceedsBurst(in.Policy, c.Name); v != nil {
+			return []api.Violation{*v}
+		}
 	}
 	if v := plan.Exceeds(promise.ChargeOn(in.Pod), limits.PerPod, "the pod", policy, promise.Place); v != nil {
 		return []api.Violation{*v}
@@ -145,7 +148,7 @@ func verifyUnpromised(in Input) Decision {
 	}
 	if names := choosingContainers(&in.Pod.Spec, in.Pools); d.Outcome == DevicesHidden && len(names) > 0 {
 		return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
-			"%s by the variables %s or %s; remove them, and ask for %s: 1 where a GPU is needed", message.ShortList(names), envvar.VisibleDevices, envvar.CUDAVersion, api.ResourceGPU)})
+			"%s by the variables %s or %s; remove them, and request %s: 1 where a GPU is needed", message.ShortList(names), envvar.VisibleDevices, envvar.CUDAVersion, api.ResourceGPU)})
 	}
 	switch d.Outcome {
 	case DevicesHidden:
@@ -154,7 +157,7 @@ func verifyUnpromised(in Input) Decision {
 	default:
 		return d
 	}
-	return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod asks for a slice and was not given one", Detail: fmt.Sprintf(
-		"gpuslice's mutating webhook was not asked, or its answer was lost; create the pod again, and if it is denied again tell those who run the cluster (policy %s)",
+	return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod requests a slice and was not given one", Detail: fmt.Sprintf(
+		"gpuslice's mutating webhook was not called, or its answer was lost; create the pod again, and if it is denied again tell those who run the cluster (policy %s)",
 		in.Policy.Name)})
 }

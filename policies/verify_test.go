@@ -59,7 +59,7 @@ func TestVerify(t *testing.T) {
 			}
 			chosen++
 			d := policies.Verify(c.in, nil)
-			if d.Outcome != policies.Denied || !strings.Contains(d.Message(), "ask for nvidia.com/gpu: 1 where a GPU is needed") {
+			if d.Outcome != policies.Denied || !strings.Contains(d.Message(), "request nvidia.com/gpu: 1 where a GPU is needed") {
 				t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
 			}
 		}
@@ -203,7 +203,7 @@ func TestVerifyPromised(t *testing.T) {
 		}, api.RuleTamper, "hostPath"},
 		"the guard's devices mounted by the author's container": {"guard-access-by-volume", nil, func(p *corev1.Pod) {
 			first(p).VolumeMounts = append(first(p).VolumeMounts, corev1.VolumeMount{Name: "x", MountPath: "/var/run/nvidia-container-devices/all"})
-		}, api.RuleTamper, "devices that it did not ask for"},
+		}, api.RuleTamper, "devices that it did not request"},
 		"a CDI annotation":                                      {"guard-access-by-cdi", nil, func(p *corev1.Pod) { p.Annotations["cdi.k8s.io/mine"] = "nvidia.com/gpu=all" }, api.RuleTamper, "cdi.k8s.io/mine"},
 		"a node by hand":                                        {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" }, api.RuleTamper, "spec.nodeName"},
 		"the node's IPC where no daemon needs it":               {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostIPC = true }, api.RuleTamper, "spec.hostIPC"},

@@ -82,20 +82,23 @@ func TestRunNotEnforcing(t *testing.T) {
 	}
 }
 
-// The container that is started again has the new library.
-func TestRunEndsWhenTheDriverWasUpdated(t *testing.T) {
+func TestRunDriverUpdate(t *testing.T) {
 	t.Parallel()
-	g := guardPod(t, fakegpu.Config{Fault: fakegpu.Fault{Slow: nil, Fail: []fakegpu.Fail{{Call: "nvmlDeviceGetMemoryInfo*", Return: "LIB_RM_VERSION_MISMATCH"}}}}, nil)
-	if line := g.await("stopped"); line["driverUpdated"] != true {
-		t.Errorf("stopped with %v", line)
-	}
-	err := g.cmd.Wait()
-	if g.cmd.ProcessState.ExitCode() != exitFailed {
-		t.Errorf("ended with %v", err)
-	}
-	if text, err := os.ReadFile(g.status); err != nil || !strings.Contains(string(text), "driver was updated") {
-		t.Errorf("the termination message is %q, %v", text, err)
-	}
+	// The container that is started again has the new library.
+	t.Run("ends the process", func(t *testing.T) {
+		t.Parallel()
+		g := guardPod(t, fakegpu.Config{Fault: fakegpu.Fault{Slow: nil, Fail: []fakegpu.Fail{{Call: "nvmlDeviceGetMemoryInfo*", Return: "LIB_RM_VERSION_MISMATCH"}}}}, nil)
+		if line := g.await("stopped"); line["driverUpdated"] != true {
+			t.Errorf("stopped with %v", line)
+		}
+		err := g.cmd.Wait()
+		if g.cmd.ProcessState.ExitCode() != exitFailed {
+			t.Errorf("ended with %v", err)
+		}
+		if text, err := os.ReadFile(g.status); err != nil || !strings.Contains(string(text), "driver was updated") {
+			t.Errorf("the termination message is %q, %v", text, err)
+		}
+	})
 }
 
 func TestRunEscalates(t *testing.T) {

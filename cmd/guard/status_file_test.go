@@ -77,59 +77,61 @@ func TestStatusFileLocked(t *testing.T) {
 	}
 }
 
-func TestPublisherKeepsWhatAProbeChanged(t *testing.T) {
+func TestPublisher(t *testing.T) {
 	t.Parallel()
-	f, path := statusFileIn(t)
-	p := &publisher{file: f, longest: time.Second, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	probeFile, err := openStatusFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer probeFile.close()
-	ask := func(now time.Duration) (a answer) {
-		if err := probeFile.awaitUpdate(func(s *probeStatus) { a = s.answer(livenessProbe, now) }); err != nil {
+	t.Run("keeps what a probe changed", func(t *testing.T) {
+		t.Parallel()
+		f, path := statusFileIn(t)
+		p := &publisher{file: f, longest: time.Second, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		probeFile, err := openStatusFile(path)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return a
-	}
-	p.observe(guard.State{})
-	now := sinceBoot()
-	var got []string
-	for _, message := range []string{"one", "", "two", "", ""} {
-		if message != "" {
-			p.enqueue(message)
+		defer probeFile.close()
+		ask := func(now time.Duration) (a answer) {
+			if err := probeFile.awaitUpdate(func(s *probeStatus) { a = s.answer(livenessProbe, now) }); err != nil {
+				t.Fatal(err)
+			}
+			return a
 		}
 		p.observe(guard.State{})
-		got = append(got, ask(now).Text)
-	}
-	if want := []string{"one", "ok", "two", "ok", "ok"}; !slices.Equal(got, want) {
-		t.Errorf("probes got %q, want %q", got, want)
-	}
-	p.observe(guard.State{InProgress: &guard.Order{}})
-	if a := ask(now + 5*time.Second); a.OK {
-		t.Error("healthy while a termination hangs")
-	}
-	p.observe(guard.State{})
-	if a := ask(now + 5*time.Second); !a.OK {
-		t.Errorf("got %+v after the termination", a)
-	}
-}
-
-func TestPublisherWritesRarely(t *testing.T) {
-	t.Parallel()
-	f, path := statusFileIn(t)
-	p := &publisher{file: f, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	p.observe(guard.State{})
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 100 {
+		now := sinceBoot()
+		var got []string
+		for _, message := range []string{"one", "", "two", "", ""} {
+			if message != "" {
+				p.enqueue(message)
+			}
+			p.observe(guard.State{})
+			got = append(got, ask(now).Text)
+		}
+		if want := []string{"one", "ok", "two", "ok", "ok"}; !slices.Equal(got, want) {
+			t.Errorf("probes got %q, want %q", got, want)
+		}
+		p.observe(guard.State{InProgress: &guard.Order{}})
+		if a := ask(now + 5*time.Second); a.OK {
+			t.Error("healthy while a termination hangs")
+		}
 		p.observe(guard.State{})
-	}
-	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
-		t.Errorf("written again with nothing new: %q, %v", after, err)
-	}
+		if a := ask(now + 5*time.Second); !a.OK {
+			t.Errorf("got %+v after the termination", a)
+		}
+	})
+	t.Run("writes rarely", func(t *testing.T) {
+		t.Parallel()
+		f, path := statusFileIn(t)
+		p := &publisher{file: f, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		p.observe(guard.State{})
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			p.observe(guard.State{})
+		}
+		if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+			t.Errorf("written again with nothing new: %q, %v", after, err)
+		}
+	})
 }
 
 func FuzzParseStatus(f *testing.F) {

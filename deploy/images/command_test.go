@@ -13,58 +13,64 @@ import (
 	"github.com/gpuslice/gpuslice/deploy/images/oci"
 )
 
-func TestExitCodesAndWhatIsSaid(t *testing.T) {
+func TestRun(t *testing.T) {
 	t.Parallel()
-	empty := t.TempDir()
-	for _, tt := range []struct {
-		name string
-		args string
-		code int
-		says string
-	}{
-		{"help", "", exitDone, "Exit codes:"},
-		{"help of build", "build --help", exitDone, "--platform linux/amd64,linux/arm64"},
-		{"help of push", "push --help", exitDone, "go run ./deploy/images push registry.example.com/gpuslice"},
-		{"an unknown flag", "build --fast", exitUsage, "--fast (images build --help)"},
-		{"a platform that there is none for", "build --platform windows/amd64", exitUsage, `platform "windows/amd64"`},
-		{"an image that there is none of", "build --image agent", exitUsage, `no image "agent": there are webhook and guard`},
-		{"nowhere to push to", "push", exitUsage, "images push --help"},
-		{"nothing to push", "push --from " + empty + " registry.example.com/x", exitFailed, "build them first"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var out bytes.Buffer
-			if code := run(t.Context(), strings.Fields(tt.args), &out, &out); code != tt.code || !strings.Contains(out.String(), tt.says) {
-				t.Errorf("exit code %d, want %d, with %q:\n%s", code, tt.code, tt.says, out.String())
-			}
-		})
-	}
+	t.Run("exit codes and messages", func(t *testing.T) {
+		t.Parallel()
+		empty := t.TempDir()
+		for _, tt := range []struct {
+			name string
+			args string
+			code int
+			says string
+		}{
+			{"help", "", exitDone, "Exit codes:"},
+			{"help of build", "build --help", exitDone, "--platform linux/amd64,linux/arm64"},
+			{"help of push", "push --help", exitDone, "go run ./deploy/images push registry.example.com/gpuslice"},
+			{"an unknown flag", "build --fast", exitUsage, "--fast (images build --help)"},
+			{"a platform that there is none for", "build --platform windows/amd64", exitUsage, `platform "windows/amd64"`},
+			{"an image that there is none of", "build --image agent", exitUsage, `no image "agent": there are webhook and guard`},
+			{"nowhere to push to", "push", exitUsage, "images push --help"},
+			{"nothing to push", "push --from " + empty + " registry.example.com/x", exitFailed, "build them first"},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				var out bytes.Buffer
+				if code := run(t.Context(), strings.Fields(tt.args), &out, &out); code != tt.code || !strings.Contains(out.String(), tt.says) {
+					t.Errorf("exit code %d, want %d, with %q:\n%s", code, tt.code, tt.says, out.String())
+				}
+			})
+		}
+	})
 }
 
-func TestPushPrintsWhatAnInstallationNames(t *testing.T) {
+func TestPush(t *testing.T) {
 	t.Parallel()
-	layer, err := oci.Layer(map[string]oci.File{"/program": oci.Program([]byte("x"))}, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := v1.Platform{OS: "linux", Architecture: "amd64"}
-	image, err := oci.Image(oci.Config{Platform: p, Entrypoint: []string{"/program"}}, layer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := t.TempDir()
-	digest, err := (oci.Bundle{Name: "gpuslice/guard:v1", Images: []oci.Built{{Platform: p, Image: image}}}).WriteLayout(filepath.Join(from, "guard"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(registry.New())
-	defer server.Close()
-	at := strings.TrimPrefix(server.URL, "http://") + "/team"
-	var out, said bytes.Buffer
-	if code := run(t.Context(), []string{"push", "--from", from, at}, &out, &said); code != exitDone {
-		t.Fatalf("exit code %d\n%s", code, said.String())
-	}
-	if want := at + "/guard@" + digest.String() + "\n"; out.String() != want {
-		t.Errorf("printed %q, want %q", out.String(), want)
-	}
+	t.Run("prints what an installation names", func(t *testing.T) {
+		t.Parallel()
+		layer, err := oci.Layer(map[string]oci.File{"/program": oci.Program([]byte("x"))}, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := v1.Platform{OS: "linux", Architecture: "amd64"}
+		image, err := oci.Image(oci.Config{Platform: p, Entrypoint: []string{"/program"}}, layer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := t.TempDir()
+		digest, err := (oci.Bundle{Name: "gpuslice/guard:v1", Images: []oci.Built{{Platform: p, Image: image}}}).WriteLayout(filepath.Join(from, "guard"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(registry.New())
+		defer server.Close()
+		at := strings.TrimPrefix(server.URL, "http://") + "/team"
+		var out, said bytes.Buffer
+		if code := run(t.Context(), []string{"push", "--from", from, at}, &out, &said); code != exitDone {
+			t.Fatalf("exit code %d\n%s", code, said.String())
+		}
+		if want := at + "/guard@" + digest.String() + "\n"; out.String() != want {
+			t.Errorf("printed %q, want %q", out.String(), want)
+		}
+	})
 }

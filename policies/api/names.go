@@ -12,7 +12,7 @@ const (
 	LabelShare       = Domain + "/share"        // "enabled": the policy's default slice; "disabled": leaves unchanged
 	LabelStrategy    = Domain + "/strategy"     // one of the strategies that policy allows
 	LabelFramework   = Domain + "/framework"    // what runs inside: "pytorch-2.4"
-	LabelContainer   = Domain + "/container"    // which container gets the slice when none asks for a GPU
+	LabelContainer   = Domain + "/container"    // which container gets the slice when none requests a GPU
 )
 
 // Annotations. Containers is the author's, and so is Report, which makes a question of a pod: see isReportRequest. The others

@@ -2,17 +2,17 @@ package api
 
 import "github.com/gpuslice/gpuslice/policies/internal/size"
 
-// Request is what a pod asks of its GPUs, whatever the spelling. It is recorded in the Promise, since the rewritten
+// Request is what a pod requests of its GPUs, whatever the spelling. It is recorded in the Promise, since the rewritten
 // pod no longer says it.
 type Request struct {
 	Share      string             `json:"share,omitempty"`
 	Strategy   StrategyName       `json:"strategy,omitempty"`
 	Framework  string             `json:"framework,omitempty"`
-	Explicit   bool               `json:"explicit,omitempty"` // the pod itself asks; else policy gives it a slice unasked
+	Explicit   bool               `json:"explicit,omitempty"` // the pod itself requests a slice; else policy gives it one
 	Containers []ContainerRequest `json:"containers,omitempty"`
 }
 
-// ContainerRequest is what one container asks. Only containers that get GPUs have one, init containers first.
+// ContainerRequest is what one container requests. Only containers that get GPUs have one, init containers first.
 type ContainerRequest struct {
 	Name     string    `json:"name"`
 	Resource string    `json:"resource,omitempty"` // the GPU resource it named; empty: none
@@ -21,7 +21,7 @@ type ContainerRequest struct {
 	Size     size.Size `json:"size,omitzero"`
 }
 
-// ResourceOf returns the GPU resource that a container asked for by name, or "".
+// ResourceOf returns the GPU resource that a container requested by name, or "".
 func (r Request) ResourceOf(container string) string {
 	for _, c := range r.Containers {
 		if c.Name == container {

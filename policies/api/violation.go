@@ -1,7 +1,7 @@
 package api
 
 // Violation is one reason to deny a pod. Rule and Reason are stable (metrics, audit); Detail is for people: what was
-// asked, what there is, and what to do next.
+// requested, what there is, and what to do next.
 type Violation struct {
 	Rule   Rule   `json:"rule"`
 	Reason string `json:"reason"`
@@ -13,8 +13,8 @@ type Rule string
 
 // The rules.
 const (
-	RuleRequest     Rule = "request"     // the ask cannot be read or contradicts itself
-	RulePolicy      Rule = "policy"      // policy does not allow what was asked, or is broken
+	RuleRequest     Rule = "request"     // the request cannot be read or contradicts itself
+	RulePolicy      Rule = "policy"      // policy does not allow what was requested, or is broken
 	RuleFit         Rule = "fit"         // no pool holds the slice
 	RuleLimit       Rule = "limit"       // above policy's limit for a container or pod
 	RuleStrategy    Rule = "strategy"    // the strategy cannot be used by this pod

@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 )
 
-// Book is the set of policies of a cluster, ready to be asked for a namespace. The zero Book governs nothing. A Book
+// Book is the set of policies of a cluster, ready to be requested a namespace. The zero Book governs nothing. A Book
 // is read-only and may be shared.
 type Book struct {
 	byName     map[string][]*Policy

@@ -24,7 +24,7 @@ func sharing(documents []*Policy) map[string][]*Policy {
 }
 
 // strictestBudgets returns the documents with the limits that hold: policies that share a budget and set different ones
-// are replaced by copies in which the strictest of all hold, so that a budget has one size whoever asks.
+// are replaced by copies in which the strictest of all hold, so that a budget has one size for every request.
 func strictestBudgets(documents []*Policy) []*Policy {
 	out := slices.Clone(documents)
 	for _, shared := range sharing(documents) {

@@ -43,6 +43,10 @@ func (d *documentDecoder) decode(n *yaml.Node, v reflect.Value, path *field.Path
 	}
 	if v.Kind() == reflect.Pointer {
 		target := reflect.New(v.Type().Elem())
+		if _, amount := target.Interface().(*quantity.MiB); amount && n.Value == "0" {
+			v.Set(target) // 0 says something where a missing value says something else: none, or no reserve
+			return
+		}
 		before := len(d.problems)
 		d.decode(n, target.Elem(), path)
 		if len(d.problems) == before || n.Kind == yaml.MappingNode {

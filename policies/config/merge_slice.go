@@ -33,6 +33,17 @@ func lower[T ~int | ~int64](t *tightening, at *field.Path, out *T, wish T) {
 	}
 }
 
+// raise takes the tenant's amount where it is larger.
+func raise[T ~int | ~int64](t *tightening, at *field.Path, out *T, wish T) {
+	switch {
+	case wish == 0 || wish == *out:
+	case wish < *out:
+		t.clamp(at, "%v is less than %v", wish, *out)
+	default:
+		*out = wish
+	}
+}
+
 func (t *tightening) limits() {
 	for _, pair := range []struct {
 		name      string
@@ -46,6 +57,10 @@ func (t *tightening) limits() {
 		lower(t, at.Child("slices"), &pair.out.Slices, pair.wish.Slices)
 		lower(t, at.Child("gpus"), &pair.out.GPUs, pair.wish.GPUs)
 	}
+	out, wish := &t.out.Limits, &t.tenant.Limits
+	lower(t, t.at().Child("memoryLimit"), &out.MemoryLimit, wish.MemoryLimit)
+	lower(t, t.at().Child("maxLimitRequestRatio"), &out.MaxLimitRequestRatio, wish.MaxLimitRequestRatio)
+	raise(t, t.at().Child("minMemory"), &out.MinMemory, wish.MinMemory)
 }
 
 // quota keeps the tenant's beside the authority's: a minimum of the two would hold all who share a budget to what one of

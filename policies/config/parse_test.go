@@ -80,6 +80,8 @@ func TestParseErrors(t *testing.T) {
 			{"a negative amount", head + "defaultSlice: {memory: -8Gi}\n", `defaultSlice.memory: Invalid value: "-8Gi": "-8Gi" is not an amount of memory; accepted: a positive quantity such as "8Gi" or "9728Mi" (line 2)`},
 			{"a look-alike of a digit", head + "defaultSlice: {memory: \"８Gi\"}\n", `defaultSlice.memory: Invalid value: "８Gi": "８Gi" is not an amount of memory; accepted: a positive quantity such as "8Gi" or "9728Mi" (line 2)`},
 			{"an empty amount", head + "defaultSlice: {memory: \"\"}\n", `defaultSlice.memory: Invalid value: "": "" is not an amount of memory; accepted: a positive quantity such as "8Gi" or "9728Mi" (line 2)`},
+			{"a limit of nothing", head + "limits: {perContainer: {memory: 0}}\n", `limits.perContainer.memory: Invalid value: "0": "0" is less than 1Mi (a number without a suffix counts bytes); accepted: a positive quantity such as "8Gi" or "9728Mi" (line 2)`},
+			{"a burst below the least slice", head + "limits: {memoryLimit: 1Gi, minMemory: 2Gi}\n", `limits.memoryLimit: Invalid value: "1Gi": less than minMemory (2Gi); accepted: as much or more`},
 			{"gigabytes forgotten", head + "defaultSlice: {memory: 8}\n", `defaultSlice.memory: Invalid value: "8": "8" is less than 1Mi (a number without a suffix counts bytes); accepted: a positive quantity such as "8Gi" or "9728Mi" (line 2)`},
 			{"a key without a value", head + "mode:\n", `mode: Invalid value: "": nothing is written here; write a value, or leave the key out (line 2)`},
 			{"an empty word", head + "mode: \"\"\n", `mode: Invalid value: "": that reads as if nothing were written; leave the key out, or write a value that is not empty or zero (line 2)`},

@@ -69,10 +69,24 @@ type SliceSpec struct {
 	Processes   int               `json:"processes,omitempty"`
 }
 
-// Limits are the largest asks that policy allows. Zero: no limit.
+// Limits are the largest sizes that policy allows. Zero: no limit.
 type Limits struct {
 	PerContainer quota.Charge `json:"perContainer,omitzero"`
 	PerPod       quota.Charge `json:"perPod,omitzero"`
+	// MemoryLimit is the most that a container may reach with a memory limit above its slice. Default: perContainer.memory.
+	MemoryLimit quantity.MiB `json:"memoryLimit,omitzero"`
+	// MaxLimitRequestRatio is the most that a container's memory limit may be, as a multiple of its slice.
+	MaxLimitRequestRatio int `json:"maxLimitRequestRatio,omitempty"`
+	// MinMemory is the least slice that a container may request. Default: the context allowance.
+	MinMemory quantity.MiB `json:"minMemory,omitzero"`
+}
+
+// Allowance is the memory of a process outside its framework's allocator, for a container with so many GPUs.
+func (p *Policy) Allowance(gpus int64) quantity.MiB {
+	if p.ContextAllowance != nil {
+		return *p.ContextAllowance
+	}
+	return quantity.MiB(frameworks.DefaultAllowance(int(gpus)) >> 20)
 }
 
 // EnvSpec is a variable of policy's own; its value may hold {{memoryBytes}}, {{memoryMiB}} and {{fraction}}.

@@ -217,3 +217,15 @@ func TestParseQuota(t *testing.T) {
 		}
 	})
 }
+
+func TestQuotaOfNothing(t *testing.T) {
+	t.Run("0 allows none, of memory as well", func(t *testing.T) {
+		p, problems := Parse("gpuslice-system/a", []byte("apiVersion: gpuslice.dev/v1\nnamespaces: {names: [a]}\nquota: {memory: 0}\n"))
+		if len(problems) > 0 {
+			t.Fatal(problems.ToAggregate())
+		}
+		if p.Quota.Memory == nil || *p.Quota.Memory != 0 {
+			t.Errorf("the quota is %v, want 0", p.Quota.Memory)
+		}
+	})
+}

@@ -14,7 +14,7 @@ import (
 const maxReported = 3
 
 // ParseTenant reads a tenant's own document as strictly as Parse reads the authority's, and fills in no
-// defaults: what it does not say stays the authority's. Whether it asks for more than the authority's policy allows is
+// defaults: what it does not say stays the authority's. Whether it requests more than the authority's policy allows is
 // for Tighten to say. Documents of more than MaxTenantDocument are denied before they are understood.
 func ParseTenant(name string, data []byte) (*Policy, field.ErrorList) {
 	if len(data) > MaxTenantDocument {
@@ -56,7 +56,7 @@ func (d TenantDocument) Tighten(authority *Policy) (*Policy, []string) {
 	if len(clamped) == 0 {
 		return tightened, nil
 	}
-	return tightened, []string{fmt.Sprintf("%s asks for more than policy %s allows, and there the policy holds: %s", d.Name, authority.Name, first(clamped))}
+	return tightened, []string{fmt.Sprintf("%s requests more than policy %s allows, and there the policy holds: %s", d.Name, authority.Name, first(clamped))}
 }
 
 // first joins the first few of a list to one text.

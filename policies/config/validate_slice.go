@@ -38,6 +38,12 @@ func (p *Policy) validateSlices(e *problems) {
 	}
 	validateCharge(e, field.NewPath("limits", "perContainer"), p.Limits.PerContainer)
 	validateCharge(e, field.NewPath("limits", "perPod"), p.Limits.PerPod)
+	if most := p.Limits.MemoryLimit; most != 0 && most < p.Limits.MinMemory {
+		e.invalid(field.NewPath("limits", "memoryLimit"), most.String(), "less than minMemory (%s); accepted: as much or more", p.Limits.MinMemory)
+	}
+	if ratio := p.Limits.MaxLimitRequestRatio; ratio != 0 {
+		between(e, field.NewPath("limits", "maxLimitRequestRatio"), ratio, 1, 1000)
+	}
 }
 
 func (p *Policy) validateDefaultSlice(e *problems, at *field.Path) {

@@ -2,6 +2,7 @@ package pools
 
 import (
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
@@ -13,9 +14,18 @@ const (
 	labelGKEClients     = "cloud.google.com/gke-max-shared-clients-per-gpu"
 )
 
-// readGKE reads GKE's labels. They tell how GPUs are shared, and never how much memory one has.
+// gkeMemory is the memory of GKE's accelerators as the driver reports it, the least that is seen where drivers differ.
+// Policy overrides it: a declared pool has its own deviceMemory.
+var gkeMemory = map[string]quantity.MiB{
+	"nvidia-tesla-p4": 7611, "nvidia-tesla-t4": 15109, "nvidia-tesla-p100": 16280, "nvidia-tesla-v100": 16160, "nvidia-l4": 23034,
+	"nvidia-tesla-a100": 40536, "nvidia-a100-80gb": 81251, "nvidia-h100-80gb": 81559, "nvidia-h100-mega-80gb": 81559,
+	"nvidia-h200-141gb": 143771,
+}
+
+// readGKE reads GKE's labels. They tell how GPUs are shared; the memory follows from the accelerator's name.
 func (r *nodeReader) readGKE() {
 	r.pool.Product = r.text(labelGKEAccelerator)
+	r.pool.DeviceMemory = gkeMemory[r.pool.Product]
 	r.pool.MIGProfile = r.text(labelGKEPartition)
 	r.require(labelGKEAccelerator, labelGKEPartition, labelGKESharing, labelGKEClients)
 	word := r.text(labelGKESharing)

@@ -148,14 +148,14 @@ func TestPoolsFromNodes(t *testing.T) {
 			node *corev1.Node
 			want string
 		}{
-			{"GKE without sharing", gke(), "gpu exclusive x1 T=0 usable=0"},
-			{"GKE with time-sharing", gke(labelGKESharing, "time-sharing", labelGKEClients, "4"), "gpu time-slicing x4 T=0 usable=0"},
-			{"GKE with time-sharing of an unknown number", gke(labelGKESharing, "time-sharing"), "gpu  x0 T=0 usable=0; label cloud.google.com/gke-max-shared-clients-per-gpu does not tell how many share one of its GPUs"},
-			{"GKE with MIG", gke(labelGKEPartition, "1g.5gb"), "gpu mig x1 T=0 usable=0 1g.5gb=0"},
-			{"GKE with MPS", gke(labelGKESharing, "mps", labelGKEClients, "4"), "gpu mps x4 T=0 usable=0 by gke"},
-			{"GKE with MPS of an unknown number", gke(labelGKESharing, "mps"), "gpu  x0 T=0 usable=0; label cloud.google.com/gke-max-shared-clients-per-gpu does not tell how many share one of its GPUs"},
-			{"GKE with MPS on MIG", gke(labelGKESharing, "mps", labelGKEClients, "4", labelGKEPartition, "1g.5gb"), "gpu  x0 T=0 usable=0 1g.5gb=0; label cloud.google.com/gke-gpu-sharing-strategy says mps, which is not shared on a MIG instance"},
-			{"GKE with another way", gke(labelGKESharing, "magic"), `gpu  x0 T=0 usable=0; label cloud.google.com/gke-gpu-sharing-strategy: sharing by "magic" on GKE is not known to this build`},
+			{"GKE without sharing", gke(), "gpu exclusive x1 T=23034 usable=22342"},
+			{"GKE with time-sharing", gke(labelGKESharing, "time-sharing", labelGKEClients, "4"), "gpu time-slicing x4 T=23034 usable=5585"},
+			{"GKE with time-sharing of an unknown number", gke(labelGKESharing, "time-sharing"), "gpu  x0 T=23034 usable=0; label cloud.google.com/gke-max-shared-clients-per-gpu does not tell how many share one of its GPUs"},
+			{"GKE with MIG", gke(labelGKEPartition, "1g.5gb"), "gpu mig x1 T=23034 usable=0 1g.5gb=0"},
+			{"GKE with MPS", gke(labelGKESharing, "mps", labelGKEClients, "4"), "gpu mps x4 T=23034 usable=5585 by gke"},
+			{"GKE with MPS of an unknown number", gke(labelGKESharing, "mps"), "gpu  x0 T=23034 usable=0; label cloud.google.com/gke-max-shared-clients-per-gpu does not tell how many share one of its GPUs"},
+			{"GKE with MPS on MIG", gke(labelGKESharing, "mps", labelGKEClients, "4", labelGKEPartition, "1g.5gb"), "gpu  x0 T=23034 usable=0 1g.5gb=0; label cloud.google.com/gke-gpu-sharing-strategy says mps, which is not shared on a MIG instance"},
+			{"GKE with another way", gke(labelGKESharing, "magic"), `gpu  x0 T=23034 usable=0; label cloud.google.com/gke-gpu-sharing-strategy: sharing by "magic" on GKE is not known to this build`},
 			{"no labels at all", offering(labelled("n1"), map[string]int64{"gpu": 2}), "gpu  x0 T=0 usable=0; no label tells how its GPUs are shared: deploy GPU feature discovery, or declare the pool"},
 		} {
 			t.Run(c.name, func(t *testing.T) {

@@ -108,7 +108,7 @@ func (p *Pool) keepFree(spec config.ReserveSpec) {
 // SiteAwaited is the site of the one pool that stands for nodes nobody knows yet.
 const SiteAwaited = "unknown"
 
-// Awaited reports whether the pool is yet to come: nothing of it is known but the resource name that the pod will ask for.
+// Awaited reports whether the pool is yet to come: nothing of it is known but the resource name that the pod will request.
 func (p *Pool) Awaited() bool { return p.Site == SiteAwaited }
 
 // Describe names a pool by what a user recognises: its MIG profile or its name.

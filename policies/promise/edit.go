@@ -143,7 +143,7 @@ func unaccountedNames(pod *corev1.Pod, recorded *Promise) []string {
 // has them, whole lists in their order, so that a bare manifest applied over a live pod changes nothing. It denies a
 // change of our labels on a live pod. Pods without a Promise, or being deleted, come back as they are.
 //
-// What a newer build gave is put back as far as this one knows it: both are asked while one takes the other's place, and
+// What a newer build gave is put back as far as this one knows it: both are called while one takes the other's place, and
 // after a way back the pods of the newer one live on.
 func Restore(old, updated *corev1.Pod) (*corev1.Pod, []api.Violation) {
 	given, err := decodeAny(old.Annotations[api.AnnotationPromise], true)

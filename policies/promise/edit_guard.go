@@ -114,8 +114,8 @@ func dropMisplaced(spec *corev1.PodSpec, promise *Promise) {
 	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return promise.HasGuard(c.Name) })
 }
 
-// tokenMount is the mount of the pod's token that the server gave to the pod's containers before it asked us. It would
-// give it to ours too, in a second pass over the pod, and then ask us again: every create would cost two reviews.
+// tokenMount is the mount of the pod's token that the server gave to the pod's containers before it called us. It would
+// give it to ours too, in a second pass over the pod, and then call us again: every create would cost two reviews.
 func tokenMount(spec *corev1.PodSpec) []corev1.VolumeMount {
 	for c := range podspec.Containers(spec) {
 		for _, m := range c.VolumeMounts {

@@ -56,8 +56,8 @@ func (resourceEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 	}
 }
 
-// setGPU makes the container ask for count of resource and of no other GPU, in limits and requests alike: extended
-// resources allow no difference. An empty resource asks for none. other is one more name to remove.
+// setGPU makes the container request count of resource and of no other GPU, in limits and requests alike: extended
+// resources allow no difference. An empty resource requests none. other is one more name to remove.
 func setGPU(c *corev1.Container, other, resourceName string, count int64) {
 	want := *resource.NewQuantity(count, resource.DecimalSI)
 	for _, list := range []*corev1.ResourceList{&c.Resources.Limits, &c.Resources.Requests} {

@@ -21,7 +21,7 @@ type Guard struct {
 	User       int64             `json:"user"`
 	Kill       bool              `json:"kill,omitempty"`   // CAP_KILL
 	Shares     bool              `json:"shares,omitempty"` // the process namespace is shared for the guard, not by the author
-	Resource   string            `json:"resource"`         // the GPU resource that the check asks for
+	Resource   string            `json:"resource"`         // the GPU resource that the check requests
 	Count      int64             `json:"count"`
 	Env        []envvar.Literal  `json:"env"` // of check and sidecar
 	CheckEnv   []envvar.Literal  `json:"checkEnv,omitempty"`
@@ -78,7 +78,7 @@ func quantityOrZero(text string) resource.Quantity {
 	return q
 }
 
-// check asks for the resource of the first GPU container: the kubelet gives it the very device that the container will
+// check requests the resource of the first GPU container: the kubelet gives it the very device that the container will
 // reuse, with the mounts that the device plugin brings, and takes no further replica.
 func (g *Guard) check() corev1.Container {
 	c := g.container(limits.CheckContainer, "check", g.CheckEnv)
@@ -93,7 +93,7 @@ func (g *Guard) sidecar() corev1.Container {
 	c := g.container(limits.GuardContainer, "run", g.SidecarEnv)
 	c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	c.StartupProbe = guardProbe("--startup", 1, 60)
-	// Each exec probe costs the node some 25 ms of CPU, so it is asked rarely.
+	// Each exec probe costs the node some 25 ms of CPU, so it runs rarely.
 	c.LivenessProbe = guardProbe("--liveness", 30, 3)
 	for i := range g.SidecarMounts {
 		c.VolumeMounts = append(c.VolumeMounts, *g.SidecarMounts[i].DeepCopy())

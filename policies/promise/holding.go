@@ -20,13 +20,13 @@ type ChargeSource string
 
 // The sources of a holding.
 const (
-	ChargeNone      ChargeSource = "none"      // the pod asks for no GPU
+	ChargeNone      ChargeSource = "none"      // the pod requests no GPU
 	ChargePromise   ChargeSource = "promise"   // what it was given when it was planned
-	ChargeExclusive ChargeSource = "exclusive" // it has no Promise: the devices that it asks for, whole
+	ChargeExclusive ChargeSource = "exclusive" // it has no Promise: the devices that it requests, whole
 )
 
 // HoldingOf is what a pod holds while it lives: what its Promise recorded, where it has one that is to be trusted and
-// that accounts for the GPUs it asks for; else the whole devices that it asks for.
+// that accounts for the GPUs it requests; else the whole devices that it requests.
 func HoldingOf(pod *corev1.Pod, keys Keys, pools []pools.Pool) (quota.Holding, ChargeSource) {
 	p := keys.PromiseOf(pod)
 	if p == nil || !p.accountsFor(pod, pools) {
@@ -35,7 +35,7 @@ func HoldingOf(pod *corev1.Pod, keys Keys, pools []pools.Pool) (quota.Holding, C
 	return p.Holding(pod), ChargePromise
 }
 
-// accountsFor reports whether every GPU the pod asks for is one that was promised. All else about a stored pod is left open: an
+// accountsFor reports whether every GPU the pod requests is one that was promised. All else about a stored pod is left open: an
 // earlier build may have applied the same Promise in other words.
 func (p *Promise) accountsFor(pod *corev1.Pod, pools []pools.Pool) bool {
 	for i := range p.Containers {
@@ -147,7 +147,7 @@ func largestDevice(pools []*pools.Pool) (memory quantity.MiB, known bool) {
 	return memory, known
 }
 
-// gpuUnits is how many units a container asks for of each GPU resource.
+// gpuUnits is how many units a container requests of each GPU resource.
 func gpuUnits(c *corev1.Container, pools []pools.Pool) map[string]int64 {
 	units := make(map[string]int64)
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {

@@ -31,7 +31,7 @@ type Promise struct {
 	Pools       []string                  `json:"pools"` // the chosen one first, then its equals
 	Containers  []Container               `json:"containers"`
 	Volumes     []corev1.Volume           `json:"volumes,omitempty"`
-	Affinity    []corev1.NodeSelectorTerm `json:"affinity,omitempty"` // any of these, and all that the pod asked
+	Affinity    []corev1.NodeSelectorTerm `json:"affinity,omitempty"` // any of these, and all that the pod requests
 	Tolerations []corev1.Toleration       `json:"tolerations,omitempty"`
 	// Hidden are the containers without a GPU, from which the node's devices are hidden.
 	Hidden  []string     `json:"hiddenDevices,omitempty"`
@@ -169,9 +169,9 @@ func (p *Promise) check() error {
 		i := slices.IndexFunc(p.Request.Containers, func(r api.ContainerRequest) bool { return r.Name == c.Name })
 		switch {
 		case i < 0, p.Request.Containers[i].GPUs != c.Count, c.Count < 1, c.Count > quantity.MaxGPUs:
-			return fmt.Errorf("container %s was not promised what it asked for", message.Quote(c.Name))
+			return fmt.Errorf("container %s was not promised what it requested", message.Quote(c.Name))
 		case p.Request.Containers[i].Resource == "" && !p.Request.Explicit:
-			return fmt.Errorf("container %s did not ask for anything", message.Quote(c.Name))
+			return fmt.Errorf("container %s did not request anything", message.Quote(c.Name))
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ import (
 
 // quotaUnits is what a pod counts for in ResourceQuotas, by resource of NVIDIA's: under the names that its author wrote
 // and under those that it carries, so that neither the pods that were renamed nor those that were not leave a quota. A
-// container that asked for a slice without naming a resource asked for one of nvidia.com/gpu: else a label would be the
+// container that requested a slice without naming a resource requested one of nvidia.com/gpu: else a label would be the
 // way round a quota on it. p is the pod's Promise, trusted or not, since it can only add; nil: it has none.
 func quotaUnits(pod *corev1.Pod, p *Promise) map[string]int64 {
 	perContainer := make(map[*corev1.Container]map[string]int64)
@@ -57,7 +57,7 @@ func nvidiaUnits(c *corev1.Container) map[string]int64 {
 	return units
 }
 
-// requested is what the named container asked for before it was planned. A Promise that is nil gave nobody anything.
+// requested is what the named container requested before it was planned. A Promise that is nil gave nobody anything.
 func (p *Promise) requested(container string) (resource string, units int64) {
 	if p == nil {
 		return "", 0
@@ -70,7 +70,7 @@ func (p *Promise) requested(container string) (resource string, units int64) {
 	return "", 0
 }
 
-// RenamedAway are the resources that a pod with this Promise asked for and does not carry, in the order of their names.
+// RenamedAway are the resources that a pod with this Promise requested and does not carry, in the order of their names.
 func (p *Promise) RenamedAway(pod *corev1.Pod) (out []string) {
 	for c := range podspec.Containers(&pod.Spec) {
 		name, n := p.requested(c.Name)

@@ -47,7 +47,7 @@ type Holding struct {
 	Classes map[string]Charge `json:"classes,omitempty"`
 	// MemoryUnknown reports whether Charge.Memory leaves out devices whose memory is not known.
 	MemoryUnknown bool `json:"memoryUnknown,omitempty"`
-	// Units are what ResourceQuotas count, by resource: under the names that were asked for and those that are carried.
+	// Units are what ResourceQuotas count, by resource: under the names that were requested and those that are carried.
 	Units  map[string]int64 `json:"units,omitempty"`
 	Traits Traits           `json:"traits,omitzero"`
 }
@@ -92,18 +92,18 @@ type Excess struct {
 	Native    bool // the limit is a ResourceQuota's
 }
 
-// Fit returns where h goes beyond the quota, given what is already used within each scope. A dimension in which h asks
-// for nothing never denies it, whatever is used: limits that are lowered stop growth, and nothing else.
+// Fit returns where h goes beyond the quota, given what is already used within each scope. A dimension in which h requests
+// nothing never denies it, whatever is used: limits that are lowered stop growth, and nothing else.
 func Fit(q Quota, used func(Scope) Charge, h Holding) []Excess {
 	var out []Excess
 	for _, limit := range q.Limits {
-		asked := h.In(limit.Scope)
-		if asked == (Charge{}) {
+		requested := h.In(limit.Scope)
+		if requested == (Charge{}) {
 			continue
 		}
 		have := used(limit.Scope)
 		for _, d := range Dimensions() {
-			if e, over := limit.exceeded(d, h, asked, have); over {
+			if e, over := limit.exceeded(d, h, requested, have); over {
 				out = append(out, e)
 			}
 		}
@@ -111,9 +111,9 @@ func Fit(q Quota, used func(Scope) Charge, h Holding) []Excess {
 	return out
 }
 
-func (l Limit) exceeded(d Dimension, h Holding, asked, have Charge) (Excess, bool) {
+func (l Limit) exceeded(d Dimension, h Holding, requested, have Charge) (Excess, bool) {
 	most, limited := d.Limit(l.Limits)
-	amount, used := d.Amount(asked), d.Amount(have)
+	amount, used := d.Amount(requested), d.Amount(have)
 	unknown := d.Unknown(h)
 	if !limited || !unknown && (amount <= 0 || quantity.Sum(used, amount) <= most) {
 		return Excess{}, false

@@ -86,6 +86,33 @@ func TestA11(t *testing.T) {
 	})
 }
 
+// TestA11Plain debugs a pod without a GPU.
+func TestA11Plain(t *testing.T) {
+	t.Run("ephemeral container of a pod without a GPU", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		a.made("plain", "spec:\n  volumes: [{name: v, emptyDir: {}}]\n  containers:\n  - {name: a, image: busybox}\n")
+		pods := a.i.Server.Client.CoreV1().Pods(a.namespace)
+		add := func(name, more string) (*corev1.Pod, error) {
+			text := `{"spec":{"ephemeralContainers":[{"name":"` + name + `","image":"busybox",` + more + `}]}}`
+			return pods.Patch(t.Context(), "plain", types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{}, "ephemeralcontainers")
+		}
+		_, err := add("mount", `"volumeMounts":[{"name":"v","mountPath":"/var/run/nvidia-container-devices/all"}]`)
+		deniedByUs(t, "mount", err, "which takes devices")
+		a.reportDenial("ephemeral container: a mount that names devices", err)
+		pod, err := add("from", `"envFrom":[{"configMapRef":{"name":"gpus","optional":true}}]`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if env := pod.Spec.EphemeralContainers[0].Env; len(env) != 1 || env[0].Value != "void" {
+			t.Errorf("its variables are %v", env)
+		}
+		a.contained("ephemeral container with envFrom", "NVIDIA_VISIBLE_DEVICES=void")
+		if _, err = add("other", `"volumeMounts":[{"name":"v","mountPath":"/data"}]`); err != nil {
+			t.Errorf("a container that takes nothing: %v", err)
+		}
+	})
+}
+
 func TestResize(t *testing.T) {
 	t.Run("the guard of a live pod is not resized", func(t *testing.T) {
 		a := attacker(t, "", nil)

@@ -65,11 +65,47 @@ func TestA4(t *testing.T) {
 		a := attacker(t, "", nil)
 		a.denied("cdi", "metadata:\n  annotations: {cdi.k8s.io/x: nvidia.com/gpu=all}\nspec:\n  containers:\n  - {name: a, image: busybox}\n", "an annotation that takes devices")
 		a.denied("nvidia-cdi", slice("", "  annotations: {nvidia.cdi.k8s.io/container.a: nvidia.com/gpu=all}\n", ""), "an annotation that takes devices")
+		for name, annotation := range map[string]string{
+			"kai":    "nvidia.com/container.a.gpus.devices: all",
+			"nri":    "cdi-devices.nri.io/container.a: '[nvidia.com/gpu=all]'",
+			"device": "devices.nri.io/container.a: '[{path: /dev/x, type: c, major: 0xc3, minor: 0}]'",
+			"crio":   "io.kubernetes.cri-o.Devices: /dev/nvidia0",
+		} {
+			a.denied(name, "metadata:\n  annotations: {"+annotation+"}\nspec:\n  containers:\n  - {name: a, image: busybox}\n", "an annotation that takes devices")
+		}
+		a.made("other-devices", "metadata:\n  annotations: {devices.nri.io/container.a: '[{path: /dev/kvm, type: c, major: 10, minor: 232}]'}\nspec:\n  containers:\n  - {name: a, image: busybox}\n")
 		pod := a.made("variables", slice("", "", "    env: [{name: NVIDIA_GPU_MEMORY_LIMIT, value: '99999'}, {name: NVIDIA_IMEX_CHANNELS, value: all}]\n"))
 		if limit, channels := valueIn(pod, "a", "NVIDIA_GPU_MEMORY_LIMIT"), valueIn(pod, "a", "NVIDIA_IMEX_CHANNELS"); limit != "" || channels != "" {
 			t.Errorf("limit %q, channels %q", limit, channels)
 		}
 		a.contained("driver variables of the author's own", "removed")
+	})
+}
+
+// TestA4Live adds to pods that exist what their creation would be denied for.
+func TestA4Live(t *testing.T) {
+	t.Run("annotations that take devices, on a live pod", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		a.made("without-gpu", "spec:\n  schedulingGates: [{name: example.test/wait}]\n  containers:\n  - {name: a, image: busybox}\n")
+		a.made("sliced", slice("  schedulingGates: [{name: example.test/wait}]\n", "", ""))
+		for _, pod := range []string{"without-gpu", "sliced"} {
+			for _, annotation := range []string{
+				`"cdi.k8s.io/gpu":"nvidia.com/gpu=all"`, `"nvidia.cdi.k8s.io/container.a":"management.nvidia.com/gpu=all"`,
+				`"nvidia.com/container.a.gpus.devices":"all"`, `"io.kubernetes.cri-o.Devices":"/dev/nvidia0"`, `"cdi-devices.noderesource.dev/pod":"- nvidia.com/gpu=all"`,
+			} {
+				err := a.patch(pod, `{"metadata":{"annotations":{`+annotation+`}}}`)
+				deniedByUs(t, annotation, err, "an annotation that takes devices")
+				a.reportDenial("live pod "+pod+": "+annotation, err)
+			}
+			for _, harmless := range []string{`"cdi.k8s.io/npu":"npu.example.com/npu=0"`, `"example.test/devices":"x"`} {
+				if err := a.patch(pod, `{"metadata":{"annotations":{`+harmless+`}}}`); err != nil {
+					t.Errorf("%s: %v", harmless, err)
+				}
+			}
+			if err := a.patch(pod, `{"spec":{"schedulingGates":[]}}`); err != nil {
+				t.Errorf("the gate of %s stays: %v", pod, err)
+			}
+		}
 	})
 }
 

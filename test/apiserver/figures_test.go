@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/doctor"
 	quotacommand "github.com/gpuslice/gpuslice/cmd/gpuslice/quota"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -198,6 +200,30 @@ func TestQuotaMetrics(t *testing.T) {
 	})
 }
 
+// sameNamespaces compares the namespaces that audit evaluates with those that doctor calls governed.
+func sameNamespaces(t *testing.T, kubeconfig string) {
+	t.Helper()
+	var audited struct{ Items []struct{ Namespace string } }
+	said := command(t, kubeconfig, "audit", "-A", "--include-enforced", "-o", "json")
+	if err := json.Unmarshal([]byte(said.out), &audited); err != nil {
+		t.Fatalf("%v\n%s", err, said.errs)
+	}
+	var evaluated, governed []string
+	for _, item := range audited.Items {
+		evaluated = append(evaluated, "namespace/"+item.Namespace)
+	}
+	for _, f := range findings(t, kubeconfig, 3, "doctor") {
+		for _, e := range f.Evidence {
+			if f.Check == "policies" && f.Level == doctor.OK {
+				governed = append(governed, e.Object)
+			}
+		}
+	}
+	if diff := cmp.Diff(governed, evaluated); diff != "" || len(governed) == 0 {
+		t.Errorf("(-doctor +audit):\n%s", diff)
+	}
+}
+
 func TestAudit(t *testing.T) {
 	t.Run("shows what enforce would do", func(t *testing.T) {
 		i := need(t)
@@ -231,6 +257,7 @@ func TestAudit(t *testing.T) {
 		command(t, admin, "audit", "-n", ns).want(t, 3, "namespace "+ns, "6 evaluated: enforce would deny 3, mutate 2",
 			"exceeded quota: audit-live, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi", "Deployment large: ", "Pod mighty: ", "mutated (sliced): 2")
 		command(t, admin, "audit", "-A").want(t, 3, "namespace "+ns)
+		sameNamespaces(t, admin)
 		if pods, err := i.Server.Client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{}); err != nil || len(pods.Items) != 5 {
 			t.Errorf("%d pods, %v", len(pods.Items), err)
 		}

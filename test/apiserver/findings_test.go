@@ -19,6 +19,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
+	"github.com/gpuslice/gpuslice/webhook/keys"
 )
 
 // gpuSoftware is what a GPU Operator leaves in a cluster, as far as doctor reads it, with what people leave unsafe.
@@ -297,6 +298,22 @@ func deployment(t *testing.T, i *install.Installation, ready int32) {
 	}
 }
 
+// resigned installs again without the keys, and has the pod's slice signed anew.
+func resigned(t *testing.T, server *cluster.APIServer, pod string) {
+	t.Helper()
+	if err := server.Client.CoreV1().Secrets(api.SystemNamespace).Delete(t.Context(), keys.SecretName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	i, err := install.New(t.Context(), server, programs.webhook, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Stop()
+	command(t, server.Kubeconfig, "resign").want(t, 2, "team-a/"+pod, "confirm with --yes")
+	command(t, server.Kubeconfig, "resign", "--yes").want(t, 0, "team-a/"+pod, "signed 1 pods")
+	command(t, server.Kubeconfig, "resign", "--yes").want(t, 0, "nothing to do")
+}
+
 // TestDoctorToUninstall goes through the life of an installation on an API server of its own.
 func TestDoctorToUninstall(t *testing.T) {
 	t.Run("from the check of an installation to its removal", func(t *testing.T) {
@@ -330,6 +347,12 @@ func TestDoctorToUninstall(t *testing.T) {
 		has(t, findings(t, server.Kubeconfig, 0, "verify"), "slice", doctor.OK, "comes out in a slice", "namespace/")
 		has(t, findings(t, server.Kubeconfig, 3, "verify", "-n", "default"), "namespace", doctor.Problem, "namespace default", "namespace/gpuslice-system")
 
+		sliced, err := i.Apply.Create(t.Context(), podOf(t, "sliced", "team-a", "metadata:\n  labels: {gpuslice.dev/memory: 4Gi}\nspec:\n  containers:\n  - {name: a, image: a, resources: {limits: {nvidia.com/gpu: 1}}}\n"), metav1.CreateOptions{})
+		if err != nil || sliced.GetAnnotations()[api.AnnotationPromise] == "" {
+			t.Fatalf("%v: %v", err, sliced)
+		}
+		command(t, server.Kubeconfig, "resign", "--dry-run").want(t, 0, "nothing to do")
+
 		i.Stop()
 		deployment(t, i, 0)
 		all = findings(t, server.Kubeconfig, 3, "verify", "-n", "team-a")
@@ -338,7 +361,8 @@ func TestDoctorToUninstall(t *testing.T) {
 		has(t, all, "replicas", doctor.Problem, "no replica", "deployment/")
 
 		command(t, server.Kubeconfig, "uninstall").want(t, 2, "--yes")
-		command(t, server.Kubeconfig, "uninstall", "--dry-run").want(t, 0, "mutatingwebhookconfiguration/gpuslice would be removed", "namespace/gpuslice-system would be removed")
+		command(t, server.Kubeconfig, "uninstall", "--dry-run").want(t, 0, "mutatingwebhookconfiguration/gpuslice would be removed", "namespace gpuslice-system stays, with that Secret")
+		command(t, server.Kubeconfig, "uninstall", "--dry-run", "--purge").want(t, 0, "secret/gpuslice-promise-keys would be removed", "namespace/gpuslice-system would be removed")
 		kept := command(t, server.Kubeconfig, "uninstall", "--yes", "--keep-policies")
 		kept.want(t, 0, "deployment/gpuslice-webhook removed", "secret/gpuslice-authority removed", "configmap/gpuslice-state removed", "stays, with its policies")
 		if first, _, _ := strings.Cut(kept.out, "\n"); first != "mutatingwebhookconfiguration/gpuslice removed" {
@@ -347,7 +371,11 @@ func TestDoctorToUninstall(t *testing.T) {
 		if left, err := server.Client.CoreV1().ConfigMaps(api.SystemNamespace).Get(t.Context(), "team-a", metav1.GetOptions{}); err != nil || left.Labels[api.LabelPolicy] != "true" {
 			t.Errorf("the policy is gone: %v", err)
 		}
-		command(t, server.Kubeconfig, "uninstall", "--yes").want(t, 0, "configmap/team-a removed", "namespace/gpuslice-system removed")
+		if _, err := server.Client.CoreV1().Secrets(api.SystemNamespace).Get(t.Context(), keys.SecretName, metav1.GetOptions{}); err != nil {
+			t.Errorf("the keys are gone: %v", err)
+		}
+		resigned(t, server, sliced.GetName())
+		command(t, server.Kubeconfig, "uninstall", "--yes", "--purge").want(t, 0, "configmap/team-a removed", "secret/gpuslice-promise-keys removed", "namespace/gpuslice-system removed")
 		command(t, server.Kubeconfig, "uninstall", "--yes").want(t, 0)
 	})
 }

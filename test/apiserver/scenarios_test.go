@@ -32,8 +32,8 @@ type group struct {
 	cases []scenarios.Scenario
 }
 
-// TestScenariosOnARealAPIServer creates the pod of every scenario and compares what the server made of it.
-func TestScenariosOnARealAPIServer(t *testing.T) {
+// TestScenariosOnAPIServer creates the pod of every scenario and compares what the server made of it.
+func TestScenariosOnAPIServer(t *testing.T) {
 	i := need(t)
 	all, err := scenarios.All()
 	if err != nil {

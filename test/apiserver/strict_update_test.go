@@ -58,6 +58,8 @@ func TestStrictA10(t *testing.T) {
 			{"what is observed", `{"metadata":{"annotations":{"gpuslice.dev/observed":"{}"}}}`, "do not change: gpuslice.dev/observed"},
 			{"one of ours that does not exist", `{"metadata":{"annotations":{"gpuslice.dev/new":"x"}}}`, "do not change: gpuslice.dev/new"},
 			{"devices by an annotation", `{"metadata":{"annotations":{"cdi.k8s.io/all":"nvidia.com/gpu=all"}}}`, "do not change: cdi.k8s.io/all"},
+			{"devices by NVIDIA's annotation", `{"metadata":{"annotations":{"nvidia.cdi.k8s.io/container.a":"nvidia.com/gpu=all"}}}`, "do not change: nvidia.cdi.k8s.io/container.a"},
+			{"devices by a plugin's annotation", `{"metadata":{"annotations":{"nvidia.com/container.a.gpus.devices":"all"}}}`, "do not change: nvidia.com/container.a.gpus.devices"},
 		} {
 			t.Run(tt.name, func(t *testing.T) { wantDenied(t, patch(t, s.Client, "p", tt.change), tt.want) })
 		}

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
@@ -107,6 +108,12 @@ func (a *tenant) create(name, manifest string) (*corev1.Pod, error) {
 	return asPod(a.t, got), nil
 }
 
+// patch merges a change into a live pod.
+func (a *tenant) patch(name, change string) error {
+	_, err := a.client.CoreV1().Pods(a.namespace).Patch(a.t.Context(), name, types.MergePatchType, []byte(change), metav1.PatchOptions{})
+	return err
+}
+
 // made creates a pod that has to be accepted.
 func (a *tenant) made(name, manifest string) *corev1.Pod {
 	a.t.Helper()
@@ -138,7 +145,7 @@ func (a *tenant) reportDenial(attack string, err error) {
 // contained records that an attack was accepted and has no effect.
 func (a *tenant) contained(attack, words string) { a.report(attack, abuse.Contained, words) }
 
-var threatTest = regexp.MustCompile(`^Test(A\d+)(/|$)`)
+var threatTest = regexp.MustCompile(`^Test(A\d+)([A-Z]|/|$)`)
 
 func (a *tenant) report(attack string, outcome abuse.Outcome, words string) {
 	if m := threatTest.FindStringSubmatch(a.t.Name()); m != nil {

@@ -56,7 +56,7 @@ func TestTenantDocument(t *testing.T) {
 			}
 			expect("changed", "3Gi")
 			write(t, client, clustertest.PolicyMap("default", 22, "limits: {perContainer: {memory: 2Gi}}"))
-			expect("the authority tightens", "2Gi team-a/gpuslice-policy asks for more than policy gpuslice-system/default allows, and there the policy holds: limits.perContainer.memory: 3Gi is more than 2Gi")
+			expect("the authority tightens", "2Gi team-a/gpuslice-policy requests more than policy gpuslice-system/default allows, and there the policy holds: limits.perContainer.memory: 3Gi is more than 2Gi")
 			write(t, client, clustertest.PolicyMap("default", 23, "limits: {perContainer: {memory: 8Gi}}"))
 			expect("and is lax again", "3Gi")
 			if _, err := own.Update(t.Context(), clustertest.Edited(clustertest.TenantMap("team-a", "limits: {perContainer: {memory: lots}}"), func(m *corev1.ConfigMap) { m.ResourceVersion = "24" }), metav1.UpdateOptions{}); err != nil {

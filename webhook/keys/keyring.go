@@ -75,6 +75,11 @@ func (k *Keyring) Run(ctx context.Context) error {
 	}
 }
 
+// Of are the keys that the Secret holds.
+func Of(secret *corev1.Secret) promise.Keys {
+	return promise.NewKeys(secret.Data[keyCurrent], secret.Data[keyPrevious])
+}
+
 // Ready returns why Promises cannot be signed yet; nil: they can.
 func (k *Keyring) Ready() error {
 	if k.keys.Load() == nil {
@@ -120,7 +125,7 @@ func (k *Keyring) refresh(ctx context.Context, since time.Duration) error {
 		secret, err := k.secret(ctx)
 		switch {
 		case err == nil:
-			keys := promise.NewKeys(secret.Data[keyCurrent], secret.Data[keyPrevious])
+			keys := Of(secret)
 			k.keys.Store(&keys)
 			k.lastRead = secret.Data
 			return nil

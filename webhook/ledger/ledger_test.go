@@ -1,15 +1,21 @@
 package ledger_test
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/abuse"
+	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
 )
@@ -214,4 +220,116 @@ func TestReserve(t *testing.T) {
 			b.want(b.replicas[0].Reserve(t.Context(), b.request("later")), ledger.Admitted)
 		})
 	})
+}
+
+func TestReserveWithoutLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 9, 1)
+		b.quota = quota.Quota{}
+		b.want(b.admit("1"), ledger.Admitted)
+		if c := b.replicas[0].Counts(); c != (ledger.Counts{}) {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 9, 1)
+		b.faults = func(ledgertest.Call) ledgertest.Fault { return ledgertest.Fault{Before: time.Second} }
+		answers := make(chan ledger.Answer)
+		go func() { answers <- b.replicas[0].Reserve(t.Context(), b.request("waiting")) }()
+		synctest.Wait()
+		b.replicas[0].Close()
+		b.want(<-answers, ledger.Busy)
+		b.want(b.replicas[0].Reserve(t.Context(), b.request("late")), ledger.Busy)
+	})
+}
+
+func TestLedgerUnderChaos(t *testing.T) {
+	total := map[string]int{}
+	for seed := range uint64(chaosSeeds) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &chaos{random: rand.New(rand.NewPCG(seed, 4)), count: map[string]int{}, slow: seed%2 == 1}
+				c.bench = newBench(t, chaosLimit, 0)
+				c.faults = c.fault
+				c.cluster.Watch(teamA, c.note)
+				c.run()
+				if c.most > chaosLimit {
+					t.Errorf("%d slices lived at once, the limit is %d", c.most, chaosLimit)
+				}
+				c.settled()
+				for what, n := range c.count {
+					total[what] += n
+				}
+				total["most alive"] = max(total["most alive"], int(c.most))
+			})
+		})
+	}
+	t.Logf("%d seeds of %d requests, limit %d: %v", chaosSeeds, chaosRequests, chaosLimit, total)
+	if total["most alive"] < chaosLimit-1 || total["exceeded"] == 0 || total["busy"] == 0 {
+		t.Errorf("the load never met the limit or never met trouble: %v", total)
+	}
+}
+
+func TestBurstOnAPIServer(t *testing.T) {
+	for _, c := range []struct{ limit, want int }{{50, 50}, {1000, 600}} {
+		t.Run(fmt.Sprintf("600 pods, 100 at a time, three replicas, room for %d", c.limit), func(t *testing.T) {
+			s := cluster.ForTest(t, cluster.Options{})
+			if err := errors.Join(s.Namespace(t.Context(), system, nil), s.Namespace(t.Context(), "team-a", map[string]string{"quota": "held"})); err != nil {
+				t.Fatal(err)
+			}
+			ledgers := serve(t, s, s.Client, int64(c.limit))
+			var admitted, strange atomic.Int64
+			var running sync.WaitGroup
+			places := make(chan struct{}, 100)
+			begin := time.Now()
+			for i := range 600 {
+				places <- struct{}{}
+				running.Go(func() {
+					defer func() { <-places }()
+					_, err := s.Client.CoreV1().Pods("team-a").Create(t.Context(), gpuPod(fmt.Sprintf("pod-%d", i)), metav1.CreateOptions{})
+					if err == nil {
+						admitted.Add(1)
+					} else if !containsQuota(err) {
+						strange.Add(1)
+						t.Log(err)
+					}
+				})
+			}
+			running.Wait()
+			took := time.Since(begin)
+			var all ledger.Counts
+			for _, l := range ledgers {
+				n := l.Counts()
+				all.Requests, all.Writes, all.Conflicts, all.Lists, all.Gets = all.Requests+n.Requests, all.Writes+n.Writes, all.Conflicts+n.Conflicts, all.Lists+n.Lists, all.Gets+n.Gets
+			}
+			t.Logf("%d admitted in %v; %+v", admitted.Load(), took, all)
+			if int(admitted.Load()) != c.want || strange.Load() > 0 {
+				t.Errorf("%d admitted, %d answers that are neither yes nor for want of quota; want %d and none", admitted.Load(), strange.Load(), c.want)
+			}
+		})
+	}
+}
+
+// TestPriorityLevelOnAPIServer sends more creates at once than the API server serves, each of which occupies its seat until the ledger
+// is written. With the priority level of the manifests the writes have seats of their own; without it they wait for the
+// creates that wait for them, which shows that the level is what helps.
+func TestPriorityLevelOnAPIServer(t *testing.T) {
+	for name, level := range map[string]bool{"with a level of our own": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			s := cluster.ForTest(t, cluster.Options{Flags: []string{"--max-requests-inflight=100", "--max-mutating-requests-inflight=100"}})
+			inversionSite(t, s, level)
+			serve(t, s, as(t, s, system, "gpuslice-webhook"), 10_000)
+			denied, times := create600(t, as(t, s, "team-a", "default"))
+			t.Logf("%d of 600 denied; p50 %v, p99 %v", len(denied), times[len(times)/2], times[len(times)*99/100])
+			switch {
+			case level && len(denied) > 0:
+				t.Errorf("%d denied, such as: %v", len(denied), denied[0])
+			case !level && len(denied) == 0:
+				t.Error("nothing is denied without the level either: the test proves nothing")
+			}
+		})
+	}
 }

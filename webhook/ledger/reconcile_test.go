@@ -258,27 +258,3 @@ func TestRun(t *testing.T) {
 		})
 	})
 }
-
-func TestClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, 9, 1)
-		b.faults = func(ledgertest.Call) ledgertest.Fault { return ledgertest.Fault{Before: time.Second} }
-		answers := make(chan ledger.Answer)
-		go func() { answers <- b.replicas[0].Reserve(t.Context(), b.request("waiting")) }()
-		synctest.Wait()
-		b.replicas[0].Close()
-		b.want(<-answers, ledger.Busy)
-		b.want(b.replicas[0].Reserve(t.Context(), b.request("late")), ledger.Busy)
-	})
-}
-
-func TestReserveWithoutLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, 9, 1)
-		b.quota = quota.Quota{}
-		b.want(b.admit("1"), ledger.Admitted)
-		if c := b.replicas[0].Counts(); c != (ledger.Counts{}) {
-			t.Errorf("%+v", c)
-		}
-	})
-}

@@ -1,7 +1,7 @@
 package observe
 
 import (
-	"fmt"
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -9,13 +9,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/abuse"
+	"github.com/gpuslice/gpuslice/webhook/leader"
 )
 
 // owned is a fixture whose pod belongs to a Job.
@@ -82,49 +87,6 @@ func TestController(t *testing.T) {
 			}
 			if diff := cmp.Diff([]string{"Job/nightly GPUSliceGuardRestarted", "Pod/train GPUSliceGuardRestarted"}, l.events()); diff != "" {
 				t.Errorf("events (-want +got)\n%s", diff)
-			}
-		}, s.pod, s.node)
-	})
-	t.Run("a termination is reported to pod and owner once, without an Event of the kubelet", func(t *testing.T) {
-		s := owned(t)
-		inLab(t, func(l *lab) {
-			r := l.replica("a")
-			const sentence = "gpuslice terminated python (pid 214, 9.1Gi) in trainer: 9.1Gi of 4Gi on gpu0 for 3.2s"
-			s.trainer().LastTerminationState = terminated(143, "Error", sentence)
-			s.trainer().LastTerminationState.Terminated.FinishedAt = metav1.Now()
-			l.status(s)
-			want := []string{"Job/nightly GPUSliceTerminated", "Pod/train GPUSliceTerminated"}
-			if diff := cmp.Diff(want, l.events()); diff != "" {
-				t.Errorf("events (-want +got)\n%s", diff)
-			}
-			l.kubelet(s, time.Now(), sentence) // the same, by the other way
-			if diff := cmp.Diff(want, l.events()); diff != "" {
-				t.Errorf("events after a notice of the same (-want +got)\n%s", diff)
-			}
-			r.stop()
-			r = l.replica("b")
-			defer r.stop()
-			s.trainer().LastTerminationState.Terminated.Message = "gpuslice terminated python (pid 300, 5Gi) in trainer: 5Gi of 4Gi on gpu0"
-			l.status(s)
-			want = []string{"Job/nightly GPUSliceTerminated", "Job/nightly GPUSliceTerminated", "Pod/train GPUSliceTerminated", "Pod/train GPUSliceTerminated"}
-			if diff := cmp.Diff(want, l.events()); diff != "" {
-				t.Errorf("events of another termination under another leader (-want +got)\n%s", diff)
-			}
-		}, s.pod, s.node)
-	})
-	t.Run("a tenant who makes terminations up gets few Events, and none on what owns no pods", func(t *testing.T) {
-		s := owned(t)
-		s.pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "l4-1", UID: "l4-1", Controller: new(true)}}
-		inLab(t, func(l *lab) {
-			defer l.replica("a").stop()
-			for i := range 3 * maxTerminations {
-				s.trainer().LastTerminationState = terminated(1, "Error", fmt.Sprintf("gpuslice terminated nothing %d", i))
-				s.trainer().LastTerminationState.Terminated.FinishedAt = metav1.Now()
-				l.status(s)
-			}
-			got := l.events()
-			if len(got) != maxTerminations || got[0] != "Pod/train GPUSliceTerminated" || got[len(got)-1] != got[0] {
-				t.Errorf("events %q", got)
 			}
 		}, s.pod, s.node)
 	})
@@ -284,6 +246,100 @@ func TestSlimPod(t *testing.T) {
 		again, err := slimPod(slim)
 		if diff := cmp.Diff(object, again); err != nil || diff != "" {
 			t.Errorf("%s: not the same when done twice: %v %s", plan, err, diff)
+		}
+	}
+}
+
+func TestControllerOnAPIServer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	replicas := map[string]*replica{"one": s.replica(t, "one"), "two": s.replica(t, "two")}
+	if o := s.awaitState(t, Enforced); o.Tier != api.TierGuard {
+		t.Errorf("observed %+v", o)
+	}
+	e := event(s.subject.pod, time.Now(), notEnforcing)
+	s.subject.guard().State = running(time.Now().Add(-time.Hour))
+	s.status(t)
+	_, err := s.Client.CoreV1().Events("team-a").Create(t.Context(), e, metav1.CreateOptions{})
+	must(t, err)
+	if o := s.awaitState(t, Degraded); o.Tier != api.TierFramework {
+		t.Errorf("observed %+v", o)
+	}
+	await(t, "write an Event on the owner", func(ctx context.Context) (bool, error) {
+		list, err := s.Client.CoreV1().Events("team-a").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + ReasonDegraded + ",involvedObject.name=train"})
+		return err == nil && len(list.Items) == 1 && strings.Contains(list.Items[0].Message, notEnforcing), err
+	})
+
+	first := s.holder(t)
+	replicas[first].stop()
+	await(t, "hand over the lease", func(context.Context) (bool, error) { h := s.holder(t); return h != "" && h != first, nil })
+	s.subject.guard().State, s.subject.guard().RestartCount = running(time.Now().Add(time.Minute)), 1
+	s.status(t)
+	s.awaitState(t, Enforced)
+}
+
+// TestForgedEventsOnAPIServer is why no Event raises a tier: the API server takes any name of a reporting component from
+// those whom Kubernetes lets edit a namespace.
+func TestForgedEventsOnAPIServer(t *testing.T) {
+	abuse.Report(t, abuse.Attempt{Threat: "A26", Attack: "forged Events of the kubelet", Outcome: abuse.Contained, Words: "no report raises a tier"})
+	t.Parallel()
+	s := newSite(t)
+	// The part of the role "edit" that comes with Kubernetes: a controller that does not run here puts it into "edit".
+	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:aggregate-to-edit"}
+	_, err := s.Client.RbacV1().RoleBindings("team-a").Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "jane"}, RoleRef: role,
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "jane"}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	jane, err := kubernetes.NewForConfig(s.As("jane"))
+	must(t, err)
+	s.subject.guard().State = running(time.Now().Add(-time.Hour))
+	s.status(t)
+	_, err = s.Client.CoreV1().Events("team-a").Create(t.Context(), event(s.subject.pod, time.Now().Add(-time.Minute), notEnforcing), metav1.CreateOptions{})
+	must(t, err)
+	s.replica(t, "one")
+	s.awaitState(t, Degraded)
+
+	await(t, "forge an event", func(ctx context.Context) (bool, error) {
+		forged := event(s.subject.pod, time.Now(), "gpuslice enforces this pod's slice again on GPU-1")
+		_, err := jane.CoreV1().Events("team-a").Create(ctx, forged, metav1.CreateOptions{})
+		if apierrors.IsForbidden(err) {
+			return false, nil // the rights of a new binding take a moment
+		}
+		return true, err
+	})
+	patch := []byte(`{"metadata":{"annotations":{"` + api.AnnotationObserved + `":"{\"state\":\"holds\",\"tier\":\"guard\"}"}}}`)
+	_, err = jane.CoreV1().Pods("team-a").Patch(t.Context(), "train", types.MergePatchType, patch, metav1.PatchOptions{})
+	must(t, err) // no webhook restores it here
+	await(t, "see the forged event and the forged annotation", func(ctx context.Context) (bool, error) {
+		pod, err := s.Client.CoreV1().Pods("team-a").Get(ctx, "train", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		o, _ := DecodeObservation(pod.Annotations[api.AnnotationObserved])
+		return o.State == Degraded && o.Tier == api.TierFramework && strings.Contains(strings.Join(o.Reasons, ""), "an Event reports that it enforces again"), nil
+	})
+}
+
+// TestServiceAccountRightsOnAPIServer asks the API server what else the ServiceAccount may do with pods: nothing.
+func TestServiceAccountRightsOnAPIServer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	config, err := s.ServiceAccount(t.Context(), api.SystemNamespace, "gpuslice-webhook")
+	must(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	pods := client.CoreV1().Pods("team-a")
+	_, created := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, metav1.CreateOptions{})
+	_, status := pods.UpdateStatus(t.Context(), s.subject.pod, metav1.UpdateOptions{})
+	_, lease := client.CoordinationV1().Leases("kube-system").Get(t.Context(), leader.LeaseName, metav1.GetOptions{})
+	for what, err := range map[string]error{
+		"create a pod": created, "write its status": status, "read a Lease elsewhere": lease,
+		"delete a pod":    pods.Delete(t.Context(), "train", metav1.DeleteOptions{}),
+		"delete an event": client.CoreV1().Events("team-a").Delete(t.Context(), "any", metav1.DeleteOptions{}),
+	} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v, want forbidden", what, err)
 		}
 	}
 }

@@ -119,7 +119,7 @@ func handle(t *testing.T, handler review.Handler, req review.Request) *admission
 	return response
 }
 
-func TestScenariosThroughBothWebhooks(t *testing.T) {
+func TestScenariosBothWebhooks(t *testing.T) {
 	t.Parallel()
 	all, err := scenarios.All()
 	if err != nil {

@@ -111,7 +111,7 @@ data[policy.yaml]: mode: Unsupported value: "on": supported values: "off", "opt-
 		{"the first of several to change their budget", a, clustertest.PolicyMap("a", 0, team+"quota: {budget: ml, memory: 96Gi}"), "",
 			"policies gpuslice-system/a and gpuslice-system/sharing share the budget \"ml\" and limit it differently (quota.memory: 96Gi in gpuslice-system/a, 64Gi in gpuslice-system/sharing); write the same limits in all of them, until then the strictest hold"},
 		{"legal and doubtful", a, clustertest.PolicyMap("a", 0, team+"optOut: true\nstrategies: [time-slicing]\nclasses: {huge: {memory: 100Gi}}"), "",
-			"optOut: it means something in mode transparent only; in mode opt-in a pod that does not ask gets no slice anyway\nclasses[huge].memory: 100Gi fits no pool that is known, the largest slice there is has 5585Mi"},
+			"optOut: it means something in mode transparent only; in mode opt-in a pod that requests no slice gets none anyway\nclasses[huge].memory: 100Gi fits no pool that is known, the largest slice there is has 5585Mi"},
 		{"a namespace that is not there", nil, clustertest.PolicyMap("n", 0, "namespaces: {names: [team-c, taem-d]}"), "", "namespaces.names: there is no namespace taem-d yet"},
 		{"a deletion", a, nil, "", "policy gpuslice-system/a no longer governs namespace team-a; policy gpuslice-system/b governs there then"},
 		{"the label taken away", clustertest.PolicyMap("b", 12, "namespaces: {selector: {matchLabels: {gpu: \"yes\"}}}"), clustertest.Edited(clustertest.PolicyMap("b", 12, "namespaces: {selector: {matchLabels: {gpu: \"yes\"}}}"), func(m *corev1.ConfigMap) { m.Labels = nil }), "",

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
@@ -83,7 +84,11 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	a := &auditor{client: connection.Client, engine: preview.New(c), system: o.SystemNamespace, enforced: o.includeEnforced || len(o.Policies) > 0}
+	scope, err := installed.ReadScope(ctx, connection.Client, o.SystemNamespace)
+	if err != nil {
+		fmt.Fprintf(s.Err, "%v: namespaces that an installation leaves out by itself are left out\n", err)
+	}
+	a := &auditor{scope: scope, client: connection.Client, engine: preview.New(c), system: o.SystemNamespace, enforced: o.includeEnforced || len(o.Policies) > 0}
 	names := []string{connection.Namespace}
 	if o.all {
 		names = slices.Sorted(maps.Keys(c.Labels))
@@ -105,12 +110,19 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	return a.print(o.output, s)
 }
 
+// inScope reports whether the API server asks the webhook about pods of a namespace.
+func (a *auditor) inScope(namespace string) bool {
+	return a.scope.Includes(namespace, a.engine.Cluster.Labels[namespace])
+}
+
 // skip is why a namespace is not audited; "": it is.
 func (a *auditor) skip(namespace string) string {
 	in := a.engine.Cluster.Input(namespace)
 	switch {
 	case namespace == a.system:
 		return "gpuslice's own, which it does not govern"
+	case !a.inScope(namespace):
+		return "the API server does not ask gpuslice about its pods: the webhook configurations leave it out"
 	case in.PolicyError != nil:
 		return "its policy cannot be used: " + in.PolicyError.Error()
 	case in.Policy == nil:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 )
@@ -19,6 +20,7 @@ import (
 type auditor struct {
 	client   kubernetes.Interface
 	engine   *preview.Engine
+	scope    installed.Scope
 	system   string // the namespace of the installation
 	enforced bool   // namespaces that are enforced already are audited too
 	items    []audited

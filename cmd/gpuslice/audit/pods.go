@@ -29,7 +29,7 @@ func (a *auditor) pods(ctx context.Context, namespace string) (out []auditedPod,
 	var all []auditedPod
 	for _, name := range slices.Sorted(maps.Keys(a.engine.Cluster.Labels)) {
 		in := a.engine.Cluster.Input(name)
-		if in.Policy.Off() || config.BudgetKey(name, in.Policy.Quota) != key {
+		if !a.inScope(name) || in.Policy.Off() || config.BudgetKey(name, in.Policy.Quota) != key {
 			continue
 		}
 		pods, err := installed.LivingPods(ctx, a.client, []string{name})

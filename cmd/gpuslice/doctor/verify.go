@@ -99,7 +99,8 @@ func choose(f *Facts, namespace string) (Governed, *Finding) {
 	if len(governed) > 0 {
 		return governed[0], nil
 	}
-	none := newFinding(Problem, "no namespace is governed by a policy, so nothing can be tried").With(object("namespace", "", f.System), "policies", decimal(len(f.Policies)))
+	none := newFinding(Note, "no namespace is governed by a policy, so nothing can be tried").With(object("namespace", "", f.System), "policies", decimal(len(f.Policies))).
+		WithRemedy("create a policy: a ConfigMap in namespace %s with the label gpuslice.dev/policy: \"true\"", f.System)
 	return Governed{}, &none
 }
 

@@ -63,6 +63,8 @@ func New(s cli.Streams) *cobra.Command {
 
 func check(f *preview.Flags, args []string) error {
 	switch {
+	case len(args) == 0 && len(f.Filenames) == 0:
+		return errors.New("nothing to explain: name a pod (POD), a workload (KIND/NAME), or files with -f")
 	case len(args) == 0:
 		return f.Check()
 	case len(args) > 1 || len(f.Filenames) > 0:

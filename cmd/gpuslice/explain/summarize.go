@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -57,13 +58,24 @@ func (l *status) workload(f *facts) {
 		}
 		l.Pods = append(l.Pods, one)
 	}
+	newest := newestPod(f.pods)
 	for _, e := range l.Events {
-		if e.Reason == "FailedCreate" && strings.Contains(e.Text, api.Domain) {
-			l.denied = len(f.pods) == 0
+		if e.Reason == "FailedCreate" && strings.Contains(e.Text, api.Domain) && !e.At.Before(newest) {
+			l.denied = true
 			l.because("its pods are denied: %s", e.Text)
 		}
 	}
 	l.Reasons = lastOf(l.Reasons)
+}
+
+// newestPod is when the newest of the pods was created: what was denied before that is no longer.
+func newestPod(pods []corev1.Pod) (newest time.Time) {
+	for i := range pods {
+		if at := pods[i].CreationTimestamp.Time; at.After(newest) {
+			newest = at
+		}
+	}
+	return newest
 }
 
 // lastOf keeps the newest of many answers that say the same.

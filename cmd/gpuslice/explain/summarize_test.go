@@ -170,10 +170,21 @@ func TestSummarizeDeniedWorkload(t *testing.T) {
 	if !l.denied || len(l.Reasons) != 1 || !strings.HasSuffix(l.Reasons[0], "40Gi does not fit") {
 		t.Errorf("denied %t, because %q", l.denied, l.Reasons)
 	}
-	f.pods = []corev1.Pod{*sliced(t, "train-x", sharedNodes(t))}
-	l = summarize(f)
-	if diff := cmp.Diff([]podRow{{"train-x", pending, "4Gi", "guard planned"}}, l.Pods); diff != "" || l.denied {
-		t.Errorf("(-want +got):\n%s", diff)
+	pod := sliced(t, "train-x", sharedNodes(t))
+	for _, c := range []struct {
+		name   string
+		age    time.Duration // of the pod at the denial
+		denied bool
+	}{
+		{"one of its pods lives, and the others are denied", time.Minute, true},
+		{"it was denied once, and its pod was created since", -time.Minute, false},
+	} {
+		pod.CreationTimestamp = metav1.NewTime(denial.LastTimestamp.Add(-c.age))
+		f.pods = []corev1.Pod{*pod}
+		l = summarize(f)
+		if diff := cmp.Diff([]podRow{{"train-x", pending, "4Gi", "guard planned"}}, l.Pods); diff != "" || l.denied != c.denied || (len(l.Reasons) > 0) != c.denied {
+			t.Errorf("%s: denied %t, because %q (-want +got):\n%s", c.name, l.denied, l.Reasons, diff)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/budgets"
 )
 
@@ -34,7 +35,7 @@ func ask(ctx context.Context, client kubernetes.Interface, namespace string) (Bu
 		return Budget{}, err
 	}
 	return Budget{Budget: report.Budget, Namespaces: []string{namespace}, Policy: report.Policy, Counted: report.Counted,
-		Figures: report.Figures, More: report.More, Holders: holders(pods, nil)}, nil
+		Figures: report.Figures, More: report.More, Holders: holders(promise.Keys{}, pods, nil)}, nil
 }
 
 // reportRequest is a pod that Pod Security admits at every level, and that is never created.

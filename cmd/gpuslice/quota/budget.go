@@ -32,19 +32,20 @@ type Holder struct {
 	Memory    int64  `json:"memory"` // bytes; 0 beside gpus: unknown
 	Slices    int64  `json:"slices"`
 	GPUs      int64  `json:"gpus"`
-	Promised  bool   `json:"promised"` // false: it counts as the whole devices that it requests
+	Promised  bool   `json:"promised"`            // false: it counts as the whole devices that it requests
+	Untrusted bool   `json:"untrusted,omitempty"` // it has a promise that no known key signed, and counts likewise
 }
 
 // holders are those of the pods that hold the most.
-func holders(pods []corev1.Pod, pools []pools.Pool) []Holder {
+func holders(keys promise.Keys, pods []corev1.Pod, pools []pools.Pool) []Holder {
 	all := []Holder{}
 	for i := range pods {
-		h, promised := holding(&pods[i], pools)
+		h, promised := holding(keys, &pods[i], pools)
 		if h.Charge == (quota.Charge{}) {
 			continue
 		}
 		all = append(all, Holder{
-			Namespace: pods[i].Namespace, Pod: pods[i].Name, Promised: promised,
+			Namespace: pods[i].Namespace, Pod: pods[i].Name, Promised: promised, Untrusted: !promised && promise.ClaimedPromise(&pods[i]) != nil,
 			Memory: h.Charge.Memory.Bytes(), Slices: h.Charge.Slices, GPUs: h.Charge.GPUs,
 		})
 	}
@@ -55,9 +56,13 @@ func holders(pods []corev1.Pod, pools []pools.Pool) []Holder {
 	return all[:min(len(all), maxHolders)]
 }
 
-// holding is what a pod holds, by its own account where it has a Promise: signatures cannot be checked here.
-func holding(pod *corev1.Pod, pools []pools.Pool) (h quota.Holding, promised bool) {
-	if p := promise.ClaimedPromise(pod); p != nil {
+// holding is what a pod holds: by its promise if a key signed it, and by its own account if no key may be read.
+func holding(keys promise.Keys, pod *corev1.Pod, pools []pools.Pool) (h quota.Holding, promised bool) {
+	p := promise.ClaimedPromise(pod)
+	if keys.Signs() {
+		p = keys.PromiseOf(pod)
+	}
+	if p != nil {
 		return p.Holding(pod), true
 	}
 	h, _ = promise.ExclusiveHolding(pod, pools)

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -19,21 +20,42 @@ func TestHoldersLargestFirst(t *testing.T) {
 		pods = append(pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("p", i)}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c",
 			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(i), resource.DecimalSI)}}}}}})
 	}
-	got := holders(pods, nil)
+	got := holders(promise.Keys{}, pods, nil)
 	if len(got) != maxHolders || got[0].Pod != "p7" || got[0].GPUs != 7 || got[0].Promised || got[4].Pod != "p3" {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestHoldersOfSlices(t *testing.T) {
-	promise := promise.Promise{Version: promise.Version, Namespace: "a", Strategy: "mps", Charge: quota.Charge{Memory: 4096, Slices: 1}}
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Annotations: map[string]string{api.AnnotationPromise: promise.Encode()}}}
+	given := promise.Promise{Version: promise.Version, Namespace: "a", Strategy: "mps", Charge: quota.Charge{Memory: 4096, Slices: 1}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Annotations: map[string]string{api.AnnotationPromise: given.Encode()}}}
 	want := Holder{Namespace: "a", Pod: "p", Memory: 4 << 30, Slices: 1, Promised: true}
-	if got := holders([]corev1.Pod{pod}, nil); len(got) != 1 || got[0] != want {
+	if got := holders(promise.Keys{}, []corev1.Pod{pod}, nil); len(got) != 1 || got[0] != want {
 		t.Errorf("%+v", got)
 	}
 	pod.Namespace = "b" // a promise of another namespace's
-	if got := holders([]corev1.Pod{pod}, nil); len(got) != 0 {
+	if got := holders(promise.Keys{}, []corev1.Pod{pod}, nil); len(got) != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestHoldersUntrusted: where the keys may be read, a promise that none of them signed counts as whole devices.
+func TestHoldersUntrusted(t *testing.T) {
+	lost, current := promise.NewKeys(bytes.Repeat([]byte("l"), promise.MinKey)), promise.NewKeys(bytes.Repeat([]byte("c"), promise.MinKey))
+	given := promise.Promise{Version: promise.Version, Namespace: "a", Strategy: "mps", Charge: quota.Charge{Memory: 4096, Slices: 1}}
+	for _, c := range []struct {
+		name   string
+		signer promise.Keys
+		want   Holder
+	}{
+		{"signed by a lost key", lost, Holder{Namespace: "a", Pod: "p", GPUs: 1, Untrusted: true}},
+		{"signed by the installation's key", current, Holder{Namespace: "a", Pod: "p", Memory: 4 << 30, Slices: 1, Promised: true}},
+	} {
+		c.signer.Sign(&given)
+		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Annotations: map[string]string{api.AnnotationPromise: given.Encode()}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}}}
+		if got := holders(current, []corev1.Pod{pod}, nil); len(got) != 1 || got[0] != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
 	}
 }

@@ -104,7 +104,10 @@ func (p *page) holders(all []Holder) {
 	rows := [][]string{{"HOLDS THE MOST", "MEMORY", "SLICES", "GPUS", "NOTE"}}
 	for _, h := range all {
 		note := ""
-		if !h.Promised {
+		switch {
+		case h.Untrusted:
+			note = "its promise is not trusted: counts as whole devices (gpuslice resign)"
+		case !h.Promised:
 			note = "no slice: counts as whole devices"
 		}
 		rows = append(rows, []string{h.Namespace + "/" + h.Pod, memory(h.Memory), cli.Count(h.Slices), cli.Count(h.GPUs), note})

@@ -23,7 +23,7 @@ counted within the last minute, or within seconds if pods come and go.
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "QuotaList", "items": [...], "errors": []}. An item has
 budget, namespaces (those that share it, as far as they may be read), policy, counted (false: the webhook has not counted
 yet), figures (quota, namespace, part, dimension, limit, used, reserved; memory in bytes), more and holders (namespace, pod,
-memory, slices, gpus, promised).`
+memory, slices, gpus, promised, untrusted).`
 
 const example = `  # what is left for my team
   gpuslice quota -n team-a

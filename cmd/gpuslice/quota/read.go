@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -36,13 +37,17 @@ func readBudgets(ctx context.Context, c cluster, namespace string) ([]Budget, er
 	if err != nil {
 		return nil, fmt.Errorf("read namespaces: %w", err)
 	}
+	scope, err := installed.ReadScope(ctx, c.client, c.system)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
 	all := byBudget{}
 	for _, ns := range namespaces.Items {
 		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
 		if in.PolicyError != nil && ns.Name == namespace {
 			return nil, fmt.Errorf("%w: %w", errUnanswered, in.PolicyError)
 		}
-		if in.Policy.Off() {
+		if !scope.Includes(ns.Name, ns.Labels) || in.Policy.Off() {
 			continue
 		}
 		native, err := installed.NativeQuotas(ctx, c.client, ns.Name)
@@ -81,6 +86,7 @@ func (b byBudget) add(in policies.Input, native []policies.NativeQuota) {
 
 // usage reads the ledger and the pods of each budget that limits anything, or of the one that a namespace counts in.
 func (b byBudget) usage(ctx context.Context, c cluster, namespace string, pools []pools.Pool) ([]Budget, error) {
+	promiseKeys, _ := installed.Keys(ctx, c.client, c.system) // without them a pod's own account is shown
 	store := ledger.ClusterStore{Client: c.client, Namespace: c.system}
 	out := []Budget{}
 	for _, key := range slices.Sorted(maps.Keys(b)) {
@@ -98,7 +104,7 @@ func (b byBudget) usage(ctx context.Context, c cluster, namespace string, pools 
 		}
 		report := budgets.NewReport(one.in, one.Budget, one.quota, state)
 		out = append(out, Budget{Budget: key, Namespaces: one.Namespaces, Policy: report.Policy, Counted: report.Counted,
-			Figures: report.Figures, More: report.More, Holders: holders(pods, pools)})
+			Figures: report.Figures, More: report.More, Holders: holders(promiseKeys, pods, pools)})
 	}
 	if namespace != "" && len(out) == 0 {
 		out = append(out, Budget{Namespaces: []string{namespace}, Figures: []quota.Figure{}, Holders: []Holder{}})

@@ -7,8 +7,15 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
+	"github.com/gpuslice/gpuslice/webhook/keys"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
+
+// keep is what stays of an installation, so that one after it can go on.
+type keep struct {
+	policies bool // with the namespace that holds them
+	keys     bool // by which living pods' slices are known
+}
 
 // kind is a kind of object that an installation has.
 type kind struct {
@@ -22,7 +29,7 @@ func (k kind) String() string { return strings.TrimSuffix(k.resource.Resource, "
 
 // kinds lists what is removed, in this order: first what the API server asks, so that nothing can be denied; then what
 // answers, so that nothing is created again; then what both left.
-func kinds(keepPolicies bool) []kind {
+func kinds(keep keep) []kind {
 	cluster := func(group, version, resource string) kind {
 		return kind{resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
 	}
@@ -30,7 +37,7 @@ func kinds(keepPolicies bool) []kind {
 		return kind{resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, namespaced: true}
 	}
 	configMaps, secrets, leases := system("", "v1", "configmaps"), system("", "v1", "secrets"), system("coordination.k8s.io", "v1", "leases")
-	configMaps.also, secrets.also, leases.also = configMapOfOurs(keepPolicies), named, named
+	configMaps.also, secrets.also, leases.also = configMapOfOurs(keep), secretOfOurs(keep), named
 	return []kind{
 		cluster("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"),
 		cluster("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"),
@@ -63,11 +70,18 @@ func named(name string, _ map[string]string) bool {
 	return strings.HasPrefix(name, "gpuslice-")
 }
 
+// secretOfOurs does the same for Secrets: all but the keys, where they are kept.
+func secretOfOurs(keep keep) func(string, map[string]string) bool {
+	return func(name string, labels map[string]string) bool {
+		return named(name, labels) && (name != keys.SecretName || !keep.keys)
+	}
+}
+
 // configMapOfOurs does the same for ConfigMaps: state, ledgers and, unless they are kept, policies.
-func configMapOfOurs(keepPolicies bool) func(string, map[string]string) bool {
+func configMapOfOurs(keep keep) func(string, map[string]string) bool {
 	return func(name string, labels map[string]string) bool {
 		if labels[api.LabelPolicy] == "true" {
-			return !keepPolicies
+			return !keep.policies
 		}
 		return name == cluster.StateName || labels[ledger.Label] == "true" || named(name, labels)
 	}

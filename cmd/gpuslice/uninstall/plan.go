@@ -14,15 +14,16 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/keys"
 )
 
 // remover removes an installation.
 type remover struct {
-	client       dynamic.Interface
-	system       string // the namespace of the installation
-	keepPolicies bool   // policies stay, and the namespace that holds them
-	dryRun       bool   // print what would be removed, and remove nothing
-	out          io.Writer
+	client dynamic.Interface
+	system string // the namespace of the installation
+	keep   keep
+	dryRun bool // print what would be removed, and remove nothing
+	out    io.Writer
 }
 
 // item is one object to remove.
@@ -38,6 +39,7 @@ func (i item) String() string { return i.kind.String() + "/" + i.name }
 type plan struct {
 	items     []item
 	namespace bool     // the system namespace is removed too
+	keys      bool     // the keys are there, and are kept
 	kept      []string // what stays, a sentence each
 	helm      bool
 	unlisted  []error // kinds that could not be listed: the others are removed all the same
@@ -51,7 +53,7 @@ var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespace
 // find lists what there is to remove, in the order of its removal. Kinds that the cluster does not serve are left out.
 func (r *remover) find(ctx context.Context) (*plan, error) {
 	p := &plan{}
-	for _, k := range kinds(r.keepPolicies) {
+	for _, k := range kinds(r.keep) {
 		list, err := r.of(k).List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
@@ -64,16 +66,21 @@ func (r *remover) find(ctx context.Context) (*plan, error) {
 			return nil, fmt.Errorf("list %s: %w", k.resource.Resource, err)
 		}
 		for i := range list.Items {
-			p.add(k, &list.Items[i], r.keepPolicies)
+			p.add(k, &list.Items[i], r.keep)
 		}
 	}
 	return p, r.findNamespace(ctx, p)
 }
 
 // add adds an object if it is ours.
-func (p *plan) add(k kind, u *unstructured.Unstructured, keepPolicies bool) {
+func (p *plan) add(k kind, u *unstructured.Unstructured, keep keep) {
 	labels := u.GetLabels()
-	kept := keepPolicies && k.resource.Resource == "configmaps" && labels[api.LabelPolicy] == "true"
+	if keep.keys && k.resource.Resource == "secrets" && u.GetName() == keys.SecretName {
+		p.keys = true
+		p.kept = append(p.kept, "secret/"+keys.SecretName+" stays, so that gpuslice knows the slices of living pods when it is installed again; --purge removes it")
+		return
+	}
+	kept := keep.policies && k.resource.Resource == "configmaps" && labels[api.LabelPolicy] == "true"
 	ours := labels["app.kubernetes.io/name"] == "gpuslice" || k.also != nil && k.also(u.GetName(), labels)
 	if !ours || kept {
 		return
@@ -94,8 +101,10 @@ func (r *remover) findNamespace(ctx context.Context, p *plan) error {
 	switch {
 	case ns.GetDeletionTimestamp() != nil:
 		p.kept = append(p.kept, "namespace "+r.system+" is being removed already")
-	case r.keepPolicies:
+	case r.keep.policies:
 		p.kept = append(p.kept, "namespace "+r.system+" stays, with its policies")
+	case p.keys:
+		p.kept = append(p.kept, "namespace "+r.system+" stays, with that Secret")
 	case ns.GetLabels()["app.kubernetes.io/name"] != "gpuslice":
 		p.kept = append(p.kept, "namespace "+r.system+" stays: it does not carry the label app.kubernetes.io/name: gpuslice, so others may use it")
 	default:

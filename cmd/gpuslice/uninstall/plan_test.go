@@ -33,7 +33,7 @@ const system = "gpuslice-system"
 // world is a cluster with these objects, every kind listable.
 func world(objects ...runtime.Object) *fake.FakeDynamicClient {
 	lists := map[schema.GroupVersionResource]string{namespaces: "NamespaceList"}
-	for _, k := range kinds(false) {
+	for _, k := range kinds(keep{}) {
 		lists[k.resource] = "List"
 	}
 	return fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, objects...)
@@ -57,6 +57,7 @@ func TestFind(t *testing.T) {
 		made("v1", "ConfigMap", system, "kube-root-ca.crt"),
 		made("v1", "ConfigMap", "team-a", "gpuslice-policy"),
 		made("v1", "Secret", system, "gpuslice-authority"),
+		made("v1", "Secret", system, "gpuslice-promise-keys"),
 		made("v1", "Secret", system, "pull-secret"),
 		made("rbac.authorization.k8s.io/v1", "ClusterRole", "", "gpuslice-viewers"),
 		made("rbac.authorization.k8s.io/v1", "ClusterRole", "", "gpuslice-webhook", ours...),
@@ -66,18 +67,20 @@ func TestFind(t *testing.T) {
 	)
 	first := []string{"mutatingwebhookconfiguration/gpuslice", "validatingwebhookconfiguration/gpuslice", "clusterrole/gpuslice-webhook"}
 	for _, c := range []struct {
-		name string
-		keep bool
-		want []string
+		name      string
+		keep      keep
+		namespace bool
+		want      []string
 	}{
-		{"all", false, append(slices.Clone(first), "configmap/anything", "configmap/gpuslice-state", "configmap/team-a", "secret/gpuslice-authority")},
-		{"policies kept", true, append(slices.Clone(first), "configmap/anything", "configmap/gpuslice-state", "secret/gpuslice-authority")},
+		{"all", keep{}, true, append(slices.Clone(first), "configmap/anything", "configmap/gpuslice-state", "configmap/team-a", "secret/gpuslice-authority", "secret/gpuslice-promise-keys")},
+		{"keys kept", keep{keys: true}, false, append(slices.Clone(first), "configmap/anything", "configmap/gpuslice-state", "configmap/team-a", "secret/gpuslice-authority")},
+		{"policies and keys kept", keep{policies: true, keys: true}, false, append(slices.Clone(first), "configmap/anything", "configmap/gpuslice-state", "secret/gpuslice-authority")},
 	} {
-		p, err := (&remover{client: client, system: system, keepPolicies: c.keep}).find(t.Context())
+		p, err := (&remover{client: client, system: system, keep: c.keep}).find(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := names(p); !slices.Equal(got, c.want) || p.namespace == c.keep {
+		if got := names(p); !slices.Equal(got, c.want) || p.namespace != c.namespace {
 			t.Errorf("%s: %q, namespace %t, want %q", c.name, got, p.namespace, c.want)
 		}
 	}
@@ -91,31 +94,34 @@ func TestFindNamespaceOfOthers(t *testing.T) {
 	}
 }
 
-// TestCarryGoesOnAfterAFailure: one kind cannot be listed and one object cannot be deleted; the rest goes.
-func TestCarryGoesOnAfterAFailure(t *testing.T) {
+func TestCarry(t *testing.T) {
 	t.Parallel()
-	client := world(
-		made("v1", "Namespace", "", system, "app.kubernetes.io/name", "gpuslice"),
-		made("v1", "ConfigMap", system, "gpuslice-state"), made("v1", "Secret", system, "gpuslice-authority"),
-	)
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "x", nil)
-	client.PrependReactor("list", "podmonitors", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
-	client.PrependReactor("delete", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
-	var out strings.Builder
-	r := &remover{client: client, system: system, out: &out}
-	p, err := r.find(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if failed := r.carry(t.Context(), p); len(failed) != 2 {
-		t.Errorf("failed %v", failed)
-	}
-	if _, err := client.Resource(namespaces).Get(t.Context(), system, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the namespace is still there: %v", err)
-	}
-	for _, text := range []string{"list podmonitors: ", "configmap/gpuslice-state could not be removed: ", "secret/gpuslice-authority removed", "namespace/gpuslice-system removed"} {
-		if !strings.Contains(out.String(), text) {
-			t.Errorf("%q is not in\n%s", text, out.String())
+	// One kind cannot be listed and one object cannot be deleted; the rest goes.
+	t.Run("goes on after a failure", func(t *testing.T) {
+		t.Parallel()
+		client := world(
+			made("v1", "Namespace", "", system, "app.kubernetes.io/name", "gpuslice"),
+			made("v1", "ConfigMap", system, "gpuslice-state"), made("v1", "Secret", system, "gpuslice-authority"),
+		)
+		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "x", nil)
+		client.PrependReactor("list", "podmonitors", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
+		client.PrependReactor("delete", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
+		var out strings.Builder
+		r := &remover{client: client, system: system, out: &out}
+		p, err := r.find(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		if failed := r.carry(t.Context(), p); len(failed) != 2 {
+			t.Errorf("failed %v", failed)
+		}
+		if _, err := client.Resource(namespaces).Get(t.Context(), system, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the namespace is still there: %v", err)
+		}
+		for _, text := range []string{"list podmonitors: ", "configmap/gpuslice-state could not be removed: ", "secret/gpuslice-authority removed", "namespace/gpuslice-system removed"} {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("%q is not in\n%s", text, out.String())
+			}
+		}
+	})
 }

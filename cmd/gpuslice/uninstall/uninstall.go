@@ -22,19 +22,27 @@ configurations. Run it again to continue where it stopped.
 It removes objects with the label app.kubernetes.io/name: gpuslice, and objects that gpuslice itself creates, by name. The
 namespace is removed only if it carries that label. Running pods keep their slice and their guard.
 
+The Secret gpuslice-promise-keys stays, and with it the namespace: with it, an installation after this one knows the slices
+of living pods. Without it, each of them counts as the whole devices that it names, until gpuslice resign signs it anew.
+--purge removes the Secret too.
+
 Progress goes to standard output. On a terminal it asks before it begins; elsewhere it needs --yes.`
 
 const example = `  # what would be removed
   gpuslice uninstall --dry-run
 
-  # everything but the policies, to install again
-  gpuslice uninstall --keep-policies --yes`
+  # everything but the policies and the keys, to install again
+  gpuslice uninstall --keep-policies --yes
+
+  # everything
+  gpuslice uninstall --purge --yes`
 
 // options are the command's flags.
 type options struct {
-	kube                      kube.Flags
-	systemNamespace           string
-	keepPolicies, dryRun, yes bool
+	kube                kube.Flags
+	systemNamespace     string
+	keepPolicies, purge bool
+	dryRun, yes         bool
 }
 
 // New returns the command.
@@ -52,6 +60,7 @@ func New(s cli.Streams) *cobra.Command {
 	o.kube.Register(flags)
 	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
 	flags.BoolVar(&o.keepPolicies, "keep-policies", false, "keep the policies, and the namespace that holds them")
+	flags.BoolVar(&o.purge, "purge", false, "remove the keys that sign promises too: only where gpuslice is not installed again")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	flags.BoolVar(&o.yes, "yes", false, "do not ask")
 	o.kube.CompleteNamespaces(cmd, s)
@@ -59,6 +68,9 @@ func New(s cli.Streams) *cobra.Command {
 }
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {
+	if o.purge && o.keepPolicies {
+		return errors.New("--purge removes everything, and --keep-policies keeps policies: leave out one of them")
+	}
 	connection, err := o.kube.Connect(s)
 	if err != nil {
 		return err
@@ -67,7 +79,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", connection.Config.Host, err)
 	}
-	r := remover{client: client, system: o.systemNamespace, keepPolicies: o.keepPolicies, dryRun: o.dryRun, out: s.Out}
+	r := remover{client: client, system: o.systemNamespace, keep: keep{policies: o.keepPolicies, keys: !o.purge}, dryRun: o.dryRun, out: s.Out}
 	p, err := r.find(ctx)
 	if err != nil {
 		return err

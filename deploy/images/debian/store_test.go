@@ -14,18 +14,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLockIsWrittenAsItIsRead(t *testing.T) {
+func TestLock(t *testing.T) {
 	t.Parallel()
-	l, err := Locked()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(locked), l.String()); diff != "" {
-		t.Errorf("libc6.yaml (-want +got)\n%s", diff)
-	}
-	if got := slices.Sorted(maps.Keys(l.SHA256)); !slices.Equal(got, Architectures()) {
-		t.Errorf("it names %q, and images are built for %q", got, Architectures())
-	}
+	t.Run("is written as it is read", func(t *testing.T) {
+		t.Parallel()
+		l, err := Locked()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(locked), l.String()); diff != "" {
+			t.Errorf("libc6.yaml (-want +got)\n%s", diff)
+		}
+		if got := slices.Sorted(maps.Keys(l.SHA256)); !slices.Equal(got, Architectures()) {
+			t.Errorf("it names %q, and images are built for %q", got, Architectures())
+		}
+	})
+	t.Run("an architecture without a package is an error", func(t *testing.T) {
+		t.Parallel()
+		if _, err := (Store{Say: t.Logf}).Find(t.Context(), Lock{Version: "2.0"}, "s390x"); err == nil || !strings.Contains(err.Error(), "s390x") {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // offer puts an apt-get in the way of the machine's that knows only the given version, and not without lists of its own.
@@ -48,42 +57,44 @@ esac
 // sum is the digest of what offer's apt-get brings.
 const sum = "8ca6b28d54e0a1a3ad22cf5c9aac3b91a71bb0ef6d4a8f1c2ff3d65fa9fd1b0d"
 
-func TestPackageIsTheLockedOne(t *testing.T) {
-	right := digestOf(t, "the package\n")
-	for _, tt := range []struct {
-		name, offered, digest string
-		newest                bool
-		debs                  string // what lies in the folder of packages
-		want, wantErr         string
-	}{
-		{name: "apt-get has it", offered: "2.0", digest: right, want: "2.0"},
-		{name: "it lies in the folder that was named", offered: "1.0", digest: right, debs: "the package\n", want: "2.0"},
-		{name: "what lies there is another", offered: "2.0", digest: right, debs: "not the package\n", wantErr: "libc6.yaml wants " + right},
-		{name: "apt-get brings another", offered: "2.0", digest: sum, wantErr: "libc6.yaml wants " + sum},
-		{name: "Debian has a newer one only", offered: "3.0", digest: right, wantErr: "go run ./deploy/images lock"},
-		{name: "and a newer one is taken", offered: "3.0", digest: right, newest: true, want: "3.0"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			offer(t, tt.offered)
-			s := Store{Cache: t.TempDir(), Newest: tt.newest, Say: t.Logf}
-			if tt.debs != "" {
-				s.Debs = t.TempDir()
-				if err := os.WriteFile(filepath.Join(s.Debs, "libc6_2.0_arm64.deb"), []byte(tt.debs), 0o644); err != nil {
-					t.Fatal(err)
+func TestPackage(t *testing.T) {
+	t.Run("is the locked one", func(t *testing.T) {
+		right := digestOf(t, "the package\n")
+		for _, tt := range []struct {
+			name, offered, digest string
+			newest                bool
+			debs                  string // what lies in the folder of packages
+			want, wantErr         string
+		}{
+			{name: "apt-get has it", offered: "2.0", digest: right, want: "2.0"},
+			{name: "it lies in the folder that was named", offered: "1.0", digest: right, debs: "the package\n", want: "2.0"},
+			{name: "what lies there is another", offered: "2.0", digest: right, debs: "not the package\n", wantErr: "libc6.yaml wants " + right},
+			{name: "apt-get brings another", offered: "2.0", digest: sum, wantErr: "libc6.yaml wants " + sum},
+			{name: "Debian has a newer one only", offered: "3.0", digest: right, wantErr: "go run ./deploy/images lock"},
+			{name: "and a newer one is taken", offered: "3.0", digest: right, newest: true, want: "3.0"},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				offer(t, tt.offered)
+				s := Store{Cache: t.TempDir(), Newest: tt.newest, Say: t.Logf}
+				if tt.debs != "" {
+					s.Debs = t.TempDir()
+					if err := os.WriteFile(filepath.Join(s.Debs, "libc6_2.0_arm64.deb"), []byte(tt.debs), 0o644); err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
-			p, err := s.Find(t.Context(), Lock{Version: "2.0", SHA256: map[string]string{"arm64": tt.digest}}, "arm64")
-			if tt.wantErr != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
-					t.Errorf("got %v, want an error with %q", err, tt.wantErr)
+				p, err := s.Find(t.Context(), Lock{Version: "2.0", SHA256: map[string]string{"arm64": tt.digest}}, "arm64")
+				if tt.wantErr != "" {
+					if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
+						t.Errorf("got %v, want an error with %q", err, tt.wantErr)
+					}
+					return
 				}
-				return
-			}
-			if err != nil || p.Version != tt.want || p.SHA256 != right {
-				t.Errorf("got %+v, %v", p, err)
-			}
-		})
-	}
+				if err != nil || p.Version != tt.want || p.SHA256 != right {
+					t.Errorf("got %+v, %v", p, err)
+				}
+			})
+		}
+	})
 }
 
 func digestOf(t *testing.T, text string) string {
@@ -97,13 +108,6 @@ func digestOf(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return d
-}
-
-func TestArchitectureWithoutAPackageIsAnError(t *testing.T) {
-	t.Parallel()
-	if _, err := (Store{Say: t.Logf}).Find(t.Context(), Lock{Version: "2.0"}, "s390x"); err == nil || !strings.Contains(err.Error(), "s390x") {
-		t.Errorf("got %v", err)
-	}
 }
 
 // pack makes a package with Debian's own tool.
@@ -129,28 +133,30 @@ func pack(t *testing.T, paths ...string) Package {
 	return Package{Path: deb}
 }
 
-func TestImageTakesTheLibrariesAndTheirLicences(t *testing.T) {
+func TestLibraries(t *testing.T) {
 	t.Parallel()
-	paths := []string{"/lib/aarch64-linux-gnu/ld-linux-aarch64.so.1", "/etc/ld.so.conf.d/aarch64-linux-gnu.conf", "/usr/share/doc/libc6/copyright"}
-	for _, l := range Libraries() {
-		paths = append(paths, "/lib/aarch64-linux-gnu/"+l)
-	}
-	p := pack(t, append(paths, "/lib/aarch64-linux-gnu/libnsl.so.1", "/usr/lib/aarch64-linux-gnu/gconv/EUC-JP.so", "/usr/share/doc/libc6/changelog.gz")...)
-	files, err := p.Files(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(paths)), slices.Sorted(maps.Keys(files))); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	if control, err := p.Control(t.Context()); err != nil || !bytes.Contains([]byte(control), []byte("Package: libc6\n")) {
-		t.Errorf("it says of itself %q, %v", control, err)
-	}
-}
-
-func TestPackageWithoutALibraryIsAnError(t *testing.T) {
-	t.Parallel()
-	if _, err := pack(t, "/lib/libc.so.6", "/usr/share/doc/libc6/copyright").Files(t.Context()); err == nil || !strings.Contains(err.Error(), "libdl.so.2") {
-		t.Errorf("got %v", err)
-	}
+	t.Run("the image takes the libraries and their licenses", func(t *testing.T) {
+		t.Parallel()
+		paths := []string{"/lib/aarch64-linux-gnu/ld-linux-aarch64.so.1", "/etc/ld.so.conf.d/aarch64-linux-gnu.conf", "/usr/share/doc/libc6/copyright"}
+		for _, l := range Libraries() {
+			paths = append(paths, "/lib/aarch64-linux-gnu/"+l)
+		}
+		p := pack(t, append(paths, "/lib/aarch64-linux-gnu/libnsl.so.1", "/usr/lib/aarch64-linux-gnu/gconv/EUC-JP.so", "/usr/share/doc/libc6/changelog.gz")...)
+		files, err := p.Files(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(slices.Sorted(slices.Values(paths)), slices.Sorted(maps.Keys(files))); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		if control, err := p.Control(t.Context()); err != nil || !bytes.Contains([]byte(control), []byte("Package: libc6\n")) {
+			t.Errorf("it says of itself %q, %v", control, err)
+		}
+	})
+	t.Run("a package without a library is an error", func(t *testing.T) {
+		t.Parallel()
+		if _, err := pack(t, "/lib/libc.so.6", "/usr/share/doc/libc6/copyright").Files(t.Context()); err == nil || !strings.Contains(err.Error(), "libdl.so.2") {
+			t.Errorf("got %v", err)
+		}
+	})
 }

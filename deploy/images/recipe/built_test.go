@@ -45,7 +45,7 @@ func options(t *testing.T) Options {
 	}
 }
 
-func TestImagesHoldWhatTheyNeedAndNothingElse(t *testing.T) {
+func TestBuiltImages(t *testing.T) {
 	images, err := Build(t.Context(), options(t), Recipes()...)
 	if err != nil {
 		t.Fatal(err)

@@ -9,32 +9,34 @@ import (
 	"testing"
 )
 
-// TestAnotherCheckoutGivesTheSameImages builds twice: here, with what Go has in its cache, and in a copy of the sources
-// with a cache of its own, flags in the environment and no commit to name.
-func TestAnotherCheckoutGivesTheSameImages(t *testing.T) {
-	here := options(t)
-	there := here
-	there.Checkout, there.Out, there.Cache = copySources(t, here.Checkout), t.TempDir(), t.TempDir()
-	there.Environment = append(slices.Clone(here.Environment), "GOCACHE="+t.TempDir(), "GOTMPDIR="+t.TempDir(), "GOAMD64=v3",
-		"CGO_CFLAGS=-O0", "GOFLAGS=-buildvcs=true -ldflags=-X=main.version=other", "TZ=Asia/Tokyo", "LC_ALL=C")
-	first, err := Build(t.Context(), here, Recipes()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := Build(t.Context(), there, Recipes()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range first {
-		if first[i].Digest != second[i].Digest {
-			t.Errorf("%s is %s here and %s in %s", first[i].Name, first[i].Digest, second[i].Digest, there.Checkout)
+func TestReproducible(t *testing.T) {
+	// Built twice: here, with what Go has in its cache, and in a copy of the sources with a cache of its own, flags in
+	// the environment and no commit to name.
+	t.Run("another checkout gives the same images", func(t *testing.T) {
+		here := options(t)
+		there := here
+		there.Checkout, there.Out, there.Cache = copySources(t, here.Checkout), t.TempDir(), t.TempDir()
+		there.Environment = append(slices.Clone(here.Environment), "GOCACHE="+t.TempDir(), "GOTMPDIR="+t.TempDir(), "GOAMD64=v3",
+			"CGO_CFLAGS=-O0", "GOFLAGS=-buildvcs=true -ldflags=-X=main.version=other", "TZ=Asia/Tokyo", "LC_ALL=C")
+		first, err := Build(t.Context(), here, Recipes()...)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, same := range [][2]string{{first[i].Archive, second[i].Archive}, {first[i].Documents[0], second[i].Documents[0]}} {
-			if read(t, same[0]) != read(t, same[1]) {
-				t.Errorf("%s and %s differ", same[0], same[1])
+		second, err := Build(t.Context(), there, Recipes()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range first {
+			if first[i].Digest != second[i].Digest {
+				t.Errorf("%s is %s here and %s in %s", first[i].Name, first[i].Digest, second[i].Digest, there.Checkout)
+			}
+			for _, same := range [][2]string{{first[i].Archive, second[i].Archive}, {first[i].Documents[0], second[i].Documents[0]}} {
+				if read(t, same[0]) != read(t, same[1]) {
+					t.Errorf("%s and %s differ", same[0], same[1])
+				}
 			}
 		}
-	}
+	})
 }
 
 // copySources copies what programs are built from.

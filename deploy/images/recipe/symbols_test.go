@@ -29,28 +29,31 @@ func library(t *testing.T, name string) oci.File {
 	return oci.File{}
 }
 
-func TestProgramThatItsLibrariesCannotRunIsSeen(t *testing.T) {
+func TestSymbols(t *testing.T) {
 	t.Parallel()
-	libc, libm := library(t, "libc.so.6"), library(t, "libm.so.6")
-	program, err := os.ReadFile("/bin/cat")
-	if err != nil {
-		t.Skipf("needs a program that calls the C library: %v", err)
-	}
-	for _, tt := range []struct {
-		name      string
-		libraries map[string]oci.File
-		wantErr   string
-	}{
-		{"its own library", map[string]oci.File{"/lib/libc.so.6": libc}, ""},
-		{"no library", nil, "libc.so.6, which its image does not have"},
-		{"one that lacks what it calls", map[string]oci.File{"/lib/libc.so.6": libm}, "needs a newer C library"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			err := runs(program, tt.libraries)
-			if tt.wantErr == "" && err != nil || tt.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tt.wantErr)) {
-				t.Errorf("got %v, want %q", err, tt.wantErr)
-			}
-		})
-	}
+	t.Run("a program that its libraries cannot run is found", func(t *testing.T) {
+		t.Parallel()
+		libc, libm := library(t, "libc.so.6"), library(t, "libm.so.6")
+		program, err := os.ReadFile("/bin/cat")
+		if err != nil {
+			t.Skipf("needs a program that calls the C library: %v", err)
+		}
+		for _, tt := range []struct {
+			name      string
+			libraries map[string]oci.File
+			wantErr   string
+		}{
+			{"its own library", map[string]oci.File{"/lib/libc.so.6": libc}, ""},
+			{"no library", nil, "libc.so.6, which its image does not have"},
+			{"one that lacks what it calls", map[string]oci.File{"/lib/libc.so.6": libm}, "needs a newer C library"},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				err := runs(program, tt.libraries)
+				if tt.wantErr == "" && err != nil || tt.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tt.wantErr)) {
+					t.Errorf("got %v, want %q", err, tt.wantErr)
+				}
+			})
+		}
+	})
 }

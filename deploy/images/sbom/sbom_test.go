@@ -29,88 +29,93 @@ func example() Image {
 	return Image{Name: "gpuslice/guard", Version: "v1.2.3", Platform: "linux/amd64", Digest: "sha256:22dd", Created: time.Unix(0, 0), Contents: []Component{program, library}}
 }
 
-func TestDocumentIsValidAndTellsEveryPart(t *testing.T) {
+func TestDocument(t *testing.T) {
 	t.Parallel()
-	i := example()
-	text, err := Document(i)
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := json.Read(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := spdxlib.ValidateDocument(doc); err != nil {
-		t.Error(err)
-	}
-	if doc.SPDXVersion != "SPDX-2.3" || doc.DataLicense != "CC0-1.0" || doc.DocumentNamespace != "https://gpuslice.dev/spdx/gpuslice/guard/sha256:22dd" {
-		t.Errorf("the document begins with %s, %s, %s", doc.SPDXVersion, doc.DataLicense, doc.DocumentNamespace)
-	}
-	described, err := spdxlib.GetDescribedPackageIDs(doc)
-	if err != nil || len(described) != 1 {
-		t.Errorf("it describes %v, %v", described, err)
-	}
-	ids := regexp.MustCompile(`^[A-Za-z0-9.-]+$`)
-	var names []string
-	for _, p := range doc.Packages {
-		names = append(names, p.PackageName+"@"+p.PackageVersion)
-		if p.FilesAnalyzed || p.PackageDownloadLocation == "" || p.PackageLicenseDeclared == "" || len(p.PackageExternalReferences) != 1 || !ids.MatchString(string(p.PackageSPDXIdentifier)) {
-			t.Errorf("package %s lacks something: %+v", p.PackageName, p)
+	t.Run("is valid and lists every part", func(t *testing.T) {
+		t.Parallel()
+		i := example()
+		text, err := Document(i)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	want := []string{"gpuslice/guard@v1.2.3", "github.com/gpuslice/gpuslice/cmd/guard@v1.2.3", "std@1.26.0", "example.test/New@v2.0.0+incompatible",
-		"example.test/other@v0.1.0", "libc6@2.36-9"}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("packages (-want +got)\n%s", diff)
-	}
-	if got, want := doc.Packages[3].PackageExternalReferences[0].Locator, "pkg:golang/example.test/new@v2.0.0%2Bincompatible"; got != want {
-		t.Errorf("a module's package URL is %s, want %s", got, want)
-	}
-	if len(doc.Relationships) != len(doc.Packages) {
-		t.Errorf("%d packages have %d relationships", len(doc.Packages), len(doc.Relationships))
-	}
-	again, err := Document(example())
-	if err != nil || !bytes.Equal(text, again) {
-		t.Errorf("the same image has another document: %v", err)
-	}
+		doc, err := json.Read(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := spdxlib.ValidateDocument(doc); err != nil {
+			t.Error(err)
+		}
+		if doc.SPDXVersion != "SPDX-2.3" || doc.DataLicense != "CC0-1.0" || doc.DocumentNamespace != "https://gpuslice.dev/spdx/gpuslice/guard/sha256:22dd" {
+			t.Errorf("the document begins with %s, %s, %s", doc.SPDXVersion, doc.DataLicense, doc.DocumentNamespace)
+		}
+		described, err := spdxlib.GetDescribedPackageIDs(doc)
+		if err != nil || len(described) != 1 {
+			t.Errorf("it describes %v, %v", described, err)
+		}
+		ids := regexp.MustCompile(`^[A-Za-z0-9.-]+$`)
+		var names []string
+		for _, p := range doc.Packages {
+			names = append(names, p.PackageName+"@"+p.PackageVersion)
+			if p.FilesAnalyzed || p.PackageDownloadLocation == "" || p.PackageLicenseDeclared == "" || len(p.PackageExternalReferences) != 1 || !ids.MatchString(string(p.PackageSPDXIdentifier)) {
+				t.Errorf("package %s lacks something: %+v", p.PackageName, p)
+			}
+		}
+		want := []string{"gpuslice/guard@v1.2.3", "github.com/gpuslice/gpuslice/cmd/guard@v1.2.3", "std@1.26.0", "example.test/New@v2.0.0+incompatible",
+			"example.test/other@v0.1.0", "libc6@2.36-9"}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("packages (-want +got)\n%s", diff)
+		}
+		if got, want := doc.Packages[3].PackageExternalReferences[0].Locator, "pkg:golang/example.test/new@v2.0.0%2Bincompatible"; got != want {
+			t.Errorf("a module's package URL is %s, want %s", got, want)
+		}
+		if len(doc.Relationships) != len(doc.Packages) {
+			t.Errorf("%d packages have %d relationships", len(doc.Packages), len(doc.Relationships))
+		}
+		again, err := Document(example())
+		if err != nil || !bytes.Equal(text, again) {
+			t.Errorf("the same image has another document: %v", err)
+		}
+	})
+	// It keeps the check itself honest.
+	t.Run("a broken one is found", func(t *testing.T) {
+		t.Parallel()
+		text, err := Document(example())
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := json.Read(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc.Relationships[0].RefB = common.MakeDocElementID("", "nowhere")
+		if spdxlib.ValidateDocument(doc) == nil {
+			t.Error("a relationship to nothing is valid")
+		}
+	})
 }
 
-// TestADocumentThatIsBrokenIsSeen keeps the check itself honest.
-func TestADocumentThatIsBrokenIsSeen(t *testing.T) {
+func TestLicenses(t *testing.T) {
 	t.Parallel()
-	text, err := Document(example())
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := json.Read(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc.Relationships[0].RefB = common.MakeDocElementID("", "nowhere")
-	if spdxlib.ValidateDocument(doc) == nil {
-		t.Error("a relationship to nothing is valid")
-	}
-}
-
-func TestLicencesAreRecognised(t *testing.T) {
-	t.Parallel()
-	own, err := os.ReadFile("../../../LICENSE")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const mit = "Permission is hereby granted, free of charge, to any person\nobtaining a copy of this software"
-	const bsd = "Redistributions in binary form must reproduce the above\n copyright notice"
-	for _, tt := range []struct{ text, want string }{
-		{string(own), "Apache-2.0"},
-		{mit, "MIT"},
-		{bsd, "BSD-2-Clause"},
-		{bsd + " * Neither the name of the copyright holder", "BSD-3-Clause"},
-		{mit + "\n\nApache License\nVersion 2.0", "Apache-2.0 AND MIT"},
-		{"all rights reserved", Unknown},
-		{"", Unknown},
-	} {
-		if diff := cmp.Diff(tt.want, Recognise(tt.text)); diff != "" {
-			t.Errorf("%.40q (-want +got)\n%s", tt.text, diff)
+	t.Run("are recognized", func(t *testing.T) {
+		t.Parallel()
+		own, err := os.ReadFile("../../../LICENSE")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		const mit = "Permission is hereby granted, free of charge, to any person\nobtaining a copy of this software"
+		const bsd = "Redistributions in binary form must reproduce the above\n copyright notice"
+		for _, tt := range []struct{ text, want string }{
+			{string(own), "Apache-2.0"},
+			{mit, "MIT"},
+			{bsd, "BSD-2-Clause"},
+			{bsd + " * Neither the name of the copyright holder", "BSD-3-Clause"},
+			{mit + "\n\nApache License\nVersion 2.0", "Apache-2.0 AND MIT"},
+			{"all rights reserved", Unknown},
+			{"", Unknown},
+		} {
+			if diff := cmp.Diff(tt.want, Recognise(tt.text)); diff != "" {
+				t.Errorf("%.40q (-want +got)\n%s", tt.text, diff)
+			}
+		}
+	})
 }

@@ -16,7 +16,7 @@ const (
 	ViewUnknown View = "unknown"
 )
 
-// None is the value of the framework label that asks for no profile at all.
+// None is the value of the framework label that requests no profile at all.
 const None = "none"
 
 // Input is all that a profile's rules may depend on. Byte counts are per GPU.

@@ -19,7 +19,7 @@ type choice struct {
 }
 
 // choose returns the profile that applies: the one that the label or policy names, else the one whose command runs,
-// else the one whose image it is. A framework that is asked for and does not exist is denied.
+// else the one whose image it is. A framework that is requested and does not exist is denied.
 func choose(in *Input, found search) (choice, *Denial) {
 	if in.Framework == "" {
 		return withVersion(in, found, recognise(table, in.Switches, found)), nil

@@ -13,7 +13,7 @@ type Env struct {
 	Cap         bool // the variable holds the framework at or below the limit
 }
 
-// Denial is a pod that must not run as it is. Reason is stable; Detail says what was asked, what there is, what to write.
+// Denial is a pod that must not run as it is. Reason is stable; Detail says what was requested, what there is, what to write.
 type Denial struct {
 	Reason, Detail string
 }

@@ -201,7 +201,7 @@ func (w *builder) planned(p *placed) {
 	w.promise.Planned.Containers = append(w.promise.Planned.Containers, out)
 }
 
-// computeNotHeld reports whether the strategy does not hold a percentage of the multiprocessors: to the author who asked for
+// computeNotHeld reports whether the strategy does not hold a percentage of the multiprocessors: to the author who requested
 // it, and in the plan where it came with a class of policy's.
 func (w *builder) computeNotHeld(p *placed) {
 	if w.strategy.OwnCompute != "" {

@@ -36,7 +36,8 @@ type placed struct {
 type want struct {
 	request api.ContainerRequest
 	ask     size.Size
-	class   string // of policy, that ask was sized by
+	class   string       // of policy, that ask was sized by
+	most    quantity.MiB // that policy's limit leaves of a size that nobody requested; 0: all
 	spec    *corev1.Container
 	init    bool // it ends, or is ready, before the others start
 }
@@ -134,7 +135,7 @@ func bestPool(in *Input, strategy *strategies.Strategy, site string, a want) (be
 		if pool.Strategy != strategy.Name || pool.Site != site {
 			continue
 		}
-		size, e := sizeOnPool(a.ask, a.request, strategy, pool)
+		size, e := sizeOnPool(a, strategy, pool)
 		if e != nil {
 			if why == nil || e.moreSpecific(why) {
 				why = e

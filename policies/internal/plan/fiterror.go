@@ -33,6 +33,7 @@ const (
 	kindReach
 	kindResource
 	kindSeveral
+	kindInstances
 	kindUnknownDevice
 	kindRule
 	kindStrategy // the pool is shared in a way that the pod does not come to
@@ -51,7 +52,13 @@ func (e *FitError) Error() string {
 		return fmt.Sprintf("container %q asks for %s, the pool offers %s", e.container.Name, e.container.Resource, e.pool.Resource)
 	case kindSeveral:
 		return fmt.Sprintf("container %q asks for %d units of a shared GPU; two replicas may be the same device and give no more than one", e.container.Name, e.container.GPUs)
+	case kindInstances:
+		return fmt.Sprintf("container %q asks for %d GPUs; a CUDA process sees one MIG instance and no other", e.container.Name, e.container.GPUs)
 	case kindUnknownDevice:
+		if e.asked > 0 {
+			return fmt.Sprintf("its device memory is unknown, so whether %s fits is not known; declare deviceMemory for it in the default policy, or write %s: %q for one replica",
+				e.asked, api.LabelClass, api.ClassReplica)
+		}
 		return "its device memory is unknown, so a fraction of it cannot be computed; ask for an amount of memory"
 	case kindRule:
 		return e.violation.String()
@@ -107,6 +114,10 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 	}
 	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindSeveral }); i >= 0 {
 		return []api.Violation{{Rule: api.RuleStrategy, Reason: "several units of a shared GPU", Detail: unfit[i].Error() + "; ask for one, or for an exclusive GPU"}}
+	}
+	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindInstances }); i >= 0 {
+		return []api.Violation{{Rule: api.RuleStrategy, Reason: "several MIG instances in one container", Detail: unfit[i].Error() +
+			"; ask for one GPU and more memory, for one in each of several containers, or for the instances by their own resource name"}}
 	}
 	if v := tooLarge(in, unfit); v != nil {
 		return []api.Violation{*v}

@@ -1,12 +1,14 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/charges"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
@@ -50,9 +52,51 @@ func Exceeds(charge, limit quota.Charge, who, policy string, where func() string
 	return nil
 }
 
+// Sizes is how large a container's slice is, and the most that it may reach.
+type Sizes struct{ Slice, Limit quantity.MiB }
+
+// ExceedsBurst holds the most that a container may reach against policy's limits.
+func (s Sizes) ExceedsBurst(p *config.Policy, container string) *api.Violation {
+	most := cmp.Or(p.Limits.MemoryLimit, p.Limits.PerContainer.Memory)
+	text := fmt.Sprintf("policy %s allows %s", p.Name, most)
+	if ratio := quantity.MiB(p.Limits.MaxLimitRequestRatio); ratio > 0 && (most == 0 || s.Slice*ratio < most) {
+		most = s.Slice * ratio
+		text = fmt.Sprintf("policy %s allows %d times the slice of %s, %s", p.Name, ratio, s.Slice, most)
+	}
+	if most == 0 || s.Limit <= max(most, s.Slice) {
+		return nil
+	}
+	return &api.Violation{Rule: api.RuleLimit, Reason: "memory-limit above the limit", Detail: fmt.Sprintf(
+		"container %q may reach %s, %s; write %s: %q or less", container, s.Limit, text, api.LabelMemoryLimit, max(most, s.Slice))}
+}
+
+// tooSmall is the denial of a requested size that no process fits: the CUDA context alone takes more.
+func tooSmall(p *config.Policy, c *placed) *api.Violation {
+	asked := c.ask.Memory
+	if !c.ask.Fraction.Zero() {
+		asked = c.size.slice
+	}
+	least, why := p.Allowance(c.request.GPUs), "the CUDA context of a process alone takes about that"
+	if p.Limits.MinMemory > 0 {
+		least, why = p.Limits.MinMemory, "policy "+p.Name+" sets limits.minMemory"
+	}
+	if asked == 0 || asked >= least {
+		return nil
+	}
+	return &api.Violation{Rule: api.RuleLimit, Reason: "below the smallest slice", Detail: fmt.Sprintf(
+		"container %q requests %s; write %s: %q or more: %s", c.request.Name, asked, api.LabelMemory, least, why)}
+}
+
 // overLimits holds a placement against policy's limits for a container and for a pod.
 func overLimits(p *config.Policy, c *candidate) *api.Violation {
 	for i := range c.containers {
+		one := &c.containers[i]
+		if v := tooSmall(p, one); v != nil {
+			return v
+		}
+		if v := (Sizes{one.size.slice, one.size.limit}).ExceedsBurst(p, one.request.Name); v != nil {
+			return v
+		}
 		charge := c.containers[i].charge(c.strategy)
 		if v := Exceeds(charge, p.Limits.PerContainer, fmt.Sprintf("container %q", c.containers[i].request.Name), p.Name, c.pool().Describe); v != nil {
 			return v

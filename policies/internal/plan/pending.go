@@ -23,7 +23,7 @@ func pending(in *Input, req api.Request, asks []want, unfit []*FitError) (*candi
 	}
 	c := &candidate{strategy: &strategy}
 	for _, a := range asks {
-		size, e := sizeOnPool(a.ask, a.request, &strategy, pool)
+		size, e := sizeOnPool(a, &strategy, pool)
 		if e != nil && e.kind != kindUnknownDevice {
 			e.pool = pool
 			return nil, denials(in, append(unfit, e))

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
@@ -75,7 +74,11 @@ func resolveAll(in *Input, req api.Request) (asks []want, violations []api.Viola
 			continue
 		}
 		spec, init := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
-		asks = append(asks, want{c, ask, classOf(in.Policy, c), spec, init})
+		next := want{request: c, ask: ask, class: classOf(in.Policy, c), spec: spec, init: init}
+		if !c.Size.Named() {
+			next.most = in.Policy.Limits.PerContainer.Memory
+		}
+		asks = append(asks, next)
 	}
 	if len(asks) == 0 && len(violations) == 0 {
 		violations = []api.Violation{*request.Invalid("no container to slice", "the pod asks for a slice but none of its containers would get it")}
@@ -204,7 +207,7 @@ func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *pla
 	ask := frameworks.Input{
 		Container: p.spec, Framework: req.Framework,
 		SliceBytes: p.size.slice.Bytes(), LimitBytes: p.size.limit.Bytes(), TotalBytes: p.pool.Total().Bytes(),
-		AllowanceBytes: allowance(in.Policy, p.request.GPUs), Processes: p.size.procs, GPUs: int(p.request.GPUs),
+		AllowanceBytes: in.Policy.Allowance(p.request.GPUs).Bytes(), Processes: p.size.procs, GPUs: int(p.request.GPUs),
 		View: view, DeviceAlone: p.pool.Replicas == 1, Switches: in.Policy.Frameworks,
 	}
 	told := frameworks.For(ask)
@@ -217,13 +220,6 @@ func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *pla
 		byDefault.VersionSource = frameworks.VersionFromPolicy
 	}
 	return byDefault
-}
-
-func allowance(p *config.Policy, gpus int64) int64 {
-	if p.ContextAllowance != nil {
-		return p.ContextAllowance.Bytes()
-	}
-	return frameworks.DefaultAllowance(int(gpus))
 }
 
 // equivalent returns the candidates that give the pod the very same as chosen: they stay allowed.

@@ -79,8 +79,9 @@ func merged(ask size.Size, s config.SliceSpec) size.Size {
 }
 
 // sizeOnPool says how large the ask is on the pool, or why it does not fit there.
-func sizeOnPool(ask size.Size, c api.ContainerRequest, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn, *FitError) {
-	if e := resourceFits(c, strategy, pool); e != nil {
+func sizeOnPool(a want, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn, *FitError) {
+	ask := a.ask
+	if e := resourceFits(a.request, strategy, pool); e != nil {
 		return sizeOn{}, e
 	}
 	out := sizeOn{compute: ask.Compute, procs: max(ask.Processes, 1)}
@@ -98,6 +99,12 @@ func sizeOnPool(ask size.Size, c api.ContainerRequest, strategy *strategies.Stra
 		out.slice, out.fromT = ask.Fraction.Of(base), true
 	default:
 		out.slice = ask.Memory
+	}
+	if a.most > 0 && out.slice > a.most {
+		out.slice = a.most
+	}
+	if usable == 0 && ask.Memory > 0 && strategy.Shared() && !pool.Awaited() {
+		return out, &FitError{kind: kindUnknownDevice, pool: pool, asked: ask.Memory}
 	}
 	if usable > 0 && out.slice > usable {
 		return out, &FitError{kind: kindSize, pool: pool, asked: out.slice, fraction: ask.Fraction}
@@ -140,6 +147,8 @@ func resourceFits(c api.ContainerRequest, strategy *strategies.Strategy, pool *p
 	switch {
 	case c.GPUs > 1 && !strategy.Several():
 		return &FitError{kind: kindSeveral, pool: pool, container: c}
+	case c.GPUs > 1 && strategy.Unit == strategies.UnitInstance && c.Resource != pool.Resource:
+		return &FitError{kind: kindInstances, pool: pool, container: c}
 	case c.Resource == "" || c.Resource == api.ResourceGPU || c.Resource == pool.Resource:
 		return nil
 	case c.Resource == resourcename.SharedGPU && pool.Replicas > 1 && pool.MIGProfile == "":

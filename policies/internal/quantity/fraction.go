@@ -23,12 +23,12 @@ func FormatRatio(num, den int64) string {
 	return "0." + "000000"[len(text):] + text
 }
 
-// Fraction is a share of a device, Num/Den in (0, 1]. The zero Fraction means "not asked".
+// Fraction is a share of a device, Num/Den in (0, 1]. The zero Fraction means "not requested".
 type Fraction struct{ Num, Den int64 }
 
 const Micro = 1_000_000
 
-// Zero reports whether no fraction was asked.
+// Zero reports whether no fraction was requested.
 func (f Fraction) Zero() bool { return f.Num == 0 }
 
 // Of is f x m, rounded down.

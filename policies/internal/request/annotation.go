@@ -17,7 +17,7 @@ const (
 	maxAnnotationProblems   = 8        // that are reported
 )
 
-// annotation reads gpuslice.dev/containers: container -> what it asks.
+// annotation reads gpuslice.dev/containers: container -> what it requests.
 func (r *requestReader) annotation() map[string]size.Size {
 	text, ok := r.pod.Annotations[api.AnnotationContainers]
 	if !ok {
@@ -28,7 +28,7 @@ func (r *requestReader) annotation() map[string]size.Size {
 		r.deny(reason, fmt.Sprintf("it has %d bytes; at most %d are read", len(text), maxContainersAnnotation))
 		return nil
 	}
-	root, problem := config.ReadMapping([]byte(text), `a map from container to what it asks, such as {"trainer": {"memory": "8Gi"}}`)
+	root, problem := config.ReadMapping([]byte(text), `a map from container to what it requests, such as {"trainer": {"memory": "8Gi"}}`)
 	if problem != nil {
 		r.deny(reason, problem.Detail)
 		return nil

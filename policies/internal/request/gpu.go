@@ -8,7 +8,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// TouchesGPU reports whether the pod asks for a GPU or a slice in any way that this build reads, in containers under our names
+// TouchesGPU reports whether the pod requests a GPU or a slice in any way that this build reads, in containers under our names
 // too.
 func TouchesGPU(pod *corev1.Pod, pools []pools.Pool) bool {
 	if SliceLabel(pod) != "" {
@@ -39,7 +39,7 @@ func RequestsGPU(c *corev1.Container, pools []pools.Pool) bool {
 	return false
 }
 
-// RequestsFraction reports whether a container names a fraction of a GPU: an ask by itself, accepted or not, and also where it is
+// RequestsFraction reports whether a container names a fraction of a GPU: a request by itself, accepted or not, and also where it is
 // none that can be read.
 func RequestsFraction(pod *corev1.Pod, pools []pools.Pool) bool {
 	for c := range podspec.Containers(&pod.Spec) {
@@ -61,7 +61,7 @@ func LabelOrAnnotation(name string) string {
 	return "label"
 }
 
-// SliceLabel returns a label or annotation by which the pod asks for a slice, or "".
+// SliceLabel returns a label or annotation by which the pod requests a slice, or "".
 func SliceLabel(pod *corev1.Pod) string {
 	for _, reader := range labelReaders() {
 		if _, ok := pod.Labels[reader.label]; ok && reader.explicit {

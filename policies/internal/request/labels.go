@@ -14,9 +14,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
-// labelRequest is what a pod's labels ask.
+// labelRequest is what a pod's labels request.
 type labelRequest struct {
-	ask       size.Size
+	size      size.Size
 	share     string
 	strategy  api.StrategyName
 	framework string
@@ -27,26 +27,26 @@ type labelRequest struct {
 // labelReader reads one label into the request.
 type labelReader struct {
 	label    string
-	explicit bool // the label by itself asks for a slice
+	explicit bool // the label by itself requests a slice
 	read     func(value string, into *labelRequest) error
 }
 
 func labelReaders() []labelReader {
 	return []labelReader{
-		{api.LabelMemory, true, func(v string, q *labelRequest) (err error) { q.ask.Memory, err = quantity.ParseMemory(v); return err }},
+		{api.LabelMemory, true, func(v string, q *labelRequest) (err error) { q.size.Memory, err = quantity.ParseMemory(v); return err }},
 		{api.LabelMemoryLimit, true, func(v string, q *labelRequest) (err error) {
-			q.ask.MemoryLimit, err = quantity.ParseMemory(v)
+			q.size.MemoryLimit, err = quantity.ParseMemory(v)
 			return err
 		}},
 		{api.LabelFraction, true, func(v string, q *labelRequest) (err error) {
-			q.ask.Fraction, err = quantity.ParseFraction(v)
+			q.size.Fraction, err = quantity.ParseFraction(v)
 			return err
 		}},
 		{api.LabelClass, true, func(v string, q *labelRequest) (err error) {
-			q.ask.Class, err = nonEmpty(v, "a class of the policy")
+			q.size.Class, err = nonEmpty(v, "a class of the policy")
 			return err
 		}},
-		{api.LabelCompute, true, func(v string, q *labelRequest) (err error) { q.ask.Compute, err = parseBetween(v, 1, 100); return err }},
+		{api.LabelCompute, true, func(v string, q *labelRequest) (err error) { q.size.Compute, err = parseBetween(v, 1, 100); return err }},
 		{api.LabelShare, false, readShare},
 		{api.LabelStrategy, true, readStrategy},
 		{api.LabelFramework, false, func(v string, q *labelRequest) (err error) {
@@ -60,7 +60,7 @@ func labelReaders() []labelReader {
 	}
 }
 
-// Labels are the labels by which a pod's author asks for a slice.
+// Labels are the labels by which a pod's author requests a slice.
 func Labels() []string {
 	readers := labelReaders()
 	names := make([]string, len(readers))
@@ -116,10 +116,10 @@ func (r *requestReader) contradictions(q labelRequest) {
 		r.deny("labels contradict each other", fmt.Sprintf("%s each say how large the slice is; write one of them", strings.Join(sizes, " and ")))
 	}
 	if q.share == api.ShareDisabled && q.explicit {
-		r.deny("labels contradict each other", fmt.Sprintf("%s: %q asks for no slice, the pod's other labels ask for one; remove one side", api.LabelShare, api.ShareDisabled))
+		r.deny("labels contradict each other", fmt.Sprintf("%s: %q requests no slice, the pod's other labels request one; remove one side", api.LabelShare, api.ShareDisabled))
 	}
-	if q.ask.Memory != 0 && q.ask.MemoryLimit != 0 && q.ask.MemoryLimit < q.ask.Memory {
-		r.deny("label "+api.LabelMemoryLimit, fmt.Sprintf("%q is less than %s: %q; write at least that, or leave it out", q.ask.MemoryLimit, api.LabelMemory, q.ask.Memory))
+	if q.size.Memory != 0 && q.size.MemoryLimit != 0 && q.size.MemoryLimit < q.size.Memory {
+		r.deny("label "+api.LabelMemoryLimit, fmt.Sprintf("%q is less than %s: %q; write at least that, or leave it out", q.size.MemoryLimit, api.LabelMemory, q.size.Memory))
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// Read reads what a pod asks for, and everything that is wrong with it: what could be read is returned all the
+// Read reads what a pod requests, and everything that is wrong with it: what could be read is returned all the
 // same. recorded is the Request of an earlier pass over this pod, or of the pod it was copied from; nil: there is none.
 func Read(pod *corev1.Pod, policy *config.Policy, pools []pools.Pool, recorded *api.Request) (req api.Request, warnings []string, violations []api.Violation) {
 	r := requestReader{pod: pod, policy: policy, pools: pools, recorded: recorded}
@@ -25,7 +25,7 @@ func Read(pod *corev1.Pod, policy *config.Policy, pools []pools.Pool, recorded *
 	return req, r.warnings, r.violations
 }
 
-// requestReader collects what a pod asks, and everything that is wrong with it.
+// requestReader collects what a pod requests, and everything that is wrong with it.
 type requestReader struct {
 	pod        *corev1.Pod
 	policy     *config.Policy
@@ -50,13 +50,13 @@ func (r *requestReader) read() api.Request {
 		req.Explicit = req.Explicit || r.recorded.Explicit
 	}
 	for _, c := range r.gpuContainers(labels, named, req.Explicit) {
-		req.Containers = append(req.Containers, r.container(c, labels.ask, named, &req))
+		req.Containers = append(req.Containers, r.container(c, labels.size, named, &req))
 	}
 	return req
 }
 
-// gpuContainers returns the containers that get GPUs: those that ask for one, those that the annotation names, or,
-// where none asks and the pod wants a slice, the one that a label names or the only one there is.
+// gpuContainers returns the containers that get GPUs: those that request one, those that the annotation names, or,
+// where none does and the pod wants a slice, the one that a label names or the only one there is.
 func (r *requestReader) gpuContainers(labels labelRequest, named map[string]size.Size, explicit bool) []gpuContainer {
 	var found, silent []gpuContainer
 	for c, init := range podspec.Containers(&r.pod.Spec) {
@@ -81,14 +81,14 @@ func (r *requestReader) gpuContainers(labels labelRequest, named map[string]size
 	}
 	apps := slices.DeleteFunc(silent, func(g gpuContainer) bool { return g.init })
 	if len(apps) != 1 {
-		r.deny("no container asks for a GPU", fmt.Sprintf("the pod asks for a slice, but which of its containers gets it? There are %s; "+
-			"write %s: %q, or ask for nvidia.com/gpu: 1 in the one that needs it", quotedNames(apps), api.LabelContainer, firstName(apps)))
+		r.deny("no container requests a GPU", fmt.Sprintf("the pod requests a slice, but which of its containers gets it? There are %s; "+
+			"write %s: %q, or request nvidia.com/gpu: 1 in the one that needs it", quotedNames(apps), api.LabelContainer, firstName(apps)))
 		return nil
 	}
 	return apps
 }
 
-// namedContainer resolves the label gpuslice.dev/container, which decides only where no container asks by itself.
+// namedContainer resolves the label gpuslice.dev/container, which decides only where no container requests a GPU by itself.
 func (r *requestReader) namedContainer(name string, found, silent []gpuContainer) []gpuContainer {
 	is := func(g gpuContainer) bool { return g.name == name }
 	switch i := slices.IndexFunc(silent, is); {
@@ -97,39 +97,39 @@ func (r *requestReader) namedContainer(name string, found, silent []gpuContainer
 	case i < 0:
 		r.deny("label "+api.LabelContainer, fmt.Sprintf("%s is not a container of this pod; there are %s", message.Quote(name), quotedNames(append(found, silent...))))
 	case len(found) > 0:
-		r.deny("label "+api.LabelContainer, fmt.Sprintf("it names %q, but %s asks for a GPU; remove the label, or the GPU there", name, quotedNames(found)))
+		r.deny("label "+api.LabelContainer, fmt.Sprintf("it names %q, but %s requests a GPU; remove the label, or the GPU there", name, quotedNames(found)))
 	default:
 		return silent[i : i+1]
 	}
 	return nil
 }
 
-// container reads one container's ask: its part of the annotation, else the labels; an accepted foreign spelling has
+// container reads one container's request: its part of the annotation, else the labels; an accepted foreign spelling has
 // to agree with them.
 func (r *requestReader) container(g gpuContainer, fromLabels size.Size, named map[string]size.Size, req *api.Request) api.ContainerRequest {
 	out := api.ContainerRequest{Name: g.name, Resource: g.resource.Name, GPUs: max(g.resource.Count, 1), Size: fromLabels}
 	source := "the labels"
-	if ask, ok := named[g.name]; ok {
-		out.Size, source = ask, "annotation "+api.AnnotationContainers
+	if annotated, ok := named[g.name]; ok {
+		out.Size, source = annotated, "annotation "+api.AnnotationContainers
 	}
 	if !g.resource.Share.Zero() {
 		out.Quantity = g.resource.Share.String()
 	}
 	r.recall(&out)
-	ask, text, ok := r.foreign(g.resource)
+	foreign, text, ok := r.foreign(g.resource)
 	if !ok {
 		return out
 	}
 	req.Explicit = true
-	if out.Size.Named() && !size.Same(out.Size, ask) {
+	if out.Size.Named() && !size.Same(out.Size, foreign) {
 		r.deny("two sizes for one slice", fmt.Sprintf("container %q says %s and %s say %s; write one of them", g.name, text, source, out.Size.Describe()))
 		return out
 	}
-	out.Size.Memory, out.Size.Fraction, out.Size.Class = ask.Memory, ask.Fraction, ask.Class
+	out.Size.Memory, out.Size.Fraction, out.Size.Class = foreign.Memory, foreign.Fraction, foreign.Class
 	return out
 }
 
-// recall takes a container's request from what was recorded of the pod, where the container still asks what it did
+// recall takes a container's request from what was recorded of the pod, where the container still requests what it did
 // then. What the labels say, which are the author's, wins over what was recorded.
 func (r *requestReader) recall(c *api.ContainerRequest) {
 	if r.recorded == nil || c.Quantity != "" {
@@ -153,17 +153,17 @@ func (r *requestReader) recall(c *api.ContainerRequest) {
 // foreign reads a spelling of another system, or denies a fraction that policy does not accept.
 func (r *requestReader) foreign(res spellings.Resource) (size.Size, string, bool) {
 	for _, s := range spellings.All() {
-		ask, text, ok := s.Read(res)
+		found, text, ok := s.Read(res)
 		if !ok {
 			continue
 		}
 		if !slices.Contains(r.policy.Accept, s.Name) {
 			r.violations = append(r.violations, api.Violation{Rule: api.RulePolicy, Reason: "spelling not accepted", Detail: fmt.Sprintf(
 				"%s is read only where policy accepts %q, and %s does not; write %s: 1 and the label %s: %q",
-				text, s.Name, r.policy.Name, res.Name, api.LabelFraction, ask.Fraction)})
+				text, s.Name, r.policy.Name, res.Name, api.LabelFraction, found.Fraction)})
 			return size.Size{}, "", false
 		}
-		return ask, text, true
+		return found, text, true
 	}
 	return size.Size{}, "", false
 }

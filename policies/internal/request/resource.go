@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// IsGPUResource reports whether name is one under which GPUs are asked for: NVIDIA's own names and those that pools offer.
+// IsGPUResource reports whether name is one under which GPUs are requested: NVIDIA's own names and those that pools offer.
 func IsGPUResource(name string, offered []pools.Pool) bool {
 	if name == api.ResourceGPU || name == resourcename.SharedGPU || strings.HasPrefix(name, resourcename.MIGPrefix) {
 		return true
@@ -22,7 +22,7 @@ func IsGPUResource(name string, offered []pools.Pool) bool {
 	return slices.ContainsFunc(offered, func(p pools.Pool) bool { return p.Resource == name })
 }
 
-// gpuResourceOf reads what c asks for under GPU names. A zero Resource means that it asks for none. Two names in one
+// gpuResourceOf reads what c requests under GPU names. A zero Resource means that it requests none. Two names in one
 // container, and quantities out of range, are violations.
 func gpuResourceOf(c *corev1.Container, pools []pools.Pool) (spellings.Resource, *api.Violation) {
 	var found spellings.Resource
@@ -40,7 +40,7 @@ func gpuResourceOf(c *corev1.Container, pools []pools.Pool) (spellings.Resource,
 			}
 			if found.Name != "" {
 				return spellings.Resource{}, Invalid("two GPU resources in one container", fmt.Sprintf(
-					"container %q asks for %s; name one of them", c.Name, joinSorted(found.Name, string(name))))
+					"container %q requests %s; name one of them", c.Name, joinSorted(found.Name, string(name))))
 			}
 			count, share, err := quantity.GPUs(q)
 			if err != nil {

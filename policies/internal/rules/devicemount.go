@@ -19,12 +19,12 @@ func deviceMount() Rule {
 	return Rule{Reason: "a mount that takes devices", Everywhere: true, Find: func(s Subject) (found []string) {
 		for c := range podspec.EveryContainer(&s.Pod.Spec) {
 			if m := NamesDevice(c.VolumeMounts); m != "" {
-				found = append(found, fmt.Sprintf("container %q mounts a volume at %s, by which the container runtime gives it devices that it did not ask for",
+				found = append(found, fmt.Sprintf("container %q mounts a volume at %s, by which the container runtime gives it devices that it did not request",
 					c.Name, message.Quote(m)))
 			}
 		}
 		return found
-	}, Instead: "remove it, and ask for " + api.ResourceGPU + ": 1"}
+	}, Instead: "remove it, and request " + api.ResourceGPU + ": 1"}
 }
 
 // NamesDevice returns a mount's path by which a container takes devices, or "".

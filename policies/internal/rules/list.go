@@ -8,7 +8,7 @@ import (
 // All lists the tamper rules, in the order in which an author reads them.
 func All() []Rule {
 	return []Rule{
-		hostPID(), hostIPC(), privileged(), capabilities(), hostPath(), deviceMount(), cdiAnnotation(), nodeName(),
+		hostPID(), hostIPC(), privileged(), capabilities(), hostPath(), deviceMount(), deviceAnnotation(), nodeName(),
 	}
 }
 

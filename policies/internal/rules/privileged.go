@@ -8,7 +8,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
-// privileged denies containers that have every device of the node, whatever they asked for.
+// privileged denies containers that have every device of the node, whatever they requested.
 func privileged() Rule {
 	return Rule{Reason: "a privileged container in a slice", Find: func(s Subject) (found []string) {
 		for c := range podspec.EveryContainer(&s.Pod.Spec) {

@@ -17,7 +17,7 @@ type Size struct {
 	Processes   int               `json:"processes,omitempty"`
 }
 
-// Named reports whether the ask names a size.
+// Named reports whether a size is named.
 func (a Size) Named() bool { return a.Memory != 0 || !a.Fraction.Zero() || a.Class != "" }
 
 // Check denies what each field by itself does not tell.
@@ -47,7 +47,7 @@ func Same(a, b Size) bool {
 		(a.Fraction == b.Fraction || a.Fraction.Zero() == b.Fraction.Zero() && a.Fraction.Num*b.Fraction.Den == b.Fraction.Num*a.Fraction.Den)
 }
 
-// Describe says the size of an ask as an author writes it.
+// Describe is the size as an author writes it.
 func (a Size) Describe() string {
 	switch {
 	case a.Memory != 0:
@@ -60,7 +60,7 @@ func (a Size) Describe() string {
 	return "no size"
 }
 
-// Bounded holds an ask to what labels and the annotation may say.
+// Bounded holds a size to what labels and the annotation may have.
 func (a Size) Bounded() error {
 	sizes := 0
 	for _, said := range []bool{a.Memory != 0, !a.Fraction.Zero(), a.Class != ""} {

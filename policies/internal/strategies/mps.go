@@ -73,7 +73,7 @@ func pinnedLimit(g Grant) string {
 func mpsRequires(p *Placement) *api.Violation {
 	if p.TrustDomain != "" && len(p.MPS.TrustDomains) > 0 && !slices.Contains(p.MPS.TrustDomains, p.TrustDomain) {
 		return &api.Violation{Rule: api.RuleStrategy, Reason: "MPS trust domain", Detail: fmt.Sprintf(
-			"pool %s belongs to trust domain %q, policy %s shares MPS daemons with %q only; ask for another strategy, or for the domain in the policy's mps.trustDomains",
+			"pool %s belongs to trust domain %q, policy %s shares MPS daemons with %q only; request another strategy, or have the domain added to the policy's mps.trustDomains",
 			p.Pool, p.TrustDomain, p.Policy, p.MPS.TrustDomains)}
 	}
 	if p.Provider.Requires == nil {

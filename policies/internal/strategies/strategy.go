@@ -40,7 +40,7 @@ type Strategy struct {
 	// Unlabeled reports whether devices are shared in this way where GPU feature discovery counts several replicas and
 	// has no word for how: releases from before MPS wrote none.
 	Unlabeled bool
-	// Await is the resource that a pod asks for while no pool of the strategy is known; "": none can be guessed.
+	// Await is the resource that a pod requests while no pool of the strategy is known; "": none can be guessed.
 	Await string
 	// Inject returns what a container in a slice must carry beyond the resource: variables, mounts and volumes.
 	Inject func(Grant) Injection
@@ -81,7 +81,7 @@ type Grant struct {
 	Limit        quantity.MiB
 	GPUs         int64
 	Processes    int
-	Compute      int // percent; 0: not asked
+	Compute      int // percent; 0: not requested
 	HasShm       bool
 }
 
@@ -110,7 +110,7 @@ func (s *Strategy) Shared() bool { return s.Unit == UnitShare }
 // Whole reports whether a container gets whole devices.
 func (s *Strategy) Whole() bool { return s.Unit == UnitDevice }
 
-// Several reports whether a container may ask for more than one unit of the pool's resource.
+// Several reports whether a container may request more than one unit of the pool's resource.
 func (s *Strategy) Several() bool { return s.Unit == UnitInstance || s.Unit == UnitDevice }
 
 // driverLimit writes the two variables from which the container toolkit (1.20.1 or later) sets the driver's own limit.

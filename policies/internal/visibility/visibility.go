@@ -9,10 +9,10 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
-// Change is which containers of a pod without slices would take devices that they did not ask for.
+// Change is which containers of a pod without slices would take devices that they did not request.
 type Change struct {
-	Hidden []string `json:"hidden,omitempty"` // they ask for none: NVIDIA_VISIBLE_DEVICES becomes "void"
-	Unset  []string `json:"unset,omitempty"`  // they ask for some: the variable goes, and the device plugin's holds
+	Hidden []string `json:"hidden,omitempty"` // they request none: NVIDIA_VISIBLE_DEVICES becomes "void"
+	Unset  []string `json:"unset,omitempty"`  // they request some: the variable goes, and the device plugin's holds
 }
 
 // Apply returns a copy of the pod in which the containers choose no devices.

@@ -1,12 +1,17 @@
 package installed
 
 import (
+	"context"
+	"fmt"
 	"maps"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 )
 
 // webhookOfPods is the webhook by which pods get slices.
@@ -34,6 +39,15 @@ func ScopeOf(configurations []*admissionv1.MutatingWebhookConfiguration, system 
 		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: defaultExclusions(),
 	}}}) // valid: a test compares it with the manifest
 	return Scope{selector, system}
+}
+
+// ReadScope reads the scope of the installation in a cluster.
+func ReadScope(ctx context.Context, client kubernetes.Interface, system string) (Scope, error) {
+	list, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{LabelSelector: Selector})
+	if err != nil {
+		return ScopeOf(nil, system), fmt.Errorf("read webhook configurations: %w", err)
+	}
+	return ScopeOf(kube.Pointers(list.Items), system), nil
 }
 
 // defaultExclusions are the namespaces that the manifests leave out, beside the installation's own.

@@ -89,14 +89,17 @@ func TestCreates(t *testing.T) {
 	}
 }
 
-func TestAMountMayDifferFromNamespaceToNamespace(t *testing.T) {
+func TestMountPerNamespace(t *testing.T) {
 	t.Parallel()
-	s := settings{Mounts: []mount{{Source: "/gpus/{namespace}/one", Destination: "/gpu"}}}
-	got, err := edit([]byte(`{"process":{"env":["NVIDIA_VISIBLE_DEVICES=all"]},"annotations":{"io.kubernetes.cri.sandbox-namespace":"team-a"}}`), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := `"source":"/gpus/team-a/one"`; !strings.Contains(string(got), want) {
-		t.Errorf("%s does not hold %s", got, want)
-	}
+	t.Run("a mount may differ from namespace to namespace", func(t *testing.T) {
+		t.Parallel()
+		s := settings{Mounts: []mount{{Source: "/gpus/{namespace}/one", Destination: "/gpu"}}}
+		got, err := edit([]byte(`{"process":{"env":["NVIDIA_VISIBLE_DEVICES=all"]},"annotations":{"io.kubernetes.cri.sandbox-namespace":"team-a"}}`), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := `"source":"/gpus/team-a/one"`; !strings.Contains(string(got), want) {
+			t.Errorf("%s does not hold %s", got, want)
+		}
+	})
 }

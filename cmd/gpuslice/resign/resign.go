@@ -1,0 +1,137 @@
+package resign
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/webhook/pods"
+)
+
+const long = `Sign the promises of living pods anew after the Secret gpuslice-promise-keys was lost: after gpuslice uninstall --purge, or
+after a restore without it. Until then these pods count in quotas as the whole devices that they name.
+
+A pod is signed only if it is as its promise records, under the policy of its namespace. Its promise itself cannot be
+checked, since the key that signed it is gone: look at the list before you confirm, above all at pods that were created
+while gpuslice was not installed. A pod that is not signed gets a slice again when it is created again.
+
+It takes the right to read policies, nodes, namespaces, pods and the Secret, and to impersonate the ServiceAccount of the
+webhook, which alone may write signatures. A cluster administrator has these rights. On a terminal it asks before it begins;
+elsewhere it needs --yes.`
+
+const example = `  # which pods would be signed
+  gpuslice resign --dry-run
+
+  # after an installation without the keys of the one before
+  gpuslice resign --yes`
+
+// options are the command's flags.
+type options struct {
+	kube            kube.Flags
+	systemNamespace string
+	dryRun, yes     bool
+}
+
+// New returns the command.
+func New(s cli.Streams) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:     "resign",
+		Short:   "Sign the slices of living pods anew after the keys were lost",
+		Long:    long,
+		Example: example,
+		Args:    cli.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
+	}
+	flags := cmd.Flags()
+	o.kube.RegisterNamespace(flags, "of the pods (default: all)")
+	o.kube.Register(flags)
+	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
+	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be signed, and sign nothing")
+	flags.BoolVar(&o.yes, "yes", false, "do not ask")
+	o.kube.CompleteNamespaces(cmd, s)
+	return cmd
+}
+
+func (o *options) run(ctx context.Context, s cli.Streams) error {
+	connection, err := o.kube.Connect(s)
+	if err != nil {
+		return err
+	}
+	found, err := find(ctx, connection.Client, o.systemNamespace, o.kube.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := found.page().Print(s.Out); err != nil {
+		return err
+	}
+	if len(found.signed) == 0 || o.dryRun {
+		return found.exit()
+	}
+	if err := o.confirm(s, len(found.signed)); err != nil {
+		return err
+	}
+	writer, err := asWebhook(connection.Config, o.systemNamespace)
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, p := range found.signed {
+		if err := p.write(ctx, writer); err != nil {
+			failed++
+			fmt.Fprintf(s.Err, "pod %s/%s is not signed: %v\n", p.pod.Namespace, p.pod.Name, err)
+		}
+	}
+	fmt.Fprintf(s.Out, "signed %d pods\n", len(found.signed)-failed)
+	if failed > 0 {
+		return cli.ExitError(cli.ExitNoAnswer)
+	}
+	return found.exit()
+}
+
+// asWebhook is a client that acts as the webhook: nobody else may write signatures.
+func asWebhook(config *rest.Config, system string) (kubernetes.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + system + ":" + pods.ServiceAccount}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
+	return client, nil
+}
+
+// errNoTerminal is returned if there is nobody to ask.
+var errNoTerminal = errors.New("standard input is no terminal: confirm with --yes, or see what would be signed with --dry-run")
+
+// confirm asks whoever sits at the terminal.
+func (o *options) confirm(s cli.Streams, n int) error {
+	if o.yes {
+		return nil
+	}
+	if !cli.Terminal(s.In) {
+		return errNoTerminal
+	}
+	fmt.Fprintf(s.Err, "sign %d pods? [y/N] ", n)
+	answer, err := bufio.NewReader(s.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New("nothing was signed")
+	}
+	return nil
+}
+
+// errNoKey is returned if the installation has no key to sign with.
+func errNoKey(system string) error {
+	return fmt.Errorf("the installation in namespace %s has no key yet: wait until a replica of the webhook is ready", system)
+}
