@@ -290,6 +290,7 @@ func TestRBAC(t *testing.T) {
 			"cluster: list,watch,create,patch events",
 			"cluster: get,list,watch,create resourcequotas",
 			"cluster: update,delete resourcequotas gpuslice",
+			"cluster: list,watch limitranges",
 			"cluster: get replicasets",
 			"cluster: get deployments",
 			"cluster: get statefulsets",

@@ -1,12 +1,14 @@
 package deploy_test
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +54,36 @@ func TestDerivedFiles(t *testing.T) {
 	}
 }
 
+// policyDefinition is the line of the chart's schema that holds that of policies.
+var policyDefinition = regexp.MustCompile(`(?m)^    "policy": \{.*\},$`)
+
+// valuesSchema is the chart's schema with that of policies in it: an installation is the one moment in which no webhook
+// denies a broken policy.
+func valuesSchema(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("chart/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := os.ReadFile("../policies/policy.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policy map[string]any
+	if err := json.Unmarshal(schema, &policy); err != nil {
+		t.Fatal(err)
+	}
+	delete(policy, "$schema")
+	line, err := json.Marshal(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(policyDefinition.FindAll(text, -1)) != 1 {
+		t.Fatal("chart/values.schema.json has not one line for the schema of policies")
+	}
+	return policyDefinition.ReplaceAllLiteralString(string(text), `    "policy": `+string(line)+",")
+}
+
 // derived is every file that is made of another, by its path.
 func derived(t *testing.T) map[string]string {
 	t.Helper()
@@ -66,6 +98,7 @@ func derived(t *testing.T) map[string]string {
 		}
 	}
 	maps.Copy(out, observability(t))
+	out["chart/values.schema.json"] = valuesSchema(t)
 	out["chart/templates/56-certificate.yaml"] = template("certmanager/certificate.yaml",
 		"# chart: {{- if eq .Values.certificates.source \"cert-manager\" }}\n"+read(t, "certmanager/certificate.yaml")+"# chart: {{- end }}\n")
 	samples, err := fs.Glob(deploy.Files, "60-policies/*.yaml")

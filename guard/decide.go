@@ -116,7 +116,7 @@ func StillOver(s State, in Sample, o Order, l limits.Limits) bool {
 		return false
 	}
 	d := in.Devices[i]
-	c, sliced := shareOf(l, o.Container, d)
+	c, sliced := shareOf(l, o.Container, d, s.Usages)
 	listed := o.Kind == TerminateContainer || slices.ContainsFunc(d.Processes, func(p Process) bool {
 		return p.Container == c.Name && p.same(o.Process) && p.Known
 	})
@@ -127,5 +127,5 @@ func StillOver(s State, in Sample, o Order, l limits.Limits) bool {
 		readings, _, _ := evaluateReadings(s, in)
 		return beyondGPUs(c, d.ID, held(c.Name, nil, readings))
 	}
-	return usedBytes(d, c.Name) > effectiveLimit(l, c, d)
+	return usedBytes(d, c.Name, sharedOn(s.Usages, c.Name, d.ID)) > effectiveLimit(l, c, d)
 }

@@ -69,7 +69,11 @@ func evaluateReading(s State, d Device) reading {
 	if d.Listed.After(before.ListedAt) {
 		after.ListedAt = d.Listed
 	}
-	return reading{Device: d, before: before, after: after, evidence: true, trusted: fault == ""}
+	r := reading{Device: d, before: before, after: after, evidence: true, trusted: fault == ""}
+	if r.settled() {
+		r.after.SettledBytes = d.UsedBytes
+	}
+	return r
 }
 
 // count adds a good or failing reading. A device is unreliable after three

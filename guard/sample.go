@@ -19,6 +19,7 @@ type Device struct {
 	Listed     time.Time // when the processes were listed; a sample may repeat an older list
 	TotalBytes int64     // 0: the device does not report it
 	UsedBytes  int64     // by all tenants; 0: the device does not report it
+	Moving     bool      // UsedBytes moved while the processes were listed
 	Fault      string    // why its processes cannot be relied on; empty: they can
 	Processes  []Process // each PID once
 	Charges    []Charge  // the driver's own figure per container, where it keeps one

@@ -15,10 +15,10 @@ const UnnamedContainer = "an unnamed container"
 // unnamedShare returns what the unnamed containers may use of the device: what
 // the slices of the pod leave beside the named ones. More than that is more than
 // the pod was given, whichever containers they are.
-func unnamedShare(l limits.Limits, d Device) limits.Container {
+func unnamedShare(l limits.Limits, d Device, usages []Usage) limits.Container {
 	share := limits.Container{Name: UnnamedContainer}
 	for _, c := range l.Containers {
-		used := usedBytes(d, c.Name)
+		used := usedBytes(d, c.Name, sharedOn(usages, c.Name, d.ID))
 		share.SliceBytes += max(0, c.SliceBytes-used)
 		share.LimitBytes += max(0, c.LimitBytes-used)
 		share.GPUs += c.GPUs
@@ -28,9 +28,9 @@ func unnamedShare(l limits.Limits, d Device) limits.Container {
 
 // shareOf returns what the container with that name may use of the device, and
 // whether it has a slice.
-func shareOf(l limits.Limits, name string, d Device) (limits.Container, bool) {
+func shareOf(l limits.Limits, name string, d Device, usages []Usage) (limits.Container, bool) {
 	if name == UnnamedContainer {
-		return unnamedShare(l, d), true
+		return unnamedShare(l, d, usages), true
 	}
 	return l.Container(name)
 }
@@ -52,7 +52,7 @@ func held(container string, usages []Usage, readings []reading) []holding {
 		}
 	}
 	for _, r := range readings {
-		if bytes := usedBytes(r.Device, container); r.trusted && bytes > 0 {
+		if bytes := usedBytes(r.Device, container, 0); r.trusted && bytes > 0 {
 			all = append(all, holding{r.ID, bytes})
 		}
 	}

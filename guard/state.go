@@ -29,12 +29,14 @@ type State struct {
 type Usage struct {
 	Container, Device string
 
-	UsedBytes  int64
-	PeakBytes  int64
-	SliceBytes int64
-	LimitBytes int64   // the effective limit
-	Beyond     bool    // the device is one more than the container was given
-	GrowthRate float64 // bytes a second, 0 when it does not grow
+	UsedBytes   int64
+	PeakBytes   int64
+	ListedBytes int64 // what its processes were listed with when list and total belonged together
+	SharedBytes int64 // of it, what is taken to be listed twice
+	SliceBytes  int64
+	LimitBytes  int64   // the effective limit
+	Beyond      bool    // the device is one more than the container was given
+	GrowthRate  float64 // bytes a second, 0 when it does not grow
 
 	NearLimit  int           // trusted samples in a row at or above the warning threshold
 	Warned     bool          // and not yet clearly below
@@ -49,13 +51,14 @@ type Usage struct {
 
 // DeviceStatus is how well one device can be read.
 type DeviceStatus struct {
-	Device     string
-	Failures   int // failing readings, until three good ones in a row
-	Successes  int // good readings in a row
-	Unreliable bool
-	Reason     string    // of the last failing reading
-	ListedAt   time.Time // of the newest list
-	Full       bool      // the device had no room to speak of at the last sample
+	Device       string
+	Failures     int // failing readings, until three good ones in a row
+	Successes    int // good readings in a row
+	Unreliable   bool
+	Reason       string    // of the last failing reading
+	ListedAt     time.Time // of the newest list
+	SettledBytes int64     // in use on the device when list and total last belonged together
+	Full         bool      // the device had no room to speak of at the last sample
 }
 
 // Termination is one that counts towards MaxTerminations.

@@ -16,7 +16,7 @@ func evaluateUsage(s State, in Sample, readings []reading, l limits.Limits) ([]U
 		if !r.evidence {
 			continue
 		}
-		for _, c := range append(slices.Clone(l.Containers), unnamedShare(l, r.Device)) {
+		for _, c := range append(slices.Clone(l.Containers), unnamedShare(l, r.Device, usages)) {
 			before, known := find(usages, Usage{Container: c.Name, Device: r.ID}, byPlace)
 			if !known && len(processesOf(c.Name, r.Processes)) == 0 {
 				continue
@@ -91,7 +91,12 @@ func (u Usage) drain(r reading, l limits.Limits) Usage {
 // measure takes in what the container uses, and how fast that grows.
 func (u Usage) measure(r reading) Usage {
 	u.Processes = processesOf(u.Container, r.Processes)
-	bytes := usedBytes(r.Device, u.Container)
+	listed, largest := listedBytes(r.Device, u.Container)
+	u.SharedBytes = u.sharedBytes(r, listed, largest)
+	if r.settled() {
+		u.ListedBytes = listed
+	}
+	bytes := usedBytes(r.Device, u.Container, u.SharedBytes)
 	u.GrowthRate = 0
 	if grown, since := bytes-u.UsedBytes, r.sinceLast(); grown > 0 && since > 0 {
 		u.GrowthRate = float64(grown) / since.Seconds()
@@ -100,16 +105,11 @@ func (u Usage) measure(r reading) Usage {
 	return u
 }
 
-// usedBytes returns what a container uses of a device.
-func usedBytes(d Device, container string) int64 {
-	var sum, largest int64
-	for _, p := range d.Processes {
-		if p.Container == container && p.Known {
-			sum, largest = sum+p.UsedBytes, max(largest, p.UsedBytes)
-		}
-	}
-	// Memory that two processes share may be listed for both, so the sum is capped
-	// at what the device has in use, and at what the driver charges.
+// usedBytes returns what a container uses of a device, so much of which its
+// processes share.
+func usedBytes(d Device, container string, shared int64) int64 {
+	sum, largest := listedBytes(d, container)
+	sum = max(sum-shared, largest)
 	if d.UsedBytes > 0 {
 		sum = min(sum, d.UsedBytes)
 	}

@@ -84,7 +84,8 @@ func TestMeasure(t *testing.T) {
 		"stays":   {4, 6, 0},
 	} {
 		got := before.measure(trusted(python(214, tc.gibs)))
-		want := Usage{Container: "trainer", Device: "gpu0", UsedBytes: tc.gibs * gib, PeakBytes: tc.peak * gib, GrowthRate: tc.rate, Processes: []Process{python(214, tc.gibs)}}
+		want := Usage{Container: "trainer", Device: "gpu0", UsedBytes: tc.gibs * gib, PeakBytes: tc.peak * gib, GrowthRate: tc.rate,
+			ListedBytes: tc.gibs * gib, Processes: []Process{python(214, tc.gibs)}}
 		equal(t, name, got, want)
 	}
 }
@@ -106,7 +107,7 @@ func TestUsedBytes(t *testing.T) {
 		"the charge of another":                {Device{Processes: []Process{python(214, 3)}, Charges: []Charge{{Container: "scorer", UsedBytes: gib}}}, 3},
 		"a charge above the figures":           {Device{Processes: []Process{python(214, 3)}, Charges: []Charge{{Container: "trainer", UsedBytes: 9 * gib}}}, 3},
 	} {
-		equal(t, name, usedBytes(tc.device, "trainer"), tc.want*gib)
+		equal(t, name, usedBytes(tc.device, "trainer", 0), tc.want*gib)
 	}
 }
 

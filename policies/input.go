@@ -24,6 +24,8 @@ type Input struct {
 	PoolsComplete bool
 	// Guard says where the guard's image is; nil: none can be injected.
 	Guard *config.GuardSettings
+	// LimitRanges are those of the namespace: the guard's containers keep within them.
+	LimitRanges []*corev1.LimitRange
 	// Explain requests a report on every candidate, also when one was chosen.
 	Explain bool
 }
@@ -40,6 +42,6 @@ func (in Input) Tightened(tenant *config.TenantDocument) Input {
 func (in *Input) planning() *plan.Input {
 	return &plan.Input{
 		Pod: in.Pod, Namespace: in.Namespace, Policy: in.Policy, Pools: in.Pools, PoolsComplete: in.PoolsComplete,
-		Guard: in.Guard, Explain: in.Explain,
+		Guard: in.Guard, LimitRanges: in.LimitRanges, Explain: in.Explain,
 	}
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/limits"
@@ -53,6 +55,29 @@ func (r *reporter) reportRestart(l limits.Limits) {
 		message := "the guard of this pod was restarted: the slice of " + c.Name + " was not enforced in between"
 		r.log.Warn("restarted", "message", message, "container", c.Name)
 		r.probes.enqueue(message)
+	}
+}
+
+// intruderPeriod is how often the guard looks for other processes in its
+// container.
+const intruderPeriod = 2 * time.Second
+
+// watchIntruders ends and reports what is not the guard's in its container, until
+// ctx is done.
+func (r *reporter) watchIntruders(ctx context.Context, intruders *proc.Intruders) {
+	tick := time.NewTicker(intruderPeriod)
+	defer tick.Stop()
+	for {
+		for _, p := range intruders.End(time.Now()) {
+			message := fmt.Sprintf("gpuslice terminated %s (pid %d) in %s: nothing but the guard may run there", p.Command, p.PID, limits.GuardContainer)
+			r.log.Warn("intruder", "message", message, "container", limits.GuardContainer, "pid", p.PID, "start", p.Start, "command", p.Command)
+			r.probes.enqueue(message)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

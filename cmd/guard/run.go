@@ -48,6 +48,7 @@ func run(ctx context.Context, o options, p process) int {
 			}
 		})
 	}
+	servers.Go(func() { r.watchIntruders(ctx, &proc.Intruders{Table: table, DryRun: l.DryRun}) })
 	g := guard.Guard{Limits: l, Reporter: r, Terminator: newTerminator(o, l, r),
 		Sampler: podSampler{&guard.PodSampler{Reader: driver, Namer: table}, r.recorder, table.Shared(), func() {
 			if driver.Updated() {

@@ -59,6 +59,11 @@ func (d *Driver) read(dev *device, maxAge time.Duration, unsupported string) gua
 		if err != nil {
 			return d.fail(seen, err)
 		}
+		_, now, err := d.total(dev)
+		if err != nil {
+			return d.fail(seen, err)
+		}
+		seen.Moving = differ(used, now)
 		dev.last = list{at: time.Now(), used: used, processes: processes}
 	}
 	seen.Listed = dev.last.at
@@ -81,9 +86,11 @@ func (dev *device) due(used int64, totalUnknown bool, maxAge time.Duration) bool
 	if dev.last.at.IsZero() || totalUnknown || age >= maxAge {
 		return true
 	}
-	moved := used-dev.last.used >= totalStep || dev.last.used-used >= totalStep
-	return moved && (len(dev.last.processes) > 0 || age >= othersListAge)
+	return differ(used, dev.last.used) && (len(dev.last.processes) > 0 || age >= othersListAge)
 }
+
+// differ reports whether two totals of a device are more than a step apart.
+func differ(a, b int64) bool { return a-b >= totalStep || b-a >= totalStep }
 
 // total returns a device's memory and what is in use of it, by everyone; zeros
 // where it does not report them.

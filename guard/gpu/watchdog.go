@@ -3,18 +3,29 @@ package gpu
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 )
 
 // watchdog bounds calls into the driver. A call that hangs cannot be cancelled;
 // until it returns no other is begun, so that it costs one thread.
+//
+// The time in which the guard had work and got no CPU does not count: a busy node
+// or the container's CPU limit is no fault of the driver.
 type watchdog struct {
-	limit time.Duration
-	busy  chan struct{}
+	limit   time.Duration
+	busy    chan struct{}
+	starved func() time.Duration // how long the guard has waited for a CPU so far
 }
 
+// maxExtension is how many times its limit a call may be extended by.
+const maxExtension = 3
+
 func newWatchdog(limit time.Duration) *watchdog {
-	return &watchdog{limit: limit, busy: make(chan struct{}, 1)}
+	return &watchdog{limit: limit, busy: make(chan struct{}, 1), starved: starved}
 }
 
 // bounded runs f and returns what it returned, or ErrHung when the limit passes
@@ -27,6 +38,7 @@ func bounded[T any](ctx context.Context, w *watchdog, f func() (T, error)) (T, e
 	var none T
 	timer := time.NewTimer(w.limit)
 	defer timer.Stop()
+	before, extended := w.starved(), time.Duration(0)
 	select {
 	case w.busy <- struct{}{}:
 	case <-timer.C:
@@ -40,12 +52,42 @@ func bounded[T any](ctx context.Context, w *watchdog, f func() (T, error)) (T, e
 		value, err := f()
 		answers <- answer{value, err}
 	}()
-	select {
-	case a := <-answers:
-		return a.value, a.err
-	case <-timer.C:
-		return none, fmt.Errorf("%w: waited %s", ErrHung, w.limit)
-	case <-ctx.Done():
-		return none, ctx.Err()
+	for {
+		select {
+		case a := <-answers:
+			return a.value, a.err
+		case <-timer.C:
+			more := min(w.starved()-before, maxExtension*w.limit) - extended
+			if more <= 0 {
+				return none, fmt.Errorf("%w: waited %s", ErrHung, w.limit)
+			}
+			extended += more
+			timer.Reset(more)
+		case <-ctx.Done():
+			return none, ctx.Err()
+		}
 	}
+}
+
+// starved returns the longest time that one of the guard's threads has been
+// runnable and not running, be it for want of a CPU or by the container's limit;
+// 0 where the kernel does not count it.
+func starved() time.Duration {
+	files, _ := filepath.Glob("/proc/self/task/*/schedstat") // the pattern is valid
+	var longest time.Duration
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread ended
+		}
+		const waited = 1 // of "ran waited slices", in nanoseconds
+		fields := strings.Fields(string(text))
+		if len(fields) <= waited {
+			continue
+		}
+		if n, err := strconv.ParseInt(fields[waited], 10, 64); err == nil {
+			longest = max(longest, time.Duration(n))
+		}
+	}
+	return longest
 }

@@ -15,14 +15,15 @@ import (
 
 // Table is the processes of the guard's pod. It is safe for concurrent use.
 type Table struct {
-	root      string
-	source    source
-	self      int
-	ours      string // the guard's own cgroup
-	layout    layout
-	kubelet   kubeletDir
-	init      string // the cgroup of PID 1, the pause process where the namespace is shared
-	nameRetry time.Duration
+	root        string
+	source      source
+	self        int
+	ours        string // the guard's own cgroup
+	layout      layout
+	kubelet     kubeletDir
+	init        string // the cgroup of PID 1, the pause process where the namespace is shared
+	nameRetry   time.Duration
+	cgroupProcs []string // files that list the processes of the guard's own cgroup
 
 	mu         sync.Mutex
 	identities map[string]identity  // by the cgroup of the container
@@ -34,7 +35,9 @@ type Table struct {
 func Open(root string) (*Table, error) { return open(root, files(root)) }
 
 func open(root string, from source) (*Table, error) {
-	t := &Table{root: root, source: from, identities: map[string]identity{}, unnamed: map[string]time.Time{}, nameRetry: nameRetry}
+	t := &Table{root: root, source: from, identities: map[string]identity{}, unnamed: map[string]time.Time{}, nameRetry: nameRetry,
+		// of cgroup v2, and of a v1 controller
+		cgroupProcs: []string{"/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/pids/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs"}}
 	text, err := t.source.read("self", "stat")
 	if err != nil {
 		return nil, err
@@ -77,16 +80,6 @@ func (t *Table) Shared() bool {
 	return t.self != 1 && where == sibling
 }
 
-// Own reports whether the PID is a process of the guard's own container.
-func (t *Table) Own(pid int) bool {
-	at, err := t.cgroup(strconv.Itoa(pid))
-	if err != nil {
-		return false
-	}
-	where, _ := t.layout.locate(at)
-	return where == own || at == t.ours
-}
-
 // Name implements guard.Namer.
 func (t *Table) Name(p guard.Process) guard.Process {
 	p.Container, p.Protected = "", true
@@ -95,14 +88,17 @@ func (t *Table) Name(p guard.Process) guard.Process {
 		return p
 	}
 	p.Start, p.Command = s.start, s.command
+	intruder := where == own && !t.guards(s)
 	switch id := t.identify(key, s); {
+	case intruder:
+		p.Container = guard.UnnamedContainer // the pod's, and nobody else's
 	case key == t.init: // the runtime's, in no container of the pod
 	case id.container == "":
 		p.Container = guard.UnnamedContainer
 	default:
 		p.Container = id.container
 	}
-	p.Protected = where == own || p.PID <= 1 || p.PID == t.self || key == t.init
+	p.Protected = where == own && !intruder || p.PID <= 1 || p.PID == t.self || key == t.init
 	return p
 }
 

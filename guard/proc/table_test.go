@@ -151,20 +151,6 @@ func TestShared(t *testing.T) {
 	}
 }
 
-func TestOwn(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"v2-private", "v1", "v2-host"} {
-		root, _ := tree(t, "testdata/"+name+".txtar")
-		table, err := Open(root)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !table.Own(7) || table.Own(20) || table.Own(1) || table.Own(40) || table.Own(12345) {
-			t.Errorf("%s: own %v %v %v %v %v", name, table.Own(7), table.Own(20), table.Own(1), table.Own(40), table.Own(12345))
-		}
-	}
-}
-
 func TestParseStat(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "1", "1 (x", "x (a) S 1 2", "1 (a) S 0 1 2 3", strings.Replace(fullStat(1, "a", "S", 0, "x"), "x", "-", 1)} {

@@ -434,8 +434,8 @@ func TestOpenProc(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if table.self != os.Getpid() || !table.Own(os.Getpid()) {
-		t.Errorf("self %d, own %v", table.self, table.Own(os.Getpid()))
+	if table.self != os.Getpid() {
+		t.Errorf("self %d", table.self)
 	}
 	if p := table.Name(guard.Process{PID: os.Getpid()}); p.Container != "" && !p.Protected {
 		t.Errorf("the guard would terminate itself: %+v", p)

@@ -42,7 +42,10 @@ func (k Known) pools() []Pool {
 	for i := range k.Before {
 		before := &k.Before[i]
 		at := slices.IndexFunc(out, func(p Pool) bool { return p.Name == before.Name })
-		if at < 0 {
+		switch {
+		case at < 0 && len(before.Nodes) == 0:
+			continue // what is saved no more was forgotten, here or by another replica
+		case at < 0:
 			out = append(out, *before)
 			at = len(out) - 1
 		}

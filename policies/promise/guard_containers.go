@@ -18,6 +18,7 @@ type Guard struct {
 	PullSecret string            `json:"pullSecret,omitempty"`
 	CPU        string            `json:"cpu"`
 	Memory     string            `json:"memory"`
+	Storage    string            `json:"storage,omitempty"` // on the node's disk, where a LimitRange holds it
 	User       int64             `json:"user"`
 	Kill       bool              `json:"kill,omitempty"`   // CAP_KILL
 	Shares     bool              `json:"shares,omitempty"` // the process namespace is shared for the guard, not by the author
@@ -66,7 +67,11 @@ func (g *Guard) container(name, command string, own []envvar.Literal) corev1.Con
 
 // quantities are requests and limits alike, so that a Guaranteed pod stays one.
 func (g *Guard) quantities() corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: quantityOrZero(g.CPU), corev1.ResourceMemory: quantityOrZero(g.Memory)}
+	out := corev1.ResourceList{corev1.ResourceCPU: quantityOrZero(g.CPU), corev1.ResourceMemory: quantityOrZero(g.Memory)}
+	if g.Storage != "" {
+		out[corev1.ResourceEphemeralStorage] = quantityOrZero(g.Storage)
+	}
+	return out
 }
 
 // quantityOrZero reads a quantity of the installation's settings, which were validated when they were read.

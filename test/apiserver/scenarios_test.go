@@ -102,6 +102,7 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 		if err := i.Server.Namespace(ctx, namespaceOf(s), labels); err != nil {
 			t.Fatal(err)
 		}
+		limitRange(t, i, s)
 		if s.Policy == nil {
 			continue
 		}
@@ -116,6 +117,18 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 	g.tenants(t, i)
 	for _, s := range g.cases {
 		t.Run(s.Name, func(t *testing.T) { compare(t, i, s) })
+	}
+}
+
+// limitRange creates the LimitRange of a case's namespace.
+func limitRange(t *testing.T, i *install.Installation, s scenarios.Scenario) {
+	t.Helper()
+	if s.LimitRange == nil {
+		return
+	}
+	_, err := i.Server.Client.CoreV1().LimitRanges(namespaceOf(s)).Create(t.Context(), s.LimitRange.DeepCopy(), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
 	}
 }
 

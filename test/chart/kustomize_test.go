@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
@@ -70,6 +71,13 @@ func TestOverlay(t *testing.T) {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s is missing:\n%s", want, text)
 			}
+		}
+		if out, err := s.Kubectl(t.Context(), "apply", "--server-side", "-k", beside(t, overlay)); err != nil {
+			t.Errorf("an API server denies the overlay: %v\n%s", err, out)
+		}
+		strict, err := s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), "gpuslice-strict", metav1.GetOptions{})
+		if err != nil || strict.Spec.Variables[0].Expression != "'HOST/gpuslice/guard:TAG'" || len(strict.Spec.Variables) < 2 {
+			t.Errorf("%v: variables %v", err, strict.Spec.Variables)
 		}
 	})
 }

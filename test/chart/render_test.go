@@ -283,6 +283,10 @@ func TestWrongValues(t *testing.T) {
 			{"files without a Secret", "--set=certificates.source=files", "at '/certificates/files/secretName': minLength"},
 			{"a range that is none", "--set=networkPolicy.reviewCIDRs={10.0.0.1}", "at '/networkPolicy/reviewCIDRs/0'"},
 			{"a policy without a version", "--set=policies.team-a.mode=opt-in", "at '/policies/team-a': missing property 'apiVersion'"},
+			{"a policy with a mode that is none", "--set=policies.default.apiVersion=gpuslice.dev/v1,policies.default.mode=transparant", "at '/policies/default/mode': value must be one of"},
+			{"a policy with an unknown field", "--set=policies.default.apiVersion=gpuslice.dev/v1,policies.default.strategy=mig", "additional properties 'strategy' not allowed"},
+			{"a policy and a sample of one name", "--set=samplePolicies=true,policies.default.apiVersion=gpuslice.dev/v1", "policies.default and samplePolicies=true both write ConfigMap default"},
+			{"a policy and another sample of one name", "--set=samplePolicies=true,policies.team-notebooks.apiVersion=gpuslice.dev/v1", "both write ConfigMap team-notebooks"},
 			{"a policy under a name of gpuslice's own", "--set=policies.gpuslice-state.apiVersion=gpuslice.dev/v1", "gpuslice-state"},
 			{"a digest that is none", "--set=image.digest=latest", "at '/image/digest'"},
 		} {

@@ -29,18 +29,20 @@ const Namespace = "team-a"
 
 // Scenario is one case, read.
 type Scenario struct {
-	Name      string // the file's name without .txtar
-	Comment   string
-	Policy    []byte // the document; nil: no policy governs the namespace
-	Tenant    []byte // the tenant's own document; nil: there is none
-	NodeFiles []string
-	Nodes     []*corev1.Node
-	Namespace api.Namespace
-	Pod       []byte // JSON, as the author wrote it
-	Old       []byte // JSON of the live pod; nil: the case is a CREATE
-	Want      map[string]string
-	live      []byte // JSON of the pod that Old is made from
-	archive   *txtar.Archive
+	Name    string // the file's name without .txtar
+	Comment string
+	Policy  []byte // the document; nil: no policy governs the namespace
+	Tenant  []byte // the tenant's own document; nil: there is none
+	// LimitRange is one of the namespace; nil: there is none.
+	LimitRange *corev1.LimitRange
+	NodeFiles  []string
+	Nodes      []*corev1.Node
+	Namespace  api.Namespace
+	Pod        []byte // JSON, as the author wrote it
+	Old        []byte // JSON of the live pod; nil: the case is a CREATE
+	Want       map[string]string
+	live       []byte // JSON of the pod that Old is made from
+	archive    *txtar.Archive
 }
 
 // All reads every case, sorted by name. A section that no case may have, or a file that cannot be read, is an error.
@@ -107,6 +109,9 @@ func (s *Scenario) section(f txtar.File) (err error) {
 		s.Policy = f.Data
 	case f.Name == "tenant.yaml":
 		s.Tenant = f.Data
+	case f.Name == "limitrange.yaml":
+		s.LimitRange = &corev1.LimitRange{}
+		err = yaml.UnmarshalStrict(f.Data, s.LimitRange)
 	case f.Name == "pod.yaml":
 		s.Pod, err = yaml.YAMLToJSON(f.Data)
 	case f.Name == "old.yaml":
@@ -186,6 +191,9 @@ func (s Scenario) Governed() policies.Input {
 	in.Policy = p
 	in.Pools, in.PoolsComplete = pools.FromNodes(s.Nodes, p.Pools, nil), p.Pools.Complete
 	in.Guard = Guard()
+	if s.LimitRange != nil {
+		in.LimitRanges = []*corev1.LimitRange{s.LimitRange}
+	}
 	return in.Tightened(s.TenantDocument())
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,7 +19,7 @@ import (
 
 // informers are those of a Watcher, but for ResourceQuotas.
 type informers struct {
-	policies, tenants, state, namespaces, nodes cache.SharedIndexInformer
+	policies, tenants, state, namespaces, nodes, limitRanges cache.SharedIndexInformer
 }
 
 // newInformers makes the informers. touch is called when something that a snapshot is made of has changed, touchTenants
@@ -42,6 +43,8 @@ func newInformers(options Options, touch, touchTenants func()) (informers, error
 		state:      configMaps(options.Namespace, named(StateName)),
 		namespaces: coreinformers.NewNamespaceInformer(client, 0, cache.Indexers{}),
 		nodes:      coreinformers.NewNodeInformer(client, 0, cache.Indexers{}),
+		limitRanges: coreinformers.NewLimitRangeInformer(client, metav1.NamespaceAll, 0,
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
 	}
 	for _, informer := range w.all() {
 		keep := slim
@@ -64,7 +67,7 @@ func newInformers(options Options, touch, touchTenants func()) (informers, error
 }
 
 func (w informers) all() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.namespaces, w.nodes}
+	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.namespaces, w.nodes, w.limitRanges}
 }
 
 func (w informers) synced() []cache.InformerSynced {
@@ -109,6 +112,8 @@ func slim(object any) (any, error) {
 		o.Status = corev1.NodeStatus{Allocatable: o.Status.Allocatable, Capacity: o.Status.Capacity}
 	case *corev1.Namespace:
 		o.ManagedFields, o.Annotations = nil, nil
+	case *corev1.LimitRange:
+		o.ManagedFields, o.Annotations = nil, nil
 	case *corev1.ConfigMap:
 		o.ManagedFields = nil
 		o.Annotations = maps.Clone(o.Annotations)
@@ -117,4 +122,16 @@ func slim(object any) (any, error) {
 		})
 	}
 	return object, nil
+}
+
+// limitRangesOf are the LimitRanges of a namespace.
+func (w informers) limitRangesOf(namespace string) (out []*corev1.LimitRange) {
+	objects, _ := w.limitRanges.GetIndexer().ByIndex(cache.NamespaceIndex, namespace) // the index is there
+	for _, object := range objects {
+		if r, ok := object.(*corev1.LimitRange); ok {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *corev1.LimitRange) int { return cmp.Compare(a.Name, b.Name) })
+	return out
 }

@@ -193,7 +193,9 @@ func (w *Watcher) Input(ctx context.Context, namespace string) (policies.Input, 
 	if err != nil {
 		return policies.Input{}, err
 	}
-	return snapshot.Input(ns), nil
+	in := snapshot.Input(ns)
+	in.LimitRanges = w.informers.limitRangesOf(namespace)
+	return in, nil
 }
 
 // CachedInput is Input from the cache alone. A namespace that is not there counts as one without labels.

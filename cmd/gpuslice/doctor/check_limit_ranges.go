@@ -13,7 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 )
 
-// checkLimitRanges looks for LimitRanges that deny the guard, and for those that give a GPU to pods that request none.
+// checkLimitRanges looks for LimitRanges that leave no room for the guard, and for those that give a GPU to pods that request none.
 func checkLimitRanges(f *Facts) []Finding {
 	governed := map[string]bool{}
 	for _, g := range f.Governed() {
@@ -26,16 +26,13 @@ func checkLimitRanges(f *Facts) []Finding {
 			continue
 		}
 		where := object("limitrange", r.Namespace, r.Name)
-		denies := newFinding(Problem, "a LimitRange denies the guard's containers: each pod with a guard in this namespace is denied")
+		denies := newFinding(Problem, "a LimitRange leaves no room for the guard's containers: pods of this namespace get no guard")
 		gives := newFinding(Problem, "a LimitRange gives a GPU to each container that requests none")
 		for _, item := range r.Spec.Limits {
 			if item.Type != corev1.LimitTypeContainer {
 				continue
 			}
 			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-				if least, ok := item.Min[name]; ok && least.Cmp(guard[name]) > 0 {
-					denies = denies.With(where, "min["+string(name)+"]", least.String())
-				}
 				if most, ok := item.Max[name]; ok && most.Cmp(guard[name]) < 0 {
 					denies = denies.With(where, "max["+string(name)+"]", most.String())
 				}

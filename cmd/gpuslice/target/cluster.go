@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/config"
@@ -20,6 +22,7 @@ type Cluster struct {
 	Labels    map[string]map[string]string // of namespaces, by name
 
 	tenants  map[string]*config.TenantDocument // by namespace; under "": of each that has none of its own
+	ranges   map[string][]*corev1.LimitRange   // by namespace
 	snapshot *webhookcluster.Snapshot          // where policies come from a live cluster, in the place of Book
 	complete bool
 	extra    map[string]string // labels of every namespace, from flags
@@ -36,5 +39,6 @@ func (c *Cluster) Input(namespace string) policies.Input {
 		policy, err := c.Book.For(ns)
 		in = policies.Input{Namespace: ns, Policy: policy, PolicyError: err, Pools: c.Pools, PoolsComplete: c.complete, Guard: c.Guard}
 	}
+	in.LimitRanges = c.ranges[namespace]
 	return in.Tightened(cmp.Or(c.tenants[namespace], c.tenants[""]))
 }

@@ -64,7 +64,7 @@ func Load(ctx context.Context, flags *Flags, r *manifest.Reader, s cli.Streams) 
 
 // takeLive copies what was read from a live cluster. Files are read afterwards, and win.
 func (l *loader) takeLive() {
-	l.nodes = l.live.nodes
+	l.nodes, l.cluster.ranges = l.live.nodes, l.live.ranges
 	l.warnings = append(l.warnings, l.live.warnings...)
 	for name, labels := range l.live.namespaces {
 		l.cluster.Labels[name] = labels

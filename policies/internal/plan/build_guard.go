@@ -11,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -33,10 +34,14 @@ func (w *builder) guard(c *candidate) {
 		return
 	}
 	first := &c.containers[0]
+	sizes, _ := sizeGuard(w.in)
 	g := &promise.Guard{
-		Image: w.in.Guard.Image, PullPolicy: cmp.Or(w.in.Guard.PullPolicy, corev1.PullIfNotPresent), PullSecret: w.in.Guard.PullSecret,
-		CPU: cmp.Or(w.in.Guard.CPU, "20m"), Memory: cmp.Or(w.in.Guard.Memory, "64Mi"),
+		Image: w.in.Guard.Image, PullPolicy: w.pullPolicy(), PullSecret: w.in.Guard.PullSecret,
+		CPU: sizes.cpu.String(), Memory: sizes.memory.String(),
 		User: plan.user, Kill: plan.kill, Shares: w.in.Pod.Spec.ShareProcessNamespace == nil, Resource: first.pool.Resource, Count: first.request.GPUs,
+	}
+	if !sizes.storage.IsZero() {
+		g.Storage = sizes.storage.String()
 	}
 	if slices.Contains(w.in.Pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: g.PullSecret}) {
 		g.PullSecret = "" // the author's own
@@ -45,8 +50,19 @@ func (w *builder) guard(c *candidate) {
 		g.Env = append(g.Env, envvar.Literal(v))
 	}
 	w.guardMounts(c, g)
-	w.guardAccess(g)
+	w.guardAccess(c, g)
 	w.promise.Guard = g
+}
+
+// pullPolicy is Always where each container of the pod has it: the admission plugin AlwaysPullImages has set it before any
+// webhook, and denies containers with another.
+func (w *builder) pullPolicy() corev1.PullPolicy {
+	for c := range podspec.Containers(&w.in.Pod.Spec) {
+		if c.ImagePullPolicy != corev1.PullAlways {
+			return cmp.Or(w.in.Guard.PullPolicy, corev1.PullIfNotPresent)
+		}
+	}
+	return corev1.PullAlways
 }
 
 // guardLimits is the contract that the guard reads.
@@ -116,8 +132,11 @@ func (w *builder) guardMounts(c *candidate, g *promise.Guard) {
 }
 
 // guardAccess gives the sidecar NVML without a replica of its own.
-func (w *builder) guardAccess(g *promise.Guard) {
-	capabilities := envvar.Literal{Name: envvar.DriverCapabilities, Value: "compute,utility"}
+func (w *builder) guardAccess(c *candidate, g *promise.Guard) {
+	capabilities := envvar.Literal{Name: envvar.DriverCapabilities, Value: "utility"} // NVML, and nothing that could compute
+	if c.strategy.MPS {
+		capabilities.Value = "compute,utility" // the control program of MPS
+	}
 	g.CheckEnv = []envvar.Literal{capabilities}
 	switch w.in.Policy.Guard.Access {
 	case modes.AccessVolume:

@@ -84,6 +84,9 @@ func guardImpossible(in *Input, c *candidate) string {
 	if level := in.Namespace.Labels[api.LabelPodSecurity]; in.Policy.Guard.Access == modes.AccessVolume && (level == "baseline" || level == "restricted") {
 		return fmt.Sprintf("guard.access: volume needs a hostPath, which Pod Security %q forbids", level)
 	}
+	if _, why := sizeGuard(in); why != "" {
+		return why
+	}
 	for container := range podspec.Containers(spec) {
 		if frameworks.NeedsPID1(container) {
 			return fmt.Sprintf("the image of %q needs to be PID 1, so the pod's processes cannot be shared with a guard", container.Name)

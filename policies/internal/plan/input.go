@@ -16,5 +16,6 @@ type Input struct {
 	Pools         []pools.Pool
 	PoolsComplete bool                  // no other pools will ever be
 	Guard         *config.GuardSettings // nil: no guard can be injected
+	LimitRanges   []*corev1.LimitRange  // of the namespace
 	Explain       bool                  // report on every candidate, also when one was chosen
 }

@@ -37,20 +37,20 @@ static ssize_t slurp(const char *proc, const char *pid, const char *file, char *
 
 // between_images tells of a process without a command line whether it is about to
 // have one: no thread of the kernel, and not dead. The first thread of several looks dead
-// while another one runs execve.
-static bool between_images(const char *proc, const char *pid) {
+// while another one runs execve, for a moment; one that looks so longer has exited.
+static bool between_images(const char *proc, const char *pid, int looks) {
 	char stat[512], state;
 	unsigned long flags;
 	long threads;
 	if (slurp(proc, pid, "stat", stat, sizeof stat) <= 0) return false;
 	char *end = strrchr(stat, ')');
 	if (!end || sscanf(end, ") %c %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state, &flags, &threads) != 3) return false;
-	return !(flags & KERNEL_THREAD) && (!strchr("ZXx", state) || threads > 1);
+	return !(flags & KERNEL_THREAD) && (!strchr("ZXx", state) || (threads > 1 && looks < 50));
 }
 
 static ssize_t command_line(const char *proc, const char *pid, char *text, size_t room) {
 	ssize_t n = slurp(proc, pid, "cmdline", text, room);
-	for (int i = 0; n == 0 && i < 500 && between_images(proc, pid); i++) {
+	for (int i = 0; n == 0 && i < 500 && between_images(proc, pid, i); i++) {
 		usleep(200);
 		n = slurp(proc, pid, "cmdline", text, room);
 	}

@@ -15,6 +15,13 @@
 //	reexec               become the same program anew: same PID, same memory
 //	leave                exit with status 0
 //
+// Attacks on who looks at it are steps, too:
+//
+//	occupy 100           open so many sockets in the pod's network namespace
+//	fifo /work/a/log     put a FIFO in the place of a mounted file
+//	chroot /proc         hide its mounts
+//	end-first-thread     become a zombie that runs on
+//
 // What it is, which holds from the start and for all its children:
 //
 //	device 1             the device: a minor number, "1.0" for a MIG instance, or a UUID. Else

@@ -10,12 +10,15 @@ import (
 )
 
 func main() {
-	status, err := run(os.Args)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "tenant:", err)
-		status = 2
-	}
-	os.Exit(status)
+	go func() {
+		status, err := run(os.Args)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "tenant:", err)
+			status = 2
+		}
+		os.Exit(status)
+	}()
+	endFirstThread()
 }
 
 // run returns the exit status.

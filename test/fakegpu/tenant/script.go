@@ -54,8 +54,12 @@ func (s *script) take(r *reader) {
 		s.add(step{do: do, count: r.count(), amount: r.amount()})
 	case "say":
 		s.add(step{do: do, text: r.word()})
-	case "reexec", "leave":
+	case "reexec", "leave", "end-first-thread":
 		s.add(step{do: do})
+	case "occupy":
+		s.add(step{do: do, count: r.count()})
+	case "fifo", "chroot":
+		s.add(step{do: do, text: r.word()})
 	case "device":
 		s.device = r.word()
 	case "node":
@@ -109,8 +113,10 @@ func (t step) String() string {
 		return fmt.Sprintf("wait %s", t.length)
 	case "fork":
 		return fmt.Sprintf("fork %d %s", t.count, t.amount)
-	case "say":
-		return fmt.Sprintf("say %s", t.text)
+	case "occupy":
+		return fmt.Sprintf("occupy %d", t.count)
+	case "say", "fifo", "chroot":
+		return t.do + " " + t.text
 	}
 	return t.do
 }

@@ -21,6 +21,8 @@ func TestParse(t *testing.T) {
 				steps: []step{{do: "hold", amount: 4096}, {do: "grow", amount: 1024, to: 2048, length: 2 * time.Second}}}},
 			{"what it is", []string{"device 1.0", "node t7", "kind M+C", "ignore-term", "fork-on-term 1MiB", "exit-after 3s"},
 				script{device: "1.0", node: "t7", kind: "M+C", ignoreTerm: true, forkOnTerm: 1, exitAfter: 3 * time.Second}},
+			{"attacks", []string{"occupy 9 fifo /a/b chroot /proc end-first-thread"}, script{kind: "C",
+				steps: []step{{do: "occupy", count: 9}, {do: "fifo", text: "/a/b"}, {do: "chroot", text: "/proc"}, {do: "end-first-thread"}}}},
 			{"every other step", []string{"spike 9GiB 500ms wait 1s fork 2 4GiB say crossed reexec leave"}, script{kind: "C",
 				steps: []step{{do: "spike", amount: 9216, length: 500 * time.Millisecond}, {do: "wait", length: time.Second},
 					{do: "fork", count: 2, amount: 4096}, {do: "say", text: "crossed"}, {do: "reexec"}, {do: "leave"}}}},

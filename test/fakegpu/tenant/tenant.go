@@ -55,6 +55,14 @@ func (t *tenant) play(ctx context.Context) (leave bool, err error) {
 			err = t.fork(next.count, next.amount)
 		case "say":
 			fmt.Fprintln(t.out, next.text)
+		case "occupy":
+			err = occupy(next.count)
+		case "fifo":
+			err = replaceByFIFO(next.text)
+		case "chroot":
+			err = changeRoot(next.text)
+		case "end-first-thread":
+			close(firstThread)
 		case "reexec":
 			err = t.again(i + 1)
 		case "leave":

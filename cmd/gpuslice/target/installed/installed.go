@@ -56,6 +56,22 @@ func Tenants(ctx context.Context, client kubernetes.Interface, namespace string)
 	return []*corev1.ConfigMap{own}, nil
 }
 
+// LimitRanges returns those of every namespace, or of one where the others may not be read, by namespace.
+func LimitRanges(ctx context.Context, client kubernetes.Interface, namespace string) (map[string][]*corev1.LimitRange, error) {
+	list, err := client.CoreV1().LimitRanges(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) && namespace != "" {
+		list, err = client.CoreV1().LimitRanges(namespace).List(ctx, metav1.ListOptions{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read LimitRanges: %w", err)
+	}
+	out := map[string][]*corev1.LimitRange{}
+	for i := range list.Items {
+		out[list.Items[i].Namespace] = append(out[list.Items[i].Namespace], &list.Items[i])
+	}
+	return out, nil
+}
+
 // Snapshot is what a replica decides by, without the guard, on which no figure depends.
 func Snapshot(ctx context.Context, client kubernetes.Interface, system string) (*cluster.Snapshot, error) {
 	documents, err := Policies(ctx, client, system)

@@ -1,0 +1,128 @@
+package proc
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard"
+)
+
+const (
+	// foreignAfter is how long a process of another program may be in the guard's
+	// container: a runtime is, for a moment, before it becomes a probe.
+	foreignAfter = time.Second
+	// unknownAfter is how long a process may be there whose program cannot be read:
+	// a probe closes its memory, and ends in a few seconds.
+	unknownAfter = 15 * time.Second
+	// walkPause is the least time between two walks through all processes, where the
+	// cgroup cannot be read.
+	walkPause = 30 * time.Second
+)
+
+// Intruders finds and ends the processes in the guard's container that are not
+// the guard's: the container sees every GPU of the node, and has no slice. It is
+// not safe for concurrent use.
+type Intruders struct {
+	Table  *Table
+	DryRun bool // ends nothing
+
+	seen   map[seenProcess]sighting
+	walked time.Time
+}
+
+// sighting is when a process was found first, and whether it was returned.
+type sighting struct {
+	first    time.Time
+	returned bool
+}
+
+// seenProcess is a process that was found in the guard's container.
+type seenProcess struct {
+	pid   int
+	start uint64
+}
+
+// End ends each process that has been there for too long, and returns them.
+func (i *Intruders) End(now time.Time) []guard.Process {
+	if !i.Table.Shared() || i.Table.kubelet.podUID == "" {
+		return nil // what the guard takes for its container may be another's
+	}
+	seen := map[seenProcess]sighting{}
+	var ended []guard.Process
+	for _, pid := range i.candidates(now) {
+		s, where, _ := i.Table.find(pid)
+		if where != own || i.Table.guards(s) {
+			continue
+		}
+		key := seenProcess{pid, s.start}
+		at, known := i.seen[key]
+		if !known {
+			at.first = now
+		}
+		if !at.returned && now.Sub(at.first) >= i.patience(s) && i.end(s) {
+			at.returned = true
+			ended = append(ended, guard.Process{PID: pid, Start: s.start, Command: s.command})
+		}
+		seen[key] = at
+	}
+	i.seen = seen
+	return ended
+}
+
+// guards reports whether it is the guard itself, or a program that it started.
+func (t *Table) guards(s stat) bool { return s.pid == t.self || s.parent == t.self }
+
+// patience returns how long a process may be in the guard's container.
+func (i *Intruders) patience(s stat) time.Duration {
+	ours, err := os.Stat(filepath.Join(i.Table.root, "self/exe"))
+	if err != nil {
+		return unknownAfter
+	}
+	program, err := os.Stat(filepath.Join(i.Table.root, s.dir, "exe"))
+	if err != nil || os.SameFile(ours, program) {
+		return unknownAfter
+	}
+	return foreignAfter
+}
+
+func (i *Intruders) end(s stat) bool {
+	if i.DryRun {
+		return true
+	}
+	fd, err := openPidfd(s.pid)
+	if err != nil {
+		return false
+	}
+	defer fd.release()
+	now, where, _ := i.Table.find(s.pid)
+	if fd.exited() || where != own || now.start != s.start || i.Table.guards(now) {
+		return false
+	}
+	return fd.signal(syscall.SIGKILL) == nil
+}
+
+// candidates returns the processes that may be in the guard's container.
+func (i *Intruders) candidates(now time.Time) []int {
+	for _, file := range i.Table.cgroupProcs {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		var pids []int
+		for line := range strings.Lines(string(text)) {
+			if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && pid > 1 {
+				pids = append(pids, pid)
+			}
+		}
+		return pids
+	}
+	if now.Sub(i.walked) < walkPause {
+		return nil
+	}
+	i.walked = now
+	return i.Table.source.pids()
+}

@@ -1,0 +1,134 @@
+package proc
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard"
+)
+
+// inside returns a table in which these processes are in the guard's own
+// container, beside the guard, whose program is the test's.
+func inside(t *testing.T, processes ...*process) *Table {
+	t.Helper()
+	containers := map[string]*process{}
+	list := "1\n"
+	for i, p := range processes {
+		containers["own"+strconv.Itoa(i)] = p
+		list += strconv.Itoa(p.Process.Pid) + "\n"
+	}
+	table, _ := pod(t, containers)
+	s := table.source.(sessions)
+	for session := range s.containers {
+		s.containers[session] = "" // see sessions.read
+	}
+	table.source = ownSessions{s}
+	file := filepath.Join(t.TempDir(), "cgroup.procs")
+	write(t, file, list)
+	table.cgroupProcs = []string{filepath.Join(t.TempDir(), "none"), file}
+	return table
+}
+
+// ownSessions puts the sessions into the guard's own container.
+type ownSessions struct{ sessions }
+
+func (s ownSessions) read(process, file string) (string, error) {
+	if _, known := s.containers[s.session(process)]; known && file == "cgroup" {
+		return "0::/\n", nil
+	}
+	return s.sessions.read(process, file)
+}
+
+func TestIntruders(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change   func(*Table, *Intruders)
+		patience time.Duration // 0: it is never ended
+		lives    bool
+	}{
+		"the guard's own program, as a probe is": {nil, unknownAfter, false},
+		"a program that cannot be read":          {func(table *Table, _ *Intruders) { table.root = t.TempDir() }, unknownAfter, false},
+		"a dry run":                              {func(_ *Table, i *Intruders) { i.DryRun = true }, unknownAfter, true},
+		"a container that may be another's":      {func(table *Table, _ *Intruders) { table.kubelet = kubeletDir{} }, 0, true},
+		"a program that the guard started": {func(table *Table, _ *Intruders) {
+			table.self = syscall.Getpid()
+		}, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, "obeys")
+			table := inside(t, p)
+			table.self = 1<<22 - 1 // the test has started it
+			i := &Intruders{Table: table}
+			if tc.change != nil {
+				tc.change(table, i)
+			}
+			began := time.Now()
+			ended := i.End(began)
+			if tc.patience > 0 {
+				ended = append(ended, i.End(began.Add(tc.patience-1))...)
+			}
+			if len(ended) > 0 {
+				t.Fatalf("ended at once: %+v", ended)
+			}
+			ended = i.End(began.Add(time.Hour))
+			if want := tc.patience > 0; want != (len(ended) == 1) {
+				t.Errorf("ended %+v", ended)
+			}
+			if again := i.End(began.Add(2 * time.Hour)); len(again) > 0 {
+				t.Errorf("reported again: %+v", again)
+			}
+			if !tc.lives {
+				if err := p.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+					t.Errorf("the intruder: %v", err)
+				}
+			} else if err := p.Process.Signal(syscall.Signal(0)); err != nil {
+				t.Errorf("it is gone: %v", err)
+			}
+		})
+	}
+}
+
+func startSleep(t *testing.T) *process {
+	t.Helper()
+	cmd := exec.Command("/bin/sleep", "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return &process{Cmd: cmd}
+}
+
+func TestIntrudersOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	other := startSleep(t)
+	i := &Intruders{Table: inside(t, other)}
+	i.Table.self = 1<<22 - 1
+	began := time.Now()
+	if ended := i.End(began); len(ended) > 0 {
+		t.Errorf("ended at once: %+v", ended)
+	}
+	if ended := i.End(began.Add(foreignAfter)); len(ended) != 1 || ended[0].Command != "sleep" {
+		t.Errorf("ended %+v", ended)
+	}
+}
+
+// An intruder has no slice of its own: what it uses is the pod's.
+func TestNameOfAnIntruder(t *testing.T) {
+	t.Parallel()
+	p := start(t, "obeys")
+	table := inside(t, p)
+	if got := table.Name(guard.Process{PID: p.Process.Pid}); got.Container != "gpuslice-guard" || !got.Protected {
+		t.Errorf("a program that the guard started is %+v", got)
+	}
+	table.self = 1<<22 - 1
+	if got := table.Name(guard.Process{PID: p.Process.Pid}); got.Container != guard.UnnamedContainer || got.Protected {
+		t.Errorf("an intruder is %+v", got)
+	}
+}

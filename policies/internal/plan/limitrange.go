@@ -1,0 +1,57 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// What the guard's containers request where nothing else is configured, and what they may write to disk.
+const (
+	defaultGuardCPU     = "20m"
+	defaultGuardMemory  = "64Mi"
+	defaultGuardStorage = "16Mi"
+)
+
+// guardSizes are what each of the guard's containers requests and is limited to. Storage is set where a LimitRange of the
+// namespace holds it: its defaults do not reach containers that are added by a webhook.
+type guardSizes struct{ cpu, memory, storage resource.Quantity }
+
+// sizeGuard keeps the guard's containers within the namespace's LimitRanges. why says why none can be.
+func sizeGuard(in *Input) (sizes guardSizes, why string) {
+	sizes.cpu, sizes.memory = resource.MustParse(defaultGuardCPU), resource.MustParse(defaultGuardMemory)
+	if q, err := resource.ParseQuantity(cmp.Or(in.Guard.CPU, defaultGuardCPU)); err == nil {
+		sizes.cpu = q
+	}
+	if q, err := resource.ParseQuantity(cmp.Or(in.Guard.Memory, defaultGuardMemory)); err == nil {
+		sizes.memory = q
+	}
+	for _, r := range in.LimitRanges {
+		for i := range r.Spec.Limits {
+			if item := &r.Spec.Limits[i]; item.Type == corev1.LimitTypeContainer {
+				why = cmp.Or(why, sizes.within(r.Name, item))
+			}
+		}
+	}
+	return sizes, why
+}
+
+// within raises the sizes to the least that an item allows, and returns why they are above the most.
+func (g *guardSizes) within(name string, item *corev1.LimitRangeItem) (why string) {
+	if least, most := item.Min.StorageEphemeral(), item.Max.StorageEphemeral(); g.storage.IsZero() && (!least.IsZero() || !most.IsZero()) {
+		g.storage = resource.MustParse(defaultGuardStorage)
+	}
+	for resourceName, size := range map[corev1.ResourceName]*resource.Quantity{
+		corev1.ResourceCPU: &g.cpu, corev1.ResourceMemory: &g.memory, corev1.ResourceEphemeralStorage: &g.storage,
+	} {
+		if least, held := item.Min[resourceName]; held && size.Cmp(least) < 0 {
+			*size = least
+		}
+		if most, held := item.Max[resourceName]; held && size.Cmp(most) > 0 {
+			why = fmt.Sprintf("LimitRange %s allows a container at most %s of %s, and the guard needs %s", name, most.String(), resourceName, size.String())
+		}
+	}
+	return why
+}

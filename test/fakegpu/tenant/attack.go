@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// init keeps the main goroutine on the process's first thread.
+func init() { runtime.LockOSThread() }
+
+// firstThread makes the first thread exit when it is closed.
+var firstThread = make(chan struct{})
+
+// endFirstThread ends the first thread once it is asked to: the kernel reports a
+// zombie then, and the process runs on.
+func endFirstThread() {
+	<-firstThread
+	_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
+}
+
+// sockets are kept open.
+var sockets []*net.UnixListener
+
+// occupy opens so many sockets in the pod's network namespace, one under a name
+// that breaks who reads the kernel's list by lines.
+func occupy(count int) error {
+	for i := range count {
+		name := fmt.Sprintf("@occupied-%d-%d", os.Getpid(), i)
+		if i == 0 {
+			name = "@x\n\ny"
+		}
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
+		if err != nil {
+			return fmt.Errorf("occupy a name: %w", err)
+		}
+		sockets = append(sockets, l)
+	}
+	return nil
+}
+
+// replaceByFIFO puts a FIFO in the place of a mounted file, by renaming the folder
+// that it is in.
+func replaceByFIFO(path string) error {
+	folder := filepath.Dir(path)
+	if err := os.Rename(folder, folder+".old"); err != nil {
+		return fmt.Errorf("replace %s: %w", path, err)
+	}
+	if err := os.Mkdir(folder, 0o777); err != nil {
+		return fmt.Errorf("replace %s: %w", path, err)
+	}
+	if err := syscall.Mkfifo(path, 0o666); err != nil {
+		return fmt.Errorf("replace %s: %w", path, err)
+	}
+	return nil
+}
+
+// changeRoot leaves the process without most of its mounts.
+func changeRoot(path string) error {
+	if err := syscall.Chroot(path); err != nil {
+		return fmt.Errorf("change the root to %s: %w", path, err)
+	}
+	return nil
+}
