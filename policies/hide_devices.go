@@ -1,6 +1,10 @@
 package policies
 
 import (
+	"fmt"
+	"path"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
@@ -14,6 +18,10 @@ import (
 // hideDevices turns a pod that is left unchanged into one that is hidden, where a container of it would take devices past
 // what it requests. In a namespace where GPUs are shared, those are other people's slices.
 func hideDevices(in *Input, d Decision) Decision {
+	if isDevicePlugin(&in.Pod.Spec) {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("it looks like a device plugin, so its devices stay visible; exempt namespace %q from gpuslice's webhooks", in.Namespace.Name))
+		return d
+	}
 	visibility := devicesToHide(&in.Pod.Spec, in.Pools)
 	if len(visibility.Hidden)+len(visibility.Unset) == 0 {
 		return d
@@ -23,6 +31,17 @@ func hideDevices(in *Input, d Decision) Decision {
 		d.Warnings = append(d.Warnings, name+": "+envvar.VisibleDevices+" does not choose devices in this namespace; what the container requests under resources does")
 	}
 	return d
+}
+
+// devicePlugins is where device plugins register with the kubelet.
+const devicePlugins = "/var/lib/kubelet/device-plugins"
+
+// isDevicePlugin reports whether the pod can register devices with the kubelet. Without its devices such a pod makes the GPUs of
+// its node disappear, and whoever may mount that directory has every device of the node anyway.
+func isDevicePlugin(spec *corev1.PodSpec) bool {
+	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool {
+		return v.HostPath != nil && path.Clean("/"+v.HostPath.Path) == devicePlugins
+	})
 }
 
 // choosingContainers names the containers that would choose their devices by a variable.

@@ -32,19 +32,19 @@ type placed struct {
 	tiers   []api.Tier
 }
 
-// want is one container's request with its ask completed from policy.
+// want is one container's request with the size completed from policy.
 type want struct {
-	request api.ContainerRequest
-	ask     size.Size
-	class   string       // of policy, that ask was sized by
-	most    quantity.MiB // that policy's limit leaves of a size that nobody requested; 0: all
-	spec    *corev1.Container
-	init    bool // it ends, or is ready, before the others start
+	request  api.ContainerRequest
+	resolved size.Size
+	class    string       // of policy, that the request was sized by
+	most     quantity.MiB // that policy's limit leaves of a size that nobody requested; 0: all
+	spec     *corev1.Container
+	init     bool // it ends, or is ready, before the others start
 }
 
 // candidates returns every placement that fits, best first, and why the other pools do not: pools with nodes before those that
 // are remembered, policy's strategies in their order, then the least waste, then the name.
-func candidates(in *Input, req api.Request, asks []want) (fitting []candidate, unfit []*FitError) {
+func candidates(in *Input, req api.Request, wants []want) (fitting []candidate, unfit []*FitError) {
 	for order, name := range in.Policy.Strategies {
 		strategy := strategies.Named(name)
 		if strategy.Name == "" || req.Strategy != "" && req.Strategy != name {
@@ -54,7 +54,7 @@ func candidates(in *Input, req api.Request, asks []want) (fitting []candidate, u
 			if !firstOfSite(in.Pools, first, name) {
 				continue
 			}
-			c, e := placeOnSite(in, strategy, in.Pools[first].Site, asks)
+			c, e := placeOnSite(in, strategy, in.Pools[first].Site, wants)
 			if e != nil {
 				unfit = append(unfit, e)
 				continue
@@ -82,7 +82,7 @@ func otherwiseShared(in *Input, req api.Request) (unfit []*FitError) {
 		case !in.Policy.Allows(p.Strategy):
 			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: "which policy does not allow"})
 		case req.Strategy != "" && req.Strategy != p.Strategy:
-			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: "and the pod asks for another"})
+			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: "and the pod requests another"})
 		}
 	}
 	return unfit
@@ -97,9 +97,9 @@ func firstOfSite(all []pools.Pool, i int, name api.StrategyName) bool {
 }
 
 // placeOnSite gives each container the pool of the site that wastes least.
-func placeOnSite(in *Input, strategy *strategies.Strategy, site string, asks []want) (candidate, *FitError) {
-	c := candidate{strategy: strategy, containers: make([]placed, 0, len(asks))}
-	for _, a := range asks {
+func placeOnSite(in *Input, strategy *strategies.Strategy, site string, wants []want) (candidate, *FitError) {
+	c := candidate{strategy: strategy, containers: make([]placed, 0, len(wants))}
+	for _, a := range wants {
 		best, e := bestPool(in, strategy, site, a)
 		if e != nil {
 			return c, e

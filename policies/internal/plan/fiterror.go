@@ -14,12 +14,12 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// FitError is why a candidate was not chosen. Its text is written only when somebody asks.
+// FitError is why a candidate was not chosen. Its text is written only when somebody wants.
 type FitError struct {
 	kind      fitErrorKind
 	pool      *pools.Pool
-	asked     quantity.MiB
-	fraction  quantity.Fraction // what the asked amount was computed from, where it was one
+	requested quantity.MiB
+	fraction  quantity.Fraction // what the requested amount was computed from, where it was one
 	container api.ContainerRequest
 	text      string
 	violation *api.Violation
@@ -45,21 +45,21 @@ func (e *FitError) Error() string {
 	case kindSize:
 		return fmt.Sprintf("%s does not fit %s (%s usable)", e.size(), e.pool.Describe(), e.pool.Usable().Human())
 	case kindBurst:
-		return fmt.Sprintf("memory-limit %s does not fit %s (%s is the most)", e.asked, e.pool.Describe(), mostOf(e.pool).Human())
+		return fmt.Sprintf("memory-limit %s does not fit %s (%s is the most)", e.requested, e.pool.Describe(), mostOf(e.pool).Human())
 	case kindReach:
 		return "the pod cannot reach it: " + e.text
 	case kindResource:
-		return fmt.Sprintf("container %q asks for %s, the pool offers %s", e.container.Name, e.container.Resource, e.pool.Resource)
+		return fmt.Sprintf("container %q requests %s, the pool offers %s", e.container.Name, e.container.Resource, e.pool.Resource)
 	case kindSeveral:
-		return fmt.Sprintf("container %q asks for %d units of a shared GPU; two replicas may be the same device and give no more than one", e.container.Name, e.container.GPUs)
+		return fmt.Sprintf("container %q requests %d units of a shared GPU; two replicas may be the same device and give no more than one", e.container.Name, e.container.GPUs)
 	case kindInstances:
-		return fmt.Sprintf("container %q asks for %d GPUs; a CUDA process sees one MIG instance and no other", e.container.Name, e.container.GPUs)
+		return fmt.Sprintf("container %q requests %d GPUs; a CUDA process sees one MIG instance and no other", e.container.Name, e.container.GPUs)
 	case kindUnknownDevice:
-		if e.asked > 0 {
+		if e.requested > 0 {
 			return fmt.Sprintf("its device memory is unknown, so whether %s fits is not known; declare deviceMemory for it in the default policy, or write %s: %q for one replica",
-				e.asked, api.LabelClass, api.ClassReplica)
+				e.requested, api.LabelClass, api.ClassReplica)
 		}
-		return "its device memory is unknown, so a fraction of it cannot be computed; ask for an amount of memory"
+		return "its device memory is unknown, so a fraction of it cannot be computed; request an amount of memory"
 	case kindRule:
 		return e.violation.String()
 	case kindStrategy:
@@ -79,15 +79,15 @@ func (e *FitError) sharing() string {
 	return "how its GPUs are shared is not known"
 }
 
-// size is what was asked, as it was asked.
+// size is what was requested, as it was written.
 func (e *FitError) size() string {
 	if e.fraction.Zero() {
-		return e.asked.String()
+		return e.requested.String()
 	}
-	return fmt.Sprintf("%s of a device (%s)", e.fraction, e.asked)
+	return fmt.Sprintf("%s of a device (%s)", e.fraction, e.requested)
 }
 
-// most is what to ask for instead on the same pool.
+// most is what to request instead on the same pool.
 func (e *FitError) most() string {
 	p := e.pool
 	if e.fraction.Zero() || p.DeviceMemory <= p.Reserve {
@@ -97,7 +97,7 @@ func (e *FitError) most() string {
 	if p.MIGProfile != "" {
 		largest = quantity.Fraction{Num: int64(p.Usable()) * quantity.Micro / int64(p.DeviceMemory-p.Reserve), Den: quantity.Micro}
 	}
-	return fmt.Sprintf("ask for a fraction of %s or less", largest)
+	return fmt.Sprintf("request a fraction of %s or less", largest)
 }
 
 // denials turns why no candidate was chosen to violations: rules first, since they tell what could be changed, then
@@ -113,11 +113,11 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 		return out
 	}
 	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindSeveral }); i >= 0 {
-		return []api.Violation{{Rule: api.RuleStrategy, Reason: "several units of a shared GPU", Detail: unfit[i].Error() + "; ask for one, or for an exclusive GPU"}}
+		return []api.Violation{{Rule: api.RuleStrategy, Reason: "several units of a shared GPU", Detail: unfit[i].Error() + "; request one, or an exclusive GPU"}}
 	}
 	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindInstances }); i >= 0 {
 		return []api.Violation{{Rule: api.RuleStrategy, Reason: "several MIG instances in one container", Detail: unfit[i].Error() +
-			"; ask for one GPU and more memory, for one in each of several containers, or for the instances by their own resource name"}}
+			"; request one GPU and more memory, one in each of several containers, or the instances by their own resource name"}}
 	}
 	if v := tooLarge(in, unfit); v != nil {
 		return []api.Violation{*v}
@@ -145,7 +145,7 @@ func reasons(unfit []*FitError) string {
 	return message.ShortList(slices.Compact(whys))
 }
 
-// tooLarge is the denial of what exceeds every pool that the pod can reach: what was asked, the largest there is and
+// tooLarge is the denial of what exceeds every pool that the pod can reach: what was requested, the largest there is and
 // where, and what to write.
 func tooLarge(in *Input, unfit []*FitError) *api.Violation {
 	var best *FitError
@@ -166,7 +166,7 @@ func tooLarge(in *Input, unfit []*FitError) *api.Violation {
 	case best.kind == kindBurst:
 		return &api.Violation{Rule: api.RuleFit, Reason: "memory-limit fits no pool", Detail: fmt.Sprintf("%s; write %s: %q or less", best, api.LabelMemoryLimit, mostOf(best.pool))}
 	case named:
-		return &api.Violation{Rule: api.RuleFit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, and the pod asks for %s by name; %s, or ask for %s: 1 to get what fits",
+		return &api.Violation{Rule: api.RuleFit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, and the pod requests %s by name; %s, or request %s: 1 to get what fits",
 			best, best.pool.Resource, best.most(), api.ResourceGPU)}
 	}
 	which := "the largest there is"
@@ -182,17 +182,17 @@ func nowhereOffered(in *Input, unfit []*FitError) *api.Violation {
 	if i < 0 {
 		return nil
 	}
-	asked := unfit[i].container
+	requested := unfit[i].container
 	var offered []string
 	for _, p := range in.Pools {
-		if p.Resource == asked.Resource {
+		if p.Resource == requested.Resource {
 			return nil // another reason stands in its way
 		}
 		offered = append(offered, p.Resource)
 	}
 	slices.Sort(offered)
-	return &api.Violation{Rule: api.RuleFit, Reason: "no pool offers the resource", Detail: fmt.Sprintf("container %q asks for %s, and there are %s; ask for %s: 1 to get what fits",
-		asked.Name, asked.Resource, strings.Join(slices.Compact(offered), ", "), api.ResourceGPU)}
+	return &api.Violation{Rule: api.RuleFit, Reason: "no pool offers the resource", Detail: fmt.Sprintf("container %q requests %s, and there are %s; request %s: 1 to get what fits",
+		requested.Name, requested.Resource, strings.Join(slices.Compact(offered), ", "), api.ResourceGPU)}
 }
 
 func classList(p *config.Policy) string {

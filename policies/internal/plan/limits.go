@@ -35,8 +35,8 @@ func (a *want) sidecar() bool {
 
 // Exceeds holds a charge against a limit; 0 is no limit. where names the pool. Memory that is not known cannot be shown to be within one.
 func Exceeds(charge, limit quota.Charge, who, policy string, where func() string) *api.Violation {
-	tell := func(asked, most any, what string) *api.Violation {
-		return &api.Violation{Rule: api.RuleLimit, Reason: "above the limit", Detail: fmt.Sprintf("%s would hold %v %s on %s, policy %s allows %v; ask for less", who, asked, what, where(), policy, most)}
+	tell := func(requested, most any, what string) *api.Violation {
+		return &api.Violation{Rule: api.RuleLimit, Reason: "above the limit", Detail: fmt.Sprintf("%s would hold %v %s on %s, policy %s allows %v; request less", who, requested, what, where(), policy, most)}
 	}
 	switch {
 	case limit.Memory > 0 && charge.Memory == 0:
@@ -72,19 +72,19 @@ func (s Sizes) ExceedsBurst(p *config.Policy, container string) *api.Violation {
 
 // tooSmall is the denial of a requested size that no process fits: the CUDA context alone takes more.
 func tooSmall(p *config.Policy, c *placed) *api.Violation {
-	asked := c.ask.Memory
-	if !c.ask.Fraction.Zero() {
-		asked = c.size.slice
+	requested := c.resolved.Memory
+	if !c.resolved.Fraction.Zero() {
+		requested = c.size.slice
 	}
 	least, why := p.Allowance(c.request.GPUs), "the CUDA context of a process alone takes about that"
 	if p.Limits.MinMemory > 0 {
 		least, why = p.Limits.MinMemory, "policy "+p.Name+" sets limits.minMemory"
 	}
-	if asked == 0 || asked >= least {
+	if requested == 0 || requested >= least {
 		return nil
 	}
 	return &api.Violation{Rule: api.RuleLimit, Reason: "below the smallest slice", Detail: fmt.Sprintf(
-		"container %q requests %s; write %s: %q or more: %s", c.request.Name, asked, api.LabelMemory, least, why)}
+		"container %q requests %s; write %s: %q or more: %s", c.request.Name, requested, api.LabelMemory, least, why)}
 }
 
 // overLimits holds a placement against policy's limits for a container and for a pod.

@@ -10,7 +10,7 @@ import (
 
 // pending places a pod that no known pool can take now although the list of pools is not complete: on a pool yet to
 // come, of which only the resource name is known, and which promises nothing. Else it returns why the pod is denied.
-func pending(in *Input, req api.Request, asks []want, unfit []*FitError) (*candidate, []api.Violation) {
+func pending(in *Input, req api.Request, wants []want, unfit []*FitError) (*candidate, []api.Violation) {
 	name, resource := awaitedOffer(in, req, unfit)
 	if resource == "" || mayLand(in, resource) {
 		return nil, denials(in, unfit)
@@ -22,7 +22,7 @@ func pending(in *Input, req api.Request, asks []want, unfit []*FitError) (*candi
 		pool.MPSProvider = strategies.ProviderLabeled(strategies.LabelsDiscovery).Name
 	}
 	c := &candidate{strategy: &strategy}
-	for _, a := range asks {
+	for _, a := range wants {
 		size, e := sizeOnPool(a, &strategy, pool)
 		if e != nil && e.kind != kindUnknownDevice {
 			e.pool = pool

@@ -31,13 +31,13 @@ func Plan(in *Input, req api.Request) Result {
 			"%s: %q, policy %s allows %s", api.LabelStrategy, req.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
 	}
 	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
-		return unplanned(api.Violation{Rule: api.RuleStrategy, Reason: "Windows pods are not supported", Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; ask for no slice, or run it on Linux"})
+		return unplanned(api.Violation{Rule: api.RuleStrategy, Reason: "Windows pods are not supported", Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; request no slice, or run it on Linux"})
 	}
-	asks, violations := resolveAll(in, req)
+	wants, violations := resolveAll(in, req)
 	if len(violations) > 0 {
 		return unplanned(violations...)
 	}
-	fitting, unfit := candidates(in, req, asks)
+	fitting, unfit := candidates(in, req, wants)
 	chosen, denied := choose(in, req, fitting)
 	unfit = append(unfit, denied...)
 	var r Result
@@ -45,11 +45,11 @@ func Plan(in *Input, req api.Request) Result {
 		r.Candidates = report(fitting, append(slices.Clone(unfit), evaluateRest(in, req, fitting, chosen)...), chosen)
 	}
 	if chosen == nil {
-		if chosen, violations = pending(in, req, asks, unfit); len(violations) > 0 {
+		if chosen, violations = pending(in, req, wants, unfit); len(violations) > 0 {
 			r.Violations = violations
 			return r
 		}
-		r.Warnings = append(r.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it asks for %s and waits for a node that offers it",
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it requests %s and waits for a node that offers it",
 			reasons(unfit), chosen.pool().Resource))
 	}
 	if chosen.pool().Remembered() {
@@ -66,24 +66,24 @@ func Plan(in *Input, req api.Request) Result {
 
 func unplanned(violations ...api.Violation) Result { return Result{Violations: violations} }
 
-func resolveAll(in *Input, req api.Request) (asks []want, violations []api.Violation) {
+func resolveAll(in *Input, req api.Request) (wants []want, violations []api.Violation) {
 	for _, c := range req.Containers {
-		ask, v := resolve(in.Policy, req.Strategy, c)
+		resolved, v := resolve(in.Policy, req.Strategy, c)
 		if v != nil {
 			violations = append(violations, *v)
 			continue
 		}
 		spec, init := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
-		next := want{request: c, ask: ask, class: classOf(in.Policy, c), spec: spec, init: init}
+		next := want{request: c, resolved: resolved, class: classOf(in.Policy, c), spec: spec, init: init}
 		if !c.Size.Named() {
 			next.most = in.Policy.Limits.PerContainer.Memory
 		}
-		asks = append(asks, next)
+		wants = append(wants, next)
 	}
-	if len(asks) == 0 && len(violations) == 0 {
-		violations = []api.Violation{*request.Invalid("no container to slice", "the pod asks for a slice but none of its containers would get it")}
+	if len(wants) == 0 && len(violations) == 0 {
+		violations = []api.Violation{*request.Invalid("no container to slice", "the pod requests a slice but none of its containers would get it")}
 	}
-	return asks, violations
+	return wants, violations
 }
 
 // choose returns the first candidate whose frameworks and enforcement are good enough, and why those before it are not.
@@ -195,7 +195,7 @@ func driverHolds(strategy *strategies.Strategy, p *placed) bool {
 	return p.pool.DriverLimits && p.size.limit > 0 && strategy.DriverLimits
 }
 
-// profileOf asks the framework profiles what the container should carry. Whole devices and unknown slices have no cap.
+// profileOf is what the framework profiles give the container. Whole devices and unknown slices have no cap.
 func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *placed) frameworks.Result {
 	if strategy.Whole() || p.size.limit == 0 {
 		return frameworks.Result{}
@@ -204,18 +204,18 @@ func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *pla
 	if view != frameworks.ViewSliced && p.pool.TotalMayBeLimit() {
 		view = frameworks.ViewUnknown
 	}
-	ask := frameworks.Input{
+	input := frameworks.Input{
 		Container: p.spec, Framework: req.Framework,
 		SliceBytes: p.size.slice.Bytes(), LimitBytes: p.size.limit.Bytes(), TotalBytes: p.pool.Total().Bytes(),
 		AllowanceBytes: in.Policy.Allowance(p.request.GPUs).Bytes(), Processes: p.size.procs, GPUs: int(p.request.GPUs),
 		View: view, DeviceAlone: p.pool.Replicas == 1, Switches: in.Policy.Frameworks,
 	}
-	told := frameworks.For(ask)
-	if req.Framework != "" || told.Framework != "" || in.Policy.DefaultFramework == "" {
-		return told
+	detected := frameworks.For(input)
+	if req.Framework != "" || detected.Framework != "" || in.Policy.DefaultFramework == "" {
+		return detected
 	}
-	ask.Framework = in.Policy.DefaultFramework
-	byDefault := frameworks.For(ask)
+	input.Framework = in.Policy.DefaultFramework
+	byDefault := frameworks.For(input)
 	if byDefault.VersionSource == frameworks.VersionFromLabel {
 		byDefault.VersionSource = frameworks.VersionFromPolicy
 	}

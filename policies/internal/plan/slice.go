@@ -22,34 +22,34 @@ type sizeOn struct {
 	procs   int
 }
 
-// resolve completes an ask from policy: its class, or the default slice where it names no size. strategy is the one that
-// the pod asks for, or empty. The result has Memory, Fraction or the class "replica".
+// resolve completes a request from policy: its class, or the default slice where it names no size. strategy is the one that
+// the pod requests, or empty. The result has Memory, Fraction or the class "replica".
 func resolve(p *config.Policy, strategy api.StrategyName, c api.ContainerRequest) (size.Size, *api.Violation) {
-	ask := c.Size
-	if !ask.Named() {
+	requested := c.Size
+	if !requested.Named() {
 		if c.Resource != "" && c.Resource != api.ResourceGPU || strategies.Named(strategy).Whole() {
-			ask.Class = api.ClassReplica // who names a shared or MIG resource, or wants whole devices, asks for units of it
-			return ask, nil
+			requested.Class = api.ClassReplica // who names a shared or MIG resource, or wants whole devices, requests units of it
+			return requested, nil
 		}
 		if p.DefaultSlice == nil {
-			return ask, &api.Violation{Rule: api.RulePolicy, Reason: "no default slice", Detail: fmt.Sprintf(
+			return requested, &api.Violation{Rule: api.RulePolicy, Reason: "no default slice", Detail: fmt.Sprintf(
 				"container %q does not say how much it needs and policy %s has no defaultSlice; write %s: \"8Gi\" (or what it needs)", c.Name, p.Name, api.LabelMemory)}
 		}
-		ask = merged(ask, *p.DefaultSlice)
+		requested = merged(requested, *p.DefaultSlice)
 	}
-	if ask.Class == "" || ask.Class == api.ClassReplica {
-		return ask, nil
+	if requested.Class == "" || requested.Class == api.ClassReplica {
+		return requested, nil
 	}
-	class, ok := p.Classes[ask.Class]
+	class, ok := p.Classes[requested.Class]
 	if !ok {
-		return ask, &api.Violation{Rule: api.RulePolicy, Reason: "unknown class", Detail: fmt.Sprintf(
-			"container %q asks for class %s; policy %s has %s", c.Name, message.Quote(ask.Class), p.Name, classList(p))}
+		return requested, &api.Violation{Rule: api.RulePolicy, Reason: "unknown class", Detail: fmt.Sprintf(
+			"container %q requests class %s; policy %s has %s", c.Name, message.Quote(requested.Class), p.Name, classList(p))}
 	}
-	ask.Class = ""
-	return merged(ask, class), nil
+	requested.Class = ""
+	return merged(requested, class), nil
 }
 
-// classOf is the class of policy that an ask is sized by, or "". A replica is no class of policy's.
+// classOf is the class of policy that a request is sized by, or "". A replica is no class of policy's.
 func classOf(p *config.Policy, c api.ContainerRequest) string {
 	class := c.Size.Class
 	if !c.Size.Named() && p.DefaultSlice != nil && (c.Resource == "" || c.Resource == api.ResourceGPU) {
@@ -61,61 +61,61 @@ func classOf(p *config.Policy, c api.ContainerRequest) string {
 	return class
 }
 
-// merged fills what ask leaves open from what policy says.
-func merged(ask size.Size, s config.SliceSpec) size.Size {
-	if !ask.Named() {
-		ask.Memory, ask.Fraction, ask.Class = s.Memory, s.Fraction, s.Class
+// merged fills what the request leaves open from policy.
+func merged(requested size.Size, s config.SliceSpec) size.Size {
+	if !requested.Named() {
+		requested.Memory, requested.Fraction, requested.Class = s.Memory, s.Fraction, s.Class
 	}
-	if ask.MemoryLimit == 0 {
-		ask.MemoryLimit = s.MemoryLimit
+	if requested.MemoryLimit == 0 {
+		requested.MemoryLimit = s.MemoryLimit
 	}
-	if ask.Compute == 0 {
-		ask.Compute = s.Compute
+	if requested.Compute == 0 {
+		requested.Compute = s.Compute
 	}
-	if ask.Processes == 0 {
-		ask.Processes = s.Processes
+	if requested.Processes == 0 {
+		requested.Processes = s.Processes
 	}
-	return ask
+	return requested
 }
 
-// sizeOnPool says how large the ask is on the pool, or why it does not fit there.
+// sizeOnPool is how large the slice is on the pool, or why it does not fit there.
 func sizeOnPool(a want, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn, *FitError) {
-	ask := a.ask
+	requested := a.resolved
 	if e := resourceFits(a.request, strategy, pool); e != nil {
 		return sizeOn{}, e
 	}
-	out := sizeOn{compute: ask.Compute, procs: max(ask.Processes, 1)}
+	out := sizeOn{compute: requested.Compute, procs: max(requested.Processes, 1)}
 	usable := pool.Usable()
 	switch {
 	case strategy.Whole():
-		return exclusiveSize(out, ask, pool)
-	case ask.Class == api.ClassReplica:
+		return exclusiveSize(out, requested, pool)
+	case requested.Class == api.ClassReplica:
 		out.slice, out.fromT = usable, true
-	case !ask.Fraction.Zero():
+	case !requested.Fraction.Zero():
 		base := pool.DeviceMemory - pool.Reserve
 		if pool.DeviceMemory == 0 {
 			return out, &FitError{kind: kindUnknownDevice, pool: pool}
 		}
-		out.slice, out.fromT = ask.Fraction.Of(base), true
+		out.slice, out.fromT = requested.Fraction.Of(base), true
 	default:
-		out.slice = ask.Memory
+		out.slice = requested.Memory
 	}
 	if a.most > 0 && out.slice > a.most {
 		out.slice = a.most
 	}
-	if usable == 0 && ask.Memory > 0 && strategy.Shared() && !pool.Awaited() {
-		return out, &FitError{kind: kindUnknownDevice, pool: pool, asked: ask.Memory}
+	if usable == 0 && requested.Memory > 0 && strategy.Shared() && !pool.Awaited() {
+		return out, &FitError{kind: kindUnknownDevice, pool: pool, requested: requested.Memory}
 	}
 	if usable > 0 && out.slice > usable {
-		return out, &FitError{kind: kindSize, pool: pool, asked: out.slice, fraction: ask.Fraction}
+		return out, &FitError{kind: kindSize, pool: pool, requested: out.slice, fraction: requested.Fraction}
 	}
 	if pool.InstanceMemory > 0 {
-		out.slice, out.fromT = usable, true // the instance is held whole, whatever part of it was asked
+		out.slice, out.fromT = usable, true // the instance is held whole, whatever part of it was requested
 	}
-	out.limit = max(out.slice, ask.MemoryLimit)
+	out.limit = max(out.slice, requested.MemoryLimit)
 	if burst := mostOf(pool); burst > 0 && out.limit > burst {
 		if pool.InstanceMemory == 0 {
-			return out, &FitError{kind: kindBurst, pool: pool, asked: out.limit}
+			return out, &FitError{kind: kindBurst, pool: pool, requested: out.limit}
 		}
 		out.limit = burst
 	}
@@ -131,12 +131,12 @@ func mostOf(pool *pools.Pool) quantity.MiB {
 	return pool.Burst()
 }
 
-// exclusiveSize is the size of a whole device: the ask has to fit it, and the device is held whole.
-func exclusiveSize(out sizeOn, ask size.Size, pool *pools.Pool) (sizeOn, *FitError) {
+// exclusiveSize is the size of a whole device: the request has to fit it, and the device is held whole.
+func exclusiveSize(out sizeOn, requested size.Size, pool *pools.Pool) (sizeOn, *FitError) {
 	total := pool.DeviceMemory
-	asked := max(ask.Memory, ask.MemoryLimit)
-	if total > 0 && asked > total {
-		return out, &FitError{kind: kindSize, pool: pool, asked: asked}
+	most := max(requested.Memory, requested.MemoryLimit)
+	if total > 0 && most > total {
+		return out, &FitError{kind: kindSize, pool: pool, requested: most}
 	}
 	out.slice, out.limit = total, total
 	return out, nil

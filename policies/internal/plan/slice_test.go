@@ -12,7 +12,7 @@ import (
 func TestClassOf(t *testing.T) {
 	p := &config.Policy{DefaultSlice: &config.SliceSpec{Class: "small"}}
 	for name, c := range map[string]struct {
-		ask  api.ContainerRequest
+		req  api.ContainerRequest
 		want string
 	}{
 		"nothing said":          {api.ContainerRequest{}, "small"},
@@ -21,7 +21,7 @@ func TestClassOf(t *testing.T) {
 		"one shared GPU":        {api.ContainerRequest{Resource: resourcename.SharedGPU}, ""},
 		"whatever a replica is": {api.ContainerRequest{Size: size.Size{Class: api.ClassReplica}}, ""},
 	} {
-		if got := classOf(p, c.ask); got != c.want {
+		if got := classOf(p, c.req); got != c.want {
 			t.Errorf("%s: class %q, want %q", name, got, c.want)
 		}
 	}
