@@ -284,6 +284,9 @@ func TestRBAC(t *testing.T) {
 		want := []string{
 			"cluster: get,list,watch namespaces",
 			"cluster: get,list,watch nodes",
+			"cluster: get,list,watch deviceclasses",
+			"cluster: get,list,watch resourceclaims",
+			"cluster: get,list,watch resourceclaimtemplates",
 			"cluster: list,watch configmaps gpuslice-policy",
 			"cluster: patch namespaces",
 			"cluster: list,watch,patch pods",

@@ -113,6 +113,9 @@ func ungoverned(in Input) Decision {
 
 // decideGoverned answers a pod under a policy that is on.
 func decideGoverned(in Input) Decision {
+	if found := checkClaims(&in); len(found) > 0 {
+		return denial(found...)
+	}
 	d := decideSlice(in)
 	if d.Outcome == Unchanged {
 		return decideUnsliced(&in, d)

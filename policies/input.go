@@ -2,6 +2,7 @@ package policies
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
@@ -22,6 +23,10 @@ type Input struct {
 	Pools       []pools.Pool
 	// PoolsComplete reports whether no other pools will ever be: what fits none of them is denied instead of waiting.
 	PoolsComplete bool
+	// DeviceClasses are the cluster's, by name, and Claims what the pod claims of them, by the name that it has for each
+	// claim. What is not in them may be a GPU.
+	DeviceClasses map[string]*resourcev1.DeviceClass
+	Claims        map[string]*resourcev1.ResourceClaimSpec
 	// Guard says where the guard's image is; nil: none can be injected.
 	Guard *config.GuardSettings
 	// LimitRanges are those of the namespace: the guard's containers keep within them.

@@ -54,7 +54,7 @@ func Verify(in Input, promise *promise.Promise) Decision {
 // something ends it: what a changed pod holds is unknown.
 func verifyPromised(in *Input, given *promise.Promise) Decision {
 	for _, check := range []func(*Input, *promise.Promise) []api.Violation{
-		checkUndone, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
+		checkUndone, checkPromisedTampering, checkPromisedClaims, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
 	} {
 		if found := check(in, given); len(found) > 0 {
 			return denial(found...)
@@ -102,6 +102,8 @@ func withoutPromised(pod *corev1.Pod, promise *promise.Promise) *corev1.Pod {
 	}
 	return &out
 }
+
+func checkPromisedClaims(in *Input, _ *promise.Promise) []api.Violation { return checkClaims(in) }
 
 func checkPromisedStrategy(in *Input, promise *promise.Promise) []api.Violation {
 	if in.Policy.Allows(promise.Strategy) {

@@ -73,6 +73,8 @@ func mergeTable() []mergeRow {
 		{"Guard", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Guard) })},
 		{"Pod", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Pod) })},
 		{"Templates", mergeAuthority, notForTenants(func(p *Policy) bool { return p.Templates != "" })},
+		{"Claims", mergeStrictest, func(t *tightening) { stricter(t, &t.out.Claims, t.tenant.Claims, modes.AllClaims()) }},
+		{"DeviceClasses", mergeAuthority, notForTenants(func(p *Policy) bool { return len(p.DeviceClasses) > 0 })},
 	}
 }
 

@@ -67,6 +67,7 @@ func (p *Policy) setDefaults() {
 	defaultTo(&p.Mode, defaultMode)
 	defaultTo(&p.EnforcementMode, defaultEnforcement)
 	defaultTo(&p.Templates, defaultTemplates)
+	defaultTo(&p.Claims, defaultClaims)
 	defaultTo(&p.MPS.PipeDirectory, defaultPipeDirectory)
 	defaultTo(&p.MPS.LogDirectory, defaultLogDirectory)
 	defaultTo(&p.Guard.Grace, metav1.Duration{Duration: defaultGuardGrace})

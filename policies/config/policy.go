@@ -48,6 +48,8 @@ type Policy struct {
 	Guard              GuardSpec                    `json:"guard,omitzero"`
 	Pod                PodSpec                      `json:"pod,omitzero"`
 	Templates          modes.TemplatesMode          `json:"templates,omitempty"`
+	Claims             modes.ClaimsMode             `json:"claims,omitempty"`
+	DeviceClasses      []string                     `json:"deviceClasses,omitempty"` // of GPUs, beside those that are known by their driver
 }
 
 // Off reports whether nothing is governed: there is no policy, or its mode is off.
@@ -176,6 +178,7 @@ const (
 	defaultMode             = modes.OptIn
 	defaultEnforcement      = api.EnforceFull
 	defaultTemplates        = modes.TemplatesCheck
+	defaultClaims           = modes.ClaimsCount
 	defaultReservePercent   = 3
 	defaultReserveMemory    = quantity.MiB(512)
 	defaultRememberFor      = 24 * time.Hour

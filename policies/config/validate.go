@@ -88,6 +88,8 @@ func (p *Policy) validate() field.ErrorList {
 	oneOf(e, field.NewPath("mode"), p.Mode, modes.All())
 	oneOf(e, field.NewPath("enforcementMode"), p.EnforcementMode, enforcementModes())
 	oneOf(e, field.NewPath("templates"), p.Templates, []modes.TemplatesMode{modes.TemplatesOff, modes.TemplatesCheck, modes.TemplatesRewrite})
+	oneOf(e, field.NewPath("claims"), p.Claims, modes.AllClaims())
+	p.validateDeviceClasses(e, field.NewPath("deviceClasses"))
 	p.validateStrategies(e, field.NewPath("strategies"))
 	p.validateSlices(e)
 	for i, name := range p.Accept {
@@ -140,6 +142,16 @@ func (m *NamespaceMatch) validate(e *problems, at *field.Path) {
 		e.each(at.Child("names").Index(i), name, validation.IsDNS1123Label(name))
 	}
 	distinct(e, at.Child("names"), m.Names)
+}
+
+func (p *Policy) validateDeviceClasses(e *problems, at *field.Path) {
+	if atMost(e, at, len(p.DeviceClasses), maxNames) {
+		return
+	}
+	for i, name := range p.DeviceClasses {
+		e.each(at.Index(i), name, validation.IsDNS1123Subdomain(name))
+	}
+	distinct(e, at, p.DeviceClasses)
 }
 
 func (p *Policy) validateStrategies(e *problems, at *field.Path) {

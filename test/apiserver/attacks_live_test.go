@@ -1,14 +1,18 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
@@ -238,5 +242,67 @@ func TestA32(t *testing.T) {
 		a.made("one", share)
 		a.made("two", share)
 		a.denied("three", share, "exceeded quota")
+	})
+}
+
+// claimedGPU claims a device of a class by its template.
+func claimedGPU(template string) string {
+	return "spec:\n  resourceClaims: [{name: c, resourceClaimTemplateName: " + template + "}]\n  containers:\n  - {name: a, image: x, resources: {claims: [{name: c}]}}\n"
+}
+
+// offerDevices makes a device class for each driver, and in the tenant's namespace a claim template of it.
+func (a *tenant) offerDevices(drivers map[string]string) {
+	a.t.Helper()
+	client := a.i.Server.Client.ResourceV1()
+	for name, driver := range drivers {
+		class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name + "." + a.namespace}, Spec: resourcev1.DeviceClassSpec{
+			Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: "device.driver == '" + driver + "'"}}}}}
+		if _, err := client.DeviceClasses().Create(a.t.Context(), class, metav1.CreateOptions{}); err != nil {
+			a.t.Fatal(err)
+		}
+		a.t.Cleanup(func() { _ = client.DeviceClasses().Delete(context.Background(), class.Name, metav1.DeleteOptions{}) })
+		request := resourcev1.DeviceRequest{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class.Name}}
+		template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.ResourceClaimTemplateSpec{
+			Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{request}}}}}
+		if _, err := client.ResourceClaimTemplates(a.namespace).Create(a.t.Context(), template, metav1.CreateOptions{}); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+}
+
+// awaitMade creates a pod that is let in once gpuslice knows its device class.
+func (a *tenant) awaitMade(name, manifest string) {
+	a.t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(a.t.Context(), 50*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		_, last = a.create(name, manifest)
+		return last == nil, nil
+	})
+	if err != nil {
+		a.t.Errorf("%s: %v", name, last)
+	}
+}
+
+func TestA33(t *testing.T) {
+	t.Run("GPUs by a claim", func(t *testing.T) {
+		a := attacker(t, "quota: {slices: 1}", nil)
+		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
+		a.made("first", claimedGPU("gpu"))
+		a.denied("by-template", claimedGPU("gpu"), "exceeded quota")
+		a.denied("by-name", "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {deviceclass.resource.kubernetes.io/gpu."+a.namespace+": 1}}}\n", "exceeded quota")
+		a.denied("beside-it", slice("", "", ""), "exceeded quota")
+		a.denied("unknown", claimedGPU("later"), "exceeded quota")
+		a.awaitMade("other-device", claimedGPU("nic"))
+	})
+}
+
+func TestA33Deny(t *testing.T) {
+	t.Run("GPUs by a claim, where policy denies them", func(t *testing.T) {
+		a := attacker(t, "claims: deny", nil)
+		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
+		a.denied("by-template", claimedGPU("gpu"), "GPUs by a claim")
+		a.denied("by-name", "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {deviceclass.resource.kubernetes.io/gpu.nvidia.com: 1}}}\n", "GPUs by a claim")
+		a.denied("in-a-slice", slice("  resourceClaims: [{name: c, resourceClaimTemplateName: gpu}]\n", "", ""), "GPUs by a claim")
+		a.awaitMade("other-device", claimedGPU("nic"))
 	})
 }

@@ -19,6 +19,7 @@ import (
 	patch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -48,6 +49,11 @@ type governed policies.Input
 // Input implements pods.Source.
 func (g governed) Input(context.Context, string) (policies.Input, error) {
 	return policies.Input(g), nil
+}
+
+// ClaimSpecs implements pods.Source.
+func (g governed) ClaimSpecs(context.Context, string, *corev1.Pod) map[string]*resourcev1.ResourceClaimSpec {
+	return g.Claims
 }
 
 // keys are keys that never change.

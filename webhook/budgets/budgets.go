@@ -132,13 +132,15 @@ func (b *Budgets) nativeOnly(limited map[string]ledger.Budget) (out []ledger.Bud
 
 // HoldingOf is what a stored pod counts for in its namespace's budget, and how that is known: for the ledger's lists.
 func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, ledger.ChargeBasis) {
-	in := b.cluster.CachedInput(pod.Namespace)
-	in.Pod = pod
+	in := b.cluster.CachedInput(pod)
 	holding, source := promise.HoldingOf(pod, keys, in.Pools)
+	if in.Policy != nil {
+		holding = in.HoldingWithClaims(holding)
+	}
 	switch {
 	case source == promise.ChargePromise:
 		return holding, ledger.BasisPromise
-	case source == promise.ChargeNone || in.Policy == nil:
+	case holding.Charge == quota.Charge{} || in.Policy == nil:
 		return holding, ledger.BasisDevices
 	case in.Policy.EnforcementMode == api.EnforceAudit:
 		return holdingOf(in, nil), ledger.BasisDevices
@@ -154,8 +156,8 @@ func holdingOf(in policies.Input, given *promise.Promise) quota.Holding {
 		given = policies.Decide(in).Promise
 	}
 	if given != nil {
-		return given.Holding(in.Pod)
+		return in.HoldingWithClaims(given.Holding(in.Pod))
 	}
 	h, _ := promise.ExclusiveHolding(in.Pod, in.Pools)
-	return h
+	return in.HoldingWithClaims(h)
 }

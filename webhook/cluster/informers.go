@@ -70,9 +70,9 @@ func (w informers) all() []cache.SharedIndexInformer {
 	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.namespaces, w.nodes, w.limitRanges}
 }
 
-func (w informers) synced() []cache.InformerSynced {
+func synced(all []cache.SharedIndexInformer) []cache.InformerSynced {
 	var out []cache.InformerSynced
-	for _, informer := range w.all() {
+	for _, informer := range all {
 		out = append(out, informer.HasSynced)
 	}
 	return out

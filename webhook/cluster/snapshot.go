@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -25,6 +26,7 @@ type Snapshot struct {
 	pools     []pools.Pool
 	nodes     int
 	guard     *config.GuardSettings
+	classes   map[string]*resourcev1.DeviceClass
 }
 
 // Objects are what a Snapshot is made of.
@@ -51,6 +53,13 @@ func ReadSnapshot(from Objects) *Snapshot {
 func (s *Snapshot) withPools(nodes []*corev1.Node, known pools.Known, guard *config.GuardSettings) *Snapshot {
 	out := *s
 	out.pools, out.nodes, out.guard = pools.Remember(nodes, s.poolsSpec(), known), len(nodes), guard
+	return &out
+}
+
+// withClasses is s with the cluster's device classes.
+func (s *Snapshot) withClasses(classes map[string]*resourcev1.DeviceClass) *Snapshot {
+	out := *s
+	out.classes = classes
 	return &out
 }
 
@@ -99,7 +108,7 @@ func (s *Snapshot) Input(ns api.Namespace) policies.Input {
 
 // AuthorityInput is Input without the tenant's own document.
 func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
-	in := policies.Input{Namespace: ns, Pools: s.pools, PoolsComplete: s.poolsSpec().Complete, Guard: s.guard}
+	in := policies.Input{Namespace: ns, Pools: s.pools, PoolsComplete: s.poolsSpec().Complete, Guard: s.guard, DeviceClasses: s.classes}
 	policy, err := s.book.For(ns)
 	switch {
 	case err != nil:

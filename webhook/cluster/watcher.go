@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -43,6 +44,7 @@ type Options struct {
 type Watcher struct {
 	options    Options
 	informers  informers
+	claims     claimReader
 	namespaces *Namespaces
 	state      stateStore
 	quotas     *nativequota.Quotas
@@ -68,6 +70,9 @@ func NewWatcher(options Options) (*Watcher, error) {
 	if w.informers, err = newInformers(options, waker(w.changed), waker(w.tenantsChanged)); err != nil {
 		return nil, err
 	}
+	if w.claims, err = newClaimReader(options.Client, waker(w.changed)); err != nil {
+		return nil, err
+	}
 	w.namespaces = newNamespaces(options.Client, w.informers.namespaces)
 	w.state = stateStore{client: options.Client, namespace: options.Namespace, informer: w.informers.state}
 	return w, nil
@@ -87,10 +92,11 @@ func waker(worker chan<- struct{}) func() {
 func (w *Watcher) Run(ctx context.Context) error {
 	var informers sync.WaitGroup
 	defer informers.Wait()
-	for _, informer := range append(w.informers.all(), w.quotas.Informer()) {
+	all := slices.Concat(w.informers.all(), []cache.SharedIndexInformer{w.quotas.Informer()}, w.claims.served(ctx))
+	for _, informer := range all {
 		informers.Go(func() { informer.RunWithContext(ctx) })
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), append(w.informers.synced(), w.quotas.Informer().HasSynced)...) {
+	if !cache.WaitForCacheSync(ctx.Done(), synced(all)...) {
 		return nil
 	}
 	for {
@@ -148,7 +154,7 @@ func (w *Watcher) rebuild(ctx context.Context) error {
 	if before := w.snapshot.Load(); before != nil {
 		tenants, known.Before = before.tenants, before.pools
 	}
-	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(nodes, known, w.options.Guard)
+	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(nodes, known, w.options.Guard).withClasses(w.claims.deviceClasses())
 	w.snapshot.Store(snapshot)
 	w.lastGood = advance(good, documents, seen)
 	w.problems.report(snapshot)
@@ -198,13 +204,21 @@ func (w *Watcher) Input(ctx context.Context, namespace string) (policies.Input, 
 	return in, nil
 }
 
-// CachedInput is Input from the cache alone. A namespace that is not there counts as one without labels.
-func (w *Watcher) CachedInput(namespace string) policies.Input {
+// ClaimSpecs is what a pod of the namespace claims, by the names that it has for its claims. Those that are not found are left out.
+func (w *Watcher) ClaimSpecs(ctx context.Context, namespace string, pod *corev1.Pod) map[string]*resourcev1.ResourceClaimSpec {
+	return w.claims.of(pod, namespace, w.claims.reader(ctx, namespace))
+}
+
+// CachedInput is what the pod's holding depends on, from the cache alone. A namespace that is not there counts as one
+// without labels.
+func (w *Watcher) CachedInput(pod *corev1.Pod) policies.Input {
 	snapshot := w.snapshot.Load()
 	if snapshot == nil {
-		return policies.Input{}
+		return policies.Input{Pod: pod}
 	}
-	return snapshot.Input(w.namespaces.cached(namespace))
+	in := snapshot.Input(w.namespaces.cached(pod.Namespace))
+	in.Pod, in.Claims = pod, w.claims.of(pod, pod.Namespace, nil)
+	return in
 }
 
 // Namespaces are those of the cluster. Run keeps them up to date.

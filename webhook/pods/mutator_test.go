@@ -15,6 +15,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -36,6 +38,11 @@ func (f fixed) Input(_ context.Context, namespace string) (policies.Input, error
 	in := f.in
 	in.Namespace.Name = namespace
 	return in, f.err
+}
+
+// ClaimSpecs implements Source.
+func (f fixed) ClaimSpecs(context.Context, string, *corev1.Pod) map[string]*resourcev1.ResourceClaimSpec {
+	return f.in.Claims
 }
 
 // governed is a namespace under a policy document, beside one pool of shared L4 cards.

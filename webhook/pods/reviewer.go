@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
@@ -38,6 +39,8 @@ type Source interface {
 	// Input returns everything but the pod for a namespace: its labels, its policy, and the pools. An error means that
 	// the namespace cannot be read now; a broken policy is not an error but the Input's PolicyError.
 	Input(ctx context.Context, namespace string) (policies.Input, error)
+	// ClaimSpecs returns what the pod claims, by the names that it has for its claims, without those that are not found.
+	ClaimSpecs(ctx context.Context, namespace string, pod *corev1.Pod) map[string]*resourcev1.ResourceClaimSpec
 }
 
 // Options are what the handlers have in common.
@@ -69,7 +72,9 @@ func (r reviewer) readNew(ctx context.Context, req review.Request) (in policies.
 	case violation != nil:
 		return in, raw, new(r.unreadable(ctx, in, *violation)), nil
 	}
-	in.Pod = raw.Pod
+	if in.Pod = raw.Pod; !in.Policy.Off() {
+		in.Claims = r.Source.ClaimSpecs(ctx, req.Namespace, raw.Pod)
+	}
 	return in, raw, nil, nil
 }
 

@@ -33,3 +33,15 @@ const (
 	NativeWrite NativeMode = "write" // and write the policy's own limit as a ResourceQuota
 	NativeOff   NativeMode = "off"   // leave them to count what they count
 )
+
+// ClaimsMode says what becomes of pods that claim GPUs by dynamic resource allocation, which no slice bounds.
+type ClaimsMode string
+
+// The claims modes.
+const (
+	ClaimsCount ClaimsMode = "count" // the default: they count in quotas as whole devices
+	ClaimsDeny  ClaimsMode = "deny"
+)
+
+// AllClaims lists the claims modes, the laxer one first.
+func AllClaims() []ClaimsMode { return []ClaimsMode{ClaimsCount, ClaimsDeny} }

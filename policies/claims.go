@@ -1,0 +1,166 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/charges"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+// claimedGPUs is one way in which a pod claims GPUs.
+type claimedGPUs struct {
+	what      string
+	count     int64
+	container *corev1.Container // that names it as an extended resource; nil: the pod claims it
+}
+
+// HoldingWithClaims is what the pod holds with the GPUs that it claims: whole devices of which nothing else is known, and
+// which may be slices of any pool.
+func (in Input) HoldingWithClaims(h quota.Holding) quota.Holding {
+	n := countClaimed(in.Pod, in.claimedGPUs())
+	if n == 0 {
+		return h
+	}
+	out := h.Plus(quota.Holding{Charge: quota.Charge{Slices: n, GPUs: n}, MemoryUnknown: true})
+	for i := range in.Pools {
+		out.Pools = append(out.Pools, in.Pools[i].Name)
+	}
+	slices.Sort(out.Pools)
+	out.Pools, out.Traits = slices.Compact(out.Pools), quota.TraitsOf(in.Pod)
+	return out
+}
+
+// checkClaims denies a pod that claims GPUs where policy says so.
+func checkClaims(in *Input) []api.Violation {
+	if in.Policy.Claims != modes.ClaimsDeny {
+		return nil
+	}
+	var found []string
+	for _, c := range in.claimedGPUs() {
+		found = append(found, c.what)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slices.Sort(found)
+	return []api.Violation{{Rule: api.RulePolicy, Reason: "GPUs by a claim", Detail: fmt.Sprintf(
+		"%s, and policy %s denies claims of GPUs; remove it, and write %s: 1 and the label %s: \"8Gi\" (or what the pod needs)",
+		message.ShortList(slices.Compact(found)), in.Policy.Name, api.ResourceGPU, api.LabelMemory)}}
+}
+
+// claimedGPUs lists the GPUs that the pod claims. The names by which a device plugin offers GPUs are none of them.
+func (in *Input) claimedGPUs() []claimedGPUs {
+	var out []claimedGPUs
+	for _, c := range in.Pod.Spec.ResourceClaims {
+		out = append(out, in.inClaim(c.Name)...)
+	}
+	for c := range podspec.EveryContainer(&in.Pod.Spec) {
+		units := map[string]int64{}
+		for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
+			for name, q := range list {
+				units[string(name)] = max(units[string(name)], quantity.WholeUnits(q))
+			}
+		}
+		for name, n := range units {
+			if class := in.classOf(name); n > 0 && class != "" && in.isGPUClass(class) {
+				out = append(out, claimedGPUs{fmt.Sprintf("%s of container %q takes devices of class %s", name, c.Name, class), n, c})
+			}
+		}
+	}
+	return out
+}
+
+// inClaim lists what one claim of the pod takes.
+func (in *Input) inClaim(name string) []claimedGPUs {
+	spec := in.Claims[name]
+	if spec == nil {
+		return []claimedGPUs{{fmt.Sprintf("claim %q, may take a GPU, since its ResourceClaim or template is not found (create that first)", name), 1, nil}}
+	}
+	var out []claimedGPUs
+	for _, r := range spec.Devices.Requests {
+		class, n := in.requested(r)
+		if n > 0 {
+			out = append(out, claimedGPUs{fmt.Sprintf("claim %q takes devices of class %s", name, class), n, nil})
+		}
+	}
+	return out
+}
+
+// requested is the GPUs of a request: of alternatives the one with most.
+func (in *Input) requested(r resourcev1.DeviceRequest) (class string, n int64) {
+	if e := r.Exactly; e != nil && in.isGPUClass(e.DeviceClassName) && (e.AdminAccess == nil || !*e.AdminAccess) {
+		class, n = e.DeviceClassName, devices(e.AllocationMode, e.Count)
+	}
+	for _, s := range r.FirstAvailable {
+		if count := devices(s.AllocationMode, s.Count); in.isGPUClass(s.DeviceClassName) && count > n {
+			class, n = s.DeviceClassName, count
+		}
+	}
+	return class, n
+}
+
+// devices is how many devices a request takes: all of a node are as many as a claim can hold.
+func devices(mode resourcev1.DeviceAllocationMode, count int64) int64 {
+	if mode == resourcev1.DeviceAllocationModeAll {
+		return resourcev1.AllocationResultsMaxSize
+	}
+	return max(count, 1)
+}
+
+// classOf is the device class that an extended resource stands for, or "".
+func (in *Input) classOf(resource string) string {
+	if class, ok := strings.CutPrefix(resource, resourcev1.ResourceDeviceClassPrefix); ok {
+		return class
+	}
+	if request.IsGPUResource(resource, in.Pools) {
+		return ""
+	}
+	for name, class := range in.DeviceClasses {
+		if e := class.Spec.ExtendedResourceName; e != nil && *e == resource {
+			return name
+		}
+	}
+	return ""
+}
+
+// isGPUClass reports whether devices of the class are GPUs, or may be: NVIDIA's own, those that policy lists, those that choose
+// devices of NVIDIA's driver, and those that choose among all devices or are not known.
+func (in *Input) isGPUClass(name string) bool {
+	const driver = "gpu.nvidia.com"
+	class := in.DeviceClasses[name]
+	if class == nil || name == driver || name == "mig.nvidia.com" || slices.Contains(in.Policy.DeviceClasses, name) {
+		return true
+	}
+	if e := class.Spec.ExtendedResourceName; e != nil && request.IsGPUResource(*e, in.Pools) {
+		return true
+	}
+	return len(class.Spec.Selectors) == 0 || slices.ContainsFunc(class.Spec.Selectors, func(s resourcev1.DeviceSelector) bool {
+		return s.CEL != nil && strings.Contains(s.CEL.Expression, driver)
+	})
+}
+
+// countClaimed is how many GPUs the pod holds of what it claims: claims for its whole life, extended resources as long as
+// containers run.
+func countClaimed(pod *corev1.Pod, claimed []claimedGPUs) (n int64) {
+	in := map[*corev1.Container]int64{}
+	for _, c := range claimed {
+		if c.container == nil {
+			n = quantity.Sum(n, c.count)
+		} else {
+			in[c.container] = quantity.Sum(in[c.container], c.count)
+		}
+	}
+	peak := charges.Peak(charges.SpansOf(&pod.Spec, func(c *corev1.Container) quota.Charge { return quota.Charge{GPUs: in[c]} }))
+	return quantity.Sum(n, peak.GPUs)
+}

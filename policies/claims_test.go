@@ -1,0 +1,97 @@
+package policies_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+func deviceClass(extended, expression string) *resourcev1.DeviceClass {
+	c := &resourcev1.DeviceClass{}
+	if extended != "" {
+		c.Spec.ExtendedResourceName = &extended
+	}
+	if expression != "" {
+		c.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: expression}}}
+	}
+	return c
+}
+
+// claimSpec claims so many devices of each class; the second and later ones are alternatives of one request.
+func claimSpec(requests ...resourcev1.DeviceRequest) *resourcev1.ResourceClaimSpec {
+	return &resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests}}
+}
+
+func exactly(class string, count int64) resourcev1.DeviceRequest {
+	return resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, Count: count}}
+}
+
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	classes := map[string]*resourcev1.DeviceClass{
+		"gpu.nvidia.com": deviceClass("nvidia.com/gpu", "device.driver == 'gpu.nvidia.com'"),
+		"a100":           deviceClass("acme.example/gpu", "device.driver == 'gpu.nvidia.com' && true"),
+		"listed":         deviceClass("", "device.driver == 'acme.example'"),
+		"anything":       deviceClass("", ""),
+		"nic":            deviceClass("acme.example/nic", "device.driver == 'nic.example'"),
+		"imex":           deviceClass("", "device.driver == 'compute-domain.nvidia.com'"),
+	}
+	all := resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "a100", AllocationMode: resourcev1.DeviceAllocationModeAll}}
+	admin := resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "a100", Count: 1, AdminAccess: new(true)}}
+	either := resourcev1.DeviceRequest{FirstAvailable: []resourcev1.DeviceSubRequest{{DeviceClassName: "nic", Count: 9}, {DeviceClassName: "a100", Count: 2}}}
+	claim := func(spec *resourcev1.ResourceClaimSpec) func(*policies.Input) {
+		return func(in *policies.Input) {
+			in.Pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c"}}
+			if in.Claims = nil; spec != nil {
+				in.Claims = map[string]*resourcev1.ResourceClaimSpec{"c": spec}
+			}
+		}
+	}
+	extended := func(name, n string) func(*policies.Input) {
+		return func(in *policies.Input) {
+			in.Pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceName(name): resource.MustParse(n)}
+		}
+	}
+	for name, tt := range map[string]struct {
+		edit func(*policies.Input)
+		gpus int64
+	}{
+		"NVIDIA's class":                  {claim(claimSpec(exactly("gpu.nvidia.com", 1))), 1},
+		"several requests":                {claim(claimSpec(exactly("gpu.nvidia.com", 2), exactly("a100", 1), exactly("nic", 4))), 3},
+		"all of a node":                   {claim(claimSpec(all)), 32},
+		"an administrator's look":         {claim(claimSpec(admin)), 0},
+		"alternatives":                    {claim(claimSpec(either)), 2},
+		"a class that policy lists":       {claim(claimSpec(exactly("listed", 1))), 1},
+		"a class of any device":           {claim(claimSpec(exactly("anything", 1))), 1},
+		"a class that is not there":       {claim(claimSpec(exactly("later", 1))), 1},
+		"a claim that is not there":       {claim(nil), 1},
+		"another device":                  {claim(claimSpec(exactly("nic", 1))), 0},
+		"channels of a compute domain":    {claim(claimSpec(exactly("imex", 1))), 0},
+		"by the class's name":             {extended("deviceclass.resource.kubernetes.io/a100", "3"), 3},
+		"by the class's resource":         {extended("acme.example/gpu", "1"), 1},
+		"by a resource of another device": {extended("acme.example/nic", "1"), 0},
+		"by NVIDIA's own resource":        {extended("nvidia.com/gpu", "1"), 0}, // counted as ever
+	} {
+		in, pod := brought(t, "")
+		in.Policy.Mode, in.Policy.DeviceClasses = modes.OptIn, []string{"listed"}
+		in.DeviceClasses = classes
+		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+		pod.Labels, in.Pod = nil, pod
+		tt.edit(&in)
+		h := in.HoldingWithClaims(quota.Holding{Namespace: "team-a"})
+		if h.Charge.GPUs != tt.gpus || h.Charge.Slices != tt.gpus || h.MemoryUnknown != (tt.gpus > 0) || (len(h.Pools) > 0) != (tt.gpus > 0) {
+			t.Errorf("%s: holds %+v, want %d GPUs", name, h, tt.gpus)
+		}
+		in.Policy.Claims = modes.ClaimsDeny
+		if d := policies.Decide(in); (d.Outcome == policies.Denied) != (tt.gpus > 0) || tt.gpus > 0 && !strings.Contains(d.Message(), "GPUs by a claim") {
+			t.Errorf("%s: %s %s", name, d.Outcome, d.Message())
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// discoveryRetry is how long a replica waits before it asks again whether the cluster allocates devices dynamically.
+const discoveryRetry = time.Second
+
+// claimReader knows device classes, and what pods claim. Where the cluster does not serve resource.k8s.io/v1 it knows
+// nothing.
+type claimReader struct {
+	client                     kubernetes.Interface
+	classes, claims, templates cache.SharedIndexInformer
+}
+
+func newClaimReader(client kubernetes.Interface, touch func()) (claimReader, error) {
+	r := claimReader{
+		client:    client,
+		classes:   resourceinformers.NewDeviceClassInformer(client, 0, cache.Indexers{}),
+		claims:    resourceinformers.NewResourceClaimInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
+		templates: resourceinformers.NewResourceClaimTemplateInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
+	}
+	for _, informer := range r.all() {
+		if err := informer.SetTransform(slimClaim); err != nil {
+			return r, fmt.Errorf("set transform: %w", err)
+		}
+	}
+	if _, err := r.classes.AddEventHandler(onChange(touch)); err != nil {
+		return r, fmt.Errorf("watch: %w", err)
+	}
+	return r, nil
+}
+
+func (r claimReader) all() []cache.SharedIndexInformer {
+	return []cache.SharedIndexInformer{r.classes, r.claims, r.templates}
+}
+
+// served are the informers that the cluster can answer. It returns once that is known, or when ctx ends.
+func (r claimReader) served(ctx context.Context) (all []cache.SharedIndexInformer) {
+	_ = wait.PollUntilContextCancel(ctx, discoveryRetry, true, func(context.Context) (bool, error) {
+		_, err := r.client.Discovery().ServerResourcesForGroupVersion(resourcev1.SchemeGroupVersion.String())
+		if err == nil {
+			all = r.all()
+		}
+		return err == nil || apierrors.IsNotFound(err), nil
+	}) // its only error is that ctx ended
+	return all
+}
+
+// deviceClasses are those in the cache, by name.
+func (r claimReader) deviceClasses() map[string]*resourcev1.DeviceClass {
+	out := map[string]*resourcev1.DeviceClass{}
+	forEach(r.classes, func(c *resourcev1.DeviceClass) { out[c.Name] = c })
+	return out
+}
+
+// of returns what the pod claims, by the names that it has for its claims. Those that are not found are left out.
+// read gets what the cache has not; nil: nothing does.
+func (r claimReader) of(pod *corev1.Pod, namespace string, read func(claim, template string) *resourcev1.ResourceClaimSpec) map[string]*resourcev1.ResourceClaimSpec {
+	if len(pod.Spec.ResourceClaims) == 0 {
+		return nil
+	}
+	out := map[string]*resourcev1.ResourceClaimSpec{}
+	for _, c := range pod.Spec.ResourceClaims {
+		claim, template := claimNames(pod, c)
+		spec := r.cached(namespace, claim, template)
+		if spec == nil && read != nil {
+			spec = read(claim, template)
+		}
+		if spec != nil {
+			out[c.Name] = spec
+		}
+	}
+	return out
+}
+
+// claimNames are the names of the claim, if there is one yet, and of the template that it is made from.
+func claimNames(pod *corev1.Pod, c corev1.PodResourceClaim) (claim, template string) {
+	if c.ResourceClaimName != nil {
+		return *c.ResourceClaimName, ""
+	}
+	for _, s := range pod.Status.ResourceClaimStatuses {
+		if s.Name == c.Name && s.ResourceClaimName != nil {
+			claim = *s.ResourceClaimName
+		}
+	}
+	if c.ResourceClaimTemplateName != nil {
+		template = *c.ResourceClaimTemplateName
+	}
+	return claim, template
+}
+
+func (r claimReader) cached(namespace, claim, template string) *resourcev1.ResourceClaimSpec {
+	if object, ok, _ := r.claims.GetStore().GetByKey(namespace + "/" + claim); ok {
+		return &object.(*resourcev1.ResourceClaim).Spec
+	}
+	if object, ok, _ := r.templates.GetStore().GetByKey(namespace + "/" + template); ok {
+		return &object.(*resourcev1.ResourceClaimTemplate).Spec.Spec
+	}
+	return nil
+}
+
+// reader reads claims that are younger than the cache from the API server, within a second in all.
+func (r claimReader) reader(ctx context.Context, namespace string) func(claim, template string) *resourcev1.ResourceClaimSpec {
+	until := time.Now().Add(readTimeout)
+	return func(claim, template string) *resourcev1.ResourceClaimSpec {
+		ctx, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		if claim != "" {
+			if c, err := r.client.ResourceV1().ResourceClaims(namespace).Get(ctx, claim, metav1.GetOptions{}); err == nil {
+				return &c.Spec
+			}
+			return nil
+		}
+		if t, err := r.client.ResourceV1().ResourceClaimTemplates(namespace).Get(ctx, template, metav1.GetOptions{}); err == nil {
+			return &t.Spec.Spec
+		}
+		return nil
+	}
+}
+
+// slimClaim drops what no decision reads.
+func slimClaim(object any) (any, error) {
+	switch o := object.(type) {
+	case *resourcev1.DeviceClass:
+		o.ManagedFields, o.Annotations, o.Spec.Config = nil, nil, nil
+	case *resourcev1.ResourceClaim:
+		o.ManagedFields, o.Annotations, o.Status, o.Spec.Devices.Config = nil, nil, resourcev1.ResourceClaimStatus{}, nil
+	case *resourcev1.ResourceClaimTemplate:
+		o.ManagedFields, o.Annotations, o.Spec.Spec.Devices.Config = nil, nil, nil
+	}
+	return object, nil
+}
