@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -237,7 +238,7 @@ func differInFailureAlone(t *testing.T, closed, open admissionv1.ValidatingWebho
 	}
 	bypass := metav1.LabelSelectorRequirement{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist}
 	fail := func(operator metav1.LabelSelectorOperator) metav1.LabelSelectorRequirement {
-		return metav1.LabelSelectorRequirement{Key: api.LabelFail, Operator: operator, Values: []string{api.FailOpen}}
+		return metav1.LabelSelectorRequirement{Key: deploy.LabelFail, Operator: operator, Values: []string{deploy.FailOpen}}
 	}
 	exempt := closed.NamespaceSelector.MatchExpressions[0]
 	for _, tt := range []struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/internal/visibility"
 )
@@ -50,7 +51,7 @@ func checkEphemeral(in Input, old *corev1.Pod) []api.Violation {
 	if len(found) == 0 {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RuleTamper, Reason: "an ephemeral container that reaches out of a slice",
+	return []api.Violation{{Rule: rulename.Tamper, Reason: "an ephemeral container that reaches out of a slice",
 		Detail: message.ShortList(found) + "; add it without that (kubectl debug --profile=baseline adds no capability)"}}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -30,7 +31,7 @@ func checkImages(old, updated *corev1.Pod, governed Governed) (found []api.Viola
 		case now.Denied != nil:
 			found = append(found, *now.Denied)
 		case now.Lost && !now.Tier.AtLeast(in.Policy.MinimumEnforcement):
-			found = append(found, api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
+			found = append(found, api.Violation{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
 				"policy %s demands %s; with the new image no framework cap holds container %q, which leaves %s; delete the pod and create it again with the image",
 				in.Policy.Name, in.Policy.MinimumEnforcement, c.Name, now.Tier)})
 		case now.Lost:

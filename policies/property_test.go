@@ -17,6 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
@@ -313,7 +314,7 @@ func TestScenariosOfTampering(t *testing.T) {
 	t.Parallel()
 	alone := map[string]bool{}
 	for _, c := range created(t) {
-		if len(c.d.Violations) == 1 && c.d.Violations[0].Rule == api.RuleTamper {
+		if len(c.d.Violations) == 1 && c.d.Violations[0].Rule == rulename.Tamper {
 			alone[c.d.Violations[0].Reason] = true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -24,7 +25,7 @@ func checkResize(old, updated *corev1.Pod) []api.Violation {
 	}
 	for c := range podspec.EveryContainer(&updated.Spec) {
 		if promise.HasGuard(c.Name) && !equality.Semantic.DeepEqual(was[c.Name], c.Resources) {
-			return []api.Violation{{Rule: api.RuleImmutable, Reason: "the guard's resources cannot change", Detail: fmt.Sprintf(
+			return []api.Violation{{Rule: rulename.Immutable, Reason: "the guard's resources cannot change", Detail: fmt.Sprintf(
 				"container %q belongs to gpuslice; leave it out (a VerticalPodAutoscaler does with resourcePolicy.containerPolicies: [{containerName: %q, mode: \"Off\"}])", c.Name, c.Name)}}
 		}
 	}

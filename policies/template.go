@@ -15,6 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 )
 
 // Template answers a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob) whose pod template may hold
@@ -48,7 +49,7 @@ func CheckTemplate(kind string, tree map[string]any, p *config.Policy) (*api.Vio
 		return nil, rewriteTemplate(path, template, found)
 	}
 	f := found[0]
-	return &api.Violation{Rule: api.RuleTemplate, Reason: "fraction of a GPU in a template", Detail: fmt.Sprintf(
+	return &api.Violation{Rule: rulename.Template, Reason: "fraction of a GPU in a template", Detail: fmt.Sprintf(
 		"%s %s: container %q requests %s: %q, and Kubernetes takes whole numbers only in the template of a %s; write %s: 1 there and "+
 			"the label %s: %q in %s/metadata/labels", kind, f.path, f.container, f.resource, f.text, kind, f.resource, api.LabelFraction, f.share, path)}, nil
 }

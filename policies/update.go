@@ -12,6 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
@@ -192,7 +193,7 @@ func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 	if len(paths) == 0 {
 		return violations
 	}
-	return append(violations, api.Violation{Rule: api.RuleImmutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
+	return append(violations, api.Violation{Rule: rulename.Immutable, Reason: "what belongs to gpuslice cannot change on a live pod", Detail: fmt.Sprintf(
 		"%s; leave it out of the change, or delete the pod and create it again", message.ShortList(paths))})
 }
 

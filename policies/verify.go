@@ -12,6 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
@@ -68,7 +69,7 @@ func checkUndone(in *Input, given *promise.Promise) []api.Violation {
 	if len(changed) == 0 {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RuleUndone, Reason: "the slice was changed after it was given", Detail: fmt.Sprintf(
+	return []api.Violation{{Rule: rulename.Undone, Reason: "the slice was changed after it was given", Detail: fmt.Sprintf(
 		"%s; another webhook or a copied annotation did this; remove the annotation %s from the pod, or let gpuslice's mutating webhook run after the other one",
 		message.ShortList(changed), api.AnnotationPromise)}}
 }
@@ -117,7 +118,7 @@ func checkPromisedTier(in *Input, promise *promise.Promise) []api.Violation {
 	if in.Policy.MinimumEnforcement == "" || promise.Planned.Tier.AtLeast(in.Policy.MinimumEnforcement) {
 		return nil
 	}
-	return []api.Violation{{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
+	return []api.Violation{{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
 		in.Policy.Name, in.Policy.MinimumEnforcement, promise.Strategy, promise.Place(), promise.Planned.Tier)}}
 }
 
@@ -149,7 +150,7 @@ func verifyUnpromised(in Input) Decision {
 		return d
 	}
 	if names := choosingContainers(&in.Pod.Spec, in.Pools); d.Outcome == DevicesHidden && len(names) > 0 {
-		return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
+		return denial(api.Violation{Rule: rulename.Undone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
 			"%s by the variables %s or %s; remove them, and request %s: 1 where a GPU is needed", message.ShortList(names), envvar.VisibleDevices, envvar.CUDAVersion, api.ResourceGPU)})
 	}
 	switch d.Outcome {
@@ -159,7 +160,7 @@ func verifyUnpromised(in Input) Decision {
 	default:
 		return d
 	}
-	return denial(api.Violation{Rule: api.RuleUndone, Reason: "the pod requests a slice and was not given one", Detail: fmt.Sprintf(
+	return denial(api.Violation{Rule: rulename.Undone, Reason: "the pod requests a slice and was not given one", Detail: fmt.Sprintf(
 		"gpuslice's mutating webhook was not called, or its answer was lost; create the pod again, and if it is denied again tell those who run the cluster (policy %s)",
 		in.Policy.Name)})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/abuse"
@@ -45,7 +46,7 @@ func TestVerify(t *testing.T) {
 			if d.Outcome == policies.Unchanged && c.in.Policy.EnforcementMode == api.EnforceWarn {
 				continue
 			}
-			if d.IfEnforced != policies.Denied || d.Violations[0].Rule != api.RuleUndone {
+			if d.IfEnforced != policies.Denied || d.Violations[0].Rule != rulename.Undone {
 				t.Errorf("%s: %s: %s", c.s.Name, d.Outcome, d.Message())
 			}
 		}
@@ -147,7 +148,7 @@ func TestVerifyTampered(t *testing.T) {
 					continue
 				}
 				done[what]++
-				if d := policies.Verify(in, c.d.Promise); d.IfEnforced != policies.Denied || d.Violations[0].Rule != api.RuleUndone {
+				if d := policies.Verify(in, c.d.Promise); d.IfEnforced != policies.Denied || d.Violations[0].Rule != rulename.Undone {
 					t.Errorf("%s: %s changed: %s %s", c.s.Name, what, d.Outcome, d.Message())
 				}
 			}
@@ -190,33 +191,33 @@ func TestVerifyPromised(t *testing.T) {
 		"nothing changed": {scenario: "guard-is-injected"},
 		"a class and a default slice that are gone, since it was given what it was given": {scenario: "guard-is-injected",
 			policy: func(p *config.Policy) { p.Classes, p.DefaultSlice = nil, nil }},
-		"a container above the limit": {"guard-is-injected", func(p *config.Policy) { p.Limits.PerContainer.Memory = 1 }, nil, api.RuleLimit, "would hold"},
-		"a pod above the limit":       {"guard-of-two-containers", func(p *config.Policy) { p.Limits.PerPod.Slices = 1 }, nil, api.RuleLimit, "the pod would hold 2 slices"},
-		"a tier below the minimum":    {"guard-is-injected", func(p *config.Policy) { p.MinimumEnforcement = api.TierDriver }, nil, api.RuleEnforcement, "reaches guard"},
+		"a container above the limit": {"guard-is-injected", func(p *config.Policy) { p.Limits.PerContainer.Memory = 1 }, nil, rulename.Limit, "would hold"},
+		"a pod above the limit":       {"guard-of-two-containers", func(p *config.Policy) { p.Limits.PerPod.Slices = 1 }, nil, rulename.Limit, "the pod would hold 2 slices"},
+		"a tier below the minimum":    {"guard-is-injected", func(p *config.Policy) { p.MinimumEnforcement = api.TierDriver }, nil, rulename.Enforcement, "reaches guard"},
 		"a strategy that is not allowed any more": {"guard-is-injected", func(p *config.Policy) { p.Strategies = []api.StrategyName{"mig"} }, nil,
 			api.RulePolicy, "allows mig now"},
-		"the processes of the node": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostPID = true }, api.RuleTamper, "spec.hostPID"},
+		"the processes of the node": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostPID = true }, rulename.Tamper, "spec.hostPID"},
 		"a privileged container": {"guard-is-injected", nil, func(p *corev1.Pod) { first(p).SecurityContext = &corev1.SecurityContext{Privileged: new(true)} },
-			api.RuleTamper, "securityContext.privileged"},
+			rulename.Tamper, "securityContext.privileged"},
 		"a hostPath onto the devices": {"guard-access-by-volume", nil, func(p *corev1.Pod) {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "dev", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev"}}})
-		}, api.RuleTamper, "hostPath"},
+		}, rulename.Tamper, "hostPath"},
 		"the guard's devices mounted by the author's container": {"guard-access-by-volume", nil, func(p *corev1.Pod) {
 			first(p).VolumeMounts = append(first(p).VolumeMounts, corev1.VolumeMount{Name: "x", MountPath: "/var/run/nvidia-container-devices/all"})
-		}, api.RuleTamper, "devices that it did not request"},
-		"a CDI annotation":                                      {"guard-access-by-cdi", nil, func(p *corev1.Pod) { p.Annotations["cdi.k8s.io/mine"] = "nvidia.com/gpu=all" }, api.RuleTamper, "cdi.k8s.io/mine"},
-		"a node by hand":                                        {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" }, api.RuleTamper, "spec.nodeName"},
-		"the node's IPC where no daemon needs it":               {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostIPC = true }, api.RuleTamper, "spec.hostIPC"},
+		}, rulename.Tamper, "devices that it did not request"},
+		"a CDI annotation":                                      {"guard-access-by-cdi", nil, func(p *corev1.Pod) { p.Annotations["cdi.k8s.io/mine"] = "nvidia.com/gpu=all" }, rulename.Tamper, "cdi.k8s.io/mine"},
+		"a node by hand":                                        {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.NodeName = "n" }, rulename.Tamper, "spec.nodeName"},
+		"the node's IPC where no daemon needs it":               {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostIPC = true }, rulename.Tamper, "spec.hostIPC"},
 		"the node's IPC that the author wrote for GKE's daemon": {scenario: "mps-of-gke-of-a-pod-that-shares-it-already"},
 		"processes that the guard may not see": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.ShareProcessNamespace = new(false) },
-			api.RuleUndone, "spec.shareProcessNamespace"},
+			rulename.Undone, "spec.shareProcessNamespace"},
 		"processes that the author shared and somebody hides": {"guard-where-processes-are-shared-already", nil, func(p *corev1.Pod) { p.Spec.ShareProcessNamespace = nil },
-			api.RuleUndone, "spec.shareProcessNamespace"},
+			rulename.Undone, "spec.shareProcessNamespace"},
 		"a user whose processes the guard may not signal": {"guard-under-psa-restricted-with-a-user", nil, func(p *corev1.Pod) {
 			for i := range p.Spec.Containers {
 				p.Spec.Containers[i].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(4711))}
 			}
-		}, api.RuleUndone, "runAsUser"},
+		}, rulename.Undone, "runAsUser"},
 		"more containers than a pod with GPUs may have": {"guard-is-injected", nil, func(p *corev1.Pod) {
 			for range policies.MaxContainers {
 				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "more"})
@@ -262,7 +263,7 @@ func TestVerifyPromised(t *testing.T) {
 			t.Fatal(d.Message())
 		}
 		containerOf(in.Pod, "first").RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-		if d := policies.Verify(in, given); d.Outcome != policies.Denied || d.Violations[0].Rule != api.RuleLimit {
+		if d := policies.Verify(in, given); d.Outcome != policies.Denied || d.Violations[0].Rule != rulename.Limit {
 			t.Errorf("%s: %s", d.Outcome, d.Message())
 		}
 	})
@@ -271,7 +272,7 @@ func TestVerifyPromised(t *testing.T) {
 		c := byName["guard-is-injected"]
 		in, given := c.in, *c.d.Promise
 		in.Pod, given.Namespace = c.d.Promise.Apply(c.in.Pod), "elsewhere"
-		if d := policies.Verify(in, &given); d.Outcome != policies.Denied || d.Violations[0].Rule != api.RuleUndone {
+		if d := policies.Verify(in, &given); d.Outcome != policies.Denied || d.Violations[0].Rule != rulename.Undone {
 			t.Errorf("%s: %s", d.Outcome, d.Message())
 		}
 	})

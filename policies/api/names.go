@@ -28,7 +28,6 @@ const (
 // Labels and annotations on namespaces that their selectors read: cluster admins write them.
 const (
 	LabelEnforce           = Domain + "/enforce" // "strict": the API server itself keeps slices as they were given
-	LabelFail              = Domain + "/fail"    // "open": pods that cannot be validated pass
 	LabelBypass            = Domain + "/bypass"  // there at all: nothing is denied
 	AnnotationBypassUntil  = Domain + "/bypass-until"
 	AnnotationBypassReason = Domain + "/bypass-reason"
@@ -36,7 +35,6 @@ const (
 
 	ReportQuota   = "quota" // how the namespace's quota stands
 	EnforceStrict = "strict"
-	FailOpen      = "open"
 )
 
 // Labels on namespaces and ConfigMaps.

@@ -155,7 +155,7 @@ func (t *tightening) contextAllowance() {
 func (t *tightening) env() {
 	t.out.Env = slices.Clone(t.out.Env)
 	for i, v := range t.tenant.Env {
-		if slices.ContainsFunc(t.out.Env, func(have EnvSpec) bool { return have.Name == v.Name }) {
+		if slices.ContainsFunc(t.out.Env, func(have envSpec) bool { return have.Name == v.Name }) {
 			t.clamp(t.at().Index(i), "%s is set already", v.Name)
 			continue
 		}

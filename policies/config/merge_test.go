@@ -189,7 +189,7 @@ func TestTighten(t *testing.T) {
 	})
 	t.Run("a duration of zero is no duration", func(t *testing.T) {
 		t.Parallel()
-		p := &Policy{Guard: GuardSpec{Grace: metav1.Duration{}}}
+		p := &Policy{Guard: guardSpec{Grace: metav1.Duration{}}}
 		p.setDefaults()
 		if p.Guard.Grace.Duration != defaultGuardGrace {
 			t.Errorf("got %v", p.Guard.Grace)

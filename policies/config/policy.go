@@ -42,11 +42,11 @@ type Policy struct {
 	Frameworks         map[string]frameworks.Switch `json:"frameworks,omitempty"`
 	DefaultFramework   string                       `json:"defaultFramework,omitempty"` // when neither image nor label tells
 	ContextAllowance   *quantity.MiB                `json:"contextAllowance,omitempty"` // per process, outside the framework's allocator
-	Env                []EnvSpec                    `json:"env,omitempty"`
+	Env                []envSpec                    `json:"env,omitempty"`
 	Pools              PoolsSpec                    `json:"pools,omitzero"`
 	MPS                strategies.MPSSpec           `json:"mps,omitzero"`
-	Guard              GuardSpec                    `json:"guard,omitzero"`
-	Pod                PodSpec                      `json:"pod,omitzero"`
+	Guard              guardSpec                    `json:"guard,omitzero"`
+	Pod                podSpec                      `json:"pod,omitzero"`
 	Templates          modes.TemplatesMode          `json:"templates,omitempty"`
 	Claims             modes.ClaimsMode             `json:"claims,omitempty"`
 	DeviceClasses      []string                     `json:"deviceClasses,omitempty"` // of GPUs, beside those that are known by their driver
@@ -91,8 +91,8 @@ func (p *Policy) Allowance(gpus int64) quantity.MiB {
 	return quantity.MiB(frameworks.DefaultAllowance(int(gpus)) >> 20)
 }
 
-// EnvSpec is a variable of policy's own; its value may hold {{memoryBytes}}, {{memoryMiB}} and {{fraction}}.
-type EnvSpec struct {
+// envSpec is a variable of policy's own; its value may hold {{memoryBytes}}, {{memoryMiB}} and {{fraction}}.
+type envSpec struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
@@ -150,8 +150,8 @@ func (r ReserveSpec) Amounts() (percent int, memory quantity.MiB) {
 	return percent, memory
 }
 
-// GuardSpec is what policy says about the guard.
-type GuardSpec struct {
+// guardSpec is what policy says about the guard.
+type guardSpec struct {
 	Enabled           *bool           `json:"enabled,omitempty"` // default true
 	Act               string          `json:"act,omitempty"`     // "always" or "pressure"
 	DryRun            bool            `json:"dryRun,omitempty"`
@@ -165,8 +165,8 @@ type GuardSpec struct {
 	MetricsPort       int             `json:"metricsPort,omitempty"`
 }
 
-// PodSpec is what policy writes into each sliced pod where its author did not.
-type PodSpec struct {
+// podSpec is what policy writes into each sliced pod where its author did not.
+type podSpec struct {
 	PriorityClassName string              `json:"priorityClassName,omitempty"`
 	SchedulerName     string              `json:"schedulerName,omitempty"`
 	RuntimeClassName  string              `json:"runtimeClassName,omitempty"`

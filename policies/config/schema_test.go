@@ -129,9 +129,9 @@ func fieldWords() map[string][]string {
 		"Policy.Kind":              {"Policy"},
 		"Policy.Accept":            spellings.Names(),
 		"Switch.Arguments":         {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
-		"GuardSpec.Act":            {string(limits.ActAlways), string(limits.ActPressure)},
-		"GuardSpec.Access":         {modes.AccessEnv, modes.AccessVolume, modes.AccessCDI},
-		"GuardSpec.MPSTermination": {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},
+		"guardSpec.Act":            {string(limits.ActAlways), string(limits.ActPressure)},
+		"guardSpec.Access":         {modes.AccessEnv, modes.AccessVolume, modes.AccessCDI},
+		"guardSpec.MPSTermination": {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},
 	}
 }
 

@@ -194,7 +194,7 @@ func (p *Policy) validateEnv(e *problems, at *field.Path) {
 	distinct(e, at, names)
 }
 
-func (v EnvSpec) validate(e *problems, at *field.Path) {
+func (v envSpec) validate(e *problems, at *field.Path) {
 	name, value := at.Child("name"), at.Child("value")
 	switch {
 	case v.Name == "":

@@ -41,7 +41,7 @@ func validateMPS(e *problems, at *field.Path, m strategies.MPSSpec) {
 }
 
 // validate holds the guard's settings to the bounds that the guard itself accepts (package guard/limits).
-func (g GuardSpec) validate(e *problems, at *field.Path) {
+func (g guardSpec) validate(e *problems, at *field.Path) {
 	optional(e, at.Child("act"), g.Act, string(limits.ActAlways), string(limits.ActPressure))
 	optional(e, at.Child("access"), g.Access, modes.AccessEnv, modes.AccessVolume, modes.AccessCDI)
 	optional(e, at.Child("mpsTermination"), g.MPSTermination, string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal))
@@ -57,7 +57,7 @@ func (g GuardSpec) validate(e *problems, at *field.Path) {
 	}
 }
 
-func (p PodSpec) validate(e *problems, at *field.Path) {
+func (p podSpec) validate(e *problems, at *field.Path) {
 	subdomain(e, at.Child("priorityClassName"), p.PriorityClassName)
 	subdomain(e, at.Child("schedulerName"), p.SchedulerName)
 	subdomain(e, at.Child("runtimeClassName"), p.RuntimeClassName)

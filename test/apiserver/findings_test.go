@@ -74,7 +74,7 @@ spec: {hard: {requests.nvidia.com/gpu: "4", limits.nvidia.com/gpu: "4"}}
 apiVersion: v1
 kind: LimitRange
 metadata: {name: large, namespace: findings}
-spec: {limits: [{type: Container, min: {cpu: 100m}}]}
+spec: {limits: [{type: Container, max: {cpu: 10m}}]}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -235,7 +235,7 @@ func TestDoctor(t *testing.T) {
 		has(t, all, "other-mutators", doctor.Note, "other mutating webhooks", "mutatingwebhookconfiguration/sidecars.example.com")
 		has(t, all, "quotas", doctor.OK, "gpuslice counts pods", "resourcequota/findings/gpus")
 		has(t, all, "uncounted-quotas", doctor.Warning, "limit nothing", "resourcequota/findings/gpus")
-		has(t, all, "limit-ranges", doctor.Problem, "denies the guard", "limitrange/findings/large")
+		has(t, all, "limit-ranges", doctor.Problem, "leaves no room for the guard", "limitrange/findings/large")
 		has(t, all, "plugin-config", doctor.Problem, "does not start", "configmap/nvidia/sharing")
 		has(t, all, "plugin-selection", doctor.Problem, "does not exist", "node/")
 		has(t, all, "cluster-policy", doctor.OK, "deploys NVIDIA's software", "clusterpolicy/cluster-policy")

@@ -30,6 +30,17 @@ func podOf(name, uid string) metav1.Object {
 	return &metav1.PartialObjectMetadata{ObjectMeta: ownedBy("apps/v1", "ReplicaSet", name, uid)}
 }
 
+// customPodOf is a denied pod of a custom resource, which nobody reads.
+func customPodOf(name, uid string) metav1.Object {
+	return &metav1.PartialObjectMetadata{ObjectMeta: ownedBy("kubeflow.org/v1", "PyTorchJob", name, uid)}
+}
+
+// customResources are the kinds of other APIs that the server knows.
+func customResources() []*metav1.APIResourceList {
+	return []*metav1.APIResourceList{{GroupVersion: "kubeflow.org/v1", APIResources: []metav1.APIResource{
+		{Name: "pytorchjobs", Kind: "PyTorchJob", Namespaced: true}, {Name: "trainingruntimes", Kind: "ClusterTrainingRuntime"}}}}
+}
+
 // replicaSet is one that a Deployment controls.
 func replicaSet() *appsv1.ReplicaSet {
 	rs := &appsv1.ReplicaSet{ObjectMeta: ownedBy("apps/v1", "Deployment", "web", "d-1")}
@@ -37,10 +48,16 @@ func replicaSet() *appsv1.ReplicaSet {
 	return rs
 }
 
+// deployment is the one of replicaSet.
+func deployment() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", UID: "d-1"}}
+}
+
 // eventsAfter runs a Denials while deny is called, and returns the Events and their counts.
 func eventsAfter(t *testing.T, objects []runtime.Object, deny func(*Denials)) (map[string]int32, prometheus.Gatherer) {
 	t.Helper()
 	client := fake.NewClientset(objects...)
+	client.Resources = customResources()
 	registry := prometheus.NewRegistry()
 	r, err := NewDenials(client, registry, logr.Discard())
 	if err != nil {
@@ -96,23 +113,29 @@ func count(t *testing.T, registry prometheus.Gatherer, result string) float64 {
 
 func TestDenials(t *testing.T) {
 	t.Run("owners get Events", func(t *testing.T) {
+		forged := replicaSet()
+		forged.Name, forged.UID, forged.OwnerReferences[0].UID = "web-forged", "rs-9", "d-9"
 		for name, c := range map[string]struct {
 			pod  metav1.Object
 			want map[string]int32
 		}{
 			"a ReplicaSet and its Deployment": {podOf("web-abc", "rs-1"), map[string]int32{
 				"ReplicaSet/web-abc: gpuslice denied a pod: no room": 1, "Deployment/web: gpuslice denied a pod: no room": 1}},
-			"a reference to another's ReplicaSet": {podOf("web-abc", "rs-2"), map[string]int32{"ReplicaSet/web-abc: gpuslice denied a pod: no room": 1}},
-			"a ReplicaSet that is gone":           {podOf("gone", "rs-3"), map[string]int32{"ReplicaSet/gone: gpuslice denied a pod: no room": 1}},
-			"an owner of any kind": {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("kubeflow.org/v1", "PyTorchJob", "train", "p-1")},
-				map[string]int32{"PyTorchJob/train: gpuslice denied a pod: no room": 1}},
-			"a pod of its own":     {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a"}}, map[string]int32{}},
-			"an owner without UID": {podOf("web-abc", ""), map[string]int32{}},
-			"a name that is none":  {podOf(strings.Repeat("x", 1<<16), "rs-4"), map[string]int32{}},
+			"a reference to another's ReplicaSet":      {podOf("web-abc", "rs-2"), map[string]int32{}},
+			"a ReplicaSet that is gone":                {podOf("gone", "rs-3"), map[string]int32{}},
+			"a custom resource":                        {customPodOf("train", "p-1"), map[string]int32{"PyTorchJob/train: gpuslice denied a pod: no room": 1}},
+			"a custom resource without namespace":      {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("kubeflow.org/v1", "ClusterTrainingRuntime", "train", "p-1")}, map[string]int32{}},
+			"a kind that no API has":                   {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("made.up/v1", "Job", "train", "p-1")}, map[string]int32{}},
+			"a node":                                   {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("v1", "Node", "l4-1", "l4-1")}, map[string]int32{}},
+			"a lease":                                  {&metav1.PartialObjectMetadata{ObjectMeta: ownedBy("coordination.k8s.io/v1", "Lease", "l4-1", "l4-1")}, map[string]int32{}},
+			"a ReplicaSet whose Deployment is made up": {podOf("web-forged", "rs-9"), map[string]int32{"ReplicaSet/web-forged: gpuslice denied a pod: no room": 1}},
+			"a pod of its own":                         {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a"}}, map[string]int32{}},
+			"an owner without UID":                     {podOf("web-abc", ""), map[string]int32{}},
+			"a name that is none":                      {podOf(strings.Repeat("x", 1<<16), "rs-4"), map[string]int32{}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					got, _ := eventsAfter(t, []runtime.Object{replicaSet()}, func(r *Denials) { r.Denied(c.pod, "no room") })
+					got, _ := eventsAfter(t, []runtime.Object{replicaSet(), deployment(), forged}, func(r *Denials) { r.Denied(c.pod, "no room") })
 					if diff := cmp.Diff(c.want, got); diff != "" {
 						t.Errorf("(-want +got)\n%s", diff)
 					}
@@ -124,11 +147,11 @@ func TestDenials(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			got, registry := eventsAfter(t, nil, func(r *Denials) {
 				for range 35 { // one each second
-					r.Denied(podOf("web-abc", "rs-1"), "no room")
+					r.Denied(customPodOf("web-abc", "rs-1"), "no room")
 					time.Sleep(time.Second)
 				}
 			})
-			if diff := cmp.Diff(map[string]int32{"ReplicaSet/web-abc: gpuslice denied a pod: no room": 4}, got); diff != "" {
+			if diff := cmp.Diff(map[string]int32{"PyTorchJob/web-abc: gpuslice denied a pod: no room": 4}, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 			if n := count(t, registry, resultRepeated); n != 31 {
@@ -143,18 +166,18 @@ func TestDenials(t *testing.T) {
 			got, registry := eventsAfter(t, nil, func(r *Denials) {
 				begin := time.Now()
 				for i := range 5000 {
-					r.Denied(podOf(fmt.Sprintf("made-up-%d", i), fmt.Sprint(i)), "no room")
+					r.Denied(customPodOf(fmt.Sprintf("made-up-%d", i), fmt.Sprint(i)), "no room")
 				}
 				took = time.Since(begin)
-				neighbour := podOf("web-abc", "rs-1")
+				neighbour := customPodOf("web-abc", "rs-1")
 				neighbour.SetNamespace("team-b")
 				r.Denied(neighbour, "no room")
 			})
 			if took > 0 {
 				t.Errorf("callers waited %v", took)
 			}
-			if len(got) > namespaceBurst+1 || got["ReplicaSet/web-abc: gpuslice denied a pod: no room"] != 1 {
-				t.Errorf("%d events, the neighbour's among them: %d", len(got), got["ReplicaSet/web-abc: gpuslice denied a pod: no room"])
+			if len(got) > namespaceBurst+1 || got["PyTorchJob/web-abc: gpuslice denied a pod: no room"] != 1 {
+				t.Errorf("%d events, the neighbour's among them: %d", len(got), got["PyTorchJob/web-abc: gpuslice denied a pod: no room"])
 			}
 			if n := count(t, registry, resultDropped); n != 5000-namespaceBurst {
 				t.Errorf("%v are counted as dropped", n)
@@ -166,12 +189,12 @@ func TestDenials(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			got, _ := eventsAfter(t, nil, func(r *Denials) {
 				for i := range 5000 {
-					pod := podOf("web", fmt.Sprint(i))
+					pod := customPodOf("web", fmt.Sprint(i))
 					pod.SetNamespace(fmt.Sprintf("n-%d", i))
 					r.Denied(pod, "no room")
 				}
 			})
-			if n := got["ReplicaSet/web: gpuslice denied a pod: no room"]; n < queueBurst || n > queueSize+queueBurst+1 {
+			if n := got["PyTorchJob/web: gpuslice denied a pod: no room"]; n < queueBurst || n > queueSize+queueBurst+1 {
 				t.Errorf("%d events", n)
 			}
 		})

@@ -6,7 +6,8 @@
 //	promise (planned) + pod status + node labels + the guard's notices -> Observation (tiers that apply, reasons)
 //
 // A Controller calls it for each pod with a promise, in the leader, and writes the annotation gpuslice.dev/observed, Events
-// on the pod and its owner, and the metric gpuslice_observed_pods.
+// on the pod and its owners, and the metric gpuslice_observed_pods. What the guard terminated is in termination messages and
+// in Events of the kubelet, which drops them after 25; from either it writes one Event of gpuslice's own.
 //
 // The one idea: only what a tenant cannot write can raise a tier. Pod status and node labels come from the node; Events and
 // annotations may come from anybody who may edit the namespace, whatever component they name as their reporter, so that

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,7 +32,12 @@ type lab struct {
 // inLab runs f in a bubble with the objects in place.
 func inLab(t *testing.T, f func(*lab), objects ...runtime.Object) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(&lab{t: t, client: fake.NewClientset(objects...)}) })
+	synctest.Test(t, func(t *testing.T) { f(&lab{t: t, client: fake.NewClientset(append(objects, nightly())...)}) })
+}
+
+// nightly is the Job that owns the pods of fixtures.
+func nightly() *batchv1.Job {
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "nightly", UID: "job-1"}}
 }
 
 // replica is a running controller.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,8 +51,12 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 		return err
 	}
 	before := s.previous(key, pod)
-	o := Observe(pod, s.node(pod.Spec.NodeName), promise, s.notices(pod, before))
+	notices := s.notices(pod, before)
+	o := Observe(pod, s.node(pod.Spec.NodeName), promise, notices)
 	s.tally.set(key, o)
+	if err := s.reportTerminations(ctx, key, pod, terminations(pod, promise, notices, time.Now())); err != nil {
+		return err
+	}
 	if !needsWrite(pod, o) {
 		return nil
 	}
@@ -60,7 +65,7 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 		return err
 	}
 	s.remember(key, pod, o)
-	s.writer.writeChanges(pod, before, o)
+	s.writer.writeChanges(ctx, pod, before, o)
 	s.options.Log.Info("observed", "object", "Pod "+key, "state", o.State, "tier", o.Tier, "reasons", o.Reasons)
 	return nil
 }
@@ -122,6 +127,7 @@ func (s *session) forget(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.last, key)
+	delete(s.reported, key)
 }
 
 // write patches the annotation with the observation. It reports whether the pod still exists: the UID is part of the patch,

@@ -24,8 +24,9 @@ type session struct {
 	queue        workqueue.TypedRateLimitingInterface[string]
 	writer       eventWriter
 
-	mu   sync.Mutex
-	last map[string]lastObservation // by namespace/name
+	mu       sync.Mutex
+	last     map[string]lastObservation // by namespace/name
+	reported map[string]reported
 }
 
 func newSession(c *Controller) (*session, error) {
@@ -38,7 +39,7 @@ func newSession(c *Controller) (*session, error) {
 		return nil, err
 	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](c.timing.backoff, c.timing.maxBackoff)
-	s := &session{Controller: c, pods: pods, events: events, last: map[string]lastObservation{},
+	s := &session{Controller: c, pods: pods, events: events, last: map[string]lastObservation{}, reported: map[string]reported{},
 		queue: workqueue.NewTypedRateLimitingQueue[string](limiter)}
 	if _, err := pods.AddEventHandler(onPods(s.enqueue)); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
@@ -80,7 +81,7 @@ func (s *session) run(ctx context.Context) error {
 	defer func() { _ = s.options.Nodes.RemoveEventHandler(nodes) }()
 	running.Go(func() { s.pods.RunWithContext(ctx) })
 	running.Go(func() { s.events.RunWithContext(ctx) })
-	s.writer = eventWriter{events.NewRecorder(ctx, s.options.Client)}
+	s.writer = eventWriter{events.NewRecorder(ctx, s.options.Client), events.NewOwners(s.options.Client)}
 	defer s.writer.Close()
 	// Without all Events a guard that cannot enforce would pass for one that does, and without nodes each driver is unknown.
 	if !cache.WaitForCacheSync(ctx.Done(), s.pods.HasSynced, s.events.HasSynced, s.options.Nodes.HasSynced) {

@@ -21,8 +21,8 @@ func TestOfDecision(t *testing.T) {
 		got, err := OfDecision(policies.Decision{
 			Outcome: policies.Denied, IfEnforced: policies.Denied, Policy: "gpuslice-system/a", Mode: api.EnforceFull,
 			Violations: []api.Violation{
-				{Rule: api.RuleFit, Reason: "no pool holds it", Detail: "10Gi does not fit"},
-				{Rule: api.RuleLimit, Reason: "above the limit", Detail: "8Gi is the most"},
+				{Rule: "fit", Reason: "no pool holds it", Detail: "10Gi does not fit"},
+				{Rule: "limit", Reason: "above the limit", Detail: "8Gi is the most"},
 			},
 		}, nil).Response("u")
 		if err != nil {

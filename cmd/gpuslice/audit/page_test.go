@@ -20,7 +20,7 @@ func TestPage(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		item.count("Pod", name, denied("quota", "exceeded quota", "team-a, requested: slices=1, used: slices=4, limited: slices=4"))
 	}
-	item.count("Deployment", "host", denied(api.RuleTamper, "hostPID", "remove hostPID"))
+	item.count("Deployment", "host", denied("tamper", "hostPID", "remove hostPID"))
 	item.count("Pod", "plain", policies.Decision{IfEnforced: policies.Unchanged, Outcome: policies.Unchanged, UnchangedReason: "no GPU requested"})
 	item.count("Pod", "sliced", policies.Decision{IfEnforced: policies.Mutated, Planned: &promise.Planned{Strategy: "mps", Pool: "l4", Tier: "mps",
 		Containers: []promise.PlannedContainer{{Name: "main", Memory: "4Gi"}}}})

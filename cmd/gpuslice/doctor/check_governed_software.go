@@ -3,23 +3,26 @@ package doctor
 import "slices"
 
 // checkGovernedSoftware looks for NVIDIA's own DaemonSets in governed namespaces: their pods use devices that they do not
-// request.
+// request. Only the device plugin's stay visible.
 func checkGovernedSoftware(f *Facts) []Finding {
-	found := newFinding(Problem, "NVIDIA's software runs in a governed namespace: gpuslice hides the devices from its pods that it serves")
+	hidden := newFinding(Problem, "NVIDIA's software runs in a governed namespace: gpuslice hides the devices that it serves from its pods")
+	visible := newFinding(Warning, "NVIDIA's device plugin runs in a governed namespace: gpuslice warns at each of its pods")
 	var namespaces []string
 	for _, g := range f.Governed() {
 		for _, d := range f.DaemonSets {
-			if d.Namespace != g.Name || part(d) == otherSoftware {
+			switch p := part(d); {
+			case d.Namespace != g.Name || p == otherSoftware:
 				continue
+			case p == devicePlugin:
+				visible = visible.With(daemonSet(d), "policy", g.Input.Policy.Name)
+			default:
+				hidden = hidden.With(daemonSet(d), "policy", g.Input.Policy.Name)
 			}
-			found = found.With(daemonSet(d), "policy", g.Input.Policy.Name)
 			if !slices.Contains(namespaces, g.Name) {
 				namespaces = append(namespaces, g.Name)
 			}
 		}
 	}
-	if len(namespaces) == 0 {
-		return nil
-	}
-	return []Finding{found.WithRemedy("leave these namespaces out, by the chart's value excludedNamespaces or the namespaceSelector of the webhook configurations: %q", namespaces)}
+	const remedy = "leave these namespaces out, by the chart's value excludedNamespaces or the namespaceSelector of the webhook configurations: %q"
+	return withEvidence(hidden.WithRemedy(remedy, namespaces), visible.WithRemedy(remedy, namespaces))
 }

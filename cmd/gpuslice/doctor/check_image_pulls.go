@@ -3,22 +3,19 @@ package doctor
 import (
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 )
 
-// alwaysPullImages is the admission plugin that changes the pull policy of every container.
+// alwaysPullImages is the admission plugin that sets the pull policy of every container, the guard's too.
 const alwaysPullImages = "AlwaysPullImages"
 
-// checkImagePulls looks for the admission plugin that changes the guard's containers. Only the flags of an API server
-// that runs as a pod show it.
+// checkImagePulls looks for the admission plugin, with which each start of a pod pulls the guard's image with the
+// credentials of the pod. Only the flags of an API server that runs as a pod show it.
 func checkImagePulls(f *Facts) []Finding {
-	guard := installed.Guard(f.Deployment)
-	if guard == nil || guard.PullPolicy == corev1.PullAlways {
+	if guard := installed.Guard(f.Deployment); guard == nil || guard.PullSecret != "" {
 		return nil
 	}
-	found := newFinding(Warning, "the API server changes the pull policy of every container to Always, the guard's too")
+	found := newFinding(Note, "every pod pulls the guard's image at each start, with its own credentials: in a registry that asks for any, tenants' namespaces need them")
 	for _, p := range f.APIServers {
 		for _, c := range p.Spec.Containers {
 			if plugins, _ := flagOf(c, "enable-admission-plugins"); strings.Contains(plugins, alwaysPullImages) {
@@ -26,5 +23,5 @@ func checkImagePulls(f *Facts) []Finding {
 			}
 		}
 	}
-	return withEvidence(found.WithRemedy("set the pull policy that comes out anyway, by the chart's value guard.image.pullPolicy=Always: %s --set guard.image.pullPolicy=Always", f.upgrade()))
+	return withEvidence(found.WithRemedy("name a pull secret that exists in tenants' namespaces: %s --set guard.image.pullSecret=NAME", f.upgrade()))
 }

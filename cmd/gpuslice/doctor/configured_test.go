@@ -62,10 +62,10 @@ func sharedIn(node, strategy string, replicas int64) []change {
 	}
 }
 
-// guardImage has the installed webhook inject a guard with a pull policy.
-func guardImage(pullPolicy string) change {
+// guardImage has the installed webhook inject a guard with a pull secret.
+func guardImage(pullSecret string) change {
 	return func(_ *testing.T, f *Facts) {
-		f.Deployment.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--guard-image=guard", "--guard-pull-policy=" + pullPolicy}}}
+		f.Deployment.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--guard-image=guard", "--guard-pull-secret=" + pullSecret}}}
 	}
 }
 
@@ -105,8 +105,8 @@ func configuredRows() []row {
 	runtimeClass := written("{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: nvidia}, handler: nvidia}")
 	l4, mig, single := nodes("l4-timeslicing-renamed"), nodes("a100-mig-mixed"), operator("{mig: {strategy: single}}")
 	team := func(document string) change { return namespace("a", "", document) }
-	withGuard := func(pullPolicy, plugins string) []change {
-		return []change{installedWith(3, nil), guardImage(pullPolicy), written(apiServerPod(plugins))}
+	withGuard := func(pullSecret, plugins string) []change {
+		return []change{installedWith(3, nil), guardImage(pullSecret), written(apiServerPod(plugins))}
 	}
 	return []row{
 		{"MPS keeps names", []change{withConfig(mpsOf(4))}, "sharing", Warning, "keep the name"},
@@ -153,14 +153,15 @@ func configuredRows() []row {
 		{"a limited pod, an operator with toolkit 1.20.1", []change{l4, operator("{toolkit: {version: v1.20.1}}"), limitedPod}, "driver-limits", Problem, "do not start"},
 		{"a limited pod, toolkit 1.20.0", []change{l4, toolkitAt("v1.20.0"), limitedPod}, "driver-limits", "", ""},
 		{"a limited pod, driver 615", []change{nodes("h200-driver-limits"), toolkitAt("v1.20.1"), limitedPod}, "driver-limits", "", ""},
-		{"a device plugin in a governed namespace", []change{l4, namespace("nvidia", "", ""), software("nvidia-device-plugin", 2)}, "governed-software", Problem, "governed namespace"},
+		{"a device plugin in a governed namespace", []change{l4, namespace("nvidia", "", ""), software("nvidia-device-plugin", 2)}, "governed-software", Warning, "governed namespace"},
+		{"a container toolkit in a governed namespace", []change{l4, namespace("nvidia", "", ""), software("container-toolkit", 2)}, "governed-software", Problem, "hides the devices"},
 		{"a device plugin elsewhere", []change{l4, team(""), software("nvidia-device-plugin", 2)}, "governed-software", "", ""},
 		{"a LimitRange below the guard", []change{team(""), written(limitRange("max: {memory: 32Mi}"))}, "limit-ranges", Problem, "leaves no room for the guard"},
 		{"a LimitRange beside the guard", []change{team(""), written(limitRange("min: {cpu: 10m}, max: {memory: 64Gi}, default: {cpu: 1}"))}, "limit-ranges", "", ""},
 		{"a LimitRange that gives GPUs", []change{team(""), written(limitRange("default: {nvidia.com/gpu: 1}"))}, "limit-ranges", Problem, "gives a GPU"},
 		{"a LimitRange of others", []change{namespace("b", "", ""), written(limitRange("min: {cpu: 100m}"))}, "limit-ranges", "", ""},
-		{"AlwaysPullImages", withGuard("Never", "NodeRestriction,AlwaysPullImages"), "image-pulls", Warning, "pull policy"},
-		{"AlwaysPullImages, expected", withGuard("Always", "NodeRestriction,AlwaysPullImages"), "image-pulls", "", ""},
-		{"no AlwaysPullImages", withGuard("Never", "NodeRestriction"), "image-pulls", "", ""},
+		{"AlwaysPullImages", withGuard("", "NodeRestriction,AlwaysPullImages"), "image-pulls", Note, "with its own credentials"},
+		{"AlwaysPullImages, and a pull secret", withGuard("registry", "NodeRestriction,AlwaysPullImages"), "image-pulls", "", ""},
+		{"no AlwaysPullImages", withGuard("", "NodeRestriction"), "image-pulls", "", ""},
 	}
 }

@@ -31,6 +31,26 @@ func conflicts(all []*config.Policy, beside []manifest.Object) (problems, warnin
 	return problems, warnings
 }
 
+// oncePerName leaves out documents of a name that an earlier one has, and returns a problem for each: whichever is applied
+// last replaces the other.
+func oncePerName(found []manifest.Policy) (once []manifest.Policy, problems []string) {
+	type key struct {
+		place config.Place
+		name  string
+	}
+	first := map[key]string{}
+	for _, p := range found {
+		name := key{p.Place, p.Name}
+		if at, repeated := first[name]; repeated {
+			problems = append(problems, fmt.Sprintf("%s and %s have one name: the one that is applied last replaces the other; rename one of them", at, p.At))
+			continue
+		}
+		first[name] = p.At
+		once = append(once, p)
+	}
+	return once, problems
+}
+
 // matchedByBoth returns labels that the selectors of both policies match, where the obvious ones do.
 func matchedByBoth(a, b *config.Policy) (map[string]string, bool) {
 	shared := map[string]string{}

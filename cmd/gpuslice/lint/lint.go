@@ -125,7 +125,9 @@ func itemsOf(found []manifest.Policy, beside []manifest.Object) []item {
 		}
 		items = append(items, one)
 	}
-	if problems, warnings := conflicts(manifest.Governing(found), beside); len(problems)+len(warnings) > 0 {
+	once, repeated := oncePerName(found)
+	problems, warnings := conflicts(manifest.Governing(once), beside)
+	if problems = append(repeated, problems...); len(problems)+len(warnings) > 0 {
 		items = append(items, item{Where: "policies together", Problems: cli.NonNil(problems), Warnings: cli.NonNil(warnings)})
 	}
 	return items

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,6 +91,8 @@ func sign(keys promise.Keys, in policies.Input, pod *corev1.Pod) (text, reason s
 	switch {
 	case given == nil:
 		return "", "its promise cannot be read"
+	case understated(pod, given):
+		return "", "its promise charges less than its containers' slices together"
 	case in.PolicyError != nil:
 		return "", "the policy of its namespace cannot be used: " + in.PolicyError.Error()
 	}
@@ -103,6 +106,17 @@ func sign(keys promise.Keys, in policies.Input, pod *corev1.Pod) (text, reason s
 		return "", "another version of gpuslice wrote its promise"
 	}
 	return text, ""
+}
+
+// understated reports whether a promise charges less memory than the slices of the pod's containers: gpuslice made none so.
+func understated(pod *corev1.Pod, given *promise.Promise) bool {
+	var sum int64
+	for _, c := range given.Containers {
+		if slices.ContainsFunc(pod.Spec.Containers, func(of corev1.Container) bool { return of.Name == c.Name }) {
+			sum += c.Slice.Bytes()
+		}
+	}
+	return sum > given.Charge.Memory.Bytes()
 }
 
 // write writes the signature. The UID is part of the patch, so that a new pod of the same name is not written.

@@ -20,9 +20,9 @@ import (
 const long = `Sign the promises of living pods anew after the Secret gpuslice-promise-keys was lost: after gpuslice uninstall --purge, or
 after a restore without it. Until then these pods count in quotas as the whole devices that they name.
 
-A pod is signed only if it is as its promise records, under the policy of its namespace. Its promise itself cannot be
-checked, since the key that signed it is gone: look at the list before you confirm, above all at pods that were created
-while gpuslice was not installed. A pod that is not signed gets a slice again when it is created again.
+A pod is signed only if it is as its promise records, under the policy of its namespace. Whether gpuslice made the promise
+cannot be known, since the key that signed it is gone: look at the list before you confirm, above all at pods that were
+created while gpuslice was not installed. A pod that is not signed gets a slice again when it is created again.
 
 It takes the right to read policies, nodes, namespaces, pods and the Secret, and to impersonate the ServiceAccount of the
 webhook, which alone may write signatures. A cluster administrator has these rights. On a terminal it asks before it begins;

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -113,10 +114,10 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 		return out
 	}
 	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindSeveral }); i >= 0 {
-		return []api.Violation{{Rule: api.RuleStrategy, Reason: "several units of a shared GPU", Detail: unfit[i].Error() + "; request one, or an exclusive GPU"}}
+		return []api.Violation{{Rule: rulename.Strategy, Reason: "several units of a shared GPU", Detail: unfit[i].Error() + "; request one, or an exclusive GPU"}}
 	}
 	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindInstances }); i >= 0 {
-		return []api.Violation{{Rule: api.RuleStrategy, Reason: "several MIG instances in one container", Detail: unfit[i].Error() +
+		return []api.Violation{{Rule: rulename.Strategy, Reason: "several MIG instances in one container", Detail: unfit[i].Error() +
 			"; request one GPU and more memory, one in each of several containers, or the instances by their own resource name"}}
 	}
 	if v := tooLarge(in, unfit); v != nil {
@@ -129,7 +130,7 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 	if !slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind != kindStrategy }) {
 		text += "; allow another strategy, or declare the pool in the cluster's default policy"
 	}
-	return []api.Violation{{Rule: api.RuleFit, Reason: "no pool fits", Detail: text}}
+	return []api.Violation{{Rule: rulename.Fit, Reason: "no pool fits", Detail: text}}
 }
 
 // reasons is why each pool does not do.
@@ -164,16 +165,16 @@ func tooLarge(in *Input, unfit []*FitError) *api.Violation {
 	case best == nil:
 		return nil
 	case best.kind == kindBurst:
-		return &api.Violation{Rule: api.RuleFit, Reason: "memory-limit fits no pool", Detail: fmt.Sprintf("%s; write %s: %q or less", best, api.LabelMemoryLimit, mostOf(best.pool))}
+		return &api.Violation{Rule: rulename.Fit, Reason: "memory-limit fits no pool", Detail: fmt.Sprintf("%s; write %s: %q or less", best, api.LabelMemoryLimit, mostOf(best.pool))}
 	case named:
-		return &api.Violation{Rule: api.RuleFit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, and the pod requests %s by name; %s, or request %s: 1 to get what fits",
+		return &api.Violation{Rule: rulename.Fit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, and the pod requests %s by name; %s, or request %s: 1 to get what fits",
 			best, best.pool.Resource, best.most(), api.ResourceGPU)}
 	}
 	which := "the largest there is"
 	if slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind == kindReach }) {
 		which = "the largest that the pod can reach"
 	}
-	return &api.Violation{Rule: api.RuleFit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, %s (%s); %s", best, which, best.pool.Resource, best.most())}
+	return &api.Violation{Rule: rulename.Fit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, %s (%s); %s", best, which, best.pool.Resource, best.most())}
 }
 
 // nowhereOffered is the denial of a resource that a container names and no pool has.
@@ -191,7 +192,7 @@ func nowhereOffered(in *Input, unfit []*FitError) *api.Violation {
 		offered = append(offered, p.Resource)
 	}
 	slices.Sort(offered)
-	return &api.Violation{Rule: api.RuleFit, Reason: "no pool offers the resource", Detail: fmt.Sprintf("container %q requests %s, and there are %s; request %s: 1 to get what fits",
+	return &api.Violation{Rule: rulename.Fit, Reason: "no pool offers the resource", Detail: fmt.Sprintf("container %q requests %s, and there are %s; request %s: 1 to get what fits",
 		requested.Name, requested.Resource, strings.Join(slices.Compact(offered), ", "), api.ResourceGPU)}
 }
 

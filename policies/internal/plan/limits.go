@@ -9,6 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/charges"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
@@ -36,11 +37,11 @@ func (a *want) sidecar() bool {
 // Exceeds holds a charge against a limit; 0 is no limit. where names the pool. Memory that is not known cannot be shown to be within one.
 func Exceeds(charge, limit quota.Charge, who, policy string, where func() string) *api.Violation {
 	tell := func(requested, most any, what string) *api.Violation {
-		return &api.Violation{Rule: api.RuleLimit, Reason: "above the limit", Detail: fmt.Sprintf("%s would hold %v %s on %s, policy %s allows %v; request less", who, requested, what, where(), policy, most)}
+		return &api.Violation{Rule: rulename.Limit, Reason: "above the limit", Detail: fmt.Sprintf("%s would hold %v %s on %s, policy %s allows %v; request less", who, requested, what, where(), policy, most)}
 	}
 	switch {
 	case limit.Memory > 0 && charge.Memory == 0:
-		return &api.Violation{Rule: api.RuleLimit, Reason: "memory unknown under a limit", Detail: fmt.Sprintf(
+		return &api.Violation{Rule: rulename.Limit, Reason: "memory unknown under a limit", Detail: fmt.Sprintf(
 			"%s: the device memory of %s is unknown, so policy %s's limit of %s cannot be held; write %s", who, where(), policy, limit.Memory, api.LabelMemory)}
 	case limit.Memory > 0 && charge.Memory > limit.Memory:
 		return tell(charge.Memory, limit.Memory, "of GPU memory")
@@ -66,7 +67,7 @@ func (s Sizes) ExceedsBurst(p *config.Policy, container string) *api.Violation {
 	if most == 0 || s.Limit <= max(most, s.Slice) {
 		return nil
 	}
-	return &api.Violation{Rule: api.RuleLimit, Reason: "memory-limit above the limit", Detail: fmt.Sprintf(
+	return &api.Violation{Rule: rulename.Limit, Reason: "memory-limit above the limit", Detail: fmt.Sprintf(
 		"container %q may reach %s, %s; write %s: %q or less", container, s.Limit, text, api.LabelMemoryLimit, max(most, s.Slice))}
 }
 
@@ -83,7 +84,7 @@ func tooSmall(p *config.Policy, c *placed) *api.Violation {
 	if requested == 0 || requested >= least {
 		return nil
 	}
-	return &api.Violation{Rule: api.RuleLimit, Reason: "below the smallest slice", Detail: fmt.Sprintf(
+	return &api.Violation{Rule: rulename.Limit, Reason: "below the smallest slice", Detail: fmt.Sprintf(
 		"container %q requests %s; write %s: %q or more: %s", c.request.Name, requested, api.LabelMemory, least, why)}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -31,7 +32,7 @@ func Plan(in *Input, req api.Request) Result {
 			"%s: %q, policy %s allows %s", api.LabelStrategy, req.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
 	}
 	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
-		return unplanned(api.Violation{Rule: api.RuleStrategy, Reason: "Windows pods are not supported", Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; request no slice, or run it on Linux"})
+		return unplanned(api.Violation{Rule: rulename.Strategy, Reason: "Windows pods are not supported", Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; request no slice, or run it on Linux"})
 	}
 	wants, violations := resolveAll(in, req)
 	if len(violations) > 0 {
@@ -117,10 +118,10 @@ func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
 	tier := c.tier()
 	switch ok := tier.AtLeast(in.Policy.MinimumEnforcement); {
 	case !ok && c.pool().Awaited():
-		return &api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
+		return &api.Violation{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
 			"policy %s demands %s; no known pool can take the pod, and of one yet to come nothing can be promised", in.Policy.Name, in.Policy.MinimumEnforcement)}
 	case !ok:
-		return &api.Violation{Rule: api.RuleEnforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s%s",
+		return &api.Violation{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s%s",
 			in.Policy.Name, in.Policy.MinimumEnforcement, c.strategy.Name, c.pool().Describe(), tier, c.lacks(in.Policy.MinimumEnforcement))}
 	}
 	return overLimits(in.Policy, c)
@@ -132,7 +133,7 @@ func deniedFramework(p *placed, profile frameworks.Result) *api.Violation {
 		return nil
 	}
 	r := profile.Denials[0]
-	return &api.Violation{Rule: api.RuleFramework, Reason: frameworkReason(r.Reason), Detail: fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
+	return &api.Violation{Rule: rulename.Framework, Reason: frameworkReason(r.Reason), Detail: fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
 }
 
 // frameworkReason is a profile's reason in words of the other denials.

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -57,5 +58,5 @@ func joinSorted(a, b string) string {
 }
 
 func Invalid(reason, detail string) *api.Violation {
-	return &api.Violation{Rule: api.RuleRequest, Reason: reason, Detail: detail}
+	return &api.Violation{Rule: rulename.Request, Reason: reason, Detail: detail}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 )
 
 // mps shares a device through a CUDA MPS daemon, which holds each client process to a pinned memory limit and a
@@ -72,7 +73,7 @@ func pinnedLimit(g Grant) string {
 
 func mpsRequires(p *Placement) *api.Violation {
 	if p.TrustDomain != "" && len(p.MPS.TrustDomains) > 0 && !slices.Contains(p.MPS.TrustDomains, p.TrustDomain) {
-		return &api.Violation{Rule: api.RuleStrategy, Reason: "MPS trust domain", Detail: fmt.Sprintf(
+		return &api.Violation{Rule: rulename.Strategy, Reason: "MPS trust domain", Detail: fmt.Sprintf(
 			"pool %s belongs to trust domain %q, policy %s shares MPS daemons with %q only; request another strategy, or have the domain added to the policy's mps.trustDomains",
 			p.Pool, p.TrustDomain, p.Policy, p.MPS.TrustDomains)}
 	}

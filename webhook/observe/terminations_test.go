@@ -1,0 +1,56 @@
+package observe
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestReportTerminations(t *testing.T) {
+	t.Run("a termination is reported to pod and owner once, without an Event of the kubelet", func(t *testing.T) {
+		s := owned(t)
+		inLab(t, func(l *lab) {
+			r := l.replica("a")
+			const sentence = "gpuslice terminated python (pid 214, 9.1Gi) in trainer: 9.1Gi of 4Gi on gpu0 for 3.2s"
+			s.trainer().LastTerminationState = terminated(143, "Error", sentence)
+			s.trainer().LastTerminationState.Terminated.FinishedAt = metav1.Now()
+			l.status(s)
+			want := []string{"Job/nightly GPUSliceTerminated", "Pod/train GPUSliceTerminated"}
+			if diff := cmp.Diff(want, l.events()); diff != "" {
+				t.Errorf("events (-want +got)\n%s", diff)
+			}
+			l.kubelet(s, time.Now(), sentence) // the same, by the other way
+			if diff := cmp.Diff(want, l.events()); diff != "" {
+				t.Errorf("events after a notice of the same (-want +got)\n%s", diff)
+			}
+			r.stop()
+			r = l.replica("b")
+			defer r.stop()
+			s.trainer().LastTerminationState.Terminated.Message = "gpuslice terminated python (pid 300, 5Gi) in trainer: 5Gi of 4Gi on gpu0"
+			l.status(s)
+			want = []string{"Job/nightly GPUSliceTerminated", "Job/nightly GPUSliceTerminated", "Pod/train GPUSliceTerminated", "Pod/train GPUSliceTerminated"}
+			if diff := cmp.Diff(want, l.events()); diff != "" {
+				t.Errorf("events of another termination under another leader (-want +got)\n%s", diff)
+			}
+		}, s.pod, s.node)
+	})
+	t.Run("a tenant who makes terminations up gets few Events, and none on what owns no pods", func(t *testing.T) {
+		s := owned(t)
+		s.pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "l4-1", UID: "l4-1", Controller: new(true)}}
+		inLab(t, func(l *lab) {
+			defer l.replica("a").stop()
+			for i := range 3 * maxTerminations {
+				s.trainer().LastTerminationState = terminated(1, "Error", fmt.Sprintf("gpuslice terminated nothing %d", i))
+				s.trainer().LastTerminationState.Terminated.FinishedAt = metav1.Now()
+				l.status(s)
+			}
+			got := l.events()
+			if len(got) != maxTerminations || got[0] != "Pod/train GPUSliceTerminated" || got[len(got)-1] != got[0] {
+				t.Errorf("events %q", got)
+			}
+		}, s.pod, s.node)
+	})
+}
