@@ -96,7 +96,8 @@ func VerifyUpdate(c Change, governed Governed) (Decision, error) {
 	}
 	var in Input
 	var err error
-	var found []api.Violation
+	var found, denied []api.Violation
+	var warnings []string
 	switch c.Subresource {
 	case SubresourceEphemeral:
 		if in, err = governed(); err != nil {
@@ -108,9 +109,15 @@ func VerifyUpdate(c Change, governed Governed) (Decision, error) {
 		found = checkResize(old.Pod, updated.Pod)
 	default:
 		found = append(checkUpdate(c.writable(old.Pod, updated.Pod), updated.Pod), checkDevices(old.Pod, updated.Pod)...)
+		if denied, warnings, err = checkImages(old.Pod, updated.Pod, governed); err != nil {
+			return Decision{}, err
+		}
+		found = append(found, denied...)
 	}
 	if len(found) == 0 {
-		return leaveUnchanged(whyUnchanged), nil
+		d := leaveUnchanged(whyUnchanged)
+		d.Warnings = warnings
+		return d, nil
 	}
 	if in, err = governed(); err != nil {
 		return Decision{}, err

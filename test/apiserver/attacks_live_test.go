@@ -306,3 +306,24 @@ func TestA33Deny(t *testing.T) {
 		a.awaitMade("other-device", claimedGPU("nic"))
 	})
 }
+
+func TestA34(t *testing.T) {
+	t.Run("another image for a pending pod", func(t *testing.T) {
+		a := attacker(t, "guard: {enabled: false}\nminimumEnforcement: framework\nframeworks: {vllm: {arguments: deny}}", nil)
+		gated := strings.Replace(slice("  schedulingGates: [{name: example.test/wait}]\n", "", ""), "registry.example.com/team/train:7", "pytorch/pytorch:2.10.0-cuda12.8-cudnn9-runtime", 1)
+		a.made("train", gated)
+		to := func(image string) error {
+			_, err := a.client.CoreV1().Pods(a.namespace).Patch(t.Context(), "train", types.StrategicMergePatchType,
+				[]byte(`{"spec":{"containers":[{"name":"a","image":"`+image+`"}]}}`), metav1.PatchOptions{})
+			return err
+		}
+		for image, words := range map[string]string{"vllm/vllm-openai:v0.6.0": "framework argument", "example.test/app:1": "below the minimum enforcement"} {
+			err := to(image)
+			deniedByUs(t, image, err, words)
+			a.reportDenial("image "+image, err)
+		}
+		if err := to("pytorch/pytorch:2.11.0-cuda12.8-cudnn9-runtime"); err != nil {
+			t.Errorf("another version that keeps the cap: %v", err)
+		}
+	})
+}

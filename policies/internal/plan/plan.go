@@ -110,9 +110,8 @@ func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
 	for i := range c.containers {
 		p := &c.containers[i]
 		p.profile = profileOf(in, req, c.strategy, p)
-		if len(p.profile.Denials) > 0 {
-			r := p.profile.Denials[0]
-			return &api.Violation{Rule: rulename.Framework, Reason: frameworkReason(r.Reason), Detail: fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
+		if v := deniedFramework(p, p.profile); v != nil {
+			return v
 		}
 		p.tiers = tiersOf(c, p)
 	}
@@ -126,6 +125,15 @@ func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
 			in.Policy.Name, in.Policy.MinimumEnforcement, c.strategy.Name, c.pool().Describe(), tier, c.lacks(in.Policy.MinimumEnforcement))}
 	}
 	return overLimits(in.Policy, c)
+}
+
+// deniedFramework is what the container's framework is denied for, or nil.
+func deniedFramework(p *placed, profile frameworks.Result) *api.Violation {
+	if len(profile.Denials) == 0 {
+		return nil
+	}
+	r := profile.Denials[0]
+	return &api.Violation{Rule: rulename.Framework, Reason: frameworkReason(r.Reason), Detail: fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
 }
 
 // frameworkReason is a profile's reason in words of the other denials.

@@ -1,0 +1,59 @@
+package policies
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/plan"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+// checkImages holds new images of a live pod's slices against policy: what it denies of a framework at creation, and a
+// minimum enforcement that rested on the framework's cap. Where neither is broken the author is warned of a cap that is lost.
+func checkImages(old, updated *corev1.Pod, governed Governed) (found []api.Violation, warnings []string, err error) {
+	given, changed := changedImages(old, updated)
+	if len(changed) == 0 {
+		return nil, nil, nil
+	}
+	in, err := governed()
+	if err != nil || in.Policy.Off() {
+		return nil, nil, err
+	}
+	in.Pod = updated
+	for _, c := range changed {
+		now := plan.ChangedImage(in.planning(), given, c)
+		switch {
+		case now.Denied != nil:
+			found = append(found, *now.Denied)
+		case now.Lost && !now.Tier.AtLeast(in.Policy.MinimumEnforcement):
+			found = append(found, api.Violation{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
+				"policy %s demands %s; with the new image no framework cap holds container %q, which leaves %s; delete the pod and create it again with the image",
+				in.Policy.Name, in.Policy.MinimumEnforcement, c.Name, now.Tier)})
+		case now.Lost:
+			warnings = append(warnings, fmt.Sprintf("container %q: the framework of the new image (%s) has no cap on this pod, whatever %s says; delete the pod and create it again with the image",
+				c.Name, cmp.Or(now.Now, "none that is known"), api.AnnotationPlanned))
+		}
+	}
+	return found, warnings, nil
+}
+
+// changedImages are the containers with a slice whose image the update changes.
+func changedImages(old, updated *corev1.Pod) (given *promise.Promise, changed []*promise.Container) {
+	given = promise.ClaimedPromise(old)
+	if given == nil || updated.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	for i := range given.Containers {
+		was, _ := podspec.ContainerNamed(&old.Spec, given.Containers[i].Name)
+		is, _ := podspec.ContainerNamed(&updated.Spec, given.Containers[i].Name)
+		if was != nil && is != nil && was.Image != is.Image {
+			changed = append(changed, &given.Containers[i])
+		}
+	}
+	return given, changed
+}
