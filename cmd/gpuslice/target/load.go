@@ -168,10 +168,10 @@ func (l *loader) readPolicyFile(flag, path string, as manifest.PolicyReader) {
 
 func (l *loader) readNodes() {
 	for _, path := range l.flags.Nodes {
-		before := len(l.nodes)
+		before, runtimes := len(l.nodes), false
 		for _, o := range l.objects([]string{path}, manifest.MaxNodes) {
 			if o.Kind != "Node" || o.APIVersion != "v1" {
-				l.readRuntime(o)
+				runtimes = l.readRuntime(o) || runtimes
 				continue
 			}
 			var node corev1.Node
@@ -180,14 +180,15 @@ func (l *loader) readNodes() {
 			}
 			l.nodes = append(l.nodes, &node)
 		}
-		if len(l.nodes) == before && len(l.problems) == 0 {
+		if len(l.nodes) == before && !runtimes && len(l.problems) == 0 {
 			l.problems = append(l.problems, fmt.Errorf("--nodes %s: no Node in it; accepted: what kubectl get nodes -o yaml prints", path))
 		}
 	}
 }
 
-// readRuntime reads a RuntimeClass or the GPU Operator's ClusterPolicy: how a guard reaches the driver.
-func (l *loader) readRuntime(o manifest.Object) {
+// readRuntime reads a RuntimeClass or the GPU Operator's ClusterPolicy: how a guard reaches the driver. It reports whether the object
+// is one.
+func (l *loader) readRuntime(o manifest.Object) bool {
 	var err error
 	switch {
 	case o.Kind == "RuntimeClass" && o.APIVersion == nodev1.SchemeGroupVersion.String():
@@ -196,10 +197,13 @@ func (l *loader) readRuntime(o manifest.Object) {
 		l.classes = append(l.classes, class)
 	case o.Kind == "ClusterPolicy" && o.APIVersion == "nvidia.com/v1":
 		l.operator, err = pools.ReadOperator(o.Raw)
+	default:
+		return false
 	}
 	if err != nil {
 		l.problems = append(l.problems, fmt.Errorf("%s: not a %s: %w", o, o.Kind, err))
 	}
+	return true
 }
 
 func (l *loader) readNamespaces() {
