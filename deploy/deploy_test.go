@@ -282,6 +282,8 @@ func TestRBAC(t *testing.T) {
 			line(r.Namespace, r.Rules)
 		}
 		want := []string{
+			"cluster: get,list,watch,patch mutatingwebhookconfigurations gpuslice",
+			"cluster: get,list,watch,patch validatingwebhookconfigurations gpuslice",
 			"cluster: get,list,watch namespaces",
 			"cluster: get,list,watch nodes",
 			"cluster: list,watch runtimeclasses",
@@ -303,8 +305,6 @@ func TestRBAC(t *testing.T) {
 			"cluster: get jobs",
 			"cluster: get cronjobs",
 			"cluster: get replicationcontrollers",
-			"cluster: get,list,watch,patch mutatingwebhookconfigurations gpuslice",
-			"cluster: get,list,watch,patch validatingwebhookconfigurations gpuslice",
 			"gpuslice-system: list,watch configmaps",
 			"gpuslice-system: get,create,update,delete configmaps",
 			"gpuslice-system: create leases",

@@ -101,7 +101,6 @@ func TestQuota(t *testing.T) {
 				t.Errorf("a new slice: %v, want a denial that names us", err)
 			}
 			for what, text := range map[string]string{
-				"its image":     `{"spec":{"containers":[{"name":"a","image":"pytorch/pytorch:2.5.0"}]}}`,
 				"a label":       `{"metadata":{"labels":{"app":"x"}}}`,
 				"its finalizer": `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/hold"]}}`,
 			} {
@@ -109,8 +108,13 @@ func TestQuota(t *testing.T) {
 					t.Errorf("%s cannot be changed: %v", what, err)
 				}
 			}
-			if err := patch("lives", `{"metadata":{"annotations":{"gpuslice.dev/promise":null}}}`, types.MergePatchType); err == nil {
-				t.Error("what is ours can be taken away")
+			for what, text := range map[string]string{
+				"what is ours":               `{"metadata":{"annotations":{"gpuslice.dev/promise":null}}}`,
+				"the image that was planned": `{"spec":{"containers":[{"name":"a","image":"pytorch/pytorch:2.5.0"}]}}`,
+			} {
+				if err := patch("lives", text, types.StrategicMergePatchType); err == nil {
+					t.Errorf("%s can be changed", what)
+				}
 			}
 			if err := patch("lives", `{"metadata":{"finalizers":["example.test/again"]}}`, types.MergePatchType); err != nil {
 				t.Errorf("a finalizer cannot be added: %v", err)
