@@ -98,19 +98,6 @@ webhooks:
   namespaceSelector: {matchLabels: {no: such}}
 `
 
-// operatorKind is the GPU Operator's resource, as far as an API server has to know it.
-const operatorKind = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: clusterpolicies.nvidia.com}
-spec:
-  group: nvidia.com
-  scope: Cluster
-  names: {kind: ClusterPolicy, plural: clusterpolicies, singular: clusterpolicy, listKind: ClusterPolicyList}
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-`
-
 const operatorPolicy = `
 apiVersion: nvidia.com/v1
 kind: ClusterPolicy
@@ -126,13 +113,11 @@ status: {state: ready, namespace: nvidia}
 // operator gives the cluster a GPU Operator's ClusterPolicy, and takes it away after the test.
 func operator(t *testing.T, i *install.Installation) {
 	t.Helper()
-	kubectl(t, i, "apply -f "+written(t, "kind.yaml", operatorKind))
 	t.Cleanup(func() {
-		if _, err := i.Server.Kubectl(context.Background(), "delete", "crd", "clusterpolicies.nvidia.com"); err != nil {
+		if _, err := i.Server.Kubectl(context.Background(), "delete", "clusterpolicy", "cluster-policy"); err != nil {
 			t.Log(err)
 		}
 	})
-	kubectl(t, i, "wait --for=condition=Established --timeout=30s crd/clusterpolicies.nvidia.com")
 	kubectl(t, i, "apply -f "+written(t, "policy.yaml", operatorPolicy))
 }
 
