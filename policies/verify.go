@@ -55,7 +55,7 @@ func Verify(in Input, promise *promise.Promise) Decision {
 // something ends it: what a changed pod holds is unknown.
 func verifyPromised(in *Input, given *promise.Promise) Decision {
 	for _, check := range []func(*Input, *promise.Promise) []api.Violation{
-		checkUndone, checkPromisedTampering, checkPromisedClaims, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
+		checkUndone, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
 	} {
 		if found := check(in, given); len(found) > 0 {
 			return denial(found...)
@@ -74,7 +74,7 @@ func checkUndone(in *Input, given *promise.Promise) []api.Violation {
 		message.ShortList(changed), api.AnnotationPromise)}}
 }
 
-// checkPromisedTampering holds what is not of the promise to the rules, and to the bound on containers. The pod is as
+// checkPromisedTampering holds what is not of the promise to the rules, to the bound on containers, and to what policy says of claims. The pod is as
 // promised by then.
 func checkPromisedTampering(in *Input, promise *promise.Promise) []api.Violation {
 	if v := tooManyContainers(in.Pod); v != nil {
@@ -83,7 +83,7 @@ func checkPromisedTampering(in *Input, promise *promise.Promise) []api.Violation
 	out := rules.UnpromisedHostIPC(in.Pod, promise)
 	authors := subjectOf(in)
 	authors.Pod = withoutPromised(in.Pod, promise)
-	return append(out, rules.Find(authors, true)...)
+	return append(append(out, rules.Find(authors, true)...), checkClaims(in)...)
 }
 
 // withoutPromised is the pod without what its promise wrote that a tamper rule would find: the volumes of a strategy, the
@@ -103,8 +103,6 @@ func withoutPromised(pod *corev1.Pod, promise *promise.Promise) *corev1.Pod {
 	}
 	return &out
 }
-
-func checkPromisedClaims(in *Input, _ *promise.Promise) []api.Violation { return checkClaims(in) }
 
 func checkPromisedStrategy(in *Input, promise *promise.Promise) []api.Violation {
 	if in.Policy.Allows(promise.Strategy) {

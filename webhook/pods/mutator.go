@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/budgets"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
@@ -51,7 +52,7 @@ func (m *Mutator) create(ctx context.Context, req review.Request) (review.Answer
 	if fault != nil || answer != nil {
 		return orZero(answer), fault
 	}
-	if isReportRequest(req, raw.Pod) {
+	if review.IsDryRun(req) && budgets.IsReportRequest(raw.Pod) {
 		m.record(ctx, handlerCreate, reportRequested())
 		return review.OfDecision(reportRequested(), nil), nil
 	}

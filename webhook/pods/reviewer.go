@@ -16,7 +16,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/webhook/budgets"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
@@ -117,11 +116,6 @@ func (r reviewer) record(ctx context.Context, handler string, d policies.Decisio
 		log = log.V(1)
 	}
 	log.Info("decided", "outcome", d.Outcome, "ifEnforced", d.IfEnforced, "reason", d.Reason(), "policy", d.Policy, "mode", d.Mode)
-}
-
-// isReportRequest reports whether a request asks for a report, and is not about a pod.
-func isReportRequest(req review.Request, pod *corev1.Pod) bool {
-	return review.IsDryRun(req) && budgets.IsReportRequest(pod)
 }
 
 // reportRequested is the decision about such a request.

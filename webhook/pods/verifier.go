@@ -58,7 +58,7 @@ func (v *Verifier) create(ctx context.Context, req review.Request) (review.Answe
 		return orZero(answer), fault
 	}
 	in.Pod.Namespace = req.Namespace // the review's is the one that counts; a pod may leave its own out
-	if isReportRequest(req, in.Pod) {
+	if review.IsDryRun(req) && budgets.IsReportRequest(in.Pod) {
 		v.record(ctx, handlerVerify, reportRequested())
 		return v.quota.AnswerReport(ctx, in)
 	}

@@ -51,23 +51,21 @@ type injector struct {
 
 // injectors are the annotations that are known: of CDI, of the NRI plugins of NVIDIA's toolkit and KAI, of NRI's and GKE's
 // device injectors, and of CRI-O.
-func injectors() []injector {
-	return []injector{
-		{"cdi.k8s.io/", func(key, value string) bool { return strings.HasPrefix(key, "nvidia.") || namesNVIDIA(key, value) }},
-		{"cdi-devices.nri.io", namesNVIDIA},
-		{"cdi-devices.noderesource.dev", namesNVIDIA},
-		{"gpus.devices", func(key, _ string) bool { return strings.HasPrefix(key, "nvidia.com/") }},
-		{"devices.nri.io", numbersNVIDIA},
-		{"devices.noderesource.dev", numbersNVIDIA},
-		{"devices.gke.io", numbersNVIDIA},
-		{"cri-o.Devices", namesNVIDIA},
-		{"devices.crio.io", namesNVIDIA},
-	}
+var injectors = []injector{
+	{"cdi.k8s.io/", func(key, value string) bool { return strings.HasPrefix(key, "nvidia.") || namesNVIDIA(key, value) }},
+	{"cdi-devices.nri.io", namesNVIDIA},
+	{"cdi-devices.noderesource.dev", namesNVIDIA},
+	{"gpus.devices", func(key, _ string) bool { return strings.HasPrefix(key, "nvidia.com/") }},
+	{"devices.nri.io", numbersNVIDIA},
+	{"devices.noderesource.dev", numbersNVIDIA},
+	{"devices.gke.io", numbersNVIDIA},
+	{"cri-o.Devices", namesNVIDIA},
+	{"devices.crio.io", namesNVIDIA},
 }
 
 // DeviceAnnotations are parts of keys of which every annotation that takes devices has one.
 func DeviceAnnotations() (names []string) {
-	for _, i := range injectors() {
+	for _, i := range injectors {
 		names = append(names, i.name)
 	}
 	return names
@@ -75,7 +73,7 @@ func DeviceAnnotations() (names []string) {
 
 // injectsDevices reports whether an annotation gives NVIDIA devices.
 func injectsDevices(key, value string) bool {
-	for _, i := range injectors() {
+	for _, i := range injectors {
 		if strings.Contains(key, i.name) {
 			return i.takes(key, value)
 		}
