@@ -37,9 +37,9 @@ func TestAttackOnProbes(t *testing.T) {
 func TestAttackByFIFO(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "", fakegpu.Config{Devices: devices})
-	evil := sliced("trainer", "fifo /work/a/log", "hold 2GiB", "wait 2s", "hold 30GiB")
-	evil.TerminationMessagePath = "/work/a/log"
-	evil.VolumeMounts = []corev1.VolumeMount{{Name: "work", MountPath: "/work"}}
+	evil := sliced("trainer", "fifo /data/a/log", "hold 2GiB", "wait 2s", "hold 30GiB")
+	evil.TerminationMessagePath = "/data/a/log"
+	evil.VolumeMounts = []corev1.VolumeMount{{Name: "work", MountPath: "/data"}}
 	evil.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	p := slice("8Gi", "evil", evil, tenant("beside"))
 	p.Spec.Volumes = []corev1.Volume{{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}

@@ -89,8 +89,8 @@ func (l *lab) govern(tenants []*tenant, labels map[string]string) {
 	}
 }
 
-// TestQuota creates a thousand pods with 100 and with 300 in flight: as many as the limit allows are let in, whatever it is. On a
-// slow machine the answer may be to try again.
+// TestQuota creates a thousand pods with 100 and with 300 in flight: as many as the limit allows are let in, whatever it is. A few
+// may be answered to try again: a replica that loses every race to write the ledger for seconds gives up.
 func TestQuota(t *testing.T) {
 	t.Run("is filled exactly", func(t *testing.T) {
 		l := newLab(t)
@@ -110,7 +110,7 @@ func TestQuota(t *testing.T) {
 				took := time.Since(begin)
 				_, most := seen.of(tenants[0].namespace)
 				t.Logf("%d in flight, limit %d: %v in %s, at most %d lived at once", flight, limit, tenants[0].told, took.Round(time.Millisecond), most)
-				if tenants[0].told["created"] != limit || most > limit || tenants[0].told["failed"] > 0 {
+				if tenants[0].told["created"] != limit || most > limit || tenants[0].told["failed"] > 0 || tenants[0].told["busy"] > creates/20 {
 					t.Errorf("%d in flight: %d were created of %d, %v, at most %d at once", flight, tenants[0].told["created"], limit, tenants[0].told, most)
 				}
 			}

@@ -18,7 +18,7 @@
 // Attacks on who looks at it are steps, too:
 //
 //	occupy 100           open so many sockets in the pod's network namespace
-//	fifo /work/a/log     put a FIFO in the place of a mounted file
+//	fifo /data/a/log     put a FIFO in the place of a mounted file
 //	chroot /proc         hide its mounts
 //	end-first-thread     become a zombie that runs on
 //
