@@ -11,6 +11,9 @@ import (
 // errNotTheNode is returned where the first process is one of a container.
 var errNotTheNode = errors.New("the first process is a container's: the agent needs the node's PID namespace (hostPID)")
 
+// errNoClock is returned where nobody can tell when a process began.
+var errNoClock = errors.New("read the time since boot: the kernel does not tell it")
+
 // Node is the processes of a node, for who shares its PID namespace. It is safe
 // for concurrent use.
 type Node struct {
@@ -35,6 +38,9 @@ func NewNode(from Source) (*Node, error) {
 		return nil, err
 	}
 	n.self = self.pid
+	if n.Now() == 0 {
+		return nil, errNoClock
+	}
 	own, err := from.Read("self", "cgroup")
 	if err != nil {
 		return nil, err
@@ -65,6 +71,9 @@ func inContainer(first, own string) bool {
 	up, _ := steps(at)
 	return up > 0 && up < leastSteps
 }
+
+// Now returns the time as start times count it.
+func (n *Node) Now() uint64 { return n.source.Now() }
 
 // Name fills in what a process is, but its container, and returns the container
 // that it is in: empty, it is in none of a pod, or it cannot be read.
@@ -139,6 +148,19 @@ func (p Pod) members(key string) []stat {
 		}
 	}
 	return members
+}
+
+// Named returns the PIDs of the processes that an order names.
+func (p Pod) Named(o guard.Order) []int {
+	if o.Kind != guard.TerminateContainer {
+		return []int{o.Process.PID}
+	}
+	key, _ := p.instance(o.Container)
+	var pids []int
+	for _, s := range p.members(key) {
+		pids = append(pids, s.pid)
+	}
+	return pids
 }
 
 // instance returns the container's ID: the kubelet keeps one for a name, and

@@ -141,6 +141,16 @@ func TestNodeDoesNotTerminate(t *testing.T) {
 	unharmed(t, neighbor)
 }
 
+// TestNow: a process began before now, and after it is started.
+func TestNow(t *testing.T) {
+	t.Parallel()
+	before := files("/proc").Now()
+	began := startOf(t, start(t, "obeys").Process.Pid)
+	if after := files("/proc").Now(); before == 0 || began < before || began > after {
+		t.Errorf("a process began at %d, between %d and %d", began, before, after)
+	}
+}
+
 // readings is a /proc of texts, "PID/FILE".
 type readings map[string]string
 
@@ -153,6 +163,7 @@ func (r readings) Read(process, file string) (string, error) {
 }
 func (r readings) Threads(int) []int { return nil }
 func (r readings) PIDs() []int       { return nil }
+func (r readings) Now() uint64       { return 1 }
 
 func TestNewNode(t *testing.T) {
 	t.Parallel()

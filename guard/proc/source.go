@@ -6,6 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
 )
 
 // longestFile bounds what is read of one file under /proc: a tenant may make as
@@ -21,6 +24,8 @@ type Source interface {
 	Threads(pid int) []int
 	// PIDs returns every process there is.
 	PIDs() []int
+	// Now returns the time as start times count it.
+	Now() uint64
 }
 
 // files is a mounted proc(5), or a folder laid out like one. It implements Source.
@@ -37,6 +42,17 @@ func (root files) Read(process, file string) (string, error) {
 		return "", fmt.Errorf("read process: %w", err)
 	}
 	return string(text), nil
+}
+
+// Now implements Source: in clock ticks since boot, of which Linux reports 100 a
+// second everywhere.
+func (files) Now() uint64 {
+	const clockBoottime, ticksPerSecond = 7, 100
+	var t syscall.Timespec
+	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
+		return 0
+	}
+	return uint64(t.Nano()) / uint64(time.Second/ticksPerSecond)
 }
 
 func (root files) PIDs() []int { return numbersIn(string(root), -1) }
