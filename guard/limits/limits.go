@@ -13,6 +13,10 @@ const (
 	CheckContainer = "gpuslice-check"
 )
 
+// ReasonLate begins the reason of a guard that cannot enforce because its own
+// samples came late, whatever the device says.
+const ReasonLate = "the guard did not sample the devices for "
+
 // Act is when a process of a container over its slice is terminated.
 type Act string
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 )
 
 const guardBinary = "/gpuslice-guard"
@@ -81,6 +82,17 @@ func quantityOrZero(text string) resource.Quantity {
 		return resource.Quantity{}
 	}
 	return q
+}
+
+// Access is how the guard of a pod with the runtime class ("": the node's default) reaches the driver.
+func (g *Guard) Access(runtimeClass string) string {
+	switch {
+	case len(g.Annotations) > 0:
+		return modes.DescribeAccess(modes.AccessCDI, runtimeClass)
+	case len(g.SidecarMounts) > 0:
+		return modes.DescribeAccess(modes.AccessVolume, runtimeClass)
+	}
+	return modes.DescribeAccess(modes.AccessEnv, runtimeClass)
 }
 
 // check requests the resource of the first GPU container: the kubelet gives it the very device that the container will

@@ -7,3 +7,11 @@ const (
 	AccessVolume = "volume"
 	AccessCDI    = "cdi"
 )
+
+// DescribeAccess names a way to NVML together with the pod's runtime class, on which it depends.
+func DescribeAccess(way, runtimeClass string) string {
+	if runtimeClass == "" {
+		return way
+	}
+	return way + ", runtime class " + runtimeClass
+}

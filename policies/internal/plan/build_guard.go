@@ -21,6 +21,8 @@ func (w *builder) guard(c *candidate) {
 	if plan.why != "" {
 		verb := "no guard"
 		switch {
+		case plan.failed:
+			verb = "no guard is counted on"
 		case plan.inject && plan.observe:
 			verb = "the guard only observes"
 		case plan.inject:
@@ -29,6 +31,9 @@ func (w *builder) guard(c *candidate) {
 		if c.strategy.Tier != api.TierHardware {
 			w.note("%s: %s", verb, plan.why)
 		}
+	}
+	if plan.failed {
+		w.warn("no guard is counted on: %s", plan.why)
 	}
 	if !plan.inject {
 		return
@@ -91,7 +96,7 @@ func (w *builder) guardLimits(c *candidate) limits.Limits {
 	if !w.in.Pod.Spec.HostNetwork { // two pods of one node cannot both listen on it
 		l.MetricsPort = policy.MetricsPort
 	}
-	if c.guard.holds {
+	if c.guard.holds || c.guard.failed {
 		l.MinDriver = driver.FirstReleaseForGuard
 	}
 	if c.strategy.MPS { // the pipe also makes the guard take the pod's processes for MPS clients, which no signal may end first
