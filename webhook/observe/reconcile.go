@@ -54,6 +54,7 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 	notices := s.notices(pod, before)
 	o := Observe(pod, s.node(pod.Spec.NodeName), promise, notices)
 	s.tally.set(key, o)
+	s.recordGuard(key, pod, promise, o.Notices)
 	if err := s.reportTerminations(ctx, key, pod, terminations(pod, promise, notices, time.Now())); err != nil {
 		return err
 	}
@@ -128,6 +129,7 @@ func (s *session) forget(key string) {
 	defer s.mu.Unlock()
 	delete(s.last, key)
 	delete(s.reported, key)
+	delete(s.guarding, key)
 }
 
 // write patches the annotation with the observation. It reports whether the pod still exists: the UID is part of the patch,

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/gpuslice/gpuslice/webhook/events"
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
 // workers is how many pods are reconciled at once. Most reconciles make no request.
@@ -27,6 +28,7 @@ type session struct {
 	mu       sync.Mutex
 	last     map[string]lastObservation // by namespace/name
 	reported map[string]reported
+	guarding map[string]guardaccess.Report // of the guards that run
 }
 
 func newSession(c *Controller) (*session, error) {
@@ -39,7 +41,7 @@ func newSession(c *Controller) (*session, error) {
 		return nil, err
 	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](c.timing.backoff, c.timing.maxBackoff)
-	s := &session{Controller: c, pods: pods, events: events, last: map[string]lastObservation{}, reported: map[string]reported{},
+	s := &session{Controller: c, pods: pods, events: events, last: map[string]lastObservation{}, reported: map[string]reported{}, guarding: map[string]guardaccess.Report{},
 		queue: workqueue.NewTypedRateLimitingQueue[string](limiter)}
 	if _, err := pods.AddEventHandler(onPods(s.enqueue)); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
@@ -93,7 +95,7 @@ func (s *session) run(ctx context.Context) error {
 			}
 		})
 	}
-	<-ctx.Done()
+	s.keepGuards(ctx)
 	return nil
 }
 
