@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/cgroup"
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
@@ -166,7 +167,7 @@ func (t *Table) cgroup(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	at, err := cgroupPath(text)
+	at, err := cgroup.Path(text)
 	if err != nil {
 		return "", fmt.Errorf("read cgroup of %s: %w", dir, err)
 	}

@@ -21,7 +21,7 @@ func Explore(v Variant) (worlds int, broken *Violation) {
 	seen := map[World]struct{}{{}: {}}
 	rules := newRules()
 	for at := 0; at < len(nodes); at++ {
-		if what := wrong(nodes[at].world, rules); what != "" {
+		if what := wrong(nodes[at].world, set(1<<v.pods()-1), rules); what != "" {
 			return len(nodes), &Violation{what, trace(nodes, at), nodes[at].world}
 		}
 		for _, s := range v.steps(nodes[at].world, rules) {
@@ -36,15 +36,15 @@ func Explore(v Variant) (worlds int, broken *Violation) {
 }
 
 // wrong says which promise a world breaks, or "".
-func wrong(w World, r *rules) string {
+func wrong(w World, all set, r *rules) string {
 	if w.living().size() > Limit {
 		return "more lives than the quota allows"
 	}
 	if w.Wrong != 0 {
 		return "a request was denied although there was room all the time"
 	}
-	if all := set(1<<Pods - 1); w.Over == all {
-		settled := r.reconcile(w.Ledger, w.living(), all)
+	if w.Over == all {
+		settled := r.reconcile(w.Ledger, w.living(), all, 0)
 		if settled.Reserved != 0 || int(settled.Base) != w.living().size() {
 			return "the ledger is not what lives after a minute of rest"
 		}

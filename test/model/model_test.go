@@ -7,17 +7,23 @@ import (
 )
 
 func TestLedger(t *testing.T) {
-	t.Run("no order of steps breaks an invariant", func(t *testing.T) {
-		begin := time.Now()
-		worlds, broken := Explore(Variant{})
-		if broken != nil {
-			t.Fatalf("%s:\n  %s\n%+v", broken.What, strings.Join(broken.Trace, "\n  "), broken.Last)
-		}
-		t.Logf("%d worlds in %v", worlds, time.Since(begin))
-		if worlds < 10_000 {
-			t.Errorf("%d worlds are too few to have seen every order", worlds)
-		}
-	})
+	for name, v := range map[string]Variant{
+		"no order of steps breaks an invariant with three pods": {},
+		"nor with lists that serve for later ledgers":           {TwoPods: true, Rebase: RebaseByRank},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begin := time.Now()
+			worlds, broken := Explore(v)
+			if broken != nil {
+				t.Fatalf("%s:\n  %s\n%+v", broken.What, strings.Join(broken.Trace, "\n  "), broken.Last)
+			}
+			t.Logf("%d worlds in %v", worlds, time.Since(begin))
+			if worlds < 10_000 {
+				t.Errorf("%d worlds are too few to have seen every order", worlds)
+			}
+		})
+	}
 }
 
 func TestLedgerRules(t *testing.T) {
@@ -34,6 +40,7 @@ func TestLedgerRules(t *testing.T) {
 			"judging ages after the list":            {Variant{ExpireLate: true}, overshoot},
 			"writing without comparing":              {Variant{WriteBlindly: true}, overshoot},
 			"denying by what was read, without list": {Variant{DenyUnseen: true}, untrue},
+			"an old list over a later one":           {Variant{TwoPods: true, Rebase: RebaseAlways}, overshoot},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

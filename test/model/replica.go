@@ -17,9 +17,29 @@ func (e *explorer) request(pod int) {
 		e.decide(pod, p)
 	case Rereading, Listing:
 		e.look(pod, p, func(w *World) *Process { return &w.Requests[pod] })
-	case Swapping:
+	case Swapping, Rebased:
 		e.conclude(pod, p)
+		e.rebase(pod, p, func(w *World) *Process { return &w.Requests[pod] })
 	}
+}
+
+// rebase reads the ledger again after another wrote, to swap the list in over that.
+func (e *explorer) rebase(who int, p Process, of func(*World) *Process) {
+	if e.Rebase == RebaseNever || p.Fresh || e.Rebase != RebaseAlways && !e.from.Ledger.precedes(p.Rank) {
+		return
+	}
+	kept := e.rules.stillIn(e.counted(p), e.from.Ledger).Reserved
+	e.add(who, "reads again, for its list", func(w *World) {
+		of(w).At, of(w).Seen, of(w).Fresh, of(w).Kept = Rebased, w.Ledger, true, kept
+	})
+}
+
+// counted is what a denial may rest on: what was listed, and what was reserved at that moment.
+func (e *explorer) counted(p Process) Ledger {
+	if p.At == Rebased {
+		return Ledger{Listed: true, Base: uint8(p.Found.size()), Reserved: p.Kept}
+	}
+	return e.rules.reconcile(p.Seen, p.Found, e.oldFor(p), p.Rank)
 }
 
 // read is the request's process once it has read the ledger: it decides on that, or goes on to a list.
@@ -69,14 +89,19 @@ func (e *explorer) promise(pod int, p Process, next Ledger) {
 // look reads the ledger and then lists.
 func (e *explorer) look(pod int, p Process, of func(*World) *Process) {
 	read := func(w *World) { of(w).Seen, of(w).Fresh = w.Ledger, true }
-	list := func(w *World) { of(w).Found = e.listed(w) }
+	list := func(w *World) {
+		if e.Rebase != RebaseNever {
+			of(w).Rank = w.newest()
+		}
+		of(w).Found = e.listed(w)
+	}
 	first, second := read, list
 	if e.ListBeforeLedger {
 		first, second = list, read
 	}
 	if p.At == Rereading {
 		e.add(pod, "looks for the first time", func(w *World) {
-			of(w).At, of(w).Old = Listing, w.Old
+			*of(w) = Process{At: Listing, Old: w.Old}
 			first(w)
 		})
 		return
@@ -110,16 +135,20 @@ func (e *explorer) conclude(pod int, p Process) {
 		})
 		return
 	}
-	reconciled := e.rules.reconcile(p.Seen, p.Found, e.oldFor(p))
+	reconciled := e.rules.reconcile(p.Seen, p.Found, e.oldFor(p), p.Rank)
 	if next, yes := e.rules.reserve(reconciled, pod); yes {
 		e.promise(pod, p, next)
 		return
 	}
 	e.add(pod, "swaps the list in, and is denied", func(w *World) {
-		if w.swap(p.Fresh || e.WriteBlindly, reconciled) || e.rules.hold(w.Ledger, reconciled) {
-			w.deny(pod)
-		} else {
+		counted := e.counted(p)
+		if !w.swap(p.Fresh || e.WriteBlindly, reconciled) {
+			counted = e.rules.stillIn(counted, w.Ledger)
+		}
+		if _, fits := e.rules.reserve(counted, pod); fits {
 			w.Requests[pod] = Process{At: Reading}
+		} else {
+			w.deny(pod)
 		}
 	})
 }
@@ -154,8 +183,9 @@ func (e *explorer) pass() {
 		}
 	case Rereading, Listing:
 		e.look(thePass, p, func(w *World) *Process { return &w.Pass })
-	case Swapping:
-		next := e.rules.reconcile(p.Seen, p.Found, e.oldFor(p))
+	case Swapping, Rebased:
+		e.rebase(thePass, p, func(w *World) *Process { return &w.Pass })
+		next := e.rules.reconcile(p.Seen, p.Found, e.oldFor(p), p.Rank)
 		e.add(thePass, "swaps", func(w *World) {
 			w.swap(p.Fresh || e.WriteBlindly, next)
 			w.Pass = Process{}

@@ -35,11 +35,25 @@ func reservation(pod int, old bool) ledger.Reservation {
 	return ledger.Reservation{PodUID: strconv.Itoa(pod), Name: Name(pod), CreatedAt: reservedAt(old), Holding: holding()}
 }
 
+// listing is a list of that rank which found these pods.
+func listing(found set, rank uint8) ledger.Listing {
+	l := ledger.Listing{StartedAt: asked(), Namespaces: []ledger.Namespace{{Name: "team-a", Revision: uint64(rank)}}}
+	for pod := range Pods {
+		if found.has(pod) {
+			l.Pods = append(l.Pods, ledger.Pod{UID: strconv.Itoa(pod), Name: Name(pod), Holding: holding()})
+		}
+	}
+	return l
+}
+
 // state is the stored ledger as the ledger's own code sees it, where these of the reservations have expired.
 func (l Ledger) state(old set) ledger.State {
 	var s ledger.State
 	if l.Listed {
 		s.Namespaces = []string{"team-a"}
+	}
+	if l.Rank > 0 {
+		s.Revisions = map[string]uint64{"team-a": uint64(l.Rank)}
 	}
 	if l.Base > 0 {
 		s.Base = []quota.Holding{{Namespace: "team-a", Charge: quota.Charge{Slices: int64(l.Base)}}}
@@ -54,7 +68,7 @@ func (l Ledger) state(old set) ledger.State {
 
 // stored is the reverse of state.
 func stored(s ledger.State) Ledger {
-	l := Ledger{Listed: s.Covers([]string{"team-a"})}
+	l := Ledger{Listed: s.Covers([]string{"team-a"}), Rank: uint8(s.Revisions["team-a"])}
 	for _, h := range s.Base {
 		l.Base += uint8(h.Charge.Slices)
 	}
@@ -82,25 +96,22 @@ func (l Ledger) reserve(pod int) (next Ledger, ok bool) {
 	return stored(t.State()), true
 }
 
-// reconciled is what follows from a list that found these pods.
-func (l Ledger) reconciled(found, old set) Ledger {
-	listing := ledger.Listing{StartedAt: asked(), Namespaces: []ledger.Namespace{{Name: "team-a"}}}
-	for pod := range Pods {
-		if found.has(pod) {
-			listing.Pods = append(listing.Pods, ledger.Pod{UID: strconv.Itoa(pod), Name: Name(pod), Holding: holding()})
-		}
-	}
-	return stored(l.state(old).Reconciled(listing))
+// reconciled is what follows from a list of that rank which found these pods.
+func (l Ledger) reconciled(found, old set, rank uint8) Ledger {
+	return stored(l.state(old).Reconciled(listing(found, rank)))
 }
 
-// holds reports whether all that after has reserved is reserved here as well.
-func (l Ledger) holds(after Ledger) bool { return l.state(0).Contains(after.state(0).Reservations) }
+// precedes reports whether a list of that rank may be swapped in although the ledger was read after it.
+func (l Ledger) precedes(rank uint8) bool { return l.state(0).Precedes(listing(0, rank)) }
+
+// stillIn is the ledger without the reservations that a later one lacks.
+func (l Ledger) stillIn(later Ledger) Ledger { return stored(l.state(0).StillIn(later.state(0))) }
 
 // rules remembers what the ledger's own code said: the model asks the same again and again.
 type rules struct {
 	reserved   map[reserveCall]reserveAnswer
 	reconciled map[reconcileCall]Ledger
-	held       map[[2]Ledger]bool
+	left       map[[2]Ledger]Ledger
 }
 
 type reserveCall struct {
@@ -116,10 +127,11 @@ type reserveAnswer struct {
 type reconcileCall struct {
 	ledger     Ledger
 	found, old set
+	rank       uint8
 }
 
 func newRules() *rules {
-	return &rules{map[reserveCall]reserveAnswer{}, map[reconcileCall]Ledger{}, map[[2]Ledger]bool{}}
+	return &rules{map[reserveCall]reserveAnswer{}, map[reconcileCall]Ledger{}, map[[2]Ledger]Ledger{}}
 }
 
 func (r *rules) reserve(l Ledger, pod int) (Ledger, bool) {
@@ -130,12 +142,13 @@ func (r *rules) reserve(l Ledger, pod int) (Ledger, bool) {
 	return a.next, a.yes
 }
 
-func (r *rules) reconcile(l Ledger, found, old set) Ledger {
-	return recall(r.reconciled, reconcileCall{l, found, old}, func(c reconcileCall) Ledger { return c.ledger.reconciled(c.found, c.old) })
+func (r *rules) reconcile(l Ledger, found, old set, rank uint8) Ledger {
+	call := reconcileCall{l, found, old, rank}
+	return recall(r.reconciled, call, func(c reconcileCall) Ledger { return c.ledger.reconciled(c.found, c.old, c.rank) })
 }
 
-func (r *rules) hold(l, after Ledger) bool {
-	return recall(r.held, [2]Ledger{l, after}, func(c [2]Ledger) bool { return c[0].holds(c[1]) })
+func (r *rules) stillIn(l, later Ledger) Ledger {
+	return recall(r.left, [2]Ledger{l, later}, func(c [2]Ledger) Ledger { return c[0].stillIn(c[1]) })
 }
 
 func recall[K comparable, V any](known map[K]V, key K, find func(K) V) V {

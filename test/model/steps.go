@@ -11,6 +11,26 @@ type Variant struct {
 	ExpireLate       bool // judge ages after the list
 	WriteBlindly     bool // write over whatever there is
 	DenyUnseen       bool // say no by what was read last, without a list
+	Rebase           Rebase
+	TwoPods          bool // of two names; ranks of lists make too many worlds with three
+}
+
+// Rebase is over which ledgers, read after a list, the list may be swapped in.
+type Rebase uint8
+
+// The rebases.
+const (
+	RebaseNever  Rebase = iota
+	RebaseByRank        // those that rest on no later list
+	RebaseAlways        // all
+)
+
+// pods is how many are asked for.
+func (v Variant) pods() int {
+	if v.TwoPods {
+		return 2
+	}
+	return Pods
 }
 
 // Event is what happens in a step, and to which request or pod, or to the pass.
@@ -53,7 +73,7 @@ type explorer struct {
 // steps are all that can happen next.
 func (v Variant) steps(w World, r *rules) []Step {
 	e := &explorer{Variant: v, rules: r, from: w}
-	for pod := range Pods {
+	for pod := range v.pods() {
 		e.request(pod)
 		e.fate(pod)
 	}

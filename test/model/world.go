@@ -1,12 +1,15 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
-// Pods is how many pods are asked for. The first two have one name.
+// Pods is how many pods there are at most. The second and the third have one name.
 const Pods = 3
 
 // Name is what a pod is called.
-func Name(pod int) string { return fmt.Sprintf("pod-%d", max(pod, 1)) }
+func Name(pod int) string { return fmt.Sprintf("pod-%d", min(pod, 1)) }
 
 // set is a set of pods.
 type set uint8
@@ -27,6 +30,7 @@ type Ledger struct {
 	Listed   bool // a list was made since there is a ledger
 	Base     uint8
 	Reserved set
+	Rank     uint8 // of the list that Base is from: the later the list, the higher. 0: unknown
 }
 
 // Life is where a pod is in its life.
@@ -51,6 +55,7 @@ const (
 	Listing
 	Swapping
 	Promised // the answer was yes: the API server goes on
+	Rebased  // to swap the list in over a ledger that was read after the list
 )
 
 // Process is one request on its way, or the pass.
@@ -60,6 +65,8 @@ type Process struct {
 	Fresh bool   // nobody has written since
 	Old   set    // reservations that were expired when the list was begun
 	Found set    // what the list showed
+	Rank  uint8  // of that list
+	Kept  set    // if Rebased: the reservations that were there before the list and are there still
 }
 
 // World is everything there is. It is comparable: two Worlds that are equal have the same future.
@@ -142,4 +149,46 @@ func (w *World) mentioned() set {
 }
 
 // forget drops what can make no difference any more, so that worlds with one future are one.
-func (w *World) forget() { w.Old &= w.mentioned() }
+func (w *World) forget() {
+	w.Old &= w.mentioned()
+	w.rerank()
+}
+
+// ranks are the ranks that can make a difference.
+func (w *World) ranks() []*uint8 {
+	all := []*uint8{&w.Ledger.Rank}
+	if w.LateThere {
+		all = append(all, &w.Late.Rank)
+	}
+	for _, p := range []*Process{&w.Requests[0], &w.Requests[1], &w.Requests[2], &w.Pass} {
+		if p.At == Deciding || p.At == Listing || p.At == Swapping || p.At == Rebased {
+			all = append(all, &p.Seen.Rank)
+		}
+		all = append(all, &p.Rank)
+	}
+	return all
+}
+
+// rerank keeps the order of the ranks alone.
+func (w *World) rerank() {
+	ranks := w.ranks()
+	var used []uint8
+	for _, r := range ranks {
+		if *r > 0 && !slices.Contains(used, *r) {
+			used = append(used, *r)
+		}
+	}
+	slices.Sort(used)
+	for _, r := range ranks {
+		*r = uint8(slices.Index(used, *r) + 1)
+	}
+}
+
+// newest is a rank above all others.
+func (w *World) newest() uint8 {
+	most := uint8(0)
+	for _, r := range w.ranks() {
+		most = max(most, *r)
+	}
+	return most + 1
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -85,6 +86,7 @@ func (l *ClusterLister) listNamespace(ctx context.Context, name string) (Listing
 	if err != nil {
 		return Listing{}, fmt.Errorf("list pods of namespace %s: %w", name, classify(err))
 	}
+	found.Revision, _ = strconv.ParseUint(pods.ResourceVersion, 10, 64) // 0 where it is no number: unknown
 	out := Listing{Namespaces: []Namespace{found}}
 	out.Pods = l.podsOf(name, pods.Items)
 	return out, nil

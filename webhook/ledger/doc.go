@@ -12,6 +12,10 @@
 // server's clock, never by a replica's. Every pod created after the list
 // has its reservation in the version that is replaced, or the write fails.
 //
+// Under load others write the ledger while a replica lists. Its list then serves for the later version too, unless that rests
+// on a later list: the ledger stores the resource version of its list. A denial rests on the listed pods and on what was
+// reserved when they were listed.
+//
 // A ledger that is deleted or corrupted is rebuilt from a list. A replica that remembers the ledger admits nothing for
 // ReservationTTL, since it does not know what others had reserved. If every replica that used the ledger in the last minute
 // is gone too, nobody knows that it existed, and pods that were being created at that moment are not counted until the next

@@ -44,13 +44,18 @@ func (w *worker) serve(ctx context.Context, batch []*waiter) {
 			r.answerAll(busyAnswer(5*time.Second, err.Error()))
 			return
 		}
-		doublings := 4
-		if errors.Is(err, ErrUnknown) {
-			doublings = 7 // the API server is in trouble: retry less often
-		}
-		sleep(ctx, w.ledger.backOff(r.attempt, doublings))
-		r.attempt++
+		r.backOff(ctx, err)
 	}
+}
+
+// backOff waits before another attempt.
+func (r *round) backOff(ctx context.Context, err error) {
+	doublings := 4
+	if errors.Is(err, ErrUnknown) {
+		doublings = 7 // the API server is in trouble: retry less often
+	}
+	sleep(ctx, r.ledger.backOff(r.attempt, doublings))
+	r.attempt++
 }
 
 // dropGone drops the waiters that are gone, and reports whether any are left. It is called after every slow call: a
@@ -91,8 +96,8 @@ func (r *round) step(ctx context.Context) error {
 	return r.reconcile(ctx)
 }
 
-// reconcile reads the ledger, lists the pods, decides the rest on both, and writes. A denial needs no write: it is right as
-// soon as a later read shows that all reservations it counted still existed when the pods were listed.
+// reconcile reads the ledger, lists the pods, decides the rest on both, and writes. Under load another replica has written by
+// the time a list is there: then the list serves for the later ledger, as long as that rests on no later list.
 func (r *round) reconcile(ctx context.Context) error {
 	r.current = nil
 	before, err := r.load(ctx)
@@ -103,29 +108,46 @@ func (r *round) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !r.dropGone() {
-		return nil
+	over, counted := before, before.state.Reconciled(listing)
+	for r.dropGone() {
+		err := r.writeListing(ctx, over, listing, counted)
+		if err == nil {
+			return nil
+		}
+		fresh, readErr := r.load(ctx)
+		if readErr != nil {
+			return errors.Join(err, readErr)
+		}
+		r.current = &fresh
+		if fresh.object.UID != before.object.UID {
+			return err
+		}
+		counted = counted.StillIn(fresh.state)
+		r.answer(r.denials(counted))
+		if !errors.Is(err, ErrConflict) || !fresh.state.Precedes(listing) {
+			return err
+		}
+		over = fresh
+		r.backOff(ctx, err)
 	}
-	reconciled := before.state.Reconciled(listing)
+	return nil
+}
+
+// writeListing decides on the listing and on the ledger that was read, writes both, and answers. A denial rests on counted
+// alone: the listed pods, and the reservations that existed when they were listed.
+func (r *round) writeListing(ctx context.Context, over storedLedger, listing Listing, counted State) error {
+	reconciled := over.state.Reconciled(listing)
 	tally := NewTally(reconciled)
 	replies := r.decide(tally, true)
-	after, err := r.writeFor(ctx, before, tally.State())
-	if err == nil {
-		r.current = &after
-		r.answer(withoutDenials(replies))
-		r.answer(r.denials(reconciled))
-		r.report(reconciled, listing)
-		return nil
+	after, err := r.writeFor(ctx, over, tally.State())
+	if err != nil {
+		return err
 	}
-	fresh, readErr := r.load(ctx)
-	if readErr != nil {
-		return errors.Join(err, readErr)
-	}
-	r.current = &fresh
-	if fresh.object.UID == before.object.UID && fresh.state.Contains(reconciled.Reservations) {
-		r.answer(r.denials(reconciled))
-	}
-	return err
+	r.current = &after
+	r.answer(withoutDenials(replies))
+	r.answer(r.denials(counted))
+	r.report(reconciled, listing)
+	return nil
 }
 
 // writeFor writes next, unless all requests of the round are dry runs. Where nothing is written it reads once more, and a

@@ -20,6 +20,9 @@ type State struct {
 	Base []quota.Holding `json:"base,omitempty"`
 	// Namespaces are those of that list. Pods of other namespaces are not counted.
 	Namespaces []string `json:"namespaces,omitempty"`
+	// Revisions are those of that list by namespace. Without one, an earlier release wrote the ledger, or the server's
+	// resource versions are no numbers.
+	Revisions map[string]uint64 `json:"revisions,omitempty"`
 	// Reservations are those of admitted pods that are in no list yet, oldest first.
 	Reservations []Reservation `json:"reservations,omitempty"`
 	// NotBefore is when pods are admitted again, after reservations may have been lost with an earlier ledger. It is reset by
@@ -51,6 +54,8 @@ type Namespace struct {
 	Name    string
 	UID     string
 	Created time.Time
+	// Revision is the resource version at which the list shows exactly the pods there were. 0: unknown.
+	Revision uint64
 }
 
 // Pod is a pod of a list.
@@ -87,8 +92,8 @@ func (s State) Covers(namespaces []string) bool {
 	return !slices.ContainsFunc(namespaces, func(n string) bool { return !slices.Contains(s.Namespaces, n) })
 }
 
-// Reconciled returns s with the list as the new base, and without the reservations that the list makes obsolete. s must have
-// been read before the list began; the result may be written only over that version.
+// Reconciled returns s with the list as the new base, and without the reservations that the list makes obsolete. Either s was
+// read before the list began, or s.Precedes(l); the result may be written only over that version.
 func (s State) Reconciled(l Listing) State {
 	listed := make(map[string]bool, len(l.Pods))
 	for _, p := range l.Pods {
@@ -97,6 +102,9 @@ func (s State) Reconciled(l Listing) State {
 	out := State{Base: baseOf(l.Pods), NotBefore: s.NotBefore}
 	for _, n := range l.Namespaces {
 		out.Namespaces = append(out.Namespaces, n.Name)
+		if n.Revision > 0 {
+			out.setRevision(n)
+		}
 	}
 	slices.Sort(out.Namespaces)
 	for _, r := range s.Reservations {
@@ -108,6 +116,21 @@ func (s State) Reconciled(l Listing) State {
 		out.NotBefore = time.Time{}
 	}
 	return out
+}
+
+func (s *State) setRevision(n Namespace) {
+	if s.Revisions == nil {
+		s.Revisions = make(map[string]uint64)
+	}
+	s.Revisions[n.Name] = n.Revision
+}
+
+// Precedes reports whether no list that s knows of is later than l, for which l serves although s was read after l began. A
+// living pod without a reservation in s was shown by a list that s knows of, so that l shows it too. Resource versions of
+// pods are compared with such alone.
+func (s State) Precedes(l Listing) bool {
+	later := func(n Namespace) bool { return s.Revisions[n.Name] == 0 || n.Revision < s.Revisions[n.Name] }
+	return s.NotBefore.IsZero() && len(s.Namespaces) == len(l.Namespaces) && !slices.ContainsFunc(l.Namespaces, later)
 }
 
 // expired reports whether the reservation's pod can no longer be created. at is when the list began: a list does not show
@@ -127,13 +150,14 @@ func (r Reservation) ofDeletedNamespace(namespaces []Namespace) bool {
 	return namespaces[i].Created.Sub(r.CreatedAt) > namespaceMargin
 }
 
-// Contains reports whether s contains all these reservations.
-func (s State) Contains(reservations []Reservation) bool {
-	have := make(map[string]bool, len(s.Reservations))
-	for _, r := range s.Reservations {
+// StillIn returns s without the reservations that a later state lacks. Those that are left existed all the time between.
+func (s State) StillIn(later State) State {
+	have := make(map[string]bool, len(later.Reservations))
+	for _, r := range later.Reservations {
 		have[r.PodUID] = true
 	}
-	return !slices.ContainsFunc(reservations, func(r Reservation) bool { return !have[r.PodUID] })
+	s.Reservations = slices.DeleteFunc(slices.Clone(s.Reservations), func(r Reservation) bool { return !have[r.PodUID] })
+	return s
 }
 
 // baseOf adds up pods by namespace, pools and traits, in a stable order.

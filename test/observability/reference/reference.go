@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,8 +17,8 @@ type Metric struct {
 	Labels           []string
 }
 
-// Of lists what is registered in r under gpuslice's own names, in the order of these. The type is the one that is served; a
-// metric without series yet has none to show, and is a counter where its name ends in _total, else a gauge.
+// Of lists what is registered in r under gpuslice's own names, in the order of these. The type is the one that is served, and
+// must be the one that the name implies. A metric without series yet has only its name to show.
 func Of(r *prometheus.Registry) ([]Metric, error) {
 	served, err := r.Gather()
 	if err != nil {
@@ -29,7 +30,7 @@ func Of(r *prometheus.Registry) ([]Metric, error) {
 	}
 	descriptions := make(chan *prometheus.Desc)
 	go func() { r.Describe(descriptions); close(descriptions) }()
-	found := map[string]Metric{}
+	found, misnamed := map[string]Metric{}, []error(nil)
 	for d := range descriptions {
 		m, err := read(d)
 		if err != nil {
@@ -38,19 +39,24 @@ func Of(r *prometheus.Registry) ([]Metric, error) {
 			}
 			return nil, err
 		}
-		if m.Type = types[m.Name]; m.Type == "" {
-			m.Type = conventional(m.Name)
+		if !strings.HasPrefix(m.Name, "gpuslice_") {
+			continue
 		}
-		if strings.HasPrefix(m.Name, "gpuslice_") {
-			found[m.Name] = m
+		m.Type = impliedType(m.Name)
+		if served := types[m.Name]; served != "" && served != m.Type {
+			misnamed = append(misnamed, fmt.Errorf("%s is a %s, and its name implies a %s", m.Name, served, m.Type))
 		}
+		found[m.Name] = m
 	}
-	return slices.SortedFunc(maps.Values(found), func(a, b Metric) int { return strings.Compare(a.Name, b.Name) }), nil
+	return slices.SortedFunc(maps.Values(found), func(a, b Metric) int { return strings.Compare(a.Name, b.Name) }), errors.Join(misnamed...)
 }
 
-func conventional(name string) string {
-	if strings.HasSuffix(name, "_total") {
+func impliedType(name string) string {
+	switch {
+	case strings.HasSuffix(name, "_total"):
 		return "counter"
+	case strings.HasSuffix(name, "_duration_seconds"):
+		return "histogram"
 	}
 	return "gauge"
 }
@@ -86,16 +92,17 @@ func read(d *prometheus.Desc) (Metric, error) {
 	return m, nil
 }
 
-// Page is the text between head and foot: a table of the metrics.
+// Page is the text after head: how names imply types, and a table of the metrics with their labels.
 func Page(head string, metrics []Metric) string {
 	var b strings.Builder
-	b.WriteString(head + "\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	b.WriteString(head + "\nA name in `_total` is a counter, one in `_duration_seconds` a histogram, any other a gauge. The braces hold the labels.\n" +
+		"\n| metric | meaning |\n|---|---|\n")
 	for _, m := range metrics {
-		labels := "none"
+		labels := ""
 		if len(m.Labels) > 0 {
-			labels = "`" + strings.Join(m.Labels, "`, `") + "`"
+			labels = "{" + strings.Join(m.Labels, ",") + "}"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Type, labels, m.Help)
+		fmt.Fprintf(&b, "| `%s%s` | %s |\n", m.Name, labels, m.Help)
 	}
 	return b.String()
 }
@@ -103,13 +110,14 @@ func Page(head string, metrics []Metric) string {
 // Read lists the metrics of a page, without their help.
 func Read(page string) (out []Metric) {
 	for line := range strings.SplitSeq(page, "\n") {
-		cells := strings.Split(line, " | ")
-		if !strings.HasPrefix(line, "| `gpuslice_") || len(cells) < 4 {
+		cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` | ")
+		if !ok || !strings.HasPrefix(cell, "gpuslice_") {
 			continue
 		}
-		m := Metric{Name: strings.Trim(cells[0], "|` "), Type: cells[1]}
-		if cells[2] != "none" {
-			m.Labels = strings.Split(strings.Trim(cells[2], "`"), "`, `")
+		name, labels, _ := strings.Cut(strings.TrimSuffix(cell, "}"), "{")
+		m := Metric{Name: name, Type: impliedType(name)}
+		if labels != "" {
+			m.Labels = strings.Split(labels, ",")
 		}
 		out = append(out, m)
 	}

@@ -42,6 +42,7 @@ func (c *Cluster) Watch(budgetKey string, see func(ledger.State, map[string]ledg
 
 // changed ends a change. The caller holds c.mu.
 func (c *Cluster) changed() {
+	c.version++
 	if c.watch != nil {
 		c.watch()
 	}
@@ -207,6 +208,7 @@ func (c *Cluster) list(namespaces []string) (l ledger.Listing) {
 		if !ok {
 			found = ledger.Namespace{Name: n}
 		}
+		found.Revision = uint64(c.version)
 		l.Namespaces = append(l.Namespaces, found)
 	}
 	for _, p := range c.pods {

@@ -1,36 +1,9 @@
 package proc
 
 import (
-	"errors"
 	"path"
 	"strings"
 )
-
-// errNoCgroup is returned for a cgroup file that names no cgroup.
-var errNoCgroup = errors.New("no cgroup is named")
-
-// cgroupPath returns the path that tells containers apart, out of the text of
-// /proc/<pid>/cgroup: of a v1 controller that every runtime sets, else of the v2
-// tree.
-func cgroupPath(text string) (string, error) {
-	paths := map[string]string{}
-	for line := range strings.Lines(text) {
-		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
-		controllers, at, found := strings.Cut(rest, ":")
-		if !found || !strings.HasPrefix(at, "/") {
-			continue
-		}
-		for c := range strings.SplitSeq(controllers, ",") {
-			paths[c] = strings.TrimSuffix(at, " (deleted)")
-		}
-	}
-	for _, controller := range []string{"memory", "pids", "devices", "", "name=systemd"} {
-		if at, found := paths[controller]; found {
-			return at, nil
-		}
-	}
-	return "", errNoCgroup
-}
 
 // place is where a cgroup lies, seen from the guard's own.
 type place int
