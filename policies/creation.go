@@ -84,6 +84,7 @@ func (c *creation) checkNames() Decision {
 // readRequest reads what the pod requests. A pod may bring what an earlier pass wrote, or a copied one: that is taken
 // off first.
 func (c *creation) readRequest() Decision {
+	c.in.Guard = c.in.Guard.Mirrored(guardImages(c.in.Pod))
 	bare, recorded, brought := promise.Revert(c.in.Pod, c.in.Pools)
 	c.in.Pod, c.brought = bare, brought
 	var before *api.Request

@@ -55,7 +55,7 @@ func Verify(in Input, promise *promise.Promise) Decision {
 // something ends it: what a changed pod holds is unknown.
 func verifyPromised(in *Input, given *promise.Promise) Decision {
 	for _, check := range []func(*Input, *promise.Promise) []api.Violation{
-		checkUndone, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
+		checkGuardImage, checkUndone, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
 	} {
 		if found := check(in, given); len(found) > 0 {
 			return denial(found...)

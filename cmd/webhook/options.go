@@ -44,6 +44,7 @@ type Options struct {
 	IdleGrace        time.Duration `mapstructure:"idle-grace"`
 	Shutdown         time.Duration `mapstructure:"shutdown"`
 	GuardImage       string        `mapstructure:"guard-image"`
+	GuardMirrors     []string      `mapstructure:"guard-image-mirrors"`
 	GuardPull        string        `mapstructure:"guard-pull-policy"`
 	GuardSecret      string        `mapstructure:"guard-pull-secret"`
 	GuardCPU         string        `mapstructure:"guard-cpu"`
@@ -84,6 +85,7 @@ func defineFlags(f *pflag.FlagSet) {
 	f.Duration("idle-grace", 15*time.Second, "after draining, keep idle API server connections open for this long; closing one early can lose a request")
 	f.Duration("shutdown", 15*time.Second, "wait this long for reviews in flight, at the end")
 	f.String("guard-image", "", "inject this image as the guard; empty: inject none, and do not plan its tier")
+	f.StringSlice("guard-image-mirrors", nil, "accept the guard's image from these repositories too, with the same tag or digest: another webhook points to them")
 	f.String("guard-pull-policy", "IfNotPresent", "pull the guard's image Always, IfNotPresent or Never")
 	f.String("guard-pull-secret", "", "pull the guard's image with this Secret of the tenants' namespaces; empty: none")
 	f.String("guard-cpu", "20m", "request and limit this much CPU for each guard container")
@@ -188,7 +190,7 @@ func (o Options) guard() *config.GuardSettings {
 		return nil
 	}
 	return &config.GuardSettings{
-		Image: o.GuardImage, PullPolicy: corev1.PullPolicy(o.GuardPull), PullSecret: o.GuardSecret, CPU: o.GuardCPU, Memory: o.GuardMemory,
+		Image: o.GuardImage, Mirrors: o.GuardMirrors, PullPolicy: corev1.PullPolicy(o.GuardPull), PullSecret: o.GuardSecret, CPU: o.GuardCPU, Memory: o.GuardMemory,
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 func defaults() Options {
 	return Options{
 		Namespace: "gpuslice-system", Service: "gpuslice-webhook", Listen: ":9443", MetricsListen: ":8080",
-		Certs: "self", CertsSecret: "gpuslice-authority", CertsNames: []string{},
+		Certs: "self", CertsSecret: "gpuslice-authority", CertsNames: []string{}, GuardMirrors: []string{},
 		CertsLife: 7 * 24 * time.Hour, CertsCALife: 365 * 24 * time.Hour, CertsPropagation: time.Minute,
 		Mutating: []string{"gpuslice"}, Validating: []string{"gpuslice"},
 		Drain: 15 * time.Second, IdleGrace: 15 * time.Second, Shutdown: 15 * time.Second, GuardPull: "IfNotPresent", GuardCPU: "20m", GuardMemory: "64Mi",

@@ -150,14 +150,15 @@ func TestValues(t *testing.T) {
 			pod.Spec.NodeSelector, pod.Spec.Tolerations[0].Key, pod.Spec.TopologySpreadConstraints[0].TopologyKey, pod.Spec.ImagePullSecrets[0].Name,
 			pod.Spec.Volumes[0].Secret.SecretName, c.VolumeMounts[0].MountPath, pod.Labels["mesh"], pod.Annotations, deployment.Annotations}
 		want := []any{int32(5), "registry.test/gpuslice/webhook:v9.9.9", corev1.PullAlways, "1Gi", map[string]string{
-			"GOMEMLIMIT":                 "800MiB",
-			"GPUSLICE_GUARD_IMAGE":       "registry.test/gpuslice/guard@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-			"GPUSLICE_GUARD_CPU":         "30m",
-			"GPUSLICE_GUARD_MEMORY":      "96Mi",
-			"GPUSLICE_GUARD_PULL_POLICY": "Never",
-			"GPUSLICE_GUARD_PULL_SECRET": "guard-pull",
-			"GPUSLICE_LOG_LEVEL":         "debug",
-			"GPUSLICE_LOG_FORMAT":        "text",
+			"GOMEMLIMIT":                   "800MiB",
+			"GPUSLICE_GUARD_IMAGE":         "registry.test/gpuslice/guard@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+			"GPUSLICE_GUARD_IMAGE_MIRRORS": "mirror.test/gpuslice/guard",
+			"GPUSLICE_GUARD_CPU":           "30m",
+			"GPUSLICE_GUARD_MEMORY":        "96Mi",
+			"GPUSLICE_GUARD_PULL_POLICY":   "Never",
+			"GPUSLICE_GUARD_PULL_SECRET":   "guard-pull",
+			"GPUSLICE_LOG_LEVEL":           "debug",
+			"GPUSLICE_LOG_FORMAT":          "text",
 		}, []string{"--namespace=elsewhere", "--certs=files", "--certs-file=/certificate/tls.crt", "--certs-key-file=/certificate/tls.key", "--observe=false"},
 			"infrastructure", map[string]string{"pool": "infrastructure"}, "infrastructure", "rack", "pull", "my-certificate", "/certificate", "off",
 			map[string]string{"sidecar.istio.io/inject": "false"}, map[string]string{"reloader": "true"}}

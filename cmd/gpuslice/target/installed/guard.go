@@ -26,6 +26,7 @@ func Guard(d *appsv1.Deployment) *config.GuardSettings {
 		if image := setting(c, "guard-image"); image != "" {
 			return &config.GuardSettings{
 				Image:      image,
+				Mirrors:    list(setting(c, "guard-image-mirrors")),
 				PullPolicy: corev1.PullPolicy(cmp.Or(setting(c, "guard-pull-policy"), string(corev1.PullIfNotPresent))),
 				PullSecret: setting(c, "guard-pull-secret"),
 				CPU:        cmp.Or(setting(c, "guard-cpu"), GuardCPU),
@@ -56,4 +57,12 @@ func setting(c corev1.Container, flag string) (value string) {
 		value = text
 	}
 	return value
+}
+
+// list reads a setting with several values.
+func list(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return strings.Split(value, ",")
 }

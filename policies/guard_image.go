@@ -1,0 +1,52 @@
+package policies
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+// guardContainers are those of the guard that a pod has already.
+func guardContainers(pod *corev1.Pod) (out []*corev1.Container) {
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.Name == limits.CheckContainer || c.Name == limits.GuardContainer {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// guardImages are the images of the guard that a pod has already.
+func guardImages(pod *corev1.Pod) (out []string) {
+	for _, c := range guardContainers(pod) {
+		out = append(out, c.Image)
+	}
+	return out
+}
+
+// checkGuardImage denies another image for the promised guard, with what may have written it.
+func checkGuardImage(in *Input, given *promise.Promise) []api.Violation {
+	if given.Guard == nil {
+		return nil
+	}
+	var names []string
+	found := ""
+	for _, c := range guardContainers(in.Pod) {
+		if c.Image != given.Guard.Image {
+			names, found = append(names, c.Name), c.Image
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []api.Violation{{Rule: rulename.Undone, Reason: "the image of gpuslice's guard was changed", Detail: fmt.Sprintf(
+		"%s has image %q in place of %q; another webhook rewrites images: those who run the cluster exclude containers gpuslice-* there, "+
+			"or list the repository in gpuslice's guard.image.mirrors, with the same tag or digest",
+		strings.Join(names, ", "), found, given.Guard.Image)}}
+}
