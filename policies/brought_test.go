@@ -27,8 +27,16 @@ func l4(name, product string, memory quantity.MiB) pools.Pool {
 			{Key: "nvidia.com/gpu.product", Operator: corev1.NodeSelectorOpIn, Values: []string{product}},
 		},
 		Labels: map[string]string{"nvidia.com/gpu.product": product},
-		Nodes:  []pools.Node{{Labels: map[string]string{"nvidia.com/gpu.product": product, "zone": "a"}, Named: []pools.NodeName{{Name: name, Hostname: name}}}},
+		Nodes:  oneNode(name, map[string]string{"nvidia.com/gpu.product": product, "zone": "a"}).Nodes,
 	}
+}
+
+// oneNode is the pool of a node of that name and labels.
+func oneNode(name string, labels map[string]string) pools.Pool {
+	labels[corev1.LabelHostname] = name
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	node.Status.Allocatable = corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}
+	return pools.FromNodes([]*corev1.Node{node}, config.PoolsSpec{}, nil)[0]
 }
 
 // brought is the input of a pod that asks for one whole GPU under a transparent policy.
@@ -180,7 +188,9 @@ func TestGuardContainer(t *testing.T) {
 		pod.Spec.InitContainers = []corev1.Container{{Name: "gpuslice-guard", Image: "x", VolumeMounts: []corev1.VolumeMount{{Name: "mine", MountPath: "/gpuslice-guard"}}}}
 		for _, c := range rewritten(t, in).Spec.InitContainers {
 			for _, m := range c.VolumeMounts {
-				t.Errorf("%s mounts %s at %s", c.Name, m.Name, m.MountPath)
+				if m.Name == "mine" || m.MountPath == "/gpuslice-guard" {
+					t.Errorf("%s mounts %s at %s", c.Name, m.Name, m.MountPath)
+				}
 			}
 		}
 	})

@@ -17,6 +17,13 @@ const (
 // samples came late, whatever the device says.
 const ReasonLate = "the guard did not sample the devices for "
 
+// ObservationFolder is where the webhook mounts the pod's observation into the
+// guard, ObservationPath its file.
+const (
+	ObservationFolder = "/etc/gpuslice"
+	ObservationPath   = ObservationFolder + "/observed"
+)
+
 // Act is when a process of a container over its slice is terminated.
 type Act string
 

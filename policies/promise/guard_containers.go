@@ -100,13 +100,14 @@ func quantityOrZero(text string) resource.Quantity {
 
 // Access is how the guard of a pod with the runtime class ("": the node's default) reaches the driver.
 func (g *Guard) Access(runtimeClass string) string {
+	way := modes.AccessVolume
 	switch {
 	case len(g.Annotations) > 0:
-		return modes.DescribeAccess(modes.AccessCDI, runtimeClass)
-	case len(g.SidecarMounts) > 0:
-		return modes.DescribeAccess(modes.AccessVolume, runtimeClass)
+		way = modes.AccessCDI
+	case slices.ContainsFunc(g.SidecarEnv, func(v envvar.Literal) bool { return v.Name == envvar.VisibleDevices }):
+		way = modes.AccessEnv
 	}
-	return modes.DescribeAccess(modes.AccessEnv, runtimeClass)
+	return modes.DescribeAccess(way, runtimeClass)
 }
 
 // check requests the resource of the first GPU container: the kubelet gives it the very device that the container will

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
@@ -51,15 +49,9 @@ func (w *Watcher) PoolOf(node, resource string) string {
 		return ""
 	}
 	for i := range snapshot.pools {
-		if p := &snapshot.pools[i]; p.Resource == resource && has(p, node) {
+		if p := &snapshot.pools[i]; p.Resource == resource && p.HasNode(node) {
 			return p.Name
 		}
 	}
 	return ""
-}
-
-func has(p *pools.Pool, node string) bool {
-	return slices.ContainsFunc(p.Nodes, func(kind pools.Node) bool {
-		return slices.ContainsFunc(kind.Named, func(n pools.NodeName) bool { return n.Name == node })
-	})
 }

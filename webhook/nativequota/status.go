@@ -69,7 +69,7 @@ func statusOfOther(g Governed, n policies.NativeQuota) QuotaStatus {
 }
 
 func (q *Quotas) statusOfOwn(g Governed) (QuotaStatus, bool) {
-	want, wanted := policies.WrittenQuotaOf(g.Policy, g.Pools)
+	want, wanted := policies.Input{Policy: g.Policy, Pools: g.Pools}.WrittenQuota()
 	s := QuotaStatus{Namespace: g.Namespace, Name: policies.WrittenQuotaName, Resource: want.Resource, State: StateUnwritten, Reason: want.Why}
 	if have := q.ownQuota(g.Namespace); want.Why == "" && have != nil {
 		if s.State = StateWritten; !have.managed() {
@@ -94,7 +94,7 @@ type collector struct {
 // RegisterMetrics registers the metric gpuslice_native_quota_info.
 func RegisterMetrics(registerer prometheus.Registerer, statuses func() []QuotaStatus) error {
 	return registerer.Register(&collector{statuses: statuses, desc: prometheus.NewDesc("gpuslice_native_quota_info",
-		"1 for each ResourceQuota on a GPU resource in a governed namespace: counted (gpuslice counts renamed pods for it), uncounted, written (gpuslice's own) or unwritten. At most 1000.",
+		"1 for each ResourceQuota on a GPU resource in a governed namespace, by state: counted, uncounted, written or unwritten. At most 1000.",
 		[]string{"namespace", "name", "resource", "state"}, nil)})
 }
 
