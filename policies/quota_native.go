@@ -77,13 +77,20 @@ func WithNative(q quota.Quota, namespace string, p *config.Policy, native []Nati
 // DenyQuota is what a want of quota comes to. Policy decides about its own limits; a ResourceQuota is others', and
 // would have denied the pod if the rename had left it in sight: what exceeds it is denied under warn as well.
 func DenyQuota(in Input, excess []quota.Excess) Decision {
-	d := Deny(in, *quota.Denial(excess))
+	d := Deny(in, quotaDenial(in.Pod, excess))
 	native := slices.DeleteFunc(slices.Clone(excess), func(e quota.Excess) bool { return !e.Native })
 	if d.Outcome == Denied || len(native) == 0 {
 		return d
 	}
-	d.Outcome, d.Violations, d.Warnings = Denied, []api.Violation{*quota.Denial(native)}, nil
+	d.Outcome, d.Violations, d.Warnings = Denied, []api.Violation{quotaDenial(in.Pod, native)}, nil
 	return d
+}
+
+// quotaDenial is the denial of a pod for want of quota.
+func quotaDenial(pod *corev1.Pod, excess []quota.Excess) api.Violation {
+	v := *quota.Denial(excess)
+	v.Detail += rolloutRemedy(pod, excess)
+	return v
 }
 
 // NativeWarnings tell the author of a pod that was renamed under the Promise which ResourceQuotas go on counting it
