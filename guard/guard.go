@@ -43,7 +43,7 @@ type Reporter interface {
 	Observed(Sample, State)
 }
 
-// Guard enforces the limits of one pod.
+// Guard enforces the limits of one pod. It is not safe for concurrent use.
 type Guard struct {
 	Limits     limits.Limits
 	Sampler    Sampler
@@ -52,44 +52,61 @@ type Guard struct {
 	// Jitter spreads the samples of many guards on a node; nil: up to a tenth
 	// sooner.
 	Jitter func(time.Duration) time.Duration
+
+	state       State
+	outcomes    chan Outcome // of the termination in progress; nil: there is none
+	lastOutcome *Outcome     // that no step has taken in
 }
 
 // Run samples, steps, reports and carries out orders until ctx is done. It waits
 // for a termination in progress before it returns.
 func (g *Guard) Run(ctx context.Context) {
-	var (
-		state       State
-		maxAge      time.Duration
-		outcomes    = make(chan Outcome, 1)
-		outcome     *Outcome
-		terminating bool
-	)
+	var wait, maxAge time.Duration
 	for ctx.Err() == nil {
-		sample := g.Sampler.Sample(ctx, maxAge)
-		sample.Outcome = outcome
-		var order *Order
-		var events []Event
-		state, order, events = Step(state, sample, g.Limits)
-		g.report(order, events)
-		g.Reporter.Observed(sample, state)
-		var wait time.Duration
-		wait, maxAge = SampleInterval(state, g.Limits)
-		switch {
-		case order == nil:
-		case order.Kind == Confirm:
-			wait, maxAge = 0, 0
-		default:
-			terminating = true
-			g.begin(ctx, state, *order, outcomes)
-		}
-		if outcome = g.wait(ctx, wait, outcomes); outcome != nil {
-			terminating = false
-		}
+		wait, maxAge = g.Advance(ctx, g.Sampler.Sample(ctx, maxAge))
+		g.wait(ctx, wait)
 	}
-	if terminating {
-		<-outcomes
+	g.Settle()
+}
+
+// Advance steps with a sample, reports, and begins what is ordered. It returns how
+// long to wait for the next sample, and how old a list that one may repeat.
+func (g *Guard) Advance(ctx context.Context, sample Sample) (wait, maxAge time.Duration) {
+	g.takeOutcome()
+	sample.Outcome, g.lastOutcome = g.lastOutcome, nil
+	var order *Order
+	var events []Event
+	g.state, order, events = Step(g.state, sample, g.Limits)
+	g.report(order, events)
+	g.Reporter.Observed(sample, g.state)
+	switch {
+	case order == nil:
+	case order.Kind == Confirm:
+		return 0, 0
+	default:
+		g.outcomes = make(chan Outcome, 1)
+		g.begin(ctx, g.state, *order, g.outcomes)
+	}
+	return SampleInterval(g.state, g.Limits)
+}
+
+// Settle waits for a termination in progress.
+func (g *Guard) Settle() {
+	if g.outcomes != nil {
+		g.settled(<-g.outcomes)
 	}
 }
+
+// takeOutcome takes the outcome of a termination that has come to its end.
+func (g *Guard) takeOutcome() {
+	select {
+	case out := <-g.outcomes:
+		g.settled(out)
+	default:
+	}
+}
+
+func (g *Guard) settled(out Outcome) { g.lastOutcome, g.outcomes = &out, nil }
 
 func (g *Guard) report(order *Order, events []Event) {
 	for _, e := range events {
@@ -105,34 +122,33 @@ func (g *Guard) report(order *Order, events []Event) {
 func (g *Guard) begin(ctx context.Context, s State, o Order, outcomes chan<- Outcome) {
 	target, failed := g.Terminator.Acquire(ctx, o)
 	if target == nil {
-		outcomes <- settled(failed, o)
+		outcomes <- settle(failed, o)
 		return
 	}
 	if !StillOver(s, g.Sampler.Sample(ctx, 0), o, g.Limits) {
 		target.Release()
-		outcomes <- settled(Outcome{Result: Gone, Reason: "it was no longer over its limit when it was sampled again"}, o)
+		outcomes <- settle(Outcome{Result: Gone, Reason: "it was no longer over its limit when it was sampled again"}, o)
 		return
 	}
 	if g.Limits.DryRun {
 		target.Release()
-		outcomes <- settled(Outcome{Result: DryRun}, o)
+		outcomes <- settle(Outcome{Result: DryRun}, o)
 		return
 	}
 	go func() {
 		out := target.Terminate(ctx)
 		target.Release()
-		outcomes <- settled(out, o)
+		outcomes <- settle(out, o)
 	}()
 }
 
-func settled(out Outcome, o Order) Outcome {
+func settle(out Outcome, o Order) Outcome {
 	out.Order, out.At = o, time.Now()
 	return out
 }
 
-// wait waits for the time to pass, or for the outcome of the termination in
-// progress.
-func (g *Guard) wait(ctx context.Context, d time.Duration, outcomes <-chan Outcome) *Outcome {
+// wait waits for the time to pass, or for the termination in progress.
+func (g *Guard) wait(ctx context.Context, d time.Duration) {
 	jitter := g.Jitter
 	if jitter == nil {
 		jitter = sooner
@@ -140,12 +156,11 @@ func (g *Guard) wait(ctx context.Context, d time.Duration, outcomes <-chan Outco
 	timer := time.NewTimer(jitter(d))
 	defer timer.Stop()
 	select {
-	case out := <-outcomes:
-		return &out
+	case out := <-g.outcomes:
+		g.settled(out)
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return nil
 }
 
 // sooner takes up to a tenth off.

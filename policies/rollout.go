@@ -31,7 +31,7 @@ func rolloutRemedy(pod *corev1.Pod, excess []quota.Excess) string {
 
 // RolloutWarning warns of a Deployment whose replicas are within the quota, and whose rolling update creates so many pods
 // (surge) before it deletes one that they are not. It knows of no other pods in the budget.
-func RolloutWarning(in Input, given *promise.Promise, replicas, surge int) string {
+func (in Input) RolloutWarning(given *promise.Promise, replicas, surge int) string {
 	if given == nil || in.Policy.Off() || surge < 1 {
 		return ""
 	}

@@ -90,7 +90,7 @@ func logStart(log *slog.Logger, l limits.Limits) {
 // newTerminator returns what terminates processes: by signals, and before them
 // through the MPS daemon where the pod is a client of one.
 func newTerminator(o options, l limits.Limits, r *reporter) guard.Terminator {
-	signals := &proc.Terminator{Table: r.table, TermGrace: l.TermGrace, Message: guard.Order.TenantMessage}
+	signals := &proc.Terminator{Processes: r.table, TermGrace: l.TermGrace, Message: guard.Order.TenantMessage}
 	namespace, err := mps.Namespace(o.procDir)
 	if err != nil {
 		r.log.Warn("MPS clients cannot be identified", "error", err)

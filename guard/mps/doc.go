@@ -11,7 +11,8 @@
 // other process of it, or when all of them are to go. A pod without a client has
 // evaded the daemon, and a signal harms nobody. Where it is not certain, or where
 // program or pipe are out of reach, the policy decides between leaving the client
-// and signaling it.
+// and signaling it. An agent that shares the PID namespace of the node's daemons
+// knows each client by its PID.
 //
 // The package imports guard, guard/limits and the standard library.
 package mps

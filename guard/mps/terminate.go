@@ -34,47 +34,48 @@ func (t *Terminator) Acquire(ctx context.Context, o guard.Order) (guard.Target, 
 	if target == nil || !o.MPS {
 		return target, out
 	}
-	return &clientTarget{Target: target, terminator: t, order: o}, out
+	return &clientTarget{Target: target, fallback: t.Fallback,
+		terminateClients: func(ctx context.Context) error { return t.terminateClients(ctx, o) }}, out
 }
 
-// clientTarget is what an order names, acquired by Next.
+// clientTarget is what an order names, acquired by the next terminator.
 type clientTarget struct {
 	guard.Target
-	terminator *Terminator
-	order      guard.Order
+	fallback limits.MPSTermination
+	// terminateClients terminates the clients that the order names through the
+	// daemon, or returns why that cannot be done with certainty.
+	terminateClients func(context.Context) error
 }
 
 // Terminate implements guard.Target.
 func (c *clientTarget) Terminate(ctx context.Context) guard.Outcome {
-	if err := c.terminateClients(ctx); err != nil && c.terminator.Fallback != limits.MPSTerminationSignal {
+	if err := c.terminateClients(ctx); err != nil && c.fallback != limits.MPSTerminationSignal {
 		return guard.Outcome{Result: guard.Skipped, Reason: fmt.Sprintf("a signal may harm the other clients of its MPS daemon, and %v", err)}
 	}
 	return c.Target.Terminate(ctx)
 }
 
-// terminateClients terminates the clients that the order names through the
-// daemon, or returns why that cannot be done with certainty.
-func (c *clientTarget) terminateClients(ctx context.Context) error {
-	if c.terminator.Namespace == 0 {
+func (t *Terminator) terminateClients(ctx context.Context, o guard.Order) error {
+	if t.Namespace == 0 {
 		return fmt.Errorf("the pod's PID namespace is unknown")
 	}
-	all, err := c.terminator.Daemon.Clients(ctx)
+	all, err := t.Daemon.Clients(ctx)
 	if err != nil {
 		return err
 	}
-	found := inNamespace(all, c.terminator.Namespace)
+	found := inNamespace(all, t.Namespace)
 	switch {
-	case len(found) == 0 && c.terminator.Nested(c.order):
+	case len(found) == 0 && t.Nested(o):
 		return fmt.Errorf("the daemon knows no client of this pod, and the process may be one under another PID namespace")
 	case len(found) == 0:
 		return nil // what evades the daemon is an ordinary process, and harms no client
-	case !c.order.Alone:
+	case !o.Alone:
 		return fmt.Errorf("the pod has other processes on its devices, so that it is not certain which is the daemon's client")
-	case len(found) > 1 && c.order.Kind != guard.TerminateContainer:
+	case len(found) > 1 && o.Kind != guard.TerminateContainer:
 		return fmt.Errorf("the daemon has %d clients of this pod and does not report which is which", len(found))
 	}
 	for _, f := range found {
-		if err := c.terminator.Daemon.Terminate(ctx, f); err != nil {
+		if err := t.Daemon.Terminate(ctx, f); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func (t *Table) identify(cgroup string, s stat) identity {
 }
 
 func (t *Table) readIdentity(cgroup string, s stat) (identity, bool) {
-	text, err := t.source.read(t.first(cgroup, s).dir, "mountinfo")
+	text, err := t.source.Read(t.first(cgroup, s).dir, "mountinfo")
 	if err != nil {
 		return identity{}, false
 	}
@@ -65,7 +65,7 @@ func (t *Table) first(cgroup string, s stat) stat {
 		if s.parent == 0 {
 			return s
 		}
-		parent, where, at := t.find(s.parent)
+		parent, where, at := t.locate(s.parent)
 		if where == elsewhere || at != cgroup {
 			return s
 		}
@@ -77,12 +77,18 @@ func (t *Table) first(cgroup string, s stat) stat {
 // members returns the live processes of the container with that cgroup.
 func (t *Table) members(cgroup string) []stat {
 	var members []stat
-	for _, pid := range t.source.pids() {
-		if s, where, at := t.find(pid); where != elsewhere && at == cgroup && !s.exited() {
+	for _, pid := range t.source.PIDs() {
+		if s, where, at := t.locate(pid); where != elsewhere && at == cgroup && !s.exited() {
 			members = append(members, s)
 		}
 	}
 	return members
+}
+
+// instance implements Processes.
+func (t *Table) instance(container string) (key string, able bool) {
+	key, _ = t.cgroupOf(container)
+	return key, key != t.ours && key != t.init
 }
 
 // cgroupOf returns the cgroup of the container with that name.

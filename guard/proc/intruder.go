@@ -54,7 +54,7 @@ func (i *Intruders) End(now time.Time) []guard.Process {
 	seen := map[seenProcess]sighting{}
 	var ended []guard.Process
 	for _, pid := range i.candidates(now) {
-		s, where, _ := i.Table.find(pid)
+		s, where, _ := i.Table.locate(pid)
 		if where != own || i.Table.guards(s) {
 			continue
 		}
@@ -97,12 +97,12 @@ func (i *Intruders) end(s stat) bool {
 	if err != nil {
 		return false
 	}
-	defer fd.release()
-	now, where, _ := i.Table.find(s.pid)
-	if fd.exited() || where != own || now.start != s.start || i.Table.guards(now) {
+	defer fd.Release()
+	now, where, _ := i.Table.locate(s.pid)
+	if fd.Exited() || where != own || now.start != s.start || i.Table.guards(now) {
 		return false
 	}
-	return fd.signal(syscall.SIGKILL) == nil
+	return fd.Signal(syscall.SIGKILL) == nil
 }
 
 // candidates returns the processes that may be in the guard's container.
@@ -124,5 +124,5 @@ func (i *Intruders) candidates(now time.Time) []int {
 		return nil
 	}
 	i.walked = now
-	return i.Table.source.pids()
+	return i.Table.source.PIDs()
 }

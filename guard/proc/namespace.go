@@ -11,7 +11,7 @@ import (
 // namespace below the pod's: one that cannot be read may.
 func (t *Table) Nested(o guard.Order) bool {
 	if o.Kind != guard.TerminateContainer {
-		s, _, _ := t.find(o.Process.PID)
+		s, _, _ := t.locate(o.Process.PID)
 		return t.nested(s)
 	}
 	cgroup, _ := t.cgroupOf(o.Container)
@@ -20,7 +20,7 @@ func (t *Table) Nested(o guard.Order) bool {
 
 // nested reads the process's numbers in each PID namespace from the pod's on.
 func (t *Table) nested(s stat) bool {
-	text, err := t.source.read(s.dir, "status")
+	text, err := t.source.Read(s.dir, "status")
 	if s.dir == "" || err != nil {
 		return true
 	}

@@ -14,7 +14,21 @@ import (
 // again. An exit ends the wait at once.
 const pollPeriod = 100 * time.Millisecond
 
-// pidfd is an open handle on one process. Its PID may be reused; the pidfd may
+// Handle is an open handle on one process, so that what is done through it can hit
+// no other.
+type Handle interface {
+	// Signal sends the signal to the very process that was opened.
+	Signal(sig syscall.Signal) error
+	// Exited reports whether the process has exited, reaped or not.
+	Exited() bool
+	// Wait returns true once the process has exited, or false when the time is up
+	// or ctx is done.
+	Wait(ctx context.Context, limit time.Duration) bool
+	// Release closes the handle.
+	Release()
+}
+
+// pidfd is a Handle by the kernel. Its PID may be reused; the pidfd may
 // not.
 type pidfd struct {
 	pid     int
@@ -24,7 +38,7 @@ type pidfd struct {
 // openPidfd opens the process that has the PID at present. It fails with
 // os.ErrProcessDone when there is none, and where the kernel or a sandbox has no
 // pidfd: nothing is ever signaled by number.
-func openPidfd(pid int) (*pidfd, error) {
+func openPidfd(pid int) (Handle, error) {
 	process, err := os.FindProcess(pid)
 	if err != nil {
 		return nil, fmt.Errorf("open process %d: %w", pid, err)
@@ -35,31 +49,31 @@ func openPidfd(pid int) (*pidfd, error) {
 		err = os.ErrProcessDone
 	}
 	if err != nil {
-		f.release()
+		f.Release()
 		return nil, fmt.Errorf("open process %d: %w", pid, err)
 	}
 	return f, nil
 }
 
-func (f *pidfd) release() { _ = f.process.Release() }
+// Release implements Handle.
+func (f *pidfd) Release() { _ = f.process.Release() }
 
-// signal sends the signal to the very process that was opened.
-func (f *pidfd) signal(sig syscall.Signal) error {
+// Signal implements Handle.
+func (f *pidfd) Signal(sig syscall.Signal) error {
 	if err := f.process.Signal(sig); err != nil {
 		return fmt.Errorf("signal process %d: %w", f.pid, err)
 	}
 	return nil
 }
 
-// exited reports whether the process has exited, reaped or not.
-func (f *pidfd) exited() bool {
+// Exited implements Handle.
+func (f *pidfd) Exited() bool {
 	exited, err := f.poll(0)
 	return exited || err != nil
 }
 
-// wait returns true once the process has exited, or false when the time is up or
-// ctx is done.
-func (f *pidfd) wait(ctx context.Context, limit time.Duration) bool {
+// Wait implements Handle.
+func (f *pidfd) Wait(ctx context.Context, limit time.Duration) bool {
 	deadline := time.Now().Add(limit)
 	for ctx.Err() == nil {
 		left := time.Until(deadline)

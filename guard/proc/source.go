@@ -6,27 +6,32 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
 )
 
 // longestFile bounds what is read of one file under /proc: a tenant may make as
 // many mounts as it likes.
 const longestFile = 1 << 20
 
-// source is where the table reads processes from.
-type source interface {
-	// read returns the text of a file of a process: "self", a PID or "PID/task/TID",
+// Source is where processes are read from.
+type Source interface {
+	// Read returns the text of a file of a process: "self", a PID or "PID/task/TID",
 	// and "stat", "status", "cgroup" or "mountinfo".
-	read(process, file string) (string, error)
-	// threads returns the first threads of a process.
-	threads(pid int) []int
-	// pids returns every process there is.
-	pids() []int
+	Read(process, file string) (string, error)
+	// Threads returns the first threads of a process.
+	Threads(pid int) []int
+	// PIDs returns every process there is.
+	PIDs() []int
+	// Now returns the time as start times count it.
+	Now() uint64
 }
 
-// files is a mounted proc(5), or a folder laid out like one.
+// files is a mounted proc(5), or a folder laid out like one. It implements Source.
 type files string
 
-func (root files) read(process, file string) (string, error) {
+func (root files) Read(process, file string) (string, error) {
 	f, err := os.Open(filepath.Join(string(root), process, file))
 	if err != nil {
 		return "", fmt.Errorf("read process: %w", err)
@@ -39,9 +44,20 @@ func (root files) read(process, file string) (string, error) {
 	return string(text), nil
 }
 
-func (root files) pids() []int { return numbersIn(string(root), -1) }
+// Now implements Source: in clock ticks since boot, of which Linux reports 100 a
+// second everywhere.
+func (files) Now() uint64 {
+	const clockBoottime, ticksPerSecond = 7, 100
+	var t syscall.Timespec
+	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
+		return 0
+	}
+	return uint64(t.Nano()) / uint64(time.Second/ticksPerSecond)
+}
 
-func (root files) threads(pid int) []int {
+func (root files) PIDs() []int { return numbersIn(string(root), -1) }
+
+func (root files) Threads(pid int) []int {
 	const some = 16
 	return numbersIn(filepath.Join(string(root), strconv.Itoa(pid), "task"), some)
 }

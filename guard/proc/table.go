@@ -16,8 +16,8 @@ import (
 
 // Table is the processes of the guard's pod. It is safe for concurrent use.
 type Table struct {
+	reader
 	root        string
-	source      source
 	self        int
 	ours        string // the guard's own cgroup
 	layout      layout
@@ -35,11 +35,11 @@ type Table struct {
 // tests.
 func Open(root string) (*Table, error) { return open(root, files(root)) }
 
-func open(root string, from source) (*Table, error) {
-	t := &Table{root: root, source: from, identities: map[string]identity{}, unnamed: map[string]time.Time{}, nameRetry: nameRetry,
+func open(root string, from Source) (*Table, error) {
+	t := &Table{reader: reader{from}, root: root, identities: map[string]identity{}, unnamed: map[string]time.Time{}, nameRetry: nameRetry,
 		// of cgroup v2, and of a v1 controller
 		cgroupProcs: []string{"/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/pids/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs"}}
-	text, err := t.source.read("self", "stat")
+	text, err := t.source.Read("self", "stat")
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func open(root string, from source) (*Table, error) {
 	}
 	first, _ := t.cgroup("1")
 	t.layout = learnLayout(t.ours, first)
-	_, _, t.init = t.find(1)
+	_, _, t.init = t.locate(1)
 	t.learnKubelet()
 	return t, nil
 }
@@ -62,7 +62,7 @@ func open(root string, from source) (*Table, error) {
 // own. Without it no container has a name.
 func (t *Table) learnKubelet() {
 	id := identity{container: limits.GuardContainer}
-	if text, err := t.source.read("self", "mountinfo"); err == nil {
+	if text, err := t.source.Read("self", "mountinfo"); err == nil {
 		if t.kubelet, err = learnKubeletDir(text); err == nil {
 			id, _ = t.kubelet.identify(text)
 		}
@@ -84,7 +84,7 @@ func (t *Table) Shared() bool {
 // Name implements guard.Namer.
 func (t *Table) Name(p guard.Process) guard.Process {
 	p.Container, p.Protected = "", true
-	s, where, key := t.find(p.PID)
+	s, where, key := t.locate(p.PID)
 	if where == elsewhere || s.exited() {
 		return p
 	}
@@ -105,7 +105,7 @@ func (t *Table) Name(p guard.Process) guard.Process {
 
 // Runs reports whether a process of the container with that name lives.
 func (t *Table) Runs(container string) bool {
-	return slices.ContainsFunc(t.source.pids(), func(pid int) bool {
+	return slices.ContainsFunc(t.source.PIDs(), func(pid int) bool {
 		return t.Name(guard.Process{PID: pid}).Container == container
 	})
 }
@@ -120,18 +120,19 @@ func (t *Table) Cgroup(pid int) string {
 	return at
 }
 
-// find returns what a PID is, and where. A PID that is not there is elsewhere.
-func (t *Table) find(pid int) (stat, place, string) {
-	dir := strconv.Itoa(pid)
-	text, err := t.source.read(dir, "stat")
-	if err != nil {
-		return stat{}, elsewhere, ""
+// find implements Processes.
+func (t *Table) find(pid int) (stat, string) {
+	s, where, key := t.locate(pid)
+	if where != sibling || pid <= 1 || pid == t.self {
+		return s, ""
 	}
-	s, err := parseStat(text)
-	if err != nil || s.pid != pid {
-		return stat{}, elsewhere, ""
-	}
-	if s.dir = t.living(s); s.dir == "" {
+	return s, key
+}
+
+// locate returns what a PID is, and where. A PID that is not there is elsewhere.
+func (t *Table) locate(pid int) (stat, place, string) {
+	s, found := t.stat(pid)
+	if !found || s.exited() {
 		return s, elsewhere, ""
 	}
 	at, err := t.cgroup(s.dir)
@@ -142,28 +143,8 @@ func (t *Table) find(pid int) (stat, place, string) {
 	return s, where, key
 }
 
-// living returns where a process can be read: where its first thread has exited,
-// a thread that lives, since the kernel tells nothing more of the first.
-func (t *Table) living(s stat) string {
-	dir := strconv.Itoa(s.pid)
-	if s.state != 'Z' && s.state != 'X' {
-		return dir
-	}
-	for _, tid := range t.source.threads(s.pid) {
-		at := dir + "/task/" + strconv.Itoa(tid)
-		text, err := t.source.read(at, "stat")
-		if err != nil || tid == s.pid {
-			continue
-		}
-		if thread, err := parseStat(text); err == nil && thread.state != 'Z' && thread.state != 'X' {
-			return at
-		}
-	}
-	return ""
-}
-
 func (t *Table) cgroup(dir string) (string, error) {
-	text, err := t.source.read(dir, "cgroup")
+	text, err := t.source.Read(dir, "cgroup")
 	if err != nil {
 		return "", err
 	}

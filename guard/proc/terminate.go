@@ -16,10 +16,29 @@ import (
 // tears its contexts down first.
 const ExitTimeout = 10 * time.Second
 
-// Terminator terminates processes of the table. It implements guard.Terminator.
+// Processes are those of one pod, as its guard finds them: a Table of the guard's
+// own pod, or a Pod of a node.
+type Processes interface {
+	// Name returns what a PID is, as guard.Namer.
+	Name(p guard.Process) guard.Process
+	// instance returns the running instance of the container with that name, empty:
+	// none, and whether the guard may terminate it.
+	instance(container string) (key string, able bool)
+	// members returns the live processes of an instance.
+	members(key string) []stat
+	// find returns what a PID is, and its container's instance where it may be
+	// signaled.
+	find(pid int) (s stat, key string)
+	// openTerminationLog opens the termination log of a process's container.
+	openTerminationLog(pid int) (*os.File, error)
+}
+
+// Terminator terminates processes of one pod. It implements guard.Terminator.
 type Terminator struct {
-	Table     *Table
+	Processes Processes
 	TermGrace time.Duration // from SIGTERM to SIGKILL; 0: SIGKILL alone
+	// Open opens a process; nil: by a pidfd, which only tests do without.
+	Open func(pid int) (Handle, error)
 	// Message is the text that goes into the termination log of the container of a
 	// process that was signaled; nil: nothing does.
 	Message func(o guard.Order) string
@@ -32,7 +51,7 @@ type Terminator struct {
 func (t *Terminator) openMessage(o guard.Order, pid int) (write func()) {
 	t.messagesOnce.Do(func() {
 		if t.Message != nil {
-			t.messages = newMessages(t.Table, t.Message)
+			t.messages = newMessages(t.Processes, t.Message)
 		}
 	})
 	return t.messages.open(o, pid)
@@ -45,29 +64,36 @@ func (t *Terminator) Acquire(_ context.Context, o guard.Order) (guard.Target, gu
 	if o.Kind == guard.TerminateContainer {
 		return t.acquireContainer(o)
 	}
-	fd, err := openPidfd(o.Process.PID)
+	fd, err := t.open(o.Process.PID)
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil, gone("it has exited")
 	}
-	if err != nil && t.Table.Name(guard.Process{PID: o.Process.PID}).Start != o.Process.Start {
+	if err != nil && t.Processes.Name(guard.Process{PID: o.Process.PID}).Start != o.Process.Start {
 		return nil, gone("its PID belongs to another process, or to a thread, by now")
 	}
 	if err != nil {
 		return nil, guard.Outcome{Result: guard.Denied, Reason: err.Error()}
 	}
 	if reason := t.verify(fd, o); reason != "" {
-		fd.release()
+		fd.Release()
 		return nil, gone(reason)
 	}
 	return &processTarget{terminator: t, fd: fd, order: o}, guard.Outcome{}
 }
 
+func (t *Terminator) open(pid int) (Handle, error) {
+	if t.Open != nil {
+		return t.Open(pid)
+	}
+	return openPidfd(pid)
+}
+
 // verify returns why the process of the pidfd is not the order's, or an empty
 // text when it is.
-func (t *Terminator) verify(fd *pidfd, o guard.Order) string {
-	now := t.Table.Name(guard.Process{PID: fd.pid})
+func (t *Terminator) verify(fd Handle, o guard.Order) string {
+	now := t.Processes.Name(guard.Process{PID: o.Process.PID})
 	switch {
-	case fd.exited(): // asked after Name: what was read belongs to this process only while it lives
+	case fd.Exited(): // asked after Name: what was read belongs to this process only while it lives
 		return "it has exited"
 	case now.Start != o.Process.Start:
 		return "its PID belongs to another process by now"
@@ -84,24 +110,24 @@ func gone(reason string) guard.Outcome { return guard.Outcome{Result: guard.Gone
 // processTarget is one process, by its pidfd.
 type processTarget struct {
 	terminator *Terminator
-	fd         *pidfd
+	fd         Handle
 	order      guard.Order
 }
 
 // Release implements guard.Target.
-func (p *processTarget) Release() { p.fd.release() }
+func (p *processTarget) Release() { p.fd.Release() }
 
 // Terminate implements guard.Target: SIGTERM, the grace period, SIGKILL, and the
 // exit observed.
 func (p *processTarget) Terminate(ctx context.Context) guard.Outcome {
-	report := sync.OnceFunc(p.terminator.openMessage(p.order, p.fd.pid))
+	report := sync.OnceFunc(p.terminator.openMessage(p.order, p.order.Process.PID))
 	defer report()
 	if p.terminator.TermGrace > 0 {
-		if err := p.fd.signal(syscall.SIGTERM); err != nil {
+		if err := p.fd.Signal(syscall.SIGTERM); err != nil {
 			return failed(err)
 		}
 		report()
-		if p.fd.wait(ctx, p.terminator.TermGrace) {
+		if p.fd.Wait(ctx, p.terminator.TermGrace) {
 			return guard.Outcome{Result: guard.Terminated, Signal: "SIGTERM"}
 		}
 	}
@@ -110,13 +136,13 @@ func (p *processTarget) Terminate(ctx context.Context) guard.Outcome {
 
 // kill sends SIGKILL alone and observes the exit.
 func (p *processTarget) kill(ctx context.Context, report func()) guard.Outcome {
-	if err := p.fd.signal(syscall.SIGKILL); err != nil {
+	if err := p.fd.Signal(syscall.SIGKILL); err != nil {
 		return failed(err)
 	}
 	report()
 	// A guard that is stopped has sent the signal all the same; it waits a moment
 	// longer than ctx, to report the exit.
-	if p.fd.wait(context.WithoutCancel(ctx), ExitTimeout) {
+	if p.fd.Wait(context.WithoutCancel(ctx), ExitTimeout) {
 		return guard.Outcome{Result: guard.Terminated, Signal: "SIGKILL"}
 	}
 	return guard.Outcome{Result: guard.TimedOut, Signal: "SIGKILL",

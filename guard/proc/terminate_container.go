@@ -10,23 +10,23 @@ import (
 	"github.com/gpuslice/gpuslice/guard"
 )
 
-// containerTarget is one instance of a container, by its cgroup: when the kubelet
-// starts the container again it has another.
+// containerTarget is one instance of a container: when the kubelet starts the
+// container again it is another.
 type containerTarget struct {
 	terminator *Terminator
-	cgroup     string
+	key        string
 	order      guard.Order
 }
 
 func (t *Terminator) acquireContainer(o guard.Order) (guard.Target, guard.Outcome) {
-	cgroup, found := t.Table.cgroupOf(o.Container)
-	if !found || len(t.Table.members(cgroup)) == 0 {
+	key, able := t.Processes.instance(o.Container)
+	if key == "" || len(t.Processes.members(key)) == 0 {
 		return nil, gone("the container has no process")
 	}
-	if cgroup == t.Table.ours || cgroup == t.Table.init {
+	if !able {
 		return nil, guard.Outcome{Result: guard.Denied, Reason: "it may not be signaled"}
 	}
-	return &containerTarget{terminator: t, cgroup: cgroup, order: o}, guard.Outcome{}
+	return &containerTarget{terminator: t, key: key, order: o}, guard.Outcome{}
 }
 
 // Release implements guard.Target.
@@ -61,13 +61,13 @@ func (c *containerTarget) kill(ctx context.Context) guard.Outcome {
 		Reason: fmt.Sprintf("%d of its processes have not exited %s after SIGKILL", len(c.members()), ExitTimeout)}
 }
 
-func (c *containerTarget) members() []stat { return c.terminator.Table.members(c.cgroup) }
+func (c *containerTarget) members() []stat { return c.terminator.Processes.members(c.key) }
 
 // signalAll signals every process of the container once and waits for them to
 // exit.
 func (c *containerTarget) signalAll(ctx context.Context, sig syscall.Signal, limit time.Duration) error {
 	var (
-		signaled []*pidfd
+		signaled []Handle
 		failed   []error
 	)
 	for _, m := range c.members() {
@@ -75,12 +75,12 @@ func (c *containerTarget) signalAll(ctx context.Context, sig syscall.Signal, lim
 		if err != nil || fd == nil {
 			continue // it exited in between
 		}
-		defer fd.release()
+		defer fd.Release()
 		report := func() {}
 		if len(signaled) == 0 {
 			report = c.terminator.openMessage(c.order, m.pid)
 		}
-		if err := fd.signal(sig); err != nil && !fd.exited() {
+		if err := fd.Signal(sig); err != nil && !fd.Exited() {
 			failed = append(failed, err)
 			report()
 			continue
@@ -90,20 +90,20 @@ func (c *containerTarget) signalAll(ctx context.Context, sig syscall.Signal, lim
 	}
 	deadline := time.Now().Add(limit)
 	for _, fd := range signaled {
-		fd.wait(ctx, time.Until(deadline))
+		fd.Wait(ctx, time.Until(deadline))
 	}
 	return errors.Join(failed...)
 }
 
 // open opens one member and makes sure that it is the one that was found.
-func (c *containerTarget) open(m stat) (*pidfd, error) {
-	fd, err := openPidfd(m.pid)
+func (c *containerTarget) open(m stat) (Handle, error) {
+	fd, err := c.terminator.open(m.pid)
 	if err != nil {
 		return nil, err
 	}
-	now, where, cgroup := c.terminator.Table.find(m.pid)
-	if fd.exited() || where != sibling || cgroup != c.cgroup || now.start != m.start || m.pid <= 1 || m.pid == c.terminator.Table.self {
-		fd.release()
+	now, key := c.terminator.Processes.find(m.pid)
+	if fd.Exited() || key != c.key || now.start != m.start {
+		fd.Release()
 		return nil, nil
 	}
 	return fd, nil

@@ -69,7 +69,7 @@ type sessions struct {
 	containers map[string]string // session -> container
 }
 
-func (s sessions) read(process, file string) (string, error) {
+func (s sessions) Read(process, file string) (string, error) {
 	if process == "self" && file != "stat" {
 		return map[string]string{"cgroup": "0::/\n", "mountinfo": "40 31 8:1 /pods/0aa1/containers/gpuslice-guard/00 /dev/termination-log rw\n"}[file], nil
 	}
@@ -84,11 +84,11 @@ func (s sessions) read(process, file string) (string, error) {
 	case file == "mountinfo":
 		return "40 31 8:1 /pods/0aa1/containers/" + container + "/00 /dev/termination-log rw\n", nil
 	}
-	return s.files.read(process, file)
+	return s.files.Read(process, file)
 }
 
 func (s sessions) session(process string) string {
-	text, err := s.files.read(process, "stat")
+	text, err := s.files.Read(process, "stat")
 	if err != nil {
 		return ""
 	}
@@ -156,7 +156,7 @@ func terminate(t testing.TB, h *Terminator, o guard.Order) guard.Outcome {
 func TestTerminateSIGTERM(t *testing.T) {
 	t.Parallel()
 	table, order := pod(t, map[string]*process{"trainer": start(t, "obeys")})
-	out := terminate(t, &Terminator{Table: table, TermGrace: 5 * time.Second}, order("trainer"))
+	out := terminate(t, &Terminator{Processes: table, TermGrace: 5 * time.Second}, order("trainer"))
 	if out.Result != guard.Terminated || out.Signal != "SIGTERM" {
 		t.Errorf("got %+v", out)
 	}
@@ -171,7 +171,7 @@ func TestTerminateWithoutItsFirstThread(t *testing.T) {
 		table, order := pod(t, map[string]*process{"trainer": p})
 		o := order("trainer")
 		o.Kind = kind
-		if out := terminate(t, &Terminator{Table: table, TermGrace: 5 * time.Second}, o); out.Result != guard.Terminated || out.Signal != "SIGTERM" {
+		if out := terminate(t, &Terminator{Processes: table, TermGrace: 5 * time.Second}, o); out.Result != guard.Terminated || out.Signal != "SIGTERM" {
 			t.Errorf("%s: got %+v", what, out)
 		}
 		if left := table.members("/../trainer"); len(left) != 0 {
@@ -185,7 +185,7 @@ func TestTerminateWithoutItsFirstThread(t *testing.T) {
 func awaitZombie(t *testing.T, pid int) {
 	t.Helper()
 	for {
-		text, err := files("/proc").read(strconv.Itoa(pid), "stat")
+		text, err := files("/proc").Read(strconv.Itoa(pid), "stat")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func TestTerminateSIGKILLAfterGracePeriod(t *testing.T) {
 	t.Parallel()
 	table, order := pod(t, map[string]*process{"trainer": start(t, "ignores")})
 	began := time.Now()
-	out := terminate(t, &Terminator{Table: table, TermGrace: 300 * time.Millisecond}, order("trainer"))
+	out := terminate(t, &Terminator{Processes: table, TermGrace: 300 * time.Millisecond}, order("trainer"))
 	if took := time.Since(began); out.Result != guard.Terminated || out.Signal != "SIGKILL" || took < 300*time.Millisecond || took > 5*time.Second {
 		t.Errorf("got %+v after %s", out, took)
 	}
@@ -213,7 +213,7 @@ func TestTerminateContainer(t *testing.T) {
 	o := order("trainer")
 	order("scorer")
 	o.Kind = guard.TerminateContainer
-	out := terminate(t, &Terminator{Table: table, TermGrace: 200 * time.Millisecond}, o)
+	out := terminate(t, &Terminator{Processes: table, TermGrace: 200 * time.Millisecond}, o)
 	if out.Result != guard.Terminated || out.Signal != "SIGKILL" {
 		t.Errorf("got %+v", out)
 	}
@@ -245,7 +245,7 @@ func TestTerminateNeverSignalsAReusedPID(t *testing.T) {
 	t.Parallel()
 	unrelated := start(t, "counts")
 	table, order := pod(t, map[string]*process{"trainer": unrelated})
-	h := &Terminator{Table: table}
+	h := &Terminator{Processes: table}
 	for try := range 10_000 {
 		o := order("trainer")
 		o.Process.Start -= uint64(1 + try) // the process that had the PID before
@@ -262,7 +262,7 @@ func TestTerminateExitedTarget(t *testing.T) {
 	t.Parallel()
 	victim := start(t, "obeys")
 	table, order := pod(t, map[string]*process{"trainer": victim})
-	h := &Terminator{Table: table, TermGrace: time.Second}
+	h := &Terminator{Processes: table, TermGrace: time.Second}
 	target, out := h.Acquire(t.Context(), order("trainer"))
 	if target == nil {
 		t.Fatalf("not acquired: %+v", out)
@@ -300,7 +300,7 @@ func TestTerminateReallyReusedPID(t *testing.T) {
 		if unrelated.Process.Pid == pid {
 			reused++
 		}
-		if out := terminate(t, &Terminator{Table: table}, o); out.Result != guard.Gone || out.Signal != "" {
+		if out := terminate(t, &Terminator{Processes: table}, o); out.Result != guard.Gone || out.Signal != "" {
 			t.Errorf("acted on a reused PID: %+v", out)
 		}
 		if err := unrelated.Process.Signal(syscall.Signal(0)); err != nil {
@@ -350,7 +350,7 @@ func wait(c *exec.Cmd) syscall.WaitStatus {
 
 func startOf(t *testing.T, pid int) uint64 {
 	t.Helper()
-	text, err := files("/proc").read(strconv.Itoa(pid), "stat")
+	text, err := files("/proc").Read(strconv.Itoa(pid), "stat")
 	if err != nil {
 		return 0
 	}
@@ -395,7 +395,7 @@ func TestAcquireProtected(t *testing.T) {
 	outsider := start(t, "counts")
 	tenant := start(t, "counts")
 	table, order := pod(t, map[string]*process{"trainer": tenant})
-	h := &Terminator{Table: table}
+	h := &Terminator{Processes: table}
 	for name, change := range map[string]func(*guard.Order){
 		"PID 1":                        func(o *guard.Order) { o.Process.PID = 1 },
 		"the guard itself":             func(o *guard.Order) { o.Process.PID = os.Getpid() },

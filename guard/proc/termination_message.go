@@ -24,13 +24,13 @@ var errNotRegular = errors.New("it is no regular file")
 // beside the termination: a tenant can delay no signal, and costs one thread at
 // most.
 type messages struct {
-	table *Table
-	text  func(guard.Order) string
-	busy  chan struct{}
+	processes Processes
+	text      func(guard.Order) string
+	busy      chan struct{}
 }
 
-func newMessages(t *Table, text func(guard.Order) string) *messages {
-	return &messages{table: t, text: text, busy: make(chan struct{}, 1)}
+func newMessages(p Processes, text func(guard.Order) string) *messages {
+	return &messages{processes: p, text: text, busy: make(chan struct{}, 1)}
 }
 
 // open opens the termination log of a process that is about to be signaled, and
@@ -49,7 +49,7 @@ func (m *messages) open(o guard.Order, pid int) (write func()) {
 	opened, signaled := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer func() { <-m.busy }()
-		f, err := m.table.openTerminationLog(pid)
+		f, err := m.processes.openTerminationLog(pid)
 		close(opened)
 		if err != nil {
 			return
@@ -69,7 +69,7 @@ func (m *messages) open(o guard.Order, pid int) (write func()) {
 // the guard may write it: it must run as the same user, and with no fewer
 // capabilities. The kubelet shows the text once the container has terminated.
 func (t *Table) openTerminationLog(pid int) (*os.File, error) {
-	s, where, key := t.find(pid)
+	s, where, key := t.locate(pid)
 	if where != sibling {
 		return nil, fmt.Errorf("open the termination log of process %d: it is no process of the pod's tenants", pid)
 	}

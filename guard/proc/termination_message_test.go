@@ -78,7 +78,7 @@ func TestTerminateWritesTheReason(t *testing.T) {
 		write(t, log, "")
 		table, o := messageTo(t, start(t, "obeys"), log)
 		o.Kind = kind
-		h := &Terminator{Table: table, TermGrace: 5 * time.Second, Message: guard.Order.TenantMessage}
+		h := &Terminator{Processes: table, TermGrace: 5 * time.Second, Message: guard.Order.TenantMessage}
 		if out := terminate(t, h, o); out.Result != guard.Terminated {
 			t.Errorf("%s: got %+v", what, out)
 		}
@@ -98,7 +98,7 @@ func TestTerminateDoesNotWaitForTheTerminationLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	table, o := messageTo(t, start(t, "obeys"), fifo)
-	h := &Terminator{Table: table, TermGrace: 5 * time.Second, Message: guard.Order.TenantMessage}
+	h := &Terminator{Processes: table, TermGrace: 5 * time.Second, Message: guard.Order.TenantMessage}
 	began := time.Now()
 	if out := terminate(t, h, o); out.Result != guard.Terminated || out.Signal != "SIGTERM" {
 		t.Errorf("got %+v", out)
@@ -114,7 +114,7 @@ func TestTerminateBesideAMessageThatHangs(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "termination-log")
 	write(t, log, "")
 	table, o := messageTo(t, start(t, "obeys"), log)
-	h := &Terminator{Table: table, TermGrace: 5 * time.Second, Message: guard.Order.TenantMessage}
+	h := &Terminator{Processes: table, TermGrace: 5 * time.Second, Message: guard.Order.TenantMessage}
 	h.openMessage(o, 1)() // makes the writer
 	h.messages.busy <- struct{}{}
 	if out := terminate(t, h, o); out.Result != guard.Terminated {

@@ -27,7 +27,7 @@ func (e *Engine) rollout(o manifest.Object, pod json.RawMessage, d policies.Deci
 	if deployment.Spec.Replicas != nil {
 		replicas = int(*deployment.Spec.Replicas)
 	}
-	return policies.RolloutWarning(in, d.Promise, replicas, surge(deployment.Spec.Strategy, replicas))
+	return in.RolloutWarning(d.Promise, replicas, surge(deployment.Spec.Strategy, replicas))
 }
 
 // surge is how many pods a rolling update creates before it deletes one. Kubernetes rounds up; its default is a quarter.

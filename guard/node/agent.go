@@ -1,0 +1,122 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/guard/mps"
+	"github.com/gpuslice/gpuslice/guard/proc"
+)
+
+// Reporter reports what the agent does and observes.
+type Reporter interface {
+	// Pod returns what reports on a pod. It is called once for each, when the agent
+	// begins to enforce its slices.
+	Pod(p Pod) guard.Reporter
+	// Left is called when the agent no longer enforces a pod's slices.
+	Left(p Pod)
+	// Sampled is called after each sample, before the pods are compared with it.
+	Sampled(Sample)
+}
+
+// Agent enforces the slices of a node's pods. Use Run, once.
+type Agent struct {
+	Reader   Reader
+	Node     *proc.Node
+	Pods     Pods
+	Reporter Reporter
+	// Daemons are the node's MPS daemons.
+	Daemons func() []mps.Daemon
+	// DryRun decides and reports everything, and signals nothing.
+	DryRun bool
+	// Open opens a process; nil: by a pidfd, which only tests do without.
+	Open func(pid int) (proc.Handle, error)
+
+	sampler  sampler
+	enforced map[string]*enforced // by the pod's UID
+}
+
+// enforced is a pod with the guard of its slices.
+type enforced struct {
+	pod   Pod
+	guard *guard.Guard
+	seen  map[string]bool // the devices that have listed it
+}
+
+// Run samples the devices and advances every pod's guard until ctx is done. It
+// waits for terminations in progress before it returns.
+func (a *Agent) Run(ctx context.Context) {
+	a.sampler, a.enforced = sampler{reader: a.Reader, node: a.Node}, map[string]*enforced{}
+	var wait, maxAge time.Duration
+	for ctx.Err() == nil {
+		wait, maxAge = a.advance(ctx, maxAge)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+	for _, e := range a.enforced {
+		e.guard.Settle()
+	}
+}
+
+// advance takes one sample and advances every pod's guard. It returns how long to
+// wait for the next, and how old a list that one may repeat: what the pod that is
+// nearest to its limit needs.
+func (a *Agent) advance(ctx context.Context, maxAge time.Duration) (wait, nextAge time.Duration) {
+	a.follow()
+	sample := a.sampler.sample(ctx, maxAge)
+	a.Reporter.Sampled(sample)
+	wait, nextAge = guard.SampleInterval(guard.State{}, limits.Default())
+	for _, e := range a.enforced {
+		podWait, podAge := e.guard.Advance(ctx, sample.of(e.pod, e.seen))
+		wait, nextAge = min(wait, podWait), min(nextAge, podAge)
+	}
+	return wait, nextAge
+}
+
+// follow begins to enforce the slices of pods that are new, and ends with those
+// that are gone. A termination in progress goes on.
+func (a *Agent) follow() {
+	promised := map[string]bool{}
+	for _, p := range a.Pods.Promised() {
+		promised[p.UID] = true
+		p.Limits.DryRun = p.Limits.DryRun || a.DryRun
+		e, known := a.enforced[p.UID]
+		if !known {
+			e = a.begin(p)
+			a.enforced[p.UID] = e
+		}
+		e.pod, e.guard.Limits = p, p.Limits
+	}
+	for uid, e := range a.enforced {
+		if !promised[uid] {
+			delete(a.enforced, uid)
+			a.Reporter.Left(e.pod)
+		}
+	}
+}
+
+func (a *Agent) begin(p Pod) *enforced {
+	e := &enforced{pod: p, seen: map[string]bool{}}
+	e.guard = &guard.Guard{Limits: p.Limits, Reporter: a.Reporter.Pod(p), Sampler: podSampler{a, e}, Terminator: terminator{a, e}}
+	return e
+}
+
+// podSampler samples once more for a pod, between the pidfd and the signal.
+type podSampler struct {
+	agent *Agent
+	pod   *enforced
+}
+
+// Sample implements guard.Sampler. It is no evidence where the pod is promised
+// something else by then.
+func (s podSampler) Sample(ctx context.Context, maxAge time.Duration) guard.Sample {
+	sample := s.agent.sampler.sample(ctx, maxAge).of(s.pod.pod, s.pod.seen)
+	if now, promised := s.agent.Pods.Promise(s.pod.pod.UID); sample.Fault == "" && (!promised || !now.gives(s.pod.pod)) {
+		sample.Fault = "the pod was promised something else by now"
+	}
+	return sample
+}

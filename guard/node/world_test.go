@@ -1,0 +1,437 @@
+package node_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/guard/node"
+	"github.com/gpuslice/gpuslice/guard/proc"
+)
+
+const gib = int64(1) << 30
+
+// world is a node whose pods, processes and devices change at random, between any
+// two things that the agent reads. It is the /proc, the devices, the pods and the
+// kernel of an agent, and knows the truth.
+type world struct {
+	mu        sync.Mutex
+	r         *rand.Rand
+	pods      []*pod
+	processes map[int]*process
+	clock     uint64 // start time of the newest process
+	devices   int
+	listed    map[string]guard.Device
+	over      map[place]bool // containers that were over what their pod was promised when the devices were listed
+
+	began           map[place]time.Time // when a container was signaled first that was over its limit
+	signaled, steps int
+	violation       string
+	still           bool   // nothing happens
+	lost            string // the device that fails
+}
+
+// place is a container of a pod, by its ID.
+type place struct{ pod, container string }
+
+type pod struct {
+	uid      string
+	promised bool
+	limits   limits.Limits
+	ids      map[string]string // container -> the running ID
+	reported map[string]string // ID -> container, as the kubelet reported it last
+	known    map[string]string // and as the agent was last given it
+}
+
+type process struct {
+	pid     int
+	command string
+	start   uint64
+	at      place // empty: no container of a pod
+	bytes   []int64
+	alive   bool
+}
+
+func newWorld(seed uint64) *world {
+	w := &world{r: rand.New(rand.NewPCG(seed, 7)), processes: map[int]*process{}, devices: 3,
+		listed: map[string]guard.Device{}, began: map[place]time.Time{}}
+	for range 6 {
+		w.addPod()
+	}
+	for range 12 {
+		w.fork()
+	}
+	return w
+}
+
+func (w *world) chance(percent int) bool { return !w.still && w.r.IntN(100) < percent }
+
+func (w *world) addPod() {
+	p := &pod{uid: fmt.Sprintf("%08x-0000-4000-8000-000000000000", w.r.Uint32()), promised: w.chance(80), ids: map[string]string{}, reported: map[string]string{}}
+	p.limits = limits.Default()
+	p.limits.Grace, p.limits.Settle, p.limits.TermGrace = 500*time.Millisecond, time.Second, 0
+	if w.chance(30) {
+		p.limits.TermGrace = time.Second
+	}
+	for _, name := range []string{"trainer", "scorer"}[:1+w.r.IntN(2)] {
+		p.limits.Containers = append(p.limits.Containers, limits.Container{Name: name, SliceBytes: 8 * gib, LimitBytes: 8 * gib, GPUs: 1 + w.r.IntN(2)})
+		w.restart(p, name)
+	}
+	w.restart(p, "sidecar")
+	p.report()
+	w.pods = append(w.pods, p)
+}
+
+// restart gives a container a new ID, of which the kubelet has yet to report.
+func (w *world) restart(p *pod, container string) {
+	for _, q := range w.processes {
+		if q.at == (place{p.uid, p.ids[container]}) {
+			w.exit(q)
+		}
+	}
+	p.ids[container] = fmt.Sprintf("%064x", w.r.Uint64())
+}
+
+func (p *pod) report() {
+	p.reported = map[string]string{}
+	for name, id := range p.ids {
+		p.reported[id] = name
+	}
+}
+
+func (w *world) exit(p *process) {
+	p.alive = false
+	delete(w.processes, p.pid)
+}
+
+// fork makes a process in any container, or in none, often with a PID that was
+// another's.
+func (w *world) fork() {
+	pid := 2 + w.r.IntN(40)
+	if _, taken := w.processes[pid]; taken {
+		return
+	}
+	w.clock++
+	p := &process{pid: pid, start: w.clock, alive: true, bytes: make([]int64, w.devices)}
+	if w.chance(85) {
+		in := w.pods[w.r.IntN(len(w.pods))]
+		ids := make([]string, 0, len(in.ids))
+		for _, name := range []string{"trainer", "scorer", "sidecar"} {
+			if id, found := in.ids[name]; found {
+				ids = append(ids, id)
+			}
+		}
+		p.at = place{in.uid, ids[w.r.IntN(len(ids))]}
+	}
+	w.processes[pid] = p
+	w.allocate(p)
+}
+
+func (w *world) allocate(p *process) {
+	p.bytes[w.r.IntN(w.devices)] = int64(w.r.IntN(7)) * gib
+}
+
+func (w *world) any() *process {
+	for range 8 {
+		if p := w.processes[2+w.r.IntN(40)]; p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// happen lets something happen.
+func (w *world) happen() {
+	if w.still {
+		return
+	}
+	p, in, n := w.any(), w.pods[w.r.IntN(len(w.pods))], w.r.IntN(100)
+	switch {
+	case n < 30 && p != nil:
+		w.allocate(p)
+	case n < 45:
+		w.fork()
+	case n < 55 && p != nil:
+		w.exit(p)
+	case n < 65 && p != nil: // its PID is reused at once
+		w.exit(p)
+		w.fork()
+	case n < 75:
+		in.report()
+	case n < 78:
+		w.restart(in, in.limits.Containers[0].Name)
+	case n < 80:
+		in.promised = !in.promised
+	case n < 82:
+		in.limits.Containers = append([]limits.Container(nil), in.limits.Containers...)
+		c := &in.limits.Containers[0]
+		c.SliceBytes = int64(4+w.r.IntN(12)) * gib
+		c.LimitBytes = c.SliceBytes
+	case n < 83:
+		w.replacePod(in)
+	}
+}
+
+func (w *world) replacePod(p *pod) {
+	for _, id := range p.ids {
+		for _, q := range w.processes {
+			if q.at == (place{p.uid, id}) {
+				w.exit(q)
+			}
+		}
+	}
+	for i := range w.pods {
+		if w.pods[i] == p {
+			w.pods = append(w.pods[:i:i], w.pods[i+1:]...)
+			break
+		}
+	}
+	w.addPod()
+}
+
+// Read implements proc.Source. Between two files anything may happen.
+func (w *world) Read(process, file string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.chance(20) {
+		w.happen()
+	}
+	pid, _ := strconv.Atoi(process)
+	p := w.processes[pid]
+	switch {
+	case process == "self" && file == "stat":
+		return stat(900, "agent", 1), nil
+	case process == "self":
+		return "0::/\n", nil
+	case process == "1":
+		return "0::/../../../init.scope\n", nil
+	case p == nil:
+		return "", os.ErrNotExist
+	case file == "stat":
+		return stat(p.pid, p.command, p.start), nil
+	case p.at == (place{}):
+		return "0::/../../../system.slice/x.service\n", nil
+	}
+	return "0::/../../pod" + p.at.pod + "/" + p.at.container + "\n", nil
+}
+
+func stat(pid int, command string, start uint64) string {
+	return fmt.Sprintf("%d (%s) S 1%s %d 0\n", pid, cmp.Or(command, "python"), strings.Repeat(" 0", 17), start)
+}
+
+// Threads implements proc.Source.
+func (w *world) Threads(int) []int { return nil }
+
+// Now implements proc.Source.
+func (w *world) Now() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.clock
+}
+
+// PIDs implements proc.Source.
+func (w *world) PIDs() (pids []int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for pid := range w.processes {
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// devicesReader is the world as devices.
+type devicesReader struct{ *world }
+
+// Read implements node.Reader: lists that may be old, blank, or not be had, with
+// PIDs that nobody has.
+func (d devicesReader) Read(_ context.Context, maxAge time.Duration) ([]guard.Device, error) {
+	w := d.world
+	time.Sleep(time.Millisecond)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for range 1 + w.r.IntN(3) {
+		w.happen()
+	}
+	w.steps++
+	if w.chance(1) {
+		return nil, os.ErrDeadlineExceeded
+	}
+	w.over = w.truth()
+	var devices []guard.Device
+	for i := range w.devices {
+		id := fmt.Sprintf("gpu%d", i)
+		last, known := w.listed[id]
+		switch {
+		case known && maxAge > 0 && w.chance(50) && time.Since(last.Listed) < maxAge:
+			devices = append(devices, last)
+		case w.chance(1) || id == w.lost:
+			devices = append(devices, guard.Device{ID: id, Fault: "the device does not answer"})
+		default:
+			w.listed[id] = w.list(i)
+			devices = append(devices, w.listed[id])
+		}
+	}
+	return devices, nil
+}
+
+func (w *world) list(device int) guard.Device {
+	d := guard.Device{ID: fmt.Sprintf("gpu%d", device), Listed: time.Now(), TotalBytes: 80 * gib}
+	for pid := range 42 {
+		p := w.processes[pid]
+		switch {
+		case p != nil && p.bytes[device] > 0:
+			d.UsedBytes += p.bytes[device]
+			d.Processes = append(d.Processes, guard.Process{PID: pid, UsedBytes: p.bytes[device], Known: !w.chance(2)})
+		case p == nil && w.chance(1):
+			d.Processes = append(d.Processes, guard.Process{PID: pid, UsedBytes: 40 * gib, Known: true})
+		}
+	}
+	return d
+}
+
+// truth returns the containers that use more than their pods were promised.
+func (w *world) truth() map[place]bool {
+	over := map[place]bool{}
+	used := map[place][]int64{}
+	for _, p := range w.processes {
+		if used[p.at] == nil {
+			used[p.at] = make([]int64, w.devices)
+		}
+		for i, bytes := range p.bytes {
+			used[p.at][i] += bytes
+		}
+	}
+	for _, p := range w.pods {
+		if !p.promised {
+			continue
+		}
+		for _, c := range p.limits.Containers {
+			at := place{p.uid, p.ids[c.Name]}
+			over[at] = exceeds(used[at], c)
+		}
+		whole, all := limits.Container{}, make([]int64, w.devices)
+		for _, c := range p.limits.Containers {
+			whole.SliceBytes, whole.GPUs = whole.SliceBytes+c.SliceBytes, whole.GPUs+c.GPUs
+		}
+		for _, id := range p.ids {
+			for i, bytes := range used[place{p.uid, id}] {
+				all[i] += bytes
+			}
+		}
+		for _, id := range p.ids { // a container of which the agent knows no name is held to what is left
+			if _, named := p.known[id]; !named && exceeds(all, whole) {
+				over[place{p.uid, id}] = true
+			}
+		}
+	}
+	return over
+}
+
+func exceeds(used []int64, c limits.Container) bool {
+	held := 0
+	for _, bytes := range used {
+		if bytes > c.SliceBytes {
+			return true
+		}
+		if bytes > 0 {
+			held++
+		}
+	}
+	return held > c.GPUs
+}
+
+// Promised implements node.Pods.
+func (w *world) Promised() (promised []node.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pods {
+		if p.promised {
+			p.known = p.reported
+			promised = append(promised, p.asPromised())
+		}
+	}
+	return promised
+}
+
+// Promise implements node.Pods.
+func (w *world) Promise(uid string) (node.Pod, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pods {
+		if p.uid == uid && p.promised {
+			return p.asPromised(), true
+		}
+	}
+	return node.Pod{}, false
+}
+
+func (p *pod) asPromised() node.Pod {
+	return node.Pod{UID: p.uid, Name: p.uid, Containers: p.reported, Limits: p.limits}
+}
+
+// open opens a process, as the kernel does.
+func (w *world) open(pid int) (proc.Handle, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.processes[pid]; p != nil {
+		return &handle{w, p}, nil
+	}
+	return nil, os.ErrProcessDone
+}
+
+// terminationTime is how long a termination goes on that was begun: SIGTERM, the
+// grace period, SIGKILL.
+const terminationTime = 1500 * time.Millisecond
+
+// handle is an open process of the world.
+type handle struct {
+	*world
+	process *process
+}
+
+// Signal implements proc.Handle, and checks who is hit.
+func (h *handle) Signal(sig syscall.Signal) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.process.alive {
+		return os.ErrProcessDone
+	}
+	h.signaled++
+	if !h.over[h.process.at] && time.Since(h.began[h.process.at]) > terminationTime && h.violation == "" {
+		h.violation = fmt.Sprintf("%s to pid %d in %v at step %d", sig, h.process.pid, h.process.at, h.steps)
+	}
+	if h.over[h.process.at] {
+		h.began[h.process.at] = time.Now()
+	}
+	if sig == syscall.SIGKILL || h.chance(50) {
+		h.exit(h.process)
+	}
+	return nil
+}
+
+// Exited implements proc.Handle.
+func (h *handle) Exited() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.process.alive
+}
+
+// Wait implements proc.Handle.
+func (h *handle) Wait(_ context.Context, limit time.Duration) bool {
+	if !h.Exited() {
+		time.Sleep(limit)
+	}
+	return h.Exited()
+}
+
+// Release implements proc.Handle.
+func (h *handle) Release() {}
