@@ -26,13 +26,13 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "When the first authority in a live caBundle that verifies the serving certificate expires.",
 		}),
 		rotations: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gpuslice_certificate_rotations_total", Help: "Serving certificates replaced, by whether the same or another authority signed the new one.",
+			Name: "gpuslice_certificate_rotations_total", Help: "Serving certificates replaced, by whether the same authority signed the new one.",
 		}, []string{"authority"}),
 		mismatches: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "gpuslice_ca_bundle_mismatches_total", Help: "Entries of webhook configurations found not to trust the serving certificate.",
+			Name: "gpuslice_ca_bundle_mismatches_total", Help: "Webhook entries found not to trust the serving certificate.",
 		}),
 		unusable: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "gpuslice_certificate_files_unusable_total", Help: "Reads of mounted files that are not a certificate with its key; the previous certificate stays.",
+			Name: "gpuslice_certificate_files_unusable_total", Help: "Reads of mounted files that are not a certificate with its key.",
 		}),
 	}
 	r.MustRegister(m.leaf, m.authority, m.rotations, m.mismatches, m.unusable)

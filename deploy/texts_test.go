@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTroubleshootingTexts looks for every text that TROUBLESHOOTING.md quotes, in blocks of text and in the first
-// cell of a table's row that begins with code, in the sources and in what the scenarios want. "..." stands for what differs.
+// TestTroubleshootingTexts looks for every text that TROUBLESHOOTING.md quotes, in blocks of text and in
+// the items of lists and the rows of tables that begin with code, in the sources and in what the scenarios want. "..." stands for what differs.
 func TestTroubleshootingTexts(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("TROUBLESHOOTING.md")
@@ -45,7 +45,7 @@ func quotesOf(p page) (out []string) {
 		}
 	}
 	prose := fenced.ReplaceAllString(p.text, "")
-	for _, m := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|").FindAllStringSubmatch(prose, -1) {
+	for _, m := range regexp.MustCompile("(?m)^(?:-|\\|) (`.*?`)(?:: | \\|)").FindAllStringSubmatch(prose, -1) {
 		for _, span := range codeSpan.FindAllString(m[1], -1) {
 			out = append(out, strings.Trim(span, "`"))
 		}

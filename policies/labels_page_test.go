@@ -27,7 +27,7 @@ func TestLabelsPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		var rows []string
-		for _, m := range regexp.MustCompile("(?m)^\\| `("+api.Domain+"/[a-z-]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile("(?m)^- `("+api.Domain+"/[a-z-]+)[`:]").FindAllStringSubmatch(string(text), -1) {
 			rows = append(rows, m[1])
 		}
 		slices.Sort(rows)

@@ -14,11 +14,9 @@ import (
 const indexHead = `# gpuslice, the command line
 
 ` + "`--help`" + ` of a command describes its flags and its JSON; ` + "`gpuslice --help`" + ` lists the exit codes. Installed in the PATH
-as ` + "`kubectl-gpuslice`" + ` it is a kubectl plugin: ` + "`kubectl gpuslice ...`" + `. Completion for a shell: ` + "`source <(gpuslice completion bash)`" + `,
-likewise zsh, fish and powershell; namespaces and pods are completed from the cluster.
+as ` + "`kubectl-gpuslice`" + ` it is a kubectl plugin, ` + "`kubectl gpuslice`" + `. Completion for a shell: ` + "`source <(gpuslice completion bash)`" + `,
+likewise zsh, fish and powershell.
 
-| command | what for | example |
-|---|---|---|
 `
 
 const indexTail = `
@@ -46,7 +44,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// index writes a row for each command below cmd that does something itself.
+// index writes a line for each command below cmd that does something itself.
 func index(t *testing.T, b *strings.Builder, cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		if c.HasSubCommands() {
@@ -56,7 +54,7 @@ func index(t *testing.T, b *strings.Builder, cmd *cobra.Command) {
 		if c.Short == "" || firstExample(c) == "" {
 			t.Errorf("%s has no short help or no example", c.CommandPath())
 		}
-		fmt.Fprintf(b, "| `%s` | %s | `%s` |\n", strings.TrimPrefix(c.CommandPath(), "gpuslice "), c.Short, firstExample(c))
+		fmt.Fprintf(b, "- `%s`: %s\n", firstExample(c), c.Short)
 	}
 }
 

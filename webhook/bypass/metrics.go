@@ -18,7 +18,7 @@ func newGauges() *gauges {
 			Name: "gpuslice_bypass_info", Help: "1 for each namespace in which gpuslice denies nothing for a while.",
 		}, []string{"namespace"}),
 		end: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gpuslice_bypass_end_timestamp_seconds", Help: "When the bypass of the namespace ends; a time in the past means that the bypass could not be ended.",
+			Name: "gpuslice_bypass_end_timestamp_seconds", Help: "When the bypass of the namespace ends; a past time means that it could not be ended.",
 		}, []string{"namespace"}),
 		known: map[string]bool{},
 	}

@@ -35,13 +35,13 @@ type Metrics struct {
 func New(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		decisions: counters("decisions_total", "Pods and templates decided, by outcome, by the outcome under enforce, and by reason.",
+		decisions: counters("decisions_total", "Pods and templates decided, by outcome, outcome under enforce, and reason.",
 			"handler", "outcome", "if_enforced", "reason", "mode"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "gpuslice_admission_duration_seconds", Help: "Time from reading the headers of a review to its answer.",
 			Buckets: []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
 		}, []string{"handler"}),
-		failures: counters("admission_failures_total", "Reviews that got an HTTP error instead of an answer, so that failurePolicy decided.",
+		failures: counters("admission_failures_total", "Reviews answered with an HTTP error, so that failurePolicy decided.",
 			"handler", "code"),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gpuslice_panics_total", Help: "Handlers that panicked.",
@@ -50,7 +50,7 @@ func New(version string) *Metrics {
 			"policy", "last_good"),
 		conflicts: prometheus.NewGauge(prometheus.GaugeOpts{Name: "gpuslice_policy_conflicts",
 			Help: "Namespaces that several policies claim with equal right, default policies beyond the first, and shared budgets with different limits."}),
-		tenants: gauges("tenant_policies", "Policy documents of tenants, by whether they can be used; one that cannot be used tightens nothing.", "usable"),
+		tenants: gauges("tenant_policies", "Policy documents of tenants, by whether they can be used.", "usable"),
 		pools:   gauges("pools", "Pools, by strategy and by source.", "strategy", "source"),
 		unsaved: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gpuslice_state_write_failures_total", Help: "Failed attempts to save last good policies and remembered pools.",
@@ -84,11 +84,11 @@ func (m *Metrics) WatchLedger(counts func() ledger.Counts) {
 		help  string
 		count func(ledger.Counts) int64
 	}{
-		"batches_total":           {"Batches of requests that were decided and written together.", func(c ledger.Counts) int64 { return c.Batches }},
+		"batches_total":           {"Batches of requests decided and written together.", func(c ledger.Counts) int64 { return c.Batches }},
 		"reads_total":             {"Ledgers read from the API server.", func(c ledger.Counts) int64 { return c.Gets }},
 		"writes_total":            {"Ledgers written.", func(c ledger.Counts) int64 { return c.Writes }},
 		"lists_total":             {"Lists of pods, one for each namespace of a reconciled budget.", func(c ledger.Counts) int64 { return c.Lists }},
-		"conflicts_total":         {"Ledger writes that failed because another replica wrote first.", func(c ledger.Counts) int64 { return c.Conflicts }},
+		"conflicts_total":         {"Ledger writes that lost to another replica.", func(c ledger.Counts) int64 { return c.Conflicts }},
 		"unanswered_writes_total": {"Ledger writes that the API server did not answer.", func(c ledger.Counts) int64 { return c.Unanswered }},
 	} {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "gpuslice_ledger_" + name, Help: c.help},

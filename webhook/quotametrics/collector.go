@@ -31,14 +31,14 @@ func newCollector(e *Exporter) *collector {
 	}
 	labels := []string{"budget", "part", "dimension"}
 	return &collector{exporter: e,
-		limit: desc("quota_limit", "Limit of a budget: budget is namespace/NAME or shared/NAME, part is empty for the whole budget, or pool/NAME or class/NAME. "+
+		limit: desc("quota_limit", "Limit of a budget, namespace/NAME or shared/NAME; part is empty, pool/NAME or class/NAME. "+
 			"Memory is in bytes. Exported by the leader; at most 5000.", labels...),
 		used:     desc("quota_used", "Charge of living pods against a limit, as of the last list.", labels...),
 		reserved: desc("quota_reserved", "Reserved room of a limit, for pods that were admitted and are not listed yet.", labels...),
 		charge:   desc("namespace_charge", "Charge of the living pods of a namespace with a quota; memory in bytes. At most 2000 namespaces.", "namespace", "dimension"),
-		memoryByteSeconds: desc("namespace_charged_memory_byte_seconds_total", "GPU memory charged to the pods of a namespace with a quota, in bytes times seconds, whether used or not. "+
+		memoryByteSeconds: desc("namespace_charged_memory_byte_seconds_total", "GPU memory charged to the pods of a namespace with a quota, times seconds. "+
 			"It starts at 0 with each new leader; increase() handles that.", "namespace"),
-		unmanaged: desc("unmanaged_pods", "Living pods that should have a slice but were created without a review; they count as whole devices.", "namespace"),
+		unmanaged: desc("unmanaged_pods", "Living pods without a slice, created without a review; they count as whole devices.", "namespace"),
 	}
 }
 

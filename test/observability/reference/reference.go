@@ -92,17 +92,16 @@ func read(d *prometheus.Desc) (Metric, error) {
 	return m, nil
 }
 
-// Page is the text after head: how names imply types, and a table of the metrics with their labels.
+// Page is the text after head: how names imply types, and a list of the metrics with their labels.
 func Page(head string, metrics []Metric) string {
 	var b strings.Builder
-	b.WriteString(head + "\nA name in `_total` is a counter, one in `_duration_seconds` a histogram, any other a gauge. The braces hold the labels.\n" +
-		"\n| metric | meaning |\n|---|---|\n")
+	b.WriteString(head + "\nA name in `_total` is a counter, one in `_duration_seconds` a histogram, any other a gauge. The braces hold the labels.\n\n")
 	for _, m := range metrics {
 		labels := ""
 		if len(m.Labels) > 0 {
 			labels = "{" + strings.Join(m.Labels, ",") + "}"
 		}
-		fmt.Fprintf(&b, "| `%s%s` | %s |\n", m.Name, labels, m.Help)
+		fmt.Fprintf(&b, "- `%s%s`: %s\n", m.Name, labels, m.Help)
 	}
 	return b.String()
 }
@@ -110,11 +109,11 @@ func Page(head string, metrics []Metric) string {
 // Read lists the metrics of a page, without their help.
 func Read(page string) (out []Metric) {
 	for line := range strings.SplitSeq(page, "\n") {
-		cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` | ")
-		if !ok || !strings.HasPrefix(cell, "gpuslice_") {
+		code, _, ok := strings.Cut(strings.TrimPrefix(line, "- `"), "`: ")
+		if !ok || !strings.HasPrefix(code, "gpuslice_") {
 			continue
 		}
-		name, labels, _ := strings.Cut(strings.TrimSuffix(cell, "}"), "{")
+		name, labels, _ := strings.Cut(strings.TrimSuffix(code, "}"), "{")
 		m := Metric{Name: name, Type: impliedType(name)}
 		if labels != "" {
 			m.Labels = strings.Split(labels, ",")
