@@ -21,13 +21,15 @@ func TestThreatsPage(t *testing.T) {
 		}
 		page := string(b)
 		there := testsOfTheProject(t)
-		for n := range len(regexp.MustCompile(`(?m)^\| A\d+ \|`).FindAllString(page, -1)) {
-			row := regexp.MustCompile(fmt.Sprintf(`(?m)^\| A%d \|.*$`, n+1)).FindAllString(page, -1)
-			if len(row) != 1 || strings.Count(row[0], "|") != 6 {
-				t.Errorf("A%d has %d lines of five columns", n+1, len(row))
-				continue
+		attacks := regexp.MustCompile(`(?ms)^\*\*A\d+\. .+?\n(?:\n|\z)`).FindAllString(page, -1)
+		if len(attacks) == 0 {
+			t.Fatal("the page has no attack")
+		}
+		for n, text := range attacks {
+			if !strings.HasPrefix(text, fmt.Sprintf("**A%d. ", n+1)) {
+				t.Errorf("A%d is not the attack at its place: %s", n+1, text)
 			}
-			tests := regexp.MustCompile("`(Test[A-Za-z0-9]+)(?:/([^`]+))?`").FindAllStringSubmatch(row[0], -1)
+			tests := regexp.MustCompile("`(Test[A-Za-z0-9]+)(?:/([^`]+))?`").FindAllStringSubmatch(text, -1)
 			if len(tests) == 0 {
 				t.Errorf("A%d names no test", n+1)
 			}
@@ -37,6 +39,7 @@ func TestThreatsPage(t *testing.T) {
 				}
 			}
 		}
+		page = strings.Join(strings.Fields(page), " ")
 		for _, m := range regexp.MustCompile("scenario `([a-z0-9-]+)`").FindAllStringSubmatch(page, -1) {
 			if _, err := os.Stat("../test/scenarios/cases/" + m[1] + ".txtar"); err != nil {
 				t.Error(err)

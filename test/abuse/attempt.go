@@ -1,4 +1,4 @@
-// Package abuse collects the attacks that tests carry out. Each attempt belongs to a row of webhook/THREATS.md. The program in
+// Package abuse collects the attacks that tests carry out. Each attempt belongs to an attack of webhook/THREATS.md. The program in
 // "table" prints the attempts, and fails where a row of the page has none.
 package abuse
 

@@ -1,5 +1,5 @@
 // Command table prints the attacks that tests carried out: what became of each, with which words, and what was held beyond the
-// slice. It fails where a row of webhook/THREATS.md has no attempt, or an attempt no row.
+// slice. It fails where an attack of webhook/THREATS.md has no attempt, or an attempt no attack.
 package main
 
 import (
@@ -50,7 +50,7 @@ func run(out io.Writer, dir string) error {
 // rows are the threats of the page.
 func rows(page string) []string {
 	var out []string
-	for _, m := range regexp.MustCompile(`(?m)^\| (A\d+) \|`).FindAllStringSubmatch(page, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\*\*(A\d+)\. `).FindAllStringSubmatch(page, -1) {
 		out = append(out, m[1])
 	}
 	return out
@@ -126,6 +126,6 @@ func compare(threats []string, attempts []abuse.Attempt) error {
 	if len(missing)+len(unknown) == 0 {
 		return nil
 	}
-	return fmt.Errorf("threats of %s that no test tried: %s; attempts without a row there: %s", page,
+	return fmt.Errorf("threats of %s that no test tried: %s; attempts of no attack there: %s", page,
 		cmp.Or(strings.Join(missing, ", "), "none"), cmp.Or(strings.Join(unknown, ", "), "none"))
 }

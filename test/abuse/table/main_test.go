@@ -10,19 +10,19 @@ import (
 )
 
 func TestCompare(t *testing.T) {
-	page := "| A1 | attack | stops | test | remains |\n| A2 | attack | stops | test | remains |\n"
+	page := "**A1. Attack.** What stops it (test).\n\n**A2. Attack.** What stops it (test).\n"
 	a1, a2 := abuse.Attempt{Threat: "A1"}, abuse.Attempt{Threat: "A2", Test: "TestA2"}
-	t.Run("every row was tried", func(t *testing.T) {
+	t.Run("every attack was tried", func(t *testing.T) {
 		if err := compare(rows(page), []abuse.Attempt{a1, a2, a2}); err != nil {
 			t.Error(err)
 		}
 	})
-	t.Run("a row that nobody tried is an error", func(t *testing.T) {
+	t.Run("an attack that nobody tried is an error", func(t *testing.T) {
 		if err := compare(rows(page), []abuse.Attempt{a1}); err == nil || !strings.Contains(err.Error(), "no test tried: A2;") {
 			t.Error(err)
 		}
 	})
-	t.Run("an attempt without a row is an error", func(t *testing.T) {
+	t.Run("an attempt of no attack is an error", func(t *testing.T) {
 		if err := compare([]string{"A1"}, []abuse.Attempt{a1, a2}); err == nil || !strings.Contains(err.Error(), "A2 (TestA2)") {
 			t.Error(err)
 		}
