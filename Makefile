@@ -13,10 +13,11 @@ FUZZTIME ?= 10s
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build webhook, guard and command line into bin/
+build: ## build webhook, guard, agent and command line into bin/
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-webhook ./cmd/webhook
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice ./cmd/gpuslice
 	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-guard ./cmd/guard
+	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-agent ./cmd/agent
 
 images: ## build the container images into bin/images, without a container tool (PLATFORMS=linux/amd64,linux/arm64)
 	go run ./deploy/images build --version "$(VERSION)" --revision "$$(git rev-parse HEAD 2>/dev/null || true)" $(if $(PLATFORMS),--platform "$(PLATFORMS)")
@@ -83,7 +84,7 @@ golden: ## rewrite what the scenarios want, for review in the diff
 
 manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the alerts; and the pages of metrics
 	go test $(GOFLAGS) ./deploy -run TestDerivedFiles -update
-	go test $(GOFLAGS) ./cmd/webhook ./cmd/guard -run MetricsPage -update
+	go test $(GOFLAGS) ./cmd/webhook ./cmd/guard ./cmd/agent -run MetricsPage -update
 
 bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
 	go test $(GOFLAGS) ./test/bench ./webhook/pods ./webhook/cluster -run "^$$" -bench . -benchmem -count 5

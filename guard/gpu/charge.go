@@ -48,7 +48,7 @@ type Utilization struct {
 // is left out. Where the driver does not attribute it there is none.
 func (d *Driver) Utilizations(ctx context.Context) []Utilization {
 	found, err := bounded(ctx, d.watchdog, func() ([]Utilization, error) {
-		if !d.opened || !d.has["nvmlDeviceGetProcessUtilization"] || Older(d.version, firstUtilization) {
+		if !d.opened || !d.has["nvmlDeviceGetProcessUtilization"] || !d.options.NodePIDs && Older(d.version, firstUtilization) {
 			return nil, nil
 		}
 		var found []Utilization

@@ -24,6 +24,9 @@ type Pods interface {
 	Promise(uid string) (Pod, bool)
 }
 
+// ContainerName returns the name of the container with that ID.
+func (p Pod) ContainerName(id string) string { return p.on(nil).ContainerName(id) }
+
 // on returns the pod's processes on a node.
 func (p Pod) on(n *proc.Node) proc.Pod {
 	return proc.Pod{Node: n, UID: p.UID, Containers: p.Containers}

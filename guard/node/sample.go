@@ -89,7 +89,7 @@ func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 				continue
 			}
 			named := process.Process
-			named.Container = p.on(nil).ContainerName(process.Member.ContainerID)
+			named.Container = p.ContainerName(process.Member.ContainerID)
 			named.MPS = named.MPS || p.usesMPS()
 			own.Processes = append(own.Processes, named)
 			seen[d.ID] = true

@@ -31,7 +31,8 @@ type world struct {
 	clock     uint64 // start time of the newest process
 	devices   int
 	listed    map[string]guard.Device
-	over      map[place]bool // containers that were over what their pod was promised when the devices were listed
+	used      map[place][]int64 // what containers used when the devices were listed
+	over      map[place]bool    // those that were over what their pods were promised then
 
 	began           map[place]time.Time // when a container was signaled first that was over its limit
 	signaled, steps int
@@ -265,6 +266,7 @@ func (d devicesReader) Read(_ context.Context, maxAge time.Duration) ([]guard.De
 	if w.chance(1) {
 		return nil, os.ErrDeadlineExceeded
 	}
+	w.used = w.usage()
 	w.over = w.truth()
 	var devices []guard.Device
 	for i := range w.devices {
@@ -298,9 +300,8 @@ func (w *world) list(device int) guard.Device {
 	return d
 }
 
-// truth returns the containers that use more than their pods were promised.
-func (w *world) truth() map[place]bool {
-	over := map[place]bool{}
+// usage returns what each container uses of each device.
+func (w *world) usage() map[place][]int64 {
 	used := map[place][]int64{}
 	for _, p := range w.processes {
 		if used[p.at] == nil {
@@ -310,20 +311,27 @@ func (w *world) truth() map[place]bool {
 			used[p.at][i] += bytes
 		}
 	}
+	return used
+}
+
+// truth returns the containers that used more, when the devices were listed, than
+// their pods are promised.
+func (w *world) truth() map[place]bool {
+	over := map[place]bool{}
 	for _, p := range w.pods {
 		if !p.promised {
 			continue
 		}
 		for _, c := range p.limits.Containers {
 			at := place{p.uid, p.ids[c.Name]}
-			over[at] = exceeds(used[at], c)
+			over[at] = exceeds(w.used[at], c)
 		}
 		whole, all := limits.Container{}, make([]int64, w.devices)
 		for _, c := range p.limits.Containers {
 			whole.SliceBytes, whole.GPUs = whole.SliceBytes+c.SliceBytes, whole.GPUs+c.GPUs
 		}
 		for _, id := range p.ids {
-			for i, bytes := range used[place{p.uid, id}] {
+			for i, bytes := range w.used[place{p.uid, id}] {
 				all[i] += bytes
 			}
 		}
@@ -406,16 +414,43 @@ func (h *handle) Signal(sig syscall.Signal) error {
 		return os.ErrProcessDone
 	}
 	h.signaled++
-	if !h.over[h.process.at] && time.Since(h.began[h.process.at]) > terminationTime && h.violation == "" {
-		h.violation = fmt.Sprintf("%s to pid %d in %v at step %d", sig, h.process.pid, h.process.at, h.steps)
+	over := h.over[h.process.at] || h.truth()[h.process.at] // what the pod is promised may have changed to and fro
+	if !over && time.Since(h.began[h.process.at]) > terminationTime && h.violation == "" {
+		h.violation = fmt.Sprintf("%s to pid %d in %v at step %d, which had been signaled %v before\n%s", sig, h.process.pid, h.process.at, h.steps,
+			time.Since(h.began[h.process.at]), h.account(h.process.at.pod))
 	}
-	if h.over[h.process.at] {
+	if over {
 		h.began[h.process.at] = time.Now()
 	}
 	if sig == syscall.SIGKILL || h.chance(50) {
 		h.exit(h.process)
 	}
 	return nil
+}
+
+// account describes a pod for the message of a failed test.
+func (w *world) account(uid string) string {
+	var text strings.Builder
+	for _, p := range w.pods {
+		if p.uid == uid {
+			fmt.Fprintf(&text, "runs %v, reported %v, known %v, promised %v %+v\n", p.ids, p.reported, p.known, p.promised, p.limits.Containers)
+		}
+	}
+	for id, d := range w.listed {
+		fmt.Fprintf(&text, "%s, listed %s ago:", id, time.Since(d.Listed))
+		for _, listed := range d.Processes {
+			if p := w.processes[listed.PID]; p != nil && p.at.pod == uid {
+				fmt.Fprintf(&text, " pid %d in %s with %d (%v), now %v", p.pid, p.at.container[56:], listed.UsedBytes/gib, listed.Known, p.bytes)
+			}
+		}
+		text.WriteByte('\n')
+	}
+	for at, over := range w.over {
+		if at.pod == uid {
+			fmt.Fprintf(&text, "%s over: %v\n", at.container[56:], over)
+		}
+	}
+	return text.String()
 }
 
 // Exited implements proc.Handle.

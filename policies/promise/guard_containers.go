@@ -1,6 +1,8 @@
 package promise
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -22,6 +24,7 @@ type Guard struct {
 	User       int64             `json:"user"`
 	Kill       bool              `json:"kill,omitempty"`   // CAP_KILL
 	Shares     bool              `json:"shares,omitempty"` // the process namespace is shared for the guard, not by the author
+	Agent      bool              `json:"agent,omitempty"`  // the node's agent enforces the slices, so that there is a check and no sidecar
 	Resource   string            `json:"resource"`         // the GPU resource that the check requests
 	Count      int64             `json:"count"`
 	Env        []envvar.Literal  `json:"env"` // of check and sidecar
@@ -31,6 +34,17 @@ type Guard struct {
 	Mounts        []corev1.VolumeMount `json:"mounts,omitempty"`
 	SidecarMounts []corev1.VolumeMount `json:"sidecarMounts,omitempty"`
 	Annotations   map[string]string    `json:"annotations,omitempty"`
+}
+
+// Limits are those that the guard was given.
+func (g *Guard) Limits() (limits.Limits, error) {
+	return limits.FromEnv(func(name string) (string, bool) {
+		i := slices.IndexFunc(g.Env, func(v envvar.Literal) bool { return v.Name == name })
+		if i < 0 {
+			return "", false
+		}
+		return g.Env[i].Value, true
+	})
 }
 
 // container is what check and sidecar have in common. Every field that the server would default is written, so that the

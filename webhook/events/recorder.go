@@ -20,9 +20,14 @@ type Recorder struct {
 
 // NewRecorder starts a Recorder, which writes until ctx ends or Close is called.
 func NewRecorder(ctx context.Context, client kubernetes.Interface) *Recorder {
+	return NewNodeRecorder(ctx, client, "")
+}
+
+// NewNodeRecorder is NewRecorder for Events from a node.
+func NewNodeRecorder(ctx context.Context, client kubernetes.Interface, node string) *Recorder {
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(metav1.NamespaceAll)})
-	return &Recorder{broadcaster: b, recorder: b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})}
+	return &Recorder{broadcaster: b, recorder: b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component, Host: node})}
 }
 
 // Close ends the Recorder.

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gpuslice/gpuslice/guard"
+)
+
+// catalog is every metric but the histogram of samples. Names and labels are
+// stable.
+type catalog struct {
+	used, peak, utilization       *prometheus.Desc
+	slice, limit                  *prometheus.Desc
+	terminations, warnings        *prometheus.Desc
+	notEnforcing                  *prometheus.Desc
+	device, unreadable, unmanaged *prometheus.Desc
+	pods                          *prometheus.Desc
+}
+
+func newCatalog() catalog {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("gpuslice_agent_"+name, help, labels, nil)
+	}
+	pod, container := []string{"namespace", "pod"}, []string{"namespace", "pod", "container"}
+	device := []string{"namespace", "pod", "container", "device"}
+	return catalog{
+		used:         desc("memory_used_bytes", "GPU memory that the container uses on the device.", device...),
+		peak:         desc("memory_peak_bytes", "Highest GPU memory use of the container observed on the device.", device...),
+		utilization:  desc("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it for each process.", device...),
+		slice:        desc("memory_slice_bytes", "GPU memory of the container's slice on each of its devices.", container...),
+		limit:        desc("memory_limit_bytes", "GPU memory that the container may use on each of its devices while there is room.", container...),
+		terminations: desc("terminations_total", "Attempts to terminate processes, by result.", append(container, "result")...),
+		warnings:     desc("warnings_total", "Warnings to the container's owner.", container...),
+		notEnforcing: desc("not_enforcing", "1 while the agent cannot enforce the pod's slice.", pod...),
+		device:       desc("device_memory_bytes", "GPU memory of the device or MIG instance.", "device"),
+		unreadable:   desc("device_unreadable", "1 while the device cannot be read.", "device"),
+		unmanaged:    desc("unmanaged_memory_bytes", "GPU memory of processes on the device that are in no pod whose slices the agent enforces.", "device"),
+		pods:         desc("pods", "Pods of the node whose slices the agent enforces."),
+	}
+}
+
+// collector makes metrics of the recorder at each scrape.
+type collector struct {
+	recorder *recorder
+	catalog  catalog
+}
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(out chan<- *prometheus.Desc) {
+	k := c.catalog
+	for _, d := range []*prometheus.Desc{k.used, k.peak, k.utilization, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.device, k.unreadable, k.unmanaged, k.pods} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	s := sender{c.catalog, out}
+	for at, ratio := range c.recorder.utilization(ctx) {
+		s.gauge(s.utilization, ratio, at.namespace, at.pod, at.container, at.device)
+	}
+	r := c.recorder
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.pods {
+		s.pod(p)
+	}
+	s.gauge(s.pods, float64(len(r.pods)))
+	for _, d := range r.last.Devices {
+		if d.TotalBytes > 0 {
+			s.gauge(s.device, float64(d.TotalBytes), d.ID)
+		}
+		s.gauge(s.unreadable, indicator(d.Fault != ""), d.ID)
+		s.gauge(s.unmanaged, float64(r.unmanaged(d)), d.ID)
+	}
+}
+
+// sender sends metrics of the catalog.
+type sender struct {
+	catalog
+	out chan<- prometheus.Metric
+}
+
+func (s sender) gauge(d *prometheus.Desc, value float64, labels ...string) {
+	s.out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func (s sender) counter(d *prometheus.Desc, value int, labels ...string) {
+	s.out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
+}
+
+func (s sender) pod(p *podRecord) {
+	namespace, name := p.pod.Namespace, p.pod.Name
+	s.gauge(s.notEnforcing, indicator(p.notEnforcing), namespace, name)
+	for _, u := range p.usages {
+		s.gauge(s.used, float64(u.UsedBytes), namespace, name, u.Container, u.Device)
+		s.gauge(s.peak, float64(u.PeakBytes), namespace, name, u.Container, u.Device)
+	}
+	for _, l := range p.pod.Limits.Containers {
+		s.gauge(s.slice, float64(l.SliceBytes), namespace, name, l.Name)
+		s.gauge(s.limit, float64(l.LimitBytes), namespace, name, l.Name)
+		s.counter(s.warnings, p.warnings[l.Name], namespace, name, l.Name)
+		for _, result := range guard.Results() { // from the start: increase() sees no growth in a series that begins at 1
+			s.counter(s.terminations, p.terminations[[2]string{l.Name, string(result)}], namespace, name, l.Name, string(result))
+		}
+	}
+}
+
+func indicator(set bool) float64 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// registry holds every metric of the agent.
+func registry(r *recorder) *prometheus.Registry {
+	all := prometheus.NewRegistry()
+	all.MustRegister(collector{r, newCatalog()}, r.samples)
+	return all
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/gpu"
+	"github.com/gpuslice/gpuslice/guard/node"
+)
+
+// recorder records what the metrics show. It is safe for concurrent use.
+type recorder struct {
+	promised func(uid string) (node.Pod, bool)
+	busy     func(context.Context) []gpu.Utilization
+	samples  prometheus.Histogram
+
+	mu   sync.Mutex
+	pods map[string]*podRecord // by UID
+	last node.Sample
+}
+
+// podRecord is what is shown of one pod.
+type podRecord struct {
+	pod          node.Pod
+	usages       []guard.Usage
+	warnings     map[string]int    // by container
+	terminations map[[2]string]int // by container and result
+	notEnforcing bool
+}
+
+func newRecorder(promised func(uid string) (node.Pod, bool), busy func(context.Context) []gpu.Utilization) *recorder {
+	return &recorder{promised: promised, busy: busy, pods: map[string]*podRecord{},
+		samples: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gpuslice_agent_sample_duration_seconds",
+			Help:    "Time that one reading of all devices took.",
+			Buckets: []float64{.0001, .001, .005, .01, .05, .1, .5, 1, 2}}),
+	}
+}
+
+func (r *recorder) add(p node.Pod) *podRecord {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	added := &podRecord{pod: p, warnings: map[string]int{}, terminations: map[[2]string]int{}}
+	r.pods[p.UID] = added
+	return added
+}
+
+func (r *recorder) remove(uid string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pods, uid)
+}
+
+// count counts an event.
+func (r *recorder) count(p *podRecord, e guard.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch e.Kind {
+	case guard.NearLimit:
+		p.warnings[e.Container]++
+	case guard.TerminationResult:
+		p.terminations[[2]string{e.Container, string(e.Outcome.Result)}]++
+	}
+}
+
+func (r *recorder) observe(p *podRecord, s guard.State) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.usages, p.notEnforcing = s.Usages, s.NotEnforcing() != ""
+}
+
+func (r *recorder) sampled(s node.Sample) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = s
+}
+
+// sampledAt returns when the devices were read last, and whether they could be.
+func (r *recorder) sampledAt() (at time.Time, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last.Taken, r.last.Fault == ""
+}
+
+// place is a container on a device, as metrics label it.
+type place struct{ namespace, pod, container, device string }
+
+// utilization returns how busy each container of an enforced pod kept each device,
+// 1 for all of it.
+func (r *recorder) utilization(ctx context.Context) map[place]float64 {
+	found := r.busy(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	percent := map[place]int{}
+	for _, f := range found {
+		if at, known := r.placeOf(f.Device, f.PID); known {
+			percent[at] += f.Percent
+		}
+	}
+	ratio := map[place]float64{}
+	for at, p := range percent {
+		ratio[at] = float64(p) / 100
+	}
+	return ratio
+}
+
+// placeOf returns the container of a process that the device listed.
+func (r *recorder) placeOf(device string, pid int) (place, bool) {
+	for _, d := range r.last.Devices {
+		if d.ID != device {
+			continue
+		}
+		for _, p := range d.Processes {
+			if of, enforced := r.promised(p.Member.PodUID); enforced && p.PID == pid {
+				return place{of.Namespace, of.Name, of.ContainerName(p.Member.ContainerID), device}, true
+			}
+		}
+	}
+	return place{}, false
+}
+
+// unmanaged returns what processes use of a device that are in no enforced pod.
+func (r *recorder) unmanaged(d node.Device) int64 {
+	var bytes int64
+	for _, p := range d.Processes {
+		if _, enforced := r.promised(p.Member.PodUID); !enforced {
+			bytes += p.UsedBytes
+		}
+	}
+	return bytes
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/node"
+)
+
+// eventWriter writes Events.
+type eventWriter interface {
+	Write(object *corev1.ObjectReference, eventType, reason, message string)
+}
+
+// reporter reports what the agent does: in the log, in Events on pods, and in
+// metrics. It implements node.Reporter.
+type reporter struct {
+	log      *slog.Logger
+	events   eventWriter
+	recorder *recorder
+}
+
+// Pod implements node.Reporter.
+func (r *reporter) Pod(p node.Pod) guard.Reporter {
+	log := r.log.With("namespace", p.Namespace, "pod", p.Name, "uid", p.UID)
+	for _, c := range p.Limits.Containers {
+		log.Info("enforcing", "container", c.Name, "sliceBytes", c.SliceBytes, "limitBytes", c.LimitBytes, "gpus", c.GPUs, "dryRun", p.Limits.DryRun)
+	}
+	return &podReporter{reporter: r, pod: p, log: log, record: r.recorder.add(p)}
+}
+
+// Left implements node.Reporter.
+func (r *reporter) Left(p node.Pod) {
+	r.log.Info("no longer enforcing", "namespace", p.Namespace, "pod", p.Name, "uid", p.UID)
+	r.recorder.remove(p.UID)
+}
+
+// Sampled implements node.Reporter.
+func (r *reporter) Sampled(s node.Sample) { r.recorder.sampled(s) }
+
+// podReporter reports on one pod. It implements guard.Reporter.
+type podReporter struct {
+	*reporter
+	pod    node.Pod
+	log    *slog.Logger
+	record *podRecord
+}
+
+// Report implements guard.Reporter.
+func (r *podReporter) Report(e guard.Event) {
+	level := slog.LevelInfo
+	if e.ForOwner() && e.Kind != guard.Enforcing {
+		level = slog.LevelWarn
+	}
+	r.log.Log(context.Background(), level, string(e.Kind), "message", e.Message(), "container", e.Container, "device", e.Device,
+		"usedBytes", e.UsedBytes, "limitBytes", e.LimitBytes)
+	r.recorder.count(r.record, e)
+	if e.ForOwner() {
+		eventType, reason, message := eventOf(e)
+		r.events.Write(referenceTo(r.pod), eventType, reason, message)
+	}
+}
+
+// Ordered implements guard.Reporter.
+func (r *podReporter) Ordered(o guard.Order) {
+	level := slog.LevelInfo
+	if o.Kind == guard.Confirm {
+		level = slog.LevelDebug
+	}
+	r.log.Log(context.Background(), level, string(o.Kind), "message", o.Message(), "container", o.Container, "device", o.Device, "pid", o.Process.PID,
+		"start", o.Process.Start, "command", o.Process.Command, "usedBytes", o.UsedBytes, "limitBytes", o.LimitBytes)
+}
+
+// Observed implements guard.Reporter.
+func (r *podReporter) Observed(_ guard.Sample, s guard.State) { r.recorder.observe(r.record, s) }

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/gpu"
+	"github.com/gpuslice/gpuslice/guard/mps"
+	"github.com/gpuslice/gpuslice/guard/node"
+	"github.com/gpuslice/gpuslice/guard/proc"
+	"github.com/gpuslice/gpuslice/webhook/events"
+)
+
+// errDriverUpdated ends the agent: its container has the old library for as long
+// as it runs.
+var errDriverUpdated = errors.New("the driver was updated under the agent: it is started again with the new library")
+
+// run enforces the slices of the node's pods until ctx is done.
+func run(ctx context.Context, o options, stderr io.Writer) error {
+	client, err := connect(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	return enforce(ctx, o, client, l, stderr)
+}
+
+// enforce is run with a client and a port that are open.
+func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.Listener, stderr io.Writer) error {
+	log, err := newLogger(o, stderr)
+	if err != nil {
+		return err
+	}
+	processes, err := proc.OpenNode(o.procDir)
+	if err != nil {
+		return err
+	}
+	known, err := watchPods(client, o.node, log)
+	if err != nil {
+		return err
+	}
+	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary, NodePIDs: true})
+	recorder := newRecorder(known.Promise, driver.Utilizations)
+	h := health{recorder, known.synced, time.Now()}
+
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	recording := events.NewNodeRecorder(klog.NewContext(ctx, logr.FromSlogHandler(log.Handler())), client, o.node)
+	defer recording.Close()
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer stop(nil)
+	beside.Go(func() { known.run(ctx) })
+	beside.Go(func() { stop(serve(ctx, l, h.handler())) })
+	beside.Go(func() {
+		(&lease{client: client, namespace: o.namespace, node: o.node, enforces: func() bool { return !o.dryRun && h.ready() == nil }, log: log}).run(ctx)
+	})
+	log.Info("started", "version", version, "node", o.node, "dryRun", o.dryRun)
+	agent := &node.Agent{Node: processes, Pods: known, DryRun: o.dryRun, Daemons: func() []mps.Daemon { return o.daemons() },
+		Reader: timed{driver, recorder.samples, func() {
+			if driver.Updated() {
+				stop(errDriverUpdated)
+			}
+		}},
+		Reporter: &reporter{log: log, events: recording, recorder: recorder}}
+	agent.Run(ctx)
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// newLogger joins the loggers of this command and client-go.
+func newLogger(o options, w io.Writer) (*slog.Logger, error) {
+	level, err := o.level()
+	if err != nil {
+		return nil, err
+	}
+	log := slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+	klog.SetLogger(logr.FromSlogHandler(log.Handler()))
+	return log, nil
+}
+
+// daemons returns the node's MPS daemons at present.
+func (o *options) daemons() []mps.Daemon {
+	var found []mps.Daemon
+	for _, pipe := range mps.PipeDirectories(o.mpsDirectories) {
+		found = append(found, mps.Control{Program: o.mpsControl, PipeDirectory: pipe})
+	}
+	return found
+}
+
+// timed is a reader whose readings are timed.
+type timed struct {
+	node.Reader
+	durations prometheus.Observer
+	after     func() // is called after each reading
+}
+
+// Read implements node.Reader.
+func (t timed) Read(ctx context.Context, maxAge time.Duration) ([]guard.Device, error) {
+	began := time.Now()
+	devices, err := t.Reader.Read(ctx, maxAge)
+	t.durations.Observe(time.Since(began).Seconds())
+	t.after()
+	return devices, err
+}
