@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -35,10 +34,10 @@ func (in Input) RolloutWarning(given *promise.Promise, replicas, surge int) stri
 	if given == nil || in.Policy.Off() || surge < 1 {
 		return ""
 	}
-	limits := config.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota)
+	limits := in.Policy.QuotaFor(in.Namespace.Name)
 	holding := in.HoldingWithClaims(given.Holding(given.Apply(in.Pod)))
 	excess := func(pods int) []quota.Excess {
-		return quota.Fit(limits, func(scope quota.Scope) quota.Charge { return times(holding.In(scope), int64(pods-1)) }, holding)
+		return limits.Excess(func(scope quota.Scope) quota.Charge { return times(holding.In(scope), int64(pods-1)) }, holding)
 	}
 	if len(excess(max(replicas, 1))) > 0 {
 		return ""
