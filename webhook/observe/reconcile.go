@@ -52,7 +52,7 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 	}
 	before := s.previous(key, pod)
 	notices := s.notices(pod, before)
-	o := Observe(pod, s.node(pod.Spec.NodeName), promise, notices)
+	o := Observe(pod, s.place(pod.Spec.NodeName), promise, notices)
 	s.tally.set(key, o)
 	if err := s.reportTerminations(ctx, key, pod, terminations(pod, promise, notices, time.Now())); err != nil {
 		return err
