@@ -37,7 +37,7 @@ func newCollector(e *Exporter) *collector {
 		reserved: desc("quota_reserved", "Reserved room of a limit, for pods that were admitted and are not listed yet.", labels...),
 		charge:   desc("namespace_charge", "Charge of the living pods of a namespace with a quota; memory in bytes. At most 2000 namespaces.", "namespace", "dimension"),
 		memoryByteSeconds: desc("namespace_charged_memory_byte_seconds_total", "GPU memory charged to the pods of a namespace with a quota, times seconds. "+
-			"It starts at 0 with each new leader; increase() handles that.", "namespace"),
+			"It starts at 0 with each new leader.", "namespace"),
 		unmanaged: desc("unmanaged_pods", "Living pods without a slice, created without a review; they count as whole devices.", "namespace"),
 	}
 }

@@ -92,10 +92,10 @@ func read(d *prometheus.Desc) (Metric, error) {
 	return m, nil
 }
 
-// Page is the text after head: how names imply types, and a list of the metrics with their labels.
+// Page is the text after head: what names imply and promise, and a list of the metrics with their labels.
 func Page(head string, metrics []Metric) string {
 	var b strings.Builder
-	b.WriteString(head + "\nA name in `_total` is a counter, one in `_duration_seconds` a histogram, any other a gauge. The braces hold the labels.\n\n")
+	b.WriteString(head + "\nNames in `_total` are counters, in `_duration_seconds` histograms, others gauges. A name or label is deprecated for a release before it is removed.\n\n")
 	for _, m := range metrics {
 		labels := ""
 		if len(m.Labels) > 0 {
