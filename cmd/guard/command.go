@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
 // Exit codes.
@@ -50,6 +52,7 @@ type options struct {
 	nvmlLibrary            string
 	procDir                string
 	terminationMessagePath string
+	observationPath        string
 	level                  slog.Level
 	probe                  probe
 }
@@ -97,6 +100,7 @@ func flags(name string, args []string, out io.Writer) (options, error) {
 		f.TextVar(&o.level, "log-level", slog.LevelInfo, "lowest level that is logged: DEBUG, INFO, WARN or ERROR")
 	}
 	if name == "run" {
+		f.StringVar(&o.observationPath, "observation-path", limits.ObservationPath, "file with the pod's annotation gpuslice.dev/observed, which tells what arrived at the API server")
 		f.BoolVar(&o.dryRun, "dry-run", false, "report every decision and signal nothing")
 	}
 	if name == "status" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,7 @@ type probeStatus struct {
 	Pending      []string      `json:"pending,omitempty"`   // messages that no probe has returned yet
 	Dropped      int           `json:"dropped,omitempty"`
 	Returned     bool          `json:"returned,omitempty"` // the last liveness probe returned a message
+	Undelivered  []string      `json:"undelivered,omitempty"`
 }
 
 // enqueue adds messages for the next liveness probe.
@@ -89,8 +91,16 @@ func (s *probeStatus) liveness() answer {
 }
 
 // message returns all pending messages in one text; empty: there is none.
-func (s *probeStatus) message() string {
-	text := strings.Join(s.Pending, "; ")
+func (s *probeStatus) message() string { return s.join(s.Pending) }
+
+// unreported returns what may not have arrived: also what a probe has returned.
+func (s *probeStatus) unreported() string {
+	returned := slices.DeleteFunc(slices.Clone(s.Undelivered), func(m string) bool { return slices.Contains(s.Pending, m) })
+	return s.join(append(returned, s.Pending...))
+}
+
+func (s *probeStatus) join(messages []string) string {
+	text := strings.Join(messages, "; ")
 	if s.Dropped > 0 {
 		text = fmt.Sprintf("(%d older messages are in the guard's log) %s", s.Dropped, text)
 	}

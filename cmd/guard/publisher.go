@@ -24,6 +24,8 @@ type publisher struct {
 	written   time.Duration
 	failed    bool
 	beganWith *guard.Order
+	arrivals  deliveries
+	overdue   bool
 }
 
 // observe notes that the loop goes on, and what it is at.
@@ -39,6 +41,7 @@ func (p *publisher) observe(s guard.State) {
 		p.status.StuckFrom = p.status.SampledAt + p.longest
 	}
 	p.beganWith = s.InProgress
+	p.overdue = isQuiet(s) && p.arrivals.overdue(p.status.SampledAt)
 	changed := p.status.NotEnforcing != before.NotEnforcing || p.status.StuckFrom != before.StuckFrom || len(p.status.Pending) > 0
 	if changed || p.status.SampledAt-p.written >= publishPeriod {
 		p.publish()
@@ -53,6 +56,22 @@ func (p *publisher) enqueue(message string) {
 	p.publish()
 }
 
+// enqueueTermination adds a message that has to arrive at the API server.
+func (p *publisher) enqueueTermination(message string) {
+	p.mu.Lock()
+	p.arrivals.add(message, sinceBoot())
+	p.mu.Unlock()
+	p.enqueue(message)
+}
+
+// isOverdue reports whether the guard should end, so that its termination message
+// brings what probes did not.
+func (p *publisher) isOverdue() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.overdue
+}
+
 // publish writes the file, or leaves it to the next sample where a probe has it.
 func (p *publisher) publish() {
 	if p.file == nil {
@@ -60,7 +79,7 @@ func (p *publisher) publish() {
 	}
 	err := p.file.update(func(shared *probeStatus) {
 		own := p.status
-		shared.SampledAt, shared.NotEnforcing, shared.StuckFrom = own.SampledAt, own.NotEnforcing, own.StuckFrom
+		shared.SampledAt, shared.NotEnforcing, shared.StuckFrom, shared.Undelivered = own.SampledAt, own.NotEnforcing, own.StuckFrom, p.arrivals.messages()
 		shared.Dropped += own.Dropped
 		shared.enqueue(own.Pending...)
 	})
@@ -73,19 +92,21 @@ func (p *publisher) publish() {
 	}
 }
 
-// unreported returns what no probe has returned, for the guard's own termination
+// unreported returns what may not have arrived, for the guard's own termination
 // message; empty: nothing. When the last container of a pod has terminated, the
 // kubelet probes no more.
 func (p *publisher) unreported() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left := p.status
+	left.Undelivered = p.arrivals.messages()
 	if p.file != nil {
 		_ = p.file.awaitUpdate(func(shared *probeStatus) {
 			shared.Dropped += p.status.Dropped
 			shared.enqueue(p.status.Pending...)
+			shared.Undelivered = p.arrivals.messages()
 			left = *shared
 		})
 	}
-	return left.message()
+	return left.unreported()
 }

@@ -24,7 +24,10 @@ type reporter struct {
 func (r *reporter) Report(e guard.Event) {
 	r.log.Log(context.Background(), levelOf(e), string(e.Kind), eventAttrs(e)...)
 	r.recorder.count(e)
-	if e.ForOwner() {
+	switch {
+	case e.Kind == guard.TerminationResult && e.Outcome.Result == guard.Terminated:
+		r.probes.enqueueTermination(e.Message())
+	case e.ForOwner():
 		r.probes.enqueue(e.Message())
 	}
 }
@@ -55,6 +58,7 @@ func (r *reporter) reportRestart(l limits.Limits) {
 		message := "the guard of this pod was restarted: the slice of " + c.Name + " was not enforced in between"
 		r.log.Warn("restarted", "message", message, "container", c.Name)
 		r.probes.enqueue(message)
+		r.probes.arrivals.notBefore = sinceBoot() + deliveryPause
 	}
 }
 
@@ -71,7 +75,7 @@ func (r *reporter) watchIntruders(ctx context.Context, intruders *proc.Intruders
 		for _, p := range intruders.End(time.Now()) {
 			message := fmt.Sprintf("gpuslice terminated %s (pid %d) in %s: nothing but the guard may run there", p.Command, p.PID, limits.GuardContainer)
 			r.log.Warn("intruder", "message", message, "container", limits.GuardContainer, "pid", p.PID, "start", p.Start, "command", p.Command)
-			r.probes.enqueue(message)
+			r.probes.enqueueTermination(message)
 		}
 		select {
 		case <-tick.C:

@@ -51,7 +51,7 @@ func run(ctx context.Context, o options, p process) int {
 	servers.Go(func() { r.watchIntruders(ctx, &proc.Intruders{Table: table, DryRun: l.DryRun}) })
 	g := guard.Guard{Limits: l, Reporter: r, Terminator: newTerminator(o, l, r),
 		Sampler: podSampler{&guard.PodSampler{Reader: driver, Namer: table}, r.recorder, table.Shared(), func() {
-			if driver.Updated() {
+			if driver.Updated() || r.probes.isOverdue() {
 				stop()
 			}
 		}}}
@@ -62,7 +62,7 @@ func run(ctx context.Context, o options, p process) int {
 		r.probes.enqueue("the driver was updated under the guard: it is started again with the new library")
 	}
 	writeTerminationMessage(o, p, r.probes.unreported())
-	log.Info("stopped", "driverUpdated", driver.Updated())
+	log.Info("stopped", "driverUpdated", driver.Updated(), "messagesOverdue", r.probes.isOverdue())
 	if driver.Updated() {
 		return exitFailed
 	}
@@ -76,7 +76,7 @@ func newPublisher(log *slog.Logger, o options, l limits.Limits) *publisher {
 	if err != nil {
 		log.Error("probes get no answer", "error", err)
 	}
-	return &publisher{file: file, longest: l.TermGrace + proc.ExitTimeout + terminationMargin, log: log}
+	return &publisher{file: file, longest: l.TermGrace + proc.ExitTimeout + terminationMargin, log: log, arrivals: deliveries{path: o.observationPath}}
 }
 
 // logStart logs what the guard starts with.

@@ -87,12 +87,12 @@ func (f *statusFile) awaitUpdate(change func(*probeStatus)) error {
 	}
 }
 
-// formatStatus writes the messages that no probe has returned, for people, and
+// formatStatus writes the messages that may not have arrived, for people, and
 // the status after them in the last line.
 func formatStatus(s probeStatus) string {
 	// A struct of texts, numbers and flags has nothing that cannot be encoded.
 	line, _ := json.Marshal(s)
-	return s.message() + "\n" + string(line) + "\n"
+	return s.unreported() + "\n" + string(line) + "\n"
 }
 
 // parseStatus reads what formatStatus wrote. A file with anything else is one of

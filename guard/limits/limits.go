@@ -13,6 +13,13 @@ const (
 	CheckContainer = "gpuslice-check"
 )
 
+// ObservationFolder is where the webhook mounts the pod's observation into the
+// guard, ObservationPath its file.
+const (
+	ObservationFolder = "/etc/gpuslice"
+	ObservationPath   = ObservationFolder + "/observed"
+)
+
 // Act is when a process of a container over its slice is terminated.
 type Act string
 

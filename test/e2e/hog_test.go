@@ -1,16 +1,19 @@
 package e2e
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
+	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
 // shared is a GPU whose total is what all pods of the namespace hold.
@@ -158,5 +161,48 @@ func TestHogThatEndsItsPod(t *testing.T) {
 		if said := status(p, limits.GuardContainer).State.Terminated.Message; !strings.Contains(said, "gpuslice terminated tenant") {
 			t.Errorf("the guard's termination message is %q", said)
 		}
+	})
+}
+
+// A kubelet drops the Events of a pod after 25, whatever they are about.
+func TestHogAfterManyEvents(t *testing.T) {
+	t.Parallel()
+	t.Run("pod and owner get the reason by another way, once", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "", fakegpu.Config{Devices: devices})
+		supervisor := asking(shell("trainer", "until [ -e /tmp/now ]; do sleep 0.2; done; /tenant hold 9GiB; exec sleep 3600"))
+		noisy := shell("noisy", "exec sleep 3600")
+		noisy.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "exit 1"}}}}
+		pod := s.job("train", once(slice("8Gi", "train", supervisor, noisy)))
+		p := s.awaitRunning(pod)
+		s.exhaustEvents(pod)
+		s.let(p, "trainer")
+		ended := s.awaitSaid(pod, "termination result", "gpuslice terminated tenant")
+		for _, about := range []string{pod, "train"} {
+			told := s.awaitEvent(about, "what was terminated", func(e *corev1.Event) bool { return e.Reason == observe.ReasonTerminated })
+			if !strings.HasSuffix(told.Message, ended.Message) || told.Count != 1 {
+				t.Errorf("the Event on %s has %q, %d times; the log has %q", about, told.Message, told.Count, ended.Message)
+			}
+		}
+		if end := status(s.get(pod), "trainer"); end.State.Running == nil || end.RestartCount != 0 {
+			t.Errorf("the container did not live on: %+v", end)
+		}
+	})
+}
+
+// exhaustEvents waits until the kubelet has written as many Events of a pod as it writes of one in a row.
+func (s *stage) exhaustEvents(pod string) {
+	s.Helper()
+	const burst = 25
+	counts := map[types.UID]int32{}
+	s.awaitEvent(pod, fmt.Sprintf("%d of the kubelet", burst), func(e *corev1.Event) bool {
+		if e.Source.Component == "kubelet" {
+			counts[e.UID] = e.Count
+		}
+		sum := int32(0)
+		for _, n := range counts {
+			sum += n
+		}
+		return sum >= burst
 	})
 }

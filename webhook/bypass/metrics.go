@@ -15,7 +15,7 @@ type gauges struct {
 func newGauges() *gauges {
 	return &gauges{
 		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gpuslice_bypass_info", Help: "1 for each namespace in which gpuslice denies nothing for a while.",
+			Name: "gpuslice_bypass_info", Help: "1 for each namespace with a bypass.",
 		}, []string{"namespace"}),
 		end: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gpuslice_bypass_end_timestamp_seconds", Help: "When the bypass of the namespace ends; a past time means that it could not be ended.",

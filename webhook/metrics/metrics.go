@@ -60,7 +60,7 @@ func New(version string) *Metrics {
 	for _, d := range []ledger.Decision{ledger.Admitted, ledger.Exceeded, ledger.Busy} {
 		m.quota.WithLabelValues(string(d))
 	}
-	build := gauges("build_info", "Always 1, labeled with the version of this build.", "version")
+	build := gauges("build_info", "Always 1.", "version")
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.decisions, m.durations, m.failures, m.panics, m.broken, m.conflicts, m.tenants, m.pools, m.unsaved, m.quota, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -7,7 +7,8 @@
 //
 // A Controller calls it for each pod with a promise, in the leader, and writes the annotation gpuslice.dev/observed, Events
 // on the pod and its owners, and the metric gpuslice_observed_pods. What the guard terminated is in termination messages and
-// in Events of the kubelet, which drops them after 25; from either it writes one Event of gpuslice's own.
+// in Events of the kubelet, which drops them after 25; from either it writes one Event of gpuslice's own, and the annotation,
+// in which the guard reads what has arrived.
 //
 // The one idea: only what a tenant cannot write can raise a tier. Pod status and node labels come from the node; Events and
 // annotations may come from anybody who may edit the namespace, whatever component they name as their reporter, so that

@@ -27,7 +27,7 @@ type podCounter struct {
 
 func newPodCounter() *podCounter {
 	return &podCounter{pods: map[string]series{}, desc: prometheus.NewDesc("gpuslice_observed_pods",
-		"Pods with a slice, by the strongest tier observed for all their containers, and by how that tier compares with the planned one.",
+		"Pods with a slice, by the strongest tier observed for all their containers, and by state, compared with the planned tier.",
 		[]string{"tier", "state"}, nil)}
 }
 

@@ -45,24 +45,31 @@ const (
 // dropped is the guard's count of messages that it dropped from its probe.
 var dropped = regexp.MustCompile(`^\(\d+ older messages are in the guard's log\) `)
 
-// NoticesOf returns the notices in an Event: none, unless it claims to come from a kubelet and to be about the guard's
-// container of a pod.
-func NoticesOf(e *corev1.Event) []Notice {
+// NoticesOf returns the notices in an Event, the last of each kind: none, unless it claims to come from a kubelet and to be
+// about the guard's container of a pod.
+func NoticesOf(e *corev1.Event) []Notice { return latest(noticesIn(probeOutput(e), timeOf(e))) }
+
+// probeOutput returns what the guard's liveness probe returned in an Event; "" if the Event is about something else.
+func probeOutput(e *corev1.Event) string {
 	about := e.InvolvedObject
 	if cmp.Or(e.ReportingController, e.Source.Component) != kubelet || e.Reason != unhealthy || about.Kind != "Pod" || about.FieldPath != guardField {
-		return nil
+		return ""
 	}
 	text, ok := strings.CutPrefix(strings.TrimPrefix(e.Message, combined), livenessFails)
 	if !ok {
-		return nil
+		return ""
 	}
-	var out []Notice
-	for _, sentence := range sentences(dropped.ReplaceAllString(text, "")) {
+	return text
+}
+
+// noticesIn returns all notices in one line of the guard's messages.
+func noticesIn(line string, at time.Time) (out []Notice) {
+	for _, sentence := range sentences(dropped.ReplaceAllString(line, "")) {
 		if kind, _ := kindOf(sentence); kind != "" {
-			out = append(out, Notice{Kind: kind, At: timeOf(e), Text: sanitize(sentence, maxQuote)})
+			out = append(out, Notice{Kind: kind, At: at, Text: sanitize(sentence, maxQuote)})
 		}
 	}
-	return latest(out)
+	return out
 }
 
 // sentences splits the output of one probe. The guard joins its messages with a separator that some of them contain: a part

@@ -3,6 +3,7 @@ package observe
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 )
@@ -31,6 +32,14 @@ type Observation struct {
 	Reasons    []string    `json:"reasons,omitempty"` // a sentence each: what was planned, what was observed, the remedy
 	Guard      *Guard      `json:"guard,omitempty"`
 	Notices    []Notice    `json:"notices,omitempty"` // the last of each kind; they outlive their Events
+	// Terminations are the last, oldest first. The guard reads here which of its messages have arrived.
+	Terminations []Termination `json:"terminations,omitempty"`
+}
+
+// Termination is one that the guard reported, or that somebody made up.
+type Termination struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
 }
 
 // Container is the enforcement of one container's slice.
@@ -52,8 +61,10 @@ const (
 	maxObservation = 16 << 10
 	maxReasons     = 8
 	maxNotices     = 6
-	maxSentence    = 900 // an Event holds 1024 bytes
-	maxQuote       = 400 // of a text from elsewhere
+	// maxTerminations bounds the Events of a pod, too: whoever may write the guard's messages can write many.
+	maxTerminations = 10
+	maxSentence     = 900 // an Event holds 1024 bytes
+	maxQuote        = 400 // of a text from elsewhere
 )
 
 // Encode returns the annotation's text: the same text for the same observation.
@@ -75,6 +86,7 @@ func DecodeObservation(text string) (Observation, error) {
 		return Observation{}, fmt.Errorf("read observation: %w", err)
 	}
 	o.Notices = o.Notices[:min(len(o.Notices), maxNotices)]
+	o.Terminations = o.Terminations[:min(len(o.Terminations), maxTerminations)]
 	return o, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,10 +50,10 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 		return err
 	}
 	before := s.previous(key, pod)
-	notices := s.notices(pod, before)
-	o := Observe(pod, s.place(pod.Spec.NodeName), promise, notices)
+	o := Observe(pod, s.place(pod.Spec.NodeName), promise, s.notices(pod, before))
+	o.Terminations = s.terminations(pod, promise, before)
 	s.tally.set(key, o)
-	if err := s.reportTerminations(ctx, key, pod, terminations(pod, promise, notices, time.Now())); err != nil {
+	if err := s.reportTerminations(ctx, key, pod, o.Terminations); err != nil {
 		return err
 	}
 	if !needsWrite(pod, o) {

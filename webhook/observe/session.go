@@ -132,10 +132,18 @@ func (s *session) place(name string) Place {
 // notices returns the notices of a pod from Events, and those of the previous observation.
 func (s *session) notices(pod *corev1.Pod, before Observation) []Notice {
 	out := slices.Clone(before.Notices)
+	for _, e := range s.eventsOf(pod) {
+		out = append(out, NoticesOf(e)...)
+	}
+	return out
+}
+
+// eventsOf returns the Events of kubelets about the pod's guard.
+func (s *session) eventsOf(pod *corev1.Pod) (out []*corev1.Event) {
 	objects, _ := s.events.GetIndexer().ByIndex(byPod, pod.Namespace+"/"+pod.Name)
 	for _, object := range objects {
 		if e, ok := object.(*corev1.Event); ok && e.InvolvedObject.UID == pod.UID {
-			out = append(out, NoticesOf(e)...)
+			out = append(out, e)
 		}
 	}
 	return out

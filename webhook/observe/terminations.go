@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -22,11 +23,8 @@ import (
 const ReasonTerminated = "GPUSliceTerminated"
 
 const (
-	terminationBegins = "gpuslice terminated " // what the guard writes, everywhere
 	// terminationTTL is less than the API server keeps Events, so that none is written again after the first is gone.
 	terminationTTL = 30 * time.Minute
-	// maxTerminations bounds the Events of a pod: whoever may write the messages can write many.
-	maxTerminations = 10
 )
 
 // reported are the terminations of a pod that have Events.
@@ -35,14 +33,18 @@ type reported struct {
 	sentences []string
 }
 
-// terminations returns what the guard wrote about processes that it terminated, each once: in the termination messages of the
-// containers with a slice, in its own, and in its notices. A tenant can write all of these.
-func terminations(pod *corev1.Pod, promise *promise.Promise, notices []Notice, now time.Time) (out []string) {
-	add := func(text string, at time.Time) {
-		if text = sanitize(text, maxQuote); strings.HasPrefix(text, terminationBegins) && now.Sub(at) < terminationTTL && !slices.Contains(out, text) {
-			out = append(out, text)
-		}
+// terminations returns the last terminations of a pod, oldest first: those of the previous observation, and what the guard
+// wrote in the termination messages of the containers with a slice, in its own, and in Events. A tenant can write all of these.
+func (s *session) terminations(pod *corev1.Pod, promise *promise.Promise, before Observation) []Termination {
+	found := append(slices.Clone(before.Terminations), terminationsInStatus(pod, promise)...)
+	for _, e := range s.eventsOf(pod) {
+		found = append(found, terminationsIn(probeOutput(e), timeOf(e))...)
 	}
+	return lastTerminations(found)
+}
+
+// terminationsInStatus returns what termination messages have.
+func terminationsInStatus(pod *corev1.Pod, promise *promise.Promise) (out []Termination) {
 	e := &evaluation{pod: pod, promise: promise}
 	statuses := []*corev1.ContainerStatus{e.guardStatus()}
 	for i := range promise.Containers {
@@ -53,31 +55,45 @@ func terminations(pod *corev1.Pod, promise *promise.Promise, notices []Notice, n
 			continue
 		}
 		for _, end := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
-			if end == nil {
-				continue
-			}
-			for _, sentence := range sentences(end.Message) {
-				add(sentence, end.FinishedAt.Time)
+			if end != nil {
+				out = append(out, terminationsIn(end.Message, end.FinishedAt.UTC())...)
 			}
 		}
 	}
-	for _, n := range notices {
-		add(n.Text, n.At)
+	return out
+}
+
+// terminationsIn returns the terminations in a text. The message of a guard that was killed has its state in another line.
+func terminationsIn(text string, at time.Time) (out []Termination) {
+	for line := range strings.Lines(text) {
+		for _, n := range noticesIn(strings.TrimSuffix(line, "\n"), at) {
+			if n.Kind == NoticeTerminated {
+				out = append(out, Termination{n.At, n.Text})
+			}
+		}
 	}
-	return out[:min(len(out), maxTerminations)]
+	return out
+}
+
+// lastTerminations returns the last of them, each once, in an order that does not depend on the order of found.
+func lastTerminations(found []Termination) []Termination {
+	slices.SortFunc(found, func(a, b Termination) int { return cmp.Or(cmp.Compare(a.Text, b.Text), a.At.Compare(b.At)) })
+	found = slices.CompactFunc(found, func(a, b Termination) bool { return a.Text == b.Text })
+	slices.SortFunc(found, func(a, b Termination) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Text, b.Text)) })
+	return found[max(0, len(found)-maxTerminations):]
 }
 
 // reportTerminations writes an Event about each termination on the pod and its owners, once: the name of the Event does not
 // depend on who leads.
-func (s *session) reportTerminations(ctx context.Context, key string, pod *corev1.Pod, sentences []string) error {
-	for _, sentence := range sentences {
-		if !s.isDue(key, pod, sentence) {
+func (s *session) reportTerminations(ctx context.Context, key string, pod *corev1.Pod, terminations []Termination) error {
+	for _, t := range terminations {
+		if time.Since(t.At) >= terminationTTL || !s.isDue(key, pod, t.Text) {
 			continue
 		}
-		if err := s.writer.writeOnce(ctx, s.options.Client, pod, sentence); err != nil {
+		if err := s.writer.writeOnce(ctx, s.options.Client, pod, t.Text); err != nil {
 			return err
 		}
-		s.markReported(key, sentence)
+		s.markReported(key, t.Text)
 	}
 	return nil
 }

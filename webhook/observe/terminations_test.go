@@ -53,4 +53,42 @@ func TestReportTerminations(t *testing.T) {
 			}
 		}, s.pod, s.node)
 	})
+	t.Run("the observation keeps the last, whatever they were read from", func(t *testing.T) {
+		s := owned(t)
+		inLab(t, func(l *lab) {
+			defer l.replica("a").stop()
+			sentence := func(pid int) string {
+				return fmt.Sprintf("gpuslice terminated python (pid %d, 9.1Gi) in trainer: 9.1Gi of 4Gi on gpu0 for 3.2s", pid)
+			}
+			l.kubelet(s, time.Now(), "(2 older messages are in the guard's log) "+sentence(1)+"; "+sentence(2))
+			s.guard().LastTerminationState = terminated(0, "Completed", sentence(2)+"; "+sentence(3)+"\n{\"undelivered\":[]}\n")
+			s.guard().LastTerminationState.Terminated.FinishedAt = metav1.Now()
+			l.status(s)
+			var got []string
+			for _, termination := range l.observed().Terminations {
+				got = append(got, termination.Text)
+			}
+			if diff := cmp.Diff([]string{sentence(1), sentence(2), sentence(3)}, got); diff != "" {
+				t.Errorf("terminations (-want +got)\n%s", diff)
+			}
+			for i := range 3 * maxTerminations {
+				s.guard().LastTerminationState.Terminated.Message = sentence(100 + i)
+				s.guard().LastTerminationState.Terminated.FinishedAt = metav1.Now()
+				l.status(s)
+			}
+			last := l.observed().Terminations
+			if len(last) != maxTerminations || last[maxTerminations-1].Text != sentence(99+3*maxTerminations) {
+				t.Errorf("terminations %v", last)
+			}
+			l.patches()
+			l.pass(time.Minute)
+			s.guard().RestartCount = 1 // reconciled again
+			l.status(s)
+			l.patches()
+			l.status(s)
+			if n := l.patches(); n > 0 {
+				t.Errorf("the same was written again, %d times", n)
+			}
+		}, s.pod, s.node)
+	})
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"path"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,7 @@ func (w *builder) guard(c *candidate) {
 	}
 	w.guardMounts(c, g)
 	w.guardAccess(c, g)
+	w.guardObservation(g)
 	w.promise.Guard = g
 }
 
@@ -156,4 +158,16 @@ func (w *builder) guardAccess(c *candidate, g *promise.Guard) {
 	if w.in.Pod.Spec.RuntimeClassName == nil { // what the author wrote is not ours to revert one day
 		w.promise.Pod.RuntimeClassName = c.guard.access.runtimeClass
 	}
+}
+
+// guardObservation lets the sidecar read what the leader observed, which tells it what of its messages arrived. Its
+// volume is the first: a copy of the pod keeps it in place. Every field that the server would default is written.
+func (w *builder) guardObservation(g *promise.Guard) {
+	const name = "gpuslice-observed"
+	w.promise.Volumes = slices.Insert(w.promise.Volumes, 0, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		DownwardAPI: &corev1.DownwardAPIVolumeSource{DefaultMode: new(corev1.DownwardAPIVolumeSourceDefaultMode), Items: []corev1.DownwardAPIVolumeFile{{
+			Path:     path.Base(limits.ObservationPath),
+			FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + api.AnnotationObserved + "']"},
+		}}}}})
+	g.SidecarMounts = append(g.SidecarMounts, corev1.VolumeMount{Name: name, MountPath: limits.ObservationFolder, ReadOnly: true})
 }

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard"
+)
+
+// A kubelet drops the Events of a pod after 25, whatever they are about, so that
+// the answer of a probe may never arrive. The termination message of a container
+// always does: a guard that learns of no arrival ends once, and the kubelet
+// starts it again.
+
+const (
+	// arrivalTimeout is twice what two liveness probes take: the second returns
+	// what came while the first failed.
+	arrivalTimeout = 2 * time.Minute
+	// deliveryPause is between two ends: a kubelet starts a container again at once
+	// where it did so last more than 10 minutes ago.
+	deliveryPause = 15 * time.Minute
+	// maxUndelivered is what a termination message holds beside the status.
+	maxUndelivered = 4
+)
+
+// deliveries are the terminations whose messages have not arrived at the API
+// server yet. It is not safe for concurrent use.
+type deliveries struct {
+	path        string        // of the pod's observation, which the kubelet projects; no file: arrivals are not known
+	notBefore   time.Duration // since boot: when the guard may end
+	undelivered []delivery    // oldest first
+}
+
+type delivery struct {
+	message string
+	dueAt   time.Duration // since boot
+}
+
+// add adds a message that is to arrive.
+func (d *deliveries) add(message string, now time.Duration) {
+	d.undelivered = append(d.undelivered, delivery{message, now + arrivalTimeout})
+	d.undelivered = d.undelivered[max(0, len(d.undelivered)-maxUndelivered):]
+}
+
+// messages returns the messages that have not arrived.
+func (d *deliveries) messages() (out []string) {
+	for _, u := range d.undelivered {
+		out = append(out, u.message)
+	}
+	return out
+}
+
+// overdue reports whether the guard should end for the messages to arrive.
+func (d *deliveries) overdue(now time.Duration) bool {
+	isDue := func(u delivery) bool { return now >= u.dueAt }
+	if now < d.notBefore || !slices.ContainsFunc(d.undelivered, isDue) {
+		return false
+	}
+	text, err := os.ReadFile(d.path)
+	if err != nil {
+		d.notBefore = now + deliveryPause
+		return false
+	}
+	d.undelivered = slices.DeleteFunc(d.undelivered, func(u delivery) bool { return arrived(text, u.message) })
+	return slices.ContainsFunc(d.undelivered, isDue)
+}
+
+// arrived reports whether an observation has the message, or its beginning.
+func arrived(observation []byte, message string) bool {
+	var o struct{ Terminations []struct{ Text string } }
+	if json.Unmarshal(observation, &o) != nil {
+		return false
+	}
+	for _, t := range o.Terminations {
+		if beginning := strings.TrimSuffix(t.Text, "..."); beginning != "" && strings.HasPrefix(message, beginning) {
+			return true
+		}
+	}
+	return false
+}
+
+// isQuiet reports whether nothing is left undone when the guard ends: no
+// container is over its limit.
+func isQuiet(s guard.State) bool {
+	return s.InProgress == nil && !slices.ContainsFunc(s.Usages, func(u guard.Usage) bool { return !u.OverSince.IsZero() })
+}
