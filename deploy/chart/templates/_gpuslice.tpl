@@ -15,13 +15,30 @@
 {{- $root := index . 0 -}}
 {{- $image := index . 1 -}}
 {{- $tag := $image.tag | default $root.Values.image.tag | default $root.Chart.AppVersion -}}
+{{- $repository := $image.repository -}}
+{{- with ($root.Values.global | default dict).imageRegistry -}}
+{{- $parts := splitList "/" $repository -}}
+{{- if and (rest $parts) (regexMatch "[.:]|^localhost$" (first $parts)) -}}
+{{- $parts = rest $parts -}}
+{{- end -}}
+{{- $repository = printf "%s/%s" . (join "/" $parts) -}}
+{{- end -}}
 {{- if $image.digest -}}
-{{ $image.repository }}@{{ $image.digest }}
+{{ $repository }}@{{ $image.digest }}
 {{- else if $tag -}}
-{{ $image.repository }}:{{ $tag }}
+{{ $repository }}:{{ $tag }}
 {{- else -}}
 {{- fail "image.tag is not set, and this chart carries no version. Build and push the images, then say where they are: --set image.repository=HOST/gpuslice/webhook,guard.image.repository=HOST/gpuslice/guard,image.tag=TAG" -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The pull secrets of the replicas. Charts have global ones as names, or as references. */}}
+{{- define "gpuslice.pullSecrets" -}}
+{{- $names := .Values.image.pullSecrets -}}
+{{- range (.Values.global | default dict).imagePullSecrets -}}
+{{- if kindIs "string" . }}{{ $names = append $names . }}{{ else }}{{ $names = append $names .name }}{{ end -}}
+{{- end -}}
+{{- include "gpuslice.names" (uniq $names) -}}
 {{- end -}}
 
 {{/* The guard's image; nothing where no guard is wanted. */}}
