@@ -96,7 +96,7 @@ func guardImpossible(in *Input, c *candidate) string {
 
 // guardUser chooses the user the guard runs as.
 func guardUser(in *Input, c *candidate) guardPlan {
-	if in.Namespace.Labels[api.LabelPodSecurity] != "restricted" {
+	if in.Namespace.Labels[podspec.LabelPodSecurity] != "restricted" {
 		return guardPlan{user: 0, kill: true}
 	}
 	user, ok := tenantUser(&in.Pod.Spec, c)
