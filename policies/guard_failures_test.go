@@ -21,7 +21,7 @@ func TestGuardFailures(t *testing.T) {
 				continue
 			}
 			d := policies.Decide(in)
-			if d.Promise == nil || d.Promise.Guard == nil || !plansGuard(d.Promise) {
+			if d.Promise == nil || d.Promise.Guard == nil || d.Promise.Guard.Agent || !plansGuard(d.Promise) {
 				continue
 			}
 			class := ""

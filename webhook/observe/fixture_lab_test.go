@@ -54,7 +54,7 @@ func (l *lab) replica(identity string) *replica {
 	r := &replica{registry: prometheus.NewRegistry()}
 	nodes := coreinformers.NewNodeInformer(l.client, 0, cache.Indexers{})
 	election := &leader.Election{Client: l.client, Namespace: api.SystemNamespace, Identity: identity, Log: logr.Discard()}
-	options := Options{Client: l.client, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()}
+	options := Options{Client: l.client, Namespace: api.SystemNamespace, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()}
 	if l.guards != nil {
 		options.Guards = l.guards
 	}

@@ -15,3 +15,9 @@ func DescribeAccess(way, runtimeClass string) string {
 	}
 	return way + ", runtime class " + runtimeClass
 }
+
+// Guards that enforce a slice.
+const (
+	GuardSidecar = "sidecar" // the default: a container of the pod
+	GuardAgent   = "agent"   // the agent of the pod's node
+)
