@@ -80,13 +80,20 @@ func (in Input) WithNative(q quota.Quota, native []NativeQuota) quota.Quota {
 // DenyQuota is what a want of quota comes to. Policy decides about its own limits; a ResourceQuota is others', and
 // would have denied the pod if the rename had left it in sight: what exceeds it is denied under warn as well.
 func (in Input) DenyQuota(excess []quota.Excess) Decision {
-	d := in.Deny(*quota.Denial(excess))
+	d := in.Deny(quotaDenial(in.Pod, excess))
 	native := slices.DeleteFunc(slices.Clone(excess), func(e quota.Excess) bool { return !e.Native })
 	if d.Outcome == Denied || len(native) == 0 {
 		return d
 	}
-	d.Outcome, d.Violations, d.Warnings = Denied, []api.Violation{*quota.Denial(native)}, nil
+	d.Outcome, d.Violations, d.Warnings = Denied, []api.Violation{quotaDenial(in.Pod, native)}, nil
 	return d
+}
+
+// quotaDenial is the denial of a pod for want of quota.
+func quotaDenial(pod *corev1.Pod, excess []quota.Excess) api.Violation {
+	v := *quota.Denial(excess)
+	v.Detail += rolloutRemedy(pod, excess)
+	return v
 }
 
 // NativeWarnings tell the author of the pod that was renamed under the Promise which ResourceQuotas go on counting it

@@ -185,7 +185,7 @@ func TestNativeQuota(t *testing.T) {
 		}
 	})
 	t.Run("enforcement warn does not concern the quotas of others", func(t *testing.T) {
-		in := Input{Policy: &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceWarn}}
+		in := Input{Pod: new(corev1.Pod), Policy: &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceWarn}}
 		ours := quota.Excess{Quota: "team-a", Dimension: "slices", Requested: "1", Used: "4", Limited: "4"}
 		native := quota.Excess{Quota: "gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}
 		if d := in.DenyQuota([]quota.Excess{ours}); d.Outcome != Unchanged || len(d.Warnings) != 1 {

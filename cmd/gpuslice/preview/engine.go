@@ -87,6 +87,9 @@ func (e *Engine) workload(ctx context.Context, o manifest.Object, t manifest.Tem
 	if r.Decision = decision; err != nil || after == nil {
 		return r, err
 	}
+	if warning := e.rollout(o, pod, decision); warning != "" {
+		r.Decision.Warnings = append(r.Decision.Warnings, warning)
+	}
 	if decision.Outcome == policies.Unchanged {
 		r.After = raw
 		return r, nil
