@@ -57,7 +57,9 @@ func (w *builder) guard(c *candidate) {
 	}
 	w.guardMounts(c, g)
 	w.guardAccess(c, g)
-	w.guardObservation(g)
+	if !plan.agent {
+		w.guardObservation(g)
+	}
 	w.promise.Guard = g
 }
 
