@@ -307,7 +307,7 @@ func TestRBAC(t *testing.T) {
 			"cluster: get replicationcontrollers",
 			"gpuslice-system: list,watch configmaps",
 			"gpuslice-system: get,create,update,delete configmaps",
-			"gpuslice-system: create leases",
+			"gpuslice-system: create,list,watch leases",
 			"gpuslice-system: get,update leases gpuslice-leader",
 			"gpuslice-system: create secrets",
 			"gpuslice-system: get,update secrets gpuslice-authority,gpuslice-promise-keys",

@@ -3,7 +3,7 @@ package deploy
 import "embed"
 
 // Files are the manifests: NN-*.yaml an installation, 60-policies/*.yaml sample policies, certmanager/*.yaml what
-// cert-manager needs to be the source of the certificate.
+// cert-manager needs to be the source of the certificate, agent/*.yaml the agent of each node.
 //
-//go:embed [1-9]*.yaml 60-policies/*.yaml certmanager/*.yaml
+//go:embed [1-9]*.yaml 60-policies/*.yaml certmanager/*.yaml agent/*.yaml
 var Files embed.FS

@@ -10,6 +10,7 @@ import (
 // manifest itself.
 var words = []struct{ plain, chart string }{
 	{"gpuslice/webhook:VERSION", `{{ include "gpuslice.image" (list $ $.Values.image) }}`},
+	{"gpuslice/agent:VERSION", `{{ include "gpuslice.image" (list $ $.Values.agent.image) }}`},
 	{"gpuslice/guard:VERSION", `{{ include "gpuslice.guardImage" $ }}`},
 	{"gpuslice-system", "{{ $.Release.Namespace }}"},
 }

@@ -27,8 +27,16 @@ func l4(name, product string, memory quantity.MiB) pools.Pool {
 			{Key: "nvidia.com/gpu.product", Operator: corev1.NodeSelectorOpIn, Values: []string{product}},
 		},
 		Labels: map[string]string{"nvidia.com/gpu.product": product},
-		Nodes:  []pools.Node{{Labels: map[string]string{"nvidia.com/gpu.product": product, "zone": "a"}, Named: []pools.NodeName{{Name: name, Hostname: name}}}},
+		Nodes:  oneNode(name, map[string]string{"nvidia.com/gpu.product": product, "zone": "a"}).Nodes,
 	}
+}
+
+// oneNode is the pool of a node of that name and labels.
+func oneNode(name string, labels map[string]string) pools.Pool {
+	labels[corev1.LabelHostname] = name
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	node.Status.Allocatable = corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}
+	return pools.FromNodes([]*corev1.Node{node}, config.PoolsSpec{}, nil)[0]
 }
 
 // brought is the input of a pod that asks for one whole GPU under a transparent policy.

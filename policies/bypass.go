@@ -7,6 +7,12 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
+// Of a namespace with a bypass, beside api.AnnotationBypassUntil.
+const (
+	annotationBypassReason = api.Domain + "/bypass-reason"
+	annotationBypassBy     = api.Domain + "/bypass-by"
+)
+
 // MaxBypass is the longest that a bypass lasts.
 const MaxBypass = 24 * time.Hour
 
@@ -28,13 +34,13 @@ func BypassOf(labels, annotations map[string]string) (b Bypass, ok bool) {
 	if err != nil {
 		until = time.Time{}
 	}
-	return Bypass{Until: until, Reason: annotations[api.AnnotationBypassReason], By: annotations[api.AnnotationBypassBy]}, true
+	return Bypass{Until: until, Reason: annotations[annotationBypassReason], By: annotations[annotationBypassBy]}, true
 }
 
 // Annotations are what is written beside the label.
 func (b Bypass) Annotations() map[string]string {
 	return map[string]string{
-		api.AnnotationBypassUntil: b.Until.UTC().Format(time.RFC3339), api.AnnotationBypassReason: b.Reason, api.AnnotationBypassBy: b.By,
+		api.AnnotationBypassUntil: b.Until.UTC().Format(time.RFC3339), annotationBypassReason: b.Reason, annotationBypassBy: b.By,
 	}
 }
 

@@ -37,7 +37,7 @@ func (in Input) HoldingWithClaims(h quota.Holding) quota.Holding {
 		out.Pools = append(out.Pools, in.Pools[i].Name)
 	}
 	slices.Sort(out.Pools)
-	out.Pools, out.Traits = slices.Compact(out.Pools), quota.TraitsOf(in.Pod)
+	out.Pools, out.Traits = slices.Compact(out.Pools), charges.TraitsOf(in.Pod)
 	return out
 }
 

@@ -69,7 +69,7 @@ func (d Decision) WithMode(p *config.Policy) Decision {
 
 // Deny is what violations come to that were found before a pod or workload could be decided: denied under enforce and
 // under a policy that cannot be read, a warning under warn, a report under audit, nothing where no policy is in force.
-func Deny(in Input, violations ...api.Violation) Decision {
+func (in Input) Deny(violations ...api.Violation) Decision {
 	d := Decision{Outcome: Denied, IfEnforced: Denied, Violations: violations}
 	switch {
 	case in.PolicyError != nil:

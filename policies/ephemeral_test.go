@@ -71,15 +71,15 @@ func TestEphemeral(t *testing.T) {
 		} {
 			for _, tt := range []struct{ env, want []corev1.EnvVar }{{env(all...), c.naming}, {nil, c.plain}} {
 				in, old := adding(livePods(t)[name], debugger(func(c *corev1.EphemeralContainerCommon) { c.Env = tt.env }))
-				after := updatedPod(t, in, old, policies.SubresourceEphemeral)
+				after := updatedPod(t, in, old, "ephemeralcontainers")
 				if diff := cmp.Diff(tt.want, after.Spec.EphemeralContainers[0].Env); diff != "" {
 					t.Errorf("%s: (-want +got)\n%s", name, diff)
 				}
 				in.Pod = after
-				if found := verifyUpdate(t, in, old, policies.SubresourceEphemeral); len(found) > 0 {
+				if found := verifyUpdate(t, in, old, "ephemeralcontainers"); len(found) > 0 {
 					t.Errorf("%s: denied after it was put right: %v", name, found)
 				}
-				if again := updatedPod(t, in, old, policies.SubresourceEphemeral); again != after {
+				if again := updatedPod(t, in, old, "ephemeralcontainers"); again != after {
 					t.Errorf("%s: put right twice", name)
 				}
 			}
@@ -92,10 +92,10 @@ func TestEphemeral(t *testing.T) {
 			c.Name, c.Env, c.SecurityContext = "older", env("NVIDIA_VISIBLE_DEVICES=all"), &corev1.SecurityContext{Privileged: new(true)}
 		})}
 		in, old := adding(in, debugger(func(c *corev1.EphemeralContainerCommon) { c.Env = env("NVIDIA_VISIBLE_DEVICES=void") }))
-		if after := updatedPod(t, in, old, policies.SubresourceEphemeral); after != in.Pod {
+		if after := updatedPod(t, in, old, "ephemeralcontainers"); after != in.Pod {
 			t.Errorf("changed: %v", after.Spec.EphemeralContainers)
 		}
-		if found := verifyUpdate(t, in, old, policies.SubresourceEphemeral); len(found) > 0 {
+		if found := verifyUpdate(t, in, old, "ephemeralcontainers"); len(found) > 0 {
 			t.Errorf("denied: %v", found)
 		}
 	})
@@ -127,7 +127,7 @@ func TestEphemeral(t *testing.T) {
 					c.Env = env("NVIDIA_VISIBLE_DEVICES=void")
 					edit(c)
 				}))
-				found := verifyUpdate(t, in, old, policies.SubresourceEphemeral)
+				found := verifyUpdate(t, in, old, "ephemeralcontainers")
 				switch {
 				case !denied && len(found) > 0:
 					t.Errorf("%s, %s: denied: %v", name, want, found)
@@ -158,13 +158,13 @@ func TestResize(t *testing.T) {
 			}
 			next := in
 			next.Pod = updated
-			found := verifyUpdate(t, next, in.Pod, policies.SubresourceResize)
+			found := verifyUpdate(t, next, in.Pod, "resize")
 			if denied := len(found) == 1 && strings.Contains(found[0].String(), tt.container+`" belongs to gpuslice`); denied != tt.denied {
 				t.Errorf("%s: %v", tt.container, found)
 			}
 			bare := in.Pod.DeepCopy()
 			bare.Annotations = nil
-			if found := verifyUpdate(t, next, bare, policies.SubresourceResize); len(found) > 0 {
+			if found := verifyUpdate(t, next, bare, "resize"); len(found) > 0 {
 				t.Errorf("%s in a pod without slices: %v", tt.container, found)
 			}
 		}

@@ -83,14 +83,14 @@ func FuzzCharge(f *testing.F) {
 			return
 		}
 		pools := fuzzedInput().Pools
-		before, _ := promise.ExclusiveHolding(pod, pools)
+		before := promise.ExclusiveHolding(pod, pools)
 		for _, d := range quota.Dimensions() {
 			if d.Amount(before.Charge) < 0 {
 				t.Fatalf("charged %+v", before.Charge)
 			}
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, container)
-		after, _ := promise.ExclusiveHolding(pod, pools)
+		after := promise.ExclusiveHolding(pod, pools)
 		for _, d := range quota.Dimensions() {
 			if d.Amount(after.Charge) < d.Amount(before.Charge) {
 				t.Fatalf("%+v, and with one more container %+v", before.Charge, after.Charge)
@@ -127,7 +127,7 @@ func FuzzRestore(f *testing.F) {
 		in := in
 		in.Pod = updated
 		verifyUpdate(t, in, live, "")
-		verifyUpdate(t, in, live, policies.SubresourceResize)
+		verifyUpdate(t, in, live, "resize")
 	})
 }
 
@@ -149,8 +149,8 @@ func FuzzEphemeral(f *testing.F) {
 		in := in
 		in.Pod = old.DeepCopy()
 		in.Pod.Spec.EphemeralContainers = append(in.Pod.Spec.EphemeralContainers, c)
-		verifyUpdate(t, in, old, policies.SubresourceEphemeral)
-		after := updatedPod(t, in, old, policies.SubresourceEphemeral)
+		verifyUpdate(t, in, old, "ephemeralcontainers")
+		after := updatedPod(t, in, old, "ephemeralcontainers")
 		if list := after.Spec.EphemeralContainers; len(list) != 2 || list[0].Image != there.Image || len(list[0].Env) > 0 {
 			t.Fatalf("what is there changed: %+v", list)
 		}
@@ -175,7 +175,7 @@ func FuzzCheckTemplate(f *testing.F) {
 			return
 		}
 		policy := fuzzedInput().Policy
-		_, ops := policies.CheckTemplate("Deployment", tree, policy)
+		_, ops := (policies.Input{Policy: policy}).CheckTemplate("Deployment", tree)
 		if len(ops) == 0 {
 			return
 		}
@@ -196,7 +196,7 @@ func FuzzCheckTemplate(f *testing.F) {
 		if err := json.Unmarshal(after, &again); err != nil {
 			t.Fatal(err)
 		}
-		if v, ops := policies.CheckTemplate("Deployment", again, policy); v != nil || len(ops) > 0 {
+		if v, ops := (policies.Input{Policy: policy}).CheckTemplate("Deployment", again); v != nil || len(ops) > 0 {
 			t.Errorf("rewritten, it is not done: %v %v", v, ops)
 		}
 	})

@@ -53,7 +53,7 @@ func TestExclusiveHolding(t *testing.T) {
 	t.Run("a share under the name of whole devices is a slice as well", func(t *testing.T) {
 		mixed := append(quotaPools(), pools.Pool{Name: "shares", Resource: api.ResourceGPU, Strategy: "time-slicing", DeviceMemory: 24 * 1024, Replicas: 4})
 		want := quota.Charge{Memory: 2 * 94 * 1024, Slices: 2, GPUs: 2}
-		if got, _ := promise.ExclusiveHolding(gpuPod(nil, asksFor("main", api.ResourceGPU, "2")), mixed); got.Charge != want {
+		if got := promise.ExclusiveHolding(gpuPod(nil, asksFor("main", api.ResourceGPU, "2")), mixed); got.Charge != want {
 			t.Errorf("%+v, want %+v", got.Charge, want)
 		}
 	})
@@ -64,35 +64,35 @@ func TestHoldingOf(t *testing.T) {
 	whole := quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}}
 	ask := asksFor("main", resourcename.SharedGPU, "1")
 	for name, c := range map[string]struct {
-		pod    *corev1.Pod
-		want   quota.Holding
-		source promise.ChargeSource
+		pod      *corev1.Pod
+		want     quota.Holding
+		promised bool
 	}{
-		"no GPU, no holding": {gpuPod(nil, corev1.Container{Name: "main"}), quota.Holding{Namespace: "team-a"}, promise.ChargeNone},
+		"no GPU, no holding": {gpuPod(nil, corev1.Container{Name: "main"}), quota.Holding{Namespace: "team-a"}, false},
 		"the Promise's charge, and its class's": {gpuPod(promised("team-a", slice), ask), quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: slice, Classes: map[string]quota.Charge{"small": slice},
-			Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}}, promise.ChargePromise},
-		"a Promise of another namespace": {gpuPod(promised("team-b", slice), ask), whole, promise.ChargeExclusive},
-		"a Promise that charges nothing": {gpuPod(promised("team-a", quota.Charge{}), ask), whole, promise.ChargeExclusive},
-		"a Promise that gives room back": {gpuPod(promised("team-a", quota.Charge{Slices: -5, GPUs: 9}), ask), whole, promise.ChargeExclusive},
+			Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}}, true},
+		"a Promise of another namespace": {gpuPod(promised("team-b", slice), ask), whole, false},
+		"a Promise that charges nothing": {gpuPod(promised("team-a", quota.Charge{}), ask), whole, false},
+		"a Promise that gives room back": {gpuPod(promised("team-a", quota.Charge{Slices: -5, GPUs: 9}), ask), whole, false},
 		"a Promise for fewer GPUs than it asks": {gpuPod(promised("team-a", slice), asksFor("main", resourcename.SharedGPU, "2")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 2}}, promise.ChargeExclusive},
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 2}}, false},
 		"a container that was promised nothing": {gpuPod(promised("team-a", slice), ask, asksFor("more", resourcename.SharedGPU, "1")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 2}}, promise.ChargeExclusive},
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 2}}, false},
 		"no Promise: the largest device it may get": {gpuPod(nil, asksFor("main", api.ResourceGPU, "2")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 188 * 1024, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 2}}, promise.ChargeExclusive},
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 188 * 1024, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 2}}, false},
 		"no Promise: a MIG instance is a slice and a device": {gpuPod(nil, asksFor("main", "nvidia.com/mig-1g.10gb", "1")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"slim"}, Charge: quota.Charge{Memory: 9728, Slices: 1, GPUs: 1}, Units: map[string]int64{"nvidia.com/mig-1g.10gb": 1}}, promise.ChargeExclusive},
+			quota.Holding{Namespace: "team-a", Pools: []string{"slim"}, Charge: quota.Charge{Memory: 9728, Slices: 1, GPUs: 1}, Units: map[string]int64{"nvidia.com/mig-1g.10gb": 1}}, false},
 		"no Promise, device memory unknown": {gpuPod(nil, asksFor("main", "nvidia.com/gpu.dark", "1")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"dark"}, Charge: quota.Charge{Slices: 1, GPUs: 1}, MemoryUnknown: true, Units: map[string]int64{"nvidia.com/gpu.dark": 1}}, promise.ChargeExclusive},
+			quota.Holding{Namespace: "team-a", Pools: []string{"dark"}, Charge: quota.Charge{Slices: 1, GPUs: 1}, MemoryUnknown: true, Units: map[string]int64{"nvidia.com/gpu.dark": 1}}, false},
 		"a container named like ours counts": {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 94 * 1024, GPUs: 1}, Units: map[string]int64{api.ResourceGPU: 1}}, promise.ChargeExclusive},
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 94 * 1024, GPUs: 1}, Units: map[string]int64{api.ResourceGPU: 1}}, false},
 		"a quantity that Value() turns into nothing is huge": {gpuPod(nil, asksFor("main", api.ResourceGPU, "1e400")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: quantity.MaxMemory, GPUs: quantity.MaxCharge}, Units: map[string]int64{api.ResourceGPU: quantity.MaxCharge}}, promise.ChargeExclusive},
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: quantity.MaxMemory, GPUs: quantity.MaxCharge}, Units: map[string]int64{api.ResourceGPU: quantity.MaxCharge}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, source := promise.HoldingOf(c.pod, testKeys(), quotaPools())
-			if diff := cmp.Diff(c.want, got); diff != "" || source != c.source {
-				t.Errorf("source %s, want %s (-want +got)\n%s", source, c.source, diff)
+			got, promised := promise.HoldingOf(c.pod, testKeys(), quotaPools())
+			if diff := cmp.Diff(c.want, got); diff != "" || promised != c.promised {
+				t.Errorf("promised %t, want %t (-want +got)\n%s", promised, c.promised, diff)
 			}
 		})
 	}
@@ -119,8 +119,8 @@ func TestHoldingOfInitContainers(t *testing.T) {
 			pod := gpuPod(p, c.main...)
 			pod.Spec.InitContainers = c.init
 			want := quota.Charge{Memory: quantity.MiB(8192 * c.slices), Slices: c.slices}
-			if got, source := promise.HoldingOf(pod, testKeys(), quotaPools()); got.Charge != want || source != promise.ChargePromise {
-				t.Errorf("%s: %+v by %s, want %+v", name, got.Charge, source, want)
+			if got, promised := promise.HoldingOf(pod, testKeys(), quotaPools()); got.Charge != want || !promised {
+				t.Errorf("%s: %+v, promised %t, want %+v", name, got.Charge, promised, want)
 			}
 		}
 	})
@@ -129,7 +129,7 @@ func TestHoldingOfInitContainers(t *testing.T) {
 		sidecar.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 		pod := gpuPod(nil, asksFor("a", api.ResourceGPU, "1"), asksFor("b", api.ResourceGPU, "1"))
 		pod.Spec.InitContainers = []corev1.Container{asksFor("before", api.ResourceGPU, "2"), sidecar, asksFor("after", api.ResourceGPU, "3")}
-		got, _ := promise.ExclusiveHolding(pod, quotaPools())
+		got := promise.ExclusiveHolding(pod, quotaPools())
 		if got.Charge.GPUs != 4 { // after and the sidecar at once; later a, b and the sidecar are three
 			t.Errorf("%d GPUs, want 4", got.Charge.GPUs)
 		}

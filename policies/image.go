@@ -15,7 +15,7 @@ import (
 
 // checkImages holds new images of a live pod's slices against policy: what it denies of a framework at creation, and a
 // minimum enforcement that rested on the framework's cap. Where neither is broken the author is warned of a cap that is lost.
-func checkImages(old, updated *corev1.Pod, governed Governed) (found []api.Violation, warnings []string, err error) {
+func checkImages(old, updated *corev1.Pod, governed governedFunc) (found []api.Violation, warnings []string, err error) {
 	given, changed := changedImages(old, updated)
 	if len(changed) == 0 {
 		return nil, nil, nil

@@ -26,7 +26,7 @@ func TestImages(t *testing.T) {
 		old := rewritten(t, in)
 		in.Pod = old.DeepCopy()
 		in.Pod.Spec.Containers[0].Image = tt.image
-		d, err := policies.VerifyUpdate(change(t, in, old, ""))
+		d, err := verifyChange(change(t, in, old, ""))
 		if err != nil {
 			t.Fatal(err)
 		}

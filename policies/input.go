@@ -54,6 +54,6 @@ func (in *Input) planning() *plan.Input {
 }
 
 // GuardAccess tells how guards of the namespace's pods reach the driver on a pool, or why they do not.
-func GuardAccess(in Input, pool *pools.Pool) (how, why string) {
+func (in Input) GuardAccess(pool *pools.Pool) (how, why string) {
 	return plan.DescribeAccess(in.planning(), pool)
 }

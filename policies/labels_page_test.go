@@ -71,7 +71,8 @@ func namesIn(constants *ast.GenDecl) (names []string) {
 	for _, spec := range constants.Specs {
 		value := spec.(*ast.ValueSpec)
 		for i, name := range value.Names {
-			if !strings.HasPrefix(name.Name, "Label") && !strings.HasPrefix(name.Name, "Annotation") || i >= len(value.Values) {
+			kind := strings.ToLower(name.Name)
+			if !strings.HasPrefix(kind, "label") && !strings.HasPrefix(kind, "annotation") || i >= len(value.Values) {
 				continue
 			}
 			if text := constantText(value.Values[i]); strings.HasPrefix(text, api.Domain+"/") {

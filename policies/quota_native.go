@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/charges"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
@@ -27,7 +27,7 @@ type NativeQuota struct {
 	Name     string // of the ResourceQuota
 	Resource string // as pods name it: "nvidia.com/gpu"
 	Hard     int64
-	Pods     *quota.Pods // the pods that it counts; nil: all
+	Scope    quota.Scope // of the resource and the pods that it counts, in any namespace
 	// Uncounted is why it cannot be counted for renamed pods; "": it can.
 	Uncounted string
 }
@@ -38,13 +38,15 @@ func NativeQuotasOf(q *corev1.ResourceQuota) (out []NativeQuota) {
 	if q.Labels[LabelQuota] == "true" {
 		return nil
 	}
-	pods, counts, uncounted := quota.PodsOf(q.Spec)
+	var scope quota.Scope
+	counts, uncounted := scope.Narrow(q.Spec)
 	if !counts {
 		return nil
 	}
 	for name, hard := range q.Spec.Hard {
 		if resource, ok := nativeResource(name); ok {
-			out = append(out, NativeQuota{Name: q.Name, Resource: resource, Hard: wholeUnitsBelow(hard), Pods: pods, Uncounted: uncounted})
+			scope.Resource = resource
+			out = append(out, NativeQuota{Name: q.Name, Resource: resource, Hard: wholeUnitsBelow(hard), Scope: scope, Uncounted: uncounted})
 		}
 	}
 	slices.SortFunc(out, func(a, b NativeQuota) int { return cmp.Compare(a.Resource, b.Resource) })
@@ -60,15 +62,16 @@ func nativeResource(name corev1.ResourceName) (resource string, ok bool) {
 // WithNative is q and what the ResourceQuotas of the namespace allow its pods, where the policy has them counted. A pod
 // is held against each of them whether it was renamed or not: those that were not leave less room to those that were.
 // WithMode audit nothing is renamed, and Kubernetes counts for itself.
-func WithNative(q quota.Quota, namespace string, p *config.Policy, native []NativeQuota) quota.Quota {
-	if p.Quota.Native == modes.NativeOff || p.EnforcementMode == api.EnforceAudit {
+func (in Input) WithNative(q quota.Quota, native []NativeQuota) quota.Quota {
+	if in.Policy.Quota.Native == modes.NativeOff || in.Policy.EnforcementMode == api.EnforceAudit {
 		return q
 	}
 	limits := slices.Clip(q.Limits)
 	for _, n := range native {
 		if n.Uncounted == "" {
-			limits = append(limits, quota.Limit{Name: n.Name + " (ResourceQuota)", Native: true,
-				Scope: quota.Scope{Namespace: namespace, Resource: n.Resource, Pods: n.Pods}, Limits: quota.Limits{GPUs: &n.Hard}})
+			scope := n.Scope
+			scope.Namespace = in.Namespace.Name
+			limits = append(limits, quota.Limit{Name: n.Name + " (ResourceQuota)", Native: true, Scope: scope, Limits: quota.Limits{GPUs: &n.Hard}})
 		}
 	}
 	return quota.Quota{Limits: limits}
@@ -76,28 +79,35 @@ func WithNative(q quota.Quota, namespace string, p *config.Policy, native []Nati
 
 // DenyQuota is what a want of quota comes to. Policy decides about its own limits; a ResourceQuota is others', and
 // would have denied the pod if the rename had left it in sight: what exceeds it is denied under warn as well.
-func DenyQuota(in Input, excess []quota.Excess) Decision {
-	d := Deny(in, *quota.Denial(excess))
+func (in Input) DenyQuota(excess []quota.Excess) Decision {
+	d := in.Deny(quotaDenial(in.Pod, excess))
 	native := slices.DeleteFunc(slices.Clone(excess), func(e quota.Excess) bool { return !e.Native })
 	if d.Outcome == Denied || len(native) == 0 {
 		return d
 	}
-	d.Outcome, d.Violations, d.Warnings = Denied, []api.Violation{*quota.Denial(native)}, nil
+	d.Outcome, d.Violations, d.Warnings = Denied, []api.Violation{quotaDenial(in.Pod, native)}, nil
 	return d
 }
 
-// NativeWarnings tell the author of a pod that was renamed under the Promise which ResourceQuotas go on counting it
+// quotaDenial is the denial of a pod for want of quota.
+func quotaDenial(pod *corev1.Pod, excess []quota.Excess) api.Violation {
+	v := *quota.Denial(excess)
+	v.Detail += rolloutRemedy(pod, excess)
+	return v
+}
+
+// NativeWarnings tell the author of the pod that was renamed under the Promise which ResourceQuotas go on counting it
 // through gpuslice, and which do not count it any more.
-func NativeWarnings(policy *config.Policy, native []NativeQuota, pod *corev1.Pod, p *promise.Promise) (out []string) {
+func (in Input) NativeWarnings(native []NativeQuota, p *promise.Promise) (out []string) {
 	if len(native) == 0 {
 		return nil
 	}
-	away := p.RenamedAway(pod)
-	traits := quota.TraitsOf(pod)
+	away := p.RenamedAway(in.Pod)
+	traits := charges.TraitsOf(in.Pod)
 	for _, n := range native {
 		switch {
-		case !slices.Contains(away, n.Resource) || n.Uncounted == "" && !n.Pods.Match(traits):
-		case policy.Quota.Native == modes.NativeOff:
+		case !slices.Contains(away, n.Resource) || n.Uncounted == "" && !n.Scope.Pods.Match(traits):
+		case in.Policy.Quota.Native == modes.NativeOff:
 			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; policy has it not counted", n.Name, n.Resource))
 		case n.Uncounted != "":
 			out = append(out, fmt.Sprintf("ResourceQuota %s counts %s, which this pod does not name; it is not counted: %s", n.Name, n.Resource, n.Uncounted))

@@ -86,7 +86,7 @@ func TestNativeQuota(t *testing.T) {
 			{"scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists}, {scopeName: Terminating, operator: Exists}]}", batch, false},
 		} {
 			n := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2}, "+c.scopes+"}"))
-			if len(n) != 1 || n[0].Pods.Match(c.traits) != c.want {
+			if len(n) != 1 || n[0].Scope.Pods.Match(c.traits) != c.want {
 				t.Errorf("%s, %+v: want %t, got %+v", c.scopes, c.traits, c.want, n)
 			}
 		}
@@ -95,10 +95,10 @@ func TestNativeQuota(t *testing.T) {
 		native := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 9}, scopes: [NotTerminating]}"))
 		renamed, _ := promise.HoldingOf(gpuPod(promised("team-a", quota.Charge{Memory: 8192, Slices: 1}), asksFor("main", resourcename.SharedGPU, "1")), testKeys(), quotaPools())
 		whole, _ := promise.HoldingOf(gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), testKeys(), quotaPools())
-		q := WithNative(quota.Quota{}, "team-a", &config.Policy{}, native)
+		q := inTeamA(&config.Policy{}).WithNative(quota.Quota{}, native)
 		held := renamed.Plus(whole)
 		denial := func(q quota.Quota, h quota.Holding) string {
-			if v := quota.Denial(quota.Fit(q, held.In, h)); v != nil {
+			if v := quota.Denial(q.Excess(held.In, h)); v != nil {
 				return v.String()
 			}
 			return ""
@@ -114,10 +114,10 @@ func TestNativeQuota(t *testing.T) {
 		elsewhere := renamed
 		elsewhere.Namespace = "team-b"
 		for name, got := range map[string]string{
-			"under audit, which renames nothing": denial(WithNative(quota.Quota{}, "team-a", &config.Policy{EnforcementMode: api.EnforceAudit}, native), renamed),
+			"under audit, which renames nothing": denial(inTeamA(&config.Policy{EnforcementMode: api.EnforceAudit}).WithNative(quota.Quota{}, native), renamed),
 			"outside of the scope":               denial(q, terminating),
 			"in a namespace that shares ours":    denial(q, elsewhere),
-			"where policy has them not counted":  denial(WithNative(quota.Quota{}, "team-a", &config.Policy{Quota: config.QuotaSpec{Native: modes.NativeOff}}, native), renamed),
+			"where policy has them not counted":  denial(inTeamA(&config.Policy{Quota: config.QuotaSpec{Native: modes.NativeOff}}).WithNative(quota.Quota{}, native), renamed),
 		} {
 			if got != "" {
 				t.Errorf("%s: %s", name, got)
@@ -147,7 +147,7 @@ func TestNativeQuota(t *testing.T) {
 				"ResourceQuota team-a-gpus counts nvidia.com/gpu, which this pod does not name; policy has it not counted",
 				"and 1 more ResourceQuotas"}},
 		} {
-			if diff := cmp.Diff(c.want, NativeWarnings(&config.Policy{Quota: c.spec}, c.native, c.pod, promise)); diff != "" {
+			if diff := cmp.Diff(c.want, (Input{Policy: &config.Policy{Quota: c.spec}, Pod: c.pod}).NativeWarnings(c.native, promise)); diff != "" {
 				t.Errorf("%s (-want +got)\n%s", name, diff)
 			}
 		}
@@ -178,20 +178,20 @@ func TestNativeQuota(t *testing.T) {
 			"audit":   {audit, WrittenQuota{}, false},
 			"off":     {off, WrittenQuota{}, false},
 		} {
-			got, wanted := WrittenQuotaOf(c.policy, pools)
+			got, wanted := Input{Policy: c.policy, Pools: pools}.WrittenQuota()
 			if diff := cmp.Diff(c.want, got); diff != "" || wanted != c.wanted {
 				t.Errorf("%s: wanted %t (-want +got)\n%s", name, wanted, diff)
 			}
 		}
 	})
 	t.Run("enforcement warn does not concern the quotas of others", func(t *testing.T) {
-		in := Input{Policy: &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceWarn}}
+		in := Input{Pod: new(corev1.Pod), Policy: &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceWarn}}
 		ours := quota.Excess{Quota: "team-a", Dimension: "slices", Requested: "1", Used: "4", Limited: "4"}
 		native := quota.Excess{Quota: "gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}
-		if d := DenyQuota(in, []quota.Excess{ours}); d.Outcome != Unchanged || len(d.Warnings) != 1 {
+		if d := in.DenyQuota([]quota.Excess{ours}); d.Outcome != Unchanged || len(d.Warnings) != 1 {
 			t.Errorf("the policy's own limit: %+v", d)
 		}
-		if d := DenyQuota(in, []quota.Excess{ours, native}); d.Outcome != Denied || !strings.HasPrefix(d.Message(), "exceeded quota: gpus (ResourceQuota), ") {
+		if d := in.DenyQuota([]quota.Excess{ours, native}); d.Outcome != Denied || !strings.HasPrefix(d.Message(), "exceeded quota: gpus (ResourceQuota), ") {
 			t.Errorf("a ResourceQuota: %+v", d)
 		}
 	})
@@ -258,10 +258,15 @@ func TestUnits(t *testing.T) {
 			forged.Containers = nil
 			pod := gpuPod(nil, asksFor("main", resourcename.SharedGPU, "1"))
 			pod.Annotations = map[string]string{api.AnnotationPromise: forged.Encode()}
-			h, source := promise.HoldingOf(pod, testKeys(), quotaPools())
-			if diff := cmp.Diff(c.want, h.Units); diff != "" || source != promise.ChargeExclusive || !h.Plus(h).Sound() {
-				t.Errorf("%s: %s (-want +got)\n%s", name, source, diff)
+			h, promised := promise.HoldingOf(pod, testKeys(), quotaPools())
+			if diff := cmp.Diff(c.want, h.Units); diff != "" || promised || !h.Plus(h).Sound() {
+				t.Errorf("%s: promised %t (-want +got)\n%s", name, promised, diff)
 			}
 		}
 	})
+}
+
+// inTeamA is the input of a namespace under the policy.
+func inTeamA(p *config.Policy) Input {
+	return Input{Namespace: api.Namespace{Name: "team-a"}, Policy: p}
 }

@@ -5,10 +5,8 @@ import (
 	"slices"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
-	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // WrittenQuotaName is the name of each ResourceQuota that gpuslice writes.
@@ -22,10 +20,11 @@ type WrittenQuota struct {
 	Why string
 }
 
-// WrittenQuotaOf is the ResourceQuota that the policy wants written; false: none. A policy that denies nothing wants
+// WrittenQuota is the ResourceQuota that the policy wants written; false: none. A policy that denies nothing wants
 // none: Kubernetes would deny by it. All the pools that the policy allows must offer one resource, since the quota
 // could not tell which of several a slice came from.
-func WrittenQuotaOf(p *config.Policy, pools []pools.Pool) (WrittenQuota, bool) {
+func (in Input) WrittenQuota() (WrittenQuota, bool) {
+	p := in.Policy
 	if p.Quota.Native != modes.NativeWrite || p.Off() || p.EnforcementMode != api.EnforceFull {
 		return WrittenQuota{}, false
 	}
@@ -34,8 +33,8 @@ func WrittenQuotaOf(p *config.Policy, pools []pools.Pool) (WrittenQuota, bool) {
 		limit, kind = p.Quota.GPUs, "gpus"
 	}
 	var names []string
-	for i := range pools {
-		pool := &pools[i]
+	for i := range in.Pools {
+		pool := &in.Pools[i]
 		if !p.Allows(pool.Strategy) {
 			continue
 		}

@@ -77,7 +77,7 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 // updated is what the core makes of a scenario's update, whatever it finds.
 func updated(t *testing.T, s scenarios.Scenario) map[string]string {
 	t.Helper()
-	d, patch, err := policies.Update(policies.Change{Old: s.Old, New: s.Pod}, func() (policies.Input, error) { return s.Governed(), nil })
+	d, patch, err := policies.Change{Old: s.Old, New: s.Pod}.Mutate(func() (policies.Input, error) { return s.Governed(), nil })
 	switch {
 	case err != nil:
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
@@ -21,11 +20,11 @@ import (
 // Template answers a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob) whose pod template may hold
 // fractional GPU quantities, which Kubernetes denies there. kind is the workload's kind, tree its JSON. Under
 // TemplatesCheck it is denied with what to write instead, under TemplatesRewrite the operations write that.
-func Template(in Input, kind string, tree map[string]any) (Decision, []jsonpatch.Operation) {
-	violation, patch := CheckTemplate(kind, tree, in.Policy)
+func (in Input) Template(kind string, tree map[string]any) (Decision, []jsonpatch.Operation) {
+	violation, patch := in.CheckTemplate(kind, tree)
 	switch {
 	case violation != nil:
-		return Deny(in, *violation), nil
+		return in.Deny(*violation), nil
 	case len(patch) == 0:
 		return leaveUnchanged(whyNoFraction), nil
 	}
@@ -36,7 +35,8 @@ const whyNoFraction = "no fraction in the template"
 
 // CheckTemplate is Template before the policy's enforcementMode: what the API server would deny, or the operations that
 // spare it from doing so. Nothing found, or no policy: neither.
-func CheckTemplate(kind string, tree map[string]any, p *config.Policy) (*api.Violation, []jsonpatch.Operation) {
+func (in Input) CheckTemplate(kind string, tree map[string]any) (*api.Violation, []jsonpatch.Operation) {
+	p := in.Policy
 	if p.Off() || p.Templates == modes.TemplatesOff {
 		return nil, nil
 	}

@@ -3,8 +3,6 @@ package policies_test
 import (
 	"encoding/json"
 	"testing"
-
-	"github.com/gpuslice/gpuslice/policies"
 )
 
 func TestCheckTemplate(t *testing.T) {
@@ -29,7 +27,7 @@ func TestCheckTemplate(t *testing.T) {
 				{"name":"b","resources":{"limits":{`+c.second+`}}}]}}}}`), &tree); err != nil {
 					t.Fatal(err)
 				}
-				violation, ops := policies.CheckTemplate("Deployment", tree, in.Policy)
+				violation, ops := in.CheckTemplate("Deployment", tree)
 				if rewritten := len(ops) > 0; rewritten != c.rewritten || (violation != nil) == rewritten {
 					t.Errorf("rewritten is %t, want %t; denied: %v", rewritten, c.rewritten, violation)
 				}

@@ -25,8 +25,8 @@ const (
 
 // Subresources by which a live pod changes where its spec cannot be updated.
 const (
-	SubresourceEphemeral = "ephemeralcontainers" // kubectl debug adds containers
-	SubresourceResize    = "resize"              // processor time and memory
+	ephemeralSubresource = "ephemeralcontainers" // kubectl debug adds containers
+	resizeSubresource    = "resize"              // processor time and memory
 )
 
 // Change is an update of a live pod.
@@ -37,15 +37,15 @@ type Change struct {
 	Ours bool
 }
 
-// Governed returns what governs the pod's namespace, the pod left out. An update requests it only where its answer depends
+// governedFunc returns what governs the pod's namespace, the pod left out. An update requests it only where its answer depends
 // on it: what is gpuslice's stays so also while no policy can be read.
-type Governed func() (Input, error)
+type governedFunc func() (Input, error)
 
 // Concerns reports whether the update can matter to gpuslice. It is the fast path past most updates of a cluster: it looks
 // for the names of what is gpuslice's, and parses nothing.
 func (c Change) Concerns() bool {
 	if c.Subresource != "" {
-		return c.Subresource == SubresourceEphemeral || c.Subresource == SubresourceResize
+		return c.Subresource == ephemeralSubresource || c.Subresource == resizeSubresource
 	}
 	for _, name := range append(rules.DeviceAnnotations(), api.AnnotationPromise, envvar.VisibleDevices) {
 		if bytes.Contains(c.Old, []byte(name)) || bytes.Contains(c.New, []byte(name)) {
@@ -55,17 +55,17 @@ func (c Change) Concerns() bool {
 	return false
 }
 
-// Update answers an update of a live pod, and returns what puts it right: in a pod with slices everything that is
+// Mutate answers an update of a live pod, and returns what puts it right: in a pod with slices everything that is
 // gpuslice's, in another one the devices that its containers may see, and no device for ephemeral containers that it
 // adds. Nothing is decided again. Whatever cannot be read passes, and so does every change of a pod that is being deleted:
 // an update must never block a finalizer, a scheduling gate or a deletion. An error means that the namespace could not be
 // read.
-func Update(c Change, governed Governed) (Decision, []jsonpatch.Operation, error) {
+func (c Change) Mutate(governed func() (Input, error)) (Decision, []jsonpatch.Operation, error) {
 	old, updated, ok := c.read()
 	switch {
 	case !ok:
 		return leaveUnchanged(whyNotRead), nil, nil
-	case c.Subresource == SubresourceEphemeral:
+	case c.Subresource == ephemeralSubresource:
 		return restored(updated, old.Pod, governed, hideFromEphemeral)
 	case c.Subresource != "":
 		return leaveUnchanged(whyUnchanged), nil, nil
@@ -81,15 +81,15 @@ func Update(c Change, governed Governed) (Decision, []jsonpatch.Operation, error
 	if err != nil {
 		return Decision{}, nil, err
 	}
-	d := Deny(in, violations...)
+	d := in.Deny(violations...)
 	if d.Outcome == Denied {
 		patch = nil
 	}
 	return d, patch, nil // what passes all the same, under another mode, is put right like any other
 }
 
-// VerifyUpdate judges an update of a live pod as it is about to be stored. It meets only what got past Update.
-func VerifyUpdate(c Change, governed Governed) (Decision, error) {
+// Verify judges an update of a live pod as it is about to be stored. It meets only what got past Mutate.
+func (c Change) Verify(governed func() (Input, error)) (Decision, error) {
 	old, updated, ok := c.read()
 	if !ok {
 		return leaveUnchanged(whyNotRead), nil
@@ -99,13 +99,13 @@ func VerifyUpdate(c Change, governed Governed) (Decision, error) {
 	var found, denied []api.Violation
 	var warnings []string
 	switch c.Subresource {
-	case SubresourceEphemeral:
+	case ephemeralSubresource:
 		if in, err = governed(); err != nil {
 			return Decision{}, err
 		}
 		in.Pod = updated.Pod
 		found = checkEphemeral(in, old.Pod)
-	case SubresourceResize:
+	case resizeSubresource:
 		found = checkResize(old.Pod, updated.Pod)
 	default:
 		found = append(checkUpdate(c.writable(old.Pod, updated.Pod), updated.Pod), checkDevices(old.Pod, updated.Pod)...)
@@ -122,11 +122,11 @@ func VerifyUpdate(c Change, governed Governed) (Decision, error) {
 	if in, err = governed(); err != nil {
 		return Decision{}, err
 	}
-	return Deny(in, found...), nil
+	return in.Deny(found...), nil
 }
 
 // restored puts right, by policy, an update of a pod that has no promise or changes by a subresource.
-func restored(updated promise.RawPod, old *corev1.Pod, governed Governed, restore func(in Input, old *corev1.Pod) *corev1.Pod) (Decision, []jsonpatch.Operation, error) {
+func restored(updated promise.RawPod, old *corev1.Pod, governed governedFunc, restore func(in Input, old *corev1.Pod) *corev1.Pod) (Decision, []jsonpatch.Operation, error) {
 	in, err := governed()
 	if err != nil {
 		return Decision{}, nil, err

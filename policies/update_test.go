@@ -15,7 +15,12 @@ import (
 )
 
 // change is the update of old to the pod of in.
-func change(t testing.TB, in policies.Input, old *corev1.Pod, subresource string) (policies.Change, policies.Governed) {
+// verifyChange is Change.Verify.
+func verifyChange(c policies.Change, governed func() (policies.Input, error)) (policies.Decision, error) {
+	return c.Verify(governed)
+}
+
+func change(t testing.TB, in policies.Input, old *corev1.Pod, subresource string) (policies.Change, func() (policies.Input, error)) {
 	t.Helper()
 	return policies.Change{Old: encoded(t, old), New: encoded(t, in.Pod), Subresource: subresource},
 		func() (policies.Input, error) { in.Pod = nil; return in, nil }
@@ -25,7 +30,7 @@ func change(t testing.TB, in policies.Input, old *corev1.Pod, subresource string
 func updatedPod(t testing.TB, in policies.Input, old *corev1.Pod, subresource string) *corev1.Pod {
 	t.Helper()
 	c, governed := change(t, in, old, subresource)
-	_, ops, err := policies.Update(c, governed)
+	_, ops, err := c.Mutate(governed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +55,7 @@ func updatedPod(t testing.TB, in policies.Input, old *corev1.Pod, subresource st
 // verifyUpdate returns what the update of old to the pod of in is denied for.
 func verifyUpdate(t testing.TB, in policies.Input, old *corev1.Pod, subresource string) []api.Violation {
 	t.Helper()
-	d, err := policies.VerifyUpdate(change(t, in, old, subresource))
+	d, err := verifyChange(change(t, in, old, subresource))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +82,9 @@ func TestChangeConcerns(t *testing.T) {
 		"a pod with a promise":               {policies.Change{Old: promised, New: plain}, true},
 		"a pod that is given a promise":      {policies.Change{Old: plain, New: promised}, true},
 		"a pod whose devices are hidden":     {policies.Change{Old: hidden, New: plain}, true},
-		"an ephemeral container":             {policies.Change{Old: plain, New: plain, Subresource: policies.SubresourceEphemeral}, true},
+		"an ephemeral container":             {policies.Change{Old: plain, New: plain, Subresource: "ephemeralcontainers"}, true},
 		"an annotation that takes devices":   {policies.Change{Old: plain, New: []byte(`{"metadata":{"annotations":{"nvidia.com/container.a.gpus.devices":"all"}}}`)}, true},
-		"a resize":                           {policies.Change{Old: plain, New: plain, Subresource: policies.SubresourceResize}, true},
+		"a resize":                           {policies.Change{Old: plain, New: plain, Subresource: "resize"}, true},
 		"another subresource":                {policies.Change{Old: promised, New: promised, Subresource: "status"}, false},
 	} {
 		if got := tt.change.Concerns(); got != tt.want {

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
@@ -123,7 +122,7 @@ func checkPromisedTier(in *Input, promise *promise.Promise) []api.Violation {
 // checkPromisedLimits holds what the pod is charged for to the limits. The pod says which containers run side by side.
 func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
 	limits, policy := in.Policy.Limits, in.Policy.Name
-	if limits == (config.Limits{}) {
+	if limits.IsZero() {
 		return nil
 	}
 	for i := range promise.Containers {

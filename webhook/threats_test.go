@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/gpuslice/gpuslice/policies"
 )
 
 func TestThreatsPage(t *testing.T) {
@@ -43,11 +41,6 @@ func TestThreatsPage(t *testing.T) {
 		for _, m := range regexp.MustCompile("scenario `([a-z0-9-]+)`").FindAllStringSubmatch(page, -1) {
 			if _, err := os.Stat("../test/scenarios/cases/" + m[1] + ".txtar"); err != nil {
 				t.Error(err)
-			}
-		}
-		for _, reason := range policies.TamperReasons() {
-			if !strings.Contains(page, `"`+reason+`"`) {
-				t.Errorf("no line names the rule %q", reason)
 			}
 		}
 	})

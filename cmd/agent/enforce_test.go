@@ -29,6 +29,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 	"github.com/gpuslice/gpuslice/test/fakegpu/pod"
+	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
 
 // built is what all tests share: the fake library and the tenant.
@@ -222,7 +223,7 @@ func (c *cluster) awaitLease(name string) {
 	c.t.Helper()
 	for {
 		held, err := c.client.CoordinationV1().Leases("gpuslice-system").Get(c.t.Context(), name, metav1.GetOptions{})
-		if err == nil && held.Spec.RenewTime != nil && time.Since(held.Spec.RenewTime.Time) < leaseDuration {
+		if err == nil && held.Spec.RenewTime != nil && time.Since(held.Spec.RenewTime.Time) < nodelease.Duration {
 			return
 		}
 		select {

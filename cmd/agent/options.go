@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
 
 // options are the settings of the command.
@@ -47,8 +48,8 @@ func (o *options) validate() error {
 	if texts := validation.IsDNS1123Subdomain(o.node); len(texts) > 0 {
 		failed = append(failed, fmt.Errorf("node: %q: %s", o.node, texts[0]))
 	}
-	if texts := validation.IsDNS1123Subdomain(leaseName(o.node)); o.node != "" && len(texts) > 0 {
-		failed = append(failed, fmt.Errorf("node: the Lease %q: %s", leaseName(o.node), texts[0]))
+	if texts := validation.IsDNS1123Subdomain(nodelease.Name(o.node)); o.node != "" && len(texts) > 0 {
+		failed = append(failed, fmt.Errorf("node: the Lease %q: %s", nodelease.Name(o.node), texts[0]))
 	}
 	if texts := validation.IsDNS1123Label(o.namespace); len(texts) > 0 {
 		failed = append(failed, fmt.Errorf("namespace: %q: %s", o.namespace, texts[0]))

@@ -21,6 +21,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/node"
 	"github.com/gpuslice/gpuslice/guard/proc"
 	"github.com/gpuslice/gpuslice/webhook/events"
+	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
 
 // errDriverUpdated ends the agent: its container has the old library for as long
@@ -68,7 +69,8 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 	beside.Go(func() { known.run(ctx) })
 	beside.Go(func() { stop(serve(ctx, l, h.handler())) })
 	beside.Go(func() {
-		(&lease{client: client, namespace: o.namespace, node: o.node, enforces: func() bool { return !o.dryRun && h.ready() == nil }, log: log}).run(ctx)
+		holder := nodelease.Holder{Client: client, Namespace: o.namespace, Node: o.node, Enforces: func() bool { return !o.dryRun && h.ready() == nil }, Log: log}
+		holder.Run(ctx)
 	})
 	log.Info("started", "version", version, "node", o.node, "dryRun", o.dryRun)
 	agent := &node.Agent{Node: processes, Pods: known, DryRun: o.dryRun, Daemons: func() []mps.Daemon { return o.daemons() },

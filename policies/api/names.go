@@ -27,11 +27,9 @@ const (
 
 // Labels and annotations on namespaces that their selectors read: cluster admins write them.
 const (
-	LabelEnforce           = Domain + "/enforce" // "strict": the API server itself keeps slices as they were given
-	LabelBypass            = Domain + "/bypass"  // there at all: nothing is denied
-	AnnotationBypassUntil  = Domain + "/bypass-until"
-	AnnotationBypassReason = Domain + "/bypass-reason"
-	AnnotationBypassBy     = Domain + "/bypass-by"
+	LabelEnforce          = Domain + "/enforce" // "strict": the API server itself keeps slices as they were given
+	LabelBypass           = Domain + "/bypass"  // there at all: nothing is denied
+	AnnotationBypassUntil = Domain + "/bypass-until"
 
 	ReportQuota   = "quota" // how the namespace's quota stands
 	EnforceStrict = "strict"
@@ -43,8 +41,6 @@ const (
 	PolicyKey        = "policy.yaml"      // the one key of such a ConfigMap
 	TenantPolicyName = "gpuslice-policy"  // the ConfigMap of a tenant's own preferences
 	SystemNamespace  = "gpuslice-system"  // where the authority's policies live, unless settings say otherwise
-
-	LabelPodSecurity = "pod-security.kubernetes.io/enforce"
 
 	ClassReplica  = "replica" // the class that means: whatever one replica of the pool holds
 	ShareEnabled  = "enabled"

@@ -83,17 +83,17 @@ func TestSharedBudget(t *testing.T) {
 			}
 			return quota.Charge{Memory: 20 << 10}
 		}
-		limited := QuotaFor("team-a", held.Quota, held.TenantQuota)
+		limited := held.QuotaFor("team-a")
 		eight := quota.Holding{Namespace: "team-a", Charge: quota.Charge{Memory: 8 << 10}}
 		want := "exceeded quota: team-a/gpuslice-policy, requested: memory=8Gi, used: memory=12Gi, limited: memory=16Gi"
-		if v := quota.Denial(quota.Fit(limited, used, eight)); v == nil || v.String() != want {
+		if v := quota.Denial(limited.Excess(used, eight)); v == nil || v.String() != want {
 			t.Errorf("got %v, want %s", v, want)
 		}
 		eight.Charge.Memory = 4 << 10
-		if excess := quota.Fit(limited, used, eight); len(excess) > 0 {
+		if excess := limited.Excess(used, eight); len(excess) > 0 {
 			t.Errorf("4Gi fit, got %v", excess)
 		}
-		if other := QuotaFor("team-b", authority.Quota, nil); len(quota.Fit(other, used, quota.Holding{Namespace: "team-b", Charge: quota.Charge{Memory: 40 << 10}})) > 0 {
+		if other := (&Policy{Quota: authority.Quota}).QuotaFor("team-b"); len(other.Excess(used, quota.Holding{Namespace: "team-b", Charge: quota.Charge{Memory: 40 << 10}})) > 0 {
 			t.Error("the wish of one namespace holds another that shares its budget")
 		}
 	})

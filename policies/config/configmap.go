@@ -9,15 +9,11 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// Place says what a policy ConfigMap is, by where it lies.
-type Place int
-
-// The places.
-const (
-	PlaceNone      Place = iota // it decides nothing
-	PlaceAuthority              // in the system namespace, labelled: it governs
-	PlaceTenant                 // a tenant's own document: it tightens what governs its namespace
-)
+// Place says what a policy ConfigMap is, by where it lies. The zero Place decides nothing.
+type Place struct {
+	Authority bool // in the system namespace, labelled: it governs
+	Tenant    bool // a tenant's own document: it tightens what governs its namespace
+}
 
 // PlaceOf says what a ConfigMap is where policies govern from the namespace system. Of one that is meant to be a policy,
 // by its label, name or key, and decides nothing, it says why.
@@ -26,15 +22,15 @@ func PlaceOf(m *corev1.ConfigMap, system string) (place Place, why string) {
 	_, holds := m.Data[api.PolicyKey]
 	switch {
 	case m.Namespace == system && mark == "true":
-		return PlaceAuthority, ""
+		return Place{Authority: true}, ""
 	case m.Namespace != system && m.Name == api.TenantPolicyName:
-		return PlaceTenant, ""
+		return Place{Tenant: true}, ""
 	case !marked && !holds && m.Name != api.TenantPolicyName:
-		return PlaceNone, ""
+		return Place{}, ""
 	case m.Namespace == system:
-		return PlaceNone, fmt.Sprintf(`the label %s: "true" is missing: nothing is decided by it`, api.LabelPolicy)
+		return Place{}, fmt.Sprintf(`the label %s: "true" is missing: nothing is decided by it`, api.LabelPolicy)
 	}
-	return PlaceNone, fmt.Sprintf("it lies in namespace %s, and policies govern from namespace %s: nothing is decided by it (a tenant's own document is called %s)",
+	return Place{}, fmt.Sprintf("it lies in namespace %s, and policies govern from namespace %s: nothing is decided by it (a tenant's own document is called %s)",
 		m.Namespace, system, api.TenantPolicyName)
 }
 

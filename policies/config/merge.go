@@ -100,10 +100,10 @@ func tighten(authority, tenant *Policy) (*Policy, []ignored) {
 }
 
 // TightenErrors are what a tenant's document requests and may not have, as problems of it: for those who can still correct it.
-func TightenErrors(authority, tenant *Policy) (problems []error) {
-	_, clamped := tighten(authority, tenant)
+func (p *Policy) TightenErrors(tenant *Policy) (problems []error) {
+	_, clamped := tighten(p, tenant)
 	for _, c := range clamped {
-		problems = append(problems, fmt.Errorf("%s (policy %s; a tenant's own document only tightens)", c, authority.Name))
+		problems = append(problems, fmt.Errorf("%s (policy %s; a tenant's own document only tightens)", c, p.Name))
 	}
 	return problems
 }

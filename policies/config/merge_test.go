@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/document"
 )
 
 func TestPolicyFields(t *testing.T) {
@@ -102,13 +104,13 @@ env: [{name: A, value: authority}]
 // policyOf reads a document and fills in no defaults.
 func policyOf(t *testing.T, text string) *Policy {
 	t.Helper()
-	root, problem := readDocument([]byte(text))
+	root, problem := document.Read([]byte(text), accepted)
 	if problem != nil {
 		t.Fatal(problem)
 	}
-	p, d := &Policy{}, &documentDecoder{}
-	if d.decode(root, reflect.ValueOf(p).Elem(), nil); len(d.problems) > 0 {
-		t.Fatal(d.problems)
+	p := &Policy{}
+	if problems := document.Decode(root, p); len(problems) > 0 {
+		t.Fatal(problems)
 	}
 	return p
 }

@@ -2,15 +2,25 @@ package config
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
+
+// Bounds on policy documents, in bytes of their text, which are checked before it is parsed. A tenant's is smaller since anyone
+// who may write ConfigMaps in a namespace may have one, and every replica keeps them all.
+const (
+	MaxDocument       = document.MaxBytes
+	MaxTenantDocument = 16 << 10
+)
+
+// accepted is what a policy document should be.
+const accepted = "keys and values that begin with apiVersion: " + APIVersion
 
 // Parse reads a policy document: strict and case-sensitive, defaults filled in, every problem reported with its
 // path (up to 64 of them). name says where it came from ("namespace/configmap"). A document with problems gives no
@@ -24,22 +34,21 @@ func Parse(name string, data []byte) (*Policy, field.ErrorList) {
 
 // parseDocument reads a document; check completes what was decoded and reports the problems of its values.
 func parseDocument(name string, data []byte, check func(*Policy) field.ErrorList) (*Policy, field.ErrorList) {
-	root, problem := readDocument(data)
+	root, problem := document.Read(data, accepted)
 	if problem != nil {
 		return nil, field.ErrorList{problem}
 	}
 	p := &Policy{}
-	d := &documentDecoder{}
-	d.decode(root, reflect.ValueOf(p).Elem(), nil)
+	found := document.Decode(root, p)
 	p.Name = name
-	problems := slices.Clone(d.problems)
+	problems := slices.Clone(found)
 	for _, e := range check(p) {
-		if !told(d.problems, e.Field) {
+		if !told(found, e.Field) {
 			problems = append(problems, e)
 		}
 	}
-	if more := len(problems) - maxProblems; more > 0 {
-		problems = append(problems[:maxProblems], document(fmt.Sprintf("and %d more problems", more)))
+	if more := len(problems) - document.MaxProblems; more > 0 {
+		problems = append(problems[:document.MaxProblems], document.Problem(fmt.Sprintf("and %d more problems", more)))
 	}
 	if len(problems) > 0 {
 		return nil, problems

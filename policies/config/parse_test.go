@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/test/abuse"
 )
@@ -158,7 +159,7 @@ func TestParseErrors(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				p, problems := Parse("sys/x", []byte(c.document))
-				if p != nil || len(problems) == 0 || len(problems) > maxProblems+1 || !strings.Contains(problems[0].Error(), c.want) {
+				if p != nil || len(problems) == 0 || len(problems) > document.MaxProblems+1 || !strings.Contains(problems[0].Error(), c.want) {
 					t.Fatalf("policy %v, %d problems, want %q: %.300v", p, len(problems), c.want, problems)
 				}
 				for _, problem := range problems {

@@ -33,7 +33,7 @@ type Policy struct {
 	Strategies         []api.StrategyName           `json:"strategies,omitempty"` // allowed, in order of preference
 	DefaultSlice       *SliceSpec                   `json:"defaultSlice,omitempty"`
 	Classes            map[string]SliceSpec         `json:"classes,omitempty"`
-	Limits             Limits                       `json:"limits,omitzero"`
+	Limits             sizeLimits                   `json:"limits,omitzero"`
 	Quota              QuotaSpec                    `json:"quota,omitzero"`
 	TenantQuota        *QuotaSpec                   `json:"-"`                // what a tenant's own document adds, for its namespace
 	Accept             []string                     `json:"accept,omitempty"` // names of Spellings
@@ -71,8 +71,8 @@ type SliceSpec struct {
 	Processes   int               `json:"processes,omitempty"`
 }
 
-// Limits are the largest sizes that policy allows. Zero: no limit.
-type Limits struct {
+// sizeLimits are the largest sizes that policy allows. Zero: no limit.
+type sizeLimits struct {
 	PerContainer quota.Charge `json:"perContainer,omitzero"`
 	PerPod       quota.Charge `json:"perPod,omitzero"`
 	// MemoryLimit is the most that a container may reach with a memory limit above its slice. Default: perContainer.memory.
@@ -82,6 +82,9 @@ type Limits struct {
 	// MinMemory is the least slice that a container may request. Default: the context allowance.
 	MinMemory quantity.MiB `json:"minMemory,omitzero"`
 }
+
+// IsZero reports whether nothing is limited.
+func (l sizeLimits) IsZero() bool { return l == sizeLimits{} }
 
 // Allowance is the memory of a process outside its framework's allocator, for a container with so many GPUs.
 func (p *Policy) Allowance(gpus int64) quantity.MiB {
@@ -153,6 +156,7 @@ func (r ReserveSpec) Amounts() (percent int, memory quantity.MiB) {
 // guardSpec is what policy says about the guard.
 type guardSpec struct {
 	Enabled           *bool           `json:"enabled,omitempty"` // default true
+	Mode              string          `json:"mode,omitempty"`    // sidecar (default) or agent: what enforces the slices
 	Act               string          `json:"act,omitempty"`     // "always" or "pressure"
 	DryRun            bool            `json:"dryRun,omitempty"`
 	Access            string          `json:"access,omitempty"` // auto, env, volume, cdi: how the guard reaches NVML

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -42,23 +43,19 @@ func (q QuotaSpec) Limited() bool {
 
 // BudgetKey names the budget that a namespace's pods are counted in: one of its own, or the shared one that its policy
 // names. Keys of the two kinds never meet.
-func BudgetKey(namespace string, spec QuotaSpec) string {
-	if spec.Budget != "" {
-		return "shared/" + spec.Budget
+func (q QuotaSpec) BudgetKey(namespace string) string {
+	if q.Budget != "" {
+		return "shared/" + q.Budget
 	}
 	return "namespace/" + namespace
 }
 
 // QuotaFor resolves what a pod of the namespace is held against: the limits that policy sets on the budget, then those
 // that the tenant's own document (nil: none) sets on the namespace's part of it.
-func QuotaFor(namespace string, authority QuotaSpec, tenant *QuotaSpec) quota.Quota {
-	name := authority.Budget
-	if name == "" {
-		name = namespace
-	}
-	limits := quotaLimits(name, quota.Scope{}, authority)
-	if tenant != nil {
-		limits = append(limits, quotaLimits(namespace+"/"+api.TenantPolicyName, quota.Scope{Namespace: namespace}, *tenant)...)
+func (p *Policy) QuotaFor(namespace string) quota.Quota {
+	limits := quotaLimits(cmp.Or(p.Quota.Budget, namespace), quota.Scope{}, p.Quota)
+	if p.TenantQuota != nil {
+		limits = append(limits, quotaLimits(namespace+"/"+api.TenantPolicyName, quota.Scope{Namespace: namespace}, *p.TenantQuota)...)
 	}
 	return quota.Quota{Limits: limits}
 }

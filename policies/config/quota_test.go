@@ -18,7 +18,7 @@ func usedEverywhere(c quota.Charge) func(quota.Scope) quota.Charge {
 	return func(quota.Scope) quota.Charge { return c }
 }
 
-func TestFit(t *testing.T) {
+func TestExcess(t *testing.T) {
 	t.Run("names what is exceeded as Kubernetes does", func(t *testing.T) {
 		team := quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Memory: new(quantity.MiB(64 * 1024)), Slices: new(int64(8))}}}}
 		slice := quota.Holding{Namespace: "team-a", Charge: quota.Charge{Memory: 8 * 1024, Slices: 1}}
@@ -41,7 +41,7 @@ func TestFit(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				got := ""
-				if v := quota.Denial(quota.Fit(c.quota, usedEverywhere(c.used), c.h)); v != nil {
+				if v := quota.Denial(c.quota.Excess(usedEverywhere(c.used), c.h)); v != nil {
 					got = v.String()
 				}
 				if diff := cmp.Diff(c.want, got); diff != "" {
@@ -62,7 +62,8 @@ func TestFit(t *testing.T) {
 			if err := yaml.UnmarshalStrict([]byte(document), &limits); err != nil {
 				t.Fatalf("%s: %v", d.Name, err)
 			}
-			excess := quota.Fit(quota.Quota{Limits: []quota.Limit{{Name: "a", Limits: limits}}}, usedEverywhere(quota.Charge{}), quota.Holding{Charge: charge})
+			q := quota.Quota{Limits: []quota.Limit{{Name: "a", Limits: limits}}}
+			excess := q.Excess(usedEverywhere(quota.Charge{}), quota.Holding{Charge: charge})
 			if len(excess) != 1 || excess[0].Dimension != d.Name || excess[0].Requested != d.Text(d.Amount(charge)) {
 				t.Errorf("%s: %+v", d.Name, excess)
 			}
@@ -74,7 +75,7 @@ func TestFit(t *testing.T) {
 		for range 20_000 {
 			limit, used, asked := amount()%quantity.MaxCharge, amount()%quantity.MaxCharge, amount()%quantity.MaxCharge
 			q := quota.Quota{Limits: []quota.Limit{{Name: "a", Limits: quota.Limits{Slices: &limit}}}}
-			fits := len(quota.Fit(q, usedEverywhere(quota.Charge{Slices: used}), quota.Holding{Charge: quota.Charge{Slices: asked}})) == 0
+			fits := len(q.Excess(usedEverywhere(quota.Charge{Slices: used}), quota.Holding{Charge: quota.Charge{Slices: asked}})) == 0
 			if fits != (asked == 0 || used+asked <= limit) {
 				t.Fatalf("used %d, asked %d, limit %d: fits is %t", used, asked, limit, fits)
 			}
@@ -93,7 +94,7 @@ func TestQuotaFor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		q := QuotaFor("team-a", authority, &tenant)
+		q := (&Policy{Quota: authority, TenantQuota: &tenant}).QuotaFor("team-a")
 		used := func(s quota.Scope) quota.Charge {
 			switch s {
 			case quota.Scope{Pool: "a100"}:
@@ -109,15 +110,15 @@ func TestQuotaFor(t *testing.T) {
 		want := "exceeded quota: ml (pool a100), requested: memory=8Gi, used: memory=30Gi, limited: memory=32Gi; " +
 			"ml (class small), requested: slices=1, used: slices=2, limited: slices=2; " +
 			"team-a/gpuslice-policy, requested: memory=8Gi, used: memory=12Gi, limited: memory=16Gi"
-		if diff := cmp.Diff(want, quota.Denial(quota.Fit(q, used, h)).String()); diff != "" {
+		if diff := cmp.Diff(want, quota.Denial(q.Excess(used, h)).String()); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		elsewhere := h
 		elsewhere.Pools, elsewhere.Classes, elsewhere.Namespace = []string{"t4"}, nil, "team-b"
-		if excess := quota.Fit(q, used, elsewhere); len(excess) > 0 {
+		if excess := q.Excess(used, elsewhere); len(excess) > 0 {
 			t.Errorf("a pod of another namespace, pool and class meets only the whole budget's limit, got %v", excess)
 		}
-		if a, b := BudgetKey("ml", QuotaSpec{}), BudgetKey("team-a", authority); a == b {
+		if a, b := (QuotaSpec{}).BudgetKey("ml"), authority.BudgetKey("team-a"); a == b {
 			t.Errorf("the namespace ml and the shared budget ml are both %q", a)
 		}
 	})
@@ -130,7 +131,7 @@ func TestQuotaFor(t *testing.T) {
 		if diff := cmp.Diff(authority.Quota, got.Quota); diff != "" || authority.TenantQuota != nil {
 			t.Errorf("the authority's changed (-want +got)\n%s", diff)
 		}
-		limits := QuotaFor("team-a", got.Quota, got.TenantQuota).Limits
+		limits := got.QuotaFor("team-a").Limits
 		if len(limits) != 2 || *limits[0].Limits.Slices != 10 || limits[0].Scope != (quota.Scope{}) || *limits[1].Limits.Slices != 20 || limits[1].Scope != (quota.Scope{Namespace: "team-a"}) {
 			t.Errorf("limits %+v", limits)
 		}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
@@ -35,7 +36,7 @@ var update = flag.Bool("update", false, "rewrite the schema")
 
 const schemaFile = "../policy.schema.json"
 
-// schemaWriter writes the JSON schema of policy documents by the rules of documentDecoder. A general generator would
+// schemaWriter writes the JSON schema of policy documents by the rules of package document. A general generator would
 // have to be given most of them: what reads itself from text, which words are accepted, what may be left out.
 type schemaWriter struct {
 	comments map[string]string // of fields, by "Type.Field"
@@ -73,7 +74,7 @@ func (w schemaWriter) of(t reflect.Type) object {
 
 func (w schemaWriter) structure(t reflect.Type) object {
 	properties, required := object{}, []string{}
-	for i, name := range fieldNames(t) {
+	for i, name := range document.FieldNames(t) {
 		if name == "" {
 			continue
 		}
@@ -129,6 +130,7 @@ func fieldWords() map[string][]string {
 		"Policy.Kind":              {"Policy"},
 		"Policy.Accept":            spellings.Names(),
 		"Switch.Arguments":         {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
+		"guardSpec.Mode":           {modes.GuardSidecar, modes.GuardAgent},
 		"guardSpec.Act":            {string(limits.ActAlways), string(limits.ActPressure)},
 		"guardSpec.Access":         {modes.AccessAuto, modes.AccessEnv, modes.AccessVolume, modes.AccessCDI},
 		"guardSpec.MPSTermination": {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},

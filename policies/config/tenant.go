@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/document"
 )
 
 // maxReported bounds how many problems of a tenant's document a pod's author gets as warnings.
@@ -18,7 +19,7 @@ const maxReported = 3
 // for Tighten to say. Documents of more than MaxTenantDocument are denied before they are understood.
 func ParseTenant(name string, data []byte) (*Policy, field.ErrorList) {
 	if len(data) > MaxTenantDocument {
-		return nil, field.ErrorList{document(fmt.Sprintf("a tenant's own document has at most %d bytes", MaxTenantDocument))}
+		return nil, field.ErrorList{document.Problem(fmt.Sprintf("a tenant's own document has at most %d bytes", MaxTenantDocument))}
 	}
 	return parseDocument(name, data, func(p *Policy) field.ErrorList {
 		whole := *p

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
-	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
@@ -37,7 +37,7 @@ type problems struct{ field.ErrorList }
 func (e *problems) add(err *field.Error) { e.ErrorList = append(e.ErrorList, err) }
 
 func (e *problems) invalid(at *field.Path, value string, format string, args ...any) {
-	e.add(field.Invalid(at, message.Shorten(value, maxRepeated), fmt.Sprintf(format, args...)))
+	e.add(field.Invalid(at, document.Shorten(value), fmt.Sprintf(format, args...)))
 }
 
 // each adds the problems that a check of Kubernetes' own finds in a value.
@@ -50,7 +50,7 @@ func (e *problems) each(at *field.Path, value string, found []string) {
 // oneOf rejects a value that is not among those accepted.
 func oneOf[T ~string](e *problems, at *field.Path, value T, accepted []T) {
 	if !slices.Contains(accepted, value) {
-		e.add(field.NotSupported(at, T(message.Shorten(string(value), maxRepeated)), accepted))
+		e.add(field.NotSupported(at, T(document.Shorten(string(value))), accepted))
 	}
 }
 
@@ -167,7 +167,7 @@ func (p *Policy) validateStrategies(e *problems, at *field.Path) {
 func (p *Policy) validateFrameworks(e *problems) {
 	at := field.NewPath("frameworks")
 	for _, name := range slices.Sorted(maps.Keys(p.Frameworks)) {
-		e.ErrorList = append(e.ErrorList, frameworks.SwitchErrors(at.Key(message.Shorten(name, maxRepeated)), name, p.Frameworks[name])...)
+		e.ErrorList = append(e.ErrorList, frameworks.SwitchErrors(at.Key(document.Shorten(name)), name, p.Frameworks[name])...)
 	}
 	if p.DefaultFramework == "" || strings.EqualFold(p.DefaultFramework, frameworks.None) {
 		return

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
@@ -42,7 +43,7 @@ func (p *Policy) validatePools(e *problems, at *field.Path) {
 		d.validate(e, path)
 		for _, other := range spec.Declared[:i] {
 			if d.Name != "" && d.Name == other.Name {
-				e.add(field.Duplicate(path.Child("name"), message.Shorten(d.Name, maxRepeated)))
+				e.add(field.Duplicate(path.Child("name"), document.Shorten(d.Name)))
 			}
 			if len(d.Selector) > 0 && d.Resource == other.Resource && maps.Equal(d.Selector, other.Selector) {
 				e.add(field.Forbidden(path.Child("selector"), "pool "+message.Quote(other.Name)+" selects the same nodes for the same resource"))
@@ -62,7 +63,7 @@ func (d *PoolSpec) validate(e *problems, at *field.Path) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.Selector)) {
 		e.each(at.Child("selector"), key, validation.IsQualifiedName(key))
-		e.each(at.Child("selector").Key(message.Shorten(key, maxRepeated)), d.Selector[key], validation.IsValidLabelValue(d.Selector[key]))
+		e.each(at.Child("selector").Key(document.Shorten(key)), d.Selector[key], validation.IsValidLabelValue(d.Selector[key]))
 	}
 	d.validateResource(e, at.Child("resource"))
 	d.validateSharing(e, at)
@@ -102,7 +103,7 @@ func (d *PoolSpec) validateSharing(e *problems, at *field.Path) {
 	case strategy.Shared():
 		between(e, replicas, d.Replicas, 2, strategy.MaxReplicas)
 	case d.Replicas != 0 && d.Replicas != 1:
-		e.add(field.Invalid(replicas, d.Replicas, "a pool of strategy "+message.Shorten(string(d.Strategy), maxRepeated)+" is not shared; leave it out"))
+		e.add(field.Invalid(replicas, d.Replicas, "a pool of strategy "+document.Shorten(string(d.Strategy))+" is not shared; leave it out"))
 	}
 	if d.MPSProvider == "" {
 		return
@@ -166,7 +167,7 @@ func validateToleration(e *problems, at *field.Path, t corev1.Toleration) {
 	e.each(at.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))
 	effects := []corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
 	if !slices.Contains(effects, t.Effect) {
-		e.add(field.NotSupported(at.Child("effect"), corev1.TaintEffect(message.Shorten(string(t.Effect), maxRepeated)), effects[1:]))
+		e.add(field.NotSupported(at.Child("effect"), corev1.TaintEffect(document.Shorten(string(t.Effect))), effects[1:]))
 	}
 	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
 		e.add(field.Forbidden(at.Child("tolerationSeconds"), "goes with effect NoExecute only"))

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -37,7 +37,7 @@ func validateNative(path *field.Path, q QuotaSpec) field.ErrorList {
 	native := []modes.NativeMode{modes.NativeCheck, modes.NativeWrite, modes.NativeOff}
 	switch {
 	case q.Native != "" && !slices.Contains(native, q.Native):
-		return field.ErrorList{field.NotSupported(path, modes.NativeMode(message.Shorten(string(q.Native), maxRepeated)), native)}
+		return field.ErrorList{field.NotSupported(path, modes.NativeMode(document.Shorten(string(q.Native))), native)}
 	case q.Native == modes.NativeWrite && q.Budget != "":
 		return field.ErrorList{field.Invalid(path, q.Native, "a ResourceQuota counts one namespace, and the budget is shared by several; remove budget, or write check")}
 	case q.Native == modes.NativeWrite && (q.Slices == nil) == (q.GPUs == nil):

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
@@ -25,7 +25,7 @@ func (p *Policy) validateSlices(e *problems) {
 	at := field.NewPath("classes")
 	atMost(e, at, len(p.Classes), maxClasses)
 	for _, name := range slices.Sorted(maps.Keys(p.Classes)) {
-		path, class := at.Key(message.Shorten(name, maxRepeated)), p.Classes[name]
+		path, class := at.Key(document.Shorten(name)), p.Classes[name]
 		if name == api.ClassReplica {
 			e.invalid(path, name, "the class %q is always there: whatever one replica of the pool holds", name)
 		}

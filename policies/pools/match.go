@@ -14,7 +14,7 @@ type nodeView struct {
 	labels  map[string]string
 	partial bool // a label that is not among labels may have any value
 	named   bool // name is the node's
-	name    NodeName
+	name    nodeName
 }
 
 // label is the value of a label; known is false where it may have any, and has where the node carries it.

@@ -12,13 +12,13 @@ import (
 
 // nodeKinds merges nodes, which come in the order of their names, that a pod's constraints can only tell apart by name.
 // With thousands of nodes of a few kinds, asking whether a pod can reach a pool costs a few comparisons.
-func nodeKinds(nodes []*corev1.Node) []Node {
-	var kinds []Node
+func nodeKinds(nodes []*corev1.Node) []nodeKind {
+	var kinds []nodeKind
 	byHash := map[uint64][]int{}
 	seed := maphash.MakeSeed() // only groups candidates: what is merged was compared
 	for _, node := range nodes {
 		taints := lastingTaints(node.Spec.Taints)
-		name := NodeName{Name: node.Name, Hostname: node.Labels[corev1.LabelHostname]}
+		name := nodeName{Name: node.Name, Hostname: node.Labels[corev1.LabelHostname]}
 		hash := kindHash(seed, node.Labels, taints)
 		at := slices.IndexFunc(byHash[hash], func(k int) bool {
 			return sameKind(kinds[k].Labels, node.Labels) && slices.EqualFunc(kinds[k].Taints, taints, sameTaint)
@@ -29,7 +29,7 @@ func nodeKinds(nodes []*corev1.Node) []Node {
 			continue
 		}
 		byHash[hash] = append(byHash[hash], len(kinds))
-		kinds = append(kinds, Node{Labels: kindLabels(node.Labels), Taints: taints, Named: []NodeName{name}})
+		kinds = append(kinds, nodeKind{Labels: kindLabels(node.Labels), Taints: taints, Named: []nodeName{name}})
 	}
 	return kinds
 }
@@ -109,7 +109,7 @@ func passingTaint(key string) bool {
 }
 
 // inCommon are the labels and taints that all kinds of a pool's nodes share.
-func inCommon(kinds []Node) (map[string]string, []corev1.Taint) {
+func inCommon(kinds []nodeKind) (map[string]string, []corev1.Taint) {
 	if len(kinds) == 0 {
 		return nil, nil
 	}

@@ -40,7 +40,7 @@ type Pool struct {
 	// Nodes are those seen, one for each distinct set of labels and taints that a pod's constraints can tell apart.
 	// None: remembered or declared; then Labels and Taints, those that all its nodes shared or that policy declared,
 	// stand for the nodes to come.
-	Nodes  []Node            `json:"-"`
+	Nodes  []nodeKind        `json:"-"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`
 	// Handlers are the runtime handlers that every node reports; none: unknown.
@@ -53,18 +53,18 @@ type Pool struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Node is what a pod's own constraints can see of nodes that differ in nothing but their names.
-type Node struct {
+// nodeKind is what a pod's own constraints can see of nodes that differ in nothing but their names.
+type nodeKind struct {
 	// Labels are those of each of the nodes, without the labels that only name or date it.
 	Labels map[string]string
 	// Taints are those that last: what a node says of its health, or a drain of the moment, is left out.
 	Taints []corev1.Taint
 	// Named are the nodes, in the order of their names.
-	Named []NodeName
+	Named []nodeName
 }
 
-// NodeName is how a node can be named by a pod: metadata.name, and its label kubernetes.io/hostname ("": none).
-type NodeName struct{ Name, Hostname string }
+// nodeName is how a node can be named by a pod: metadata.name, and its label kubernetes.io/hostname ("": none).
+type nodeName struct{ Name, Hostname string }
 
 // Usable is the largest slice of one unit of the pool's resource: floor((T - reserve) / replicas) of a shared device,
 // an instance's memory under MIG, and a replica's part of it where instances are shared. 0: unknown, because T, the

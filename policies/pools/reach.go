@@ -27,7 +27,7 @@ func (p *Pool) Reach(pod *corev1.Pod, extra []corev1.Toleration) (ok bool, why s
 		}
 	}
 	if len(p.Nodes) == 0 || p.ScalesFromZero {
-		stage, t := c.stageOf(&Node{Labels: p.Labels, Taints: p.Taints}, true, p.Resource, extra)
+		stage, t := c.stageOf(&nodeKind{Labels: p.Labels, Taints: p.Taints}, true, p.Resource, extra)
 		if stage == stageReached {
 			return true, ""
 		}
@@ -85,7 +85,7 @@ func termNames(term *corev1.NodeSelectorTerm) bool {
 
 // stageOf is the furthest that the pod comes with nodes of one kind, and the taint that stops it there. toCome reports whether
 // the kind stands for nodes of which only some labels are known.
-func (c *constraints) stageOf(kind *Node, toCome bool, resource string, extra []corev1.Toleration) (stage, *corev1.Taint) {
+func (c *constraints) stageOf(kind *nodeKind, toCome bool, resource string, extra []corev1.Toleration) (stage, *corev1.Taint) {
 	view := nodeView{labels: kind.Labels, partial: toCome}
 	best := stageSelector
 	if c.byName && len(kind.Named) > 0 {

@@ -38,7 +38,7 @@ func TestReach(t *testing.T) {
 	t.Run("a pod reaches the pools that its own constraints leave", func(t *testing.T) {
 		t.Parallel()
 		plain := Pool{Resource: api.ResourceGPU, Nodes: nodeKinds([]*corev1.Node{labelled("n1", "zone", "a", "cores", "32"), labelled("n2", "zone", "a", "cores", "32")})}
-		tainted := Pool{Resource: api.ResourceGPU, Nodes: []Node{{Taints: []corev1.Taint{
+		tainted := Pool{Resource: api.ResourceGPU, Nodes: []nodeKind{{Taints: []corev1.Taint{
 			{Key: api.ResourceGPU, Value: "present", Effect: corev1.TaintEffectNoSchedule}, {Key: "team", Value: "ml", Effect: corev1.TaintEffectNoExecute}}}}}
 		toCome := Pool{Resource: api.ResourceGPU, Labels: map[string]string{"zone": "a"}, ScalesFromZero: true}
 		grows := Pool{Resource: api.ResourceGPU, Labels: map[string]string{"zone": "a"}, ScalesFromZero: true, Nodes: plain.Nodes}

@@ -70,7 +70,7 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-func nodeNames(kinds []Node) []string {
+func nodeNames(kinds []nodeKind) []string {
 	var names []string
 	for _, kind := range kinds {
 		for _, n := range kind.Named {

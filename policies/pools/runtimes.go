@@ -118,5 +118,5 @@ func (p *Pool) GKEPlugin() bool {
 	byGKE := func(labels map[string]string) bool {
 		return labels[labelGKEAccelerator] != "" && labels[labelGKENoPlugin] != "true"
 	}
-	return byGKE(p.Labels) || slices.ContainsFunc(p.Nodes, func(n Node) bool { return byGKE(n.Labels) })
+	return byGKE(p.Labels) || slices.ContainsFunc(p.Nodes, func(n nodeKind) bool { return byGKE(n.Labels) })
 }

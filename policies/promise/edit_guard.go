@@ -11,7 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
-// guardEdit is the guard: its two containers, and what they need of the pod beside volumes and the runtime class.
+// guardEdit is the guard: its containers, and what they need of the pod beside volumes and the runtime class.
 type guardEdit struct{}
 
 // Apply writes the check before the first container that can reach a GPU, and the sidecar after the check. Where they
@@ -27,7 +27,7 @@ func (guardEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 	}
 	dropMisplaced(spec, next)
 	at := firstGPUContainer(spec.InitContainers, next)
-	for _, c := range []corev1.Container{g.check(), g.sidecar()} {
+	for _, c := range g.containers() {
 		i := slices.IndexFunc(spec.InitContainers, func(have corev1.Container) bool { return have.Name == c.Name })
 		if i < 0 {
 			c.VolumeMounts = append(c.VolumeMounts, tokenMount(spec)...)
@@ -59,7 +59,9 @@ func (guardEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 	var keep Guard
 	if next.Guard != nil {
 		keep = *next.Guard
-	} else if s := spec.ShareProcessNamespace; old.Guard.Shares && s != nil && *s { // nothing of ours writes false
+	}
+	s := spec.ShareProcessNamespace
+	if needed := next.Guard != nil && !next.Guard.Agent; old.Guard.Shares && !needed && s != nil && *s { // nothing of ours writes false
 		spec.ShareProcessNamespace = nil
 	}
 	if old.Guard.PullSecret != keep.PullSecret {
@@ -108,7 +110,11 @@ func dropMisplaced(spec *corev1.PodSpec, promise *Promise) {
 		return slices.IndexFunc(spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
 	}
 	check, sidecar := index(limits.CheckContainer), index(limits.GuardContainer)
-	if check < 0 && sidecar < 0 || check >= 0 && check < sidecar && sidecar < firstGPUContainer(spec.InitContainers, promise) {
+	last := sidecar
+	if promise.Guard.Agent {
+		last = check
+	}
+	if check < 0 && sidecar < 0 || check >= 0 && check <= last && last < firstGPUContainer(spec.InitContainers, promise) {
 		return
 	}
 	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return promise.HasGuard(c.Name) })
@@ -156,5 +162,5 @@ func isTokenMount(m corev1.VolumeMount) bool {
 }
 
 func (p *Promise) HasGuard(name string) bool {
-	return p != nil && p.Guard != nil && (name == limits.CheckContainer || name == limits.GuardContainer)
+	return p != nil && p.Guard != nil && (name == limits.CheckContainer || name == limits.GuardContainer && !p.Guard.Agent)
 }

@@ -66,7 +66,7 @@ func fullPromise() *Promise {
 		Hidden:      []string{"fetch", "beside"},
 		Guard: &Guard{Image: "guard", CPU: "20m", Memory: "64Mi", PullSecret: "guard", Shares: true,
 			Resource: resourcename.SharedGPU, Count: 1, Annotations: map[string]string{"cdi": "all"}},
-		Pod:     Pod{PriorityClassName: "low", SchedulerName: "binpack", RuntimeClassName: "nvidia", HostIPC: true},
+		Pod:     written{PriorityClassName: "low", SchedulerName: "binpack", RuntimeClassName: "nvidia", HostIPC: true},
 		Planned: Planned{Strategy: "time-slicing", Pool: "l4"},
 	}
 }

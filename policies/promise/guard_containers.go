@@ -47,6 +47,14 @@ func (g *Guard) Limits() (limits.Limits, error) {
 	})
 }
 
+// containers are those that the pod carries, in their order.
+func (g *Guard) containers() []corev1.Container {
+	if g.Agent {
+		return []corev1.Container{g.check()}
+	}
+	return []corev1.Container{g.check(), g.sidecar()}
+}
+
 // container is what check and sidecar have in common. Every field that the server would default is written, so that the
 // pod comes back as it was promised.
 func (g *Guard) container(name, command string, own []envvar.Literal) corev1.Container {

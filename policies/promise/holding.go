@@ -15,24 +15,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
-// ChargeSource says what a pod's holding was taken from.
-type ChargeSource string
-
-// The sources of a holding.
-const (
-	ChargeNone      ChargeSource = "none"      // the pod requests no GPU
-	ChargePromise   ChargeSource = "promise"   // what it was given when it was planned
-	ChargeExclusive ChargeSource = "exclusive" // it has no Promise: the devices that it requests, whole
-)
-
 // HoldingOf is what a pod holds while it lives: what its Promise recorded, where it has one that is to be trusted and
-// that accounts for the GPUs it requests; else the whole devices that it requests.
-func HoldingOf(pod *corev1.Pod, keys Keys, pools []pools.Pool) (quota.Holding, ChargeSource) {
+// that accounts for the GPUs it requests; else the whole devices that it requests. promised tells which.
+func HoldingOf(pod *corev1.Pod, keys Keys, pools []pools.Pool) (h quota.Holding, promised bool) {
 	p := keys.PromiseOf(pod)
 	if p == nil || !p.accountsFor(pod, pools) {
-		return ExclusiveHolding(pod, pools)
+		return ExclusiveHolding(pod, pools), false
 	}
-	return p.Holding(pod), ChargePromise
+	return p.Holding(pod), true
 }
 
 // accountsFor reports whether every GPU the pod requests is one that was promised. All else about a stored pod is left open: an
@@ -49,7 +39,7 @@ func (p *Promise) accountsFor(pod *corev1.Pod, pools []pools.Pool) bool {
 
 // Holding is what the Promise's pod holds. The pod says which containers end before others start.
 func (p *Promise) Holding(pod *corev1.Pod) quota.Holding {
-	h := quota.Holding{Namespace: p.Namespace, Pools: slices.Sorted(slices.Values(p.Pools)), Charge: p.ChargeOn(pod), Units: quotaUnits(pod, p), Traits: quota.TraitsOf(pod)}
+	h := quota.Holding{Namespace: p.Namespace, Pools: slices.Sorted(slices.Values(p.Pools)), Charge: p.ChargeOn(pod), Units: quotaUnits(pod, p), Traits: charges.TraitsOf(pod)}
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		h.MemoryUnknown = h.MemoryUnknown || c.Slice == 0
@@ -92,17 +82,17 @@ func (p *Promise) ChargeFor(c *Container) quota.Charge {
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole
 // devices. A resource that is, or may turn out to be, a share or a MIG instance counts as a slice as well, so that leaving
 // the Promise out never makes a pod cheaper. Containers count whatever their names.
-func ExclusiveHolding(pod *corev1.Pod, pools []pools.Pool) (quota.Holding, ChargeSource) {
+func ExclusiveHolding(pod *corev1.Pod, pools []pools.Pool) quota.Holding {
 	h := quota.Holding{Namespace: pod.Namespace}
 	h.Charge = charges.Peak(charges.SpansOf(&pod.Spec, func(c *corev1.Container) quota.Charge { return exclusiveCharge(&h, c, pools) }))
 	if h.Charge == (quota.Charge{}) {
-		return quota.Holding{Namespace: pod.Namespace}, ChargeNone
+		return quota.Holding{Namespace: pod.Namespace}
 	}
 	slices.Sort(h.Pools)
 	h.Pools = slices.Compact(h.Pools)
 	claimed, _ := Decode(pod.Annotations[api.AnnotationPromise])
-	h.Units, h.Traits = quotaUnits(pod, claimed), quota.TraitsOf(pod)
-	return h, ChargeExclusive
+	h.Units, h.Traits = quotaUnits(pod, claimed), charges.TraitsOf(pod)
+	return h
 }
 
 // exclusiveCharge charges one container, and notes in h the pools that offer what it names.

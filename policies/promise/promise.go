@@ -36,7 +36,7 @@ type Promise struct {
 	// Hidden are the containers without a GPU, from which the node's devices are hidden.
 	Hidden  []string     `json:"hiddenDevices,omitempty"`
 	Guard   *Guard       `json:"guard,omitempty"`
-	Pod     Pod          `json:"pod,omitzero"`
+	Pod     written      `json:"pod,omitzero"`
 	Charge  quota.Charge `json:"charge"`
 	Planned Planned      `json:"planned"`
 	// Signature is over all the words before it, so it stays the last field.
@@ -61,8 +61,8 @@ func (c *Container) UsesMPS() bool {
 	return slices.ContainsFunc(c.Env, func(v envvar.Literal) bool { return v.Name == envvar.MPSPipe })
 }
 
-// Pod is what was written into the pod itself.
-type Pod struct {
+// written is what was written into the pod itself.
+type written struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	SchedulerName     string `json:"schedulerName,omitempty"`
 	RuntimeClassName  string `json:"runtimeClassName,omitempty"`

@@ -22,18 +22,18 @@ const (
 	maxSignature   = len(signatureBegin) + 43
 )
 
-// MinKey is the least length of a key, in bytes.
-const MinKey = 32
+// minKey is the least length of a key, in bytes.
+const minKey = 32
 
 // Keys sign Promises and tell which to trust. The zero Keys sign nothing and trust nothing.
 type Keys struct{ keys [][]byte }
 
-// NewKeys returns Keys that sign with the first key and trust what any of them signed. Keys shorter than MinKey are
-// left out.
+// NewKeys returns Keys that sign with the first key and trust what any of them signed. Keys of less than 32
+// bytes are left out.
 func NewKeys(keys ...[]byte) Keys {
 	var out Keys
 	for _, k := range keys {
-		if len(k) >= MinKey {
+		if len(k) >= minKey {
 			out.keys = append(out.keys, k)
 		}
 	}

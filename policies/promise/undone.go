@@ -54,7 +54,7 @@ func unplannedContainers(pod *corev1.Pod, given *Promise, pools []pools.Pool) (o
 // guardHindrances are fields of the author's own by which the promised guard would see no process of the pod, or could
 // end none. They were as it needs them when it was planned.
 func guardHindrances(spec *corev1.PodSpec, given *Promise) (out []string) {
-	if given.Guard == nil {
+	if given.Guard == nil || given.Guard.Agent {
 		return nil
 	}
 	if shared := spec.ShareProcessNamespace; shared != nil && !*shared || shared == nil && !given.Guard.Shares {

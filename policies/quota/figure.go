@@ -1,9 +1,6 @@
 package quota
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Figure is how one dimension of one limit stands, in bytes where the dimension is memory.
 type Figure struct {
@@ -64,24 +61,3 @@ func (f Figure) Text(amount int64) string {
 
 // Full reports whether no room is left.
 func (f Figure) Full() bool { return f.Used+f.Reserved >= f.Limit }
-
-// Notes are figures in words, a sentence for each limit:
-//
-//	quota team-a: memory 12Gi of 64Gi used, 2Gi reserved; slices 3 of 8 used
-func Notes(figures []Figure) (out []string) {
-	for i := 0; i < len(figures); {
-		end := i
-		var parts []string
-		for ; end < len(figures) && figures[end].Quota == figures[i].Quota; end++ {
-			f := figures[end]
-			part := f.Dimension + " " + f.Text(f.Used) + " of " + f.Text(f.Limit) + " used"
-			if f.Reserved > 0 {
-				part += ", " + f.Text(f.Reserved) + " reserved"
-			}
-			parts = append(parts, part)
-		}
-		out = append(out, "quota "+figures[i].Quota+": "+strings.Join(parts, "; "))
-		i = end
-	}
-	return out
-}

@@ -34,7 +34,7 @@ type Scope struct {
 	Class     string
 	// Resource narrows it to units of one resource, as ResourceQuotas count them. They count as gpus.
 	Resource string
-	Pods     *Pods
+	Pods     *podScopes
 }
 
 // Holding is what one pod holds of a budget, or several pods of one namespace, pools and traits together.
@@ -92,9 +92,9 @@ type Excess struct {
 	Native    bool // the limit is a ResourceQuota's
 }
 
-// Fit returns where h goes beyond the quota, given what is already used within each scope. A dimension in which h requests
+// Excess returns where h goes beyond the quota, given what is already used within each scope. A dimension in which h requests
 // nothing never denies it, whatever is used: limits that are lowered stop growth, and nothing else.
-func Fit(q Quota, used func(Scope) Charge, h Holding) []Excess {
+func (q Quota) Excess(used func(Scope) Charge, h Holding) []Excess {
 	var out []Excess
 	for _, limit := range q.Limits {
 		requested := h.In(limit.Scope)

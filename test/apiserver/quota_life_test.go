@@ -180,7 +180,7 @@ func TestLedgerRebuilt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ledgers, name := i.Server.Client.CoreV1().ConfigMaps(api.SystemNamespace), ledger.ObjectName(config.BudgetKey(ns, config.QuotaSpec{}))
+		ledgers, name := i.Server.Client.CoreV1().ConfigMaps(api.SystemNamespace), ledger.ObjectName(config.QuotaSpec{}.BudgetKey(ns))
 		if err := ledgers.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ var policyLayers = layers{"policies", [][]string{
 	{"policies/internal/podpatch", "policies/internal/quantity", "policies/internal/visibility"},
 	{"policies/internal/size", "policies/internal/unitcount"},
 	{"policies/api"},
-	{"policies/quota", "policies/internal/frameworks", "policies/internal/rulename", "policies/internal/spellings"},
+	{"policies/quota", "policies/internal/document", "policies/internal/frameworks", "policies/internal/rulename", "policies/internal/spellings"},
 	{"policies/internal/charges", "policies/internal/strategies"},
 	{"policies/config"},
 	{"policies/pools"},
@@ -34,7 +34,7 @@ var policyLayers = layers{"policies", [][]string{
 
 // webhookLayers go from what everybody shares up to the handlers of pods.
 var webhookLayers = layers{"webhook", [][]string{
-	{"webhook/clock", "webhook/events", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/review"},
+	{"webhook/clock", "webhook/events", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/nodelease", "webhook/review"},
 	{"webhook/bypass", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/observe", "webhook/quotametrics"},
 	{"webhook/cluster", "webhook/cluster/clustertest", "webhook/server"},
 	{"webhook/policydocs", "webhook/budgets"},

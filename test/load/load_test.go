@@ -331,7 +331,7 @@ func (l *lab) judge(tenants []*tenant, seen *census) {
 
 // differs says how a tenant's ledger differs from the pods that live.
 func (l *lab) differs(t *tenant, seen *census) string {
-	name := ledger.ObjectName(config.BudgetKey(t.namespace, config.QuotaSpec{}))
+	name := ledger.ObjectName(config.QuotaSpec{}.BudgetKey(t.namespace))
 	object, err := ledger.ClusterStore{Client: l.Server.Client, Namespace: api.SystemNamespace}.Get(l.t.Context(), name)
 	if err != nil {
 		return err.Error()

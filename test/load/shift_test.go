@@ -91,7 +91,7 @@ func (l *lab) reserved(one *tenant, n int) {
 	l.t.Helper()
 	store, have := ledger.ClusterStore{Client: l.Server.Client, Namespace: api.SystemNamespace}, 0
 	err := wait.PollUntilContextTimeout(l.t.Context(), 20*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
-		object, err := store.Get(ctx, ledger.ObjectName(config.BudgetKey(one.namespace, config.QuotaSpec{})))
+		object, err := store.Get(ctx, ledger.ObjectName(config.QuotaSpec{}.BudgetKey(one.namespace)))
 		if err != nil {
 			return false, nil // not written yet
 		}

@@ -100,7 +100,7 @@ func (l *lab) watch() (w watched) {
 		w.goroutines += m.sum("go_goroutines")
 		w.resident += m.sum("process_resident_memory_bytes")
 	}
-	name := ledger.ObjectName(config.BudgetKey(team, config.QuotaSpec{}))
+	name := ledger.ObjectName(config.QuotaSpec{}.BudgetKey(team))
 	object, err := ledger.ClusterStore{Client: l.Server.Client, Namespace: system}.Get(l.t.Context(), name)
 	l.must(err)
 	w.ledgers = float64(len(object.Data))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
@@ -48,7 +47,7 @@ type NamespaceQuota struct {
 // For returns what the pods of a namespace that a policy governs count in. Without limits nothing is counted.
 func (b *Budgets) For(in policies.Input) NamespaceQuota {
 	name := in.Namespace.Name
-	key := config.BudgetKey(name, in.Policy.Quota)
+	key := in.Policy.Quota.BudgetKey(name)
 	budget := ledger.Budget{Key: key, Namespaces: []string{name}}
 	if in.Policy.Quota.Budget != "" {
 		// The namespace itself may be younger than the list of those that share.
@@ -57,9 +56,9 @@ func (b *Budgets) For(in policies.Input) NamespaceQuota {
 		budget.Namespaces = slices.Compact(shared)
 	}
 	native := b.cluster.ResourceQuotas().In(name)
-	own := config.QuotaFor(name, in.Policy.Quota, in.Policy.TenantQuota)
+	own := in.Policy.QuotaFor(name)
 	return NamespaceQuota{
-		Budget: budget, Limits: policies.WithNative(own, name, in.Policy, native), Native: native, NamespaceUID: b.cluster.Namespaces().UID(name),
+		Budget: budget, Limits: in.WithNative(own, native), Native: native, NamespaceUID: b.cluster.Namespaces().UID(name),
 	}
 }
 
@@ -97,8 +96,8 @@ func (b policyBudgets) add(in policies.Input) {
 	if in.Policy.Off() {
 		return
 	}
-	name, key := in.Namespace.Name, config.BudgetKey(in.Namespace.Name, in.Policy.Quota)
-	own := config.QuotaFor(name, in.Policy.Quota, in.Policy.TenantQuota).Limits
+	name, key := in.Namespace.Name, in.Policy.Quota.BudgetKey(in.Namespace.Name)
+	own := in.Policy.QuotaFor(name).Limits
 	if len(own) == 0 {
 		return
 	}
@@ -119,10 +118,10 @@ func (b *Budgets) nativeOnly(limited map[string]ledger.Budget) (out []ledger.Bud
 	governed, _ := b.cluster.Governed() // none while they are not read
 	for _, g := range governed {
 		native := b.cluster.ResourceQuotas().In(g.Namespace)
-		if g.Policy == nil || len(native) == 0 || len(policies.WithNative(quota.Quota{}, g.Namespace, g.Policy, native).Limits) == 0 {
+		if g.Policy == nil || len(native) == 0 || len(policies.Input{Policy: g.Policy}.WithNative(quota.Quota{}, native).Limits) == 0 {
 			continue
 		}
-		key := config.BudgetKey(g.Namespace, g.Policy.Quota)
+		key := g.Policy.Quota.BudgetKey(g.Namespace)
 		if _, ok := limited[key]; !ok {
 			out = append(out, ledger.Budget{Key: key, Namespaces: []string{g.Namespace}})
 		}
@@ -133,12 +132,12 @@ func (b *Budgets) nativeOnly(limited map[string]ledger.Budget) (out []ledger.Bud
 // HoldingOf is what a stored pod counts for in its namespace's budget, and how that is known: for the ledger's lists.
 func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, ledger.ChargeBasis) {
 	in := b.cluster.CachedInput(pod)
-	holding, source := promise.HoldingOf(pod, keys, in.Pools)
+	holding, promised := promise.HoldingOf(pod, keys, in.Pools)
 	if in.Policy != nil {
 		holding = in.HoldingWithClaims(holding)
 	}
 	switch {
-	case source == promise.ChargePromise:
+	case promised:
 		return holding, ledger.BasisPromise
 	case holding.Charge == quota.Charge{} || in.Policy == nil:
 		return holding, ledger.BasisDevices
@@ -158,6 +157,6 @@ func holdingOf(in policies.Input, given *promise.Promise) quota.Holding {
 	if given != nil {
 		return in.HoldingWithClaims(given.Holding(in.Pod))
 	}
-	h, _ := promise.ExclusiveHolding(in.Pod, in.Pools)
+	h := promise.ExclusiveHolding(in.Pod, in.Pools)
 	return in.HoldingWithClaims(h)
 }

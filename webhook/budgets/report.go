@@ -101,5 +101,26 @@ func (r Report) String() string {
 	case !r.Counted:
 		return fmt.Sprintf("the pods of namespace %q are not counted yet; ask again in some seconds", r.Namespace)
 	}
-	return strings.Join(quota.Notes(r.Figures), "; ")
+	return strings.Join(figureNotes(r.Figures), "; ")
+}
+
+// figureNotes are figures in words, a sentence for each limit:
+//
+//	quota team-a: memory 12Gi of 64Gi used, 2Gi reserved; slices 3 of 8 used
+func figureNotes(figures []quota.Figure) (out []string) {
+	for i := 0; i < len(figures); {
+		end := i
+		var parts []string
+		for ; end < len(figures) && figures[end].Quota == figures[i].Quota; end++ {
+			f := figures[end]
+			part := f.Dimension + " " + f.Text(f.Used) + " of " + f.Text(f.Limit) + " used"
+			if f.Reserved > 0 {
+				part += ", " + f.Text(f.Reserved) + " reserved"
+			}
+			parts = append(parts, part)
+		}
+		out = append(out, "quota "+figures[i].Quota+": "+strings.Join(parts, "; "))
+		i = end
+	}
+	return out
 }

@@ -58,7 +58,7 @@ func (c *Checker) Reserve(ctx context.Context, pod Pod, d policies.Decision) (po
 		return d, nil
 	}
 	counted := c.Budgets.For(pod.Input)
-	notes := policies.NativeWarnings(pod.Policy, counted.Native, pod.Pod, pod.Promise)
+	notes := pod.NativeWarnings(counted.Native, pod.Promise)
 	if len(counted.Limits.Limits) == 0 {
 		d.Warnings = append(d.Warnings, notes...)
 		return d, nil
@@ -68,7 +68,7 @@ func (c *Checker) Reserve(ctx context.Context, pod Pod, d policies.Decision) (po
 	c.Metrics.CountQuotaRequest(answer.Decision)
 	switch answer.Decision {
 	case ledger.Exceeded:
-		over := policies.DenyQuota(pod.Input, answer.Excess)
+		over := pod.DenyQuota(answer.Excess)
 		over.Warnings = append(over.Warnings, d.Warnings...)
 		return over, nil
 	case ledger.Busy:
@@ -102,7 +102,7 @@ func (c *Checker) remaining(ctx context.Context, budget ledger.Budget, limits qu
 	if err != nil || !state.Covers(budget.Namespaces) {
 		return nil
 	}
-	notes := quota.Notes(state.Figures(limits))
+	notes := figureNotes(state.Figures(limits))
 	return notes[:min(len(notes), maxNotes)]
 }
 

@@ -179,7 +179,7 @@ func (w *Watcher) runtimes() pools.Runtimes {
 func (w *Watcher) readTenants(before map[string]*tenant) map[string]*tenant {
 	var maps []*corev1.ConfigMap
 	forEach(w.informers.tenants, func(m *corev1.ConfigMap) {
-		if place, _ := config.PlaceOf(m, w.options.Namespace); place == config.PlaceTenant {
+		if place, _ := config.PlaceOf(m, w.options.Namespace); place.Tenant {
 			maps = append(maps, m)
 		}
 	})

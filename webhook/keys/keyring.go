@@ -36,7 +36,7 @@ const (
 	refreshPeriod    = 30 * time.Second
 	minRefreshPeriod = time.Second // between two reads for Promises that no known key signed
 	readTimeout      = 2 * time.Second
-	keyBytes         = promise.MinKey
+	keyBytes         = 32 // the least that promise.NewKeys takes
 	maxTries         = 3
 )
 

@@ -53,7 +53,7 @@ func (t *Tally) Has(r Reservation) bool {
 // if r's pod can be created, theirs cannot.
 func (t *Tally) Excess(q quota.Quota, r Reservation) []quota.Excess {
 	used := func(scope quota.Scope) quota.Charge { return t.usedExcept(scope, r.name()) }
-	return quota.Fit(q, used, r.Holding)
+	return q.Excess(used, r.Holding)
 }
 
 // Reserve adds r. It never removes a reservation, not even for another review of the same pod.

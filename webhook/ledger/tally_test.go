@@ -20,7 +20,7 @@ func TestTally(t *testing.T) {
 		random := rand.New(rand.NewPCG(3, 4))
 		batch := policies.NativeQuotasOf(batchQuota())[0]
 		scopes := []quota.Scope{{}, {Namespace: "a"}, {Pool: "p"}, {Class: "c"}, {Resource: api.ResourceGPU},
-			{Namespace: "a", Resource: api.ResourceGPU, Pods: batch.Pods}}
+			{Namespace: "a", Resource: api.ResourceGPU, Pods: batch.Scope.Pods}}
 		for range 200 {
 			tally := ledger.NewTally(ledger.State{Base: []quota.Holding{{Namespace: "a", Charge: quota.Charge{Slices: random.Int64N(9)}}}})
 			for i := range 30 {
@@ -66,7 +66,7 @@ func TestTally(t *testing.T) {
 		}
 		s := ledger.State{}.Reconciled(ledger.Listing{Namespaces: []ledger.Namespace{{Name: "a"}},
 			Pods: []ledger.Pod{pod("1", "batch"), pod("2", ""), pod("3", "batch")}})
-		batch := quota.Scope{Namespace: "a", Resource: api.ResourceGPU, Pods: policies.NativeQuotasOf(batchQuota())[0].Pods}
+		batch := quota.Scope{Namespace: "a", Resource: api.ResourceGPU, Pods: policies.NativeQuotasOf(batchQuota())[0].Scope.Pods}
 		if got, all := s.Used(batch).GPUs, s.Used(quota.Scope{Resource: api.ResourceGPU}).GPUs; got != 2 || all != 3 {
 			t.Errorf("%d of priority batch and %d in all, want 2 and 3", got, all)
 		}

@@ -69,7 +69,7 @@ func statusOfOther(g Governed, n policies.NativeQuota) QuotaStatus {
 }
 
 func (q *Quotas) statusOfOwn(g Governed) (QuotaStatus, bool) {
-	want, wanted := policies.WrittenQuotaOf(g.Policy, g.Pools)
+	want, wanted := policies.Input{Policy: g.Policy, Pools: g.Pools}.WrittenQuota()
 	s := QuotaStatus{Namespace: g.Namespace, Name: policies.WrittenQuotaName, Resource: want.Resource, State: StateUnwritten, Reason: want.Why}
 	if have := q.ownQuota(g.Namespace); want.Why == "" && have != nil {
 		if s.State = StateWritten; !have.managed() {

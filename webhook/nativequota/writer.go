@@ -73,7 +73,7 @@ func (w *Writer) sync(ctx context.Context, recorder *events.Recorder) {
 			unread[g.Namespace] = true
 			continue
 		}
-		want, ok := policies.WrittenQuotaOf(g.Policy, g.Pools)
+		want, ok := policies.Input{Policy: g.Policy, Pools: g.Pools}.WrittenQuota()
 		if ok && want.Why == "" {
 			wanted[g.Namespace] = quota(g, want)
 		}

@@ -17,6 +17,8 @@ import (
 // Options configure a Controller.
 type Options struct {
 	Client kubernetes.Interface
+	// Namespace is that of the Leases of agents.
+	Namespace string
 	// Nodes lists the cluster's nodes. The caller runs it.
 	Nodes cache.SharedIndexInformer
 	// Keys returns the keys of trusted promises. nil, or Keys that sign nothing: every promise that can be read is trusted.

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/webhook/leader"
+	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
 
 // owned is a fixture whose pod belongs to a Job.
@@ -72,6 +74,34 @@ func TestController(t *testing.T) {
 				t.Errorf("observed %+v", o)
 			}
 			if got := l.events(); !slices.Contains(got, "Pod/train GPUSliceEnforcementRestored") {
+				t.Errorf("events %q", got)
+			}
+		}, s.pod, s.node)
+	})
+	t.Run("an agent that comes and goes is reported", func(t *testing.T) {
+		s := started(t, "agent")
+		inLab(t, func(l *lab) {
+			r := l.replica("a")
+			defer r.stop()
+			if o := l.observed(); o.State != Degraded || o.Tier != api.TierNone {
+				t.Errorf("without an agent: %+v", o)
+			}
+			ctx, leave := context.WithCancel(l.t.Context())
+			away := make(chan struct{})
+			holder := nodelease.Holder{Client: l.client, Namespace: api.SystemNamespace, Node: s.node.Name, Enforces: func() bool { return true }, Log: slog.New(slog.DiscardHandler)}
+			go func() { defer close(away); holder.Run(ctx) }()
+			l.pass(time.Minute)
+			if o := l.observed(); o.State != Enforced || o.Tier != api.TierGuard {
+				t.Errorf("with an agent: %+v", o)
+			}
+			leave()
+			<-away
+			l.pass(nodelease.Duration + 5*time.Second)
+			if o := l.observed(); o.State != Degraded || !strings.Contains(strings.Join(o.Reasons, " "), "its Lease was not renewed for 30s") {
+				t.Errorf("once the agent is away: %+v", o)
+			}
+			want := []string{"Pod/train GPUSliceEnforcementDegraded", "Pod/train GPUSliceEnforcementRestored"}
+			if got := l.events(); !slices.Equal(slices.Compact(got), want) {
 				t.Errorf("events %q", got)
 			}
 		}, s.pod, s.node)
@@ -237,7 +267,7 @@ func TestSlimPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		slim := object.(*corev1.Pod)
-		if diff := cmp.Diff(s.observe(), Observe(slim, s.node, s.promise, nil)); diff != "" {
+		if diff := cmp.Diff(s.observe(), Observe(slim, s.place(), s.promise, nil)); diff != "" {
 			t.Errorf("%s: another observation of what is cached (-want +got)\n%s", plan, diff)
 		}
 		if slim.ManagedFields != nil || len(slim.Annotations) != 1 || slim.Spec.Affinity != nil || slim.Spec.Containers[0].Env != nil {

@@ -53,7 +53,7 @@ func (l *lab) replica(identity string) *replica {
 	r := &replica{registry: prometheus.NewRegistry()}
 	nodes := coreinformers.NewNodeInformer(l.client, 0, cache.Indexers{})
 	election := &leader.Election{Client: l.client, Namespace: api.SystemNamespace, Identity: identity, Log: logr.Discard()}
-	c, err := New(Options{Client: l.client, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()})
+	c, err := New(Options{Client: l.client, Namespace: api.SystemNamespace, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()})
 	if err != nil {
 		l.t.Fatal(err)
 	}

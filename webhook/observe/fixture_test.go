@@ -26,6 +26,8 @@ type subject struct {
 	node    *corev1.Node
 	promise *promise.Promise
 	notices []Notice
+
+	agentAway bool // the node's agent does not enforce
 }
 
 // plans are the fixtures: the files of their nodes, and policy documents.
@@ -37,6 +39,7 @@ var plans = map[string]struct{ nodes, policy, image string }{
 	"driver": {"h200-driver-limits", "strategies: [time-slicing]\npools:\n  declared:\n  - {name: h200, selector: {kubernetes.io/hostname: h200-1}, resource: nvidia.com/gpu.shared, " +
 		"strategy: time-slicing, replicas: 8, deviceMemory: 143771Mi, driver: 615.71.09, driverLimits: true}\n", "example.test/app:1"},
 	"mig":       {"a100-mig-mixed", "strategies: [mig]\n", "example.test/app:1"},
+	"agent":     {"l4-timeslicing-renamed", "strategies: [time-slicing]\nguard: {mode: agent}\n", "example.test/app:1"},
 	"unguarded": {"l4-timeslicing-renamed", "strategies: [time-slicing]\nguard: {enabled: false}\n", "example.test/app:1"},
 }
 
@@ -72,17 +75,22 @@ func started(t *testing.T, plan string) *subject {
 	s := planned(t, plan)
 	s.pod.Spec.NodeName = s.node.Name
 	s.pod.Status.Phase = corev1.PodRunning
-	if s.promise.Guard != nil {
+	if g := s.promise.Guard; g != nil {
 		s.pod.Status.InitContainerStatuses = []corev1.ContainerStatus{
 			{Name: limits.CheckContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}},
 			{Name: limits.GuardContainer, Started: new(true), State: running(noon)},
+		}
+		if g.Agent {
+			s.pod.Status.InitContainerStatuses = s.pod.Status.InitContainerStatuses[:1]
 		}
 	}
 	s.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "trainer", Started: new(true), State: running(noon)}}
 	return s
 }
 
-func (s *subject) observe() Observation { return Observe(s.pod, s.node, s.promise, s.notices) }
+func (s *subject) observe() Observation { return Observe(s.pod, s.place(), s.promise, s.notices) }
+
+func (s *subject) place() Place { return Place{s.node, !s.agentAway} }
 
 // set writes labels of the node.
 func (s *subject) set(pairs ...string) {

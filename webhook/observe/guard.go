@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
 
 // evaluateCheck evaluates gpuslice-check. While it fails, the kubelet starts no container with a slice, so that no planned
@@ -34,6 +35,10 @@ func (e *evaluation) evaluateGuard() {
 	if !e.plans(api.TierGuard) {
 		return
 	}
+	if e.byAgent() {
+		e.evaluateAgent()
+		return
+	}
 	spec := e.spec(limits.GuardContainer)
 	switch {
 	case spec == nil || e.promise.Guard == nil:
@@ -46,6 +51,17 @@ func (e *evaluation) evaluateGuard() {
 	if s := e.guardStatus(); !isGuarding(s) && e.running() {
 		e.lose(api.TierGuard, "planned: %s beside the containers with a slice; they run, and the guard %s: the kubelet restarts it; if it does not come back, create the pod again",
 			limits.GuardContainer, describeAbsence(s))
+	}
+}
+
+// byAgent reports whether the node's agent is the guard.
+func (e *evaluation) byAgent() bool { return e.promise.Guard != nil && e.promise.Guard.Agent }
+
+// evaluateAgent evaluates whether the agent of the node enforces. It is missed only while a container with a slice runs.
+func (e *evaluation) evaluateAgent() {
+	if !e.agent && e.running() {
+		e.lose(api.TierGuard, "planned: the agent of %s, which terminates what exceeds its slice; its Lease was not renewed for %s: see the node's pod of the DaemonSet gpuslice-agent",
+			e.nodeName(), nodelease.Duration)
 	}
 }
 

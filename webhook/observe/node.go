@@ -45,7 +45,7 @@ func (e *evaluation) evaluateDriver(offer *pools.Pool) {
 	case major < limitDriverMajor:
 		e.lose(api.TierDriver, "planned: the driver's own limit, which needs driver %d; node %s has %s: update it, or correct driverLimits of the pool", limitDriverMajor, e.node.Name, release)
 	}
-	if major > 0 && (major < guardDriverMajor || major == guardDriverMajor && minor > 0 && minor < guardDriverMinor) {
+	if !e.byAgent() && major > 0 && (major < guardDriverMajor || major == guardDriverMajor && minor > 0 && minor < guardDriverMinor) {
 		e.lose(api.TierGuard, "planned: the guard, which needs driver 565.57.01; node %s has %s, whose readings of memory the guard cannot act on: update the driver", e.node.Name, release)
 	}
 }

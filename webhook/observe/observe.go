@@ -10,10 +10,16 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// Observe compares the enforcement of pod with its promise. node is the pod's node, nil while it is unknown. notices can
-// only lower a tier. Observe changes nothing; the same arguments give the same observation.
-func Observe(pod *corev1.Pod, node *corev1.Node, promise *promise.Promise, notices []Notice) Observation {
-	e := &evaluation{pod: pod, node: node, promise: promise, lost: map[api.Tier]bool{}}
+// Place is what is known of the place where a pod runs.
+type Place struct {
+	Node  *corev1.Node // nil while it is unknown
+	Agent bool         // the node's agent enforces
+}
+
+// Observe compares the enforcement of pod with its promise. notices can only lower a tier. Observe changes nothing; the
+// same arguments give the same observation.
+func Observe(pod *corev1.Pod, at Place, promise *promise.Promise, notices []Notice) Observation {
+	e := &evaluation{pod: pod, node: at.Node, agent: at.Agent, promise: promise, lost: map[api.Tier]bool{}}
 	e.notices = e.current(notices)
 	e.evaluateCheck()
 	switch {
@@ -31,6 +37,7 @@ func Observe(pod *corev1.Pod, node *corev1.Node, promise *promise.Promise, notic
 type evaluation struct {
 	pod     *corev1.Pod
 	node    *corev1.Node
+	agent   bool
 	promise *promise.Promise
 	notices []Notice
 
@@ -105,7 +112,7 @@ func (e *evaluation) state() State {
 // enforced reports whether a container has started and, where a guard was planned, whether the guard is ready. A crashing
 // tenant beside a running guard is enforced as planned all the same.
 func (e *evaluation) enforced() bool {
-	if e.plans(api.TierGuard) {
+	if e.plans(api.TierGuard) && !e.byAgent() {
 		return isGuarding(e.guardStatus())
 	}
 	return e.everRan()

@@ -38,12 +38,21 @@ func TestObserve(t *testing.T) {
 		"a guard that has not looked yet is pending before its tenant starts": {plan: "time-slicing", state: Pending, tiers: holding(), edit: func(s *subject) {
 			s.guard().Started, s.trainer().State = new(false), waiting("PodInitializing")
 		}},
-		"a guarded pod that runs holds":                 {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework)},
-		"a tenant that crashes beside its guard holds":  {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) { s.trainer().State = waiting("CrashLoopBackOff") }},
-		"a client of an MPS daemon holds":               {plan: "mps", state: Enforced, tiers: holding(mps)},
-		"a client of the cluster's own daemon holds":    {plan: "host daemon", state: Enforced, tiers: holding(mps, guard)},
-		"the driver's own limit holds on driver 615":    {plan: "driver", state: Enforced, tiers: holding(driver, guard)},
-		"a MIG instance holds":                          {plan: "mig", state: Enforced, tiers: holding(hardware)},
+		"a guarded pod that runs holds":                {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework)},
+		"a tenant that crashes beside its guard holds": {plan: "time-slicing", state: Enforced, tiers: holding(guard, framework), edit: func(s *subject) { s.trainer().State = waiting("CrashLoopBackOff") }},
+		"a client of an MPS daemon holds":              {plan: "mps", state: Enforced, tiers: holding(mps)},
+		"a client of the cluster's own daemon holds":   {plan: "host daemon", state: Enforced, tiers: holding(mps, guard)},
+		"the driver's own limit holds on driver 615":   {plan: "driver", state: Enforced, tiers: holding(driver, guard)},
+		"a MIG instance holds":                         {plan: "mig", state: Enforced, tiers: holding(hardware)},
+		"a pod of the node's agent holds":              {plan: "agent", state: Enforced, tiers: holding(guard)},
+		"a pod of the node's agent holds on an older driver": {plan: "agent", state: Enforced, tiers: holding(guard), edit: func(s *subject) {
+			s.set("nvidia.com/cuda.driver-version.major", "535")
+		}},
+		"an agent that is away before its tenant starts is no reason": {plan: "agent", state: Pending, tiers: holding(), edit: func(s *subject) {
+			s.agentAway, s.trainer().State = true, waiting("PodInitializing")
+		}},
+		"an agent that is away enforces nothing": {plan: "agent", state: Degraded, tiers: holding(), edit: func(s *subject) { s.agentAway = true },
+			reason: "planned: the agent of l4-1, which terminates what exceeds its slice; its Lease was not renewed for 30s"},
 		"a pod for which nothing was planned holds too": {plan: "unguarded", state: Enforced, tiers: holding()},
 
 		"a check that fails keeps everything from starting": {plan: "time-slicing", state: Degraded, tiers: holding(), edit: func(s *subject) {
@@ -206,7 +215,7 @@ func TestObserveNotices(t *testing.T) {
 						notices = append(notices, Notice{Kind: kind, At: noon.Add(time.Hour), Text: "gpuslice enforces this pod's slice again"})
 					}
 				}
-				o := Observe(s.pod, s.node, s.promise, notices)
+				o := Observe(s.pod, s.place(), s.promise, notices)
 				for i := range o.Containers {
 					for _, tier := range o.Containers[i].Tiers {
 						if !strings.Contains(strings.Join(words(without.Containers[i].Tiers), " "), string(tier)) {

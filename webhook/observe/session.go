@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/gpuslice/gpuslice/webhook/events"
+	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
 
 // workers is how many pods are reconciled at once. Most reconciles make no request.
@@ -21,6 +22,7 @@ const workers = 2
 type session struct {
 	*Controller
 	pods, events cache.SharedIndexInformer
+	agents       *nodelease.Follower
 	queue        workqueue.TypedRateLimitingInterface[string]
 	writer       eventWriter
 
@@ -41,6 +43,9 @@ func newSession(c *Controller) (*session, error) {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](c.timing.backoff, c.timing.maxBackoff)
 	s := &session{Controller: c, pods: pods, events: events, last: map[string]lastObservation{}, reported: map[string]reported{},
 		queue: workqueue.NewTypedRateLimitingQueue[string](limiter)}
+	if s.agents, err = nodelease.Follow(c.options.Client, c.options.Namespace, s.enqueueNode); err != nil {
+		return nil, err
+	}
 	if _, err := pods.AddEventHandler(onPods(s.enqueue)); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
@@ -81,10 +86,11 @@ func (s *session) run(ctx context.Context) error {
 	defer func() { _ = s.options.Nodes.RemoveEventHandler(nodes) }()
 	running.Go(func() { s.pods.RunWithContext(ctx) })
 	running.Go(func() { s.events.RunWithContext(ctx) })
+	running.Go(func() { s.agents.Run(ctx) })
 	s.writer = eventWriter{events.NewRecorder(ctx, s.options.Client), events.NewOwners(s.options.Client)}
 	defer s.writer.Close()
 	// Without all Events a guard that cannot enforce would pass for one that does, and without nodes each driver is unknown.
-	if !cache.WaitForCacheSync(ctx.Done(), s.pods.HasSynced, s.events.HasSynced, s.options.Nodes.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), s.pods.HasSynced, s.events.HasSynced, s.agents.HasSynced, s.options.Nodes.HasSynced) {
 		return nil
 	}
 	for range workers {
@@ -116,11 +122,11 @@ func (s *session) next(ctx context.Context) bool {
 	return true
 }
 
-// node returns a node from the informer; nil if it is unknown.
-func (s *session) node(name string) *corev1.Node {
+// place returns what the informers know of a node.
+func (s *session) place(name string) Place {
 	object, _, _ := s.options.Nodes.GetStore().GetByKey(name)
 	node, _ := object.(*corev1.Node)
-	return node
+	return Place{node, s.agents.Enforces(name)}
 }
 
 // notices returns the notices of a pod from Events, and those of the previous observation.

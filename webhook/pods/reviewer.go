@@ -103,7 +103,7 @@ func (r reviewer) oversized(ctx context.Context, req review.Request) (review.Ans
 // unreadable answers a pod that is beyond the bounds of what is parsed, as the namespace's policy would have any other
 // denial.
 func (r reviewer) unreadable(ctx context.Context, in policies.Input, v api.Violation) review.Answer {
-	d := policies.Deny(in, v)
+	d := in.Deny(v)
 	r.record(ctx, r.createHandler, d)
 	return review.OfUnreadable(d)
 }

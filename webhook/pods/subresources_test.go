@@ -8,7 +8,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -39,7 +38,7 @@ func TestEphemeralContainers(t *testing.T) {
 			t.Parallel()
 			c := newChain(governed(t, tt.document))
 			request := podReview("team-a", debugged(t, old, tt.container))
-			request.SubResource, request.Operation = policies.SubresourceEphemeral, admissionv1.Update
+			request.SubResource, request.Operation = "ephemeralcontainers", admissionv1.Update
 			request.OldObject = runtime.RawExtension{Raw: []byte(old)}
 			response := handle(t, c.mutating, request)
 			if !response.Allowed || len(response.Patch) == 0 {
@@ -67,7 +66,7 @@ func TestVerifierEphemeral(t *testing.T) {
 		old := live(t)
 		c := newChain(governed(t, ""))
 		request := podReview("team-a", debugged(t, old, `{"name":"debugger","image":"nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"}`))
-		request.SubResource, request.Operation, request.OldObject = policies.SubresourceEphemeral, admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
+		request.SubResource, request.Operation, request.OldObject = "ephemeralcontainers", admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
 		if response := handle(t, c.validating, request); response.Allowed || !strings.Contains(response.Result.Message, `NVIDIA_VISIBLE_DEVICES: "void"`) {
 			t.Errorf("answered %+v", response)
 		}
@@ -81,12 +80,12 @@ func TestSubresources(t *testing.T) {
 		subresource, object, old string
 		code                     int32
 	}{
-		"no object":                 {policies.SubresourceEphemeral, "", old, http.StatusBadRequest},
-		"no old object":             {policies.SubresourceResize, old, "", http.StatusBadRequest},
-		"a costly quantity":         {policies.SubresourceEphemeral, costly, old, http.StatusOK},
+		"no object":                 {"ephemeralcontainers", "", old, http.StatusBadRequest},
+		"no old object":             {"resize", old, "", http.StatusBadRequest},
+		"a costly quantity":         {"ephemeralcontainers", costly, old, http.StatusOK},
 		"a subresource of others'":  {"status", "{", "{", http.StatusOK},
-		"a resize that keeps ours":  {policies.SubresourceResize, old, old, http.StatusOK},
-		"an old one that is no pod": {policies.SubresourceResize, old, "[]", http.StatusOK},
+		"a resize that keeps ours":  {"resize", old, old, http.StatusOK},
+		"an old one that is no pod": {"resize", old, "[]", http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +96,7 @@ func TestSubresources(t *testing.T) {
 				switch {
 				case tt.code == http.StatusOK && (!response.Allowed || len(response.Patch) > 0):
 					t.Errorf("answered %+v", response)
-				case tt.code != http.StatusOK && response.Allowed && tt.subresource == policies.SubresourceEphemeral:
+				case tt.code != http.StatusOK && response.Allowed && tt.subresource == "ephemeralcontainers":
 					t.Errorf("answered %+v", response)
 				}
 			}
@@ -117,7 +116,7 @@ func TestVerifierResize(t *testing.T) {
 			t.Fatalf("the pod has no guard:\n%s", old)
 		}
 		request := podReview("team-a", changed)
-		request.SubResource, request.Operation, request.OldObject = policies.SubresourceResize, admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
+		request.SubResource, request.Operation, request.OldObject = "resize", admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
 		if response := handle(t, c.validating, request); response.Allowed || !strings.Contains(response.Result.Message, "belongs to gpuslice; leave it out") {
 			t.Errorf("answered %+v", response)
 		}

@@ -7,7 +7,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
@@ -37,7 +36,7 @@ func (t *Templates) Handle(ctx context.Context, req review.Request) (review.Answ
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(req.Object.Raw, &tree); err != nil {
 		return review.Answer{}, review.Faultf(http.StatusBadRequest, "%v", err)
 	}
-	d, patch := policies.Template(in, req.Kind.Kind, tree)
+	d, patch := in.Template(req.Kind.Kind, tree)
 	t.record(ctx, handlerTemplate, d)
 	return review.OfDecision(d, patch), nil
 }

@@ -14,12 +14,12 @@ func (m *Mutator) update(ctx context.Context, req review.Request) (review.Answer
 	if fault != nil || !change.Concerns() {
 		return review.Answer{}, fault
 	}
-	d, patch, err := policies.Update(change, m.governed(ctx, req))
+	d, patch, err := change.Mutate(m.governed(ctx, req))
 	if err != nil {
 		return review.Answer{}, review.Faultf(http.StatusServiceUnavailable, "%v", err)
 	}
 	handler := handlerUpdate
-	if req.SubResource == policies.SubresourceEphemeral {
+	if req.SubResource == "ephemeralcontainers" {
 		handler = handlerEphemeral
 	}
 	m.record(ctx, handler, d)
@@ -32,7 +32,7 @@ func (v *Verifier) update(ctx context.Context, req review.Request) (review.Answe
 	if fault != nil || !change.Concerns() {
 		return review.Answer{}, fault
 	}
-	d, err := policies.VerifyUpdate(change, v.governed(ctx, req))
+	d, err := change.Verify(v.governed(ctx, req))
 	if err != nil {
 		return review.Answer{}, review.Faultf(http.StatusServiceUnavailable, "%v", err)
 	}
@@ -52,6 +52,6 @@ func (r reviewer) change(req review.Request) (policies.Change, *review.Fault) {
 }
 
 // governed asks the source for what governs the pod, once its answer is needed.
-func (r reviewer) governed(ctx context.Context, req review.Request) policies.Governed {
+func (r reviewer) governed(ctx context.Context, req review.Request) func() (policies.Input, error) {
 	return func() (policies.Input, error) { return r.Source.Input(ctx, req.Namespace) }
 }

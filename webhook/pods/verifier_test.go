@@ -16,7 +16,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -58,7 +57,7 @@ type oneBudget struct{}
 
 func (oneBudget) For(in policies.Input) budgets.NamespaceQuota {
 	return budgets.NamespaceQuota{Budget: ledger.Budget{Key: "namespace/" + in.Namespace.Name, Namespaces: []string{in.Namespace.Name}},
-		Limits: config.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota), NamespaceUID: "ns-uid"}
+		Limits: in.Policy.QuotaFor(in.Namespace.Name), NamespaceUID: "ns-uid"}
 }
 
 // chain is both webhooks of one replica, asked one after the other as the API server does.

@@ -127,14 +127,14 @@ func (h *Handler) check(ctx context.Context, s *cluster.Snapshot, c change) (fou
 	}
 	a := authorityChange{snapshot: s, namespaces: h.cluster.Namespaces().All()}
 	switch {
-	case place == config.PlaceAuthority:
-		a.written(c, was == config.PlaceAuthority, &found)
+	case place.Authority:
+		a.written(c, was.Authority, &found)
 		h.missing(ctx, &found)
-	case was == config.PlaceAuthority:
+	case was.Authority:
 		a.deleted(c.before, &found)
-	case place == config.PlaceTenant:
+	case place.Tenant:
 		err = h.tenant(ctx, s, c.after, &found)
-	case was == config.PlaceTenant:
+	case was.Tenant:
 		err = h.tenantDeleted(ctx, s, c.before, &found)
 	}
 	return found, err
@@ -156,7 +156,7 @@ func (h *Handler) missing(ctx context.Context, found *findings) {
 
 func (h *Handler) place(m *corev1.ConfigMap) (config.Place, string) {
 	if m == nil {
-		return config.PlaceNone, ""
+		return config.Place{}, ""
 	}
 	return config.PlaceOf(m, h.system)
 }
@@ -179,7 +179,7 @@ func (h *Handler) tenant(ctx context.Context, s *cluster.Snapshot, m *corev1.Con
 		found.warn("no gpuslice policy governs namespace %s: a tenant's own document only tightens one, so nothing is decided by it", m.Namespace)
 		return nil
 	}
-	for _, problem := range config.TightenErrors(in.Policy, document.Policy) {
+	for _, problem := range in.Policy.TightenErrors(document.Policy) {
 		found.problems = append(found.problems, fmt.Errorf("data[%s]: %w", api.PolicyKey, problem))
 	}
 	return nil

@@ -89,7 +89,7 @@ func (c *collector) figures() []figure {
 		for _, f := range state.Figures(limited) {
 			id := figure{key, quota.Figure{Part: f.Part, Dimension: f.Dimension}}
 			if f.Namespace != "" {
-				id.budget = config.BudgetKey(f.Namespace, config.QuotaSpec{})
+				id.budget = config.QuotaSpec{}.BudgetKey(f.Namespace)
 			}
 			if other, ok := all[id]; !ok || f.Limit < other.Limit {
 				all[id] = f

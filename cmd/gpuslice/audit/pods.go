@@ -10,7 +10,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
@@ -25,11 +24,11 @@ type auditedPod struct {
 
 // pods evaluates the living pods of a namespace. Their quota is counted over all namespaces that share the budget.
 func (a *auditor) pods(ctx context.Context, namespace string) (out []auditedPod, err error) {
-	key := config.BudgetKey(namespace, a.engine.Cluster.Input(namespace).Policy.Quota)
+	key := a.engine.Cluster.Input(namespace).Policy.Quota.BudgetKey(namespace)
 	var all []auditedPod
 	for _, name := range slices.Sorted(maps.Keys(a.engine.Cluster.Labels)) {
 		in := a.engine.Cluster.Input(name)
-		if !a.inScope(name) || in.Policy.Off() || config.BudgetKey(name, in.Policy.Quota) != key {
+		if !a.inScope(name) || in.Policy.Off() || in.Policy.Quota.BudgetKey(name) != key {
 			continue
 		}
 		pods, err := installed.LivingPods(ctx, a.client, []string{name})
@@ -76,7 +75,7 @@ func (a *auditor) overQuota(ctx context.Context, pods []auditedPod) error {
 		}
 		r := ledger.Reservation{PodUID: string(p.pod.UID), Name: p.pod.Name, Holding: p.holding()}
 		if excess := tally.Excess(quota, r); len(excess) > 0 {
-			p.decision = policies.DenyQuota(p.in, excess)
+			p.decision = p.in.DenyQuota(excess)
 			continue
 		}
 		tally.Reserve(r)
@@ -92,8 +91,8 @@ func (a *auditor) quotaOf(ctx context.Context, in policies.Input) (quota.Quota, 
 	}
 	enforced := *in.Policy
 	enforced.EnforcementMode = api.EnforceFull
-	own := config.QuotaFor(in.Namespace.Name, in.Policy.Quota, in.Policy.TenantQuota)
-	return policies.WithNative(own, in.Namespace.Name, &enforced, native), nil
+	in.Policy = &enforced
+	return in.WithNative(in.Policy.QuotaFor(in.Namespace.Name), native), nil
 }
 
 // holding is what the pod would hold.
@@ -104,6 +103,6 @@ func (p *auditedPod) holding() quota.Holding {
 	if promise := promise.ClaimedPromise(p.pod); promise != nil {
 		return promise.Holding(p.pod)
 	}
-	h, _ := promise.ExclusiveHolding(p.pod, p.in.Pools)
+	h := promise.ExclusiveHolding(p.pod, p.in.Pools)
 	return h
 }

@@ -8,7 +8,6 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
-	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 )
@@ -51,7 +50,7 @@ func chosenAccess(g Governed) (first string, all []Finding) {
 	}
 	for i := range g.Input.Pools {
 		pool := &g.Input.Pools[i]
-		how, why := policies.GuardAccess(g.Input, pool)
+		how, why := g.Input.GuardAccess(pool)
 		if len(pool.Nodes) == 0 || pool.Sharing().Tier == api.TierHardware {
 			continue
 		}

@@ -89,7 +89,7 @@ func withConfig(text string) change {
 // namespace is one with a policy of its own, and labels of Pod Security.
 func namespace(name, security, document string) change {
 	return func(_ *testing.T, f *Facts) {
-		f.Namespaces = append(f.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelPodSecurity: security}}})
+		f.Namespaces = append(f.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": security}}})
 		f.Policies = append(f.Policies, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: f.System, Name: name, Labels: map[string]string{api.LabelPolicy: "true"}},
 			Data:       map[string]string{api.PolicyKey: "apiVersion: gpuslice.dev/v1\nnamespaces: {names: [" + name + "]}\n" + document},

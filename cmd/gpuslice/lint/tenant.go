@@ -47,7 +47,7 @@ type tenantLinter struct {
 }
 
 func (t tenantLinter) lint(p *manifest.Policy) error {
-	if p.Place != config.PlaceTenant || p.Policy == nil {
+	if !p.Place.Tenant || p.Policy == nil {
 		return nil
 	}
 	authority, err := t.authority(p)
@@ -58,7 +58,7 @@ func (t tenantLinter) lint(p *manifest.Policy) error {
 		p.Warnings = append(p.Warnings, "no policy of the input governs its namespace, so it is checked against none; name governing policies with --policies")
 		return nil
 	}
-	for _, problem := range config.TightenErrors(authority, p.Policy) {
+	for _, problem := range authority.TightenErrors(p.Policy) {
 		if p.TenantOf != "" {
 			problem = fmt.Errorf("data[%s]: %w", api.PolicyKey, problem)
 		}

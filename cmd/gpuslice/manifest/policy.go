@@ -85,10 +85,10 @@ func (r PolicyReader) bare(d Document) Policy {
 	if d.first <= maxPadding {
 		text = slices.Concat(bytes.Repeat([]byte("\n"), d.first-1), d.Text)
 	}
-	p := Policy{At: d.At.String(), Name: d.At.String(), Place: config.PlaceAuthority}
+	p := Policy{At: d.At.String(), Name: d.At.String(), Place: config.Place{Authority: true}}
 	parse := config.Parse
 	if r.Tenants {
-		p.Place, parse = config.PlaceTenant, config.ParseTenant
+		p.Place, parse = config.Place{Tenant: true}, config.ParseTenant
 	}
 	policy, problems := parse(p.Name, text)
 	p.Policy = policy
@@ -110,14 +110,14 @@ func (r PolicyReader) ConfigMap(o Object) (Policy, bool) {
 		m.Namespace, o.Namespace = r.System, r.System
 	}
 	place, why := config.PlaceOf(&m, r.System)
-	if place == config.PlaceNone && why == "" {
+	if place == (config.Place{}) && why == "" {
 		return Policy{}, false
 	}
 	p := Policy{At: o.String(), Name: m.Namespace + "/" + m.Name, Place: place}
 	switch {
 	case err != nil:
 		p.Problems = []error{fmt.Errorf("it is no ConfigMap: %w", err)}
-	case place == config.PlaceTenant:
+	case place.Tenant:
 		p.TenantOf = m.Namespace
 		p.Policy, p.Problems = config.ParseConfigMap(&m, config.ParseTenant)
 	default:
@@ -126,7 +126,7 @@ func (r PolicyReader) ConfigMap(o Object) (Policy, bool) {
 	if why != "" {
 		p.Warnings = append(p.Warnings, why)
 		if m.Namespace == r.System {
-			p.Place = config.PlaceAuthority // a label is quickly added: what it would decide is worth seeing
+			p.Place = config.Place{Authority: true} // a label is quickly added: what it would decide is worth seeing
 		}
 	}
 	p.lint()
@@ -135,7 +135,7 @@ func (r PolicyReader) ConfigMap(o Object) (Policy, bool) {
 
 // lint warns about valid settings that are probably mistakes. A tenant's document sets only a part, which proves nothing.
 func (p *Policy) lint() {
-	if p.Policy != nil && p.Place != config.PlaceTenant {
+	if p.Policy != nil && !p.Place.Tenant {
 		p.Warnings = append(p.Warnings, policies.Lint(p.Policy, nil)...)
 	}
 }
@@ -144,7 +144,7 @@ func (p *Policy) lint() {
 func Governing(documents []Policy) []*config.Policy {
 	var all []*config.Policy
 	for _, d := range documents {
-		if d.Policy != nil && d.Place == config.PlaceAuthority {
+		if d.Policy != nil && d.Place.Authority {
 			all = append(all, d.Policy)
 		}
 	}

@@ -87,6 +87,9 @@ func (e *Engine) workload(ctx context.Context, o manifest.Object, t manifest.Tem
 	if r.Decision = decision; err != nil || after == nil {
 		return r, err
 	}
+	if warning := e.rollout(o, pod, decision); warning != "" {
+		r.Decision.Warnings = append(r.Decision.Warnings, warning)
+	}
 	if decision.Outcome == policies.Unchanged {
 		r.After = raw
 		return r, nil
@@ -105,7 +108,7 @@ func (e *Engine) checkTemplate(ctx context.Context, o manifest.Object) (*api.Vio
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.Raw, &tree); err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", o.Kind, err)
 	}
-	violation, ops := policies.CheckTemplate(o.Kind, tree, e.Cluster.Input(o.Namespace).Policy)
+	violation, ops := e.Cluster.Input(o.Namespace).CheckTemplate(o.Kind, tree)
 	if violation != nil || len(ops) == 0 {
 		return violation, o.Raw, nil
 	}
@@ -160,7 +163,7 @@ func (e *Engine) denial(namespace string, v api.Violation) policies.Decision {
 
 // unreadable decides about a pod beyond the bounds of what is parsed, by the namespace's enforcementMode.
 func unreadable(in policies.Input, v api.Violation, raw json.RawMessage) (policies.Decision, json.RawMessage, error) {
-	d := policies.Deny(in, v)
+	d := in.Deny(v)
 	if d.Outcome == policies.Denied {
 		return d, nil, nil
 	}

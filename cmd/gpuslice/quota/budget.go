@@ -65,6 +65,6 @@ func holding(keys promise.Keys, pod *corev1.Pod, pools []pools.Pool) (h quota.Ho
 	if p != nil {
 		return p.Holding(pod), true
 	}
-	h, _ = promise.ExclusiveHolding(pod, pools)
+	h = promise.ExclusiveHolding(pod, pools)
 	return h, false
 }

@@ -41,7 +41,7 @@ func TestHoldersOfSlices(t *testing.T) {
 
 // TestHoldersUntrusted: where the keys may be read, a promise that none of them signed counts as whole devices.
 func TestHoldersUntrusted(t *testing.T) {
-	lost, current := promise.NewKeys(bytes.Repeat([]byte("l"), promise.MinKey)), promise.NewKeys(bytes.Repeat([]byte("c"), promise.MinKey))
+	lost, current := promise.NewKeys(bytes.Repeat([]byte("l"), 32)), promise.NewKeys(bytes.Repeat([]byte("c"), 32))
 	given := promise.Promise{Version: promise.Version, Namespace: "a", Strategy: "mps", Charge: quota.Charge{Memory: 4096, Slices: 1}}
 	for _, c := range []struct {
 		name   string

@@ -13,7 +13,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/budgets"
@@ -69,8 +68,8 @@ type budget struct {
 }
 
 func (b byBudget) add(in policies.Input, native []policies.NativeQuota) {
-	name, key := in.Namespace.Name, config.BudgetKey(in.Namespace.Name, in.Policy.Quota)
-	own := policies.WithNative(config.QuotaFor(name, in.Policy.Quota, in.Policy.TenantQuota), name, in.Policy, native)
+	name, key := in.Namespace.Name, in.Policy.Quota.BudgetKey(in.Namespace.Name)
+	own := in.WithNative(in.Policy.QuotaFor(name), native)
 	one, shared := b[key]
 	if !shared {
 		one = &budget{Budget: ledger.Budget{Key: key}, in: in}

@@ -20,7 +20,7 @@ import (
 
 // keysOf are keys made of one byte.
 func keysOf(b string) promise.Keys {
-	return promise.NewKeys(bytes.Repeat([]byte(b), promise.MinKey))
+	return promise.NewKeys(bytes.Repeat([]byte(b), 32))
 }
 
 // sliced is a pod with a slice that keys signed, and what a decision about it rests on.

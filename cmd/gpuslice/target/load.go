@@ -80,7 +80,7 @@ func (l *loader) takeTenants() {
 		return
 	}
 	for _, m := range l.live.tenants {
-		if place, _ := config.PlaceOf(m, l.flags.SystemNamespace); place == config.PlaceTenant && l.cluster.tenants[m.Namespace] == nil {
+		if place, _ := config.PlaceOf(m, l.flags.SystemNamespace); place.Tenant && l.cluster.tenants[m.Namespace] == nil {
 			document := config.ReadTenantDocument(m)
 			l.cluster.tenants[m.Namespace] = &document
 		}
@@ -156,7 +156,7 @@ func (l *loader) readPolicyFile(flag, path string, as manifest.PolicyReader) {
 	}
 	l.policies = append(l.policies, found...)
 	for _, p := range found {
-		if p.Place != config.PlaceTenant {
+		if !p.Place.Tenant {
 			continue
 		}
 		if l.cluster.tenants[p.TenantOf] != nil {

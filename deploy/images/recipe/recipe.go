@@ -22,6 +22,8 @@ func Recipes() []Recipe {
 			Package: "./cmd/webhook", Program: "/gpuslice-webhook"},
 		{Name: "guard", Description: "The guard of gpuslice, which holds a pod to its slice of an NVIDIA GPU",
 			Package: "./cmd/guard", Program: "/gpuslice-guard", LoadsDriver: true},
+		{Name: "agent", Description: "The agent of gpuslice, which holds the pods of a node to their slices of NVIDIA GPUs",
+			Package: "./cmd/agent", Program: "/gpuslice-agent", LoadsDriver: true},
 	}
 }
 

@@ -7,3 +7,9 @@ const (
 	AccessVolume = "volume"
 	AccessCDI    = "cdi"
 )
+
+// Guards that enforce a slice.
+const (
+	GuardSidecar = "sidecar" // the default: a container of the pod
+	GuardAgent   = "agent"   // the agent of the pod's node
+)

@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -30,7 +30,7 @@ func accessOn(in *Input, pool *pools.Pool) access {
 	default:
 		a = autoAccess(in, pool)
 	}
-	has, level := podClass(in), in.Namespace.Labels[api.LabelPodSecurity]
+	has, level := podClass(in), in.Namespace.Labels[podspec.LabelPodSecurity]
 	switch {
 	case a.why != "":
 	case a.runtimeClass != "" && has != "" && has != a.runtimeClass:

@@ -39,7 +39,7 @@ func (w *builder) guard(c *candidate) {
 	g := &promise.Guard{
 		Image: w.in.Guard.Image, PullPolicy: w.pullPolicy(), PullSecret: w.in.Guard.PullSecret,
 		CPU: sizes.cpu.String(), Memory: sizes.memory.String(),
-		User: plan.user, Kill: plan.kill, Shares: w.in.Pod.Spec.ShareProcessNamespace == nil, Resource: first.pool.Resource, Count: first.request.GPUs,
+		User: plan.user, Kill: plan.kill, Shares: !plan.agent && w.in.Pod.Spec.ShareProcessNamespace == nil, Agent: plan.agent, Resource: first.pool.Resource, Count: first.request.GPUs,
 	}
 	if !sizes.storage.IsZero() {
 		g.Storage = sizes.storage.String()
@@ -90,10 +90,10 @@ func (w *builder) guardLimits(c *candidate) limits.Limits {
 	if policy.MPSTermination != "" {
 		l.MPSTermination = limits.MPSTermination(policy.MPSTermination)
 	}
-	if !w.in.Pod.Spec.HostNetwork { // two pods of one node cannot both listen on it
+	if !c.guard.agent && !w.in.Pod.Spec.HostNetwork { // two pods of one node cannot both listen on it
 		l.MetricsPort = policy.MetricsPort
 	}
-	if c.guard.holds {
+	if c.guard.holds && !c.guard.agent {
 		l.MinDriver = driver.FirstReleaseForGuard
 	}
 	if c.strategy.MPS { // the pipe also makes the guard take the pod's processes for MPS clients, which no signal may end first
@@ -140,6 +140,9 @@ func (w *builder) guardAccess(c *candidate, g *promise.Guard) {
 		capabilities.Value = "compute,utility" // the control program of MPS
 	}
 	g.CheckEnv = []envvar.Literal{capabilities}
+	if c.guard.agent {
+		return
+	}
 	switch c.guard.access.way {
 	case modes.AccessVolume:
 		device := corev1.HostPathCharDev

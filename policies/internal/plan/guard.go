@@ -8,6 +8,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
@@ -21,6 +22,7 @@ type guardPlan struct {
 	why     string // why it is not injected, or does not hold
 	user    int64  // the UID it runs as
 	kill    bool   // it needs CAP_KILL to signal others
+	agent   bool   // the node's agent holds the slice; the pod gets the check alone
 	access  access // how it reaches the driver
 }
 
@@ -34,6 +36,9 @@ type guardPlan struct {
 func planGuard(in *Input, c *candidate) guardPlan {
 	if why := guardUnwanted(in, c); why != "" {
 		return guardPlan{why: why}
+	}
+	if in.Policy.Guard.Mode == modes.GuardAgent {
+		return planAgent(in)
 	}
 	if why := guardImpossible(in, c); why != "" {
 		return guardPlan{why: why}
@@ -54,6 +59,18 @@ func planGuard(in *Input, c *candidate) guardPlan {
 		plan.why = "a client of the MPS daemon of " + c.pool().Provider().Plugin + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
 	default:
 		plan.holds = true
+	}
+	return plan
+}
+
+// planAgent is the plan where the node's agent holds the slice, which needs nothing of the pod.
+func planAgent(in *Input) guardPlan {
+	if _, why := sizeGuard(in); why != "" {
+		return guardPlan{why: why}
+	}
+	plan := guardPlan{inject: true, agent: true, holds: true, user: unusedUID(&in.Pod.Spec)}
+	if in.Policy.Guard.DryRun {
+		plan.holds, plan.observe, plan.why = false, true, "policy sets guard.dryRun"
 	}
 	return plan
 }
@@ -96,7 +113,7 @@ func guardImpossible(in *Input, c *candidate) string {
 
 // guardUser chooses the user the guard runs as.
 func guardUser(in *Input, c *candidate) guardPlan {
-	if in.Namespace.Labels[api.LabelPodSecurity] != "restricted" {
+	if in.Namespace.Labels[podspec.LabelPodSecurity] != "restricted" {
 		return guardPlan{user: 0, kill: true}
 	}
 	user, ok := tenantUser(&in.Pod.Spec, c)

@@ -11,3 +11,6 @@ const (
 func IsOurContainer(name string) bool { return strings.HasPrefix(name, ContainerPrefix) }
 
 func IsOurVolume(name string) bool { return strings.HasPrefix(name, volumePrefix) }
+
+// LabelPodSecurity is the label of a namespace that names its Pod Security Standard.
+const LabelPodSecurity = "pod-security.kubernetes.io/enforce"

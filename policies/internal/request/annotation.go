@@ -7,7 +7,7 @@ import (
 	"unicode"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/size"
 )
@@ -28,12 +28,12 @@ func (r *requestReader) annotation() map[string]size.Size {
 		r.deny(reason, fmt.Sprintf("it has %d bytes; at most %d are read", len(text), maxContainersAnnotation))
 		return nil
 	}
-	root, problem := config.ReadMapping([]byte(text), `a map from container to what it requests, such as {"trainer": {"memory": "8Gi"}}`)
+	root, problem := document.Read([]byte(text), `a map from container to what it requests, such as {"trainer": {"memory": "8Gi"}}`)
 	if problem != nil {
 		r.deny(reason, problem.Detail)
 		return nil
 	}
-	out, problems := config.DecodeEntries(root, func(name string) string {
+	out, problems := document.Entries(root, func(name string) string {
 		if !podspec.HasContainer(&r.pod.Spec, name) {
 			return "it is not a container of this pod"
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 )
 
@@ -24,10 +25,10 @@ func gke() Provider {
 // gkeRequires denies a pod that may not share the node's IPC namespace, as clients of GKE's daemon must: without it they
 // run beside the daemon, with the whole card.
 func gkeRequires(p *Placement) *api.Violation {
-	if level := p.Namespace.Labels[api.LabelPodSecurity]; level == "baseline" || level == "restricted" {
+	if level := p.Namespace.Labels[podspec.LabelPodSecurity]; level == "baseline" || level == "restricted" {
 		return &api.Violation{Rule: rulename.Strategy, Reason: "MPS on GKE forbidden by Pod Security", Detail: fmt.Sprintf(
 			"the MPS daemon of pool %s is reached through the node's IPC namespace (hostIPC), and namespace %q enforces Pod Security %q, which forbids it; "+
-				"allow another strategy, or label the namespace %s: privileged", p.Pool, p.Namespace.Name, level, api.LabelPodSecurity)}
+				"allow another strategy, or label the namespace %s: privileged", p.Pool, p.Namespace.Name, level, podspec.LabelPodSecurity)}
 	}
 	return nil
 }

@@ -44,11 +44,11 @@ func (in *Injection) mount(volume, hostPath, containerPath string) {
 }
 
 func hostDaemonRequires(p *Placement) *api.Violation {
-	if level := p.Namespace.Labels[api.LabelPodSecurity]; level == "baseline" || level == "restricted" {
+	if level := p.Namespace.Labels[podspec.LabelPodSecurity]; level == "baseline" || level == "restricted" {
 		return &api.Violation{Rule: rulename.Strategy, Reason: "MPS mounts forbidden by Pod Security", Detail: fmt.Sprintf(
 			"the MPS daemon of pool %s is reached through hostPath mounts, and namespace %q enforces Pod Security %q, which forbids them; "+
 				"allow another strategy, label the namespace %s: privileged, or run MPS under NVIDIA's device plugin",
-			p.Pool, p.Namespace.Name, level, api.LabelPodSecurity)}
+			p.Pool, p.Namespace.Name, level, podspec.LabelPodSecurity)}
 	}
 	return hostDaemonUser(p)
 }

@@ -1,4 +1,4 @@
-package config
+package document
 
 import (
 	"encoding"
@@ -17,16 +17,23 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
-// documentDecoder fills Go values from a document's tree by their json tags, strictly and case-sensitively. It goes on
+// decoder fills Go values from a document's tree by their json tags, strictly and case-sensitively. It goes on
 // after a problem, so that all are reported at once, each with its path and line. What cannot be used is left out.
 //
 // encoding/json and its relatives stop at the first value that does not fit, do not tell where it is, and read 1e400
 // before anyone can bound it; here numbers are the text that was written.
-type documentDecoder struct{ problems field.ErrorList }
+type decoder struct{ problems field.ErrorList }
+
+// Decode fills the struct that into points to, and returns the problems.
+func Decode(root *yaml.Node, into any) field.ErrorList {
+	d := &decoder{}
+	d.decode(root, reflect.ValueOf(into).Elem(), nil)
+	return d.problems
+}
 
 var plainInteger = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})$`)
 
-func (d *documentDecoder) reject(path *field.Path, n *yaml.Node, format string, args ...any) {
+func (d *decoder) reject(path *field.Path, n *yaml.Node, format string, args ...any) {
 	value := any(field.OmitValueType{})
 	if n.Kind == yaml.ScalarNode {
 		value = strings.Trim(message.Quote(n.Value), `"`)
@@ -36,7 +43,7 @@ func (d *documentDecoder) reject(path *field.Path, n *yaml.Node, format string, 
 }
 
 // decode fills v from n.
-func (d *documentDecoder) decode(n *yaml.Node, v reflect.Value, path *field.Path) {
+func (d *decoder) decode(n *yaml.Node, v reflect.Value, path *field.Path) {
 	if n.ShortTag() == "!!null" {
 		d.reject(path, n, "nothing is written here; write a value, or leave the key out")
 		return
@@ -75,7 +82,7 @@ func (d *documentDecoder) decode(n *yaml.Node, v reflect.Value, path *field.Path
 }
 
 // text fills amounts and fractions. Unlike JSON it takes numbers too: fraction: 0.25 means what it says.
-func (d *documentDecoder) text(n *yaml.Node, target encoding.TextUnmarshaler, path *field.Path) {
+func (d *decoder) text(n *yaml.Node, target encoding.TextUnmarshaler, path *field.Path) {
 	if n.Kind != yaml.ScalarNode {
 		d.reject(path, n, "accepted: a quantity, not a %s", kindOf(n))
 		return
@@ -86,14 +93,14 @@ func (d *documentDecoder) text(n *yaml.Node, target encoding.TextUnmarshaler, pa
 }
 
 // quoted fills what reads itself from a JSON string: durations.
-func (d *documentDecoder) quoted(n *yaml.Node, target json.Unmarshaler, path *field.Path) {
+func (d *decoder) quoted(n *yaml.Node, target json.Unmarshaler, path *field.Path) {
 	text, err := json.Marshal(n.Value)
 	if err != nil || n.Kind != yaml.ScalarNode || len(n.Value) > quantity.MaxText || target.UnmarshalJSON(text) != nil {
 		d.reject(path, n, `accepted: a duration such as "30s" or "5m"`)
 	}
 }
 
-func (d *documentDecoder) scalar(n *yaml.Node, v reflect.Value, path *field.Path) {
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path *field.Path) {
 	tag := n.ShortTag()
 	switch {
 	case n.Kind != yaml.ScalarNode:
@@ -101,7 +108,7 @@ func (d *documentDecoder) scalar(n *yaml.Node, v reflect.Value, path *field.Path
 	case v.Kind() == reflect.String && tag == "!!str":
 		v.SetString(n.Value)
 	case v.Kind() == reflect.String:
-		d.reject(path, n, "accepted: a text; write it in quotes: %q", message.Shorten(n.Value, maxRepeated))
+		d.reject(path, n, "accepted: a text; write it in quotes: %q", Shorten(n.Value))
 	case v.Kind() == reflect.Bool && tag == "!!bool":
 		v.SetBool(strings.EqualFold(n.Value, "true"))
 	case v.Kind() == reflect.Bool:
@@ -119,21 +126,21 @@ func (d *documentDecoder) scalar(n *yaml.Node, v reflect.Value, path *field.Path
 }
 
 // entries calls f for each key of a mapping, and rejects what is no mapping, keys that are no text, and repeated ones.
-func (d *documentDecoder) entries(n *yaml.Node, path *field.Path, f func(key, value *yaml.Node)) {
+func (d *decoder) entries(n *yaml.Node, path *field.Path, f func(key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		d.reject(path, n, "accepted: a mapping of keys to values, not a %s", kindOf(n))
 		return
 	}
 	seen := map[string]int{}
-	for i := 0; i+1 < len(n.Content) && len(d.problems) < maxProblems; i += 2 {
+	for i := 0; i+1 < len(n.Content) && len(d.problems) < MaxProblems; i += 2 {
 		key := n.Content[i]
 		if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" {
 			d.reject(path, key, "accepted: a text as key; write it in quotes")
 			continue
 		}
 		if line, twice := seen[key.Value]; twice {
-			d.problems = append(d.problems, &field.Error{Type: field.ErrorTypeDuplicate, Field: under(path, message.Shorten(key.Value, maxRepeated)),
-				BadValue: message.Shorten(key.Value, maxRepeated), Detail: fmt.Sprintf("the key stands at line %d and again at line %d", line, key.Line)})
+			d.problems = append(d.problems, &field.Error{Type: field.ErrorTypeDuplicate, Field: under(path, Shorten(key.Value)),
+				BadValue: Shorten(key.Value), Detail: fmt.Sprintf("the key stands at line %d and again at line %d", line, key.Line)})
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -150,10 +157,10 @@ func child(path *field.Path, key string) *field.Path {
 	return path.Child(key)
 }
 
-func (d *documentDecoder) object(n *yaml.Node, v reflect.Value, path *field.Path) {
-	names := fieldNames(v.Type())
+func (d *decoder) object(n *yaml.Node, v reflect.Value, path *field.Path) {
+	names := FieldNames(v.Type())
 	d.entries(n, path, func(key, value *yaml.Node) {
-		at := child(path, message.Shorten(key.Value, maxRepeated))
+		at := child(path, Shorten(key.Value))
 		i := slices.Index(names, key.Value)
 		if i < 0 || key.Value == "" {
 			d.reject(at, key, "unknown field; %s", didYouMean(key.Value, names))
@@ -170,7 +177,7 @@ func (d *documentDecoder) object(n *yaml.Node, v reflect.Value, path *field.Path
 
 // rejectEmpty rejects a written value that would read as if nothing had been written: slices: 0 does not forbid
 // slices, and mode: "" is not a mode.
-func (d *documentDecoder) rejectEmpty(n *yaml.Node, in reflect.Type, i int, v reflect.Value, path *field.Path) {
+func (d *decoder) rejectEmpty(n *yaml.Node, in reflect.Type, i int, v reflect.Value, path *field.Path) {
 	_, options, _ := strings.Cut(in.Field(i).Tag.Get("json"), ",")
 	ours := !strings.HasPrefix(in.PkgPath(), "k8s.io/")
 	if ours && n.Kind == yaml.ScalarNode && v.Kind() != reflect.Bool && v.IsZero() && strings.HasPrefix(options, "omit") {
@@ -178,11 +185,11 @@ func (d *documentDecoder) rejectEmpty(n *yaml.Node, in reflect.Type, i int, v re
 	}
 }
 
-func (d *documentDecoder) table(n *yaml.Node, v reflect.Value, path *field.Path) {
+func (d *decoder) table(n *yaml.Node, v reflect.Value, path *field.Path) {
 	d.entries(n, path, func(key, value *yaml.Node) {
 		element := reflect.New(v.Type().Elem()).Elem()
 		before := len(d.problems)
-		d.decode(value, element, path.Key(message.Shorten(key.Value, maxRepeated)))
+		d.decode(value, element, path.Key(Shorten(key.Value)))
 		if len(d.problems) > before && value.Kind != yaml.MappingNode {
 			return
 		}
@@ -193,14 +200,14 @@ func (d *documentDecoder) table(n *yaml.Node, v reflect.Value, path *field.Path)
 	})
 }
 
-func (d *documentDecoder) list(n *yaml.Node, v reflect.Value, path *field.Path) {
+func (d *decoder) list(n *yaml.Node, v reflect.Value, path *field.Path) {
 	if n.Kind != yaml.SequenceNode {
 		d.reject(path, n, "accepted: a list, not a %s", kindOf(n))
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), 0, len(n.Content)))
 	for i, item := range n.Content {
-		if len(d.problems) >= maxProblems {
+		if len(d.problems) >= MaxProblems {
 			return
 		}
 		element := reflect.New(v.Type().Elem()).Elem()
@@ -212,13 +219,13 @@ func (d *documentDecoder) list(n *yaml.Node, v reflect.Value, path *field.Path) 
 	}
 }
 
-// DecodeEntries reads a mapping of names to values of one kind: what can be read of it, and its problems. known returns
+// Entries reads a mapping of names to values of one kind: what can be read of it, and its problems. known returns
 // what is wrong with a name, whose value is not read then; check reports what is wrong with a value, or a field of it.
-func DecodeEntries[T any](root *yaml.Node, known func(name string) string, check func(value T, report func(field, format string, args ...any))) (map[string]T, field.ErrorList) {
-	d := &documentDecoder{}
+func Entries[T any](root *yaml.Node, known func(name string) string, check func(value T, report func(field, format string, args ...any))) (map[string]T, field.ErrorList) {
+	d := &decoder{}
 	out := make(map[string]T, len(root.Content)/2)
 	d.entries(root, nil, func(key, node *yaml.Node) {
-		at := field.NewPath(message.Shorten(key.Value, maxRepeated))
+		at := field.NewPath(Shorten(key.Value))
 		if problem := known(key.Value); problem != "" {
 			d.reject(at, key, "%s", problem)
 			return

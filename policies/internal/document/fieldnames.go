@@ -1,4 +1,4 @@
-package config
+package document
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fieldNames are the keys of a struct's fields, by index; "" where a field is not part of documents.
-func fieldNames(t reflect.Type) []string {
+// FieldNames are the keys of a struct's fields, by index; "" where a field is not part of documents.
+func FieldNames(t reflect.Type) []string {
 	names := make([]string, t.NumField())
 	for i := range names {
 		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "-" {
