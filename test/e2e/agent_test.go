@@ -4,9 +4,11 @@ import (
 	"context"
 	"regexp"
 	"sync"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -112,6 +114,34 @@ func TestAgentWhereNoSidecarCanBe(t *testing.T) {
 		s.create(p)
 		s.awaitTerminated("restricted")
 	})
+}
+
+func TestAgentKilled(t *testing.T) {
+	t.Parallel()
+	t.Run("it is back and terminates what went past its slice meanwhile", func(t *testing.T) {
+		t.Parallel()
+		s := withAgent(t)
+		trainer := asking(shell("trainer", "until [ -e /tmp/now ]; do sleep 0.2; done; exec /tenant 'node "+agentNode+"' 'device 0' 'hold 9GiB'"))
+		s.create(once(slice("8Gi", "hog", trainer)))
+		p := s.awaitRunning("hog")
+		for _, agent := range s.agents() {
+			if err := syscall.Kill(agent, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.let(p, "trainer")
+		s.awaitTerminated("hog")
+	})
+}
+
+// agents are the processes of the node's agent.
+func (s *stage) agents() []int {
+	s.Helper()
+	list, err := s.node.Client.CoreV1().Pods(api.SystemNamespace).List(s.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=agent"})
+	if err != nil || len(list.Items) != 1 {
+		s.Fatalf("%d agents: %v", len(list.Items), err)
+	}
+	return s.processes(&list.Items[0], "agent")
 }
 
 func TestAgentObserved(t *testing.T) {

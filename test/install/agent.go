@@ -26,6 +26,10 @@ func (n *OnNode) StartAgent(ctx context.Context, c fakegpu.Config) error {
 	if _, err := n.Client.CoreV1().Namespaces().Patch(ctx, api.SystemNamespace, types.MergePatchType, level, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("let the agent have hostPID: %w", err)
 	}
+	// The GPU Operator labels nodes with GPUs.
+	if err := n.Label(ctx, map[string]string{"nvidia.com/gpu.present": "true"}); err != nil {
+		return err
+	}
 	text, err := deploy.Files.ReadFile("agent/agent.yaml")
 	if err != nil {
 		return err
