@@ -63,7 +63,7 @@ func TestCopy(t *testing.T) {
 				if c.d.Outcome != policies.Mutated || speaksOfOurs(c.raw.Pod) {
 					continue
 				}
-				in.Pod = c.raw.Pod
+				in.Pod, in.LimitRanges = c.raw.Pod, c.in.LimitRanges
 				original := policies.Decide(in)
 				in.Pod = c.d.Promise.Apply(c.raw.Pod)
 				copied := policies.Decide(in)

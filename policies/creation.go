@@ -85,8 +85,9 @@ func (c *creation) checkNames() Decision {
 // off first.
 func (c *creation) readRequest() Decision {
 	c.in.Guard = c.in.Guard.Mirrored(guardImages(c.in.Pod))
-	bare, recorded, brought := promise.Revert(c.in.Pod, c.in.Pools)
-	c.in.Pod, c.brought = bare, brought
+	named, given := request.WithoutDefaults(c.in.Pod, c.in.LimitRanges, c.in.Pools)
+	bare, recorded, brought := promise.Revert(named, c.in.Pools)
+	c.in.Pod, c.brought = bare, append(given, brought...)
 	var before *api.Request
 	if recorded != nil {
 		before = &recorded.Request
