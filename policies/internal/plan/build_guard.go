@@ -57,7 +57,7 @@ func (w *builder) guard(c *candidate) {
 	}
 	w.guardMounts(c, g)
 	w.guardAccess(c, g)
-	if !plan.agent {
+	if !g.Agent {
 		w.guardObservation(g)
 	}
 	w.promise.Guard = g
