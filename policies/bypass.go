@@ -24,10 +24,10 @@ type Bypass struct {
 	By     string
 }
 
-// BypassOf reads the bypass of a namespace; ok is false where there is none. The label alone is one, whatever its value:
+// BypassOf reads the bypass of a namespace; ok is false where there is none. The label with the value "true" alone is one:
 // selectors of the API server see nothing else of it.
 func BypassOf(labels, annotations map[string]string) (b Bypass, ok bool) {
-	if _, ok := labels[api.LabelBypass]; !ok {
+	if labels[api.LabelBypass] != api.BypassTrue {
 		return Bypass{}, false
 	}
 	until, err := time.Parse(time.RFC3339, annotations[api.AnnotationBypassUntil])

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/visibility"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // hideDevices turns a pod that is left unchanged into one that is hidden, where a container of it would take devices past
@@ -73,13 +74,14 @@ func devicesToHide(spec *corev1.PodSpec, pools []pools.Pool) (v visibility.Chang
 }
 
 // restoreDevices answers an UPDATE of a pod without slices, in.Pod, in a governed namespace: the pod with the variable by
-// which devices are chosen as old has it. Variables are immutable on a live pod, and a manifest that is applied again
+// which devices are chosen as old has it, and nothing written about a slice. Variables are immutable on a live pod, and a manifest that is applied again
 // names it as its author wrote it. It returns the pod itself where policy leaves the namespace as it is.
 func restoreDevices(in Input, old *corev1.Pod) *corev1.Pod {
 	if !changesPods(in) || in.Pod.DeletionTimestamp != nil {
 		return in.Pod
 	}
 	out := in.Pod.DeepCopy()
+	promise.RestoreRecords(old, out)
 	ours := func(e corev1.EnvVar) bool { return e.Name == envvar.VisibleDevices }
 	was := map[string]*corev1.Container{}
 	for c := range podspec.EveryContainer(&old.Spec) {
