@@ -36,6 +36,8 @@ func rules() []rule {
 			because: "the guard ships in every GPU pod: it stays small, and no Kubernetes code runs beside a tenant"},
 		{under: "cmd/guard", reached: append(slices.Clone(kubernetes), "github.com/spf13/viper"),
 			because: "the guard ships in every GPU pod: it stays small, and no Kubernetes code runs beside a tenant"},
+		{under: "cmd/agent", reached: []string{"sigs.k8s.io/controller-runtime", "github.com/spf13/viper", module + "/policies/internal/plan"},
+			because: "it may signal every process of its node: it carries a client and reads promises, and no machinery"},
 		{under: "guard/limits", reached: []string{"github.com/", "golang.org/x/"}, allowedBy: []string{},
 			because: "the contract between webhook and guard is standard library only, so that both sides can hold it"},
 		{under: "webhook", reached: []string{"github.com/NVIDIA/", "github.com/spf13/viper"},

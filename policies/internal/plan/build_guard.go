@@ -52,7 +52,9 @@ func (w *builder) guard(c *candidate) {
 	}
 	w.guardMounts(c, g)
 	w.guardAccess(c, g)
-	w.guardObservation(g)
+	if !g.Agent {
+		w.guardObservation(g)
+	}
 	w.promise.Guard = g
 }
 

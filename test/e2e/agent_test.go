@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"context"
+	"regexp"
+	"sync"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/fakegpu"
+	"github.com/gpuslice/gpuslice/webhook/observe"
+)
+
+// agentNode is what tenants of the agent's tests name, so that it counts no others.
+const agentNode = "agent"
+
+var startAgent = sync.OnceValue(func() error {
+	n, err := start()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return n.StartAgent(ctx, fakegpu.Config{Devices: devices, Node: agentNode, Driver: "535.104.05"})
+})
+
+// withAgent is newStage on a node whose agent enforces. Its driver is one that shows nothing to a guard in a pod.
+func withAgent(t *testing.T, labels ...string) *stage {
+	t.Helper()
+	s := newStage(t, "agent", fakegpu.Config{Devices: devices}, labels...)
+	if err := startAgent(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			ctx, cancel := context.WithTimeout(context.Background(), within)
+			defer cancel()
+			out, err := s.node.Kubectl(ctx, "logs", "--namespace="+api.SystemNamespace, "--selector=app.kubernetes.io/component=agent", "--tail=-1")
+			t.Logf("log of the agent (%v):\n%s", err, out)
+		}
+	})
+	return s
+}
+
+// byAgent is a container that the agent counts.
+func byAgent(name string, steps ...string) corev1.Container {
+	return sliced(name, append([]string{"node " + agentNode, "device 0"}, steps...)...)
+}
+
+// awaitTerminated returns the agent's Event about a process that it terminated.
+func (s *stage) awaitTerminated(pod string) *corev1.Event {
+	s.Helper()
+	return s.awaitEvent(pod, "what was terminated", func(e *corev1.Event) bool { return e.Reason == observe.ReasonTerminated && e.Source.Host != "" })
+}
+
+func TestAgentHog(t *testing.T) {
+	t.Parallel()
+	t.Run("is terminated from outside its pod, and nobody with the same PID", func(t *testing.T) {
+		t.Parallel()
+		s := withAgent(t)
+		s.create(slice("8Gi", "quiet", byAgent("trainer", "hold 7GiB")))
+		quiet := s.awaitRunning("quiet")
+		s.create(once(slice("8Gi", "hog", byAgent("trainer", "hold 2GiB", "wait 2s", "grow 2GiB 9GiB 2s"), tenant("beside"))))
+		hog := s.awaitRunning("hog")
+		if containerOf(hog, limits.GuardContainer) != nil || containerOf(hog, limits.CheckContainer) == nil || hog.Spec.ShareProcessNamespace != nil {
+			t.Errorf("the pod has containers %v, shareProcessNamespace %v", hog.Spec.InitContainers, hog.Spec.ShareProcessNamespace)
+		}
+		for _, p := range []*corev1.Pod{quiet, hog} {
+			if number := s.numberInPod(s.processes(p, "trainer")[0]); number != 1 {
+				t.Errorf("the trainer of %s is process %d of its pod", p.Name, number)
+			}
+		}
+		if end := s.awaitEnd("hog", "trainer"); end.ExitCode != 143 && end.ExitCode != 137 {
+			t.Errorf("the hog ended as %+v", end)
+		}
+		told := s.awaitTerminated("hog")
+		sentence := regexp.MustCompile(`^gpuslice terminated tenant \(pid \d+, [89](\.\d)?Gi\) in trainer: [89](\.\d)?Gi of 8Gi on GPU-\S+ for \d.*; use less memory`)
+		if !sentence.MatchString(told.Message) || told.Type != corev1.EventTypeWarning {
+			t.Errorf("the Event says %q, want %s", told.Message, sentence)
+		}
+		s.awaitEvent("hog", "a warning before", func(e *corev1.Event) bool { return e.Reason == "GPUSliceNearLimit" })
+		s.neverNoticed("quiet", "trainer", 50)
+		s.neverNoticed("hog", "beside", 30)
+	})
+}
+
+func TestAgentWhereNoSidecarCanBe(t *testing.T) {
+	t.Parallel()
+	t.Run("an image that needs PID 1, and its hog", func(t *testing.T) {
+		t.Parallel()
+		s := withAgent(t)
+		notebook := shell("notebook", "")
+		notebook.Image, notebook.Args = s6Name, nil
+		s.create(once(slice("8Gi", "notebook", byAgent("trainer", "hold 9GiB"), notebook)))
+		s.awaitTerminated("notebook")
+		if end := status(s.get("notebook"), "notebook"); end.State.Running == nil {
+			t.Errorf("the image that needs PID 1 does not run: %+v", end.State)
+		}
+	})
+	t.Run("a namespace with Pod Security restricted", func(t *testing.T) {
+		t.Parallel()
+		s := withAgent(t, "pod-security.kubernetes.io/enforce=restricted")
+		p := once(slice("8Gi", "restricted", byAgent("trainer", "hold 9GiB")))
+		user := int64(1000)
+		p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: &user,
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: new(false),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+		s.create(p)
+		s.awaitTerminated("restricted")
+	})
+}
+
+func TestAgentKilled(t *testing.T) {
+	t.Parallel()
+	t.Run("it is back and terminates what went past its slice meanwhile", func(t *testing.T) {
+		t.Parallel()
+		s := withAgent(t)
+		trainer := asking(shell("trainer", "until [ -e /tmp/now ]; do sleep 0.2; done; exec /tenant 'node "+agentNode+"' 'device 0' 'hold 9GiB'"))
+		s.create(once(slice("8Gi", "hog", trainer)))
+		p := s.awaitRunning("hog")
+		for _, agent := range s.agents() {
+			if err := syscall.Kill(agent, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.let(p, "trainer")
+		s.awaitTerminated("hog")
+	})
+}
+
+// agents are the processes of the node's agent.
+func (s *stage) agents() []int {
+	s.Helper()
+	list, err := s.node.Client.CoreV1().Pods(api.SystemNamespace).List(s.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=agent"})
+	if err != nil || len(list.Items) != 1 {
+		s.Fatalf("%d agents: %v", len(list.Items), err)
+	}
+	return s.processes(&list.Items[0], "agent")
+}
+
+func TestAgentObserved(t *testing.T) {
+	t.Parallel()
+	t.Run("the pod is enforced by its node's agent", func(t *testing.T) {
+		t.Parallel()
+		s := withAgent(t)
+		s.create(slice("8Gi", "quiet", byAgent("trainer", "hold 7GiB")))
+		s.awaitPod("quiet", "what is observed", func(p *corev1.Pod) bool {
+			o, err := observe.DecodeObservation(p.Annotations[api.AnnotationObserved])
+			return err == nil && o.State == observe.Enforced && o.Tier == api.TierGuard
+		})
+	})
+}
