@@ -52,7 +52,7 @@ func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
 	if d.Mode == "" || d.Mode == api.EnforceAudit {
 		return pod
 	}
-	return promise.WithoutRecords(pod)
+	return withoutRecords(pod)
 }
 
 // WithMode turns what enforce would do into what is to be done under a policy: warn lets denied pods pass unchanged with a

@@ -13,7 +13,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/visibility"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // hideDevices turns a pod that is left unchanged into one that is hidden, where a container of it would take devices past
@@ -81,7 +80,7 @@ func restoreDevices(in Input, old *corev1.Pod) *corev1.Pod {
 		return in.Pod
 	}
 	out := in.Pod.DeepCopy()
-	promise.RestoreRecords(old, out)
+	restoreRecords(old, out)
 	ours := func(e corev1.EnvVar) bool { return e.Name == envvar.VisibleDevices }
 	was := map[string]*corev1.Container{}
 	for c := range podspec.EveryContainer(&old.Spec) {

@@ -188,7 +188,7 @@ func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 	if !hasPromise(old) && hasPromise(updated) {
 		return []api.Violation{request.Immutable("annotation "+api.AnnotationPromise, "absent", "written by another hand")}
 	}
-	if written := promise.WrittenRecords(old, updated); !hasPromise(old) && len(written) > 0 {
+	if written := writtenRecords(old, updated); !hasPromise(old) && len(written) > 0 {
 		return []api.Violation{request.Immutable("annotation "+written[0], "absent", "written by another hand")}
 	}
 	restored, violations := promise.Restore(old, updated)

@@ -33,7 +33,6 @@ const (
 
 	ReportQuota   = "quota" // how the namespace's quota stands
 	EnforceStrict = "strict"
-	BypassTrue    = "true"
 )
 
 // Labels on namespaces and ConfigMaps.

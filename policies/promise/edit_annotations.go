@@ -39,40 +39,6 @@ func (annotationsEdit) Restore(old, updated *corev1.Pod, _ *Promise) {
 	}
 }
 
-// records are the annotations that tell what is planned and observed.
-func records() []string { return []string{api.AnnotationPlanned, api.AnnotationObserved} }
-
-// WithoutRecords returns a pod without a slice as it is to be: nothing is planned or observed of it. It returns the pod itself
-// where it has no such annotation.
-func WithoutRecords(pod *corev1.Pod) *corev1.Pod {
-	if len(WrittenRecords(new(corev1.Pod), pod)) == 0 {
-		return pod
-	}
-	out := pod.DeepCopy()
-	for _, name := range records() {
-		delete(out.Annotations, name)
-	}
-	return out
-}
-
-// RestoreRecords puts the annotations of WrittenRecords back as old has them.
-func RestoreRecords(old, updated *corev1.Pod) {
-	for _, name := range WrittenRecords(old, updated) {
-		restoreAnnotation(old, updated, name)
-	}
-}
-
-// WrittenRecords are the annotations about what is planned and observed that an update adds or changes. Nobody but gpuslice
-// writes them; everybody may remove them from a pod without a slice.
-func WrittenRecords(old, updated *corev1.Pod) (names []string) {
-	for _, name := range records() {
-		if now, there := updated.Annotations[name]; there && now != old.Annotations[name] {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 func restoreAnnotation(old, updated *corev1.Pod, name string) {
 	value, ok := old.Annotations[name]
 	if !ok {

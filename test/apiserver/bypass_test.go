@@ -141,7 +141,7 @@ func TestBypass(t *testing.T) {
 	t.Run("is none with the value false", func(t *testing.T) {
 		i := need(t)
 		setUpBypass(t, i, "not-really")
-		label(t, i, "not-really", api.LabelBypass, api.BypassTrue)
+		label(t, i, "not-really", api.LabelBypass, "true")
 		awaitOffenders(t, i, "not-really", false)
 		label(t, i, "not-really", api.LabelBypass, "false")
 		awaitOffenders(t, i, "not-really", true)

@@ -115,7 +115,7 @@ func (b *bypasser) begin(ctx context.Context) error {
 	for name, value := range written.Annotations() {
 		annotations[name] = value
 	}
-	ns, err := b.patch(ctx, map[string]any{api.LabelBypass: api.BypassTrue}, annotations)
+	ns, err := b.patch(ctx, map[string]any{api.LabelBypass: "true"}, annotations)
 	if err != nil {
 		return err
 	}
