@@ -27,6 +27,7 @@ func cluster() []check {
 		{"mig-strategy", checkMIGStrategy},
 		{"visible-devices", checkVisibleDevices},
 		{"guard-access", checkGuardAccess},
+		{"agents", checkAgents},
 		{"driver-limits", checkDriverLimits},
 		{"governed-software", checkGovernedSoftware},
 		{"pod-security", checkPodSecurity},

@@ -40,6 +40,15 @@ func written(text string) change {
 	}
 }
 
+// agents are the DaemonSet of agents.
+func agents(wanted, ready int32) change {
+	return func(_ *testing.T, f *Facts) {
+		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: f.System, Name: "gpuslice-agent"}}
+		d.Status.DesiredNumberScheduled, d.Status.NumberReady = wanted, ready
+		f.DaemonSets = append(f.DaemonSets, d)
+	}
+}
+
 // toolkitAt is a container toolkit of a version.
 func toolkitAt(version string) change {
 	return func(_ *testing.T, f *Facts) {
@@ -141,6 +150,12 @@ func configuredRows() []row {
 		{"strategy mixed and a mixed layout", []change{mig, label(labelMIGConfig, "balanced"), withConfig(layouts), operator("{mig: {strategy: mixed}}")}, "mig-strategy", "", ""},
 		{"devices that are not partitioned alike", []change{nodes("a100-mig-single"), label("nvidia.com/gpu.product", "NVIDIA-A100-MIG-INVALID")}, "mig-strategy", Problem, "several profiles"},
 		{"a guard that asks by a variable that nobody reads", []change{l4, team("guard: {access: env}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", Problem, "by a variable, which"},
+		{"an agent that nobody installed", []change{l4, team("guard: {mode: agent}\n")}, "agents", Problem, "there is none"},
+		{"agents on some nodes", []change{l4, team("guard: {mode: agent}\n"), agents(1, 1)}, "agents", Problem, "for 1 of 2 nodes"},
+		{"an agent that does not start", []change{l4, team("guard: {mode: agent}\n"), agents(2, 0)}, "agents", Warning, "0 of 2 agents"},
+		{"agents", []change{l4, team("guard: {mode: agent}\n"), agents(2, 2)}, "agents", OK, "2 of 2 agents"},
+		{"agents that no policy has", []change{l4, team(""), agents(1, 0)}, "agents", "", ""},
+		{"an agent needs no access of a guard's", []change{l4, team("guard: {mode: agent, access: env}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", "", ""},
 		{"a guard that asks by a mount", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2, envFalse, mounts)}, "guard-access", "", ""},
 		{"a guard that asks by a mount that nobody reads", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2)}, "guard-access", Problem, "by a mount, which"},
 		{"no guard", []change{l4, team("guard: {enabled: false}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", "", ""},
