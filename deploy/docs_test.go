@@ -13,14 +13,15 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/test/markdown"
 )
 
 // documents are the YAML documents of a block. One that leaves something out ("...") is a picture and not a document.
-func (b block) documents() []string {
-	if language, _, _ := strings.Cut(b.info, " "); language != "yaml" || strings.Contains(b.text, "...") {
+func documents(b markdown.Block) []string {
+	if language, _, _ := strings.Cut(b.Info, " "); language != "yaml" || strings.Contains(b.Text, "...") {
 		return nil
 	}
-	return strings.Split(b.text, "\n---\n")
+	return strings.Split(b.Text, "\n---\n")
 }
 
 // foreign are API groups whose objects pages show and whose types this project does not link.
@@ -77,10 +78,10 @@ func TestPageDocuments(t *testing.T) {
 	t.Parallel()
 	var seen kinds
 	for _, p := range pages(t) {
-		for _, b := range blocks(p) {
-			for _, document := range b.documents() {
+		for _, b := range p.Blocks() {
+			for _, document := range documents(b) {
 				if err := seen.check(document); err != nil {
-					t.Errorf("%s: %v", b.where(), err)
+					t.Errorf("%s: %v", b.Where(), err)
 				}
 			}
 		}

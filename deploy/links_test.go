@@ -22,7 +22,7 @@ func TestLinksOfPagesLead(t *testing.T) {
 	t.Parallel()
 	all := map[string]string{}
 	for _, p := range pages(t) {
-		all[p.path] = fenced.ReplaceAllString(p.text, "")
+		all[p.Path] = fenced.ReplaceAllString(p.Text, "")
 	}
 	followed := 0
 	for from, text := range all {

@@ -1,67 +1,46 @@
 package deploy_test
 
 import (
-	"fmt"
-	"io/fs"
 	"os"
-	"strings"
+	"regexp"
 	"testing"
+
+	"github.com/gpuslice/gpuslice/test/markdown"
 )
 
-// page is a Markdown file, its path counted from the root of the project.
-type page struct{ path, text string }
-
 // pages are all Markdown files of the project.
-func pages(t *testing.T) (out []page) {
+func pages(t *testing.T) []markdown.Page {
 	t.Helper()
-	root := os.DirFS("..")
-	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (path == "bin" || path == "out" || len(path) > 1 && strings.HasPrefix(d.Name(), ".")):
-			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, ".md"):
-			return nil
-		}
-		text, err := fs.ReadFile(root, path)
-		out = append(out, page{path, string(text)})
-		return err
-	})
-	if err != nil || len(out) == 0 {
-		t.Fatalf("no pages: %v", err)
+	all, err := markdown.Pages(os.DirFS(".."))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return out
+	return all
 }
 
-// block is a fenced part of a page.
-type block struct {
-	page, info, text string
-	line             int
-}
+// commandLine is a line that a reader would run.
+var commandLine = regexp.MustCompile(`(?m)^(\$ )?(sudo )?(bin/)?(kubectl|helm|gpuslice (verify|doctor|explain|bypass|quota|uninstall)|make|go|gcloud|eksctl|az|oras|docker)( |$)`)
 
-// where names the block for people.
-func (b block) where() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
-
-// blocks are the fenced parts of a page, in their order, without the indentation of their fences. One that is not closed
-// reaches to the end.
-func blocks(p page) (out []block) {
-	var open *block
-	indent := ""
-	for i, line := range strings.Split(p.text, "\n") {
-		info, fence := strings.CutPrefix(strings.TrimSpace(line), "```")
-		switch {
-		case fence && open == nil:
-			open, indent = &block{page: p.path, info: info, line: i + 1}, line[:len(line)-len(strings.TrimLeft(line, " "))]
-		case fence:
-			out = append(out, *open)
-			open = nil
-		case open != nil:
-			open.text += strings.TrimPrefix(line, indent) + "\n"
+// TestPageCommands holds pages to marking their commands, so that they run (see test/chart), or say why not.
+func TestPageCommands(t *testing.T) {
+	t.Parallel()
+	run, not := 0, 0
+	for _, p := range pages(t) {
+		for _, b := range p.Blocks() {
+			commands, reason := b.Commands()
+			switch {
+			case b.Info == "":
+				t.Errorf("%s: the fence has no language: sh for commands, text for what is printed", b.Where())
+			case commands != "":
+				run++
+			case len(reason) > 5:
+				not++
+			case commandLine.MatchString(b.Text):
+				t.Errorf("%s: commands in a fence of %q: write sh, or \"sh not run: REASON\"", b.Where(), b.Info)
+			}
 		}
 	}
-	if open != nil {
-		out = append(out, *open)
+	if run == 0 || not == 0 {
+		t.Errorf("%d blocks run, %d do not: this test does not see them", run, not)
 	}
-	return out
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/gpuslice/gpuslice/test/markdown"
 )
 
 // TestTroubleshootingTexts looks for every text that TROUBLESHOOTING.md quotes, in blocks of text and in
@@ -18,7 +20,7 @@ func TestTroubleshootingTexts(t *testing.T) {
 	}
 	said := sources(t)
 	quotes := 0
-	for _, quote := range quotesOf(page{"TROUBLESHOOTING.md", string(b)}) {
+	for _, quote := range quotesOf(markdown.Page{Path: "TROUBLESHOOTING.md", Text: string(b)}) {
 		for _, piece := range strings.Split(quote, "...") {
 			if piece = strings.Trim(piece, " :;,"); len(piece) < 8 {
 				continue // too short to be anybody's
@@ -38,13 +40,13 @@ func TestTroubleshootingTexts(t *testing.T) {
 }
 
 // quotesOf are the texts that a page shows as the programs'.
-func quotesOf(p page) (out []string) {
-	for _, b := range blocks(p) {
-		if b.info == "text" {
-			out = append(out, strings.Split(strings.TrimSpace(b.text), "\n")...)
+func quotesOf(p markdown.Page) (out []string) {
+	for _, b := range p.Blocks() {
+		if b.Info == "text" {
+			out = append(out, strings.Split(strings.TrimSpace(b.Text), "\n")...)
 		}
 	}
-	prose := fenced.ReplaceAllString(p.text, "")
+	prose := fenced.ReplaceAllString(p.Text, "")
 	for _, m := range regexp.MustCompile("(?m)^(?:-|\\|) (`.*?`)(?:: | \\|)").FindAllStringSubmatch(prose, -1) {
 		for _, span := range codeSpan.FindAllString(m[1], -1) {
 			out = append(out, strings.Trim(span, "`"))

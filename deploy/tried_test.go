@@ -24,8 +24,8 @@ func TestPagePods(t *testing.T) {
 	tried := 0
 	for _, p := range pages(t) {
 		var policy, pod string
-		for _, b := range blocks(p) {
-			for _, document := range b.documents() {
+		for _, b := range p.Blocks() {
+			for _, document := range documents(b) {
 				switch {
 				case strings.Contains(document, "apiVersion: "+config.APIVersion+"\n"):
 					policy = document
@@ -33,16 +33,16 @@ func TestPagePods(t *testing.T) {
 					pod = document
 				}
 			}
-			nodes, ok := strings.CutPrefix(b.info, "text tried on ")
+			nodes, ok := strings.CutPrefix(b.Info, "text tried on ")
 			if !ok {
 				continue
 			}
 			tried++
 			got, err := outcome(policy, pod, strings.Fields(nodes))
 			if err != nil {
-				t.Errorf("%s: %v", b.where(), err)
-			} else if diff := cmp.Diff(b.text, got); diff != "" {
-				t.Errorf("%s (-page +what comes out):\n%s", b.where(), diff)
+				t.Errorf("%s: %v", b.Where(), err)
+			} else if diff := cmp.Diff(b.Text, got); diff != "" {
+				t.Errorf("%s (-page +what comes out):\n%s", b.Where(), diff)
 			}
 		}
 	}

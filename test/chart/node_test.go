@@ -23,21 +23,34 @@ import (
 // team is the tenant's namespace.
 const team = "team"
 
+// startNode starts the one node of this package's box.
+var startNode = sync.OnceValues(func() (*install.OnNode, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	n, err := install.StartBareNode(ctx, box.Dir(), 1)
+	if err != nil {
+		return nil, err
+	}
+	return n, n.GPU(team, fakegpu.Config{Devices: 1})
+})
+
+// bareNode returns the node, without gpuslice, or skips the test where no node was asked for.
+func bareNode(t *testing.T) *install.OnNode {
+	t.Helper()
+	if !cluster.Wanted("node") {
+		t.Skip("starts a real node: set GPUSLICE_TEST=node to run it, as root")
+	}
+	n, err := startNode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // TestNode goes the whole way once with each source of certificates.
 func TestNode(t *testing.T) {
 	t.Run("from install to nothing left", func(t *testing.T) {
-		if !cluster.Wanted("node") {
-			t.Skip("starts a real node: set GPUSLICE_TEST=node to run it, as root")
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer cancel()
-		n, err := install.StartBareNode(ctx, box.Dir(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := n.GPU(team, fakegpu.Config{Devices: 1}); err != nil {
-			t.Fatal(err)
-		}
+		n := bareNode(t)
 		startCertManager(t, n)
 		before := objects(t, n.Config)
 		for _, s := range sources() {

@@ -82,6 +82,9 @@ func (s *APIServer) WriteKubectl(dir string) (string, error) {
 	return path, nil
 }
 
+// Program returns the path of a program of this cluster, as kubectl.
+func (s *APIServer) Program(name string) string { return s.bin[name] }
+
 // Kubectl runs kubectl as the administrator and returns what it printed on standard output; its error has
 // what it printed on the other.
 func (s *APIServer) Kubectl(ctx context.Context, args ...string) (string, error) {

@@ -28,6 +28,7 @@ func cluster() []check {
 		{"visible-devices", checkVisibleDevices},
 		{"guard-access", checkGuardAccess},
 		{"agents", checkAgents},
+		{"guard-failures", checkGuardFailures},
 		{"driver-limits", checkDriverLimits},
 		{"governed-software", checkGovernedSoftware},
 		{"pod-security", checkPodSecurity},
