@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
@@ -19,7 +18,7 @@ func evaluateLateness(s State, in Sample, l limits.Limits) (State, []Event) {
 	case s.SampledAt.IsZero():
 	case gap > maxObservationGap(l):
 		before := s.Late
-		s.Late, s.LateUntil = fmt.Sprintf("the guard did not sample the devices for %s", FormatDuration(gap)), in.Taken.Add(latePeriod)
+		s.Late, s.LateUntil = limits.ReasonLate+FormatDuration(gap), in.Taken.Add(latePeriod)
 		if before == "" {
 			return s, []Event{{Kind: NotEnforcing, Reason: s.Late}}
 		}

@@ -13,6 +13,10 @@ const (
 	CheckContainer = "gpuslice-check"
 )
 
+// ReasonLate begins the reason of a guard that cannot enforce because its own
+// samples came late, whatever the device says.
+const ReasonLate = "the guard did not sample the devices for "
+
 // ObservationFolder is where the webhook mounts the pod's observation into the
 // guard, ObservationPath its file.
 const (

@@ -34,6 +34,13 @@ func nodeKinds(nodes []*corev1.Node) []nodeKind {
 	return kinds
 }
 
+// HasNode reports whether the node of that name is one of the pool's.
+func (p *Pool) HasNode(name string) bool {
+	return slices.ContainsFunc(p.Nodes, func(kind nodeKind) bool {
+		return slices.ContainsFunc(kind.Named, func(n nodeName) bool { return n.Name == name })
+	})
+}
+
 // namesNode reports whether a label only names or dates its node, or changes while the node stays what it is.
 func namesNode(key string) bool {
 	switch key {

@@ -49,6 +49,8 @@ type Pool struct {
 	LastSeen time.Time `json:"lastSeen,omitzero"`
 	// LastNodes are the nodes that a remembered pool had last, at most 64 of them.
 	LastNodes []string `json:"lastNodes,omitempty"`
+	// GuardFailures are why guards do not count here, by how they reach the driver: the last of them could not read the GPUs.
+	GuardFailures map[string]string `json:"-"`
 	// Notes are what is odd about the pool, for people: contradicting labels, a label that cannot be read.
 	Notes []string `json:"notes,omitempty"`
 }

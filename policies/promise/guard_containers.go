@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 )
 
 const guardBinary = "/gpuslice-guard"
@@ -103,6 +104,18 @@ func quantityOrZero(text string) resource.Quantity {
 		return resource.Quantity{}
 	}
 	return q
+}
+
+// Access is how the guard of a pod with the runtime class ("": the node's default) reaches the driver.
+func (g *Guard) Access(runtimeClass string) string {
+	way := modes.AccessVolume
+	switch {
+	case len(g.Annotations) > 0:
+		way = modes.AccessCDI
+	case slices.ContainsFunc(g.SidecarEnv, func(v envvar.Literal) bool { return v.Name == envvar.VisibleDevices }):
+		way = modes.AccessEnv
+	}
+	return modes.DescribeAccess(way, runtimeClass)
 }
 
 // check requests the resource of the first GPU container: the kubelet gives it the very device that the container will

@@ -24,6 +24,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/scenarios"
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
 // group are the scenarios that share nodes and pools, which a cluster has only one set of.
@@ -32,6 +33,7 @@ type group struct {
 	pools    string // the default policy's block, as text
 	cluster  string // RuntimeClasses and ClusterPolicies, as text
 	runtimes pools.Runtimes
+	failures guardaccess.Failures
 	cases    []scenarios.Scenario
 }
 
@@ -50,9 +52,10 @@ func TestScenariosOnAPIServer(t *testing.T) {
 		}
 		_, pools := namespaced(s.Policy, "")
 		cluster, runtimes := clusterOf(s)
-		key := strings.Join(s.NodeFiles, " ") + "\n" + pools + cluster
+		failures := guardaccess.Decode(strings.ReplaceAll(s.Failures(s.Governed().Pools).Encode(), scenarios.Namespace, namespaceOf(s)))
+		key := strings.Join(s.NodeFiles, " ") + "\n" + pools + cluster + failures.Encode()
 		if groups[key] == nil {
-			groups[key] = &group{nodes: s.Nodes, pools: pools, cluster: cluster, runtimes: runtimes}
+			groups[key] = &group{nodes: s.Nodes, pools: pools, cluster: cluster, runtimes: runtimes, failures: failures}
 		}
 		groups[key].cases = append(groups[key].cases, s)
 	}
@@ -105,6 +108,9 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 		t.Fatal(err)
 	}
 	if err := i.Forget(ctx); err != nil { // a pool is remembered after its last node goes
+		t.Fatal(err)
+	}
+	if err := i.GuardFailures(ctx, g.failures); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range g.cases {

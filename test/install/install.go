@@ -23,6 +23,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
 // Names that the manifests give.
@@ -42,6 +43,7 @@ type Installation struct {
 	documents documents
 	nodes     int
 	runtimes  pools.Runtimes
+	failures  guardaccess.Failures
 	again     func(ctx context.Context, reviews, probes string) (*Process, error)
 	more      func(ctx context.Context, name, binary string) (*Process, error)
 	shifted   func(binary string, ahead time.Duration) (*Process, error)
@@ -271,7 +273,7 @@ func (i *Installation) settled(pools []string) func(State) bool {
 				return false
 			}
 		}
-		return s.Nodes == i.nodes && reflect.DeepEqual(s.Runtimes, i.runtimes)
+		return s.Nodes == i.nodes && reflect.DeepEqual(s.Runtimes, i.runtimes) && s.knows(i.failures)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
 // Binary compiles a command of this module into dir and returns its path.
@@ -162,8 +163,9 @@ type State struct {
 	Pools    []PoolState   `json:"pools"`
 	Nodes    int           `json:"nodes"`
 
-	Runtimes       pools.Runtimes `json:"runtimes"`
-	ResourceQuotas []QuotaState   `json:"resourceQuotas"`
+	Runtimes       pools.Runtimes       `json:"runtimes"`
+	GuardFailures  guardaccess.Failures `json:"guardFailures"`
+	ResourceQuotas []QuotaState         `json:"resourceQuotas"`
 }
 
 // QuotaState is a ResourceQuota on a GPU resource that the webhook knows.

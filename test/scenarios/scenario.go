@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
 //go:embed cases/*.txtar nodes/*.yaml
@@ -40,6 +42,7 @@ type Scenario struct {
 	Nodes      []*corev1.Node
 	Cluster    []byte         // RuntimeClasses and a ClusterPolicy, as YAML
 	Runtimes   pools.Runtimes // what Cluster tells
+	guards     []failedGuards
 	Namespace  api.Namespace
 	Pod        []byte // JSON, as the author wrote it
 	Old        []byte // JSON of the live pod; nil: the case is a CREATE
@@ -129,6 +132,8 @@ func (s *Scenario) section(f txtar.File) (err error) {
 	case f.Name == "cluster.yaml":
 		s.Cluster = f.Data
 		s.Runtimes, err = runtimes(f.Data)
+	case f.Name == "guards.yaml":
+		err = yaml.UnmarshalStrict(f.Data, &s.guards)
 	case strings.HasPrefix(f.Name, "want/"):
 		s.Want[strings.TrimPrefix(f.Name, "want/")] = string(f.Data)
 	default:
@@ -195,6 +200,29 @@ func runtimes(text []byte) (pools.Runtimes, error) {
 	return pools.RuntimesOf(classes, operator), nil
 }
 
+// failedGuards are guards that could not read the GPUs of the pools with a resource, one for each time that a namespace is named.
+type failedGuards struct {
+	Resource, Access string
+	Namespaces       []string
+}
+
+// Failures are those of the guards, which started in the last minute.
+func (s Scenario) Failures(all []pools.Pool) guardaccess.Failures {
+	var reports []guardaccess.Report
+	now := time.Now()
+	for _, guards := range s.guards {
+		for _, pool := range all {
+			for n, namespace := range guards.Namespaces {
+				r := guardaccess.Report{Pool: pool.Name, Access: guards.Access, Namespace: namespace, Outcome: guardaccess.Fails, Reason: "no NVML"}
+				if r.Started = now.Add(time.Duration(n-len(guards.Namespaces)) * time.Second); pool.Resource == guards.Resource {
+					reports = append(reports, r)
+				}
+			}
+		}
+	}
+	return guardaccess.Failures{}.Update(reports, now)
+}
+
 // Input is what the core decides on.
 func (s Scenario) Input() (policies.Input, error) {
 	raw, violation, err := promise.DecodePod(s.Pod)
@@ -224,6 +252,10 @@ func (s Scenario) Governed() policies.Input {
 	in.Policy = p
 	in.Pools, in.PoolsComplete = pools.FromNodes(s.Nodes, p.Pools, nil), p.Pools.Complete
 	in.Guard, in.Runtimes = Guard(), s.Runtimes
+	failures := s.Failures(in.Pools)
+	for i := range in.Pools {
+		in.Pools[i].GuardFailures = failures.Reasons(in.Pools[i].Name, s.Namespace.Name)
+	}
 	if s.LimitRange != nil {
 		in.LimitRanges = []*corev1.LimitRange{s.LimitRange}
 	}

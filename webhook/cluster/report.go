@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
@@ -19,6 +20,8 @@ type StateReport struct {
 	Nodes     int          `json:"nodes"`
 	// Runtimes are what guard.access: auto chooses by.
 	Runtimes pools.Runtimes `json:"runtimes,omitzero"`
+	// GuardFailures are where guards could not read the GPUs.
+	GuardFailures guardaccess.Failures `json:"guardFailures,omitempty"`
 	// ResourceQuotas are those on GPU resources in governed namespaces.
 	ResourceQuotas []nativequota.QuotaStatus `json:"resourceQuotas,omitempty"`
 }
@@ -55,7 +58,7 @@ func (w *Watcher) StateReport() StateReport {
 
 // StateReport reports what documents and pools the snapshot was made of.
 func (s *Snapshot) StateReport() StateReport {
-	report := StateReport{Pools: s.pools, Nodes: s.nodes, Runtimes: s.runtimes}
+	report := StateReport{Pools: s.pools, Nodes: s.nodes, Runtimes: s.runtimes, GuardFailures: s.failures}
 	for _, err := range s.conflicts() {
 		report.Conflicts = append(report.Conflicts, err.Error())
 	}

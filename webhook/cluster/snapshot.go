@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
 // Snapshot is the policies and pools of a cluster at one moment. It is immutable and shared by requests.
@@ -27,6 +29,7 @@ type Snapshot struct {
 	nodes     int
 	guard     *config.GuardSettings
 	runtimes  pools.Runtimes
+	failures  guardaccess.Failures
 	classes   map[string]*resourcev1.DeviceClass
 }
 
@@ -46,9 +49,10 @@ func ReadSnapshot(from Objects) *Snapshot {
 	if from.State != nil {
 		data = from.State.Data
 	}
-	saved := decodeState(data)
+	saved, now := decodeState(data), time.Now()
 	tenants, _ := readTenants(from.Tenants, nil)
-	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Nodes, pools.Known{Saved: saved.pools, Now: time.Now()}).withGuard(from.Guard, from.Runtimes)
+	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Nodes, pools.Known{Saved: saved.pools, Now: now}).
+		withGuard(from.Guard, from.Runtimes, guardaccess.Of(from.State).Current(now))
 }
 
 // withPools is s with the pools that the nodes offer, and those known from before.
@@ -58,10 +62,10 @@ func (s *Snapshot) withPools(nodes []*corev1.Node, known pools.Known) *Snapshot 
 	return &out
 }
 
-// withGuard is s with what is known of the guard: its settings, and how it can reach the driver.
-func (s *Snapshot) withGuard(guard *config.GuardSettings, runtimes pools.Runtimes) *Snapshot {
+// withGuard is s with what is known of the guard: its settings, how it can reach the driver, and where it could not.
+func (s *Snapshot) withGuard(guard *config.GuardSettings, runtimes pools.Runtimes, failures guardaccess.Failures) *Snapshot {
 	out := *s
-	out.guard, out.runtimes = guard, runtimes
+	out.guard, out.runtimes, out.failures = guard, runtimes, failures
 	return &out
 }
 
@@ -117,7 +121,7 @@ func (s *Snapshot) Input(ns api.Namespace) policies.Input {
 
 // AuthorityInput is Input without the tenant's own document.
 func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
-	in := policies.Input{Namespace: ns, Pools: s.pools, PoolsComplete: s.poolsSpec().Complete, Guard: s.guard, Runtimes: s.runtimes, DeviceClasses: s.classes}
+	in := policies.Input{Namespace: ns, Pools: s.poolsFor(ns.Name), PoolsComplete: s.poolsSpec().Complete, Guard: s.guard, Runtimes: s.runtimes, DeviceClasses: s.classes}
 	policy, err := s.book.For(ns)
 	switch {
 	case err != nil:
@@ -130,6 +134,23 @@ func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
 		in.Policy = policy
 	}
 	return in
+}
+
+// ages reports whether something ends by time: pools that are remembered, and what guards reported.
+func (s *Snapshot) ages() bool {
+	return len(s.failures) > 0 || slices.ContainsFunc(s.pools, func(p pools.Pool) bool { return p.Remembered() })
+}
+
+// poolsFor are the pools as guards of the namespace's pods find them.
+func (s *Snapshot) poolsFor(namespace string) []pools.Pool {
+	if len(s.failures) == 0 {
+		return s.pools
+	}
+	out := slices.Clone(s.pools)
+	for i := range out {
+		out[i].GuardFailures = s.failures.Reasons(out[i].Name, namespace)
+	}
+	return out
 }
 
 // newSnapshot collects documents. Those that cannot be used and have no last good version claim their namespaces with

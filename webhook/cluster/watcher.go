@@ -23,6 +23,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
@@ -30,7 +31,7 @@ import (
 // saveRetry is how long a replica waits before it tries again to save what it could not.
 const saveRetry = 10 * time.Second
 
-// ageEvery is how often remembered pools are looked at: they end by time.
+// ageEvery is how often what ends by time is looked at.
 const ageEvery = time.Minute
 
 // Options are what a Watcher is made of.
@@ -111,7 +112,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.options.Metrics.CountUnsaved()
 			w.options.Log.Error(err, "state not saved", "retryAfter", saveRetry.String())
 			retry = time.After(saveRetry)
-		} else if slices.ContainsFunc(w.snapshot.Load().pools, func(p pools.Pool) bool { return p.Remembered() }) {
+		} else if w.snapshot.Load().ages() {
 			retry = time.After(ageEvery)
 		}
 		if !w.awaitChange(ctx, retry) {
@@ -152,16 +153,16 @@ func (w *Watcher) rebuild(ctx context.Context) error {
 	var nodes []*corev1.Node
 	forEach(w.informers.nodes, func(n *corev1.Node) { nodes = append(nodes, n) })
 
-	saved := w.state.load()
+	saved, now := w.state.load(), time.Now()
 	good := newest(saved.policies, w.lastGood)
 	documents := readDocuments(maps, good)
 	var tenants map[string]*tenant
-	known := pools.Known{Saved: saved.pools, Now: time.Now()}
+	known := pools.Known{Saved: saved.pools, Now: now}
 	if before := w.snapshot.Load(); before != nil {
 		tenants, known.Before = before.tenants, before.pools
 	}
 	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(nodes, known).
-		withGuard(w.options.Guard, w.runtimes()).withClasses(w.claims.deviceClasses())
+		withGuard(w.options.Guard, w.runtimes(), guardaccess.Of(w.state.configMap()).Current(now)).withClasses(w.claims.deviceClasses())
 	w.snapshot.Store(snapshot)
 	w.lastGood = advance(good, documents, seen)
 	w.problems.report(snapshot)

@@ -24,7 +24,9 @@ type Options struct {
 	// Keys returns the keys of trusted promises. nil, or Keys that sign nothing: every promise that can be read is trusted.
 	Keys func() promise.Keys
 	// PodGone is called with each pod with a promise that ends, and with each pod that is deleted. Optional.
-	PodGone    func(namespace string, uid types.UID)
+	PodGone func(namespace string, uid types.UID)
+	// Guards keeps where guards could not read the GPUs. Optional.
+	Guards     GuardRecord
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 }
@@ -45,13 +47,16 @@ type Controller struct {
 	options Options
 	timing  timing
 	tally   *podCounter
+	guards  *guardGauge
 }
 
-// New prepares a Controller and registers its metric.
+// New prepares a Controller and registers its metrics.
 func New(o Options) (*Controller, error) {
-	c := &Controller{options: o, timing: defaultTiming(), tally: newPodCounter()}
-	if err := o.Registerer.Register(c.tally); err != nil {
-		return nil, fmt.Errorf("register the metric of observed pods: %w", err)
+	c := &Controller{options: o, timing: defaultTiming(), tally: newPodCounter(), guards: newGuardGauge()}
+	for _, metric := range []prometheus.Collector{c.tally, c.guards} {
+		if err := o.Registerer.Register(metric); err != nil {
+			return nil, fmt.Errorf("register metrics of what is observed: %w", err)
+		}
 	}
 	return c, nil
 }
@@ -63,6 +68,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer c.options.Log.Info("no longer observing")
 	c.tally.start()
 	defer c.tally.stop()
+	defer c.guards.set(nil)
 	s, err := newSession(c)
 	if err != nil {
 		return err

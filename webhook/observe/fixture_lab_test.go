@@ -27,6 +27,7 @@ import (
 type lab struct {
 	t      *testing.T
 	client *fake.Clientset
+	guards *guardRecord // nil: none is kept
 }
 
 // inLab runs f in a bubble with the objects in place.
@@ -53,7 +54,11 @@ func (l *lab) replica(identity string) *replica {
 	r := &replica{registry: prometheus.NewRegistry()}
 	nodes := coreinformers.NewNodeInformer(l.client, 0, cache.Indexers{})
 	election := &leader.Election{Client: l.client, Namespace: api.SystemNamespace, Identity: identity, Log: logr.Discard()}
-	c, err := New(Options{Client: l.client, Namespace: api.SystemNamespace, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()})
+	options := Options{Client: l.client, Namespace: api.SystemNamespace, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()}
+	if l.guards != nil {
+		options.Guards = l.guards
+	}
+	c, err := New(options)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -177,6 +182,21 @@ func (r *replica) metric(t *testing.T, tier api.Tier, state State) float64 {
 			if family.GetName() == "gpuslice_observed_pods" && strings.Join(labels, " ") == string(state)+" "+string(tier) {
 				return m.GetGauge().GetValue()
 			}
+		}
+	}
+	return -1
+}
+
+// gauge is the one series of a metric, -1 where there is none.
+func (r *replica) gauge(t *testing.T, name string) float64 {
+	t.Helper()
+	families, err := r.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name && len(family.GetMetric()) == 1 {
+			return family.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
 	return -1

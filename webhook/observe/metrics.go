@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
 // series is one series of the metric.
@@ -80,4 +81,36 @@ func (c *podCounter) remove(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.pods, key)
+}
+
+// guardGauge counts the namespaces whose guards could not read the GPUs of a pool. Only the replica that observes has it.
+type guardGauge struct {
+	desc *prometheus.Desc
+
+	mu       sync.Mutex
+	failures guardaccess.Failures
+}
+
+func newGuardGauge() *guardGauge {
+	return &guardGauge{desc: prometheus.NewDesc("gpuslice_guard_failing_namespaces",
+		"Namespaces whose last guards on a pool could not read the GPUs, by how the guard reaches the driver. From two on, no guard is counted on in plans for the pool.",
+		[]string{"pool", "access"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (g *guardGauge) Describe(out chan<- *prometheus.Desc) { out <- g.desc }
+
+// Collect implements prometheus.Collector.
+func (g *guardGauge) Collect(out chan<- prometheus.Metric) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, f := range g.failures {
+		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(len(f.Namespaces)), f.Pool, f.Access)
+	}
+}
+
+func (g *guardGauge) set(failures guardaccess.Failures) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failures = failures
 }

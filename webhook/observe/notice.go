@@ -42,6 +42,9 @@ const (
 	combined      = "(combined from similar events): "
 )
 
+// beginsNotEnforcing begins the guard's message that it cannot enforce the pod's slice.
+const beginsNotEnforcing = "gpuslice cannot enforce this pod's slice"
+
 // dropped is the guard's count of messages that it dropped from its probe.
 var dropped = regexp.MustCompile(`^\(\d+ older messages are in the guard's log\) `)
 
@@ -93,7 +96,7 @@ func kindOf(sentence string) (kind NoticeKind, known bool) {
 		begins, holds string
 		kind          NoticeKind
 	}{
-		{begins: "gpuslice cannot enforce this pod's slice", kind: NoticeNotEnforcing},
+		{begins: beginsNotEnforcing, kind: NoticeNotEnforcing},
 		{begins: "gpuslice enforces this pod's slice again", kind: NoticeEnforcing},
 		{begins: "gpuslice could not terminate ", kind: NoticeNotTerminated},
 		{begins: "gpuslice terminated ", kind: NoticeTerminated},

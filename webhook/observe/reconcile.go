@@ -53,6 +53,7 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 	o := Observe(pod, s.place(pod.Spec.NodeName), promise, s.notices(pod, before))
 	o.Terminations = s.terminations(pod, promise, before)
 	s.tally.set(key, o)
+	s.recordGuard(key, pod, promise, o.Notices)
 	if err := s.reportTerminations(ctx, key, pod, o.Terminations); err != nil {
 		return err
 	}
@@ -127,6 +128,7 @@ func (s *session) forget(key string) {
 	defer s.mu.Unlock()
 	delete(s.last, key)
 	delete(s.reported, key)
+	delete(s.guarding, key)
 }
 
 // write patches the annotation with the observation. It reports whether the pod still exists: the UID is part of the patch,

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/gpuslice/gpuslice/webhook/events"
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
 
@@ -29,6 +30,7 @@ type session struct {
 	mu       sync.Mutex
 	last     map[string]lastObservation // by namespace/name
 	reported map[string]reported
+	guarding map[string]guardaccess.Report // of the guards that run
 }
 
 func newSession(c *Controller) (*session, error) {
@@ -41,7 +43,7 @@ func newSession(c *Controller) (*session, error) {
 		return nil, err
 	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](c.timing.backoff, c.timing.maxBackoff)
-	s := &session{Controller: c, pods: pods, events: events, last: map[string]lastObservation{}, reported: map[string]reported{},
+	s := &session{Controller: c, pods: pods, events: events, last: map[string]lastObservation{}, reported: map[string]reported{}, guarding: map[string]guardaccess.Report{},
 		queue: workqueue.NewTypedRateLimitingQueue[string](limiter)}
 	if s.agents, err = nodelease.Follow(c.options.Client, c.options.Namespace, s.enqueueNode); err != nil {
 		return nil, err
@@ -99,7 +101,7 @@ func (s *session) run(ctx context.Context) error {
 			}
 		})
 	}
-	<-ctx.Done()
+	s.keepGuards(ctx)
 	return nil
 }
 

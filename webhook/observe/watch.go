@@ -78,7 +78,8 @@ func slimPod(object any) (any, error) {
 	return &corev1.Pod{
 		ObjectMeta: meta,
 		Spec: corev1.PodSpec{
-			NodeName: pod.Spec.NodeName, InitContainers: slimContainers(pod.Spec.InitContainers), Containers: slimContainers(pod.Spec.Containers),
+			NodeName: pod.Spec.NodeName, RuntimeClassName: pod.Spec.RuntimeClassName,
+			InitContainers: slimContainers(pod.Spec.InitContainers), Containers: slimContainers(pod.Spec.Containers),
 		},
 		Status: corev1.PodStatus{
 			Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message,

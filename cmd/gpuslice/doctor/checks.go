@@ -27,6 +27,8 @@ func cluster() []check {
 		{"mig-strategy", checkMIGStrategy},
 		{"visible-devices", checkVisibleDevices},
 		{"guard-access", checkGuardAccess},
+		{"agents", checkAgents},
+		{"guard-failures", checkGuardFailures},
 		{"driver-limits", checkDriverLimits},
 		{"governed-software", checkGovernedSoftware},
 		{"pod-security", checkPodSecurity},

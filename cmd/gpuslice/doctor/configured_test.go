@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
 // operator is a ClusterPolicy with a spec, in YAML.
@@ -37,6 +40,15 @@ func written(text string) change {
 			}
 		}
 		t.Fatalf("%s %s is not read", head.APIVersion, head.Kind)
+	}
+}
+
+// agents are the DaemonSet of agents.
+func agents(wanted, ready int32) change {
+	return func(_ *testing.T, f *Facts) {
+		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: f.System, Name: "gpuslice-agent"}}
+		d.Status.DesiredNumberScheduled, d.Status.NumberReady = wanted, ready
+		f.DaemonSets = append(f.DaemonSets, d)
 	}
 }
 
@@ -141,6 +153,12 @@ func configuredRows() []row {
 		{"strategy mixed and a mixed layout", []change{mig, label(labelMIGConfig, "balanced"), withConfig(layouts), operator("{mig: {strategy: mixed}}")}, "mig-strategy", "", ""},
 		{"devices that are not partitioned alike", []change{nodes("a100-mig-single"), label("nvidia.com/gpu.product", "NVIDIA-A100-MIG-INVALID")}, "mig-strategy", Problem, "several profiles"},
 		{"a guard that asks by a variable that nobody reads", []change{l4, team("guard: {access: env}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", Problem, "by a variable, which"},
+		{"an agent that nobody installed", []change{l4, team("guard: {mode: agent}\n")}, "agents", Problem, "there is none"},
+		{"agents on some nodes", []change{l4, team("guard: {mode: agent}\n"), agents(1, 1)}, "agents", Problem, "for 1 of 2 nodes"},
+		{"an agent that does not start", []change{l4, team("guard: {mode: agent}\n"), agents(2, 0)}, "agents", Warning, "0 of 2 agents"},
+		{"agents", []change{l4, team("guard: {mode: agent}\n"), agents(2, 2)}, "agents", OK, "2 of 2 agents"},
+		{"agents that no policy has", []change{l4, team(""), agents(1, 0)}, "agents", "", ""},
+		{"an agent needs no access of a guard's", []change{l4, team("guard: {mode: agent, access: env}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", "", ""},
 		{"a guard that asks by a mount", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2, envFalse, mounts)}, "guard-access", "", ""},
 		{"a guard that asks by a mount that nobody reads", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2)}, "guard-access", Problem, "by a mount, which"},
 		{"no guard", []change{l4, team("guard: {enabled: false}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", "", ""},
@@ -153,6 +171,10 @@ func configuredRows() []row {
 		{"auto with NRI", []change{l4, team("guard: {access: auto}\n"), operator("{cdi: {enabled: true, nriPluginEnabled: true}}")}, "guard-access", Warning, "no guard is planned: the GPU Operator passes devices by CDI"},
 		{"auto on GKE", []change{nodes("gke-t4-timesharing"), team("")}, "guard-access", Warning, "no guard is planned: GKE's"},
 		{"auto where nobody reads the variable", []change{l4, team(""), software("container-toolkit", 2, envFalse)}, "guard-access", Problem, "by a variable, which"},
+		{"guards of two namespaces that read nothing", []change{guardsFailed("a", "b")}, "guard-failures", Warning, "the last guards could not read"},
+		{"two guards of one namespace that read nothing", []change{guardsFailed("a", "a")}, "guard-failures", Warning, "a namespace's last guards"},
+		{"one guard that reads nothing", []change{guardsFailed("a")}, "guard-failures", Note, "a guard could not read"},
+		{"guards that read the GPUs", []change{guardsFailed()}, "guard-failures", "", ""},
 		{"a limited pod, toolkit 1.20.1, driver 580", []change{l4, toolkitAt("v1.20.1"), limitedPod}, "driver-limits", Problem, "do not start"},
 		{"no limited pod, toolkit 1.20.1, driver 580", []change{l4, toolkitAt("v1.20.1")}, "driver-limits", Note, "will not start"},
 		{"a limited pod, an operator with toolkit 1.20.1", []change{l4, operator("{toolkit: {version: v1.20.1}}"), limitedPod}, "driver-limits", Problem, "do not start"},
@@ -168,5 +190,18 @@ func configuredRows() []row {
 		{"AlwaysPullImages", withGuard("", "NodeRestriction,AlwaysPullImages"), "image-pulls", Note, "with its own credentials"},
 		{"AlwaysPullImages, and a pull secret", withGuard("registry", "NodeRestriction,AlwaysPullImages"), "image-pulls", "", ""},
 		{"no AlwaysPullImages", withGuard("", "NodeRestriction"), "image-pulls", "", ""},
+	}
+}
+
+// guardsFailed is a state in which a guard of each of the namespaces could not read the GPUs.
+func guardsFailed(namespaces ...string) change {
+	return func(_ *testing.T, f *Facts) {
+		var reports []guardaccess.Report
+		for n, namespace := range namespaces {
+			reports = append(reports, guardaccess.Report{Pool: "l4", Access: "env", Namespace: namespace, Started: at.Add(time.Duration(n-60) * time.Minute),
+				Outcome: guardaccess.Fails, Reason: "initialise NVML: library not found"})
+		}
+		failures := guardaccess.Failures{}.Update(reports, at)
+		f.State = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{guardaccess.Annotation: failures.Encode()}}}
 	}
 }

@@ -8,6 +8,14 @@ const (
 	AccessCDI    = "cdi"
 )
 
+// DescribeAccess names a way to NVML together with the pod's runtime class, on which it depends.
+func DescribeAccess(way, runtimeClass string) string {
+	if runtimeClass == "" {
+		return way
+	}
+	return way + ", runtime class " + runtimeClass
+}
+
 // Guards that enforce a slice.
 const (
 	GuardSidecar = "sidecar" // the default: a container of the pod

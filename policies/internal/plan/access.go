@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -84,13 +85,23 @@ func nvidiaClass(in *Input, pool *pools.Pool) string {
 	return usable[0]
 }
 
+// failed is why guards that reach the driver in this way do not count on the pool; "": they do.
+func (a access) failed(in *Input, pool *pools.Pool) string {
+	how := modes.DescribeAccess(a.way, cmp.Or(a.runtimeClass, podClass(in)))
+	reason := pool.GuardFailures[how]
+	if reason == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s (guard.access: %s); it counts again once one there can, and gpuslice doctor reports what failed", reason, how)
+}
+
 // DescribeAccess tells how a guard of a pod that says nothing itself reaches the driver on a pool, or why it does not.
 func DescribeAccess(in *Input, pool *pools.Pool) (how, why string) {
 	asked := *in
 	asked.Pod = &corev1.Pod{}
 	a := accessOn(&asked, pool)
-	if a.why == "" && a.runtimeClass != "" {
-		return a.way + ", runtime class " + a.runtimeClass, ""
+	if a.why != "" {
+		return a.way, a.why
 	}
-	return a.way, a.why
+	return modes.DescribeAccess(a.way, a.runtimeClass), ""
 }

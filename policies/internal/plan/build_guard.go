@@ -22,6 +22,8 @@ func (w *builder) guard(c *candidate) {
 	if plan.why != "" {
 		verb := "no guard"
 		switch {
+		case plan.failed:
+			verb = "no guard is counted on"
 		case plan.inject && plan.observe:
 			verb = "the guard only observes"
 		case plan.inject:
@@ -30,6 +32,9 @@ func (w *builder) guard(c *candidate) {
 		if c.strategy.Tier != api.TierHardware {
 			w.note("%s: %s", verb, plan.why)
 		}
+	}
+	if plan.failed {
+		w.warn("no guard is counted on: %s", plan.why)
 	}
 	if !plan.inject {
 		return
@@ -95,7 +100,7 @@ func (w *builder) guardLimits(c *candidate) limits.Limits {
 	if !c.guard.agent && !w.in.Pod.Spec.HostNetwork { // two pods of one node cannot both listen on it
 		l.MetricsPort = policy.MetricsPort
 	}
-	if c.guard.holds && !c.guard.agent {
+	if (c.guard.holds || c.guard.failed) && !c.guard.agent {
 		l.MinDriver = driver.FirstReleaseForGuard
 	}
 	if c.strategy.MPS { // the pipe also makes the guard take the pod's processes for MPS clients, which no signal may end first

@@ -24,12 +24,14 @@ type guardPlan struct {
 	kill    bool   // it needs CAP_KILL to signal others
 	agent   bool   // the node's agent holds the slice; the pod gets the check alone
 	access  access // how it reaches the driver
+	failed  bool   // it would hold, but the last guards there could not read the GPUs
 }
 
 // planGuard decides about the guard for one candidate. What it needs and what happens without:
 //
 //	a way to the driver   else not injected (access.go)
 //	driver 565.57         else not injected: an in-pod guard sees nothing it may act on
+//	readings              else it does not count: the last guards there that reached the driver in this way had none
 //	the pod's processes   a shared PID namespace; not for images that need PID 1, or an explicit "false"
 //	the right to signal   UID 0 with CAP_KILL, or the tenant's own UID where Pod Security is restricted; else observe
 //	a safe ending         under MPS the daemon's control program and pipe: our own daemon; beside NVIDIA's, observe
@@ -58,7 +60,8 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	case c.strategy.MPS && !c.pool().Provider().TerminatesSafely && in.Policy.Guard.MPSTermination != "signal":
 		plan.why = "a client of the MPS daemon of " + c.pool().Provider().Plugin + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
 	default:
-		plan.holds = true
+		plan.why = way.failed(in, c.pool())
+		plan.failed, plan.holds = plan.why != "", plan.why == ""
 	}
 	return plan
 }
