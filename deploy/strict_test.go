@@ -73,7 +73,7 @@ func TestStrict(t *testing.T) {
 		want := []metav1.LabelSelectorRequirement{
 			exempt,
 			{Key: api.LabelEnforce, Operator: metav1.LabelSelectorOpIn, Values: []string{api.EnforceStrict}},
-			{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist},
+			{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
 		}
 		if diff := cmp.Diff(want, all[i].Spec.MatchResources.NamespaceSelector.MatchExpressions); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
@@ -139,7 +139,7 @@ func TestGuardAccess(t *testing.T) {
 		i := slices.IndexFunc(all, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == name })
 		want := []metav1.LabelSelectorRequirement{
 			every[*admissionv1.MutatingWebhookConfiguration](t)[0].Webhooks[0].NamespaceSelector.MatchExpressions[0],
-			{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist},
+			{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
 		}
 		if diff := cmp.Diff(want, all[i].Spec.MatchResources.NamespaceSelector.MatchExpressions); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
@@ -175,7 +175,7 @@ func TestAdmissionPolicies(t *testing.T) {
 	// Mutation alone stays, and denies nothing by itself then.
 	t.Run("a bypass turns off everything that denies", func(t *testing.T) {
 		t.Parallel()
-		bypass := metav1.LabelSelectorRequirement{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist}
+		bypass := metav1.LabelSelectorRequirement{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}}
 		has := func(s *metav1.LabelSelector) bool {
 			return s != nil && slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return cmp.Equal(r, bypass) })
 		}
@@ -236,7 +236,7 @@ func differInFailureAlone(t *testing.T, closed, open admissionv1.ValidatingWebho
 	if closed.Name == "" || open.Name == "" {
 		t.Fatalf("an entry is missing beside %q and %q", closed.Name, open.Name)
 	}
-	bypass := metav1.LabelSelectorRequirement{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpDoesNotExist}
+	bypass := metav1.LabelSelectorRequirement{Key: api.LabelBypass, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}}
 	fail := func(operator metav1.LabelSelectorOperator) metav1.LabelSelectorRequirement {
 		return metav1.LabelSelectorRequirement{Key: deploy.LabelFail, Operator: operator, Values: []string{deploy.FailOpen}}
 	}

@@ -16,6 +16,9 @@ const (
 // MaxBypass is the longest that a bypass lasts.
 const MaxBypass = 24 * time.Hour
 
+// bypassed is the one value of the label that means it.
+const bypassed = "true"
+
 // Bypass says of a namespace that nothing is denied there for a while. It is written on the namespace, by those who may
 // label it.
 type Bypass struct {
@@ -24,10 +27,10 @@ type Bypass struct {
 	By     string
 }
 
-// BypassOf reads the bypass of a namespace; ok is false where there is none. The label alone is one, whatever its value:
+// BypassOf reads the bypass of a namespace; ok is false where there is none. The label with the value "true" alone is one:
 // selectors of the API server see nothing else of it.
 func BypassOf(labels, annotations map[string]string) (b Bypass, ok bool) {
-	if _, ok := labels[api.LabelBypass]; !ok {
+	if labels[api.LabelBypass] != bypassed {
 		return Bypass{}, false
 	}
 	until, err := time.Parse(time.RFC3339, annotations[api.AnnotationBypassUntil])

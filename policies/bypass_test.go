@@ -20,10 +20,18 @@ func TestBypass(t *testing.T) {
 			t.Errorf("annotations alone are read as a bypass: %+v", got)
 		}
 	})
+	t.Run("is none with another value", func(t *testing.T) {
+		t.Parallel()
+		for _, value := range []string{"false", "", "True", "no"} {
+			if got, ok := BypassOf(map[string]string{api.LabelBypass: value}, nil); ok {
+				t.Errorf("%q is read as a bypass: %+v", value, got)
+			}
+		}
+	})
 	t.Run("holds without an end", func(t *testing.T) {
 		t.Parallel()
 		for _, until := range []string{"", "soon", "1767322800", "2030-01-02"} {
-			got, ok := BypassOf(map[string]string{api.LabelBypass: ""}, map[string]string{api.AnnotationBypassUntil: until})
+			got, ok := BypassOf(map[string]string{api.LabelBypass: "true"}, map[string]string{api.AnnotationBypassUntil: until})
 			if !ok || !got.Until.IsZero() {
 				t.Errorf("until %q: %+v, %t", until, got, ok)
 			}

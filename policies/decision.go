@@ -45,9 +45,14 @@ func (d Decision) Rewrite(pod *corev1.Pod) *corev1.Pod {
 	case Mutated:
 		return d.Promise.Apply(pod)
 	case DevicesHidden:
-		return d.Visibility.Apply(pod)
+		pod = d.Visibility.Apply(pod)
+	case Denied:
+		return pod
 	}
-	return pod
+	if d.Mode == "" || d.Mode == api.EnforceAudit {
+		return pod
+	}
+	return withoutRecords(pod)
 }
 
 // WithMode turns what enforce would do into what is to be done under a policy: warn lets denied pods pass unchanged with a

@@ -73,13 +73,14 @@ func devicesToHide(spec *corev1.PodSpec, pools []pools.Pool) (v visibility.Chang
 }
 
 // restoreDevices answers an UPDATE of a pod without slices, in.Pod, in a governed namespace: the pod with the variable by
-// which devices are chosen as old has it. Variables are immutable on a live pod, and a manifest that is applied again
+// which devices are chosen as old has it, and nothing written about a slice. Variables are immutable on a live pod, and a manifest that is applied again
 // names it as its author wrote it. It returns the pod itself where policy leaves the namespace as it is.
 func restoreDevices(in Input, old *corev1.Pod) *corev1.Pod {
 	if !changesPods(in) || in.Pod.DeletionTimestamp != nil {
 		return in.Pod
 	}
 	out := in.Pod.DeepCopy()
+	restoreRecords(old, out)
 	ours := func(e corev1.EnvVar) bool { return e.Name == envvar.VisibleDevices }
 	was := map[string]*corev1.Container{}
 	for c := range podspec.EveryContainer(&old.Spec) {

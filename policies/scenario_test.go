@@ -53,7 +53,7 @@ func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 	}
 	d, patch := policies.Create(in, raw, promise.Keys{})
 	want := map[string]string{"verdict": scenarios.Verdict(d)}
-	if d.Outcome == policies.Mutated || d.Outcome == policies.DevicesHidden {
+	if d.Outcome == policies.Mutated || d.Outcome == policies.DevicesHidden || len(patch) > 0 {
 		want["pod.diff"] = podDiff(t, s.Pod, patch)
 	}
 	if d.Outcome != policies.Mutated {

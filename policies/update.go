@@ -47,7 +47,7 @@ func (c Change) Concerns() bool {
 	if c.Subresource != "" {
 		return c.Subresource == ephemeralSubresource || c.Subresource == resizeSubresource
 	}
-	for _, name := range append(rules.DeviceAnnotations(), api.AnnotationPromise, envvar.VisibleDevices) {
+	for _, name := range append(rules.DeviceAnnotations(), api.AnnotationPromise, api.AnnotationPlanned, api.AnnotationObserved, envvar.VisibleDevices) {
 		if bytes.Contains(c.Old, []byte(name)) || bytes.Contains(c.New, []byte(name)) {
 			return true
 		}
@@ -70,7 +70,7 @@ func (c Change) Mutate(governed func() (Input, error)) (Decision, []jsonpatch.Op
 	case c.Subresource != "":
 		return leaveUnchanged(whyUnchanged), nil, nil
 	case !hasPromise(old.Pod):
-		return restored(updated, old.Pod, governed, restoreDevices)
+		return restored(updated, c.writable(old.Pod, updated.Pod), governed, restoreDevices)
 	}
 	after, violations := promise.Restore(c.writable(old.Pod, updated.Pod), updated.Pod)
 	patch := podpatch.Operations(updated.Tree, updated.Pod, after)
@@ -187,6 +187,9 @@ func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 	}
 	if !hasPromise(old) && hasPromise(updated) {
 		return []api.Violation{request.Immutable("annotation "+api.AnnotationPromise, "absent", "written by another hand")}
+	}
+	if written := writtenRecords(old, updated); !hasPromise(old) && len(written) > 0 {
+		return []api.Violation{request.Immutable("annotation "+written[0], "absent", "written by another hand")}
 	}
 	restored, violations := promise.Restore(old, updated)
 	paths := podpatch.ChangedPaths(updated, restored)

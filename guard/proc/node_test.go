@@ -194,3 +194,19 @@ func TestNewNode(t *testing.T) {
 		})
 	}
 }
+
+// TestNodeTerminatesWithoutItsFirstThread: the kernel tells nothing of a first
+// thread that has exited, and the process runs on.
+func TestNodeTerminatesWithoutItsFirstThread(t *testing.T) {
+	t.Parallel()
+	undead := start(t, "ends its first thread")
+	awaitZombie(t, undead.Process.Pid)
+	pod := onNode(t, podA, map[string]*process{podA + "/trainer": undead})
+	order := pod.order(undead, guard.TerminateProcess)
+	if order.Container != "trainer" || order.Process.Protected {
+		t.Fatalf("the process is %+v", order.Process)
+	}
+	if out := terminate(t, &Terminator{Processes: pod}, order); out.Result != guard.Terminated {
+		t.Errorf("it was not terminated: %+v", out)
+	}
+}

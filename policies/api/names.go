@@ -28,7 +28,7 @@ const (
 // Labels and annotations on namespaces that their selectors read: cluster admins write them.
 const (
 	LabelEnforce          = Domain + "/enforce" // "strict": the API server itself keeps slices as they were given
-	LabelBypass           = Domain + "/bypass"  // there at all: nothing is denied
+	LabelBypass           = Domain + "/bypass"  // "true": nothing is denied
 	AnnotationBypassUntil = Domain + "/bypass-until"
 
 	ReportQuota   = "quota" // how the namespace's quota stands

@@ -199,6 +199,25 @@ func TestA19(t *testing.T) {
 	})
 }
 
+func TestA26(t *testing.T) {
+	t.Run("forged records of a pod without a slice", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		forged := `gpuslice.dev/observed: '{"state":"holds","tier":"hardware"}', gpuslice.dev/planned: '{"tier":"hardware"}'`
+		pod := a.made("forged", "metadata:\n  annotations: {"+forged+"}\nspec:\n  containers:\n  - {name: a, image: 'busybox:1', resources: {limits: {nvidia.com/gpu.shared: 1}}}\n")
+		change := []byte(`{"metadata":{"annotations":{"gpuslice.dev/observed":"{}","gpuslice.dev/planned":"{}"}}}`)
+		live, err := a.client.CoreV1().Pods(a.namespace).Patch(t.Context(), "forged", types.MergePatchType, change, metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for when, annotations := range map[string]map[string]string{"at creation": pod.Annotations, "on the live pod": live.Annotations} {
+			if len(annotations) > 0 {
+				t.Errorf("%s: %v", when, annotations)
+			}
+		}
+		a.contained("what is planned and observed, written by a tenant", "the annotations are removed")
+	})
+}
+
 func TestA21(t *testing.T) {
 	t.Run("policy in the tenant's namespace", func(t *testing.T) {
 		a := attacker(t, "limits: {perContainer: {memory: 5Gi}}", nil)

@@ -138,6 +138,14 @@ func TestBypass(t *testing.T) {
 		gpuslice("bypass", "-n", "bypassed", "--end")
 		awaitOffenders(t, i, "bypassed", true)
 	})
+	t.Run("is none with the value false", func(t *testing.T) {
+		i := need(t)
+		setUpBypass(t, i, "not-really")
+		label(t, i, "not-really", api.LabelBypass, "true")
+		awaitOffenders(t, i, "not-really", false)
+		label(t, i, "not-really", api.LabelBypass, "false")
+		awaitOffenders(t, i, "not-really", true)
+	})
 }
 
 func TestBypassEnd(t *testing.T) {

@@ -28,7 +28,7 @@ type item struct {
 const overdue = time.Minute
 
 func (b *bypasser) list(ctx context.Context) error {
-	o := metav1.ListOptions{LabelSelector: api.LabelBypass}
+	o := metav1.ListOptions{LabelSelector: api.LabelBypass + "=true"}
 	if b.options.Namespace != "" {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", b.options.Namespace).String()
 	}

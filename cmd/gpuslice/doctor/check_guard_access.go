@@ -26,7 +26,7 @@ func checkGuardAccess(f *Facts) []Finding {
 	seen := map[string]bool{}
 	for _, g := range f.Governed() {
 		p := g.Input.Policy
-		if seen[p.Name] || p.Guard.Enabled != nil && !*p.Guard.Enabled {
+		if seen[p.Name] || p.Guard.Mode == agentMode || p.Guard.Enabled != nil && !*p.Guard.Enabled {
 			continue
 		}
 		seen[p.Name] = true

@@ -43,6 +43,15 @@ func written(text string) change {
 	}
 }
 
+// agents are the DaemonSet of agents.
+func agents(wanted, ready int32) change {
+	return func(_ *testing.T, f *Facts) {
+		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: f.System, Name: "gpuslice-agent"}}
+		d.Status.DesiredNumberScheduled, d.Status.NumberReady = wanted, ready
+		f.DaemonSets = append(f.DaemonSets, d)
+	}
+}
+
 // toolkitAt is a container toolkit of a version.
 func toolkitAt(version string) change {
 	return func(_ *testing.T, f *Facts) {
@@ -69,6 +78,13 @@ func sharedIn(node, strategy string, replicas int64) []change {
 func guardImage(pullSecret string) change {
 	return func(_ *testing.T, f *Facts) {
 		f.Deployment.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--guard-image=guard", "--guard-pull-secret=" + pullSecret}}}
+	}
+}
+
+// labeled is a namespace with a label.
+func labeled(key, value string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Namespaces = append(f.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{key: value}}})
 	}
 }
 
@@ -144,6 +160,12 @@ func configuredRows() []row {
 		{"strategy mixed and a mixed layout", []change{mig, label(labelMIGConfig, "balanced"), withConfig(layouts), operator("{mig: {strategy: mixed}}")}, "mig-strategy", "", ""},
 		{"devices that are not partitioned alike", []change{nodes("a100-mig-single"), label("nvidia.com/gpu.product", "NVIDIA-A100-MIG-INVALID")}, "mig-strategy", Problem, "several profiles"},
 		{"a guard that asks by a variable that nobody reads", []change{l4, team("guard: {access: env}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", Problem, "by a variable, which"},
+		{"an agent that nobody installed", []change{l4, team("guard: {mode: agent}\n")}, "agents", Problem, "there is none"},
+		{"agents on some nodes", []change{l4, team("guard: {mode: agent}\n"), agents(1, 1)}, "agents", Problem, "for 1 of 2 nodes"},
+		{"an agent that does not start", []change{l4, team("guard: {mode: agent}\n"), agents(2, 0)}, "agents", Warning, "0 of 2 agents"},
+		{"agents", []change{l4, team("guard: {mode: agent}\n"), agents(2, 2)}, "agents", OK, "2 of 2 agents"},
+		{"agents that no policy has", []change{l4, team(""), agents(1, 0)}, "agents", "", ""},
+		{"an agent needs no access of a guard's", []change{l4, team("guard: {mode: agent, access: env}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", "", ""},
 		{"a guard that asks by a mount", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2, envFalse, mounts)}, "guard-access", "", ""},
 		{"a guard that asks by a mount that nobody reads", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2)}, "guard-access", Problem, "by a mount, which"},
 		{"no guard", []change{l4, team("guard: {enabled: false}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", "", ""},
@@ -172,6 +194,12 @@ func configuredRows() []row {
 		{"a LimitRange beside the guard", []change{team(""), written(limitRange("min: {cpu: 10m}, max: {memory: 64Gi}, default: {cpu: 1}"))}, "limit-ranges", "", ""},
 		{"a LimitRange that gives GPUs", []change{team(""), written(limitRange("default: {nvidia.com/gpu: 1}"))}, "limit-ranges", Problem, "gives a GPU"},
 		{"a LimitRange of others", []change{namespace("b", "", ""), written(limitRange("min: {cpu: 100m}"))}, "limit-ranges", "", ""},
+		{"a strict namespace in another case", []change{labeled("gpuslice.dev/enforce", "Strict")}, "namespace-labels", Warning, "has no effect"},
+		{"a bypass that is none", []change{labeled("gpuslice.dev/bypass", "yes")}, "namespace-labels", Warning, "has no effect"},
+		{"a label's name in another case", []change{labeled("gpuslice.dev/Fail", "open")}, "namespace-labels", Warning, "has no effect"},
+		{"a strict namespace", []change{labeled("gpuslice.dev/enforce", "strict")}, "namespace-labels", "", ""},
+		{"no bypass", []change{labeled("gpuslice.dev/bypass", "false")}, "namespace-labels", "", ""},
+		{"a bypass", []change{labeled("gpuslice.dev/bypass", "true")}, "namespace-labels", "", ""},
 		{"AlwaysPullImages", withGuard("", "NodeRestriction,AlwaysPullImages"), "image-pulls", Note, "with its own credentials"},
 		{"AlwaysPullImages, and a pull secret", withGuard("registry", "NodeRestriction,AlwaysPullImages"), "image-pulls", "", ""},
 		{"no AlwaysPullImages", withGuard("", "NodeRestriction"), "image-pulls", "", ""},

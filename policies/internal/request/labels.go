@@ -88,21 +88,29 @@ func (r *requestReader) labels() labelRequest {
 		}
 	}
 	out.explicit = out.explicit || out.share == api.ShareEnabled
-	r.unknownLabels(known)
+	out.explicit = r.unknownLabels(known) || out.explicit
 	r.contradictions(out)
 	return out
 }
 
-func (r *requestReader) unknownLabels(known int) {
+// unknownLabels warns of labels that are not ours. One that differs from ours in case alone is denied as a request that
+// cannot be read; requests reports whether there is one.
+func (r *requestReader) unknownLabels(known int) (requests bool) {
 	if countPrefix(r.pod.Labels, api.Domain+"/") == known {
-		return
+		return false
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.pod.Labels)) {
-		isOurs := func(l labelReader) bool { return l.label == name }
-		if strings.HasPrefix(name, api.Domain+"/") && !slices.ContainsFunc(labelReaders(), isOurs) {
-			r.warnings = append(r.warnings, fmt.Sprintf("label %s is not one of gpuslice's and has no effect", message.Quote(name)))
+		if !strings.HasPrefix(name, api.Domain+"/") || slices.Contains(Labels(), name) {
+			continue
 		}
+		if i := slices.IndexFunc(Labels(), func(label string) bool { return strings.EqualFold(label, name) }); i >= 0 {
+			r.deny("label "+message.Quote(name), "labels are read as they are spelled; write "+Labels()[i])
+			requests = true
+			continue
+		}
+		r.warnings = append(r.warnings, fmt.Sprintf("label %s is not one of gpuslice's and has no effect", message.Quote(name)))
 	}
+	return requests
 }
 
 func (r *requestReader) contradictions(q labelRequest) {
