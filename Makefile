@@ -59,7 +59,7 @@ e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's pl
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node -cert-manager -prometheus > /dev/null
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e
-	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -p 1 ./test/chart ./test/observability
+	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -p 1 ./test/cdi ./test/chart ./test/observability
 
 test-images: ## the images that users get: built twice to the same bytes, and run
 	GPUSLICE_TEST=images go test $(GOFLAGS) -count=1 -timeout 40m ./deploy/images/recipe

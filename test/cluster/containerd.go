@@ -66,7 +66,7 @@ func (n *Node) startContainerd(ctx context.Context, images []image.Image) error 
 		return err
 	}
 	standard := "runc"
-	if n.gpu != nil {
+	if n.gpu != nil && !n.gpu.CDI {
 		standard = "nvidia" // as on nodes that NVIDIA's operator set up
 	}
 	config := filepath.Join(n.Dir, "containerd.toml")

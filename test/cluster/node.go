@@ -39,6 +39,9 @@ type GPU struct {
 	Mounts []Mount
 	// Env are variables, in the form NAME=VALUE, for such containers and the plugin.
 	Env []string
+	// CDI: runc is the default runtime, and containerd gives the devices that NVIDIA's plugin names by CDI. Mounts and Env reach
+	// the plugin alone.
+	CDI bool
 	// MIGMinors is the text of /proc/driver/nvidia-caps/mig-minors, which NVIDIA's programs read where the
 	// library shows MIG instances: lines such as "gpu0/gi7/access 66". "" for a driver without the file.
 	MIGMinors string

@@ -73,12 +73,50 @@ type NVIDIA struct {
 // StartNVIDIAPlugin runs NVIDIA's device plugin on the node's simulated GPU. What it offers shows on the
 // node a moment later (AwaitAllocatable).
 func (n *Node) StartNVIDIAPlugin(o NVIDIA) (*Plugin, error) {
-	o.Flags = append([]string{"--pass-device-specs=false", "--device-list-strategy=envvar"}, o.Flags...)
+	how := []string{"--device-list-strategy=envvar"}
+	if n.gpu != nil && n.gpu.CDI {
+		root, err := n.driverRoot()
+		if err != nil {
+			return nil, err
+		}
+		how = []string{"--device-list-strategy=cdi-cri", "--nvidia-driver-root=" + root, "--container-driver-root=" + root, "--nvidia-cdi-hook-path=" + n.bin["nvidia-cdi-hook"]}
+	}
+	o.Flags = slices.Concat([]string{"--pass-device-specs=false"}, how, o.Flags)
 	cmd, err := n.nvidia("nvidia-device-plugin", o)
 	if err != nil {
 		return nil, err
 	}
 	return n.startPlugin("nvidia-device-plugin", cmd)
+}
+
+// driverVersion is that of the simulated driver, unless its settings say otherwise.
+const driverVersion = "580.95.05"
+
+// driverRoot makes a folder with the files and device nodes of a driver, from which the plugin writes its CDI specification.
+func (n *Node) driverRoot() (string, error) {
+	root := filepath.Join(n.Dir, "driver-root")
+	libraries := filepath.Join(root, filepath.Dir(libraryPath()))
+	for _, folder := range []string{libraries, filepath.Join(root, "dev")} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return "", fmt.Errorf("make driver's folder: %w", err)
+		}
+	}
+	text, err := os.ReadFile(n.gpu.Library)
+	if err != nil {
+		return "", fmt.Errorf("read driver's library: %w", err)
+	}
+	for _, name := range []string{"libnvidia-ml.so.", "libcuda.so."} {
+		if err := os.WriteFile(filepath.Join(libraries, name+driverVersion), text, 0o755); err != nil {
+			return "", fmt.Errorf("place driver's library: %w", err)
+		}
+	}
+	for name, minor := range map[string]uint32{"nvidia0": 0, "nvidiactl": 255} {
+		err := unix.Mknod(filepath.Join(root, "dev", name), unix.S_IFCHR|0o666, int(unix.Mkdev(195, minor)))
+		if err != nil && !errors.Is(err, os.ErrExist) {
+			return "", fmt.Errorf("make device %s: %w", name, err)
+		}
+	}
+	return root, nil
 }
 
 // DiscoverFeatures runs NVIDIA's GPU feature discovery once on the node's simulated GPU, and gives the

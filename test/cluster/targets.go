@@ -43,6 +43,7 @@ func NodeParts() []Target {
 			"github.com/NVIDIA/k8s-device-plugin/cmd/nvidia-device-plugin",
 			"github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
 			"github.com/NVIDIA/k8s-device-plugin/cmd/mps-control-daemon",
+			"github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-cdi-hook",
 		}},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +55,42 @@ func StartNode(ctx context.Context, dir string, devices int, further ...image.Im
 	return n, n.AwaitWebhook(ctx)
 }
 
+// StartCDINode is StartNode on a node whose containers get the one GPU by CDI alone, and where no runtime of NVIDIA's is the default.
+func StartCDINode(ctx context.Context, dir string) (*OnNode, error) {
+	options, err := nodeOptions(dir)
+	if err != nil {
+		return nil, err
+	}
+	options.GPU.CDI = true
+	n, err := startNode(ctx, options, 1)
+	if err != nil {
+		return nil, err
+	}
+	if err := showDevices(); err != nil {
+		return nil, err
+	}
+	if err := n.manifests(ctx); err != nil {
+		return nil, err
+	}
+	return n, n.AwaitWebhook(ctx)
+}
+
+// cdiSpec is what the device plugin writes.
+const cdiSpec = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json"
+
+// showDevices has the simulated library show all devices to containers that get one: it knows no device nodes.
+func showDevices() error {
+	text, err := os.ReadFile(cdiSpec)
+	if err != nil {
+		return fmt.Errorf("read CDI specification: %w", err)
+	}
+	shown := strings.ReplaceAll(string(text), "NVIDIA_VISIBLE_DEVICES=void", `NVIDIA_VISIBLE_DEVICES=void","GPUSLICE_FAKE_GPU_VISIBLE=all`)
+	if err := os.WriteFile(cdiSpec, []byte(shown), 0o644); err != nil {
+		return fmt.Errorf("write CDI specification: %w", err)
+	}
+	return nil
+}
+
 // StartBareNode is StartNode without gpuslice, whose images are there.
 func StartBareNode(ctx context.Context, dir string, devices int, further ...image.Image) (*OnNode, error) {
 	options, err := nodeOptions(dir)
@@ -61,6 +98,10 @@ func StartBareNode(ctx context.Context, dir string, devices int, further ...imag
 		return nil, err
 	}
 	options.Images = append(options.Images, further...)
+	return startNode(ctx, options, devices)
+}
+
+func startNode(ctx context.Context, options cluster.NodeOptions, devices int) (*OnNode, error) {
 	node, err := cluster.StartNode(ctx, options)
 	if err != nil {
 		return nil, err

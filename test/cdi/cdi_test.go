@@ -1,0 +1,96 @@
+package cdi
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/cluster/box"
+	"github.com/gpuslice/gpuslice/test/install"
+)
+
+func TestMain(m *testing.M) { os.Exit(cluster.Main(m, install.Build)) }
+
+const policy = "apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\n"
+
+func TestCDI(t *testing.T) {
+	if !cluster.Wanted("node") {
+		t.Skip("starts a real node: set GPUSLICE_TEST=node to run it, as root")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	n, err := install.StartCDINode(ctx, box.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Policy(ctx, "default", []byte(policy)); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Settle(ctx, install.SharedResource); err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range []string{"team-a", "team-b", "team-c"} {
+		if err := n.Namespace(ctx, namespace, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("a slice starts, and what is observed names the guard that reads nothing", func(t *testing.T) {
+		for _, namespace := range []string{"team-a", "team-b"} {
+			if _, err := n.Client.CoreV1().Pods(namespace).Create(ctx, pod(), metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, namespace := range []string{"team-a", "team-b"} {
+			await(ctx, t, n, namespace, func(p *corev1.Pod) bool {
+				observed := p.Annotations[api.AnnotationObserved]
+				return p.Status.Phase == corev1.PodRunning && strings.Contains(observed, "gpuslice cannot enforce this pod's slice: initialise NVML")
+			})
+		}
+	})
+	t.Run("the next pod is planned without a guard", func(t *testing.T) {
+		planned := ""
+		err := wait.PollUntilContextTimeout(ctx, time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
+			made, err := n.Client.CoreV1().Pods("team-c").Create(ctx, pod(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if err != nil {
+				return false, err
+			}
+			planned = made.Annotations[api.AnnotationPlanned]
+			return strings.Contains(planned, "no guard is counted on: the last guards there, of pods in 2 namespaces"), nil
+		})
+		if err != nil {
+			t.Errorf("planned %s", planned)
+		}
+	})
+}
+
+func pod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "train", Labels: map[string]string{api.LabelMemory: "8Gi"}},
+		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(1)), Containers: []corev1.Container{{
+			Name: "trainer", Image: install.TenantImage, Args: []string{"wait 1h"}, ImagePullPolicy: corev1.PullNever,
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{api.ResourceGPU: resource.MustParse("1")}},
+		}}},
+	}
+}
+
+// await waits for the namespace's pod.
+func await(ctx context.Context, t *testing.T, n *install.OnNode, namespace string, done func(*corev1.Pod) bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(ctx, time.Second, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		p, err := n.Client.CoreV1().Pods(namespace).Get(ctx, "train", metav1.GetOptions{})
+		return err == nil && done(p), err
+	})
+	if err != nil {
+		out, _ := n.Kubectl(context.WithoutCancel(ctx), "describe", "pods", "--namespace="+namespace)
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
