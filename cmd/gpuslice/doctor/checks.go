@@ -37,6 +37,7 @@ func cluster() []check {
 		{"uncounted-quotas", checkUncountedQuotas},
 		{"limit-ranges", checkLimitRanges},
 		{"image-pulls", checkImagePulls},
+		{"namespace-labels", checkNamespaceLabels},
 		{"platform", checkPlatform},
 		{"rights", checkRights},
 		{"unread", checkUnread},

@@ -81,6 +81,13 @@ func guardImage(pullSecret string) change {
 	}
 }
 
+// labeled is a namespace with a label.
+func labeled(key, value string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Namespaces = append(f.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{key: value}}})
+	}
+}
+
 func apiServerPod(plugins string) string {
 	return "{apiVersion: v1, kind: Pod, metadata: {name: kube-apiserver-n1, namespace: kube-system}, " +
 		"spec: {containers: [{name: a, command: [kube-apiserver, '--enable-admission-plugins=" + plugins + "']}]}}"
@@ -187,6 +194,12 @@ func configuredRows() []row {
 		{"a LimitRange beside the guard", []change{team(""), written(limitRange("min: {cpu: 10m}, max: {memory: 64Gi}, default: {cpu: 1}"))}, "limit-ranges", "", ""},
 		{"a LimitRange that gives GPUs", []change{team(""), written(limitRange("default: {nvidia.com/gpu: 1}"))}, "limit-ranges", Problem, "gives a GPU"},
 		{"a LimitRange of others", []change{namespace("b", "", ""), written(limitRange("min: {cpu: 100m}"))}, "limit-ranges", "", ""},
+		{"a strict namespace in another case", []change{labeled("gpuslice.dev/enforce", "Strict")}, "namespace-labels", Warning, "has no effect"},
+		{"a bypass that is none", []change{labeled("gpuslice.dev/bypass", "yes")}, "namespace-labels", Warning, "has no effect"},
+		{"a label's name in another case", []change{labeled("gpuslice.dev/Fail", "open")}, "namespace-labels", Warning, "has no effect"},
+		{"a strict namespace", []change{labeled("gpuslice.dev/enforce", "strict")}, "namespace-labels", "", ""},
+		{"no bypass", []change{labeled("gpuslice.dev/bypass", "false")}, "namespace-labels", "", ""},
+		{"a bypass", []change{labeled("gpuslice.dev/bypass", "true")}, "namespace-labels", "", ""},
 		{"AlwaysPullImages", withGuard("", "NodeRestriction,AlwaysPullImages"), "image-pulls", Note, "with its own credentials"},
 		{"AlwaysPullImages, and a pull secret", withGuard("registry", "NodeRestriction,AlwaysPullImages"), "image-pulls", "", ""},
 		{"no AlwaysPullImages", withGuard("", "NodeRestriction"), "image-pulls", "", ""},
