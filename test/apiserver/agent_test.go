@@ -102,3 +102,20 @@ func (s *bare) agentOf(t *testing.T, nodeName string) kubernetes.Interface {
 	}
 	return client
 }
+
+// TestStrictAgent: a pod whose node's agent enforces has the check alone.
+func TestStrictAgent(t *testing.T) {
+	t.Run("a pod of the agent's is complete with the check", func(t *testing.T) {
+		s := strictly(t)
+		create := func(name string, change func(*corev1.Pod)) error {
+			pod := slicedPod(t, scenario(t, "guard-by-the-agent"), name)
+			change(pod)
+			_, err := s.Client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}
+		if err := create("whole", func(*corev1.Pod) {}); err != nil {
+			t.Error(err)
+		}
+		wantDenied(t, create("bare", func(p *corev1.Pod) { p.Spec.InitContainers = nil }), "the pod's promise has a guard, and the pod lacks it")
+	})
+}
