@@ -66,7 +66,7 @@ func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	if !sliced {
 		return found
 	}
-	if podspec.IsOurContainer(c.Name) {
+	if podspec.IsOurs(c.Name) {
 		say("has a name that belongs to gpuslice")
 	}
 	if rules.IsPrivileged(c.SecurityContext) {
@@ -76,7 +76,7 @@ func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 		say("adds the capabilities %s", strings.Join(names, ", "))
 	}
 	for _, m := range c.VolumeMounts {
-		if podspec.IsOurVolume(m.Name) {
+		if podspec.IsOurs(m.Name) {
 			say("mounts the volume %q, which belongs to gpuslice", m.Name)
 		}
 	}

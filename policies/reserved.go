@@ -22,7 +22,7 @@ func reservedContainer(in *Input) *api.Violation {
 	if name == "" || request.SliceLabel(in.Pod) == "" && !(gpu && in.Policy.Mode == modes.Transparent) {
 		return nil
 	}
-	return request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", name, podspec.ContainerPrefix))
+	return request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", name, podspec.Prefix))
 }
 
 // authorsUnderOurName returns a container that has one of our names and cannot be ours, and whether it requests a GPU.
@@ -36,12 +36,12 @@ func authorsUnderOurName(spec *corev1.PodSpec, pools []pools.Pool) (name string,
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
 		mayBeOurs := slices.Contains([]string{limits.CheckContainer, limits.GuardContainer}, c.Name)
-		if podspec.IsOurContainer(c.Name) && (!mayBeOurs || !others && requests(c)) {
+		if podspec.IsOurs(c.Name) && (!mayBeOurs || !others && requests(c)) {
 			return c.Name, requests(c)
 		}
 	}
 	for i := range spec.Containers {
-		if c := &spec.Containers[i]; podspec.IsOurContainer(c.Name) {
+		if c := &spec.Containers[i]; podspec.IsOurs(c.Name) {
 			return c.Name, requests(c)
 		}
 	}

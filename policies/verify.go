@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
@@ -54,7 +55,7 @@ func Verify(in Input, promise *promise.Promise) Decision {
 // something ends it: what a changed pod holds is unknown.
 func verifyPromised(in *Input, given *promise.Promise) Decision {
 	for _, check := range []func(*Input, *promise.Promise) []api.Violation{
-		checkGuardImage, checkUndone, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
+		checkUndone, checkPromisedTampering, checkPromisedStrategy, checkPromisedTier, checkPromisedLimits,
 	} {
 		if found := check(in, given); len(found) > 0 {
 			return denial(found...)
@@ -67,6 +68,9 @@ func checkUndone(in *Input, given *promise.Promise) []api.Violation {
 	changed := given.Undone(in.Pod, in.Pools)
 	if len(changed) == 0 {
 		return nil
+	}
+	if found := checkGuardImage(in, given); len(found) > 0 {
+		return found
 	}
 	return []api.Violation{{Rule: rulename.Undone, Reason: "the slice was changed after it was given", Detail: fmt.Sprintf(
 		"%s; another webhook or a copied annotation did this; remove the annotation %s from the pod, or let gpuslice's mutating webhook run after the other one",
@@ -122,7 +126,7 @@ func checkPromisedTier(in *Input, promise *promise.Promise) []api.Violation {
 // checkPromisedLimits holds what the pod is charged for to the limits. The pod says which containers run side by side.
 func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
 	limits, policy := in.Policy.Limits, in.Policy.Name
-	if limits.IsZero() {
+	if limits == (config.Policy{}).Limits {
 		return nil
 	}
 	for i := range promise.Containers {

@@ -83,9 +83,6 @@ type sizeLimits struct {
 	MinMemory quantity.MiB `json:"minMemory,omitzero"`
 }
 
-// IsZero reports whether nothing is limited.
-func (l sizeLimits) IsZero() bool { return l == sizeLimits{} }
-
 // Allowance is the memory of a process outside its framework's allocator, for a container with so many GPUs.
 func (p *Policy) Allowance(gpus int64) quantity.MiB {
 	if p.ContextAllowance != nil {

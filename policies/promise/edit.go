@@ -127,12 +127,12 @@ func (l editList) revert(pod *corev1.Pod, old, next *Promise) {
 func unaccountedNames(pod *corev1.Pod, recorded *Promise) []string {
 	var out []string
 	for c := range podspec.EveryContainer(&pod.Spec) {
-		if podspec.IsOurContainer(c.Name) && recorded == nil {
+		if podspec.IsOurs(c.Name) && recorded == nil {
 			out = append(out, "container "+c.Name)
 		}
 	}
 	for i := range pod.Spec.Volumes {
-		if name := pod.Spec.Volumes[i].Name; podspec.IsOurVolume(name) && !recorded.HasVolume(name) {
+		if name := pod.Spec.Volumes[i].Name; podspec.IsOurs(name) && !recorded.HasVolume(name) {
 			out = append(out, "volume "+name)
 		}
 	}

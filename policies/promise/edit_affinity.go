@@ -60,7 +60,7 @@ func addRequiredTerms(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm, car
 	}
 	var out []corev1.NodeSelectorTerm
 	for _, have := range required.NodeSelectorTerms {
-		if isEmptyTerm(have) { // it matches no node, and would match ours
+		if len(have.MatchExpressions)+len(have.MatchFields) == 0 { // it matches no node, and would match ours
 			out = append(out, have)
 			continue
 		}
@@ -92,7 +92,7 @@ func removeRequiredTerms(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm) 
 		known := slices.ContainsFunc(out, func(t corev1.NodeSelectorTerm) bool {
 			return podspec.SameExpressions(t.MatchExpressions, have.MatchExpressions) && podspec.SameExpressions(t.MatchFields, have.MatchFields)
 		})
-		if !known && !isEmptyTerm(have) { // an empty one was ours alone
+		if !known && len(have.MatchExpressions)+len(have.MatchFields) > 0 { // an empty one was ours alone
 			out = append(out, have)
 		}
 	}
@@ -118,10 +118,6 @@ func dropRequiredNodes(spec *corev1.PodSpec) {
 	if spec.Affinity.NodeAffinity == nil && spec.Affinity.PodAffinity == nil && spec.Affinity.PodAntiAffinity == nil {
 		spec.Affinity = nil
 	}
-}
-
-func isEmptyTerm(t corev1.NodeSelectorTerm) bool {
-	return len(t.MatchExpressions) == 0 && len(t.MatchFields) == 0
 }
 
 // longestRun is where the longest of the terms that term has begins in it, and its length: of two pools one may demand

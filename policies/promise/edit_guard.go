@@ -26,8 +26,12 @@ func (guardEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 		spec.ShareProcessNamespace = new(true)
 	}
 	dropMisplaced(spec, next)
+	ours := []corev1.Container{g.check()}
+	if !g.Agent {
+		ours = append(ours, g.sidecar())
+	}
 	at := firstGPUContainer(spec.InitContainers, next)
-	for _, c := range g.containers() {
+	for _, c := range ours {
 		i := slices.IndexFunc(spec.InitContainers, func(have corev1.Container) bool { return have.Name == c.Name })
 		if i < 0 {
 			c.VolumeMounts = append(c.VolumeMounts, tokenMount(spec)...)
@@ -76,7 +80,7 @@ func (guardEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 
 func (guardEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 	spec, was := &updated.Spec, &old.Spec
-	ours := func(c corev1.Container) bool { return podspec.IsOurContainer(c.Name) }
+	ours := func(c corev1.Container) bool { return podspec.IsOurs(c.Name) }
 	sameName := func(a, b corev1.Container) bool { return a.Name == b.Name }
 	spec.InitContainers = restoreList(spec.InitContainers, was.InitContainers, ours, sameName)
 	spec.Containers = restoreList(spec.Containers, was.Containers, ours, sameName)
@@ -99,8 +103,8 @@ func (guardEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 
 // dropContainers removes the containers under our names that next does not write. None of the pod's main ones is ours.
 func dropContainers(spec *corev1.PodSpec, next *Promise) {
-	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return podspec.IsOurContainer(c.Name) && !next.HasGuard(c.Name) })
-	spec.Containers = slices.DeleteFunc(spec.Containers, func(c corev1.Container) bool { return podspec.IsOurContainer(c.Name) })
+	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return podspec.IsOurs(c.Name) && !next.HasGuard(c.Name) })
+	spec.Containers = slices.DeleteFunc(spec.Containers, func(c corev1.Container) bool { return podspec.IsOurs(c.Name) })
 }
 
 // dropMisplaced removes the guard's containers where the pod brings them in another order: the check must run before

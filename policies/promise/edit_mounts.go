@@ -32,7 +32,7 @@ func dropMounts(spec *corev1.PodSpec, next *Promise) {
 	for c := range podspec.Containers(spec) {
 		promised := next.Container(c.Name)
 		c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
-			return podspec.IsOurVolume(m.Name) && !promised.mounts(m)
+			return podspec.IsOurs(m.Name) && !promised.mounts(m)
 		})
 	}
 }
@@ -40,7 +40,7 @@ func dropMounts(spec *corev1.PodSpec, next *Promise) {
 func (mountsEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 	for was, c := range containerPairs(old, updated) {
 		p := given.Container(c.Name)
-		ours := func(m corev1.VolumeMount) bool { return podspec.IsOurVolume(m.Name) || p.mountsAt(m.MountPath) }
+		ours := func(m corev1.VolumeMount) bool { return podspec.IsOurs(m.Name) || p.mountsAt(m.MountPath) }
 		c.VolumeMounts = restoreList(c.VolumeMounts, was.VolumeMounts, ours,
 			func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
 	}

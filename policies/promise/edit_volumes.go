@@ -13,8 +13,13 @@ type volumesEdit struct{}
 
 func (volumesEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 	dropVolumes(&pod.Spec, next)
-	for _, v := range next.Volumes {
-		pod.Spec.Volumes = setVolume(pod.Spec.Volumes, v)
+	for i := range next.Volumes {
+		v := next.Volumes[i].DeepCopy()
+		if at := slices.IndexFunc(pod.Spec.Volumes, func(have corev1.Volume) bool { return have.Name == v.Name }); at >= 0 {
+			pod.Spec.Volumes[at] = *v
+		} else {
+			pod.Spec.Volumes = append(pod.Spec.Volumes, *v)
+		}
 	}
 }
 
@@ -22,23 +27,13 @@ func (volumesEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 func (volumesEdit) Revert(pod *corev1.Pod, _, next *Promise) { dropVolumes(&pod.Spec, next) }
 
 func dropVolumes(spec *corev1.PodSpec, next *Promise) {
-	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return podspec.IsOurVolume(v.Name) && !next.HasVolume(v.Name) })
+	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return podspec.IsOurs(v.Name) && !next.HasVolume(v.Name) })
 }
 
 func (volumesEdit) Restore(old, updated *corev1.Pod, _ *Promise) {
 	updated.Spec.Volumes = restoreList(updated.Spec.Volumes, old.Spec.Volumes,
-		func(v corev1.Volume) bool { return podspec.IsOurVolume(v.Name) },
+		func(v corev1.Volume) bool { return podspec.IsOurs(v.Name) },
 		func(a, b corev1.Volume) bool { return a.Name == b.Name })
-}
-
-func setVolume(volumes []corev1.Volume, v corev1.Volume) []corev1.Volume {
-	for i := range volumes {
-		if volumes[i].Name == v.Name {
-			volumes[i] = *v.DeepCopy()
-			return volumes
-		}
-	}
-	return append(volumes, *v.DeepCopy())
 }
 
 func (p *Promise) HasVolume(name string) bool {

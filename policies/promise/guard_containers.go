@@ -1,6 +1,7 @@
 package promise
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,20 +49,16 @@ func (g *Guard) Limits() (limits.Limits, error) {
 	})
 }
 
-// containers are those that the pod carries, in their order.
-func (g *Guard) containers() []corev1.Container {
-	if g.Agent {
-		return []corev1.Container{g.check()}
-	}
-	return []corev1.Container{g.check(), g.sidecar()}
-}
-
 // container is what check and sidecar have in common. Every field that the server would default is written, so that the
 // pod comes back as it was promised.
 func (g *Guard) container(name, command string, own []envvar.Literal) corev1.Container {
+	quantities := corev1.ResourceList{corev1.ResourceCPU: quantityOrZero(g.CPU), corev1.ResourceMemory: quantityOrZero(g.Memory)}
+	if g.Storage != "" {
+		quantities[corev1.ResourceEphemeralStorage] = quantityOrZero(g.Storage)
+	}
 	c := corev1.Container{
 		Name: name, Args: []string{command}, Image: g.Image, ImagePullPolicy: g.PullPolicy,
-		Resources:                corev1.ResourceRequirements{Limits: g.quantities(), Requests: g.quantities()},
+		Resources:                corev1.ResourceRequirements{Limits: quantities, Requests: maps.Clone(quantities)}, // a Guaranteed pod stays one
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 		SecurityContext: &corev1.SecurityContext{
@@ -86,15 +83,6 @@ func (g *Guard) container(name, command string, own []envvar.Literal) corev1.Con
 		c.VolumeMounts = append(c.VolumeMounts, *g.Mounts[i].DeepCopy())
 	}
 	return c
-}
-
-// quantities are requests and limits alike, so that a Guaranteed pod stays one.
-func (g *Guard) quantities() corev1.ResourceList {
-	out := corev1.ResourceList{corev1.ResourceCPU: quantityOrZero(g.CPU), corev1.ResourceMemory: quantityOrZero(g.Memory)}
-	if g.Storage != "" {
-		out[corev1.ResourceEphemeralStorage] = quantityOrZero(g.Storage)
-	}
-	return out
 }
 
 // quantityOrZero reads a quantity of the installation's settings, which were validated when they were read.

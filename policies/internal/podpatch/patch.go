@@ -124,7 +124,7 @@ func (d *differ) list(path string, raw, before, after []any) {
 		i, ok := at[k]
 		switch at := path + "/" + strconv.Itoa(i); {
 		case !ok:
-		case strings.HasPrefix(k, "name="+podspec.ContainerPrefix) && !reflect.DeepEqual(before[i], after[j]):
+		case strings.HasPrefix(k, "name="+podspec.Prefix) && !reflect.DeepEqual(before[i], after[j]):
 			d.emit("replace", at, after[j]) // ours: nothing that somebody else wrote there stays
 		default:
 			d.value(at, raw[i], before[i], after[j])

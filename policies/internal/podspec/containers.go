@@ -11,12 +11,12 @@ import (
 func Containers(spec *corev1.PodSpec) iter.Seq2[*corev1.Container, bool] {
 	return func(yield func(*corev1.Container, bool) bool) {
 		for i := range spec.InitContainers {
-			if c := &spec.InitContainers[i]; !IsOurContainer(c.Name) && !yield(c, true) {
+			if c := &spec.InitContainers[i]; !IsOurs(c.Name) && !yield(c, true) {
 				return
 			}
 		}
 		for i := range spec.Containers {
-			if c := &spec.Containers[i]; !IsOurContainer(c.Name) && !yield(c, false) {
+			if c := &spec.Containers[i]; !IsOurs(c.Name) && !yield(c, false) {
 				return
 			}
 		}

@@ -2,15 +2,11 @@ package podspec
 
 import "strings"
 
-// Names of what gpuslice adds to a pod begin with these.
-const (
-	volumePrefix    = "gpuslice-" // volumes of ours
-	ContainerPrefix = "gpuslice-" // containers of ours
-)
+// Prefix is how the names of what gpuslice adds to a pod begin: containers and volumes.
+const Prefix = "gpuslice-"
 
-func IsOurContainer(name string) bool { return strings.HasPrefix(name, ContainerPrefix) }
-
-func IsOurVolume(name string) bool { return strings.HasPrefix(name, volumePrefix) }
+// IsOurs reports whether a container or volume is gpuslice's, by its name.
+func IsOurs(name string) bool { return strings.HasPrefix(name, Prefix) }
 
 // LabelPodSecurity is the label of a namespace that names its Pod Security Standard.
 const LabelPodSecurity = "pod-security.kubernetes.io/enforce"
