@@ -100,7 +100,7 @@ func platforms(texts []string) ([]v1.Platform, error) {
 func chosen(wanted []string) ([]recipe.Recipe, error) {
 	for _, name := range wanted {
 		if !slices.Contains(names(recipe.Recipes()), name) {
-			return nil, fmt.Errorf("%w: there is no image %q: there are %s", errUsage, name, strings.Join(names(recipe.Recipes()), " and "))
+			return nil, fmt.Errorf("%w: there is no image %q: there are %s", errUsage, name, strings.Join(names(recipe.Recipes()), ", "))
 		}
 	}
 	return slices.DeleteFunc(recipe.Recipes(), func(r recipe.Recipe) bool { return !slices.Contains(wanted, r.Name) }), nil

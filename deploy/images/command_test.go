@@ -29,7 +29,7 @@ func TestRun(t *testing.T) {
 			{"help of push", "push --help", exitDone, "go run ./deploy/images push registry.example.com/gpuslice"},
 			{"an unknown flag", "build --fast", exitUsage, "--fast (images build --help)"},
 			{"a platform that there is none for", "build --platform windows/amd64", exitUsage, `platform "windows/amd64"`},
-			{"an image that there is none of", "build --image agent", exitUsage, `no image "agent": there are webhook and guard`},
+			{"an image that there is none of", "build --image scheduler", exitUsage, `there is no image "scheduler": there are webhook, guard, agent`},
 			{"nowhere to push to", "push", exitUsage, "images push --help"},
 			{"nothing to push", "push --from " + empty + " registry.example.com/x", exitFailed, "build them first"},
 		} {
