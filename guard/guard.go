@@ -90,11 +90,17 @@ func (g *Guard) Advance(ctx context.Context, sample Sample) (wait, maxAge time.D
 	return SampleInterval(g.state, g.Limits)
 }
 
-// Settle waits for a termination in progress.
+// Settle waits for a termination in progress, and reports the outcome that no step
+// has taken in: the last container of a pod ends with what was terminated, and the
+// guard with the pod.
 func (g *Guard) Settle() {
 	if g.outcomes != nil {
 		g.settled(<-g.outcomes)
 	}
+	var events []Event
+	g.state, _, events = Step(g.state, Sample{Outcome: g.lastOutcome}, g.Limits)
+	g.lastOutcome = nil
+	g.report(nil, events)
 }
 
 // takeOutcome takes the outcome of a termination that has come to its end.

@@ -238,6 +238,9 @@ func TestRunStopsDuringATermination(t *testing.T) {
 		if took := time.Since(p.began); took > 11*time.Second || p.released != 1 {
 			t.Errorf("stopped after %s, released %d", took, p.released)
 		}
+		if len(p.outcomes) != 1 || p.outcomes[0].Result != TimedOut || p.reported[len(p.reported)-1] != "termination result" {
+			t.Errorf("reported %q with outcomes %+v, want the outcome last", p.reported, p.outcomes)
+		}
 	})
 }
 
