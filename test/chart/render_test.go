@@ -149,9 +149,9 @@ func TestValues(t *testing.T) {
 		got := []any{*deployment.Spec.Replicas, c.Image, c.ImagePullPolicy, c.Resources.Limits.Memory().String(), env, c.Args[2:], pod.Spec.PriorityClassName,
 			pod.Spec.NodeSelector, pod.Spec.Tolerations[0].Key, pod.Spec.TopologySpreadConstraints[0].TopologyKey, pod.Spec.ImagePullSecrets[0].Name,
 			pod.Spec.Volumes[0].Secret.SecretName, c.VolumeMounts[0].MountPath, pod.Labels["mesh"], pod.Annotations, deployment.Annotations}
-		want := []any{int32(5), "registry.test/gpuslice/webhook:v9.9.9", corev1.PullAlways, "1Gi", map[string]string{
+		want := []any{int32(5), "mirror.test/gpuslice/webhook:v9.9.9", corev1.PullAlways, "1Gi", map[string]string{
 			"GOMEMLIMIT":                   "800MiB",
-			"GPUSLICE_GUARD_IMAGE":         "registry.test/gpuslice/guard@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+			"GPUSLICE_GUARD_IMAGE":         "mirror.test/gpuslice/guard@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 			"GPUSLICE_GUARD_IMAGE_MIRRORS": "mirror.test/gpuslice/guard",
 			"GPUSLICE_GUARD_CPU":           "30m",
 			"GPUSLICE_GUARD_MEMORY":        "96Mi",
