@@ -59,13 +59,8 @@ func build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	built.tenant = filepath.Join(dir, "tenant")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", built.tenant, "github.com/gpuslice/gpuslice/test/fakegpu/tenant")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the tenant: %w\n%s", err, output)
-	}
-	return nil
+	built.tenant, err = fakegpu.BuildTenant(ctx, dir)
+	return err
 }
 
 const nodeName = "gpu-1"

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"flag"
-	"os"
 	"testing"
 	"time"
 
@@ -49,23 +48,7 @@ func filledRecorder() *recorder {
 }
 
 func TestMetricsPage(t *testing.T) {
-	found, err := reference.Of(registry(filledRecorder()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := reference.Page(metricsHead, found)
-	if *update {
-		if err := os.WriteFile(metricsPage, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(metricsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(have)); diff != "" {
-		t.Errorf("(-registered +page, go test ./cmd/agent -run MetricsPage -update writes it)\n%s", diff)
-	}
+	reference.Check(t, registry(filledRecorder()), metricsHead, metricsPage, *update)
 }
 
 func TestMetrics(t *testing.T) {

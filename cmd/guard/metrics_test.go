@@ -4,11 +4,8 @@ import (
 	"context"
 	"flag"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/test/observability/reference"
@@ -33,23 +30,7 @@ func TestMetricsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := reference.Of(registry(filledRecorder(l)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := reference.Page(metricsHead, found)
-	if *update {
-		if err := os.WriteFile(metricsPage, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(metricsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(have)); diff != "" {
-		t.Errorf("(-registered +page, go test ./cmd/guard -run MetricsPage -update writes it)\n%s", diff)
-	}
+	reference.Check(t, registry(filledRecorder(l)), metricsHead, metricsPage, *update)
 }
 
 func TestMetricsHandler(t *testing.T) {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"flag"
 	"io"
-	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gpuslice/gpuslice/test/observability/reference"
@@ -39,22 +37,6 @@ func TestMetricsPage(t *testing.T) {
 		if code != exitOK {
 			t.Fatalf("exit %d", code)
 		}
-		found, err := reference.Of(m.Registerer().(*prometheus.Registry))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := reference.Page(metricsHead, found)
-		if *update {
-			if err := os.WriteFile(metricsPage, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		have, err := os.ReadFile(metricsPage)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, string(have)); diff != "" {
-			t.Errorf("(-registered +page, go test ./cmd/webhook -run MetricsPage -update writes it)\n%s", diff)
-		}
+		reference.Check(t, m.Registerer().(*prometheus.Registry), metricsHead, metricsPage, *update)
 	})
 }

@@ -65,6 +65,17 @@ func Build(ctx context.Context, dir string, without ...string) (string, error) {
 	return library, nil
 }
 
+// BuildTenant makes the program of package tenant in dir and returns its path.
+func BuildTenant(ctx context.Context, dir string) (string, error) {
+	program := filepath.Join(dir, "tenant")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, "github.com/gpuslice/gpuslice/test/fakegpu/tenant")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the tenant: %w\n%s", err, output)
+	}
+	return program, nil
+}
+
 func place(dir, name string) (string, error) {
 	if dir == "" {
 		cache, err := os.UserCacheDir()
