@@ -109,18 +109,7 @@ func TestTerminate(t *testing.T) {
 				Nested: func(o guard.Order) bool { return o.Process.PID == 7 }}
 			target, _ := h.Acquire(t.Context(), tc.order)
 			out := target.Terminate(t.Context())
-			if out.Result != tc.want || !strings.Contains(out.Reason, tc.reason) {
-				t.Errorf("got %+v, want %s with %q", out, tc.want, tc.reason)
-			}
-			if signaled := tc.want == guard.Terminated; signaled != (len(next.signals) == 1) {
-				t.Fatalf("signaled %d times", len(next.signals))
-			}
-			if tc.want == guard.Terminated && next.signals[0] != tc.before {
-				t.Errorf("when the signal came the daemon had been sent %q, want %q", next.signals[0], tc.before)
-			}
-			if strings.Contains(sent(t, control), "2048") {
-				t.Error("a neighbor's client was terminated")
-			}
+			checkTermination(t, next, out, tc.want, tc.reason, tc.before)
 		})
 	}
 }
@@ -188,4 +177,22 @@ func FuzzParseClients(f *testing.F) {
 			t.Errorf("%q gave clients and an error", text)
 		}
 	})
+}
+
+// checkTermination compares the outcome and what was done with what is wanted. before is what the daemon had been sent when the
+// signal came.
+func checkTermination(t *testing.T, next *signals, out guard.Outcome, want guard.Result, reason, before string) {
+	t.Helper()
+	if out.Result != want || !strings.Contains(out.Reason, reason) {
+		t.Errorf("got %+v, want %s with %q", out, want, reason)
+	}
+	if signaled := want == guard.Terminated; signaled != (len(next.signals) == 1) {
+		t.Fatalf("signaled %d times", len(next.signals))
+	}
+	if want == guard.Terminated && next.signals[0] != before {
+		t.Errorf("when the signal came the daemon had been sent %q, want %q", next.signals[0], before)
+	}
+	if strings.Contains(sent(t, next.control), "2048") {
+		t.Error("a neighbor's client was terminated")
+	}
 }

@@ -58,18 +58,7 @@ func TestNodeTerminate(t *testing.T) {
 				}}
 			target, _ := h.Acquire(t.Context(), tc.order)
 			out := target.Terminate(t.Context())
-			if out.Result != tc.want || !strings.Contains(out.Reason, tc.reason) {
-				t.Errorf("got %+v, want %s with %q", out, tc.want, tc.reason)
-			}
-			if signaled := tc.want == guard.Terminated; signaled != (len(next.signals) == 1) {
-				t.Fatalf("signaled %d times", len(next.signals))
-			}
-			if tc.want == guard.Terminated && next.signals[0] != tc.before {
-				t.Errorf("when the signal came the daemon had been sent %q, want %q", next.signals[0], tc.before)
-			}
-			if strings.Contains(sent(t, control), "2048") {
-				t.Error("a neighbor's client was terminated")
-			}
+			checkTermination(t, next, out, tc.want, tc.reason, tc.before)
 		})
 	}
 }
