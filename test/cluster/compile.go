@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
+	"github.com/gpuslice/gpuslice/test/child"
 )
 
 // compile runs go build for t into the folder out and reports each package as it goes by.
@@ -34,7 +34,7 @@ func (b *builder) compile(ctx context.Context, t Target, out string, args []stri
 	lines, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w
 	step := b.report.begin("building " + t.name)
-	proc, err := run.Spawn(cmd)
+	proc, err := child.Start(cmd)
 	if err != nil {
 		return fmt.Errorf("run go build for %s: %w", t.name, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/test/child"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
@@ -90,11 +91,11 @@ func launch(reviews, probes, binary, dir, name string, config *rest.Config, envi
 	p.cmd = exec.Command(binary, append([]string{"--kubeconfig", kubeconfig, "--listen", reviews, "--metrics-listen", probes}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.Env = append(append(os.Environ(), "GPUSLICE_IDLE_GRACE=0s"), environment...) // a variable, which other builds need not know
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
+	ended, err := child.Start(p.cmd)
+	if err != nil {
 		return nil, fmt.Errorf("start webhook: %w", err)
 	}
-	go func() { p.err = p.cmd.Wait(); close(p.exited) }()
+	go func() { p.err = <-ended; close(p.exited) }()
 	return p, nil
 }
 

@@ -11,10 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gpuslice/gpuslice/test/child"
 	"github.com/gpuslice/gpuslice/test/observability/picture"
 )
 
@@ -47,13 +47,13 @@ func startPrometheus(t *testing.T, program, config string) *prometheus {
 	defer log.Close()
 	cmd := exec.Command(program, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address="+address)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	ended, err := child.Start(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		<-ended
 		if text, err := os.ReadFile(log.Name()); t.Failed() && err == nil {
 			t.Logf("prometheus said\n%s", text)
 		}

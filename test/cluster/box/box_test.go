@@ -65,8 +65,8 @@ func hold(dir string) int {
 	return 0
 }
 
-// child prepares this program to run a function in a box, or skips the test.
-func child(t *testing.T, name string) *exec.Cmd {
+// inBox prepares this program to run a function in a box, or skips the test.
+func inBox(t *testing.T, name string) *exec.Cmd {
 	t.Helper()
 	if !run.Wanted("node") {
 		t.Skip("makes namespaces and cgroups: set GPUSLICE_TEST=node to run it, as root")
@@ -79,7 +79,7 @@ func child(t *testing.T, name string) *exec.Cmd {
 
 func TestBox(t *testing.T) {
 	t.Run("is a machine of its own and leaves nothing", func(t *testing.T) {
-		cmd := child(t, "look")
+		cmd := inBox(t, "look")
 		out, err := cmd.Output()
 		words := strings.Fields(string(out))
 		if cmd.ProcessState.ExitCode() != 7 || len(words) != 7 {
@@ -99,7 +99,7 @@ func TestBox(t *testing.T) {
 
 func TestKilledBox(t *testing.T) {
 	t.Run("is swept", func(t *testing.T) {
-		cmd := child(t, "hold")
+		cmd := inBox(t, "hold")
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
 			t.Fatal(err)

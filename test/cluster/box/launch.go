@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
+	"github.com/gpuslice/gpuslice/test/child"
 )
 
 // Files that process 1 inherits.
@@ -39,7 +39,6 @@ func launch(cmd *exec.Cmd, groups []string, dir string) (int, error) {
 	cmd.ExtraFiles = []*os.File{goRead, reportWrite}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
-		Pdeathsig:  syscall.SIGKILL,
 		// The terminal's interrupt reaches this process only, which passes it on once.
 		Setpgid: true,
 	}
@@ -47,7 +46,7 @@ func launch(cmd *exec.Cmd, groups []string, dir string) (int, error) {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
-	ended, err := run.Spawn(cmd)
+	ended, err := child.Start(cmd)
 	goRead.Close()
 	reportWrite.Close()
 	if err != nil {

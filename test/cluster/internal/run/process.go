@@ -5,26 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
-)
 
-// Spawn starts cmd on a thread of its own, which lives until cmd ends: the kernel sends a parent-death
-// signal when the thread that started the child goes, not only when the whole process does. What Wait
-// returned arrives on the channel.
-func Spawn(cmd *exec.Cmd) (<-chan error, error) {
-	started, ended := make(chan error, 1), make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			ended <- cmd.Wait()
-		}
-	}()
-	return ended, <-started
-}
+	"github.com/gpuslice/gpuslice/test/child"
+)
 
 // Process is a running part of a cluster.
 type Process struct {
@@ -47,8 +32,8 @@ func Start(logs, name string, cmd *exec.Cmd) (*Process, error) {
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
 	// A group of its own: an interrupt from the terminal is for the test, which then stops it in order.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	ended, err := Spawn(cmd)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ended, err := child.Start(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
