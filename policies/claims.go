@@ -15,6 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -132,6 +133,16 @@ func (in *Input) classOf(resource string) string {
 		}
 	}
 	return ""
+}
+
+// ExtendedNames are the names outside of NVIDIA's by which device classes of GPUs may be requested, in no order.
+func (in Input) ExtendedNames() (names []string) {
+	for class, spec := range in.DeviceClasses {
+		if e := spec.Spec.ExtendedResourceName; e != nil && !strings.HasPrefix(*e, resourcename.NVIDIAPrefix) && in.isGPUClass(class) {
+			names = append(names, *e)
+		}
+	}
+	return names
 }
 
 // isGPUClass reports whether devices of the class are GPUs, or may be: NVIDIA's own, those that policy lists, those that choose
