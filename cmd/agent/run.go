@@ -22,7 +22,6 @@ import (
 	"github.com/gpuslice/gpuslice/guard/mps"
 	"github.com/gpuslice/gpuslice/guard/node"
 	"github.com/gpuslice/gpuslice/guard/proc"
-	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
 
@@ -66,7 +65,7 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	recording := events.NewNodeRecorder(klog.NewContext(ctx, logr.FromSlogHandler(log.Handler())), client, o.node)
+	recording := newEventWriter(klog.NewContext(ctx, logr.FromSlogHandler(log.Handler())), client, o.node)
 	defer recording.Close()
 	var beside sync.WaitGroup
 	defer beside.Wait()

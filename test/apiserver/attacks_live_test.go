@@ -275,7 +275,8 @@ func (a *tenant) offerDevices(drivers map[string]string) {
 	client := a.i.Server.Client.ResourceV1()
 	for name, driver := range drivers {
 		class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name + "." + a.namespace}, Spec: resourcev1.DeviceClassSpec{
-			Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: "device.driver == '" + driver + "'"}}}}}
+			ExtendedResourceName: new("example.test/" + name + "-" + a.namespace),
+			Selectors:            []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: "device.driver == '" + driver + "'"}}}}}
 		if _, err := client.DeviceClasses().Create(a.t.Context(), class, metav1.CreateOptions{}); err != nil {
 			a.t.Fatal(err)
 		}
@@ -302,6 +303,22 @@ func (a *tenant) awaitMade(name, manifest string) {
 	}
 }
 
+// awaitDenied creates and deletes a pod until gpuslice, which knows its device class by then, denies it.
+func (a *tenant) awaitDenied(name, manifest, words string) {
+	a.t.Helper()
+	err := wait.PollUntilContextTimeout(a.t.Context(), 100*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+		_, err := a.create(name, manifest)
+		if err != nil {
+			return true, nil
+		}
+		return false, a.client.CoreV1().Pods(a.namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	})
+	if err != nil {
+		a.t.Errorf("%s is let in: %v", name, err)
+	}
+	a.denied(name, manifest, words)
+}
+
 func TestA33(t *testing.T) {
 	t.Run("GPUs by a claim", func(t *testing.T) {
 		a := attacker(t, "quota: {slices: 1}", nil)
@@ -323,6 +340,32 @@ func TestA33Deny(t *testing.T) {
 		a.denied("by-name", "spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {deviceclass.resource.kubernetes.io/gpu.nvidia.com: 1}}}\n", "GPUs by a claim")
 		a.denied("in-a-slice", slice("  resourceClaims: [{name: c, resourceClaimTemplateName: gpu}]\n", "", ""), "GPUs by a claim")
 		a.awaitMade("other-device", claimedGPU("nic"))
+	})
+}
+
+// byName asks for devices by the name that offerDevices gives their class.
+func (a *tenant) byName(kind string, n int, more string) string {
+	return fmt.Sprintf("spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {example.test/%s-%s: %d%s}}}\n", kind, a.namespace, n, more)
+}
+
+func TestA33Name(t *testing.T) {
+	t.Run("GPUs by the name of their device class", func(t *testing.T) {
+		a := attacker(t, "quota: {slices: 2}", nil)
+		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
+		a.awaitDenied("three", a.byName("gpu", 3, ""), "exceeded quota")
+		a.made("other-device", a.byName("nic", 9, ""))
+		a.made("beside-a-gpu", a.byName("gpu", 1, ", nvidia.com/gpu: 1"))
+		a.made("second", a.byName("gpu", 1, ""))
+		a.denied("one-more", a.byName("gpu", 1, ""), "exceeded quota")
+	})
+}
+
+func TestA33NameDeny(t *testing.T) {
+	t.Run("GPUs by the name of their device class, where policy denies claims", func(t *testing.T) {
+		a := attacker(t, "claims: deny", nil)
+		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
+		a.awaitDenied("by-name", a.byName("gpu", 1, ""), "GPUs by a claim")
+		a.made("other-device", a.byName("nic", 1, ""))
 	})
 }
 

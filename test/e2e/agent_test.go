@@ -143,8 +143,8 @@ func TestAgentHog(t *testing.T) {
 		s := withAgent(t)
 		s.create(slice("8Gi", "quiet", byAgent("trainer", "hold 7GiB")))
 		quiet := s.awaitRunning("quiet")
-		s.create(once(slice("8Gi", "hog", byAgent("trainer", "hold 2GiB", "wait 2s", "grow 2GiB 9GiB 2s"), tenant("beside"))))
-		hog := s.awaitRunning("hog")
+		name := s.job("hog", once(slice("8Gi", "hog", byAgent("trainer", "hold 2GiB", "wait 2s", "grow 2GiB 9GiB 2s"), tenant("beside"))))
+		hog := s.awaitRunning(name)
 		if containerOf(hog, limits.GuardContainer) != nil || containerOf(hog, limits.CheckContainer) == nil || hog.Spec.ShareProcessNamespace != nil {
 			t.Errorf("the pod has containers %v, shareProcessNamespace %v", hog.Spec.InitContainers, hog.Spec.ShareProcessNamespace)
 		}
@@ -153,17 +153,22 @@ func TestAgentHog(t *testing.T) {
 				t.Errorf("the trainer of %s is process %d of its pod", p.Name, number)
 			}
 		}
-		if end := s.awaitEnd("hog", "trainer"); end.ExitCode != 143 && end.ExitCode != 137 {
+		if end := s.awaitEnd(name, "trainer"); end.ExitCode != 143 && end.ExitCode != 137 {
 			t.Errorf("the hog ended as %+v", end)
 		}
-		told := s.awaitTerminated("hog")
+		told := s.awaitTerminated(name)
 		sentence := regexp.MustCompile(`^gpuslice terminated tenant \(pid \d+, [89](\.\d)?Gi\) in trainer: [89](\.\d)?Gi of 8Gi on GPU-\S+ for \d.*; use less memory`)
 		if !sentence.MatchString(told.Message) || told.Type != corev1.EventTypeWarning {
 			t.Errorf("the Event says %q, want %s", told.Message, sentence)
 		}
-		s.awaitEvent("hog", "a warning before", func(e *corev1.Event) bool { return e.Reason == "GPUSliceNearLimit" })
+		s.awaitEvent(name, "a warning before", func(e *corev1.Event) bool { return e.Reason == "GPUSliceNearLimit" })
+		for _, reason := range []string{"GPUSliceNearLimit", observe.ReasonTerminated} {
+			s.awaitEvent("hog", reason+" on the owner", func(e *corev1.Event) bool {
+				return e.Reason == reason && strings.HasPrefix(e.Message, "pod "+name+": ") && (reason != observe.ReasonTerminated || strings.HasSuffix(e.Message, told.Message))
+			})
+		}
 		s.neverNoticed("quiet", "trainer", 50)
-		s.neverNoticed("hog", "beside", 30)
+		s.neverNoticed(name, "beside", 30)
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// component is the source of every Event that gpuslice writes.
-const component = "gpuslice"
+// Component is the source of every Event that gpuslice writes.
+const Component = "gpuslice"
 
 // Event is an Event that is written once.
 type Event struct {
@@ -30,7 +30,7 @@ func Once(ctx context.Context, client kubernetes.Interface, e Event) error {
 	now, o := metav1.Now(), e.Object
 	_, err := client.CoreV1().Events(o.Namespace).Create(ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: o.Namespace, Name: cmp.Or(e.Name, strings.ToLower(e.Reason)+"."+string(o.UID))},
-		InvolvedObject: o, Reason: e.Reason, Message: e.Message, Type: e.Type, Source: corev1.EventSource{Component: component},
+		InvolvedObject: o, Reason: e.Reason, Message: e.Message, Type: e.Type, Source: corev1.EventSource{Component: Component},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {

@@ -99,10 +99,13 @@ func (l *status) pod(f *facts) {
 	switch {
 	case err != nil:
 		l.note("what it was given cannot be read: %v", err)
+	case promise == nil && len(f.claimed()) > 0:
+		l.Claimed = f.claimed()
 	case promise == nil:
 		l.note("gpuslice wrote nothing on it; to see what it would be given today: kubectl get pod %s -n %s -o yaml | gpuslice explain -f -", p.Name, p.Namespace)
 	default:
-		l.Requested, l.Given = &promise.Request, given(promise)
+		l.Requested, l.Given, l.Claimed = &promise.Request, given(promise), f.claimed()
+		l.holding = f.claims.Of(f.input(), p).HoldingWithClaims(promise.Holding(p))
 	}
 	switch l.State {
 	case pending:

@@ -182,7 +182,7 @@ func (c *candidate) tier() api.Tier {
 
 // tiersOf lists what holds a container's slice, strongest first.
 func tiersOf(c *candidate, p *placed) []api.Tier {
-	var tiers []api.Tier
+	tiers := make([]api.Tier, 0, 4)
 	strategy := c.strategy
 	if strategy.Tier != api.TierNone && (strategy.Tier != api.TierMPS || p.size.limit > 0) {
 		tiers = append(tiers, strategy.Tier)
