@@ -85,7 +85,23 @@ func (w *builder) container(p *placed) {
 		}
 	}
 	w.promise.Containers = append(w.promise.Containers, c)
+	w.roundedUp(p)
 	w.planned(p)
+}
+
+// roundedUp warns about an amount that a smaller instance almost has.
+func (w *builder) roundedUp(p *placed) {
+	requested := p.resolved.Memory
+	if p.pool.InstanceMemory == 0 || requested == 0 {
+		return
+	}
+	for i := range w.in.Pools {
+		if smaller := &w.in.Pools[i]; smaller.Usable() < requested && smaller.Usable() < p.pool.Usable() && namesAmount(smaller, requested) {
+			w.warn("container %q requests %s, a %s has %s usable, so it gets a %s; write %s: %q for the smaller one", p.request.Name, requested,
+				smaller.MIGProfile, smaller.Usable().Human(), p.pool.MIGProfile, api.LabelMemory, smaller.Usable())
+			return
+		}
+	}
 }
 
 // own are the variables for anyone's own code.
