@@ -42,7 +42,7 @@ func validateMPS(e *problems, at *field.Path, m strategies.MPSSpec) {
 
 // validate holds the guard's settings to the bounds that the guard itself accepts (package guard/limits).
 func (g guardSpec) validate(e *problems, at *field.Path) {
-	optional(e, at.Child("mode"), g.Mode, modes.GuardSidecar, modes.GuardAgent)
+	optional(e, at.Child("mode"), g.Mode, modes.GuardAuto, modes.GuardSidecar, modes.GuardAgent)
 	optional(e, at.Child("act"), g.Act, string(limits.ActAlways), string(limits.ActPressure))
 	optional(e, at.Child("access"), g.Access, modes.AccessAuto, modes.AccessEnv, modes.AccessVolume, modes.AccessCDI)
 	optional(e, at.Child("mpsTermination"), g.MPSTermination, string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal))

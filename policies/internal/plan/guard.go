@@ -8,7 +8,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
-	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
@@ -39,7 +38,7 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	if why := guardUnwanted(in, c); why != "" {
 		return guardPlan{why: why}
 	}
-	if in.Policy.Guard.Mode == modes.GuardAgent {
+	if c.pool().GuardedByAgents(in.Policy.Guard.Mode) {
 		return planAgent(in)
 	}
 	if why := guardImpossible(in, c); why != "" {
