@@ -164,6 +164,7 @@ type guardSpec struct {
 	MaxTerminations   int             `json:"maxTerminations,omitempty"`
 	TerminationWindow metav1.Duration `json:"terminationWindow,omitzero"`
 	MetricsPort       int             `json:"metricsPort,omitempty"`
+	InitImages        []string        `json:"initImages,omitempty"` // patterns of images whose init has to be PID 1, beside known ones
 }
 
 // podSpec is what policy writes into each sliced pod where its author did not.
