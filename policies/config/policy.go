@@ -45,6 +45,7 @@ type Policy struct {
 	Env                []envSpec                    `json:"env,omitempty"`
 	Pools              PoolsSpec                    `json:"pools,omitzero"`
 	MPS                strategies.MPSSpec           `json:"mps,omitzero"`
+	MIG                migSpec                      `json:"mig,omitzero"`
 	Guard              guardSpec                    `json:"guard,omitzero"`
 	Pod                podSpec                      `json:"pod,omitzero"`
 	Templates          modes.TemplatesMode          `json:"templates,omitempty"`
@@ -175,12 +176,18 @@ type podSpec struct {
 	Tolerations       []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
+// migSpec is how MIG instances are chosen.
+type migSpec struct {
+	Rounding modes.MIGRounding `json:"rounding,omitempty"`
+}
+
 // Defaults of the document, in one place so that the reference and the parser agree.
 const (
 	defaultMode             = modes.OptIn
 	defaultEnforcement      = api.EnforceFull
 	defaultTemplates        = modes.TemplatesCheck
 	defaultClaims           = modes.ClaimsCount
+	defaultMIGRounding      = modes.MIGUp
 	defaultReservePercent   = 3
 	defaultReserveMemory    = quantity.MiB(512)
 	defaultRememberFor      = 24 * time.Hour
