@@ -154,7 +154,7 @@ func (r ReserveSpec) Amounts() (percent int, memory quantity.MiB) {
 // guardSpec is what policy says about the guard.
 type guardSpec struct {
 	Enabled           *bool           `json:"enabled,omitempty"` // default true
-	Mode              string          `json:"mode,omitempty"`    // sidecar (default) or agent: what enforces the slices
+	Mode              string          `json:"mode,omitempty"`    // auto (default), sidecar or agent: what enforces the slices
 	Act               string          `json:"act,omitempty"`     // "always" or "pressure"
 	DryRun            bool            `json:"dryRun,omitempty"`
 	Access            string          `json:"access,omitempty"` // auto, env, volume, cdi: how the guard reaches NVML
@@ -165,6 +165,7 @@ type guardSpec struct {
 	MaxTerminations   int             `json:"maxTerminations,omitempty"`
 	TerminationWindow metav1.Duration `json:"terminationWindow,omitzero"`
 	MetricsPort       int             `json:"metricsPort,omitempty"`
+	InitImages        []string        `json:"initImages,omitempty"` // patterns of images whose init has to be PID 1, beside known ones
 }
 
 // podSpec is what policy writes into each sliced pod where its author did not.
