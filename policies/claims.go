@@ -15,6 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -46,17 +47,22 @@ func checkClaims(in *Input) []api.Violation {
 	if in.Policy.Claims != modes.ClaimsDeny {
 		return nil
 	}
-	var found []string
-	for _, c := range in.claimedGPUs() {
-		found = append(found, c.what)
-	}
+	found := in.Claimed()
 	if len(found) == 0 {
 		return nil
 	}
-	slices.Sort(found)
 	return []api.Violation{{Rule: api.RulePolicy, Reason: "GPUs by a claim", Detail: fmt.Sprintf(
 		"%s, and policy %s denies claims of GPUs; remove it, and write %s: 1 and the label %s: \"8Gi\" (or what the pod needs)",
-		message.ShortList(slices.Compact(found)), in.Policy.Name, api.ResourceGPU, api.LabelMemory)}}
+		message.ShortList(found), in.Policy.Name, api.ResourceGPU, api.LabelMemory)}}
+}
+
+// Claimed says of each way in which the pod claims GPUs what it takes, sorted.
+func (in Input) Claimed() (found []string) {
+	for _, c := range in.claimedGPUs() {
+		found = append(found, c.what)
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
 }
 
 // claimedGPUs lists the GPUs that the pod claims. The names by which a device plugin offers GPUs are none of them.
@@ -132,6 +138,16 @@ func (in *Input) classOf(resource string) string {
 		}
 	}
 	return ""
+}
+
+// ExtendedNames are the names outside of NVIDIA's by which device classes of GPUs may be requested, in no order.
+func (in Input) ExtendedNames() (names []string) {
+	for class, spec := range in.DeviceClasses {
+		if e := spec.Spec.ExtendedResourceName; e != nil && !strings.HasPrefix(*e, resourcename.NVIDIAPrefix) && in.isGPUClass(class) {
+			names = append(names, *e)
+		}
+	}
+	return names
 }
 
 // isGPUClass reports whether devices of the class are GPUs, or may be: NVIDIA's own, those that policy lists, those that choose

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/node"
+	"github.com/gpuslice/gpuslice/webhook/events"
 )
 
 // Reasons of the Events on pods.
@@ -45,6 +49,29 @@ func eventOf(e guard.Event) (eventType, reason, message string) {
 		return warning(reasonNotEnforcing)
 	}
 	return corev1.EventTypeNormal, reasonEnforcing, e.Message()
+}
+
+// eventWriter writes Events. Of terminations it does so by a recorder of their own:
+// however many others a tenant brings about, none takes the place of these.
+type eventWriter struct{ terminations, others *events.Recorder }
+
+func newEventWriter(ctx context.Context, client kubernetes.Interface, nodeName string) eventWriter {
+	return eventWriter{events.NewNodeRecorder(ctx, client, nodeName), events.NewNodeRecorder(ctx, client, nodeName)}
+}
+
+// Write queues an Event and returns at once.
+func (w eventWriter) Write(object *corev1.ObjectReference, eventType, reason, message string) {
+	recorder := w.others
+	if reason == reasonTerminated {
+		recorder = w.terminations
+	}
+	recorder.Write(object, eventType, reason, message)
+}
+
+// Close ends the writer.
+func (w eventWriter) Close() {
+	w.terminations.Close()
+	w.others.Close()
 }
 
 func eventOfOutcome(e guard.Event) (eventType, reason, message string) {

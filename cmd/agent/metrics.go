@@ -13,6 +13,7 @@ import (
 // stable.
 type catalog struct {
 	used, peak, utilization       *prometheus.Desc
+	byteSeconds                   *prometheus.Desc
 	slice, limit                  *prometheus.Desc
 	terminations, warnings        *prometheus.Desc
 	notEnforcing                  *prometheus.Desc
@@ -24,12 +25,16 @@ func newCatalog() catalog {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("gpuslice_agent_"+name, help, labels, nil)
 	}
+	tenant := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("gpuslice_tenant_"+name, help, labels, nil)
+	}
 	pod, container := []string{"namespace", "pod"}, []string{"namespace", "pod", "container"}
 	device := []string{"namespace", "pod", "container", "device"}
 	return catalog{
 		used:         desc("memory_used_bytes", "GPU memory that the container uses on the device.", device...),
 		peak:         desc("memory_peak_bytes", "Highest GPU memory use of the container observed on the device.", device...),
-		utilization:  desc("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it for each process.", device...),
+		utilization:  tenant("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it for each process.", device...),
+		byteSeconds:  desc("memory_byte_seconds_total", "GPU memory that the container used on the device, in bytes times seconds.", device...),
 		slice:        desc("memory_slice_bytes", "GPU memory of the container's slice on each of its devices.", container...),
 		limit:        desc("memory_limit_bytes", "GPU memory that the container may use on each of its devices while there is room.", container...),
 		terminations: desc("terminations_total", "Attempts to terminate processes, by result.", append(container, "result")...),
@@ -51,7 +56,7 @@ type collector struct {
 // Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	k := c.catalog
-	for _, d := range []*prometheus.Desc{k.used, k.peak, k.utilization, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.device, k.unreadable, k.unmanaged, k.pods} {
+	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.utilization, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.device, k.unreadable, k.unmanaged, k.pods} {
 		out <- d
 	}
 }
@@ -90,8 +95,8 @@ func (s sender) gauge(d *prometheus.Desc, value float64, labels ...string) {
 	s.out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
-func (s sender) counter(d *prometheus.Desc, value int, labels ...string) {
-	s.out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
+func (s sender) counter(d *prometheus.Desc, value float64, labels ...string) {
+	s.out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
 }
 
 func (s sender) pod(p *podRecord) {
@@ -101,12 +106,15 @@ func (s sender) pod(p *podRecord) {
 		s.gauge(s.used, float64(u.UsedBytes), namespace, name, u.Container, u.Device)
 		s.gauge(s.peak, float64(u.PeakBytes), namespace, name, u.Container, u.Device)
 	}
+	for at, bytes := range p.byteSeconds {
+		s.counter(s.byteSeconds, bytes, namespace, name, at[0], at[1])
+	}
 	for _, l := range p.pod.Limits.Containers {
 		s.gauge(s.slice, float64(l.SliceBytes), namespace, name, l.Name)
 		s.gauge(s.limit, float64(l.LimitBytes), namespace, name, l.Name)
-		s.counter(s.warnings, p.warnings[l.Name], namespace, name, l.Name)
+		s.counter(s.warnings, float64(p.warnings[l.Name]), namespace, name, l.Name)
 		for _, result := range guard.Results() { // from the start: increase() sees no growth in a series that begins at 1
-			s.counter(s.terminations, p.terminations[[2]string{l.Name, string(result)}], namespace, name, l.Name, string(result))
+			s.counter(s.terminations, float64(p.terminations[[2]string{l.Name, string(result)}]), namespace, name, l.Name, string(result))
 		}
 	}
 }

@@ -41,7 +41,10 @@ func filledRecorder() *recorder {
 		{Process: guard.Process{PID: 7, UsedBytes: 4096, Known: true}, Member: cgroup.Member{PodUID: "u-1", ContainerID: "c-1"}},
 		{Process: guard.Process{PID: 8, UsedBytes: 512, Known: true}, Member: cgroup.Member{PodUID: "u-2", ContainerID: "c-2"}},
 	}}}})
-	r.observe(record, guard.State{Usages: []guard.Usage{{Container: "trainer", Device: "gpu0", UsedBytes: 4096, PeakBytes: 8192}}})
+	began := time.Unix(0, 0)
+	for i := range 2 {
+		r.observe(record, began.Add(time.Duration(i)*2*time.Second), guard.State{Usages: []guard.Usage{{Container: "trainer", Device: "gpu0", UsedBytes: 4096, PeakBytes: 8192}}})
+	}
 	r.count(record, guard.Event{Kind: guard.NearLimit, Container: "trainer"})
 	r.samples.Observe(.001)
 	return r
@@ -63,8 +66,8 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	want := map[string]float64{
-		"gpuslice_agent_memory_used_bytes": 4096, "gpuslice_agent_memory_peak_bytes": 8192, "gpuslice_agent_memory_slice_bytes": 8 << 30,
-		"gpuslice_agent_memory_limit_bytes": 8 << 30, "gpuslice_agent_utilization_ratio": 0.4, "gpuslice_agent_terminations_total": 0,
+		"gpuslice_agent_memory_used_bytes": 4096, "gpuslice_agent_memory_peak_bytes": 8192, "gpuslice_agent_memory_slice_bytes": 8 << 30, "gpuslice_agent_memory_byte_seconds_total": 2 * 4096,
+		"gpuslice_agent_memory_limit_bytes": 8 << 30, "gpuslice_tenant_utilization_ratio": 0.4, "gpuslice_agent_terminations_total": 0,
 		"gpuslice_agent_warnings_total": 1, "gpuslice_agent_not_enforcing": 0, "gpuslice_agent_device_memory_bytes": 16384,
 		"gpuslice_agent_device_unreadable": 0, "gpuslice_agent_unmanaged_memory_bytes": 512, "gpuslice_agent_pods": 1,
 		"gpuslice_agent_sample_duration_seconds": 0,

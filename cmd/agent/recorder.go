@@ -27,8 +27,10 @@ type recorder struct {
 type podRecord struct {
 	pod          node.Pod
 	usages       []guard.Usage
-	warnings     map[string]int    // by container
-	terminations map[[2]string]int // by container and result
+	taken        time.Time             // when usages were sampled
+	byteSeconds  map[[2]string]float64 // by container and device
+	warnings     map[string]int        // by container
+	terminations map[[2]string]int     // by container and result
 	notEnforcing bool
 }
 
@@ -43,7 +45,7 @@ func newRecorder(promised func(uid string) (node.Pod, bool), busy func(context.C
 func (r *recorder) add(p node.Pod) *podRecord {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	added := &podRecord{pod: p, warnings: map[string]int{}, terminations: map[[2]string]int{}}
+	added := &podRecord{pod: p, warnings: map[string]int{}, terminations: map[[2]string]int{}, byteSeconds: map[[2]string]float64{}}
 	r.pods[p.UID] = added
 	return added
 }
@@ -66,10 +68,14 @@ func (r *recorder) count(p *podRecord, e guard.Event) {
 	}
 }
 
-func (r *recorder) observe(p *podRecord, s guard.State) {
+// observe adds what was used since the last sample: what it was then, until now.
+func (r *recorder) observe(p *podRecord, taken time.Time, s guard.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p.usages, p.notEnforcing = s.Usages, s.NotEnforcing() != ""
+	for _, u := range p.usages {
+		p.byteSeconds[[2]string{u.Container, u.Device}] += float64(u.UsedBytes) * taken.Sub(p.taken).Seconds()
+	}
+	p.usages, p.taken, p.notEnforcing = s.Usages, taken, s.NotEnforcing() != ""
 }
 
 func (r *recorder) sampled(s node.Sample) {

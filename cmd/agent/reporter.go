@@ -4,16 +4,9 @@ import (
 	"context"
 	"log/slog"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/node"
 )
-
-// eventWriter writes Events.
-type eventWriter interface {
-	Write(object *corev1.ObjectReference, eventType, reason, message string)
-}
 
 // reporter reports what the agent does: in the log, in Events on pods, and in
 // metrics. It implements node.Reporter.
@@ -75,4 +68,6 @@ func (r *podReporter) Ordered(o guard.Order) {
 }
 
 // Observed implements guard.Reporter.
-func (r *podReporter) Observed(_ guard.Sample, s guard.State) { r.recorder.observe(r.record, s) }
+func (r *podReporter) Observed(sample guard.Sample, s guard.State) {
+	r.recorder.observe(r.record, sample.Taken, s)
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -66,12 +67,68 @@ func (h health) handler() http.Handler {
 	return mux
 }
 
+// maxPerAddress is how many connections one address may have: a pod that opens
+// more takes neither memory nor the kubelet's probes from the agent.
+const maxPerAddress = 16
+
+// fairListener closes connections beyond those that an address may have.
+type fairListener struct {
+	net.Listener
+	mu   sync.Mutex
+	open map[string]int
+}
+
+// Accept implements net.Listener.
+func (l *fairListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		address, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+		if l.take(address) {
+			return &fairConn{Conn: c, release: sync.OnceFunc(func() { l.release(address) })}, nil
+		}
+		_ = c.Close()
+	}
+}
+
+func (l *fairListener) take(address string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[address] == maxPerAddress {
+		return false
+	}
+	l.open[address]++
+	return true
+}
+
+func (l *fairListener) release(address string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[address]--; l.open[address] == 0 {
+		delete(l.open, address)
+	}
+}
+
+// fairConn is a connection that counts until it is closed.
+type fairConn struct {
+	net.Conn
+	release func()
+}
+
+// Close implements net.Conn.
+func (c *fairConn) Close() error {
+	c.release()
+	return c.Conn.Close()
+}
+
 // serve serves until ctx ends.
 func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(&fairListener{Listener: l, open: map[string]int{}}); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/clock"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
 	"github.com/gpuslice/gpuslice/webhook/events"
+	"github.com/gpuslice/gpuslice/webhook/extendednames"
 	"github.com/gpuslice/gpuslice/webhook/keys"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
@@ -190,13 +191,16 @@ func (s *Setup) makeRunnables() error {
 	writer := &nativequota.Writer{
 		Client: slow, Quotas: s.cluster.ResourceQuotas(), Governed: s.cluster.Governed, Log: s.log.WithName("nativequota"),
 	}
+	extended := &extendednames.Writer{
+		Client: slow, Configurations: s.options.Validating, Names: s.cluster.ExtendedNames, Log: s.log.WithName("extendednames"),
+	}
 	keeper, err := bypass.New(bypass.Options{
 		Client: client, Namespaces: s.cluster.Namespaces().Informer(), Registerer: s.metrics.Registerer(), Log: s.log.WithName("bypass"),
 	})
 	if err != nil {
 		return err
 	}
-	s.runnables = []leader.Runnable{keeper.Run, writer.Run, s.quotaMetrics.Run}
+	s.runnables = []leader.Runnable{keeper.Run, writer.Run, extended.Run, s.quotaMetrics.Run}
 	if !s.options.Observe {
 		return nil
 	}

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -218,6 +219,43 @@ func TestA26(t *testing.T) {
 	})
 }
 
+// withoutMutation keeps the mutating webhook from being called for the tenant's namespace.
+func (a *tenant) withoutMutation() {
+	a.t.Helper()
+	client := a.i.Server.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	leave := func(ctx context.Context, out bool) {
+		live, err := client.Get(ctx, "gpuslice", metav1.GetOptions{})
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		selector := live.Webhooks[0].NamespaceSelector
+		selector.MatchExpressions = slices.DeleteFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return slices.Equal(r.Values, []string{a.namespace}) })
+		if out {
+			selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+				Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{a.namespace}})
+		}
+		if _, err := client.Update(ctx, live, metav1.UpdateOptions{}); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	leave(a.t.Context(), true)
+	a.t.Cleanup(func() { leave(context.Background(), false) })
+	const asking = "a slice that is asked for in vain"
+	a.awaitDenied(strings.ReplaceAll(asking, " ", "-"), slice("", "", ""), "was not given one")
+}
+
+func TestA26Unmutated(t *testing.T) {
+	t.Run("forged records, while the mutating webhook is not called", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		a.withoutMutation()
+		for name, annotation := range map[string]string{"observed": `gpuslice.dev/observed: '{"tier":"hardware"}'`, "planned": `gpuslice.dev/planned: '{"tier":"hardware"}'`} {
+			for kind, resources := range map[string]string{"shared": "{limits: {nvidia.com/gpu.shared: 1}}", "none": "{}"} {
+				a.denied(name+"-"+kind, "metadata:\n  annotations: {"+annotation+"}\nspec:\n  containers:\n  - {name: a, image: 'busybox:1', resources: "+resources+"}\n", "says of itself what gpuslice planned")
+			}
+		}
+	})
+}
+
 func TestA21(t *testing.T) {
 	t.Run("policy in the tenant's namespace", func(t *testing.T) {
 		a := attacker(t, "limits: {perContainer: {memory: 5Gi}}", nil)
@@ -275,7 +313,8 @@ func (a *tenant) offerDevices(drivers map[string]string) {
 	client := a.i.Server.Client.ResourceV1()
 	for name, driver := range drivers {
 		class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name + "." + a.namespace}, Spec: resourcev1.DeviceClassSpec{
-			Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: "device.driver == '" + driver + "'"}}}}}
+			ExtendedResourceName: new("example.test/" + name + "-" + a.namespace),
+			Selectors:            []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: "device.driver == '" + driver + "'"}}}}}
 		if _, err := client.DeviceClasses().Create(a.t.Context(), class, metav1.CreateOptions{}); err != nil {
 			a.t.Fatal(err)
 		}
@@ -302,6 +341,22 @@ func (a *tenant) awaitMade(name, manifest string) {
 	}
 }
 
+// awaitDenied creates and deletes a pod until gpuslice, which knows its device class by then, denies it.
+func (a *tenant) awaitDenied(name, manifest, words string) {
+	a.t.Helper()
+	err := wait.PollUntilContextTimeout(a.t.Context(), 100*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+		_, err := a.create(name, manifest)
+		if err != nil {
+			return true, nil
+		}
+		return false, a.client.CoreV1().Pods(a.namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	})
+	if err != nil {
+		a.t.Errorf("%s is let in: %v", name, err)
+	}
+	a.denied(name, manifest, words)
+}
+
 func TestA33(t *testing.T) {
 	t.Run("GPUs by a claim", func(t *testing.T) {
 		a := attacker(t, "quota: {slices: 1}", nil)
@@ -326,6 +381,32 @@ func TestA33Deny(t *testing.T) {
 	})
 }
 
+// byName asks for devices by the name that offerDevices gives their class.
+func (a *tenant) byName(kind string, n int, more string) string {
+	return fmt.Sprintf("spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {example.test/%s-%s: %d%s}}}\n", kind, a.namespace, n, more)
+}
+
+func TestA33Name(t *testing.T) {
+	t.Run("GPUs by the name of their device class", func(t *testing.T) {
+		a := attacker(t, "quota: {slices: 2}", nil)
+		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
+		a.awaitDenied("three", a.byName("gpu", 3, ""), "exceeded quota")
+		a.made("other-device", a.byName("nic", 9, ""))
+		a.made("beside-a-gpu", a.byName("gpu", 1, ", nvidia.com/gpu: 1"))
+		a.made("second", a.byName("gpu", 1, ""))
+		a.denied("one-more", a.byName("gpu", 1, ""), "exceeded quota")
+	})
+}
+
+func TestA33NameDeny(t *testing.T) {
+	t.Run("GPUs by the name of their device class, where policy denies claims", func(t *testing.T) {
+		a := attacker(t, "claims: deny", nil)
+		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
+		a.awaitDenied("by-name", a.byName("gpu", 1, ""), "GPUs by a claim")
+		a.made("other-device", a.byName("nic", 1, ""))
+	})
+}
+
 func TestA34(t *testing.T) {
 	t.Run("another image for a pending pod", func(t *testing.T) {
 		a := attacker(t, "guard: {enabled: false}\nminimumEnforcement: framework\nframeworks: {vllm: {arguments: deny}}", nil)
@@ -343,6 +424,10 @@ func TestA34(t *testing.T) {
 		}
 		if err := to("pytorch/pytorch:2.11.0-cuda12.8-cudnn9-runtime"); err != nil {
 			t.Errorf("another version that keeps the cap: %v", err)
+		}
+		after, err := a.i.Server.Client.CoreV1().Pods(a.namespace).Get(t.Context(), "train", metav1.GetOptions{})
+		if err != nil || !strings.Contains(after.Annotations[api.AnnotationPlanned], "pytorch 2.11.0") {
+			t.Errorf("planned does not name the new image's framework: %v %s", err, after.Annotations[api.AnnotationPlanned])
 		}
 	})
 }

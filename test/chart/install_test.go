@@ -56,7 +56,7 @@ func TestInstall(t *testing.T) {
 				keepsBundle(t, s)
 
 				// From self to files the bundle changes its owner, which the server lets nobody do unasked.
-				files := append(namespaced, "upgrade", release, chartFolder, everything, "--set=metrics.alerts.enabled=false,metrics.guards.enabled=false,metrics.podMonitor.enabled=false,metrics.serviceMonitor.enabled=false")
+				files := append(namespaced, "upgrade", release, chartFolder, everything, "--set=metrics.alerts.enabled=false,metrics.guards.enabled=false,metrics.agents.enabled=false,metrics.podMonitor.enabled=false,metrics.serviceMonitor.enabled=false")
 				if _, err := h.try(files...); tt.serverSide == "true" && (err == nil || !strings.Contains(err.Error(), "caBundle")) {
 					t.Errorf("the chart took caBundle from the webhook without being told to: %v", err)
 				}

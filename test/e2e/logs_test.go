@@ -141,8 +141,8 @@ func (s *stage) neverNoticed(pod, container string, atLeast int) {
 	next, first := 0, 0
 	for line := range strings.Lines(s.log(pod, container, corev1.PodLogOptions{})) {
 		var beat, pid int
-		if _, err := fmt.Sscanf(line, "beat %d pid=%d", &beat, &pid); err != nil {
-			continue
+		if _, err := fmt.Sscanf(line, "beat %d pid=%d", &beat, &pid); err != nil || !strings.HasSuffix(line, "\n") {
+			continue // without its end, a line that is being written has a shorter number
 		}
 		if next == 0 {
 			next, first = beat, pid

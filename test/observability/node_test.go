@@ -44,22 +44,28 @@ func prepare(ctx context.Context, dir string) error {
 
 const devices = 2
 
-// teams are the namespaces of the run, with what their policies say beside the guard's port.
-var teams = map[string]string{"vision": "quota: {memory: 40Gi, slices: 6}", "search": "quota: {memory: 24Gi}"}
+// teams are the namespaces of the run, with what their policies say. An agent enforces the slices of search.
+var teams = map[string]string{
+	"vision": "guard: {mode: sidecar, act: always, grace: 1s, termGrace: 2s, metricsPort: 9400}\nquota: {memory: 40Gi, slices: 6}",
+	"search": "guard: {mode: agent}\nquota: {memory: 24Gi}",
+}
+
+// agentNode is what tenants of search name, so that the agent counts no others.
+const agentNode = "agent"
 
 // pods of the run, by namespace and name: the slice, and the steps of the tenant.
 var pods = map[string][]string{
 	"vision/train":  {"16Gi", "hold 4GiB", "grow 4GiB 14GiB 40s"},
 	"vision/eval":   {"8Gi", "hold 3GiB", "wait 30s", "hold 6GiB"},
 	"vision/hungry": {"8Gi", "hold 2GiB", "wait 10s", "grow 2GiB 9GiB 20s"}, // past its slice, and started again
-	"search/serve":  {"12Gi", "hold 10GiB"},
-	"search/index":  {"8Gi", "grow 1GiB 7GiB 60s"},
+	"search/serve":  {"12Gi", "node " + agentNode, "device 0", "hold 10GiB"},
+	"search/index":  {"8Gi", "node " + agentNode, "device 0", "grow 1GiB 7GiB 60s"},
 }
 
 // silent are expressions without an answer in a run in which all is well.
 var silent = map[string]bool{"Reviews a second, and failures B": true}
 
-// TestPrometheus lets Prometheus read the webhook and the guards of a node as the PodMonitors say, under pods that
+// TestPrometheus lets Prometheus read the webhook, the guards and the agent of a node as the PodMonitors say, under pods that
 // grow, are ended and are denied, and asks it for everything that dashboard and alerts ask.
 func TestPrometheus(t *testing.T) {
 	t.Run("reads a real run", func(t *testing.T) {
@@ -73,12 +79,15 @@ func TestPrometheus(t *testing.T) {
 			t.Fatal(err)
 		}
 		govern(t, n)
+		if err := n.StartAgent(ctx, fakegpu.Config{Devices: devices, Node: agentNode, Fault: fakegpu.Fault{Usage: "own"}}); err != nil {
+			t.Fatal(err)
+		}
 		p := startPrometheus(t, filepath.Join(box.Dir(), prometheusFile), configuration(t, n.Kubeconfig))
 		work(t, n)
 		// Two minutes of each replica, three guards' ends among them, are what the picture shows.
 		p.await("count(count_over_time(gpuslice_build_info[10m]) > 120) >= 3")
 		p.await(`sum(gpuslice_guard_terminations_total{namespace="vision",result="terminated"}) > 0`)
-		p.await(`count(gpuslice_guard_not_enforcing) >= 5`)
+		p.await(`count(gpuslice_guard_not_enforcing) >= 3 and count(gpuslice_agent_not_enforcing) >= 2`)
 
 		p.healthy()
 		compareTypes(t, p)
@@ -105,9 +114,9 @@ func TestPrometheus(t *testing.T) {
 // govern makes the namespaces, with a policy and a simulated GPU each.
 func govern(t *testing.T, n *install.OnNode) {
 	t.Helper()
-	for team, quota := range teams {
+	for team, settings := range teams {
 		document := "apiVersion: gpuslice.dev/v1\nnamespaces: {names: [" + team + "]}\nstrategies: [time-slicing]\n" +
-			"guard: {act: always, grace: 1s, termGrace: 2s, metricsPort: 9400}\n" + quota + "\n"
+			settings + "\n"
 		if err := n.Policy(t.Context(), team, []byte(document)); err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +192,7 @@ func spread(panels []picture.Panel, values []string) (out []picture.Panel) {
 func compareTypes(t *testing.T, p *prometheus) {
 	t.Helper()
 	types := p.types()
-	for _, page := range []string{"webhook", "guard"} {
+	for _, page := range []string{"webhook", "guard", "cmd/agent"} {
 		for _, m := range reference.Read(string(read(t, "../../"+page+"/METRICS.md"))) {
 			if have, ok := types[m.Name]; ok && have != m.Type {
 				t.Errorf("%s is scraped as a %s, and %s/METRICS.md says %s", m.Name, have, page, m.Type)

@@ -69,8 +69,8 @@ func configuration(t *testing.T, kubeconfig string) string {
 			})
 		}
 	}
-	if len(jobs) != 2 {
-		t.Fatalf("monitors.yaml has %d endpoints, not 2", len(jobs))
+	if len(jobs) != 3 {
+		t.Fatalf("monitors.yaml has %d endpoints, not 3", len(jobs))
 	}
 	text, err := sigs.Marshal(map[string]any{
 		"global":     map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "5s"},

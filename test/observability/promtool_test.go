@@ -58,7 +58,7 @@ func TestExpressions(t *testing.T) {
 	t.Run("name what is served", func(t *testing.T) {
 		t.Parallel()
 		served := map[string][]string{}
-		for _, page := range []string{"webhook", "guard"} {
+		for _, page := range []string{"webhook", "guard", "cmd/agent"} {
 			for _, m := range reference.Read(string(read(t, "../../"+page+"/METRICS.md"))) {
 				names := []string{m.Name}
 				if m.Type == "histogram" {

@@ -83,6 +83,18 @@ func (s *Snapshot) withTenants(tenants map[string]*tenant) *Snapshot {
 	return &out
 }
 
+// extendedNames are the names outside of NVIDIA's by which device classes of GPUs, or of what a policy takes for GPUs, may be
+// requested.
+func (s *Snapshot) extendedNames() (names []string) {
+	for _, policy := range s.PoliciesWithout("") {
+		if !policy.Off() {
+			names = append(names, policies.Input{Policy: policy, Pools: s.pools, DeviceClasses: s.classes}.ExtendedNames()...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Book is the policies in force, and those that claim the namespaces of broken ones.
 func (s *Snapshot) Book() config.Book { return s.book }
 

@@ -262,6 +262,15 @@ func (w *Watcher) Governed() (out []nativequota.Governed, err error) {
 	return out, nil
 }
 
+// ExtendedNames are the names outside of NVIDIA's by which pods may request GPUs, sorted. An error: they are not read yet.
+func (w *Watcher) ExtendedNames() ([]string, error) {
+	snapshot, err := w.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	return snapshot.extendedNames(), nil
+}
+
 // QuotaStatuses are the statuses of the ResourceQuotas on GPU resources in governed namespaces.
 func (w *Watcher) QuotaStatuses() []nativequota.QuotaStatus {
 	governed, _ := w.Governed() // none while they are not read

@@ -27,7 +27,7 @@ func NewRecorder(ctx context.Context, client kubernetes.Interface) *Recorder {
 func NewNodeRecorder(ctx context.Context, client kubernetes.Interface, node string) *Recorder {
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(metav1.NamespaceAll)})
-	return &Recorder{broadcaster: b, recorder: b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component, Host: node})}
+	return &Recorder{broadcaster: b, recorder: b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: Component, Host: node})}
 }
 
 // Close ends the Recorder.

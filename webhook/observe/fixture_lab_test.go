@@ -137,6 +137,18 @@ func (l *lab) kubelet(s *subject, at time.Time, message string) {
 	l.pass(5 * time.Second)
 }
 
+// agent writes an Event of a node's agent.
+func (l *lab) agent(s *subject, name, node, reason, message string) {
+	l.t.Helper()
+	e := event(s.pod, time.Now(), message)
+	e.Name, e.Reason, e.Message, e.ReportingController, e.InvolvedObject.FieldPath = name, reason, message, "", ""
+	e.Source = corev1.EventSource{Component: "gpuslice", Host: node}
+	if _, err := l.client.CoreV1().Events(e.Namespace).Create(l.t.Context(), e, metav1.CreateOptions{}); err != nil {
+		l.t.Fatal(err)
+	}
+	l.pass(5 * time.Second)
+}
+
 // events returns the Events of gpuslice, as "Kind/name Reason", sorted.
 func (l *lab) events() []string {
 	l.t.Helper()

@@ -54,7 +54,7 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 	o.Terminations = s.terminations(pod, promise, before)
 	s.tally.set(key, o)
 	s.recordGuard(key, pod, promise, o.Notices)
-	if err := s.reportTerminations(ctx, key, pod, o.Terminations); err != nil {
+	if err := s.report(ctx, key, pod, promise, o.Terminations); err != nil {
 		return err
 	}
 	if !needsWrite(pod, o) {

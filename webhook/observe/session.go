@@ -23,6 +23,7 @@ const workers = 2
 type session struct {
 	*Controller
 	pods, events cache.SharedIndexInformer
+	agentEvents  cache.SharedIndexInformer
 	agents       *nodelease.Follower
 	queue        workqueue.TypedRateLimitingInterface[string]
 	writer       eventWriter
@@ -42,8 +43,12 @@ func newSession(c *Controller) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	agentEvents, err := watchAgentEvents(c.options.Client)
+	if err != nil {
+		return nil, err
+	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](c.timing.backoff, c.timing.maxBackoff)
-	s := &session{Controller: c, pods: pods, events: events, last: map[string]lastObservation{}, reported: map[string]reported{}, guarding: map[string]guardaccess.Report{},
+	s := &session{Controller: c, pods: pods, events: events, agentEvents: agentEvents, last: map[string]lastObservation{}, reported: map[string]reported{}, guarding: map[string]guardaccess.Report{},
 		queue: workqueue.NewTypedRateLimitingQueue[string](limiter)}
 	if s.agents, err = nodelease.Follow(c.options.Client, c.options.Namespace, s.enqueueNode); err != nil {
 		return nil, err
@@ -56,8 +61,10 @@ func newSession(c *Controller) (*session, error) {
 			return nil, fmt.Errorf("watch pods: %w", err)
 		}
 	}
-	if _, err := events.AddEventHandler(onEvents(s.enqueue)); err != nil {
-		return nil, fmt.Errorf("watch events: %w", err)
+	for _, informer := range []cache.SharedIndexInformer{events, agentEvents} {
+		if _, err := informer.AddEventHandler(onEvents(s.enqueue)); err != nil {
+			return nil, fmt.Errorf("watch events: %w", err)
+		}
 	}
 	return s, nil
 }
@@ -88,11 +95,12 @@ func (s *session) run(ctx context.Context) error {
 	defer func() { _ = s.options.Nodes.RemoveEventHandler(nodes) }()
 	running.Go(func() { s.pods.RunWithContext(ctx) })
 	running.Go(func() { s.events.RunWithContext(ctx) })
+	running.Go(func() { s.agentEvents.RunWithContext(ctx) })
 	running.Go(func() { s.agents.Run(ctx) })
 	s.writer = eventWriter{events.NewRecorder(ctx, s.options.Client), events.NewOwners(s.options.Client)}
 	defer s.writer.Close()
 	// Without all Events a guard that cannot enforce would pass for one that does, and without nodes each driver is unknown.
-	if !cache.WaitForCacheSync(ctx.Done(), s.pods.HasSynced, s.events.HasSynced, s.agents.HasSynced, s.options.Nodes.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), s.pods.HasSynced, s.events.HasSynced, s.agentEvents.HasSynced, s.agents.HasSynced, s.options.Nodes.HasSynced) {
 		return nil
 	}
 	for range workers {
@@ -134,15 +142,15 @@ func (s *session) place(name string) Place {
 // notices returns the notices of a pod from Events, and those of the previous observation.
 func (s *session) notices(pod *corev1.Pod, before Observation) []Notice {
 	out := slices.Clone(before.Notices)
-	for _, e := range s.eventsOf(pod) {
+	for _, e := range eventsIn(s.events, pod) {
 		out = append(out, NoticesOf(e)...)
 	}
 	return out
 }
 
-// eventsOf returns the Events of kubelets about the pod's guard.
-func (s *session) eventsOf(pod *corev1.Pod) (out []*corev1.Event) {
-	objects, _ := s.events.GetIndexer().ByIndex(byPod, pod.Namespace+"/"+pod.Name)
+// eventsIn returns the Events about the pod that an informer has.
+func eventsIn(informer cache.SharedIndexInformer, pod *corev1.Pod) (out []*corev1.Event) {
+	objects, _ := informer.GetIndexer().ByIndex(byPod, pod.Namespace+"/"+pod.Name)
 	for _, object := range objects {
 		if e, ok := object.(*corev1.Event); ok && e.InvolvedObject.UID == pod.UID {
 			out = append(out, e)

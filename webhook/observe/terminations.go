@@ -27,18 +27,22 @@ const (
 	terminationTTL = 30 * time.Minute
 )
 
-// reported are the terminations of a pod that have Events.
+// reported are the sentences about a pod that have Events.
 type reported struct {
 	uid       types.UID
 	sentences []string
 }
 
 // terminations returns the last terminations of a pod, oldest first: those of the previous observation, and what the guard
-// wrote in the termination messages of the containers with a slice, in its own, and in Events. A tenant can write all of these.
+// wrote in the termination messages of the containers with a slice, in its own, and in Events, or the agent in Events. A tenant
+// can write all of these.
 func (s *session) terminations(pod *corev1.Pod, promise *promise.Promise, before Observation) []Termination {
 	found := append(slices.Clone(before.Terminations), terminationsInStatus(pod, promise)...)
-	for _, e := range s.eventsOf(pod) {
+	for _, e := range eventsIn(s.events, pod) {
 		found = append(found, terminationsIn(probeOutput(e), timeOf(e))...)
+	}
+	for _, r := range s.agentReports(pod) {
+		found = append(found, terminationsIn(r.text, r.at)...)
 	}
 	return lastTerminations(found)
 }
@@ -83,6 +87,17 @@ func lastTerminations(found []Termination) []Termination {
 	return found[max(0, len(found)-maxTerminations):]
 }
 
+// report writes Events about what the pod's guard reported.
+func (s *session) report(ctx context.Context, key string, pod *corev1.Pod, promise *promise.Promise, terminations []Termination) error {
+	if promise.Guard != nil && promise.Guard.Agent {
+		return s.reportToOwners(ctx, key, pod)
+	}
+	if err := s.reportInits(ctx, key, pod, promise); err != nil {
+		return err
+	}
+	return s.reportTerminations(ctx, key, pod, terminations)
+}
+
 // reportTerminations writes an Event about each termination on the pod and its owners, once: the name of the Event does not
 // depend on who leads.
 func (s *session) reportTerminations(ctx context.Context, key string, pod *corev1.Pod, terminations []Termination) error {
@@ -90,7 +105,8 @@ func (s *session) reportTerminations(ctx context.Context, key string, pod *corev
 		if time.Since(t.At) >= terminationTTL || !s.isDue(key, pod, t.Text) {
 			continue
 		}
-		if err := s.writer.writeOnce(ctx, s.options.Client, pod, t.Text); err != nil {
+		about := append([]corev1.ObjectReference{podReference(pod)}, s.writer.owners.Of(ctx, pod)...)
+		if err := s.writer.writeOnce(ctx, s.options.Client, about, pod, ReasonTerminated, t.Text); err != nil {
 			return err
 		}
 		s.markReported(key, t.Text)
@@ -117,20 +133,18 @@ func (s *session) markReported(key, sentence string) {
 	s.reported[key] = r
 }
 
-// writeOnce writes the Event of a termination on the pod and its owners.
-func (w eventWriter) writeOnce(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, sentence string) error {
+// writeOnce writes an Event of a pod on it or its owners.
+func (w eventWriter) writeOnce(ctx context.Context, client kubernetes.Interface, about []corev1.ObjectReference, pod *corev1.Pod, reason, sentence string) error {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(string(pod.UID) + sentence))
-	event := func(object corev1.ObjectReference, message string) events.Event {
-		return events.Event{Object: object, Type: corev1.EventTypeWarning, Reason: ReasonTerminated, Message: message,
-			Name: fmt.Sprintf("%s.%s.%x", strings.ToLower(ReasonTerminated), object.UID, hash.Sum64())}
-	}
-	all := []events.Event{event(podReference(pod), sentence)}
-	for _, owner := range w.owners.Of(ctx, pod) {
-		all = append(all, event(owner, "pod "+pod.Name+": "+sentence))
-	}
-	for _, e := range all {
-		if err := events.Once(ctx, client, e); err != nil {
+	for _, object := range about {
+		message := sentence
+		if object.UID != pod.UID {
+			message = "pod " + pod.Name + ": " + sentence
+		}
+		err := events.Once(ctx, client, events.Event{Object: object, Type: corev1.EventTypeWarning, Reason: reason, Message: message,
+			Name: fmt.Sprintf("%s.%s.%x", strings.ToLower(reason), object.UID, hash.Sum64())})
+		if err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,8 @@ package observe
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +36,32 @@ func TestReportTerminations(t *testing.T) {
 			want = []string{"Job/nightly GPUSliceTerminated", "Job/nightly GPUSliceTerminated", "Pod/train GPUSliceTerminated", "Pod/train GPUSliceTerminated"}
 			if diff := cmp.Diff(want, l.events()); diff != "" {
 				t.Errorf("events of another termination under another leader (-want +got)\n%s", diff)
+			}
+		}, s.pod, s.node)
+	})
+	t.Run("what an agent reports is reported to the owner once, and its terminations are kept", func(t *testing.T) {
+		s := started(t, "agent")
+		s.pod.OwnerReferences = owned(t).pod.OwnerReferences
+		inLab(t, func(l *lab) {
+			r := l.replica("a")
+			const sentence = "gpuslice terminated python (pid 214, 9.1Gi) in trainer: 9.1Gi of 4Gi on gpu0 for 3.2s; use less memory"
+			l.agent(s, "1", s.node.Name, "GPUSliceNearLimit", "trainer uses 3.9Gi of its 4Gi slice on gpu0")
+			l.agent(s, "2", s.node.Name, "GPUSliceTerminated", sentence)
+			l.agent(s, "3", "l4-9", "GPUSliceTerminated", "gpuslice terminated python (pid 1, 9Gi): the agent of another node")
+			reported := []string{"Job/nightly GPUSliceNearLimit", "Job/nightly GPUSliceTerminated"}
+			byAgents := []string{"Pod/train GPUSliceNearLimit", "Pod/train GPUSliceTerminated", "Pod/train GPUSliceTerminated"}
+			got := slices.DeleteFunc(l.events(), func(e string) bool { return strings.HasSuffix(e, "Degraded") })
+			if diff := cmp.Diff(append(reported, byAgents...), got); diff != "" {
+				t.Errorf("events (-want +got)\n%s", diff)
+			}
+			if got := l.observed().Terminations; len(got) != 1 || got[0].Text != sentence {
+				t.Errorf("terminations %+v", got)
+			}
+			r.stop()
+			defer l.replica("b").stop()
+			got = slices.DeleteFunc(l.events(), func(e string) bool { return strings.HasSuffix(e, "Degraded") })
+			if diff := cmp.Diff(append(reported, byAgents...), got); diff != "" {
+				t.Errorf("events under another leader (-want +got)\n%s", diff)
 			}
 		}, s.pod, s.node)
 	})

@@ -51,11 +51,11 @@ func dependsOnPool(in *Input, chosen *candidate, same []*candidate) bool {
 }
 
 func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
-	var term corev1.NodeSelectorTerm
+	term := corev1.NodeSelectorTerm{MatchExpressions: make([]corev1.NodeSelectorRequirement, 0, len(c.pool().Requirements)+1)}
 	for i := range c.containers {
 		for _, r := range c.containers[i].pool.Requirements {
 			if !hasExpression(term.MatchExpressions, r) {
-				term.MatchExpressions = append(term.MatchExpressions, *r.DeepCopy())
+				term.MatchExpressions = append(term.MatchExpressions, r) // its values stay the pool's: the edit copies what it writes
 			}
 		}
 	}

@@ -21,13 +21,7 @@ type guardSizes struct{ cpu, memory, storage resource.Quantity }
 
 // sizeGuard keeps the guard's containers within the namespace's LimitRanges. why says why none can be.
 func sizeGuard(in *Input) (sizes guardSizes, why string) {
-	sizes.cpu, sizes.memory = resource.MustParse(defaultGuardCPU), resource.MustParse(defaultGuardMemory)
-	if q, err := resource.ParseQuantity(cmp.Or(in.Guard.CPU, defaultGuardCPU)); err == nil {
-		sizes.cpu = q
-	}
-	if q, err := resource.ParseQuantity(cmp.Or(in.Guard.Memory, defaultGuardMemory)); err == nil {
-		sizes.memory = q
-	}
+	sizes.cpu, sizes.memory = sizeOr(in.Guard.CPU, defaultGuardCPU), sizeOr(in.Guard.Memory, defaultGuardMemory)
 	for _, r := range in.LimitRanges {
 		for i := range r.Spec.Limits {
 			if item := &r.Spec.Limits[i]; item.Type == corev1.LimitTypeContainer {
@@ -38,20 +32,33 @@ func sizeGuard(in *Input) (sizes guardSizes, why string) {
 	return sizes, why
 }
 
+// sizeOr reads a setting, which was validated when it was read.
+func sizeOr(setting, otherwise string) resource.Quantity {
+	if q, err := resource.ParseQuantity(cmp.Or(setting, otherwise)); err == nil {
+		return q
+	}
+	return resource.MustParse(otherwise)
+}
+
 // within raises the sizes to the least that an item allows, and returns why they are above the most.
 func (g *guardSizes) within(name string, item *corev1.LimitRangeItem) (why string) {
 	if least, most := item.Min.StorageEphemeral(), item.Max.StorageEphemeral(); g.storage.IsZero() && (!least.IsZero() || !most.IsZero()) {
 		g.storage = resource.MustParse(defaultGuardStorage)
 	}
-	for resourceName, size := range map[corev1.ResourceName]*resource.Quantity{
-		corev1.ResourceCPU: &g.cpu, corev1.ResourceMemory: &g.memory, corev1.ResourceEphemeralStorage: &g.storage,
-	} {
-		if least, held := item.Min[resourceName]; held && size.Cmp(least) < 0 {
-			*size = least
-		}
-		if most, held := item.Max[resourceName]; held && size.Cmp(most) > 0 {
-			why = fmt.Sprintf("LimitRange %s allows a container at most %s of %s, and the guard needs %s", name, most.String(), resourceName, size.String())
-		}
+	var above [3]string
+	g.cpu, above[0] = clamped(name, item, corev1.ResourceCPU, g.cpu)
+	g.memory, above[1] = clamped(name, item, corev1.ResourceMemory, g.memory)
+	g.storage, above[2] = clamped(name, item, corev1.ResourceEphemeralStorage, g.storage)
+	return cmp.Or(above[:]...)
+}
+
+// clamped is the size raised to the least that an item allows, and why it is above the most.
+func clamped(name string, item *corev1.LimitRangeItem, of corev1.ResourceName, size resource.Quantity) (raised resource.Quantity, why string) {
+	if least, held := item.Min[of]; held && size.Cmp(least) < 0 {
+		size = least
 	}
-	return why
+	if most, held := item.Max[of]; held && size.Cmp(most) > 0 {
+		why = fmt.Sprintf("LimitRange %s allows a container at most %s of %s, and the guard needs %s", name, most.String(), of, size.String())
+	}
+	return size, why
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rulename"
@@ -75,7 +76,7 @@ func resolveAll(in *Input, req api.Request) (wants []want, violations []api.Viol
 			continue
 		}
 		spec, init := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
-		next := want{request: c, resolved: resolved, class: classOf(in.Policy, c), spec: spec, init: init}
+		next := want{request: c, resolved: resolved, class: classOf(in.Policy, c), spec: spec, init: init, nearest: in.Policy.MIG.Rounding == modes.MIGNearest}
 		if !c.Size.Named() {
 			next.most = in.Policy.Limits.PerContainer.Memory
 		}
@@ -167,14 +168,8 @@ func (c *candidate) lacks(minimum api.Tier) string {
 func (c *candidate) tier() api.Tier {
 	weakest := api.TierHardware
 	for i := range c.containers {
-		strongest := api.TierNone
-		for _, t := range c.containers[i].tiers {
-			if t.AtLeast(strongest) {
-				strongest = t
-			}
-		}
-		if weakest.AtLeast(strongest) {
-			weakest = strongest
+		if tier := strongest(c.containers[i].tiers); weakest.AtLeast(tier) {
+			weakest = tier
 		}
 	}
 	return weakest
@@ -182,7 +177,7 @@ func (c *candidate) tier() api.Tier {
 
 // tiersOf lists what holds a container's slice, strongest first.
 func tiersOf(c *candidate, p *placed) []api.Tier {
-	var tiers []api.Tier
+	tiers := make([]api.Tier, 0, 4)
 	strategy := c.strategy
 	if strategy.Tier != api.TierNone && (strategy.Tier != api.TierMPS || p.size.limit > 0) {
 		tiers = append(tiers, strategy.Tier)
