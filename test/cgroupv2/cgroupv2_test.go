@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/image"
 	"github.com/gpuslice/gpuslice/test/cluster/vm"
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) { os.Exit(vm.Main(m)) }
 // scenarios are held under each layout of cgroups.
 var scenarios = []struct {
 	name string
-	run  func(*testing.T, layout, *apiServer)
+	run  func(*testing.T, layout, kubernetes.Interface)
 }{
 	{"the guard terminates a process past its slice, then all of a container, in a cgroup of its own", testGuard},
 	{"the agent terminates a process past its slice, then all of a container, in a cgroup of its own", testAgent},
@@ -33,7 +35,7 @@ var scenarios = []struct {
 func TestCgroupV2(t *testing.T) {
 	var report func(*testing.T, layout)
 	if vm.Inside() {
-		report = runOn(startAgent(t))
+		report = runWith(startAgent(t))
 	} else {
 		report = reportFrom(t, runMachine(t))
 	}
@@ -42,11 +44,11 @@ func TestCgroupV2(t *testing.T) {
 	}
 }
 
-// runOn returns what runs the scenarios with this API server, one after the other: the machine is slow.
-func runOn(server *apiServer) func(*testing.T, layout) {
+// runWith returns what runs the scenarios with a client of the agent's API server, one after the other: the machine is slow.
+func runWith(client kubernetes.Interface) func(*testing.T, layout) {
 	return func(t *testing.T, l layout) {
 		for _, s := range scenarios {
-			t.Run(s.name, func(t *testing.T) { s.run(t, l, server) })
+			t.Run(s.name, func(t *testing.T) { s.run(t, l, client) })
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package cgroupv2
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,11 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
+	"github.com/gpuslice/gpuslice/test/memoryapi"
+	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
 const (
@@ -69,7 +72,7 @@ func (p *pod) runGuard() *container {
 	return guard
 }
 
-func testGuard(t *testing.T, l layout, _ *apiServer) {
+func testGuard(t *testing.T, l layout, _ kubernetes.Interface) {
 	p := newPod(t, l, "guarded")
 	p.shareProcesses()
 	guard := p.runGuard()
@@ -89,24 +92,32 @@ func testGuard(t *testing.T, l layout, _ *apiServer) {
 // agentNode is what tenants of the agent's pods name, so that it counts no others.
 const agentNode = "agent"
 
-// startAgent runs the agent, in a pod of its own, and returns its API server.
-func startAgent(t *testing.T) *apiServer {
+// startAgent runs the agent, in a pod of its own, and returns a client of its API server.
+func startAgent(t *testing.T) kubernetes.Interface {
 	t.Helper()
-	server := startAPIServer(t)
+	server, err := memoryapi.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	client, err := kubernetes.NewForConfig(server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	config := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: %q}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"+
-		"users: [{name: a, user: {}}]\ncurrent-context: a\n", server.url)
+		"users: [{name: a, user: {}}]\ncurrent-context: a\n", server.Config.Host)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := newPod(t, layouts[0], "agent")
 	agent := p.run(process{
 		container: "agent", node: true, capabilities: []string{"CAP_KILL"}, files: map[string]string{"/etc/kubeconfig": config},
-		args: []string{agentProgram, "--node=" + nodeName, "--namespace=gpuslice-system", "--kubeconfig=/etc/kubeconfig", "--listen=127.0.0.1:8080"},
+		args: []string{agentProgram, "--node=" + nodeName, "--namespace=gpuslice-system", "--kubeconfig=/etc/kubeconfig", "--listen=127.0.0.1:8080", "--device-plugins=/tmp"},
 		env:  []string{fakegpu.ConfigVariable + "=" + fakegpu.Config{Driver: "535.104.05", Node: agentNode}.String()},
 	})
 	agent.await(0, regexp.MustCompile(`"msg":"started"`))
-	return server
+	return client
 }
 
 // byAgent is tenant for a pod of the agent's.
@@ -136,25 +147,47 @@ func (p *pod) promised(containers ...*container) *corev1.Pod {
 }
 
 // wantEvent waits for an Event of the agent's about the pod.
-func (p *pod) wantEvent(server *apiServer, message *regexp.Regexp) {
+func (p *pod) wantEvent(client kubernetes.Interface, message *regexp.Regexp) {
 	p.Helper()
-	server.await(p.T, p.uid, func(e *corev1.Event) bool { return e.Reason == "GPUSliceTerminated" && message.MatchString(e.Message) })
+	ctx, cancel := context.WithTimeout(p.Context(), patience)
+	defer cancel()
+	events, err := client.CoreV1().Events(namespace).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer events.Stop()
+	for e := range events.ResultChan() {
+		event, ok := e.Object.(*corev1.Event)
+		if ok && string(event.InvolvedObject.UID) == p.uid && event.Reason == observe.ReasonTerminated && message.MatchString(event.Message) {
+			return
+		}
+	}
+	p.Fatalf("there is no Event %s", message)
 }
 
-func testAgent(t *testing.T, l layout, server *apiServer) {
+func testAgent(t *testing.T, l layout, client kubernetes.Interface) {
 	p := newPod(t, l, "agents")
 	scorer, hog := p.run(byAgent("scorer", "hold 7GiB")), p.run(byAgent("trainer", "hold 9GiB"))
-	server.put(watch.Added, p.promised(scorer, hog))
+	pods := client.CoreV1().Pods(namespace)
+	if _, err := pods.Create(t.Context(), p.promised(scorer, hog), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pods.Delete(context.WithoutCancel(t.Context()), p.name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
 	hog.wantTerminated()
-	p.wantEvent(server, terminatedProcess)
+	p.wantEvent(client, terminatedProcess)
 
 	workers := p.create(byAgent("trainer", many()...))
 	workers.moveBelow()
-	server.put(watch.Modified, p.promised(scorer, workers))
+	if _, err := pods.Update(t.Context(), p.promised(scorer, workers), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	workers.start()
 	workers.wantTerminated()
-	p.wantEvent(server, terminatedContainer)
+	p.wantEvent(client, terminatedContainer)
 	workers.wantEmpty()
 	scorer.neverNoticed()
-	server.put(watch.Deleted, p.promised())
 }
