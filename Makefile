@@ -22,9 +22,9 @@ build: ## build webhook, guard, agent and command line into bin/
 images: ## build the container images into bin/images, without a container tool (PLATFORMS=linux/amd64,linux/arm64)
 	go run ./deploy/images build --version "$(VERSION)" --revision "$$(git rev-parse HEAD 2>/dev/null || true)" $(if $(PLATFORMS),--platform "$(PLATFORMS)")
 
-run: ## show it: pods come out in slices; as root, one on a real node goes past its slice (POD=my.yaml takes yours, KEEP=1 leaves it up)
+run: ## show it in a minute: a pod goes past its slice, pods come out in slices (V=1 diffs, POD=my.yaml yours, CLUSTER=1 on a real node, KEEP=1 leaves it up)
 	CGO_ENABLED=0 go build $(GOFLAGS) -o bin/demo ./test/demo
-	./bin/demo $(if $(POD),-pod "$(POD)") $(if $(KEEP),-keep)
+	./bin/demo $(if $(POD),-pod "$(POD)") $(if $(V),-v) $(if $(CLUSTER),-cluster) $(if $(KEEP),-keep)
 
 test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 	go test $(GOFLAGS) ./...

@@ -28,7 +28,7 @@ func TestAgentPod(t *testing.T) {
 	t.Parallel()
 	pod := ofAgent[*appsv1.DaemonSet](t).Spec.Template.Spec
 	c := pod.Containers[0]
-	t.Run("has hostPID and the capability KILL, and nothing else of the node's", func(t *testing.T) {
+	t.Run("has hostPID, the capability KILL and the kubelet's socket, and nothing else of the node's", func(t *testing.T) {
 		t.Parallel()
 		want := &corev1.SecurityContext{
 			RunAsUser: new(int64(0)), RunAsNonRoot: new(false), AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
@@ -40,11 +40,16 @@ func TestAgentPod(t *testing.T) {
 		if !pod.HostPID || pod.HostNetwork || pod.HostIPC || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || len(pod.Containers) != 1 {
 			t.Errorf("the pod is %+v", pod)
 		}
+		mounts := map[string]bool{}
 		for _, v := range pod.Volumes {
 			mount := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name })
-			if v.HostPath == nil || v.HostPath.Path != "/run/nvidia/mps" || mount < 0 || !c.VolumeMounts[mount].ReadOnly {
-				t.Errorf("the volume %+v", v)
+			if v.HostPath == nil || mount < 0 {
+				t.Fatalf("the volume %+v", v)
 			}
+			mounts[v.HostPath.Path] = c.VolumeMounts[mount].ReadOnly
+		}
+		if diff := cmp.Diff(map[string]bool{"/run/nvidia/mps": true, "/var/lib/kubelet/device-plugins": false}, mounts); diff != "" {
+			t.Errorf("its mounts, and which are read-only (-want +got)\n%s", diff)
 		}
 	})
 	t.Run("is never starved or evicted", func(t *testing.T) {

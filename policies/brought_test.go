@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
@@ -203,6 +204,23 @@ func TestGuardContainer(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"gpuslice-check", "gpuslice-guard", "first"}, names); diff != "" {
 			t.Error(diff)
+		}
+	})
+	t.Run("the check alone requests the agent of its node, and only where an agent guards", func(t *testing.T) {
+		for mode, want := range map[string][]string{"": nil, "guard: {mode: agent}\n": {"gpuslice-check"}} {
+			in, pod := brought(t, mode)
+			pod.Spec.InitContainers = []corev1.Container{asksGPU("first")}
+			var got []string
+			out := rewritten(t, in)
+			for _, c := range append(out.Spec.InitContainers, out.Spec.Containers...) {
+				limit, request := c.Resources.Limits[limits.GuardedResource], c.Resources.Requests[limits.GuardedResource]
+				if limit.Value() == 1 && request.Value() == 1 {
+					got = append(got, c.Name)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%q (-want +got)\n%s", mode, diff)
+			}
 		}
 	})
 	t.Run("gpuslice's own containers are not counted", func(t *testing.T) {

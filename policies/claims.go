@@ -47,17 +47,22 @@ func checkClaims(in *Input) []api.Violation {
 	if in.Policy.Claims != modes.ClaimsDeny {
 		return nil
 	}
-	var found []string
-	for _, c := range in.claimedGPUs() {
-		found = append(found, c.what)
-	}
+	found := in.Claimed()
 	if len(found) == 0 {
 		return nil
 	}
-	slices.Sort(found)
 	return []api.Violation{{Rule: api.RulePolicy, Reason: "GPUs by a claim", Detail: fmt.Sprintf(
 		"%s, and policy %s denies claims of GPUs; remove it, and write %s: 1 and the label %s: \"8Gi\" (or what the pod needs)",
-		message.ShortList(slices.Compact(found)), in.Policy.Name, api.ResourceGPU, api.LabelMemory)}}
+		message.ShortList(found), in.Policy.Name, api.ResourceGPU, api.LabelMemory)}}
+}
+
+// Claimed says of each way in which the pod claims GPUs what it takes, sorted.
+func (in Input) Claimed() (found []string) {
+	for _, c := range in.claimedGPUs() {
+		found = append(found, c.what)
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
 }
 
 // claimedGPUs lists the GPUs that the pod claims. The names by which a device plugin offers GPUs are none of them.

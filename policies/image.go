@@ -35,11 +35,45 @@ func checkImages(old, updated *corev1.Pod, governed governedFunc) (found []api.V
 				"policy %s demands %s; with the new image no framework cap holds container %q, which leaves %s; delete the pod and create it again with the image",
 				in.Policy.Name, in.Policy.MinimumEnforcement, c.Name, now.Tier)})
 		case now.Lost:
-			warnings = append(warnings, fmt.Sprintf("container %q: the framework of the new image (%s) has no cap on this pod, whatever %s says; delete the pod and create it again with the image",
-				c.Name, cmp.Or(now.Now, "none that is known"), api.AnnotationPlanned))
+			warnings = append(warnings, fmt.Sprintf("container %q: the framework of the new image (%s) has no cap on this pod; delete the pod and create it again with the image",
+				c.Name, cmp.Or(now.Now, "none that is known")))
 		}
 	}
 	return found, warnings, nil
+}
+
+// planImages writes what is planned with the new images of a live pod's slices. It returns the pod itself where no image changes.
+func planImages(old, updated *corev1.Pod, governed governedFunc) (*corev1.Pod, error) {
+	given, changed := changedImages(old, updated)
+	if len(changed) == 0 {
+		return updated, nil
+	}
+	in, err := governed()
+	if err != nil || in.Policy.Off() {
+		return updated, err
+	}
+	in.Pod = updated
+	var images []plan.ImageChange
+	for _, c := range changed {
+		images = append(images, plan.ChangedImage(in.planning(), given, c))
+	}
+	out := updated.DeepCopy()
+	given.WritePlanned(out, plan.PlanImages(given.PlannedOn(old), images))
+	return out, nil
+}
+
+// withPlannedImages is the old pod with what is planned as the new one has it, where that is what its images lead to.
+func withPlannedImages(old, updated *corev1.Pod, governed governedFunc) (*corev1.Pod, error) {
+	if updated.Annotations[api.AnnotationPlanned] == old.Annotations[api.AnnotationPlanned] {
+		return old, nil
+	}
+	planned, err := planImages(old, updated, governed)
+	if err != nil || planned.Annotations[api.AnnotationPlanned] != updated.Annotations[api.AnnotationPlanned] {
+		return old, err
+	}
+	out := old.DeepCopy()
+	out.Annotations[api.AnnotationPlanned] = updated.Annotations[api.AnnotationPlanned]
+	return out, nil
 }
 
 // changedImages are the containers with a slice whose image the update changes.

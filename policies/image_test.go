@@ -1,10 +1,17 @@
 package policies_test
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 func TestImages(t *testing.T) {
@@ -36,5 +43,60 @@ func TestImages(t *testing.T) {
 		if warned := strings.Join(d.Warnings, "; "); (warned != "") != (tt.warned != "") || !strings.Contains(warned, tt.warned) {
 			t.Errorf("%s: warned %q, want %q", tt.name, warned, tt.warned)
 		}
+	}
+}
+
+// TestPlannedAfterImage changes the image of one of two containers, and changes it back.
+func TestPlannedAfterImage(t *testing.T) {
+	t.Parallel()
+	in, pod := brought(t, "")
+	pod.Spec.Containers[0].Image = "pytorch/pytorch:2.10.0-cuda12.8-cudnn9-runtime"
+	pod.Spec.Containers = append(pod.Spec.Containers, asksGPU("second"))
+	in.Pod = pod
+	created := rewritten(t, in)
+	planned := func(pod *corev1.Pod) (p promise.Planned) {
+		if err := json.Unmarshal([]byte(pod.Annotations[api.AnnotationPlanned]), &p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	before := planned(created)
+	to := func(old *corev1.Pod, image string) *corev1.Pod {
+		in.Pod = old.DeepCopy()
+		in.Pod.Spec.Containers[0].Image = image
+		out := updatedPod(t, in, old, "")
+		in.Pod = out
+		if d, err := verifyChange(change(t, in, old, "")); err != nil || d.Outcome == policies.Denied {
+			t.Fatalf("to %s: %s %v", image, d.Message(), err)
+		}
+		in.Pod = out.DeepCopy()
+		in.Pod.Annotations[api.AnnotationPlanned] = old.Annotations[api.AnnotationPlanned] // the mutating webhook was not called
+		if d, err := verifyChange(change(t, in, old, "")); err != nil || d.Outcome == policies.Denied {
+			t.Fatalf("to %s, planned as before: %s %v", image, d.Message(), err)
+		}
+		in.Pod.Annotations[api.AnnotationPlanned] = "{}"
+		if d, err := verifyChange(change(t, in, old, "")); err != nil || d.Outcome != policies.Denied {
+			t.Fatalf("to %s, planned by another hand: %s %v", image, d.Outcome, err)
+		}
+		return out
+	}
+	other := to(created, "vllm/vllm-openai:v0.6.0")
+	now := planned(other)
+	first := now.Containers[0]
+	if !strings.HasPrefix(first.Framework, "vllm") || first.Cap != "" || slices.Contains(first.Tiers, api.TierFramework) {
+		t.Errorf("planned is still for the first image: %+v", first)
+	}
+	if diff := cmp.Diff(before.Containers[1], now.Containers[1]); diff != "" {
+		t.Errorf("the other container (-want +got)\n%s", diff)
+	}
+	if !strings.Contains(strings.Join(now.Notes, "; "), `"main" has another image than it was created with`) {
+		t.Errorf("no note tells of it: %q", now.Notes)
+	}
+	if other.Annotations[api.AnnotationPromise] != created.Annotations[api.AnnotationPromise] {
+		t.Error("the promise changes")
+	}
+	again := planned(to(other, "pytorch/pytorch:2.10.0-cuda12.8-cudnn9-runtime"))
+	if diff := cmp.Diff(before, again); diff != "" {
+		t.Errorf("with the first image again (-want +got)\n%s", diff)
 	}
 }

@@ -73,6 +73,10 @@ func (c Change) Mutate(governed func() (Input, error)) (Decision, []jsonpatch.Op
 		return restored(updated, c.writable(old.Pod, updated.Pod), governed, restoreDevices)
 	}
 	after, violations := promise.Restore(c.writable(old.Pod, updated.Pod), updated.Pod)
+	after, err := planImages(old.Pod, after, governed)
+	if err != nil {
+		return Decision{}, nil, err
+	}
 	patch := podpatch.Operations(updated.Tree, updated.Pod, after)
 	if len(violations) == 0 {
 		return restoredBy(patch), patch, nil
@@ -108,7 +112,11 @@ func (c Change) Verify(governed func() (Input, error)) (Decision, error) {
 	case resizeSubresource:
 		found = checkResize(old.Pod, updated.Pod)
 	default:
-		found = append(checkUpdate(c.writable(old.Pod, updated.Pod), updated.Pod), checkDevices(old.Pod, updated.Pod)...)
+		before, err := withPlannedImages(c.writable(old.Pod, updated.Pod), updated.Pod, governed)
+		if err != nil {
+			return Decision{}, err
+		}
+		found = append(checkUpdate(before, updated.Pod), checkDevices(old.Pod, updated.Pod)...)
 		if denied, warnings, err = checkImages(old.Pod, updated.Pod, governed); err != nil {
 			return Decision{}, err
 		}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
@@ -130,6 +131,13 @@ func TestVerifyTampered(t *testing.T) {
 					}
 				}
 				return p.Guard != nil
+			},
+			"the node's agent": func(pod *corev1.Pod, _ *promise.Promise) bool {
+				c := containerOf(pod, limits.CheckContainer)
+				_, guarded := c.Resources.Limits[limits.GuardedResource]
+				delete(c.Resources.Limits, limits.GuardedResource)
+				delete(c.Resources.Requests, limits.GuardedResource)
+				return guarded
 			},
 			"what is planned": func(pod *corev1.Pod, _ *promise.Promise) bool {
 				pod.Annotations[api.AnnotationPlanned] = "{}"

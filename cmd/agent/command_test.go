@@ -21,7 +21,7 @@ func settings(t *testing.T, env map[string]string, args ...string) (options, int
 }
 
 func TestOptions(t *testing.T) {
-	defaults := options{node: "gpu-1", namespace: "gpuslice-system", listen: ":8080", procDir: "/proc", mpsDirectories: []string{"/run/nvidia/mps"}, logLevel: "info"}
+	defaults := options{node: "gpu-1", namespace: "gpuslice-system", listen: ":8080", procDir: "/proc", mpsDirectories: []string{"/run/nvidia/mps"}, devicePlugins: "/var/lib/kubelet/device-plugins", logLevel: "info"}
 	for name, c := range map[string]struct {
 		env  map[string]string
 		args []string
@@ -58,6 +58,7 @@ func TestOptionsDenied(t *testing.T) {
 		"a wrong level":                    {nil, []string{"--node", "a", "--log-level", "loud"}, `log-level: "loud"`},
 		"a wrong address":                  {nil, []string{"--node", "a", "--listen", "8080"}, `listen: "8080"`},
 		"a relative directory":             {nil, []string{"--node", "a", "--mps-directories", "mps"}, `mps-directories: "mps"`},
+		"a relative folder of plugins":     {nil, []string{"--node", "a", "--device-plugins", "plugins"}, `device-plugins: "plugins"`},
 		"a wrong value in the environment": {map[string]string{"GPUSLICE_DRY_RUN": "maybe"}, []string{"--node", "a"}, "GPUSLICE_DRY_RUN"},
 	} {
 		t.Run(name, func(t *testing.T) {

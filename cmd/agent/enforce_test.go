@@ -149,7 +149,7 @@ func agentOn(t *testing.T, c fakegpu.Config, pods ...runtime.Object) *cluster {
 		t.Fatal(err)
 	}
 	s := &cluster{t: t, node: n, client: client, events: written, leases: leases, url: "http://" + l.Addr().String(), log: &safeBuffer{}}
-	o := options{node: nodeName, namespace: "gpuslice-system", nvmlLibrary: built.library, procDir: n.Root(), logLevel: "info"}
+	o := options{node: nodeName, namespace: "gpuslice-system", nvmlLibrary: built.library, procDir: n.Root(), devicePlugins: t.TempDir(), logLevel: "info"}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- enforce(ctx, o, client, l, s.log) }()

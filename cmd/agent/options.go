@@ -24,6 +24,7 @@ type options struct {
 	procDir        string
 	mpsDirectories []string
 	mpsControl     string
+	devicePlugins  string
 	dryRun         bool
 	logLevel       string
 }
@@ -38,7 +39,8 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.procDir, "proc-dir", "/proc", "read processes from this proc file system")
 	f.StringSliceVar(&o.mpsDirectories, "mps-directories", []string{"/run/nvidia/mps"}, "look for pipes of MPS daemons in these directories")
 	f.StringVar(&o.mpsControl, "mps-control", "", "run this program to control MPS daemons; empty: nvidia-cuda-mps-control on PATH")
-	f.BoolVar(&o.dryRun, "dry-run", false, "report every decision and terminate nothing")
+	f.StringVar(&o.devicePlugins, "device-plugins", "/var/lib/kubelet/device-plugins", "register with the kubelet in this folder, so that guarded pods start here")
+	f.BoolVar(&o.dryRun, "dry-run", false, "report every decision, terminate nothing, and have no guarded pod start here")
 	f.StringVar(&o.logLevel, "log-level", "info", "log at debug, info, warn or error")
 }
 
@@ -61,6 +63,9 @@ func (o *options) validate() error {
 		if !strings.HasPrefix(directory, "/") {
 			failed = append(failed, fmt.Errorf("mps-directories: %q is no absolute path", directory))
 		}
+	}
+	if !strings.HasPrefix(o.devicePlugins, "/") {
+		failed = append(failed, fmt.Errorf("device-plugins: %q is no absolute path", o.devicePlugins))
 	}
 	if _, err := o.level(); err != nil {
 		failed = append(failed, err)

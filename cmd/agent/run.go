@@ -15,13 +15,18 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/gpuslice/gpuslice/cmd/agent/deviceplugin"
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/gpu"
+	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/guard/mps"
 	"github.com/gpuslice/gpuslice/guard/node"
 	"github.com/gpuslice/gpuslice/guard/proc"
 	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
+
+// guardedPods is how many pods of a node the agent guards: more than any kubelet runs.
+const guardedPods = 1024
 
 // errDriverUpdated ends the agent: its container has the old library for as long
 // as it runs.
@@ -67,9 +72,14 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 	defer stop(nil)
 	beside.Go(func() { known.run(ctx) })
 	beside.Go(func() { stop(serve(ctx, l, h.handler())) })
+	enforces := func() bool { return !o.dryRun && h.ready() == nil }
 	beside.Go(func() {
-		holder := nodelease.Holder{Client: client, Namespace: o.namespace, Node: o.node, Enforces: func() bool { return !o.dryRun && h.ready() == nil }, Log: log}
+		holder := nodelease.Holder{Client: client, Namespace: o.namespace, Node: o.node, Enforces: enforces, Log: log}
 		holder.Run(ctx)
+	})
+	beside.Go(func() {
+		plugin := deviceplugin.Plugin{Folder: o.devicePlugins, Resource: limits.GuardedResource, Count: guardedPods, Offers: enforces, Log: log}
+		plugin.Run(ctx)
 	})
 	log.Info("started", "version", version, "node", o.node, "dryRun", o.dryRun)
 	agent := &node.Agent{Node: processes, Pods: known, DryRun: o.dryRun, Daemons: func() []mps.Daemon { return o.daemons() },

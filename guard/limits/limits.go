@@ -13,6 +13,11 @@ const (
 	CheckContainer = "gpuslice-check"
 )
 
+// GuardedResource is the resource of which the agent of a node offers one for
+// each pod. The check of a pod that an agent is to guard requests one, so that the
+// pod starts nowhere else.
+const GuardedResource = "gpuslice.dev/guarded"
+
 // ReasonLate begins the reason of a guard that cannot enforce because its own
 // samples came late, whatever the device says.
 const ReasonLate = "the guard did not sample the devices for "

@@ -39,6 +39,20 @@ func (annotationsEdit) Restore(old, updated *corev1.Pod, _ *Promise) {
 	}
 }
 
+// PlannedOn is what is planned for the pod now: with other images than it was created with it is another enforcement.
+func (p *Promise) PlannedOn(pod *corev1.Pod) Planned {
+	var now Planned
+	if json.Unmarshal([]byte(pod.Annotations[api.AnnotationPlanned]), &now) != nil || len(now.Containers) != len(p.Planned.Containers) {
+		return p.Planned
+	}
+	return now
+}
+
+// WritePlanned writes what is planned for the pod now.
+func (p *Promise) WritePlanned(pod *corev1.Pod, now Planned) {
+	pod.Annotations[api.AnnotationPlanned] = mustJSON(now)
+}
+
 func restoreAnnotation(old, updated *corev1.Pod, name string) {
 	value, ok := old.Annotations[name]
 	if !ok {

@@ -107,11 +107,15 @@ func (g *Guard) Access(runtimeClass string) string {
 }
 
 // check requests the resource of the first GPU container: the kubelet gives it the very device that the container will
-// reuse, with the mounts that the device plugin brings, and takes no further replica.
+// reuse, with the mounts that the device plugin brings, and takes no further replica. For a pod that the node's agent
+// guards it also requests what the agent offers, which the pod keeps until it ends.
 func (g *Guard) check() corev1.Container {
 	c := g.container(limits.CheckContainer, "check", g.CheckEnv)
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 		list[corev1.ResourceName(g.Resource)] = *resource.NewQuantity(g.Count, resource.DecimalSI)
+		if g.Agent {
+			list[limits.GuardedResource] = *resource.NewQuantity(1, resource.DecimalSI)
+		}
 	}
 	return c
 }

@@ -9,11 +9,13 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/webhook/nodelease"
@@ -73,6 +75,43 @@ func TestAgentAccount(t *testing.T) {
 		}
 		if _, err := bound.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=gpu-1"}); err != nil {
 			t.Errorf("it lists the pods of its node: %v", err)
+		}
+	})
+}
+
+// TestGuardedResource: what an agent offers is one for each pod.
+func TestGuardedResource(t *testing.T) {
+	t.Run("is for the check alone, in every namespace", func(t *testing.T) {
+		s := without(t, cluster.Options{}, "10-namespace.yaml", "agent/agent.yaml")
+		if err := s.Namespace(t.Context(), "team-a", nil); err != nil {
+			t.Fatal(err)
+		}
+		create := func(name, quantity string, init bool) error {
+			asked := corev1.ResourceList{limits.GuardedResource: resource.MustParse(quantity)}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "a"}}}}
+			c := corev1.Container{Name: name, Image: "a", Resources: corev1.ResourceRequirements{Limits: asked}}
+			if init {
+				p.Spec.InitContainers = []corev1.Container{c}
+			} else {
+				p.Spec.Containers = append(p.Spec.Containers, c)
+			}
+			_, err := s.Client.CoreV1().Pods("team-a").Create(t.Context(), p, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}
+		denied := func(err error) bool {
+			return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'gpuslice-guarded'")
+		}
+		inForce := func(context.Context) (bool, error) { return denied(create("mine", "1", false)), nil }
+		if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, inForce); err != nil {
+			t.Fatalf("the policy is not in force: %v", err)
+		}
+		for _, c := range []struct {
+			name, quantity string
+			init, denied   bool
+		}{{"mine", "1", true, true}, {"gpuslice-check", "1024", true, true}, {"gpuslice-check", "1", true, false}} {
+			if err := create(c.name, c.quantity, c.init); denied(err) != c.denied || !c.denied && err != nil {
+				t.Errorf("%s of %s: %v", c.quantity, c.name, err)
+			}
 		}
 	})
 }

@@ -387,5 +387,9 @@ func TestA34(t *testing.T) {
 		if err := to("pytorch/pytorch:2.11.0-cuda12.8-cudnn9-runtime"); err != nil {
 			t.Errorf("another version that keeps the cap: %v", err)
 		}
+		after, err := a.client.CoreV1().Pods(a.namespace).Get(t.Context(), "train", metav1.GetOptions{})
+		if err != nil || !strings.Contains(after.Annotations[api.AnnotationPlanned], "pytorch 2.11.0") {
+			t.Errorf("planned does not name the new image's framework: %v %s", err, after.Annotations[api.AnnotationPlanned])
+		}
 	})
 }

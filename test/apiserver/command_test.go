@@ -217,3 +217,34 @@ func TestExplain(t *testing.T) {
 		}
 	})
 }
+
+func TestCommandsAndClaims(t *testing.T) {
+	t.Run("explain, audit and quota count what pods claim", func(t *testing.T) {
+		a := attacker(t, "quota: {slices: 3}", nil)
+		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
+		a.made("claims-a-gpu", claimedGPU("gpu"))
+		a.awaitMade("claims-a-nic", claimedGPU("nic"))
+		admin, claims := a.i.Server.Kubeconfig, "takes devices of class gpu."+a.namespace
+		for _, who := range []string{admin, editorsFile(t, a.i, a.namespace)} {
+			command(t, who, "explain", "claims-a-gpu", "-n", a.namespace).want(t, 0, `claim "c"`)
+			command(t, who, "quota", "-n", a.namespace, "-o", "json").want(t, 0, `"pod": "claims-a-gpu"`, `"gpus": 1`)
+		}
+		command(t, admin, "explain", "claims-a-gpu", "-n", a.namespace).want(t, 0, claims)
+		command(t, admin, "explain", "-f", manifest(t, "claims-a-gpu", "metadata:\n  labels: {}\n"+claimedGPU("gpu")), "-n", a.namespace).want(t, 0, claims, "memory unknown, slices 1, GPUs 1")
+		for what, said := range map[string]said{
+			"explain": command(t, admin, "explain", "claims-a-nic", "-n", a.namespace), "quota": command(t, admin, "quota", "-n", a.namespace),
+		} {
+			if strings.Contains(said.out, "takes devices") || what == "quota" && strings.Contains(said.out, "claims-a-nic") {
+				t.Errorf("%s counts a network card: %s", what, said.out)
+			}
+		}
+		for setting, denied := range map[string]string{"claims: deny": claims, "quota: {slices: 0}": "exceeded quota"} {
+			policy := filepath.Join(t.TempDir(), "policy.yaml")
+			text := "apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\n" + setting + "\nnamespaces: {names: [" + a.namespace + "]}\n"
+			if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			command(t, admin, "audit", "-n", a.namespace, "--policies", policy).want(t, 3, "would deny 1,", denied)
+		}
+	})
+}

@@ -15,22 +15,25 @@ import (
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
-const usage = `usage: demo [-pod FILE] [-keep]
+const usage = `usage: demo [-pod FILE] [-v] [-cluster] [-keep]
 
-Starts a real Kubernetes API server, installs gpuslice on it, and shows what becomes of sample pods. Where a node can run
-(root on Linux, with gcc), it then shows two pods that share a simulated GPU, one of which goes past its slice.
+Shows two pods that share a simulated GPU, one of which goes past its slice, and what becomes of sample pods. gpuslice's own
+webhook and guard run as processes of this machine; no Kubernetes is needed.
 
-  make run                    the sample pods, and the node
-  make run POD=my.yaml        your pod instead, in the namespace it names (research without one); no node
-  make run KEEP=1             leaves the node up (without one, the API server), with a kubectl to go on with
+  make run                    the two pods, and a line for each sample
+  make run V=1                a diff of each sample, too
+  make run POD=my.yaml        your pods and workloads instead, in the namespaces they name (research without one)
+  make run CLUSTER=1          the same on a real API server, and as root on a real node (kubelet, containerd, NVIDIA's device
+                              plugin); the first time this compiles Kubernetes
+  make run KEEP=1             as CLUSTER=1, and leaves the node up (without one, the API server), with a kubectl to go on with
 
 Exit codes: 0 everything came out as expected, 1 something did not, or failed, 2 wrong usage.
 `
 
 // options are the command's flags.
 type options struct {
-	pod  string
-	keep bool
+	pod                    string
+	keep, cluster, verbose bool
 }
 
 var errUnexpected = errors.New("not everything came out as expected")
@@ -52,9 +55,12 @@ func main() {
 	os.Exit(code)
 }
 
-// demonstrate takes the tier with a node where it can, else the one with an API server alone, and says which. With a
+// demonstrate runs without Kubernetes if nothing else is asked for. On a cluster it takes the tier with a node where it can, else the one with an API server alone, and says which. With a
 // node this program is started again inside of a box, and comes here a second time.
 func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (code int, err error) {
+	if !o.cluster && !o.keep {
+		return status(quick(ctx, o, stdout, stderr))
+	}
 	if o.pod != "" {
 		return status(samplesOnly(ctx, o, "a pod of yours", stdout, stderr))
 	}
@@ -102,7 +108,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f := flag.NewFlagSet("demo", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.Usage = func() { fmt.Fprint(stderr, usage) }
-	f.StringVar(&o.pod, "pod", "", "a file with a pod of yours")
+	f.StringVar(&o.pod, "pod", "", "a file with pods and workloads of yours")
+	f.BoolVar(&o.cluster, "cluster", false, "on a real API server and node")
+	f.BoolVar(&o.verbose, "v", false, "print diffs")
 	f.BoolVar(&o.keep, "keep", false, "leave the cluster up")
 	if err := f.Parse(args); err != nil {
 		return o, err

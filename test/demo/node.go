@@ -22,19 +22,23 @@ var errNoticed = errors.New("the neighbour noticed something")
 // stageNode is the node of the demonstration.
 type stageNode struct {
 	*install.OnNode
+	clock
+}
+
+// clock prints lines behind the seconds since the first pod was created.
+type clock struct {
 	out   io.Writer
 	began time.Time
 }
 
-// say prints a line behind the seconds since the first pod was created.
-func (n *stageNode) say(format string, args ...any) {
-	fmt.Fprintf(n.out, "%5.1fs  %s\n", time.Since(n.began).Seconds(), fmt.Sprintf(format, args...))
+func (c clock) say(format string, args ...any) {
+	fmt.Fprintf(c.out, "%5.1fs  %s\n", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // onNode shows two pods that share a GPU, in the box.
 func onNode(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	fmt.Fprintln(stderr, "--> starting a node: kubelet, containerd, runc, NVIDIA's device plugin on a simulated GPU; and gpuslice on it")
-	n := &stageNode{out: stdout, began: time.Now()}
+	n := &stageNode{clock: clock{stdout, time.Now()}}
 	if err := n.start(ctx); err != nil {
 		return err
 	}
@@ -141,7 +145,11 @@ func (n *stageNode) unharmed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.say("pod quiet: %d heartbeats, %d missing, same process, no restart", beats, gaps)
+	return n.reportBeats(beats, gaps)
+}
+
+func (c clock) reportBeats(beats, gaps int) error {
+	c.say("pod quiet: %d heartbeats, %d missing, same process, no restart", beats, gaps)
 	if gaps > 0 || beats == 0 {
 		return fmt.Errorf("%w: %d of %d heartbeats are missing", errNoticed, gaps, beats+gaps)
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/gpuslice/gpuslice/policies/config"
@@ -66,7 +64,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 
 // goOn says what a user may do next.
 func goOn(stdout io.Writer) {
-	fmt.Fprint(stdout, "\nGo on with:\n  make run POD=my.yaml     your own pod\n  make run KEEP=1          the cluster stays up, with a kubectl\n"+
+	fmt.Fprint(stdout, "\nGo on with:\n  make run POD=my.yaml     your own pods and workloads\n  make run CLUSTER=1       the same on a real API server, kubelet and device plugin\n  make run KEEP=1          and it stays up, with a kubectl\n"+
 		"  make build               the command line: bin/gpuslice render -f my.yaml --policies test/demo/policies --nodes test/scenarios/nodes -n research -o diff\n")
 }
 
@@ -92,28 +90,17 @@ func installed(ctx context.Context, server *cluster.APIServer, binary, dir strin
 }
 
 func populate(ctx context.Context, i *install.Installation, pods []sample) error {
-	all := namespaces()
-	for _, p := range pods {
-		if !slices.Contains(all, p.namespace) {
-			all = append(all, p.namespace)
-		}
-	}
-	for _, name := range all {
+	for _, name := range namespacesOf(pods) {
 		if err := i.Server.Namespace(ctx, name, nil); err != nil {
 			return err
 		}
 	}
-	names, err := files.ReadDir("policies")
+	documents, err := policyDocuments()
 	if err != nil {
 		return err
 	}
 	var defaults config.PoolsSpec
-	for _, f := range names {
-		b, err := files.ReadFile("policies/" + f.Name())
-		if err != nil {
-			return err
-		}
-		name := f.Name()[:len(f.Name())-len(filepath.Ext(f.Name()))]
+	for name, b := range documents {
 		if err := i.Policy(ctx, name, b); err != nil {
 			return err
 		}

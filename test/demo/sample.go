@@ -3,15 +3,19 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 )
 
 //go:embed pods/*.yaml policies/*.yaml node/*.yaml
@@ -22,6 +26,32 @@ const defaultNamespace = "research"
 
 func namespaces() []string {
 	return []string{defaultNamespace, "notebooks", "inference", "sandbox", "students", "plain"}
+}
+
+// namespacesOf are those of the samples, and those that the user's pods name beside them.
+func namespacesOf(pods []sample) []string {
+	all := namespaces()
+	for _, p := range pods {
+		if !slices.Contains(all, p.namespace) {
+			all = append(all, p.namespace)
+		}
+	}
+	return all
+}
+
+// policyDocuments are the samples' policies by their names.
+func policyDocuments() (map[string][]byte, error) {
+	entries, err := files.ReadDir("policies")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	for _, e := range entries {
+		if all[strings.TrimSuffix(e.Name(), path.Ext(e.Name()))], err = files.ReadFile("policies/" + e.Name()); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // nodeFiles are the kinds of nodes that the samples meet.
@@ -42,12 +72,7 @@ type sample struct {
 // samples reads the built-in pods, or the user's own.
 func samples(own string) ([]sample, error) {
 	if own != "" {
-		b, err := os.ReadFile(own)
-		if err != nil {
-			return nil, fmt.Errorf("read your pod: %w", err)
-		}
-		s, err := readSample(path.Base(own), b)
-		return []sample{s}, err
+		return ownSamples(own)
 	}
 	names, err := fs.Glob(files, "pods/*.yaml")
 	if err != nil {
@@ -64,6 +89,39 @@ func samples(own string) ([]sample, error) {
 			return nil, err
 		}
 		all = append(all, s)
+	}
+	return all, nil
+}
+
+// ownSamples reads a user's documents: pods, and the pods that their workloads would create.
+func ownSamples(file string) ([]sample, error) {
+	var all []sample
+	for _, d := range (&manifest.Reader{Stdin: os.Stdin}).Documents([]string{file}, manifest.MaxManifest) {
+		objects, problems := d.Objects()
+		for _, p := range problems {
+			return nil, p
+		}
+		for _, o := range objects {
+			raw := o.Raw
+			if template, ok := manifest.TemplateOf(raw); ok {
+				var err error
+				if raw, err = template.Pod(o); err != nil {
+					return nil, fmt.Errorf("%s: %w", o, err)
+				}
+			} else if o.Kind != "Pod" {
+				continue
+			}
+			s := sample{file: file, title: o.String(), namespace: cmp.Or(o.Namespace, defaultNamespace), pod: &unstructured.Unstructured{}}
+			if err := s.pod.UnmarshalJSON(raw); err != nil {
+				return nil, fmt.Errorf("%s: %w", o, err)
+			}
+			s.pod.SetNamespace(s.namespace)
+			s.pod.SetName(cmp.Or(s.pod.GetName(), o.Name))
+			all = append(all, s)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("read %s: it holds no pod and no workload", file)
 	}
 	return all, nil
 }
@@ -89,22 +147,7 @@ func readSample(file string, b []byte) (sample, error) {
 	if err := yaml.Unmarshal(b, &s.pod.Object); err != nil {
 		return s, fmt.Errorf("read %s: %w", file, err)
 	}
-	if s.pod.GetKind() != "Pod" {
-		return s, fmt.Errorf("read %s: it holds a %s; write one Pod", file, orNothing(s.pod.GetKind()))
-	}
-	if s.namespace == "" {
-		s.namespace = s.pod.GetNamespace()
-	}
-	if s.namespace == "" {
-		s.namespace = defaultNamespace
-	}
+	s.namespace = cmp.Or(s.namespace, s.pod.GetNamespace(), defaultNamespace)
 	s.pod.SetNamespace(s.namespace)
 	return s, nil
-}
-
-func orNothing(kind string) string {
-	if kind == "" {
-		return "document without a kind"
-	}
-	return kind
 }

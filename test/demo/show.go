@@ -48,25 +48,42 @@ func create(ctx context.Context, i *install.Installation, s sample, w io.Writer)
 	if err != nil {
 		return "", fmt.Errorf("create pod %s: %w", s.pod.GetName(), err)
 	}
-	planned, ok := after.GetAnnotations()[api.AnnotationPlanned]
-	if !ok {
+	planned, err := plannedOf(after)
+	if err != nil {
+		return "", err
+	}
+	if planned == nil {
 		fmt.Fprintln(w, "    left unchanged: the pod is as it was written")
 		return "unchanged", nil
 	}
 	if err := printDiff(ctx, i, s, after, w); err != nil {
 		return "", err
 	}
-	var p promise.Planned
-	if err := json.Unmarshal([]byte(planned), &p); err != nil {
-		return "", fmt.Errorf("read %s: %w", api.AnnotationPlanned, err)
+	printPlanned(*planned, w)
+	return "mutated " + string(planned.Strategy), nil
+}
+
+// plannedOf is what a pod's annotation says is planned; nil where there is none.
+func plannedOf(pod *unstructured.Unstructured) (*promise.Planned, error) {
+	text, ok := pod.GetAnnotations()[api.AnnotationPlanned]
+	if !ok {
+		return nil, nil
 	}
-	printPlanned(p, w)
-	return "mutated " + string(p.Strategy), nil
+	var p promise.Planned
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return nil, fmt.Errorf("read %s: %w", api.AnnotationPlanned, err)
+	}
+	return &p, nil
 }
 
 // denial prints why the server denied, and returns the rule that the message begins with.
 func denial(status metav1.Status, w io.Writer) string {
 	fmt.Fprintf(w, "    denied: %s\n", status.Message)
+	return deniedAs(status)
+}
+
+// deniedAs is a denial in the words of a sample's expect.
+func deniedAs(status metav1.Status) string {
 	if status.Details == nil {
 		return "denied"
 	}
@@ -108,6 +125,11 @@ func printDiff(ctx context.Context, i *install.Installation, s sample, after *un
 	} else if err != nil {
 		return fmt.Errorf("create the pod where no policy governs: %w", err)
 	}
+	return diff(before, after, w)
+}
+
+// diff prints how a pod changed.
+func diff(before, after *unstructured.Unstructured, w io.Writer) error {
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
 		A: difflib.SplitLines(readable(before)), B: difflib.SplitLines(readable(after)), Context: 1})
 	if err != nil {

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,18 +81,23 @@ func (n *stageNode) followGuard(ctx context.Context) error {
 		return fmt.Errorf("follow the guard: %w", err)
 	}
 	defer stream.Close()
-	lines := bufio.NewScanner(stream)
+	return n.followLog(stream)
+}
+
+// followLog prints a guard's log until it has terminated something.
+func (c clock) followLog(log io.Reader) error {
+	lines := bufio.NewScanner(log)
 	for lines.Scan() {
 		var l struct{ Msg, Message string }
 		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Message == "" {
 			continue
 		}
-		n.say("guard of hog: %s", l.Message)
+		c.say("guard of hog: %s", l.Message)
 		if l.Msg == "termination result" {
 			return nil
 		}
 	}
-	return fmt.Errorf("the guard terminated nothing: %w", ctx.Err())
+	return fmt.Errorf("the guard terminated nothing, and its log ended: %w", cmp.Or(lines.Err(), io.ErrUnexpectedEOF))
 }
 
 // beats counts the heartbeats of a container, and those that are missing among them.
@@ -108,14 +115,20 @@ func (n *stageNode) beats(ctx context.Context, p place) (have, missing int, err 
 	if err != nil {
 		return 0, 0, fmt.Errorf("read log of pod %s: %w", p.pod, err)
 	}
+	have, missing = countBeats(string(text))
+	return have, missing, nil
+}
+
+// countBeats counts the heartbeats in what a tenant printed, and those that are missing among them.
+func countBeats(text string) (have, missing int) {
 	last := 0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		var beat int
 		if _, err := fmt.Sscanf(line, "beat %d ", &beat); err == nil {
 			have, missing, last = have+1, missing+beat-last-1, beat
 		}
 	}
-	return have, missing, nil
+	return have, missing
 }
 
 // containerNames are the pod's containers in the order in which they start.

@@ -2,16 +2,23 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
+	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
@@ -40,10 +47,7 @@ func withAgent(t *testing.T, labels ...string) *stage {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			ctx, cancel := context.WithTimeout(context.Background(), within)
-			defer cancel()
-			out, err := s.node.Kubectl(ctx, "logs", "--namespace="+api.SystemNamespace, "--selector=app.kubernetes.io/component=agent", "--tail=-1")
-			t.Logf("log of the agent (%v):\n%s", err, out)
+			t.Logf("log of the agent:\n%s", s.logsOfAgents())
 		}
 	})
 	return s
@@ -58,6 +62,80 @@ func byAgent(name string, steps ...string) corev1.Container {
 func (s *stage) awaitTerminated(pod string) *corev1.Event {
 	s.Helper()
 	return s.awaitEvent(pod, "what was terminated", func(e *corev1.Event) bool { return e.Reason == observe.ReasonTerminated && e.Source.Host != "" })
+}
+
+// TestAgentAway runs before the parallel tests: the node has no agent at first, and the kubelet is restarted.
+func TestAgentAway(t *testing.T) {
+	t.Run("no pod starts where no agent is, and those that run go on", func(t *testing.T) {
+		s := newStage(t, "agent", fakegpu.Config{Devices: devices})
+		s.create(slice("4Gi", "first", byAgent("trainer", "hold 1GiB")))
+		s.awaitUnschedulable("first")
+		s = withAgent(t)
+		began := status(s.awaitRunning("first"), "trainer")
+
+		s.placeAgents("nowhere")
+		s.awaitGuarded(0)
+		s.create(slice("4Gi", "second", byAgent("trainer", "hold 1GiB")))
+		s.awaitUnschedulable("second")
+		if now := status(s.get("first"), "trainer"); now.State.Running == nil || now.ContainerID != began.ContainerID {
+			t.Errorf("without an agent the first pod is %+v, began as %+v", now, began)
+		}
+		s.placeAgents("true")
+		s.awaitRunning("second")
+
+		offered := func() int { return strings.Count(s.logsOfAgents(), "the kubelet offers the resource") }
+		before := offered()
+		if err := s.node.RestartKubelet(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again := func(context.Context) (bool, error) { return offered() > before, nil }
+		if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, again); err != nil {
+			t.Fatalf("the agent's registration with the new kubelet: %v", err)
+		}
+		s.awaitGuarded(1024)
+		s.create(slice("4Gi", "third", byAgent("trainer", "hold 1GiB")))
+		s.awaitRunning("third")
+	})
+}
+
+// awaitUnschedulable returns once the scheduler finds no node that offers an agent.
+func (s *stage) awaitUnschedulable(pod string) {
+	s.Helper()
+	s.awaitPod(pod, "the scheduler's reason", func(p *corev1.Pod) bool {
+		return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, "Insufficient "+limits.GuardedResource)
+		})
+	})
+}
+
+// awaitGuarded returns once the node offers the resource so many times.
+func (s *stage) awaitGuarded(count int64) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), within)
+	defer cancel()
+	if err := s.node.AwaitAllocatable(ctx, limits.GuardedResource, count); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// placeAgents places agents on the nodes of which nvidia.com/gpu.present is as given.
+func (s *stage) placeAgents(present string) {
+	s.Helper()
+	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeSelector":{"nvidia.com/gpu.present":%q}}}}}`, present)
+	if _, err := s.node.Client.AppsV1().DaemonSets(api.SystemNamespace).Patch(s.Context(), install.AgentName, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// logsOfAgents are what the agents that run have logged.
+func (s *stage) logsOfAgents() string {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	out, err := s.node.Kubectl(ctx, "logs", "--namespace="+api.SystemNamespace, "--selector=app.kubernetes.io/component=agent", "--tail=-1")
+	if err != nil {
+		s.Logf("the agents' logs: %v", err)
+	}
+	return out
 }
 
 func TestAgentHog(t *testing.T) {

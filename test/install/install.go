@@ -187,6 +187,9 @@ func (i *Installation) Down(ctx context.Context, without func()) error {
 	return i.answered(ctx)
 }
 
+// notBeside are the kinds that stand for the webhook's pods, which do not run where its process does.
+var notBeside = []string{"Deployment", "PodDisruptionBudget"}
+
 func (i *Installation) manifests(ctx context.Context) error {
 	names, err := fs.Glob(deploy.Files, "*.yaml")
 	if err != nil {
@@ -197,7 +200,7 @@ func (i *Installation) manifests(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := i.Apply.Apply(ctx, b, "Deployment", "PodDisruptionBudget"); err != nil {
+		if err := i.Apply.Apply(ctx, b, notBeside...); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}

@@ -23,10 +23,16 @@ type documents map[string]string
 
 // write writes a policy document as a ConfigMap of the system namespace.
 func (d documents) write(ctx context.Context, client kubernetes.Interface, name string, document []byte) error {
-	return d.put(ctx, client, &corev1.ConfigMap{
+	return d.put(ctx, client, PolicyObject(name, document))
+}
+
+// PolicyObject is the ConfigMap of the system namespace with a policy document.
+func PolicyObject(name string, document []byte) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: name, Labels: map[string]string{api.LabelPolicy: "true"}},
 		Data:       map[string]string{api.PolicyKey: string(document)},
-	})
+	}
 }
 
 // put writes a ConfigMap and keeps its version.

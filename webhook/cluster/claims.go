@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -13,6 +14,8 @@ import (
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpuslice/gpuslice/policies"
 )
 
 // discoveryRetry is how long a replica waits before it asks again whether the cluster allocates devices dynamically.
@@ -84,6 +87,25 @@ func (r claimReader) of(pod *corev1.Pod, namespace string, read func(claim, temp
 		}
 	}
 	return out
+}
+
+// Claims are device classes, and what claims and templates ask for, by NAMESPACE/NAME. They are for tools that ask once what a
+// Watcher watches.
+type Claims struct {
+	Classes           map[string]*resourcev1.DeviceClass
+	Claims, Templates map[string]*resourcev1.ResourceClaimSpec
+}
+
+// Of is the Input of a pod of the namespace.
+func (c Claims) Of(in policies.Input, pod *corev1.Pod) policies.Input {
+	in.Pod, in.DeviceClasses, in.Claims = pod, c.Classes, map[string]*resourcev1.ResourceClaimSpec{}
+	for _, one := range pod.Spec.ResourceClaims {
+		claim, template := claimNames(pod, one)
+		if spec := cmp.Or(c.Claims[in.Namespace.Name+"/"+claim], c.Templates[in.Namespace.Name+"/"+template]); spec != nil {
+			in.Claims[one.Name] = spec
+		}
+	}
+	return in
 }
 
 // claimNames are the names of the claim, if there is one yet, and of the template that it is made from.

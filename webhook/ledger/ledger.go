@@ -79,6 +79,9 @@ func (l *Ledger) Reserve(ctx context.Context, r Request) Answer {
 	if len(r.Quota.Limits) == 0 || r.Holding.Charge == (quota.Charge{}) {
 		return Answer{Decision: Admitted}
 	}
+	if r.PodUID == "" { // a ledger with such a reservation cannot be read
+		return busyAnswer(time.Second, "the review has a pod without a UID")
+	}
 	if r.Deadline.IsZero() {
 		r.Deadline = time.Now().Add(DefaultTimeout)
 	}

@@ -233,6 +233,16 @@ func TestReserveWithoutLimits(t *testing.T) {
 	})
 }
 
+func TestReserveWithoutUID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 9, 1)
+		without := b.request("without")
+		without.PodUID = ""
+		b.want(b.replicas[0].Reserve(t.Context(), without), ledger.Busy)
+		b.want(b.admit("1"), ledger.Admitted) // not, had the ledger that reservation: nobody could read it
+	})
+}
+
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 9, 1)

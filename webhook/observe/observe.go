@@ -19,7 +19,7 @@ type Place struct {
 // Observe compares the enforcement of pod with its promise. notices can only lower a tier. Observe changes nothing; the
 // same arguments give the same observation.
 func Observe(pod *corev1.Pod, at Place, promise *promise.Promise, notices []Notice) Observation {
-	e := &evaluation{pod: pod, node: at.Node, agent: at.Agent, promise: promise, lost: map[api.Tier]bool{}}
+	e := &evaluation{pod: pod, node: at.Node, agent: at.Agent, promise: promise, planned: promise.PlannedOn(pod), lost: map[api.Tier]bool{}}
 	e.notices = e.current(notices)
 	e.evaluateCheck()
 	switch {
@@ -39,6 +39,7 @@ type evaluation struct {
 	node    *corev1.Node
 	agent   bool
 	promise *promise.Promise
+	planned promise.Planned // with the pod's images of now
 	notices []Notice
 
 	reasons []string
@@ -63,7 +64,7 @@ func (e *evaluation) lose(tier api.Tier, format string, args ...any) {
 
 // plans reports whether the tier was planned for one of the containers.
 func (e *evaluation) plans(tier api.Tier) bool {
-	return slices.ContainsFunc(e.promise.Planned.Containers, func(c promise.PlannedContainer) bool { return slices.Contains(c.Tiers, tier) })
+	return slices.ContainsFunc(e.planned.Containers, func(c promise.PlannedContainer) bool { return slices.Contains(c.Tiers, tier) })
 }
 
 // finished reports whether the pod has ended.
@@ -82,7 +83,7 @@ func (e *evaluation) evaluateFailure() {
 // observation returns the result.
 func (e *evaluation) observation() Observation {
 	o := Observation{State: e.state(), Node: e.pod.Spec.NodeName, Reasons: e.reasons, Guard: e.guardFacts(), Notices: e.notices}
-	for _, c := range e.promise.Planned.Containers {
+	for _, c := range e.planned.Containers {
 		tiers := []api.Tier{}
 		for _, tier := range c.Tiers {
 			if (o.State == Enforced || o.State == Degraded) && !e.lost[tier] {

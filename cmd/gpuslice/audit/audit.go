@@ -25,7 +25,7 @@ evaluated as if they were created again, the oldest first, quota included; workl
 --include-enforced evaluates namespaces that are enforced already, too: their pods may have been created before the policy.
 --policies evaluates policies that are not applied yet, in the place of the cluster's, and implies it.
 
-It takes the right to read policies, nodes, namespaces, pods, quotas and workloads.
+It takes the right to read policies, nodes, namespaces, pods, quotas, claims and workloads.
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "AuditList", "items": [...], "errors": [...]}. An item
 is a namespace: namespace, policy, mode, evaluated, and groups (would, rule, reason, count, examples of kind, name and

@@ -36,7 +36,7 @@ func (a *auditor) pods(ctx context.Context, namespace string) (out []auditedPod,
 			return nil, err
 		}
 		for i := range pods {
-			all = append(all, evaluate(in, &pods[i]))
+			all = append(all, evaluate(a.engine.Cluster.InputOf(name, &pods[i]), &pods[i]))
 		}
 	}
 	slices.SortStableFunc(all, func(x, y auditedPod) int { return x.pod.CreationTimestamp.Compare(y.pod.CreationTimestamp.Time) })
@@ -98,11 +98,11 @@ func (a *auditor) quotaOf(ctx context.Context, in policies.Input) (quota.Quota, 
 // holding is what the pod would hold.
 func (p *auditedPod) holding() quota.Holding {
 	if p.decision.Promise != nil {
-		return p.decision.Promise.Holding(p.pod)
+		return p.in.HoldingWithClaims(p.decision.Promise.Holding(p.pod))
 	}
 	if promise := promise.ClaimedPromise(p.pod); promise != nil {
-		return promise.Holding(p.pod)
+		return p.in.HoldingWithClaims(promise.Holding(p.pod))
 	}
 	h := promise.ExclusiveHolding(p.pod, p.in.Pools)
-	return h
+	return p.in.HoldingWithClaims(h)
 }

@@ -23,9 +23,9 @@ job or cronjob: what it requested, what it was given and what is observed, relev
 denied, or ended. The only right it takes is to read pods and Events in the namespace.
 
 With -f, -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "ExplainList", "items": [...], "errors":
-[...], "pools": [...]}. An item has the fields of a render item but object, and planned, charge, containers and candidates.
+[...], "pools": [...]}. An item has the fields of a render item but object, and planned, charge, containers, candidates and claimed.
 A pool has name, strategy, resource, device, deviceMemory, usable, replicas, nodes and notes. With a name, it prints one
-document of kind Explanation: object, state, node, requested, given, observed, reasons, nodes, events, pods and notes.`
+document of kind Explanation: object, state, node, requested, given, claimed, observed, reasons, nodes, events, pods and notes.`
 
 const example = `  # why is this pod pending, or what ended it
   gpuslice explain train-0 -n team-a
@@ -124,6 +124,7 @@ type explained struct {
 	Charge     *quota.Charge         `json:"charge"`
 	Containers []promise.Container   `json:"containers"`
 	Candidates []api.CandidateReport `json:"candidates"`
+	Claimed    []string              `json:"claimed,omitempty"`
 }
 
 // document is -o json with files.
@@ -138,9 +139,12 @@ func documentOf(all *preview.Results) document {
 		if !r.HoldsPod() {
 			continue
 		}
-		item := explained{Report: r.Report(), Planned: r.Decision.Planned, Containers: []promise.Container{}, Candidates: cli.NonNil(r.Decision.Candidates)}
+		item := explained{Report: r.Report(), Planned: r.Decision.Planned, Containers: []promise.Container{}, Candidates: cli.NonNil(r.Decision.Candidates), Claimed: r.Claimed}
+		if r.Holding != nil {
+			item.Charge = &r.Holding.Charge
+		}
 		if p := r.Decision.Promise; p != nil {
-			item.Charge, item.Containers = &p.Charge, cli.NonNil(p.Containers)
+			item.Containers = cli.NonNil(p.Containers)
 		}
 		items = append(items, item)
 	}

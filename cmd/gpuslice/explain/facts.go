@@ -14,7 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
 // facts are what was read about one object.
@@ -28,8 +33,17 @@ type facts struct {
 	others     []corev1.Pod // pods that hold something on nodes
 	othersRead bool
 	guardLog   []string // what the guard's log tells about terminations
+	claims     cluster.Claims
 	notes      []string // what could not be read
 }
+
+// input is what is known of the pod's namespace: of its policy nothing.
+func (f *facts) input() policies.Input {
+	return policies.Input{Namespace: api.Namespace{Name: f.Namespace}, Policy: &config.Policy{}}
+}
+
+// claimed says what the pod claims of GPUs.
+func (f *facts) claimed() []string { return f.claims.Of(f.input(), f.pod).Claimed() }
 
 // gather reads all that is to be known of a pod ("train", "pod/train") or a workload ("deployment/train").
 func gather(ctx context.Context, client kubernetes.Interface, namespace, argument string) (*facts, error) {
@@ -85,6 +99,9 @@ func (g *gatherer) pod() error {
 		return err
 	}
 	f.events = slices.DeleteFunc(f.events, func(e corev1.Event) bool { return e.InvolvedObject.UID != pod.UID })
+	if f.claims, err = installed.Claims(g.ctx, g.client, f.Namespace); err != nil && len(pod.Spec.ResourceClaims) > 0 {
+		g.note("what it claims is not fully known: %v", err)
+	}
 	if len(failures(pod)) > 0 {
 		g.guardLog(pod)
 	}

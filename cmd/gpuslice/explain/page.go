@@ -75,13 +75,27 @@ func headline(r preview.Result) [][]string {
 		if len(d.Promise.Pools) > 1 {
 			rows = append(rows, []string{"as good", strings.Join(d.Promise.Pools[1:], ", ")})
 		}
-		rows = append(rows, []string{"counts for", charge(d.Promise.Charge)})
+	}
+	if r.Holding != nil {
+		rows = append(rows, []string{"counts for", charge(*r.Holding)})
+	}
+	return append(rows, claimed(r.Claimed)...)
+}
+
+// claimed has a row for each way in which a pod claims GPUs.
+func claimed(all []string) (rows [][]string) {
+	for _, what := range all {
+		rows = append(rows, []string{"claims", what})
 	}
 	return rows
 }
 
-func charge(c quota.Charge) string {
-	return fmt.Sprintf("memory %s, slices %d, GPUs %d", c.Memory, c.Slices, c.GPUs)
+func charge(h quota.Holding) string {
+	memory := h.Charge.Memory.String()
+	if h.MemoryUnknown {
+		memory = "unknown"
+	}
+	return fmt.Sprintf("memory %s, slices %d, GPUs %d", memory, h.Charge.Slices, h.Charge.GPUs)
 }
 
 // containers lists what each container gets, and what is written into it.

@@ -19,7 +19,8 @@ type status struct {
 
 	Requested *api.Request         `json:"requested"` // as the pod was written; null: nothing is recorded
 	Given     *grant               `json:"given"`     // null: nothing
-	Observed  *observe.Observation `json:"observed"`  // null: nothing is observed yet
+	Claimed   []string             `json:"claimed,omitempty"`
+	Observed  *observe.Observation `json:"observed"` // null: nothing is observed yet
 
 	Reasons []string `json:"reasons"` // why it is pending, was denied, or ended, a sentence each
 	Nodes   []node   `json:"nodes"`   // while it is pending: the nodes that offer what it was given
@@ -27,7 +28,8 @@ type status struct {
 	Pods    []podRow `json:"pods"`    // of a workload
 	Notes   []string `json:"notes"`   // what could not be read, and what to do next
 
-	denied bool // a workload's pods, by gpuslice
+	holding quota.Holding // what it counts for with what it claims
+	denied  bool          // a workload's pods, by gpuslice
 }
 
 // target names the object.

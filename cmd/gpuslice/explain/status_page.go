@@ -25,8 +25,9 @@ func statusPage(l status) *page {
 	}
 	if g := l.Given; g != nil {
 		rows = append(rows, []string{"policy", g.Policy}, []string{"strategy", string(g.Strategy)}, []string{"pool", strings.Join(g.Pools, ", ")},
-			[]string{"counts for", charge(g.Charge)}, []string{"planned", string(g.Planned.Tier)})
+			[]string{"counts for", charge(l.holding)}, []string{"planned", string(g.Planned.Tier)})
 	}
+	rows = append(rows, claimed(l.Claimed)...)
 	if o := l.Observed; o != nil {
 		rows = append(rows, []string{"observed", strings.TrimSpace(string(o.State) + " " + string(o.Tier))})
 	}

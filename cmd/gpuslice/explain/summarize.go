@@ -48,7 +48,7 @@ func (l *status) workload(f *facts) {
 		p := &f.pods[i]
 		one := podRow{Name: p.Name, State: stateOf(p)}
 		if promise, err := promiseOn(p); err == nil && promise != nil {
-			one.Slice, one.Enforcement = slicesOf(promise), string(promise.Planned.Tier)+" planned"
+			one.Slice, one.Enforcement = slicesOf(promise), string(promise.PlannedOn(p).Tier)+" planned"
 		}
 		if o := observed(p); o != nil && o.Tier != "" {
 			one.Enforcement = string(o.Tier)
@@ -99,10 +99,13 @@ func (l *status) pod(f *facts) {
 	switch {
 	case err != nil:
 		l.note("what it was given cannot be read: %v", err)
+	case promise == nil && len(f.claimed()) > 0:
+		l.Claimed = f.claimed()
 	case promise == nil:
 		l.note("gpuslice wrote nothing on it; to see what it would be given today: kubectl get pod %s -n %s -o yaml | gpuslice explain -f -", p.Name, p.Namespace)
 	default:
-		l.Requested, l.Given = &promise.Request, given(promise)
+		l.Requested, l.Given, l.Claimed = &promise.Request, given(promise, p), f.claimed()
+		l.holding = f.claims.Of(f.input(), p).HoldingWithClaims(promise.Holding(p))
 	}
 	switch l.State {
 	case pending:
@@ -180,8 +183,8 @@ func observed(p *corev1.Pod) *observe.Observation {
 	return &o
 }
 
-func given(p *promise.Promise) *grant {
-	return &grant{Policy: p.Policy, Strategy: p.Strategy, Pools: p.Pools, Containers: p.Containers, Charge: p.Charge, Planned: p.Planned, Guard: p.Guard != nil}
+func given(p *promise.Promise, pod *corev1.Pod) *grant {
+	return &grant{Policy: p.Policy, Strategy: p.Strategy, Pools: p.Pools, Containers: p.Containers, Charge: p.Charge, Planned: p.PlannedOn(pod), Guard: p.Guard != nil}
 }
 
 // slicesOf lists the sizes that a pod was given.

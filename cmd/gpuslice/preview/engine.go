@@ -56,8 +56,8 @@ func (e *Engine) pod(ctx context.Context, o manifest.Object) (Result, error) {
 	if err := e.place(&o); err != nil {
 		return Result{}, err
 	}
-	decision, after, err := e.rewrite(ctx, o.Raw, o.Namespace)
-	return Result{Object: o, Decision: decision, After: after}, err
+	r := Result{Object: o}
+	return r, e.rewrite(ctx, o.Raw, o.Namespace, &r)
 }
 
 // workload evaluates an object by the pod that its controller would create from its template.
@@ -83,18 +83,17 @@ func (e *Engine) workload(ctx context.Context, o manifest.Object, t manifest.Tem
 	if err != nil {
 		return r, err
 	}
-	decision, after, err := e.rewrite(ctx, pod, o.Namespace)
-	if r.Decision = decision; err != nil || after == nil {
+	if err := e.rewrite(ctx, pod, o.Namespace, &r); err != nil || r.After == nil {
 		return r, err
 	}
-	if warning := e.rollout(o, pod, decision); warning != "" {
+	if warning := e.rollout(o, pod, r.Decision); warning != "" {
 		r.Decision.Warnings = append(r.Decision.Warnings, warning)
 	}
-	if decision.Outcome == policies.Unchanged {
+	if r.Decision.Outcome == policies.Unchanged {
 		r.After = raw
 		return r, nil
 	}
-	r.After, err = t.Graft(raw, after)
+	r.After, err = t.Graft(raw, r.After)
 	return r, err
 }
 
@@ -116,26 +115,32 @@ func (e *Engine) checkTemplate(ctx context.Context, o manifest.Object) (*api.Vio
 	return nil, raw, err
 }
 
-// rewrite decides about one pod and returns it as it comes out; nil if it is denied.
-func (e *Engine) rewrite(ctx context.Context, raw json.RawMessage, namespace string) (policies.Decision, json.RawMessage, error) {
+// rewrite decides about one pod. After is the pod as it comes out; nil if it is denied.
+func (e *Engine) rewrite(ctx context.Context, raw json.RawMessage, namespace string, r *Result) (err error) {
 	if e.server != nil {
-		return e.server.pod(ctx, raw, namespace)
+		r.Decision, r.After, err = e.server.pod(ctx, raw, namespace)
+		return err
 	}
-	in := e.Cluster.Input(namespace)
 	pod, violation, err := promise.DecodePod(raw)
 	if err != nil {
-		return policies.Decision{}, nil, err
+		return err
 	}
 	if violation != nil {
-		return unreadable(in, *violation, raw)
+		r.Decision, r.After, err = unreadable(e.Cluster.Input(namespace), *violation, raw)
+		return err
 	}
+	in := e.Cluster.InputOf(namespace, pod.Pod)
 	in.Explain = true
 	decision, patch := e.create(in, pod, promise.Keys{})
-	if decision.Outcome == policies.Denied {
-		return decision, nil, nil
+	if r.Decision = decision; decision.Outcome == policies.Denied {
+		return nil
 	}
-	after, err := manifest.Patch(raw, patch)
-	return decision, after, err
+	if unread := e.Cluster.ClaimsUnread; unread != nil && len(pod.Pod.Spec.ResourceClaims) > 0 {
+		r.Decision.Warnings = append(r.Decision.Warnings, unread.Error())
+	}
+	r.hold(in)
+	r.After, err = manifest.Patch(raw, patch)
+	return err
 }
 
 // place fills in the namespace of an object.

@@ -28,7 +28,17 @@ func (f *Flags) Run(ctx context.Context, s cli.Streams, report func(Result) []st
 		return nil, err
 	}
 	all := &Results{Cluster: e.Cluster}
-	for _, d := range r.Documents(f.Filenames, manifest.MaxManifest) {
+	documents := r.Documents(f.Filenames, manifest.MaxManifest)
+	for _, d := range documents { // claims stand beside the pods that name them, or after them
+		objects, _ := d.Objects()
+		for _, o := range objects {
+			if err := e.Cluster.AddClaim(o, e.namespace); err != nil {
+				all.fail(manifest.Error{At: o.At, Err: err})
+				fmt.Fprintln(s.Err, err)
+			}
+		}
+	}
+	for _, d := range documents {
 		objects, unread := d.Objects()
 		for _, failed := range unread {
 			all.fail(failed)

@@ -9,6 +9,8 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // Result is what becomes of one object.
@@ -16,6 +18,8 @@ type Result struct {
 	manifest.Object
 	Decision policies.Decision
 	After    json.RawMessage // nil: denied
+	Claimed  []string        // what the pod claims of GPUs
+	Holding  *quota.Holding  // what it counts for; nil: nothing
 
 	template bool // the decision is about the pods of the object's template
 }
@@ -25,6 +29,20 @@ const whyNoPod = "no pod in it"
 
 // HoldsPod reports whether the object is a pod, or a workload that creates pods.
 func (r Result) HoldsPod() bool { return r.Decision.UnchangedReason != whyNoPod }
+
+// hold finds out what the pod would count for in a quota.
+func (r *Result) hold(in policies.Input) {
+	if in.Policy.Off() {
+		return
+	}
+	holding := promise.ExclusiveHolding(in.Pod, in.Pools)
+	if p := r.Decision.Promise; p != nil {
+		holding = p.Holding(p.Apply(in.Pod))
+	}
+	if holding, r.Claimed = in.HoldingWithClaims(holding), in.Claimed(); r.Decision.Promise != nil || len(r.Claimed) > 0 {
+		r.Holding = &holding
+	}
+}
 
 // Report is a result as -o json prints it, without what is particular to a command.
 type Report struct {

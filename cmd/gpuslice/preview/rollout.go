@@ -21,8 +21,7 @@ func (e *Engine) rollout(o manifest.Object, pod json.RawMessage, d policies.Deci
 	if err != nil || violation != nil {
 		return ""
 	}
-	in := e.Cluster.Input(o.Namespace)
-	in.Pod = raw.Pod
+	in := e.Cluster.InputOf(o.Namespace, raw.Pod)
 	replicas := 1
 	if deployment.Spec.Replicas != nil {
 		replicas = int(*deployment.Spec.Replicas)

@@ -12,7 +12,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/budgets"
 )
@@ -34,8 +36,12 @@ func ask(ctx context.Context, client kubernetes.Interface, namespace string) (Bu
 	if err != nil {
 		return Budget{}, err
 	}
+	claims, _ := installed.Claims(ctx, client, namespace) // what may not be read counts as a GPU
+	input := func(pod *corev1.Pod) policies.Input {
+		return claims.Of(policies.Input{Namespace: api.Namespace{Name: namespace}, Policy: &config.Policy{}}, pod)
+	}
 	return Budget{Budget: report.Budget, Namespaces: []string{namespace}, Policy: report.Policy, Counted: report.Counted,
-		Figures: report.Figures, More: report.More, Holders: holders(promise.Keys{}, pods, nil)}, nil
+		Figures: report.Figures, More: report.More, Holders: holders(promise.Keys{}, pods, input)}, nil
 }
 
 // reportRequest is a pod that Pod Security admits at every level, and that is never created.

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
@@ -36,11 +36,14 @@ type Holder struct {
 	Untrusted bool   `json:"untrusted,omitempty"` // it has a promise that no known key signed, and counts likewise
 }
 
+// inputFunc is what a pod's holding depends on.
+type inputFunc func(*corev1.Pod) policies.Input
+
 // holders are those of the pods that hold the most.
-func holders(keys promise.Keys, pods []corev1.Pod, pools []pools.Pool) []Holder {
+func holders(keys promise.Keys, pods []corev1.Pod, input inputFunc) []Holder {
 	all := []Holder{}
 	for i := range pods {
-		h, promised := holding(keys, &pods[i], pools)
+		h, promised := holding(keys, input(&pods[i]))
 		if h.Charge == (quota.Charge{}) {
 			continue
 		}
@@ -57,14 +60,14 @@ func holders(keys promise.Keys, pods []corev1.Pod, pools []pools.Pool) []Holder 
 }
 
 // holding is what a pod holds: by its promise if a key signed it, and by its own account if no key may be read.
-func holding(keys promise.Keys, pod *corev1.Pod, pools []pools.Pool) (h quota.Holding, promised bool) {
-	p := promise.ClaimedPromise(pod)
+func holding(keys promise.Keys, in policies.Input) (h quota.Holding, promised bool) {
+	p := promise.ClaimedPromise(in.Pod)
 	if keys.Signs() {
-		p = keys.PromiseOf(pod)
+		p = keys.PromiseOf(in.Pod)
 	}
 	if p != nil {
-		return p.Holding(pod), true
+		return in.HoldingWithClaims(p.Holding(in.Pod)), true
 	}
-	h = promise.ExclusiveHolding(pod, pools)
-	return h, false
+	h = promise.ExclusiveHolding(in.Pod, in.Pools)
+	return in.HoldingWithClaims(h), false
 }

@@ -9,10 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
+
+// alone is a cluster of which nothing is known.
+func alone(pod *corev1.Pod) policies.Input { return policies.Input{Pod: pod, Policy: &config.Policy{}} }
+
+func TestHoldersOfClaims(t *testing.T) {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p"}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "c"}}}}
+	want := Holder{Namespace: "a", Pod: "p", Slices: 1, GPUs: 1}
+	if got := holders(promise.Keys{}, []corev1.Pod{pod}, alone); len(got) != 1 || got[0] != want {
+		t.Errorf("%+v", got)
+	}
+}
 
 func TestHoldersLargestFirst(t *testing.T) {
 	var pods []corev1.Pod
@@ -20,7 +33,7 @@ func TestHoldersLargestFirst(t *testing.T) {
 		pods = append(pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("p", i)}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c",
 			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(i), resource.DecimalSI)}}}}}})
 	}
-	got := holders(promise.Keys{}, pods, nil)
+	got := holders(promise.Keys{}, pods, alone)
 	if len(got) != maxHolders || got[0].Pod != "p7" || got[0].GPUs != 7 || got[0].Promised || got[4].Pod != "p3" {
 		t.Errorf("%+v", got)
 	}
@@ -30,11 +43,11 @@ func TestHoldersOfSlices(t *testing.T) {
 	given := promise.Promise{Version: promise.Version, Namespace: "a", Strategy: "mps", Charge: quota.Charge{Memory: 4096, Slices: 1}}
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Annotations: map[string]string{api.AnnotationPromise: given.Encode()}}}
 	want := Holder{Namespace: "a", Pod: "p", Memory: 4 << 30, Slices: 1, Promised: true}
-	if got := holders(promise.Keys{}, []corev1.Pod{pod}, nil); len(got) != 1 || got[0] != want {
+	if got := holders(promise.Keys{}, []corev1.Pod{pod}, alone); len(got) != 1 || got[0] != want {
 		t.Errorf("%+v", got)
 	}
 	pod.Namespace = "b" // a promise of another namespace's
-	if got := holders(promise.Keys{}, []corev1.Pod{pod}, nil); len(got) != 0 {
+	if got := holders(promise.Keys{}, []corev1.Pod{pod}, alone); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -54,7 +67,7 @@ func TestHoldersUntrusted(t *testing.T) {
 		c.signer.Sign(&given)
 		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Annotations: map[string]string{api.AnnotationPromise: given.Encode()}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}}}
-		if got := holders(current, []corev1.Pod{pod}, nil); len(got) != 1 || got[0] != c.want {
+		if got := holders(current, []corev1.Pod{pod}, alone); len(got) != 1 || got[0] != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -13,7 +14,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/budgets"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
@@ -55,7 +55,11 @@ func readBudgets(ctx context.Context, c cluster, namespace string) ([]Budget, er
 		}
 		all.add(in, native)
 	}
-	return all.usage(ctx, c, namespace, snapshot.Pools())
+	claims, _ := installed.Claims(ctx, c.client, "") // what may not be read counts as a GPU
+	return all.usage(ctx, c, namespace, func(pod *corev1.Pod) policies.Input {
+		ns := namespaces.Items[slices.IndexFunc(namespaces.Items, func(ns corev1.Namespace) bool { return ns.Name == pod.Namespace })]
+		return claims.Of(snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels}), pod)
+	})
 }
 
 // byBudget sorts namespaces by the budget that their pods are counted in.
@@ -84,7 +88,7 @@ func (b byBudget) add(in policies.Input, native []policies.NativeQuota) {
 }
 
 // usage reads the ledger and the pods of each budget that limits anything, or of the one that a namespace counts in.
-func (b byBudget) usage(ctx context.Context, c cluster, namespace string, pools []pools.Pool) ([]Budget, error) {
+func (b byBudget) usage(ctx context.Context, c cluster, namespace string, input inputFunc) ([]Budget, error) {
 	promiseKeys, _ := installed.Keys(ctx, c.client, c.system) // without them a pod's own account is shown
 	store := ledger.ClusterStore{Client: c.client, Namespace: c.system}
 	out := []Budget{}
@@ -103,7 +107,7 @@ func (b byBudget) usage(ctx context.Context, c cluster, namespace string, pools 
 		}
 		report := budgets.NewReport(one.in, one.Budget, one.quota, state)
 		out = append(out, Budget{Budget: key, Namespaces: one.Namespaces, Policy: report.Policy, Counted: report.Counted,
-			Figures: report.Figures, More: report.More, Holders: holders(promiseKeys, pods, pools)})
+			Figures: report.Figures, More: report.More, Holders: holders(promiseKeys, pods, input)})
 	}
 	if namespace != "" && len(out) == 0 {
 		out = append(out, Budget{Namespaces: []string{namespace}, Figures: []quota.Figure{}, Holders: []Holder{}})

@@ -2,9 +2,12 @@ package target
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/policies"
@@ -21,10 +24,13 @@ type Cluster struct {
 	Runtimes  pools.Runtimes
 	Namespace string                       // of objects that name none
 	Labels    map[string]map[string]string // of namespaces, by name
+	// ClaimsUnread is why not everything that pods claim is known; nil: it is.
+	ClaimsUnread error
 
 	tenants  map[string]*config.TenantDocument // by namespace; under "": of each that has none of its own
 	ranges   map[string][]*corev1.LimitRange   // by namespace
-	snapshot *webhookcluster.Snapshot          // where policies come from a live cluster, in the place of Book
+	claims   webhookcluster.Claims
+	snapshot *webhookcluster.Snapshot // where policies come from a live cluster, in the place of Book
 	complete bool
 	extra    map[string]string // labels of every namespace, from flags
 }
@@ -42,4 +48,40 @@ func (c *Cluster) Input(namespace string) policies.Input {
 	}
 	in.LimitRanges = c.ranges[namespace]
 	return in.Tightened(cmp.Or(c.tenants[namespace], c.tenants[""]))
+}
+
+// InputOf is what a decision about a pod of the namespace depends on.
+func (c *Cluster) InputOf(namespace string, pod *corev1.Pod) policies.Input {
+	return c.claims.Of(c.Input(namespace), pod)
+}
+
+// AddClaim keeps what a ResourceClaim or a ResourceClaimTemplate of a file asks for. Other objects are left out.
+func (c *Cluster) AddClaim(o manifest.Object, namespace string) error {
+	if o.APIVersion != resourcev1.SchemeGroupVersion.String() {
+		return nil
+	}
+	var err error
+	key := cmp.Or(o.Namespace, namespace) + "/" + o.Name
+	switch o.Kind {
+	case "ResourceClaim":
+		var claim resourcev1.ResourceClaim
+		err = json.Unmarshal(o.Raw, &claim)
+		keep(&c.claims.Claims, key, &claim.Spec)
+	case "ResourceClaimTemplate":
+		var template resourcev1.ResourceClaimTemplate
+		err = json.Unmarshal(o.Raw, &template)
+		keep(&c.claims.Templates, key, &template.Spec.Spec)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: not a %s: %w", o, o.Kind, err)
+	}
+	return nil
+}
+
+// keep adds an entry to a map that may be nil.
+func keep[V any](all *map[string]V, key string, value V) {
+	if *all == nil {
+		*all = map[string]V{}
+	}
+	(*all)[key] = value
 }

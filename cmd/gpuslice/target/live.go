@@ -16,19 +16,22 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
 // live is what was read from a cluster, as far as the flags do not bring it in files.
 type live struct {
-	policies   []*corev1.ConfigMap
-	tenants    []*corev1.ConfigMap // tenants' own documents
-	state      *corev1.ConfigMap
-	ranges     map[string][]*corev1.LimitRange // by namespace
-	nodes      []*corev1.Node
-	namespaces map[string]map[string]string // name -> labels
-	guard      *config.GuardSettings
-	runtimes   pools.Runtimes
-	warnings   []string
+	policies     []*corev1.ConfigMap
+	tenants      []*corev1.ConfigMap // tenants' own documents
+	state        *corev1.ConfigMap
+	ranges       map[string][]*corev1.LimitRange // by namespace
+	nodes        []*corev1.Node
+	namespaces   map[string]map[string]string // name -> labels
+	guard        *config.GuardSettings
+	runtimes     pools.Runtimes
+	claims       webhookcluster.Claims
+	claimsUnread error
+	warnings     []string
 }
 
 // readLive reads from a cluster what no file gives.
@@ -59,6 +62,9 @@ func readLive(ctx context.Context, c *kube.Connection, flags *Flags) (*live, err
 			return nil, err
 		}
 		l.warn("tenants' own documents are unknown: %v; name them with --tenant-policy", err)
+	}
+	if l.claims, err = installed.Claims(ctx, c.Client, c.Namespace); err != nil {
+		l.claimsUnread = fmt.Errorf("what it claims is not fully known, and counts as a GPU: %w", err)
 	}
 	if err := l.readNamespaces(ctx, c); err != nil {
 		return nil, err

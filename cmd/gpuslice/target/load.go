@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
@@ -67,7 +68,8 @@ func Load(ctx context.Context, flags *Flags, r *manifest.Reader, s cli.Streams) 
 
 // takeLive copies what was read from a live cluster. Files are read afterwards, and win.
 func (l *loader) takeLive() {
-	l.nodes, l.cluster.ranges = l.live.nodes, l.live.ranges
+	l.nodes, l.cluster.ranges, l.cluster.claims = l.live.nodes, l.live.ranges, l.live.claims
+	l.cluster.ClaimsUnread = l.live.claimsUnread
 	l.warnings = append(l.warnings, l.live.warnings...)
 	for name, labels := range l.live.namespaces {
 		l.cluster.Labels[name] = labels
@@ -186,8 +188,8 @@ func (l *loader) readNodes() {
 	}
 }
 
-// readRuntime reads a RuntimeClass or the GPU Operator's ClusterPolicy: how a guard reaches the driver. It reports whether the object
-// is one.
+// readRuntime reads a RuntimeClass or the GPU Operator's ClusterPolicy, how a guard reaches the driver, or a DeviceClass. It reports
+// whether the object is one.
 func (l *loader) readRuntime(o manifest.Object) bool {
 	var err error
 	switch {
@@ -195,6 +197,10 @@ func (l *loader) readRuntime(o manifest.Object) bool {
 		class := &nodev1.RuntimeClass{}
 		err = json.Unmarshal(o.Raw, class)
 		l.classes = append(l.classes, class)
+	case o.Kind == "DeviceClass" && o.APIVersion == resourcev1.SchemeGroupVersion.String():
+		class := &resourcev1.DeviceClass{}
+		err = json.Unmarshal(o.Raw, class)
+		keep(&l.cluster.claims.Classes, class.Name, class)
 	case o.Kind == "ClusterPolicy" && o.APIVersion == "nvidia.com/v1":
 		l.operator, err = pools.ReadOperator(o.Raw)
 	default:

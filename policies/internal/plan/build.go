@@ -165,12 +165,7 @@ func (w *builder) planned(p *placed) {
 	if p.size.limit > p.size.slice {
 		out.Limit = p.size.limit.String()
 	}
-	if r := p.profile; r.Framework != "" {
-		out.Framework = strings.TrimSpace(r.Framework + " " + r.Version)
-		if r.VersionSource != "" {
-			out.Framework += " (" + r.VersionSource + ")"
-		}
-	}
+	out.Framework = frameworkText(p.profile)
 	if len(p.spec.EnvFrom) > 0 {
 		w.note("%q takes variables from a ConfigMap or Secret, which admission does not see: only the node's container runtime keeps them from naming devices", p.request.Name)
 	}
@@ -199,6 +194,15 @@ func (w *builder) planned(p *placed) {
 		w.note("nothing holds the memory of %q: %s does not divide it", p.request.Name, w.strategy.Name)
 	}
 	w.promise.Planned.Containers = append(w.promise.Planned.Containers, out)
+}
+
+// frameworkText names a framework with its version and where that was read; "" without one.
+func frameworkText(r frameworks.Result) string {
+	text := strings.TrimSpace(r.Framework + " " + r.Version)
+	if text != "" && r.VersionSource != "" {
+		text += " (" + r.VersionSource + ")"
+	}
+	return text
 }
 
 // computeNotHeld reports whether the strategy does not hold a percentage of the multiprocessors: to the author who requested

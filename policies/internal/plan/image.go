@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
@@ -13,10 +15,12 @@ import (
 
 // ImageChange is what another image makes of the enforcement of a container that lives.
 type ImageChange struct {
-	Denied *api.Violation // what the image's framework is denied for
-	Now    string         // the image's framework; "": none that is known
-	Lost   bool           // the framework held the slice, and this one does not
-	Tier   api.Tier       // the strongest that holds with the new image
+	Denied  *api.Violation           // what the image's framework is denied for
+	Now     string                   // the image's framework; "": none that is known
+	Lost    bool                     // the framework held the slice, and this one does not
+	Tier    api.Tier                 // the strongest that holds with the new image
+	Planned promise.PlannedContainer // with the new image
+	Same    bool                     // it is planned as at creation
 }
 
 // ChangedImage holds the image of a live container against what the Promise gave it. Variables and arguments of a live
@@ -26,14 +30,56 @@ func ChangedImage(in *Input, given *promise.Promise, c *promise.Container) Image
 	p := placed{want: want{request: requestOf(given, c.Name), spec: live}, pool: poolOf(in, given), size: sizeOn{slice: c.Slice, limit: c.Limit}}
 	p.size.procs = max(p.request.Size.Processes, 1)
 	profile := profileOf(in, given.Request, strategies.Named(given.Strategy), &p)
-	tiers := plannedTiers(given, c.Name)
-	out := ImageChange{Now: profile.Framework, Denied: deniedFramework(&p, profile)}
-	if !capsAsItIs(profile) {
-		out.Lost = slices.Contains(tiers, api.TierFramework)
-		tiers = slices.DeleteFunc(tiers, func(t api.Tier) bool { return t == api.TierFramework })
+	out := ImageChange{Now: profile.Framework, Denied: deniedFramework(&p, profile), Planned: plannedContainer(given, c.Name)}
+	out.Planned.Framework, out.Planned.Cap = frameworkText(profile), profile.Cap
+	if tiers := out.Planned.Tiers; !capsAsItIs(profile) {
+		out.Lost, out.Planned.Cap = slices.Contains(tiers, api.TierFramework), ""
+		out.Planned.Tiers = slices.DeleteFunc(tiers, func(t api.Tier) bool { return t == api.TierFramework })
 	}
-	if out.Tier = api.TierNone; len(tiers) > 0 {
-		out.Tier = slices.MaxFunc(tiers, func(a, b api.Tier) int { return a.Rank() - b.Rank() })
+	first := plannedContainer(given, c.Name)
+	if out.Planned.Framework == first.Framework && !out.Lost {
+		out.Planned, out.Same = first, true
+	}
+	out.Tier = strongest(out.Planned.Tiers)
+	return out
+}
+
+// PlanImages is what is planned once the images of containers have changed, where before was planned.
+func PlanImages(before promise.Planned, changed []ImageChange) promise.Planned {
+	out := before
+	out.Containers, out.Notes = slices.Clone(before.Containers), slices.Clone(before.Notes)
+	for _, c := range changed {
+		for i := range out.Containers {
+			if out.Containers[i].Name == c.Planned.Name {
+				out.Containers[i] = c.Planned
+			}
+		}
+		note := fmt.Sprintf("%q has another image than it was created with", c.Planned.Name)
+		out.Notes = slices.DeleteFunc(out.Notes, func(n string) bool { return strings.HasPrefix(n, note) })
+		switch {
+		case c.Same:
+			continue
+		case c.Planned.Cap == "":
+			note += ", and no framework cap"
+		}
+		out.Notes = append(out.Notes, note)
+	}
+	out.Tier = api.TierHardware
+	for _, c := range out.Containers {
+		if tier := strongest(c.Tiers); out.Tier.AtLeast(tier) {
+			out.Tier = tier
+		}
+	}
+	return out
+}
+
+// strongest is the strongest of tiers, or none.
+func strongest(tiers []api.Tier) api.Tier {
+	out := api.TierNone
+	for _, t := range tiers {
+		if t.AtLeast(out) {
+			out = t
+		}
 	}
 	return out
 }
@@ -61,11 +107,12 @@ func poolOf(in *Input, given *promise.Promise) *pools.Pool {
 	return &pools.Pool{}
 }
 
-func plannedTiers(given *promise.Promise, container string) []api.Tier {
+func plannedContainer(given *promise.Promise, container string) promise.PlannedContainer {
 	for _, c := range given.Planned.Containers {
 		if c.Name == container {
-			return slices.Clone(c.Tiers)
+			c.Tiers = append([]api.Tier{}, c.Tiers...)
+			return c
 		}
 	}
-	return nil
+	return promise.PlannedContainer{Name: container}
 }

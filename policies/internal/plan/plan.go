@@ -167,14 +167,8 @@ func (c *candidate) lacks(minimum api.Tier) string {
 func (c *candidate) tier() api.Tier {
 	weakest := api.TierHardware
 	for i := range c.containers {
-		strongest := api.TierNone
-		for _, t := range c.containers[i].tiers {
-			if t.AtLeast(strongest) {
-				strongest = t
-			}
-		}
-		if weakest.AtLeast(strongest) {
-			weakest = strongest
+		if tier := strongest(c.containers[i].tiers); weakest.AtLeast(tier) {
+			weakest = tier
 		}
 	}
 	return weakest

@@ -10,6 +10,7 @@ import (
 
 	jsonpatch "gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
@@ -26,15 +27,11 @@ func Operations(raw map[string]any, before, after *corev1.Pod) []jsonpatch.Opera
 	return d.ops
 }
 
-// treeOf is the pod as plain JSON values. Marshalling a typed pod cannot fail.
+// treeOf is the pod as plain JSON values. Converting a typed pod cannot fail.
 func treeOf(pod *corev1.Pod) map[string]any {
-	b, err := json.Marshal(pod)
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
 	if err != nil {
-		panic("encode pod: " + err.Error())
-	}
-	var tree map[string]any
-	if err := json.Unmarshal(b, &tree); err != nil {
-		panic("decode pod: " + err.Error())
+		panic("convert pod: " + err.Error())
 	}
 	return tree
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // The agent is away while a tenant goes past its slice. Not parallel: other tests count on the agent.
-func TestAgentAway(t *testing.T) {
+func TestAgentInterrupted(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		// away takes the agent away, calls during, and returns once the agent is back. It returns how long nothing was guarded, at most.
