@@ -105,6 +105,7 @@ func (p *Policy) validate() field.ErrorList {
 	p.validatePools(e, field.NewPath("pools"))
 	validateMPS(e, field.NewPath("mps"), p.MPS)
 	p.Guard.validate(e, field.NewPath("guard"))
+	p.Idle.validate(e, field.NewPath("idle"))
 	p.Pod.validate(e, field.NewPath("pod"))
 	return e.ErrorList
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
@@ -151,7 +152,8 @@ func TestAgentAttackByZombie(t *testing.T) {
 		listed.Others += 12 * fakegpu.GiB
 		s.awaitLine(name, "trainer", "the end of its first thread", func(line string) bool { return line == "undead" })
 	}
-	agent.On = map[int]fakegpu.Fault{3: listed}
+	agent.On = maps.Clone(agentGPU.On)
+	agent.On[3] = listed
 	t.Cleanup(func() {
 		if err := s.node.GPU(api.SystemNamespace, agentGPU); err != nil {
 			t.Error(err)

@@ -25,8 +25,9 @@ import (
 // agentNode is what tenants of the agent's tests name, so that it counts no others.
 const agentNode = "agent"
 
-// agentGPU is what the agent sees. Its driver is one that shows nothing to a guard in a pod.
-var agentGPU = fakegpu.Config{Devices: devices, Node: agentNode, Driver: "535.104.05"}
+// agentGPU is what the agent sees. Its driver is one that shows nothing to a guard in a pod. On device 2 nothing runs; what runs on the others
+// it does not report.
+var agentGPU = fakegpu.Config{Devices: devices, Node: agentNode, Driver: "535.104.05", On: map[int]fakegpu.Fault{2: {Usage: "none"}}}
 
 var startAgent = sync.OnceValue(func() error {
 	n, err := start()
