@@ -154,6 +154,10 @@ func verifyUnpromised(in Input) Decision {
 		return denial(api.Violation{Rule: rulename.Undone, Reason: "the pod chooses its devices", Detail: fmt.Sprintf(
 			"%s by the variables %s or %s; remove them, and request %s: 1 where a GPU is needed", message.ShortList(names), envvar.VisibleDevices, envvar.CUDAVersion, api.ResourceGPU)})
 	}
+	if written := writtenRecords(new(corev1.Pod), in.Pod); d.Outcome != Denied && d.Outcome != Mutated && len(written) > 0 {
+		return denial(api.Violation{Rule: rulename.Undone, Reason: "the pod says of itself what gpuslice planned", Detail: fmt.Sprintf(
+			"it has no slice, and gpuslice's mutating webhook, which removes them, was not called; remove the annotations %s", message.JoinNames(written))})
+	}
 	switch d.Outcome {
 	case DevicesHidden:
 		return leaveUnchanged(d.UnchangedReason)

@@ -285,3 +285,31 @@ func TestVerifyPromised(t *testing.T) {
 		}
 	})
 }
+
+// TestVerifyForgedRecords judges pods without a slice on which the mutating webhook, which would remove them, left what is planned
+// and observed.
+func TestVerifyForgedRecords(t *testing.T) {
+	t.Parallel()
+	for mode, denied := range map[string]bool{"enforce": true, "audit": false} {
+		for _, name := range []string{"", "nvidia.com/gpu.shared"} {
+			for _, record := range []string{api.AnnotationPlanned, api.AnnotationObserved} {
+				in, pod := brought(t, "")
+				in.Policy.Mode, in.Policy.EnforcementMode = "opt-in", api.EnforcementMode(mode)
+				pod.Annotations = map[string]string{record: `{"tier":"hardware"}`}
+				pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+				if name != "" {
+					pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceName(name): resource.MustParse("1")}
+				}
+				in.Pod = pod
+				d := policies.Verify(in, nil)
+				if got := d.Outcome == policies.Denied; got != denied || denied && !strings.Contains(d.Message(), record) {
+					t.Errorf("%s, %q, %s: %s %s", mode, name, record, d.Outcome, d.Message())
+				}
+				pod.Annotations = nil
+				if d := policies.Verify(in, nil); d.Outcome != policies.Unchanged {
+					t.Errorf("%s, %q, without: %s %s", mode, name, d.Outcome, d.Message())
+				}
+			}
+		}
+	}
+}

@@ -18,6 +18,7 @@ type ContainerRequest struct {
 	Resource string    `json:"resource,omitempty"` // the GPU resource it named; empty: none
 	GPUs     int64     `json:"gpus"`               // whole units of it; 1 where a fraction or no resource was written
 	Quantity string    `json:"quantity,omitempty"` // the fraction as written, where it was one
+	Threads  int       `json:"threads,omitempty"`  // the share of compute that its variable for MPS said, where no label did
 	Size     size.Size `json:"size,omitzero"`
 }
 

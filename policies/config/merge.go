@@ -70,6 +70,7 @@ func mergeTable() []mergeRow {
 		{"Env", mergeOwn, (*tightening).env},
 		{"Pools", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Pools) })},
 		{"MPS", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.MPS) })},
+		{"MIG", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.MIG) })},
 		{"Guard", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Guard) })},
 		{"Idle", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Idle) })},
 		{"Pod", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Pod) })},

@@ -77,6 +77,7 @@ func (p *Policy) setDefaults() {
 	defaultTo(&p.EnforcementMode, defaultEnforcement)
 	defaultTo(&p.Templates, defaultTemplates)
 	defaultTo(&p.Claims, defaultClaims)
+	defaultTo(&p.MIG.Rounding, defaultMIGRounding)
 	defaultTo(&p.MPS.PipeDirectory, defaultPipeDirectory)
 	defaultTo(&p.MPS.LogDirectory, defaultLogDirectory)
 	defaultTo(&p.Guard.Grace, metav1.Duration{Duration: defaultGuardGrace})

@@ -68,7 +68,7 @@ func TestParseErrors(t *testing.T) {
 	t.Run("each names what is accepted", func(t *testing.T) {
 		t.Parallel()
 		for _, c := range []struct{ name, document, want string }{
-			{"an unknown key", head + "colour: red\n", `colour: Invalid value: "colour": unknown field; accepted: accept, apiVersion, claims, classes, contextAllowance, defaultFramework, defaultSlice, deviceClasses, enforcementMode, env, frameworks, guard, idle, kind, limits, minimumEnforcement, mode, mps, namespaces, optOut, pod, pools, quota, strategies, templates (line 2)`},
+			{"an unknown key", head + "colour: red\n", `colour: Invalid value: "colour": unknown field; accepted: accept, apiVersion, claims, classes, contextAllowance, defaultFramework, defaultSlice, deviceClasses, enforcementMode, env, frameworks, guard, idle, kind, limits, mig, minimumEnforcement, mode, mps, namespaces, optOut, pod, pools, quota, strategies, templates (line 2)`},
 			{"the wrong case", head + "enforcementmode: warn\n", `enforcementmode: Invalid value: "enforcementmode": unknown field; did you mean "enforcementMode"? (line 2)`},
 			{"an underscore inside a list", head + "pools: {declared: [{name: a, mps_provider: x, selector: {a: b}, resource: a.b/c, strategy: exclusive}]}\n", `pools.declared[0].mps_provider: Invalid value: "mps_provider": unknown field; did you mean "mpsProvider"? (line 2)`},
 			{"a repeated key", head + "mode: off\noptOut: true\nmode: transparent\n", `mode: Duplicate value: "mode": the key stands at line 2 and again at line 4`},

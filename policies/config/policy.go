@@ -45,6 +45,7 @@ type Policy struct {
 	Env                []envSpec                    `json:"env,omitempty"`
 	Pools              PoolsSpec                    `json:"pools,omitzero"`
 	MPS                strategies.MPSSpec           `json:"mps,omitzero"`
+	MIG                migSpec                      `json:"mig,omitzero"`
 	Guard              guardSpec                    `json:"guard,omitzero"`
 	Idle               idleSpec                     `json:"idle,omitzero"`
 	Pod                podSpec                      `json:"pod,omitzero"`
@@ -159,7 +160,7 @@ type idleSpec struct {
 // guardSpec is what policy says about the guard.
 type guardSpec struct {
 	Enabled           *bool           `json:"enabled,omitempty"` // default true
-	Mode              string          `json:"mode,omitempty"`    // sidecar (default) or agent: what enforces the slices
+	Mode              string          `json:"mode,omitempty"`    // auto (default), sidecar or agent: what enforces the slices
 	Act               string          `json:"act,omitempty"`     // "always" or "pressure"
 	DryRun            bool            `json:"dryRun,omitempty"`
 	Access            string          `json:"access,omitempty"` // auto, env, volume, cdi: how the guard reaches NVML
@@ -170,6 +171,7 @@ type guardSpec struct {
 	MaxTerminations   int             `json:"maxTerminations,omitempty"`
 	TerminationWindow metav1.Duration `json:"terminationWindow,omitzero"`
 	MetricsPort       int             `json:"metricsPort,omitempty"`
+	InitImages        []string        `json:"initImages,omitempty"` // patterns of images whose init has to be PID 1, beside known ones
 }
 
 // podSpec is what policy writes into each sliced pod where its author did not.
@@ -180,12 +182,18 @@ type podSpec struct {
 	Tolerations       []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
+// migSpec is how MIG instances are chosen.
+type migSpec struct {
+	Rounding modes.MIGRounding `json:"rounding,omitempty"`
+}
+
 // Defaults of the document, in one place so that the reference and the parser agree.
 const (
 	defaultMode             = modes.OptIn
 	defaultEnforcement      = api.EnforceFull
 	defaultTemplates        = modes.TemplatesCheck
 	defaultClaims           = modes.ClaimsCount
+	defaultMIGRounding      = modes.MIGUp
 	defaultReservePercent   = 3
 	defaultReserveMemory    = quantity.MiB(512)
 	defaultRememberFor      = 24 * time.Hour

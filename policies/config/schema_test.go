@@ -130,7 +130,7 @@ func fieldWords() map[string][]string {
 		"Policy.Kind":              {"Policy"},
 		"Policy.Accept":            spellings.Names(),
 		"Switch.Arguments":         {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
-		"guardSpec.Mode":           {modes.GuardSidecar, modes.GuardAgent},
+		"guardSpec.Mode":           {modes.GuardAuto, modes.GuardSidecar, modes.GuardAgent},
 		"guardSpec.Act":            {string(limits.ActAlways), string(limits.ActPressure)},
 		"guardSpec.Access":         {modes.AccessAuto, modes.AccessEnv, modes.AccessVolume, modes.AccessCDI},
 		"guardSpec.MPSTermination": {string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal)},

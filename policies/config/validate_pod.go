@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
@@ -42,7 +43,7 @@ func validateMPS(e *problems, at *field.Path, m strategies.MPSSpec) {
 
 // validate holds the guard's settings to the bounds that the guard itself accepts (package guard/limits).
 func (g guardSpec) validate(e *problems, at *field.Path) {
-	optional(e, at.Child("mode"), g.Mode, modes.GuardSidecar, modes.GuardAgent)
+	optional(e, at.Child("mode"), g.Mode, modes.GuardAuto, modes.GuardSidecar, modes.GuardAgent)
 	optional(e, at.Child("act"), g.Act, string(limits.ActAlways), string(limits.ActPressure))
 	optional(e, at.Child("access"), g.Access, modes.AccessAuto, modes.AccessEnv, modes.AccessVolume, modes.AccessCDI)
 	optional(e, at.Child("mpsTermination"), g.MPSTermination, string(limits.MPSTerminationObserve), string(limits.MPSTerminationSignal))
@@ -50,6 +51,9 @@ func (g guardSpec) validate(e *problems, at *field.Path) {
 	lasting(e, at.Child("grace"), g.Grace, time.Millisecond, time.Hour)
 	lasting(e, at.Child("termGrace"), g.TermGrace, time.Millisecond, 10*time.Minute)
 	lasting(e, at.Child("terminationWindow"), g.TerminationWindow, time.Second, 24*time.Hour)
+	for _, err := range frameworks.PatternErrors(at.Child("initImages"), g.InitImages) {
+		e.add(err)
+	}
 	if g.MaxTerminations != 0 {
 		between(e, at.Child("maxTerminations"), g.MaxTerminations, 1, 1000)
 	}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
@@ -94,9 +95,18 @@ func (g *gathered) lowerDriver(major, minor int) {
 func (g *gathered) finish(reserve config.ReserveSpec) Pool {
 	p := g.pool
 	p.keepFree(reserve)
-	p.Nodes, p.Handlers = nodeKinds(g.nodes), handlersOf(g.nodes)
+	p.Nodes, p.Handlers, p.Agents = nodeKinds(g.nodes), handlersOf(g.nodes), haveAgents(g.nodes)
 	p.Labels, p.Taints = inCommon(p.Nodes)
 	return p
+}
+
+// haveAgents reports whether each of the nodes has an agent. The kubelet keeps the capacity of a device plugin that has
+// gone for five minutes, and offers none of it meanwhile.
+func haveAgents(nodes []*corev1.Node) bool {
+	return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n *corev1.Node) bool {
+		capacity := n.Status.Capacity[limits.GuardedResource]
+		return capacity.Sign() <= 0
+	})
 }
 
 // offerKey tells offers apart. The driver's generation is among the requirements.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
@@ -221,6 +222,30 @@ func selectsItsNodes(t *testing.T, p *Pool) {
 	for _, r := range p.Requirements {
 		if namesNode(r.Key) {
 			t.Errorf("%s requires %s, which only names a node", p.Name, r.Key)
+		}
+	}
+}
+
+func TestAgents(t *testing.T) {
+	t.Parallel()
+	node := func(name string, guarded int64) *corev1.Node {
+		n := discovered(name, map[string]int64{"gpu": 1}, nil)
+		n.Status.Capacity[limits.GuardedResource] = *resource.NewQuantity(guarded, resource.DecimalSI)
+		return n
+	}
+	one := func(nodes ...*corev1.Node) Pool { return FromNodes(nodes, config.PoolsSpec{}, nil)[0] }
+	whole, mixed := one(node("a", 1024), node("b", 1024)), one(node("a", 1024), node("b", 0))
+	remembered := FromNodes(nil, config.PoolsSpec{}, []Pool{whole})[0]
+	for name, c := range map[string]struct {
+		pool Pool
+		mode string
+		want bool
+	}{
+		"each node has an agent": {whole, "", true}, "and policy says so": {whole, "auto", true}, "and policy wants a sidecar": {whole, "sidecar", false},
+		"a node has none": {mixed, "auto", false}, "and policy wants an agent": {mixed, "agent", true}, "there is no node now": {remembered, "", false},
+	} {
+		if got := c.pool.GuardedByAgents(c.mode); got != c.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

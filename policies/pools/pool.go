@@ -8,6 +8,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
@@ -49,6 +50,9 @@ type Pool struct {
 	LastSeen time.Time `json:"lastSeen,omitzero"`
 	// LastNodes are the nodes that a remembered pool had last, at most 64 of them.
 	LastNodes []string `json:"lastNodes,omitempty"`
+	// Agents reports whether each node of the pool has an agent, or had one minutes ago: one that is started again takes no
+	// longer. A pool without nodes has none.
+	Agents bool `json:"-"`
 	// GuardFailures are why guards do not count here, by how they reach the driver: the last of them could not read the GPUs.
 	GuardFailures map[string]string `json:"-"`
 	// Notes are what is odd about the pool, for people: contradicting labels, a label that cannot be read.
@@ -107,6 +111,11 @@ func (p *Pool) keepFree(spec config.ReserveSpec) {
 		part := (p.Total()*quantity.MiB(percent) + 99) / 100
 		p.Reserve = min(max(part, memory), p.Total())
 	}
+}
+
+// GuardedByAgents reports whether agents guard the slices on the pool under a policy's guard.mode.
+func (p *Pool) GuardedByAgents(mode string) bool {
+	return mode == modes.GuardAgent || mode != modes.GuardSidecar && p.Agents
 }
 
 // SiteAwaited is the site of the one pool that stands for nodes nobody knows yet.

@@ -119,7 +119,7 @@ func withoutNodes(live []Pool, spec config.PoolsSpec, remembered []Pool) []Pool 
 			continue
 		}
 		names[p.Name] = true
-		p.Nodes = nil
+		p.Nodes, p.Agents = nil, false
 		p.keepFree(spec.Reserve)
 		kept = append(kept, p)
 	}

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -218,6 +219,43 @@ func TestA26(t *testing.T) {
 	})
 }
 
+// withoutMutation keeps the mutating webhook from being called for the tenant's namespace.
+func (a *tenant) withoutMutation() {
+	a.t.Helper()
+	client := a.i.Server.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	leave := func(ctx context.Context, out bool) {
+		live, err := client.Get(ctx, "gpuslice", metav1.GetOptions{})
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		selector := live.Webhooks[0].NamespaceSelector
+		selector.MatchExpressions = slices.DeleteFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return slices.Equal(r.Values, []string{a.namespace}) })
+		if out {
+			selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+				Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{a.namespace}})
+		}
+		if _, err := client.Update(ctx, live, metav1.UpdateOptions{}); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	leave(a.t.Context(), true)
+	a.t.Cleanup(func() { leave(context.Background(), false) })
+	const asking = "a slice that is asked for in vain"
+	a.awaitDenied(strings.ReplaceAll(asking, " ", "-"), slice("", "", ""), "was not given one")
+}
+
+func TestA26Unmutated(t *testing.T) {
+	t.Run("forged records, while the mutating webhook is not called", func(t *testing.T) {
+		a := attacker(t, "", nil)
+		a.withoutMutation()
+		for name, annotation := range map[string]string{"observed": `gpuslice.dev/observed: '{"tier":"hardware"}'`, "planned": `gpuslice.dev/planned: '{"tier":"hardware"}'`} {
+			for kind, resources := range map[string]string{"shared": "{limits: {nvidia.com/gpu.shared: 1}}", "none": "{}"} {
+				a.denied(name+"-"+kind, "metadata:\n  annotations: {"+annotation+"}\nspec:\n  containers:\n  - {name: a, image: 'busybox:1', resources: "+resources+"}\n", "says of itself what gpuslice planned")
+			}
+		}
+	})
+}
+
 func TestA21(t *testing.T) {
 	t.Run("policy in the tenant's namespace", func(t *testing.T) {
 		a := attacker(t, "limits: {perContainer: {memory: 5Gi}}", nil)
@@ -387,7 +425,7 @@ func TestA34(t *testing.T) {
 		if err := to("pytorch/pytorch:2.11.0-cuda12.8-cudnn9-runtime"); err != nil {
 			t.Errorf("another version that keeps the cap: %v", err)
 		}
-		after, err := a.client.CoreV1().Pods(a.namespace).Get(t.Context(), "train", metav1.GetOptions{})
+		after, err := a.i.Server.Client.CoreV1().Pods(a.namespace).Get(t.Context(), "train", metav1.GetOptions{})
 		if err != nil || !strings.Contains(after.Annotations[api.AnnotationPlanned], "pytorch 2.11.0") {
 			t.Errorf("planned does not name the new image's framework: %v %s", err, after.Annotations[api.AnnotationPlanned])
 		}

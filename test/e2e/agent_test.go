@@ -11,12 +11,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/cluster/box"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/webhook/observe"
@@ -76,6 +78,9 @@ func TestAgentAway(t *testing.T) {
 
 		s.placeAgents("nowhere")
 		s.awaitGuarded(0)
+		if n, err := s.node.Client.CoreV1().Nodes().Get(t.Context(), box.NodeName, metav1.GetOptions{}); err != nil || n.Status.Capacity.Name(limits.GuardedResource, resource.DecimalSI).Value() != 1024 {
+			t.Errorf("the node's capacity while its agent is away is %v (%v)", n.Status.Capacity, err)
+		}
 		s.create(slice("4Gi", "second", byAgent("trainer", "hold 1GiB")))
 		s.awaitUnschedulable("second")
 		if now := status(s.get("first"), "trainer"); now.State.Running == nil || now.ContainerID != began.ContainerID {

@@ -46,7 +46,7 @@ const devices = 2
 
 // teams are the namespaces of the run, with what their policies say. An agent enforces the slices of search.
 var teams = map[string]string{
-	"vision": "guard: {act: always, grace: 1s, termGrace: 2s, metricsPort: 9400}\nquota: {memory: 40Gi, slices: 6}",
+	"vision": "guard: {mode: sidecar, act: always, grace: 1s, termGrace: 2s, metricsPort: 9400}\nquota: {memory: 40Gi, slices: 6}",
 	"search": "guard: {mode: agent}\nquota: {memory: 24Gi}",
 }
 

@@ -90,7 +90,7 @@ func (e *evaluation) observation() Observation {
 				tiers = append(tiers, tier)
 			}
 		}
-		o.Containers = append(o.Containers, Container{Name: c.Name, Tiers: tiers, Ended: failure(e.status(c.Name))})
+		o.Containers = append(o.Containers, Container{Name: c.Name, Tiers: tiers, Ended: e.failure(c.Name)})
 	}
 	if o.State == Enforced || o.State == Degraded {
 		o.Tier = weakest(o.Containers)

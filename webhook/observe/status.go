@@ -3,12 +3,14 @@ package observe
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // status returns the status of a container of the pod; nil if the kubelet has written none.
@@ -73,12 +75,29 @@ func lastTermination(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated
 	return s.LastTerminationState.Terminated
 }
 
+// givesUpWithin is how soon an init ends that is not PID 1.
+const givesUpWithin = 5 * time.Second
+
+const pid1Remedy = "as an init does that is not PID 1, such as s6 or runit: run gpuslice-agent on the nodes, or list the image in guard.initImages of the policy, " +
+	"and create the pod again"
+
+// neededPID1 reports whether a run in the process namespace that the pod shares with the guard ended like that of an init:
+// with 100 that of s6-overlay, with 111 that of runit.
+func neededPID1(promise *promise.Promise, end *corev1.ContainerStateTerminated) bool {
+	return promise.Guard != nil && promise.Guard.Shares && end != nil && (end.ExitCode == 100 || end.ExitCode == 111) &&
+		end.FinishedAt.Sub(end.StartedAt.Time) <= givesUpWithin
+}
+
 // failure describes how a container's last run failed; "" if it succeeded.
-func failure(s *corev1.ContainerStatus) string {
-	if end := lastTermination(s); end != nil && end.ExitCode != 0 {
-		return describeTermination(end)
+func (e *evaluation) failure(container string) string {
+	end := lastTermination(e.status(container))
+	switch {
+	case end == nil || end.ExitCode == 0:
+		return ""
+	case neededPID1(e.promise, end):
+		return describeTermination(end) + ", " + pid1Remedy
 	}
-	return ""
+	return describeTermination(end)
 }
 
 // describeTermination describes the end of a run. OOMKilled is explained: it is about the memory of the host, and many take

@@ -92,6 +92,9 @@ func (s *session) report(ctx context.Context, key string, pod *corev1.Pod, promi
 	if promise.Guard != nil && promise.Guard.Agent {
 		return s.reportToOwners(ctx, key, pod)
 	}
+	if err := s.reportInits(ctx, key, pod, promise); err != nil {
+		return err
+	}
 	return s.reportTerminations(ctx, key, pod, terminations)
 }
 

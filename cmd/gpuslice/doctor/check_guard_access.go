@@ -51,7 +51,7 @@ func chosenAccess(g Governed) (first string, all []Finding) {
 	for i := range g.Input.Pools {
 		pool := &g.Input.Pools[i]
 		how, why := g.Input.GuardAccess(pool)
-		if len(pool.Nodes) == 0 || pool.Sharing().Tier == api.TierHardware {
+		if len(pool.Nodes) == 0 || pool.GuardedByAgents(p.Guard.Mode) || pool.Sharing().Tier == api.TierHardware {
 			continue
 		}
 		found := newFinding(OK, "guard.access: auto has chosen how the guard reaches the driver: %s", how)

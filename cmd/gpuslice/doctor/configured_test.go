@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
@@ -49,6 +50,13 @@ func agents(wanted, ready int32) change {
 		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: f.System, Name: "gpuslice-agent"}}
 		d.Status.DesiredNumberScheduled, d.Status.NumberReady = wanted, ready
 		f.DaemonSets = append(f.DaemonSets, d)
+	}
+}
+
+// agented has each node offer its agent.
+func agented(_ *testing.T, f *Facts) {
+	for _, node := range f.Nodes {
+		node.Status.Capacity[limits.GuardedResource] = resource.MustParse("1024")
 	}
 }
 
@@ -164,7 +172,10 @@ func configuredRows() []row {
 		{"agents on some nodes", []change{l4, team("guard: {mode: agent}\n"), agents(1, 1)}, "agents", Problem, "for 1 of 2 nodes"},
 		{"an agent that does not start", []change{l4, team("guard: {mode: agent}\n"), agents(2, 0)}, "agents", Warning, "0 of 2 agents"},
 		{"agents", []change{l4, team("guard: {mode: agent}\n"), agents(2, 2)}, "agents", OK, "2 of 2 agents"},
-		{"agents that no policy has", []change{l4, team(""), agents(1, 0)}, "agents", "", ""},
+		{"agents that no policy needs", []change{l4, agents(2, 2)}, "agents", OK, "2 of 2 agents"},
+		{"agents on some nodes, and no policy needs them", []change{l4, agents(1, 1)}, "agents", Warning, "slices get a sidecar"},
+		{"no agent, and no policy needs one", []change{l4}, "agents", "", ""},
+		{"agents need no access of a guard's", []change{l4, team(""), agented, software("container-toolkit", 2, envFalse)}, "guard-access", "", ""},
 		{"an agent needs no access of a guard's", []change{l4, team("guard: {mode: agent, access: env}\n"), software("container-toolkit", 2, envFalse)}, "guard-access", "", ""},
 		{"a guard that asks by a mount", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2, envFalse, mounts)}, "guard-access", "", ""},
 		{"a guard that asks by a mount that nobody reads", []change{l4, team("guard: {access: volume}\n"), software("container-toolkit", 2)}, "guard-access", Problem, "by a mount, which"},

@@ -115,12 +115,19 @@ func TestNeedsPID1(t *testing.T) {
 			{"an image of linuxserver.io", "lscr.io/linuxserver/jellyfin:latest", nil, true},
 			{"a command takes the init's place", "kubeflownotebookswg/jupyter-scipy:v1.8.0", []string{"jupyter", "lab"}, false},
 			{"the init by name", "corp/notebook:1", []string{"/init"}, true},
+			{"an image on Phusion's base", "phusion/passenger-customizable:3.1.0", nil, true},
+			{"an image on RStudio's s6", "rocker/ml-verse:4.4", nil, true},
+			{"systemd of Red Hat", "registry.access.redhat.com/ubi9/ubi-init:9.4", nil, true},
+			{"its older name", "registry.access.redhat.com/ubi8-init", nil, true},
+			{"no systemd of Red Hat", "registry.access.redhat.com/ubi9/ubi:9.4", nil, false},
+			{"an init of policy's", "registry.example.com/team/desktop-s6:3", nil, true},
+			{"a command takes its place, too", "registry.example.com/team/desktop-s6:3", []string{"bash"}, false},
 			{"PyTorch itself", torch24, nil, false},
 		}
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
 				t.Parallel()
-				if got := NeedsPID1(&corev1.Container{Image: tt.image, Command: tt.command}); got != tt.want {
+				if got := NeedsPID1(&corev1.Container{Image: tt.image, Command: tt.command}, []string{"[", "team/*-s6"}); got != tt.want {
 					t.Errorf("got %v, want %v", got, tt.want)
 				}
 			})

@@ -37,16 +37,12 @@ func parseInits(text []byte) (initTable, error) {
 	return inits, errors.Join(problems...)
 }
 
-// NeedsPID1 reports whether the container's image has an init of its own that dies when it is not PID 1.
-func NeedsPID1(c *corev1.Container) bool {
-	return pid1.needs(c, parseImage(c.Image))
-}
-
-// needs reports whether the container starts an init that dies in a shared PID namespace. A command of the pod's own replaces the
-// image's entry point, and its init with it.
-func (p initTable) needs(c *corev1.Container, image image) bool {
+// NeedsPID1 reports whether the container's image has an init of its own that dies when it is not PID 1. Images that match
+// one of policy's patterns have one, too. A command of the pod's own replaces the image's entry point, and its init with it.
+func NeedsPID1(c *corev1.Container, policy []string) bool {
 	if len(c.Command) > 0 {
-		return slices.Contains(p.commands, c.Command[0])
+		return slices.Contains(pid1.commands, c.Command[0])
 	}
-	return anyMatches(p.images, image)
+	image := parseImage(c.Image)
+	return anyMatches(pid1.images, image) || Switch{Images: policy}.names(image)
 }

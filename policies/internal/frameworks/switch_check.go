@@ -22,9 +22,14 @@ func SwitchErrors(path *field.Path, name string, s Switch) field.ErrorList {
 	if s.AllocConf != nil {
 		errs = append(errs, p.confErrors(path.Child("allocConf"), *s.AllocConf)...)
 	}
-	for i, text := range s.Images {
+	return append(errs, PatternErrors(path.Child("images"), s.Images)...)
+}
+
+// PatternErrors validates image patterns, with every problem under path.
+func PatternErrors(path *field.Path, patterns []string) (errs field.ErrorList) {
+	for i, text := range patterns {
 		if _, err := compilePattern(text); err != nil {
-			errs = append(errs, field.Invalid(path.Child("images").Index(i), shorten(text), err.Error()))
+			errs = append(errs, field.Invalid(path.Index(i), shorten(text), err.Error()))
 		}
 	}
 	return errs

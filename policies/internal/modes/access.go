@@ -18,6 +18,7 @@ func DescribeAccess(way, runtimeClass string) string {
 
 // Guards that enforce a slice.
 const (
-	GuardSidecar = "sidecar" // the default: a container of the pod
+	GuardAuto    = "auto"    // the default: the agent where each node of the pool has one, else the sidecar
+	GuardSidecar = "sidecar" // a container of the pod
 	GuardAgent   = "agent"   // the agent of the pod's node
 )

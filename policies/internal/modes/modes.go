@@ -34,6 +34,18 @@ const (
 	NativeOff   NativeMode = "off"   // leave them to count what they count
 )
 
+// MIGRounding says which MIG instance an amount of memory gets that is a little more than an instance has.
+type MIGRounding string
+
+// The ways of rounding.
+const (
+	MIGUp      MIGRounding = "up"      // the default: the next larger instance
+	MIGNearest MIGRounding = "nearest" // the instance whose name has the amount: 10Gi gets a 1g.10gb, which has 9.5Gi
+)
+
+// AllMIGRoundings lists the ways of rounding.
+func AllMIGRoundings() []MIGRounding { return []MIGRounding{MIGUp, MIGNearest} }
+
 // ClaimsMode says what becomes of pods that claim GPUs by dynamic resource allocation, which no slice bounds.
 type ClaimsMode string
 

@@ -85,7 +85,23 @@ func (w *builder) container(p *placed) {
 		}
 	}
 	w.promise.Containers = append(w.promise.Containers, c)
+	w.roundedUp(p)
 	w.planned(p)
+}
+
+// roundedUp warns about an amount that a smaller instance almost has.
+func (w *builder) roundedUp(p *placed) {
+	requested := p.resolved.Memory
+	if p.pool.InstanceMemory == 0 || requested == 0 {
+		return
+	}
+	for i := range w.in.Pools {
+		if smaller := &w.in.Pools[i]; smaller.Usable() < requested && smaller.Usable() < p.pool.Usable() && namesAmount(smaller, requested) {
+			w.warn("container %q requests %s, a %s has %s usable, so it gets a %s; write %s: %q for the smaller one", p.request.Name, requested,
+				smaller.MIGProfile, smaller.Usable().Human(), p.pool.MIGProfile, api.LabelMemory, smaller.Usable())
+			return
+		}
+	}
 }
 
 // own are the variables for anyone's own code.
@@ -248,11 +264,22 @@ func (w *builder) hideDevices() {
 func (w *builder) replaced() {
 	for c := range podspec.Containers(&w.in.Pod.Spec) {
 		for _, e := range c.Env {
+			if e.Name == envvar.MPSThreads && w.readsThreads(c.Name, e.Value) {
+				w.warn("container %q: %s=%s is read as %s: %q; write that label", c.Name, e.Name, e.Value, api.LabelCompute, e.Value)
+				continue
+			}
 			if envvar.IsOwn(e.Name) || envvar.NamesDevices(e.Name) && !(e.Value == envvar.NoDevices && w.promise.Container(c.Name) == nil) {
 				w.warn("container %q: %s belongs to gpuslice in a slice; the pod's own value is not used", c.Name, message.Quote(e.Name))
 			}
 		}
 	}
+}
+
+// readsThreads reports whether a container's variable for MPS became its share of compute.
+func (w *builder) readsThreads(container, value string) bool {
+	return slices.ContainsFunc(w.promise.Request.Containers, func(c api.ContainerRequest) bool {
+		return c.Name == container && c.Threads > 0 && strconv.Itoa(c.Threads) == value
+	})
 }
 
 // podBlock writes what policy adds to the pod itself where its author said nothing. What the author wrote is not

@@ -39,6 +39,7 @@ type want struct {
 	class    string       // of policy, that the request was sized by
 	most     quantity.MiB // that policy's limit leaves of a size that nobody requested; 0: all
 	spec     *corev1.Container
+	nearest  bool // an amount that a MIG profile has in its name gets that instance
 	init     bool // it ends, or is ready, before the others start
 }
 

@@ -95,8 +95,8 @@ func (e *FitError) most() string {
 		return fmt.Sprintf("write %s: %q or less", api.LabelMemory, p.Usable())
 	}
 	largest := quantity.Fraction{Num: 1, Den: int64(p.Replicas)}
-	if p.MIGProfile != "" {
-		largest = quantity.Fraction{Num: int64(p.Usable()) * quantity.Micro / int64(p.DeviceMemory-p.Reserve), Den: quantity.Micro}
+	if p.InstanceMemory > 0 {
+		largest = quantity.Fraction{Num: partsOf(p), Den: memoryParts}
 	}
 	return fmt.Sprintf("request a fraction of %s or less", largest)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
-	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
@@ -39,7 +38,7 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	if why := guardUnwanted(in, c); why != "" {
 		return guardPlan{why: why}
 	}
-	if in.Policy.Guard.Mode == modes.GuardAgent {
+	if c.pool().GuardedByAgents(in.Policy.Guard.Mode) {
 		return planAgent(in)
 	}
 	if why := guardImpossible(in, c); why != "" {
@@ -95,20 +94,23 @@ func guardUnwanted(in *Input, c *candidate) string {
 	return "the size of the slice is unknown"
 }
 
+// agentRemedy is what helps where no sidecar can guard.
+const agentRemedy = "; run gpuslice-agent on the nodes of the pool"
+
 func guardImpossible(in *Input, c *candidate) string {
 	spec := &in.Pod.Spec
 	if major := c.pool().DriverMajor; major > 0 && major < driver.FirstForGuard {
-		return fmt.Sprintf("driver %d is older than %s: a guard in the pod sees no memory that it may act on", major, driver.FirstReleaseForGuard)
+		return fmt.Sprintf("driver %d is older than %s: a guard in the pod sees no memory that it may act on", major, driver.FirstReleaseForGuard) + agentRemedy
 	}
 	if spec.ShareProcessNamespace != nil && !*spec.ShareProcessNamespace {
-		return "the pod sets shareProcessNamespace: false"
+		return "the pod sets shareProcessNamespace: false" + agentRemedy
 	}
 	if _, why := sizeGuard(in); why != "" {
 		return why
 	}
 	for container := range podspec.Containers(spec) {
-		if frameworks.NeedsPID1(container) {
-			return fmt.Sprintf("the image of %q needs to be PID 1, so the pod's processes cannot be shared with a guard", container.Name)
+		if frameworks.NeedsPID1(container, in.Policy.Guard.InitImages) {
+			return fmt.Sprintf("the init of %q needs to be PID 1, so the pod's processes cannot be shared with a sidecar", container.Name) + agentRemedy
 		}
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rulename"
@@ -75,7 +76,7 @@ func resolveAll(in *Input, req api.Request) (wants []want, violations []api.Viol
 			continue
 		}
 		spec, init := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
-		next := want{request: c, resolved: resolved, class: classOf(in.Policy, c), spec: spec, init: init}
+		next := want{request: c, resolved: resolved, class: classOf(in.Policy, c), spec: spec, init: init, nearest: in.Policy.MIG.Rounding == modes.MIGNearest}
 		if !c.Size.Named() {
 			next.most = in.Policy.Limits.PerContainer.Memory
 		}

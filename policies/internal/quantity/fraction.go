@@ -45,10 +45,11 @@ func (f Fraction) String() string {
 
 var (
 	decimalText = regexp.MustCompile(`^(0|1|0?\.[0-9]{1,6}|1\.0{1,6})$`)
+	ratioText   = regexp.MustCompile(`^[1-9][0-9]{0,2}/[1-9][0-9]{0,2}$`)
 	percentText = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{1,3})?pct$`)
 )
 
-// ParseFraction reads "0.25" or "25pct": more than 0, at most 1, ASCII digits, at most six decimals.
+// ParseFraction reads "0.25", "25pct" or "1/4": more than 0, at most 1, ASCII digits, at most six decimals.
 // The API server rounds quantities up to thousandths, so k thousandths with k = ceil(1000/n) mean 1/n: "0.334" is a
 // third, and n such slices fit n replicas.
 func ParseFraction(text string) (Fraction, error) {
@@ -59,6 +60,9 @@ func ParseFraction(text string) (Fraction, error) {
 		return Fraction{}, fmt.Errorf("%s is longer than %d characters; %s", message.Quote(text), MaxText, accepted)
 	case percentText.MatchString(text):
 		micros = decimalMicros(strings.TrimSuffix(text, "pct")) / 100
+	case ratioText.MatchString(text):
+		num, den, _ := strings.Cut(text, "/")
+		micros = ratioMicros(num, den)
 	case decimalText.MatchString(text):
 		micros = decimalMicros(text)
 	default:
@@ -68,6 +72,17 @@ func ParseFraction(text string) (Fraction, error) {
 		return Fraction{}, fmt.Errorf("%q is out of range; %s", text, accepted)
 	}
 	return reduceFraction(micros), nil
+}
+
+// ratioMicros reads a quotient as millionths, an n-th rounded up to thousandths as Kubernetes does.
+func ratioMicros(num, den string) int64 {
+	n, _ := strconv.ParseInt(num, 10, 64)
+	d, _ := strconv.ParseInt(den, 10, 64)
+	unit := int64(1)
+	if n == 1 {
+		unit = Micro / 1000
+	}
+	return (n*Micro + d*unit - 1) / (d * unit) * unit
 }
 
 // decimalMicros reads an unsigned decimal of at most six decimals as millionths.

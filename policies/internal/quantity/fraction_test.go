@@ -20,3 +20,21 @@ func TestFraction(t *testing.T) {
 		}
 	})
 }
+
+func TestParseFractionOfTwoNumbers(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Fraction{"1/4": {1, 4}, "1/3": {1, 3}, "1/1": {1000, 1000}, "3/4": {750000, Micro}, "2/3": {666667, Micro}} {
+		got, err := ParseFraction(text)
+		if err != nil || got.Num*want.Den != want.Num*got.Den {
+			t.Errorf("%s is read as %v, %v, want %v", text, got, err, want)
+		}
+		if again, err := ParseFraction(got.String()); err != nil || again != got {
+			t.Errorf("%s prints as %s, which reads as %v, %v", text, got, again, err)
+		}
+	}
+	for _, text := range []string{"4/3", "0/4", "1/0", "1/4/2", "/4", "1/", "1/1000", "-1/4"} {
+		if got, err := ParseFraction(text); err == nil {
+			t.Errorf("%s is read as %v", text, got)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/size"
@@ -115,7 +116,9 @@ func (r *requestReader) container(g gpuContainer, fromLabels size.Size, named ma
 	if !g.resource.Share.Zero() {
 		out.Quantity = g.resource.Share.String()
 	}
+	out.Threads = r.threads(&out)
 	r.recall(&out)
+	out.Size.Compute = cmp.Or(out.Size.Compute, out.Threads)
 	foreign, text, ok := r.foreign(g.resource)
 	if !ok {
 		return out
@@ -129,6 +132,24 @@ func (r *requestReader) container(g gpuContainer, fromLabels size.Size, named ma
 	return out
 }
 
+// threads is the share of compute that the container's own variable for MPS says, where it is a number and nothing else says a
+// share. In a pod of an earlier pass the variable is ours.
+func (r *requestReader) threads(c *api.ContainerRequest) int {
+	if r.recorded != nil || c.Size.Compute > 0 {
+		return 0
+	}
+	spec, _ := podspec.ContainerNamed(&r.pod.Spec, c.Name)
+	i := envvar.Index(spec.Env, envvar.MPSThreads)
+	if i < 0 {
+		return 0
+	}
+	percent, err := parseBetween(spec.Env[i].Value, 1, 100)
+	if err != nil {
+		return 0
+	}
+	return percent
+}
+
 // recall takes a container's request from what was recorded of the pod, where the container still requests what it did
 // then. What the labels say, which are the author's, wins over what was recorded.
 func (r *requestReader) recall(c *api.ContainerRequest) {
@@ -139,7 +160,7 @@ func (r *requestReader) recall(c *api.ContainerRequest) {
 		if was.Name != c.Name || was.Resource != c.Resource || was.GPUs != c.GPUs {
 			continue
 		}
-		c.Quantity = was.Quantity
+		c.Quantity, c.Threads = was.Quantity, was.Threads
 		if c.Size.Named() {
 			continue
 		}

@@ -1,0 +1,37 @@
+package plan
+
+import (
+	"regexp"
+	"strconv"
+
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/pools"
+)
+
+// memoryParts are the parts into which MIG divides the memory of a device; an instance has some of them. An A30 has four, which
+// are two each.
+const memoryParts = 8
+
+// partsOf is how many parts of the device's memory an instance of the pool has. What is usable of a part is a little less than
+// an eighth of what the device has.
+func partsOf(p *pools.Pool) int64 {
+	return (memoryParts*int64(p.InstanceMemory) + int64(p.DeviceMemory)/2) / int64(p.DeviceMemory)
+}
+
+// holdsShare reports whether an instance of the pool is at least the fraction of its device.
+func holdsShare(p *pools.Pool, f quantity.Fraction) bool {
+	return p.InstanceMemory > 0 && p.DeviceMemory > 0 && !f.Zero() && memoryParts*f.Num <= partsOf(p)*f.Den
+}
+
+// gigabytes is the memory in the name of a MIG profile: 10 of "1g.10gb" and of "1g.10gb.me".
+var gigabytes = regexp.MustCompile(`\.([0-9]{1,4})gb`)
+
+// namesAmount reports whether the profile's name has at least the amount, which is more than an instance has usable.
+func namesAmount(p *pools.Pool, amount quantity.MiB) bool {
+	found := gigabytes.FindStringSubmatch(p.MIGProfile)
+	if p.InstanceMemory == 0 || found == nil {
+		return false
+	}
+	n, err := strconv.ParseInt(found[1], 10, 64)
+	return err == nil && amount <= quantity.MiB(n<<10)
+}
