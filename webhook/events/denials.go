@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/flowcontrol"
-	"k8s.io/klog/v2"
 )
 
 // ReasonDenied is the reason of the Events on the owners of a denied pod.
@@ -25,6 +24,8 @@ const (
 	namespaceBurst = 10
 	namespaceCache = 1024
 	namespaceTTL   = time.Hour
+
+	writeTimeout = 5 * time.Second
 
 	queueSize  = 256
 	queueQPS   = 5.0
@@ -97,15 +98,18 @@ func (d *Denials) limiterOf(namespace string) flowcontrol.RateLimiter {
 
 // Run writes Events until ctx ends.
 func (d *Denials) Run(ctx context.Context) error {
-	recorder := NewRecorder(klog.NewContext(ctx, d.log), d.client)
-	defer recorder.Close()
-	d.queue.Run(ctx, func(ctx context.Context, n denial) { d.write(ctx, recorder, n) })
+	d.queue.Run(ctx, d.write)
 	return nil
 }
 
-// write writes the Event on the pod's owners.
-func (d *Denials) write(ctx context.Context, recorder *Recorder, n denial) {
+// write writes the Event on the pod's owners: one on each, which all replicas count, with what was denied last.
+func (d *Denials) write(ctx context.Context, n denial) {
 	for _, owner := range d.owners.Of(ctx, n.pod) {
-		recorder.Write(&owner, corev1.EventTypeWarning, ReasonDenied, "gpuslice denied a pod: "+n.message)
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		err := Again(ctx, d.client, Event{Object: owner, Type: corev1.EventTypeWarning, Reason: ReasonDenied, Message: "gpuslice denied a pod: " + n.message})
+		cancel()
+		if err != nil {
+			d.log.Error(err, "denial not reported")
+		}
 	}
 }

@@ -200,3 +200,21 @@ func TestDenials(t *testing.T) {
 		})
 	})
 }
+
+// TestDenialsOfReplicas has two replicas report pods of one Deployment, as its controller tries again with either.
+func TestDenialsOfReplicas(t *testing.T) {
+	client := fake.NewClientset(replicaSet(), deployment())
+	for i, message := range []string{"no room: used 3", "no room: used 4"} {
+		for range 2 {
+			replica, err := NewDenials(client, prometheus.NewRegistry(), logr.Discard())
+			if err != nil {
+				t.Fatal(err)
+			}
+			replica.write(t.Context(), denial{controlled(podOf("web-abc", "rs-1")), message})
+		}
+		want := map[string]int32{"ReplicaSet/web-abc: gpuslice denied a pod: " + message: int32(2*i + 2), "Deployment/web: gpuslice denied a pod: " + message: int32(2*i + 2)}
+		if diff := cmp.Diff(want, eventsOf(t, client)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Again writes an Event, or counts it where one of its name exists, which then has the last message. The name does not depend on
+// who writes: what several replicas report is one Event.
+func Again(ctx context.Context, client kubernetes.Interface, e Event) error {
+	event := e.object()
+	api := client.CoreV1().Events(event.Namespace)
+	_, err := api.Create(ctx, event, metav1.CreateOptions{})
+	for try := 0; try < maxTries && (apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)); try++ {
+		err = countOnce(ctx, client, event)
+	}
+	return e.failure(err)
+}
+
+// maxTries bounds how often replicas that count the same Event at once get in each other's way.
+const maxTries = 5
+
+// countOnce adds one to the Event that has the name.
+func countOnce(ctx context.Context, client kubernetes.Interface, event *corev1.Event) error {
+	api := client.CoreV1().Events(event.Namespace)
+	list, err := api.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, event.Name).String()})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		there := &list.Items[i]
+		if there.Name != event.Name {
+			continue
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": there.ResourceVersion},
+			"count": there.Count + 1, "lastTimestamp": event.LastTimestamp, "message": event.Message})
+		if err != nil {
+			return fmt.Errorf("encode patch: %w", err)
+		}
+		_, err = api.Patch(ctx, event.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	}
+	_, err = api.Create(ctx, event, metav1.CreateOptions{}) // it has expired meanwhile
+	return err
+}
