@@ -29,6 +29,9 @@ func TestLint(t *testing.T) {
 				"quota: mode is off, so nothing is counted and nothing denied; write mode: opt-in to have the quota held"}},
 			{"an opt-out of what nobody is in", "{mode: opt-in, optOut: true}", []string{
 				"optOut: it means something in mode transparent only; in mode opt-in a pod that requests no slice gets none anyway"}},
+			{"idle slices that nobody sees", "{mode: opt-in, idle: {report: 4h}, guard: {mode: sidecar}}", []string{
+				"idle.report: only an agent sees what runs in a slice, and guard.mode is sidecar; write guard.mode: auto"}},
+			{"idle slices that an agent sees", "{mode: opt-in, idle: {report: 4h}, guard: {mode: agent}}", nil},
 			{"transparent without a size", "{mode: transparent}", []string{
 				"defaultSlice: mode is transparent and there is none, so a pod that says no size is denied"}},
 			{"sizes beyond every pool", "{strategies: [time-slicing], mode: opt-in, defaultSlice: {memory: 7Gi}, classes: {huge: {memory: 25Gi}, fine: {memory: 6Gi}}}", []string{

@@ -23,6 +23,7 @@ const (
 	reasonUnmanaged     = "GPUSliceUnmanaged"
 	reasonNotEnforcing  = "GPUSliceNotEnforcing"
 	reasonEnforcing     = "GPUSliceEnforcing"
+	reasonIdle          = "GPUSliceIdle"
 )
 
 // remedy is what the owner of a pod that is over its slice, or near it, can do.

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gpuslice/gpuslice/guard"
@@ -12,7 +9,7 @@ import (
 // catalog is every metric but the histogram of samples. Names and labels are
 // stable.
 type catalog struct {
-	used, peak, utilization       *prometheus.Desc
+	used, peak, utilization, idle *prometheus.Desc
 	byteSeconds                   *prometheus.Desc
 	slice, limit                  *prometheus.Desc
 	terminations, warnings        *prometheus.Desc
@@ -34,6 +31,7 @@ func newCatalog() catalog {
 		used:         desc("memory_used_bytes", "GPU memory that the container uses on the device.", device...),
 		peak:         desc("memory_peak_bytes", "Highest GPU memory use of the container observed on the device.", device...),
 		utilization:  tenant("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it for each process.", device...),
+		idle:         tenant("idle_seconds", "Time for which nothing ran on a GPU in the container. Absent while something runs, or the driver does not report what.", container...),
 		byteSeconds:  desc("memory_byte_seconds_total", "GPU memory that the container used on the device, in bytes times seconds.", device...),
 		slice:        desc("memory_slice_bytes", "GPU memory of the container's slice on each of its devices.", container...),
 		limit:        desc("memory_limit_bytes", "GPU memory that the container may use on each of its devices while there is room.", container...),
@@ -56,22 +54,19 @@ type collector struct {
 // Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	k := c.catalog
-	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.utilization, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.device, k.unreadable, k.unmanaged, k.pods} {
+	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.utilization, k.idle, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.device, k.unreadable, k.unmanaged, k.pods} {
 		out <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	s := sender{c.catalog, out}
-	for at, ratio := range c.recorder.utilization(ctx) {
-		s.gauge(s.utilization, ratio, at.namespace, at.pod, at.container, at.device)
-	}
-	r := c.recorder
+	s, r := sender{c.catalog, out}, c.recorder
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for at, ratio := range r.busy {
+		s.gauge(s.utilization, ratio, at.namespace, at.pod, at.container, at.device)
+	}
 	for _, p := range r.pods {
 		s.pod(p)
 	}
@@ -105,6 +100,9 @@ func (s sender) pod(p *podRecord) {
 	for _, u := range p.usages {
 		s.gauge(s.used, float64(u.UsedBytes), namespace, name, u.Container, u.Device)
 		s.gauge(s.peak, float64(u.PeakBytes), namespace, name, u.Container, u.Device)
+	}
+	for c, since := range p.quietSince {
+		s.gauge(s.idle, p.readUse.Sub(since).Seconds(), namespace, name, c)
 	}
 	for at, bytes := range p.byteSeconds {
 		s.counter(s.byteSeconds, bytes, namespace, name, at[0], at[1])

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -15,11 +14,11 @@ import (
 // recorder records what the metrics show. It is safe for concurrent use.
 type recorder struct {
 	promised func(uid string) (node.Pod, bool)
-	busy     func(context.Context) []gpu.Utilization
 	samples  prometheus.Histogram
 
 	mu   sync.Mutex
 	pods map[string]*podRecord // by UID
+	busy map[place]float64     // utilization
 	last node.Sample
 }
 
@@ -32,10 +31,13 @@ type podRecord struct {
 	warnings     map[string]int        // by container
 	terminations map[[2]string]int     // by container and result
 	notEnforcing bool
+	readUse      time.Time            // when it was read last what ran
+	quietSince   map[string]time.Time // by container; absent: something ran, or may have
+	reported     map[string]bool      // as idle, by container
 }
 
-func newRecorder(promised func(uid string) (node.Pod, bool), busy func(context.Context) []gpu.Utilization) *recorder {
-	return &recorder{promised: promised, busy: busy, pods: map[string]*podRecord{},
+func newRecorder(promised func(uid string) (node.Pod, bool)) *recorder {
+	return &recorder{promised: promised, pods: map[string]*podRecord{},
 		samples: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gpuslice_agent_sample_duration_seconds",
 			Help:    "Time that one reading of all devices took.",
 			Buckets: []float64{.0001, .001, .005, .01, .05, .1, .5, 1, 2}}),
@@ -45,7 +47,8 @@ func newRecorder(promised func(uid string) (node.Pod, bool), busy func(context.C
 func (r *recorder) add(p node.Pod) *podRecord {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	added := &podRecord{pod: p, warnings: map[string]int{}, terminations: map[[2]string]int{}, byteSeconds: map[[2]string]float64{}}
+	added := &podRecord{pod: p, warnings: map[string]int{}, terminations: map[[2]string]int{}, byteSeconds: map[[2]string]float64{},
+		quietSince: map[string]time.Time{}, reported: map[string]bool{}}
 	r.pods[p.UID] = added
 	return added
 }
@@ -94,23 +97,17 @@ func (r *recorder) sampledAt() (at time.Time, ok bool) {
 // place is a container on a device, as metrics label it.
 type place struct{ namespace, pod, container, device string }
 
-// utilization returns how busy each container of an enforced pod kept each device,
-// 1 for all of it.
-func (r *recorder) utilization(ctx context.Context) map[place]float64 {
-	found := r.busy(ctx)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	percent := map[place]int{}
-	for _, f := range found {
-		if at, known := r.placeOf(f.Device, f.PID); known {
-			percent[at] += f.Percent
+// recordUtilization records how busy each container of an enforced pod kept each
+// device, 1 for all of it.
+func (r *recorder) recordUtilization(activities []gpu.Activity) {
+	r.busy = map[place]float64{}
+	for _, a := range activities {
+		for _, f := range a.Utilizations {
+			if at, known := r.placeOf(f.Device, f.PID); known {
+				r.busy[at] += float64(f.Percent) / 100
+			}
 		}
 	}
-	ratio := map[place]float64{}
-	for at, p := range percent {
-		ratio[at] = float64(p) / 100
-	}
-	return ratio
 }
 
 // placeOf returns the container of a process that the device listed.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/node"
 )
@@ -29,6 +31,12 @@ func (r *reporter) Pod(p node.Pod) guard.Reporter {
 func (r *reporter) Left(p node.Pod) {
 	r.log.Info("no longer enforcing", "namespace", p.Namespace, "pod", p.Name, "uid", p.UID)
 	r.recorder.remove(p.UID)
+}
+
+// Idle reports a slice in which nothing runs.
+func (r *reporter) Idle(s idleSlice) {
+	r.log.Warn("idle", "namespace", s.pod.Namespace, "pod", s.pod.Name, "container", s.container.Name, "message", s.message())
+	r.events.Write(referenceTo(s.pod), corev1.EventTypeWarning, reasonIdle, s.message())
 }
 
 // Sampled implements node.Reporter.

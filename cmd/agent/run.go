@@ -60,7 +60,7 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 		return err
 	}
 	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary, NodePIDs: true})
-	recorder := newRecorder(known.Promise, driver.Utilizations)
+	recorder := newRecorder(known.Promise)
 	h := health{recorder, known.synced, time.Now()}
 
 	ctx, stop := context.WithCancelCause(ctx)
@@ -81,6 +81,8 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 		plugin := deviceplugin.Plugin{Folder: o.devicePlugins, Resource: limits.GuardedResource, Count: guardedPods, Offers: enforces, Log: log}
 		plugin.Run(ctx)
 	})
+	reports := &reporter{log: log, events: recording, recorder: recorder}
+	beside.Go(func() { recorder.watchUse(ctx, driver.Activities, reports.Idle) })
 	log.Info("started", "version", version, "node", o.node, "dryRun", o.dryRun)
 	agent := &node.Agent{Node: processes, Pods: known, DryRun: o.dryRun, Daemons: func() []mps.Daemon { return o.daemons() },
 		Reader: timed{driver, recorder.samples, func() {
@@ -88,7 +90,7 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 				stop(errDriverUpdated)
 			}
 		}},
-		Reporter: &reporter{log: log, events: recording, recorder: recorder}}
+		Reporter: reports}
 	agent.Run(ctx)
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause

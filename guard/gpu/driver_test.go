@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
@@ -155,6 +156,29 @@ func TestUtilizations(t *testing.T) {
 	readDevices(t, old, 0)
 	if got := old.Utilizations(t.Context()); got != nil {
 		t.Errorf("a driver that gives the node's PIDs: %+v", got)
+	}
+}
+
+func TestActivities(t *testing.T) {
+	n := newNode(t, fakegpu.Config{Fault: fakegpu.Fault{Usage: "own"}})
+	pid := n.start("gpu0=100MiB").Process.Pid
+	d := driver(t, Options{})
+	readDevices(t, d, 0)
+	const id = "GPU-00000000-0000-4000-8000-000000000000"
+	ran := []Utilization{{id, pid, 40}}
+	for _, tc := range []struct {
+		usage string
+		want  []Activity
+	}{
+		{"own", []Activity{{id, true, map[int]bool{pid: true}, ran}}},
+		{"node", []Activity{{id, false, map[int]bool{pid: true, 645400: true}, ran}}}, // a process that is not listed
+		{"none", []Activity{{id, true, map[int]bool{}, nil}}},
+		{"off", nil},
+	} {
+		n.configure(fakegpu.Config{Fault: fakegpu.Fault{Usage: tc.usage}})
+		if diff := cmp.Diff(tc.want, d.Activities(t.Context()), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("usage %s (-want +got)\n%s", tc.usage, diff)
+		}
 	}
 }
 

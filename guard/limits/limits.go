@@ -84,6 +84,7 @@ type Limits struct {
 	TerminationsWindow time.Duration // how long a termination counts
 	Escalation         Escalation    // what follows MaxTerminations
 	DryRun             bool          // decide and report everything, signal nothing
+	IdleReport         time.Duration // a slice in which nothing ran for so long is reported, by agents alone; 0: none is
 
 	MPSTermination   MPSTermination // for an MPS client that cannot be terminated through the daemon
 	MPSPipeDirectory string         // absolute; empty: no daemon is reachable

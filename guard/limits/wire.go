@@ -21,6 +21,7 @@ type policy struct {
 	Escalation         Escalation     `json:"terminate"`
 	DryRun             bool           `json:"dryRun,omitempty"`
 	MPSTermination     MPSTermination `json:"mpsTermination"`
+	IdleReport         period         `json:"idleReport,omitempty"`
 }
 
 // node is how NodeVariable is spelt: what the guard finds on its node, and what
@@ -59,7 +60,7 @@ func policyOf(l Limits) policy {
 		Grace: period(l.Grace), TermGrace: period(l.TermGrace), Settle: period(l.Settle),
 		Interval: period(l.Interval), FastInterval: period(l.FastInterval),
 		MaxTerminations: l.MaxTerminations, TerminationsWindow: period(l.TerminationsWindow), Escalation: l.Escalation,
-		DryRun: l.DryRun, MPSTermination: l.MPSTermination,
+		DryRun: l.DryRun, MPSTermination: l.MPSTermination, IdleReport: period(l.IdleReport),
 	}
 }
 
@@ -68,7 +69,7 @@ func (p policy) into(l *Limits) {
 	l.Grace, l.TermGrace, l.Settle = time.Duration(p.Grace), time.Duration(p.TermGrace), time.Duration(p.Settle)
 	l.Interval, l.FastInterval = time.Duration(p.Interval), time.Duration(p.FastInterval)
 	l.MaxTerminations, l.TerminationsWindow, l.Escalation = p.MaxTerminations, time.Duration(p.TerminationsWindow), p.Escalation
-	l.DryRun, l.MPSTermination = p.DryRun, p.MPSTermination
+	l.DryRun, l.MPSTermination, l.IdleReport = p.DryRun, p.MPSTermination, time.Duration(p.IdleReport)
 }
 
 func nodeOf(l Limits) node {

@@ -32,9 +32,9 @@ func (p Pod) on(n *proc.Node) proc.Pod {
 	return proc.Pod{Node: n, UID: p.UID, Containers: p.Containers}
 }
 
-// usesMPS reports whether the pod was given to an MPS daemon, so that each of its
+// UsesMPS reports whether the pod was given to an MPS daemon, so that each of its
 // processes may be a client.
-func (p Pod) usesMPS() bool { return p.Limits.ExpectMPS || p.Limits.MPSPipeDirectory != "" }
+func (p Pod) UsesMPS() bool { return p.Limits.ExpectMPS || p.Limits.MPSPipeDirectory != "" }
 
 // gives reports whether the pod is promised what it was promised before.
 func (p Pod) gives(before Pod) bool {

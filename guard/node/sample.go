@@ -90,7 +90,7 @@ func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 			}
 			named := process.Process
 			named.Container = p.ContainerName(process.Member.ContainerID)
-			named.MPS = named.MPS || p.usesMPS()
+			named.MPS = named.MPS || p.UsesMPS()
 			own.Processes = append(own.Processes, named)
 			seen[d.ID] = true
 		}

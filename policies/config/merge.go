@@ -72,6 +72,7 @@ func mergeTable() []mergeRow {
 		{"MPS", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.MPS) })},
 		{"MIG", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.MIG) })},
 		{"Guard", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Guard) })},
+		{"Idle", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Idle) })},
 		{"Pod", mergeAuthority, notForTenants(func(p *Policy) bool { return !isZero(p.Pod) })},
 		{"Templates", mergeAuthority, notForTenants(func(p *Policy) bool { return p.Templates != "" })},
 		{"Claims", mergeStrictest, func(t *tightening) { stricter(t, &t.out.Claims, t.tenant.Claims, modes.AllClaims()) }},

@@ -68,7 +68,7 @@ func TestParseErrors(t *testing.T) {
 	t.Run("each names what is accepted", func(t *testing.T) {
 		t.Parallel()
 		for _, c := range []struct{ name, document, want string }{
-			{"an unknown key", head + "colour: red\n", `colour: Invalid value: "colour": unknown field; accepted: accept, apiVersion, claims, classes, contextAllowance, defaultFramework, defaultSlice, deviceClasses, enforcementMode, env, frameworks, guard, kind, limits, mig, minimumEnforcement, mode, mps, namespaces, optOut, pod, pools, quota, strategies, templates (line 2)`},
+			{"an unknown key", head + "colour: red\n", `colour: Invalid value: "colour": unknown field; accepted: accept, apiVersion, claims, classes, contextAllowance, defaultFramework, defaultSlice, deviceClasses, enforcementMode, env, frameworks, guard, idle, kind, limits, mig, minimumEnforcement, mode, mps, namespaces, optOut, pod, pools, quota, strategies, templates (line 2)`},
 			{"the wrong case", head + "enforcementmode: warn\n", `enforcementmode: Invalid value: "enforcementmode": unknown field; did you mean "enforcementMode"? (line 2)`},
 			{"an underscore inside a list", head + "pools: {declared: [{name: a, mps_provider: x, selector: {a: b}, resource: a.b/c, strategy: exclusive}]}\n", `pools.declared[0].mps_provider: Invalid value: "mps_provider": unknown field; did you mean "mpsProvider"? (line 2)`},
 			{"a repeated key", head + "mode: off\noptOut: true\nmode: transparent\n", `mode: Duplicate value: "mode": the key stands at line 2 and again at line 4`},
@@ -119,6 +119,7 @@ func TestParseErrors(t *testing.T) {
 			{"a selector of every namespace", head + "namespaces: {names: [a], selector: {matchLabels: {}}}\n", `namespaces.selector: Required value: matchLabels or matchExpressions; an empty selector would match every namespace`},
 			{"a directory that leads elsewhere", head + "mps: {pipeDirectory: /run/../etc}\n", `mps.pipeDirectory: Invalid value: "/run/../etc": accepted: an absolute path without "..", "//", ":" or a slash at its end, such as "/run/nvidia-mps"`},
 			{"a duration without a unit", head + "guard: {grace: 5}\n", `guard.grace: Invalid value: "5": accepted: a duration such as "30s" or "5m" (line 2)`},
+			{"an idle time that is too short", head + "idle: {report: 1ms}\n", `idle.report: Invalid value: "1ms": accepted: 1s to 720h0m0s`},
 			{"a negative duration", head + "guard: {grace: -5s}\n", `guard.grace: Invalid value: "-5s": accepted: 1ms to 1h0m0s`},
 			{"an access that this build does not have", head + "guard: {access: claim}\n", `guard.access: Unsupported value: "claim": supported values: "auto", "env", "volume", "cdi"`},
 			{"a toleration of nothing", head + "pod: {tolerations: [{value: x}]}\n", `pod.tolerations[0].key: Required value: a taint's key, or operator Exists`},

@@ -47,6 +47,7 @@ type Policy struct {
 	MPS                strategies.MPSSpec           `json:"mps,omitzero"`
 	MIG                migSpec                      `json:"mig,omitzero"`
 	Guard              guardSpec                    `json:"guard,omitzero"`
+	Idle               idleSpec                     `json:"idle,omitzero"`
 	Pod                podSpec                      `json:"pod,omitzero"`
 	Templates          modes.TemplatesMode          `json:"templates,omitempty"`
 	Claims             modes.ClaimsMode             `json:"claims,omitempty"`
@@ -149,6 +150,11 @@ func (r ReserveSpec) Amounts() (percent int, memory quantity.MiB) {
 		memory = *r.Memory
 	}
 	return percent, memory
+}
+
+// idleSpec is what follows when nothing runs in a slice. Only an agent sees that.
+type idleSpec struct {
+	Report metav1.Duration `json:"report,omitzero"` // after so long, by an Event; absent: never
 }
 
 // guardSpec is what policy says about the guard.

@@ -106,6 +106,7 @@ func (p *Policy) validate() field.ErrorList {
 	validateMPS(e, field.NewPath("mps"), p.MPS)
 	oneOf(e, field.NewPath("mig", "rounding"), p.MIG.Rounding, modes.AllMIGRoundings())
 	p.Guard.validate(e, field.NewPath("guard"))
+	p.Idle.validate(e, field.NewPath("idle"))
 	p.Pod.validate(e, field.NewPath("pod"))
 	return e.ErrorList
 }

@@ -62,6 +62,10 @@ func (g guardSpec) validate(e *problems, at *field.Path) {
 	}
 }
 
+func (i idleSpec) validate(e *problems, at *field.Path) {
+	lasting(e, at.Child("report"), i.Report, time.Second, 30*24*time.Hour)
+}
+
 func (p podSpec) validate(e *problems, at *field.Path) {
 	subdomain(e, at.Child("priorityClassName"), p.PriorityClassName)
 	subdomain(e, at.Child("schedulerName"), p.SchedulerName)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -97,6 +98,21 @@ func (s *stage) awaitEvent(pod, what string, wanted func(*corev1.Event) bool) *c
 		return true
 	})
 	return found
+}
+
+// countEvents counts the Events of a pod that are as wanted.
+func (s *stage) countEvents(pod string, wanted func(*corev1.Event) bool) (n int) {
+	s.Helper()
+	list, err := s.node.Client.CoreV1().Events(s.namespace).List(s.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for i := range list.Items {
+		if wanted(&list.Items[i]) {
+			n++
+		}
+	}
+	return n
 }
 
 // promptly is how soon the owner can read what the guard cannot rely on.

@@ -97,6 +97,9 @@ func (w *builder) guardLimits(c *candidate) limits.Limits {
 	if policy.MPSTermination != "" {
 		l.MPSTermination = limits.MPSTermination(policy.MPSTermination)
 	}
+	if c.guard.agent {
+		l.IdleReport = w.in.Policy.Idle.Report.Duration
+	}
 	if !c.guard.agent && !w.in.Pod.Spec.HostNetwork { // two pods of one node cannot both listen on it
 		l.MetricsPort = policy.MetricsPort
 	}

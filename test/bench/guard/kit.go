@@ -15,19 +15,19 @@ import (
 
 // kit is what is measured, and what it is measured against.
 type kit struct {
-	dir, guard, tenant, library string
-	size                        int64
+	dir, guard, agent, tenant, library string
+	size                               int64
 }
 
 // build makes guard and tenant in dir, and the library.
 func build(ctx context.Context, dir string) (*kit, error) {
-	k := &kit{dir: dir, guard: filepath.Join(dir, "guard"), tenant: filepath.Join(dir, "tenant")}
+	k := &kit{dir: dir, guard: filepath.Join(dir, "guard"), agent: filepath.Join(dir, "agent"), tenant: filepath.Join(dir, "tenant")}
 	var err error
 	if k.library, err = fakegpu.Build(ctx, ""); err != nil {
 		return nil, err
 	}
 	const module = "github.com/gpuslice/gpuslice/"
-	for out, pkg := range map[string]string{k.guard: "cmd/guard", k.tenant: "test/fakegpu/tenant"} {
+	for out, pkg := range map[string]string{k.guard: "cmd/guard", k.agent: "cmd/agent", k.tenant: "test/fakegpu/tenant"} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", out, module+pkg)
 		cmd.Env = append(os.Environ(), "CGO_CFLAGS=-Wno-deprecated-declarations")
 		if output, err := cmd.CombinedOutput(); err != nil {
@@ -51,7 +51,7 @@ type guarded struct {
 }
 
 // start runs a guard over an empty pod whose container "trainer" has 8 GiB.
-func (k *kit) start(change func(*limits.Limits), log io.Writer) (*guarded, error) {
+func (k *kit) start(change func(*limits.Limits), log io.Writer, env ...string) (*guarded, error) {
 	root, err := os.MkdirTemp(k.dir, "pod")
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (k *kit) start(change func(*limits.Limits), log io.Writer) (*guarded, error
 		change(&l)
 	}
 	g.cmd = exec.Command(k.guard, "run", "--nvml-library", k.library, "--proc-dir", root, "--termination-message-path", g.status)
-	g.cmd.Env = append(os.Environ(), g.pod.Environment(fakegpu.Config{})...)
+	g.cmd.Env = append(append(os.Environ(), env...), g.pod.Environment(fakegpu.Config{})...)
 	for _, v := range l.Env() {
 		g.cmd.Env = append(g.cmd.Env, v.Name+"="+v.Value)
 	}

@@ -15,6 +15,7 @@ type plan struct {
 	rest         time.Duration
 	terminations int
 	steps        int
+	pods         int
 }
 
 func main() {
@@ -22,6 +23,7 @@ func main() {
 	flag.DurationVar(&p.rest, "rest", 30*time.Second, "how long CPU and memory at rest are watched")
 	flag.IntVar(&p.terminations, "terminations", 100, "how many tenants are terminated")
 	flag.IntVar(&p.steps, "steps", 1_000_000, "how many random steps are taken")
+	flag.IntVar(&p.pods, "pods", 100, "how many pods of a node are guarded by an agent, and by sidecars")
 	flag.Parse()
 	if err := bench(p); err != nil {
 		fmt.Fprintf(os.Stderr, "bench-guard: %v\n", err)
@@ -41,6 +43,9 @@ func bench(p plan) error {
 	}
 	fmt.Printf("binary size              %.1f MB (aim: under 12)\n", float64(k.size)/1e6)
 	if err := k.rest(p.rest); err != nil {
+		return err
+	}
+	if err := k.node(context.Background(), p.pods, p.rest); err != nil {
 		return err
 	}
 	if err := k.latency(p.terminations); err != nil {

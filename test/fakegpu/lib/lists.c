@@ -113,7 +113,7 @@ CALL(nvmlDeviceGetProcessUtilization, nvmlDevice_t d, nvmlProcessUtilizationSamp
 	if (plain.usage == USAGE_NODE) all[n++].pid = STRANGER;
 	unsigned room = samples ? *count : 0;
 	bytes now = now_us();
-	if (since >= now || n == 0) return NVML_ERROR_NOT_FOUND;
+	if (since >= now || n == 0 || plain.usage == USAGE_NONE) return NVML_ERROR_NOT_FOUND;
 	*count = n;
 	if (room < (unsigned)n) return NVML_ERROR_INSUFFICIENT_SIZE;
 	for (int i = 0; i < n; i++)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 // init keeps the main goroutine on the process's first thread.
@@ -40,6 +41,24 @@ func occupy(count int) error {
 		sockets = append(sockets, l)
 	}
 	return nil
+}
+
+// connect opens connections to an address and keeps them, as many at once as it
+// gets, until the process ends.
+func connect(address string) {
+	for range 8 {
+		go func() {
+			for {
+				c, err := net.DialTimeout("tcp", address, time.Second)
+				if err != nil {
+					time.Sleep(10 * time.Millisecond)
+					continue
+				}
+				time.AfterFunc(10*time.Second, func() { _ = c.Close() })
+				time.Sleep(time.Millisecond)
+			}
+		}()
+	}
 }
 
 // replaceByFIFO puts a FIFO in the place of a mounted file, by renaming the folder

@@ -58,7 +58,7 @@ func (s *script) take(r *reader) {
 		s.add(step{do: do})
 	case "occupy":
 		s.add(step{do: do, count: r.count()})
-	case "fifo", "chroot":
+	case "fifo", "chroot", "connect":
 		s.add(step{do: do, text: r.word()})
 	case "device":
 		s.device = r.word()
@@ -115,7 +115,7 @@ func (t step) String() string {
 		return fmt.Sprintf("fork %d %s", t.count, t.amount)
 	case "occupy":
 		return fmt.Sprintf("occupy %d", t.count)
-	case "say", "fifo", "chroot":
+	case "say", "fifo", "chroot", "connect":
 		return t.do + " " + t.text
 	}
 	return t.do

@@ -59,6 +59,8 @@ func (t *tenant) play(ctx context.Context) (leave bool, err error) {
 			err = occupy(next.count)
 		case "fifo":
 			err = replaceByFIFO(next.text)
+		case "connect":
+			connect(next.text)
 		case "chroot":
 			err = changeRoot(next.text)
 		case "end-first-thread":

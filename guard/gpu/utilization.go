@@ -1,0 +1,89 @@
+package gpu
+
+import (
+	"context"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// Utilization is how busy one process kept a device. It carries a PID for a
+// metric's sake: a driver may hand out another namespace's PIDs here, so that it
+// is no Process and nothing can be signaled by it.
+type Utilization struct {
+	Device  string
+	PID     int
+	Percent int // of the multiprocessors
+}
+
+// Activity is what ran on one device since the last call.
+type Activity struct {
+	Device string
+	// Complete: every process that ran is in Ran. The device reports it for each
+	// process, and lists each of those that it reports.
+	Complete     bool
+	Ran          map[int]bool // by PID
+	Utilizations []Utilization
+}
+
+// Utilizations returns how busy the processes that the devices list kept them
+// since the last call. A PID that is sampled and not listed, or sampled twice,
+// is left out. Where the driver does not attribute it there is none.
+func (d *Driver) Utilizations(ctx context.Context) (found []Utilization) {
+	for _, a := range d.Activities(ctx) {
+		found = append(found, a.Utilizations...)
+	}
+	return found
+}
+
+// Activities returns what ran on each device since the last call, of devices that
+// report it.
+func (d *Driver) Activities(ctx context.Context) []Activity {
+	found, err := bounded(ctx, d.watchdog, func() (found []Activity, _ error) {
+		if !d.opened || !d.has["nvmlDeviceGetProcessUtilization"] || !d.options.NodePIDs && Older(d.version, firstUtilization) {
+			return nil, nil
+		}
+		for _, dev := range d.devices {
+			if dev.instance || dev.missing != nil || time.Since(dev.last.at) >= time.Minute {
+				continue
+			}
+			if a, reported := dev.activity(); reported {
+				found = append(found, a)
+			}
+		}
+		return found, nil
+	})
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+func (dev *device) activity() (a Activity, reported bool) {
+	samples, ret := dev.handle.GetProcessUtilization(dev.seen)
+	nothing := ret == nvml.ERROR_NOT_FOUND || ret == nvml.ERROR_INSUFFICIENT_SIZE && len(samples) == 0
+	if ret != nvml.SUCCESS && !nothing {
+		return a, false
+	}
+	a = Activity{Device: dev.id, Complete: true, Ran: map[int]bool{}}
+	percent, times := map[int]int{}, map[int]int{}
+	for _, s := range samples {
+		dev.seen = max(dev.seen, s.TimeStamp)
+		percent[int(s.Pid)] = int(s.SmUtil)
+		times[int(s.Pid)]++
+		if s.SmUtil > 0 || s.MemUtil > 0 || s.EncUtil > 0 || s.DecUtil > 0 {
+			a.Ran[int(s.Pid)] = true
+		}
+	}
+	listed := 0
+	for _, p := range dev.last.processes {
+		if a.Ran[p.PID] {
+			listed++
+		}
+		if times[p.PID] == 1 && percent[p.PID] <= 100 {
+			a.Utilizations = append(a.Utilizations, Utilization{dev.id, p.PID, percent[p.PID]})
+		}
+	}
+	a.Complete = listed == len(a.Ran)
+	return a, true
+}
