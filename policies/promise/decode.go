@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
@@ -38,9 +39,12 @@ func DecodePod(raw []byte) (RawPod, *api.Violation, error) {
 		return RawPod{}, sizeViolation("the pod has %d bytes; at most %d are read", len(raw), maxPodBytes), nil
 	}
 	if len(raw) > largePod {
-		n, err := countElements(raw)
+		n, managed, err := countElements(raw)
 		if err != nil {
 			return RawPod{}, nil, fmt.Errorf("read pod: %w", err)
+		}
+		if managed.to > 0 { // it has an object for each annotation, and no decision depends on it
+			raw = slices.Concat(raw[:managed.from], []byte("[]"), raw[managed.to:])
 		}
 		if n > maxElements {
 			return RawPod{}, sizeViolation("the pod has more than %d objects and lists", maxElements), nil
@@ -67,22 +71,59 @@ func sizeViolation(format string, args ...any) *api.Violation {
 	return &api.Violation{Rule: api.RuleSize, Reason: "the pod is too large", Detail: fmt.Sprintf(format, args...)}
 }
 
-// countElements counts objects and lists without building them, and stops where there are too many.
-func countElements(raw []byte) (int, error) {
+// span is a part of a text.
+type span struct{ from, to int64 }
+
+// countElements counts objects and lists without building them, and stops where there are too many. It leaves out
+// metadata.managedFields, and returns where that is.
+func countElements(raw []byte) (n int, managed span, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	for n := 0; ; {
+	const inMetadata = 2
+	for depth := 0; ; {
 		t, err := d.Token()
-		if err == io.EOF {
-			return n, nil
-		}
-		if err != nil {
-			return n, err
-		}
-		if t == json.Delim('{') || t == json.Delim('[') {
-			if n++; n > maxElements {
-				return n, nil
+		switch {
+		case err == io.EOF:
+			return n, managed, nil
+		case err != nil:
+			return n, managed, err
+		case depth == inMetadata && t == "managedFields" && d.More() && managed.to == 0:
+			if managed, err = skipValue(d, raw); err != nil {
+				return n, managed, err
 			}
+		case t == json.Delim('{') || t == json.Delim('['):
+			depth++
+			if n++; n > maxElements {
+				return n, managed, nil
+			}
+		case t == json.Delim('}') || t == json.Delim(']'):
+			depth--
+		}
+	}
+}
+
+// skipValue reads past a list, the value of the key that was read last. Of another value it reads nothing.
+func skipValue(d *json.Decoder, raw []byte) (span, error) {
+	from := d.InputOffset()
+	for from < int64(len(raw)) && bytes.IndexByte([]byte(": \t\r\n"), raw[from]) >= 0 {
+		from++
+	}
+	if from == int64(len(raw)) || raw[from] != '[' {
+		return span{}, nil
+	}
+	for depth := 0; ; {
+		t, err := d.Token()
+		if err != nil {
+			return span{}, err
+		}
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return span{from, d.InputOffset()}, nil
 		}
 	}
 }

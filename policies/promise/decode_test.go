@@ -1,6 +1,8 @@
 package promise
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -53,4 +55,43 @@ func TestDecodePod(t *testing.T) {
 			t.Errorf("keys of another case were read: %+v", raw.Pod.Spec)
 		}
 	})
+}
+
+// TestDecodeManagedFields: of many annotations the API server keeps an object each, which is no reason not to read the pod.
+func TestDecodeManagedFields(t *testing.T) {
+	t.Parallel()
+	var owned strings.Builder
+	annotations := map[string]string{}
+	for i := range 40_000 {
+		annotations[fmt.Sprint("k", i)] = ""
+		fmt.Fprintf(&owned, `"f:k%d":{},`, i)
+	}
+	text, err := json.Marshal(annotations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := func(managed string) []byte {
+		return []byte(`{"metadata": {"managedFields" : ` + managed + `, "annotations": ` + string(text) + `, "name": "managedFields"}, "spec": {"containers": [{"name": "a"}]}}`)
+	}
+	for name, c := range map[string]struct {
+		managed string
+		read    bool
+	}{
+		"a list":         {`[{"fieldsV1": {` + strings.TrimSuffix(owned.String(), ",") + `}}]`, true},
+		"an empty list":  {"[]", true},
+		"null":           {"null", true},
+		"no list at all": {`{` + strings.TrimSuffix(owned.String(), ",") + `}`, false},
+		"cut off":        {`[{`, false},
+	} {
+		got, violation, err := DecodePod(pod(c.managed))
+		if read := err == nil && violation == nil; read != c.read {
+			t.Errorf("%s: %v %v", name, violation, err)
+		}
+		if c.read && (len(got.Pod.Annotations) != len(annotations) || got.Pod.Name != "managedFields" || len(got.Pod.Spec.Containers) != 1) {
+			t.Errorf("%s: %d annotations, %q, %v", name, len(got.Pod.Annotations), got.Pod.Name, got.Pod.Spec.Containers)
+		}
+	}
+	if _, violation, _ := DecodePod([]byte(`{"metadata": {"a": {"managedFields": [` + strings.Repeat("{},", 100_000) + `{}]}}}`)); violation == nil {
+		t.Error("a list of that name elsewhere is left out")
+	}
 }
