@@ -61,6 +61,9 @@ e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's pl
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -p 1 ./test/cdi ./test/chart ./test/observability
 
+test-cgroupv2: ## guard and agent on Debian's kernel with cgroup v2 alone, in QEMU without KVM or root (E2E_OPTIONAL=1 skips where there is none)
+	GPUSLICE_TEST=vm go test $(GOFLAGS) -count=1 -timeout 10m ./test/cgroupv2
+
 test-images: ## the images that users get: built twice to the same bytes, and run
 	GPUSLICE_TEST=images go test $(GOFLAGS) -count=1 -timeout 40m ./deploy/images/recipe
 
@@ -104,4 +107,4 @@ lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet $(GOFLAGS) ./...
 
-.PHONY: help build images run test functions abuse abuse-table test-apiserver test-load test-ops test-images e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint
+.PHONY: help build images run test functions abuse abuse-table test-apiserver test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint

@@ -22,6 +22,11 @@ const (
 	// deliveryPause is between two ends: a kubelet starts a container again at once
 	// where it did so last more than 10 minutes ago.
 	deliveryPause = 15 * time.Minute
+	// repeatPeriod is between two messages that the slice is not enforced. A kubelet
+	// that drops a pod's Events lets one through in five minutes, whichever comes
+	// first.
+	repeatPeriod = arrivalTimeout
+	maxRepeats   = 60
 	// maxUndelivered is what a termination message holds beside the status.
 	maxUndelivered = 4
 )
@@ -32,6 +37,8 @@ type deliveries struct {
 	path        string        // of the pod's observation, which the kubelet projects; no file: arrivals are not known
 	notBefore   time.Duration // since boot: when the guard may end
 	undelivered []delivery    // oldest first
+	repeatAt    time.Duration // since boot: when to say again that the slice is not enforced; zero: it is
+	repeats     int
 }
 
 type delivery struct {
@@ -66,6 +73,35 @@ func (d *deliveries) overdue(now time.Duration) bool {
 	}
 	d.undelivered = slices.DeleteFunc(d.undelivered, func(u delivery) bool { return arrived(text, u.message) })
 	return slices.ContainsFunc(d.undelivered, isDue)
+}
+
+// isToRepeat reports whether the guard should say again that it cannot enforce the
+// slice, for a reason that it gave once: "" while it can.
+func (d *deliveries) isToRepeat(reason string, now time.Duration) bool {
+	switch {
+	case reason == "":
+		d.repeatAt, d.repeats = 0, 0
+		return false
+	case d.repeatAt == 0:
+		d.repeatAt = now + repeatPeriod
+		return false
+	case now < d.repeatAt || d.repeats >= maxRepeats:
+		return false
+	}
+	d.repeatAt = now + repeatPeriod
+	text, err := os.ReadFile(d.path)
+	if err != nil || isNoticed(text) {
+		return false
+	}
+	d.repeats++
+	return true
+}
+
+// isNoticed reports whether an observation has that the slice is not enforced.
+func isNoticed(observation []byte) bool {
+	var o struct{ Notices []struct{ Kind string } }
+	return json.Unmarshal(observation, &o) == nil &&
+		slices.ContainsFunc(o.Notices, func(n struct{ Kind string }) bool { return n.Kind == "not-enforcing" })
 }
 
 // arrived reports whether an observation has the message, or its beginning.

@@ -106,3 +106,74 @@ func TestPublisherOverdue(t *testing.T) {
 		t.Errorf("the termination message is %q", got)
 	}
 }
+
+func TestRepeats(t *testing.T) {
+	t.Parallel()
+	const reason = "gpu0: the driver does not answer"
+	noticed := filepath.Join(t.TempDir(), "observed")
+	if err := os.WriteFile(noticed, []byte(`{"state":"degraded","notices":[{"kind":"not-enforcing","text":"x"}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		path string
+		want int
+	}{
+		"nothing was observed":            {observationIn(t), maxRepeats},
+		"only something else arrived":     {observationIn(t, ended), maxRepeats},
+		"it arrived":                      {noticed, 0},
+		"an older pod has no observation": {"/nowhere", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, said := &deliveries{path: c.path}, 0
+			for now := time.Hour; now < 6*time.Hour; now += time.Second {
+				if d.isToRepeat(reason, now) {
+					said++
+				}
+			}
+			if said != c.want {
+				t.Errorf("said %d times, want %d", said, c.want)
+			}
+		})
+	}
+	t.Run("while it lasts", func(t *testing.T) {
+		t.Parallel()
+		d := &deliveries{path: observationIn(t)}
+		for _, step := range []struct {
+			reason string
+			at     time.Duration
+			want   bool
+		}{
+			{reason, time.Hour, false}, {reason, time.Hour + repeatPeriod, true}, {reason, time.Hour + repeatPeriod + 1, false},
+			{"", time.Hour + 2*repeatPeriod, false}, {"", 2 * time.Hour, false},
+			{reason, 3 * time.Hour, false}, {reason, 3*time.Hour + repeatPeriod, true},
+		} {
+			if got := d.isToRepeat(step.reason, step.at); got != step.want {
+				t.Errorf("%q at %s: %v, want %v", step.reason, step.at, got, step.want)
+			}
+		}
+	})
+}
+
+// TestPublisherRepeats has the first message dropped by the kubelet, and the next probe after a while return it again.
+func TestPublisherRepeats(t *testing.T) {
+	t.Parallel()
+	f, _ := statusFileIn(t)
+	p := &publisher{file: f, log: slog.New(slog.NewTextHandler(io.Discard, nil)), arrivals: deliveries{path: observationIn(t)}}
+	blind := guard.State{Late: "the driver does not answer"}
+	probe := func() (text string) {
+		if err := f.awaitUpdate(func(s *probeStatus) { text = s.answer(livenessProbe, sinceBoot()).Text }); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	p.observe(blind)
+	if got := probe(); got != "ok" {
+		t.Errorf("at once: %q", got)
+	}
+	p.arrivals.repeatAt = 1
+	p.observe(blind)
+	if got := probe(); !strings.HasPrefix(got, cannotEnforce) {
+		t.Errorf("after a while: %q", got)
+	}
+}

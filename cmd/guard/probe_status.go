@@ -29,6 +29,9 @@ const (
 	maxPending      = 16
 )
 
+// cannotEnforce begins what the guard says while it cannot enforce the slice.
+const cannotEnforce = "gpuslice cannot enforce this pod's slice: "
+
 // answer is what a probe gets.
 type answer struct {
 	OK   bool
@@ -71,7 +74,7 @@ func (s *probeStatus) answer(p probe, now time.Duration) answer {
 		return s.liveness()
 	case readinessProbe, statusProbe:
 		if s.NotEnforcing != "" {
-			return answer{false, "gpuslice cannot enforce this pod's slice: " + s.NotEnforcing}
+			return answer{false, cannotEnforce + s.NotEnforcing}
 		}
 	}
 	return answer{true, "ok"}

@@ -41,6 +41,9 @@ func (p *publisher) observe(s guard.State) {
 		p.status.StuckFrom = p.status.SampledAt + p.longest
 	}
 	p.beganWith = s.InProgress
+	if p.arrivals.isToRepeat(p.status.NotEnforcing, p.status.SampledAt) {
+		p.status.enqueue(cannotEnforce + p.status.NotEnforcing)
+	}
 	p.overdue = isQuiet(s) && p.arrivals.overdue(p.status.SampledAt)
 	changed := p.status.NotEnforcing != before.NotEnforcing || p.status.StuckFrom != before.StuckFrom || len(p.status.Pending) > 0
 	if changed || p.status.SampledAt-p.written >= publishPeriod {

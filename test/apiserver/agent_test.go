@@ -17,6 +17,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
@@ -109,8 +110,12 @@ func TestGuardedResource(t *testing.T) {
 			name, quantity string
 			init, denied   bool
 		}{{"mine", "1", true, true}, {"gpuslice-check", "1024", true, true}, {"gpuslice-check", "1", true, false}} {
-			if err := create(c.name, c.quantity, c.init); denied(err) != c.denied || !c.denied && err != nil {
+			err := create(c.name, c.quantity, c.init)
+			if denied(err) != c.denied || !c.denied && err != nil {
 				t.Errorf("%s of %s: %v", c.quantity, c.name, err)
+			}
+			if c.denied && err != nil {
+				abuse.Report(t, abuse.Attempt{Threat: "A9", Attack: "take what an agent offers to guarded pods, " + c.quantity + " in " + c.name, Outcome: abuse.Denied, Words: err.Error()})
 			}
 		}
 	})

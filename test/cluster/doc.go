@@ -39,7 +39,7 @@
 // which a RuntimeClass finds under the handler nvidia in any case.
 //
 // The node has been run on cgroup v1 only. The branch for v2 (box/unified.go) follows the kernel's
-// documentation and is untested.
+// documentation and is untested. Package vm has a machine with v2, and no kubelet.
 //
 // # Variables
 //

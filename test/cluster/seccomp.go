@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/gpuslice/gpuslice/test/cluster/internal/debian"
 )
 
 // libseccomp returns the program by which cgo finds libseccomp's header and static library: the machine's
@@ -42,8 +44,8 @@ func fetchSeccomp(ctx context.Context, root string) error {
 		return fmt.Errorf("make folder: %w", err)
 	}
 	defer os.RemoveAll(part)
-	if err := aptDownload(ctx, part, "libseccomp-dev"); err != nil {
-		return err
+	if err := debian.Download(ctx, part, "libseccomp-dev"); err != nil {
+		return fmt.Errorf("fetch libseccomp (without Debian: install its header and static library): %w", err)
 	}
 	archives, err := filepath.Glob(part + "/usr/lib/*/libseccomp.a")
 	if err != nil || len(archives) != 1 {
@@ -57,46 +59,6 @@ func fetchSeccomp(ctx context.Context, root string) error {
 	}
 	if err := os.Rename(part, root); err != nil {
 		return fmt.Errorf("keep libseccomp-dev: %w", err)
-	}
-	return nil
-}
-
-// aptDownload unpacks a Debian package below dir. Where the machine has no package lists (a bare container
-// image) it fetches some into dir and leaves the machine's alone.
-func aptDownload(ctx context.Context, dir, name string) error {
-	first := aptGet(ctx, dir, "download", name)
-	if first != nil {
-		lists := []string{"-o", "Dir::State::lists=" + dir + "/lists", "-o", "Dir::Cache=" + dir + "/cache"}
-		if err := os.MkdirAll(dir+"/lists/partial", 0o755); err != nil {
-			return fmt.Errorf("make folder for package lists: %w", err)
-		}
-		if err := aptGet(ctx, dir, append(lists, "update")...); err != nil {
-			return errors.Join(first, err)
-		}
-		if err := aptGet(ctx, dir, append(lists, "download", name)...); err != nil {
-			return err
-		}
-	}
-	for _, scratch := range []string{"/lists", "/cache"} {
-		if err := os.RemoveAll(dir + scratch); err != nil {
-			return fmt.Errorf("remove package lists: %w", err)
-		}
-	}
-	debs, err := filepath.Glob(filepath.Join(dir, name+"_*.deb"))
-	if err != nil || len(debs) != 1 {
-		return fmt.Errorf("apt-get left %d packages (%v), want one", len(debs), err)
-	}
-	if out, err := exec.CommandContext(ctx, "dpkg", "-x", debs[0], dir).CombinedOutput(); err != nil {
-		return fmt.Errorf("unpack %s: %w\n%s", name, err, out)
-	}
-	return nil
-}
-
-func aptGet(ctx context.Context, dir string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q"}, args...)...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("run apt-get %s (without Debian: install libseccomp's header and static library): %w\n%s", args[len(args)-1], err, out)
 	}
 	return nil
 }

@@ -27,24 +27,37 @@ func Prometheus() Target {
 func NodeParts() []Target {
 	const containerd = "github.com/containerd/containerd/v2"
 	const plugins = "github.com/containernetworking/plugins/plugins"
-	return []Target{
+	return append(append(Containers(), Toolkit()), []Target{
 		{name: "containerd", module: "containerd", tags: "no_btrfs,no_devmapper,no_zfs",
 			packages: []string{containerd + "/cmd/containerd", containerd + "/cmd/containerd-shim-runc-v2", containerd + "/cmd/ctr"},
 			stamp:    map[string]string{containerd + "/version.Version": containerd}},
-		// Without seccomp no pod starts: "config provided but seccomp not supported".
-		{name: "runc", module: "runc", tags: "seccomp,netgo,osusergo", seccomp: true,
-			packages: []string{"github.com/opencontainers/runc"}},
 		{name: "cni", module: "cni",
 			packages: []string{plugins + "/main/bridge", plugins + "/main/loopback", plugins + "/ipam/host-local"}},
 		{name: "deviceplugin", module: "deviceplugin", packages: []string{"."}},
-		{name: "pause", module: "../cmd/pause", packages: []string{"."}},
 		{name: "nvidia-runtime", module: "../cmd/nvidia-runtime", packages: []string{"."}},
 		{name: "nvidia", module: "nvidia", cgo: true, packages: []string{
 			"github.com/NVIDIA/k8s-device-plugin/cmd/nvidia-device-plugin",
 			"github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
 			"github.com/NVIDIA/k8s-device-plugin/cmd/mps-control-daemon",
-			"github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-cdi-hook",
 		}},
+	}...)
+}
+
+// Toolkit returns the target with the programs of NVIDIA's container toolkit that make CDI specifications and run their hooks. They
+// need a C compiler.
+func Toolkit() Target {
+	const toolkit = "github.com/NVIDIA/nvidia-container-toolkit/cmd"
+	return Target{name: "toolkit", module: "toolkit", cgo: true, packages: []string{toolkit + "/nvidia-cdi-hook", toolkit + "/nvidia-ctk"}}
+}
+
+// Containers returns the targets that run the containers of a pod: runc, and the program pause, which holds a pod's namespaces.
+// They need a C compiler.
+func Containers() []Target {
+	return []Target{
+		// Without seccomp no pod starts: "config provided but seccomp not supported".
+		{name: "runc", module: "runc", tags: "seccomp,netgo,osusergo", seccomp: true,
+			packages: []string{"github.com/opencontainers/runc"}},
+		{name: "pause", module: "../cmd/pause", packages: []string{"."}},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
+	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -52,6 +53,9 @@ func unfit(p *corev1.Pod, n *corev1.Node) string {
 	}, false)
 	if untolerated {
 		return "the pod does not tolerate " + taint.ToString()
+	}
+	if guarded := limits.GuardedResource; count(podresources.PodRequests(p, podresources.PodResourcesOptions{}), guarded) > count(n.Status.Allocatable, guarded) {
+		return "no agent enforces there: see the node's pod of the DaemonSet gpuslice-agent"
 	}
 	return ""
 }

@@ -122,6 +122,22 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+func TestCandidateNodesOfAgents(t *testing.T) {
+	t.Parallel()
+	nodes, err := scenarios.Nodes("l4-agents") // the second has one that is started again
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &facts{target: target{"pod", "team-a", "train"}, pod: sliced(t, "train", nodes), found: true, othersRead: true, nodes: []corev1.Node{*nodes[0], *nodes[1]}}
+	var reasons []string
+	for _, n := range summarize(f).Nodes {
+		reasons = append(reasons, n.Reason)
+	}
+	if diff := cmp.Diff([]string{"", "no agent enforces there: see the node's pod of the DaemonSet gpuslice-agent"}, reasons); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestCandidateNodes(t *testing.T) {
 	t.Parallel()
 	nodes := sharedNodes(t)

@@ -116,7 +116,7 @@ func TestMissingFiles(t *testing.T) {
 		if err := i.Write(io.Discard); err == nil || !strings.Contains(err.Error(), "/nonexistent") {
 			t.Errorf("Write() of a missing file: %v", err)
 		}
-		if _, err := findLibrary("libnonexistent.so.9"); err == nil {
+		if _, _, err := findLibrary("libnonexistent.so.9", []string{"/"}); err == nil {
 			t.Error("a library that is nowhere is found")
 		}
 	})

@@ -12,13 +12,14 @@ import (
 // Program returns the files that a program of this machine needs in an image, keyed by their path there:
 // itself at dst, its dynamic loader, and the shared libraries that it and they name. A static program
 // needs only itself. Libraries that are opened at run time, such as the driver's, are not among them.
-func Program(dst, src string) (map[string]string, error) {
+// Roots are folders with unpacked packages, whose libraries are taken before the machine's.
+func Program(dst, src string, roots ...string) (map[string]string, error) {
 	files := map[string]string{dst: src}
-	return files, addNeeded(files, src)
+	return files, addNeeded(files, src, append(roots, "/"))
 }
 
 // addNeeded adds what the ELF file at path asks for.
-func addNeeded(files map[string]string, path string) error {
+func addNeeded(files map[string]string, path string, roots []string) error {
 	f, err := elf.Open(path)
 	if err != nil {
 		return fmt.Errorf("read program %s: %w", path, err)
@@ -32,15 +33,15 @@ func addNeeded(files map[string]string, path string) error {
 		names = append(names, loader)
 	}
 	for _, name := range names {
-		lib, err := findLibrary(name)
+		root, lib, err := findLibrary(name, roots)
 		if err != nil {
 			return fmt.Errorf("pack %s: %w", path, err)
 		}
 		if _, ok := files[lib]; ok {
 			continue
 		}
-		files[lib] = lib
-		if err := addNeeded(files, lib); err != nil {
+		files[lib] = filepath.Join(root, lib)
+		if err := addNeeded(files, files[lib], roots); err != nil {
 			return err
 		}
 	}
@@ -67,18 +68,21 @@ func libraryFolders() []string {
 		"/lib64", "/usr/lib64", "/lib", "/usr/lib"}
 }
 
-// findLibrary returns the path of a library, which is name itself if that is one.
-func findLibrary(name string) (string, error) {
+// findLibrary returns the path of a library below the first of the roots that has it. The path is name itself if that is one.
+func findLibrary(name string, roots []string) (root, path string, err error) {
+	folders := libraryFolders()
 	if filepath.IsAbs(name) {
-		return name, nil
+		folders = []string{"/"}
 	}
-	for _, folder := range libraryFolders() {
-		path := filepath.Join(folder, name)
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
-		} else if !errors.Is(err, os.ErrNotExist) {
-			return "", fmt.Errorf("look for library %s: %w", name, err)
+	for _, root := range roots {
+		for _, folder := range folders {
+			path := filepath.Join(folder, name)
+			if _, err := os.Stat(filepath.Join(root, path)); err == nil {
+				return root, path, nil
+			} else if !errors.Is(err, os.ErrNotExist) {
+				return "", "", fmt.Errorf("look for library %s: %w", name, err)
+			}
 		}
 	}
-	return "", fmt.Errorf("library %s is in none of %s", name, strings.Join(libraryFolders(), ", "))
+	return "", "", fmt.Errorf("library %s is in none of %s", name, strings.Join(folders, ", "))
 }
