@@ -16,6 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/box"
+	"github.com/gpuslice/gpuslice/test/fakegpu"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
@@ -81,6 +82,30 @@ func TestCDI(t *testing.T) {
 		if err != nil {
 			t.Errorf("planned %s", planned)
 		}
+	})
+	t.Run("an agent reads the GPU that the node's device plugin gives it, and terminates a hog", func(t *testing.T) {
+		// No pod outside of NVIDIA's runtime gets a device but by a resource. The node has one GPU.
+		if err := n.StartAgent(ctx, fakegpu.Config{}, [2]string{"limits: {memory: 128Mi}", "limits: {memory: 128Mi, " + install.SharedResource + ": 1}"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Policy(ctx, "team-d", []byte(policy+"namespaces: {names: [team-d]}\nguard: {mode: agent, act: always, grace: 1s, termGrace: 2s}\n")); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Settle(ctx, install.SharedResource); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Namespace(ctx, "team-d", nil); err != nil {
+			t.Fatal(err)
+		}
+		hog := pod()
+		hog.Spec.RestartPolicy = corev1.RestartPolicyNever
+		hog.Spec.Containers[0].Args = []string{"device 0", "hold 2GiB", "wait 2s", "hold 9GiB"}
+		if _, err := n.Client.CoreV1().Pods("team-d").Create(ctx, hog, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		await(ctx, t, n, "team-d", func(p *corev1.Pod) bool {
+			return strings.Contains(p.Annotations[api.AnnotationObserved], "gpuslice terminated tenant")
+		})
 	})
 }
 
