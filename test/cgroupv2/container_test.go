@@ -157,8 +157,32 @@ func (p *pod) try(how string, what process, flags ...string) (*container, error)
 	if err != nil {
 		return c, err
 	}
-	c.pid, err = strconv.Atoi(string(text))
-	return c, err
+	if c.pid, err = strconv.Atoi(string(text)); err != nil {
+		return c, err
+	}
+	return c, c.adopt()
+}
+
+// adopt returns once the container's process is a child of this one. A process of crun's, its parent, may outlive the call of crun.
+func (c *container) adopt() error {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.pid))
+	if err != nil {
+		return err
+	}
+	_, rest, _ := strings.Cut(string(text), "\nPPid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	parent, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil || parent == os.Getpid() {
+		return err
+	}
+	leaving, err := os.FindProcess(parent)
+	if err != nil {
+		return err
+	}
+	if _, err := leaving.Wait(); err != nil {
+		return fmt.Errorf("wait for the parent of the container's process: %w", err)
+	}
+	return nil
 }
 
 // runtime runs the container runtime.
