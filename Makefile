@@ -17,7 +17,7 @@ build: ## build webhook, guard, agent and command line into bin/
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-webhook ./cmd/webhook
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice ./cmd/gpuslice
 	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-guard ./cmd/guard
-	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-agent ./cmd/agent
+	CGO_ENABLED=1 go build $(GOFLAGS) -tags grpcnotrace -ldflags "$(LDFLAGS)" -o bin/gpuslice-agent ./cmd/agent
 
 images: ## build the container images into bin/images, without a container tool (PLATFORMS=linux/amd64,linux/arm64)
 	go run ./deploy/images build --version "$(VERSION)" --revision "$$(git rev-parse HEAD 2>/dev/null || true)" $(if $(PLATFORMS),--platform "$(PLATFORMS)")
