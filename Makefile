@@ -46,7 +46,7 @@ abuse: cluster ## every attack of webhook/THREATS.md, carried out, and a table o
 	$(MAKE) abuse-table
 
 abuse-table: ## the rest of the attacks, which need no cluster, and the table: after test-apiserver and e2e it repeats nothing
-	go test $(GOFLAGS) -count=1 ./policies/... ./webhook/... ./guard/... -run "$(attacks)"
+	go test $(GOFLAGS) -count=1 ./policies/... ./webhook/... ./guard/... ./cmd/agent -run "$(attacks)"
 	go run $(GOFLAGS) ./test/abuse/table "$$GPUSLICE_ABUSE"
 
 test-load: cluster ## quotas under load and faults: three replicas, real API server, 24 seeds (about 4 minutes)
