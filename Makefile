@@ -17,7 +17,7 @@ build: ## build webhook, guard, agent and command line into bin/
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-webhook ./cmd/webhook
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice ./cmd/gpuslice
 	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-guard ./cmd/guard
-	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-agent ./cmd/agent
+	CGO_ENABLED=1 go build $(GOFLAGS) -tags grpcnotrace -ldflags "$(LDFLAGS)" -o bin/gpuslice-agent ./cmd/agent
 
 images: ## build the container images into bin/images, without a container tool (PLATFORMS=linux/amd64,linux/arm64)
 	go run ./deploy/images build --version "$(VERSION)" --revision "$$(git rev-parse HEAD 2>/dev/null || true)" $(if $(PLATFORMS),--platform "$(PLATFORMS)")
@@ -46,7 +46,7 @@ abuse: cluster ## every attack of webhook/THREATS.md, carried out, and a table o
 	$(MAKE) abuse-table
 
 abuse-table: ## the rest of the attacks, which need no cluster, and the table: after test-apiserver and e2e it repeats nothing
-	go test $(GOFLAGS) -count=1 ./policies/... ./webhook/... ./guard/... -run "$(attacks)"
+	go test $(GOFLAGS) -count=1 ./policies/... ./webhook/... ./guard/... ./cmd/agent -run "$(attacks)"
 	go run $(GOFLAGS) ./test/abuse/table "$$GPUSLICE_ABUSE"
 
 test-load: cluster ## quotas under load and faults: three replicas, real API server, 24 seeds (about 4 minutes)

@@ -117,22 +117,13 @@ func (c *creation) leaveWithoutRequest() Decision {
 	case silent && !request.TouchesGPU(in.Pod, in.Pools):
 		return leaveUnchanged(whyNoGPU)
 	case in.Policy.Mode == modes.OptIn && !request.RequestsFraction(in.Pod, in.Pools):
-		return notRequested(in.Pod)
+		d := leaveUnchanged(whyNotRequested)
+		d.Warnings = in.unrequested()
+		return d
 	case silent && len(c.unread) == 0:
 		return leaveUnchanged(whyNoGPU)
 	}
 	return Decision{}
-}
-
-// notRequested leaves a pod alone that requests no slice. A label that only says more about one is most likely half a request.
-func notRequested(pod *corev1.Pod) Decision {
-	d := leaveUnchanged(whyNotRequested)
-	for _, label := range []string{api.LabelFramework, api.LabelContainer} {
-		if _, ok := pod.Labels[label]; ok {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("label %s alone requests no slice; add %s: \"8Gi\" (or what it needs)", label, api.LabelMemory))
-		}
-	}
-	return d
 }
 
 // checkRequest denies what could not be read and what reaches out of a slice, all at once.

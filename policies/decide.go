@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/foreign"
 	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
@@ -67,6 +68,7 @@ func Decide(in Input) Decision {
 		return ungoverned(in).WithBypass(in.Namespace)
 	}
 	d := decideGoverned(in)
+	d.Warnings = append(d.Warnings, foreign.Hints(in.Pod)...)
 	if d.Outcome != Unchanged {
 		d.Warnings = append(d.Warnings, in.TenantNotes...)
 	}

@@ -134,6 +134,14 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 	for _, s := range g.cases {
 		t.Run(s.Name, func(t *testing.T) { compare(t, i, s) })
 	}
+	for _, s := range g.cases { // there are more scenarios than a cluster may have policies
+		if s.Policy == nil {
+			continue
+		}
+		if err := i.RemovePolicy(ctx, namespaceOf(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // limitRange creates the LimitRange of a case's namespace.

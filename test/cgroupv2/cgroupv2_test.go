@@ -28,6 +28,7 @@ var scenarios = []struct {
 }{
 	{"the guard terminates a process past its slice, then all of a container, in a cgroup of its own", testGuard},
 	{"the agent terminates a process past its slice, then all of a container, in a cgroup of its own", testAgent},
+	{"the toolkit's hook starts what carries no limit, and a limit where the driver has them", testToolkit},
 }
 
 // TestCgroupV2 runs the scenarios in the machine. Outside it starts the machine and reports, under the same names, what became
@@ -130,7 +131,7 @@ const (
 
 // build returns the files of the machine: the container runtimes, and what runs in containers.
 func build(ctx context.Context, packages vm.Packages, dir string) (map[string]string, error) {
-	bin, err := cluster.Build(ctx, os.Stderr, cluster.Containers()...)
+	bin, err := cluster.Build(ctx, os.Stderr, append(cluster.Containers(), cluster.Toolkit())...)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +144,15 @@ func build(ctx context.Context, packages vm.Packages, dir string) (map[string]st
 		return nil, err
 	}
 	files["/usr/bin/runc"], files[rootfs+pauseProgram] = bin["runc"], bin["pause"]
-	library, err := fakegpu.Build(ctx, "")
+	if err := addProgram(files, "", hookProgram, bin["nvidia-cdi-hook"]); err != nil {
+		return nil, err
+	}
+	nvml, err := fakegpu.Build(ctx, "")
 	if err != nil {
+		return nil, err
+	}
+	files[newDriver+library] = nvml
+	if files[oldDriver+library], err = fakegpu.Build(ctx, "", "nvmlDeviceSetMemoryLimits_v1", "nvmlDeviceGetMemoryLimits_v1"); err != nil {
 		return nil, err
 	}
 	for path, p := range map[string]cluster.Program{
@@ -156,18 +164,18 @@ func build(ctx context.Context, packages vm.Packages, dir string) (map[string]st
 		if err := cluster.Compile(ctx, p, out); err != nil {
 			return nil, err
 		}
-		if err := addProgram(files, path, out); err != nil {
+		if err := addProgram(files, rootfs, path, out); err != nil {
 			return nil, err
 		}
 	}
-	return files, addProgram(files, "/usr/lib/x86_64-linux-gnu/"+fakegpu.Library, library)
+	return files, addProgram(files, rootfs, library, nvml)
 }
 
-// addProgram adds a program or library, and what it needs, to those of containers.
-func addProgram(files map[string]string, path, from string) error {
+// addProgram adds a program or library, and what it needs, below a root.
+func addProgram(files map[string]string, root, path, from string) error {
 	needed, err := image.Program(path, from)
 	for name, source := range needed {
-		files[rootfs+name] = source
+		files[root+name] = source
 	}
 	return err
 }

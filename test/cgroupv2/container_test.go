@@ -39,6 +39,7 @@ type process struct {
 	capabilities []string
 	files        map[string]string // path in the container -> file of the machine
 	node         bool              // it has the node's PID namespace
+	hooks        *specs.Hooks
 }
 
 // container is one instance of a container.
@@ -94,35 +95,16 @@ func (p *pod) create(what process) *container {
 
 func (c *container) start() {
 	c.Helper()
-	c.runtime(nil, "start", c.id)
+	if err := c.runtime(nil, "start", c.id); err != nil {
+		c.Fatal(err)
+	}
 }
 
 // make makes a container, which ends with the test.
 func (p *pod) make(how string, what process, flags ...string) *container {
 	p.Helper()
-	c := &container{T: p.T, layout: p.layout, podUID: p.uid, name: what.container, id: newID()}
-	dir := p.TempDir()
-	spec, err := json.Marshal(p.spec(c, what))
+	c, err := p.try(how, what, flags...)
 	if err != nil {
-		p.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), spec, 0o600); err != nil {
-		p.Fatal(err)
-	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		p.Fatal(err)
-	}
-	c.output = follow(read)
-	pidFile := filepath.Join(dir, "pid")
-	// The machine's root is in memory, and there is nothing to pivot to.
-	c.runtime(write, append([]string{how, "--no-pivot", "--bundle", dir, "--pid-file", pidFile}, append(flags, c.id)...)...)
-	write.Close()
-	text, err := os.ReadFile(pidFile)
-	if err != nil {
-		p.Fatal(err)
-	}
-	if c.pid, err = strconv.Atoi(string(text)); err != nil {
 		p.Fatal(err)
 	}
 	p.Cleanup(func() {
@@ -135,9 +117,76 @@ func (p *pod) make(how string, what process, flags ...string) *container {
 	return c
 }
 
+// wantDenied fails the test unless the runtime does not start a container, and writes why.
+func (p *pod) wantDenied(what process, message *regexp.Regexp) {
+	p.Helper()
+	c, err := p.try("run", what, "--detach")
+	if err == nil {
+		p.Fatal("the container runs")
+	}
+	<-c.output.ended
+	if written := fmt.Sprint(err, c.output.last()); !message.MatchString(written) {
+		p.Errorf("the runtime wrote %q, want %s", written, message)
+	}
+}
+
+// try makes a container.
+func (p *pod) try(how string, what process, flags ...string) (*container, error) {
+	c := &container{T: p.T, layout: p.layout, podUID: p.uid, name: what.container, id: newID()}
+	dir := p.TempDir()
+	spec, err := json.Marshal(p.spec(c, what))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), spec, 0o600); err != nil {
+		return nil, err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer write.Close()
+	c.output = follow(read)
+	pidFile := filepath.Join(dir, "pid")
+	// The machine's root is in memory, and there is nothing to pivot to.
+	args := append([]string{how, "--no-pivot", "--bundle", dir, "--pid-file", pidFile}, append(flags, c.id)...)
+	if err := c.runtime(write, args...); err != nil {
+		return c, err
+	}
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		return c, err
+	}
+	if c.pid, err = strconv.Atoi(string(text)); err != nil {
+		return c, err
+	}
+	return c, c.adopt()
+}
+
+// adopt returns once the container's process is a child of this one. A process of crun's, its parent, may outlive the call of crun.
+func (c *container) adopt() error {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.pid))
+	if err != nil {
+		return err
+	}
+	_, rest, _ := strings.Cut(string(text), "\nPPid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	parent, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil || parent == os.Getpid() {
+		return err
+	}
+	leaving, err := os.FindProcess(parent)
+	if err != nil {
+		return err
+	}
+	if _, err := leaving.Wait(); err != nil {
+		return fmt.Errorf("wait for the parent of the container's process: %w", err)
+	}
+	return nil
+}
+
 // runtime runs the container runtime.
-func (c *container) runtime(stdout *os.File, args ...string) {
-	c.Helper()
+func (c *container) runtime(stdout *os.File, args ...string) error {
 	log := filepath.Join(c.TempDir(), "log")
 	cmd := exec.Command(c.layout.runtime, append([]string{"--root=/run/" + c.layout.runtime, "--log=" + log}, args...)...)
 	if stdout != nil { // what it writes is the container's
@@ -145,8 +194,9 @@ func (c *container) runtime(stdout *os.File, args ...string) {
 	}
 	if err := cmd.Run(); err != nil {
 		text, _ := os.ReadFile(log)
-		c.Fatalf("%s %s: %v\n%s", c.layout.runtime, strings.Join(args, " "), err, text)
+		return fmt.Errorf("%s %s: %w\n%s", c.layout.runtime, strings.Join(args, " "), err, text)
 	}
+	return nil
 }
 
 // wantMember fails the test unless the node's cgroups tell whose process it is.
@@ -185,6 +235,7 @@ func (p *pod) spec(c *container, what process) *specs.Spec {
 		Version: "1.0.2",
 		Root:    &specs.Root{Path: rootfs, Readonly: true},
 		Mounts:  mounts,
+		Hooks:   what.hooks,
 		Process: &specs.Process{Args: what.args, Env: append([]string{"PATH=/usr/bin:/bin"}, what.env...), Cwd: "/", NoNewPrivileges: true,
 			Capabilities: &specs.LinuxCapabilities{Bounding: what.capabilities, Effective: what.capabilities, Permitted: what.capabilities}},
 		Linux: &specs.Linux{CgroupsPath: p.layout.processes(p.uid, c.id), Namespaces: p.namespaces(what)},
@@ -267,12 +318,14 @@ type output struct {
 	mu    sync.Mutex
 	lines []string
 	more  chan struct{} // closed with the next line
+	ended chan struct{} // closed when nobody can write another
 }
 
 // follow collects what comes through a pipe.
 func follow(r io.Reader) *output {
-	o := &output{more: make(chan struct{})}
+	o := &output{more: make(chan struct{}), ended: make(chan struct{})}
 	go func() {
+		defer close(o.ended)
 		in := bufio.NewScanner(r)
 		for in.Scan() {
 			o.add(in.Text())

@@ -92,9 +92,11 @@ func (n *Node) StartNVIDIAPlugin(o NVIDIA) (*Plugin, error) {
 // driverVersion is that of the simulated driver, unless its settings say otherwise.
 const driverVersion = "580.95.05"
 
+func (n *Node) driverFolder() string { return filepath.Join(n.Dir, "driver-root") }
+
 // driverRoot makes a folder with the files and device nodes of a driver, from which the plugin writes its CDI specification.
 func (n *Node) driverRoot() (string, error) {
-	root := filepath.Join(n.Dir, "driver-root")
+	root := n.driverFolder()
 	libraries := filepath.Join(root, filepath.Dir(libraryPath()))
 	for _, folder := range []string{libraries, filepath.Join(root, "dev")} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -110,6 +112,11 @@ func (n *Node) driverRoot() (string, error) {
 			return "", fmt.Errorf("place driver's library: %w", err)
 		}
 	}
+	// NVIDIA's hooks open the library by this name.
+	err = os.Symlink("libnvidia-ml.so."+driverVersion, filepath.Join(libraries, "libnvidia-ml.so.1"))
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return "", fmt.Errorf("name driver's library: %w", err)
+	}
 	for name, minor := range map[string]uint32{"nvidia0": 0, "nvidiactl": 255} {
 		err := unix.Mknod(filepath.Join(root, "dev", name), unix.S_IFCHR|0o666, int(unix.Mkdev(195, minor)))
 		if err != nil && !errors.Is(err, os.ErrExist) {
@@ -117,6 +124,31 @@ func (n *Node) driverRoot() (string, error) {
 		}
 	}
 	return root, nil
+}
+
+// cdiSpec is what the device plugin writes.
+const cdiSpec = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json"
+
+// WriteCDI puts a specification of NVIDIA's own toolkit in the place of the device plugin's, which knows an older one. The
+// devices have the same names. The simulated library knows no device nodes: it shows all devices to containers that get one.
+func (n *Node) WriteCDI(ctx context.Context) error {
+	root := n.driverFolder()
+	cmd := exec.CommandContext(ctx, n.bin["nvidia-ctk"], "cdi", "generate", "--mode=nvml", "--driver-root="+root, "--dev-root="+root,
+		"--vendor=k8s.device-plugin.nvidia.com", "--class=gpu", "--device-name-strategy=uuid", "--nvidia-cdi-hook-path="+n.bin["nvidia-cdi-hook"],
+		"--format=json", "--output="+cdiSpec)
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(root, filepath.Dir(libraryPath())))
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("generate CDI specification: %w\n%s", err, said)
+	}
+	text, err := os.ReadFile(cdiSpec)
+	if err != nil {
+		return fmt.Errorf("read CDI specification: %w", err)
+	}
+	shown := strings.ReplaceAll(string(text), "NVIDIA_VISIBLE_DEVICES=void", `NVIDIA_VISIBLE_DEVICES=void","GPUSLICE_FAKE_GPU_VISIBLE=all`)
+	if err := os.WriteFile(cdiSpec, []byte(shown), 0o644); err != nil {
+		return fmt.Errorf("write CDI specification: %w", err)
+	}
+	return nil
 }
 
 // DiscoverFeatures runs NVIDIA's GPU feature discovery once on the node's simulated GPU, and gives the

@@ -27,7 +27,7 @@ func Prometheus() Target {
 func NodeParts() []Target {
 	const containerd = "github.com/containerd/containerd/v2"
 	const plugins = "github.com/containernetworking/plugins/plugins"
-	return append(Containers(), []Target{
+	return append(append(Containers(), Toolkit()), []Target{
 		{name: "containerd", module: "containerd", tags: "no_btrfs,no_devmapper,no_zfs",
 			packages: []string{containerd + "/cmd/containerd", containerd + "/cmd/containerd-shim-runc-v2", containerd + "/cmd/ctr"},
 			stamp:    map[string]string{containerd + "/version.Version": containerd}},
@@ -39,9 +39,15 @@ func NodeParts() []Target {
 			"github.com/NVIDIA/k8s-device-plugin/cmd/nvidia-device-plugin",
 			"github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
 			"github.com/NVIDIA/k8s-device-plugin/cmd/mps-control-daemon",
-			"github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-cdi-hook",
 		}},
 	}...)
+}
+
+// Toolkit returns the target with the programs of NVIDIA's container toolkit that make CDI specifications and run their hooks. They
+// need a C compiler.
+func Toolkit() Target {
+	const toolkit = "github.com/NVIDIA/nvidia-container-toolkit/cmd"
+	return Target{name: "toolkit", module: "toolkit", cgo: true, packages: []string{toolkit + "/nvidia-cdi-hook", toolkit + "/nvidia-ctk"}}
 }
 
 // Containers returns the targets that run the containers of a pod: runc, and the program pause, which holds a pod's namespaces.

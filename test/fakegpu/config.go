@@ -60,7 +60,7 @@ type Fault struct {
 	MPSClients string        // the lists that name an MPS client: "both" (default), "mps" or "compute"
 	Linger     time.Duration // memory that a process held counts in the total so long after its end was first seen
 	Stale      bool          // and its PID stays in the lists so long
-	Limits     bool          // GetMemoryLimits answers: the driver charges cgroups
+	Limits     bool          // GetMemoryLimits and SetMemoryLimits answer: the driver charges cgroups
 	Charged    Bytes         // what it says is used; 0: the processes' sum
 	Usage      string        // per-process utilisation: "off" (default), "own" PIDs, "node": as own and one PID of the node, or "none": nothing runs
 	Xids       []int         // critical events, each delivered once to each event set

@@ -170,6 +170,27 @@ func TestCgroup(t *testing.T) {
 			t.Errorf("what the config says: %s, %v", Bytes(l.CurrentUsed), ret)
 		}
 	})
+	t.Run("has limits", func(t *testing.T) {
+		g := load(t)
+		d := g.device(t, 0)
+		if ret := d.SetMemoryLimits_v1(t.TempDir(), 1, 2); ret != nvml.ERROR_NOT_SUPPORTED {
+			t.Errorf("an older driver: %v", ret)
+		}
+		g.say(t, Config{Fault: Fault{Limits: true}})
+		for _, c := range []struct {
+			cgroup     string
+			soft, hard Bytes
+			want       nvml.Return
+		}{
+			{t.TempDir(), GiB, 2 * GiB, nvml.SUCCESS},
+			{t.TempDir(), 2 * GiB, GiB, nvml.ERROR_INVALID_ARGUMENT},
+			{t.TempDir() + "/none", GiB, GiB, nvml.ERROR_OPERATING_SYSTEM},
+		} {
+			if ret := d.SetMemoryLimits_v1(c.cgroup, uint64(c.soft), uint64(c.hard)); ret != c.want {
+				t.Errorf("%+v: %v", c, ret)
+			}
+		}
+	})
 }
 
 func TestCriticalEvent(t *testing.T) {

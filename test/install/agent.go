@@ -17,8 +17,9 @@ import (
 // AgentName is the name of the agent's DaemonSet.
 const AgentName = "gpuslice-agent"
 
-// StartAgent installs the node's agent, as users do, and returns once it enforces. It sees a GPU as c says.
-func (n *OnNode) StartAgent(ctx context.Context, c fakegpu.Config) error {
+// StartAgent installs the node's agent, as users do, and returns once it enforces. It sees a GPU as c says. Each of edits is a text of the
+// manifest and what takes its place.
+func (n *OnNode) StartAgent(ctx context.Context, c fakegpu.Config, edits ...[2]string) error {
 	if err := n.GPU(api.SystemNamespace, c); err != nil {
 		return err
 	}
@@ -34,7 +35,14 @@ func (n *OnNode) StartAgent(ctx context.Context, c fakegpu.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := n.Apply.Apply(ctx, []byte(strings.ReplaceAll(string(text), ":VERSION", ":"+Tag))); err != nil {
+	manifest := strings.ReplaceAll(string(text), ":VERSION", ":"+Tag)
+	for _, e := range edits {
+		if strings.Count(manifest, e[0]) != 1 {
+			return fmt.Errorf("the agent's manifest has %q %d times", e[0], strings.Count(manifest, e[0]))
+		}
+		manifest = strings.Replace(manifest, e[0], e[1], 1)
+	}
+	if err := n.Apply.Apply(ctx, []byte(manifest)); err != nil {
 		return fmt.Errorf("apply the agent: %w", err)
 	}
 	return n.awaitAgent(ctx)

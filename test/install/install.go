@@ -212,6 +212,15 @@ func (i *Installation) Policy(ctx context.Context, name string, document []byte)
 	return i.documents.write(ctx, i.Server.Client, name, document)
 }
 
+// RemovePolicy deletes a policy document of the system namespace.
+func (i *Installation) RemovePolicy(ctx context.Context, name string) error {
+	delete(i.documents, api.SystemNamespace+"/"+name)
+	if err := i.Server.Client.CoreV1().ConfigMaps(api.SystemNamespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("delete policy %s: %w", name, err)
+	}
+	return nil
+}
+
 // TenantPolicy writes a tenant's own document into its namespace, as the user of config.
 func (i *Installation) TenantPolicy(ctx context.Context, config *rest.Config, namespace string, document []byte) error {
 	client, err := kubernetes.NewForConfig(config)

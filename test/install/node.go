@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,29 +65,13 @@ func StartCDINode(ctx context.Context, dir string) (*OnNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := showDevices(); err != nil {
+	if err := n.WriteCDI(ctx); err != nil {
 		return nil, err
 	}
 	if err := n.manifests(ctx); err != nil {
 		return nil, err
 	}
 	return n, n.AwaitWebhook(ctx)
-}
-
-// cdiSpec is what the device plugin writes.
-const cdiSpec = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json"
-
-// showDevices has the simulated library show all devices to containers that get one: it knows no device nodes.
-func showDevices() error {
-	text, err := os.ReadFile(cdiSpec)
-	if err != nil {
-		return fmt.Errorf("read CDI specification: %w", err)
-	}
-	shown := strings.ReplaceAll(string(text), "NVIDIA_VISIBLE_DEVICES=void", `NVIDIA_VISIBLE_DEVICES=void","GPUSLICE_FAKE_GPU_VISIBLE=all`)
-	if err := os.WriteFile(cdiSpec, []byte(shown), 0o644); err != nil {
-		return fmt.Errorf("write CDI specification: %w", err)
-	}
-	return nil
 }
 
 // StartBareNode is StartNode without gpuslice, whose images are there.

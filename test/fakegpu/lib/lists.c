@@ -1,9 +1,11 @@
 // lists.c: the calls that tell of processes.
 #include "fake.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 // A line of a list, as its newest form has it.
@@ -155,5 +157,16 @@ CALL(nvmlDeviceGetMemoryLimits_v1, nvmlDevice_t d, nvmlGetMemoryLimits_v1_t *lim
 	limits->hardLimit = NVML_DEVICE_MEMORY_LIMIT_MAX;
 	limits->currentUsed = OF(d)->charged ? OF(d)->charged : in_cgroup(&c, d.handle, procs);
 	fclose(procs);
+	return NVML_SUCCESS;
+}
+
+// The limits are the cgroup's: an attribute of its folder, which goes with it.
+CALL(nvmlDeviceSetMemoryLimits_v1, nvmlDevice_t d, nvmlSetMemoryLimits_v1_t *limits) {
+	NEED(d.handle && limits && limits->nameSpace && limits->softLimit <= limits->hardLimit);
+	BEGIN(d.handle)
+	if (!OF(d)->limits || OF(d)->instances) return NVML_ERROR_NOT_SUPPORTED;
+	char text[64];
+	int length = snprintf(text, sizeof text, "%llu %llu", limits->softLimit, limits->hardLimit);
+	if (setxattr(limits->nameSpace, "user.gpuslice.memory-limits", text, length, 0) && errno != ENOTSUP) return NVML_ERROR_OPERATING_SYSTEM;
 	return NVML_SUCCESS;
 }

@@ -91,6 +91,7 @@ func (w *World) step() {
 	w.state, order, events = guard.Step(w.state, sample, w.limits)
 	if !sample.Taken.After(before.SampledAt) {
 		sample.Devices = nil // an order must not rely on it
+		clear(w.listed)      // nor on a later sample that repeats its lists
 	} else {
 		w.observe(sample)
 	}
@@ -167,7 +168,7 @@ func (w *World) read(id string) guard.Device {
 	}
 	switch mood := w.r.IntN(120); {
 	case mood < 2:
-		d.Fault = "lost"
+		return guard.Device{ID: id, TotalBytes: d.TotalBytes, UsedBytes: d.UsedBytes, Fault: "lost"} // as the driver: it has no list
 	case mood < 4: // a PID of the node, with the figure of another process for one of ours
 		d.Processes = append(d.Processes, guard.Process{PID: 600000, UsedBytes: 30 * gib, Known: true})
 		if d.Processes[0].Known {
