@@ -388,6 +388,9 @@ func (a *tenant) byName(kind string, n int, more string) string {
 
 func TestA33Name(t *testing.T) {
 	t.Run("GPUs by the name of their device class", func(t *testing.T) {
+		if err := need(t).Forget(t.Context()); err != nil { // pools of other tests that offer shares as nvidia.com/gpu, which would count
+			t.Fatal(err)
+		}
 		a := attacker(t, "quota: {slices: 2}", nil)
 		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
 		a.awaitDenied("three", a.byName("gpu", 3, ""), "exceeded quota")
