@@ -75,7 +75,7 @@ func (s *site) replica(t *testing.T, identity string) *replica {
 	r := &replica{registry: prometheus.NewRegistry()}
 	nodes := coreinformers.NewNodeInformer(client, 0, cache.Indexers{})
 	election := &leader.Election{Client: client, Namespace: api.SystemNamespace, Identity: identity, Log: logr.Discard()}
-	c, err := New(Options{Client: client, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()})
+	c, err := New(Options{Client: client, Namespace: api.SystemNamespace, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()})
 	must(t, err)
 	election.LeaseDuration, election.RenewDeadline, election.RetryPeriod = 3*time.Second, 2*time.Second, 200*time.Millisecond
 	c.timing = timing{delay: 50 * time.Millisecond, backoff: 50 * time.Millisecond, maxBackoff: time.Second}
