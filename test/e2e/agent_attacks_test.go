@@ -62,14 +62,14 @@ done; sleep 1; done; done 2>/dev/null`
 	{"turns", "A7", "allocate and free in turns",
 		func(*corev1.Pod, []int) *corev1.Pod {
 			steps := []string{"hold 1GiB", "wait 2s"}
-			for range 30 {
+			for range 100 {
 				steps = append(steps, "spike 12GiB 700ms", "wait 400ms")
 			}
 			return slice("8Gi", "evil", byAgent("trainer", steps...))
 		}},
-	{"processes", "A27", "a second device, among hundreds of processes",
+	{"processes", "A27", "a second device, among many processes",
 		func(*corev1.Pod, []int) *corev1.Pod {
-			const script = `i=0; while [ $i -lt 300 ]; do sleep 600 & i=$((i+1)); done
+			const script = `i=0; while [ $i -lt 60 ]; do sleep 600 & i=$((i+1)); done
 /tenant 'node ` + agentNode + `' 'device 0' 'hold 6GiB' & exec /tenant 'node ` + agentNode + `' 'device 1' 'wait 2s' 'hold 6GiB'`
 			return slice("8Gi", "evil", asking(shell("trainer", script)))
 		}},

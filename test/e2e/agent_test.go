@@ -94,6 +94,9 @@ func TestAgentAway(t *testing.T) {
 		if err := s.node.RestartKubelet(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		if err := offerMPS(t.Context(), s.node, "mps-again"); err != nil { // for the tests after this one
+			t.Fatal(err)
+		}
 		again := func(context.Context) (bool, error) { return offered() > before, nil }
 		if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, again); err != nil {
 			t.Fatalf("the agent's registration with the new kubelet: %v", err)

@@ -38,7 +38,13 @@ func startMPS(ctx context.Context, n *install.OnNode) error {
 	if err := n.Label(ctx, map[string]string{"example.com/mps": "host"}); err != nil {
 		return err
 	}
-	if _, err := n.StartPlugin("mps", "-resource="+mpsResource, "-replicas=4", "-env=NVIDIA_VISIBLE_DEVICES=0"); err != nil {
+	return offerMPS(ctx, n, "mps")
+}
+
+// offerMPS starts the device plugin of the MPS pool, whose log is called by name. It does not outlive the kubelet that it
+// registers with.
+func offerMPS(ctx context.Context, n *install.OnNode, name string) error {
+	if _, err := n.StartPlugin(name, "-resource="+mpsResource, "-replicas=4", "-env=NVIDIA_VISIBLE_DEVICES=0"); err != nil {
 		return err
 	}
 	return n.AwaitAllocatable(ctx, mpsResource, 4)
