@@ -42,7 +42,7 @@ abuse abuse-table: export GPUSLICE_ABUSE ?= $(CURDIR)/out/abuse
 abuse: cluster ## every attack of webhook/THREATS.md, carried out, and a table of what became of each (as root; needs what e2e needs)
 	rm -rf "$$GPUSLICE_ABUSE"
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/apiserver ./webhook/observe -run "$(attacks)"
-	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e -run "$(attacks)"
+	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 4 ./test/e2e -run "$(attacks)"
 	$(MAKE) abuse-table
 
 abuse-table: ## the rest of the attacks, which need no cluster, and the table: after test-apiserver and e2e it repeats nothing
@@ -58,7 +58,7 @@ test-ops: cluster ## restarts, upgrades, outages, hostile reviews and a soak, sc
 e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's plugin on a simulated GPU (E2E_OPTIONAL=1 skips where none can run)
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node -cert-manager -prometheus > /dev/null
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
-	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e
+	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 4 ./test/e2e
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -p 1 ./test/cdi ./test/chart ./test/observability
 
 test-cgroupv2: ## guard and agent on Debian's kernel with cgroup v2 alone, in QEMU without KVM or root (E2E_OPTIONAL=1 skips where there is none)

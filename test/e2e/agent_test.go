@@ -94,14 +94,15 @@ func TestAgentAway(t *testing.T) {
 		if err := s.node.RestartKubelet(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := offerMPS(t.Context(), s.node, "mps-again"); err != nil { // for the tests after this one
-			t.Fatal(err)
-		}
 		again := func(context.Context) (bool, error) { return offered() > before, nil }
 		if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, again); err != nil {
 			t.Fatalf("the agent's registration with the new kubelet: %v", err)
 		}
 		s.awaitGuarded(1024)
+		// For the tests after this one. The kubelet has removed the sockets of before by now.
+		if err := offerMPS(t.Context(), s.node, "mps-again"); err != nil {
+			t.Fatal(err)
+		}
 		s.create(slice("4Gi", "third", byAgent("trainer", "hold 1GiB")))
 		s.awaitRunning("third")
 	})

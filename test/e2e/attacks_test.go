@@ -55,7 +55,7 @@ func TestAttackByTurns(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "", fakegpu.Config{Devices: devices})
 	turns := []string{"hold 1GiB", "wait 2s"}
-	for range 30 {
+	for range 100 {
 		turns = append(turns, "spike 30GiB 700ms", "wait 400ms")
 	}
 	s.create(once(slice("8Gi", "saw", sliced("trainer", turns...))))
