@@ -53,6 +53,9 @@ func TestCDI(t *testing.T) {
 			t.Fatal(err)
 		}
 		await(ctx, t, n, unmanaged, func(p *corev1.Pod) bool { return strings.Contains(p.Status.String(), denial(t)) })
+		if err := n.Client.CoreV1().Pods(unmanaged).Delete(ctx, "train", metav1.DeleteOptions{}); err != nil { // the GPU has four shares
+			t.Fatal(err)
+		}
 	})
 	t.Run("a slice starts, though its author wrote the limit, and what is observed names the guard that reads nothing", func(t *testing.T) {
 		for _, namespace := range []string{"team-a", "team-b"} {
