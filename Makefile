@@ -58,7 +58,8 @@ test-ops: cluster ## restarts, upgrades, outages, hostile reviews and a soak, sc
 e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's plugin on a simulated GPU (E2E_OPTIONAL=1 skips where none can run)
 	go run $(GOFLAGS) ./test/cluster/cmd/build -node -cert-manager -prometheus > /dev/null
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
-	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 4 ./test/e2e
+	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e -skip '^TestAgent'
+	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 4 ./test/e2e -run '^TestAgent'
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -p 1 ./test/cdi ./test/chart ./test/observability
 
 test-cgroupv2: ## guard and agent on Debian's kernel with cgroup v2 alone, in QEMU without KVM or root (E2E_OPTIONAL=1 skips where there is none)
