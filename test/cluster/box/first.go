@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gpuslice/gpuslice/test/child"
 )
 
 // enterGroups is the first life of process 1: once it has been put into its cgroups it makes them the root
@@ -82,23 +84,5 @@ func initialise(dir string) (int, error) {
 		}
 	}()
 	os.NewFile(reportFile, "report").Close()
-	return reap(cmd.Process.Pid)
-}
-
-// reap waits for all children, most of them orphans of the container runtime, until the one with number
-// pid has ended, and returns its exit status.
-func reap(pid int) (int, error) {
-	for {
-		var status unix.WaitStatus
-		got, err := unix.Wait4(-1, &status, 0, nil)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return 1, fmt.Errorf("wait for children: %w", err)
-		case got == pid && status.Signaled():
-			return 128 + int(status.Signal()), nil
-		case got == pid && status.Exited():
-			return status.ExitStatus(), nil
-		}
-	}
+	return child.Reap(cmd.Process.Pid)
 }

@@ -1,13 +1,14 @@
 package vm
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gpuslice/gpuslice/test/child"
 )
 
 // Stages of a program in the machine.
@@ -51,7 +52,7 @@ func first() error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start program: %w", err)
 	}
-	status, err := reap(cmd.Process.Pid)
+	status, err := child.Reap(cmd.Process.Pid)
 	if err != nil {
 		return err
 	}
@@ -85,21 +86,4 @@ func setUp() error {
 		return fmt.Errorf("bring up loopback: %w", err)
 	}
 	return nil
-}
-
-// reap waits for all children, most of them orphans, until the one with number pid has ended, and returns its exit status.
-func reap(pid int) (int, error) {
-	for {
-		var status unix.WaitStatus
-		got, err := unix.Wait4(-1, &status, 0, nil)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return 1, fmt.Errorf("wait for children: %w", err)
-		case got == pid && status.Signaled():
-			return 128 + int(status.Signal()), nil
-		case got == pid && status.Exited():
-			return status.ExitStatus(), nil
-		}
-	}
 }
