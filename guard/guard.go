@@ -133,7 +133,7 @@ func (g *Guard) begin(ctx context.Context, s State, o Order, outcomes chan<- Out
 	}
 	if !StillOver(s, g.Sampler.Sample(ctx, 0), o, g.Limits) {
 		target.Release()
-		outcomes <- settle(Outcome{Result: Gone, Reason: "it was no longer over its limit when it was sampled again"}, o)
+		outcomes <- settle(Outcome{Result: Gone, Reason: o.unconfirmed()}, o)
 		return
 	}
 	if g.Limits.DryRun {

@@ -59,11 +59,24 @@ func (o Order) describe(verb string) string {
 	if o.Kind == TerminateContainer {
 		victim = "every process"
 	}
+	if o.forIdleness() {
+		return fmt.Sprintf("%s %s in %s: nothing of %s ran on a GPU for %s, since %s, and policy idle.terminate allows no more", verb, victim, o.Container,
+			o.Container, FormatPeriod(o.Idle.For), o.Idle.Since.UTC().Format(time.RFC3339))
+	}
 	lasting := ""
 	if o.OverFor >= 50*time.Millisecond {
 		lasting = " for " + FormatDuration(o.OverFor)
 	}
 	return fmt.Sprintf("%s %s in %s: %s%s%s", verb, victim, o.Container, share(o.UsedBytes, o.LimitBytes), on(o.Device), lasting+beyond(o.Beyond))
+}
+
+// unconfirmed returns why an order that a second sample does not confirm is not
+// carried out.
+func (o Order) unconfirmed() string {
+	if o.forIdleness() {
+		return "its container was no longer idle when it was sampled again"
+	}
+	return "it was no longer over its limit when it was sampled again"
 }
 
 func (out Outcome) message() string {
