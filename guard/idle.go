@@ -36,10 +36,17 @@ func isIdle(container string, in Sample) bool {
 	return slices.ContainsFunc(in.Idle, func(i Idle) bool { return i.Container == container })
 }
 
-// stillIdle reports whether a device lists the very process of an order for a
-// container that has been idle ever since.
-func stillIdle(in Sample, d Device, o Order) bool {
-	return slices.ContainsFunc(in.Idle, o.Idle.same) && slices.ContainsFunc(d.Processes, func(p Process) bool {
+// withheldFromIdle returns why a sample of a device does not call any more for an
+// order about an idle container, or an empty text when it does.
+func withheldFromIdle(in Sample, d Device, o Order) string {
+	listed := slices.ContainsFunc(d.Processes, func(p Process) bool {
 		return p.Container == o.Container && p.same(o.Process) && !p.MPS && p.terminable()
 	})
+	switch {
+	case !listed:
+		return "the device no longer listed it when it was sampled again"
+	case !slices.ContainsFunc(in.Idle, o.Idle.same):
+		return "its container was no longer idle when it was sampled again"
+	}
+	return ""
 }

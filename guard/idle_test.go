@@ -48,7 +48,7 @@ func TestIdleOrders(t *testing.T) {
 	equal(t, "forgotten once something runs", len(s.IdleOrdered), 0)
 }
 
-func TestStillIdle(t *testing.T) {
+func TestWithheldFromIdle(t *testing.T) {
 	s := State{SampledAt: epoch}
 	o := Order{Kind: TerminateProcess, Container: "trainer", Device: "gpu0", Process: idleProcess(7), Idle: idleSample(0).Idle[0]}
 	for name, c := range map[string]struct {
@@ -67,7 +67,7 @@ func TestStillIdle(t *testing.T) {
 	} {
 		in := idleSample(time.Second, idleProcess(7))
 		c.change(&in)
-		equal(t, name, StillOver(s, in, o, limits.Default()), c.want)
+		equal(t, name, withheld(s, in, o, limits.Default()) == "", c.want)
 	}
 }
 

@@ -70,15 +70,6 @@ func (o Order) describe(verb string) string {
 	return fmt.Sprintf("%s %s in %s: %s%s%s", verb, victim, o.Container, share(o.UsedBytes, o.LimitBytes), on(o.Device), lasting+beyond(o.Beyond))
 }
 
-// unconfirmed returns why an order that a second sample does not confirm is not
-// carried out.
-func (o Order) unconfirmed() string {
-	if o.forIdleness() {
-		return "its container was no longer idle when it was sampled again"
-	}
-	return "it was no longer over its limit when it was sampled again"
-}
-
 func (out Outcome) message() string {
 	switch out.Result {
 	case Terminated:
