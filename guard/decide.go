@@ -105,27 +105,44 @@ func notTerminated(o Order, u Usage, reason string) []Event {
 		SliceBytes: o.SliceBytes, Beyond: o.Beyond, OverFor: o.OverFor, Reason: reason}}
 }
 
-// StillOver reports whether a sample that was taken after the target was acquired
-// still calls for the order: the very process listed, the container over its
-// limit on a device that can be relied on.
-func StillOver(s State, in Sample, o Order, l limits.Limits) bool {
-	i := slices.IndexFunc(in.Devices, func(d Device) bool {
-		return d.ID == o.Device && listFault(s, d) == "" && d.Listed.After(s.SampledAt)
-	})
-	if i < 0 || in.Fault != "" {
-		return false
+// withheld returns why a sample that was taken after the target was acquired does
+// not call for the order any more, or an empty text when it does: the very process
+// listed, the container over its limit on a device that can be relied on.
+func withheld(s State, in Sample, o Order, l limits.Limits) string {
+	i := slices.IndexFunc(in.Devices, func(d Device) bool { return d.ID == o.Device && d.Listed.After(s.SampledAt) })
+	if in.Fault != "" || i < 0 {
+		return "its device could not be read when it was sampled again" + because(in.Fault)
 	}
 	d := in.Devices[i]
+	if fault := listFault(s, d); fault != "" {
+		return "its device could not be relied on when it was sampled again" + because(fault)
+	}
 	c, sliced := shareOf(l, o.Container, d, s.Usages)
 	listed := o.Kind == TerminateContainer || slices.ContainsFunc(d.Processes, func(p Process) bool {
 		return p.Container == c.Name && p.same(o.Process) && p.Known
 	})
-	if !sliced || !listed {
-		return false
+	switch {
+	case !sliced || !listed:
+		return "the device no longer listed it when it was sampled again"
+	case !over(s, in, d, o, c, l):
+		return "it was no longer over its limit when it was sampled again"
 	}
+	return ""
+}
+
+// over reports whether the container that an order names uses more of the device
+// than it may.
+func over(s State, in Sample, d Device, o Order, c limits.Container, l limits.Limits) bool {
 	if o.Beyond {
 		readings, _, _ := evaluateReadings(s, in)
 		return beyondGPUs(c, d.ID, held(c.Name, nil, readings))
 	}
 	return usedBytes(d, c.Name, sharedOn(s.Usages, c.Name, d.ID)) > effectiveLimit(l, c, d)
+}
+
+func because(fault string) string {
+	if fault == "" {
+		return ""
+	}
+	return ": " + fault
 }

@@ -146,7 +146,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-func TestStillOver(t *testing.T) {
+func TestWithheld(t *testing.T) {
 	t.Parallel()
 	reused := python(214, 9)
 	reused.Start++
@@ -156,25 +156,31 @@ func TestStillOver(t *testing.T) {
 	container := Order{Kind: TerminateContainer, Container: "trainer", Device: "gpu0"}
 	unknown := order
 	unknown.Container = "debug"
+	const (
+		within   = "it was no longer over its limit when it was sampled again"
+		unlisted = "the device no longer listed it when it was sampled again"
+		unread   = "its device could not be read when it was sampled again"
+		doubted  = "its device could not be relied on when it was sampled again"
+	)
 	for name, tc := range map[string]struct {
 		order  Order
 		device Device
 		fault  string
-		want   bool
+		want   string
 	}{
-		"the very process, still over":     {order, Device{ID: "gpu0", Processes: []Process{python(214, 9)}}, "", true},
-		"within the limit again":           {order, Device{ID: "gpu0", Processes: []Process{python(214, 7)}}, "", false},
-		"exited, the rest still over":      {order, Device{ID: "gpu0", Processes: []Process{python(215, 9)}}, "", false},
-		"a reused PID":                     {order, Device{ID: "gpu0", Processes: []Process{reused}}, "", false},
-		"no figure for it any more":        {order, Device{ID: "gpu0", Processes: []Process{blank, python(215, 9)}}, "", false},
-		"a container, still over":          {container, Device{ID: "gpu0", Processes: []Process{python(215, 9)}}, "", true},
-		"a container, within":              {container, Device{ID: "gpu0", Processes: []Process{python(215, 7)}}, "", false},
-		"an old list":                      {order, Device{ID: "gpu0", Listed: epoch, Processes: []Process{python(214, 9)}}, "", false},
-		"another device":                   {order, Device{ID: "gpu1", Processes: []Process{python(214, 9)}}, "", false},
-		"a fault of the device":            {order, Device{ID: "gpu0", Fault: "lost", Processes: []Process{python(214, 9)}}, "", false},
-		"a fault of the sampler":           {order, Device{ID: "gpu0", Processes: []Process{python(214, 9)}}, "hung", false},
-		"an unknown process on the device": {order, Device{ID: "gpu0", Processes: []Process{python(214, 9), {PID: 7}}}, "", false},
-		"a container without a slice":      {unknown, Device{ID: "gpu0", Processes: []Process{python(214, 9)}}, "", false},
+		"the very process, still over":     {order, Device{ID: "gpu0", Processes: []Process{python(214, 9)}}, "", ""},
+		"within the limit again":           {order, Device{ID: "gpu0", Processes: []Process{python(214, 7)}}, "", within},
+		"exited, the rest still over":      {order, Device{ID: "gpu0", Processes: []Process{python(215, 9)}}, "", unlisted},
+		"a reused PID":                     {order, Device{ID: "gpu0", Processes: []Process{reused}}, "", unlisted},
+		"no figure for it any more":        {order, Device{ID: "gpu0", Processes: []Process{blank, python(215, 9)}}, "", unlisted},
+		"a container, still over":          {container, Device{ID: "gpu0", Processes: []Process{python(215, 9)}}, "", ""},
+		"a container, within":              {container, Device{ID: "gpu0", Processes: []Process{python(215, 7)}}, "", within},
+		"an old list":                      {order, Device{ID: "gpu0", Listed: epoch, Processes: []Process{python(214, 9)}}, "", unread},
+		"another device":                   {order, Device{ID: "gpu1", Processes: []Process{python(214, 9)}}, "", unread},
+		"a fault of the device":            {order, Device{ID: "gpu0", Fault: "lost", Processes: []Process{python(214, 9)}}, "", doubted + ": lost"},
+		"a fault of the sampler":           {order, Device{ID: "gpu0", Processes: []Process{python(214, 9)}}, "hung", unread + ": hung"},
+		"an unknown process on the device": {order, Device{ID: "gpu0", Processes: []Process{python(214, 9), {PID: 7}}}, "", doubted + ": the device lists pid 7, which is no process of this pod"},
+		"a container without a slice":      {unknown, Device{ID: "gpu0", Processes: []Process{python(214, 9)}}, "", unlisted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +188,7 @@ func TestStillOver(t *testing.T) {
 				tc.device.Listed = epoch.Add(time.Second)
 			}
 			in := Sample{Taken: epoch.Add(time.Second), Fault: tc.fault, Devices: []Device{tc.device}}
-			equal(t, "still over", StillOver(State{SampledAt: epoch}, in, tc.order, trainer()), tc.want)
+			equal(t, "withheld", withheld(State{SampledAt: epoch}, in, tc.order, trainer()), tc.want)
 		})
 	}
 }

@@ -123,17 +123,17 @@ func (g *Guard) report(order *Order, events []Event) {
 	}
 }
 
-// begin acquires what the order names, samples once more, and terminates it
-// beside the loop. Exactly one outcome follows.
+// begin acquires what the order names, samples again, and terminates it beside
+// the loop. Exactly one outcome follows.
 func (g *Guard) begin(ctx context.Context, s State, o Order, outcomes chan<- Outcome) {
 	target, failed := g.Terminator.Acquire(ctx, o)
 	if target == nil {
 		outcomes <- settle(failed, o)
 		return
 	}
-	if !StillOver(s, g.Sampler.Sample(ctx, 0), o, g.Limits) {
+	if reason := g.withheld(ctx, s, o); reason != "" {
 		target.Release()
-		outcomes <- settle(Outcome{Result: Gone, Reason: "it was no longer over its limit when it was sampled again"}, o)
+		outcomes <- settle(Outcome{Result: Gone, Reason: reason}, o)
 		return
 	}
 	if g.Limits.DryRun {
@@ -146,6 +146,18 @@ func (g *Guard) begin(ctx context.Context, s State, o Order, outcomes chan<- Out
 		target.Release()
 		outcomes <- settle(out, o)
 	}()
+}
+
+// withheld samples until a sample calls for the order, a few times, and returns
+// why none did. One sample would spare whoever frees and allocates in turns, and
+// whoever it could not read.
+func (g *Guard) withheld(ctx context.Context, s State, o Order) (reason string) {
+	for range finalSamples {
+		if reason = withheld(s, g.Sampler.Sample(ctx, 0), o, g.Limits); reason == "" {
+			break
+		}
+	}
+	return reason
 }
 
 func settle(out Outcome, o Order) Outcome {

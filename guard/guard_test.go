@@ -169,6 +169,25 @@ func TestRunSamplesAfterAcquire(t *testing.T) {
 	})
 }
 
+func TestRunSamplesAfterAcquireMoreThanOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &pod{}
+		p.uses = func(time.Duration) int64 {
+			if len(p.samples) == 3 || len(p.samples) == 4 { // the first two after it was acquired
+				return 7 * gib
+			}
+			return 9 * gib
+		}
+		l := trainer()
+		l.Grace = 0
+		p.run(l, 5*time.Second)
+		if p.terminated != 1 || len(p.outcomes) != 1 {
+			t.Errorf("terminated %d times with outcomes %+v, want one that frees and allocates in turns terminated at once", p.terminated, p.outcomes)
+		}
+	})
+}
+
 func TestRunDryRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

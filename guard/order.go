@@ -35,7 +35,7 @@ type Result string
 // The results.
 const (
 	Terminated Result = "terminated" // the process, or every process of the container, has exited
-	Gone       Result = "gone"       // it had exited, or was no longer over: nothing was signaled
+	Gone       Result = "gone"       // it had exited, or no sample after it was acquired called for the order: nothing was signaled
 	DryRun     Result = "dry-run"    // nothing was signaled
 	Skipped    Result = "skipped"    // it cannot be terminated safely, and the policy says to leave it
 	Denied     Result = "denied"     // the kernel did not allow the signal

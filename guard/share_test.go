@@ -44,7 +44,7 @@ func TestBeyondGPUs(t *testing.T) {
 	}
 }
 
-func TestStillOverBeyondItsGPUs(t *testing.T) {
+func TestWithheldBeyondItsGPUs(t *testing.T) {
 	t.Parallel()
 	l := trainer()
 	in := func(second int64) Sample {
@@ -57,14 +57,14 @@ func TestStillOverBeyondItsGPUs(t *testing.T) {
 	}
 	o := Order{Kind: TerminateProcess, Container: "trainer", Device: "gpu1", Process: python(215, 1), Beyond: true}
 	s := State{SampledAt: epoch}
-	if !StillOver(s, in(1), o, l) {
+	if withheld(s, in(1), o, l) != "" {
 		t.Error("it still uses both")
 	}
-	if StillOver(s, in(0), o, l) {
+	if withheld(s, in(0), o, l) == "" {
 		t.Error("it uses one by now")
 	}
 	o.Process, o.Device = python(214, 7), "gpu0"
-	if StillOver(s, in(1), o, l) {
+	if withheld(s, in(1), o, l) == "" {
 		t.Error("the device that it uses most is its own")
 	}
 }

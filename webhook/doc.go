@@ -11,7 +11,7 @@
 //
 // Imports point one way:
 //
-//	review, keys, ledger <- metrics, nativequota <- cluster, server <- quota, policydocs <- pods <- cmd/webhook
+//	review, keys, ledger <- metrics, nativequota <- cluster, server <- budgets, policydocs <- pods <- cmd/webhook
 //
 // The package itself has no code: its tests hold the page of threats.
 package webhook

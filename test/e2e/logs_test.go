@@ -35,13 +35,13 @@ func (s *stage) awaitLine(pod, container, what string, wanted func(line string) 
 		s.Fatal(err)
 	}
 	defer stream.Close()
-	lines := bufio.NewScanner(stream)
+	lines, last := bufio.NewScanner(stream), ""
 	for lines.Scan() {
-		if wanted(lines.Text()) {
+		if last = lines.Text(); wanted(last) {
 			return
 		}
 	}
-	s.Fatalf("%s of %s ended without %s (%v, %v)", container, pod, what, lines.Err(), ctx.Err())
+	s.Fatalf("%s of %s ended without %s (%v, %v); its last line is %q", container, pod, what, lines.Err(), ctx.Err(), last)
 }
 
 // awaitSaid follows the guard's log, from the beginning, to the first line of a kind ("near limit", "termination result") with all words

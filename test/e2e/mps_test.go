@@ -97,10 +97,7 @@ func TestMPSClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.awaitEnd("client", "trainer")
-		told := s.awaitSaid("client", "termination result")
-		if !strings.Contains(told.Message, "gpuslice terminated tenant") {
-			t.Errorf("the guard said %q", told.Message)
-		}
+		told := s.awaitSaid("client", "termination result", "gpuslice terminated tenant")
 		abuse.Report(t, abuse.Attempt{Threat: "A28", Attack: "an MPS client goes past its slice", Outcome: abuse.Contained, Words: told.Message})
 		asked := askedOfMPS(t, fmt.Sprintf("terminate_client 500 %d", pid))
 		if term := s.termTime("client", "trainer"); !asked.Before(term) {

@@ -35,22 +35,33 @@ static ssize_t slurp(const char *proc, const char *pid, const char *file, char *
 	return n;
 }
 
+static long long now_ms(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+}
+
+// How long a process without a command line is looked at, at most. By the clock: on a
+// starved node a sleep takes many times as long as it was asked for.
+enum { ZOMBIE_MS = 10, NEW_IMAGE_MS = 500 };
+
 // between_images tells of a process without a command line whether it is about to
 // have one: no thread of the kernel, and not dead. The first thread of several looks dead
 // while another one runs execve, for a moment; one that looks so longer has exited.
-static bool between_images(const char *proc, const char *pid, int looks) {
+static bool between_images(const char *proc, const char *pid, long long ms) {
 	char stat[512], state;
 	unsigned long flags;
 	long threads;
 	if (slurp(proc, pid, "stat", stat, sizeof stat) <= 0) return false;
 	char *end = strrchr(stat, ')');
 	if (!end || sscanf(end, ") %c %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state, &flags, &threads) != 3) return false;
-	return !(flags & KERNEL_THREAD) && (!strchr("ZXx", state) || (threads > 1 && looks < 50));
+	return !(flags & KERNEL_THREAD) && (!strchr("ZXx", state) || (threads > 1 && ms < ZOMBIE_MS));
 }
 
 static ssize_t command_line(const char *proc, const char *pid, char *text, size_t room) {
 	ssize_t n = slurp(proc, pid, "cmdline", text, room);
-	for (int i = 0; n == 0 && i < 500 && between_images(proc, pid, i); i++) {
+	if (n) return n;
+	for (long long began = now_ms(), ms = 0; n == 0 && ms < NEW_IMAGE_MS && between_images(proc, pid, ms); ms = now_ms() - began) {
 		usleep(200);
 		n = slurp(proc, pid, "cmdline", text, room);
 	}
@@ -103,12 +114,6 @@ static int of_process(const struct config *c, const char *proc, const char *pid,
 		else if (n < MAX_ENTRIES) found[n++] = e;
 	}
 	return n;
-}
-
-static long long now_ms(void) {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
 // What was seen on a device, and when it was first missed.
