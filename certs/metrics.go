@@ -26,7 +26,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "When the first authority in a live caBundle that verifies the serving certificate expires.",
 		}),
 		rotations: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gpuslice_certificate_rotations_total", Help: "Serving certificates replaced, by whether the same authority signed the new one.",
+			Name: "gpuslice_certificate_rotations_total", Help: "Serving certificates replaced, by whether the same authority signed again.",
 		}, []string{"authority"}),
 		mismatches: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gpuslice_ca_bundle_mismatches_total", Help: "Webhook entries found not to trust the serving certificate.",

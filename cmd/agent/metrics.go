@@ -30,17 +30,17 @@ func newCatalog() catalog {
 	return catalog{
 		used:         desc("memory_used_bytes", "GPU memory that the container uses on the device.", device...),
 		peak:         desc("memory_peak_bytes", "Highest GPU memory use of the container observed on the device.", device...),
-		utilization:  tenant("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it for each process.", device...),
-		idle:         tenant("idle_seconds", "Time for which nothing ran on a GPU in the container. Absent while something runs, or the driver does not report what.", container...),
+		utilization:  tenant("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it.", device...),
+		idle:         tenant("idle_seconds", "Time for which nothing ran on a GPU in the container. Absent while something runs, or the driver does not report it.", container...),
 		byteSeconds:  desc("memory_byte_seconds_total", "GPU memory that the container used on the device, in bytes times seconds.", device...),
 		slice:        desc("memory_slice_bytes", "GPU memory of the container's slice on each of its devices.", container...),
-		limit:        desc("memory_limit_bytes", "GPU memory that the container may use on each of its devices while there is room.", container...),
+		limit:        desc("memory_limit_bytes", "GPU memory that the container may use on each device while there is room.", container...),
 		terminations: desc("terminations_total", "Attempts to terminate processes, by result.", append(container, "result")...),
 		warnings:     desc("warnings_total", "Warnings to the container's owner.", container...),
 		notEnforcing: desc("not_enforcing", "1 while the agent cannot enforce the pod's slice.", pod...),
 		device:       desc("device_memory_bytes", "GPU memory of the device or MIG instance.", "device"),
 		unreadable:   desc("device_unreadable", "1 while the device cannot be read.", "device"),
-		unmanaged:    desc("unmanaged_memory_bytes", "GPU memory of processes on the device that are in no pod whose slices the agent enforces.", "device"),
+		unmanaged:    desc("unmanaged_memory_bytes", "GPU memory of processes on the device in no pod whose slices the agent enforces.", "device"),
 		pods:         desc("pods", "Pods of the node whose slices the agent enforces."),
 	}
 }

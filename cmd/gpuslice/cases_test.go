@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -21,7 +22,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the want sections of testdata/cases")
 
 // TestCases runs the command line of each testdata/cases/*.txtar in a folder that holds the case's
-// files beside those of testdata/cluster. A case has a sentence, args, perhaps stdin, its files, and what is wanted.
+// files beside those of testdata/cluster. A case has a sentence, args, perhaps stdin, its files, and what is wanted. With a
+// section live, nodes.yaml, testdata/live and the case's folder live are the current cluster. Its user may not list what forbidden names.
 func TestCases(t *testing.T) {
 	names, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil || len(names) == 0 {
@@ -50,7 +52,7 @@ func runCase(t *testing.T, name string) {
 	}
 	sections := map[string]string{}
 	for _, f := range archive.Files {
-		if slices.Contains([]string{"args", "stdin", "want/exit", "want/stdout", "want/stderr"}, f.Name) {
+		if slices.Contains([]string{"args", "stdin", "live", "forbidden", "want/exit", "want/stdout", "want/stderr"}, f.Name) {
 			sections[f.Name] = string(f.Data)
 			continue
 		}
@@ -60,6 +62,9 @@ func runCase(t *testing.T, name string) {
 		t.Fatal("the case has no args")
 	}
 	t.Chdir(folder)
+	if _, live := sections["live"]; live {
+		serve(t, liveWorld{folders: []string{filepath.Join(filepath.Dir(name), "../live"), "live"}, nodes: "nodes.yaml", forbidden: strings.Fields(sections["forbidden"])})
+	}
 	got := outcome(sections["args"], sections["stdin"])
 	if *update {
 		rewrite(t, name, archive, got)
@@ -77,7 +82,7 @@ func runCase(t *testing.T, name string) {
 // outcome runs one command line. Arguments are separated by blanks.
 func outcome(args, stdin string) map[string]string {
 	var out, errs bytes.Buffer
-	code := run(context.Background(), append([]string{"gpuslice"}, strings.Fields(args)...), cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Getenv: noEnvironment, Version: "v0.0.0-test"})
+	code := run(context.Background(), append([]string{"gpuslice"}, strings.Fields(args)...), cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Getenv: noEnvironment, Now: now, Version: "v0.0.0-test"})
 	return map[string]string{"want/exit": fmt.Sprintln(code), "want/stdout": steady(out.String()), "want/stderr": steady(errs.String())}
 }
 
@@ -90,6 +95,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// now is when the tests run the commands.
+func now() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
 
 func noEnvironment(string) string { return "" }
 

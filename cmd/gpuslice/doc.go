@@ -1,8 +1,9 @@
 // Command gpuslice shows what the webhook answers, and looks after its installation. It asks the same core (package
 // policies), on files or on what a cluster holds. Each command is a package; README.md lists them.
 //
-//	cli        streams, exit codes, flags, tables, colours, JSON
+//	cli        streams, exit codes, flags, formats, tables, colours
 //	manifest   files -> objects, pod templates, policies
+//	record     pod -> what gpuslice wrote on it
 //	target     the cluster that a question is about: files, an API server (kube), its installation (installed)
 //	preview    object + target -> decision, by the core or by dry-runs
 //

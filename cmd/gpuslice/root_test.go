@@ -14,7 +14,7 @@ import (
 
 // streamsTo are streams without input, environment or terminal.
 func streamsTo(out, err *bytes.Buffer) cli.Streams {
-	return cli.Streams{In: strings.NewReader(""), Out: out, Err: err, Getenv: noEnvironment, Version: "v0.0.0-test"}
+	return cli.Streams{In: strings.NewReader(""), Out: out, Err: err, Getenv: noEnvironment, Now: now, Version: "v0.0.0-test"}
 }
 
 // answered runs a command line that reads no file.
@@ -47,7 +47,7 @@ func TestCompletion(t *testing.T) {
 
 // TestHelp: the help of a command has its call, examples, its JSON, and a pointer to the one list of exit codes.
 func TestHelp(t *testing.T) {
-	for _, path := range [][]string{{"render"}, {"explain"}, {"policy", "lint"}, {"quota"}, {"audit"}, {"bypass"}, {"doctor"}, {"verify"}} {
+	for _, path := range [][]string{{"render"}, {"explain"}, {"list"}, {"policy", "lint"}, {"quota"}, {"audit"}, {"bypass"}, {"doctor"}, {"verify"}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
 			code, out, _ := answered("gpuslice", append(path, "--help")...)
 			if code != 0 {
@@ -93,7 +93,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	walk(newRootCommand("gpuslice", streamsTo(&bytes.Buffer{}, &bytes.Buffer{})))
-	if got := strings.Join(names, " "); got != "gpuslice audit bypass doctor explain policy lint quota render resign uninstall verify version" {
+	if got := strings.Join(names, " "); got != "gpuslice audit bypass doctor explain list policy lint quota render resign uninstall verify version" {
 		t.Errorf("commands: %s", got)
 	}
 }

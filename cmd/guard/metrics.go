@@ -33,13 +33,13 @@ func newCatalog() catalog {
 		peak:                desc("memory_peak_bytes", "Highest GPU memory use of the container observed on the device.", "container", "device"),
 		byteSeconds:         desc("memory_byte_seconds_total", "GPU memory that the container used on the device, in bytes times seconds.", "container", "device"),
 		slice:               desc("memory_slice_bytes", "GPU memory of the container's slice on each of its devices.", "container"),
-		limit:               desc("memory_limit_bytes", "GPU memory that the container may use on each of its devices while there is room.", "container"),
+		limit:               desc("memory_limit_bytes", "GPU memory that the container may use on each device while there is room.", "container"),
 		terminations:        desc("terminations_total", "Attempts to terminate processes, by result.", "container", "result"),
 		warnings:            desc("warnings_total", "Warnings to the container's owner.", "container"),
 		device:              desc("device_memory_bytes", "GPU memory of the device or MIG instance.", "device"),
 		notEnforcing:        desc("not_enforcing", "1 while the guard cannot enforce the pod's slice."),
 		notEnforcingSeconds: desc("not_enforcing_seconds_total", "Time during which the guard could not enforce the pod's slice."),
-		utilization:         desc("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it for each process.", "container", "device"),
+		utilization:         desc("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it.", "container", "device"),
 	}
 }
 

@@ -218,6 +218,26 @@ func TestExplain(t *testing.T) {
 	})
 }
 
+func TestList(t *testing.T) {
+	t.Run("lists what live pods were given", func(t *testing.T) {
+		i := need(t)
+		const namespace = "list-live"
+		setUpReapply(t, i, namespace)
+		if _, err := i.Apply.Create(t.Context(), podOf(t, "train", namespace, manifests["label"]), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		admin, somebody := i.Server.Kubeconfig, editorsFile(t, i, namespace)
+		for _, who := range []string{admin, somebody} {
+			command(t, who, "list", "-n", namespace).want(t, 0, "POD ", "train ", "memory=4Gi", "4Gi", "guard", "Pending")
+			command(t, who, "list", "-n", namespace, "-o", "name", "-l", "gpuslice.dev/memory=4Gi").want(t, 0, "pod/train\n")
+			command(t, who, "list", "-n", namespace, "-l", "gpuslice.dev/memory!=4Gi").want(t, 0, "No slices found in "+namespace+" namespace.")
+			command(t, who, "list", "-n", namespace, "--node", "elsewhere").want(t, 0, "No slices found on node elsewhere in "+namespace+" namespace.")
+		}
+		command(t, admin, "list", "-A", "-o", "jsonpath={.items[?(@.namespace=='"+namespace+"')].memory}").want(t, 0, "4Gi")
+		command(t, somebody, "list", "-A").want(t, 2, "forbidden", "gpuslice list -n NAMESPACE")
+	})
+}
+
 func TestCommandsAndClaims(t *testing.T) {
 	t.Run("explain, audit and quota count what pods claim", func(t *testing.T) {
 		a := attacker(t, "quota: {slices: 3}", nil)

@@ -45,11 +45,11 @@ var webhookLayers = layers{"webhook", [][]string{
 // commandLayers go from what every command shares up to the commands, of which none imports another.
 var commandLayers = layers{"cmd/gpuslice", [][]string{
 	{"cmd/gpuslice/cli"},
-	{"cmd/gpuslice/manifest", "cmd/gpuslice/nvidia", "cmd/gpuslice/target/kube"},
+	{"cmd/gpuslice/manifest", "cmd/gpuslice/nvidia", "cmd/gpuslice/record", "cmd/gpuslice/target/kube"},
 	{"cmd/gpuslice/target/installed"},
 	{"cmd/gpuslice/target"},
 	{"cmd/gpuslice/preview"},
-	{"cmd/gpuslice/audit", "cmd/gpuslice/bypass", "cmd/gpuslice/doctor", "cmd/gpuslice/explain", "cmd/gpuslice/lint", "cmd/gpuslice/quota", "cmd/gpuslice/render", "cmd/gpuslice/resign", "cmd/gpuslice/uninstall"},
+	{"cmd/gpuslice/audit", "cmd/gpuslice/bypass", "cmd/gpuslice/doctor", "cmd/gpuslice/explain", "cmd/gpuslice/lint", "cmd/gpuslice/list", "cmd/gpuslice/quota", "cmd/gpuslice/render", "cmd/gpuslice/resign", "cmd/gpuslice/uninstall"},
 	{"cmd/gpuslice"},
 }}
 

@@ -49,7 +49,7 @@ func Start() (*Server, error) {
 // Stop ends the server and every watch.
 func (s *Server) Stop() { _ = s.http.Close() }
 
-// Put creates objects, or replaces those that there are. They say their apiVersion and kind.
+// Put creates objects, or replaces those that there are. They say their apiVersion and kind; a new one may say when it was created.
 func (s *Server) Put(all ...*unstructured.Unstructured) error {
 	for _, o := range all {
 		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
@@ -136,6 +136,7 @@ func (s *Server) create(req *http.Request, r request) (any, error) {
 	if r.name = o.GetName(); r.name == "" {
 		r.name = o.GetGenerateName() + utilrand.String(5)
 	}
+	o.SetCreationTimestamp(metav1.Time{})
 	if req.URL.Query().Get("dryRun") != "" {
 		o.SetName(r.name)
 		return o.Object, nil

@@ -81,7 +81,9 @@ func (s *store) create(k key, o *unstructured.Unstructured) (*unstructured.Unstr
 		return nil, apierrors.NewAlreadyExists(k.GroupResource, k.name)
 	}
 	o.SetUID(cmp.Or(o.GetUID(), uuid.NewUUID()))
-	o.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
+	if created := o.GetCreationTimestamp(); created.IsZero() {
+		o.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
+	}
 	return s.replace(k, o), nil
 }
 

@@ -31,7 +31,7 @@ type Clock struct {
 func New(registerer prometheus.Registerer, log logr.Logger) (*Clock, error) {
 	c := &Clock{log: log, now: time.Now}
 	err := registerer.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gpuslice_clock_difference_seconds",
-		Help: "By how much the replica's clock is ahead of the API server's, or 0 within the precision of its answers."},
+		Help: "How far the replica's clock is ahead of the API server's, or 0 within the precision of its answers."},
 		func() float64 { return c.Difference().Seconds() }))
 	if err != nil {
 		return nil, fmt.Errorf("register the clock's metric: %w", err)

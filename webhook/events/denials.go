@@ -60,7 +60,7 @@ func NewDenials(client kubernetes.Interface, registerer prometheus.Registerer, l
 	d := &Denials{
 		client: client, log: log, owners: NewOwners(client), namespaces: cache.NewLRUExpireCache(namespaceCache),
 		counts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gpuslice_denial_events_total",
-			Help: "Denied pods with an owner, by the Event on the owner: recorded, repeated or dropped (rate limit)."},
+			Help: "Denied pods with an owner, by the owner's Event: recorded, repeated or dropped (rate limit)."},
 			[]string{"result"}),
 	}
 	d.queue = NewQueue(QueueOptions[denial]{Size: queueSize, QPS: queueQPS, Burst: queueBurst, Remember: ownerCache, Quiet: ownerQuiet,

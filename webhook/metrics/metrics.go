@@ -46,17 +46,17 @@ func New(version string) *Metrics {
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gpuslice_panics_total", Help: "Handlers that panicked.",
 		}),
-		broken: gauges("policy_broken", "1 for each policy ConfigMap that is not valid; last_good is true if an earlier version is in force.",
+		broken: gauges("policy_broken", "1 for each invalid policy; last_good is true if an earlier version is in force.",
 			"policy", "last_good"),
 		conflicts: prometheus.NewGauge(prometheus.GaugeOpts{Name: "gpuslice_policy_conflicts",
-			Help: "Namespaces that several policies claim with equal right, default policies beyond the first, and shared budgets with different limits."}),
+			Help: "Namespaces that several policies claim with equal right, further default policies, and shared budgets with different limits."}),
 		tenants: gauges("tenant_policies", "Policy documents of tenants, by whether they can be used.", "usable"),
 		pools:   gauges("pools", "Pools, by strategy and by source.", "strategy", "source"),
 		unsaved: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gpuslice_state_write_failures_total", Help: "Failed attempts to save last good policies and remembered pools.",
 		}),
 	}
-	m.quota = counters("quota_requests_total", "Reservations requested for new pods, by decision: admitted, exceeded or busy.", "decision")
+	m.quota = counters("quota_requests_total", "Reservations requested: admitted, exceeded or busy.", "decision")
 	for _, d := range []ledger.Decision{ledger.Admitted, ledger.Exceeded, ledger.Busy} {
 		m.quota.WithLabelValues(string(d))
 	}

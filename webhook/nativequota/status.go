@@ -94,7 +94,7 @@ type collector struct {
 // RegisterMetrics registers the metric gpuslice_native_quota_info.
 func RegisterMetrics(registerer prometheus.Registerer, statuses func() []QuotaStatus) error {
 	return registerer.Register(&collector{statuses: statuses, desc: prometheus.NewDesc("gpuslice_native_quota_info",
-		"1 for each ResourceQuota on a GPU resource in a governed namespace, by state: counted, uncounted, written or unwritten. At most 1000.",
+		"1 for each ResourceQuota on a GPU resource in a governed namespace: counted, uncounted, written or unwritten. At most 1000.",
 		[]string{"namespace", "name", "resource", "state"}, nil)})
 }
 

@@ -28,7 +28,7 @@ type podCounter struct {
 
 func newPodCounter() *podCounter {
 	return &podCounter{pods: map[string]series{}, desc: prometheus.NewDesc("gpuslice_observed_pods",
-		"Pods with a slice, by the strongest tier observed for all their containers, and by state, compared with the planned tier.",
+		"Pods with a slice, by the strongest tier observed for all containers, and by state, compared with the planned tier.",
 		[]string{"tier", "state"}, nil)}
 }
 
@@ -93,7 +93,7 @@ type guardGauge struct {
 
 func newGuardGauge() *guardGauge {
 	return &guardGauge{desc: prometheus.NewDesc("gpuslice_guard_failing_namespaces",
-		"Namespaces whose last guards on a pool could not read the GPUs, by how the guard reaches the driver. From two on, no guard is counted on in plans for the pool.",
+		"Namespaces whose last guards on a pool could not read the GPUs, by access to the driver. From two on, plans for the pool count on no guard.",
 		[]string{"pool", "access"}, nil)}
 }
 

@@ -10,11 +10,16 @@ import (
 
 // Page is text for people in blocks: each block's columns are aligned among themselves.
 type Page struct {
-	blocks []string
+	blocks []block
 }
 
+// block is text as it is printed, without the headers of tables if headers is false.
+type block func(headers bool) string
+
 // Line adds a line.
-func (p *Page) Line(text string) { p.blocks = append(p.blocks, text+"\n") }
+func (p *Page) Line(text string) {
+	p.blocks = append(p.blocks, func(bool) string { return text + "\n" })
+}
 
 // Linef adds a line.
 func (p *Page) Linef(format string, args ...any) { p.Line(fmt.Sprintf(format, args...)) }
@@ -22,14 +27,28 @@ func (p *Page) Linef(format string, args ...any) { p.Line(fmt.Sprintf(format, ar
 // Empty reports whether nothing was added.
 func (p *Page) Empty() bool { return len(p.blocks) == 0 }
 
-// Table adds a block of rows whose columns are aligned. Empty cells are printed as "-"; nothing is filled after the
+// Rows adds a block of rows whose columns are aligned. Empty cells are printed as "-"; nothing is filled after the
 // last column.
-func (p *Page) Table(indent string, rows [][]string) {
-	p.PaintedTable(indent, rows, func(_ int, cell string) string { return cell })
+func (p *Page) Rows(indent string, rows [][]string) {
+	p.blocks = append(p.blocks, func(bool) string { return align(indent, rows, unpainted) })
 }
+
+// Table adds rows of which the first is the header.
+func (p *Page) Table(indent string, rows [][]string) { p.PaintedTable(indent, rows, unpainted) }
 
 // PaintedTable adds a table whose last column, of which nothing is aligned any more, is painted row by row.
 func (p *Page) PaintedTable(indent string, rows [][]string, paint func(row int, cell string) string) {
+	p.blocks = append(p.blocks, func(headers bool) string {
+		if headers {
+			return align(indent, rows, paint)
+		}
+		return align(indent, rows[1:], func(row int, cell string) string { return paint(row+1, cell) })
+	})
+}
+
+func unpainted(_ int, cell string) string { return cell }
+
+func align(indent string, rows [][]string, paint func(row int, cell string) string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for i, row := range rows {
@@ -43,13 +62,16 @@ func (p *Page) PaintedTable(indent string, rows [][]string, paint func(row int, 
 		fmt.Fprintln(w, indent+strings.Join(line, "\t"))
 	}
 	w.Flush() // a strings.Builder takes everything
-	p.blocks = append(p.blocks, b.String())
+	return b.String()
 }
 
 // Print writes the page.
-func (p *Page) Print(out io.Writer) error {
-	if _, err := io.WriteString(out, strings.Join(p.blocks, "")); err != nil {
-		return fmt.Errorf("print the answer: %w", err)
+func (p *Page) Print(out io.Writer) error { return p.print(out, true) }
+
+func (p *Page) print(out io.Writer, headers bool) error {
+	var b strings.Builder
+	for _, text := range p.blocks {
+		b.WriteString(text(headers))
 	}
-	return nil
+	return printText(out, b.String())
 }

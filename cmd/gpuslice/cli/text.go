@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // OneLine replaces control characters with spaces: text that others wrote neither breaks a table nor moves the cursor.
@@ -34,4 +36,12 @@ func Count(n int64) string {
 		return ""
 	}
 	return strconv.FormatInt(n, 10)
+}
+
+// Amount is m for a table, "" for none.
+func Amount(m api.MiB) string {
+	if m == 0 {
+		return ""
+	}
+	return m.Human()
 }

@@ -36,7 +36,7 @@ func (p *page) result(r preview.Result) {
 	}
 	d := r.Decision
 	p.Line(r.String())
-	p.Table("  ", headline(r))
+	p.Rows("  ", headline(r))
 	for _, v := range d.Violations {
 		p.Line("  denied because " + v.String())
 	}
@@ -102,7 +102,7 @@ func charge(h quota.Holding) string {
 func (p *page) containers(promise *promise.Promise, planned *promise.Planned) {
 	rows := [][]string{{"CONTAINER", "RESOURCE", "SLICE", "LIMIT", "COMPUTE", "ENFORCEMENT", "FRAMEWORK"}}
 	for _, c := range promise.Containers {
-		row := []string{c.Name, strconv.FormatInt(c.Count, 10) + " " + c.Resource, amount(c.Slice), amount(c.Limit), "", "", ""}
+		row := []string{c.Name, strconv.FormatInt(c.Count, 10) + " " + c.Resource, cli.Amount(c.Slice), cli.Amount(c.Limit), "", "", ""}
 		for _, q := range planned.Containers {
 			if q.Name == c.Name {
 				row[4], row[5], row[6] = percent(q.Compute), tiers(q.Tiers), q.Framework
@@ -147,13 +147,6 @@ func (p *page) candidates(all []api.CandidateReport) {
 	}
 	p.Line("")
 	p.Table("  ", rows)
-}
-
-func amount(m api.MiB) string {
-	if m == 0 {
-		return ""
-	}
-	return m.Human()
 }
 
 func percent(n int) string {

@@ -57,7 +57,7 @@ func (p *page) pools(pools []pool) {
 	rows := [][]string{{"KNOWN POOL", "STRATEGY", "RESOURCE", "DEVICE", "MEMORY", "LARGEST SLICE", "REPLICAS", "NODES"}}
 	var notes []string
 	for _, known := range pools {
-		rows = append(rows, []string{known.Name, string(known.Strategy), known.Resource, known.Device, amount(known.DeviceMemory), amount(known.Usable),
+		rows = append(rows, []string{known.Name, string(known.Strategy), known.Resource, known.Device, cli.Amount(known.DeviceMemory), cli.Amount(known.Usable),
 			strconv.Itoa(known.Replicas), cli.First(shownNodes, known.Nodes)})
 		for _, note := range known.Notes {
 			notes = append(notes, known.Name+": "+note)

@@ -31,7 +31,7 @@ func statusPage(l status) *page {
 	if o := l.Observed; o != nil {
 		rows = append(rows, []string{"observed", strings.TrimSpace(string(o.State) + " " + string(o.Tier))})
 	}
-	p.Table("  ", rows)
+	p.Rows("  ", rows)
 	for _, reason := range l.Reasons {
 		p.Line("  because " + cli.OneLine(reason))
 	}
@@ -63,7 +63,7 @@ func requested(r *api.Request) string {
 			fraction = c.Size.Fraction.String()
 		}
 		for _, part := range [][2]string{
-			{"memory ", amount(c.Size.Memory)}, {"up to ", amount(c.Size.MemoryLimit)}, {"fraction ", fraction},
+			{"memory ", cli.Amount(c.Size.Memory)}, {"up to ", cli.Amount(c.Size.MemoryLimit)}, {"fraction ", fraction},
 			{"class ", c.Size.Class}, {"compute ", percent(c.Size.Compute)},
 		} {
 			if part[1] != "" {

@@ -8,10 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/record"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
 // summarize draws the conclusions from facts. It changes nothing.
@@ -47,10 +47,10 @@ func (l *status) workload(f *facts) {
 	for i := range f.pods {
 		p := &f.pods[i]
 		one := podRow{Name: p.Name, State: stateOf(p)}
-		if promise, err := promiseOn(p); err == nil && promise != nil {
+		if promise, err := record.Promise(p); err == nil && promise != nil {
 			one.Slice, one.Enforcement = slicesOf(promise), string(promise.PlannedOn(p).Tier)+" planned"
 		}
-		if o := observed(p); o != nil && o.Tier != "" {
+		if o := record.Observation(p); o != nil && o.Tier != "" {
 			one.Enforcement = string(o.Tier)
 		}
 		if one.State == running {
@@ -94,8 +94,8 @@ func lastOf(reasons []string) []string {
 // pod summarizes a pod.
 func (l *status) pod(f *facts) {
 	p := f.pod
-	l.State, l.Node, l.Observed = stateOf(p), p.Spec.NodeName, observed(p)
-	promise, err := promiseOn(p)
+	l.State, l.Node, l.Observed = stateOf(p), p.Spec.NodeName, record.Observation(p)
+	promise, err := record.Promise(p)
 	switch {
 	case err != nil:
 		l.note("what it was given cannot be read: %v", err)
@@ -164,23 +164,6 @@ func stateOf(p *corev1.Pod) state {
 		return running
 	}
 	return pending
-}
-
-// promiseOn is what was written on a pod; nil: nothing.
-func promiseOn(p *corev1.Pod) (*promise.Promise, error) {
-	text := p.Annotations[api.AnnotationPromise]
-	if text == "" {
-		return nil, nil
-	}
-	return promise.Decode(text)
-}
-
-func observed(p *corev1.Pod) *observe.Observation {
-	o, err := observe.DecodeObservation(p.Annotations[api.AnnotationObserved])
-	if err != nil {
-		return nil
-	}
-	return &o
 }
 
 func given(p *promise.Promise, pod *corev1.Pod) *grant {

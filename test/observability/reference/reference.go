@@ -95,7 +95,7 @@ func read(d *prometheus.Desc) (Metric, error) {
 // Page is the text after head: what names imply and promise, and a list of the metrics with their labels.
 func Page(head string, metrics []Metric) string {
 	var b strings.Builder
-	b.WriteString(head + "\nNames in `_total` are counters, in `_duration_seconds` histograms, others gauges. A name or label is deprecated for a release before it is removed.\n\n")
+	b.WriteString(head + "\nNames in `_total` are counters, in `_duration_seconds` histograms, others gauges.\n\n")
 	for _, m := range metrics {
 		labels := ""
 		if len(m.Labels) > 0 {

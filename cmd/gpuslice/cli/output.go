@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/util/jsonpath"
+	"sigs.k8s.io/yaml"
+)
+
+// Formats of -o beside "text" and "json", with kubectl's names.
+const (
+	Wide = "wide"
+	YAML = "yaml"
+	Name = "name"
+	// JSONPath takes a template: -o jsonpath={.items[*].pod}.
+	JSONPath = "jsonpath"
+)
+
+// Output is how a command prints its answer: -o and --no-headers.
+type Output struct {
+	Format    string
+	NoHeaders bool
+
+	accepted []string
+}
+
+// Register registers -o for the formats "text", "json" and others, and --no-headers.
+func (o *Output) Register(flags *pflag.FlagSet, others ...string) {
+	o.accepted = append(TextOrJSON(), others...)
+	OutputFlag(flags, &o.Format, o.accepted)
+	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print tables without their headers")
+}
+
+// Check returns an error for a format that is not accepted.
+func (o *Output) Check() error {
+	name, text, given := strings.Cut(o.Format, "=")
+	if name == JSONPath && slices.Contains(o.accepted, JSONPath) {
+		if !given {
+			return fmt.Errorf("-o jsonpath: the template is missing: -o jsonpath='{.items[*]}'")
+		}
+		_, err := parseJSONPath(text)
+		return err
+	}
+	return CheckOutput(o.Format, o.accepted)
+}
+
+// Answer is what a command prints, in the form that each format takes.
+type Answer struct {
+	Document any          // for json, yaml and jsonpath
+	Names    []string     // for name: KIND/NAME
+	Page     func() *Page // for text and wide
+}
+
+// Print prints an answer.
+func (o *Output) Print(out io.Writer, a Answer) error {
+	format, template, _ := strings.Cut(o.Format, "=")
+	switch format {
+	case "json":
+		return PrintJSON(out, a.Document)
+	case YAML:
+		return printYAML(out, a.Document)
+	case JSONPath:
+		return printJSONPath(out, template, a.Document)
+	case Name:
+		return printText(out, strings.Join(append(slices.Compact(a.Names), ""), "\n"))
+	}
+	return a.Page().print(out, !o.NoHeaders)
+}
+
+func printText(out io.Writer, text string) error {
+	if _, err := io.WriteString(out, text); err != nil {
+		return fmt.Errorf("print the answer: %w", err)
+	}
+	return nil
+}
+
+func printYAML(out io.Writer, document any) error {
+	text, err := yaml.Marshal(document)
+	if err != nil {
+		return fmt.Errorf("%w: print the answer: %w", ErrInternal, err)
+	}
+	return printText(out, string(text))
+}
+
+// parseJSONPath reads a template as kubectl does: a field that is not there prints nothing.
+func parseJSONPath(text string) (*jsonpath.JSONPath, error) {
+	template := jsonpath.New("-o jsonpath").AllowMissingKeys(true)
+	if err := template.Parse(text); err != nil {
+		return nil, fmt.Errorf("-o jsonpath: %w", err)
+	}
+	return template, nil
+}
+
+func printJSONPath(out io.Writer, text string, document any) error {
+	template, err := parseJSONPath(text)
+	if err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(document)
+	if err != nil {
+		return fmt.Errorf("%w: print the answer: %w", ErrInternal, err)
+	}
+	var plain any
+	if err := utiljson.Unmarshal(encoded, &plain); err != nil {
+		return fmt.Errorf("%w: print the answer: %w", ErrInternal, err)
+	}
+	var b bytes.Buffer
+	if err := template.Execute(&b, plain); err != nil {
+		return fmt.Errorf("-o jsonpath: %w", err)
+	}
+	return printText(out, b.String())
+}

@@ -1,0 +1,159 @@
+package list
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/record"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/observe"
+)
+
+// slice is what one container holds: an item of -o json.
+type slice struct {
+	Namespace string                `json:"namespace"`
+	Pod       string                `json:"pod"`
+	Container string                `json:"container"`
+	Requested *api.ContainerRequest `json:"requested,omitempty"`
+	Resource  string                `json:"resource"`
+	Count     int64                 `json:"count"`
+	Memory    api.MiB               `json:"memory,omitzero"`
+	Limit     api.MiB               `json:"memoryLimit,omitzero"`
+	Compute   int                   `json:"compute,omitempty"`
+	Strategy  api.StrategyName      `json:"strategy"`
+	Pool      string                `json:"pool"`
+	Policy    string                `json:"policy"`
+	Node      string                `json:"node,omitempty"`
+	Status    string                `json:"status"`
+	Planned   []api.Tier            `json:"planned"`
+	Observed  []api.Tier            `json:"observed,omitempty"` // none: nothing is observed yet
+	Created   time.Time             `json:"created"`
+}
+
+// slicesOf are the slices of a pod.
+func slicesOf(p *corev1.Pod) ([]slice, error) {
+	given, err := record.Promise(p)
+	if given == nil || err != nil {
+		return nil, err
+	}
+	planned, observed := given.PlannedOn(p), record.Observation(p)
+	var all []slice
+	for _, c := range given.Containers {
+		one := slice{
+			Namespace: p.Namespace, Pod: p.Name, Container: c.Name, Resource: c.Resource, Count: c.Count, Memory: c.Slice, Limit: c.Limit,
+			Strategy: given.Strategy, Pool: planned.Pool, Policy: given.Policy, Node: p.Spec.NodeName, Status: status(p),
+			Planned: []api.Tier{}, Observed: tiersFound(observed, c.Name), Created: p.CreationTimestamp.UTC(),
+		}
+		for i := range given.Request.Containers {
+			if given.Request.Containers[i].Name == c.Name {
+				one.Requested = &given.Request.Containers[i]
+			}
+		}
+		one.plan(planned)
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// plan takes what is planned for the container.
+func (s *slice) plan(planned promise.Planned) {
+	for _, c := range planned.Containers {
+		if c.Name == s.Container {
+			s.Compute, s.Planned = c.Compute, c.Tiers
+		}
+	}
+}
+
+func tiersFound(o *observe.Observation, container string) []api.Tier {
+	if o == nil {
+		return nil
+	}
+	for _, c := range o.Containers {
+		if c.Name == container {
+			return c.Tiers
+		}
+	}
+	return nil
+}
+
+// status is the pod's phase, or that it is being deleted.
+func status(p *corev1.Pod) string {
+	if p.DeletionTimestamp != nil {
+		return "Terminating"
+	}
+	return string(p.Status.Phase)
+}
+
+// reader reads the pods that the flags select.
+type reader struct {
+	pods           typedcorev1.PodInterface
+	selector, node string
+}
+
+// listed is what was read at one version of the cluster.
+type listed struct {
+	slices  []slice
+	unread  []cli.Error // pods of which the record cannot be read
+	version string
+}
+
+// podsPerPage is how many pods are read at once.
+const podsPerPage = 500
+
+func (r *reader) options() metav1.ListOptions {
+	fields := "status.phase!=Succeeded,status.phase!=Failed"
+	if r.node != "" {
+		fields += ",spec.nodeName=" + r.node
+	}
+	return metav1.ListOptions{LabelSelector: r.selector, FieldSelector: fields}
+}
+
+func (r *reader) list(ctx context.Context) (found listed, err error) {
+	options := r.options()
+	options.Limit = podsPerPage
+	for {
+		page, err := r.pods.List(ctx, options)
+		if err != nil {
+			return found, fmt.Errorf("list pods: %w", err)
+		}
+		for i := range page.Items {
+			found.add(&page.Items[i])
+		}
+		found.version = page.ResourceVersion
+		if options.Continue = page.Continue; options.Continue == "" {
+			return found, nil
+		}
+	}
+}
+
+// add adds the slices of a pod.
+func (l *listed) add(p *corev1.Pod) {
+	all, err := slicesOf(p)
+	if err != nil {
+		l.unread = append(l.unread, unread(p, err))
+	}
+	l.slices = append(l.slices, all...)
+}
+
+func unread(p *corev1.Pod, err error) cli.Error {
+	return cli.Error{Place: cli.Place{Source: "pod " + p.Namespace + "/" + p.Name}, Message: fmt.Sprintf("what it was given cannot be read: %v", err)}
+}
+
+// watch follows the pods from a version on.
+func (r *reader) watch(ctx context.Context, version string) (watch.Interface, error) {
+	options := r.options()
+	options.ResourceVersion = version
+	w, err := r.pods.Watch(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	return w, nil
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/memoryapi"
+)
+
+// liveWorld is a cluster whose API server is memory. The user's context is in namespace team-a.
+type liveWorld struct {
+	folders   []string // of objects; those that are not there are left out
+	nodes     string
+	forbidden []string // resources that the user may not list
+}
+
+// serve makes a world the current cluster.
+func serve(t *testing.T, w liveWorld) *memoryapi.Server {
+	t.Helper()
+	server, err := memoryapi.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, req *http.Request) {
+		if resource := path.Base(req.URL.Path); slices.Contains(w.forbidden, resource) {
+			forbid(out, resource)
+			return
+		}
+		server.ServeHTTP(out, req)
+	}))
+	t.Cleanup(front.Close)
+	for _, o := range w.objects(t) {
+		if err := server.Put(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	use(t, front.URL)
+	return server
+}
+
+// objects are the world's, pods as the webhook would have made them.
+func (w liveWorld) objects(t *testing.T) (all []*unstructured.Unstructured) {
+	t.Helper()
+	paths := []string{w.nodes}
+	for _, folder := range w.folders {
+		if _, err := os.Stat(folder); err == nil {
+			paths = append(paths, folder)
+		}
+	}
+	reader := manifest.Reader{}
+	for _, d := range reader.Documents(paths, manifest.MaxManifest) {
+		objects, unread := d.Objects()
+		for _, failed := range unread {
+			t.Fatal(failed)
+		}
+		for _, o := range objects {
+			object := &unstructured.Unstructured{}
+			if err := object.UnmarshalJSON(o.Raw); err != nil {
+				t.Fatal(err)
+			}
+			if o.Kind == "Pod" && object.GetAnnotations()[api.AnnotationPromise] == "" {
+				object = w.created(t, object)
+			}
+			all = append(all, object)
+		}
+	}
+	return all
+}
+
+// created is a pod as the webhook would have made it.
+func (w liveWorld) created(t *testing.T, authored *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	text, err := authored.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	s := streamsTo(&out, &errs)
+	s.In = bytes.NewReader(text)
+	args := []string{"gpuslice", "render", "-f", "-", "-o", "json", "--nodes", w.nodes, "--policies", filepath.Join(w.folders[0], "system.yaml"),
+		"--guard-image", "registry.example/gpuslice/guard:v0.3.0"}
+	if code := run(t.Context(), args, s); code != 0 {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	var list struct {
+		Items []struct{ Object map[string]any }
+	}
+	if err := json.Unmarshal(out.Bytes(), &list); err != nil || len(list.Items) != 1 {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	pod := &unstructured.Unstructured{Object: list.Items[0].Object}
+	return later(t, authored, pod)
+}
+
+// later is a pod as the scheduler and the observer left it: they write what annotations of its author hold.
+func later(t *testing.T, authored, pod *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	said, annotations := authored.GetAnnotations(), pod.GetAnnotations()
+	delete(annotations, "node")
+	delete(annotations, "observed")
+	if said["observed"] != "" {
+		annotations[api.AnnotationObserved] = said["observed"]
+	}
+	pod.SetAnnotations(annotations)
+	if said["node"] != "" {
+		if err := unstructured.SetNestedField(pod.Object, said["node"], "spec", "nodeName"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return pod
+}
+
+// use makes an API server that of the current context.
+func use(t *testing.T, url string) {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["test"] = &clientcmdapi.Cluster{Server: url}
+	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", Namespace: "team-a"}
+	config.CurrentContext = "test"
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(clientcmd.RecommendedConfigPathEnvVar, kubeconfig)
+}
+
+func forbid(w http.ResponseWriter, resource string) {
+	status := apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New(`User "alice" cannot list resource`)).Status()
+	status.APIVersion, status.Kind = "v1", "Status"
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusForbidden)
+	_ = json.NewEncoder(w).Encode(status)
+}
