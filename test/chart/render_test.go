@@ -223,7 +223,7 @@ func TestCertManager(t *testing.T) {
 	t.Parallel()
 	t.Run("gets what its own types define", func(t *testing.T) {
 		t.Parallel()
-		rendered := byName(t, newHelm(t, "").render(version("v1"), "--set=certificates.source=cert-manager"))
+		rendered := byName(t, withoutHelmLabels(t, newHelm(t, "").render(version("v1"), "--set=certificates.source=cert-manager")))
 		text, err := deploy.Files.ReadFile("certmanager/certificate.yaml")
 		if err != nil {
 			t.Fatal(err)
