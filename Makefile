@@ -13,14 +13,18 @@ FUZZTIME ?= 10s
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build webhook, guard, agent and command line into bin/
+build: ## build webhook, guard with the program beside it, agent and command line into bin/
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-webhook ./cmd/webhook
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice ./cmd/gpuslice
 	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-guard ./cmd/guard
+	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-exec ./cmd/exec
 	CGO_ENABLED=1 go build $(GOFLAGS) -tags grpcnotrace -ldflags "$(LDFLAGS)" -o bin/gpuslice-agent ./cmd/agent
 
 images: ## build the container images into bin/images, without a container tool (PLATFORMS=linux/amd64,linux/arm64)
 	go run ./deploy/images build --version "$(VERSION)" --revision "$$(git rev-parse HEAD 2>/dev/null || true)" $(if $(PLATFORMS),--platform "$(PLATFORMS)")
+
+release: ## everything of a release but the upload, into out/release (VERSION=v1.2.3; COSIGN_KEY=key.pem signs, REGISTRY= is where it will be, DIRTY=1 for a trial)
+	go run $(GOFLAGS) ./deploy/release --version "$(VERSION)" $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(PLATFORMS),--platform "$(PLATFORMS)") $(if $(DIRTY),--dirty)
 
 run: ## show it in a minute: a pod goes past its slice, pods come out in slices (V=1 diffs, POD=my.yaml yours, CLUSTER=1 on a real node, KEEP=1 leaves it up)
 	CGO_ENABLED=0 go build $(GOFLAGS) -o bin/demo ./test/demo
@@ -65,8 +69,8 @@ e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's pl
 test-cgroupv2: ## guard and agent on Debian's kernel with cgroup v2 alone, in QEMU without KVM or root (E2E_OPTIONAL=1 skips where there is none)
 	GPUSLICE_TEST=vm go test $(GOFLAGS) -count=1 -timeout 10m ./test/cgroupv2
 
-test-images: ## the images that users get: built twice to the same bytes, and run
-	GPUSLICE_TEST=images go test $(GOFLAGS) -count=1 -timeout 40m ./deploy/images/recipe
+test-images: ## the images and the release that users get: built twice to the same bytes, and run
+	GPUSLICE_TEST=images go test $(GOFLAGS) -count=1 -timeout 40m ./deploy/images/recipe ./deploy/release
 
 functions: ## how many functions of the project answer one review of a pod: an error where they are more than they may be
 	go run $(GOFLAGS) -cover -covermode=atomic -coverpkg=github.com/gpuslice/gpuslice/... ./test/functions
@@ -108,4 +112,4 @@ lint: ## gofmt and go vet
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet $(GOFLAGS) ./...
 
-.PHONY: help build images run test functions abuse abuse-table test-apiserver test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint
+.PHONY: help build images release run test functions abuse abuse-table test-apiserver test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint

@@ -18,27 +18,31 @@ func newPushCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push REPOSITORY",
 		Short: "Push the images of a folder to a registry",
-		Long: `Push the images that "build" left in a folder, with their SPDX documents, to REPOSITORY/webhook and REPOSITORY/guard,
-with the credentials that "docker login" or "podman login" left. Standard output has the name of each by digest.`,
+		Long: `Push the images that "build" left in a folder, with their SPDX documents, to REPOSITORY/webhook and so on, or those and the
+chart of a release, with the credentials that "docker login" or "podman login" left. Standard output has the name of each by digest.`,
 		Example: `  go run ./deploy/images push registry.example.com/gpuslice
-  go run ./deploy/images push --tag v1.2.3-ours registry.example.com/gpuslice`,
+  go run ./deploy/images push --tag v1.2.3-ours registry.example.com/gpuslice
+  go run ./deploy/images push --from out/release/oci registry.example.com/gpuslice`,
 		Args: usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return pushAll(cmd, from, args[0], to) },
 	}
 	cmd.Flags().StringVar(&from, "from", "bin/images", "folder with the images")
-	cmd.Flags().StringVar(&to.Tag, "tag", "", "tag in the registry (default: the version they were built with)")
+	cmd.Flags().StringVar(&to.Tag, "tag", "", "tag in the registry (default: the one they were built with)")
 	cmd.Flags().BoolVar(&to.PlainHTTP, "plain-http", false, "speak HTTP without TLS")
 	return cmd
 }
 
+// chart is the part of a release that is no image.
+const chart = "charts/gpuslice"
+
 func pushAll(cmd *cobra.Command, from, repository string, to oci.Destination) error {
 	pushed := 0
-	for _, r := range recipe.Recipes() {
-		dir := filepath.Join(from, r.Name)
+	for _, part := range append(names(recipe.Recipes()), chart) {
+		dir := filepath.Join(from, filepath.FromSlash(part))
 		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		to.Repository = repository + "/" + r.Name
+		to.Repository = repository + "/" + part
 		say(cmd)("pushing %s to %s", dir, to.Repository)
 		reference, err := oci.Push(cmd.Context(), dir, to)
 		if err != nil {

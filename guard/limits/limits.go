@@ -29,6 +29,15 @@ const (
 	ObservationPath   = ObservationFolder + "/observed"
 )
 
+// ShimFolder is where the check writes the shim that limits old releases of
+// PyTorch, and where containers find it, on the volume ShimVolume. ShimProgram
+// starts a container's command with it.
+const (
+	ShimVolume  = "gpuslice-shim"
+	ShimFolder  = "/gpuslice/shim"
+	ShimProgram = ShimFolder + "/gpuslice-exec"
+)
+
 // Act is when a process of a container over its slice is terminated.
 type Act string
 

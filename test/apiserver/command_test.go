@@ -238,6 +238,25 @@ func TestList(t *testing.T) {
 	})
 }
 
+func TestPolicyShow(t *testing.T) {
+	t.Run("shows who said what", func(t *testing.T) {
+		i := need(t)
+		const namespace = "policy-show"
+		setUpReapply(t, i, namespace)
+		own := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: api.TenantPolicyName},
+			Data:       map[string]string{api.PolicyKey: "apiVersion: gpuslice.dev/v1\nlimits: {perPod: {memory: 8Gi}}\n"},
+		}
+		if _, err := i.Server.Client.CoreV1().ConfigMaps(namespace).Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		admin, somebody := i.Server.Kubeconfig, editorsFile(t, i, namespace)
+		command(t, admin, "policy", "show", "-n", namespace).want(t, 0, "policy gpuslice-system/"+namespace+", tightened by "+namespace+"/gpuslice-policy",
+			"limits.perPod.memory", "gpu-batch", "default")
+		command(t, somebody, "policy", "show", "-n", namespace).want(t, 2, "forbidden", "limits.perPod.memory  "+namespace+"/gpuslice-policy  8Gi")
+	})
+}
+
 func TestCommandsAndClaims(t *testing.T) {
 	t.Run("explain, audit and quota count what pods claim", func(t *testing.T) {
 		a := attacker(t, "quota: {slices: 3}", nil)

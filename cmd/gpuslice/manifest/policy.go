@@ -27,6 +27,7 @@ type Policy struct {
 	Name     string // by which decisions call it
 	Place    config.Place
 	Policy   *config.Policy // nil: it cannot be read
+	Text     []byte         // the document
 	TenantOf string         // the namespace whose own document it is; "": of a bare one that names none
 	Problems []error
 	Warnings []string
@@ -85,7 +86,7 @@ func (r PolicyReader) bare(d Document) Policy {
 	if d.first <= maxPadding {
 		text = slices.Concat(bytes.Repeat([]byte("\n"), d.first-1), d.Text)
 	}
-	p := Policy{At: d.At.String(), Name: d.At.String(), Place: config.Place{Authority: true}}
+	p := Policy{At: d.At.String(), Name: d.At.String(), Place: config.Place{Authority: true}, Text: d.Text}
 	parse := config.Parse
 	if r.Tenants {
 		p.Place, parse = config.Place{Tenant: true}, config.ParseTenant
@@ -113,7 +114,7 @@ func (r PolicyReader) ConfigMap(o Object) (Policy, bool) {
 	if place == (config.Place{}) && why == "" {
 		return Policy{}, false
 	}
-	p := Policy{At: o.String(), Name: m.Namespace + "/" + m.Name, Place: place}
+	p := Policy{At: o.String(), Name: m.Namespace + "/" + m.Name, Place: place, Text: []byte(m.Data[api.PolicyKey])}
 	switch {
 	case err != nil:
 		p.Problems = []error{fmt.Errorf("it is no ConfigMap: %w", err)}

@@ -94,5 +94,5 @@ func open(dir string) (v1.Descriptor, v1.ImageIndex, error) {
 			return d, index, err
 		}
 	}
-	return v1.Descriptor{}, nil, errors.New("it names no list of images")
+	return v1.Descriptor{}, nil, errNoIndex
 }

@@ -85,6 +85,9 @@ func (b Bundle) writeDocuments(path layout.Path) error {
 	return nil
 }
 
+// tagAnnotation has the tag of what is named in a layout.
+const tagAnnotation = "org.opencontainers.image.ref.name"
+
 // names are the annotations by which tools find the name of an image in a layout: containerd wants it whole, others the
 // tag.
 func names(reference string) (map[string]string, error) {
@@ -93,8 +96,8 @@ func names(reference string) (map[string]string, error) {
 		return nil, fmt.Errorf("read name %q: %w", reference, err)
 	}
 	return map[string]string{
-		"io.containerd.image.name":          whole(tag),
-		"org.opencontainers.image.ref.name": tag.TagStr(),
+		"io.containerd.image.name": whole(tag),
+		tagAnnotation:              tag.TagStr(),
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -24,7 +25,7 @@ type Destination struct {
 // Push sends the layout in dir, with the documents attached to its images, to a registry, with the credentials that
 // `docker login` or `podman login` left. It returns the reference by digest.
 func Push(ctx context.Context, dir string, to Destination) (name.Digest, error) {
-	named, index, err := open(dir)
+	descriptor, content, err := named(dir)
 	if err != nil {
 		return name.Digest{}, fmt.Errorf("read layout %s: %w", dir, err)
 	}
@@ -37,20 +38,41 @@ func Push(ctx context.Context, dir string, to Destination) (name.Digest, error) 
 		return name.Digest{}, fmt.Errorf("read repository: %w", err)
 	}
 	if to.Tag == "" {
-		to.Tag = named.Annotations["org.opencontainers.image.ref.name"]
+		to.Tag = descriptor.Annotations[tagAnnotation]
 	}
 	with := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 	tag, err := name.NewTag(repository.Name()+":"+to.Tag, options...)
 	if err != nil {
 		return name.Digest{}, fmt.Errorf("read tag: %w", err)
 	}
-	if err := remote.WriteIndex(tag, index, with...); err != nil {
+	if err := remote.Push(tag, content, with...); err != nil {
 		return name.Digest{}, fmt.Errorf("push %s: %w", tag, err)
 	}
 	if err := pushDocuments(dir, repository, with); err != nil {
 		return name.Digest{}, err
 	}
-	return repository.Digest(named.Digest.String()), nil
+	return repository.Digest(descriptor.Digest.String()), nil
+}
+
+// named returns what the name of a layout stands for: a list of images, or an artifact.
+func named(dir string) (v1.Descriptor, remote.Taggable, error) {
+	d, index, err := open(dir)
+	if !errors.Is(err, errNoIndex) {
+		return d, index, err
+	}
+	root, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		return d, nil, err
+	}
+	list, err := root.IndexManifest()
+	if err != nil {
+		return d, nil, err
+	}
+	if len(list.Manifests) != 1 {
+		return d, nil, errNoIndex
+	}
+	artifact, err := root.Image(list.Manifests[0].Digest)
+	return list.Manifests[0], artifact, err
 }
 
 // pushDocuments sends what refers to the images of a layout.
@@ -74,7 +96,7 @@ func eachDocument(dir string, do func(v1.Hash, v1.Image) error) error {
 		return fmt.Errorf("read layout %s: %w", dir, err)
 	}
 	for _, d := range list.Manifests {
-		if !d.MediaType.IsImage() {
+		if !d.MediaType.IsImage() || d.Annotations[tagAnnotation] != "" {
 			continue
 		}
 		artifact, err := root.Image(d.Digest)

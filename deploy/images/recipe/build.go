@@ -88,7 +88,7 @@ func (r Recipe) document(o *Options, p v1.Platform, image v1.Image, parts []sbom
 	if err != nil {
 		return oci.Document{}, fmt.Errorf("digest %s: %w", r.Name, err)
 	}
-	text, err := sbom.Document(sbom.Image{
+	text, err := sbom.Document(sbom.Subject{
 		Name: o.Repository + "/" + r.Name, Version: o.Version, Platform: p.String(), Digest: digest.String(), Created: o.created(), Contents: parts,
 	})
 	title := fmt.Sprintf("%s-%s-%s.spdx.json", r.Name, p.OS, p.Architecture)

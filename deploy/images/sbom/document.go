@@ -14,42 +14,55 @@ import (
 // MediaType is that of the documents.
 const MediaType = "application/spdx+json"
 
-// Image is what a document is about.
-type Image struct {
-	// Name is without a tag, Platform as in linux/amd64, Digest that of the manifest with its algorithm.
+// Subject is what a document is about: an image, or an archive of programs.
+type Subject struct {
+	// Name is without a tag, Platform as in linux/amd64, Digest that of the image's manifest or of the archive, with its algorithm.
 	Name, Version, Platform, Digest string
-	Created                         time.Time
-	Contents                        []Component
+	// Archive reports whether it is one.
+	Archive  bool
+	Created  time.Time
+	Contents []Component
 }
 
-// Document returns the image's document as JSON. The same image gives the same bytes.
-func Document(i Image) ([]byte, error) {
+// Document returns the document as JSON. The same subject gives the same bytes.
+func Document(s Subject) ([]byte, error) {
 	d := writer{doc: &spdx.Document{
 		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT",
-		DocumentName:      i.Name + ":" + i.Version + " " + i.Platform,
-		DocumentNamespace: "https://gpuslice.dev/spdx/" + i.Name + "/" + i.Digest,
+		DocumentName:      s.Name + ":" + s.Version + " " + s.Platform,
+		DocumentNamespace: "https://gpuslice.dev/spdx/" + s.Name + "/" + s.Digest,
 		CreationInfo: &spdx.CreationInfo{
 			Creators: []common.Creator{{CreatorType: "Tool", Creator: "gpuslice-images"}},
-			Created:  i.Created.UTC().Format(time.RFC3339),
+			Created:  s.Created.UTC().Format(time.RFC3339),
 		},
 	}}
-	_, short, _ := strings.Cut(i.Digest, ":")
-	image := d.add(Component{Name: i.Name, Version: i.Version, License: Unknown, Digest: short,
-		URL: "pkg:oci/" + i.Name[strings.LastIndex(i.Name, "/")+1:] + "@" + strings.ReplaceAll(i.Digest, ":", "%3A"), Remark: i.Platform})
-	image.PrimaryPackagePurpose = "CONTAINER"
-	d.relate("DOCUMENT", "DESCRIBES", image.PackageSPDXIdentifier)
-	for _, c := range i.Contents {
+	_, short, _ := strings.Cut(s.Digest, ":")
+	whole := d.add(Component{Name: s.Name, Version: s.Version, License: Unknown, Digest: short, URL: s.url(), Remark: s.Platform})
+	whole.PrimaryPackagePurpose = "CONTAINER"
+	if s.Archive {
+		whole.PrimaryPackagePurpose = "ARCHIVE"
+	}
+	d.relate("DOCUMENT", "DESCRIBES", whole.PackageSPDXIdentifier)
+	for _, c := range s.Contents {
 		p := d.add(c)
-		d.relate(image.PackageSPDXIdentifier, "CONTAINS", p.PackageSPDXIdentifier)
+		d.relate(whole.PackageSPDXIdentifier, "CONTAINS", p.PackageSPDXIdentifier)
 		for _, part := range c.Parts {
 			d.relate(p.PackageSPDXIdentifier, "STATIC_LINK", d.add(part).PackageSPDXIdentifier)
 		}
 	}
 	var out bytes.Buffer
 	if err := json.Write(d.doc, &out, json.Indent(" "), json.EscapeHTML(false)); err != nil {
-		return nil, fmt.Errorf("write document of %s: %w", i.Name, err)
+		return nil, fmt.Errorf("write document of %s: %w", s.Name, err)
 	}
 	return out.Bytes(), nil
+}
+
+// url is the package URL.
+func (s Subject) url() string {
+	digest := strings.ReplaceAll(s.Digest, ":", "%3A")
+	if s.Archive {
+		return "pkg:generic/" + s.Name + "@" + s.Version + "?checksum=" + digest
+	}
+	return "pkg:oci/" + s.Name[strings.LastIndex(s.Name, "/")+1:] + "@" + digest
 }
 
 type writer struct{ doc *spdx.Document }

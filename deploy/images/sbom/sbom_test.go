@@ -16,7 +16,7 @@ import (
 )
 
 // example is an image with a program that has two modules linked into it, one of them replaced.
-func example() Image {
+func example() Subject {
 	info := &buildinfo.BuildInfo{
 		GoVersion: "go1.26.0", Path: "github.com/gpuslice/gpuslice/cmd/guard", Main: debug.Module{Path: "github.com/gpuslice/gpuslice", Version: "(devel)"},
 		Deps: []*debug.Module{
@@ -26,7 +26,7 @@ func example() Image {
 	}
 	program := Program(info, "v1.2.3", "00ff", func(string) string { return "MIT" })
 	library := Component{Name: "libc6", Version: "2.36-9", License: "LGPL-2.1-or-later", URL: "pkg:deb/debian/libc6@2.36-9", Digest: "11ee"}
-	return Image{Name: "gpuslice/guard", Version: "v1.2.3", Platform: "linux/amd64", Digest: "sha256:22dd", Created: time.Unix(0, 0), Contents: []Component{program, library}}
+	return Subject{Name: "gpuslice/guard", Version: "v1.2.3", Platform: "linux/amd64", Digest: "sha256:22dd", Created: time.Unix(0, 0), Contents: []Component{program, library}}
 }
 
 func TestDocument(t *testing.T) {
@@ -74,6 +74,23 @@ func TestDocument(t *testing.T) {
 		again, err := Document(example())
 		if err != nil || !bytes.Equal(text, again) {
 			t.Errorf("the same image has another document: %v", err)
+		}
+	})
+	t.Run("an archive is none of a registry", func(t *testing.T) {
+		t.Parallel()
+		s := example()
+		s.Name, s.Archive = "gpuslice", true
+		text, err := Document(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := json.Read(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := doc.Packages[0]
+		if got, want := whole.PackageExternalReferences[0].Locator, "pkg:generic/gpuslice@v1.2.3?checksum=sha256%3A22dd"; got != want || whole.PrimaryPackagePurpose != "ARCHIVE" {
+			t.Errorf("it is a %s at %s, want %s", whole.PrimaryPackagePurpose, got, want)
 		}
 	})
 	// It keeps the check itself honest.

@@ -46,6 +46,7 @@ func (w *builder) guard(c *candidate) {
 		CPU: sizes.cpu.String(), Memory: sizes.memory.String(),
 		User: plan.user, Kill: plan.kill, Shares: !plan.agent && w.in.Pod.Spec.ShareProcessNamespace == nil, Agent: plan.agent, Resource: first.pool.Resource, Count: first.request.GPUs,
 	}
+	g.Shim = w.promise.HasVolume(limits.ShimVolume)
 	if !sizes.storage.IsZero() {
 		g.Storage = sizes.storage.String()
 	}

@@ -1,0 +1,104 @@
+package policyshow
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+)
+
+// read reads the documents from files, or else from the cluster.
+func (o *options) read(ctx context.Context, s cli.Streams) (*documents, error) {
+	if len(o.policies) > 0 {
+		return o.readFiles(s)
+	}
+	connection, err := target.Connect(&o.kube, s)
+	if err != nil {
+		return nil, err
+	}
+	d := &documents{namespace: connection.Namespace}
+	maps, err := installed.Policies(ctx, connection.Client, o.systemNamespace)
+	if apierrors.IsForbidden(err) {
+		d.policiesUnread = err
+	} else if err != nil {
+		return nil, err
+	}
+	own, err := installed.Tenants(ctx, connection.Client, d.namespace)
+	if apierrors.IsForbidden(err) {
+		d.warnings = append(d.warnings, err.Error())
+	} else if err != nil {
+		return nil, err
+	}
+	for _, m := range append(maps, own...) {
+		if err := d.add(m, o.systemNamespace); err != nil {
+			return nil, err
+		}
+	}
+	return d, d.readLabels(ctx, connection)
+}
+
+// add adds a ConfigMap that holds a policy or the namespace's own document.
+func (d *documents) add(m *corev1.ConfigMap, system string) error {
+	o, err := manifest.FromCluster("v1", "ConfigMap", m)
+	if err != nil {
+		return err
+	}
+	if p, ok := (manifest.PolicyReader{System: system}).ConfigMap(o); ok {
+		d.take(p)
+	}
+	return nil
+}
+
+func (d *documents) take(p manifest.Policy) {
+	switch {
+	case !p.Place.Tenant:
+		d.policies = append(d.policies, p)
+	case p.TenantOf == d.namespace:
+		d.tenant = &p
+	}
+}
+
+// readLabels reads the labels of the namespace, by which policies may select.
+func (d *documents) readLabels(ctx context.Context, c *kube.Connection) error {
+	ns, err := c.Client.CoreV1().Namespaces().Get(ctx, d.namespace, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		d.warnings = append(d.warnings, fmt.Sprintf("namespace labels are unknown, and policies may select by them: %v", err))
+		return nil
+	case err != nil:
+		return fmt.Errorf("read namespace %s: %w", d.namespace, err)
+	}
+	d.labels = ns.Labels
+	return nil
+}
+
+func (o *options) readFiles(s cli.Streams) (*documents, error) {
+	if o.kube.Namespace == "" {
+		return nil, fmt.Errorf("--policies: name the namespace to show with -n NAMESPACE")
+	}
+	d := &documents{namespace: o.kube.Namespace}
+	found, rest := manifest.PolicyReader{System: o.systemNamespace}.Read(&manifest.Reader{Stdin: s.In}, o.policies)
+	for _, failed := range rest.Unread {
+		return nil, failed
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("--policies: no policy in it; %s", manifest.AcceptedPolicies)
+	}
+	for _, p := range found {
+		d.take(p)
+	}
+	for _, ns := range manifest.Namespaces(rest.Objects) {
+		if ns.Name == d.namespace {
+			d.labels = ns.Labels
+		}
+	}
+	return d, nil
+}
