@@ -101,8 +101,10 @@ func (s sender) pod(p *podRecord) {
 		s.gauge(s.used, float64(u.UsedBytes), namespace, name, u.Container, u.Device)
 		s.gauge(s.peak, float64(u.PeakBytes), namespace, name, u.Container, u.Device)
 	}
-	for c, since := range p.quietSince {
-		s.gauge(s.idle, p.readUse.Sub(since).Seconds(), namespace, name, c)
+	for c, q := range p.quiet {
+		if !q.since.IsZero() {
+			s.gauge(s.idle, p.readUse.Sub(q.since).Seconds(), namespace, name, c)
+		}
 	}
 	for at, bytes := range p.byteSeconds {
 		s.counter(s.byteSeconds, bytes, namespace, name, at[0], at[1])

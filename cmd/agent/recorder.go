@@ -31,9 +31,8 @@ type podRecord struct {
 	warnings     map[string]int        // by container
 	terminations map[[2]string]int     // by container and result
 	notEnforcing bool
-	readUse      time.Time            // when it was read last what ran
-	quietSince   map[string]time.Time // by container; absent: something ran, or may have
-	reported     map[string]bool      // as idle, by container
+	readUse      time.Time             // when it was read last what ran
+	quiet        map[string]*quietness // by container
 }
 
 func newRecorder(promised func(uid string) (node.Pod, bool)) *recorder {
@@ -48,7 +47,7 @@ func (r *recorder) add(p node.Pod) *podRecord {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	added := &podRecord{pod: p, warnings: map[string]int{}, terminations: map[[2]string]int{}, byteSeconds: map[[2]string]float64{},
-		quietSince: map[string]time.Time{}, reported: map[string]bool{}}
+		quiet: map[string]*quietness{}}
 	r.pods[p.UID] = added
 	return added
 }
