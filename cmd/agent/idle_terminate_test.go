@@ -349,3 +349,16 @@ func TestIdleBeginsAnewWithTheAgent(t *testing.T) {
 		}
 	})
 }
+
+// TestIdleTerminatesAfterTheEvent: not in the reading that reports it, either.
+func TestIdleTerminatesAfterTheEvent(t *testing.T) {
+	l := limits.Limits{IdleReport: time.Hour, IdleTerminate: time.Hour}
+	began := time.Now()
+	q := &quietness{}
+	if tell := q.record(began, began.Add(time.Hour), true, l); !tell || q.due {
+		t.Errorf("the first reading: reports it %v, terminates %v", tell, q.due)
+	}
+	if tell := q.record(began.Add(time.Hour), began.Add(time.Hour+usePeriod), true, l); tell || !q.due {
+		t.Errorf("the next: reports it %v, terminates %v", tell, q.due)
+	}
+}
