@@ -20,6 +20,17 @@
 [kube-system, kube-public, kube-node-lease, {{ .Release.Namespace }}{{ range .Values.excludedNamespaces }}, {{ . | quote }}{{ end }}]
 {{- end -}}
 
+{{/* The runtime class of the agents: that of the values, else NVIDIA's where the cluster has it. Who renders without a cluster finds none. */}}
+{{- define "gpuslice.agentRuntimeClass" -}}
+{{- $set := .Values.agent.runtimeClassName -}}
+{{- if eq $set "-" -}}
+{{- else if $set -}}
+{{ $set }}
+{{- else if and (not .Values.agent.cdiDevice) (lookup "node.k8s.io/v1" "RuntimeClass" "" "nvidia") -}}
+nvidia
+{{- end -}}
+{{- end -}}
+
 {{/* The reference of one of the two images: (list $ .Values.image). */}}
 {{- define "gpuslice.image" -}}
 {{- $root := index . 0 -}}
