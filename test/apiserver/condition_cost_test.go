@@ -68,7 +68,7 @@ func TestConditionCost(t *testing.T) {
 	}
 }
 
-// TestConditionCostOfVariables does the same for as many environment variables and mounts as etcd takes: each is told in the managed
+// TestConditionCostOfVariables does the same for as many environment variables and mounts as etcd takes: each stands in the managed
 // fields as well.
 func TestConditionCostOfVariables(t *testing.T) {
 	i := need(t)
