@@ -96,7 +96,7 @@ func (s sender) counter(d *prometheus.Desc, value float64, labels ...string) {
 
 func (s sender) pod(p *podRecord) {
 	namespace, name := p.pod.Namespace, p.pod.Name
-	s.gauge(s.notEnforcing, indicator(p.notEnforcing), namespace, name)
+	s.gauge(s.notEnforcing, indicator(p.notEnforcing != ""), namespace, name)
 	for _, u := range p.usages {
 		s.gauge(s.used, float64(u.UsedBytes), namespace, name, u.Container, u.Device)
 		s.gauge(s.peak, float64(u.PeakBytes), namespace, name, u.Container, u.Device)

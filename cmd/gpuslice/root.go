@@ -73,9 +73,7 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetVersionTemplate("gpuslice {{.Version}}\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w (%s --help)", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(render.New(s), explain.New(s), list.New(s), newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)), pools.New(s), quota.New(s), audit.New(s), bypass.New(s), doctor.New(s),
 		doctor.NewVerify(s), resign.New(s), uninstall.New(s), newVersionCommand(s))
 	referToExitCodes(root)
