@@ -19,6 +19,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/list"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/policyinit"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/policyshow"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/policytest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/quota"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/render"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/resign"
@@ -74,7 +75,7 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (%s --help)", err, cmd.CommandPath())
 	})
-	root.AddCommand(render.New(s), explain.New(s), list.New(s), newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s)), quota.New(s), audit.New(s), bypass.New(s), doctor.New(s),
+	root.AddCommand(render.New(s), explain.New(s), list.New(s), newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)), quota.New(s), audit.New(s), bypass.New(s), doctor.New(s),
 		doctor.NewVerify(s), resign.New(s), uninstall.New(s), newVersionCommand(s))
 	referToExitCodes(root)
 	return root

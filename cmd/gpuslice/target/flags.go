@@ -11,12 +11,11 @@ import (
 type Flags struct {
 	Kube                        kube.Flags
 	Policies, Nodes, Namespaces []string
-	SystemNamespace             string
+	SystemNamespace, GuardImage string
 	Needed                      bool // the command needs a live cluster, whatever files say
 
 	tenantPolicies  []string
 	namespaceLabels []string
-	guardImage      string
 }
 
 // Register registers the flags of which a cluster is made. namespace describes -n.
@@ -29,7 +28,7 @@ func (f *Flags) Register(flags *pflag.FlagSet, namespace string) {
 	f.Kube.RegisterNamespace(flags, namespace)
 	f.Kube.Register(flags)
 	cli.SystemNamespaceFlag(flags, &f.SystemNamespace)
-	flags.StringVar(&f.guardImage, "guard-image", "", "`IMAGE` of the guard; without it no guard is planned or written (default: with a cluster, that of its installation)")
+	flags.StringVar(&f.GuardImage, "guard-image", "", "`IMAGE` of the guard; without it no guard is planned or written (default: with a cluster, that of its installation)")
 }
 
 // FromFiles reports whether any file takes the place of a live cluster.

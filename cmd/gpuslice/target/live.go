@@ -128,7 +128,7 @@ func (l *live) readGuard(ctx context.Context, client kubernetes.Interface, flags
 		return err
 	case deployment == nil:
 		l.warn("no gpuslice webhook is installed in namespace %s: this is what one would answer", flags.SystemNamespace)
-	case flags.guardImage == "" && installed.Guard(deployment) == nil:
+	case flags.GuardImage == "" && installed.Guard(deployment) == nil:
 		l.warn("the webhook in namespace %s has no --guard-image: it injects no guard", flags.SystemNamespace)
 	}
 	l.guard = installed.Guard(deployment)

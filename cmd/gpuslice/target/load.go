@@ -92,7 +92,7 @@ func (l *loader) takeTenants() {
 // finish builds the cluster from what was read.
 func (l *loader) finish() {
 	c := l.cluster
-	if image := l.flags.guardImage; image != "" {
+	if image := l.flags.GuardImage; image != "" {
 		c.Guard = &config.GuardSettings{Image: image, CPU: installed.GuardCPU, Memory: installed.GuardMemory}
 	} else if l.live != nil {
 		c.Guard = l.live.guard

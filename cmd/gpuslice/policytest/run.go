@@ -1,0 +1,158 @@
+package policytest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+)
+
+// The guard that is planned unless a test names another, or none.
+const (
+	defaultGuard = "gpuslice/guard"
+	noGuard      = "none"
+)
+
+// runner runs tests and keeps what became of their cases.
+type runner struct {
+	streams cli.Streams
+	input   *manifest.Reader
+	items   []item
+	errors  []manifest.Error // cases that could not be evaluated, and files that could not be read
+}
+
+// item is what became of a case: an item of -o json.
+type item struct {
+	File        string       `json:"file"`
+	Name        string       `json:"name"`
+	Passed      bool         `json:"passed"`
+	Differences []difference `json:"differences"`
+	Messages    []string     `json:"messages"`
+}
+
+// difference is where a pod would not get what is wanted.
+type difference struct {
+	Field string `json:"field"`
+	Want  string `json:"want"`
+	Got   string `json:"got"`
+}
+
+func (r *runner) run(ctx context.Context, t test) error {
+	flags := target.Flags{Policies: t.paths(t.Policies), Nodes: t.paths(t.Nodes), Namespaces: t.paths(t.Namespaces),
+		SystemNamespace: api.SystemNamespace, GuardImage: cmp.Or(t.GuardImage, defaultGuard)}
+	if flags.GuardImage == noGuard {
+		flags.GuardImage = ""
+	}
+	if !flags.FromFiles() {
+		r.errors = append(r.errors, manifest.Error{At: t.at, Err: errors.New("policies and nodes are missing: name their files")})
+		return nil
+	}
+	cluster, err := target.Load(ctx, &flags, r.input, r.streams)
+	if err != nil {
+		return err
+	}
+	engine := preview.New(cluster)
+	for i := range t.Cases {
+		if err := r.evaluate(ctx, engine, &t, &t.Cases[i]); err != nil {
+			r.errors = append(r.errors, manifest.Error{At: t.at, Err: fmt.Errorf("%s: %w", t.Cases[i].Name, err)})
+		}
+	}
+	return nil
+}
+
+func (r *runner) evaluate(ctx context.Context, engine *preview.Engine, t *test, c *testCase) error {
+	o, err := t.object(r.input, c)
+	if err != nil {
+		return err
+	}
+	result, err := engine.Evaluate(ctx, o)
+	if err != nil {
+		return err
+	}
+	one := item{File: t.at.File, Name: c.Name, Differences: c.Want.compare(result.Decision), Messages: []string{}}
+	one.Passed = len(one.Differences) == 0
+	if !one.Passed {
+		for _, v := range result.Decision.Violations {
+			one.Messages = append(one.Messages, "denied: "+v.String())
+		}
+	}
+	r.items = append(r.items, one)
+	return nil
+}
+
+// compare lists where a decision is not what is wanted.
+func (w *want) compare(d policies.Decision) []difference {
+	found := []difference{}
+	add := func(field, want, got string) {
+		if want != "" && want != got {
+			found = append(found, difference{field, want, cmp.Or(got, "-")})
+		}
+	}
+	if w.Outcome != allowed || d.Outcome == policies.Denied {
+		add("outcome", w.Outcome, string(d.Outcome))
+	}
+	var rules []string
+	for _, v := range d.Violations {
+		rules = append(rules, string(v.Rule))
+	}
+	if !slices.Contains(rules, w.Rule) {
+		add("rule", w.Rule, strings.Join(rules, ", "))
+	}
+	if !strings.Contains(d.Message(), w.Message) {
+		add("message", w.Message, d.Message())
+	}
+	given := slicesOf(d)
+	if w.slice != (slice{}) && len(given) == 0 {
+		given = map[string]slice{"": {}}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		got, prefix := given[name], name+" "
+		if len(given) == 1 {
+			prefix = ""
+		}
+		w.slice.compare(got, func(field, want, got string) { add(prefix+field, want, got) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.Containers)) {
+		w.Containers[name].compare(given[name], func(field, want, got string) { add(name+" "+field, want, got) })
+	}
+	return found
+}
+
+func (s slice) compare(got slice, add func(field, want, got string)) {
+	add("resource", s.Resource, got.Resource)
+	add("memory", cli.Amount(s.Memory), cli.Amount(got.Memory))
+	add("memoryLimit", cli.Amount(s.MemoryLimit), cli.Amount(got.MemoryLimit))
+	add("strategy", string(s.Strategy), string(got.Strategy))
+	add("pool", s.Pool, got.Pool)
+	add("tier", string(s.Tier), string(got.Tier))
+}
+
+// slicesOf is what each container would get.
+func slicesOf(d policies.Decision) map[string]slice {
+	given := map[string]slice{}
+	if d.Promise == nil || d.Planned == nil {
+		return given
+	}
+	for _, c := range d.Promise.Containers {
+		one := slice{Resource: c.Resource, Memory: c.Slice, MemoryLimit: c.Limit, Strategy: d.Planned.Strategy, Pool: d.Planned.Pool, Tier: api.TierNone}
+		for _, planned := range d.Planned.Containers {
+			for _, t := range planned.Tiers {
+				if planned.Name == c.Name && t.AtLeast(one.Tier) {
+					one.Tier = t
+				}
+			}
+		}
+		given[c.Name] = one
+	}
+	return given
+}
