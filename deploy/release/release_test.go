@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"log"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -43,7 +45,7 @@ func trial(t *testing.T, at string) Options {
 
 // TestRelease makes a release twice, uploads it to a registry of its own, and pulls what the release names.
 func TestRelease(t *testing.T) {
-	server := httptest.NewServer(registry.New())
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	o := trial(t, strings.TrimPrefix(server.URL, "http://")+"/team")
 	if _, err := Make(t.Context(), o); err != nil {
@@ -91,7 +93,7 @@ func TestRelease(t *testing.T) {
 	t.Run("install.yaml names images of the registry", func(t *testing.T) {
 		sameImages(t, files["install.yaml"], references[:2])
 	})
-	t.Run("helm installs the chart from the registry", func(t *testing.T) {
+	t.Run("helm renders the chart from the registry", func(t *testing.T) {
 		rendered := helm(t, "template", "gpuslice", "oci://"+o.Registry+"/"+chartPath, "--version=0.0.0-test", "--plain-http", "--set=agent.enabled=true")
 		sameImages(t, rendered, references[:3])
 		if shown := helm(t, "show", "chart", filepath.Join(o.Out, "gpuslice-0.0.0-test.tgz")); !strings.Contains(shown, "appVersion: v0.0.0-test") {
