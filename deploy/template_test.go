@@ -77,7 +77,7 @@ func plain(line string) []string {
 		return []string{"  labels: {" + labels[1] + `{{ include "gpuslice.labels" $ }}}`}
 	}
 	if line == "  labels:" {
-		return []string{line, "{{- with $.Values.labels }}{{ toYaml . | nindent 4 }}{{ end }}"}
+		return []string{line, `{{- include "gpuslice.labelLines" $ | nindent 4 }}`}
 	}
 	if client.MatchString(line) {
 		return []string{line + `{{ include "gpuslice.caBundle" $ }}`}

@@ -35,18 +35,23 @@ func decide(s State, readings []reading, l limits.Limits) (State, *Order, []Even
 // nextOverLimit returns the usage to act on, and whether there is one and it is
 // time.
 func nextOverLimit(s State, readings []reading, l limits.Limits) (Usage, bool) {
-	if s.InProgress != nil || s.Settling && s.SampledAt.Sub(s.SettledAt) < l.Settle {
+	if !s.mayTerminate(l.Settle) {
 		return Usage{}, false
 	}
 	due := slices.DeleteFunc(slices.Clone(s.Usages), func(u Usage) bool {
-		listed := s.device(u.Device).ListedAt
-		trusted := slices.ContainsFunc(readings, func(r reading) bool { return r.ID == u.Device && r.trusted })
-		return u.OverSince.IsZero() || !trusted || u.OverFor < l.Grace || !listed.After(s.SettledAt)
+		return u.OverSince.IsZero() || u.OverFor < l.Grace || !s.settledOn(u.Device, readings)
 	})
 	if len(due) == 0 {
 		return Usage{}, false
 	}
 	return slices.MinFunc(due, byUrgency), true
+}
+
+// settledOn reports whether a device was listed, and is trusted, since the last
+// termination.
+func (s State) settledOn(device string, readings []reading) bool {
+	trusted := slices.ContainsFunc(readings, func(r reading) bool { return r.ID == device && r.trusted })
+	return trusted && s.device(device).ListedAt.After(s.SettledAt)
 }
 
 // terminationOrder completes an order to terminate a process of the container, or
@@ -65,9 +70,7 @@ func terminationOrder(s State, o Order, u Usage, readings []reading, l limits.Li
 }
 
 func processOrder(o Order, u Usage, readings []reading) (Order, string) {
-	able := slices.DeleteFunc(slices.Clone(u.Processes), func(p Process) bool {
-		return !p.Known || p.UsedBytes <= 0 || p.Protected || p.PID <= 1
-	})
+	able := slices.DeleteFunc(slices.Clone(u.Processes), func(p Process) bool { return !p.terminable() })
 	if len(able) == 0 {
 		return o, "it has no process that the guard may terminate"
 	}
@@ -107,7 +110,7 @@ func notTerminated(o Order, u Usage, reason string) []Event {
 
 // withheld returns why a sample that was taken after the target was acquired does
 // not call for the order any more, or an empty text when it does: the very process
-// listed, the container over its limit on a device that can be relied on.
+// listed, the container over its limit, or idle, on a device that can be relied on.
 func withheld(s State, in Sample, o Order, l limits.Limits) string {
 	i := slices.IndexFunc(in.Devices, func(d Device) bool { return d.ID == o.Device && d.Listed.After(s.SampledAt) })
 	if in.Fault != "" || i < 0 {
@@ -116,6 +119,9 @@ func withheld(s State, in Sample, o Order, l limits.Limits) string {
 	d := in.Devices[i]
 	if fault := listFault(s, d); fault != "" {
 		return "its device could not be relied on when it was sampled again" + because(fault)
+	}
+	if o.forIdleness() {
+		return withheldFromIdle(in, d, o)
 	}
 	c, sliced := shareOf(l, o.Container, d, s.Usages)
 	listed := o.Kind == TerminateContainer || slices.ContainsFunc(d.Processes, func(p Process) bool {

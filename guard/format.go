@@ -39,3 +39,16 @@ func count(n int, one, many string) string {
 func FormatDuration(d time.Duration) string {
 	return strings.TrimSuffix(strconv.FormatFloat(d.Seconds(), 'f', 1, 64), ".0") + "s"
 }
+
+// FormatPeriod returns a duration of minutes and hours, as "8h" or "1h30m", and a
+// shorter one as FormatDuration does.
+func FormatPeriod(d time.Duration) string {
+	if d < time.Minute {
+		return FormatDuration(d.Truncate(time.Second))
+	}
+	text := strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
+	if whole, found := strings.CutSuffix(text, "h0m"); found {
+		return whole + "h"
+	}
+	return text
+}

@@ -150,10 +150,10 @@ func (g *Guard) begin(ctx context.Context, s State, o Order, outcomes chan<- Out
 
 // withheld samples until a sample calls for the order, a few times, and returns
 // why none did. One sample would spare whoever frees and allocates in turns, and
-// whoever it could not read.
+// whoever it could not read; who is idle is spared.
 func (g *Guard) withheld(ctx context.Context, s State, o Order) (reason string) {
 	for range finalSamples {
-		if reason = withheld(s, g.Sampler.Sample(ctx, 0), o, g.Limits); reason == "" {
+		if reason = withheld(s, g.Sampler.Sample(ctx, 0), o, g.Limits); reason == "" || o.forIdleness() {
 			break
 		}
 	}

@@ -59,6 +59,10 @@ func (o Order) describe(verb string) string {
 	if o.Kind == TerminateContainer {
 		victim = "every process"
 	}
+	if o.forIdleness() {
+		return fmt.Sprintf("%s %s in %s: nothing of %s ran on a GPU for %s, since %s, and policy idle.terminate allows no more", verb, victim, o.Container,
+			o.Container, FormatPeriod(o.Idle.For), o.Idle.Since.UTC().Format(time.RFC3339))
+	}
 	lasting := ""
 	if o.OverFor >= 50*time.Millisecond {
 		lasting = " for " + FormatDuration(o.OverFor)

@@ -13,7 +13,7 @@ const (
 )
 
 // Order is what Step asks the guard to do about a container that is over its
-// limit on a device.
+// limit on a device, or idle.
 type Order struct {
 	Kind       OrderKind
 	Container  string
@@ -27,7 +27,10 @@ type Order struct {
 	MPS        bool          // what it names may be clients of an MPS daemon
 	Alone      bool          // the devices list no process of the pod beside what it names
 	DryRun     bool          // nothing will be signaled
+	Idle       Idle          // the container is idle; zero: it is over its limit
 }
+
+func (o Order) forIdleness() bool { return !o.Idle.Since.IsZero() }
 
 // Result is what came of an Order.
 type Result string

@@ -11,7 +11,18 @@ type Sample struct {
 	Fault   string    // why nothing could be read at all; empty: Devices are valid
 	Devices []Device
 	Outcome *Outcome // of the termination that was in progress, once
+	Idle    []Idle   // containers whose processes are to be terminated for want of use
 }
+
+// Idle is a container in which nothing has run on a device for as long as its
+// policy lets it.
+type Idle struct {
+	Container string
+	Since     time.Time // nothing has run since then; with Container the identity
+	For       time.Duration
+}
+
+func (i Idle) same(j Idle) bool { return i.Container == j.Container && i.Since.Equal(j.Since) }
 
 // Device is what one sample found on one device, or one MIG instance.
 type Device struct {
@@ -39,6 +50,11 @@ type Process struct {
 
 // same reports whether p and q are one process: a PID alone is reused.
 func (p Process) same(q Process) bool { return p.PID == q.PID && p.Start == q.Start }
+
+// terminable reports whether the process uses memory and may be signaled.
+func (p Process) terminable() bool {
+	return p.Known && p.UsedBytes > 0 && !p.Protected && p.PID > 1
+}
 
 func contains(ps []Process, pid int) bool {
 	return slices.ContainsFunc(ps, func(p Process) bool { return p.PID == pid })

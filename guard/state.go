@@ -17,6 +17,7 @@ type State struct {
 	SettledAt    time.Time     // when the last termination was settled; no older list is evidence
 	Settling     bool          // SettledAt is followed by the settle time
 	Terminations []Termination // that count, oldest first
+	IdleOrdered  []Process     // of idle containers, which an order has named
 
 	Late      string    // why the guard was late with a sample; empty: it was not, lately
 	LateUntil time.Time // when that is over
@@ -72,6 +73,11 @@ type PendingRelease struct {
 	Device   string
 	Process  Process
 	Deadline time.Time
+}
+
+// mayTerminate reports whether it is time for another termination.
+func (s State) mayTerminate(settle time.Duration) bool {
+	return s.InProgress == nil && (!s.Settling || s.SampledAt.Sub(s.SettledAt) >= settle)
 }
 
 // NotEnforcing returns why the guard cannot enforce a slice, or an empty text while

@@ -40,6 +40,9 @@ func Step(s State, in Sample, l limits.Limits) (State, *Order, []Event) {
 	s.SampledAt, s.Devices, s.Unmanaged, s.Usages, s.PendingRelease = in.Taken, devices, unmanaged, usages, pending
 	s.Terminations = recentTerminations(s.Terminations, in.Taken, l.TerminationsWindow)
 	s, order, skipped := decide(s, readings, l)
+	if order == nil {
+		s, order = decideIdle(s, in, readings, l)
+	}
 	return s, order, slices.Concat(events, late, turned, used, warned, lingering, skipped)
 }
 
@@ -52,6 +55,10 @@ func applyOutcome(s State, out *Outcome) (State, []Event) {
 	s.InProgress, s.SettledAt, s.Settling = nil, out.At, out.Result != Gone
 	if out.Result == Terminated && o.Kind == TerminateProcess {
 		s.PendingRelease = append(slices.Clone(s.PendingRelease), PendingRelease{o.Device, o.Process, out.At.Add(releasePeriod)})
+	}
+	reported := []Event{{Kind: TerminationResult, Container: o.Container, Device: o.Device, SliceBytes: o.SliceBytes, Outcome: out}}
+	if o.forIdleness() {
+		return s, reported
 	}
 	u, _ := s.usage(o.Container, o.Device)
 	u.Confirming = false
@@ -69,7 +76,7 @@ func applyOutcome(s State, out *Outcome) (State, []Event) {
 	if repeated {
 		return s, nil
 	}
-	return s, []Event{{Kind: TerminationResult, Container: o.Container, Device: o.Device, SliceBytes: o.SliceBytes, Outcome: out}}
+	return s, reported
 }
 
 // expireReleased drops terminated processes whose memory was released, and

@@ -58,7 +58,7 @@ func checkEphemeral(in Input, old *corev1.Pod) []api.Violation {
 func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	if !hidesDevices(c) {
-		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", envvar.VisibleDevices, envvar.NoDevices, strings.Join(envvar.OwnPrefixes(), ", "))
+		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", envvar.VisibleDevices, envvar.NoDevices, envvar.OwnPrefixes)
 	}
 	if m := rules.NamesDevice(c.VolumeMounts); m != "" {
 		say("mounts a volume at %s, which takes devices", message.Quote(m))

@@ -46,6 +46,30 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestImagesUnderTheShim changes the image of a container that the shim caps: the shim is there for the next one too.
+func TestImagesUnderTheShim(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, image, denied string }{
+		{"another release that it caps", "pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime", ""},
+		{"one that is older than the call", "pytorch/pytorch:1.7.1-cuda11.0-cudnn8-runtime", "below the minimum enforcement"},
+		{"no framework", "example.test/app:1", "below the minimum enforcement"},
+	} {
+		in, pod := brought(t, "minimumEnforcement: framework\nguard: {dryRun: true}\nframeworks: {pytorch: {shim: on}}\n")
+		pod.Spec.Containers[0].Command = []string{"python", "train.py"}
+		in.Pod = pod
+		old := rewritten(t, in)
+		in.Pod = old.DeepCopy()
+		in.Pod.Spec.Containers[0].Image = tt.image
+		d, err := verifyChange(change(t, in, old, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if denied := d.Outcome == policies.Denied; denied != (tt.denied != "") || !strings.Contains(d.Message(), tt.denied) {
+			t.Errorf("%s: %s %s, want %q", tt.name, d.Outcome, d.Message(), tt.denied)
+		}
+	}
+}
+
 // TestPlannedAfterImage changes the image of one of two containers, and changes it back.
 func TestPlannedAfterImage(t *testing.T) {
 	t.Parallel()

@@ -24,8 +24,10 @@ func Lint(p *config.Policy, pools []pools.Pool) (warnings []string) {
 	if p.OptOut && p.Mode != modes.Transparent {
 		warn("optOut: it means something in mode transparent only; in mode %s a pod that requests no slice gets none anyway", p.Mode)
 	}
-	if p.Idle.Report.Duration > 0 && p.Guard.Mode == modes.GuardSidecar {
-		warn("idle.report: only an agent sees what runs in a slice, and guard.mode is %s; write guard.mode: %s", modes.GuardSidecar, modes.GuardAuto)
+	for _, name := range p.Idle.Set() {
+		if p.Guard.Mode == modes.GuardSidecar {
+			warn("idle.%s: only an agent sees what runs in a slice, and guard.mode is %s; write guard.mode: %s", name, modes.GuardSidecar, modes.GuardAuto)
+		}
 	}
 	if p.Mode == modes.Transparent && p.DefaultSlice == nil {
 		warn("defaultSlice: mode is transparent and there is none, so a pod that says no size is denied")

@@ -31,6 +31,9 @@ func TestLint(t *testing.T) {
 				"optOut: it means something in mode transparent only; in mode opt-in a pod that requests no slice gets none anyway"}},
 			{"idle slices that nobody sees", "{mode: opt-in, idle: {report: 4h}, guard: {mode: sidecar}}", []string{
 				"idle.report: only an agent sees what runs in a slice, and guard.mode is sidecar; write guard.mode: auto"}},
+			{"idle slices that nobody terminates", "{mode: opt-in, idle: {report: 4h, terminate: 8h}, guard: {mode: sidecar}}", []string{
+				"idle.report: only an agent sees what runs in a slice, and guard.mode is sidecar; write guard.mode: auto",
+				"idle.terminate: only an agent sees what runs in a slice, and guard.mode is sidecar; write guard.mode: auto"}},
 			{"idle slices that an agent sees", "{mode: opt-in, idle: {report: 4h}, guard: {mode: agent}}", nil},
 			{"transparent without a size", "{mode: transparent}", []string{
 				"defaultSlice: mode is transparent and there is none, so a pod that says no size is denied"}},

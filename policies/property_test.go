@@ -270,7 +270,7 @@ var allowedPaths = regexp.MustCompile(`^(` + strings.Join([]string{
 	`/metadata/annotations(/(gpuslice\.dev~1(promise|planned|observed)|nvidia\.cdi\.k8s\.io~1container\.gpuslice-guard))?`,
 	`/spec/(init)?[cC]ontainers/\d+/resources((/(limits|requests))(/[a-z.]+~1[a-zA-Z0-9.-]+)?)?`,
 	`/spec/(init)?[cC]ontainers/\d+/(env|volumeMounts)(/\d+(/value|/valueFrom)?)?`,
-	`/spec/(init)?[cC]ontainers/\d+/args(/\d+)?`,
+	`/spec/(init)?[cC]ontainers/\d+/(args|command)(/\d+)?`,
 	`/spec/initContainers(/\d+)?`,
 	`/spec/containers/\d+`,
 	`/spec/volumes(/\d+)?`,

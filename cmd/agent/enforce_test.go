@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -266,4 +267,28 @@ func TestEnforce(t *testing.T) {
 		}
 	}
 	c.awaitLease("gpuslice-agent-gpu-1")
+}
+
+// TestNotEnforced: a node with a lost device has agents and pods all the same, of
+// which the Lease names those that may use it.
+func TestNotEnforced(t *testing.T) {
+	lost := fakegpu.Fault{Fail: []fakegpu.Fail{{Call: "nvmlDeviceGet*RunningProcesses*", Return: "GPU_IS_LOST"}}}
+	c := agentOn(t, fakegpu.Config{Devices: 2, On: map[int]fakegpu.Fault{1: lost}}, promisedPod("on-it", true), promisedPod("beside", true))
+	c.tenant("beside", "hold 1GiB")
+	for {
+		select {
+		case change := <-c.leases.ResultChan():
+			lease, ok := change.Object.(*coordinationv1.Lease)
+			if !ok {
+				t.Fatalf("%+v", change)
+			}
+			reasons := map[string]string{}
+			_ = json.Unmarshal([]byte(lease.Annotations[nodelease.AnnotationNotEnforced]), &reasons) // as long as there is none
+			if reason := reasons[uidOf("on-it")]; strings.Contains(reason, "GPU-") {
+				return
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("the Lease does not name the pod")
+		}
+	}
 }

@@ -29,6 +29,9 @@ const (
 // remedy is what the owner of a pod that is over its slice, or near it, can do.
 const remedy = "; use less memory, or request a larger slice with the label gpuslice.dev/memory"
 
+// idleRemedy is what the owner of a slice in which nothing ran can do.
+const idleRemedy = "; start it again when it has something to run, or have the policy's idle.terminate raised"
+
 // eventOf returns reason, type and message of the Event about what a guard
 // reports.
 func eventOf(e guard.Event) (eventType, reason, message string) {
@@ -78,6 +81,9 @@ func (w eventWriter) Close() {
 func eventOfOutcome(e guard.Event) (eventType, reason, message string) {
 	switch e.Outcome.Result {
 	case guard.Terminated:
+		if !e.Outcome.Order.Idle.Since.IsZero() {
+			return corev1.EventTypeWarning, reasonTerminated, e.Message() + idleRemedy
+		}
 		return corev1.EventTypeWarning, reasonTerminated, e.Message() + remedy
 	case guard.DryRun:
 		return corev1.EventTypeWarning, reasonDryRun, e.Message()

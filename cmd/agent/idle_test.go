@@ -79,6 +79,7 @@ func TestIdle(t *testing.T) {
 		"the driver does not report what runs":            {use{processes: []node.Process{tenant}, seen: true}, false},
 		"nor did where the pod was":                       {use{seen: true}, false},
 		"a client of an MPS daemon":                       {use{processes: []node.Process{client}, seen: true, activities: both(activity("gpu0", true))}, false},
+		"who ran is not listed any more":                  {use{processes: []node.Process{tenant}, seen: true, activities: both(activity("gpu0", true, 8))}, false},
 		"a device that cannot be read":                    {use{fault: "it is lost", seen: true, activities: both()}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,6 +94,15 @@ func TestIdle(t *testing.T) {
 	}
 	t.Run("not without a policy", func(t *testing.T) {
 		if got := recorderOf(func(l *limits.Limits) { l.IdleReport = 0 }).idleAfter(5*time.Minute, use{}); got != nil {
+			t.Errorf("reported %q", got)
+		}
+	})
+	t.Run("anew after the agent did not read for a while", func(t *testing.T) {
+		r := recorderOf(func(*limits.Limits) {})
+		quiet := use{processes: []node.Process{tenant}, seen: true, activities: both(activity("gpu0", true))}
+		before := r.idleAfter(50*time.Second, quiet)
+		r.pods["u-1"].readUse = r.pods["u-1"].readUse.Add(-longestUseGap - usePeriod)
+		if got := append(before, r.idleAfter(50*time.Second, quiet)...); got != nil {
 			t.Errorf("reported %q", got)
 		}
 	})

@@ -96,13 +96,15 @@ func (s sender) counter(d *prometheus.Desc, value float64, labels ...string) {
 
 func (s sender) pod(p *podRecord) {
 	namespace, name := p.pod.Namespace, p.pod.Name
-	s.gauge(s.notEnforcing, indicator(p.notEnforcing), namespace, name)
+	s.gauge(s.notEnforcing, indicator(p.notEnforcing != ""), namespace, name)
 	for _, u := range p.usages {
 		s.gauge(s.used, float64(u.UsedBytes), namespace, name, u.Container, u.Device)
 		s.gauge(s.peak, float64(u.PeakBytes), namespace, name, u.Container, u.Device)
 	}
-	for c, since := range p.quietSince {
-		s.gauge(s.idle, p.readUse.Sub(since).Seconds(), namespace, name, c)
+	for c, q := range p.quiet {
+		if !q.since.IsZero() {
+			s.gauge(s.idle, p.readUse.Sub(q.since).Seconds(), namespace, name, c)
+		}
 	}
 	for at, bytes := range p.byteSeconds {
 		s.counter(s.byteSeconds, bytes, namespace, name, at[0], at[1])

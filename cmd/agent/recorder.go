@@ -22,6 +22,9 @@ type recorder struct {
 	last node.Sample
 }
 
+// longestReason keeps the reasons for a node's pods within what a Lease can hold.
+const longestReason = 200
+
 // podRecord is what is shown of one pod.
 type podRecord struct {
 	pod          node.Pod
@@ -30,10 +33,9 @@ type podRecord struct {
 	byteSeconds  map[[2]string]float64 // by container and device
 	warnings     map[string]int        // by container
 	terminations map[[2]string]int     // by container and result
-	notEnforcing bool
-	readUse      time.Time            // when it was read last what ran
-	quietSince   map[string]time.Time // by container; absent: something ran, or may have
-	reported     map[string]bool      // as idle, by container
+	notEnforcing string                // why its slice is not enforced; empty: it is
+	readUse      time.Time             // when it was read last what ran
+	quiet        map[string]*quietness // by container
 }
 
 func newRecorder(promised func(uid string) (node.Pod, bool)) *recorder {
@@ -48,7 +50,7 @@ func (r *recorder) add(p node.Pod) *podRecord {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	added := &podRecord{pod: p, warnings: map[string]int{}, terminations: map[[2]string]int{}, byteSeconds: map[[2]string]float64{},
-		quietSince: map[string]time.Time{}, reported: map[string]bool{}}
+		quiet: map[string]*quietness{}}
 	r.pods[p.UID] = added
 	return added
 }
@@ -78,13 +80,26 @@ func (r *recorder) observe(p *podRecord, taken time.Time, s guard.State) {
 	for _, u := range p.usages {
 		p.byteSeconds[[2]string{u.Container, u.Device}] += float64(u.UsedBytes) * taken.Sub(p.taken).Seconds()
 	}
-	p.usages, p.taken, p.notEnforcing = s.Usages, taken, s.NotEnforcing() != ""
+	p.usages, p.taken, p.notEnforcing = s.Usages, taken, s.NotEnforcing()
 }
 
 func (r *recorder) sampled(s node.Sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = s
+}
+
+// notEnforced returns why slices are not enforced, by the UID of the pod.
+func (r *recorder) notEnforced() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reasons := map[string]string{}
+	for uid, p := range r.pods {
+		if p.notEnforcing != "" {
+			reasons[uid] = p.notEnforcing[:min(len(p.notEnforcing), longestReason)]
+		}
+	}
+	return reasons
 }
 
 // sampledAt returns when the devices were read last, and whether they could be.

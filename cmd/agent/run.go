@@ -60,7 +60,7 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 		return err
 	}
 	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary, NodePIDs: true})
-	recorder := newRecorder(known.Promise)
+	recorder := newRecorder(o.dryRunIn(known.Promise))
 	h := health{recorder, known.synced, time.Now()}
 
 	ctx, stop := context.WithCancelCause(ctx)
@@ -74,7 +74,7 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 	beside.Go(func() { stop(serve(ctx, l, h.handler())) })
 	enforces := func() bool { return !o.dryRun && h.ready() == nil }
 	beside.Go(func() {
-		holder := nodelease.Holder{Client: client, Namespace: o.namespace, Node: o.node, Enforces: enforces, Log: log}
+		holder := nodelease.Holder{Client: client, Namespace: o.namespace, Node: o.node, Enforces: enforces, NotEnforced: recorder.notEnforced, Log: log}
 		holder.Run(ctx)
 	})
 	beside.Go(func() {
@@ -82,9 +82,10 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 		plugin.Run(ctx)
 	})
 	reports := &reporter{log: log, events: recording, recorder: recorder}
-	beside.Go(func() { recorder.watchUse(ctx, driver.Activities, reports.Idle) })
+	use := &useWatch{recorder: recorder, activities: driver.Activities, report: reports.Idle}
+	beside.Go(func() { use.run(ctx) })
 	log.Info("started", "version", version, "node", o.node, "dryRun", o.dryRun)
-	agent := &node.Agent{Node: processes, Pods: known, DryRun: o.dryRun, Daemons: func() []mps.Daemon { return o.daemons() },
+	agent := &node.Agent{Node: processes, Pods: known, DryRun: o.dryRun, Idle: use.idle, Daemons: func() []mps.Daemon { return o.daemons() },
 		Reader: timed{driver, recorder.samples, func() {
 			if driver.Updated() {
 				stop(errDriverUpdated)
@@ -117,6 +118,15 @@ func (o *options) daemons() []mps.Daemon {
 		found = append(found, mps.Control{Program: o.mpsControl, PipeDirectory: pipe})
 	}
 	return found
+}
+
+// dryRunIn returns promises of which nothing is enforced in a dry run.
+func (o *options) dryRunIn(promised func(uid string) (node.Pod, bool)) func(uid string) (node.Pod, bool) {
+	return func(uid string) (node.Pod, bool) {
+		p, found := promised(uid)
+		p.Limits.DryRun = p.Limits.DryRun || o.dryRun
+		return p, found
+	}
 }
 
 // timed is a reader whose readings are timed.

@@ -20,6 +20,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/policyinit"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/policyshow"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/policytest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/pools"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/quota"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/render"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/resign"
@@ -72,10 +73,8 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetVersionTemplate("gpuslice {{.Version}}\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w (%s --help)", err, cmd.CommandPath())
-	})
-	root.AddCommand(render.New(s), explain.New(s), list.New(s), newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)), quota.New(s), audit.New(s), bypass.New(s), doctor.New(s),
+	root.SetFlagErrorFunc(cli.FlagError)
+	root.AddCommand(render.New(s), explain.New(s), list.New(s), newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)), pools.New(s), quota.New(s), audit.New(s), bypass.New(s), doctor.New(s),
 		doctor.NewVerify(s), resign.New(s), uninstall.New(s), newVersionCommand(s))
 	referToExitCodes(root)
 	return root

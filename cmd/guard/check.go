@@ -12,6 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/gpu"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/guard/mps"
+	"github.com/gpuslice/gpuslice/guard/shim"
 )
 
 // finding is the result of checking one thing that the plan relies on.
@@ -36,6 +37,9 @@ func check(ctx context.Context, o options, p process) int {
 	}
 	if l.ExpectMPS {
 		findings = append(findings, checkMPS(ctx, l, p))
+	}
+	if o.shimFolder != "" {
+		findings = append(findings, finding{"shim", "is in " + o.shimFolder, shim.Write(o.shimFolder, o.execProgram)})
 	}
 	return report(findings, o, p)
 }

@@ -66,3 +66,40 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckBringsTheShim runs the check twice, as a kubelet does where the pod's sandbox is made anew.
+func TestCheckBringsTheShim(t *testing.T) {
+	config := fakegpu.Config{Node: rand.Text()}
+	t.Setenv(fakegpu.ConfigVariable, config.String())
+	folder := t.TempDir()
+	program := filepath.Join(t.TempDir(), "gpuslice-exec")
+	runs := func(want int) string {
+		t.Helper()
+		var out bytes.Buffer
+		code := command(t.Context(), []string{"check", "--nvml-library", built.library, "--termination-message-path", filepath.Join(t.TempDir(), "log"),
+			"--shim-folder", folder, "--exec-program", program}, process{out: &out, err: io.Discard, lookup: lookup(environment(nil))})
+		if code != want {
+			t.Errorf("exit %d, want %d:\n%s", code, want, out.String())
+		}
+		return out.String()
+	}
+	if out := runs(exitFailed); !strings.Contains(out, "FAIL  shim: read the program that starts others with the shim") {
+		t.Errorf("without the program it says\n%s", out)
+	}
+	if err := os.WriteFile(program, []byte("binary"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if out := runs(exitOK); !strings.Contains(out, "ok    shim: is in "+folder) {
+			t.Errorf("it says\n%s", out)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"sitecustomize.py": 0o444, "gpuslice-exec": 0o555} {
+		if found, err := os.Stat(filepath.Join(folder, name)); err != nil || found.Mode() != mode {
+			t.Errorf("%s: %v %v", name, found, err)
+		}
+	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 2 {
+		t.Errorf("the folder has %v %v", entries, err)
+	}
+}

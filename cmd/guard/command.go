@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path"
 	"runtime/debug"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
@@ -53,6 +54,8 @@ type options struct {
 	procDir                string
 	terminationMessagePath string
 	observationPath        string
+	shimFolder             string
+	execProgram            string
 	level                  slog.Level
 	probe                  probe
 }
@@ -98,6 +101,10 @@ func flags(name string, args []string, out io.Writer) (options, error) {
 	if name != "status" {
 		f.StringVar(&o.nvmlLibrary, "nvml-library", "", "NVML library to load (default: libnvidia-ml.so.1)")
 		f.TextVar(&o.level, "log-level", slog.LevelInfo, "lowest level that is logged: DEBUG, INFO, WARN or ERROR")
+	}
+	if name == "check" {
+		f.StringVar(&o.shimFolder, "shim-folder", "", "folder that takes the shim for PyTorch, which the pod's containers mount (default: none)")
+		f.StringVar(&o.execProgram, "exec-program", "/"+path.Base(limits.ShimProgram), "program that starts others with the shim, which goes there too")
 	}
 	if name == "run" {
 		f.StringVar(&o.observationPath, "observation-path", limits.ObservationPath, "file with the pod's annotation gpuslice.dev/observed, which tells what arrived at the API server")

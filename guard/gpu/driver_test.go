@@ -170,9 +170,10 @@ func TestActivities(t *testing.T) {
 		usage string
 		want  []Activity
 	}{
-		{"own", []Activity{{id, true, map[int]bool{pid: true}, ran}}},
-		{"node", []Activity{{id, false, map[int]bool{pid: true, 645400: true}, ran}}}, // a process that is not listed
-		{"none", []Activity{{id, true, map[int]bool{}, nil}}},
+		{"own", []Activity{{id, true, map[int]bool{pid: true}, ran, map[int]bool{pid: true}}}},
+		{"node", []Activity{{id, false, map[int]bool{pid: true, 645400: true}, ran, map[int]bool{pid: true, 645400: true}}}}, // a process that is not listed
+		{"trace", []Activity{{id, true, nil, []Utilization{{id, pid, 0}}, map[int]bool{pid: true}}}},                         // of less than a percent
+		{"none", []Activity{{id, true, nil, nil, nil}}},
 		{"off", nil},
 	} {
 		n.configure(fakegpu.Config{Fault: fakegpu.Fault{Usage: tc.usage}})

@@ -24,6 +24,9 @@ type Activity struct {
 	Complete     bool
 	Ran          map[int]bool // by PID
 	Utilizations []Utilization
+	// Sampled are the processes of which the driver has something to say, by PID: 0
+	// percent of one that ran for a moment, too.
+	Sampled map[int]bool
 }
 
 // Utilizations returns how busy the processes that the devices list kept them
@@ -65,12 +68,13 @@ func (dev *device) activity() (a Activity, reported bool) {
 	if ret != nvml.SUCCESS && !nothing {
 		return a, false
 	}
-	a = Activity{Device: dev.id, Complete: true, Ran: map[int]bool{}}
+	a = Activity{Device: dev.id, Complete: true, Ran: map[int]bool{}, Sampled: map[int]bool{}}
 	percent, times := map[int]int{}, map[int]int{}
 	for _, s := range samples {
 		dev.seen = max(dev.seen, s.TimeStamp)
 		percent[int(s.Pid)] = int(s.SmUtil)
 		times[int(s.Pid)]++
+		a.Sampled[int(s.Pid)] = true
 		if s.SmUtil > 0 || s.MemUtil > 0 || s.EncUtil > 0 || s.DecUtil > 0 {
 			a.Ran[int(s.Pid)] = true
 		}

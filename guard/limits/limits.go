@@ -29,6 +29,15 @@ const (
 	ObservationPath   = ObservationFolder + "/observed"
 )
 
+// ShimFolder is where the check writes the shim that limits old releases of
+// PyTorch, and where containers find it, on the volume ShimVolume. ShimProgram
+// starts a container's command with it.
+const (
+	ShimVolume  = "gpuslice-shim"
+	ShimFolder  = "/gpuslice/shim"
+	ShimProgram = ShimFolder + "/gpuslice-exec"
+)
+
 // Act is when a process of a container over its slice is terminated.
 type Act string
 
@@ -85,6 +94,7 @@ type Limits struct {
 	Escalation         Escalation    // what follows MaxTerminations
 	DryRun             bool          // decide and report everything, signal nothing
 	IdleReport         time.Duration // a slice in which nothing ran for so long is reported, by agents alone; 0: none is
+	IdleTerminate      time.Duration // and its processes are terminated after so long; 0: none are
 
 	MPSTermination   MPSTermination // for an MPS client that cannot be terminated through the daemon
 	MPSPipeDirectory string         // absolute; empty: no daemon is reachable
@@ -123,6 +133,15 @@ func Default() Limits {
 		Escalation:         EscalationContainer,
 		MPSTermination:     MPSTerminationObserve,
 	}
+}
+
+// IdleNotice returns after how long the owner of a slice gets an Event that nothing runs
+// in it; 0: never. Nothing is terminated without.
+func (l Limits) IdleNotice() time.Duration {
+	if l.IdleReport == 0 {
+		return l.IdleTerminate / 2
+	}
+	return l.IdleReport
 }
 
 // Container returns the share of the container with that name, and whether

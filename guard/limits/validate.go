@@ -70,6 +70,8 @@ func (l Limits) validatePolicy(p *problems) {
 	within(p, "settle", l.Settle, 0, time.Hour)
 	within(p, "terminationWindow", l.TerminationsWindow, time.Second, 24*time.Hour)
 	within(p, "idleReport", l.IdleReport, 0, 30*24*time.Hour)
+	within(p, "idleTerminate", l.IdleTerminate, 0, 30*24*time.Hour)
+	p.check(l.IdleTerminate == 0 || l.IdleTerminate >= l.IdleReport, "idleTerminate: %s is shorter than idleReport (%s)", l.IdleTerminate, l.IdleReport)
 	within(p, "interval", l.Interval, 20*time.Millisecond, 5*time.Second)
 	within(p, "fastInterval", l.FastInterval, 20*time.Millisecond, 5*time.Second)
 	p.check(l.FastInterval <= l.Interval, "fastInterval: %s is longer than interval (%s)", l.FastInterval, l.Interval)

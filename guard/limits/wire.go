@@ -22,6 +22,7 @@ type policy struct {
 	DryRun             bool           `json:"dryRun,omitempty"`
 	MPSTermination     MPSTermination `json:"mpsTermination"`
 	IdleReport         period         `json:"idleReport,omitempty"`
+	IdleTerminate      period         `json:"idleTerminate,omitempty"`
 }
 
 // node is how NodeVariable is spelt: what the guard finds on its node, and what
@@ -60,7 +61,7 @@ func policyOf(l Limits) policy {
 		Grace: period(l.Grace), TermGrace: period(l.TermGrace), Settle: period(l.Settle),
 		Interval: period(l.Interval), FastInterval: period(l.FastInterval),
 		MaxTerminations: l.MaxTerminations, TerminationsWindow: period(l.TerminationsWindow), Escalation: l.Escalation,
-		DryRun: l.DryRun, MPSTermination: l.MPSTermination, IdleReport: period(l.IdleReport),
+		DryRun: l.DryRun, MPSTermination: l.MPSTermination, IdleReport: period(l.IdleReport), IdleTerminate: period(l.IdleTerminate),
 	}
 }
 
@@ -69,7 +70,8 @@ func (p policy) into(l *Limits) {
 	l.Grace, l.TermGrace, l.Settle = time.Duration(p.Grace), time.Duration(p.TermGrace), time.Duration(p.Settle)
 	l.Interval, l.FastInterval = time.Duration(p.Interval), time.Duration(p.FastInterval)
 	l.MaxTerminations, l.TerminationsWindow, l.Escalation = p.MaxTerminations, time.Duration(p.TerminationsWindow), p.Escalation
-	l.DryRun, l.MPSTermination, l.IdleReport = p.DryRun, p.MPSTermination, time.Duration(p.IdleReport)
+	l.DryRun, l.MPSTermination = p.DryRun, p.MPSTermination
+	l.IdleReport, l.IdleTerminate = time.Duration(p.IdleReport), time.Duration(p.IdleTerminate)
 }
 
 func nodeOf(l Limits) node {

@@ -29,6 +29,9 @@ type Agent struct {
 	Reporter Reporter
 	// Daemons are the node's MPS daemons.
 	Daemons func() []mps.Daemon
+	// Idle returns the containers of a pod whose processes are to be terminated for
+	// want of use; anew: after another reading of what ran. Nil: there are none.
+	Idle func(ctx context.Context, uid string, anew bool) []guard.Idle
 	// DryRun decides and reports everything, and signals nothing.
 	DryRun bool
 	// Open opens a process; nil: by a pidfd, which only tests do without.
@@ -71,7 +74,9 @@ func (a *Agent) advance(ctx context.Context, maxAge time.Duration) (wait, nextAg
 	a.Reporter.Sampled(sample)
 	wait, nextAge = guard.SampleInterval(guard.State{}, limits.Default())
 	for _, e := range a.enforced {
-		podWait, podAge := e.guard.Advance(ctx, sample.of(e.pod, e.seen))
+		part := sample.of(e.pod, e.seen)
+		part.Idle = a.idle(ctx, e.pod, false)
+		podWait, podAge := e.guard.Advance(ctx, part)
 		wait, nextAge = min(wait, podWait), min(nextAge, podAge)
 	}
 	return wait, nextAge
@@ -105,6 +110,14 @@ func (a *Agent) begin(p Pod) *enforced {
 	return e
 }
 
+// idle returns the idle containers of a pod whose policy terminates what is idle.
+func (a *Agent) idle(ctx context.Context, p Pod, anew bool) []guard.Idle {
+	if a.Idle == nil || p.Limits.IdleTerminate == 0 {
+		return nil
+	}
+	return a.Idle(ctx, p.UID, anew)
+}
+
 // podSampler samples once more for a pod, between the pidfd and the signal.
 type podSampler struct {
 	agent *Agent
@@ -118,5 +131,6 @@ func (s podSampler) Sample(ctx context.Context, maxAge time.Duration) guard.Samp
 	if now, promised := s.agent.Pods.Promise(s.pod.pod.UID); sample.Fault == "" && (!promised || !now.gives(s.pod.pod)) {
 		sample.Fault = "the pod was promised something else by now"
 	}
+	sample.Idle = s.agent.idle(ctx, s.pod.pod, true)
 	return sample
 }

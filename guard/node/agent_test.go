@@ -161,7 +161,9 @@ func TestAgentFollowsThePods(t *testing.T) {
 // TestAgentDeviceFault: a device that fails is reported to who uses it.
 func TestAgentDeviceFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := still("on it", "elsewhere", "nowhere")
+		w := still("on it", "elsewhere", "nowhere", "may be on it")
+		w.pods[3].limits.Containers[0].GPUs = 2
+		w.run(40, w.pods[3], "trainer", 0, 4)
 		w.run(10, w.pods[0], "trainer", 4)
 		w.run(20, w.pods[1], "trainer", 0, 4)
 		time.AfterFunc(20*time.Second, func() {
@@ -171,7 +173,7 @@ func TestAgentDeviceFault(t *testing.T) {
 		})
 		r := w.watch(t, time.Minute, nil)
 		want := []string{"gpuslice cannot enforce this pod's slice on gpu0: the device does not answer"}
-		for i, messages := range [][]string{want, nil, want} {
+		for i, messages := range [][]string{want, nil, want, want} {
 			if got := r.messages[w.pods[i].uid]; !slices.Equal(got, messages) {
 				t.Errorf("pod %d: %q, want %q", i, got, messages)
 			}

@@ -36,6 +36,14 @@ func (p Pod) on(n *proc.Node) proc.Pod {
 // processes may be a client.
 func (p Pod) UsesMPS() bool { return p.Limits.ExpectMPS || p.Limits.MPSPipeDirectory != "" }
 
+// given returns how many devices the pod's containers were given.
+func (p Pod) given() (n int) {
+	for _, c := range p.Limits.Containers {
+		n += c.GPUs
+	}
+	return n
+}
+
 // gives reports whether the pod is promised what it was promised before.
 func (p Pod) gives(before Pod) bool {
 	return slices.Equal(p.Limits.Containers, before.Limits.Containers)

@@ -79,7 +79,8 @@ func (s *sampler) attribute(d guard.Device, began time.Time, ticks uint64) Devic
 }
 
 // of returns the part of a sample that is a pod's. A device that fails is the
-// fault of pods that were seen on it, and of those that were seen on none.
+// fault of pods that were seen on it, and of those that were seen on fewer devices
+// than they were given.
 func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 	part := guard.Sample{Taken: s.Taken, Fault: s.Fault}
 	for _, d := range s.Devices {
@@ -94,7 +95,7 @@ func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 			own.Processes = append(own.Processes, named)
 			seen[d.ID] = true
 		}
-		if own.Fault == "" || seen[d.ID] || len(seen) == 0 {
+		if own.Fault == "" || seen[d.ID] || len(seen) < p.given() {
 			part.Devices = append(part.Devices, own)
 		}
 	}

@@ -37,9 +37,13 @@ func (a *Agent) daemons() []mps.Daemon {
 }
 
 // isServer reports whether a PID of the node is an MPS server: no tenant can be
-// one, and the kernel cuts a command's name after 15 bytes.
+// one.
 func (a *Agent) isServer(pid int) bool {
 	named, m := a.Node.Name(guard.Process{PID: pid})
 	_, promised := a.Pods.Promise(m.PodUID)
-	return !promised && strings.HasPrefix(named.Command, "nvidia-cuda-mps")
+	return !promised && IsMPSServer(named.Command)
 }
+
+// IsMPSServer reports whether a process has the name of an MPS server, of which the
+// kernel keeps 15 bytes.
+func IsMPSServer(command string) bool { return strings.HasPrefix(command, "nvidia-cuda-mps") }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/shim"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -186,6 +187,11 @@ func (t *tightening) frameworks() {
 			have.Arguments = wish.Arguments
 		} else if wish.Arguments != "" && wish.Strictness() < have.Strictness() {
 			t.clamp(at.Child("arguments"), "%s is laxer than %s", wish.Arguments, have.Arguments)
+		}
+		if wish.Shim == shim.Off && have.Shim == shim.On {
+			t.clamp(at.Child("shim"), "off is laxer than on")
+		} else {
+			have.Shim = cmp.Or(wish.Shim, have.Shim)
 		}
 		have.Version = cmp.Or(have.Version, wish.Version)
 		merged[name] = have

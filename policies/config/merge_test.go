@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies/internal/document"
+	"github.com/gpuslice/gpuslice/policies/internal/shim"
 )
 
 func TestPolicyFields(t *testing.T) {
@@ -143,6 +144,7 @@ func TestTighten(t *testing.T) {
 			{"a weaker minimum", "{minimumEnforcement: none}", "{}", []string{"minimumEnforcement: none is laxer than guard"}},
 			{"its own framework's version", "{defaultFramework: pytorch, frameworks: {pytorch: {version: '2.4'}}}", "{defaultFramework: pytorch, frameworks: {vllm: {arguments: deny}, pytorch: {version: '2.4'}}}", nil},
 			{"a profile switched off, and arguments let pass", "{frameworks: {vllm: {enabled: false, arguments: warn}}}", "{}", []string{"frameworks[vllm].enabled: a tenant's own document switches no profile off", "frameworks[vllm].arguments: warn is laxer than deny"}},
+			{"a shim switched on", "{frameworks: {pytorch: {shim: on}}}", "{frameworks: {vllm: {arguments: deny}, pytorch: {shim: on}}}", nil},
 			{"arguments rewritten where they are denied", "{frameworks: {vllm: {arguments: rewrite}}}", "{}", []string{"frameworks[vllm].arguments: rewrite is laxer than deny"}},
 			{"arguments rewritten where the policy warns about them", "{frameworks: {sglang: {arguments: rewrite}}}", "{frameworks: {sglang: {arguments: rewrite}, vllm: {arguments: deny}}}", nil},
 			{"more set aside", "{contextAllowance: 2Gi}", "{contextAllowance: 2Gi}", nil},
@@ -180,6 +182,13 @@ func TestTighten(t *testing.T) {
 					t.Errorf("tightened twice it is not the same:\n%s", cmp.Diff(got, again))
 				}
 			})
+		}
+	})
+	t.Run("no tenant switches a shim off", func(t *testing.T) {
+		t.Parallel()
+		got, clamped := tighten(policyOf(t, "frameworks: {pytorch: {shim: on}}"), policyOf(t, "frameworks: {pytorch: {shim: off}}"))
+		if got.Frameworks["pytorch"].Shim != shim.On || len(clamped) != 1 || clamped[0].String() != "frameworks[pytorch].shim: off is laxer than on" {
+			t.Errorf("it is %q, and %v is said", got.Frameworks["pytorch"].Shim, clamped)
 		}
 	})
 	t.Run("without a tenant's document the authority's holds", func(t *testing.T) {

@@ -120,6 +120,7 @@ func TestParseErrors(t *testing.T) {
 			{"a directory that leads elsewhere", head + "mps: {pipeDirectory: /run/../etc}\n", `mps.pipeDirectory: Invalid value: "/run/../etc": accepted: an absolute path without "..", "//", ":" or a slash at its end, such as "/run/nvidia-mps"`},
 			{"a duration without a unit", head + "guard: {grace: 5}\n", `guard.grace: Invalid value: "5": accepted: a duration such as "30s" or "5m" (line 2)`},
 			{"an idle time that is too short", head + "idle: {report: 1ms}\n", `idle.report: Invalid value: "1ms": accepted: 1s to 720h0m0s`},
+			{"idle processes terminated before they are reported", head + "idle: {report: 4h, terminate: 2h}\n", `idle.terminate: Invalid value: "2h0m0s": shorter than idle.report (4h0m0s): nothing is terminated before it was reported`},
 			{"a negative duration", head + "guard: {grace: -5s}\n", `guard.grace: Invalid value: "-5s": accepted: 1ms to 1h0m0s`},
 			{"an access that this build does not have", head + "guard: {access: claim}\n", `guard.access: Unsupported value: "claim": supported values: "auto", "env", "volume", "cdi"`},
 			{"a toleration of nothing", head + "pod: {tolerations: [{value: x}]}\n", `pod.tolerations[0].key: Required value: a taint's key, or operator Exists`},

@@ -154,7 +154,19 @@ func (r ReserveSpec) Amounts() (percent int, memory quantity.MiB) {
 
 // idleSpec is what follows when nothing runs in a slice. Only an agent sees that.
 type idleSpec struct {
-	Report metav1.Duration `json:"report,omitzero"` // after so long, by an Event; absent: never
+	Report    metav1.Duration `json:"report,omitzero"`    // after so long, by an Event; absent: never
+	Terminate metav1.Duration `json:"terminate,omitzero"` // its processes on the device; absent: never
+}
+
+// Set returns the names of the fields that are set.
+func (i idleSpec) Set() (names []string) {
+	if i.Report.Duration > 0 {
+		names = append(names, "report")
+	}
+	if i.Terminate.Duration > 0 {
+		names = append(names, "terminate")
+	}
+	return names
 }
 
 // guardSpec is what policy says about the guard.

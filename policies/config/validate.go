@@ -203,8 +203,8 @@ func (v envSpec) validate(e *problems, at *field.Path) {
 		e.add(field.Required(name, "a variable's name, such as TEAM_GPU_MEMORY"))
 	case v.Name == "LD_PRELOAD", v.Name == envvar.VisibleDevices, v.Name == envvar.DriverCapabilities:
 		e.invalid(name, v.Name, "decides which libraries or devices a container gets; policy does not set it")
-	case slices.ContainsFunc(envvar.OwnPrefixes(), func(p string) bool { return strings.HasPrefix(v.Name, p) }):
-		e.invalid(name, v.Name, "gpuslice writes the variables that begin with %s itself", strings.Join(envvar.OwnPrefixes(), ", "))
+	case envvar.IsOwn(v.Name):
+		e.invalid(name, v.Name, "gpuslice writes the variables that begin with %s itself", envvar.OwnPrefixes)
 	default:
 		e.each(name, v.Name, validation.IsCIdentifier(v.Name))
 	}

@@ -63,7 +63,12 @@ func (g guardSpec) validate(e *problems, at *field.Path) {
 }
 
 func (i idleSpec) validate(e *problems, at *field.Path) {
-	lasting(e, at.Child("report"), i.Report, time.Second, 30*24*time.Hour)
+	const longest = 30 * 24 * time.Hour
+	lasting(e, at.Child("report"), i.Report, time.Second, longest)
+	lasting(e, at.Child("terminate"), i.Terminate, time.Second, longest)
+	if i.Terminate.Duration > 0 && i.Terminate.Duration < i.Report.Duration {
+		e.add(field.Invalid(at.Child("terminate"), i.Terminate.Duration.String(), fmt.Sprintf("shorter than idle.report (%s): nothing is terminated before it was reported", i.Report.Duration)))
+	}
 }
 
 func (p podSpec) validate(e *problems, at *field.Path) {

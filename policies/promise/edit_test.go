@@ -18,6 +18,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/shim"
 )
 
 // authoredPod has something of the author's beside everything that an edit writes.
@@ -34,9 +35,13 @@ func authoredPod() *corev1.Pod {
 			InitContainers:   []corev1.Container{{Name: "fetch", Env: []corev1.EnvVar{{Name: "FROM", Value: "s3"}}}},
 			Containers: []corev1.Container{
 				{
-					Name: "main", Args: []string{"train.py"}, Env: []corev1.EnvVar{{Name: "A", Value: "b"}},
+					Name: "main", Command: []string{"python"}, Args: []string{"train.py"}, Env: []corev1.EnvVar{{Name: "A", Value: "b"}},
 					VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
 					Resources:    corev1.ResourceRequirements{Limits: one.DeepCopy(), Requests: one},
+				},
+				{
+					Name: "second", Command: []string{"python"}, Env: []corev1.EnvVar{{Name: "PYTHONPATH", Value: "/app:"}, {Name: "A", Value: "b"}},
+					Resources: corev1.ResourceRequirements{Limits: one.DeepCopy(), Requests: one.DeepCopy()},
 				},
 				{Name: "beside", Env: []corev1.EnvVar{{Name: "C", Value: "d"}}},
 			},
@@ -53,13 +58,13 @@ func fullPromise() *Promise {
 	}
 	return &Promise{
 		Version: Version, Namespace: "team", Strategy: "time-slicing", Pools: []string{"l4"},
-		Request: api.Request{Containers: []api.ContainerRequest{{Name: "main", Resource: api.ResourceGPU, GPUs: 1}}},
+		Request: api.Request{Containers: []api.ContainerRequest{{Name: "main", Resource: api.ResourceGPU, GPUs: 1}, {Name: "second", Resource: api.ResourceGPU, GPUs: 1}}},
 		Containers: []Container{{
-			Name: "main", Resource: resourcename.SharedGPU, Count: 1, Slice: 4096,
+			Name: "main", Shim: shim.ByCommand, Resource: resourcename.SharedGPU, Count: 1, Slice: 4096,
 			Env:    []envvar.Literal{{Name: envvar.MemoryBytes, Value: "4294967296"}, {Name: "PYTORCH_CUDA_ALLOC_CONF", Value: "x"}},
 			Mounts: []corev1.VolumeMount{{Name: "gpuslice-mps", MountPath: "/mps"}},
 			Args:   []string{"--fraction", "0.25"},
-		}},
+		}, {Name: "second", Shim: shim.ByVariable, Resource: resourcename.SharedGPU, Count: 1, Slice: 4096}},
 		Volumes:     []corev1.Volume{{Name: "gpuslice-mps"}},
 		Affinity:    []corev1.NodeSelectorTerm{product("L4"), product("T4")},
 		Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}},

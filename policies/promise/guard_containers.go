@@ -27,6 +27,7 @@ type Guard struct {
 	Kill       bool              `json:"kill,omitempty"`   // CAP_KILL
 	Shares     bool              `json:"shares,omitempty"` // the process namespace is shared for the guard, not by the author
 	Agent      bool              `json:"agent,omitempty"`  // the node's agent enforces the slices, so that there is a check and no sidecar
+	Shim       bool              `json:"shim,omitempty"`   // the check brings the shim
 	Resource   string            `json:"resource"`         // the GPU resource that the check requests
 	Count      int64             `json:"count"`
 	Env        []envvar.Literal  `json:"env"` // of check and sidecar
@@ -111,6 +112,10 @@ func (g *Guard) Access(runtimeClass string) string {
 // guards it also requests what the agent offers, which the pod keeps until it ends.
 func (g *Guard) check() corev1.Container {
 	c := g.container(limits.CheckContainer, "check", g.CheckEnv)
+	if g.Shim {
+		c.Args = append(c.Args, "--shim-folder", limits.ShimFolder)
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: limits.ShimVolume, MountPath: limits.ShimFolder})
+	}
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
 		list[corev1.ResourceName(g.Resource)] = *resource.NewQuantity(g.Count, resource.DecimalSI)
 		if g.Agent {

@@ -54,6 +54,7 @@ type Container struct {
 	Env      []envvar.Literal     `json:"env,omitempty"`
 	Mounts   []corev1.VolumeMount `json:"mounts,omitempty"`
 	Args     []string             `json:"args,omitempty"` // at the end of its arguments
+	Shim     string               `json:"shim,omitempty"` // how its Python loads the shim
 }
 
 // UsesMPS reports whether the container is given the pipe of an MPS daemon.

@@ -238,6 +238,21 @@ func TestList(t *testing.T) {
 	})
 }
 
+func TestPools(t *testing.T) {
+	t.Run("lists what nodes offer", func(t *testing.T) {
+		i := need(t)
+		const namespace = "pools-live"
+		setUpReapply(t, i, namespace)
+		if _, err := i.Apply.Create(t.Context(), podOf(t, "train", namespace, manifests["label"]), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		admin, somebody := i.Server.Kubeconfig, editorsFile(t, i, namespace)
+		command(t, admin, "pools").want(t, 0, "ALLOCATABLE", "time-slicing", "NVIDIA-L4")
+		command(t, admin, "pools", "-o", "jsonpath={.items[?(@.strategy=='time-slicing')].free}").want(t, 0, "4")
+		command(t, somebody, "pools", "-n", namespace).want(t, 2, "read nodes", "forbidden", "shown are the pools of the slices in namespace "+namespace, "time-slicing")
+	})
+}
+
 func TestPolicyShow(t *testing.T) {
 	t.Run("shows who said what", func(t *testing.T) {
 		i := need(t)

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,4 +66,44 @@ func TestConditionCost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestConditionCostOfVariables does the same for as many environment variables and mounts as etcd takes: each stands in the managed
+// fields as well.
+func TestConditionCostOfVariables(t *testing.T) {
+	i := need(t)
+	setUpReapply(t, i, "cost-env")
+	pods := i.Server.Client.CoreV1().Pods("cost-env")
+	crowd := func(name string, containers, each int) *corev1.Pod {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for c := range containers {
+			crowded := corev1.Container{Name: fmt.Sprint("c", c), Image: "x"}
+			for e := range each {
+				crowded.Env = append(crowded.Env, corev1.EnvVar{Name: fmt.Sprint("NVIDIB_", e)})
+			}
+			pod.Spec.Containers = append(pod.Spec.Containers, crowded)
+		}
+		return pod
+	}
+	for _, tc := range []struct {
+		name             string
+		containers, each int
+	}{{"one", 1, 17_000}, {"many", 100, 170}} {
+		began := time.Now()
+		pod := crowd(tc.name, tc.containers, tc.each)
+		if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Errorf("%d containers with %d variables each: create: %v", tc.containers, tc.each, err)
+			continue
+		}
+		t.Logf("%d containers with %d variables each: created within %s", tc.containers, tc.each, time.Since(began))
+		if _, err := pods.Patch(t.Context(), tc.name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
+			t.Errorf("%d containers with %d variables each: update: %v", tc.containers, tc.each, err)
+		}
+	}
+	// The last variable is the one that takes devices.
+	taking := crowd("taking", 1, 17_000)
+	last := &taking.Spec.Containers[0].Env[16_999]
+	last.Name, last.Value = "NVIDIA_VISIBLE_DEVICES", "all"
+	_, err := pods.Create(t.Context(), taking, metav1.CreateOptions{})
+	deniedByUs(t, "a variable that takes devices, the last of many", err, "NVIDIA_VISIBLE_DEVICES")
 }

@@ -164,7 +164,7 @@ func (a *applying) try(b markdown.Block, names []string) {
 	if given == nil {
 		a.Fatalf("%s: the pod gets no slice", b.Where())
 	}
-	if diff := cmp.Diff(b.Text, scenarios.Told(policies.Decision{Promise: given, Planned: &given.Planned})); diff != "" {
+	if diff := cmp.Diff(b.Text, b.Elide(scenarios.Told(policies.Decision{Promise: given, Planned: &given.Planned}))); diff != "" {
 		a.Errorf("%s (-page +what comes out):\n%s", b.Where(), diff)
 	}
 	a.applied["pods"]++

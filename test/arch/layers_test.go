@@ -16,9 +16,9 @@ type layers struct {
 
 // policyLayers go from the vocabulary up to the operations.
 var policyLayers = layers{"policies", [][]string{
-	{"policies/internal/driver", "policies/internal/envvar", "policies/internal/message", "policies/internal/modes",
+	{"policies/internal/commandline", "policies/internal/driver", "policies/internal/envvar", "policies/internal/message", "policies/internal/modes",
 		"policies/internal/podspec", "policies/internal/resourcename"},
-	{"policies/internal/podpatch", "policies/internal/quantity", "policies/internal/visibility"},
+	{"policies/internal/podpatch", "policies/internal/quantity", "policies/internal/shim", "policies/internal/visibility"},
 	{"policies/internal/size", "policies/internal/unitcount"},
 	{"policies/api"},
 	{"policies/quota", "policies/internal/document", "policies/internal/foreign", "policies/internal/frameworks", "policies/internal/rulename", "policies/internal/spellings"},
@@ -49,7 +49,7 @@ var commandLayers = layers{"cmd/gpuslice", [][]string{
 	{"cmd/gpuslice/target/installed"},
 	{"cmd/gpuslice/target"},
 	{"cmd/gpuslice/preview"},
-	{"cmd/gpuslice/audit", "cmd/gpuslice/bypass", "cmd/gpuslice/doctor", "cmd/gpuslice/explain", "cmd/gpuslice/lint", "cmd/gpuslice/list", "cmd/gpuslice/policyinit", "cmd/gpuslice/policyshow", "cmd/gpuslice/policytest", "cmd/gpuslice/quota", "cmd/gpuslice/render", "cmd/gpuslice/resign", "cmd/gpuslice/uninstall"},
+	{"cmd/gpuslice/audit", "cmd/gpuslice/bypass", "cmd/gpuslice/doctor", "cmd/gpuslice/explain", "cmd/gpuslice/lint", "cmd/gpuslice/list", "cmd/gpuslice/policyinit", "cmd/gpuslice/policyshow", "cmd/gpuslice/policytest", "cmd/gpuslice/pools", "cmd/gpuslice/quota", "cmd/gpuslice/render", "cmd/gpuslice/resign", "cmd/gpuslice/uninstall"},
 	{"cmd/gpuslice"},
 }}
 

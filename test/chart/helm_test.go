@@ -117,6 +117,22 @@ func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	return out
 }
 
+// withoutHelmLabels returns rendered objects without the labels that every chart gives.
+func withoutHelmLabels(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	t.Helper()
+	for _, o := range objects {
+		labels := o.GetLabels()
+		for _, usual := range []string{"helm.sh/chart", "app.kubernetes.io/managed-by", "app.kubernetes.io/instance"} {
+			if labels[usual] == "" {
+				t.Errorf("%s %s lacks the label %s", o.GetKind(), o.GetName(), usual)
+			}
+			delete(labels, usual)
+		}
+		o.SetLabels(labels)
+	}
+	return objects
+}
+
 // convert returns the Deployment that o is.
 func convert(t *testing.T, o *unstructured.Unstructured) *appsv1.Deployment {
 	t.Helper()

@@ -15,8 +15,8 @@ func TestObservability(t *testing.T) {
 	t.Parallel()
 	t.Run("the chart ships the folder of deploy", func(t *testing.T) {
 		t.Parallel()
-		rendered := byName(t, newHelm(t, "").render(version("v1"),
-			"--set=metrics.podMonitor.enabled=true,metrics.guards.enabled=true,metrics.agents.enabled=true,metrics.alerts.enabled=true,metrics.dashboard.enabled=true"))
+		rendered := byName(t, withoutHelmLabels(t, newHelm(t, "").render(version("v1"),
+			"--set=metrics.podMonitor.enabled=true,metrics.guards.enabled=true,metrics.agents.enabled=true,metrics.alerts.enabled=true,metrics.dashboard.enabled=true")))
 		const folder = "../../deploy/observability/"
 		for _, name := range []string{"monitors.yaml", "alerts.yaml"} {
 			text, err := os.ReadFile(folder + name)

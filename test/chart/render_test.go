@@ -54,7 +54,7 @@ func TestDefaults(t *testing.T) {
 	t.Run("are the manifests", func(t *testing.T) {
 		t.Parallel()
 		h := newHelm(t, "")
-		if diff := cmp.Diff(byName(t, manifests(t)), byName(t, h.render(version("VERSION")))); diff != "" {
+		if diff := cmp.Diff(byName(t, manifests(t)), byName(t, withoutHelmLabels(t, h.render(version("VERSION"))))); diff != "" {
 			t.Errorf("a value's default in values.yaml is not what its manifest says (-manifest +chart)\n%s", diff)
 		}
 	})
@@ -80,6 +80,17 @@ func TestRender(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestExtraObjects renders a manifest, and a text with templates.
+func TestExtraObjects(t *testing.T) {
+	t.Parallel()
+	objects := byName(t, newHelm(t, "").render(version("v1"), `--set-json=extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"beside"}},"{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ .Release.Name }}-beside}}"]`))
+	for _, name := range []string{"ConfigMap beside", "ConfigMap " + release + "-beside"} {
+		if objects[name] == nil {
+			t.Errorf("there is no %s", name)
+		}
+	}
 }
 
 // TestTemplates is why they render the same each time, with and without a cluster.
@@ -124,7 +135,7 @@ func TestValues(t *testing.T) {
 			if strings.Contains(string(text), api.SystemNamespace) {
 				t.Errorf("%s %s names %s, and was rendered for another namespace", o.GetKind(), o.GetName(), api.SystemNamespace)
 			}
-			if o.GetLabels()["team"] != "platform" {
+			if o.GetLabels()["team"] != "platform" && !strings.HasSuffix(o.GetName(), "beside") {
 				t.Errorf("%s %s lacks the labels of the values: it needs some of its own", o.GetKind(), o.GetName())
 			}
 			if o.GroupVersionKind().Group == "monitoring.coreos.com" {
@@ -148,7 +159,10 @@ func TestValues(t *testing.T) {
 		}
 		got := []any{*deployment.Spec.Replicas, c.Image, c.ImagePullPolicy, c.Resources.Limits.Memory().String(), env, c.Args[2:], pod.Spec.PriorityClassName,
 			pod.Spec.NodeSelector, pod.Spec.Tolerations[0].Key, pod.Spec.TopologySpreadConstraints[0].TopologyKey, pod.Spec.ImagePullSecrets[0].Name,
-			pod.Spec.Volumes[0].Secret.SecretName, c.VolumeMounts[0].MountPath, pod.Labels["mesh"], pod.Annotations, deployment.Annotations}
+			pod.Spec.Volumes[0].Secret.SecretName, c.VolumeMounts[0].MountPath, pod.Labels["mesh"], pod.Annotations, deployment.Annotations,
+			pod.Spec.HostNetwork, pod.Spec.DNSPolicy, c.Args[:2], c.Ports[0].ContainerPort, c.Ports[1].ContainerPort, c.ReadinessProbe.FailureThreshold,
+			c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.TimeoutSeconds, *pod.Spec.TerminationGracePeriodSeconds, *deployment.Spec.RevisionHistoryLimit,
+			pod.Spec.Volumes[1].Name, c.VolumeMounts[1].MountPath}
 		want := []any{int32(5), "mirror.test/gpuslice/webhook:v9.9.9", corev1.PullAlways, "1Gi", map[string]string{
 			"GOMEMLIMIT":                   "800MiB",
 			"GPUSLICE_GUARD_IMAGE":         "mirror.test/gpuslice/guard@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
@@ -159,9 +173,12 @@ func TestValues(t *testing.T) {
 			"GPUSLICE_GUARD_PULL_SECRET":   "guard-pull",
 			"GPUSLICE_LOG_LEVEL":           "debug",
 			"GPUSLICE_LOG_FORMAT":          "text",
+			"HTTPS_PROXY":                  "http://proxy.test:3128",
 		}, []string{"--namespace=elsewhere", "--certs=files", "--certs-file=/certificate/tls.crt", "--certs-key-file=/certificate/tls.key", "--observe=false"},
 			"infrastructure", map[string]string{"pool": "infrastructure"}, "infrastructure", "rack", "pull", "my-certificate", "/certificate", "off",
-			map[string]string{"sidecar.istio.io/inject": "false"}, map[string]string{"reloader": "true"}}
+			map[string]string{"sidecar.istio.io/inject": "false"}, map[string]string{"reloader": "true"},
+			true, corev1.DNSClusterFirstWithHostNet, []string{"--listen=:10443", "--metrics-listen=:18080"}, int32(10443), int32(18080), int32(2),
+			"/readyz", int32(10), int64(120), int32(3), "scratch", "/scratch"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
@@ -206,7 +223,7 @@ func TestCertManager(t *testing.T) {
 	t.Parallel()
 	t.Run("gets what its own types define", func(t *testing.T) {
 		t.Parallel()
-		rendered := byName(t, newHelm(t, "").render(version("v1"), "--set=certificates.source=cert-manager"))
+		rendered := byName(t, withoutHelmLabels(t, newHelm(t, "").render(version("v1"), "--set=certificates.source=cert-manager")))
 		text, err := deploy.Files.ReadFile("certmanager/certificate.yaml")
 		if err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ image: {digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef01234567
 guard: {enabled: false, image: {tag: v8}}
 samplePolicies: true
 networkPolicy: {enabled: false}
+podDisruptionBudget: {enabled: false}
 `
 
 // TestValuesUsed sets one value after the other: one that no template reads would be a promise that

@@ -128,7 +128,7 @@ func TestUtilization(t *testing.T) {
 		if _, ret := d.GetProcessUtilization(0); ret != nvml.ERROR_NOT_FOUND {
 			t.Errorf("where nothing runs: %v", ret)
 		}
-		for _, tt := range []struct{ usage, want string }{{"own", "a=40 "}, {"node", "a=40 645400=40 "}} {
+		for _, tt := range []struct{ usage, want string }{{"own", "a=40 "}, {"node", "a=40 645400=40 "}, {"trace", "a=0 "}} {
 			g.say(t, Config{Fault: Fault{Usage: tt.usage}})
 			samples, ret := d.GetProcessUtilization(0)
 			if ret != nvml.SUCCESS {

@@ -83,3 +83,15 @@ func (b Block) Commands() (commands, notRun string) {
 	}
 	return b.Text, ""
 }
+
+// Elide cuts each line of a text where the block's line ends in "...", after the same beginning.
+func (b Block) Elide(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, shown := range strings.Split(b.Text, "\n") {
+		beginning, elided := strings.CutSuffix(shown, "...")
+		if elided && i < len(lines) && strings.HasPrefix(lines[i], beginning) {
+			lines[i] = shown
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -2,6 +2,7 @@ package nodelease
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -31,6 +32,8 @@ type renewal struct {
 	renewTime time.Time // as the agent wrote it; only compared with itself
 	seen      time.Time
 	away      bool // and changed was called since
+	text      string
+	reasons   map[string]string // of text, by pod UID
 }
 
 // Follow returns a Follower of the Leases in a namespace. It calls changed with each node whose agent has come or gone.
@@ -58,6 +61,13 @@ func (f *Follower) Enforces(node string) bool {
 	defer f.mu.Unlock()
 	known, found := f.nodes[node]
 	return found && time.Since(known.seen) < Duration
+}
+
+// NotEnforced returns why the agent of a node does not enforce the slice of one pod; empty: it does, or is away.
+func (f *Follower) NotEnforced(node, podUID string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.nodes[node].reasons[podUID]
 }
 
 // Run follows the Leases until ctx ends.
@@ -105,9 +115,13 @@ func (f *Follower) renewed(object any) {
 		f.mu.Unlock()
 		return
 	}
-	f.nodes[node] = renewal{renewTime: lease.Spec.RenewTime.Time, seen: time.Now()}
+	next := renewal{renewTime: lease.Spec.RenewTime.Time, seen: time.Now(), text: lease.Annotations[AnnotationNotEnforced]}
+	if err := json.Unmarshal([]byte(next.text), &next.reasons); err != nil {
+		next.reasons = nil // there are none, or a newer agent writes them otherwise
+	}
+	f.nodes[node] = next
 	f.mu.Unlock()
-	if !found || known.away {
+	if !found || known.away || known.text != next.text {
 		f.changed(node)
 	}
 }

@@ -2,6 +2,7 @@ package nodelease
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"time"
@@ -10,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 const (
@@ -18,6 +21,9 @@ const (
 	period   = 10 * time.Second // between two renewals
 	check    = time.Second      // between two looks whether the agent enforces
 )
+
+// AnnotationNotEnforced is on a Lease: pod UID -> why the agent does not enforce that pod's slice, JSON.
+const AnnotationNotEnforced = api.Domain + "/not-enforced"
 
 // Labels select the Leases of all nodes.
 func Labels() map[string]string {
@@ -33,7 +39,10 @@ type Holder struct {
 	Namespace string
 	Node      string
 	Enforces  func() bool // the Lease is renewed only then
-	Log       *slog.Logger
+	// NotEnforced returns by UID the pods whose slices the agent does not enforce all the same, with the reason of each; nil:
+	// it enforces all.
+	NotEnforced func() map[string]string
+	Log         *slog.Logger
 }
 
 // Run renews the Lease until ctx ends.
@@ -41,10 +50,11 @@ func (h *Holder) Run(ctx context.Context) {
 	tick := time.NewTicker(check)
 	defer tick.Stop()
 	var tried time.Time
+	var written string
 	for {
-		if time.Since(tried) >= period && h.Enforces() {
-			tried = time.Now()
-			if err := h.renew(ctx); err != nil && ctx.Err() == nil {
+		if text := h.notEnforced(); h.Enforces() && (time.Since(tried) >= period || text != written) {
+			tried, written = time.Now(), text
+			if err := h.renew(ctx, text); err != nil && ctx.Err() == nil {
 				h.Log.Warn("the Lease is not renewed", "error", err)
 			}
 		}
@@ -56,7 +66,23 @@ func (h *Holder) Run(ctx context.Context) {
 	}
 }
 
-func (h *Holder) renew(ctx context.Context) error {
+// notEnforced returns the text of the annotation; empty: the Lease has none.
+func (h *Holder) notEnforced() string {
+	if h.NotEnforced == nil {
+		return ""
+	}
+	reasons := h.NotEnforced()
+	if len(reasons) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(reasons) // sorted by UID
+	if err != nil {
+		panic("encode reasons: " + err.Error()) // a map of texts
+	}
+	return string(text)
+}
+
+func (h *Holder) renew(ctx context.Context, notEnforced string) error {
 	ctx, cancel := context.WithTimeout(ctx, period)
 	defer cancel()
 	leases := h.Client.CoordinationV1().Leases(h.Namespace)
@@ -69,6 +95,10 @@ func (h *Holder) renew(ctx context.Context) error {
 		return fmt.Errorf("read the Lease: %w", err)
 	}
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(h.Node), new(int32(Duration.Seconds()))
+	delete(lease.Annotations, AnnotationNotEnforced)
+	if notEnforced != "" {
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, AnnotationNotEnforced, notEnforced)
+	}
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
 	if missing {
 		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})

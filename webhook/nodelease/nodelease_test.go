@@ -76,7 +76,7 @@ func TestLeaseOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &Holder{Client: fake.NewClientset(), Namespace: "gpuslice-system", Node: "gpu-1"}
-	if err := h.renew(t.Context()); err != nil {
+	if err := h.renew(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	lease, err := h.Client.CoordinationV1().Leases("gpuslice-system").Get(t.Context(), Name("gpu-1"), metav1.GetOptions{})

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,11 +89,28 @@ func TestController(t *testing.T) {
 			}
 			ctx, leave := context.WithCancel(l.t.Context())
 			away := make(chan struct{})
+			var lost atomic.Bool
 			holder := nodelease.Holder{Client: l.client, Namespace: api.SystemNamespace, Node: s.node.Name, Enforces: func() bool { return true }, Log: slog.New(slog.DiscardHandler)}
+			holder.NotEnforced = func() map[string]string {
+				if !lost.Load() {
+					return map[string]string{"another": "it is lost"}
+				}
+				return map[string]string{string(s.pod.UID): "gpu1: it is lost"}
+			}
 			go func() { defer close(away); holder.Run(ctx) }()
 			l.pass(time.Minute)
 			if o := l.observed(); o.State != Enforced || o.Tier != api.TierGuard {
 				t.Errorf("with an agent: %+v", o)
+			}
+			lost.Store(true)
+			l.pass(15 * time.Second)
+			if o := l.observed(); o.State != Degraded || !strings.Contains(strings.Join(o.Reasons, " "), "it reports: gpu1: it is lost") {
+				t.Errorf("once a device is lost: %+v", o)
+			}
+			lost.Store(false)
+			l.pass(15 * time.Second)
+			if o := l.observed(); o.State != Enforced || o.Tier != api.TierGuard {
+				t.Errorf("once it is back: %+v", o)
 			}
 			leave()
 			<-away

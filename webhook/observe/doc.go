@@ -3,7 +3,7 @@
 // Admission plans tiers of enforcement from what it knows of pools; the pod's node and the state of its guard are known
 // only later. Observe, a pure function, compares the two:
 //
-//	promise (planned) + pod status + node labels + the guard's notices -> Observation (tiers that apply, reasons)
+//	promise (planned) + pod status + node labels + the guard's notices, or the Lease of the node's agent -> Observation (tiers that apply, reasons)
 //
 // A Controller calls it for each pod with a promise, in the leader, and writes the annotation gpuslice.dev/observed, Events
 // on the pod and its owners, and the metric gpuslice_observed_pods. What the guard terminated is in termination messages and

@@ -27,7 +27,8 @@ type subject struct {
 	promise *promise.Promise
 	notices []Notice
 
-	agentAway bool // the node's agent does not enforce
+	agentAway   bool   // the node's agent does not enforce
+	notEnforced string // why it does not enforce this pod's slice
 }
 
 // plans are the fixtures: the files of their nodes, and policy documents.
@@ -90,7 +91,7 @@ func started(t *testing.T, plan string) *subject {
 
 func (s *subject) observe() Observation { return Observe(s.pod, s.place(), s.promise, s.notices) }
 
-func (s *subject) place() Place { return Place{s.node, !s.agentAway} }
+func (s *subject) place() Place { return Place{s.node, !s.agentAway, s.notEnforced} }
 
 // set writes labels of the node.
 func (s *subject) set(pairs ...string) {

@@ -59,9 +59,14 @@ func (e *evaluation) byAgent() bool { return e.promise.Guard != nil && e.promise
 
 // evaluateAgent evaluates whether the agent of the node enforces. It is missed only while a container with a slice runs.
 func (e *evaluation) evaluateAgent() {
-	if !e.agent && e.running() {
+	switch {
+	case !e.running():
+	case !e.at.Agent:
 		e.lose(api.TierGuard, "planned: the agent of %s, which terminates what exceeds its slice; its Lease was not renewed for %s: see the node's pod of the DaemonSet gpuslice-agent",
 			e.nodeName(), nodelease.Duration)
+	case e.at.NotEnforced != "":
+		e.lose(api.TierGuard, "planned: the agent of %s, which terminates what exceeds its slice; it reports: %s; repair the device, or create the pod again elsewhere",
+			e.nodeName(), sanitize(e.at.NotEnforced, maxQuote))
 	}
 }
 

@@ -14,12 +14,14 @@ import (
 type Place struct {
 	Node  *corev1.Node // nil while it is unknown
 	Agent bool         // the node's agent enforces
+	// NotEnforced is why the agent does not enforce the pod's slice all the same; empty: it does.
+	NotEnforced string
 }
 
 // Observe compares the enforcement of pod with its promise. notices can only lower a tier. Observe changes nothing; the
 // same arguments give the same observation.
 func Observe(pod *corev1.Pod, at Place, promise *promise.Promise, notices []Notice) Observation {
-	e := &evaluation{pod: pod, node: at.Node, agent: at.Agent, promise: promise, planned: promise.PlannedOn(pod), lost: map[api.Tier]bool{}}
+	e := &evaluation{pod: pod, at: at, node: at.Node, promise: promise, planned: promise.PlannedOn(pod), lost: map[api.Tier]bool{}}
 	e.notices = e.current(notices)
 	e.evaluateCheck()
 	switch {
@@ -37,7 +39,7 @@ func Observe(pod *corev1.Pod, at Place, promise *promise.Promise, notices []Noti
 type evaluation struct {
 	pod     *corev1.Pod
 	node    *corev1.Node
-	agent   bool
+	at      Place
 	promise *promise.Promise
 	planned promise.Planned // with the pod's images of now
 	notices []Notice

@@ -51,6 +51,8 @@ func TestObserve(t *testing.T) {
 		"an agent that is away before its tenant starts is no reason": {plan: "agent", state: Pending, tiers: holding(), edit: func(s *subject) {
 			s.agentAway, s.trainer().State = true, waiting("PodInitializing")
 		}},
+		"an agent that cannot read a device of the pod does not guard it": {plan: "agent", state: Degraded, tiers: holding(), edit: func(s *subject) { s.notEnforced = "gpu1: it is lost" },
+			reason: "planned: the agent of l4-1, which terminates what exceeds its slice; it reports: gpu1: it is lost; repair the device"},
 		"an agent that is away enforces nothing": {plan: "agent", state: Degraded, tiers: holding(), edit: func(s *subject) { s.agentAway = true },
 			reason: "planned: the agent of l4-1, which terminates what exceeds its slice; its Lease was not renewed for 30s"},
 		"a pod for which nothing was planned holds too": {plan: "unguarded", state: Enforced, tiers: holding()},

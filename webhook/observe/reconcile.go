@@ -50,7 +50,7 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 		return err
 	}
 	before := s.previous(key, pod)
-	o := Observe(pod, s.place(pod.Spec.NodeName), promise, s.notices(pod, before))
+	o := Observe(pod, s.place(pod), promise, s.notices(pod, before))
 	o.Terminations = s.terminations(pod, promise, before)
 	s.tally.set(key, o)
 	s.recordGuard(key, pod, promise, o.Notices)

@@ -133,10 +133,11 @@ func (s *session) next(ctx context.Context) bool {
 }
 
 // place returns what the informers know of a node.
-func (s *session) place(name string) Place {
+func (s *session) place(pod *corev1.Pod) Place {
+	name := pod.Spec.NodeName
 	object, _, _ := s.options.Nodes.GetStore().GetByKey(name)
 	node, _ := object.(*corev1.Node)
-	return Place{node, s.agents.Enforces(name)}
+	return Place{node, s.agents.Enforces(name), s.agents.NotEnforced(name, string(pod.UID))}
 }
 
 // notices returns the notices of a pod from Events, and those of the previous observation.

@@ -40,5 +40,8 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Lookup("filename") != nil {
 		return fmt.Errorf("unexpected argument %q: name files with -f (%s --help)", args[0], cmd.CommandPath())
 	}
-	return fmt.Errorf("unknown command %q (%s --help lists the commands)", args[0], cmd.CommandPath())
+	if !cmd.HasSubCommands() {
+		return fmt.Errorf("unexpected argument %q (%s --help)", args[0], cmd.CommandPath())
+	}
+	return unknownCommand(cmd, args[0])
 }

@@ -15,7 +15,7 @@ const (
 // reinstall is the command that restores objects of an installation: the one that it was installed with.
 func (f *Facts) reinstall() string {
 	if release, ok := f.release(); ok {
-		return "helm upgrade " + release + " deploy/chart --namespace " + f.System + " --reuse-values --wait"
+		return "helm upgrade " + release + " deploy/chart --namespace " + f.System + " --reset-then-reuse-values --wait"
 	}
 	if f.Installed() {
 		return "kubectl apply --server-side -k OVERLAY, with the overlay of the installation (deploy/README.md)"
@@ -26,7 +26,7 @@ func (f *Facts) reinstall() string {
 // upgrade is the command that changes a value of the chart.
 func (f *Facts) upgrade() string {
 	release, _ := f.release()
-	return "helm upgrade " + cmp.Or(release, "gpuslice") + " deploy/chart --namespace " + f.System + " --reuse-values"
+	return "helm upgrade " + cmp.Or(release, "gpuslice") + " deploy/chart --namespace " + f.System + " --reset-then-reuse-values"
 }
 
 // release is the Helm release of the installation.

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -130,7 +131,7 @@ type explained struct {
 // document is -o json with files.
 type document struct {
 	cli.List[explained]
-	Pools []pool `json:"pools"`
+	Pools []target.Pool `json:"pools"`
 }
 
 func documentOf(all *preview.Results) document {
@@ -148,5 +149,5 @@ func documentOf(all *preview.Results) document {
 		}
 		items = append(items, item)
 	}
-	return document{cli.NewList("ExplainList", items, manifest.Printed(all.Errors)...), poolsOf(all.Cluster.Pools)}
+	return document{cli.NewList("ExplainList", items, manifest.Printed(all.Errors)...), target.PrintedPools(all.Cluster.Pools)}
 }

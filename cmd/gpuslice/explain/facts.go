@@ -24,7 +24,7 @@ import (
 
 // facts are what was read about one object.
 type facts struct {
-	target
+	subject
 	pod        *corev1.Pod // nil: there is none, or the object is a workload
 	found      bool        // the object exists
 	events     []corev1.Event
@@ -51,7 +51,7 @@ func gather(ctx context.Context, client kubernetes.Interface, namespace, argumen
 	if err != nil {
 		return nil, err
 	}
-	g := gatherer{ctx, client, &facts{target: target{kind, namespace, name}}}
+	g := gatherer{ctx, client, &facts{subject: subject{kind, namespace, name}}}
 	if kind == "pod" {
 		err = g.pod()
 	} else {

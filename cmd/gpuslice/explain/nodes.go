@@ -2,12 +2,12 @@ package explain
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	podresources "k8s.io/component-helpers/resource"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
@@ -19,15 +19,11 @@ const unknownFree = -1
 // pod cannot run there all the same.
 func candidateNodes(f *facts, promise *promise.Promise) []node {
 	name := promise.Containers[0].Resource
-	held := map[string]int64{}
-	for i := range f.others {
-		requests := podresources.PodRequests(&f.others[i], podresources.PodResourcesOptions{})
-		held[f.others[i].Spec.NodeName] += count(requests, name)
-	}
+	held := installed.Requested(f.others, name)
 	out := []node{}
 	for i := range f.nodes {
 		n := &f.nodes[i]
-		offered := count(n.Status.Allocatable, name)
+		offered := installed.Count(n.Status.Allocatable, name)
 		if offered == 0 {
 			continue
 		}
@@ -54,7 +50,7 @@ func unfit(p *corev1.Pod, n *corev1.Node) string {
 	if untolerated {
 		return "the pod does not tolerate " + taint.ToString()
 	}
-	if guarded := limits.GuardedResource; count(podresources.PodRequests(p, podresources.PodResourcesOptions{}), guarded) > count(n.Status.Allocatable, guarded) {
+	if guarded := limits.GuardedResource; installed.Count(podresources.PodRequests(p, podresources.PodResourcesOptions{}), guarded) > installed.Count(n.Status.Allocatable, guarded) {
 		return "no agent enforces there: see the node's pod of the DaemonSet gpuslice-agent"
 	}
 	return ""
@@ -68,12 +64,4 @@ func freeReplicas(nodes []node) (free int64) {
 		}
 	}
 	return free
-}
-
-func count(list corev1.ResourceList, name string) int64 {
-	q, ok := list[corev1.ResourceName(name)]
-	if !ok {
-		q = resource.Quantity{}
-	}
-	return q.Value()
 }

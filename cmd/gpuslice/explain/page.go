@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -24,7 +25,7 @@ func pageOf(all *preview.Results) *page {
 		}
 	}
 	if !p.Empty() {
-		p.pools(poolsOf(all.Cluster.Pools))
+		p.pools(target.PrintedPools(all.Cluster.Pools))
 	}
 	return p
 }

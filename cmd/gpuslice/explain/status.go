@@ -11,11 +11,11 @@ import (
 
 // status is what is known of one object of a cluster: the document of -o json with a name.
 type status struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Object     target `json:"object"`
-	State      state  `json:"state"`
-	Node       string `json:"node,omitempty"`
+	APIVersion string  `json:"apiVersion"`
+	Kind       string  `json:"kind"`
+	Object     subject `json:"object"`
+	State      state   `json:"state"`
+	Node       string  `json:"node,omitempty"`
 
 	Requested *api.Request         `json:"requested"` // as the pod was written; null: nothing is recorded
 	Given     *grant               `json:"given"`     // null: nothing
@@ -32,14 +32,14 @@ type status struct {
 	denied  bool          // a workload's pods, by gpuslice
 }
 
-// target names the object.
-type target struct {
+// subject names the object.
+type subject struct {
 	Kind      string `json:"kind"` // "pod", "deployment"
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
 
-func (t target) String() string { return t.Kind + " " + t.Namespace + "/" + t.Name }
+func (t subject) String() string { return t.Kind + " " + t.Namespace + "/" + t.Name }
 
 // state is how far a pod has come.
 type state string

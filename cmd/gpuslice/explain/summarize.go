@@ -17,7 +17,7 @@ import (
 // summarize draws the conclusions from facts. It changes nothing.
 func summarize(f *facts) status {
 	l := status{
-		APIVersion: config.APIVersion, Kind: "Explanation", Object: f.target, State: missing,
+		APIVersion: config.APIVersion, Kind: "Explanation", Object: f.subject, State: missing,
 		Reasons: []string{}, Nodes: []node{}, Events: relevantEvents(f.events), Pods: []podRow{}, Notes: append([]string{}, f.notes...),
 	}
 	switch {

@@ -104,7 +104,7 @@ func TestReasons(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := sliced(t, "train", sharedNodes(t))
-			f := &facts{target: target{"pod", "team-a", "train"}, pod: p, found: true}
+			f := &facts{subject: subject{"pod", "team-a", "train"}, pod: p, found: true}
 			c.facts(p, f)
 			l := summarize(f)
 			if l.State != c.state || len(l.Reasons) != len(c.says) {
@@ -128,7 +128,7 @@ func TestCandidateNodesOfAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &facts{target: target{"pod", "team-a", "train"}, pod: sliced(t, "train", nodes), found: true, othersRead: true, nodes: []corev1.Node{*nodes[0], *nodes[1]}}
+	f := &facts{subject: subject{"pod", "team-a", "train"}, pod: sliced(t, "train", nodes), found: true, othersRead: true, nodes: []corev1.Node{*nodes[0], *nodes[1]}}
 	var reasons []string
 	for _, n := range summarize(f).Nodes {
 		reasons = append(reasons, n.Reason)
@@ -142,7 +142,7 @@ func TestCandidateNodes(t *testing.T) {
 	t.Parallel()
 	nodes := sharedNodes(t)
 	p := sliced(t, "train", nodes)
-	f := &facts{target: target{"pod", "team-a", "train"}, pod: p, found: true, othersRead: true}
+	f := &facts{subject: subject{"pod", "team-a", "train"}, pod: p, found: true, othersRead: true}
 	full, cordoned, tainted, other := *nodes[0].DeepCopy(), *nodes[0].DeepCopy(), *nodes[0].DeepCopy(), *nodes[0].DeepCopy()
 	full.Name, cordoned.Name, tainted.Name, other.Name = "full", "cordoned", "tainted", "other"
 	cordoned.Spec.Unschedulable = true
@@ -181,7 +181,7 @@ func TestCandidateNodes(t *testing.T) {
 func TestSummarizeDeniedWorkload(t *testing.T) {
 	t.Parallel()
 	denial := recorded("replicaset-controller", "FailedCreate", `Error creating: admission webhook "pods.gpuslice.dev" denied the request: 40Gi does not fit`)
-	f := &facts{target: target{"deployment", "team-a", "train"}, found: true, events: []corev1.Event{denial, denial}}
+	f := &facts{subject: subject{"deployment", "team-a", "train"}, found: true, events: []corev1.Event{denial, denial}}
 	l := summarize(f)
 	if !l.denied || len(l.Reasons) != 1 || !strings.HasSuffix(l.Reasons[0], "40Gi does not fit") {
 		t.Errorf("denied %t, because %q", l.denied, l.Reasons)
@@ -206,18 +206,18 @@ func TestSummarizeDeniedWorkload(t *testing.T) {
 
 func TestSummarizeMissing(t *testing.T) {
 	t.Parallel()
-	if l := summarize(&facts{target: target{"pod", "team-a", "gone"}}); l.State != missing || !strings.Contains(l.Notes[0], "gpuslice explain deployment/NAME -n team-a") {
+	if l := summarize(&facts{subject: subject{"pod", "team-a", "gone"}}); l.State != missing || !strings.Contains(l.Notes[0], "gpuslice explain deployment/NAME -n team-a") {
 		t.Errorf("%+v", l)
 	}
-	if l := summarize(&facts{target: target{"job", "team-a", "gone"}}); l.State != missing {
+	if l := summarize(&facts{subject: subject{"job", "team-a", "gone"}}); l.State != missing {
 		t.Errorf("%+v", l)
 	}
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: "team-a"}}
-	if l := summarize(&facts{target: target{Kind: "pod"}, pod: p, found: true}); l.Given != nil || !strings.Contains(l.Notes[0], "wrote nothing on it") {
+	if l := summarize(&facts{subject: subject{Kind: "pod"}, pod: p, found: true}); l.Given != nil || !strings.Contains(l.Notes[0], "wrote nothing on it") {
 		t.Errorf("%+v", l)
 	}
 	p.Annotations = map[string]string{api.AnnotationPromise: "{"}
-	if l := summarize(&facts{target: target{Kind: "pod"}, pod: p, found: true}); l.Given != nil || !strings.Contains(l.Notes[0], "cannot be read") {
+	if l := summarize(&facts{subject: subject{Kind: "pod"}, pod: p, found: true}); l.Given != nil || !strings.Contains(l.Notes[0], "cannot be read") {
 		t.Errorf("%+v", l)
 	}
 }

@@ -162,7 +162,7 @@ func (d *documents) effective() (*effective, error) {
 }
 
 func (e *effective) fail(err error) {
-	e.Errors = append(e.Errors, cli.Error{Message: err.Error()})
+	e.Errors = append(e.Errors, cli.Error{Place: cli.Place{Source: "cluster"}, Message: err.Error()})
 }
 
 // takeTenant takes what a tenant's own document sets.

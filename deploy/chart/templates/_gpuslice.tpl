@@ -1,8 +1,18 @@
 {{/* What the generated templates include. They are made of deploy/*.yaml; what is here is the chart's own. */}}
 
-{{/* Labels of the values, to go on in a list of labels. */}}
+{{/* Helm's usual labels, and those of the values. */}}
+{{- define "gpuslice.labelLines" -}}
+{{- $usual := dict "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")
+  "app.kubernetes.io/managed-by" .Release.Service "app.kubernetes.io/instance" .Release.Name -}}
+{{- with .Chart.AppVersion -}}
+{{- $usual = set $usual "app.kubernetes.io/version" (. | replace "+" "_" | trunc 63 | trimSuffix "-") -}}
+{{- end -}}
+{{- merge (dict) .Values.labels $usual | toYaml -}}
+{{- end -}}
+
+{{/* The same, to go on in a list of labels. */}}
 {{- define "gpuslice.labels" -}}
-{{- range $name, $value := .Values.labels }}, {{ $name }}: {{ $value | quote }}{{ end -}}
+{{- range $name, $value := include "gpuslice.labelLines" . | fromYaml }}, {{ $name }}: {{ $value | quote }}{{ end -}}
 {{- end -}}
 
 {{/* The namespaces that gpuslice keeps out of: those of the cluster, its own, and those of the values. */}}

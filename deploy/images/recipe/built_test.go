@@ -55,7 +55,9 @@ func TestBuiltImages(t *testing.T) {
 			image := only(t, images[n])
 			files := filesOf(t, image)
 			t.Run("files", func(t *testing.T) { checkFiles(t, r, files) })
-			t.Run("program", func(t *testing.T) { checkProgram(t, r, files) })
+			for _, program := range append(r.Brings, r) {
+				t.Run("program "+program.Name, func(t *testing.T) { checkProgram(t, program, files) })
+			}
 			t.Run("settings", func(t *testing.T) { checkSettings(t, r, image) })
 			t.Run("document", func(t *testing.T) { checkDocument(t, r, images[n]) })
 			for platform, size := range images[n].Sizes {
@@ -136,6 +138,9 @@ func checkFiles(t *testing.T, r Recipe, files map[string]file) {
 		want = append(want, "/etc/debian_version", "/etc/ld.so.conf", "/etc/ld.so.conf.d/CPU-linux-gnu.conf", "/etc/os-release",
 			"/lib/CPU-linux-gnu/ld-linux-CPU.so.N", "/lib/ld-linux-CPU.so.N", "/usr/share/doc/libc6/copyright", "/var/lib/dpkg/status.d/libc6",
 			"/lib/CPU-linux-gnu/libc.so.6", "/lib/CPU-linux-gnu/libdl.so.N", "/lib/CPU-linux-gnu/libm.so.6", "/lib/CPU-linux-gnu/libpthread.so.0", "/lib/CPU-linux-gnu/librt.so.1")
+	}
+	for _, beside := range r.Brings {
+		want = append(want, beside.Program)
 	}
 	slices.Sort(got)
 	slices.Sort(want)

@@ -38,6 +38,18 @@ func (r Recipe) contents(ctx context.Context, o *Options, p v1.Platform, program
 	top := texts.files()
 	top[r.Program] = oci.Program(program)
 	c := contents{layers: []map[string]oci.File{bottom, top}, components: []sbom.Component{component}}
+	for _, beside := range r.Brings {
+		program, err := beside.compile(ctx, o, p)
+		if err != nil {
+			return contents{}, err
+		}
+		component, _, err := describe(ctx, o, program)
+		if err != nil {
+			return contents{}, err
+		}
+		top[beside.Program] = oci.Program(program)
+		c.components = append(c.components, component)
+	}
 	if !r.LoadsDriver {
 		return c, nil
 	}

@@ -13,6 +13,8 @@ type Recipe struct {
 	// LoadsDriver reports whether the program loads the driver's library at run time: it is built with a C compiler and needs
 	// the C library in its image.
 	LoadsDriver bool
+	// Brings are further programs of the image, which are static: the recipe's Name, Package and Program alone count.
+	Brings []Recipe
 }
 
 // Recipes returns those of gpuslice's images.
@@ -21,7 +23,8 @@ func Recipes() []Recipe {
 		{Name: "webhook", Description: "The admission webhook of gpuslice, which gives pods slices of NVIDIA GPUs",
 			Package: "./cmd/webhook", Program: "/gpuslice-webhook"},
 		{Name: "guard", Description: "The guard of gpuslice, which holds a pod to its slice of an NVIDIA GPU",
-			Package: "./cmd/guard", Program: "/gpuslice-guard", LoadsDriver: true},
+			Package: "./cmd/guard", Program: "/gpuslice-guard", LoadsDriver: true,
+			Brings: []Recipe{{Name: "exec", Package: "./cmd/exec", Program: "/gpuslice-exec"}}},
 		{Name: "agent", Description: "The agent of gpuslice, which holds the pods of a node to their slices of NVIDIA GPUs",
 			Package: "./cmd/agent", Program: "/gpuslice-agent", LoadsDriver: true},
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 )
 
 // FieldNames are the keys of a struct's fields, by index; "" where a field is not part of documents.
@@ -20,13 +22,16 @@ func FieldNames(t reflect.Type) []string {
 	return names
 }
 
-// didYouMean names the field that is spelt like key but for case and dashes, or all that there are.
+// didYouMean names the field that is spelt like key but for case, dashes or a slip, or all that there are.
 func didYouMean(key string, names []string) string {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s)) }
 	for _, name := range names {
 		if name != "" && plain(name) == plain(key) {
 			return fmt.Sprintf("did you mean %q?", name)
 		}
+	}
+	if name := message.Nearest(key, names); name != "" {
+		return fmt.Sprintf("did you mean %q?", name)
 	}
 	known := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
 	slices.Sort(known)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
 // argument checks a limit that exists on the command line alone, and warns or denies with the exact flag to write.
@@ -11,14 +13,14 @@ func (e *evaluation) argument(p *compiled, a Argument) {
 	if !slices.Contains(a.Views, e.in.View) {
 		return
 	}
-	if off := anyFlag(e.found.words, a.Unless); off != "" {
+	if off := commandline.AnyFlag(e.found.words, a.Unless); off != "" {
 		says := fmt.Sprintf("%s switches %s off, and bounds a part of the memory only", off, a.Flag)
 		e.out.Notes = append(e.out.Notes, says)
 		e.reasons = append(e.reasons, says)
 		return
 	}
 	most, err := formulas[a.Most](e.amounts)
-	word, found := flagWord(e.found.words, a.Flag)
+	word, found := commandline.Flag(e.found.words, a.Flag)
 	value, readable := resolve(e.in.Container, word)
 	switch {
 	case err != nil:

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
 // Names of labels are lower case; names of variables are what a shell can export.
@@ -36,7 +38,7 @@ func (ps *problems) check(p *Profile) {
 		ps.checkVariable("variables."+name, name, p.Variables[name])
 	}
 	for i, u := range p.Uncaps {
-		if !variablePattern.MatchString(u.Name) || u.Says == "" {
+		if !commandline.IsVariable(u.Name) || u.Says == "" {
 			ps.add(fmt.Sprintf("uncaps[%d]", i), "name and says are required")
 		}
 	}
@@ -50,7 +52,7 @@ func (ps *problems) check(p *Profile) {
 
 func (ps *problems) checkVariable(at, name string, v Variable) {
 	for _, n := range append([]string{name}, v.Names...) {
-		if !variablePattern.MatchString(n) {
+		if !commandline.IsVariable(n) {
 			ps.add(at, "%q is no name for a variable", n)
 		}
 	}

@@ -9,6 +9,7 @@ type compiled struct {
 	commands     [][]string
 	versions     []versionRule
 	believe      bounds
+	shim         bounds
 	runs         *compiled
 	runsVersions []versionRule
 	runsSteps    []step

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
 // imageLimit bounds an image reference before it is looked at: names end at 255 bytes, tags at 128, digests below that.
@@ -87,20 +89,11 @@ func (p pattern) matches(image image) bool {
 	tail := image.parts[len(image.parts)-len(p):]
 	// From the last component on: it is the one that differs.
 	for i := len(p) - 1; i >= 0; i-- {
-		if !glob(p[i], tail[i]) {
+		if !commandline.Glob(p[i], tail[i]) {
 			return false
 		}
 	}
 	return true
-}
-
-// glob is path.Match that first tells texts without a wildcard apart, which is nearly all of them.
-func glob(pattern, text string) bool {
-	if !strings.ContainsAny(pattern, `*?[\`) {
-		return pattern == text
-	}
-	ok, err := path.Match(pattern, text)
-	return err == nil && ok
 }
 
 func anyMatches(patterns []pattern, image image) bool {

@@ -31,5 +31,6 @@ type Input struct {
 	GPUs           int               // GPUs of the container
 	View           View              // "" counts as ViewUnknown
 	DeviceAlone    bool              // the device has one replica: free at start is the total
+	NoShim         string            // why the pod cannot bring the shim; "" where it can
 	Switches       map[string]Switch // by profile name
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
 // kept looks for the user's own setting of what s would set, as an argument or under any of its names, and says what
@@ -38,8 +40,8 @@ func (e *evaluation) kept(choice choice, s Setting, spec Variable) bool {
 
 // theirs returns the user's settings under all names, the one in force first. An argument wins over every variable.
 func (e *evaluation) theirs(name string, spec Variable) []theirs {
-	if flag := anyFlag(e.found.words, spec.Flags); flag != "" {
-		word, _ := flagWord(e.found.words, flag)
+	if flag := commandline.AnyFlag(e.found.words, spec.Flags); flag != "" {
+		word, _ := commandline.Flag(e.found.words, flag)
 		value, readable := resolve(e.in.Container, word)
 		return []theirs{{name: flag, value: value, readable: readable}}
 	}

@@ -92,6 +92,9 @@ func parse(text []byte) (*compiled, error) {
 	if c.Believe != nil {
 		c.believe = problems.bounds("believe", *c.Believe)
 	}
+	if c.Shim != nil {
+		c.shim = problems.bounds("shim", *c.Shim)
+	}
 	if c.Runs != nil {
 		c.runsVersions = problems.versionRules("runs.versions", c.Runs.Versions)
 		c.runsSteps = problems.steps("runs.steps", c.Runs.Steps)

@@ -3,12 +3,14 @@ package frameworks
 import (
 	"fmt"
 	"strings"
+
+	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
 // search is what a container shows: its image, and the words of its command line.
 type search struct {
 	image image
-	words []word
+	words []commandline.Word
 }
 
 // choice is a profile with the version that was found for it; profile is nil when none was recognised.
@@ -79,9 +81,9 @@ func outranks(p, found *compiled) bool {
 	return found == nil || found.runs == nil && p.runs != nil
 }
 
-func runs(p *compiled, words []word) bool {
+func runs(p *compiled, words []commandline.Word) bool {
 	for _, command := range p.commands {
-		if hasCommand(words, command) {
+		if commandline.Runs(words, command) {
 			return true
 		}
 	}

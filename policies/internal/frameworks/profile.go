@@ -1,6 +1,10 @@
 package frameworks
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/gpuslice/gpuslice/policies/internal/commandline"
+)
 
 // DefaultAllowance returns the context allowance, in bytes, that holds where policy names none. NCCL adds its buffers to
 // every process once a container holds several GPUs.
@@ -18,7 +22,7 @@ func For(in Input) Result {
 		out.NotCapped = "there is no container to look at"
 		return out
 	}
-	found := search{image: parseImage(in.Container.Image), words: words(in.Container)}
+	found := search{image: parseImage(in.Container.Image), words: commandline.Split(in.Container)}
 	choice, denial := choose(&in, found)
 	if denial != nil {
 		out.Denials = append(out.Denials, *denial)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
 // everyCase calls with over all profiles, views, sizes and neighbours.
@@ -126,13 +128,13 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, script string) {
 		c := &corev1.Container{Command: []string{first, "-c", script}, Args: []string{script}}
 		size := 0
-		for _, w := range words(c) {
-			size += len(w.text)
+		for _, w := range commandline.Split(c) {
+			size += len(w.Text)
 		}
 		if limit := len(first) + 2 + 2*len(script); size > limit {
 			t.Errorf("%d bytes of words from %d", size, limit)
 		}
-		value, found := flagWord(shellWords("x --flag=v "+first), "--flag")
+		value, found := commandline.Flag(commandline.Split(&corev1.Container{Command: []string{"sh", "-c", "x --flag=v " + first}}), "--flag")
 		if !found || value == "" && !strings.Contains(first, "--flag") {
 			t.Errorf("--flag=v before %q was not found", first)
 		}

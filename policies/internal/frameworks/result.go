@@ -31,6 +31,7 @@ type Result struct {
 	Version       string   // as far as it is known; "" when not
 	VersionSource string   // one of the VersionFrom constants; "" without a version
 	Env           []Env    // never a variable that the user set, or may have set by envFrom where that matters
+	Shim          string   // of package shim: how the container loads the shim; "" where it does not
 	Args          []string // what to add at the end of the container's arguments
 	Capped        bool     // a framework cap at or below the limit is in force
 	Cap           string   // which one, for people; "" unless Capped

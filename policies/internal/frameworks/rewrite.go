@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/commandline"
 )
 
 // rewrite adds a flag at the end of the arguments: of several of one name the last counts, so the author's words stay as
@@ -13,7 +15,7 @@ import (
 func (e *evaluation) rewrite(p *compiled, a Argument, most string) {
 	word := a.Flag + "=" + most
 	e.out.Args = append(e.out.Args, word)
-	if given, found := flagWord(e.found.words, a.Flag); found {
+	if given, found := commandline.Flag(e.found.words, a.Flag); found {
 		e.warnOnce(fmt.Sprintf("%s=%s does not fit %s of %s; %s is added behind it, and counts", a.Flag, shorten(given), size(e.amounts.share), size(e.amounts.total), word))
 	} else {
 		e.out.Notes = append(e.out.Notes, fmt.Sprintf("%s is added to its arguments: %s", word, a.Default))
@@ -30,15 +32,15 @@ func unseen(c *corev1.Container, commands []string) string {
 	if len(c.Command)+len(c.Args) == 0 {
 		return "the whole command line is the image's own"
 	}
-	words := plainWords(c)
+	words := commandline.Plain(c)
 	for i := range words {
 		if !slices.ContainsFunc(commands, func(command string) bool {
 			fields := strings.Fields(command)
-			return len(words)-i >= len(fields) && commandAt(words[i:], fields)
+			return len(words)-i >= len(fields) && commandline.RunsAt(words[i:], fields)
 		}) {
 			continue
 		}
-		if slices.ContainsFunc(words[i:], func(w word) bool { return w.text == "--" }) {
+		if slices.ContainsFunc(words[i:], func(w commandline.Word) bool { return w.Text == "--" }) {
 			return "what follows -- in its arguments is no flag"
 		}
 		return ""
@@ -48,18 +50,4 @@ func unseen(c *corev1.Container, commands []string) string {
 		return ""
 	}
 	return "its command line is a script, or not that of a server that takes the flag"
-}
-
-// plainWords returns the words of command and args as they stand, whatever a shell among them would make of them.
-func plainWords(c *corev1.Container) []word {
-	words := make([]word, 0, len(c.Command)+len(c.Args))
-	budget, start := wordsLimit, true
-	for _, text := range slices.Concat(c.Command, c.Args) {
-		if budget -= len(text); budget < 0 {
-			return words
-		}
-		words = append(words, word{text, start})
-		start = start && leadsOn(text)
-	}
-	return words
 }

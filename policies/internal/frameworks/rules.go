@@ -26,6 +26,7 @@ func (e *evaluation) run(choice choice) {
 		return
 	}
 	e.profile(choice, false)
+	e.shim(choice)
 	for _, a := range p.Arguments {
 		e.argument(p, a)
 	}

@@ -13,6 +13,7 @@ type Profile struct {
 	AllocConf   *AllocConf          `json:"allocConf,omitempty"` // settings text that policy may replace
 	Variables   map[string]Variable `json:"variables,omitempty"` // what the rules may set
 	Uncaps      []Uncap             `json:"uncaps,omitempty"`    // user settings that take a cap away
+	Shim        *Range              `json:"shim,omitempty"`      // what guard/shim can cap
 	Rules       []Rule              `json:"rules,omitempty"`     // the first rule that can give a variable does
 	Arguments   []Argument          `json:"arguments,omitempty"` // limits that exist only on the command line
 }

@@ -17,6 +17,7 @@ type Switch struct {
 	Enabled   *bool    `json:"enabled,omitempty"`   // default true
 	Version   string   `json:"version,omitempty"`   // when neither label nor policy's framework says one
 	Arguments string   `json:"arguments,omitempty"` // ArgumentsWarn (default), ArgumentsRewrite or ArgumentsRefuse
+	Shim      string   `json:"shim,omitempty"`      // "on" or "off" (default): whether the shim caps releases that read no limit from their environment
 	AllocConf *string  `json:"allocConf,omitempty"` // in the place of the profile's settings text; "" turns it off
 	Images    []string `json:"images,omitempty"`    // more image patterns
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gpuslice/gpuslice/policies/internal/shim"
 )
 
 // SwitchErrors validates what policy says about the profile called name, with every problem under path.
@@ -18,6 +20,11 @@ func SwitchErrors(path *field.Path, name string, s Switch) field.ErrorList {
 	}
 	if s.Arguments != "" && !slices.Contains(argumentModes(), s.Arguments) {
 		errs = append(errs, field.NotSupported(path.Child("arguments"), shorten(s.Arguments), argumentModes()))
+	}
+	if modes := []string{shim.On, shim.Off}; s.Shim != "" && !slices.Contains(modes, s.Shim) {
+		errs = append(errs, field.NotSupported(path.Child("shim"), shorten(s.Shim), modes))
+	} else if s.Shim != "" && p.Shim == nil {
+		errs = append(errs, field.Forbidden(path.Child("shim"), p.Title+" has no shim"))
 	}
 	if s.AllocConf != nil {
 		errs = append(errs, p.confErrors(path.Child("allocConf"), *s.AllocConf)...)

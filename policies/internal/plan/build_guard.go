@@ -46,6 +46,7 @@ func (w *builder) guard(c *candidate) {
 		CPU: sizes.cpu.String(), Memory: sizes.memory.String(),
 		User: plan.user, Kill: plan.kill, Shares: !plan.agent && w.in.Pod.Spec.ShareProcessNamespace == nil, Agent: plan.agent, Resource: first.pool.Resource, Count: first.request.GPUs,
 	}
+	g.Shim = w.promise.HasVolume(limits.ShimVolume)
 	if !sizes.storage.IsZero() {
 		g.Storage = sizes.storage.String()
 	}
@@ -98,7 +99,7 @@ func (w *builder) guardLimits(c *candidate) limits.Limits {
 		l.MPSTermination = limits.MPSTermination(policy.MPSTermination)
 	}
 	if c.guard.agent {
-		l.IdleReport = w.in.Policy.Idle.Report.Duration
+		l.IdleReport, l.IdleTerminate = w.in.Policy.Idle.Report.Duration, w.in.Policy.Idle.Terminate.Duration
 	}
 	if !c.guard.agent && !w.in.Pod.Spec.HostNetwork { // two pods of one node cannot both listen on it
 		l.MetricsPort = policy.MetricsPort

@@ -77,6 +77,14 @@ func planAgent(in *Input) guardPlan {
 	return plan
 }
 
+// noShim is why the pod cannot bring the shim, or "": the check writes it.
+func (g guardPlan) noShim() string {
+	if g.inject {
+		return ""
+	}
+	return "only a guarded pod brings it, and " + g.why
+}
+
 func guardUnwanted(in *Input, c *candidate) string {
 	switch {
 	case in.Policy.Guard.Enabled != nil && !*in.Policy.Guard.Enabled:

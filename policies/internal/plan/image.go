@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
@@ -29,10 +30,14 @@ func ChangedImage(in *Input, given *promise.Promise, c *promise.Container) Image
 	live, _ := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
 	p := placed{want: want{request: requestOf(given, c.Name), spec: live}, pool: poolOf(in, given), size: sizeOn{slice: c.Slice, limit: c.Limit}}
 	p.size.procs = max(p.request.Size.Processes, 1)
-	profile := profileOf(in, given.Request, strategies.Named(given.Strategy), &p)
+	noShim := "the pod was created without it"
+	if c.Shim != "" {
+		noShim = ""
+	}
+	profile := profileOf(in, given.Request, strategies.Named(given.Strategy), &p, noShim)
 	out := ImageChange{Now: profile.Framework, Denied: deniedFramework(&p, profile), Planned: plannedContainer(given, c.Name)}
 	out.Planned.Framework, out.Planned.Cap = frameworkText(profile), profile.Cap
-	if tiers := out.Planned.Tiers; !capsAsItIs(profile) {
+	if tiers := out.Planned.Tiers; !capsAsItIs(profile, c) {
 		out.Lost, out.Planned.Cap = slices.Contains(tiers, api.TierFramework), ""
 		out.Planned.Tiers = slices.DeleteFunc(tiers, func(t api.Tier) bool { return t == api.TierFramework })
 	}
@@ -84,9 +89,12 @@ func strongest(tiers []api.Tier) api.Tier {
 	return out
 }
 
-// capsAsItIs reports whether the profile caps the container with nothing to be added.
-func capsAsItIs(r frameworks.Result) bool {
-	return r.Capped && len(r.Args) == 0 && !slices.ContainsFunc(r.Env, func(e frameworks.Env) bool { return e.Cap })
+// capsAsItIs reports whether the profile caps the container with nothing to be added to what it was given.
+func capsAsItIs(r frameworks.Result, given *promise.Container) bool {
+	added := func(e frameworks.Env) bool {
+		return e.Cap && !slices.Contains(given.Env, envvar.Literal{Name: e.Name, Value: e.Value})
+	}
+	return r.Capped && len(r.Args) == 0 && !slices.ContainsFunc(r.Env, added)
 }
 
 func requestOf(given *promise.Promise, container string) api.ContainerRequest {

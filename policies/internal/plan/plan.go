@@ -110,7 +110,7 @@ func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
 	c.guard = planGuard(in, c)
 	for i := range c.containers {
 		p := &c.containers[i]
-		p.profile = profileOf(in, req, c.strategy, p)
+		p.profile = profileOf(in, req, c.strategy, p, c.guard.noShim())
 		if v := deniedFramework(p, p.profile); v != nil {
 			return v
 		}
@@ -199,8 +199,9 @@ func driverHolds(strategy *strategies.Strategy, p *placed) bool {
 	return p.pool.DriverLimits && p.size.limit > 0 && strategy.DriverLimits
 }
 
-// profileOf is what the framework profiles give the container. Whole devices and unknown slices have no cap.
-func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *placed) frameworks.Result {
+// profileOf is what the framework profiles give the container; noShim is why its pod brings no shim. Whole devices and
+// unknown slices have no cap.
+func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *placed, noShim string) frameworks.Result {
 	if strategy.Whole() || p.size.limit == 0 {
 		return frameworks.Result{}
 	}
@@ -212,7 +213,7 @@ func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *pla
 		Container: p.spec, Framework: req.Framework,
 		SliceBytes: p.size.slice.Bytes(), LimitBytes: p.size.limit.Bytes(), TotalBytes: p.pool.Total().Bytes(),
 		AllowanceBytes: in.Policy.Allowance(p.request.GPUs).Bytes(), Processes: p.size.procs, GPUs: int(p.request.GPUs),
-		View: view, DeviceAlone: p.pool.Replicas == 1, Switches: in.Policy.Frameworks,
+		View: view, DeviceAlone: p.pool.Replicas == 1, NoShim: noShim, Switches: in.Policy.Frameworks,
 	}
 	detected := frameworks.For(input)
 	if req.Framework != "" || detected.Framework != "" || in.Policy.DefaultFramework == "" {

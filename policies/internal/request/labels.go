@@ -108,7 +108,11 @@ func (r *requestReader) unknownLabels(known int) (requests bool) {
 			requests = true
 			continue
 		}
-		r.warnings = append(r.warnings, fmt.Sprintf("label %s is not one of gpuslice's and has no effect", message.Quote(name)))
+		warning := fmt.Sprintf("label %s is not one of gpuslice's and has no effect", message.Quote(name))
+		if meant := message.Nearest(name, Labels()); meant != "" {
+			warning += "; did you mean " + meant + "?"
+		}
+		r.warnings = append(r.warnings, warning)
 	}
 	return requests
 }

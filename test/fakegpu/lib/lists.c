@@ -118,8 +118,9 @@ CALL(nvmlDeviceGetProcessUtilization, nvmlDevice_t d, nvmlProcessUtilizationSamp
 	if (since >= now || n == 0 || plain.usage == USAGE_NONE) return NVML_ERROR_NOT_FOUND;
 	*count = n;
 	if (room < (unsigned)n) return NVML_ERROR_INSUFFICIENT_SIZE;
+	unsigned busy = plain.usage == USAGE_TRACE ? 0 : BUSY; // of less than a percent
 	for (int i = 0; i < n; i++)
-		samples[i] = (nvmlProcessUtilizationSample_t){.pid = all[i].pid, .timeStamp = now, .smUtil = BUSY, .memUtil = BUSY / 4};
+		samples[i] = (nvmlProcessUtilizationSample_t){.pid = all[i].pid, .timeStamp = now, .smUtil = busy, .memUtil = busy / 4};
 	return NVML_SUCCESS;
 }
 

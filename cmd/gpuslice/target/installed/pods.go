@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	podresources "k8s.io/component-helpers/resource"
 
 	"github.com/gpuslice/gpuslice/policies"
 )
@@ -21,7 +22,7 @@ func LivingPods(ctx context.Context, client kubernetes.Interface, namespaces []s
 		for {
 			list, err := client.CoreV1().Pods(name).List(ctx, options)
 			if err != nil {
-				return nil, fmt.Errorf("read pods of namespace %s: %w", name, err)
+				return nil, fmt.Errorf("read pods of %s: %w", scopeOf(name), err)
 			}
 			all = append(all, list.Items...)
 			if options.Continue = list.Continue; options.Continue == "" {
@@ -30,6 +31,29 @@ func LivingPods(ctx context.Context, client kubernetes.Interface, namespaces []s
 		}
 	}
 	return all, nil
+}
+
+func scopeOf(namespace string) string {
+	if namespace == metav1.NamespaceAll {
+		return "every namespace"
+	}
+	return "namespace " + namespace
+}
+
+// Requested is how many units of a resource the pods on each node request.
+func Requested(pods []corev1.Pod, resource string) map[string]int64 {
+	held := map[string]int64{}
+	for i := range pods {
+		requests := podresources.PodRequests(&pods[i], podresources.PodResourcesOptions{})
+		held[pods[i].Spec.NodeName] += Count(requests, resource)
+	}
+	return held
+}
+
+// Count is how many units of a resource a list has.
+func Count(list corev1.ResourceList, name string) int64 {
+	q := list[corev1.ResourceName(name)]
+	return q.Value()
 }
 
 // NativeQuotas returns the limits that ResourceQuotas set on GPUs in a namespace.

@@ -1,4 +1,4 @@
-package frameworks
+package commandline
 
 import (
 	"path"
@@ -12,16 +12,16 @@ import (
 // wordsLimit bounds how many bytes of command and args are read.
 const wordsLimit = 256 << 10
 
-// word is one word of a container's command line; start reports whether a command may begin there.
-type word struct {
-	text  string
-	start bool
+// Word is one word of a command line.
+type Word struct {
+	Text  string
+	Start bool // a command may begin here
 }
 
-// words returns the words of command and args, with the text that a shell runs (the word after -c) split as the shell
+// Split returns the words of command and args, with the text that a shell runs (the word after -c) split as the shell
 // would: quotes and operators are understood, variables are left as they are.
-func words(c *corev1.Container) []word {
-	words := make([]word, 0, len(c.Command)+len(c.Args))
+func Split(c *corev1.Container) []Word {
+	words := make([]Word, 0, len(c.Command)+len(c.Args))
 	budget, start, script := wordsLimit, true, false
 	for _, list := range [2][]string{c.Command, c.Args} {
 		for _, text := range list {
@@ -33,10 +33,24 @@ func words(c *corev1.Container) []word {
 				script = false
 				continue
 			}
-			words = append(words, word{text, start})
+			words = append(words, Word{text, start})
 			script = runsScript(text)
 			start = start && leadsOn(text)
 		}
+	}
+	return words
+}
+
+// Plain returns the words of command and args as they stand, whatever a shell among them would make of them.
+func Plain(c *corev1.Container) []Word {
+	words := make([]Word, 0, len(c.Command)+len(c.Args))
+	budget, start := wordsLimit, true
+	for _, text := range slices.Concat(c.Command, c.Args) {
+		if budget -= len(text); budget < 0 {
+			return words
+		}
+		words = append(words, Word{text, start})
+		start = start && leadsOn(text)
 	}
 	return words
 }
@@ -49,7 +63,7 @@ func runsScript(text string) bool {
 // leadsOn reports whether a word only leads to the command behind it, such as an init or an assignment.
 func leadsOn(text string) bool {
 	switch path.Base(text) {
-	case "exec", "env", "nohup", "tini", "dumb-init", "time", "nice", "--", "-g", "-s", "then", "else", "do", "!", "{":
+	case "exec", "gpuslice-exec", "env", "nohup", "tini", "dumb-init", "time", "nice", "--", "-g", "-s", "then", "else", "do", "!", "{":
 		return true
 	}
 	name, _, assigned := strings.Cut(text, "=")
@@ -58,7 +72,7 @@ func leadsOn(text string) bool {
 
 // shell collects the words of a script.
 type shell struct {
-	words  []word
+	words  []Word
 	word   strings.Builder
 	inWord bool
 	start  bool
@@ -74,14 +88,14 @@ func (s *shell) end() {
 		return
 	}
 	text := s.word.String()
-	s.words = append(s.words, word{text, s.start})
+	s.words = append(s.words, Word{text, s.start})
 	s.start = s.start && leadsOn(text)
 	s.word.Reset()
 	s.inWord = false
 }
 
 // shellWords splits a script into words. It never fails: an open quote ends with the text.
-func shellWords(text string) []word {
+func shellWords(text string) []Word {
 	s := shell{start: true}
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -132,56 +146,57 @@ func (s *shell) reference(text string, i int) int {
 	return i + len(name) + 2
 }
 
-// hasCommand reports whether the words run a command. A command whose first word begins with a dash, such as
+// Runs reports whether the words run a command. A command whose first word begins with a dash, such as
 // "-m vllm.entrypoints.*", may stand anywhere; another only where a command begins, under any directory.
-func hasCommand(words []word, command []string) bool {
+func Runs(words []Word, command []string) bool {
 	for i := range words {
 		if len(words)-i < len(command) {
 			return false
 		}
-		if commandAt(words[i:], command) {
+		if RunsAt(words[i:], command) {
 			return true
 		}
 	}
 	return false
 }
 
-func commandAt(words []word, command []string) bool {
-	if !strings.HasPrefix(command[0], "-") && !words[0].start {
+// RunsAt reports whether they run it at their beginning.
+func RunsAt(words []Word, command []string) bool {
+	if !strings.HasPrefix(command[0], "-") && !words[0].Start {
 		return false
 	}
 	for i, want := range command {
-		got := words[i].text
-		if i == 0 && words[0].start {
+		got := words[i].Text
+		if i == 0 && words[0].Start {
 			got = path.Base(got)
 		}
-		if !glob(want, got) {
+		if !Glob(want, got) {
 			return false
 		}
 	}
 	return true
 }
 
-// flagWord returns the value of a flag, written "--flag value" or "--flag=value" and with dashes or underscores. The last
+// Flag returns the value of a flag, written "--flag value" or "--flag=value" and with dashes or underscores. The last
 // one counts, as in the argument parsers of the frameworks.
-func flagWord(words []word, flag string) (value string, found bool) {
+func Flag(words []Word, flag string) (value string, found bool) {
 	for i := len(words) - 1; i >= 0; i-- {
-		name, value, assigned := strings.Cut(words[i].text, "=")
+		name, value, assigned := strings.Cut(words[i].Text, "=")
 		if !strings.HasPrefix(name, "-") || strings.ReplaceAll(name, "_", "-") != flag {
 			continue
 		}
 		if !assigned && i+1 < len(words) {
-			value = words[i+1].text
+			value = words[i+1].Text
 		}
 		return value, true
 	}
 	return "", false
 }
 
-// anyFlag returns the first of the flags that is there, and "" when none is.
-func anyFlag(words []word, flags []string) string {
+// AnyFlag returns the first of the flags that is there, and "" when none is.
+func AnyFlag(words []Word, flags []string) string {
 	i := slices.IndexFunc(flags, func(f string) bool {
-		_, found := flagWord(words, f)
+		_, found := Flag(words, f)
 		return found
 	})
 	if i < 0 {
@@ -190,6 +205,16 @@ func anyFlag(words []word, flags []string) string {
 	return flags[i]
 }
 
-var (
-	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-)
+// Glob is path.Match that first tells texts without a wildcard apart, which is nearly all of them.
+func Glob(pattern, text string) bool {
+	if !strings.ContainsAny(pattern, `*?[\`) {
+		return pattern == text
+	}
+	ok, err := path.Match(pattern, text)
+	return err == nil && ok
+}
+
+// IsVariable reports whether a shell can export a variable of that name.
+func IsVariable(name string) bool { return variablePattern.MatchString(name) }
+
+var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

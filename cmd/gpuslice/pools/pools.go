@@ -1,0 +1,139 @@
+// Package pools is the command that lists pools: what the nodes offer, what pods request of it, and the room left.
+package pools
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+)
+
+const long = `List pools, the nodes that offer the same: strategy, device, resource, replicas of one device, largest slice (SLICE), number of
+nodes, and of the resource what they can allocate, what the pods on them request, and the room left (none on cordoned nodes).
+-o wide adds the memory of a device, the nodes and notes. A pool that is only declared or remembered has no node.
+
+It takes the right to list nodes and, for what is requested and free, pods of every namespace. Pools that the cluster's default
+policy declares, and those that are remembered, are listed if you may read the ConfigMaps of the system namespace. Who may not
+list nodes sees the pools of the slices in one namespace.
+
+-o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "PoolList", "items": [...], "errors": [...]}. An item has
+name, strategy, resource, device, deviceMemory, usable (the largest slice), replicas, nodes, notes, allocatable, requested and
+free (the last three absent: unknown).`
+
+const example = `  # what can I request, and where is room
+  gpuslice pools
+
+  # the nodes of each pool
+  gpuslice pools -o wide
+
+  # pools with room
+  gpuslice pools -o json | jq '.items[] | select(.free > 0) | .name'`
+
+// options are the command's flags.
+type options struct {
+	kube            kube.Flags
+	output          cli.Output
+	systemNamespace string
+}
+
+// New returns the command.
+func New(s cli.Streams) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:     "pools",
+		Short:   "List what the nodes offer, and the room left",
+		Long:    long,
+		Example: example,
+		Args:    cli.NoArguments,
+		PreRunE: func(*cobra.Command, []string) error { return o.output.Check() },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
+	}
+	flags := cmd.Flags()
+	o.kube.Register(flags)
+	o.kube.RegisterNamespace(flags, "of the slices whose pools are listed if nodes may not be read (default: the context's, else \"default\")")
+	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
+	o.output.Register(flags, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
+	o.kube.CompleteNamespaces(cmd, s)
+	return cmd
+}
+
+// pool is what the nodes of a pool offer, and what of it is taken: an item of -o json.
+type pool struct {
+	target.Pool
+	Allocatable *int64 `json:"allocatable,omitempty"`
+	Requested   *int64 `json:"requested,omitempty"`
+	Free        *int64 `json:"free,omitempty"`
+}
+
+func (o *options) run(ctx context.Context, s cli.Streams) error {
+	connection, err := o.kube.Connect(s)
+	if err != nil {
+		return err
+	}
+	r := reader{client: connection.Client, system: o.systemNamespace, streams: s}
+	all, err := r.pools(ctx)
+	forbidden := apierrors.IsForbidden(err)
+	if forbidden {
+		fmt.Fprintf(s.Err, "%v; shown are the pools of the slices in namespace %s\n", err, connection.Namespace)
+		all, err = r.poolsOfSlices(ctx, connection.Namespace)
+	}
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 && (o.output.Format == "text" || o.output.Format == cli.Wide) {
+		fmt.Fprintln(s.Err, "No pools found.")
+	} else if err := o.print(s, all, r.unread); err != nil {
+		return err
+	}
+	tally := cli.Tally{NoAnswer: forbidden}
+	return tally.Exit()
+}
+
+func (o *options) print(s cli.Streams, all []pool, unread []cli.Error) error {
+	var names []string
+	for _, p := range all {
+		names = append(names, "pool/"+p.Name)
+	}
+	return o.output.Print(s.Out, cli.Answer{
+		Document: cli.NewList("PoolList", all, unread...), Names: names,
+		Page: func() *cli.Page { return pageOf(all, o.output.Format == cli.Wide) },
+	})
+}
+
+func pageOf(all []pool, wide bool) *cli.Page {
+	header := []string{"POOL", "STRATEGY", "DEVICE", "RESOURCE", "REPLICAS", "SLICE", "NODES", "ALLOCATABLE", "REQUESTED", "FREE"}
+	if wide {
+		header = append(header, "DEVICE-MEMORY", "NODE-NAMES", "NOTES")
+	}
+	rows := [][]string{header}
+	for _, p := range all {
+		nodes := "?"
+		if p.Allocatable != nil {
+			nodes = strconv.Itoa(len(p.Nodes))
+		}
+		row := []string{p.Name, string(p.Strategy), p.Device, p.Resource, cli.Count(int64(p.Replicas)), cli.Amount(p.Usable), nodes,
+			known(p.Allocatable), known(p.Requested), known(p.Free)}
+		if wide {
+			row = append(row, cli.Amount(p.DeviceMemory), strings.Join(p.Nodes, ","), strings.Join(p.Notes, "; "))
+		}
+		rows = append(rows, row)
+	}
+	page := &cli.Page{}
+	page.Table("", rows)
+	return page
+}
+
+// known is a number; "?": it is unknown.
+func known(n *int64) string {
+	if n == nil {
+		return "?"
+	}
+	return strconv.FormatInt(*n, 10)
+}

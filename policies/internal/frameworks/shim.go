@@ -1,0 +1,49 @@
+package frameworks
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/shim"
+)
+
+// shim lets the shim cap what reads no limit from its environment, where policy has it on.
+func (e *evaluation) shim(choice choice) {
+	p := choice.profile
+	if p.Shim == nil || e.out.Capped || e.uncaps != "" || e.in.Switches[p.Name].Shim != shim.On || choice.version.known() && !p.shim.holds(choice.version) {
+		return
+	}
+	way, err := e.shimWay()
+	if err != nil {
+		e.reasons = append([]string{"no shim: " + err.Error()}, e.reasons...)
+		return
+	}
+	limit := strconv.FormatInt(e.amounts.budget, 10)
+	e.out.Shim = way
+	e.out.Env = append(e.out.Env, Env{Name: envvar.AllocatorBytes, Value: limit, Cap: choice.version.known()})
+	if !choice.version.known() {
+		e.reasons = append([]string{fmt.Sprintf("the shim caps %s from %s on, and the version is not known; the label gpuslice.dev/framework can say it",
+			p.Title, p.shim.from)}, e.reasons...)
+		return
+	}
+	e.cap(fmt.Sprintf("%s=%s, by the shim (%s)", envvar.AllocatorBytes, limit, choice.people()))
+}
+
+// shimWay is how the container loads the shim, or why it cannot or need not.
+func (e *evaluation) shimWay() (string, error) {
+	_, err := e.amounts.budgetBytes()
+	if part := e.amounts.below(e.amounts.budget); err == nil && (errors.Is(part, errSliced) || errors.Is(part, errWhole)) {
+		err = part
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case e.in.NoShim != "":
+		return "", errors.New(e.in.NoShim)
+	case e.in.GPUs > 1:
+		return "", errors.New("it caps one GPU of a process, and the container has several")
+	}
+	return shim.WayOf(e.in.Container, e.found.words)
+}

@@ -1,0 +1,15 @@
+package message
+
+import "testing"
+
+func TestNearest(t *testing.T) {
+	words := []string{"", "memory", "memory-limit", "fraction", "mig", "mps", "enforcementMode"}
+	for word, want := range map[string]string{
+		"memroy": "memory", "memory_limit": "memory-limit", "Fractoin": "fraction", "enforcmentMode": "enforcementMode",
+		"mgi": "", "mis": "mig", "colour": "", "": "", "m": "",
+	} {
+		if got := Nearest(word, words); got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+}
