@@ -248,7 +248,7 @@ func TestPools(t *testing.T) {
 		}
 		admin, somebody := i.Server.Kubeconfig, editorsFile(t, i, namespace)
 		command(t, admin, "pools").want(t, 0, "ALLOCATABLE", "time-slicing", "NVIDIA-L4")
-		command(t, admin, "pools", "-o", "jsonpath={.items[?(@.strategy=='time-slicing')].free}").want(t, 0, "4")
+		command(t, admin, "pools", "-o", "jsonpath={.items[?(@.strategy=='time-slicing')].free}").want(t, 0, "8")
 		command(t, somebody, "pools", "-n", namespace).want(t, 2, "read nodes", "forbidden", "shown are the pools of the slices in namespace "+namespace, "time-slicing")
 	})
 }
