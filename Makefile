@@ -108,8 +108,12 @@ bench-ops: cluster ## figures: the same at full size and latency, about an hour 
 bench-guard: ## figures of the guard: size, memory, CPU, time to end
 	go run $(GOFLAGS) ./test/bench/guard
 
-lint: ## gofmt and go vet
+GOVULNDB ?= https://vuln.go.dev
+lint: ## gofmt, go vet, and govulncheck where its database can be reached
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet $(GOFLAGS) ./...
+	@if curl --silent --fail --location --max-time 10 --output /dev/null "$(GOVULNDB)/index/db.json"; \
+	then go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$(GOVULNDB)" ./...; \
+	else echo "govulncheck is not run: its database $(GOVULNDB) cannot be reached"; fi
 
 .PHONY: help build images release run test functions abuse abuse-table test-apiserver test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint

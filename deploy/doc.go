@@ -2,7 +2,8 @@
 // that tests and tools read what users apply.
 //
 // A manifest is written once, here: the chart's numbered templates and kustomization.yaml are made of it ("make manifests"),
-// and a test says when they are not. README.md has the marks by which a manifest says what varies.
+// and a test says when they are not. A comment "# chart: ..." on its own line becomes a line of the template; after a value it
+// replaces the value, or the block below the key.
 //
 // The webhook configurations carry no caBundle: the webhook writes its own, or with the component certmanager the cainjector.
 // 60-policies are samples and not part of an installation.

@@ -25,6 +25,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/render"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/resign"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/uninstall"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/versions"
 )
 
 // run executes the command line args (args[0] is the program) and returns the exit code.
@@ -75,7 +76,7 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root.SetVersionTemplate("gpuslice {{.Version}}\n")
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(render.New(s), explain.New(s), list.New(s), newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)), pools.New(s), quota.New(s), audit.New(s), bypass.New(s), doctor.New(s),
-		doctor.NewVerify(s), resign.New(s), uninstall.New(s), newVersionCommand(s))
+		doctor.NewVerify(s), resign.New(s), uninstall.New(s), versions.New(s))
 	referToExitCodes(root)
 	return root
 }
@@ -99,16 +100,6 @@ func newPolicyCommand(commands ...*cobra.Command) *cobra.Command {
 	}
 	cmd.AddCommand(commands...)
 	return cmd
-}
-
-func newVersionCommand(s cli.Streams) *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version",
-		Example: "  gpuslice version",
-		Args:    cli.NoArguments,
-		Run:     func(*cobra.Command, []string) { fmt.Fprintf(s.Out, "gpuslice %s\n", s.Version) },
-	}
 }
 
 // buildVersion is the stamped version, else what the Go toolchain recorded.

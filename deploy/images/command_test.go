@@ -62,6 +62,11 @@ func TestPush(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		packed := oci.Artifact{Name: "gpuslice/charts/gpuslice:1.0.0", ConfigType: "application/vnd.cncf.helm.config.v1+json", Config: []byte("{}")}
+		packedDigest, err := packed.WriteLayout(filepath.Join(from, "charts", "gpuslice"))
+		if err != nil {
+			t.Fatal(err)
+		}
 		server := httptest.NewServer(registry.New())
 		defer server.Close()
 		at := strings.TrimPrefix(server.URL, "http://") + "/team"
@@ -69,7 +74,7 @@ func TestPush(t *testing.T) {
 		if code := run(t.Context(), []string{"push", "--from", from, at}, &out, &said); code != exitDone {
 			t.Fatalf("exit code %d\n%s", code, said.String())
 		}
-		if want := at + "/guard@" + digest.String() + "\n"; out.String() != want {
+		if want := at + "/guard@" + digest.String() + "\n" + at + "/charts/gpuslice@" + packedDigest.String() + "\n"; out.String() != want {
 			t.Errorf("printed %q, want %q", out.String(), want)
 		}
 	})

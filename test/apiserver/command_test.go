@@ -248,8 +248,19 @@ func TestPools(t *testing.T) {
 		}
 		admin, somebody := i.Server.Kubeconfig, editorsFile(t, i, namespace)
 		command(t, admin, "pools").want(t, 0, "ALLOCATABLE", "time-slicing", "NVIDIA-L4")
-		command(t, admin, "pools", "-o", "jsonpath={.items[?(@.strategy=='time-slicing')].free}").want(t, 0, "4")
+		command(t, admin, "pools", "-o", "jsonpath={.items[?(@.strategy=='time-slicing')].free}").want(t, 0, "8")
 		command(t, somebody, "pools", "-n", namespace).want(t, 2, "read nodes", "forbidden", "shown are the pools of the slices in namespace "+namespace, "time-slicing")
+	})
+}
+
+func TestVersion(t *testing.T) {
+	t.Run("is that of the cluster too", func(t *testing.T) {
+		i := need(t)
+		if err := i.Server.Namespace(t.Context(), "version-live", nil); err != nil {
+			t.Fatal(err)
+		}
+		command(t, i.Server.Kubeconfig, "version").want(t, 0, "gpuslice ", "webhook ", "Kubernetes v1.")
+		command(t, editorsFile(t, i, "version-live"), "version").want(t, 0, "webhook unknown", "forbidden", "Kubernetes v1.")
 	})
 }
 

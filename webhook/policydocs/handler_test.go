@@ -91,7 +91,7 @@ func TestHandler(t *testing.T) {
 			`policy gpuslice-system/n is not written, problems: 4
 data: there are keys beside policy.yaml, and nothing reads them
 data[policy.yaml]: limits.perPod.memory: Invalid value: "-1": "-1" is not an amount of memory; accepted: a positive quantity such as "8Gi" or "9728Mi" (line 4)
-data[policy.yaml]: qota: Invalid value: "qota": unknown field; accepted: accept, apiVersion, claims, classes, contextAllowance, defaultFramework, defaultSlice, deviceClasses, enforcementMode, env, frameworks, guard, idle, kind, limits, mig, minimumEnforcement, mode, mps, namespaces, optOut, pod, pools, quota, strategies, templates (line 5)
+data[policy.yaml]: qota: Invalid value: "qota": unknown field; did you mean "quota"? (line 5)
 data[policy.yaml]: mode: Unsupported value: "on": supported values: "off", "opt-in", "transparent"`, ""},
 		{"no key", nil, clustertest.Edited(clustertest.PolicyMap("n", 0, ""), func(m *corev1.ConfigMap) { m.Data = nil }),
 			"policy gpuslice-system/n is not written, problems: 1\ndata: the key policy.yaml is missing", ""},

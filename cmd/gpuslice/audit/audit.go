@@ -29,7 +29,7 @@ It takes the right to read policies, nodes, namespaces, pods, quotas, claims and
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "AuditList", "items": [...], "errors": [...]}. An item
 is a namespace: namespace, policy, mode, evaluated, and groups (would, rule, reason, count, examples of kind, name and
-message).`
+message). -o name prints the namespaces.`
 
 const example = `  # may team-a go from audit to enforce?
   gpuslice audit -n team-a
@@ -44,7 +44,7 @@ const example = `  # may team-a go from audit to enforce?
 type options struct {
 	target.Flags
 	all, includeEnforced bool
-	output               string
+	output               cli.Output
 }
 
 // New returns the command.
@@ -63,7 +63,7 @@ func New(s cli.Streams) *cobra.Command {
 	o.Flags.Register(flags, "to audit (default: the context's, else \"default\")")
 	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "audit every governed namespace")
 	flags.BoolVar(&o.includeEnforced, "include-enforced", false, "audit namespaces that are enforced already, too")
-	cli.OutputFlag(flags, &o.output, cli.TextOrJSON())
+	o.output.Register(flags, cli.YAML, cli.Name, cli.JSONPath)
 	o.Kube.CompleteNamespaces(cmd, s)
 	return cmd
 }
@@ -72,7 +72,7 @@ func (o *options) check() error {
 	if o.all && o.Kube.Namespace != "" {
 		return errors.New("-n names one namespace, and -A means all: leave out one of them")
 	}
-	return cli.CheckOutput(o.output, cli.TextOrJSON())
+	return o.output.Check()
 }
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {
@@ -107,7 +107,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	for _, failed := range a.errors {
 		fmt.Fprintln(s.Err, failed)
 	}
-	return a.print(o.output, s)
+	return a.print(&o.output, s)
 }
 
 // inScope reports whether the API server asks the webhook about pods of a namespace.

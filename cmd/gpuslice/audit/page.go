@@ -7,12 +7,13 @@ import (
 )
 
 // print prints what was found, and answers with its exit code.
-func (a *auditor) print(output string, s cli.Streams) (err error) {
-	if output == "json" {
-		err = cli.PrintJSON(s.Out, cli.NewList("AuditList", a.items, manifest.Printed(a.errors)...))
-	} else {
-		err = pageOf(a.items).Print(s.Out)
+func (a *auditor) print(output *cli.Output, s cli.Streams) error {
+	var names []string
+	for _, item := range a.items {
+		names = append(names, "namespace/"+item.Namespace)
 	}
+	err := output.Print(s.Out, cli.Answer{Document: cli.NewList("AuditList", a.items, manifest.Printed(a.errors)...), Names: names,
+		Page: func() *cli.Page { return &pageOf(a.items).Page }})
 	if err != nil {
 		return err
 	}

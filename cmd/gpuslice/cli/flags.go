@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,14 @@ func OutputFlag(flags *pflag.FlagSet, output *string, formats []string) {
 
 // CheckOutput returns an error if output is none of the accepted formats.
 func CheckOutput(output string, accepted []string) error {
+	name, template, given := strings.Cut(output, "=")
+	if name == JSONPath && slices.Contains(accepted, JSONPath) {
+		if !given {
+			return errors.New("-o jsonpath: the template is missing: -o jsonpath='{.items[*]}'")
+		}
+		_, err := parseJSONPath(template)
+		return err
+	}
 	if slices.Contains(accepted, output) {
 		return nil
 	}

@@ -35,21 +35,16 @@ type Output struct {
 func (o *Output) Register(flags *pflag.FlagSet, others ...string) {
 	o.accepted = append(TextOrJSON(), others...)
 	OutputFlag(flags, &o.Format, o.accepted)
+	o.RegisterHeaders(flags)
+}
+
+// RegisterHeaders registers --no-headers.
+func (o *Output) RegisterHeaders(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print tables without their headers")
 }
 
 // Check returns an error for a format that is not accepted.
-func (o *Output) Check() error {
-	name, text, given := strings.Cut(o.Format, "=")
-	if name == JSONPath && slices.Contains(o.accepted, JSONPath) {
-		if !given {
-			return fmt.Errorf("-o jsonpath: the template is missing: -o jsonpath='{.items[*]}'")
-		}
-		_, err := parseJSONPath(text)
-		return err
-	}
-	return CheckOutput(o.Format, o.accepted)
-}
+func (o *Output) Check() error { return CheckOutput(o.Format, o.accepted) }
 
 // Answer is what a command prints, in the form that each format takes.
 type Answer struct {

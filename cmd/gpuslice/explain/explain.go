@@ -43,6 +43,7 @@ const example = `  # why is this pod pending, or what ended it
 // New returns the command.
 func New(s cli.Streams) *cobra.Command {
 	var f preview.Flags
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:     "explain POD|KIND/NAME|-f FILE [flags]",
 		Short:   "Show what a pod gets and why, before or after it is created",
@@ -51,16 +52,20 @@ func New(s cli.Streams) *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		PreRunE: func(_ *cobra.Command, args []string) error { return check(&f, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
+			output.Format = f.Output
 			if len(args) == 1 {
-				return explainName(cmd.Context(), &f, args[0], s)
+				return explainName(cmd.Context(), &f, args[0], &output, s)
 			}
-			return explainFiles(cmd.Context(), &f, s)
+			return explainFiles(cmd.Context(), &f, &output, s)
 		},
 	}
-	f.Register(cmd, s, cli.TextOrJSON()...)
+	f.Register(cmd, s, formats()...)
+	output.RegisterHeaders(cmd.Flags())
 	f.Kube.CompletePods(cmd, s)
 	return cmd
 }
+
+func formats() []string { return append(cli.TextOrJSON(), cli.YAML, cli.JSONPath) }
 
 func check(f *preview.Flags, args []string) error {
 	switch {
@@ -71,20 +76,16 @@ func check(f *preview.Flags, args []string) error {
 	case len(args) > 1 || len(f.Filenames) > 0:
 		return errors.New("explain takes one name, or files with -f")
 	}
-	return cli.CheckOutput(f.Output, cli.TextOrJSON())
+	return cli.CheckOutput(f.Output, formats())
 }
 
 // explainFiles explains what would become of objects.
-func explainFiles(ctx context.Context, f *preview.Flags, s cli.Streams) error {
+func explainFiles(ctx context.Context, f *preview.Flags, output *cli.Output, s cli.Streams) error {
 	all, err := f.Run(ctx, s, func(preview.Result) []string { return nil })
 	if err != nil {
 		return err
 	}
-	if f.Output == "json" {
-		err = cli.PrintJSON(s.Out, documentOf(all))
-	} else {
-		err = pageOf(all).Print(s.Out)
-	}
+	err = output.Print(s.Out, cli.Answer{Document: documentOf(all), Page: func() *cli.Page { return &pageOf(all).Page }})
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func explainFiles(ctx context.Context, f *preview.Flags, s cli.Streams) error {
 }
 
 // explainName explains what became of an object of the cluster.
-func explainName(ctx context.Context, f *preview.Flags, name string, s cli.Streams) error {
+func explainName(ctx context.Context, f *preview.Flags, name string, output *cli.Output, s cli.Streams) error {
 	connection, err := f.Kube.Connect(s)
 	if err != nil {
 		return err
@@ -102,11 +103,7 @@ func explainName(ctx context.Context, f *preview.Flags, name string, s cli.Strea
 		return err
 	}
 	found := summarize(facts)
-	if f.Output == "json" {
-		err = cli.PrintJSON(s.Out, found)
-	} else {
-		err = statusPage(found).Print(s.Out)
-	}
+	err = output.Print(s.Out, cli.Answer{Document: found, Page: func() *cli.Page { return &statusPage(found).Page }})
 	switch {
 	case err != nil:
 		return err

@@ -23,7 +23,7 @@ counted within the last minute, or within seconds if pods come and go.
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "QuotaList", "items": [...], "errors": []}. An item has
 budget, namespaces (those that share it, as far as they may be read), policy, counted (false: the webhook has not counted
 yet), figures (quota, namespace, part, dimension, limit, used, reserved; memory in bytes), more and holders (namespace, pod,
-memory, slices, gpus, promised, untrusted).`
+memory, slices, gpus, promised, untrusted). -o name prints the budgets.`
 
 const example = `  # what is left for my team
   gpuslice quota -n team-a
@@ -36,9 +36,10 @@ const example = `  # what is left for my team
 
 // options are the command's flags.
 type options struct {
-	kube                    kube.Flags
-	all                     bool
-	systemNamespace, output string
+	kube            kube.Flags
+	all             bool
+	output          cli.Output
+	systemNamespace string
 }
 
 // New returns the command.
@@ -58,7 +59,7 @@ func New(s cli.Streams) *cobra.Command {
 	o.kube.RegisterNamespace(flags, "to show (default: the context's, else \"default\")")
 	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "show every budget of the cluster")
 	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
-	cli.OutputFlag(flags, &o.output, cli.TextOrJSON())
+	o.output.Register(flags, cli.YAML, cli.Name, cli.JSONPath)
 	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
 }
@@ -67,7 +68,7 @@ func (o *options) check() error {
 	if o.all && o.kube.Namespace != "" {
 		return errors.New("-n names one namespace, and -A means all: leave out one of them")
 	}
-	return cli.CheckOutput(o.output, cli.TextOrJSON())
+	return o.output.Check()
 }
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {
@@ -81,10 +82,12 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	if o.output == "json" {
-		return cli.PrintJSON(s.Out, cli.NewList("QuotaList", all))
+	var names []string
+	for _, b := range all {
+		names = append(names, b.Budget)
 	}
-	return pageOf(all, s.Painter()).Print(s.Out)
+	return o.output.Print(s.Out, cli.Answer{Document: cli.NewList("QuotaList", all), Names: names,
+		Page: func() *cli.Page { return &pageOf(all, s.Painter()).Page }})
 }
 
 // read reads the ledgers, or asks the webhook if they may not be read.

@@ -35,12 +35,19 @@ const (
 type Flags struct {
 	Kubeconfig, Context, Namespace string
 	Timeout                        time.Duration
+
+	cluster, user, as string
+	asGroups          []string
 }
 
-// Register registers --kubeconfig, --context and --request-timeout.
+// Register registers --kubeconfig, --context, --cluster, --user, --as, --as-group and --request-timeout.
 func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "`FILE` with the cluster to connect to (default: KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
 	flags.StringVar(&f.Context, "context", "", "`CONTEXT` of the kubeconfig (default: its current one)")
+	flags.StringVar(&f.cluster, "cluster", "", "`CLUSTER` of the kubeconfig (default: the context's)")
+	flags.StringVar(&f.user, "user", "", "`USER` of the kubeconfig (default: the context's)")
+	flags.StringVar(&f.as, "as", "", "`USERNAME` to impersonate: ask as somebody else would")
+	flags.StringArrayVar(&f.asGroups, "as-group", nil, "`GROUP` to impersonate; may be repeated")
 	flags.DurationVar(&f.Timeout, "request-timeout", requestTimeout, "how long one request to the API server may take")
 }
 
@@ -50,7 +57,7 @@ func (f *Flags) RegisterNamespace(flags *pflag.FlagSet, usage string) {
 }
 
 // Named reports whether the command line itself names a cluster.
-func (f *Flags) Named() bool { return f.Kubeconfig != "" || f.Context != "" }
+func (f *Flags) Named() bool { return f.Kubeconfig != "" || f.Context != "" || f.cluster != "" }
 
 // Connection is a cluster that a command talks to. Nothing has been asked of it yet.
 type Connection struct {
@@ -67,7 +74,8 @@ func (f *Flags) Connect(s cli.Streams) (*Connection, error) {
 	rules.ExplicitPath = f.Kubeconfig
 	rules.WarnIfAllMissing = false
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
-	overrides.Context.Namespace = f.Namespace
+	overrides.Context.Namespace, overrides.Context.Cluster, overrides.Context.AuthInfo = f.Namespace, f.cluster, f.user
+	overrides.AuthInfo.Impersonate, overrides.AuthInfo.ImpersonateGroups = f.as, f.asGroups
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {

@@ -124,3 +124,18 @@ func TestConnectSetsUserAgent(t *testing.T) {
 		t.Errorf("agent %q, warnings %q", agent, warnings.String())
 	}
 }
+
+func TestConnectAsSomebody(t *testing.T) {
+	nowhere(t)
+	file := kubeconfig(t, "https://here.example:6443")
+	c, err := flags(t, "--kubeconfig", file, "--cluster", "there", "--as", "alice", "--as-group", "team-a", "--as-group", "dev").Connect(cli.Streams{Err: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Config.Impersonate; got.UserName != "alice" || strings.Join(got.Groups, " ") != "team-a dev" || c.Config.Host != "https://there.example:6443" {
+		t.Errorf("%s as %+v", c.Config.Host, got)
+	}
+	if _, err := flags(t, "--kubeconfig", file, "--user", "nobody").Connect(cli.Streams{Err: io.Discard}); err == nil {
+		t.Error("a user that the kubeconfig does not have is accepted")
+	}
+}
