@@ -2,18 +2,22 @@ package chart
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/test/cluster/box"
+	"github.com/gpuslice/gpuslice/test/fakegpu"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/markdown"
 )
@@ -34,6 +38,14 @@ func TestPages(t *testing.T) {
 	r := newReader(t, n)
 
 	r.follow("deploy/README.md", "Install with Helm")
+	if err := n.Settle(t.Context(), install.SharedResource); err != nil {
+		t.Fatal(err)
+	}
+	const quickstart = "quickstart" // its namespace
+	if err := n.GPU(quickstart, fakegpu.Config{Devices: 1}); err != nil {
+		t.Fatal(err)
+	}
+	r.follow("README.md", "Quickstart")
 	r.tenants()
 	const warnings = 4 // of doctor: this node has no DaemonSet of NVIDIA's container toolkit
 	r.follow("deploy/TROUBLESHOOTING.md", "Troubleshooting", warnings)
@@ -95,7 +107,7 @@ func newReader(t *testing.T, n *install.OnNode) *reader {
 	}
 	r.runner = markdown.Runner{
 		Dir: checkout, Env: []string{"HOME=" + home, "KUBECONFIG=" + n.Kubeconfig, "PATH=" + programs + ":" + os.Getenv("PATH")},
-		Words: []string{"HOST/", "", "TAG", install.Tag, "POD", "sliced", "deployment/NAME", "deployment/trainers", "NAMESPACE", team, "team-a", team},
+		Words: []string{"HOST/", "", "TAG", install.Tag, "POD", "sliced", "nvidia/cuda:12.9.1-base-ubuntu24.04", install.TenantImage, `command: [sleep, "3600"]`, "args: [hold, 1GiB]", "deployment/NAME", "deployment/trainers", "NAMESPACE", team, "team-a", team},
 	}
 	return r
 }
@@ -115,6 +127,9 @@ func (r *reader) follow(page, section string, codes ...int) (printed string) {
 		if err != nil && !(errors.As(err, &exit) && slices.Contains(codes, exit.ExitCode())) {
 			r.Fatal(err)
 		}
+		if b.Prints != "" {
+			r.awaitOutput(b)
+		}
 		printed += out
 	}
 	for _, b := range r.left {
@@ -129,6 +144,25 @@ func (r *reader) follow(page, section string, codes ...int) (printed string) {
 		r.Fatalf("%s has no commands in section %q", page, section)
 	}
 	return printed
+}
+
+// awaitOutput runs commands that only read until they print what the page says: what is observed comes later.
+func (r *reader) awaitOutput(b markdown.Block) {
+	r.Helper()
+	eventually(r.T, time.Minute, func() string {
+		out, err := r.runner.Run(r.Context(), b)
+		if err != nil || shape(out) != shape(b.Prints) {
+			return fmt.Sprintf("%s prints (%v)\n%s\nand the page says\n%s", b.Where(), err, out, b.Prints)
+		}
+		return ""
+	})
+}
+
+// ages differ from run to run, and with them the columns' widths.
+var ages = regexp.MustCompile(`\b\d+[smhd]\b`)
+
+func shape(printed string) string {
+	return strings.Join(strings.Fields(ages.ReplaceAllString(printed, "AGE")), " ")
 }
 
 // tenants creates a namespace with a pod and a Deployment of slices.

@@ -1,7 +1,7 @@
 // Package markdown reads the project's pages, and runs their commands as a reader does.
 //
 // A fence with the language "sh" holds commands, which run on a node in the order of the page. One that cannot run there
-// says why after the language: "sh not run: needs GKE".
+// says why after the language: "sh not run: needs GKE". A fence with the language "output" holds what the commands before it print.
 package markdown
 
 import (
@@ -17,6 +17,7 @@ type Page struct{ Path, Text string }
 type Block struct {
 	Page, Section string // the section is the heading above
 	Info, Text    string
+	Prints        string // what a page says that its commands print; empty: it does not say
 	Line          int
 }
 
@@ -55,6 +56,9 @@ func (p Page) Blocks() (out []Block) {
 		case fence && open == nil:
 			open, indent = &Block{Page: p.Path, Section: section, Info: info, Line: i + 1}, line[:len(line)-len(strings.TrimLeft(line, " "))]
 		case fence:
+			if open.Info == "output" && len(out) > 0 {
+				out[len(out)-1].Prints = open.Text
+			}
 			out = append(out, *open)
 			open = nil
 		case open != nil:
