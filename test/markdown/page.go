@@ -17,7 +17,7 @@ type Page struct{ Path, Text string }
 type Block struct {
 	Page, Section string // the section is the heading above
 	Info, Text    string
-	Prints        string // what a page says that its commands print; empty: it does not say
+	Prints        string // what the commands print, by the page; empty: it does not say
 	Line          int
 }
 
