@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -58,6 +59,14 @@ func decodeState(data map[string]string) state {
 		}
 	}
 	return s
+}
+
+// LastGood are the last good versions that a state ConfigMap holds, by the ConfigMap's name; nil: there is none.
+func LastGood(saved *corev1.ConfigMap) map[string]GoodPolicy {
+	if saved == nil {
+		return nil
+	}
+	return decodeState(saved.Data).policies
 }
 
 // encode prints s as the ConfigMap's data, always in the same way. An error names what found no room; the rest is

@@ -4,27 +4,32 @@ package policyshow
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
 const long = `Show the effective policy of a namespace: that of the policy which governs it, by name, by selector or as the cluster's
 default, tightened by the namespace's own document. FROM is the document that sets a value, or "default". Fields that no
-document sets and whose default depends on device or pod are left out.
+document sets and whose default depends on device or pod are left out. Of a policy that cannot be used the last good version
+holds.
 
-It takes the right to read the ConfigMaps of the system namespace and of the namespace, and the namespace itself. Who may not
-read the system namespace sees the namespace's own document. --policies shows what files would come to, before they are
-applied.
+It takes the right to read the ConfigMaps of the system namespace and of the namespace, the namespace itself, and the webhook
+configurations, which may leave it out. Who may not read the system namespace sees the namespace's own document. --policies shows
+what files would come to, before they are applied.
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "EffectivePolicy", ...}, with namespace, policy ("":
-none governs the namespace), tenantPolicy, document (the policy as it holds), fields (each with field, value and from),
-warnings and errors.`
+none governs the namespace, null: that is unknown), tenantPolicy, document (the policy as it holds), fields (each with field,
+value and from), warnings and errors.`
 
 const example = `  # what holds in my namespace, and who said so
   gpuslice policy show -n team-a
@@ -70,12 +75,16 @@ type effective struct {
 	APIVersion   string          `json:"apiVersion"`
 	Kind         string          `json:"kind"`
 	Namespace    string          `json:"namespace"`
-	Policy       string          `json:"policy"`
+	Policy       *string         `json:"policy"`
 	TenantPolicy string          `json:"tenantPolicy,omitempty"`
 	Document     json.RawMessage `json:"document"`
 	Fields       []field         `json:"fields"`
 	Warnings     []string        `json:"warnings"`
 	Errors       []cli.Error     `json:"errors"`
+
+	source     string // of errors
+	outOfScope bool   // the API server does not ask the webhook about pods of the namespace
+	broken     bool   // the namespace's own document cannot be used
 }
 
 // field is a value and the document that sets it.
@@ -95,7 +104,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 		return err
 	}
 	for _, e := range found.Errors {
-		fmt.Fprintln(s.Err, e.Message)
+		fmt.Fprintln(s.Err, cli.OneLine(e.Message))
 	}
 	answer := cli.Answer{Document: found, Page: func() *cli.Page { return pageOf(found, d.policiesUnread != nil) }}
 	if err := o.output.Print(s.Out, answer); err != nil {
@@ -107,7 +116,12 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 
 // documents are those that a namespace's policy depends on.
 type documents struct {
+	source         string // "cluster" or "files"
 	namespace      string
+	scope          installed.Scope
+	state          *corev1.ConfigMap // of the webhook; nil: there is none
+	stateUnread    error
+	maps           []*corev1.ConfigMap // of the policies, in a cluster
 	labels         map[string]string
 	policies       []manifest.Policy
 	tenant         *manifest.Policy // nil: there is none
@@ -118,7 +132,12 @@ type documents struct {
 // effective merges the documents, as the webhook does.
 func (d *documents) effective() (*effective, error) {
 	e := &effective{APIVersion: config.APIVersion, Kind: "EffectivePolicy", Namespace: d.namespace, Document: json.RawMessage("null"),
-		Fields: []field{}, Warnings: cli.NonNil(d.warnings), Errors: []cli.Error{}}
+		Fields: []field{}, Warnings: cli.NonNil(d.warnings), Errors: []cli.Error{}, source: d.source}
+	if !d.scope.Includes(d.namespace, d.labels) {
+		e.outOfScope, e.Policy = true, new(string)
+		e.Warnings = append(e.Warnings, "the API server does not ask the webhook about pods of the namespace, so they stay as they are")
+		return e, nil
+	}
 	for _, p := range d.policies {
 		for _, problem := range p.Problems {
 			e.fail(fmt.Errorf("%s: %w", p.At, problem))
@@ -128,46 +147,73 @@ func (d *documents) effective() (*effective, error) {
 		e.fail(fmt.Errorf("%w; shown is what the namespace's own document sets, which only tightens the policy that governs it", d.policiesUnread))
 		return e, e.takeTenant(d.tenant)
 	}
-	authority, err := config.NewBook(manifest.Governing(d.policies)).For(manifest.Namespace(d.namespace, d.labels))
-	if err != nil || authority == nil {
-		return e, err
+	authority, err := d.authority()
+	if errors.Is(err, errUnknown) {
+		e.fail(fmt.Errorf("namespace %s: %w", d.namespace, err))
+		return e, nil
 	}
-	e.Policy = authority.Name
-	sources := []source{}
-	merged := authority
+	if err != nil {
+		return nil, err
+	}
+	e.Policy = new(string)
+	if authority == nil {
+		return e, nil
+	}
+	*e.Policy = authority.Name
+	return e, d.merge(e, authority)
+}
+
+// merge tightens the policy of the namespace by the namespace's own document.
+func (d *documents) merge(e *effective, authority *config.Policy) error {
+	sources, merged := []source{}, authority
 	if d.tenant != nil {
-		e.TenantPolicy = d.tenant.Name
 		tenant := config.TenantDocument{Name: d.tenant.Name, Policy: d.tenant.Policy, Problems: d.tenant.Problems}
-		var warnings []string
-		merged, warnings = tenant.Tighten(authority)
+		tightened, warnings := tenant.Tighten(authority)
+		if merged = tightened; d.tenant.Policy == nil {
+			e.failTenant(errors.New(strings.Join(warnings, "; ")))
+			warnings = nil
+		}
 		e.Warnings = append(e.Warnings, warnings...)
 	}
 	if d.tenant != nil && d.tenant.Policy != nil {
+		e.TenantPolicy = d.tenant.Name
 		tenant, err := newSource(d.tenant, authority)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		sources = append(sources, tenant)
 	}
 	for i := range d.policies {
-		if p := &d.policies[i]; p.Name == authority.Name {
+		if p := d.inForce(i); p.Name == authority.Name {
 			written, err := newSource(p, nil)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			sources = append(sources, written)
+			if len(p.Problems) > 0 {
+				e.Warnings = append(e.Warnings, p.Name+" cannot be used, and its last good version holds")
+			}
 		}
 	}
-	return e, e.take(merged, sources)
+	return e.take(merged, sources)
 }
 
 func (e *effective) fail(err error) {
-	e.Errors = append(e.Errors, cli.Error{Place: cli.Place{Source: "cluster"}, Message: err.Error()})
+	e.Errors = append(e.Errors, cli.Error{Place: cli.Place{Source: e.source}, Message: err.Error()})
+}
+
+func (e *effective) failTenant(err error) {
+	e.broken = true
+	e.fail(err)
 }
 
 // takeTenant takes what a tenant's own document sets.
 func (e *effective) takeTenant(p *manifest.Policy) error {
-	if p == nil || p.Policy == nil {
+	if p == nil {
+		return nil
+	}
+	if p.Policy == nil {
+		e.failTenant(fmt.Errorf("%s cannot be used: %w", p.Name, errors.Join(p.Problems...)))
 		return nil
 	}
 	e.TenantPolicy = p.Name
@@ -183,16 +229,22 @@ func pageOf(e *effective, unread bool) *cli.Page {
 	p := &cli.Page{}
 	head := "namespace " + e.Namespace + ": "
 	switch {
+	case e.outOfScope:
+		p.Line(head + "no policy is in force")
+	case unread && e.broken:
+		p.Line(head + "its own document cannot be used")
 	case unread && e.TenantPolicy == "":
 		p.Line(head + "it has no document of its own")
 	case unread:
 		p.Line(head + e.TenantPolicy)
-	case e.Policy == "":
+	case e.Policy == nil:
+		p.Line(head + "unknown: a policy cannot be used")
+	case *e.Policy == "":
 		p.Line(head + "no policy governs it, so its pods stay as they are")
 	case e.TenantPolicy != "":
-		p.Line(head + "policy " + e.Policy + ", tightened by " + e.TenantPolicy)
+		p.Line(head + "policy " + *e.Policy + ", tightened by " + e.TenantPolicy)
 	default:
-		p.Line(head + "policy " + e.Policy)
+		p.Line(head + "policy " + *e.Policy)
 	}
 	if len(e.Fields) > 0 {
 		rows := [][]string{{"FIELD", "FROM", "VALUE"}}

@@ -3,6 +3,7 @@ package policyshow
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,9 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 )
 
+// fromFiles is the source of errors where policies are files.
+const fromFiles = "files"
+
 // read reads the documents from files, or else from the cluster.
 func (o *options) read(ctx context.Context, s cli.Streams) (*documents, error) {
 	if len(o.policies) > 0 {
@@ -24,11 +28,8 @@ func (o *options) read(ctx context.Context, s cli.Streams) (*documents, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &documents{namespace: connection.Namespace}
-	maps, err := installed.Policies(ctx, connection.Client, o.systemNamespace)
-	if apierrors.IsForbidden(err) {
-		d.policiesUnread = err
-	} else if err != nil {
+	d := &documents{source: "cluster", namespace: connection.Namespace}
+	if err := o.readSystem(ctx, connection, d); err != nil {
 		return nil, err
 	}
 	own, err := installed.Tenants(ctx, connection.Client, d.namespace)
@@ -37,12 +38,31 @@ func (o *options) read(ctx context.Context, s cli.Streams) (*documents, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	for _, m := range append(maps, own...) {
+	for _, m := range slices.Concat(d.maps, own) {
 		if err := d.add(m, o.systemNamespace); err != nil {
 			return nil, err
 		}
 	}
 	return d, d.readLabels(ctx, connection)
+}
+
+// readSystem reads what an administrator wrote, and what the webhook keeps of it.
+func (o *options) readSystem(ctx context.Context, c *kube.Connection, d *documents) (err error) {
+	d.maps, err = installed.Policies(ctx, c.Client, o.systemNamespace)
+	if apierrors.IsForbidden(err) {
+		d.policiesUnread = err
+	} else if err != nil {
+		return err
+	}
+	d.state, d.stateUnread = installed.State(ctx, c.Client, o.systemNamespace)
+	if d.stateUnread != nil && !apierrors.IsForbidden(d.stateUnread) {
+		return d.stateUnread
+	}
+	if d.scope, err = installed.ReadScope(ctx, c.Client, o.systemNamespace); apierrors.IsForbidden(err) {
+		d.warnings = append(d.warnings, fmt.Sprintf("%v: taken to leave out the namespaces that an installation leaves out by itself", err))
+		return nil
+	}
+	return err
 }
 
 // add adds a ConfigMap that holds a policy or the namespace's own document.
@@ -84,7 +104,7 @@ func (o *options) readFiles(s cli.Streams) (*documents, error) {
 	if o.kube.Namespace == "" {
 		return nil, fmt.Errorf("--policies: name the namespace to show with -n NAMESPACE")
 	}
-	d := &documents{namespace: o.kube.Namespace}
+	d := &documents{source: fromFiles, namespace: o.kube.Namespace, scope: installed.ScopeOf(nil, o.systemNamespace)}
 	found, rest := manifest.PolicyReader{System: o.systemNamespace}.Read(&manifest.Reader{Stdin: s.In}, o.policies)
 	for _, failed := range rest.Unread {
 		return nil, failed
