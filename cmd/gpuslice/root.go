@@ -30,8 +30,13 @@ import (
 
 // run executes the command line args (args[0] is the program) and returns the exit code.
 func run(ctx context.Context, args []string, s cli.Streams) int {
+	s.Err = cli.WithoutEscapes(s.Err)
 	root := newRootCommand(args[0], s)
 	root.SetArgs(args[1:])
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = cli.KnownTopic
+	}
 	err := root.ExecuteContext(ctx)
 	if code, ok := errors.AsType[cli.ExitError](err); ok {
 		return int(code)

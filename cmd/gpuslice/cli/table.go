@@ -17,8 +17,17 @@ type Page struct {
 type block func(headers bool) string
 
 // Line adds a line.
-func (p *Page) Line(text string) {
-	p.blocks = append(p.blocks, func(bool) string { return text + "\n" })
+func (p *Page) Line(text string) { p.PaintedLine(Plain, "", "", text) }
+
+// PaintedLine adds a line that begins with painted text.
+func (p *Page) PaintedLine(paint Painter, c Colour, painted, rest string) {
+	p.blocks = append(p.blocks, func(bool) string {
+		line := OneLine(rest) + "\n"
+		if painted != "" {
+			line = paint(c, OneLine(painted)) + line
+		}
+		return line
+	})
 }
 
 // Linef adds a line.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"unicode"
@@ -10,13 +11,28 @@ import (
 )
 
 // OneLine replaces control characters with spaces: text that others wrote neither breaks a table nor moves the cursor.
-func OneLine(text string) string {
+func OneLine(text string) string { return blank(text, "") }
+
+// blank replaces control characters but those to keep with spaces.
+func blank(text, keep string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) && !strings.ContainsRune(keep, r) {
 			return ' '
 		}
 		return r
 	}, text)
+}
+
+// WithoutEscapes is a stream for messages, which may quote text that others wrote: lines and tabs stay, escapes of terminals do not.
+func WithoutEscapes(to io.Writer) io.Writer { return messages{to} }
+
+type messages struct{ to io.Writer }
+
+func (m messages) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(m.to, blank(string(text), "\n\t")); err != nil {
+		return 0, fmt.Errorf("print a message: %w", err)
+	}
+	return len(text), nil
 }
 
 // AndMore is the end of a list of which n entries are not shown.

@@ -90,7 +90,7 @@ func (o *options) run(ctx context.Context, paths []string, s cli.Streams) error 
 		}
 	}
 	for _, failed := range rest.Unread {
-		fmt.Fprintln(s.Err, failed)
+		fmt.Fprintln(s.Err, cli.OneLine(failed.Error()))
 	}
 	items := itemsOf(found, rest.Objects)
 	if err := o.print(s, items, rest.Unread); err != nil {
@@ -143,10 +143,10 @@ func (o *options) print(s cli.Streams, items []item, unread []manifest.Error) er
 			policies++
 		}
 		for _, problem := range one.Problems {
-			fmt.Fprintf(s.Out, "%s: %s\n", one.Where, problem)
+			fmt.Fprintf(s.Out, "%s: %s\n", cli.OneLine(one.Where), cli.OneLine(problem))
 		}
 		for _, warning := range one.Warnings {
-			fmt.Fprintf(s.Out, "%s: warning: %s\n", one.Where, warning)
+			fmt.Fprintf(s.Out, "%s: warning: %s\n", cli.OneLine(one.Where), cli.OneLine(warning))
 		}
 		problems, warnings = problems+len(one.Problems), warnings+len(one.Warnings)
 	}

@@ -17,7 +17,7 @@ func (o *options) readGoverning(r *manifest.Reader, rest *manifest.Rest, s cli.S
 	found, beside := manifest.PolicyReader{System: o.systemNamespace}.Read(r, o.policies)
 	failed := false
 	fail := func(err error) {
-		fmt.Fprintln(s.Err, err)
+		fmt.Fprintln(s.Err, cli.OneLine(err.Error()))
 		failed = true
 	}
 	for _, unread := range beside.Unread {

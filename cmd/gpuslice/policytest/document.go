@@ -88,8 +88,12 @@ func readTest(d manifest.Document) (t test, is bool, err error) {
 		return t, false, d.Err
 	}
 	var head struct{ APIVersion, Kind string }
-	if json.Unmarshal(d.Raw, &head) != nil || head.APIVersion != apiVersion || head.Kind != kind {
+	_ = json.Unmarshal(d.Raw, &head) // what is no object has neither
+	switch {
+	case head.APIVersion != apiVersion && !strings.EqualFold(head.Kind, kind):
 		return t, false, nil
+	case head.APIVersion != apiVersion || head.Kind != kind:
+		return t, false, fmt.Errorf("apiVersion %q, kind %q: write apiVersion: %s and kind: %s", head.APIVersion, head.Kind, apiVersion, kind)
 	}
 	strict, err := kjson.UnmarshalStrict(d.Raw, &t)
 	if err = errors.Join(append(strict, err)...); err != nil {
@@ -111,8 +115,10 @@ func (c *testCase) check() error {
 	switch {
 	case c.Name == "":
 		return errors.New("name: is missing")
-	case len(c.Pod) == 0:
+	case len(c.Pod) == 0 || string(c.Pod) == "null":
 		return errors.New("pod: is missing: write the path of a file, or the object itself")
+	case c.file() == ".":
+		return errors.New("pod: names no file: write the path of a file, or the object itself")
 	case c.Want.empty():
 		return errors.New("want: is missing: write at least an outcome")
 	case c.Want.Outcome != "" && !slices.Contains(outcomes(), c.Want.Outcome):
@@ -121,6 +127,15 @@ func (c *testCase) check() error {
 		return fmt.Errorf("want.tier %q: accepted: %v", c.Want.Tier, api.Tiers())
 	}
 	return nil
+}
+
+// file is the path of the pod; "": the case holds the object itself.
+func (c *testCase) file() string {
+	var file string
+	if json.Unmarshal(c.Pod, &file) != nil {
+		return ""
+	}
+	return filepath.Clean(file)
 }
 
 func (w *want) empty() bool {
@@ -145,8 +160,7 @@ func (t *test) paths(names []string) (out []string) {
 // object is the pod or workload of a case.
 func (t *test) object(input *manifest.Reader, c *testCase) (manifest.Object, error) {
 	documents := []manifest.Document{{At: t.at, Raw: c.Pod}}
-	var file string
-	if json.Unmarshal(c.Pod, &file) == nil {
+	if file := c.file(); file != "" {
 		documents = input.Documents([]string{t.path(file)}, manifest.MaxManifest)
 	}
 	var all []manifest.Object

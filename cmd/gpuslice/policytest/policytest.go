@@ -84,11 +84,11 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	r := runner{streams: s, input: input, items: []item{}, errors: unread}
 	for _, t := range tests {
 		if err := r.run(ctx, t); err != nil {
-			return err
+			r.errors = append(r.errors, manifest.Error{At: t.at, Err: err})
 		}
 	}
 	for _, failed := range r.errors {
-		fmt.Fprintln(s.Err, failed)
+		fmt.Fprintln(s.Err, cli.OneLine(failed.Error()))
 	}
 	if err := r.print(o.output); err != nil {
 		return err
@@ -104,17 +104,17 @@ func (r *runner) print(output string) error {
 	paint, page, failed := r.streams.Painter(), &cli.Page{}, 0
 	for _, i := range r.items {
 		if i.Passed {
-			page.Line(paint(cli.Green, "ok    ") + i.File + ": " + i.Name)
+			page.PaintedLine(paint, cli.Green, "ok    ", i.File+": "+i.Name)
 			continue
 		}
 		failed++
-		page.Line(paint(cli.Red, "FAIL  ") + i.File + ": " + i.Name)
+		page.PaintedLine(paint, cli.Red, "FAIL  ", i.File+": "+i.Name)
 		for _, d := range i.Differences {
-			page.Line(paint(cli.Red, "      - "+d.Field+": "+d.Want))
-			page.Line(paint(cli.Green, "      + "+d.Field+": "+d.Got))
+			page.PaintedLine(paint, cli.Red, "      - "+d.Field+": "+d.Want, "")
+			page.PaintedLine(paint, cli.Green, "      + "+d.Field+": "+d.Got, "")
 		}
 		for _, m := range i.Messages {
-			page.Line("      " + cli.OneLine(m))
+			page.Line("      " + m)
 		}
 	}
 	if err := page.Print(r.streams.Out); err != nil {

@@ -1,6 +1,7 @@
 package policytest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -57,7 +58,7 @@ func (r *runner) run(ctx context.Context, t test) error {
 		r.errors = append(r.errors, manifest.Error{At: t.at, Err: errors.New("policies and nodes are missing: name their files")})
 		return nil
 	}
-	cluster, err := target.Load(ctx, &flags, r.input, r.streams)
+	cluster, err := r.load(ctx, &flags)
 	if err != nil {
 		return err
 	}
@@ -68,6 +69,22 @@ func (r *runner) run(ctx context.Context, t test) error {
 		}
 	}
 	return nil
+}
+
+// load reads what a test names. Its problems are the error, so that the answer holds them and the other tests go on.
+func (r *runner) load(ctx context.Context, flags *target.Flags) (*target.Cluster, error) {
+	var said bytes.Buffer
+	quiet := r.streams
+	quiet.Err = &said
+	cluster, err := target.Load(ctx, flags, r.input, quiet)
+	if _, told := errors.AsType[cli.ExitError](err); told {
+		return nil, errors.New(strings.ReplaceAll(strings.TrimSpace(said.String()), "\n", "; "))
+	}
+	fmt.Fprint(r.streams.Err, said.String())
+	if err != nil {
+		return nil, fmt.Errorf("read policies and nodes: %w", err)
+	}
+	return cluster, nil
 }
 
 func (r *runner) evaluate(ctx context.Context, engine *preview.Engine, t *test, c *testCase) error {
@@ -123,6 +140,9 @@ func (w *want) compare(d policies.Decision) []difference {
 		w.slice.compare(got, func(field, want, got string) { add(prefix+field, want, got) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Containers)) {
+		if _, exists := given[name]; !exists && w.Containers[name] == (slice{}) {
+			add(name, "a slice", "")
+		}
 		w.Containers[name].compare(given[name], func(field, want, got string) { add(name+" "+field, want, got) })
 	}
 	return found
