@@ -64,7 +64,7 @@ func (o *Output) Print(out io.Writer, a Answer) error {
 	case JSONPath:
 		return printJSONPath(out, template, a.Document)
 	case Name:
-		return printText(out, strings.Join(append(slices.Compact(a.Names), ""), "\n"))
+		return printText(out, strings.Join(append(slices.Clone(a.Names), ""), "\n"))
 	}
 	return a.Page().print(out, !o.NoHeaders)
 }

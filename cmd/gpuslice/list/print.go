@@ -65,10 +65,14 @@ func (p *printer) pad(rows [][]string) [][]string {
 // report prints what an answer lacks.
 func (p *printer) report(e cli.Error) { fmt.Fprintf(p.streams.Err, "%s: %s\n", e.Source, e.Message) }
 
-// names are the pods.
+// names are the pods, each once: two namespaces may each have a pod of one name.
 func names(all []slice) (out []string) {
+	seen := map[string]bool{}
 	for _, s := range all {
-		out = append(out, "pod/"+s.Pod)
+		if pod := s.Namespace + "/" + s.Pod; !seen[pod] {
+			seen[pod] = true
+			out = append(out, "pod/"+s.Pod)
+		}
 	}
 	return out
 }

@@ -4,9 +4,12 @@ package policyinit
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 )
@@ -31,6 +34,9 @@ func New(s cli.Streams) *cobra.Command {
 		Example: example,
 		Args:    cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
+			if err := check(namespace, system); err != nil {
+				return err
+			}
 			if _, err := io.WriteString(s.Out, document(namespace, system)); err != nil {
 				return fmt.Errorf("print the policy: %w", err)
 			}
@@ -91,7 +97,33 @@ data:
 func document(namespace, system string) string {
 	name, governs := "default", "# namespaces: {names: [team-a]}"
 	if namespace != "" {
-		name, governs = namespace, "namespaces: {names: ["+namespace+"]}"
+		name, governs = configMap(namespace), "namespaces: {names: ["+quoted(namespace)+"]}"
 	}
-	return strings.NewReplacer("NAME\n", name+"\n", "SYSTEM\n", system+"\n", "GOVERNS", governs).Replace(template)
+	return strings.NewReplacer("NAME\n", quoted(name)+"\n", "SYSTEM\n", quoted(system)+"\n", "GOVERNS", governs).Replace(template)
+}
+
+// configMap is the name of the ConfigMap for a namespace. Those of the cluster's default policy and of gpuslice itself are taken.
+func configMap(namespace string) string {
+	if namespace == "default" || strings.HasPrefix(namespace, "gpuslice-") {
+		return "namespace-" + namespace
+	}
+	return namespace
+}
+
+// quoted is a name as YAML reads it: a number, "on" and "null" are no text without quotes.
+func quoted(name string) string {
+	if text, err := yaml.Marshal(name); err == nil {
+		return strings.TrimSpace(string(text))
+	}
+	return strconv.Quote(name)
+}
+
+// check denies names that no namespace can have.
+func check(namespace, system string) error {
+	for flag, name := range map[string]string{"--namespace": namespace, "--system-namespace": system} {
+		if wrong := validation.IsDNS1123Label(name); name != "" && len(wrong) > 0 {
+			return fmt.Errorf("%s %q: no namespace has this name: %s", flag, name, wrong[0])
+		}
+	}
+	return nil
 }

@@ -79,9 +79,8 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	}
 	r := reader{client: connection.Client, system: o.systemNamespace, streams: s}
 	all, err := r.pools(ctx)
-	forbidden := apierrors.IsForbidden(err)
-	if forbidden {
-		fmt.Fprintf(s.Err, "%v; shown are the pools of the slices in namespace %s\n", err, connection.Namespace)
+	if apierrors.IsForbidden(err) {
+		r.fail(fmt.Sprintf("%v; shown are the pools of the slices in namespace %s", err, connection.Namespace))
 		all, err = r.poolsOfSlices(ctx, connection.Namespace)
 	}
 	if err != nil {
@@ -92,7 +91,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	} else if err := o.print(s, all, r.unread); err != nil {
 		return err
 	}
-	tally := cli.Tally{NoAnswer: forbidden}
+	tally := cli.Tally{NoAnswer: len(r.unread) > 0}
 	return tally.Exit()
 }
 

@@ -61,10 +61,14 @@ func (r *reader) lacks(what string, err error) error {
 	if err == nil || !apierrors.IsForbidden(err) {
 		return err
 	}
-	text := fmt.Sprintf("%s: %v", what, err)
+	r.fail(fmt.Sprintf("%s: %v", what, err))
+	return nil
+}
+
+// fail reports what makes the answer incomplete.
+func (r *reader) fail(text string) {
 	r.unread = append(r.unread, cli.Error{Place: cli.Place{Source: "cluster"}, Message: text})
 	fmt.Fprintln(r.streams.Err, text)
-	return nil
 }
 
 // count counts what the nodes of the pool can allocate and what pods request there; requested nil: that is unknown. There is no

@@ -2,6 +2,7 @@
 package versions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +18,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
-const long = `Print the version of this program and, of the current cluster, those of the webhook, by the tag of its image, and of
-Kubernetes. It takes the right to read Deployments of the system namespace; without it, or without a cluster, the rest is
-printed.
+const long = `Print the version of this program and, of the current cluster, those of the webhook, by the tag of its image or else
+the label app.kubernetes.io/version of its Deployment, and of Kubernetes. It takes the right to read Deployments of the system
+namespace; without it, or without a cluster, the rest is printed.
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "Version", "client": {"version", "go", "platform"},
 "server": {"version", "image", "kubernetes"}, "errors": [...]}. server is null without a cluster.`
@@ -45,7 +46,7 @@ type client struct {
 }
 
 type server struct {
-	Version    string `json:"version,omitempty"` // "": no webhook is installed, or the Deployment may not be read
+	Version    string `json:"version,omitempty"` // "": unknown, or no webhook is installed
 	Image      string `json:"image,omitempty"`
 	Kubernetes string `json:"kubernetes,omitempty"`
 }
@@ -92,7 +93,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err := o.output.Print(s.Out, cli.Answer{Document: d, Page: func() *cli.Page { return pageOf(d) }}); err != nil {
 		return err
 	}
-	if d.Server != nil && d.Server.Version != "" && d.Server.Version != d.Client.Version {
+	if d.differs() {
 		fmt.Fprintln(s.Err, "warning: this program and the webhook are of different versions, and may decide differently")
 	}
 	if failed != nil && !apierrors.IsForbidden(failed) {
@@ -120,18 +121,27 @@ func (o *options) server(ctx context.Context, s cli.Streams) (*server, error) {
 		return found, err
 	}
 	if all := deployment.Spec.Template.Spec.Containers; len(all) > 0 {
-		found.Image, found.Version = all[0].Image, tag(all[0].Image)
+		found.Image, found.Version = all[0].Image, cmp.Or(tag(all[0].Image), deployment.Labels[labelVersion])
 	}
 	return found, nil
 }
 
-// tag is the tag of an image, else its digest.
+// labelVersion is where a chart that pins the image by its digest alone says the version.
+const labelVersion = "app.kubernetes.io/version"
+
+// tag is the tag of an image; "": it has none.
 func tag(image string) string {
-	name, digest, _ := strings.Cut(image, "@")
+	name, _, _ := strings.Cut(image, "@")
 	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
 		return name[i+1:]
 	}
-	return digest
+	return ""
+}
+
+// differs reports whether the webhook is known to be of another version. A label holds no "+".
+func (d *document) differs() bool {
+	plain := func(version string) string { return strings.ReplaceAll(strings.TrimPrefix(version, "v"), "+", "_") }
+	return d.Server != nil && d.Server.Version != "" && plain(d.Server.Version) != plain(d.Client.Version)
 }
 
 func pageOf(d document) *cli.Page {
@@ -143,6 +153,10 @@ func pageOf(d document) *cli.Page {
 	switch {
 	case d.Server.Version != "":
 		p.Linef("webhook %s (%s)", d.Server.Version, d.Server.Image)
+	case strings.Contains(d.Server.Image, "@"):
+		p.Line("webhook unknown (image by digest)")
+	case d.Server.Image != "":
+		p.Line("webhook unknown (image without a tag)")
 	case len(d.Errors) > 0:
 		p.Line("webhook unknown")
 	default:
