@@ -148,11 +148,7 @@ func (p *podRecord) mayUse(device string) bool {
 	for _, u := range p.usages {
 		listed[u.Device] = true
 	}
-	given := 0
-	for _, c := range p.pod.Limits.Containers {
-		given += c.GPUs
-	}
-	return listed[device] || len(listed) > 0 && len(listed) < given
+	return listed[device] || len(listed) > 0 && len(listed) < p.pod.Given()
 }
 
 // knowsAll reports whether everybody who ran on a device is listed there.

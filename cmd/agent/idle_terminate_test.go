@@ -362,3 +362,22 @@ func TestIdleTerminatesAfterTheEvent(t *testing.T) {
 		t.Errorf("the next: reports it %v, terminates %v", tell, q.due)
 	}
 }
+
+func TestIdleIsReportedAgain(t *testing.T) {
+	l := limits.Limits{IdleReport: time.Hour, IdleTerminate: 2 * time.Hour}
+	q := &quietness{}
+	var reports, due []time.Duration
+	began := time.Now()
+	for at := usePeriod; at <= 5*time.Hour; at += usePeriod {
+		still := at != 2*time.Hour // a trace, before it comes to the end
+		if q.record(began.Add(at-usePeriod), began.Add(at), still, l) {
+			reports = append(reports, at)
+		}
+		if q.due {
+			due = append(due, at)
+		}
+	}
+	if want := []time.Duration{time.Hour, 3 * time.Hour}; !slices.Equal(reports, want) || len(due) == 0 || due[0] != 4*time.Hour {
+		t.Errorf("reported after %v, want %v; terminated after %v, want 4h", reports, want, due[:min(1, len(due))])
+	}
+}

@@ -25,7 +25,7 @@ type useReading struct {
 type quietness struct {
 	since time.Time             // nothing ran since then; zero: something did, or may have
 	still time.Time             // nor did anything that the driver cannot tell from nothing
-	told  bool                  // its owner got an Event
+	told  time.Time             // when its owner last got an Event
 	due   bool                  // its processes are to be terminated
 	uses  map[useOfMemory]int64 // bytes, at the last reading
 }
@@ -38,7 +38,8 @@ type useOfMemory struct {
 }
 
 // record takes in a reading after which nothing has run since the one before it. It
-// returns whether the owner is to get an Event. Processes are terminated only after that.
+// returns whether the owner is to get an Event. Processes are terminated only after one
+// that is no older than the time for which they are.
 func (q *quietness) record(before, now time.Time, still bool, l limits.Limits) (tell bool) {
 	if q.since.IsZero() {
 		q.since = before
@@ -49,9 +50,15 @@ func (q *quietness) record(before, now time.Time, still bool, l limits.Limits) (
 	case q.still.IsZero():
 		q.still = before
 	}
-	q.due = q.told && l.IdleTerminate > 0 && still && now.Sub(q.still) >= l.IdleTerminate
-	tell = !q.told && l.IdleNotice() > 0 && now.Sub(q.since) >= l.IdleNotice()
-	q.told = q.told || tell
+	terminates := l.IdleTerminate > 0 && still
+	stale := q.told.Before(q.still)
+	q.due = terminates && !stale && now.Sub(q.still) >= l.IdleTerminate
+	if notice := l.IdleNotice(); notice > 0 {
+		tell = q.told.IsZero() && now.Sub(q.since) >= notice || terminates && stale && now.Sub(q.still) >= notice
+	}
+	if tell {
+		q.told = now
+	}
 	return tell
 }
 

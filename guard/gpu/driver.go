@@ -81,7 +81,8 @@ func functions() map[string][]string {
 		"nvmlDeviceGetMPSComputeRunningProcesses": 3, "nvmlDeviceGetCount": 2, "nvmlDeviceGetHandleByIndex": 2,
 		"nvmlDeviceGetMemoryInfo": 1, "nvmlDeviceGetMigMode": 1, "nvmlDeviceGetMaxMigDeviceCount": 1,
 		"nvmlDeviceGetMigDeviceHandleByIndex": 1, "nvmlDeviceGetComputeMode": 1, "nvmlDeviceGetProcessUtilization": 1,
-		"nvmlDeviceGetMemoryLimits_v1": 1, "nvmlSystemGetDriverVersion": 1, "nvmlDeviceGetUUID": 1, "nvmlDeviceGetName": 1} {
+		"nvmlDeviceGetUtilizationRates": 1,
+		"nvmlDeviceGetMemoryLimits_v1":  1, "nvmlSystemGetDriverVersion": 1, "nvmlDeviceGetUUID": 1, "nvmlDeviceGetName": 1} {
 		f[name] = versions(name, newest)
 	}
 	return f

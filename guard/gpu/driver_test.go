@@ -174,12 +174,28 @@ func TestActivities(t *testing.T) {
 		{"node", []Activity{{id, false, map[int]bool{pid: true, 645400: true}, ran, map[int]bool{pid: true, 645400: true}}}}, // a process that is not listed
 		{"trace", []Activity{{id, true, nil, []Utilization{{id, pid, 0}}, map[int]bool{pid: true}}}},                         // of less than a percent
 		{"none", []Activity{{id, true, nil, nil, nil}}},
+		{"unnamed", nil}, // a driver that does not attribute use
 		{"off", nil},
 	} {
 		n.configure(fakegpu.Config{Fault: fakegpu.Fault{Usage: tc.usage}})
 		if diff := cmp.Diff(tc.want, d.Activities(t.Context()), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("usage %s (-want +got)\n%s", tc.usage, diff)
 		}
+	}
+}
+
+// A driver asked for what came after a time in the future reports nothing.
+func TestActivitiesAfterTheClockWasSetBack(t *testing.T) {
+	n := newNode(t, fakegpu.Config{Fault: fakegpu.Fault{Usage: "own"}})
+	pid := n.start("gpu0=100MiB").Process.Pid
+	d := driver(t, Options{})
+	readDevices(t, d, 0)
+	d.devices[0].seen = uint64(time.Now().Add(2 * time.Hour).UnixMicro())
+	if got := d.Activities(t.Context()); got != nil {
+		t.Errorf("what ran since the clock was set back is unknown, and it reports %+v", got)
+	}
+	if got := d.Activities(t.Context()); len(got) != 1 || !got[0].Ran[pid] {
+		t.Errorf("after that it reports %+v", got)
 	}
 }
 

@@ -39,6 +39,9 @@ func (d *Driver) Utilizations(ctx context.Context) (found []Utilization) {
 	return found
 }
 
+// clockStep is how far a clock that is kept in time is set back, in microseconds.
+const clockStep = 1_000_000
+
 // Activities returns what ran on each device since the last call, of devices that
 // report it.
 func (d *Driver) Activities(ctx context.Context) []Activity {
@@ -50,7 +53,7 @@ func (d *Driver) Activities(ctx context.Context) []Activity {
 			if dev.instance || dev.missing != nil || time.Since(dev.last.at) >= time.Minute {
 				continue
 			}
-			if a, reported := dev.activity(); reported {
+			if a, reported := dev.activity(d.has["nvmlDeviceGetUtilizationRates"]); reported {
 				found = append(found, a)
 			}
 		}
@@ -62,16 +65,21 @@ func (d *Driver) Activities(ctx context.Context) []Activity {
 	return found
 }
 
-func (dev *device) activity() (a Activity, reported bool) {
+func (dev *device) activity(hasRates bool) (a Activity, reported bool) {
+	now := uint64(time.Now().UnixMicro())
+	if dev.seen > now+clockStep { // the clock was set back, and what ran since has older time stamps
+		dev.seen = 0
+		return a, false
+	}
 	samples, ret := dev.handle.GetProcessUtilization(dev.seen)
 	nothing := ret == nvml.ERROR_NOT_FOUND || ret == nvml.ERROR_INSUFFICIENT_SIZE && len(samples) == 0
-	if ret != nvml.SUCCESS && !nothing {
+	if ret != nvml.SUCCESS && !nothing || nothing && hasRates && dev.busy() {
 		return a, false
 	}
 	a = Activity{Device: dev.id, Complete: true, Ran: map[int]bool{}, Sampled: map[int]bool{}}
 	percent, times := map[int]int{}, map[int]int{}
 	for _, s := range samples {
-		dev.seen = max(dev.seen, s.TimeStamp)
+		dev.seen = max(dev.seen, min(s.TimeStamp, now))
 		percent[int(s.Pid)] = int(s.SmUtil)
 		times[int(s.Pid)]++
 		a.Sampled[int(s.Pid)] = true
@@ -90,4 +98,11 @@ func (dev *device) activity() (a Activity, reported bool) {
 	}
 	a.Complete = listed == len(a.Ran)
 	return a, true
+}
+
+// busy reports whether the device itself ran something lately, whoever it was: a
+// driver that says so and names nobody does not attribute use.
+func (dev *device) busy() bool {
+	rates, ret := dev.handle.GetUtilizationRates()
+	return ret == nvml.SUCCESS && (rates.Gpu > 0 || rates.Memory > 0)
 }

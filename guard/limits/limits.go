@@ -31,9 +31,11 @@ const (
 
 // ShimFolder is where the check writes the shim that limits old releases of
 // PyTorch, and where containers find it, on the volume ShimVolume. ShimProgram
-// starts a container's command with it.
+// starts a container's command with it. ShimSize bounds the volume, which is in
+// memory: a check that runs again has the program there twice for a moment.
 const (
 	ShimVolume  = "gpuslice-shim"
+	ShimSize    = "8Mi"
 	ShimFolder  = "/gpuslice/shim"
 	ShimProgram = ShimFolder + "/gpuslice-exec"
 )

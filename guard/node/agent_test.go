@@ -181,6 +181,13 @@ func TestAgentDeviceFault(t *testing.T) {
 	})
 }
 
+func TestGiven(t *testing.T) {
+	p := node.Pod{Limits: limits.Limits{Containers: []limits.Container{{Name: "init", GPUs: 1}, {Name: "main", GPUs: 2}}}}
+	if got := p.Given(); got != 2 { // an init container's devices go to those after it
+		t.Errorf("given %d devices at least, want 2", got)
+	}
+}
+
 // clients is an MPS daemon.
 type clients struct {
 	list       []mps.Client

@@ -36,10 +36,11 @@ func (p Pod) on(n *proc.Node) proc.Pod {
 // processes may be a client.
 func (p Pod) UsesMPS() bool { return p.Limits.ExpectMPS || p.Limits.MPSPipeDirectory != "" }
 
-// given returns how many devices the pod's containers were given.
-func (p Pod) given() (n int) {
+// Given returns how many devices the pod was given at least: containers may share
+// them, as an init container's go to those after it.
+func (p Pod) Given() (n int) {
 	for _, c := range p.Limits.Containers {
-		n += c.GPUs
+		n = max(n, c.GPUs)
 	}
 	return n
 }

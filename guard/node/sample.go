@@ -95,7 +95,7 @@ func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 			own.Processes = append(own.Processes, named)
 			seen[d.ID] = true
 		}
-		if own.Fault == "" || seen[d.ID] || len(seen) < p.given() {
+		if own.Fault == "" || seen[d.ID] || len(seen) < p.Given() {
 			part.Devices = append(part.Devices, own)
 		}
 	}

@@ -125,11 +125,15 @@ def _torch_cuda(cuda):
         memory.set_per_process_memory_fraction = set_per_process_memory_fraction
 
 
+def _rest():
+    """Where the sitecustomize that this one hides may be. Only what comes after us: who runs us from before has had its turn."""
+    known = [os.path.abspath(p) for p in sys.path]
+    return sys.path[known.index(_here) + 1:] if _here in known else sys.path
+
+
 def _next():
     """Runs the sitecustomize that this one hides. Its errors are its own, as they would have been without us."""
-    known = [os.path.abspath(p) for p in sys.path]
-    # Only what comes after us: who runs us from before has had its turn.
-    rest = sys.path[known.index(_here) + 1:] if _here in known else sys.path
+    rest = _rest()
     for finder in sys.meta_path:
         # importlib.util and importlib.machinery would find it too, and cost every start of Python some 5 ms.
         if getattr(finder, "__name__", "") == "PathFinder":
@@ -144,6 +148,25 @@ def _next():
     spec.loader.exec_module(module)
 
 
+def _next_before_36():
+    """_next, where importlib cannot do it."""
+    import imp
+
+    try:
+        file, path, kind = imp.find_module("sitecustomize", _rest())
+    except ImportError:
+        return
+    try:
+        if os.path.dirname(os.path.abspath(path)) == _here:
+            return
+        ours = sys.modules.pop("sitecustomize", None)  # Python 2 empties a module that nobody holds
+        imp.load_module("sitecustomize", file, path, kind)
+        del ours
+    finally:
+        if file is not None:
+            file.close()
+
+
 if sys.version_info >= (3, 6):
     try:
         # Once: start-up code of others may import sitecustomize again.
@@ -152,3 +175,5 @@ if sys.version_info >= (3, 6):
     except Exception as e:
         _say("%s: %s" % (type(e).__name__, e))
     _next()
+else:
+    _next_before_36()

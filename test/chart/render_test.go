@@ -93,6 +93,38 @@ func TestExtraObjects(t *testing.T) {
 	}
 }
 
+// TestHostNetwork: two replicas cannot have one port of a node.
+func TestHostNetwork(t *testing.T) {
+	t.Parallel()
+	h := newHelm(t, "")
+	for _, o := range h.render(version("v1"), "--set=hostNetwork=true,labels=null,readinessProbe=null,livenessProbe=null,terminationGracePeriodSeconds=null") {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		d := convert(t, o)
+		if r := d.Spec.Strategy.RollingUpdate; r.MaxSurge.IntValue() != 0 || r.MaxUnavailable.IntValue() != 1 {
+			t.Errorf("an upgrade needs a free node: %v", r)
+		}
+		if s := d.Spec.Template.Spec.TerminationGracePeriodSeconds; *s != 60 {
+			t.Errorf("a replica has %d s to end", *s)
+		}
+	}
+	notes := h.run("install", release, chartFolder, version("v1"), "--dry-run=client", "--set=hostNetwork=true")
+	if !strings.Contains(notes, "enforce=privileged") {
+		t.Errorf("the notes name no level under which replicas start:\n%s", notes[strings.Index(notes, "NOTES"):])
+	}
+}
+
+// TestMonitorLabels: a monitor's own labels take precedence over the chart's.
+func TestMonitorLabels(t *testing.T) {
+	t.Parallel()
+	objects := byName(t, newHelm(t, "").render(version("v1"), `--set-json=metrics.podMonitor={"enabled":true,"labels":{"app.kubernetes.io/instance":"prom"}}`))
+	monitor := unstructured.Unstructured{Object: objects["PodMonitor gpuslice-webhook"].(map[string]any)}
+	if got := monitor.GetLabels()["app.kubernetes.io/instance"]; got != "prom" {
+		t.Errorf("the label is %q", got)
+	}
+}
+
 // TestTemplates is why they render the same each time, with and without a cluster.
 func TestTemplates(t *testing.T) {
 	t.Parallel()
@@ -306,6 +338,12 @@ func TestWrongValues(t *testing.T) {
 			{"a policy and a sample of one name", "--set=samplePolicies=true,policies.default.apiVersion=gpuslice.dev/v1", "policies.default and samplePolicies=true both write ConfigMap default"},
 			{"a policy and another sample of one name", "--set=samplePolicies=true,policies.team-notebooks.apiVersion=gpuslice.dev/v1", "both write ConfigMap team-notebooks"},
 			{"a policy under a name of gpuslice's own", "--set=policies.gpuslice-state.apiVersion=gpuslice.dev/v1", "gpuslice-state"},
+			{"two ports that are one", "--set=hostNetwork=true,ports.metrics=9443", "ports.https and ports.metrics are the same"},
+			{"a label that selectors have", `--set-json=labels={"app.kubernetes.io/name":"x"}`, "invalid propertyName 'app.kubernetes.io/name'"},
+			{"a label that is too long", "--set=podLabels.team=" + strings.Repeat("x", 70), "at '/podLabels/team': maxLength"},
+			{"a liveness probe that needs two successes", "--set=livenessProbe.successThreshold=2", "at '/livenessProbe'"},
+			{"a volume with the certificate's name", "--set=extraVolumes[0].name=certificate", "at '/extraVolumes/0/name'"},
+			{"a variable that is a number", "--set=extraEnv[0].name=A,extraEnv[0].value=3", "at '/extraEnv/0/value': got number, want string"},
 			{"a digest that is none", "--set=image.digest=latest", "at '/image/digest'"},
 		} {
 			args := []string{"template", release, chartFolder, tt.set}

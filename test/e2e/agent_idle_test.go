@@ -26,4 +26,23 @@ func TestAgentIdle(t *testing.T) {
 			t.Errorf("%d Events about a slice of which nobody knows what runs", n)
 		}
 	})
+	t.Run("what it holds of a GPU is terminated where the policy says so, after the Event", func(t *testing.T) {
+		t.Parallel()
+		s := withAgent(t, "policy=agent-idle-ends")
+		s.create(slice("8Gi", "unknown", byAgent("trainer", "hold 2GiB")))
+		s.awaitRunning("unknown")
+		s.create(once(slice("8Gi", "idle", sliced("trainer", "node "+agentNode, "device 2", "hold 2GiB"))))
+		before := s.awaitEvent("idle", "that nothing runs", func(e *corev1.Event) bool { return e.Reason == "GPUSliceIdle" })
+		if !strings.Contains(before.Message, "idle.terminate") {
+			t.Errorf("the Event before says %q", before.Message)
+		}
+		if end := s.awaitEnd("idle", "trainer"); end.ExitCode != 143 {
+			t.Errorf("the idle process ended as %+v, want exit code 143 (SIGTERM)", end)
+		}
+		told := s.awaitTerminated("idle")
+		if !strings.Contains(told.Message, "idle.terminate") || !before.FirstTimestamp.Before(&told.FirstTimestamp) {
+			t.Errorf("the Event at %v says %q, the one before came at %v", told.FirstTimestamp, told.Message, before.FirstTimestamp)
+		}
+		s.neverNoticed("unknown", "trainer", 20)
+	})
 }

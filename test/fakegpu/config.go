@@ -62,7 +62,7 @@ type Fault struct {
 	Stale      bool          // and its PID stays in the lists so long
 	Limits     bool          // GetMemoryLimits and SetMemoryLimits answer: the driver charges cgroups
 	Charged    Bytes         // what it says is used; 0: the processes' sum
-	Usage      string        // per-process utilisation: "off" (default), "own" PIDs, "node": as own and one PID of the node, "none": nothing runs, or "trace": less than a percent
+	Usage      string        // per-process utilisation: "off" (default), "own" PIDs, "node": as own and one PID of the node, "none": nothing runs, "trace": less than a percent, or "unnamed": the device is busy, and nobody is named
 	Xids       []int         // critical events, each delivered once to each event set
 
 	Fail []Fail   // the first that fits a call decides

@@ -7,12 +7,18 @@
 {{- with .Chart.AppVersion -}}
 {{- $usual = set $usual "app.kubernetes.io/version" (. | replace "+" "_" | trunc 63 | trimSuffix "-") -}}
 {{- end -}}
-{{- merge (dict) .Values.labels $usual | toYaml -}}
+{{- merge (dict) (.Values.labels | default dict) $usual | toYaml -}}
 {{- end -}}
 
 {{/* The same, to go on in a list of labels. */}}
 {{- define "gpuslice.labels" -}}
-{{- range $name, $value := include "gpuslice.labelLines" . | fromYaml }}, {{ $name }}: {{ $value | quote }}{{ end -}}
+{{- include "gpuslice.labelsAnd" (list . dict) -}}
+{{- end -}}
+
+{{/* The same with an object's own, which take precedence: (list $ .labels). */}}
+{{- define "gpuslice.labelsAnd" -}}
+{{- $all := merge (dict) (index . 1 | default dict) (include "gpuslice.labelLines" (index . 0) | fromYaml) -}}
+{{- range $name, $value := $all }}, {{ $name }}: {{ $value | quote }}{{ end -}}
 {{- end -}}
 
 {{/* The namespaces that gpuslice keeps out of: those of the cluster, its own, and those of the values. */}}

@@ -363,6 +363,22 @@ class Shim(unittest.TestCase):
         for python in filter(None, os.environ.get("OLD_PYTHONS", "").split(":")):
             self.assertEqual(self.run_python(python, "-c", "print(1)", path=[SHIM]), "1\n")
 
+    def test_the_hidden_sitecustomize_runs_on_other_interpreters(self):
+        self.write("theirs/sitecustomize.py", "import os, sys\nvalue = 7\nsys.stdout.write('theirs ')")
+        self.write("package/sitecustomize/__init__.py", "import sys\nvalue = 8\nsys.stdout.write('package ')")
+        self.write("raises/sitecustomize.py", "raise ValueError('raises')")
+        self.shim()
+        for python in filter(None, os.environ.get("OLD_PYTHONS", "").split(":")):
+            code = "import sitecustomize as s; print(s.value)"
+            for shim in [SHIM], [self.path("theirs"), SHIM], [self.path("shim"), SHIM]:
+                self.assertEqual(self.run_python(python, "-c", code, path=shim + [self.path("theirs")]), "theirs 7\n")
+            self.assertEqual(self.run_python(python, "-c", code, path=[SHIM, self.path("package")]), "package 8\n")
+            seen = []
+            for path in [self.path("raises")], [SHIM, self.path("raises")]:
+                out = self.run_python(python, "-c", "print(1)", path=path, quiet=False, rc=None)
+                seen.append((self.returncode, out, self.stderr.splitlines()[-2:]))
+            self.assertEqual(seen[0], seen[1])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=1)

@@ -16,6 +16,7 @@ const wordsLimit = 256 << 10
 type Word struct {
 	Text  string
 	Start bool // a command may begin here
+	Shell bool // a shell reads it, and replaces variables
 }
 
 // Split returns the words of command and args, with the text that a shell runs (the word after -c) split as the shell
@@ -33,7 +34,7 @@ func Split(c *corev1.Container) []Word {
 				script = false
 				continue
 			}
-			words = append(words, Word{text, start})
+			words = append(words, Word{Text: text, Start: start})
 			script = runsScript(text)
 			start = start && leadsOn(text)
 		}
@@ -49,7 +50,7 @@ func Plain(c *corev1.Container) []Word {
 		if budget -= len(text); budget < 0 {
 			return words
 		}
-		words = append(words, Word{text, start})
+		words = append(words, Word{Text: text, Start: start})
 		start = start && leadsOn(text)
 	}
 	return words
@@ -88,7 +89,7 @@ func (s *shell) end() {
 		return
 	}
 	text := s.word.String()
-	s.words = append(s.words, Word{text, s.start})
+	s.words = append(s.words, Word{Text: text, Start: s.start, Shell: true})
 	s.start = s.start && leadsOn(text)
 	s.word.Reset()
 	s.inWord = false

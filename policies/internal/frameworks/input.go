@@ -22,6 +22,7 @@ const None = "none"
 // Input is all that a profile's rules may depend on. Byte counts are per GPU.
 type Input struct {
 	Container      *corev1.Container // image, command, args, env, envFrom; never changed
+	Pod            *corev1.Pod       // annotations and security context; never changed
 	Framework      string            // "pytorch-2.4", "jax", None; "" when nobody said
 	SliceBytes     int64             // what the container was given
 	LimitBytes     int64             // what it may burst to; caps use it; below SliceBytes it counts as SliceBytes

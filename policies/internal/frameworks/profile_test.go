@@ -41,7 +41,7 @@ func (c sample) input() Input {
 	if c.envFrom {
 		container.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{}}}
 	}
-	in := Input{Container: container, Framework: c.framework, SliceBytes: c.slice, LimitBytes: c.limit, TotalBytes: c.total,
+	in := Input{Container: container, Pod: &corev1.Pod{}, Framework: c.framework, SliceBytes: c.slice, LimitBytes: c.limit, TotalBytes: c.total,
 		AllowanceBytes: DefaultAllowance(1), Processes: c.processes, GPUs: 1, View: c.view, DeviceAlone: c.alone, Switches: c.switches}
 	if in.SliceBytes == 0 {
 		in.SliceBytes = 2 * giB

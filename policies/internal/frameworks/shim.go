@@ -45,5 +45,5 @@ func (e *evaluation) shimWay() (string, error) {
 	case e.in.GPUs > 1:
 		return "", errors.New("it caps one GPU of a process, and the container has several")
 	}
-	return shim.WayOf(e.in.Container, e.found.words)
+	return shim.WayOf(e.in.Pod, e.in.Container, e.found.words)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -80,7 +81,7 @@ func (w *builder) container(p *placed) {
 	}
 	if c.Shim != "" {
 		c.Mounts = append(c.Mounts, corev1.VolumeMount{Name: limits.ShimVolume, MountPath: limits.ShimFolder, ReadOnly: true})
-		injected.Volumes = append(injected.Volumes, corev1.Volume{Name: limits.ShimVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		injected.Volumes = append(injected.Volumes, shimVolume())
 	}
 	c.Env = slices.Concat(injected.Env, w.own(p), profileVariables(p.profile))
 	c.Env = append(c.Env, w.policyEnv(p, c.Env)...)
@@ -92,6 +93,12 @@ func (w *builder) container(p *placed) {
 	w.promise.Containers = append(w.promise.Containers, c)
 	w.roundedUp(p)
 	w.planned(p)
+}
+
+// shimVolume is in memory: the cluster autoscaler removes no node with a pod that has a volume on its disk.
+func shimVolume() corev1.Volume {
+	size := resource.MustParse(limits.ShimSize)
+	return corev1.Volume{Name: limits.ShimVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &size}}}
 }
 
 // roundedUp warns about an amount that a smaller instance almost has.

@@ -210,7 +210,7 @@ func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *pla
 		view = frameworks.ViewUnknown
 	}
 	input := frameworks.Input{
-		Container: p.spec, Framework: req.Framework,
+		Container: p.spec, Pod: in.Pod, Framework: req.Framework,
 		SliceBytes: p.size.slice.Bytes(), LimitBytes: p.size.limit.Bytes(), TotalBytes: p.pool.Total().Bytes(),
 		AllowanceBytes: in.Policy.Allowance(p.request.GPUs).Bytes(), Processes: p.size.procs, GPUs: int(p.request.GPUs),
 		View: view, DeviceAlone: p.pool.Replicas == 1, NoShim: noShim, Switches: in.Policy.Frameworks,

@@ -93,7 +93,7 @@ static bool of_device(struct fault *f, const char *key, char *value) {
 	if (!strcmp(key, "hidden")) return f->hidden_count < MAX_PIDS && number(value, (int *)&f->hidden[f->hidden_count++]);
 	if (!strcmp(key, "mps-clients")) return ONE_OF(value, &f->clients, "both", "mps", "compute");
 	if (!strcmp(key, "linger")) return milliseconds(value, &f->linger_ms);
-	if (!strcmp(key, "usage")) return ONE_OF(value, &f->usage, "off", "own", "node", "none", "trace");
+	if (!strcmp(key, "usage")) return ONE_OF(value, &f->usage, "off", "own", "node", "none", "trace", "unnamed");
 	if (!strcmp(key, "xid")) return f->xid_count < MAX_RULES && number(value, &f->xids[f->xid_count++]);
 	return false;
 }

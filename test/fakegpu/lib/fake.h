@@ -22,7 +22,7 @@ struct nvmlDevice_st { int gpu, instance; };
 enum pids { PIDS_OWN, PIDS_NODE };
 enum figures { FIGURES_TRUE, FIGURES_ALL_ONES, FIGURES_ZERO };
 enum clients { CLIENTS_BOTH, CLIENTS_MPS, CLIENTS_COMPUTE };
-enum usage { USAGE_OFF, USAGE_OWN, USAGE_NODE, USAGE_NONE, USAGE_TRACE };
+enum usage { USAGE_OFF, USAGE_OWN, USAGE_NODE, USAGE_NONE, USAGE_TRACE, USAGE_UNNAMED };
 
 struct profile { int slices, gigabytes; };
 struct listed { unsigned pid; bytes held; };

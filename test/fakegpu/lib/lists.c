@@ -115,7 +115,7 @@ CALL(nvmlDeviceGetProcessUtilization, nvmlDevice_t d, nvmlProcessUtilizationSamp
 	if (plain.usage == USAGE_NODE) all[n++].pid = STRANGER;
 	unsigned room = samples ? *count : 0;
 	bytes now = now_us();
-	if (since >= now || n == 0 || plain.usage == USAGE_NONE) return NVML_ERROR_NOT_FOUND;
+	if (since >= now || n == 0 || plain.usage == USAGE_NONE || plain.usage == USAGE_UNNAMED) return NVML_ERROR_NOT_FOUND;
 	*count = n;
 	if (room < (unsigned)n) return NVML_ERROR_INSUFFICIENT_SIZE;
 	unsigned busy = plain.usage == USAGE_TRACE ? 0 : BUSY; // of less than a percent
@@ -129,7 +129,8 @@ CALL(nvmlDeviceGetUtilizationRates, nvmlDevice_t d, nvmlUtilization_t *rates) {
 	NEED(d.handle && rates);
 	BEGIN(d.handle)
 	if (OF(d)->instances) return NVML_ERROR_NOT_SUPPORTED;
-	unsigned busy = BUSY * processes(&c, d.handle, of_node_known(), found);
+	bool rests = OF(d)->usage == USAGE_NONE || OF(d)->usage == USAGE_TRACE;
+	unsigned busy = rests ? 0 : BUSY * processes(&c, d.handle, of_node_known(), found);
 	rates->gpu = busy < 100 ? busy : 100;
 	rates->memory = rates->gpu / 4;
 	return NVML_SUCCESS;
