@@ -97,10 +97,20 @@ func (g *Guard) Settle() {
 	if g.outcomes != nil {
 		g.settled(<-g.outcomes)
 	}
+	g.TrySettle()
+}
+
+// TrySettle does the same where no termination is in progress, and reports whether
+// that is so.
+func (g *Guard) TrySettle() bool {
+	if g.takeOutcome(); g.outcomes != nil {
+		return false
+	}
 	var events []Event
 	g.state, _, events = Step(g.state, Sample{Outcome: g.lastOutcome}, g.Limits)
 	g.lastOutcome = nil
 	g.report(nil, events)
+	return true
 }
 
 // takeOutcome takes the outcome of a termination that has come to its end.

@@ -46,6 +46,7 @@ type enforced struct {
 	pod   Pod
 	guard *guard.Guard
 	seen  map[string]bool // the devices that have listed it
+	left  bool            // it is promised nothing any more, and a termination is in progress
 }
 
 // Run samples the devices and advances every pod's guard until ctx is done. It
@@ -74,6 +75,9 @@ func (a *Agent) advance(ctx context.Context, maxAge time.Duration) (wait, nextAg
 	a.Reporter.Sampled(sample)
 	wait, nextAge = guard.SampleInterval(guard.State{}, limits.Default())
 	for _, e := range a.enforced {
+		if e.left {
+			continue
+		}
 		part := sample.of(e.pod, e.seen)
 		part.Idle = a.idle(ctx, e.pod, false)
 		podWait, podAge := e.guard.Advance(ctx, part)
@@ -83,7 +87,8 @@ func (a *Agent) advance(ctx context.Context, maxAge time.Duration) (wait, nextAg
 }
 
 // follow begins to enforce the slices of pods that are new, and ends with those
-// that are gone. A termination in progress goes on.
+// that are gone: a pod ends with the process that was terminated, before anybody
+// heard of the outcome.
 func (a *Agent) follow() {
 	promised := map[string]bool{}
 	for _, p := range a.Pods.Promised() {
@@ -97,7 +102,7 @@ func (a *Agent) follow() {
 		e.pod, e.guard.Limits = p, p.Limits
 	}
 	for uid, e := range a.enforced {
-		if !promised[uid] {
+		if e.left = !promised[uid]; e.left && e.guard.TrySettle() {
 			delete(a.enforced, uid)
 			a.Reporter.Left(e.pod)
 		}

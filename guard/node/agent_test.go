@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,6 +178,43 @@ func TestAgentDeviceFault(t *testing.T) {
 			if got := r.messages[w.pods[i].uid]; !slices.Equal(got, messages) {
 				t.Errorf("pod %d: %q, want %q", i, got, messages)
 			}
+		}
+	})
+}
+
+// endsPod is the handle of a process with which its pod ends.
+type endsPod struct {
+	proc.Handle
+	world *world
+}
+
+// Signal implements proc.Handle.
+func (e endsPod) Signal(sig syscall.Signal) error {
+	err := e.Handle.Signal(sig)
+	e.world.mu.Lock()
+	defer e.world.mu.Unlock()
+	e.world.pods = nil
+	return err
+}
+
+// A pod that ends with what was terminated is gone before the outcome is known.
+func TestAgentReportsOfAPodThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := still("hog")
+		hog := w.pods[0]
+		w.run(10, hog, "trainer", 9)
+		r := w.watch(t, time.Minute, func(a *node.Agent) {
+			a.Open = func(pid int) (proc.Handle, error) {
+				h, err := w.open(pid)
+				if err != nil {
+					return nil, err
+				}
+				return endsPod{h, w}, nil
+			}
+		})
+		want := "gpuslice terminated python (pid 10, 9Gi) in trainer: 9Gi of 8Gi on gpu0 for 2s"
+		if got := r.messages[hog.uid]; !slices.Contains(got, want) || !slices.Equal(r.left, []string{hog.uid}) {
+			t.Errorf("reported %q, want %q; left %q", got, want, r.left)
 		}
 	})
 }
