@@ -30,13 +30,7 @@ func TestImages(t *testing.T) {
 		in, pod := brought(t, tt.policy)
 		pod.Spec.Containers[0].Image = pytorch
 		in.Pod = pod
-		old := rewritten(t, in)
-		in.Pod = old.DeepCopy()
-		in.Pod.Spec.Containers[0].Image = tt.image
-		d, err := verifyChange(change(t, in, old, ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := imageChanged(t, in, tt.image)
 		if denied := d.Outcome == policies.Denied; denied != (tt.denied != "") || !strings.Contains(d.Message(), tt.denied) {
 			t.Errorf("%s: %s %s, want %q", tt.name, d.Outcome, d.Message(), tt.denied)
 		}
@@ -44,6 +38,19 @@ func TestImages(t *testing.T) {
 			t.Errorf("%s: warned %q, want %q", tt.name, warned, tt.warned)
 		}
 	}
+}
+
+// imageChanged is the decision about a live pod of which one container gets another image.
+func imageChanged(t *testing.T, in policies.Input, image string) policies.Decision {
+	t.Helper()
+	old := rewritten(t, in)
+	in.Pod = old.DeepCopy()
+	in.Pod.Spec.Containers[0].Image = image
+	d, err := verifyChange(change(t, in, old, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // TestImagesUnderTheShim changes the image of a container that the shim caps: the shim is there for the next one too.
@@ -57,13 +64,7 @@ func TestImagesUnderTheShim(t *testing.T) {
 		in, pod := brought(t, "minimumEnforcement: framework\nguard: {dryRun: true}\nframeworks: {pytorch: {shim: on}}\n")
 		pod.Spec.Containers[0].Command = []string{"python", "train.py"}
 		in.Pod = pod
-		old := rewritten(t, in)
-		in.Pod = old.DeepCopy()
-		in.Pod.Spec.Containers[0].Image = tt.image
-		d, err := verifyChange(change(t, in, old, ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := imageChanged(t, in, tt.image)
 		if denied := d.Outcome == policies.Denied; denied != (tt.denied != "") || !strings.Contains(d.Message(), tt.denied) {
 			t.Errorf("%s: %s %s, want %q", tt.name, d.Outcome, d.Message(), tt.denied)
 		}

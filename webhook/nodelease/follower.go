@@ -63,7 +63,8 @@ func (f *Follower) Enforces(node string) bool {
 	return found && time.Since(known.seen) < Duration
 }
 
-// NotEnforced returns why the agent of a node does not enforce the slice of one pod; empty: it does, or is away.
+// NotEnforced returns why the agent of a node does not enforce the slice of one pod, as it last said; empty:
+// it does. One that is away enforces none: see Enforces.
 func (f *Follower) NotEnforced(node, podUID string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
