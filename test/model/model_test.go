@@ -10,6 +10,7 @@ func TestLedger(t *testing.T) {
 	for name, v := range map[string]Variant{
 		"no order of steps breaks an invariant with three pods": {},
 		"nor with lists that serve for later ledgers":           {TwoPods: true, Rebase: RebaseByRank},
+		"nor with what watches have shown":                      {TwoPods: true, Fold: RebaseByRank, Rebase: RebaseByRank},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,6 +42,7 @@ func TestLedgerRules(t *testing.T) {
 			"writing without comparing":              {Variant{WriteBlindly: true}, overshoot},
 			"denying by what was read, without list": {Variant{DenyUnseen: true}, untrue},
 			"an old list over a later one":           {Variant{TwoPods: true, Rebase: RebaseAlways}, overshoot},
+			"an old watch over a later list":         {Variant{TwoPods: true, Fold: RebaseAlways}, overshoot},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
