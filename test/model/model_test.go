@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gpuslice/gpuslice/test/cluster"
 )
 
 func TestLedger(t *testing.T) {
@@ -25,6 +27,18 @@ func TestLedger(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTwoWatches takes minutes and 3 GB.
+func TestTwoWatches(t *testing.T) {
+	if !cluster.Wanted("long") {
+		t.Skip(`GPUSLICE_TEST is without "long"`)
+	}
+	worlds, broken := Explore(Variant{TwoPods: true, TwoViews: true, Fold: RebaseByRank})
+	if broken != nil || worlds < 1_000_000 {
+		t.Fatalf("%d worlds, found %+v", worlds, broken)
+	}
+	t.Logf("%d worlds", worlds)
 }
 
 func TestLedgerRules(t *testing.T) {
