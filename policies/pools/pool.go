@@ -132,11 +132,14 @@ func (p *Pool) GuardedByAgents(mode string) bool {
 	return mode == modes.GuardAgent || mode != modes.GuardSidecar && p.Agents
 }
 
-// SiteAwaited is the site of the one pool that stands for nodes nobody knows yet.
-const SiteAwaited = "unknown"
+// siteAwaited is the site of the one pool that stands for nodes nobody knows yet.
+const siteAwaited = "unknown"
+
+// Await makes the pool one that is yet to come.
+func (p *Pool) Await() { p.Name, p.Site = siteAwaited, siteAwaited }
 
 // Awaited reports whether the pool is yet to come: nothing of it is known but the resource name that the pod will request.
-func (p *Pool) Awaited() bool { return p.Site == SiteAwaited }
+func (p *Pool) Awaited() bool { return p.Site == siteAwaited }
 
 // Remembered reports whether no node offers the pool any more.
 func (p *Pool) Remembered() bool { return !p.LastSeen.IsZero() }

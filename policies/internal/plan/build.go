@@ -25,7 +25,7 @@ func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*p
 	p := &promise.Promise{
 		Version: promise.Version, Namespace: in.Namespace.Name, Policy: in.Policy.Name,
 		Request: req, Strategy: chosen.strategy.Name, Pools: []string{chosen.pool().Name},
-		Charge:  podCharge(chosen),
+		Charge: podCharge(chosen), Slice: inWords(chosen, same),
 		Planned: promise.Planned{Strategy: chosen.strategy.Name, Pool: chosen.pool().Name, Tier: chosen.tier()},
 	}
 	for _, c := range same {
