@@ -18,6 +18,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/markdown"
@@ -163,7 +164,7 @@ func (a *applying) try(b markdown.Block, names []string) {
 		names = nil // declared pools alone
 	}
 	nodes := nodesOf(a.T, names...)
-	for _, err := range []error{a.i.Nodes(a.Context(), nodes...), a.i.Forget(a.Context()), a.i.Settle(a.Context(), poolNames(a.T, nodes, a.pools)...)} {
+	for _, err := range []error{a.i.Nodes(a.Context(), nodes...), a.i.Forget(a.Context()), a.i.Settle(a.Context(), poolNames(a.T, pools.Source{Nodes: nodes}, a.pools)...)} {
 		if err != nil {
 			a.Fatal(err)
 		}
