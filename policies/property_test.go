@@ -112,8 +112,12 @@ func TestDecideProperties(t *testing.T) {
 					if pool.Resource != pc.Resource || !slices.Contains(c.d.Promise.Pools, pool.Name) || pool.DeviceMemory == 0 {
 						continue
 					}
-					if all := pc.Slice * quantity.MiB(max(pool.Replicas, 1)); all > pool.DeviceMemory {
-						t.Errorf("%s: %d replicas of %s hold %s of the %s on %s", c.s.Name, pool.Replicas, pc.Slice, all, pool.DeviceMemory, pool.Name)
+					fitting := max(pool.Replicas, 1)
+					if pool.Granular {
+						fitting /= int(pc.Count)
+					}
+					if all := pc.Slice * quantity.MiB(fitting); all > pool.DeviceMemory {
+						t.Errorf("%s: %d slices of %s hold %s of the %s on %s", c.s.Name, fitting, pc.Slice, all, pool.DeviceMemory, pool.Name)
 					}
 				}
 			}
@@ -267,7 +271,8 @@ func findMarks(node any, found map[string]bool) {
 
 // allowedPaths are the only places that a patch may touch.
 var allowedPaths = regexp.MustCompile(`^(` + strings.Join([]string{
-	`/metadata/annotations(/(gpuslice\.dev~1(promise|planned|observed)|nvidia\.cdi\.k8s\.io~1container\.gpuslice-guard))?`,
+	`/metadata/annotations(/(gpuslice\.dev~1(promise|planned|observed|summary)|nvidia\.cdi\.k8s\.io~1container\.gpuslice-guard))?`,
+	`/metadata/labels(/gpuslice\.dev~1tier)?`,
 	`/spec/(init)?[cC]ontainers/\d+/resources((/(limits|requests))(/[a-z.]+~1[a-zA-Z0-9.-]+)?)?`,
 	`/spec/(init)?[cC]ontainers/\d+/(env|volumeMounts)(/\d+(/value|/valueFrom)?)?`,
 	`/spec/(init)?[cC]ontainers/\d+/(args|command)(/\d+)?`,

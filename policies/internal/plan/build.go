@@ -25,7 +25,7 @@ func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*p
 	p := &promise.Promise{
 		Version: promise.Version, Namespace: in.Namespace.Name, Policy: in.Policy.Name,
 		Request: req, Strategy: chosen.strategy.Name, Pools: []string{chosen.pool().Name},
-		Charge:  podCharge(chosen),
+		Charge: podCharge(chosen), Slice: inWords(chosen, same),
 		Planned: promise.Planned{Strategy: chosen.strategy.Name, Pool: chosen.pool().Name, Tier: chosen.tier()},
 	}
 	for _, c := range same {
@@ -76,7 +76,7 @@ func (w *builder) container(p *placed) {
 		Processes: p.size.procs, Compute: p.size.compute, HasShm: hasShm(p.spec),
 	})
 	c := promise.Container{
-		Name: p.request.Name, Resource: p.pool.Resource, Count: p.request.GPUs, Class: p.class,
+		Name: p.request.Name, Resource: p.pool.Resource, Count: p.units(), Granule: p.size.granule, Replicas: p.size.replicas, Class: p.class,
 		Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args, Shim: p.profile.Shim,
 	}
 	if c.Shim != "" {
