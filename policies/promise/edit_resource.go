@@ -42,7 +42,7 @@ func (e resourceEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 			continue // forged: no Promise renames a resource that is not a GPU
 		}
 		if now := next.Container(was.Name); now == nil || now.Resource != was.Resource {
-			setGPU(c, was.Resource, requested.Resource, was.Count)
+			setGPU(c, was.Resource, requested.Resource, was.GPUs())
 		}
 		for name, text := range requested.Foreign {
 			if _, removed := again.Foreign[name]; !removed {
