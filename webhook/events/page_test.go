@@ -28,7 +28,7 @@ func TestEventsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows []string
-	for _, row := range regexp.MustCompile("(?m)^- `("+prefix+"[A-Za-z0-9]+)`: [^.]+\\. [A-Z]").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^- `("+prefix+"[A-Za-z0-9]+)`: .+\\. [A-Z]").FindAllStringSubmatch(string(text), -1) {
 		rows = append(rows, row[1])
 	}
 	slices.Sort(rows)
