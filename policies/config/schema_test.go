@@ -118,6 +118,10 @@ func wordsOf(t reflect.Type) []string {
 		return texts(api.Tiers())
 	case reflect.TypeFor[modes.NativeMode]():
 		return texts([]modes.NativeMode{modes.NativeCheck, modes.NativeWrite, modes.NativeOff})
+	case reflect.TypeFor[modes.ClaimsMode]():
+		return texts([]modes.ClaimsMode{modes.ClaimsCount, modes.ClaimsDeny})
+	case reflect.TypeFor[modes.MIGRounding]():
+		return texts(modes.AllMIGRoundings())
 	case reflect.TypeFor[strategies.MPSProviderName]():
 		return texts(strategies.ProviderNames())
 	}
