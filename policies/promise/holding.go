@@ -1,6 +1,7 @@
 package promise
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,7 +77,7 @@ func (p *Promise) ChargeFor(c *Container) quota.Charge {
 	if c == nil {
 		return quota.Charge{}
 	}
-	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), c.Slice, c.Count)
+	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), c.Slice, c.Count, cmp.Or(c.Devices, quantity.Device.Times(c.Count)))
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole
@@ -105,7 +106,7 @@ func exclusiveCharge(h *quota.Holding, c *corev1.Container, pools []pools.Pool) 
 			h.Pools = append(h.Pools, p.Name)
 		}
 		h.MemoryUnknown = h.MemoryUnknown || !known
-		charge := quota.Charge{Memory: charges.MemoryOf(memory, units), GPUs: units}
+		charge := quota.Charge{Memory: charges.MemoryOf(memory, units), GPUs: units, Devices: quantity.Device.Times(units)}
 		if name != api.ResourceGPU || slices.ContainsFunc(offering, divided) {
 			charge.Slices = units
 		}

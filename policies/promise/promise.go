@@ -48,7 +48,8 @@ type Container struct {
 	Name     string               `json:"name"`
 	Resource string               `json:"resource"`
 	Count    int64                `json:"count"`
-	Class    string               `json:"class,omitempty"` // the class of policy that the slice was sized by
+	Class    string               `json:"class,omitempty"`  // the class of policy that the slice was sized by
+	Devices  quantity.Devices     `json:"devices,omitzero"` // GPU equivalents, of all its GPUs; 0: an earlier build did not count them
 	Slice    quantity.MiB         `json:"slice,omitzero"`
 	Limit    quantity.MiB         `json:"limit,omitzero"`
 	Env      []envvar.Literal     `json:"env,omitempty"`

@@ -189,6 +189,8 @@ type Limits struct {
 	Memory *quantity.MiB `json:"memory,omitempty"`
 	Slices *int64        `json:"slices,omitempty"`
 	GPUs   *int64        `json:"gpus,omitempty"`
+	// Devices are GPU equivalents: "2" is eight quarters, or two whole devices.
+	Devices *quantity.Devices `json:"devices,omitempty"`
 }
 
 // Native reports whether a ResourceQuota is among the limits.

@@ -4,17 +4,20 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// Limit is how many slices the quota allows.
+// Limit is how many slices the quota allows, each a third of a device.
 const Limit = 1
 
-// quota is the limit as the ledger knows it.
+const third = api.Device / 3
+
+// quota is the limit as the ledger knows it, which counts GPU equivalents.
 func oneSlice() quota.Quota {
-	limit := int64(Limit)
-	return quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Slices: &limit}}}}
+	limit := Limit * third
+	return quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Devices: &limit}}}}
 }
 
 // Times for the ledger's own code: it looks at ages only.
@@ -28,7 +31,7 @@ func reservedAt(old bool) time.Time {
 }
 
 func holding() quota.Holding {
-	return quota.Holding{Namespace: "team-a", Charge: quota.Charge{Slices: 1}}
+	return quota.Holding{Namespace: "team-a", Charge: quota.Charge{Slices: 1, Devices: third}}
 }
 
 func reservation(pod int, old bool) ledger.Reservation {
@@ -56,7 +59,7 @@ func (l Ledger) state(old set) ledger.State {
 		s.Revisions = map[string]uint64{"team-a": uint64(l.Rank)}
 	}
 	if l.Base > 0 {
-		s.Base = []quota.Holding{{Namespace: "team-a", Charge: quota.Charge{Slices: int64(l.Base)}}}
+		s.Base = []quota.Holding{{Namespace: "team-a", Charge: quota.Charge{Slices: int64(l.Base), Devices: third.Times(int64(l.Base))}}}
 	}
 	for pod := range Pods {
 		if l.Reserved.has(pod) {

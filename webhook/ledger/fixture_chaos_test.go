@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
@@ -125,7 +126,11 @@ func (c *chaos) leads(l *ledger.Ledger) bool {
 func (c *chaos) user(i int) {
 	begin := time.Now()
 	r := c.request(fmt.Sprint(i))
-	r.Holding.Charge = quota.Charge{Memory: 1024, Slices: 1 + int64(c.upTo(3))}
+	n := 1 + int64(c.upTo(3))
+	r.Holding.Charge = quota.Charge{Memory: 1024, Slices: n, Devices: (api.Device / 3).Times(n)}
+	if devices := (api.Device / 3).Times(chaosLimit); c.chance(0.5) { // the same limit in GPU equivalents
+		r.Quota = quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Devices: &devices}}}}
+	}
 	if c.chance(0.2) {
 		r.Name = fmt.Sprintf("same-%d", int(c.float()*5))
 	}

@@ -68,9 +68,9 @@ func TestPageWithoutQuota(t *testing.T) {
 }
 
 func TestColourOf(t *testing.T) {
-	for used, want := range map[int64]cli.Colour{0: cli.Green, 79: cli.Green, 80: cli.Yellow, 99: cli.Yellow, 100: cli.Red, 130: cli.Red} {
+	for used, want := range map[float64]cli.Colour{0: cli.Green, 79: cli.Green, 80: cli.Yellow, 99: cli.Yellow, 100: cli.Red, 130: cli.Red} {
 		if got := colourOf(quota.Figure{Limit: 100, Used: used}); got != want {
-			t.Errorf("%d of 100: %q, want %q", used, got, want)
+			t.Errorf("%v of 100: %q, want %q", used, got, want)
 		}
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
-// OfSlice is what a container counts for that holds a slice on each of so many GPUs. Whole devices count as gpus,
-// shares of one as slices.
-func OfSlice(whole bool, slice quantity.MiB, gpus int64) quota.Charge {
-	c := quota.Charge{Memory: MemoryOf(slice, gpus)}
+// OfSlice is what a container counts for that holds a slice on each of so many GPUs, and so many devices in all. Whole devices
+// count as gpus, shares of one as slices.
+func OfSlice(whole bool, slice quantity.MiB, gpus int64, devices quantity.Devices) quota.Charge {
+	c := quota.Charge{Memory: MemoryOf(slice, gpus), Devices: devices}
 	if whole {
 		c.GPUs = gpus
 	} else {
