@@ -13,11 +13,12 @@ FUZZTIME ?= 10s
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build webhook, guard with the program beside it, agent and command line into bin/
+build: ## build webhook, guard with the programs beside it, agent and command line into bin/
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-webhook ./cmd/webhook
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice ./cmd/gpuslice
 	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-guard ./cmd/guard
 	CGO_ENABLED=0 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-exec ./cmd/exec
+	CGO_ENABLED=1 go build $(GOFLAGS) -ldflags "$(LDFLAGS)" -o bin/gpuslice-prove ./cmd/prove
 	CGO_ENABLED=1 go build $(GOFLAGS) -tags grpcnotrace -ldflags "$(LDFLAGS)" -o bin/gpuslice-agent ./cmd/agent
 
 images: ## build the container images into bin/images, without a container tool (PLATFORMS=linux/amd64,linux/arm64)
@@ -103,6 +104,7 @@ bench-quota: cluster ## figures: pod creates under a quota, beside no webhook, o
 
 bench-ops: cluster ## figures: the same at full size and latency, about an hour and SOAK (default 10m)
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 30m ./test/bench -run 'TestPrint(LatencyAtAPace|QuotaCreates)' -v
+	GPUSLICE_TEST=long go test $(GOFLAGS) -count=1 -timeout 20m ./test/model -run TestTwoWatches -v
 	GPUSLICE_TEST=apiserver,long GPUSLICE_SOAK=$(or $(SOAK),10m) go test $(GOFLAGS) -count=1 -timeout 6h ./test/ops -v
 
 bench-guard: ## figures of the guard: size, memory, CPU, time to end

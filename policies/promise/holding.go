@@ -1,7 +1,6 @@
 package promise
 
 import (
-	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -77,7 +76,11 @@ func (p *Promise) ChargeFor(c *Container) quota.Charge {
 	if c == nil {
 		return quota.Charge{}
 	}
-	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), c.Slice, c.Count, cmp.Or(c.Devices, quantity.Device.Times(c.Count)))
+	devices := c.Devices
+	if devices == 0 { // an earlier build did not record them
+		devices = quantity.Device.Times(c.Count)
+	}
+	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), c.Slice, c.Count, devices)
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole

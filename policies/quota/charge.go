@@ -29,10 +29,6 @@ func (c Charge) Plausible() bool { return c.bounded() && c.Slices+c.GPUs > 0 }
 
 // bounded reports whether no dimension is negative or beyond what sums can hold.
 func (c Charge) bounded() bool {
-	for _, d := range Dimensions() {
-		if n := d.Amount(c); n < 0 || n > quantity.MaxCharge {
-			return false
-		}
-	}
-	return c.Memory <= quantity.MaxMemory
+	least, most := min(int64(c.Memory), c.Slices, c.GPUs, int64(c.Devices)), max(c.Slices, c.GPUs, int64(c.Devices))
+	return least >= 0 && most <= quantity.MaxCharge && c.Memory <= quantity.MaxMemory
 }

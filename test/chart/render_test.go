@@ -339,6 +339,7 @@ func TestWrongValues(t *testing.T) {
 			{"a policy and another sample of one name", "--set=samplePolicies=true,policies.team-notebooks.apiVersion=gpuslice.dev/v1", "both write ConfigMap team-notebooks"},
 			{"a policy under a name of gpuslice's own", "--set=policies.gpuslice-state.apiVersion=gpuslice.dev/v1", "gpuslice-state"},
 			{"two ports that are one", "--set=hostNetwork=true,ports.metrics=9443", "ports.https and ports.metrics are the same"},
+			{"the kubelet's port", "--set=hostNetwork=true,ports.https=10250", "the kubelet of each node has port 10250"},
 			{"a label that selectors have", `--set-json=labels={"app.kubernetes.io/name":"x"}`, "invalid propertyName 'app.kubernetes.io/name'"},
 			{"a label that is too long", "--set=podLabels.team=" + strings.Repeat("x", 70), "at '/podLabels/team': maxLength"},
 			{"a liveness probe that needs two successes", "--set=livenessProbe.successThreshold=2", "at '/livenessProbe'"},

@@ -18,6 +18,8 @@ import (
 const (
 	// Library is the name of the file that Build makes: the name that programs load.
 	Library = "libnvidia-ml.so.1"
+	// CUDALibrary is the name of the file that Build makes beside it: CUDA's driver API, as far as programs hold memory by it.
+	CUDALibrary = "libcuda.so.1"
 	// ConfigVariable names the environment variable with a library's config, or its path.
 	ConfigVariable = "GPUSLICE_FAKE_GPU_CONFIG"
 	// ConfigPath is where the config is read if the variable is not set: a file, or a folder
@@ -38,7 +40,7 @@ var sources embed.FS
 // function is a declaration in NVML's header.
 var function = regexp.MustCompile(`DECLDIR\s+(nvml\w+)\s*\(`)
 
-// Build makes the library somewhere under dir, or finds it there if it was made from
+// Build makes the library, and CUDALibrary in the same folder, somewhere under dir, or finds it there if it was made from
 // the same sources before, and returns its absolute path. An empty dir is the user's cache. Functions of NVML's header that
 // are not imitated answer NOT_SUPPORTED; those named by without are not in the library
 // at all, as in an older driver's.
@@ -98,20 +100,20 @@ func compile(ctx context.Context, gcc string, files map[string]string, folder st
 		return err
 	}
 	defer os.RemoveAll(work)
-	args := []string{"-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations", "-shared", "-fPIC", "-pthread",
-		"-Wl,-soname," + Library, "-Wl,--version-script=exports", "-o", Library}
+	var both []string // what the libraries have in common
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if err := os.WriteFile(filepath.Join(work, name), []byte(files[name]), 0o644); err != nil {
 			return err
 		}
-		if filepath.Ext(name) == ".c" {
-			args = append(args, name)
+		if filepath.Ext(name) == ".c" && name != cudaSource {
+			both = append(both, name)
 		}
 	}
-	cmd := exec.CommandContext(ctx, gcc, args...)
-	cmd.Dir = work
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("run gcc: %w\n%s", err, said)
+	if err := link(ctx, gcc, work, Library, "exports", both); err != nil {
+		return err
+	}
+	if err := link(ctx, gcc, work, CUDALibrary, "exports-cuda", append(both, cudaSource)); err != nil {
+		return err
 	}
 	if err := os.Chmod(work, 0o755); err != nil {
 		return err
@@ -122,13 +124,28 @@ func compile(ctx context.Context, gcc string, files map[string]string, folder st
 	return nil
 }
 
+// cudaSource is in CUDALibrary alone.
+const cudaSource = "cuda.c"
+
+// link makes one library of sources, all in the folder.
+func link(ctx context.Context, gcc, folder, library, exports string, sources []string) error {
+	args := []string{"-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations", "-shared", "-fPIC", "-pthread",
+		"-Wl,-soname," + library, "-Wl,--version-script=" + exports, "-o", library}
+	cmd := exec.CommandContext(ctx, gcc, append(args, sources...)...)
+	cmd.Dir = folder
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("run gcc: %w\n%s", err, said)
+	}
+	return nil
+}
+
 // parts are the files that gcc is given.
 func parts(ctx context.Context, without []string) (map[string]string, error) {
 	header, err := readHeader(ctx)
 	if err != nil {
 		return nil, err
 	}
-	files := map[string]string{"nvml.h": header, "stubs.c": stubs(header), "exports": exports(without)}
+	files := map[string]string{"nvml.h": header, "stubs.c": stubs(header), "exports": exports(without), "exports-cuda": "{ global: cu*; local: *; };\n"}
 	entries, err := sources.ReadDir("lib")
 	if err != nil {
 		return nil, err

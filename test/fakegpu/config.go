@@ -52,18 +52,21 @@ type Fault struct {
 	MIG    []string // profiles of its instances, "1g.10gb"; none: MIG is off
 	Closed bool     // with MIG on, the device itself tells nothing: the caller may not monitor it
 
-	PIDs       string        // "own" namespace (default), "node" (every process of the node, by the node's numbers), or "+1000" (an offset)
-	Figures    string        // "true" (default), "all-ones" or "zero"
-	Duplicates bool          // each process is listed twice, each time with all it holds
-	Listed     []Listed      // entries that belong to no process
-	Hidden     []int         // PIDs that the lists leave out
-	MPSClients string        // the lists that name an MPS client: "both" (default), "mps" or "compute"
-	Linger     time.Duration // memory that a process held counts in the total so long after its end was first seen
-	Stale      bool          // and its PID stays in the lists so long
-	Limits     bool          // GetMemoryLimits and SetMemoryLimits answer: the driver charges cgroups
-	Charged    Bytes         // what it says is used; 0: the processes' sum
-	Usage      string        // per-process utilisation: "off" (default), "own" PIDs, "node": as own and one PID of the node, "none": nothing runs, "trace": less than a percent, or "unnamed": the device is busy, and nobody is named
-	Xids       []int         // critical events, each delivered once to each event set
+	PIDs        string        // "own" namespace (default), "node" (every process of the node, by the node's numbers), or "+1000" (an offset)
+	Figures     string        // "true" (default), "all-ones" or "zero"
+	Duplicates  bool          // each process is listed twice, each time with all it holds
+	Listed      []Listed      // entries that belong to no process
+	Hidden      []int         // PIDs that the lists leave out
+	MPSClients  string        // the lists that name an MPS client: "both" (default), "mps" or "compute"
+	Linger      time.Duration // memory that a process held counts in the total so long after its end was first seen
+	Stale       bool          // and its PID stays in the lists so long
+	Limits      bool          // GetMemoryLimits and SetMemoryLimits answer: the driver charges cgroups
+	Charged     Bytes         // what it says is used; 0: the processes' sum
+	Usage       string        // per-process utilisation: "off" (default), "own" PIDs, "node": as own and one PID of the node, "none": nothing runs, "trace": less than a percent, or "unnamed": the device is busy, and nobody is named
+	CUDALimit   Bytes         // what libcuda lets its callers hold, a context of 64 MiB with it; 0: what the device has
+	CUDALimitOf string        // whose that is: "process" (default), "client", of an MPS daemon alone, or "pod", all of its processes
+	CUDALeaks   []string      // calls that the limit does not hold, as patterns: "cuMemAllocManaged"
+	Xids        []int         // critical events, each delivered once to each event set
 
 	Fail []Fail   // the first that fits a call decides
 	Hang []string // calls that do not return while the config says so; patterns as in Fail
@@ -155,6 +158,9 @@ func (f Fault) print(w *lines) {
 	w.flag("limits", f.Limits)
 	w.amount("charged", f.Charged)
 	w.text("usage", f.Usage)
+	w.amount("cuda-limit", f.CUDALimit)
+	w.text("cuda-limit-of", f.CUDALimitOf)
+	w.text("cuda-leaks", strings.Join(f.CUDALeaks, ","))
 	for _, xid := range f.Xids {
 		w.number("xid", xid)
 	}

@@ -25,6 +25,9 @@
 // a folder that holds a file "config", which containers can mount and see change. Lines, or
 // pieces between ";", are KEY=VALUE; "KEY@1=VALUE" is for the device 1 alone.
 //
+// Beside it lies an imitation of libcuda.so.1. What a program allocates by it, it writes over the program's last argument
+// as such a word, so that the program needs a long one.
+//
 // A device's total is what its processes hold, and the config's base and others. To see
 // the tenants of other PID namespaces in the total, as a driver does, mount the node's
 // /proc at /run/gpuslice-fake-gpu/proc, or name it in GPUSLICE_FAKE_GPU.

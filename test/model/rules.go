@@ -4,20 +4,19 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// Limit is how many slices the quota allows, each a third of a device.
+// Limit is how many slices the quota allows, each the same part of a device.
 const Limit = 1
 
-const third = api.Device / 3
+const share = 1_000_000
 
 // quota is the limit as the ledger knows it, which counts GPU equivalents.
 func oneSlice() quota.Quota {
-	limit := Limit * third
-	return quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Devices: &limit}}}}
+	most := quota.Charge{Devices: Limit * share}
+	return quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Devices: &most.Devices}}}}
 }
 
 // Times for the ledger's own code: it looks at ages only.
@@ -31,7 +30,7 @@ func reservedAt(old bool) time.Time {
 }
 
 func holding() quota.Holding {
-	return quota.Holding{Namespace: "team-a", Charge: quota.Charge{Slices: 1, Devices: third}}
+	return quota.Holding{Namespace: "team-a", Charge: quota.Charge{Slices: 1, Devices: share}}
 }
 
 func reservation(pod int, old bool) ledger.Reservation {
@@ -49,6 +48,17 @@ func listing(found set, rank uint8) ledger.Listing {
 	return l
 }
 
+// view is what a watch had shown at that rank.
+func view(found set, rank uint8) ledger.View {
+	l := listing(found, rank)
+	v := ledger.View{Namespaces: l.Namespaces, Shown: map[string]bool{}}
+	for _, p := range l.Pods {
+		v.Shown[p.UID] = true
+		v.Base = append(v.Base, p.Holding)
+	}
+	return v
+}
+
 // state is the stored ledger as the ledger's own code sees it, where these of the reservations have expired.
 func (l Ledger) state(old set) ledger.State {
 	var s ledger.State
@@ -59,7 +69,11 @@ func (l Ledger) state(old set) ledger.State {
 		s.Revisions = map[string]uint64{"team-a": uint64(l.Rank)}
 	}
 	if l.Base > 0 {
-		s.Base = []quota.Holding{{Namespace: "team-a", Charge: quota.Charge{Slices: int64(l.Base), Devices: third.Times(int64(l.Base))}}}
+		sum := quota.Holding{Namespace: "team-a"}
+		for range l.Base {
+			sum = sum.Plus(holding())
+		}
+		s.Base = []quota.Holding{sum}
 	}
 	for pod := range Pods {
 		if l.Reserved.has(pod) {
@@ -104,8 +118,19 @@ func (l Ledger) reconciled(found, old set, rank uint8) Ledger {
 	return stored(l.state(old).Reconciled(listing(found, rank)))
 }
 
+// folded is the ledger with what a watch had shown at that rank.
+func (l Ledger) folded(found set, rank uint8) Ledger {
+	s := l.state(0)
+	s.Revisions = map[string]uint64{"team-a": uint64(rank)} // the explorer decides which ledgers may be folded
+	next, ok := s.Folded(view(found, rank))
+	if !ok {
+		panic("a view of the same revision is not folded")
+	}
+	return stored(next)
+}
+
 // precedes reports whether a list of that rank may be swapped in although the ledger was read after it.
-func (l Ledger) precedes(rank uint8) bool { return l.state(0).Precedes(listing(0, rank)) }
+func (l Ledger) precedes(rank uint8) bool { return l.state(0).Precedes(listing(0, rank).Namespaces) }
 
 // stillIn is the ledger without the reservations that a later one lacks.
 func (l Ledger) stillIn(later Ledger) Ledger { return stored(l.state(0).StillIn(later.state(0))) }
@@ -114,6 +139,7 @@ func (l Ledger) stillIn(later Ledger) Ledger { return stored(l.state(0).StillIn(
 type rules struct {
 	reserved   map[reserveCall]reserveAnswer
 	reconciled map[reconcileCall]Ledger
+	folds      map[reconcileCall]Ledger
 	left       map[[2]Ledger]Ledger
 }
 
@@ -134,7 +160,7 @@ type reconcileCall struct {
 }
 
 func newRules() *rules {
-	return &rules{map[reserveCall]reserveAnswer{}, map[reconcileCall]Ledger{}, map[[2]Ledger]Ledger{}}
+	return &rules{map[reserveCall]reserveAnswer{}, map[reconcileCall]Ledger{}, map[reconcileCall]Ledger{}, map[[2]Ledger]Ledger{}}
 }
 
 func (r *rules) reserve(l Ledger, pod int) (Ledger, bool) {
@@ -148,6 +174,11 @@ func (r *rules) reserve(l Ledger, pod int) (Ledger, bool) {
 func (r *rules) reconcile(l Ledger, found, old set, rank uint8) Ledger {
 	call := reconcileCall{l, found, old, rank}
 	return recall(r.reconciled, call, func(c reconcileCall) Ledger { return c.ledger.reconciled(c.found, c.old, c.rank) })
+}
+
+func (r *rules) fold(l Ledger, found set, rank uint8) Ledger {
+	call := reconcileCall{l, found, 0, rank}
+	return recall(r.folds, call, func(c reconcileCall) Ledger { return c.ledger.folded(c.found, c.rank) })
 }
 
 func (r *rules) stillIn(l, later Ledger) Ledger {

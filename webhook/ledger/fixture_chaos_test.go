@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
@@ -103,6 +102,20 @@ func (c *chaos) fault(call ledgertest.Call) ledgertest.Fault {
 	}
 }
 
+// lateWatches makes a replica's watches: most are late by milliseconds, some by seconds, some go back, and some are broken.
+func (c *chaos) lateWatches() func() (time.Duration, bool) {
+	usual := c.upTo(30 * time.Millisecond)
+	if c.chance(0.3) {
+		usual = c.upTo(30 * time.Second)
+	}
+	return func() (time.Duration, bool) {
+		if !c.calm.Load() && c.chance(0.1) {
+			return c.upTo(30 * time.Second), c.chance(0.7)
+		}
+		return usual, true
+	}
+}
+
 // replicaWithSkew is one whose clock is up to ten seconds off.
 func (c *chaos) replicaWithSkew(ctx context.Context, running *sync.WaitGroup) *ledger.Ledger {
 	skew := c.upTo(20*time.Second) - 10*time.Second
@@ -126,10 +139,12 @@ func (c *chaos) leads(l *ledger.Ledger) bool {
 func (c *chaos) user(i int) {
 	begin := time.Now()
 	r := c.request(fmt.Sprint(i))
-	n := 1 + int64(c.upTo(3))
-	r.Holding.Charge = quota.Charge{Memory: 1024, Slices: n, Devices: (api.Device / 3).Times(n)}
-	if devices := (api.Device / 3).Times(chaosLimit); c.chance(0.5) { // the same limit in GPU equivalents
-		r.Quota = quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Devices: &devices}}}}
+	r.Holding.Charge = quota.Charge{Memory: 1024}
+	for range 1 + int(c.upTo(3)) {
+		r.Holding.Charge = r.Holding.Charge.Plus(quota.Charge{Slices: 1, Devices: 1_000_000})
+	}
+	if most := (quota.Charge{Devices: chaosLimit * 1_000_000}); c.chance(0.5) { // the same limit in GPU equivalents
+		r.Quota = quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Devices: &most.Devices}}}}
 	}
 	if c.chance(0.2) {
 		r.Name = fmt.Sprintf("same-%d", int(c.float()*5))

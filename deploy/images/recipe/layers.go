@@ -38,6 +38,7 @@ func (r Recipe) contents(ctx context.Context, o *Options, p v1.Platform, program
 	top := texts.files()
 	top[r.Program] = oci.Program(program)
 	c := contents{layers: []map[string]oci.File{bottom, top}, components: []sbom.Component{component}}
+	loading := map[string][]byte{r.Name: program} // programs that need the C library
 	for _, beside := range r.Brings {
 		program, err := beside.compile(ctx, o, p)
 		if err != nil {
@@ -46,6 +47,9 @@ func (r Recipe) contents(ctx context.Context, o *Options, p v1.Platform, program
 		component, _, err := describe(ctx, o, program)
 		if err != nil {
 			return contents{}, err
+		}
+		if beside.LoadsDriver {
+			loading[beside.Name] = program
 		}
 		top[beside.Program] = oci.Program(program)
 		c.components = append(c.components, component)
@@ -57,8 +61,10 @@ func (r Recipe) contents(ctx context.Context, o *Options, p v1.Platform, program
 	if err != nil {
 		return contents{}, err
 	}
-	if err := runs(program, files); err != nil {
-		return contents{}, fmt.Errorf("check %s: %w", r.Name, err)
+	for name, program := range loading {
+		if err := runs(program, files); err != nil {
+			return contents{}, fmt.Errorf("check %s: %w", name, err)
+		}
 	}
 	maps.Copy(bottom, files)
 	c.components = append(c.components, library)

@@ -13,7 +13,7 @@ type Recipe struct {
 	// LoadsDriver reports whether the program loads the driver's library at run time: it is built with a C compiler and needs
 	// the C library in its image.
 	LoadsDriver bool
-	// Brings are further programs of the image, which are static: the recipe's Name, Package and Program alone count.
+	// Brings are further programs of the image: of a recipe among them, Name, Package, Program and LoadsDriver count.
 	Brings []Recipe
 }
 
@@ -24,7 +24,10 @@ func Recipes() []Recipe {
 			Package: "./cmd/webhook", Program: "/gpuslice-webhook"},
 		{Name: "guard", Description: "The guard of gpuslice, which holds a pod to its slice of an NVIDIA GPU",
 			Package: "./cmd/guard", Program: "/gpuslice-guard", LoadsDriver: true,
-			Brings: []Recipe{{Name: "exec", Package: "./cmd/exec", Program: "/gpuslice-exec"}}},
+			Brings: []Recipe{
+				{Name: "exec", Package: "./cmd/exec", Program: "/gpuslice-exec"},
+				{Name: "prove", Package: "./cmd/prove", Program: "/gpuslice-prove", LoadsDriver: true},
+			}},
 		{Name: "agent", Description: "The agent of gpuslice, which holds the pods of a node to their slices of NVIDIA GPUs",
 			Package: "./cmd/agent", Program: "/gpuslice-agent", LoadsDriver: true},
 	}

@@ -17,9 +17,6 @@ type Devices int64
 // 7 x 11 x 13. Other shares are rounded down, so that n of them always fit a device.
 const Device Devices = 28_828_800
 
-// MaxDevices is the most whole devices that a quota can name.
-const MaxDevices = MaxCharge / int64(Device)
-
 // ShareOf is num/den of a device, rounded down, and the whole device where that is not known or would be more.
 func ShareOf(num, den int64) Devices {
 	if num <= 0 || den <= 0 || num >= den {
@@ -31,10 +28,7 @@ func ShareOf(num, den int64) Devices {
 // Times is n times d, at most MaxCharge.
 func (d Devices) Times(n int64) Devices { return Devices(Product(int64(d), n)) }
 
-const (
-	thousand       = 1000
-	maxDevicesText = 22
-)
+const thousand = 1000
 
 // String prints d for people, rounded up to thousandths: "2", "0.25", "0.334".
 func (d Devices) String() string {
@@ -48,35 +42,27 @@ func (d Devices) Float() float64 { return float64(d) / float64(Device) }
 
 var devicesText = regexp.MustCompile(`^([0-9]{1,6}(\.[0-9]{1,3})?|[0-9]{1,13}/[1-9][0-9]{0,7})$`)
 
-// ParseDevices reads an amount of devices such as "2", "0.25" or "1/3", rounded down to units.
-func ParseDevices(text string) (Devices, error) {
+// UnmarshalText reads an amount of devices such as "2", "0.25" or "1/3", rounded down to units.
+func (d *Devices) UnmarshalText(text []byte) error {
 	const accepted = `accepted: a number such as "2", "0.25" or "1/3"`
-	if len(text) > maxDevicesText {
-		return 0, fmt.Errorf("%s is longer than %d characters; %s", message.Quote(text), maxDevicesText, accepted)
+	if !devicesText.Match(text) {
+		return fmt.Errorf("%s is not an amount of devices; %s", message.Quote(string(text)), accepted)
 	}
-	if !devicesText.MatchString(text) {
-		return 0, fmt.Errorf("%q is not an amount of devices; %s", text, accepted)
-	}
-	exact, _ := new(big.Rat).SetString(text) // the pattern leaves nothing that it cannot read
+	exact, _ := new(big.Rat).SetString(string(text)) // the pattern leaves nothing that it cannot read
 	exact.Mul(exact, new(big.Rat).SetInt64(int64(Device)))
 	units := new(big.Int).Quo(exact.Num(), exact.Denom())
 	if units.Cmp(big.NewInt(MaxCharge)) > 0 {
-		return 0, fmt.Errorf("%q is more than %d; %s", text, MaxDevices, accepted)
+		return fmt.Errorf("%s is more than %d; %s", text, MaxCharge/Device, accepted)
 	}
-	return Devices(units.Int64()), nil
+	*d = Devices(units.Int64())
+	return nil
 }
 
-// UnmarshalText reads d as ParseDevices does.
-func (d *Devices) UnmarshalText(text []byte) error {
-	v, err := ParseDevices(string(text))
-	*d = v
-	return err
-}
-
-// MarshalText prints d so that UnmarshalText reads the same amount back: "0.25", "1/3".
+// MarshalText prints d so that UnmarshalText reads the same amount: "0.25", "1/3".
 func (d Devices) MarshalText() ([]byte, error) {
-	if same, err := ParseDevices(d.String()); err == nil && same == d {
-		return []byte(d.String()), nil
+	text, same := []byte(d.String()), Devices(0)
+	if err := same.UnmarshalText(text); err == nil && same == d {
+		return text, nil
 	}
 	reduced := big.NewRat(int64(d), int64(Device))
 	return strconv.AppendInt(append(reduced.Num().Append(nil, 10), '/'), reduced.Denom().Int64(), 10), nil

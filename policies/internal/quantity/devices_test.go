@@ -41,13 +41,14 @@ func TestDevices(t *testing.T) {
 			"2": {2 * Device, "2"}, "0": {0, "0"}, "0.25": {Device / 4, "0.25"}, "1/3": {Device / 3, "0.334"}, "7/3": {Device / 3 * 7, "2.334"},
 			"0.333": {9599990, "0.333"}, "1.5": {Device / 2 * 3, "1.5"}, "100": {100 * Device, "100"},
 		} {
-			got, err := ParseDevices(text)
+			var got Devices
+			err := got.UnmarshalText([]byte(text))
 			if err != nil || got != want.devices || got.String() != want.human {
 				t.Errorf("%q is %d, %q: %v; want %d, %q", text, got, got, err, want.devices, want.human)
 			}
 		}
 		for _, text := range []string{"", "-1", "two", "1e3", "1/0", "0.1234", "999999", "1/3/4", " 1", "500m", "99999999999999999999999/1", "9999999999999/1"} {
-			if got, err := ParseDevices(text); err == nil {
+			if got := Devices(0); got.UnmarshalText([]byte(text)) == nil {
 				t.Errorf("%q is read as %d", text, got)
 			}
 		}

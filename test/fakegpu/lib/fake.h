@@ -22,6 +22,7 @@ struct nvmlDevice_st { int gpu, instance; };
 enum pids { PIDS_OWN, PIDS_NODE };
 enum figures { FIGURES_TRUE, FIGURES_ALL_ONES, FIGURES_ZERO };
 enum clients { CLIENTS_BOTH, CLIENTS_MPS, CLIENTS_COMPUTE };
+enum cuda_limit_of { LIMIT_OF_PROCESS, LIMIT_OF_CLIENT, LIMIT_OF_POD };
 enum usage { USAGE_OFF, USAGE_OWN, USAGE_NODE, USAGE_NONE, USAGE_TRACE, USAGE_UNNAMED };
 
 struct profile { int slices, gigabytes; };
@@ -43,6 +44,9 @@ struct fault {
 	enum clients clients;
 	int linger_ms;
 	enum usage usage;
+	bytes cuda_limit;
+	enum cuda_limit_of cuda_limit_of;
+	char cuda_leaks[256];  // patterns of calls
 	int xids[MAX_RULES];
 	int xid_count;
 };

@@ -156,7 +156,8 @@ CALL(nvmlDeviceGetMemoryLimits_v1, nvmlDevice_t d, nvmlGetMemoryLimits_v1_t *lim
 	FILE *procs = fopen(path, "re");
 	if (!procs) return NVML_ERROR_NOT_FOUND;
 	limits->softLimit = 0;
-	limits->hardLimit = NVML_DEVICE_MEMORY_LIMIT_MAX;
+	bool set = OF(d)->cuda_limit && OF(d)->cuda_limit_of == LIMIT_OF_POD;
+	limits->hardLimit = set ? OF(d)->cuda_limit : NVML_DEVICE_MEMORY_LIMIT_MAX;
 	limits->currentUsed = OF(d)->charged ? OF(d)->charged : in_cgroup(&c, d.handle, procs);
 	fclose(procs);
 	return NVML_SUCCESS;

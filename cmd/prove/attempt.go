@@ -1,0 +1,287 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gpuslice/gpuslice/guard/cuda"
+	"github.com/gpuslice/gpuslice/guard/proof"
+)
+
+const (
+	processCount = 4
+	pieceCount   = 8
+	smallCount   = 1024
+	smallest     = 1 << 20
+	// fillTime is how long a program may take to pass its slice: the first context of a device may take seconds.
+	fillTime = 2 * time.Minute
+	// endTime is how long a program may take to free all.
+	endTime = 10 * time.Second
+)
+
+// orders are those of the programs that go the way together, up to a target.
+func (o options) orders(w proof.Way, target int64) (all []order) {
+	count, pieces, least := int64(1), int64(pieceCount), int64(1)
+	switch w {
+	case proof.ManyProcesses:
+		count = processCount
+	case proof.ManySmall:
+		pieces, least = smallCount, smallest
+	}
+	each := (target + count - 1) / count
+	for range count {
+		all = append(all, order{Way: w, Device: o.device, Target: each, Piece: max((each+pieces-1)/pieces, least), Library: o.cudaLibrary, About: about})
+	}
+	return all
+}
+
+// event is what one of the programs did.
+type event struct {
+	index int
+	said  said
+	ended *os.ProcessState
+	at    time.Time
+}
+
+// attempt is one way that is being tried.
+type attempt struct {
+	options  options
+	device   device
+	context  int64 // what a process has on the device before it allocates
+	opened   bool  // there is a context
+	way      proof.Way
+	commands []*exec.Cmd
+	pids     []int
+	stop     []func() error
+	events   chan event
+	held     []int64
+	seen     proof.Observed
+}
+
+// try goes one way past the slice.
+func (o options) try(ctx context.Context, d device, w proof.Way, contextBytes int64) proof.Attempt {
+	if why := o.room(ctx, d); why != "" {
+		return proof.Attempt{Way: w, Detail: why}
+	}
+	killed := o.kernelKills()
+	a := &attempt{options: o, device: d, way: w, context: contextBytes}
+	a.seen = proof.Observed{SliceBytes: int64(o.slice), TargetBytes: o.target(), FreeBytes: -1, TotalBytes: d.facts.TotalBytes, Watched: o.watch}
+	defer a.end()
+	if err := a.start(o.orders(w, o.target())); err != nil {
+		return proof.Attempt{Way: w, Detail: err.Error()}
+	}
+	a.watch(ctx)
+	a.seen.OutOfHostMemory = o.kernelKills() > killed
+	return a.seen.Attempt(w)
+}
+
+// start starts the programs.
+func (a *attempt) start(orders []order) error {
+	a.events, a.held = make(chan event, 64), make([]int64, len(orders))
+	for i, o := range orders {
+		if err := a.startOne(i, o); err != nil {
+			return fmt.Errorf("start a program that allocates: %w", err)
+		}
+	}
+	return nil
+}
+
+func (a *attempt) startOne(index int, o order) error {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("/proc/self/exe", allocateCommand, string(text))
+	cmd.Args[0], cmd.Env, cmd.Stderr = os.Args[0], environment(os.Environ(), a.way), os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	a.commands, a.stop, a.pids = append(a.commands, cmd), append(a.stop, in.Close), append(a.pids, cmd.Process.Pid)
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var s said
+			if json.Unmarshal(lines.Bytes(), &s) == nil {
+				a.events <- event{index: index, said: s, at: time.Now()}
+			}
+		}
+		_ = cmd.Wait()
+		a.events <- event{index: index, ended: cmd.ProcessState, at: time.Now()}
+	}()
+	return nil
+}
+
+// watch follows the programs until it is clear what holds them.
+func (a *attempt) watch(ctx context.Context) {
+	over := time.NewTimer(fillTime)
+	defer over.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			a.seen.Failure = "stopped"
+			return
+		case <-over.C:
+			return
+		case e := <-a.events:
+			before := a.seen.Passed
+			if a.take(ctx, e) {
+				return
+			}
+			if before.IsZero() && !a.seen.Passed.IsZero() {
+				over.Reset(a.options.watch)
+			}
+		}
+	}
+}
+
+// take notes what a program did, and reports whether the attempt is over.
+func (a *attempt) take(ctx context.Context, e event) bool {
+	switch {
+	case e.ended != nil:
+		a.seen.Ended = e.at
+		status, _ := e.ended.Sys().(syscall.WaitStatus)
+		if status.Signaled() {
+			a.seen.Signal = int(status.Signal())
+		} else {
+			a.seen.Failure = fmt.Sprintf("the program ended by itself, with %s", e.ended)
+		}
+		return true
+	case e.said.Failure != "":
+		a.stopped(ctx, e.said, e.at)
+		return true
+	case e.said.Opened:
+		a.opened = true
+	default:
+		a.holds(e)
+	}
+	return false
+}
+
+func (a *attempt) holds(e event) {
+	a.held[e.index] = e.said.Held
+	sum := int64(0)
+	for _, n := range a.held {
+		sum += n
+	}
+	a.seen.ReachedBytes = max(a.seen.ReachedBytes, sum)
+	if sum+a.context*int64(len(a.held)) > a.seen.SliceBytes && a.seen.Passed.IsZero() {
+		a.seen.Passed = e.at
+	}
+}
+
+// stopped notes an error of the driver, while the programs still hold what they have.
+func (a *attempt) stopped(ctx context.Context, s said, at time.Time) {
+	switch {
+	case s.Code == cuda.OutOfMemory && !a.opened:
+		a.seen.Failure = s.Failure // there is not even a context
+	case s.Code == cuda.OutOfMemory:
+		a.seen.OutOfMemory, a.seen.NeedBytes = true, a.options.target()/pieceCount
+		a.seen.LimitBytes, a.seen.FreeBytes = a.device.limit(ctx), a.device.free(ctx)
+		a.seen.Client = a.client(ctx)
+	case s.Code == cuda.ClientTerminated:
+		a.seen.Terminated, a.seen.Ended = true, at
+	case s.Code == cuda.DeviceUnavailable || s.Code >= cuda.MPSFirst && s.Code <= cuda.MPSLast:
+		a.seen.Unavailable, a.seen.Failure = true, s.Failure
+	default:
+		a.seen.Failure = s.Failure
+	}
+}
+
+// client reports whether NVML lists one of the programs as a client of an MPS daemon.
+func (a *attempt) client(ctx context.Context) bool {
+	seen, err := a.device.read(ctx)
+	if err != nil {
+		return false
+	}
+	for _, p := range seen.Processes {
+		for _, pid := range a.pids {
+			if p.PID == pid && p.MPS {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// end makes the programs free all and waits for them: by force where they do not.
+func (a *attempt) end() {
+	for _, stop := range a.stop {
+		_ = stop()
+	}
+	over := time.After(endTime)
+	for _, cmd := range a.commands {
+		for running(cmd.Process.Pid) {
+			select {
+			case <-over:
+				_ = cmd.Process.Kill()
+				over = nil
+			case <-a.events:
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// running reports whether a process of ours has not been waited for.
+func running(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// readings compares NVML's answers with a program that holds half of the slice. contextBytes is what the program has besides.
+func (o options) readings(ctx context.Context, d device) (r proof.Readings, contextBytes int64, err error) {
+	a := &attempt{options: o, device: d, way: proof.Alloc, seen: proof.Observed{SliceBytes: int64(o.slice)}}
+	defer a.end()
+	half := int64(o.slice) / 2
+	if err := a.start(o.orders(proof.Alloc, half)); err != nil {
+		return r, 0, err
+	}
+	over := time.After(fillTime)
+	for a.seen.ReachedBytes < half {
+		select {
+		case <-ctx.Done():
+			return r, 0, fmt.Errorf("stopped: %w", ctx.Err())
+		case <-over:
+			return r, 0, errors.New("half of the slice could not be allocated in time")
+		case e := <-a.events:
+			if a.take(ctx, e) {
+				return r, 0, fmt.Errorf("half of the slice cannot be allocated: %s", a.failure(e))
+			}
+		}
+	}
+	r, contextBytes = d.compare(ctx, a.pids[0], half)
+	return r, contextBytes, nil
+}
+
+func (a *attempt) failure(e event) string {
+	if e.said.Failure != "" {
+		return e.said.Failure
+	}
+	return strings.TrimSpace(fmt.Sprint(a.seen.Failure, " ", e.ended))
+}
+
+// kernelKills is how often the kernel ended a process of the container for want of host memory.
+func (o options) kernelKills() (n int) {
+	text, err := os.ReadFile(o.cgroup + "/memory.events")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if _, err := fmt.Sscanf(line, "oom_kill %d", &n); err == nil {
+			return n
+		}
+	}
+	return 0
+}

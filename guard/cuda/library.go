@@ -1,0 +1,91 @@
+package cuda
+
+/*
+#cgo LDFLAGS: -ldl
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// Library is the driver's file; programs load it by this name.
+const Library = "libcuda.so.1"
+
+// Error is an error code of the driver.
+type Error struct {
+	Call, Name string
+	Code       int
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%d)", e.Call, e.Name, e.Code) }
+
+// Codes that tell what held a program.
+const (
+	OutOfMemory       = 2
+	DeviceUnavailable = 46
+	MPSFirst, MPSLast = 805, 809 // an MPS daemon that cannot be reached, or has no room
+	ClientTerminated  = 810      // by its daemon
+)
+
+// driver is the loaded library.
+type driver struct{ functions *C.struct_functions }
+
+// load opens the library at a path, or by its name.
+func load(path string) (*driver, error) {
+	text := C.CString(path)
+	defer C.free(unsafe.Pointer(text))
+	library := C.dlopen(text, C.RTLD_NOW|C.RTLD_LOCAL)
+	if library == nil {
+		return nil, fmt.Errorf("load CUDA's driver API: %s", C.GoString(C.dlerror()))
+	}
+	d := &driver{(*C.struct_functions)(C.calloc(1, C.sizeof_struct_functions))}
+	var missing []error
+	for name, to := range d.symbols() {
+		if *to = d.symbol(library, name); *to == nil {
+			missing = append(missing, fmt.Errorf("load CUDA's driver API: the library has no %s", name))
+		}
+	}
+	return d, errors.Join(missing...)
+}
+
+func (d *driver) symbol(library unsafe.Pointer, name string) unsafe.Pointer {
+	text := C.CString(name)
+	defer C.free(unsafe.Pointer(text))
+	return C.dlsym(library, text)
+}
+
+func (d *driver) symbols() map[string]*unsafe.Pointer {
+	f := d.functions
+	return map[string]*unsafe.Pointer{
+		"cuInit":                        (*unsafe.Pointer)(unsafe.Pointer(&f.init)),
+		"cuDeviceGet":                   (*unsafe.Pointer)(unsafe.Pointer(&f.device)),
+		"cuDevicePrimaryCtxRetain":      (*unsafe.Pointer)(unsafe.Pointer(&f.retain)),
+		"cuDevicePrimaryCtxRelease_v2":  (*unsafe.Pointer)(unsafe.Pointer(&f.release_context)),
+		"cuCtxSetCurrent":               (*unsafe.Pointer)(unsafe.Pointer(&f.set_current)),
+		"cuCtxSynchronize":              (*unsafe.Pointer)(unsafe.Pointer(&f.synchronize)),
+		"cuMemAlloc_v2":                 (*unsafe.Pointer)(unsafe.Pointer(&f.allocate)),
+		"cuMemAllocManaged":             (*unsafe.Pointer)(unsafe.Pointer(&f.allocate_managed)),
+		"cuMemFree_v2":                  (*unsafe.Pointer)(unsafe.Pointer(&f.release)),
+		"cuMemsetD8_v2":                 (*unsafe.Pointer)(unsafe.Pointer(&f.fill)),
+		"cuMemGetAllocationGranularity": (*unsafe.Pointer)(unsafe.Pointer(&f.granularity)),
+		"cuMemCreate":                   (*unsafe.Pointer)(unsafe.Pointer(&f.create)),
+		"cuMemRelease":                  (*unsafe.Pointer)(unsafe.Pointer(&f.release_created)),
+		"cuGetErrorName":                (*unsafe.Pointer)(unsafe.Pointer(&f.error_name)),
+	}
+}
+
+// failure is nil for success.
+func (d *driver) failure(call string, code C.int) error {
+	if code == 0 {
+		return nil
+	}
+	name := C.GoString(C.call_error_name(d.functions, code))
+	if name == "" {
+		name = "unknown error"
+	}
+	return &Error{Call: call, Name: name, Code: int(code)}
+}

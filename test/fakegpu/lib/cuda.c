@@ -1,0 +1,173 @@
+// cuda.c: the calls of CUDA's driver API by which programs hold memory. It is in libcuda.so.1 alone. What the process
+// holds it writes in the place of the last argument, where NVML's imitation reads it.
+#include "fake.h"
+#include <fnmatch.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, DEVICE_UNAVAILABLE = 46, NO_DEVICE = 100, INVALID_CONTEXT = 201 };
+enum { MAX_ALLOCATIONS = 65536, CONTEXT = 64 << 20 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct { bytes size; bool managed; } allocations[MAX_ALLOCATIONS];
+static bytes listed, managed;
+static bool initialized, client;
+static int current = -1; // the device of the context
+
+static char *room, *digits;
+
+// glibc passes the program's own arguments to libraries, too.
+__attribute__((constructor)) static void start(int argc, char **argv) {
+	if (argc > 2) room = argv[argc - 1];
+}
+
+// show writes the word: its digits in one store, so that a reader sees the old amount or the new one.
+static void show(const struct config *c) {
+	char before[200], number[9];
+	if (!digits) {
+		int instance = c->of[current].instances ? visible_instance(c, current, 0) : -1;
+		int n = snprintf(before, sizeof before, instance < 0 ? "%s%sgpu%d=" : "%s%sgpu%d.%d=", c->node, *c->node ? "/" : "", current, instance);
+		size_t space = room ? strlen(room) : 0, at = n;
+		while ((size_t)(room + at) % 8) at++;
+		if (at + 17 > space) {
+			fprintf(stderr, "fake CUDA: the last argument has no room for \"%s\"\n", before);
+			abort();
+		}
+		memset(room, 0, space);
+		digits = room + at;
+		strcpy(digits, client ? "00000000MiB/M+C" : "00000000MiB/C");
+		memcpy(digits - n, before, n);
+	}
+	snprintf(number, sizeof number, "%08llu", (listed >> 20) % 100000000);
+	__atomic_store_n((bytes *)digits, *(bytes *)number, __ATOMIC_SEQ_CST);
+}
+
+// is_client tells whether the process reaches an MPS daemon: whoever does not runs without one.
+static bool is_client(void) {
+	const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
+	return folder && *folder && !access(folder, F_OK);
+}
+
+// limit_of is what the driver lets the caller hold, or 0. An entry about a device that is not there drops all of MPS's.
+static bytes limit_of(const struct config *c, const char *call) {
+	const struct fault *f = &c->of[current];
+	const char *pinned = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+	if (f->cuda_limit_of == LIMIT_OF_CLIENT && (!client || (pinned && *pinned))) return 0;
+	char leaks[256], *rest;
+	snprintf(leaks, sizeof leaks, "%s", f->cuda_leaks);
+	for (char *p = strtok_r(leaks, ",", &rest); p; p = strtok_r(NULL, ",", &rest))
+		if (!fnmatch(p, call, 0)) return 0;
+	return f->cuda_limit;
+}
+
+static bytes held_in_pod(const struct config *c) {
+	static struct entry found[MAX_ENTRIES];
+	bytes sum = managed;
+	int n = processes(c, &(struct nvmlDevice_st){current, -1}, false, found);
+	for (int i = 0; i < n; i++) sum += found[i].held;
+	return sum;
+}
+
+static int allocate(const char *call, bytes size, bool is_managed, bytes *to) {
+	static struct config c;
+	if (!size || !to) return INVALID_VALUE;
+	if (current < 0) return INVALID_CONTEXT;
+	config_read(&c);
+	struct nvmlDevice_st d = {current, c.of[current].instances ? visible_instance(&c, current, 0) : -1};
+	bytes limit = limit_of(&c, call), own = c.of[current].cuda_limit_of == LIMIT_OF_POD ? held_in_pod(&c) : listed + managed;
+	if (limit && own + size > limit) return OUT_OF_MEMORY;
+	bytes taken = held(&c, &d) + managed + c.of[current].base + (d.instance < 0 ? c.of[current].others : 0);
+	if (taken + size > device_memory(&c, &d)) return OUT_OF_MEMORY;
+	for (int i = 0; i < MAX_ALLOCATIONS; i++) {
+		if (allocations[i].size) continue;
+		allocations[i].size = size, allocations[i].managed = is_managed;
+		*(is_managed ? &managed : &listed) += size;
+		*to = i + 1;
+		show(&c);
+		return SUCCESS;
+	}
+	return OUT_OF_MEMORY;
+}
+
+static int release(bytes at) {
+	static struct config c;
+	if (!at || at > MAX_ALLOCATIONS || !allocations[at - 1].size) return INVALID_VALUE;
+	*(allocations[at - 1].managed ? &managed : &listed) -= allocations[at - 1].size;
+	allocations[at - 1].size = 0;
+	config_read(&c);
+	show(&c);
+	return SUCCESS;
+}
+
+#define CUDA(name, ...) EXPORT int name(__VA_ARGS__)
+#define LOCKED(answer) { pthread_mutex_lock(&lock); int r = answer; pthread_mutex_unlock(&lock); return r; }
+#define ANSWER(condition) return (condition) ? SUCCESS : INVALID_VALUE
+
+CUDA(cuInit, unsigned flags) {
+	struct config c;
+	config_read(&c);
+	initialized = !flags && visible_device(&c, 0) >= 0;
+	return initialized ? SUCCESS : NO_DEVICE;
+}
+CUDA(cuDeviceGet, int *device, int ordinal) {
+	struct config c;
+	config_read(&c);
+	if (!initialized) return NOT_INITIALIZED;
+	*device = visible_device(&c, ordinal);
+	return *device < 0 ? 101 : SUCCESS;
+}
+CUDA(cuDevicePrimaryCtxRetain, void **context, int device) {
+	struct config c;
+	config_read(&c);
+	client = is_client();
+	if (c.mode == NVML_COMPUTEMODE_EXCLUSIVE_PROCESS && !client) return DEVICE_UNAVAILABLE;
+	if (c.mode == NVML_COMPUTEMODE_PROHIBITED) return DEVICE_UNAVAILABLE;
+	*context = &current;
+	current = device;
+	listed = CONTEXT;
+	show(&c);
+	return SUCCESS;
+}
+CUDA(cuDevicePrimaryCtxRelease_v2, int device) { ANSWER(device == current); }
+CUDA(cuCtxSetCurrent, void *context) { ANSWER(context == &current); }
+CUDA(cuCtxSynchronize, void) { return current < 0 ? INVALID_CONTEXT : SUCCESS; }
+
+CUDA(cuMemAlloc_v2, bytes *at, size_t size) LOCKED(allocate("cuMemAlloc", size, false, at))
+CUDA(cuMemAllocManaged, bytes *at, size_t size, unsigned flags) LOCKED(flags == 1 ? allocate("cuMemAllocManaged", size, true, at) : INVALID_VALUE)
+CUDA(cuMemFree_v2, bytes at) LOCKED(release(at))
+CUDA(cuMemsetD8_v2, bytes at, unsigned char value, size_t size) {
+	(void)value;
+	ANSWER(at && at <= MAX_ALLOCATIONS && allocations[at - 1].size == size);
+}
+
+// As the driver's header has it.
+struct properties { int type, handles; struct { int type, id; } location; void *metadata; unsigned char flags[8]; };
+enum { PINNED = 1, ON_DEVICE = 1, GRANULARITY = 2 << 20 };
+
+static bool valid(const struct properties *p) {
+	static const unsigned char none[8];
+	return p && p->type == PINNED && !p->handles && p->location.type == ON_DEVICE && p->location.id == current && !p->metadata && !memcmp(p->flags, none, sizeof none);
+}
+CUDA(cuMemGetAllocationGranularity, size_t *size, const struct properties *p, int option) {
+	*size = GRANULARITY;
+	ANSWER(valid(p) && !option);
+}
+CUDA(cuMemCreate, bytes *at, size_t size, const struct properties *p, bytes flags)
+	LOCKED(valid(p) && !flags && size % GRANULARITY == 0 ? allocate("cuMemCreate", size, false, at) : INVALID_VALUE)
+CUDA(cuMemRelease, bytes at) LOCKED(release(at))
+
+CUDA(cuGetErrorName, int error, const char **name) {
+	switch (error) {
+	case INVALID_VALUE: *name = "CUDA_ERROR_INVALID_VALUE"; break;
+	case OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; break;
+	case NOT_INITIALIZED: *name = "CUDA_ERROR_NOT_INITIALIZED"; break;
+	case DEVICE_UNAVAILABLE: *name = "CUDA_ERROR_DEVICE_UNAVAILABLE"; break;
+	case NO_DEVICE: *name = "CUDA_ERROR_NO_DEVICE"; break;
+	case INVALID_CONTEXT: *name = "CUDA_ERROR_INVALID_CONTEXT"; break;
+	default: return INVALID_VALUE;
+	}
+	return SUCCESS;
+}
