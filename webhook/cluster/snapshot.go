@@ -38,7 +38,7 @@ type Objects struct {
 	Policies []*corev1.ConfigMap // of the system namespace
 	Tenants  []*corev1.ConfigMap // tenants' own documents
 	State    *corev1.ConfigMap   // of the system namespace; nil: none
-	Nodes    []*corev1.Node
+	Source   pools.Source
 	Guard    *config.GuardSettings // nil: no guard is injected
 	Runtimes pools.Runtimes
 }
@@ -51,14 +51,14 @@ func ReadSnapshot(from Objects) *Snapshot {
 	}
 	saved, now := decodeState(data), time.Now()
 	tenants, _ := readTenants(from.Tenants, nil)
-	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Nodes, pools.Known{Saved: saved.pools, Now: now}).
+	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Source, pools.Known{Saved: saved.pools, Now: now}).
 		withGuard(from.Guard, from.Runtimes, guardaccess.Of(from.State).Current(now))
 }
 
-// withPools is s with the pools that the nodes offer, and those known from before.
-func (s *Snapshot) withPools(nodes []*corev1.Node, known pools.Known) *Snapshot {
+// withPools is s with device classes, the pools that the source has, and those known from before.
+func (s *Snapshot) withPools(source pools.Source, known pools.Known) *Snapshot {
 	out := *s
-	out.pools, out.nodes = pools.Remember(nodes, s.poolsSpec(), known), len(nodes)
+	out.pools, out.nodes, out.classes = source.Remember(s.poolsSpec(), known), len(source.Nodes), source.Classes
 	return &out
 }
 
@@ -66,13 +66,6 @@ func (s *Snapshot) withPools(nodes []*corev1.Node, known pools.Known) *Snapshot 
 func (s *Snapshot) withGuard(guard *config.GuardSettings, runtimes pools.Runtimes, failures guardaccess.Failures) *Snapshot {
 	out := *s
 	out.guard, out.runtimes, out.failures = guard, runtimes, failures
-	return &out
-}
-
-// withClasses is s with the cluster's device classes.
-func (s *Snapshot) withClasses(classes map[string]*resourcev1.DeviceClass) *Snapshot {
-	out := *s
-	out.classes = classes
 	return &out
 }
 

@@ -92,8 +92,12 @@ func Snapshot(ctx context.Context, client kubernetes.Interface, system string) (
 	if err != nil {
 		return nil, err
 	}
+	source, err := Source(ctx, client, nodes)
+	if err != nil {
+		return nil, err
+	}
 	tenants = slices.DeleteFunc(tenants, func(m *corev1.ConfigMap) bool { return m.Namespace == system })
-	return cluster.ReadSnapshot(cluster.Objects{Policies: documents, Tenants: tenants, State: state, Nodes: nodes}), nil
+	return cluster.ReadSnapshot(cluster.Objects{Policies: documents, Tenants: tenants, State: state, Source: source}), nil
 }
 
 // State returns the ConfigMap in which replicas keep policies and pools; nil: there is none yet.
