@@ -80,10 +80,10 @@ func TestExcess(t *testing.T) {
 			t.Fatal(problems)
 		}
 		for name, held := range map[string][]quantity.Devices{
-			"eight quarters":                    slices.Repeat([]quantity.Devices{quantity.ShareOf(1, 4)}, 8),
-			"six thirds":                        slices.Repeat([]quantity.Devices{quantity.ShareOf(1, 3)}, 6),
-			"a device, a half and four eighths": append(slices.Repeat([]quantity.Devices{quantity.ShareOf(1, 8)}, 4), quantity.Device, quantity.ShareOf(1, 2)),
-			"fourteen sevenths":                 slices.Repeat([]quantity.Devices{quantity.ShareOf(1, 7)}, 14),
+			"eight quarters":                    slices.Repeat([]quantity.Devices{quantity.Device / 4}, 8),
+			"six thirds":                        slices.Repeat([]quantity.Devices{quantity.Device / 3}, 6),
+			"a device, a half and four eighths": append(slices.Repeat([]quantity.Devices{quantity.Device / 8}, 4), quantity.Device, quantity.Device/2),
+			"fourteen sevenths":                 slices.Repeat([]quantity.Devices{quantity.Device / 7}, 14),
 		} {
 			var used quota.Charge
 			for i, share := range held {
@@ -93,7 +93,7 @@ func TestExcess(t *testing.T) {
 				}
 				used = used.Plus(one)
 			}
-			v := quota.Denial(p.QuotaFor("team-a").Excess(usedEverywhere(used), quota.Holding{Charge: quota.Charge{Slices: 1, Devices: quantity.ShareOf(1, 4)}}))
+			v := quota.Denial(p.QuotaFor("team-a").Excess(usedEverywhere(used), quota.Holding{Charge: quota.Charge{Slices: 1, Devices: quantity.Device / 4}}))
 			if want := "team-a, requested: devices=0.25, used: devices=2, limited: devices=2"; v == nil || v.Detail != want {
 				t.Errorf("%s and a quarter: %v", name, v)
 			}

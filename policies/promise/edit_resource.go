@@ -39,7 +39,7 @@ func (e resourceEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 		if requested != "" && requested != was.Resource && !request.IsGPUResource(requested, e.pools) {
 			continue // forged: no Promise renames a resource that is not a GPU
 		}
-		setGPU(c, was.Resource, requested, was.Count)
+		setGPU(c, was.Resource, requested, was.GPUs())
 	}
 }
 

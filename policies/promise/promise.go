@@ -50,9 +50,11 @@ type Promise struct {
 type Container struct {
 	Name     string               `json:"name"`
 	Resource string               `json:"resource"`
-	Count    int64                `json:"count"`
-	Class    string               `json:"class,omitempty"`  // the class of policy that the slice was sized by
-	Devices  quantity.Devices     `json:"devices,omitzero"` // GPU equivalents, of all its GPUs; 0: an earlier build did not count them
+	Count    int64                `json:"count"`              // of the resource
+	Granule  quantity.MiB         `json:"granule,omitzero"`   // of a granular pool: the memory of one of the resource
+	Replicas int                  `json:"replicas,omitempty"` // of a granular pool: how many its devices have
+	Class    string               `json:"class,omitempty"`    // the class of policy that the slice was sized by
+	Devices  quantity.Devices     `json:"devices,omitzero"`   // GPU equivalents, of all its GPUs; 0: an earlier build did not count them
 	Slice    quantity.MiB         `json:"slice,omitzero"`
 	Limit    quantity.MiB         `json:"limit,omitzero"`
 	Env      []envvar.Literal     `json:"env,omitempty"`
@@ -173,7 +175,8 @@ func (p *Promise) check() error {
 	for _, c := range p.Containers {
 		i := slices.IndexFunc(p.Request.Containers, func(r api.ContainerRequest) bool { return r.Name == c.Name })
 		switch {
-		case i < 0, p.Request.Containers[i].GPUs != c.Count, c.Count < 1, c.Count > quantity.MaxGPUs:
+		case i >= 0 && c.Granule > 0 && p.Request.Containers[i].GPUs == 1 && c.holdsSlice():
+		case i < 0, c.Granule != 0, c.Replicas != 0, p.Request.Containers[i].GPUs != c.Count, c.Count < 1, c.Count > quantity.MaxGPUs:
 			return fmt.Errorf("container %s was not promised what it requested", message.Quote(c.Name))
 		case p.Request.Containers[i].Resource == "" && !p.Request.Explicit:
 			return fmt.Errorf("container %s did not request anything", message.Quote(c.Name))

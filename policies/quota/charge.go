@@ -24,11 +24,8 @@ type Charge struct {
 	Devices quantity.Devices `json:"devices,omitzero"`
 }
 
-// Plausible reports whether a recorded charge is one that planning could have written.
-func (c Charge) Plausible() bool { return c.bounded() && c.Slices+c.GPUs > 0 }
-
-// bounded reports whether no dimension is negative or beyond what sums can hold.
-func (c Charge) bounded() bool {
+// Sound reports whether no dimension is negative or beyond what sums can hold.
+func (c Charge) Sound() bool {
 	least, most := min(int64(c.Memory), c.Slices, c.GPUs, int64(c.Devices)), max(c.Slices, c.GPUs, int64(c.Devices))
 	return least >= 0 && most <= quantity.MaxCharge && c.Memory <= quantity.MaxMemory
 }

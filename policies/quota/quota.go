@@ -172,7 +172,7 @@ func excessSentence(excess []Excess) string {
 // Sound reports whether nothing in h is negative or beyond what sums can hold.
 func (h Holding) Sound() bool {
 	for _, c := range h.Classes {
-		if !c.bounded() {
+		if !c.Sound() {
 			return false
 		}
 	}
@@ -181,7 +181,7 @@ func (h Holding) Sound() bool {
 			return false
 		}
 	}
-	return h.Charge.bounded()
+	return h.Charge.Sound()
 }
 
 // Limits are the most that may be held of each dimension. nil: no limit. 0: none at all.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/internal/message"
@@ -16,14 +15,6 @@ type Devices int64
 // Device is one whole device. Every share 1/n for n up to 16, and most up to 48, is a whole number of units: 2^7 x 3^2 x 5^2 x
 // 7 x 11 x 13. Other shares are rounded down, so that n of them always fit a device.
 const Device Devices = 28_828_800
-
-// ShareOf is num/den of a device, rounded down, and the whole device where that is not known or would be more.
-func ShareOf(num, den int64) Devices {
-	if num <= 0 || den <= 0 || num >= den {
-		return Device
-	}
-	return max(Devices(num*int64(Device)/den), 1)
-}
 
 // Times is n times d, at most MaxCharge.
 func (d Devices) Times(n int64) Devices { return Devices(Product(int64(d), n)) }
@@ -58,12 +49,7 @@ func (d *Devices) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText prints d so that UnmarshalText reads the same amount: "0.25", "1/3".
+// MarshalText prints d so that UnmarshalText reads the same amount: "2", "1/4".
 func (d Devices) MarshalText() ([]byte, error) {
-	text, same := []byte(d.String()), Devices(0)
-	if err := same.UnmarshalText(text); err == nil && same == d {
-		return text, nil
-	}
-	reduced := big.NewRat(int64(d), int64(Device))
-	return strconv.AppendInt(append(reduced.Num().Append(nil, 10), '/'), reduced.Denom().Int64(), 10), nil
+	return []byte(big.NewRat(int64(d), int64(Device)).RatString()), nil
 }
