@@ -11,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -170,6 +171,9 @@ func (p *Promise) check() error {
 	for _, r := range p.Request.Containers {
 		if err := r.Size.Bounded(); err != nil {
 			return fmt.Errorf("request of container %s: %w", message.Quote(r.Name), err)
+		}
+		if r.Foreign != nil && !spellings.Resources(r.Foreign) {
+			return fmt.Errorf("request of container %s: no other system reads its resources", message.Quote(r.Name))
 		}
 	}
 	for _, c := range p.Containers {
