@@ -93,6 +93,7 @@ fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 golden: ## rewrite what the scenarios want, for review in the diff
 	go test $(GOFLAGS) ./policies -run TestEveryScenario -update
 	go test $(GOFLAGS) ./cmd/gpuslice -update
+	go test $(GOFLAGS) ./policies/config -run Schema -update
 
 manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the alerts; and the pages of metrics
 	go test $(GOFLAGS) ./deploy -run TestDerivedFiles -update
