@@ -14,6 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
+	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // Snapshot is the policies and pools of a cluster at one moment. It is immutable and shared by requests.
@@ -38,6 +39,7 @@ type Objects struct {
 	Policies []*corev1.ConfigMap // of the system namespace
 	Tenants  []*corev1.ConfigMap // tenants' own documents
 	State    *corev1.ConfigMap   // of the system namespace; nil: none
+	Proofs   *corev1.ConfigMap   // likewise
 	Nodes    []*corev1.Node
 	Guard    *config.GuardSettings // nil: no guard is injected
 	Runtimes pools.Runtimes
@@ -51,14 +53,15 @@ func ReadSnapshot(from Objects) *Snapshot {
 	}
 	saved, now := decodeState(data), time.Now()
 	tenants, _ := readTenants(from.Tenants, nil)
-	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Nodes, pools.Known{Saved: saved.pools, Now: now}).
+	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Nodes, pools.Known{Saved: saved.pools, Now: now}, from.Proofs).
 		withGuard(from.Guard, from.Runtimes, guardaccess.Of(from.State).Current(now))
 }
 
-// withPools is s with the pools that the nodes offer, and those known from before.
-func (s *Snapshot) withPools(nodes []*corev1.Node, known pools.Known) *Snapshot {
+// withPools is s with the pools that the nodes offer, and those known from before, with what was proved of them.
+func (s *Snapshot) withPools(nodes []*corev1.Node, known pools.Known, proved *corev1.ConfigMap) *Snapshot {
 	out := *s
 	out.pools, out.nodes = pools.Remember(nodes, s.poolsSpec(), known), len(nodes)
+	proofs.Apply(proofs.Of(proved), out.pools)
 	return &out
 }
 
