@@ -104,6 +104,7 @@ bench-quota: cluster ## figures: pod creates under a quota, beside no webhook, o
 
 bench-ops: cluster ## figures: the same at full size and latency, about an hour and SOAK (default 10m)
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 30m ./test/bench -run 'TestPrint(LatencyAtAPace|QuotaCreates)' -v
+	GPUSLICE_TEST=long go test $(GOFLAGS) -count=1 -timeout 20m ./test/model -run TestTwoWatches -v
 	GPUSLICE_TEST=apiserver,long GPUSLICE_SOAK=$(or $(SOAK),10m) go test $(GOFLAGS) -count=1 -timeout 6h ./test/ops -v
 
 bench-guard: ## figures of the guard: size, memory, CPU, time to end

@@ -289,7 +289,7 @@ func TestRBAC(t *testing.T) {
 			"cluster: get,list,watch nodes",
 			"cluster: list,watch runtimeclasses",
 			"cluster: list,watch clusterpolicies",
-			"cluster: get,list,watch deviceclasses",
+			"cluster: list,watch resourceslices", "cluster: get,list,watch deviceclasses",
 			"cluster: get,list,watch resourceclaims",
 			"cluster: get,list,watch resourceclaimtemplates",
 			"cluster: list,watch configmaps gpuslice-policy",

@@ -30,6 +30,7 @@ type State struct {
 type Usage struct {
 	Container, Device string
 
+	MeasuredAt  time.Time // UsedBytes; zero: never
 	UsedBytes   int64
 	PeakBytes   int64
 	ListedBytes int64 // what its processes were listed with when list and total belonged together
@@ -49,6 +50,13 @@ type Usage struct {
 
 	Processes []Process // of the last trusted list
 }
+
+// staleAfter is how long a measurement stands for what is used: some twice what
+// the longest interval and a hung read take together.
+const staleAfter = 30 * time.Second
+
+// Stale reports whether UsedBytes was measured too long ago to be what is used now.
+func (u Usage) Stale(now time.Time) bool { return now.Sub(u.MeasuredAt) > staleAfter }
 
 // DeviceStatus is how well one device can be read.
 type DeviceStatus struct {

@@ -101,7 +101,7 @@ func (u Usage) measure(r reading) Usage {
 	if grown, since := bytes-u.UsedBytes, r.sinceLast(); grown > 0 && since > 0 {
 		u.GrowthRate = float64(grown) / since.Seconds()
 	}
-	u.UsedBytes, u.PeakBytes = bytes, max(u.PeakBytes, bytes)
+	u.MeasuredAt, u.UsedBytes, u.PeakBytes = r.taken, bytes, max(u.PeakBytes, bytes)
 	return u
 }
 

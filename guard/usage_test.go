@@ -83,8 +83,9 @@ func TestMeasure(t *testing.T) {
 		"shrinks": {3, 6, 0},
 		"stays":   {4, 6, 0},
 	} {
-		got := before.measure(trusted(python(214, tc.gibs)))
-		want := Usage{Container: "trainer", Device: "gpu0", UsedBytes: tc.gibs * gib, PeakBytes: tc.peak * gib, GrowthRate: tc.rate,
+		reading := trusted(python(214, tc.gibs))
+		got := before.measure(reading)
+		want := Usage{Container: "trainer", Device: "gpu0", MeasuredAt: reading.taken, UsedBytes: tc.gibs * gib, PeakBytes: tc.peak * gib, GrowthRate: tc.rate,
 			ListedBytes: tc.gibs * gib, Processes: []Process{python(214, tc.gibs)}}
 		equal(t, name, got, want)
 	}

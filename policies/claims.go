@@ -153,16 +153,15 @@ func (in Input) ExtendedNames() (names []string) {
 // isGPUClass reports whether devices of the class are GPUs, or may be: NVIDIA's own, those that policy lists, those that choose
 // devices of NVIDIA's driver, and those that choose among all devices or are not known.
 func (in *Input) isGPUClass(name string) bool {
-	const driver = "gpu.nvidia.com"
 	class := in.DeviceClasses[name]
-	if class == nil || name == driver || name == "mig.nvidia.com" || slices.Contains(in.Policy.DeviceClasses, name) {
+	if class == nil || name == resourcename.NVIDIADriver || name == "mig.nvidia.com" || slices.Contains(in.Policy.DeviceClasses, name) {
 		return true
 	}
 	if e := class.Spec.ExtendedResourceName; e != nil && request.IsGPUResource(*e, in.Pools) {
 		return true
 	}
 	return len(class.Spec.Selectors) == 0 || slices.ContainsFunc(class.Spec.Selectors, func(s resourcev1.DeviceSelector) bool {
-		return s.CEL != nil && strings.Contains(s.CEL.Expression, driver)
+		return s.CEL != nil && strings.Contains(s.CEL.Expression, resourcename.NVIDIADriver)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
@@ -72,7 +73,14 @@ func withPlannedImages(old, updated *corev1.Pod, governed governedFunc) (*corev1
 		return old, err
 	}
 	out := old.DeepCopy()
-	out.Annotations[api.AnnotationPlanned] = updated.Annotations[api.AnnotationPlanned]
+	out.Annotations[api.AnnotationPlanned] = planned.Annotations[api.AnnotationPlanned]
+	// A webhook of an earlier build leaves these two as they are.
+	if summary, ok := planned.Annotations[api.AnnotationSummary]; ok && summary == updated.Annotations[api.AnnotationSummary] {
+		out.Annotations[api.AnnotationSummary] = summary
+	}
+	if tier, ok := planned.Labels[api.LabelTier]; ok && tier == updated.Labels[api.LabelTier] {
+		metav1.SetMetaDataLabel(&out.ObjectMeta, api.LabelTier, tier)
+	}
 	return out, nil
 }
 

@@ -7,10 +7,12 @@ import (
 )
 
 // records are the annotations that tell what is planned and observed.
-func records() []string { return []string{api.AnnotationPlanned, api.AnnotationObserved} }
+func records() []string {
+	return []string{api.AnnotationPlanned, api.AnnotationObserved, api.AnnotationSummary}
+}
 
 // withoutRecords returns a pod without a slice as it is to be: nothing is planned or observed of it. It returns the pod itself
-// where it has no such annotation.
+// where it has no such annotation or label.
 func withoutRecords(pod *corev1.Pod) *corev1.Pod {
 	if len(writtenRecords(new(corev1.Pod), pod)) == 0 {
 		return pod
@@ -20,24 +22,40 @@ func withoutRecords(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// restoreRecords puts the annotations of writtenRecords back as old has them.
+// restoreRecords puts what writtenRecords lists back as old has it.
 func restoreRecords(old, updated *corev1.Pod) {
-	for _, name := range writtenRecords(old, updated) {
-		if was, there := old.Annotations[name]; there {
-			updated.Annotations[name] = was
+	restoreWritten(old.Annotations, updated.Annotations, records()...)
+	restoreWritten(old.Labels, updated.Labels, api.LabelTier)
+}
+
+func restoreWritten(old, updated map[string]string, names ...string) {
+	for _, name := range written(old, updated, names...) {
+		if was, there := old[name]; there {
+			updated[name] = was
 		} else {
-			delete(updated.Annotations, name)
+			delete(updated, name)
 		}
 	}
 }
 
-// writtenRecords are the annotations about what is planned and observed that an update adds or changes. Nobody but gpuslice
-// writes them; everybody may remove them from a pod without a slice.
-func writtenRecords(old, updated *corev1.Pod) (names []string) {
-	for _, name := range records() {
-		if now, there := updated.Annotations[name]; there && now != old.Annotations[name] {
-			names = append(names, name)
+// writtenRecords are the annotations and the label about what is planned and observed that an update adds or changes. Nobody but
+// gpuslice writes them; everybody may remove them from a pod without a slice.
+func writtenRecords(old, updated *corev1.Pod) (out []string) {
+	for _, name := range written(old.Annotations, updated.Annotations, records()...) {
+		out = append(out, "annotation "+name)
+	}
+	for _, name := range written(old.Labels, updated.Labels, api.LabelTier) {
+		out = append(out, "label "+name)
+	}
+	return out
+}
+
+// written are those of the names that are added or changed.
+func written(old, updated map[string]string, names ...string) (changed []string) {
+	for _, name := range names {
+		if now, there := updated[name]; there && now != old[name] {
+			changed = append(changed, name)
 		}
 	}
-	return names
+	return changed
 }

@@ -38,8 +38,8 @@ func TestRememberedPool(t *testing.T) {
 	}
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	before := pools.FromNodes(gone, policy.Pools, nil)
-	alone := pools.Remember(nil, policy.Pools, pools.Known{Before: before, Now: now})
-	beside := pools.Remember(there, policy.Pools, pools.Known{Before: before, Now: now})
+	alone := pools.Source{}.Remember(policy.Pools, pools.Known{Before: before, Now: now})
+	beside := pools.Source{Nodes: there}.Remember(policy.Pools, pools.Known{Before: before, Now: now})
 	t.Run("is used where no pool with nodes fits, with a warning to the pod's author", func(t *testing.T) {
 		d := decide(t, alone, "4Gi")
 		if d.Promise == nil || d.Promise.Planned.Strategy != "time-slicing" {

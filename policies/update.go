@@ -47,7 +47,7 @@ func (c Change) Concerns() bool {
 	if c.Subresource != "" {
 		return c.Subresource == ephemeralSubresource || c.Subresource == resizeSubresource
 	}
-	for _, name := range append(rules.DeviceAnnotations(), api.AnnotationPromise, api.AnnotationPlanned, api.AnnotationObserved, envvar.VisibleDevices) {
+	for _, name := range append(append(rules.DeviceAnnotations(), records()...), api.AnnotationPromise, api.LabelTier, envvar.VisibleDevices) {
 		if bytes.Contains(c.Old, []byte(name)) || bytes.Contains(c.New, []byte(name)) {
 			return true
 		}
@@ -174,12 +174,14 @@ func (c Change) writable(old, updated *corev1.Pod) *corev1.Pod {
 		return old
 	}
 	out := old.DeepCopy()
-	delete(out.Annotations, api.AnnotationObserved)
-	if observed, ok := updated.Annotations[api.AnnotationObserved]; ok {
-		if out.Annotations == nil {
-			out.Annotations = map[string]string{}
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	for _, name := range []string{api.AnnotationObserved, api.AnnotationSummary} {
+		delete(out.Annotations, name)
+		if text, ok := updated.Annotations[name]; ok {
+			out.Annotations[name] = text
 		}
-		out.Annotations[api.AnnotationObserved] = observed
 	}
 	if signed := updated.Annotations[api.AnnotationPromise]; hasPromise(old) && promise.Unsigned(signed) == promise.Unsigned(old.Annotations[api.AnnotationPromise]) {
 		out.Annotations[api.AnnotationPromise] = signed
@@ -197,7 +199,7 @@ func checkUpdate(old, updated *corev1.Pod) []api.Violation {
 		return []api.Violation{request.Immutable("annotation "+api.AnnotationPromise, "absent", "written by another hand")}
 	}
 	if written := writtenRecords(old, updated); !hasPromise(old) && len(written) > 0 {
-		return []api.Violation{request.Immutable("annotation "+written[0], "absent", "written by another hand")}
+		return []api.Violation{request.Immutable(written[0], "absent", "written by another hand")}
 	}
 	restored, violations := promise.Restore(old, updated)
 	paths := podpatch.ChangedPaths(updated, restored)

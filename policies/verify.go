@@ -156,7 +156,7 @@ func verifyUnpromised(in Input) Decision {
 	}
 	if written := writtenRecords(new(corev1.Pod), in.Pod); d.Outcome != Denied && d.Outcome != Mutated && len(written) > 0 {
 		return denial(api.Violation{Rule: rulename.Undone, Reason: "the pod says of itself what gpuslice planned", Detail: fmt.Sprintf(
-			"it has no slice, and gpuslice's mutating webhook, which removes them, was not called; remove the annotations %s", message.JoinNames(written))})
+			"it has no slice, and gpuslice's mutating webhook, which removes this, was not called; remove %s", message.JoinNames(written))})
 	}
 	switch d.Outcome {
 	case DevicesHidden:

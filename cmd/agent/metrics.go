@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gpuslice/gpuslice/guard"
@@ -15,7 +17,7 @@ type catalog struct {
 	terminations, warnings        *prometheus.Desc
 	notEnforcing                  *prometheus.Desc
 	device, unreadable, unmanaged *prometheus.Desc
-	pods                          *prometheus.Desc
+	pods, sampleAge               *prometheus.Desc
 }
 
 func newCatalog() catalog {
@@ -28,7 +30,7 @@ func newCatalog() catalog {
 	pod, container := []string{"namespace", "pod"}, []string{"namespace", "pod", "container"}
 	device := []string{"namespace", "pod", "container", "device"}
 	return catalog{
-		used:         desc("memory_used_bytes", "GPU memory that the container uses on the device.", device...),
+		used:         desc("memory_used_bytes", "GPU memory that the container uses on the device. Absent while that cannot be read.", device...),
 		peak:         desc("memory_peak_bytes", "Highest GPU memory use of the container observed on the device.", device...),
 		utilization:  tenant("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it.", device...),
 		idle:         tenant("idle_seconds", "Time for which nothing ran on a GPU in the container. Absent while something runs, or the driver does not report it.", container...),
@@ -42,6 +44,7 @@ func newCatalog() catalog {
 		unreadable:   desc("device_unreadable", "1 while the device cannot be read.", "device"),
 		unmanaged:    desc("unmanaged_memory_bytes", "GPU memory of processes on the device in no pod whose slices the agent enforces.", "device"),
 		pods:         desc("pods", "Pods of the node whose slices the agent enforces."),
+		sampleAge:    desc("sample_age_seconds", "Time since the devices were last sampled."),
 	}
 }
 
@@ -54,23 +57,26 @@ type collector struct {
 // Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	k := c.catalog
-	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.utilization, k.idle, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.device, k.unreadable, k.unmanaged, k.pods} {
+	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.utilization, k.idle, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.device, k.unreadable, k.unmanaged, k.pods, k.sampleAge} {
 		out <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(out chan<- prometheus.Metric) {
-	s, r := sender{c.catalog, out}, c.recorder
+	s, r, now := sender{c.catalog, out}, c.recorder, time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for at, ratio := range r.busy {
 		s.gauge(s.utilization, ratio, at.namespace, at.pod, at.container, at.device)
 	}
 	for _, p := range r.pods {
-		s.pod(p)
+		s.pod(p, now)
 	}
 	s.gauge(s.pods, float64(len(r.pods)))
+	if !r.last.Taken.IsZero() {
+		s.gauge(s.sampleAge, now.Sub(r.last.Taken).Seconds())
+	}
 	for _, d := range r.last.Devices {
 		if d.TotalBytes > 0 {
 			s.gauge(s.device, float64(d.TotalBytes), d.ID)
@@ -94,11 +100,15 @@ func (s sender) counter(d *prometheus.Desc, value float64, labels ...string) {
 	s.out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
 }
 
-func (s sender) pod(p *podRecord) {
+func (s sender) pod(p *podRecord, now time.Time) {
 	namespace, name := p.pod.Namespace, p.pod.Name
-	s.gauge(s.notEnforcing, indicator(p.notEnforcing != ""), namespace, name)
+	if !p.taken.IsZero() {
+		s.gauge(s.notEnforcing, indicator(p.notEnforcing != ""), namespace, name)
+	}
 	for _, u := range p.usages {
-		s.gauge(s.used, float64(u.UsedBytes), namespace, name, u.Container, u.Device)
+		if !u.Stale(now) {
+			s.gauge(s.used, float64(u.UsedBytes), namespace, name, u.Container, u.Device)
+		}
 		s.gauge(s.peak, float64(u.PeakBytes), namespace, name, u.Container, u.Device)
 	}
 	for c, q := range p.quiet {

@@ -38,9 +38,9 @@ func filledRecorder() *recorder {
 		{Process: guard.Process{PID: 7, UsedBytes: 4096, Known: true}, Member: cgroup.Member{PodUID: "u-1", ContainerID: "c-1"}},
 		{Process: guard.Process{PID: 8, UsedBytes: 512, Known: true}, Member: cgroup.Member{PodUID: "u-2", ContainerID: "c-2"}},
 	}}}})
-	began := time.Unix(0, 0)
+	began := time.Now().Add(-10 * time.Second)
 	for i := range 2 {
-		r.observe(record, began.Add(time.Duration(i)*2*time.Second), guard.State{Usages: []guard.Usage{{Container: "trainer", Device: "gpu0", UsedBytes: 4096, PeakBytes: 8192}}})
+		r.observe(record, began.Add(time.Duration(i)*2*time.Second), guard.State{Usages: []guard.Usage{{Container: "trainer", Device: "gpu0", MeasuredAt: began, UsedBytes: 4096, PeakBytes: 8192}}})
 	}
 	r.count(record, guard.Event{Kind: guard.NearLimit, Container: "trainer"})
 	ran := []gpu.Activity{{Device: "gpu0", Complete: true, Ran: map[int]bool{7: true}, Utilizations: []gpu.Utilization{{Device: "gpu0", PID: 7, Percent: 40}, {Device: "gpu0", PID: 8, Percent: 10}}}}
@@ -66,6 +66,10 @@ func TestMetrics(t *testing.T) {
 			got[f.GetName()] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
+	if age := got["gpuslice_agent_sample_age_seconds"]; age < 0 || age > 60 {
+		t.Errorf("the sample is %v seconds old", age)
+	}
+	delete(got, "gpuslice_agent_sample_age_seconds")
 	want := map[string]float64{
 		"gpuslice_agent_memory_used_bytes": 4096, "gpuslice_agent_memory_peak_bytes": 8192, "gpuslice_agent_memory_slice_bytes": 9 << 30, "gpuslice_tenant_idle_seconds": 10, "gpuslice_agent_memory_byte_seconds_total": 2 * 4096,
 		"gpuslice_agent_memory_limit_bytes": 9 << 30, "gpuslice_tenant_utilization_ratio": 0.4, "gpuslice_agent_terminations_total": 0,
@@ -75,5 +79,46 @@ func TestMetrics(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestMetricsOfWhatIsNotRead: what is used has no value while nobody can read it, neither an old one nor 0.
+func TestMetricsOfWhatIsNotRead(t *testing.T) {
+	p := node.Pod{UID: "u-1", Namespace: "team-a", Name: "train"}
+	for _, c := range []struct {
+		name         string
+		measured     time.Time
+		observed     bool
+		want, absent []string
+	}{
+		{"a fresh measurement", time.Now(), true, []string{"memory_used_bytes", "memory_peak_bytes", "not_enforcing"}, nil},
+		{"an old measurement", time.Now().Add(-time.Minute), true, []string{"memory_peak_bytes", "not_enforcing"}, []string{"memory_used_bytes"}},
+		{"no sample of the pod", time.Time{}, false, []string{"pods"}, []string{"memory_used_bytes", "not_enforcing", "sample_age_seconds"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRecorder(func(string) (node.Pod, bool) { return p, true })
+			record := r.add(p)
+			if c.observed {
+				r.observe(record, time.Now(), guard.State{Usages: []guard.Usage{{Container: "trainer", Device: "gpu0", MeasuredAt: c.measured, UsedBytes: 4096, PeakBytes: 8192}}})
+			}
+			found, err := registry(r).Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			has := map[string]bool{}
+			for _, f := range found {
+				has[f.GetName()] = true
+			}
+			for _, name := range c.want {
+				if !has["gpuslice_agent_"+name] {
+					t.Errorf("no %s", name)
+				}
+			}
+			for _, name := range c.absent {
+				if has["gpuslice_agent_"+name] {
+					t.Errorf("%s has a value", name)
+				}
+			}
+		})
 	}
 }

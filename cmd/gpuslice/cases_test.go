@@ -23,7 +23,8 @@ var update = flag.Bool("update", false, "rewrite the want sections of testdata/c
 
 // TestCases runs the command line of each testdata/cases/*.txtar in a folder that holds the case's
 // files beside those of testdata/cluster. A case has a sentence, args, perhaps stdin, its files, and what is wanted. With a
-// section live, nodes.yaml, testdata/live and the case's folder live are the current cluster. Its user may not list what forbidden names.
+// section live, nodes.yaml, testdata/live and the case's folder live are the current cluster. Its user may not list what forbidden names. Files below
+// metrics are what ports of pods serve.
 func TestCases(t *testing.T) {
 	names, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil || len(names) == 0 {
@@ -50,10 +51,14 @@ func runCase(t *testing.T, name string) {
 	if err := os.CopyFS(folder, os.DirFS("testdata/cluster")); err != nil {
 		t.Fatal(err)
 	}
-	sections := map[string]string{}
+	sections, metrics := map[string]string{}, map[string]string{}
 	for _, f := range archive.Files {
 		if slices.Contains([]string{"args", "stdin", "live", "forbidden", "want/exit", "want/stdout", "want/stderr"}, f.Name) {
 			sections[f.Name] = string(f.Data)
+			continue
+		}
+		if port, ok := strings.CutPrefix(f.Name, "metrics/"); ok {
+			metrics[port] = string(f.Data)
 			continue
 		}
 		write(t, filepath.Join(folder, f.Name), f.Data)
@@ -63,7 +68,7 @@ func runCase(t *testing.T, name string) {
 	}
 	t.Chdir(folder)
 	if _, live := sections["live"]; live {
-		serve(t, liveWorld{folders: []string{filepath.Join(filepath.Dir(name), "../live"), "live"}, nodes: "nodes.yaml", forbidden: strings.Fields(sections["forbidden"])})
+		serve(t, liveWorld{folders: []string{filepath.Join(filepath.Dir(name), "../live"), "live"}, nodes: "nodes.yaml", forbidden: strings.Fields(sections["forbidden"]), metrics: metrics})
 	}
 	got := outcome(sections["args"], sections["stdin"])
 	if *update {

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,7 +30,8 @@ import (
 type liveWorld struct {
 	folders   []string // of objects; those that are not there are left out
 	nodes     string
-	forbidden []string // resources that the user may not list
+	forbidden []string          // resources that the user may not list
+	metrics   map[string]string // what ports of pods serve, by NAMESPACE/POD:PORT; a text that begins with STATUS is an error or a redirect
 }
 
 // serve makes a world the current cluster.
@@ -43,6 +47,10 @@ func serve(t *testing.T, w liveWorld) *memoryapi.Server {
 			forbid(out, resource)
 			return
 		}
+		if parts := strings.Split(req.URL.Path, "/"); slices.Contains(parts, "proxy") {
+			w.proxy(out, req, parts[4]+"/"+strings.TrimPrefix(parts[6], "http:"))
+			return
+		}
 		server.ServeHTTP(out, req)
 	}))
 	t.Cleanup(front.Close)
@@ -53,6 +61,24 @@ func serve(t *testing.T, w liveWorld) *memoryapi.Server {
 	}
 	use(t, front.URL)
 	return server
+}
+
+// proxy answers as the port of a pod does.
+func (w liveWorld) proxy(out http.ResponseWriter, req *http.Request, port string) {
+	text, served := w.metrics[port]
+	status, rest, failed := strings.Cut(text, ":")
+	code, err := strconv.Atoi(strings.TrimPrefix(status, "STATUS "))
+	switch {
+	case slices.Contains(w.forbidden, "pods/proxy"):
+		forbid(out, "pods/proxy")
+	case !served:
+		http.Error(out, "error trying to reach service: dial tcp 10.0.0.1:80: connect: connection refused", http.StatusServiceUnavailable)
+	case failed && err == nil:
+		out.Header().Set("Location", "http://"+req.Host+"/api/v1/namespaces/elsewhere/pods/http:thief:80/proxy/metrics")
+		http.Error(out, strings.TrimSpace(rest), code)
+	default:
+		_, _ = io.WriteString(out, text)
+	}
 }
 
 // objects are the world's, pods as the webhook would have made them.
@@ -94,8 +120,12 @@ func (w liveWorld) created(t *testing.T, authored *unstructured.Unstructured) *u
 	var out, errs bytes.Buffer
 	s := streamsTo(&out, &errs)
 	s.In = bytes.NewReader(text)
-	args := []string{"gpuslice", "render", "-f", "-", "-o", "json", "--nodes", w.nodes, "--policies", filepath.Join(w.folders[0], "system.yaml"),
-		"--guard-image", "registry.example/gpuslice/guard:v0.3.0"}
+	args := []string{"gpuslice", "render", "-f", "-", "-o", "json", "--nodes", w.nodes, "--guard-image", "registry.example/gpuslice/guard:v0.3.0"}
+	for _, folder := range w.folders {
+		if file := filepath.Join(folder, "system.yaml"); fileExists(file) {
+			args = append(args, "--policies", file)
+		}
+	}
 	if code := run(t.Context(), args, s); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
@@ -107,6 +137,11 @@ func (w liveWorld) created(t *testing.T, authored *unstructured.Unstructured) *u
 	}
 	pod := &unstructured.Unstructured{Object: list.Items[0].Object}
 	return later(t, authored, pod)
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // later is a pod as the scheduler and the observer left it: they write what annotations of its author hold.

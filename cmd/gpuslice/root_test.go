@@ -93,7 +93,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	walk(newRootCommand("gpuslice", streamsTo(&bytes.Buffer{}, &bytes.Buffer{})))
-	if got := strings.Join(names, " "); got != "gpuslice audit bypass doctor explain list policy init lint show test pools quota render resign uninstall verify version" {
+	if got := strings.Join(names, " "); got != "gpuslice audit bypass doctor explain list policy init lint show test pools quota render resign top uninstall verify version" {
 		t.Errorf("commands: %s", got)
 	}
 }

@@ -80,3 +80,52 @@ func TestWatch(t *testing.T) {
 		t.Errorf("exit %d after an interrupt", got)
 	}
 }
+
+// TestTopWatch: top -w reads again, and an interrupt is no error.
+func TestTopWatch(t *testing.T) {
+	server := serve(t, liveWorld{folders: []string{"testdata/live"}, nodes: "testdata/cluster/nodes.yaml"})
+	client, err := dynamic.NewForConfig(server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace("team-notebooks")
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	out, in := io.Pipe()
+	code := make(chan int)
+	go func() {
+		s := streamsTo(&bytes.Buffer{}, &bytes.Buffer{})
+		s.Out = in
+		ended := run(ctx, []string{"gpuslice", "top", "-n", "team-notebooks", "-w", "--interval", "1s", "--no-headers"}, s)
+		in.Close()
+		code <- ended
+	}()
+	lines := bufio.NewScanner(out)
+	want := func(note string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.HasSuffix(lines.Text(), note) {
+				return
+			}
+		}
+		t.Fatalf("the output ended before %q: %v", note, lines.Err())
+	}
+	want("its guard serves no metrics: set guard.metricsPort in the policy, for new pods")
+	pod, err := pods.Get(t.Context(), "notebook", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedField(pod.Object, "Pending", "status", "phase"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pods.Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want("the pod is Pending")
+	interrupt()
+	for lines.Scan() { // what was being printed
+	}
+	if got := <-code; got != 0 {
+		t.Errorf("exit %d after an interrupt", got)
+	}
+}

@@ -21,7 +21,7 @@ type catalog struct {
 	used, peak, byteSeconds, slice, limit *prometheus.Desc
 	terminations, warnings                *prometheus.Desc
 	notEnforcing, notEnforcingSeconds     *prometheus.Desc
-	utilization, device                   *prometheus.Desc
+	utilization, device, sampleAge        *prometheus.Desc
 }
 
 func newCatalog() catalog {
@@ -29,7 +29,7 @@ func newCatalog() catalog {
 		return prometheus.NewDesc("gpuslice_guard_"+name, help, labels, nil)
 	}
 	return catalog{
-		used:                desc("memory_used_bytes", "GPU memory that the container uses on the device.", "container", "device"),
+		used:                desc("memory_used_bytes", "GPU memory that the container uses on the device. Absent while that cannot be read.", "container", "device"),
 		peak:                desc("memory_peak_bytes", "Highest GPU memory use of the container observed on the device.", "container", "device"),
 		byteSeconds:         desc("memory_byte_seconds_total", "GPU memory that the container used on the device, in bytes times seconds.", "container", "device"),
 		slice:               desc("memory_slice_bytes", "GPU memory of the container's slice on each of its devices.", "container"),
@@ -37,6 +37,7 @@ func newCatalog() catalog {
 		terminations:        desc("terminations_total", "Attempts to terminate processes, by result.", "container", "result"),
 		warnings:            desc("warnings_total", "Warnings to the container's owner.", "container"),
 		device:              desc("device_memory_bytes", "GPU memory of the device or MIG instance.", "device"),
+		sampleAge:           desc("sample_age_seconds", "Time since the devices were last sampled."),
 		notEnforcing:        desc("not_enforcing", "1 while the guard cannot enforce the pod's slice."),
 		notEnforcingSeconds: desc("not_enforcing_seconds_total", "Time during which the guard could not enforce the pod's slice."),
 		utilization:         desc("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it.", "container", "device"),
@@ -52,7 +53,7 @@ type collector struct {
 // Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	k := c.catalog
-	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.notEnforcingSeconds, k.utilization, k.device} {
+	for _, d := range []*prometheus.Desc{k.used, k.peak, k.byteSeconds, k.slice, k.limit, k.terminations, k.warnings, k.notEnforcing, k.notEnforcingSeconds, k.utilization, k.device, k.sampleAge} {
 		out <- d
 	}
 }
@@ -70,8 +71,14 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now := time.Now()
+	if !r.last.IsZero() {
+		send(k.sampleAge, prometheus.GaugeValue, now.Sub(r.last).Seconds())
+	}
 	for _, u := range r.usages {
-		send(k.used, prometheus.GaugeValue, float64(u.UsedBytes), u.Container, u.Device)
+		if !u.Stale(now) {
+			send(k.used, prometheus.GaugeValue, float64(u.UsedBytes), u.Container, u.Device)
+		}
 		send(k.peak, prometheus.GaugeValue, float64(u.PeakBytes), u.Container, u.Device)
 	}
 	for at, sum := range r.byteSeconds {

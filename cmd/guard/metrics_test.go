@@ -6,7 +6,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/gpuslice/gpuslice/guard"
+	"github.com/gpuslice/gpuslice/guard/gpu"
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/test/observability/reference"
 )
@@ -31,6 +34,28 @@ func TestMetricsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	reference.Check(t, registry(filledRecorder(l)), metricsHead, metricsPage, *update)
+}
+
+// TestMetricsOfWhatIsNotRead: what is used has no value while the guard cannot read it, neither an old one nor 0.
+func TestMetricsOfWhatIsNotRead(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(limits.Limits{}, func(context.Context) []gpu.Utilization { return nil })
+	scrape := func() string {
+		w := httptest.NewRecorder()
+		metricsHandler(r).ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), "GET", "/metrics", nil))
+		return w.Body.String()
+	}
+	if got := scrape(); strings.Contains(got, "gpuslice_guard_sample_age_seconds ") {
+		t.Errorf("nothing was sampled, and the age of a sample is known:\n%s", got)
+	}
+	r.record(guard.Sample{Taken: time.Now()}, guard.State{Usages: []guard.Usage{
+		{Container: "fresh", Device: "gpu0", MeasuredAt: time.Now(), UsedBytes: 4096},
+		{Container: "old", Device: "gpu0", MeasuredAt: time.Now().Add(-time.Minute), UsedBytes: 4096},
+	}})
+	got := scrape()
+	if !strings.Contains(got, `memory_used_bytes{container="fresh"`) || strings.Contains(got, `memory_used_bytes{container="old"`) || !strings.Contains(got, `memory_peak_bytes{container="old"`) {
+		t.Errorf("want what is used by fresh alone, and the peaks of both:\n%s", got)
+	}
 }
 
 func TestMetricsHandler(t *testing.T) {

@@ -48,6 +48,7 @@ type Setup struct {
 	election     *leader.Election
 	ledger       *ledger.Ledger
 	gonePods     *ledger.GonePods
+	quotaPods    *ledger.ClusterWatcher
 	quotaMetrics *quotametrics.Exporter
 	denials      *events.Denials
 	runnables    []leader.Runnable
@@ -149,11 +150,15 @@ func (s *Setup) makeLedger() error {
 		return err
 	}
 	s.gonePods = &ledger.GonePods{}
+	holdingOf := func(pod *corev1.Pod) (quota.Holding, ledger.ChargeBasis) {
+		return s.budgets.HoldingOf(s.keys.Keys(), pod)
+	}
+	generation := func(namespace string) any { return s.budgets.Generation(s.keys.Generation(), namespace) }
+	s.quotaPods = &ledger.ClusterWatcher{Client: client, HoldingOf: holdingOf, Generation: generation}
 	s.ledger = ledger.New(ledger.Options{
-		Store: ledger.ClusterStore{Client: client, Namespace: namespace},
-		Lister: &ledger.ClusterLister{Client: client, HoldingOf: func(pod *corev1.Pod) (quota.Holding, ledger.ChargeBasis) {
-			return s.budgets.HoldingOf(s.keys.Keys(), pod)
-		}},
+		Store:   ledger.ClusterStore{Client: client, Namespace: namespace},
+		Lister:  &ledger.ClusterLister{Client: client, HoldingOf: holdingOf, Generation: generation},
+		Watcher: s.quotaPods,
 		Budgets: s.budgets.All, Leads: s.leads, Gone: s.gonePods, Report: s.quotaMetrics.Report, Bounds: s.clock.Bounds,
 	})
 	s.metrics.WatchLedger(s.ledger.Counts)
@@ -229,6 +234,7 @@ func (s *Setup) parts() map[string]part {
 		"keep the keys":        s.keys.Run,
 		"report denials":       s.denials.Run,
 		"keep the quotas":      func(ctx context.Context) error { s.ledger.Run(ctx); return nil },
+		"watch pods":           func(ctx context.Context) error { s.quotaPods.Run(ctx); return nil },
 		"lead":                 func(ctx context.Context) error { return s.election.Run(ctx, s.runnables...) },
 	}
 }

@@ -15,6 +15,9 @@ const (
 	LabelContainer   = Domain + "/container"    // which container gets the slice when none requests a GPU
 )
 
+// LabelTier is gpuslice's own label on a pod with a slice: the planned tier, for kubectl get pods -L.
+const LabelTier = Domain + "/tier"
+
 // Annotations. Containers is the author's, and so is Report, which makes a question of a pod: see isReportRequest. The others
 // are written by gpuslice alone.
 const (
@@ -23,6 +26,7 @@ const (
 	AnnotationPromise    = Domain + "/promise"    // the Promise, JSON
 	AnnotationPlanned    = Domain + "/planned"    // the enforcement planned at admission, JSON for people and tools
 	AnnotationObserved   = Domain + "/observed"   // the enforcement seen on the node, JSON
+	AnnotationSummary    = Domain + "/summary"    // the slice and what enforces it, a line for people
 )
 
 // Labels and annotations on namespaces that their selectors read: cluster admins write them.
@@ -31,7 +35,6 @@ const (
 	LabelBypass           = Domain + "/bypass"  // "true": nothing is denied
 	AnnotationBypassUntil = Domain + "/bypass-until"
 
-	ReportQuota   = "quota" // how the namespace's quota stands
 	EnforceStrict = "strict"
 )
 

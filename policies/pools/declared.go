@@ -33,7 +33,7 @@ func selects(d *config.PoolSpec, labels map[string]string) bool {
 // declaredPools makes the pools that spec declares, in its order. A node belongs to the first that selects it for a
 // resource. What a declaration leaves open (memory, replicas, driver) is what all its nodes' labels agree on, or what
 // was known of them when they were last seen.
-func declaredPools(nodes []*corev1.Node, spec config.PoolsSpec, remembered []Pool) []Pool {
+func declaredPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsSpec, remembered []Pool) []Pool {
 	pools := make([]Pool, 0, len(spec.Declared))
 	for i := range spec.Declared {
 		d := &spec.Declared[i]
@@ -46,9 +46,9 @@ func declaredPools(nodes []*corev1.Node, spec config.PoolsSpec, remembered []Poo
 			}
 			matched++
 			// A plugin that restarts leaves the resource in place with 0: the node stays the pool's.
-			if _, offered := node.Status.Allocatable[corev1.ResourceName(d.Resource)]; offered {
+			if offer, offered := byClass.of(node, d.Resource); offered {
 				g.nodes = append(g.nodes, node)
-				if offer := readOffer(node, d.Resource); offer.Strategy != "" {
+				if offer.Strategy != "" {
 					offers = append(offers, offer) // of labels that contradict each other, none is believed
 				}
 			}

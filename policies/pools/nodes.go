@@ -12,23 +12,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/driver"
 )
-
-// FromNodes derives the pools of a cluster: those that spec declares first, then one for each distinct offer of
-// the nodes that no declaration claims, then those remembered that no node offers any more. The order is stable.
-//
-// A node offers what its allocatable holds more than 0 of, under the strategy that its labels tell. Cordoned nodes
-// count, nodes that are being deleted do not. Neither nodes nor remembered are changed; labels are shared with nodes
-// only by value.
-func FromNodes(nodes []*corev1.Node, spec config.PoolsSpec, remembered []Pool) []Pool {
-	live := slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool {
-		return n == nil || n.DeletionTimestamp != nil
-	})
-	slices.SortFunc(live, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	pools := declaredPools(live, spec, remembered)
-	pools = append(pools, derivedPools(live, spec)...)
-	return append(pools, withoutNodes(pools, spec, remembered)...)
-}
 
 // gathered is a pool while its nodes are gathered.
 type gathered struct {
@@ -37,10 +22,10 @@ type gathered struct {
 }
 
 // derivedPools makes one pool of each distinct offer that spec does not declare, in the order of their names.
-func derivedPools(nodes []*corev1.Node, spec config.PoolsSpec) []Pool {
+func derivedPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsSpec) []Pool {
 	byKey := map[string]*gathered{}
 	for _, node := range nodes {
-		offers := undeclaredOffers(node, spec)
+		offers := undeclaredOffers(node, byClass[node.Name], spec)
 		keys := make([]string, len(offers))
 		for i := range offers {
 			keys[i] = offerKey(&offers[i])
@@ -59,6 +44,7 @@ func derivedPools(nodes []*corev1.Node, spec config.PoolsSpec) []Pool {
 			g.nodes = append(g.nodes, node)
 		}
 	}
+	tellApart(byKey)
 	pools := make([]Pool, 0, len(byKey))
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
 		pools = append(pools, byKey[key].finish(spec.Reserve))
@@ -67,8 +53,9 @@ func derivedPools(nodes []*corev1.Node, spec config.PoolsSpec) []Pool {
 	return pools
 }
 
-// undeclaredOffers are what a node offers now and no declaration claims, in the order of resource names.
-func undeclaredOffers(node *corev1.Node, spec config.PoolsSpec) []Pool {
+// undeclaredOffers are what a node offers now and no declaration claims, in the order of resource names. The scheduler gives pods what
+// a device plugin offers, where a device class has the same name.
+func undeclaredOffers(node *corev1.Node, byClass []Pool, spec config.PoolsSpec) []Pool {
 	var names []string
 	for name := range node.Status.Allocatable {
 		if isPoolResource(string(name)) && units(node.Status.Allocatable, name) > 0 && !declaredFor(spec, node.Labels, string(name)) {
@@ -79,6 +66,15 @@ func undeclaredOffers(node *corev1.Node, spec config.PoolsSpec) []Pool {
 	offers := make([]Pool, len(names))
 	for i, name := range names {
 		offers[i] = readOffer(node, name)
+	}
+	for _, offer := range byClass {
+		at, offered := slices.BinarySearch(names, offer.Resource)
+		switch {
+		case offered:
+			offers[at].Notes = append(offers[at].Notes, "a device plugin and a driver of dynamic resource allocation both offer "+offer.Resource+": the same GPU may be given out twice")
+		case !declaredFor(spec, node.Labels, offer.Resource):
+			offers = append(offers, offer)
+		}
 	}
 	return offers
 }
@@ -111,8 +107,12 @@ func haveAgents(nodes []*corev1.Node) bool {
 
 // offerKey tells offers apart. The driver's generation is among the requirements.
 func offerKey(p *Pool) string {
-	return fmt.Sprintf("%q %q %q %d %d %d %q %q %q %q %q", p.Resource, p.Strategy, p.Product, p.DeviceMemory,
+	key := fmt.Sprintf("%q %q %q %d %d %d %q %q %q %q %q", p.Resource, p.Strategy, p.Product, p.DeviceMemory,
 		p.InstanceMemory, p.Replicas, p.MIGProfile, p.MPSProvider, p.TrustDomain, requirementTexts(p), p.Notes)
+	if p.DeviceClass != "" { // no label tells the generation of the driver
+		key += fmt.Sprintf(" %q %d", p.DeviceClass, driver.Generation(p.DriverMajor))
+	}
+	return key
 }
 
 func requirementTexts(p *Pool) []string {

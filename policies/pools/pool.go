@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
-// Pool is a set of nodes that offer the same. FromNodes derives pools from Node objects; policy may declare them.
+// Pool is a set of nodes that offer the same. A Source has pools; policy may declare them.
 type Pool struct {
 	Name     string `json:"name"`
 	Resource string `json:"resource"` // what the nodes advertise: "nvidia.com/gpu.shared"
@@ -34,6 +34,7 @@ type Pool struct {
 	DriverMinor    int                        `json:"driverMinor,omitempty"`
 	DriverLimits   bool                       `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
 	TrustDomain    string                     `json:"trustDomain,omitempty"`
+	DeviceClass    string                     `json:"deviceClass,omitempty"` // that offers the resource; "": device plugins do
 	Declared       bool                       `json:"declared,omitempty"`
 	ScalesFromZero bool                       `json:"scalesFromZero,omitempty"`
 	// Requirements hold for every node of the pool, and together select those that offer the same: they name labels
@@ -124,11 +125,17 @@ func (p *Pool) GuardedByAgents(mode string) bool {
 	return mode == modes.GuardAgent || mode != modes.GuardSidecar && p.Agents
 }
 
-// SiteAwaited is the site of the one pool that stands for nodes nobody knows yet.
-const SiteAwaited = "unknown"
+// siteAwaited is the site of the one pool that stands for nodes nobody knows yet.
+const siteAwaited = "unknown"
+
+// Await makes the pool one that is yet to come.
+func (p *Pool) Await() { p.Name, p.Site = siteAwaited, siteAwaited }
 
 // Awaited reports whether the pool is yet to come: nothing of it is known but the resource name that the pod will request.
-func (p *Pool) Awaited() bool { return p.Site == SiteAwaited }
+func (p *Pool) Awaited() bool { return p.Site == siteAwaited }
+
+// Remembered reports whether no node offers the pool any more.
+func (p *Pool) Remembered() bool { return !p.LastSeen.IsZero() }
 
 // Describe names a pool by what a user recognises: its MIG profile or its name.
 func (p *Pool) Describe() string {

@@ -27,10 +27,10 @@ type Known struct {
 	Now    time.Time
 }
 
-// Remember is FromNodes for a cluster that is watched. A pool without a node is remembered for spec.RememberFor, and no longer
+// Remember is Pools for a cluster that is watched. A pool without a node is remembered for spec.RememberFor, and no longer
 // than a minute where its last nodes offer something else now.
-func Remember(nodes []*corev1.Node, spec config.PoolsSpec, known Known) []Pool {
-	all := FromNodes(nodes, spec, known.pools())
+func (s Source) Remember(spec config.PoolsSpec, known Known) []Pool {
+	all := s.Pools(spec, known.pools())
 	offering := offeringNodes(all)
 	return slices.DeleteFunc(all, func(p Pool) bool { return p.Remembered() && p.over(known.Now, spec, offering) })
 }
@@ -81,9 +81,6 @@ func nodeNames(kinds []nodeKind) []string {
 	return names[:min(len(names), maxLastNodes)]
 }
 
-// Remembered reports whether no node offers the pool any more.
-func (p *Pool) Remembered() bool { return !p.LastSeen.IsZero() }
-
 // over reports whether a remembered pool has to be forgotten. offering are the nodes that offer something known.
 func (p *Pool) over(now time.Time, spec config.PoolsSpec, offering map[string]bool) bool {
 	age := now.Sub(p.LastSeen)
@@ -107,6 +104,15 @@ func offeringNodes(all []Pool) map[string]bool {
 	return out
 }
 
+// withoutNames leaves out the names of nodes: those to come have others.
+func withoutNames(all []corev1.NodeSelectorRequirement) []corev1.NodeSelectorRequirement {
+	names := func(r corev1.NodeSelectorRequirement) bool { return r.Key == corev1.LabelHostname }
+	if !slices.ContainsFunc(all, names) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), names)
+}
+
 // withoutNodes are the remembered pools that nothing offers at the moment: their nodes are gone, or a plugin restarts.
 func withoutNodes(live []Pool, spec config.PoolsSpec, remembered []Pool) []Pool {
 	names := map[string]bool{}
@@ -120,6 +126,7 @@ func withoutNodes(live []Pool, spec config.PoolsSpec, remembered []Pool) []Pool 
 		}
 		names[p.Name] = true
 		p.Nodes, p.Agents = nil, false
+		p.Requirements = withoutNames(p.Requirements)
 		p.keepFree(spec.Reserve)
 		kept = append(kept, p)
 	}

@@ -16,7 +16,7 @@ func TestRemember(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	node := shared("n1", "4")
-	live := Remember([]*corev1.Node{node}, config.PoolsSpec{}, Known{Now: begin})
+	live := Source{Nodes: []*corev1.Node{node}}.Remember(config.PoolsSpec{}, Known{Now: begin})
 	if len(live) != 1 || live[0].Remembered() {
 		t.Fatalf("pools with a node: %q", digest(live))
 	}
@@ -39,12 +39,12 @@ func TestRemember(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lost := Remember(c.nodes, c.spec, Known{Before: live, Saved: saved(t, live), Now: begin})
-			got := replicasOf(Remember(c.nodes, c.spec, Known{Before: lost, Saved: saved(t, lost), Now: begin.Add(c.after)}))
+			lost := Source{Nodes: c.nodes}.Remember(c.spec, Known{Before: live, Saved: saved(t, live), Now: begin})
+			got := replicasOf(Source{Nodes: c.nodes}.Remember(c.spec, Known{Before: lost, Saved: saved(t, lost), Now: begin.Add(c.after)}))
 			if !slices.Equal(got, c.want) {
 				t.Errorf("after %s the pools have %v replicas, want %v", c.after, got, c.want)
 			}
-			restarted := replicasOf(Remember(c.nodes, c.spec, Known{Saved: saved(t, lost), Now: begin.Add(c.after)}))
+			restarted := replicasOf(Source{Nodes: c.nodes}.Remember(c.spec, Known{Saved: saved(t, lost), Now: begin.Add(c.after)}))
 			if !slices.Equal(restarted, c.want) {
 				t.Errorf("after a restart the pools have %v replicas, want %v", restarted, c.want)
 			}

@@ -122,13 +122,16 @@ func (l editList) revert(pod *corev1.Pod, old, next *Promise) {
 	}
 }
 
-// unaccountedNames lists containers and volumes under our names that no Promise on the pod accounts for.
+// unaccountedNames lists containers, volumes and the label of ours that no Promise on the pod accounts for.
 func unaccountedNames(pod *corev1.Pod, recorded *Promise) []string {
 	var out []string
 	for c := range podspec.EveryContainer(&pod.Spec) {
 		if podspec.IsOurs(c.Name) && recorded == nil {
 			out = append(out, "container "+c.Name)
 		}
+	}
+	if _, ok := pod.Labels[api.LabelTier]; ok && recorded == nil {
+		out = append(out, "label "+api.LabelTier)
 	}
 	for i := range pod.Spec.Volumes {
 		if name := pod.Spec.Volumes[i].Name; podspec.IsOurs(name) && !recorded.HasVolume(name) {

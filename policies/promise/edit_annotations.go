@@ -8,12 +8,13 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// annotationsEdit is the record on the pod: its Promise, and what was planned and observed.
+// annotationsEdit is the record on the pod: its Promise, what was planned and observed, and for people a summary and the label of
+// the tier.
 type annotationsEdit struct{}
 
 // ownAnnotations are the annotations that gpuslice alone writes.
 func ownAnnotations() []string {
-	return []string{api.AnnotationPromise, api.AnnotationPlanned, api.AnnotationObserved}
+	return []string{api.AnnotationPromise, api.AnnotationPlanned, api.AnnotationObserved, api.AnnotationSummary}
 }
 
 func (annotationsEdit) Apply(pod *corev1.Pod, old, next *Promise) {
@@ -23,20 +24,22 @@ func (annotationsEdit) Apply(pod *corev1.Pod, old, next *Promise) {
 	if old != next { // else the pod carries this text, and encoding costs as much as all other edits together
 		pod.Annotations[api.AnnotationPromise] = next.Encode()
 	}
-	pod.Annotations[api.AnnotationPlanned] = mustJSON(next.Planned)
 	delete(pod.Annotations, api.AnnotationObserved) // nobody can have observed this pod yet, only the one that it was copied from
+	next.WritePlanned(pod, next.Planned)
 }
 
 func (annotationsEdit) Revert(pod *corev1.Pod, _, _ *Promise) {
 	for _, name := range ownAnnotations() {
 		delete(pod.Annotations, name)
 	}
+	delete(pod.Labels, api.LabelTier)
 }
 
 func (annotationsEdit) Restore(old, updated *corev1.Pod, _ *Promise) {
 	for _, name := range ownAnnotations() {
-		restoreAnnotation(old, updated, name)
+		restoreEntry(old.Annotations, &updated.Annotations, name)
 	}
+	restoreEntry(old.Labels, &updated.Labels, api.LabelTier)
 }
 
 // PlannedOn is what is planned for the pod now: with other images than it was created with it is another enforcement.
@@ -48,27 +51,50 @@ func (p *Promise) PlannedOn(pod *corev1.Pod) Planned {
 	return now
 }
 
-// WritePlanned writes what is planned for the pod now.
+// WritePlanned writes what is planned for the pod now. The summary of a live pod, which may tell what was observed, stays where
+// the plan does.
 func (p *Promise) WritePlanned(pod *corev1.Pod, now Planned) {
-	pod.Annotations[api.AnnotationPlanned] = mustJSON(now)
-}
-
-func restoreAnnotation(old, updated *corev1.Pod, name string) {
-	value, ok := old.Annotations[name]
-	if !ok {
-		delete(updated.Annotations, name)
+	text, err := json.Marshal(now)
+	if err != nil {
+		panic("encode plan: " + err.Error()) // plain data only
+	}
+	if pod.Annotations[api.AnnotationPlanned] == string(text) && pod.Annotations[api.AnnotationObserved] != "" {
 		return
 	}
-	if updated.Annotations == nil {
-		updated.Annotations = map[string]string{}
+	pod.Annotations[api.AnnotationPlanned] = string(text)
+	if p.Slice == "" {
+		delete(pod.Annotations, api.AnnotationSummary)
+		delete(pod.Labels, api.LabelTier)
+		return
 	}
-	updated.Annotations[name] = value
+	pod.Annotations[api.AnnotationSummary] = p.Summary(now.Tier)
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[api.LabelTier] = string(now.Tier)
 }
 
-func mustJSON(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("encode: " + err.Error()) // plain data only
+// Summary is the slice, and the tier that enforces it, for people: "8Gi of NVIDIA A100, enforced by guard". "": an earlier build
+// gave the slice.
+func (p *Promise) Summary(tier api.Tier) string {
+	switch {
+	case p.Slice == "":
+		return ""
+	case tier == api.TierNone:
+		return p.Slice + ", not enforced"
 	}
-	return string(b)
+	return p.Slice + ", enforced by " + string(tier)
+}
+
+// restoreEntry puts one name of a map back as old has it.
+func restoreEntry(old map[string]string, updated *map[string]string, name string) {
+	value, ok := old[name]
+	if !ok {
+		delete(*updated, name)
+		return
+	}
+	if *updated == nil {
+		*updated = map[string]string{}
+	}
+	(*updated)[name] = value
 }

@@ -89,7 +89,7 @@ func (guardEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 		return
 	}
 	for name := range g.Annotations {
-		restoreAnnotation(old, updated, name)
+		restoreEntry(old.Annotations, &updated.Annotations, name)
 	}
 	if g.Shares && spec.ShareProcessNamespace == nil {
 		spec.ShareProcessNamespace = was.ShareProcessNamespace

@@ -12,7 +12,12 @@ import (
 type tolerationsEdit struct{}
 
 func (tolerationsEdit) Apply(pod *corev1.Pod, _, next *Promise) {
-	addTolerations(&pod.Spec, next.Tolerations)
+	spec := &pod.Spec
+	for _, t := range next.Tolerations {
+		if !podspec.HasToleration(spec.Tolerations, t) {
+			spec.Tolerations = append(spec.Tolerations, t)
+		}
+	}
 }
 
 func (tolerationsEdit) Revert(pod *corev1.Pod, old, next *Promise) {
@@ -22,15 +27,7 @@ func (tolerationsEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 }
 
 // Restore puts back what old still has: tolerations may only be added to a live pod.
-func (tolerationsEdit) Restore(old, updated *corev1.Pod, given *Promise) {
-	addTolerations(&updated.Spec, slices.DeleteFunc(slices.Clone(old.Spec.Tolerations),
-		func(t corev1.Toleration) bool { return !podspec.HasToleration(given.Tolerations, t) }))
-}
-
-func addTolerations(spec *corev1.PodSpec, tolerations []corev1.Toleration) {
-	for _, t := range tolerations {
-		if !podspec.HasToleration(spec.Tolerations, t) {
-			spec.Tolerations = append(spec.Tolerations, t)
-		}
-	}
+func (e tolerationsEdit) Restore(old, updated *corev1.Pod, given *Promise) {
+	still := slices.DeleteFunc(slices.Clone(old.Spec.Tolerations), func(t corev1.Toleration) bool { return !podspec.HasToleration(given.Tolerations, t) })
+	e.Apply(updated, nil, &Promise{Tolerations: still})
 }

@@ -39,6 +39,9 @@ type Promise struct {
 	Pod     written      `json:"pod,omitzero"`
 	Charge  quota.Charge `json:"charge"`
 	Planned Planned      `json:"planned"`
+	// Slice is what the pod was given, in words: "8Gi of NVIDIA A100". A Promise of an earlier build has none, and the pod
+	// then neither summary nor label of the tier.
+	Slice string `json:"slice,omitempty"`
 	// Signature is over all the words before it, so it stays the last field.
 	Signature string `json:"sig,omitempty"`
 }

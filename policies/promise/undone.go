@@ -32,10 +32,19 @@ func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
 	if observed, ok := pod.Annotations[api.AnnotationObserved]; ok { // written after all else
 		promised.Annotations[api.AnnotationObserved] = observed
 	}
-	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) {
+	if summary := pod.Annotations[api.AnnotationSummary]; summary != promised.Annotations[api.AnnotationSummary] && given.admits(summary) {
+		promised.Annotations[api.AnnotationSummary] = summary
+	}
+	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) &&
+		pod.Labels[api.LabelTier] == promised.Labels[api.LabelTier] {
 		return nil
 	}
 	return podpatch.ChangedPaths(pod, promised)
+}
+
+// admits reports whether the summary may be that of a pod on whose node less was observed than planned.
+func (p *Promise) admits(summary string) bool {
+	return p.Slice != "" && slices.ContainsFunc(api.Tiers(), func(t api.Tier) bool { return p.Planned.Tier.AtLeast(t) && summary == p.Summary(t) })
 }
 
 // unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.

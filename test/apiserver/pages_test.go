@@ -17,6 +17,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/markdown"
@@ -147,7 +148,7 @@ func (a *applying) try(b markdown.Block, names []string) {
 		names = nil // declared pools alone
 	}
 	nodes := nodesOf(a.T, names...)
-	for _, err := range []error{a.i.Nodes(a.Context(), nodes...), a.i.Forget(a.Context()), a.i.Settle(a.Context(), poolNames(a.T, nodes, a.pools)...)} {
+	for _, err := range []error{a.i.Nodes(a.Context(), nodes...), a.i.Forget(a.Context()), a.i.Settle(a.Context(), poolNames(a.T, pools.Source{Nodes: nodes}, a.pools)...)} {
 		if err != nil {
 			a.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
@@ -30,11 +31,11 @@ var manifests = map[string]string{
 // setUpReapply prepares one namespace with a policy, and nodes of one kind.
 func setUpReapply(t *testing.T, i *install.Installation, namespace string) {
 	t.Helper()
-	g := group{nodes: nodesOf(t, "l4-timeslicing-renamed"), pools: ""}
+	source := pools.Source{Nodes: nodesOf(t, "l4-timeslicing-renamed")}
 	if err := i.Policy(t.Context(), "default", defaultPolicy("")); err != nil {
 		t.Fatal(err)
 	}
-	if err := i.Nodes(t.Context(), g.nodes...); err != nil {
+	if err := i.Nodes(t.Context(), source.Nodes...); err != nil {
 		t.Fatal(err)
 	}
 	if err := i.Forget(t.Context()); err != nil {
@@ -48,7 +49,7 @@ func setUpReapply(t *testing.T, i *install.Installation, namespace string) {
 	if err := i.Policy(t.Context(), namespace, []byte(document)); err != nil {
 		t.Fatal(err)
 	}
-	if err := i.Settle(t.Context(), poolNames(t, g.nodes, defaultPolicy(""))...); err != nil {
+	if err := i.Settle(t.Context(), poolNames(t, source, defaultPolicy(""))...); err != nil {
 		t.Fatal(err)
 	}
 }

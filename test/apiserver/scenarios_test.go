@@ -29,7 +29,7 @@ import (
 
 // group are the scenarios that share nodes and pools, which a cluster has only one set of.
 type group struct {
-	nodes    []*corev1.Node
+	source   pools.Source
 	pools    string // the default policy's block, as text
 	cluster  string // RuntimeClasses and ClusterPolicies, as text
 	runtimes pools.Runtimes
@@ -53,14 +53,17 @@ func TestScenariosOnAPIServer(t *testing.T) {
 		_, pools := namespaced(s.Policy, "")
 		cluster, runtimes := clusterOf(s)
 		failures := guardaccess.Decode(strings.ReplaceAll(s.Failures(s.Governed().Pools).Encode(), scenarios.Namespace, namespaceOf(s)))
-		key := strings.Join(s.NodeFiles, " ") + "\n" + pools + cluster + failures.Encode()
+		key := strings.Join(s.NodeFiles, " ") + "\n" + strings.Join(s.SliceFiles, " ") + "\n" + pools + cluster + failures.Encode()
 		if groups[key] == nil {
-			groups[key] = &group{nodes: s.Nodes, pools: pools, cluster: cluster, runtimes: runtimes, failures: failures}
+			groups[key] = &group{source: s.Source(), pools: pools, cluster: cluster, runtimes: runtimes, failures: failures}
 		}
 		groups[key].cases = append(groups[key].cases, s)
 	}
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		groups[key].run(t, i)
+	}
+	if err := i.Devices(t.Context(), pools.Source{}); err != nil { // for the tests after this one
+		t.Fatal(err)
 	}
 	if err := i.Runtimes(t.Context(), []byte(runtimeClasses), pools.Runtimes{}); err != nil { // for the tests after this one
 		t.Fatal(err)
@@ -101,7 +104,10 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 	if err := i.Policy(ctx, "default", document); err != nil {
 		t.Fatal(err)
 	}
-	if err := i.Nodes(ctx, g.nodes...); err != nil {
+	if err := i.Nodes(ctx, g.source.Nodes...); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Devices(ctx, g.source); err != nil {
 		t.Fatal(err)
 	}
 	if err := i.Runtimes(ctx, []byte(g.cluster), g.runtimes); err != nil {
@@ -127,7 +133,7 @@ func (g *group) run(t *testing.T, i *install.Installation) {
 			t.Fatal(err)
 		}
 	}
-	if err := i.Settle(ctx, poolNames(t, g.nodes, document)...); err != nil {
+	if err := i.Settle(ctx, poolNames(t, g.source, document)...); err != nil {
 		t.Fatal(err)
 	}
 	g.tenants(t, i)

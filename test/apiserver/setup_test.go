@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -138,14 +137,14 @@ func defaultPolicy(pools string) []byte {
 }
 
 // poolNames are the pools that the webhook has to know before a group of cases can run.
-func poolNames(t *testing.T, nodes []*corev1.Node, document []byte) []string {
+func poolNames(t *testing.T, source pools.Source, document []byte) []string {
 	t.Helper()
 	p, problems := config.Parse("default", document)
 	if len(problems) > 0 {
 		t.Fatal(problems.ToAggregate())
 	}
 	var names []string
-	for _, pool := range pools.FromNodes(nodes, p.Pools, nil) {
+	for _, pool := range source.Pools(p.Pools, nil) {
 		names = append(names, pool.Name)
 	}
 	return names

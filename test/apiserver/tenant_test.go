@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/install"
 )
@@ -45,7 +46,7 @@ func attacker(t *testing.T, document string, labels map[string]string) *tenant {
 	own := "apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\n" + document + "\nnamespaces: {names: [" + namespace + "]}\n"
 	for _, err := range []error{
 		i.Policy(ctx, "default", defaultPolicy("")), i.Nodes(ctx, nodes...), i.Server.Namespace(ctx, namespace, labels),
-		i.Policy(ctx, namespace, []byte(own)), i.Settle(ctx, poolNames(t, nodes, defaultPolicy(""))...),
+		i.Policy(ctx, namespace, []byte(own)), i.Settle(ctx, poolNames(t, pools.Source{Nodes: nodes}, defaultPolicy(""))...),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +75,7 @@ func (a *tenant) moveTo(nodes ...*corev1.Node) {
 	if err := a.i.Nodes(a.t.Context(), nodes...); err != nil {
 		a.t.Fatal(err)
 	}
-	if err := a.i.Settle(a.t.Context(), poolNames(a.t, nodes, defaultPolicy(""))...); err != nil {
+	if err := a.i.Settle(a.t.Context(), poolNames(a.t, pools.Source{Nodes: nodes}, defaultPolicy(""))...); err != nil {
 		a.t.Fatal(err)
 	}
 }

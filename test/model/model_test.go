@@ -4,12 +4,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gpuslice/gpuslice/test/cluster"
 )
 
 func TestLedger(t *testing.T) {
 	for name, v := range map[string]Variant{
 		"no order of steps breaks an invariant with three pods": {},
 		"nor with lists that serve for later ledgers":           {TwoPods: true, Rebase: RebaseByRank},
+		"nor with what watches have shown":                      {TwoPods: true, Fold: RebaseByRank, Rebase: RebaseByRank},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -24,6 +27,18 @@ func TestLedger(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTwoWatches takes minutes and 3 GB.
+func TestTwoWatches(t *testing.T) {
+	if !cluster.Wanted("long") {
+		t.Skip(`GPUSLICE_TEST is without "long"`)
+	}
+	worlds, broken := Explore(Variant{TwoPods: true, TwoViews: true, Fold: RebaseByRank})
+	if broken != nil || worlds < 1_000_000 {
+		t.Fatalf("%d worlds, found %+v", worlds, broken)
+	}
+	t.Logf("%d worlds", worlds)
 }
 
 func TestLedgerRules(t *testing.T) {
@@ -41,6 +56,7 @@ func TestLedgerRules(t *testing.T) {
 			"writing without comparing":              {Variant{WriteBlindly: true}, overshoot},
 			"denying by what was read, without list": {Variant{DenyUnseen: true}, untrue},
 			"an old list over a later one":           {Variant{TwoPods: true, Rebase: RebaseAlways}, overshoot},
+			"an old watch over a later list":         {Variant{TwoPods: true, Fold: RebaseAlways}, overshoot},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -1,5 +1,7 @@
 package model
 
+import "fmt"
+
 // request is what a replica does next for a request.
 func (e *explorer) request(pod int) {
 	p := e.from.Requests[pod]
@@ -10,6 +12,13 @@ func (e *explorer) request(pod int) {
 		}
 	case Reading:
 		e.add(pod, "reads", func(w *World) { w.Requests[pod] = e.read(pod) })
+		if folded, ok := e.folded(pod); ok {
+			if _, fits := e.rules.reserve(folded, pod); fits {
+				e.add(pod, "reads, and counts what its watch has shown", func(w *World) {
+					w.Requests[pod] = Process{At: Deciding, Seen: folded, Fresh: true}
+				})
+			}
+		}
 		if e.CountFromCache {
 			e.add(pod, "looks into a cache", func(w *World) { w.Requests[pod] = Process{At: Swapping, Found: w.living()} })
 		}
@@ -32,6 +41,44 @@ func (e *explorer) rebase(who int, p Process, of func(*World) *Process) {
 	e.add(who, "reads again, for its list", func(w *World) {
 		of(w).At, of(w).Seen, of(w).Fresh, of(w).Kept = Rebased, w.Ledger, true, kept
 	})
+}
+
+// ranked reports whether lists and views have ranks: the ledger stores them.
+func (e *explorer) ranked() bool { return e.Rebase != RebaseNever || e.Fold != RebaseNever }
+
+// view is what the watch of the replica has shown that serves a request, or the pass.
+func (e *explorer) view(who int) *View {
+	if !e.TwoViews {
+		return &e.from.Views[0]
+	}
+	return &e.from.Views[max(who, 0)%len(e.from.Views)]
+}
+
+// folded is the ledger with what a watch has shown in place of its base.
+func (e *explorer) folded(who int) (Ledger, bool) {
+	v, l := e.view(who), e.from.Ledger
+	if e.Fold == RebaseNever || v.Rank == 0 || !l.Listed || e.Fold != RebaseAlways && !l.precedes(v.Rank) {
+		return Ledger{}, false
+	}
+	return e.rules.fold(l, v.Found, v.Rank), true
+}
+
+// watch is what happens to the watches: they show what lives by now, some time.
+func (e *explorer) watch() {
+	if e.Fold == RebaseNever {
+		return
+	}
+	for i, v := range e.from.Views {
+		if i > 0 && !e.TwoViews {
+			return
+		}
+		if v.Found == e.from.living() && v.Rank >= e.from.Ledger.Rank && v.Rank > 0 {
+			continue
+		}
+		e.add(nobody, fmt.Sprintf("watch %d shows what lives", i), func(w *World) {
+			w.Views[i] = View{w.living(), w.newest()}
+		})
+	}
 }
 
 // counted is what a denial may rest on: what was listed, and what was reserved at that moment.
@@ -90,7 +137,7 @@ func (e *explorer) promise(pod int, p Process, next Ledger) {
 func (e *explorer) look(pod int, p Process, of func(*World) *Process) {
 	read := func(w *World) { of(w).Seen, of(w).Fresh = w.Ledger, true }
 	list := func(w *World) {
-		if e.Rebase != RebaseNever {
+		if e.ranked() {
 			of(w).Rank = w.newest()
 		}
 		of(w).Found = e.listed(w)
@@ -174,6 +221,9 @@ func (e *explorer) pass() {
 	switch p.At {
 	case Away:
 		e.add(thePass, "begins", func(w *World) { w.Pass.At = Rereading })
+		if next, ok := e.folded(thePass); ok {
+			e.add(thePass, "counts what its watch has shown", func(w *World) { w.swap(true, next) })
+		}
 		if e.ExpireUnlisted {
 			e.add(thePass, "drops what has expired", func(w *World) {
 				next := w.Ledger

@@ -46,6 +46,17 @@ func listing(found set, rank uint8) ledger.Listing {
 	return l
 }
 
+// view is what a watch had shown at that rank.
+func view(found set, rank uint8) ledger.View {
+	l := listing(found, rank)
+	v := ledger.View{Namespaces: l.Namespaces, Shown: map[string]bool{}}
+	for _, p := range l.Pods {
+		v.Shown[p.UID] = true
+		v.Base = append(v.Base, p.Holding)
+	}
+	return v
+}
+
 // state is the stored ledger as the ledger's own code sees it, where these of the reservations have expired.
 func (l Ledger) state(old set) ledger.State {
 	var s ledger.State
@@ -101,8 +112,19 @@ func (l Ledger) reconciled(found, old set, rank uint8) Ledger {
 	return stored(l.state(old).Reconciled(listing(found, rank)))
 }
 
+// folded is the ledger with what a watch had shown at that rank.
+func (l Ledger) folded(found set, rank uint8) Ledger {
+	s := l.state(0)
+	s.Revisions = map[string]uint64{"team-a": uint64(rank)} // the explorer decides which ledgers may be folded
+	next, ok := s.Folded(view(found, rank))
+	if !ok {
+		panic("a view of the same revision is not folded")
+	}
+	return stored(next)
+}
+
 // precedes reports whether a list of that rank may be swapped in although the ledger was read after it.
-func (l Ledger) precedes(rank uint8) bool { return l.state(0).Precedes(listing(0, rank)) }
+func (l Ledger) precedes(rank uint8) bool { return l.state(0).Precedes(listing(0, rank).Namespaces) }
 
 // stillIn is the ledger without the reservations that a later one lacks.
 func (l Ledger) stillIn(later Ledger) Ledger { return stored(l.state(0).StillIn(later.state(0))) }
@@ -111,6 +133,7 @@ func (l Ledger) stillIn(later Ledger) Ledger { return stored(l.state(0).StillIn(
 type rules struct {
 	reserved   map[reserveCall]reserveAnswer
 	reconciled map[reconcileCall]Ledger
+	folds      map[reconcileCall]Ledger
 	left       map[[2]Ledger]Ledger
 }
 
@@ -131,7 +154,7 @@ type reconcileCall struct {
 }
 
 func newRules() *rules {
-	return &rules{map[reserveCall]reserveAnswer{}, map[reconcileCall]Ledger{}, map[[2]Ledger]Ledger{}}
+	return &rules{map[reserveCall]reserveAnswer{}, map[reconcileCall]Ledger{}, map[reconcileCall]Ledger{}, map[[2]Ledger]Ledger{}}
 }
 
 func (r *rules) reserve(l Ledger, pod int) (Ledger, bool) {
@@ -145,6 +168,11 @@ func (r *rules) reserve(l Ledger, pod int) (Ledger, bool) {
 func (r *rules) reconcile(l Ledger, found, old set, rank uint8) Ledger {
 	call := reconcileCall{l, found, old, rank}
 	return recall(r.reconciled, call, func(c reconcileCall) Ledger { return c.ledger.reconciled(c.found, c.old, c.rank) })
+}
+
+func (r *rules) fold(l Ledger, found set, rank uint8) Ledger {
+	call := reconcileCall{l, found, 0, rank}
+	return recall(r.folds, call, func(c reconcileCall) Ledger { return c.ledger.folded(c.found, c.rank) })
 }
 
 func (r *rules) stillIn(l, later Ledger) Ledger {

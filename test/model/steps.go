@@ -12,10 +12,12 @@ type Variant struct {
 	WriteBlindly     bool // write over whatever there is
 	DenyUnseen       bool // say no by what was read last, without a list
 	Rebase           Rebase
-	TwoPods          bool // of two names; ranks of lists make too many worlds with three
+	Fold             Rebase // over which ledgers what a watch has shown may be swapped in
+	TwoViews         bool   // two replicas have a watch each; else one has
+	TwoPods          bool   // of two names; ranks of lists make too many worlds with three
 }
 
-// Rebase is over which ledgers, read after a list, the list may be swapped in.
+// Rebase is over which ledgers, read after a list or what a watch has shown, that may be swapped in.
 type Rebase uint8
 
 // The rebases.
@@ -78,6 +80,7 @@ func (v Variant) steps(w World, r *rules) []Step {
 		e.fate(pod)
 	}
 	e.pass()
+	e.watch()
 	if w.LateThere {
 		e.add(nobody, "a write lands late", func(w *World) {
 			w.swap(w.LateFresh || e.WriteBlindly, w.Late)

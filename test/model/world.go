@@ -69,12 +69,20 @@ type Process struct {
 	Kept  set    // if Rebased: the reservations that were there before the list and are there still
 }
 
+// View is what a watch has shown: the pods that lived at some earlier moment.
+type View struct {
+	Found set
+	Rank  uint8 // of that moment. 0: nothing is shown yet
+}
+
 // World is everything there is. It is comparable: two Worlds that are equal have the same future.
 type World struct {
 	Ledger   Ledger
 	Life     [Pods]Life
 	Requests [Pods]Process
 	Pass     Process
+	// Views are what the watches of two replicas have shown.
+	Views [2]View
 	// Late is a write whose sender has given up on it, and which may still land.
 	Late      Ledger
 	LateFresh bool
@@ -159,6 +167,9 @@ func (w *World) ranks() []*uint8 {
 	all := []*uint8{&w.Ledger.Rank}
 	if w.LateThere {
 		all = append(all, &w.Late.Rank)
+	}
+	for i := range w.Views {
+		all = append(all, &w.Views[i].Rank)
 	}
 	for _, p := range []*Process{&w.Requests[0], &w.Requests[1], &w.Requests[2], &w.Pass} {
 		if p.At == Deciding || p.At == Listing || p.At == Swapping || p.At == Rebased {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -24,7 +25,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
-//go:embed cases/*.txtar nodes/*.yaml
+//go:embed cases/*.txtar nodes/*.yaml slices/*.yaml
 var files embed.FS
 
 // Namespace is the namespace of every case, unless namespace.yaml names another.
@@ -40,6 +41,9 @@ type Scenario struct {
 	LimitRange *corev1.LimitRange
 	NodeFiles  []string
 	Nodes      []*corev1.Node
+	SliceFiles []string
+	Slices     []*resourcev1.ResourceSlice
+	Classes    map[string]*resourcev1.DeviceClass
 	Cluster    []byte         // RuntimeClasses and a ClusterPolicy, as YAML
 	Runtimes   pools.Runtimes // what Cluster tells
 	guards     []failedGuards
@@ -129,6 +133,9 @@ func (s *Scenario) section(f txtar.File) (err error) {
 	case f.Name == "nodes":
 		s.NodeFiles = strings.Fields(string(f.Data))
 		s.Nodes, err = Nodes(s.NodeFiles...)
+	case f.Name == "slices":
+		s.SliceFiles = strings.Fields(string(f.Data))
+		err = s.readSlices()
 	case f.Name == "cluster.yaml":
 		s.Cluster = f.Data
 		s.Runtimes, err = runtimes(f.Data)
@@ -171,6 +178,36 @@ func Nodes(names ...string) ([]*corev1.Node, error) {
 		}
 	}
 	return nodes, nil
+}
+
+// readSlices reads what drivers publish and the classes that offer it, each file a stream of documents.
+func (s *Scenario) readSlices() error {
+	s.Classes = map[string]*resourcev1.DeviceClass{}
+	for _, name := range s.SliceFiles {
+		b, err := files.ReadFile("slices/" + name + ".yaml")
+		if err != nil {
+			return err
+		}
+		for doc := range strings.SplitSeq(string(b), "\n---\n") {
+			published, class := &resourcev1.ResourceSlice{}, &resourcev1.DeviceClass{}
+			if strings.Contains(doc, "kind: DeviceClass") {
+				err = yaml.UnmarshalStrict([]byte(doc), class)
+				s.Classes[class.Name] = class
+			} else {
+				err = yaml.UnmarshalStrict([]byte(doc), published)
+				s.Slices = append(s.Slices, published)
+			}
+			if err != nil {
+				return fmt.Errorf("slices %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Source is what the pools of the case are read from.
+func (s Scenario) Source() pools.Source {
+	return pools.Source{Nodes: s.Nodes, Slices: s.Slices, Classes: s.Classes}
 }
 
 // runtimes reads RuntimeClasses and a ClusterPolicy, a stream of documents.
@@ -250,8 +287,8 @@ func (s Scenario) Governed() policies.Input {
 		return in
 	}
 	in.Policy = p
-	in.Pools, in.PoolsComplete = pools.FromNodes(s.Nodes, p.Pools, nil), p.Pools.Complete
-	in.Guard, in.Runtimes = Guard(), s.Runtimes
+	in.Pools, in.PoolsComplete = s.Source().Pools(p.Pools, nil), p.Pools.Complete
+	in.Guard, in.Runtimes, in.DeviceClasses = Guard(), s.Runtimes, s.Classes
 	failures := s.Failures(in.Pools)
 	for i := range in.Pools {
 		in.Pools[i].GuardFailures = failures.Reasons(in.Pools[i].Name, s.Namespace.Name)

@@ -17,8 +17,11 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
+// ReportQuota is the report that there is: how the namespace's quota stands.
+const ReportQuota = "quota"
+
 // CauseReport is the type of the cause, in the status of the denial, whose message is a Report in JSON.
-const CauseReport metav1.CauseType = api.AnnotationReport + "-" + api.ReportQuota
+const CauseReport metav1.CauseType = api.AnnotationReport + "-" + ReportQuota
 
 // maxFigures bounds a report: a quota may have a hundred parts, and a tenant's own as many.
 const maxFigures = 200
@@ -55,8 +58,8 @@ func IsReportRequest(pod *corev1.Pod) bool {
 // AnswerReport answers the dry run of a pod that asks for a report, by a denial: that is the only answer of a webhook that
 // carries more than a sentence to its client. Nothing is reserved, and a dry run creates nothing.
 func (c *Checker) AnswerReport(ctx context.Context, in policies.Input) (review.Answer, *review.Fault) {
-	if kind := in.Pod.Annotations[api.AnnotationReport]; kind != api.ReportQuota {
-		return review.Denied(metav1.StatusReasonForbidden, fmt.Sprintf("%s: there is no report %q; write %q", api.AnnotationReport, kind, api.ReportQuota)), nil
+	if kind := in.Pod.Annotations[api.AnnotationReport]; kind != ReportQuota {
+		return review.Denied(metav1.StatusReasonForbidden, fmt.Sprintf("%s: there is no report %q; write %q", api.AnnotationReport, kind, ReportQuota)), nil
 	}
 	if in.PolicyError != nil {
 		return review.Denied(metav1.StatusReasonForbidden, "the namespace's policy cannot be read: "+in.PolicyError.Error()), nil

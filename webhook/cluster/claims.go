@@ -16,22 +16,24 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 // discoveryRetry is how long a replica waits before it asks again whether the cluster allocates devices dynamically.
 const discoveryRetry = time.Second
 
-// claimReader knows device classes, and what pods claim. Where the cluster does not serve resource.k8s.io/v1 it knows
+// claimReader knows device classes, what drivers publish, and what pods claim. Where the cluster does not serve resource.k8s.io/v1 it knows
 // nothing.
 type claimReader struct {
-	client                     kubernetes.Interface
-	classes, claims, templates cache.SharedIndexInformer
+	client                             kubernetes.Interface
+	classes, slices, claims, templates cache.SharedIndexInformer
 }
 
 func newClaimReader(client kubernetes.Interface, touch func()) (claimReader, error) {
 	r := claimReader{
 		client:    client,
 		classes:   resourceinformers.NewDeviceClassInformer(client, 0, cache.Indexers{}),
+		slices:    resourceinformers.NewResourceSliceInformer(client, 0, cache.Indexers{}),
 		claims:    resourceinformers.NewResourceClaimInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
 		templates: resourceinformers.NewResourceClaimTemplateInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
 	}
@@ -40,14 +42,16 @@ func newClaimReader(client kubernetes.Interface, touch func()) (claimReader, err
 			return r, fmt.Errorf("set transform: %w", err)
 		}
 	}
-	if _, err := r.classes.AddEventHandler(onChange(touch)); err != nil {
-		return r, fmt.Errorf("watch: %w", err)
+	for _, informer := range []cache.SharedIndexInformer{r.classes, r.slices} {
+		if _, err := informer.AddEventHandler(onChange(touch)); err != nil {
+			return r, fmt.Errorf("watch: %w", err)
+		}
 	}
 	return r, nil
 }
 
 func (r claimReader) all() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{r.classes, r.claims, r.templates}
+	return []cache.SharedIndexInformer{r.classes, r.slices, r.claims, r.templates}
 }
 
 // served are the informers that the cluster can answer. It returns once that is known, or when ctx ends.
@@ -67,6 +71,13 @@ func (r claimReader) deviceClasses() map[string]*resourcev1.DeviceClass {
 	out := map[string]*resourcev1.DeviceClass{}
 	forEach(r.classes, func(c *resourcev1.DeviceClass) { out[c.Name] = c })
 	return out
+}
+
+// source is what pools are read from.
+func (r claimReader) source(nodes []*corev1.Node) pools.Source {
+	s := pools.Source{Nodes: nodes, Classes: r.deviceClasses()}
+	forEach(r.slices, func(o *resourcev1.ResourceSlice) { s.Slices = append(s.Slices, o) })
+	return s
 }
 
 // of returns what the pod claims, by the names that it has for its claims. Those that are not found are left out.
@@ -158,6 +169,8 @@ func slimClaim(object any) (any, error) {
 	switch o := object.(type) {
 	case *resourcev1.DeviceClass:
 		o.ManagedFields, o.Annotations, o.Spec.Config = nil, nil, nil
+	case *resourcev1.ResourceSlice:
+		pools.Source{}.Slim(o)
 	case *resourcev1.ResourceClaim:
 		o.ManagedFields, o.Annotations, o.Status, o.Spec.Devices.Config = nil, nil, resourcev1.ResourceClaimStatus{}, nil
 	case *resourcev1.ResourceClaimTemplate:

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/cluster/clustertest"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
@@ -107,7 +108,7 @@ func TestGuardFailures(t *testing.T) {
 	})
 	t.Run("a tool that reads once decides alike", func(t *testing.T) {
 		state := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{guardaccess.Annotation: failed("team-b", "team-c").Encode()}}}
-		s := ReadSnapshot(Objects{State: state, Nodes: []*corev1.Node{clustertest.SharedL4(t, "n1")}})
+		s := ReadSnapshot(Objects{State: state, Source: pools.Source{Nodes: []*corev1.Node{clustertest.SharedL4(t, "n1")}}})
 		if pools := s.poolsFor("team-a"); pools[0].GuardFailures["env"] == "" || s.pools[0].GuardFailures != nil {
 			t.Errorf("read %+v", pools[0].GuardFailures)
 		}

@@ -77,6 +77,14 @@ func (n *Namespaces) UID(name string) string {
 	return ""
 }
 
+// VersionOf is the resource version of a namespace in the cache; "": it is not there.
+func (n *Namespaces) VersionOf(name string) string {
+	if ns := n.lookup(name); ns != nil {
+		return ns.ResourceVersion
+	}
+	return ""
+}
+
 // cached is a namespace with the labels that the cache has.
 func (n *Namespaces) cached(name string) api.Namespace {
 	if ns := n.lookup(name); ns != nil {

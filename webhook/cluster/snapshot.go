@@ -40,7 +40,7 @@ type Objects struct {
 	Tenants  []*corev1.ConfigMap // tenants' own documents
 	State    *corev1.ConfigMap   // of the system namespace; nil: none
 	Proofs   *corev1.ConfigMap   // likewise
-	Nodes    []*corev1.Node
+	Source   pools.Source
 	Guard    *config.GuardSettings // nil: no guard is injected
 	Runtimes pools.Runtimes
 }
@@ -53,14 +53,14 @@ func ReadSnapshot(from Objects) *Snapshot {
 	}
 	saved, now := decodeState(data), time.Now()
 	tenants, _ := readTenants(from.Tenants, nil)
-	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Nodes, pools.Known{Saved: saved.pools, Now: now}, from.Proofs).
+	return newSnapshot(readDocuments(from.Policies, saved.policies)).withTenants(tenants).withPools(from.Source, pools.Known{Saved: saved.pools, Now: now}, from.Proofs).
 		withGuard(from.Guard, from.Runtimes, guardaccess.Of(from.State).Current(now))
 }
 
-// withPools is s with the pools that the nodes offer, and those known from before, with what was proved of them.
-func (s *Snapshot) withPools(nodes []*corev1.Node, known pools.Known, proved *corev1.ConfigMap) *Snapshot {
+// withPools is s with device classes, the pools that the source has, and those known from before, with what was proved of them.
+func (s *Snapshot) withPools(source pools.Source, known pools.Known, proved *corev1.ConfigMap) *Snapshot {
 	out := *s
-	out.pools, out.nodes = pools.Remember(nodes, s.poolsSpec(), known), len(nodes)
+	out.pools, out.nodes, out.classes = source.Remember(s.poolsSpec(), known), len(source.Nodes), source.Classes
 	proofs.Apply(proofs.Of(proved), out.pools)
 	return &out
 }
@@ -69,13 +69,6 @@ func (s *Snapshot) withPools(nodes []*corev1.Node, known pools.Known, proved *co
 func (s *Snapshot) withGuard(guard *config.GuardSettings, runtimes pools.Runtimes, failures guardaccess.Failures) *Snapshot {
 	out := *s
 	out.guard, out.runtimes, out.failures = guard, runtimes, failures
-	return &out
-}
-
-// withClasses is s with the cluster's device classes.
-func (s *Snapshot) withClasses(classes map[string]*resourcev1.DeviceClass) *Snapshot {
-	out := *s
-	out.classes = classes
 	return &out
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,6 +97,9 @@ func (k *Keyring) Keys() promise.Keys {
 	return promise.Keys{}
 }
 
+// Generation is a value that changes with the keys.
+func (k *Keyring) Generation() any { return k.keys.Load() }
+
 // PromiseOf is Keys.PromiseOf, with keys that are read anew before a Promise that the pod holds is not trusted: another
 // replica may have signed with a key that is a second old.
 func (k *Keyring) PromiseOf(ctx context.Context, pod *corev1.Pod) *promise.Promise {
@@ -125,8 +129,10 @@ func (k *Keyring) refresh(ctx context.Context, since time.Duration) error {
 		secret, err := k.secret(ctx)
 		switch {
 		case err == nil:
-			keys := Of(secret)
-			k.keys.Store(&keys)
+			if k.lastRead == nil || !maps.EqualFunc(secret.Data, k.lastRead, bytes.Equal) {
+				keys := Of(secret)
+				k.keys.Store(&keys)
+			}
 			k.lastRead = secret.Data
 			return nil
 		case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err), try == maxTries:

@@ -27,9 +27,11 @@ const maxConcurrentLists = 8
 // namespace's list has its reservation in the ledger that was read before all of them.
 type ClusterLister struct {
 	Client kubernetes.Interface
-	// HoldingOf returns what a pod holds, and what that rests on. The holding of a promise is cached until the pod changes:
-	// reading the promise costs as much as the list.
+	// HoldingOf returns what a pod holds, and what that rests on. It is cached until the pod changes: reading a promise costs as
+	// much as the list.
 	HoldingOf func(*corev1.Pod) (quota.Holding, ChargeBasis)
+	// Generation returns what the holdings of pods without a promise depend on, in a namespace: the value changes with it.
+	Generation func(namespace string) any
 
 	mu    sync.Mutex
 	cache map[string]map[string]cachedPod // by namespace and UID
@@ -45,11 +47,11 @@ const (
 	BasisUnmanaged                    // the same, of a pod that should have a promise: it was created without a review
 )
 
-// cachedPod is a pod with a promise as it was last read.
+// cachedPod is a pod as it was last read.
 type cachedPod struct {
-	version string
-	basis   ChargeBasis
-	pod     Pod
+	version    string
+	generation any // nil: it has a promise, which says for good what it holds
+	pod        Pod
 }
 
 // List implements Lister.
@@ -92,8 +94,18 @@ func (l *ClusterLister) listNamespace(ctx context.Context, name string) (Listing
 	return out, nil
 }
 
+// read reads a pod's holding.
+func (l *ClusterLister) read(p *corev1.Pod, generation any) cachedPod {
+	holding, basis := l.HoldingOf(p)
+	if basis == BasisPromise {
+		generation = nil
+	}
+	return cachedPod{p.ResourceVersion, generation, Pod{UID: string(p.UID), Name: p.Name, Holding: holding, Unmanaged: basis == BasisUnmanaged}}
+}
+
 // podsOf returns the pods of a namespace that hold anything, and drops all others from the cache.
 func (l *ClusterLister) podsOf(namespace string, pods []corev1.Pod) (out []Pod) {
+	generation := l.Generation(namespace) // before the holdings: they are at least as new
 	l.mu.Lock()
 	cached := l.cache[namespace]
 	l.mu.Unlock()
@@ -101,16 +113,14 @@ func (l *ClusterLister) podsOf(namespace string, pods []corev1.Pod) (out []Pod) 
 	for i := range pods {
 		p := &pods[i]
 		c, ok := cached[string(p.UID)]
-		if !ok || c.version != p.ResourceVersion {
-			holding, basis := l.HoldingOf(p)
-			c = cachedPod{p.ResourceVersion, basis, Pod{UID: string(p.UID), Name: p.Name, Holding: holding, Unmanaged: basis == BasisUnmanaged}}
+		if !ok || c.version != p.ResourceVersion || c.generation != nil && c.generation != generation {
+			c = l.read(p, generation)
 		}
-		if c.pod.Holding.Charge == (quota.Charge{}) {
-			continue
-		}
-		out = append(out, c.pod)
-		if c.basis == BasisPromise { // what other pods hold changes with the pools
+		if c.generation == nil || len(p.Spec.ResourceClaims) == 0 { // claims may change without their pods
 			seen[c.pod.UID] = c
+		}
+		if c.pod.Holding.Charge != (quota.Charge{}) {
+			out = append(out, c.pod)
 		}
 	}
 	l.mu.Lock()

@@ -12,11 +12,11 @@ import (
 )
 
 func TestClusterListerCache(t *testing.T) {
-	read := map[string]int{}
-	l := &ClusterLister{HoldingOf: func(p *corev1.Pod) (quota.Holding, ChargeBasis) {
+	read, generation := map[string]int{}, 1
+	l := &ClusterLister{Generation: func(string) any { return generation }, HoldingOf: func(p *corev1.Pod) (quota.Holding, ChargeBasis) {
 		read[p.Name]++
 		basis := BasisPromise
-		if p.Name == "unmanaged" {
+		if p.Name == "unmanaged" || p.Name == "claims" {
 			basis = BasisUnmanaged
 		}
 		return quota.Holding{Namespace: "a", Charge: quota.Charge{Slices: int64(read[p.Name])}}, basis
@@ -28,8 +28,14 @@ func TestClusterListerCache(t *testing.T) {
 	got := l.podsOf("a", []corev1.Pod{pod("same", "1"), pod("changes", "2"), pod("unmanaged", "1")})
 	l.podsOf("b", []corev1.Pod{pod("same", "1")})
 	l.podsOf("a", nil)
-	l.podsOf("a", []corev1.Pod{pod("same", "1")})
-	want := map[string]int{"same": 3, "changes": 2, "unmanaged": 2}
+	generation++
+	claims := pod("claims", "1")
+	claims.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
+	l.podsOf("a", []corev1.Pod{pod("same", "1"), pod("unmanaged", "1"), claims})
+	l.podsOf("a", []corev1.Pod{pod("same", "1"), pod("unmanaged", "1"), claims})
+	generation++
+	l.podsOf("a", []corev1.Pod{pod("same", "1"), pod("unmanaged", "1")})
+	want := map[string]int{"same": 3, "changes": 2, "unmanaged": 3, "claims": 2}
 	if diff := cmp.Diff(want, read); diff != "" || len(got) != 3 || got[0].Holding.Charge.Slices != 1 || got[1].Holding.Charge.Slices != 2 {
 		t.Errorf("%+v; reads (-want +got)\n%s", got, diff)
 	}

@@ -92,7 +92,7 @@ func TestClusterStoreOnAPIServer(t *testing.T) {
 	if _, err := s.Client.CoreV1().Pods("team-a").Patch(ctx, "done", types.MergePatchType, done, metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	l, err := (&ledger.ClusterLister{Client: s.Client, HoldingOf: hold}).List(ctx, []string{"team-a", "nowhere"})
+	l, err := (&ledger.ClusterLister{Client: s.Client, HoldingOf: hold, Generation: sameGeneration}).List(ctx, []string{"team-a", "nowhere"})
 	if err != nil || len(l.Pods) != 1 || l.Pods[0].Name != "lives" || l.Pods[0].Holding.Charge.GPUs != 1 || !l.Pods[0].Unmanaged {
 		t.Errorf("listed %+v, %v", l.Pods, err)
 	}

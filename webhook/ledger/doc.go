@@ -9,12 +9,16 @@
 // worker denies, it reconciles: it reads the ledger, then lists the pods, in this order, and takes the list as the new
 // base. It drops the reservations of listed pods, and those that were older than ReservationTTL when the list began: the
 // API server gives up a request long before, so that such a pod can no longer be created. All of this is dated by the API
-// server's clock, never by a replica's. Every pod created after the list
-// has its reservation in the version that is replaced, or the write fails.
+// server's clock, never by a replica's. Every pod created after the list has its reservation in the version that is replaced, or the
+// write fails.
 //
 // Under load others write the ledger while a replica lists. Its list then serves for the later version too, unless that rests
 // on a later list: the ledger stores the resource version of its list. A denial rests on the listed pods and on what was
 // reserved when they were listed.
+//
+// For an admission no list is needed. Each replica watches the namespaces that it decides about. What a watch has shown up to a
+// resource version is exactly the pods that there were then, and becomes the base by the same rule. A watch may be late, so that
+// nothing is denied by it, and no reservation expires.
 //
 // A ledger that is deleted or corrupted is rebuilt from a list. A replica that remembers the ledger admits nothing for
 // ReservationTTL, since it does not know what others had reserved. If every replica that used the ledger in the last minute

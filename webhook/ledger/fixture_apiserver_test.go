@@ -36,6 +36,8 @@ func hold(pod *corev1.Pod) (quota.Holding, ledger.ChargeBasis) {
 	return h, ledger.BasisUnmanaged
 }
 
+func sameGeneration(string) any { return 0 }
+
 func gpuPod(name string) *corev1.Pod {
 	one := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
@@ -80,7 +82,7 @@ func serve(t *testing.T, s *cluster.APIServer, client kubernetes.Interface, limi
 	t.Helper()
 	var addresses []string
 	for range 3 {
-		l := ledger.New(ledger.Options{Store: ledger.ClusterStore{Client: client, Namespace: system}, Lister: &ledger.ClusterLister{Client: client, HoldingOf: hold}})
+		l := ledger.New(ledger.Options{Store: ledger.ClusterStore{Client: client, Namespace: system}, Lister: &ledger.ClusterLister{Client: client, HoldingOf: hold, Generation: sameGeneration}})
 		t.Cleanup(l.Close)
 		ledgers = append(ledgers, l)
 		cert, err := s.ServingCertificate("quota", "quota."+system+".svc")

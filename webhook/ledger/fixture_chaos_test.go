@@ -102,6 +102,20 @@ func (c *chaos) fault(call ledgertest.Call) ledgertest.Fault {
 	}
 }
 
+// lateWatches makes a replica's watches: most are late by milliseconds, some by seconds, some go back, and some are broken.
+func (c *chaos) lateWatches() func() (time.Duration, bool) {
+	usual := c.upTo(30 * time.Millisecond)
+	if c.chance(0.3) {
+		usual = c.upTo(30 * time.Second)
+	}
+	return func() (time.Duration, bool) {
+		if !c.calm.Load() && c.chance(0.1) {
+			return c.upTo(30 * time.Second), c.chance(0.7)
+		}
+		return usual, true
+	}
+}
+
 // replicaWithSkew is one whose clock is up to ten seconds off.
 func (c *chaos) replicaWithSkew(ctx context.Context, running *sync.WaitGroup) *ledger.Ledger {
 	skew := c.upTo(20*time.Second) - 10*time.Second

@@ -20,6 +20,7 @@ type bench struct {
 	budget   ledger.Budget
 	replicas []*ledger.Ledger
 	faults   func(ledgertest.Call) ledgertest.Fault
+	late     func() func() (time.Duration, bool) // of each new replica's watches; nil: there are none
 }
 
 const teamA = "namespace/team-a"
@@ -40,7 +41,10 @@ func (b *bench) replica(o ledger.Options) *ledger.Ledger {
 		}
 		return ledgertest.Fault{Before: time.Millisecond, After: time.Millisecond}
 	}}
-	o.Store, o.Lister = client, client
+	if b.late != nil {
+		client.Late = b.late()
+	}
+	o.Store, o.Lister, o.Watcher = client, client, client
 	l := ledger.New(o)
 	b.t.Cleanup(l.Close)
 	return l

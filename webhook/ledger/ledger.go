@@ -14,6 +14,8 @@ import (
 type Options struct {
 	Store  Store
 	Lister Lister
+	// Watcher spares lists. Optional.
+	Watcher Watcher
 
 	// Budgets returns every budget, and Leads reports whether this replica reconciles all of them; the others reconcile those
 	// with recent requests. Optional: without a leader more lists are made, and nothing else changes.

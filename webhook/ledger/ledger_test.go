@@ -264,6 +264,9 @@ func TestLedgerUnderChaos(t *testing.T) {
 				c := &chaos{random: rand.New(rand.NewPCG(seed, 4)), count: map[string]int{}, slow: seed%2 == 1}
 				c.bench = newBench(t, chaosLimit, 0)
 				c.faults = c.fault
+				if seed%4 < 2 {
+					c.late = c.lateWatches
+				}
 				c.cluster.Watch(teamA, c.note)
 				c.run()
 				if c.most > chaosLimit {

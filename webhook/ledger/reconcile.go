@@ -11,6 +11,8 @@ const (
 	idleReconcilePeriod = time.Minute
 	// busyReconcilePeriod is between two reconciles of a budget that always has requests.
 	busyReconcilePeriod = 10 * time.Second
+	// listPeriod is between two lists of a budget whose namespaces are watched: a watch may be stuck.
+	listPeriod = 5 * time.Minute
 	// followerTTL is how long after a request a replica that does not lead reconciles the budget; workerTTL is when it drops
 	// the worker.
 	followerTTL = 2 * ReservationTTL

@@ -65,8 +65,8 @@ func (r *round) dropGone() bool {
 	return len(r.waiting) > 0
 }
 
-// step answers the requests it can: first those that fit by the state that was last read, then the others by a list that
-// starts now, and so after every request of the round arrived.
+// step answers the requests it can: first those that fit by the state that was last read and by what watches have shown, then
+// the others by a list that starts now, and so after every request of the round arrived.
 func (r *round) step(ctx context.Context) error {
 	if r.current == nil {
 		next, err := r.load(ctx)
@@ -78,22 +78,78 @@ func (r *round) step(ctx context.Context) error {
 	if !r.dropGone() {
 		return nil
 	}
-	tally := NewTally(r.current.state)
-	if admitted := r.decide(tally, false); len(admitted) > 0 {
-		if slices.ContainsFunc(admitted, reply.needsWrite) {
-			next, err := r.write(ctx, *r.current, tally.State())
-			if err != nil {
-				r.current = nil
-				return err
-			}
-			r.current = &next
+	state, view, viewed := r.view()
+	tally := NewTally(state)
+	replies := r.decide(tally, false)
+	serves := viewed && r.servesPasses(state)
+	if serves {
+		replies = append(replies, r.passes()...)
+	}
+	if len(replies) > 0 {
+		if err := r.writeReplies(ctx, replies, tally.State()); err != nil {
+			return err
 		}
-		r.answer(admitted)
+		r.answer(replies)
+	}
+	if serves {
+		r.report(state, view.Unmanaged)
 	}
 	if !r.dropGone() {
 		return nil
 	}
 	return r.reconcile(ctx)
+}
+
+// view returns the state that was read, with what watches have shown as its base, if that is later.
+func (r *round) view() (State, View, bool) {
+	state := r.current.state
+	if r.ledger.options.Watcher == nil {
+		return state, View{}, false
+	}
+	view, ok := r.ledger.options.Watcher.View(r.namespaces(), state.Reservations)
+	if !ok {
+		return state, View{}, false
+	}
+	view.Gone = r.ledger.options.Gone
+	folded, ok := state.Folded(view)
+	if ok {
+		r.ledger.counts.views.Add(1)
+	}
+	return folded, view, ok
+}
+
+// servesPasses reports whether a state that rests on watches is all that a reconcile without a request has to find: nothing
+// has expired, which a list alone can tell, and the last list is not long ago.
+func (r *round) servesPasses(state State) bool {
+	earliest, _ := r.ledger.bounds()
+	expired := func(reservation Reservation) bool { return reservation.expired(earliest) }
+	return time.Since(r.lastList) < listPeriod && !slices.ContainsFunc(state.Reservations, expired)
+}
+
+// passes are the answers to the reconciles without a request.
+func (r *round) passes() (replies []reply) {
+	for _, w := range r.waiting {
+		if w.reconcileOnly {
+			replies = append(replies, reply{waiter: w})
+		}
+	}
+	return replies
+}
+
+// writeReplies writes the state that replies depend on. Only admissions need a write that changes nothing but revisions.
+func (r *round) writeReplies(ctx context.Context, replies []reply, next State) error {
+	admits := func(p reply) bool { return !p.waiter.reconcileOnly && p.needsWrite() }
+	passes := func(p reply) bool { return p.waiter.reconcileOnly }
+	if !slices.ContainsFunc(replies, admits) && (!slices.ContainsFunc(replies, passes) || next.sameUse(r.current.state)) {
+		return nil
+	}
+	written, err := r.write(ctx, *r.current, next)
+	if err != nil {
+		r.current = nil
+		return err
+	}
+	r.current = &written
+	return nil
 }
 
 // reconcile reads the ledger, lists the pods, decides the rest on both, and writes. Under load another replica has written by
@@ -124,7 +180,7 @@ func (r *round) reconcile(ctx context.Context) error {
 		}
 		counted = counted.StillIn(fresh.state)
 		r.answer(r.denials(counted))
-		if !errors.Is(err, ErrConflict) || !fresh.state.Precedes(listing) {
+		if !errors.Is(err, ErrConflict) || !fresh.state.Precedes(listing.Namespaces) {
 			return err
 		}
 		over = fresh
@@ -146,7 +202,7 @@ func (r *round) writeListing(ctx context.Context, over storedLedger, listing Lis
 	r.current = &after
 	r.answer(withoutDenials(replies))
 	r.answer(r.denials(counted))
-	r.report(reconciled, listing)
+	r.report(reconciled, slices.DeleteFunc(slices.Clone(listing.Pods), func(p Pod) bool { return !p.Unmanaged }))
 	return nil
 }
 
@@ -168,18 +224,26 @@ func (r *round) writeFor(ctx context.Context, before storedLedger, next State) (
 
 // list lists the namespaces of all waiting requests.
 func (r *round) list(ctx context.Context) (Listing, error) {
-	var namespaces []string
-	for _, w := range r.waiting {
-		namespaces = append(namespaces, w.request.Budget.Namespaces...)
-	}
-	slices.Sort(namespaces)
 	ctx, cancel := context.WithTimeout(ctx, r.ledger.options.CallTimeout)
 	defer cancel()
 	r.ledger.counts.lists.Add(1)
+	began := time.Now()
 	startedAt, _ := r.ledger.bounds() // before the call: the list does not show pods created after it began
-	listing, err := r.ledger.options.Lister.List(ctx, slices.Compact(namespaces))
+	listing, err := r.ledger.options.Lister.List(ctx, r.namespaces())
+	if err == nil {
+		r.lastList = began
+	}
 	listing.StartedAt, listing.Gone = startedAt, r.ledger.options.Gone
 	return listing, err
+}
+
+// namespaces are those of all waiting requests, sorted.
+func (r *round) namespaces() (all []string) {
+	for _, w := range r.waiting {
+		all = append(all, w.request.Budget.Namespaces...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // answer sends the answers, and drops their waiters from the round.
@@ -204,7 +268,7 @@ func (r *round) answerAll(a Answer) {
 }
 
 // report records that the budget was reconciled, and calls Options.Report.
-func (r *round) report(state State, listing Listing) {
+func (r *round) report(state State, unmanaged []Pod) {
 	r.mu.Lock()
 	r.lastReconcile = time.Now()
 	budget := r.budget
@@ -212,6 +276,5 @@ func (r *round) report(state State, listing Listing) {
 	if r.ledger.options.Report == nil {
 		return
 	}
-	unmanaged := slices.DeleteFunc(slices.Clone(listing.Pods), func(p Pod) bool { return !p.Unmanaged })
 	r.ledger.options.Report(Report{Budget: budget, State: state, Unmanaged: unmanaged})
 }

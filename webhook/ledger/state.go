@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +17,11 @@ const ReservationTTL = 60 * time.Second
 
 // State is the content of a ledger. Its methods return new values and never change their receiver.
 type State struct {
-	// Base is the sum of the pods of the last list, one Holding for each namespace, set of pools and traits.
+	// Base is the sum of the pods of the last list or view, one Holding for each namespace, set of pools and traits.
 	Base []quota.Holding `json:"base,omitempty"`
-	// Namespaces are those of that list. Pods of other namespaces are not counted.
+	// Namespaces are those of that list or view. Pods of other namespaces are not counted.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Revisions are those of that list by namespace. Without one, an earlier release wrote the ledger, or the server's
+	// Revisions are its by namespace. Without one, an earlier release wrote the ledger, or the server's
 	// resource versions are no numbers.
 	Revisions map[string]uint64 `json:"revisions,omitempty"`
 	// Reservations are those of admitted pods that are in no list yet, oldest first.
@@ -47,6 +48,16 @@ type Listing struct {
 	Pods       []Pod       // those that have neither succeeded nor failed
 	// Gone are pods that were seen to end or to be deleted, before or after the list.
 	Gone *GonePods
+}
+
+// View is what a watch has shown of a budget's namespaces: exactly the pods that there were at the revision of each.
+type View struct {
+	Namespaces []Namespace
+	Base       []quota.Holding // as in State
+	// Shown are the UIDs of those reservations whose pods are in Base.
+	Shown     map[string]bool
+	Unmanaged []Pod
+	Gone      *GonePods // as in Listing
 }
 
 // Namespace is a namespace of a list. One that does not exist has no UID.
@@ -93,14 +104,34 @@ func (s State) Covers(namespaces []string) bool {
 }
 
 // Reconciled returns s with the list as the new base, and without the reservations that the list makes obsolete. Either s was
-// read before the list began, or s.Precedes(l); the result may be written only over that version.
+// read before the list began, or s.Precedes the list; the result may be written only over that version.
 func (s State) Reconciled(l Listing) State {
 	listed := make(map[string]bool, len(l.Pods))
 	for _, p := range l.Pods {
 		listed[p.UID] = true
 	}
-	out := State{Base: baseOf(l.Pods), NotBefore: s.NotBefore}
-	for _, n := range l.Namespaces {
+	out := s.withBase(baseOf(l.Pods), l.Namespaces, func(r Reservation) bool {
+		return listed[r.PodUID] || l.Gone.Has(r.PodUID) || r.expired(l.StartedAt) || r.ofDeletedNamespace(l.Namespaces)
+	})
+	if !l.StartedAt.Before(out.NotBefore) {
+		out.NotBefore = time.Time{}
+	}
+	return out
+}
+
+// Folded returns s with what a watch has shown as the new base, and without the reservations of the pods that it has shown. The
+// result may be written only over s. It returns false where s does not precede the view. Nothing expires: a watch may be late.
+func (s State) Folded(v View) (State, bool) {
+	if !s.Precedes(v.Namespaces) {
+		return s, false
+	}
+	return s.withBase(v.Base, v.Namespaces, func(r Reservation) bool { return v.Shown[r.PodUID] || v.Gone.Has(r.PodUID) }), true
+}
+
+// withBase returns s with a new base of these namespaces, and without some reservations.
+func (s State) withBase(base []quota.Holding, of []Namespace, obsolete func(Reservation) bool) State {
+	out := State{Base: base, NotBefore: s.NotBefore}
+	for _, n := range of {
 		out.Namespaces = append(out.Namespaces, n.Name)
 		if n.Revision > 0 {
 			out.setRevision(n)
@@ -108,12 +139,9 @@ func (s State) Reconciled(l Listing) State {
 	}
 	slices.Sort(out.Namespaces)
 	for _, r := range s.Reservations {
-		if !listed[r.PodUID] && !l.Gone.Has(r.PodUID) && !r.expired(l.StartedAt) && !r.ofDeletedNamespace(l.Namespaces) {
+		if !obsolete(r) {
 			out.Reservations = append(out.Reservations, r)
 		}
-	}
-	if !l.StartedAt.Before(out.NotBefore) {
-		out.NotBefore = time.Time{}
 	}
 	return out
 }
@@ -125,12 +153,19 @@ func (s *State) setRevision(n Namespace) {
 	s.Revisions[n.Name] = n.Revision
 }
 
-// Precedes reports whether no list that s knows of is later than l, for which l serves although s was read after l began. A
-// living pod without a reservation in s was shown by a list that s knows of, so that l shows it too. Resource versions of
-// pods are compared with such alone.
-func (s State) Precedes(l Listing) bool {
+// Precedes reports whether nothing that s rests on is later than a list or a view of these namespaces, which then serves for s
+// although s was read later. A living pod without a reservation in s was shown by something that s rests on, so that the list
+// or view shows it too. Resource versions of pods are compared with such alone.
+func (s State) Precedes(found []Namespace) bool {
 	later := func(n Namespace) bool { return s.Revisions[n.Name] == 0 || n.Revision < s.Revisions[n.Name] }
-	return s.NotBefore.IsZero() && len(s.Namespaces) == len(l.Namespaces) && !slices.ContainsFunc(l.Namespaces, later)
+	return s.NotBefore.IsZero() && len(s.Namespaces) == len(found) && !slices.ContainsFunc(found, later)
+}
+
+// sameUse reports whether both contain the same pods and reservations, at whatever revisions.
+func (s State) sameUse(other State) bool {
+	same := func(a, b any) bool { return reflect.DeepEqual(a, b) }
+	return slices.EqualFunc(s.Base, other.Base, func(a, b quota.Holding) bool { return same(a, b) }) &&
+		slices.EqualFunc(s.Reservations, other.Reservations, func(a, b Reservation) bool { return same(a, b) })
 }
 
 // expired reports whether the reservation's pod can no longer be created. at is when the list began: a list does not show

@@ -30,6 +30,13 @@ type Lister interface {
 	List(ctx context.Context, namespaces []string) (Listing, error)
 }
 
+// Watcher knows pods from watches, without a call.
+type Watcher interface {
+	// View returns what watches have shown of the namespaces. It returns false where one of them is not watched yet, or its watch
+	// is broken.
+	View(namespaces []string, reservations []Reservation) (View, bool)
+}
+
 // Errors of a call to a Store or Lister.
 var (
 	ErrNotFound = errors.New("the ledger does not exist")

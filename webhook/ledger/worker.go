@@ -31,11 +31,13 @@ type worker struct {
 	queue         []*waiter
 	running       bool
 	lastRequest   time.Time
-	lastReconcile time.Time
-	podsChanged   bool // since lastReconcile
-	reservations  int  // in the ledger that was last read
+	lastReconcile time.Time // by a list or a view
+	podsChanged   bool      // since lastReconcile
+	reservations  int       // in the ledger that was last read
 
-	last storedLedger // last read or written; used by the goroutine alone
+	// Used by the goroutine alone:
+	last     storedLedger // last read or written
+	lastList time.Time
 }
 
 // enqueue adds w to the queue of the budget's worker. It reports whether the Ledger is open.

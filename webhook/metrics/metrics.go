@@ -88,6 +88,7 @@ func (m *Metrics) WatchLedger(counts func() ledger.Counts) {
 		"reads_total":             {"Ledgers read from the API server.", func(c ledger.Counts) int64 { return c.Gets }},
 		"writes_total":            {"Ledgers written.", func(c ledger.Counts) int64 { return c.Writes }},
 		"lists_total":             {"Lists of pods, one for each namespace of a reconciled budget.", func(c ledger.Counts) int64 { return c.Lists }},
+		"views_total":             {"Rounds that rest on watches of pods instead of a list.", func(c ledger.Counts) int64 { return c.Views }},
 		"conflicts_total":         {"Ledger writes that lost to another replica.", func(c ledger.Counts) int64 { return c.Conflicts }},
 		"unanswered_writes_total": {"Ledger writes that the API server did not answer.", func(c ledger.Counts) int64 { return c.Unanswered }},
 	} {

@@ -2,6 +2,8 @@ package observe
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -9,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,11 +21,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/abuse"
+	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
@@ -62,6 +69,9 @@ func TestController(t *testing.T) {
 			if o := l.observed(); o.State != Degraded || o.Tier != api.TierFramework {
 				t.Errorf("observed %+v", o)
 			}
+			if got := l.pod().Annotations[api.AnnotationSummary]; got != s.promise.Summary(api.TierFramework) {
+				t.Errorf("summary %q", got)
+			}
 			want := []string{"Job/nightly GPUSliceEnforcementDegraded", "Pod/train GPUSliceEnforcementDegraded"}
 			if diff := cmp.Diff(want, l.events()); diff != "" {
 				t.Errorf("events (-want +got)\n%s", diff)
@@ -73,6 +83,9 @@ func TestController(t *testing.T) {
 			l.label(s)
 			if o := l.observed(); o.State != Enforced {
 				t.Errorf("observed %+v", o)
+			}
+			if got := l.pod().Annotations[api.AnnotationSummary]; got == "" || got != s.promise.Summary(api.TierGuard) {
+				t.Errorf("summary %q", got)
 			}
 			if got := l.events(); !slices.Contains(got, "Pod/train GPUSliceEnforcementRestored") {
 				t.Errorf("events %q", got)
@@ -274,6 +287,51 @@ func TestController(t *testing.T) {
 	})
 }
 
+// TestTwoLeaders has two replicas observe the same at once, as while one that lost its lease has not ended yet.
+func TestTwoLeaders(t *testing.T) {
+	s := owned(t)
+	s.pod.ResourceVersion = "7"
+	s.set("nvidia.com/cuda.driver-version.major", "550")
+	inLab(t, func(l *lab) {
+		stored := "7"
+		l.client.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			var patch corev1.Pod
+			if err := json.Unmarshal(a.(clienttesting.PatchAction).GetPatch(), &patch); err != nil || patch.ResourceVersion != stored {
+				return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "train", err)
+			}
+			stored = "8"
+			return false, nil, nil
+		})
+		ctx, cancel := context.WithCancel(l.t.Context())
+		for range 2 {
+			nodes := coreinformers.NewNodeInformer(l.client, 0, cache.Indexers{})
+			c, err := New(Options{Client: l.client, Namespace: api.SystemNamespace, Nodes: nodes, Registerer: prometheus.NewRegistry(), Log: logr.Discard()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			leader, err := newSession(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer leader.queue.ShutDown()
+			leader.writer = eventWriter{events.NewRecorder(ctx, l.client), events.NewOwners(l.client)}
+			if err := errors.Join(nodes.GetStore().Add(s.node), leader.pods.GetStore().Add(s.pod)); err != nil {
+				t.Fatal(err)
+			}
+			if err := leader.reconcile(ctx, "team-a/train"); err != nil {
+				t.Error(err)
+			}
+			defer leader.writer.Close()
+		}
+		l.pass(time.Minute)
+		want := []string{"Job/nightly GPUSliceEnforcementDegraded", "Pod/train GPUSliceEnforcementDegraded"}
+		if diff := cmp.Diff(want, l.events()); diff != "" {
+			t.Errorf("events (-want +got)\n%s", diff)
+		}
+		cancel()
+	}, s.pod, s.node)
+}
+
 func TestSlimPod(t *testing.T) {
 	t.Parallel()
 	for plan := range plans {
@@ -288,7 +346,7 @@ func TestSlimPod(t *testing.T) {
 		if diff := cmp.Diff(s.observe(), Observe(slim, s.place(), s.promise, nil)); diff != "" {
 			t.Errorf("%s: another observation of what is cached (-want +got)\n%s", plan, diff)
 		}
-		if slim.ManagedFields != nil || len(slim.Annotations) != 1 || slim.Spec.Affinity != nil || slim.Spec.Containers[0].Env != nil {
+		if slim.ManagedFields != nil || slim.Annotations["other"] != "" || slim.Annotations[api.AnnotationPlanned] != s.pod.Annotations[api.AnnotationPlanned] || slim.Spec.Affinity != nil || slim.Spec.Containers[0].Env != nil {
 			t.Errorf("%s: too much is kept", plan)
 		}
 		again, err := slimPod(slim)

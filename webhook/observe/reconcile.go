@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,10 +59,7 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 	if err := s.report(ctx, key, pod, promise, o.Terminations); err != nil {
 		return err
 	}
-	if !needsWrite(pod, o) {
-		return nil
-	}
-	written, err := s.write(ctx, pod, o)
+	written, err := s.write(ctx, pod, annotationsOf(pod, promise, o))
 	if err != nil || !written {
 		return err
 	}
@@ -91,14 +90,21 @@ func (s *session) promiseOf(pod *corev1.Pod) *promise.Promise {
 	return promise
 }
 
-// needsWrite reports whether the annotation should change. A pending pod needs none, and a pod that is being deleted is not
-// written any more.
-func needsWrite(pod *corev1.Pod, o Observation) bool {
+// annotationsOf returns the annotations that should change: what is observed, and the summary by what enforces the slice now. A
+// pending pod needs none, and a pod that is being deleted is not written any more.
+func annotationsOf(pod *corev1.Pod, promise *promise.Promise, o Observation) map[string]string {
 	text, written := pod.Annotations[api.AnnotationObserved]
+	changed := map[string]string{}
 	if pod.DeletionTimestamp != nil || !written && o.State == Pending {
-		return false
+		return changed
 	}
-	return text != o.Encode()
+	if now := o.Encode(); now != text {
+		changed[api.AnnotationObserved] = now
+	}
+	if now := promise.Summary(o.Tier); o.Tier != "" && now != "" && now != pod.Annotations[api.AnnotationSummary] {
+		changed[api.AnnotationSummary] = now
+	}
+	return changed
 }
 
 // previous returns the last observation of the pod: of this session, or from the annotation, which an earlier session or
@@ -131,15 +137,13 @@ func (s *session) forget(key string) {
 	delete(s.guarding, key)
 }
 
-// write patches the annotation with the observation. It reports whether the pod still exists: the UID is part of the patch,
-// so that a new pod of the same name is not written.
-func (s *session) write(ctx context.Context, pod *corev1.Pod, o Observation) (bool, error) {
-	return s.annotate(ctx, pod, api.AnnotationObserved, o.Encode())
-}
-
-// annotate patches one annotation. It reports whether the pod still exists.
-func (s *session) annotate(ctx context.Context, pod *corev1.Pod, name, text string) (bool, error) {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID, "annotations": map[string]string{name: text}}})
+// write patches annotations of the pod, if there are any to patch. It reports whether it did: the UID and the version are part of
+// the patch, so that neither a new pod of the same name is written, nor one that another replica has written since.
+func (s *session) write(ctx context.Context, pod *corev1.Pod, annotations map[string]string) (bool, error) {
+	if len(annotations) == 0 {
+		return false, nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "annotations": annotations}})
 	if err != nil {
 		return false, fmt.Errorf("encode patch: %w", err)
 	}
@@ -149,9 +153,12 @@ func (s *session) annotate(ctx context.Context, pod *corev1.Pod, name, text stri
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("write annotation %s: %w", name, err)
-	case after.Annotations[name] != text:
-		return false, errReverted
+		return false, fmt.Errorf("write annotations %v: %w", slices.Sorted(maps.Keys(annotations)), err)
+	}
+	for name, text := range annotations {
+		if after.Annotations[name] != text {
+			return false, errReverted
+		}
 	}
 	return true, nil
 }
@@ -170,6 +177,6 @@ func (s *session) refreshSignature(ctx context.Context, pod *corev1.Pod) error {
 	if !older || pod.DeletionTimestamp != nil {
 		return nil
 	}
-	_, err := s.annotate(ctx, pod, api.AnnotationPromise, text)
+	_, err := s.write(ctx, pod, map[string]string{api.AnnotationPromise: text})
 	return err
 }

@@ -69,8 +69,10 @@ func slimPod(object any) (any, error) {
 	}
 	meta.DeletionTimestamp = pod.DeletionTimestamp
 	meta.Annotations = map[string]string{api.AnnotationPromise: promise}
-	if observed, ok := pod.Annotations[api.AnnotationObserved]; ok {
-		meta.Annotations[api.AnnotationObserved] = observed
+	for _, name := range []string{api.AnnotationPlanned, api.AnnotationObserved, api.AnnotationSummary} {
+		if text, ok := pod.Annotations[name]; ok {
+			meta.Annotations[name] = text
+		}
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		meta.OwnerReferences = []metav1.OwnerReference{*owner}

@@ -33,8 +33,8 @@ func newCollector(e *Exporter) *collector {
 	return &collector{exporter: e,
 		limit: desc("quota_limit", "Limit of a budget, namespace/NAME or shared/NAME; part is empty, pool/NAME or class/NAME. "+
 			"Memory is in bytes. Exported by the leader; at most 5000.", labels...),
-		used:     desc("quota_used", "Charge of living pods against a limit, as of the last list.", labels...),
-		reserved: desc("quota_reserved", "Reservations of admitted pods that are not listed yet.", labels...),
+		used:     desc("quota_used", "Charge of living pods against a limit, as last counted.", labels...),
+		reserved: desc("quota_reserved", "Reservations of admitted pods that are not counted yet.", labels...),
 		charge:   desc("namespace_charge", "Charge of the living pods of a namespace with a quota; memory in bytes. At most 2000 namespaces.", "namespace", "dimension"),
 		memoryByteSeconds: desc("namespace_charged_memory_byte_seconds_total", "GPU memory charged to the pods of a namespace with a quota, times seconds. "+
 			"It starts at 0 with each new leader.", "namespace"),

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 
@@ -34,6 +35,8 @@ type Facts struct {
 	Quotas     []*corev1.ResourceQuota
 	Limits     []*corev1.LimitRange
 	Runtimes   []*nodev1.RuntimeClass
+	Slices     []*resourcev1.ResourceSlice
+	Classes    []*resourcev1.DeviceClass
 
 	ClusterPolicies []*nvidia.ClusterPolicy
 	Operator        *pools.Operator     // of the first of them
@@ -131,10 +134,19 @@ func (f *Facts) Installed() bool {
 	return f.Deployment != nil || len(ours(f.Mutating))+len(ours(f.Validating)) > 0
 }
 
+// source is what the webhook reads pools from.
+func (f *Facts) source() pools.Source {
+	classes := map[string]*resourcev1.DeviceClass{}
+	for _, c := range f.Classes {
+		classes[c.Name] = c
+	}
+	return pools.Source{Nodes: f.Nodes, Slices: f.Slices, Classes: classes}
+}
+
 // snapshot is what the webhook decides by.
 func (f *Facts) snapshot() *webhookcluster.Snapshot {
 	return webhookcluster.ReadSnapshot(webhookcluster.Objects{
-		Policies: f.Policies, Tenants: f.Tenants, State: f.State, Proofs: f.Proofs, Nodes: f.Nodes, Guard: installed.Guard(f.Deployment),
+		Policies: f.Policies, Tenants: f.Tenants, State: f.State, Proofs: f.Proofs, Source: f.source(), Guard: installed.Guard(f.Deployment),
 		Runtimes: pools.RuntimesOf(f.Runtimes, f.Operator),
 	})
 }

@@ -52,6 +52,8 @@ func dumpedKinds(f *Facts) []dumpedKind {
 		{whatQuotas, "resourcequotas", "v1", "ResourceQuota", list(&f.Quotas)},
 		{whatLimits, "limitranges", "v1", "LimitRange", list(&f.Limits)},
 		{whatRuntimes, "runtimeclasses", "node.k8s.io/v1", "RuntimeClass", list(&f.Runtimes)},
+		{whatDevices, "resourceslices", "resource.k8s.io/v1", "ResourceSlice", list(&f.Slices)},
+		{whatDevices, "deviceclasses", "resource.k8s.io/v1", "DeviceClass", list(&f.Classes)},
 		{whatPods, "pods", "v1", "Pod", each(f.addPod)},
 		{whatWebhooks, "mutatingwebhookconfigurations", "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", list(&f.Mutating)},
 		{whatWebhooks, "validatingwebhookconfigurations", "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", list(&f.Validating)},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,6 +30,7 @@ const (
 	whatPods       = "pods"
 	whatLimits     = "limit ranges"
 	whatRuntimes   = "runtime classes"
+	whatDevices    = "devices of dynamic resource allocation"
 	whatQuotas     = "resource quotas"
 	whatWebhooks   = "webhook configurations"
 	whatLastLine   = "validating admission policies"
@@ -92,6 +94,7 @@ func (g *gatherer) steps() []step {
 		{whatQuotas, g.quotas},
 		{whatLimits, g.limits},
 		{whatRuntimes, g.runtimes},
+		{whatDevices, g.devices},
 		{whatPods, g.pods},
 		{whatWebhooks, g.webhooks},
 		{whatLastLine, g.lastLine},
@@ -188,6 +191,13 @@ func (g *gatherer) runtimes() error {
 	}
 	g.facts.Runtimes = kube.Pointers(list.Items)
 	return nil
+}
+
+// devices reads what drivers of dynamic resource allocation publish.
+func (g *gatherer) devices() error {
+	source, err := installed.Source(g.ctx, g.client, nil)
+	g.facts.Slices, g.facts.Classes = source.Slices, slices.Collect(maps.Values(source.Classes))
+	return err
 }
 
 // podsPerPage is how many pods are read at once.

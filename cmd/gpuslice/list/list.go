@@ -4,13 +4,9 @@ package list
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
@@ -43,12 +39,15 @@ const example = `  # the slices of my team
   # the memory of each pod
   gpuslice list -n team-a -o jsonpath='{range .items[*]}{.pod} {.memory}{"\n"}{end}'`
 
+// command is what the command does, in its name.
+const command = "list"
+
 // options are the command's flags.
 type options struct {
-	kube           kube.Flags
-	output         cli.Output
-	all, watch     bool
-	selector, node string
+	kube   kube.Flags
+	pods   kube.PodFlags
+	output cli.Output
+	watch  bool
 }
 
 // New returns the command.
@@ -71,9 +70,7 @@ func New(s cli.Streams) *cobra.Command {
 	flags := cmd.Flags()
 	o.kube.Register(flags)
 	o.kube.RegisterNamespace(flags, "to list (default: with --node all, else the context's, else \"default\")")
-	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "list the slices of every namespace")
-	flags.StringVarP(&o.selector, "selector", "l", "", "label `SELECTOR` of the pods: KEY=VALUE, KEY!=VALUE, KEY in (A,B); comma-separated")
-	flags.StringVar(&o.node, "node", "", "only the slices on this `NODE`")
+	o.pods.Register(flags, command)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "after listing, watch for changes")
 	o.output.Register(flags, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
 	o.kube.CompleteNamespaces(cmd, s)
@@ -81,13 +78,9 @@ func New(s cli.Streams) *cobra.Command {
 }
 
 func (o *options) check() error {
-	if o.all && o.kube.Namespace != "" {
-		return errors.New("-n names one namespace, and -A means all: leave out one of them")
+	if err := o.pods.Check(o.kube.Namespace); err != nil {
+		return err
 	}
-	if _, err := labels.Parse(o.selector); err != nil {
-		return fmt.Errorf("-l %q: %w", o.selector, err)
-	}
-	o.all = o.all || o.node != "" && o.kube.Namespace == ""
 	return o.output.Check()
 }
 
@@ -96,47 +89,23 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	namespace := connection.Namespace
-	if o.all {
-		namespace = metav1.NamespaceAll
-	}
-	r := reader{pods: connection.Client.CoreV1().Pods(namespace), selector: o.selector, node: o.node}
-	found, err := r.list(ctx)
-	if err != nil {
-		return o.forbidden(err)
+	o.pods.Connect(connection)
+	var found listed
+	if found.version, err = o.pods.Each(ctx, command, found.add); err != nil {
+		return err
 	}
 	p := printer{options: o, streams: s}
 	for _, problem := range found.unread {
 		p.report(problem)
 	}
 	if o.watch {
-		return p.follow(ctx, &r, found)
+		return p.follow(ctx, found)
 	}
 	if len(found.slices) == 0 && !p.forTools() {
-		fmt.Fprintln(s.Err, o.nothing(namespace))
+		fmt.Fprintln(s.Err, o.pods.Nothing(connection))
 	} else if err := p.print(found); err != nil {
 		return err
 	}
 	tally := cli.Tally{NoAnswer: len(found.unread) > 0}
 	return tally.Exit()
-}
-
-// forbidden adds, to what a tenant may not list, the way that needs no such right.
-func (o *options) forbidden(err error) error {
-	if apierrors.IsForbidden(err) && o.all {
-		return fmt.Errorf("%w; list one of your namespaces: gpuslice list -n NAMESPACE", err)
-	}
-	return err
-}
-
-// nothing is kubectl's sentence about an empty list.
-func (o *options) nothing(namespace string) string {
-	text := "No slices found"
-	if o.node != "" {
-		text += " on node " + o.node
-	}
-	if namespace != metav1.NamespaceAll {
-		text += " in " + namespace + " namespace"
-	}
-	return text + "."
 }

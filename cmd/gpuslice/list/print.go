@@ -79,7 +79,7 @@ func names(all []slice) (out []string) {
 
 func (p *printer) header() []string {
 	header := []string{"POD", "CONTAINER", "REQUESTED", "SLICE", "PLANNED", "OBSERVED", "STATUS", "POOL", "NODE", "AGE"}
-	if p.all {
+	if p.pods.All {
 		header = append([]string{"NAMESPACE"}, header...)
 	}
 	if p.output.Format == cli.Wide {
@@ -92,7 +92,7 @@ func (p *printer) rows(all []slice) (rows [][]string) {
 	for _, s := range all {
 		row := []string{s.Pod, s.Container, requested(s.Requested), cli.Amount(s.Memory), strongest(s.Planned), strongest(s.Observed), s.Status, s.Pool, s.Node,
 			duration.HumanDuration(p.streams.Now().Sub(s.Created))}
-		if p.all {
+		if p.pods.All {
 			row = append([]string{s.Namespace}, row...)
 		}
 		if p.output.Format == cli.Wide {
@@ -148,7 +148,7 @@ func percent(n int) string {
 }
 
 // follow prints what is there, and then each slice that is added, changes or goes.
-func (p *printer) follow(ctx context.Context, r *reader, found listed) error {
+func (p *printer) follow(ctx context.Context, found listed) error {
 	p.printed = map[string][]slice{}
 	for _, s := range found.slices {
 		p.printed[s.Namespace+"/"+s.Pod] = append(p.printed[s.Namespace+"/"+s.Pod], s)
@@ -156,9 +156,9 @@ func (p *printer) follow(ctx context.Context, r *reader, found listed) error {
 	if err := p.printSome(found.slices); err != nil {
 		return err
 	}
-	w, err := r.watch(ctx, found.version)
+	w, err := p.pods.Watch(ctx, command, found.version)
 	if err != nil {
-		return p.forbidden(err)
+		return err
 	}
 	defer w.Stop()
 	for event := range w.ResultChan() {

@@ -1,14 +1,10 @@
 package list
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/record"
@@ -92,46 +88,11 @@ func status(p *corev1.Pod) string {
 	return string(p.Status.Phase)
 }
 
-// reader reads the pods that the flags select.
-type reader struct {
-	pods           typedcorev1.PodInterface
-	selector, node string
-}
-
 // listed is what was read at one version of the cluster.
 type listed struct {
 	slices  []slice
 	unread  []cli.Error // pods of which the record cannot be read
 	version string
-}
-
-// podsPerPage is how many pods are read at once.
-const podsPerPage = 500
-
-func (r *reader) options() metav1.ListOptions {
-	fields := "status.phase!=Succeeded,status.phase!=Failed"
-	if r.node != "" {
-		fields += ",spec.nodeName=" + r.node
-	}
-	return metav1.ListOptions{LabelSelector: r.selector, FieldSelector: fields}
-}
-
-func (r *reader) list(ctx context.Context) (found listed, err error) {
-	options := r.options()
-	options.Limit = podsPerPage
-	for {
-		page, err := r.pods.List(ctx, options)
-		if err != nil {
-			return found, fmt.Errorf("list pods: %w", err)
-		}
-		for i := range page.Items {
-			found.add(&page.Items[i])
-		}
-		found.version = page.ResourceVersion
-		if options.Continue = page.Continue; options.Continue == "" {
-			return found, nil
-		}
-	}
 }
 
 // add adds the slices of a pod.
@@ -145,15 +106,4 @@ func (l *listed) add(p *corev1.Pod) {
 
 func unread(p *corev1.Pod, err error) cli.Error {
 	return cli.Error{Place: cli.Place{Source: "pod " + p.Namespace + "/" + p.Name}, Message: fmt.Sprintf("what it was given cannot be read: %v", err)}
-}
-
-// watch follows the pods from a version on.
-func (r *reader) watch(ctx context.Context, version string) (watch.Interface, error) {
-	options := r.options()
-	options.ResourceVersion = version
-	w, err := r.pods.Watch(ctx, options)
-	if err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
-	}
-	return w, nil
 }

@@ -126,6 +126,7 @@ type documents struct {
 	policies       []manifest.Policy
 	tenant         *manifest.Policy // nil: there is none
 	policiesUnread error            // why the policies of the system namespace may not be read
+	filesUnread    []error          // files that cannot be read: what they govern is unknown
 	warnings       []string
 }
 
@@ -142,6 +143,13 @@ func (d *documents) effective() (*effective, error) {
 		for _, problem := range p.Problems {
 			e.fail(fmt.Errorf("%s: %w", p.At, problem))
 		}
+	}
+	if len(d.filesUnread) > 0 {
+		for _, err := range d.filesUnread {
+			e.fail(err)
+		}
+		e.fail(fmt.Errorf("namespace %s: unknown: a file cannot be read", d.namespace))
+		return e, nil
 	}
 	if d.policiesUnread != nil {
 		e.fail(fmt.Errorf("%w; shown is what the namespace's own document sets, which only tightens the policy that governs it", d.policiesUnread))

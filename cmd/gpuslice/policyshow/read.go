@@ -107,9 +107,9 @@ func (o *options) readFiles(s cli.Streams) (*documents, error) {
 	d := &documents{source: fromFiles, namespace: o.kube.Namespace, scope: installed.ScopeOf(nil, o.systemNamespace)}
 	found, rest := manifest.PolicyReader{System: o.systemNamespace}.Read(&manifest.Reader{Stdin: s.In}, o.policies)
 	for _, failed := range rest.Unread {
-		return nil, failed
+		d.filesUnread = append(d.filesUnread, failed)
 	}
-	if len(found) == 0 {
+	if len(found) == 0 && len(d.filesUnread) == 0 {
 		return nil, fmt.Errorf("--policies: no policy in it; %s", manifest.AcceptedPolicies)
 	}
 	for _, p := range found {

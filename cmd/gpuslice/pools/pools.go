@@ -114,7 +114,7 @@ func pageOf(all []pool, wide bool) *cli.Page {
 	rows := [][]string{header}
 	for _, p := range all {
 		nodes := "?"
-		if p.Allocatable != nil {
+		if p.Allocatable != nil || p.ByClass {
 			nodes = strconv.Itoa(len(p.Nodes))
 		}
 		row := []string{p.Name, string(p.Strategy), p.Device, p.Resource, cli.Count(int64(p.Replicas)), cli.Amount(p.Usable), nodes,

@@ -31,7 +31,11 @@ func (r *reader) pools(ctx context.Context) ([]pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := webhookcluster.Objects{Nodes: nodes}
+	var objects webhookcluster.Objects
+	objects.Source, err = installed.Source(ctx, r.client, nodes)
+	if err := r.lacks("pools of dynamic resource allocation are unknown", err); err != nil {
+		return nil, err
+	}
 	if objects.Policies, err = installed.Policies(ctx, r.client, r.system); err == nil {
 		objects.State, err = installed.State(ctx, r.client, r.system)
 	}
@@ -50,7 +54,9 @@ func (r *reader) pools(ctx context.Context) ([]pool, error) {
 		if podsKnown {
 			requested = installed.Requested(pods, p.Resource)
 		}
-		one.count(nodes, requested)
+		if !p.ByClass {
+			one.count(nodes, requested)
+		}
 		all = append(all, one)
 	}
 	return all, nil

@@ -48,7 +48,7 @@ func ask(ctx context.Context, client kubernetes.Interface, namespace string) (Bu
 func reportRequest() *corev1.Pod {
 	yes, no := true, false
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "gpuslice-quota-", Annotations: map[string]string{api.AnnotationReport: api.ReportQuota}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "gpuslice-quota-", Annotations: map[string]string{api.AnnotationReport: budgets.ReportQuota}},
 		Spec: corev1.PodSpec{
 			AutomountServiceAccountToken: &no,
 			SecurityContext:              &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},

@@ -22,7 +22,7 @@ type Flags struct {
 func (f *Flags) Register(flags *pflag.FlagSet, namespace string) {
 	flags.StringArrayVar(&f.Policies, "policies", nil, "`FILE` or directory of policies: bare documents or ConfigMaps, Namespace objects beside them; may be repeated")
 	flags.StringArrayVar(&f.tenantPolicies, "tenant-policy", nil, "`FILE` of a tenant's own document, which tightens the policy of its namespace; bare: of every namespace; may be repeated")
-	flags.StringArrayVar(&f.Nodes, "nodes", nil, "`FILE` or directory of nodes, as kubectl get nodes -o yaml prints them, RuntimeClasses, DeviceClasses and the GPU Operator's ClusterPolicy beside them; may be repeated")
+	flags.StringArrayVar(&f.Nodes, "nodes", nil, "`FILE` or directory of nodes, as kubectl get nodes -o yaml prints them, RuntimeClasses, DeviceClasses, ResourceSlices and the GPU Operator's ClusterPolicy beside them; may be repeated")
 	flags.StringArrayVar(&f.Namespaces, "namespaces", nil, "`FILE` or directory of Namespace objects: policies and Pod Security select by their labels; may be repeated")
 	flags.StringArrayVar(&f.namespaceLabels, "namespace-label", nil, "a label of the objects' namespace, `KEY=VALUE`; may be repeated")
 	f.Kube.RegisterNamespace(flags, namespace)

@@ -26,7 +26,7 @@ type live struct {
 	state        *corev1.ConfigMap
 	proofs       *corev1.ConfigMap
 	ranges       map[string][]*corev1.LimitRange // by namespace
-	nodes        []*corev1.Node
+	source       pools.Source
 	namespaces   map[string]map[string]string // name -> labels
 	guard        *config.GuardSettings
 	runtimes     pools.Runtimes
@@ -45,8 +45,12 @@ func readLive(ctx context.Context, c *kube.Connection, flags *Flags) (*live, err
 		}
 	}
 	if len(flags.Nodes) == 0 {
-		if l.nodes, err = installed.Nodes(ctx, c.Client); err != nil {
+		nodes, err := installed.Nodes(ctx, c.Client)
+		if err != nil {
 			return nil, dryRunInstead(c, err)
+		}
+		if l.source, err = installed.Source(ctx, c.Client, nodes); err != nil {
+			l.warn("pools of dynamic resource allocation are unknown: %v", err)
 		}
 	}
 	if err := l.readRuntimes(ctx, c); err != nil {

@@ -26,7 +26,7 @@ type loader struct {
 	problems []error
 	warnings []string
 	policies []manifest.Policy
-	nodes    []*corev1.Node
+	source   pools.Source
 	classes  []*nodev1.RuntimeClass
 	operator *pools.Operator
 	cluster  *Cluster
@@ -68,7 +68,7 @@ func Load(ctx context.Context, flags *Flags, r *manifest.Reader, s cli.Streams) 
 
 // takeLive copies what was read from a live cluster. Files are read afterwards, and win.
 func (l *loader) takeLive() {
-	l.nodes, l.cluster.ranges, l.cluster.claims = l.live.nodes, l.live.ranges, l.live.claims
+	l.source, l.cluster.ranges, l.cluster.claims = l.live.source, l.live.ranges, l.live.claims
 	l.cluster.ClaimsUnread = l.live.claimsUnread
 	l.warnings = append(l.warnings, l.live.warnings...)
 	for name, labels := range l.live.namespaces {
@@ -105,7 +105,7 @@ func (l *loader) finish() {
 		c.Runtimes = l.live.runtimes
 	}
 	if l.live != nil && len(l.flags.Policies) == 0 {
-		c.snapshot = webhookcluster.ReadSnapshot(webhookcluster.Objects{Policies: l.live.policies, State: l.live.state, Proofs: l.live.proofs, Nodes: l.nodes, Guard: c.Guard, Runtimes: c.Runtimes})
+		c.snapshot = webhookcluster.ReadSnapshot(webhookcluster.Objects{Policies: l.live.policies, State: l.live.state, Proofs: l.live.proofs, Source: l.source, Guard: c.Guard, Runtimes: c.Runtimes})
 		c.Pools = c.snapshot.Pools()
 		return
 	}
@@ -114,7 +114,7 @@ func (l *loader) finish() {
 	if policy := c.Book.Default(); policy != nil {
 		spec = policy.Pools
 	}
-	c.Pools, c.complete = pools.FromNodes(l.nodes, spec, nil), spec.Complete
+	c.Pools, c.complete = l.source.Pools(spec, nil), spec.Complete
 }
 
 // labels reads --namespace-label.
@@ -170,7 +170,7 @@ func (l *loader) readPolicyFile(flag, path string, as manifest.PolicyReader) {
 
 func (l *loader) readNodes() {
 	for _, path := range l.flags.Nodes {
-		before, runtimes := len(l.nodes), false
+		before, runtimes := len(l.source.Nodes), false
 		for _, o := range l.objects([]string{path}, manifest.MaxNodes) {
 			if o.Kind != "Node" || o.APIVersion != "v1" {
 				runtimes = l.readRuntime(o) || runtimes
@@ -180,16 +180,16 @@ func (l *loader) readNodes() {
 			if err := json.Unmarshal(o.Raw, &node); err != nil {
 				l.problems = append(l.problems, fmt.Errorf("%s: not a Node: %w", o, err))
 			}
-			l.nodes = append(l.nodes, &node)
+			l.source.Nodes = append(l.source.Nodes, &node)
 		}
-		if len(l.nodes) == before && !runtimes && len(l.problems) == 0 {
+		if len(l.source.Nodes) == before && !runtimes && len(l.problems) == 0 {
 			l.problems = append(l.problems, fmt.Errorf("--nodes %s: no Node in it; accepted: what kubectl get nodes -o yaml prints", path))
 		}
 	}
 }
 
-// readRuntime reads a RuntimeClass or the GPU Operator's ClusterPolicy, how a guard reaches the driver, or a DeviceClass. It reports
-// whether the object is one.
+// readRuntime reads a RuntimeClass or the GPU Operator's ClusterPolicy, how a guard reaches the driver, or a DeviceClass or
+// ResourceSlice. It reports whether the object is one.
 func (l *loader) readRuntime(o manifest.Object) bool {
 	var err error
 	switch {
@@ -201,6 +201,11 @@ func (l *loader) readRuntime(o manifest.Object) bool {
 		class := &resourcev1.DeviceClass{}
 		err = json.Unmarshal(o.Raw, class)
 		keep(&l.cluster.claims.Classes, class.Name, class)
+		keep(&l.source.Classes, class.Name, class)
+	case o.Kind == "ResourceSlice" && o.APIVersion == resourcev1.SchemeGroupVersion.String():
+		published := &resourcev1.ResourceSlice{}
+		err = json.Unmarshal(o.Raw, published)
+		l.source.Slices = append(l.source.Slices, published)
 	case o.Kind == "ClusterPolicy" && o.APIVersion == "nvidia.com/v1":
 		l.operator, err = pools.ReadOperator(o.Raw)
 	default:

@@ -20,6 +20,7 @@ type Pool struct {
 	Replicas     int              `json:"replicas,omitempty"`
 	Nodes        []string         `json:"nodes"`
 	Notes        []string         `json:"notes"`
+	ByClass      bool             `json:"-"` // a device class offers it, and no node counts it
 }
 
 // PrintedPools are pools as they are printed.
@@ -29,7 +30,7 @@ func PrintedPools(pools []pools.Pool) []Pool {
 		p := &pools[i]
 		out := Pool{
 			Name: p.Name, Strategy: p.Strategy, Resource: p.Resource, Device: p.Product, DeviceMemory: p.DeviceMemory,
-			Usable: p.Usable(), Replicas: p.Replicas, Nodes: []string{}, Notes: cli.NonNil(p.Notes),
+			Usable: p.Usable(), Replicas: p.Replicas, Nodes: []string{}, Notes: cli.NonNil(p.Notes), ByClass: p.DeviceClass != "",
 		}
 		if p.Remembered() {
 			out.Notes = append(slices.Clone(out.Notes), "remembered: no node has offered it since "+p.LastSeen.Format(time.RFC3339)+"; used only where no pool with nodes fits")

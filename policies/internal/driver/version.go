@@ -15,6 +15,17 @@ const (
 	FirstReleaseForGuard = "565.57.01"
 )
 
+// Generation tells releases apart that hold slices in different ways.
+func Generation(major int) int {
+	switch {
+	case major >= FirstWithLimits:
+		return 2
+	case major >= FirstForGuard:
+		return 1
+	}
+	return 0
+}
+
 // MaxVersion bounds each part of a driver's release.
 const MaxVersion = 99_999
 

@@ -65,7 +65,7 @@ func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {
 	above := func(e corev1.NodeSelectorRequirement) bool {
 		return e.Key == driver.LabelMajor && e.Operator == corev1.NodeSelectorOpGt
 	}
-	if (c.guard.holds || c.guard.failed) && !c.guard.agent && !c.pool().Declared && !slices.ContainsFunc(term.MatchExpressions, above) {
+	if (c.guard.holds || c.guard.failed) && !c.guard.agent && !c.pool().Declared && c.pool().DeviceClass == "" && !slices.ContainsFunc(term.MatchExpressions, above) {
 		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{ // nodes that join later may have an older driver
 			Key: driver.LabelMajor, Operator: corev1.NodeSelectorOpGt, Values: []string{strconv.Itoa(driver.FirstForGuard - 1)}})
 	}

@@ -25,7 +25,7 @@ func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*p
 	p := &promise.Promise{
 		Version: promise.Version, Namespace: in.Namespace.Name, Policy: in.Policy.Name,
 		Request: req, Strategy: chosen.strategy.Name, Pools: []string{chosen.pool().Name},
-		Charge:  podCharge(chosen),
+		Charge: podCharge(chosen), Slice: inWords(chosen, same),
 		Planned: promise.Planned{Strategy: chosen.strategy.Name, Pool: chosen.pool().Name, Tier: chosen.tier()},
 	}
 	for _, c := range same {
@@ -108,7 +108,7 @@ func (w *builder) roundedUp(p *placed) {
 		return
 	}
 	for i := range w.in.Pools {
-		if smaller := &w.in.Pools[i]; smaller.Usable() < requested && smaller.Usable() < p.pool.Usable() && namesAmount(smaller, requested) {
+		if smaller := &w.in.Pools[i]; smaller.Usable() > 0 && smaller.Usable() < requested && smaller.Usable() < p.pool.Usable() && namesAmount(smaller, requested) {
 			w.warn("container %q requests %s, a %s has %s usable, so it gets a %s; write %s: %q for the smaller one", p.request.Name, requested,
 				smaller.MIGProfile, smaller.Usable().Human(), p.pool.MIGProfile, api.LabelMemory, smaller.Usable())
 			return

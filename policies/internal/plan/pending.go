@@ -17,7 +17,8 @@ func pending(in *Input, req api.Request, wants []want, unfit []*FitError) (*cand
 	}
 	strategy := *strategies.Named(name)
 	strategy.Tier = api.TierNone // whatever comes under the resource's name
-	pool := &pools.Pool{Name: pools.SiteAwaited, Site: pools.SiteAwaited, Resource: resource, Strategy: name}
+	pool := &pools.Pool{Resource: resource, Strategy: name}
+	pool.Await()
 	if strategy.MPS {
 		pool.MPSProvider = strategies.ProviderLabeled(strategies.LabelsDiscovery).Name
 	}

@@ -9,3 +9,6 @@ const (
 
 // RequestsPrefix begins the names under which ResourceQuotas count extended resources.
 const RequestsPrefix = "requests."
+
+// NVIDIADriver is NVIDIA's driver of dynamic resource allocation.
+const NVIDIADriver = "gpu.nvidia.com"

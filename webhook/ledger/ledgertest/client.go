@@ -26,11 +26,13 @@ type Fault struct {
 	Reject bool          // the API server rejects it
 }
 
-// Client is one replica's client of the cluster. It implements ledger.Store and ledger.Lister.
+// Client is one replica's client of the cluster. It implements ledger.Store, ledger.Lister and ledger.Watcher.
 type Client struct {
 	Cluster *Cluster
 	// Faults returns the fault of a call. Optional.
 	Faults func(Call) Fault
+	// Late returns by how much the replica's watches are late, and whether they are there. Optional: without it there are none.
+	Late func() (time.Duration, bool)
 }
 
 // Get implements ledger.Store.
@@ -51,6 +53,18 @@ func (c *Client) Update(ctx context.Context, o ledger.Object) (ledger.Object, er
 // List implements ledger.Lister.
 func (c *Client) List(ctx context.Context, namespaces []string) (ledger.Listing, error) {
 	return do(ctx, c.Cluster, c.fault(List), func() (ledger.Listing, error) { return c.Cluster.list(namespaces), nil })
+}
+
+// View implements ledger.Watcher.
+func (c *Client) View(namespaces []string, reservations []ledger.Reservation) (ledger.View, bool) {
+	if c.Late == nil {
+		return ledger.View{}, false
+	}
+	late, ok := c.Late()
+	if !ok {
+		return ledger.View{}, false
+	}
+	return c.Cluster.view(namespaces, reservations, late)
 }
 
 func (c *Client) fault(call Call) Fault {

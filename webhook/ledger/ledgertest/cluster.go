@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -26,6 +27,14 @@ type Cluster struct {
 	writes     map[string]int
 	flying     sync.WaitGroup
 	watch      func()
+	history    []moment
+}
+
+// moment is which pods lived from an instant on.
+type moment struct {
+	from    time.Time
+	version int
+	pods    map[string]ledger.Pod
 }
 
 // Watch calls see after each change with the state of the budget's ledger and the living pods. It skips no change, and none
@@ -43,6 +52,7 @@ func (c *Cluster) Watch(budgetKey string, see func(ledger.State, map[string]ledg
 // changed ends a change. The caller holds c.mu.
 func (c *Cluster) changed() {
 	c.version++
+	c.history = append(c.history, moment{time.Now(), c.version, maps.Clone(c.pods)})
 	if c.watch != nil {
 		c.watch()
 	}
@@ -217,4 +227,36 @@ func (c *Cluster) list(namespaces []string) (l ledger.Listing) {
 		}
 	}
 	return l
+}
+
+// view returns what a watch has shown that is late by so much. It returns false if that is nothing.
+func (c *Cluster) view(namespaces []string, reservations []ledger.Reservation, late time.Duration) (ledger.View, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	then := time.Now().Add(-late)
+	i, _ := slices.BinarySearchFunc(c.history, then, func(m moment, t time.Time) int {
+		if m.from.After(t) {
+			return 1
+		}
+		return -1 // the last of those that began by then is wanted
+	})
+	if i == 0 {
+		return ledger.View{}, false
+	}
+	shown := c.history[i-1]
+	v := ledger.View{Shown: make(map[string]bool)}
+	for _, n := range namespaces {
+		v.Namespaces = append(v.Namespaces, ledger.Namespace{Name: n, Revision: uint64(shown.version)})
+	}
+	for _, uid := range slices.Sorted(maps.Keys(shown.pods)) {
+		if p := shown.pods[uid]; slices.Contains(namespaces, p.Holding.Namespace) {
+			v.Base = append(v.Base, p.Holding)
+		}
+	}
+	for _, r := range reservations {
+		if _, ok := shown.pods[r.PodUID]; ok {
+			v.Shown[r.PodUID] = true
+		}
+	}
+	return v, true
 }

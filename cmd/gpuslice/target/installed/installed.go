@@ -97,8 +97,12 @@ func Snapshot(ctx context.Context, client kubernetes.Interface, system string) (
 	if err != nil {
 		return nil, err
 	}
+	source, err := Source(ctx, client, nodes)
+	if err != nil {
+		return nil, err
+	}
 	tenants = slices.DeleteFunc(tenants, func(m *corev1.ConfigMap) bool { return m.Namespace == system })
-	return cluster.ReadSnapshot(cluster.Objects{Policies: documents, Tenants: tenants, State: state, Proofs: proved, Nodes: nodes}), nil
+	return cluster.ReadSnapshot(cluster.Objects{Policies: documents, Tenants: tenants, State: state, Proofs: proved, Source: source}), nil
 }
 
 // Proofs returns the ConfigMap with what was proved on pools; nil: nothing was tried.

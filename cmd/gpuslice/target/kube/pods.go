@@ -1,0 +1,113 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// podsPerPage is how many pods are read at once.
+const podsPerPage = 500
+
+// PodFlags choose pods that have neither succeeded nor failed: -A, -l and --node, beside -n of Flags.
+type PodFlags struct {
+	All            bool
+	Selector, Node string
+
+	pods typedcorev1.PodInterface
+}
+
+// Register registers the flags. verb is what the command does with slices, such as "list".
+func (f *PodFlags) Register(flags *pflag.FlagSet, verb string) {
+	flags.BoolVarP(&f.All, "all-namespaces", "A", false, verb+" the slices of every namespace")
+	flags.StringVarP(&f.Selector, "selector", "l", "", "label `SELECTOR` of the pods: KEY=VALUE, KEY!=VALUE, KEY in (A,B); comma-separated")
+	flags.StringVar(&f.Node, "node", "", "only the slices on this `NODE`")
+}
+
+// Check returns what is wrong with the flags beside that of -n.
+func (f *PodFlags) Check(namespace string) error {
+	if f.All && namespace != "" {
+		return errors.New("-n names one namespace, and -A means all: leave out one of them")
+	}
+	if _, err := labels.Parse(f.Selector); err != nil {
+		return fmt.Errorf("-l %q: %w", f.Selector, err)
+	}
+	f.All = f.All || f.Node != "" && namespace == ""
+	return nil
+}
+
+// Connect makes the pods those of a cluster.
+func (f *PodFlags) Connect(c *Connection) { f.pods = c.Client.CoreV1().Pods(f.namespace(c)) }
+
+func (f *PodFlags) namespace(c *Connection) string {
+	if f.All {
+		return metav1.NamespaceAll
+	}
+	return c.Namespace
+}
+
+func (f *PodFlags) options() metav1.ListOptions {
+	fields := "status.phase!=Succeeded,status.phase!=Failed"
+	if f.Node != "" {
+		fields += ",spec.nodeName=" + f.Node
+	}
+	return metav1.ListOptions{LabelSelector: f.Selector, FieldSelector: fields}
+}
+
+// Each calls use for every pod, and returns the version of the cluster that was read. command is what a tenant who may not
+// read all namespaces can call instead, without -n.
+func (f *PodFlags) Each(ctx context.Context, command string, use func(*corev1.Pod)) (version string, err error) {
+	options := f.options()
+	options.Limit = podsPerPage
+	for {
+		page, err := f.pods.List(ctx, options)
+		if err != nil {
+			return "", f.forbidden(command, fmt.Errorf("list pods: %w", err))
+		}
+		for i := range page.Items {
+			use(&page.Items[i])
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return page.ResourceVersion, nil
+		}
+	}
+}
+
+// Watch follows the pods from a version on.
+func (f *PodFlags) Watch(ctx context.Context, command, version string) (watch.Interface, error) {
+	options := f.options()
+	options.ResourceVersion = version
+	w, err := f.pods.Watch(ctx, options)
+	if err != nil {
+		return nil, f.forbidden(command, fmt.Errorf("watch pods: %w", err))
+	}
+	return w, nil
+}
+
+// forbidden adds, to what a tenant may not list, the way that needs no such right.
+func (f *PodFlags) forbidden(command string, err error) error {
+	if apierrors.IsForbidden(err) && f.All {
+		return fmt.Errorf("%w; %s one of your namespaces: gpuslice %s -n NAMESPACE", err, command, command)
+	}
+	return err
+}
+
+// Nothing is kubectl's sentence about an empty list.
+func (f *PodFlags) Nothing(c *Connection) string {
+	text := "No slices found"
+	if f.Node != "" {
+		text += " on node " + f.Node
+	}
+	if namespace := f.namespace(c); namespace != metav1.NamespaceAll {
+		text += " in " + namespace + " namespace"
+	}
+	return text + "."
+}

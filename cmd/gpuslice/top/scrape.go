@@ -1,0 +1,116 @@
+package top
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Bounds on one scrape: what answers in a pod may be its tenant's.
+const (
+	scrapeTimeout = 10 * time.Second
+	maxOfGuard    = 256 << 10
+	maxOfAgent    = 16 << 20
+)
+
+// scraper reads metrics of pods through the API server.
+type scraper struct{ kubernetes.Interface }
+
+// scrapeClient follows no redirect, so that the credentials go to the API server alone.
+func scrapeClient(config *rest.Config) (scraper, error) {
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return scraper{}, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
+	transport.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client, err := kubernetes.NewForConfigAndClient(config, transport)
+	if err != nil {
+		return scraper{}, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
+	return scraper{client}, nil
+}
+
+// series are metrics by name.
+type series map[string]*dto.MetricFamily
+
+// scrape reads the metrics that a port of a pod serves, of at most so many bytes.
+func (s scraper) scrape(ctx context.Context, namespace, pod, port string, most int) (series, error) {
+	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
+	defer cancel()
+	body, err := s.CoreV1().RESTClient().Get().Namespace(namespace).Resource("pods").
+		Name("http:" + pod + ":" + port).SubResource("proxy").Suffix("metrics").Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(io.LimitReader(body, int64(most)+1))
+	if err != nil {
+		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	if len(text) > most {
+		return nil, fmt.Errorf("read metrics: more than %d bytes", most)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	all, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	return all, nil
+}
+
+// labels are of one series.
+type labels map[string]string
+
+// each calls use for every series of a name with these labels and a value that can be.
+func (s series) each(name string, want labels, use func(labels, float64)) {
+	for _, m := range s[name].GetMetric() {
+		have := labels{}
+		for _, pair := range m.GetLabel() {
+			have[pair.GetName()] = pair.GetValue()
+		}
+		value := m.GetGauge().GetValue() + m.GetUntyped().GetValue()
+		if have.match(want) && value >= 0 && value < math.MaxInt64 { // neither is NaN
+			use(have, value)
+		}
+	}
+}
+
+func (l labels) match(want labels) bool {
+	for name, value := range want {
+		if l[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// value is that of the first series of a name with these labels.
+func (s series) value(name string, want labels) (value float64, found bool) {
+	s.each(name, want, func(_ labels, v float64) {
+		if !found {
+			value, found = v, true
+		}
+	})
+	return value, found
+}
+
+// short is the first line of an error that another system may have written.
+func short(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	const most = 200
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "") + "..."
+	}
+	return line
+}

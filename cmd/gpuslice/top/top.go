@@ -1,0 +1,137 @@
+// Package top is the command that shows how much of its slice each container uses now. What is used is read where it is
+// measured, through the API server's proxy: from the agent of the pod's node, or from the guard in the pod.
+//
+//	pods -> measured slices (read.go), from scrapes (scrape.go) -> table (print.go)
+package top
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+)
+
+const long = `Show how much GPU memory each container uses now, and what share of its slice that is, the highest use first. The agent of the
+pod's node measures it, or the guard in the pod if its policy sets guard.metricsPort. Where nothing measures it, or the
+measurement is old, USED is "unknown", and NOTE says why. A container with several devices has a line for each.
+
+This takes the right to get pods/proxy in the namespace of the pod, or of the installation for agents.
+
+-o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "SliceUsageList", "items": [...], "errors": [...]}. An item
+has namespace, pod, container, node, device, memory (the slice), usedBytes, usedRatio (of the slice), peakBytes,
+utilizationRatio (of the device's multiprocessors), source (agent or guard) and unknown (why there is no usedBytes).
+With -w it prints one document after the other.`
+
+const example = `  # what my team uses
+  gpuslice top -n team-a
+
+  # who fills that node, again every 5 seconds
+  gpuslice top --node gpu-node-1 -w
+
+  # slices of which less than a tenth is used
+  gpuslice top -A -o json | jq '.items[] | select(.usedRatio != null and .usedRatio < 0.1)'`
+
+const command = "top"
+
+// options are the command's flags.
+type options struct {
+	kube     kube.Flags
+	pods     kube.PodFlags
+	output   cli.Output
+	sortBy   string
+	system   string
+	watch    bool
+	interval time.Duration
+}
+
+// Orders of --sort-by.
+const (
+	byUsed    = "used"
+	byPercent = "percent"
+)
+
+// New returns the command.
+func New(s cli.Streams) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:     "top [-n NAMESPACE | -A] [-l SELECTOR] [--node NODE]",
+		Short:   "Show how much of their slices containers use now",
+		Long:    long,
+		Example: example,
+		Args:    cli.NoArguments,
+		PreRunE: func(*cobra.Command, []string) error { return o.check() },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
+	}
+	flags := cmd.Flags()
+	o.kube.Register(flags)
+	o.kube.RegisterNamespace(flags, "to show (default: with --node all, else the context's, else \"default\")")
+	o.pods.Register(flags, "show")
+	cli.SystemNamespaceFlag(flags, &o.system)
+	flags.StringVar(&o.sortBy, "sort-by", byUsed, "`ORDER`: "+byUsed+" (bytes), "+byPercent+" (of the slice)")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "show it again and again, until you interrupt it")
+	flags.DurationVar(&o.interval, "interval", 5*time.Second, "`PERIOD` of -w, at least 1s")
+	o.output.Register(flags, cli.Wide, cli.YAML, cli.Name, cli.JSONPath)
+	o.kube.CompleteNamespaces(cmd, s)
+	return cmd
+}
+
+func (o *options) check() error {
+	if err := o.pods.Check(o.kube.Namespace); err != nil {
+		return err
+	}
+	if o.sortBy != byUsed && o.sortBy != byPercent {
+		return fmt.Errorf("--sort-by %q: accepted: %s, %s", o.sortBy, byUsed, byPercent)
+	}
+	if o.interval < time.Second {
+		return fmt.Errorf("--interval %s: at least 1s", o.interval)
+	}
+	return o.output.Check()
+}
+
+func (o *options) run(ctx context.Context, s cli.Streams) error {
+	connection, err := o.kube.Connect(s)
+	if err != nil {
+		return err
+	}
+	client, err := scrapeClient(connection.Config)
+	if err != nil {
+		return err
+	}
+	o.pods.Connect(connection)
+	for first := true; ; first = false {
+		found, err := o.read(ctx, client)
+		if ctx.Err() != nil && !first {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		p := printer{options: o, streams: s, nothing: o.pods.Nothing(connection)}
+		if err := p.print(found, first); err != nil {
+			return err
+		}
+		if !o.watch {
+			tally := cli.Tally{NoAnswer: len(found.unread) > 0}
+			return tally.Exit()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(o.interval):
+		}
+	}
+}
+
+// read reads all that the flags select, once.
+func (o *options) read(ctx context.Context, client scraper) (found measured, err error) {
+	if _, err := o.pods.Each(ctx, command, found.add); err != nil {
+		return found, err
+	}
+	found.measure(ctx, client, o.system)
+	found.sort(o.sortBy)
+	return found, nil
+}

@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxNamed is how many containers the words about a pod's slices name.
+const maxNamed = 3
+
+// inWords is what the containers are given, for people: "8Gi of NVIDIA L4".
+func inWords(chosen *candidate, same []*candidate) string {
+	list := chosen.containers
+	amounts := make([]string, len(list))
+	for i := range list {
+		amounts[i] = list[i].amount()
+		if len(list) > 1 {
+			amounts[i] = list[i].request.Name + " " + amounts[i]
+		}
+	}
+	if more := len(amounts) - maxNamed; more > 0 {
+		amounts = append(amounts[:maxNamed], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(amounts, ", ") + " of " + deviceInWords(chosen, same)
+}
+
+// amount is the container's slice on each of its GPUs.
+func (p *placed) amount() string {
+	text := "one replica"
+	if p.size.slice > 0 {
+		text = p.size.slice.Human()
+	}
+	if p.size.limit > p.size.slice {
+		text += " (up to " + p.size.limit.Human() + ")"
+	}
+	if n := p.request.GPUs; n > 1 {
+		text = fmt.Sprintf("%d x %s", n, text)
+	}
+	return text
+}
+
+// deviceInWords is the model of every device that the pod may be given, or "a GPU". GKE writes models in lower case.
+func deviceInWords(chosen *candidate, same []*candidate) string {
+	first := chosen.pool()
+	for _, c := range append(same[:len(same):len(same)], chosen) {
+		for i := range c.containers {
+			if c.containers[i].pool.Product != first.Product {
+				return "a GPU"
+			}
+		}
+	}
+	model := strings.ReplaceAll(first.Product, "-", " ")
+	if strings.HasPrefix(model, "nvidia ") {
+		model = strings.ToUpper(model)
+	}
+	switch {
+	case model == "":
+		return "a GPU"
+	case len(chosen.containers) == 1 && first.MIGProfile != "":
+		return model + " " + first.MIGProfile
+	}
+	return model
+}

@@ -1,0 +1,108 @@
+package pools
+
+import (
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+)
+
+// Attributes and capacities of a GPU in a ResourceSlice. Those of a driver's own stand with or without its name.
+const (
+	attributeType    = "type"
+	attributeProfile = "profile"
+	attributeProduct = "productName"
+	attributeRelease = "driverVersion"
+	capacityMemory   = "memory"
+)
+
+// device is what a driver publishes of a GPU or MIG instance. Drivers write it on nodes: what cannot be read is unknown.
+type device struct {
+	kind, profile, product string
+	memory                 quantity.MiB
+	units                  int // requests without an amount that it has room for; 0: any number, or more than can be counted
+	major, minor           int
+}
+
+// readDevice reads a device; ok is false where it is no GPU.
+func readDevice(driverName string, in *resourcev1.Device) (d device, ok bool) {
+	a := attributes{driverName, in.Attributes}
+	d = device{kind: a.text(attributeType), profile: a.text(attributeProfile), product: strings.ReplaceAll(a.text(attributeProduct), " ", "-"), units: unitsOf(in)}
+	if len(validation.IsValidLabelValue(d.product)) > 0 {
+		d.product = ""
+	}
+	d.major, d.minor = driver.Version(a.text(attributeRelease))
+	for name, c := range in.Capacity {
+		if unqualified(driverName, name) != capacityMemory {
+			continue
+		}
+		if bytes, exact := c.Value.AsInt64(); exact && bytes > 0 && bytes <= quantity.MaxMemory.Bytes() {
+			d.memory = quantity.MiB(bytes / quantity.Mebibyte)
+		}
+	}
+	return d, d.memory > 0 && (d.profile == "" || resourcename.MIGProfile.MatchString(d.profile))
+}
+
+// resource is the name by which pods request the device, where a device class offers it.
+func (d *device) resource() string {
+	if d.profile != "" {
+		return resourcename.MIGPrefix + d.profile
+	}
+	return api.ResourceGPU
+}
+
+// unitsOf is how many requests that name no amount one device has room for. What they do not name, they take by default: all of a
+// capacity that has none.
+func unitsOf(d *resourcev1.Device) int {
+	if d.AllowMultipleAllocations == nil || !*d.AllowMultipleAllocations {
+		return 1
+	}
+	least := int64(0)
+	for _, c := range d.Capacity {
+		taken := c.Value
+		if c.RequestPolicy != nil && c.RequestPolicy.Default != nil {
+			taken = *c.RequestPolicy.Default
+		}
+		if taken.Sign() <= 0 || c.Value.Sign() <= 0 {
+			continue
+		}
+		if n := c.Value.Value() / max(taken.Value(), 1); least == 0 || n < least {
+			least = n
+		}
+	}
+	if least > strategies.MaxReplicas {
+		return 0
+	}
+	return int(least)
+}
+
+// attributes are those of a device.
+type attributes struct {
+	driver string
+	all    map[resourcev1.QualifiedName]resourcev1.DeviceAttribute
+}
+
+// text is an attribute that is a string or a version; "" where there is none.
+func (a attributes) text(name string) string {
+	for key, value := range a.all {
+		switch {
+		case unqualified(a.driver, key) != name:
+		case value.StringValue != nil:
+			return *value.StringValue
+		case value.VersionValue != nil:
+			return *value.VersionValue
+		}
+	}
+	return ""
+}
+
+// unqualified is a name without its domain where that is the driver's.
+func unqualified(driver string, name resourcev1.QualifiedName) string {
+	return strings.TrimPrefix(string(name), driver+"/")
+}

@@ -1,0 +1,168 @@
+package pools
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+)
+
+// classOffers are what device classes offer of the devices of nodes, by the nodes' names, each in the order of resource names.
+type classOffers map[string][]Pool
+
+// of is what a node offers under a resource name; ok is false where it offers nothing by that name.
+func (o classOffers) of(node *corev1.Node, resource string) (offer Pool, ok bool) {
+	if _, ok := node.Status.Allocatable[corev1.ResourceName(resource)]; ok {
+		return readOffer(node, resource), true
+	}
+	for _, offer := range o[node.Name] {
+		if offer.Resource == resource {
+			return offer, true
+		}
+	}
+	return Pool{}, false
+}
+
+// offersByClass reads the ResourceSlices of the nodes.
+func (s Source) offersByClass(nodes []*corev1.Node) classOffers {
+	published := s.current()
+	out := classOffers{}
+	for _, node := range nodes {
+		offers := map[string]*Pool{}
+		for _, slice := range published[node.Name] {
+			for i := range slice.Spec.Devices {
+				if d, ok := readDevice(slice.Spec.Driver, &slice.Spec.Devices[i]); ok {
+					s.add(offers, node, slice.Spec.Driver, &d)
+				}
+			}
+		}
+		for _, resource := range slices.Sorted(maps.Keys(offers)) {
+			out[node.Name] = append(out[node.Name], *offers[resource])
+		}
+	}
+	return out
+}
+
+// current are the slices of nodes' own devices, by node: of each driver's pool those of the latest generation.
+func (s Source) current() map[string][]*resourcev1.ResourceSlice {
+	type pool struct{ node, driver, name string }
+	latest := map[pool]int64{}
+	of := func(r *resourcev1.ResourceSlice) (p pool, own bool) {
+		if r == nil || r.DeletionTimestamp != nil || r.Spec.NodeName == nil {
+			return p, false
+		}
+		return pool{*r.Spec.NodeName, r.Spec.Driver, r.Spec.Pool.Name}, true
+	}
+	for _, r := range s.Slices {
+		if p, own := of(r); own {
+			latest[p] = max(latest[p], r.Spec.Pool.Generation)
+		}
+	}
+	out := map[string][]*resourcev1.ResourceSlice{}
+	for _, r := range s.Slices {
+		if p, own := of(r); own && r.Spec.Pool.Generation == latest[p] {
+			out[p.node] = append(out[p.node], r)
+		}
+	}
+	for _, all := range out {
+		slices.SortFunc(all, func(a, b *resourcev1.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return out
+}
+
+// add adds a device of a node to what the node offers. Devices that no class offers are reported for NVIDIA's driver alone: of
+// others nobody knows whether they are GPUs.
+func (s Source) add(offers map[string]*Pool, node *corev1.Node, driver string, d *device) {
+	resource := d.resource()
+	class, why := s.classOf(driver, resource, d)
+	if class == "" && driver != resourcename.NVIDIADriver {
+		return
+	}
+	next, have := classOffer(node, class, resource, d), offers[resource]
+	if why != "" {
+		next.Strategy, next.Notes = "", []string{why}
+	}
+	switch {
+	case have == nil, have.DeviceClass == "" && class != "":
+		offers[resource] = &next
+	case class == "" || have.Strategy == "":
+	case offerKey(have) != offerKey(&next):
+		have.Strategy, have.Notes = "", []string{fmt.Sprintf("DeviceClass %s offers devices of several kinds here as %s: which of them a pod gets is not known", class, resource)}
+	case next.DriverMajor == have.DriverMajor && next.DriverMinor < have.DriverMinor:
+		have.DriverMinor = next.DriverMinor
+	}
+}
+
+// classOffer is what a node offers with one device: a Pool without a name, nodes or site.
+func classOffer(node *corev1.Node, class, resource string, d *device) Pool {
+	r := nodeReader{labels: node.Labels, pool: Pool{Resource: resource, DeviceClass: class, Product: d.product, MIGProfile: d.profile,
+		Replicas: d.units, DriverMajor: d.major, DriverMinor: d.minor}}
+	switch {
+	case d.profile != "":
+		r.pool.InstanceMemory = d.memory
+	default:
+		r.pool.DeviceMemory = d.memory
+	}
+	switch {
+	case d.units == 1:
+		r.pool.Strategy = unshared(d.profile).Name
+	case d.units > 1:
+		r.pool.Strategy = strategies.With(func(s *strategies.Strategy) bool { return s.Unlabeled }).Name
+	default:
+		r.unknown("any number of pods may share a device of DeviceClass %s, and nothing counts its memory; have its driver share out memory, or a number of shares", class)
+	}
+	r.pool.TrustDomain = r.text(strategies.LabelTrustDomain)
+	r.require(corev1.LabelInstanceTypeStable, labelGKEAccelerator, strategies.LabelTrustDomain)
+	return r.pool
+}
+
+// tellApart makes pools that device classes offer require the names of their nodes where no label tells these from nodes that
+// offer something else under the same resource name.
+func tellApart(all map[string]*gathered) {
+	keys := slices.Sorted(maps.Keys(all))
+	mixed := map[string]string{} // by key, the pool whose nodes match too
+	for _, key := range keys {
+		for _, other := range keys {
+			a, b := all[key], all[other]
+			if a.pool.DeviceClass != "" && a.pool.Resource == b.pool.Resource && offerKey(&a.pool) != offerKey(&b.pool) && a.admits(b) {
+				mixed[key] = b.pool.Name
+			}
+		}
+	}
+	for key, other := range mixed {
+		all[key].requireNames(other)
+	}
+}
+
+// admits reports whether a node of other meets all that g requires.
+func (g *gathered) admits(other *gathered) bool {
+	return slices.ContainsFunc(other.nodes, func(n *corev1.Node) bool {
+		view := nodeView{labels: n.Labels, named: true, name: nodeName{n.Name, n.Labels[corev1.LabelHostname]}}
+		return !slices.ContainsFunc(g.pool.Requirements, func(r corev1.NodeSelectorRequirement) bool { return !view.satisfies(&r) })
+	})
+}
+
+// requireNames makes the pool require the names of its nodes.
+func (g *gathered) requireNames(other string) {
+	var names []string
+	for _, n := range g.nodes {
+		if name := n.Labels[corev1.LabelHostname]; name != "" {
+			names = append(names, name)
+		}
+	}
+	if len(names) < len(g.nodes) || len(names) > maxLastNodes {
+		g.pool.Strategy = ""
+		g.note("no label tells its %d nodes from those of pool %s, which offer something else as %s: give them different values of label %s, or declare the pool",
+			len(g.nodes), message.Quote(other), g.pool.Resource, corev1.LabelInstanceTypeStable)
+		return
+	}
+	slices.Sort(names)
+	g.pool.Requirements = append(g.pool.Requirements, corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: names})
+}

@@ -1,0 +1,149 @@
+package ledger
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+const (
+	// maxWatches bounds the namespaces that a replica watches. The pods of others are listed.
+	maxWatches = 200
+	// watchTTL is how long a namespace is watched after a budget was last decided by it.
+	watchTTL = workerTTL
+	// minWatchAge is how long a watch lasts at least before it is started again because the cluster has changed.
+	minWatchAge = 10 * time.Second
+)
+
+// ClusterWatcher is the Watcher of a cluster. Each namespace has a watch of its own, from when it is first asked for.
+type ClusterWatcher struct {
+	Client kubernetes.Interface
+	// HoldingOf is as in ClusterLister.
+	HoldingOf func(*corev1.Pod) (quota.Holding, ChargeBasis)
+	// Generation returns what the holdings of pods without a promise depend on, in a namespace: the value changes with it.
+	Generation func(namespace string) any
+
+	mu      sync.Mutex
+	ctx     context.Context // of Run; nil: it does not run
+	watches map[string]*namespaceWatch
+	running sync.WaitGroup
+}
+
+// namespaceWatch is the watch of one namespace.
+type namespaceWatch struct {
+	pods           *watchedPods
+	cancel         context.CancelFunc
+	started, asked time.Time
+	generation     any
+}
+
+// Run watches what View was asked for, until ctx ends.
+func (c *ClusterWatcher) Run(ctx context.Context) {
+	c.mu.Lock()
+	c.ctx, c.watches = ctx, make(map[string]*namespaceWatch)
+	c.mu.Unlock()
+	ticker := time.NewTicker(watchTTL / 10)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			c.mu.Lock()
+			c.ctx = nil // or a watch could start while the others are waited for
+			c.mu.Unlock()
+			c.running.Wait()
+			return
+		case <-ticker.C:
+			c.dropIdle()
+		}
+	}
+}
+
+// dropIdle ends the watches that nobody asks for.
+func (c *ClusterWatcher) dropIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, w := range c.watches {
+		if time.Since(w.asked) > watchTTL {
+			w.cancel()
+			delete(c.watches, name)
+		}
+	}
+}
+
+// View implements Watcher.
+func (c *ClusterWatcher) View(namespaces []string, reservations []Reservation) (View, bool) {
+	view := View{Shown: make(map[string]bool)}
+	all := true // each namespace is asked for, so that all watches start
+	for _, name := range namespaces {
+		w := c.watch(name)
+		all = w != nil && w.pods.addTo(&view, name, reservations) && all
+	}
+	return view, all
+}
+
+// watch returns the watch of a namespace; nil: it has none. It starts one that is missing, or whose pods hold something else now.
+func (c *ClusterWatcher) watch(namespace string) *namespaceWatch {
+	generation := c.Generation(namespace)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w, ok := c.watches[namespace]
+	switch {
+	case c.ctx == nil || !ok && len(c.watches) >= maxWatches:
+		return nil
+	case ok && (w.generation == generation || !w.pods.dependsOnCluster()):
+		w.asked = time.Now()
+		return w
+	case ok && time.Since(w.started) < minWatchAge:
+		return nil
+	case ok:
+		w.cancel()
+	}
+	w = c.start(namespace, generation)
+	c.watches[namespace] = w
+	return w
+}
+
+// start starts the watch of a namespace. The caller holds c.mu.
+func (c *ClusterWatcher) start(namespace string, generation any) *namespaceWatch {
+	ctx, cancel := context.WithCancel(c.ctx)
+	w := &namespaceWatch{pods: &watchedPods{holdingOf: c.HoldingOf}, cancel: cancel, started: time.Now(), asked: time.Now(), generation: generation}
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = activePods
+			return c.Client.CoreV1().Pods(namespace).List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = activePods
+			events, err := c.Client.CoreV1().Pods(namespace).Watch(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			return reportedWatch{events, w.pods.broken}, nil
+		},
+	}
+	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, c.Client), &corev1.Pod{}, w.pods,
+		cache.ReflectorOptions{Name: "quota of namespace " + namespace})
+	c.running.Go(func() { reflector.RunWithContext(ctx) })
+	return w
+}
+
+// reportedWatch reports its end: a Reflector stops each watch that it has done with.
+type reportedWatch struct {
+	watch.Interface
+	ended func()
+}
+
+// Stop implements watch.Interface.
+func (w reportedWatch) Stop() {
+	w.ended()
+	w.Interface.Stop()
+}

@@ -1,0 +1,210 @@
+package ledger
+
+import (
+	"encoding/json"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+// watchedPods are the pods of a namespace as a watch has shown them. A Reflector keeps them. Pods that hold the same are counted
+// together: a namespace of thousands of pods is added up for each batch of requests.
+type watchedPods struct {
+	holdingOf func(*corev1.Pod) (quota.Holding, ChargeBasis)
+
+	mu sync.Mutex
+	// current is false while the watch is broken: if etcd is restored meanwhile, resource versions mean something else.
+	current  bool
+	revision uint64 // up to which all is shown. 0: nothing is shown yet, or versions are no numbers
+	pods     map[types.UID]watchedPod
+	alike    map[string]*alikePods // by their holding as JSON
+	// unmanaged are those of them that are to be reported.
+	unmanaged map[types.UID]Pod
+	// unpromised counts the pods whose holding may change although they do not, and claiming those of them whose claims count.
+	unpromised, claiming int
+}
+
+// watchedPod is a pod as it was last shown.
+type watchedPod struct {
+	promise uint64 // hash of the promise, 0: without
+	basis   ChargeBasis
+	claims  bool // devices, without a promise
+	alike   string
+}
+
+// alikePods are n pods that hold the same.
+type alikePods struct {
+	holding quota.Holding
+	n       int
+}
+
+// promiseSeed is that of the hashes in watchedPod.
+var promiseSeed = maphash.MakeSeed()
+
+// Add implements cache.ReflectorStore.
+func (w *watchedPods) Add(object any) error {
+	if pod, ok := object.(*corev1.Pod); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.put(pod)
+		w.shownAt(pod.ResourceVersion)
+	}
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (w *watchedPods) Update(object any) error { return w.Add(object) }
+
+// Delete implements cache.ReflectorStore. The version of a deleted pod is that of its deletion.
+func (w *watchedPods) Delete(object any) error {
+	if pod, ok := object.(*corev1.Pod); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.remove(pod.UID)
+		w.shownAt(pod.ResourceVersion)
+	}
+	return nil
+}
+
+// Replace implements cache.ReflectorStore. The version may be lower than before: another API server may be behind.
+func (w *watchedPods) Replace(all []any, version string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pods, w.alike = make(map[types.UID]watchedPod, len(all)), make(map[string]*alikePods)
+	w.unmanaged, w.unpromised, w.claiming = make(map[types.UID]Pod), 0, 0
+	for _, object := range all {
+		if pod, ok := object.(*corev1.Pod); ok {
+			w.put(pod)
+		}
+	}
+	w.shownAt(version)
+	return nil
+}
+
+// Bookmark implements cache.ReflectorBookmarkStore.
+func (w *watchedPods) Bookmark(version string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pods != nil {
+		w.shownAt(version)
+	}
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (w *watchedPods) Resync() error { return nil }
+
+// dependsOnCluster reports whether a pod's holding may change although the pod does not.
+func (w *watchedPods) dependsOnCluster() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.unpromised > 0
+}
+
+// broken records that the watch has ended. What was shown serves again once the next one shows something.
+func (w *watchedPods) broken() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.current = false
+}
+
+// shownAt records that all is shown up to a resource version. The caller holds w.mu.
+func (w *watchedPods) shownAt(version string) {
+	w.revision, _ = strconv.ParseUint(version, 10, 64) // 0 where it is no number: unknown
+	w.current = true
+}
+
+// put adds a pod or replaces it. A promise says for good what its pod holds. The caller holds w.mu.
+func (w *watchedPods) put(pod *corev1.Pod) {
+	var now watchedPod
+	if promise, ok := pod.Annotations[api.AnnotationPromise]; ok {
+		now.promise = maphash.String(promiseSeed, promise)
+	}
+	if before, ok := w.pods[pod.UID]; ok && before.basis == BasisPromise && before.promise == now.promise {
+		return
+	}
+	w.remove(pod.UID)
+	holding, basis := w.holdingOf(pod)
+	now.basis, now.claims = basis, basis != BasisPromise && len(pod.Spec.ResourceClaims) > 0
+	w.count(now, 1)
+	if basis == BasisUnmanaged && holding.Charge != (quota.Charge{}) {
+		w.unmanaged[pod.UID] = Pod{UID: string(pod.UID), Name: pod.Name, Holding: holding, Unmanaged: true}
+	}
+	key, _ := json.Marshal(holding) // a Holding can always be encoded
+	now.alike = string(key)
+	same, ok := w.alike[now.alike]
+	if !ok {
+		same = &alikePods{holding: holding}
+		w.alike[now.alike] = same
+	}
+	same.n++
+	w.pods[pod.UID] = now
+}
+
+// count adds n to what the pod counts for. The caller holds w.mu.
+func (w *watchedPods) count(pod watchedPod, n int) {
+	if pod.basis != BasisPromise {
+		w.unpromised += n
+	}
+	if pod.claims {
+		w.claiming += n
+	}
+}
+
+// remove removes a pod, if it is there. The caller holds w.mu.
+func (w *watchedPods) remove(uid types.UID) {
+	pod, ok := w.pods[uid]
+	if !ok {
+		return
+	}
+	delete(w.pods, uid)
+	delete(w.unmanaged, uid)
+	w.count(pod, -1)
+	same := w.alike[pod.alike]
+	if same.n--; same.n == 0 {
+		delete(w.alike, pod.alike)
+	}
+}
+
+// addTo adds the namespace to a view. It reports whether what is shown can be relied on: claims may change without their pods.
+func (w *watchedPods) addTo(view *View, namespace string, reservations []Reservation) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.current || w.revision == 0 || w.claiming > 0 {
+		return false
+	}
+	view.Namespaces = append(view.Namespaces, Namespace{Name: namespace, Revision: w.revision})
+	var sums []Pod
+	for _, same := range w.alike {
+		sums = append(sums, Pod{Holding: times(same.holding, same.n)})
+	}
+	view.Base = append(view.Base, baseOf(sums)...)
+	for _, r := range reservations {
+		if _, ok := w.pods[types.UID(r.PodUID)]; ok {
+			view.Shown[r.PodUID] = true
+		}
+	}
+	view.Unmanaged = slices.AppendSeq(view.Unmanaged, maps.Values(w.unmanaged))
+	return true
+}
+
+// times returns what n pods hold that hold h each.
+func times(h quota.Holding, n int) quota.Holding {
+	if n == 1 {
+		return h
+	}
+	half := times(h, n/2)
+	sum := half.Plus(half)
+	if n%2 == 1 {
+		sum = sum.Plus(h)
+	}
+	return sum
+}

@@ -1,0 +1,125 @@
+package ledger
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/quota"
+)
+
+// labelled holds as many slices as a pod's label names, on the basis that another names.
+func labelled(p *corev1.Pod) (quota.Holding, ChargeBasis) {
+	n, _ := strconv.ParseInt(p.Labels["slices"], 10, 64) // 0 without the label
+	basis := map[string]ChargeBasis{"": BasisPromise, "devices": BasisDevices, "unmanaged": BasisUnmanaged}[p.Labels["basis"]]
+	return quota.Holding{Namespace: "a", Charge: quota.Charge{Slices: n}}, basis
+}
+
+func labelledPod(uid string, version, slices int, basis string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid), ResourceVersion: strconv.Itoa(version),
+		Annotations: map[string]string{api.AnnotationPromise: fmt.Sprint(slices, basis)}, Labels: map[string]string{"slices": strconv.Itoa(slices), "basis": basis}}}
+}
+
+func viewOf(w *watchedPods, uids ...string) (View, bool) {
+	v := View{Shown: map[string]bool{}}
+	var reservations []Reservation
+	for _, uid := range uids {
+		reservations = append(reservations, Reservation{PodUID: uid})
+	}
+	ok := w.addTo(&v, "a", reservations)
+	return v, ok
+}
+
+// TestWatchedPodsAddUp holds the sums against those of a list, whatever pods come, change and go.
+func TestWatchedPodsAddUp(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	w, there, version := &watchedPods{holdingOf: labelled}, map[string]*corev1.Pod{}, 1
+	_ = w.Replace(nil, "1")
+	for range 5000 {
+		version++
+		uid := fmt.Sprint(random.IntN(40))
+		switch pod := there[uid]; {
+		case pod != nil && random.IntN(3) == 0:
+			pod.ResourceVersion = strconv.Itoa(version)
+			_ = w.Delete(pod)
+			delete(there, uid)
+		case random.IntN(100) == 0:
+			var all []any
+			for _, p := range there {
+				all = append(all, p)
+			}
+			_ = w.Replace(all, strconv.Itoa(version))
+		default:
+			there[uid] = labelledPod(uid, version, random.IntN(4), []string{"", "devices", "unmanaged"}[random.IntN(3)])
+			_ = w.Update(there[uid])
+		}
+		var listed, unmanaged []Pod
+		for uid, p := range there {
+			h, basis := labelled(p)
+			listed = append(listed, Pod{UID: uid, Holding: h})
+			if basis == BasisUnmanaged && h.Charge.Slices > 0 {
+				unmanaged = append(unmanaged, Pod{UID: uid})
+			}
+		}
+		v, ok := viewOf(w, "7", "gone")
+		if diff := cmp.Diff(baseOf(listed), v.Base, cmpopts.EquateEmpty()); diff != "" || !ok || v.Namespaces[0].Revision != uint64(version) {
+			t.Fatalf("%v at %+v, want %d (-listed +watched)\n%s", ok, v.Namespaces, version, diff)
+		}
+		if v.Shown["7"] != (there["7"] != nil) || v.Shown["gone"] || len(v.Unmanaged) != len(unmanaged) {
+			t.Fatalf("shown %v, unmanaged %+v; there are %v", v.Shown, v.Unmanaged, there)
+		}
+	}
+}
+
+func TestWatchedPods(t *testing.T) {
+	claims := labelledPod("claims", 6, 1, "devices")
+	claims.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
+	for name, c := range map[string]struct {
+		do       func(*watchedPods)
+		ok       bool
+		revision uint64
+	}{
+		"nothing is shown yet":                   {func(*watchedPods) {}, false, 0},
+		"a bookmark before the first list":       {func(w *watchedPods) { _ = w.Bookmark("9") }, false, 0},
+		"a list of no pods":                      {func(w *watchedPods) { _ = w.Replace(nil, "5") }, true, 5},
+		"a bookmark":                             {func(w *watchedPods) { _ = w.Replace(nil, "5"); _ = w.Bookmark("9") }, true, 9},
+		"a list of an API server that is behind": {func(w *watchedPods) { _ = w.Replace(nil, "5"); _ = w.Replace(nil, "4") }, true, 4},
+		"versions that are no numbers":           {func(w *watchedPods) { _ = w.Replace(nil, "a5") }, false, 0},
+		"a broken watch":                         {func(w *watchedPods) { _ = w.Replace(nil, "5"); w.broken() }, false, 0},
+		"a watch that goes on":                   {func(w *watchedPods) { _ = w.Replace(nil, "5"); w.broken(); _ = w.Bookmark("6") }, true, 6},
+		"claims without a promise":               {func(w *watchedPods) { _ = w.Replace([]any{claims}, "6") }, false, 0},
+		"and after they are gone":                {func(w *watchedPods) { _ = w.Replace([]any{claims}, "6"); _ = w.Delete(claims) }, true, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &watchedPods{holdingOf: labelled}
+			c.do(w)
+			v, ok := viewOf(w)
+			if ok != c.ok || ok && v.Namespaces[0].Revision != c.revision {
+				t.Errorf("%v, %+v; want %v, %d", ok, v, c.ok, c.revision)
+			}
+		})
+	}
+}
+
+func TestWatchedPodsReadsAPromiseOnce(t *testing.T) {
+	read := 0
+	w := &watchedPods{holdingOf: func(p *corev1.Pod) (quota.Holding, ChargeBasis) { read++; return labelled(p) }}
+	_ = w.Replace([]any{labelledPod("p", 1, 1, ""), labelledPod("d", 1, 1, "devices")}, "1")
+	_ = w.Update(labelledPod("p", 2, 1, ""))
+	_ = w.Update(labelledPod("d", 3, 1, "devices"))
+	if read != 3 {
+		t.Errorf("%d holdings read, want that of the promise once and of the other twice", read)
+	}
+	_ = w.Update(labelledPod("p", 4, 2, "")) // somebody wrote another
+	if v, _ := viewOf(w); v.Base[0].Charge.Slices != 3 {
+		t.Errorf("%+v, want 3 slices", v.Base)
+	}
+}
