@@ -2,6 +2,8 @@ package deploy_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,12 +18,34 @@ import (
 	"github.com/gpuslice/gpuslice/test/markdown"
 )
 
-// documents are the YAML documents of a block. One that leaves something out ("...") is a picture and not a document.
-func documents(b markdown.Block) []string {
+// documents are the YAML documents of a block, or of the files that its commands apply. One that leaves something out ("...") is a picture and not a document.
+func documents(t *testing.T, b markdown.Block) (all []string) {
+	t.Helper()
+	for _, path := range b.Files() {
+		text, err := os.ReadFile(filepath.Join("..", path))
+		if err != nil {
+			t.Errorf("%s: %v", b.Where(), err)
+		}
+		for _, document := range strings.Split(string(text), "\n---\n") {
+			all = append(all, policyOf(document))
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
 	if language, _, _ := strings.Cut(b.Info, " "); language != "yaml" || strings.Contains(b.Text, "...") {
 		return nil
 	}
 	return strings.Split(b.Text, "\n---\n")
+}
+
+// policyOf is the policy in a ConfigMap; other documents stay as they are.
+func policyOf(document string) string {
+	var c corev1.ConfigMap
+	if yaml.Unmarshal([]byte(document), &c) != nil || c.Labels[api.LabelPolicy] != "true" {
+		return document
+	}
+	return c.Data["policy.yaml"]
 }
 
 // foreign are API groups whose objects pages show and whose types this project does not link.
@@ -79,7 +103,7 @@ func TestPageDocuments(t *testing.T) {
 	var seen kinds
 	for _, p := range pages(t) {
 		for _, b := range p.Blocks() {
-			for _, document := range documents(b) {
+			for _, document := range documents(t, b) {
 				if err := seen.check(document); err != nil {
 					t.Errorf("%s: %v", b.Where(), err)
 				}

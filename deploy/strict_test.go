@@ -61,6 +61,12 @@ func TestStrict(t *testing.T) {
 		}
 		// What a claim takes the policy cannot tell: pods that claim other devices are not held to it.
 		expression := strings.ReplaceAll(want.Expression, "object.spec.?resourceClaims.orValue([]).size() > 0 ||", "")
+		// Words of other systems request nothing by themselves.
+		from, to := strings.Index(expression, "object.spec.containers.exists(c,"), strings.Index(expression, "(oldObject != null")
+		if from < 0 || to < from {
+			t.Fatalf("the condition does not know other systems: %s", expression)
+		}
+		expression = expression[:from] + expression[to:]
 		if diff := cmp.Diff(strings.Fields(expression), strings.Fields(conditions[i].Expression)); diff != "" {
 			t.Errorf("(-webhook +policy)\n%s", diff)
 		}

@@ -25,7 +25,7 @@ func TestPagePods(t *testing.T) {
 	for _, p := range pages(t) {
 		var policy, pod string
 		for _, b := range p.Blocks() {
-			for _, document := range documents(b) {
+			for _, document := range documents(t, b) {
 				switch {
 				case strings.Contains(document, "apiVersion: "+config.APIVersion+"\n"):
 					policy = document

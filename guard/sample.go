@@ -27,6 +27,7 @@ func (i Idle) same(j Idle) bool { return i.Container == j.Container && i.Since.E
 // Device is what one sample found on one device, or one MIG instance.
 type Device struct {
 	ID         string    // UUID, stable over the guard's life
+	Model      string    // as the driver names it; empty: it does not
 	Listed     time.Time // when the processes were listed; a sample may repeat an older list
 	TotalBytes int64     // 0: the device does not report it
 	UsedBytes  int64     // by all tenants; 0: the device does not report it

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
+	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -19,8 +21,9 @@ import (
 type creation struct {
 	in       Input // its Pod is the author's alone once the request is read
 	req      api.Request
-	unread   []api.Violation // what of the request could not be read
-	brought  []string        // warnings about what the pod brought that is ours
+	unread   []api.Violation   // what of the request could not be read
+	brought  []string          // warnings about what the pod brought that is ours
+	asked    []spellings.Found // requests in the words of systems that the policy does not accept
 	warnings []string
 }
 
@@ -41,6 +44,9 @@ func decideSlice(in Input) Decision {
 	} {
 		if d := step(c); d.Outcome != "" {
 			d.Warnings = append(c.warnings, d.Warnings...)
+			if c.asked != nil {
+				d.Warnings = append(d.Warnings, c.hints(d.Outcome)...)
+			}
 			return d
 		}
 	}
@@ -92,7 +98,7 @@ func (c *creation) readRequest() Decision {
 	if recorded != nil {
 		before = &recorded.Request
 	}
-	c.req, c.warnings, c.unread = request.Read(bare, c.in.Policy, c.in.Pools, before)
+	c.req, c.asked, c.warnings, c.unread = request.Read(bare, c.in.Policy, c.in.Pools, before)
 	return Decision{}
 }
 
@@ -115,6 +121,9 @@ func (c *creation) leaveWithoutRequest() Decision {
 	case c.req.Explicit:
 		return Decision{}
 	case silent && !request.TouchesGPU(in.Pod, in.Pools):
+		if c.asked != nil {
+			return leaveUnchanged(whyForeign)
+		}
 		return leaveUnchanged(whyNoGPU)
 	case in.Policy.Mode == modes.OptIn && !request.RequestsFraction(in.Pod, in.Pools):
 		d := leaveUnchanged(whyNotRequested)
@@ -124,6 +133,21 @@ func (c *creation) leaveWithoutRequest() Decision {
 		return leaveUnchanged(whyNoGPU)
 	}
 	return Decision{}
+}
+
+// maxHints bounds the warnings about other systems' words.
+const maxHints = 8
+
+// hints are what to write instead of other systems' words, sorted. A node selector is right with a slice too.
+func (c *creation) hints(o Outcome) (hints []string) {
+	for _, f := range c.asked {
+		if !f.Selected || o == Unchanged {
+			hints = append(hints, f.Hint())
+		}
+	}
+	slices.Sort(hints)
+	hints = slices.Compact(hints)
+	return hints[:min(len(hints), maxHints)]
 }
 
 // checkRequest denies what could not be read and what reaches out of a slice, all at once.

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/foreign"
 	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
@@ -20,6 +19,7 @@ const (
 	whyOff          = "mode off"
 	whyNoGPU        = "no GPU requested"
 	whyNotRequested = "no slice requested"
+	whyForeign      = "request of another system"
 	whyOptedOut     = "share disabled"
 	whyExclusive    = "several GPUs, left exclusive"
 	whyMirror       = "mirror pod"
@@ -68,7 +68,6 @@ func Decide(in Input) Decision {
 		return ungoverned(in).WithBypass(in.Namespace)
 	}
 	d := decideGoverned(in)
-	d.Warnings = append(d.Warnings, foreign.Hints(in.Pod)...)
 	if d.Outcome != Unchanged {
 		d.Warnings = append(d.Warnings, in.TenantNotes...)
 	}
@@ -127,7 +126,7 @@ func decideGoverned(in Input) Decision {
 
 // decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not request either.
 func decideUnsliced(in *Input, d Decision) Decision {
-	if found := rules.Find(subjectOf(in), false); len(found) > 0 {
+	if found := append(rules.Find(subjectOf(in), false), unpromisedParts(in)...); len(found) > 0 {
 		return denial(found...)
 	}
 	return hideDevices(in, d)

@@ -112,8 +112,12 @@ func TestDecideProperties(t *testing.T) {
 					if pool.Resource != pc.Resource || !slices.Contains(c.d.Promise.Pools, pool.Name) || pool.DeviceMemory == 0 {
 						continue
 					}
-					if all := pc.Slice * quantity.MiB(max(pool.Replicas, 1)); all > pool.DeviceMemory {
-						t.Errorf("%s: %d replicas of %s hold %s of the %s on %s", c.s.Name, pool.Replicas, pc.Slice, all, pool.DeviceMemory, pool.Name)
+					fitting := max(pool.Replicas, 1)
+					if pool.Granular {
+						fitting /= int(pc.Count)
+					}
+					if all := pc.Slice * quantity.MiB(fitting); all > pool.DeviceMemory {
+						t.Errorf("%s: %d slices of %s hold %s of the %s on %s", c.s.Name, fitting, pc.Slice, all, pool.DeviceMemory, pool.Name)
 					}
 				}
 			}

@@ -111,7 +111,7 @@ func TestVerifyTampered(t *testing.T) {
 			},
 			"the resource": func(pod *corev1.Pod, p *promise.Promise) bool {
 				c := containerOf(pod, p.Containers[0].Name)
-				c.Resources.Limits[corev1.ResourceName(p.Containers[0].Resource)] = resource.MustParse("7")
+				c.Resources.Limits[corev1.ResourceName(p.Containers[0].Resource)] = *resource.NewQuantity(p.Containers[0].Count-1, resource.DecimalSI) // also of parts: less is not counted
 				return true
 			},
 			"another GPU": func(pod *corev1.Pod, p *promise.Promise) bool {

@@ -40,7 +40,7 @@ func newCatalog() catalog {
 		terminations: desc("terminations_total", "Attempts to terminate processes, by result.", append(container, "result")...),
 		warnings:     desc("warnings_total", "Warnings to the container's owner.", container...),
 		notEnforcing: desc("not_enforcing", "1 while the agent cannot enforce the pod's slice.", pod...),
-		device:       desc("device_memory_bytes", "GPU memory of the device or MIG instance.", "device"),
+		device:       desc("device_memory_bytes", "GPU memory of the device or MIG instance.", "device", "model"),
 		unreadable:   desc("device_unreadable", "1 while the device cannot be read.", "device"),
 		unmanaged:    desc("unmanaged_memory_bytes", "GPU memory of processes on the device in no pod whose slices the agent enforces.", "device"),
 		pods:         desc("pods", "Pods of the node whose slices the agent enforces."),
@@ -79,7 +79,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, d := range r.last.Devices {
 		if d.TotalBytes > 0 {
-			s.gauge(s.device, float64(d.TotalBytes), d.ID)
+			s.gauge(s.device, float64(d.TotalBytes), d.ID, d.Model)
 		}
 		s.gauge(s.unreadable, indicator(d.Fault != ""), d.ID)
 		s.gauge(s.unmanaged, float64(r.unmanaged(d)), d.ID)

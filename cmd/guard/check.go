@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +33,7 @@ func check(ctx context.Context, o options, p process) int {
 	facts, err := readFacts(ctx, gpu.New(gpu.Options{Library: o.nvmlLibrary, Limit: checkTimeout}))
 	findings := []finding{{"NVML", fmt.Sprintf("answers, driver %s", facts.Driver), err}}
 	if err == nil {
-		findings = append(findings, checkDriver(l, facts), checkCount(l, facts))
+		findings = append(findings, checkDriver(l, facts), checkCount(l, facts, p))
 		findings = append(findings, checkMemory(l, facts)...)
 	}
 	if l.ExpectMPS {
@@ -81,7 +82,7 @@ func checkDriver(l limits.Limits, f gpu.Facts) finding {
 	return found
 }
 
-func checkCount(l limits.Limits, f gpu.Facts) finding {
+func checkCount(l limits.Limits, f gpu.Facts, p process) finding {
 	most := 0
 	for _, c := range l.Containers {
 		most = max(most, c.GPUs)
@@ -90,7 +91,19 @@ func checkCount(l limits.Limits, f gpu.Facts) finding {
 	if len(f.Devices) < most {
 		found.err = fmt.Errorf("%d devices are visible, and the plan gives %d to a container", len(f.Devices), most)
 	}
+	if n := max(len(f.Devices), assigned(p)); l.OneDevice && n > 1 {
+		found.err = fmt.Errorf("%d devices were assigned, and the slice is to be of one: a granular pool needs nodes with one GPU", n)
+	}
 	return found
+}
+
+// assigned is how many devices the device plugin named to the container, whatever the runtime made of that. It
+// names one for each replica that was requested.
+func assigned(p process) int {
+	value, _ := p.lookup("NVIDIA_VISIBLE_DEVICES")
+	names := strings.Split(value, ",")
+	slices.Sort(names)
+	return len(slices.Compact(names))
 }
 
 func checkMemory(l limits.Limits, f gpu.Facts) []finding {

@@ -36,7 +36,7 @@ func newCatalog() catalog {
 		limit:               desc("memory_limit_bytes", "GPU memory that the container may use on each device while there is room.", "container"),
 		terminations:        desc("terminations_total", "Attempts to terminate processes, by result.", "container", "result"),
 		warnings:            desc("warnings_total", "Warnings to the container's owner.", "container"),
-		device:              desc("device_memory_bytes", "GPU memory of the device or MIG instance.", "device"),
+		device:              desc("device_memory_bytes", "GPU memory of the device or MIG instance.", "device", "model"),
 		sampleAge:           desc("sample_age_seconds", "Time since the devices were last sampled."),
 		notEnforcing:        desc("not_enforcing", "1 while the guard cannot enforce the pod's slice."),
 		notEnforcingSeconds: desc("not_enforcing_seconds_total", "Time during which the guard could not enforce the pod's slice."),
@@ -92,8 +92,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			send(k.terminations, prometheus.CounterValue, float64(r.terminations[[2]string{l.Name, string(result)}]), l.Name, string(result))
 		}
 	}
-	for device, bytes := range r.devices {
-		send(k.device, prometheus.GaugeValue, float64(bytes), device)
+	for id, d := range r.devices {
+		send(k.device, prometheus.GaugeValue, float64(d.TotalBytes), id, d.Model)
 	}
 	notEnforcing := 0.0
 	if r.notEnforcing {

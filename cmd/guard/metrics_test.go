@@ -76,7 +76,7 @@ func TestMetricsHandler(t *testing.T) {
 		`gpuslice_guard_terminations_total{container="trainer",result="terminated"} 1`,
 		`gpuslice_guard_warnings_total{container="trainer"} 2`,
 		`gpuslice_guard_terminations_total{container="trainer",result="timed-out"} 0`,
-		`gpuslice_guard_device_memory_bytes{device="gpu0"} 16384`,
+		`gpuslice_guard_device_memory_bytes{device="gpu0",model="NVIDIA A10"} 16384`,
 		"gpuslice_guard_not_enforcing 1", "gpuslice_guard_not_enforcing_seconds_total 2",
 		`gpuslice_guard_utilization_ratio{container="trainer",device="gpu0"} 0.4`,
 		`gpuslice_guard_sample_duration_seconds_count 1`,

@@ -24,7 +24,7 @@ type recorder struct {
 	last             time.Time
 	usages           []guard.Usage
 	processes        map[string]map[int]string // device -> PID -> container
-	devices          map[string]int64          // bytes of each that reports them
+	devices          map[string]guard.Device   // model and bytes of each that reports them
 	byteSeconds      map[place]float64
 	warnings         map[string]int
 	terminations     map[[2]string]int // container, result
@@ -34,7 +34,7 @@ type recorder struct {
 }
 
 func newRecorder(l limits.Limits, busy func(context.Context) []gpu.Utilization) *recorder {
-	return &recorder{limits: l, busy: busy, processes: map[string]map[int]string{}, byteSeconds: map[place]float64{}, devices: map[string]int64{},
+	return &recorder{limits: l, busy: busy, processes: map[string]map[int]string{}, byteSeconds: map[place]float64{}, devices: map[string]guard.Device{},
 		warnings: map[string]int{}, terminations: map[[2]string]int{},
 		samples: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gpuslice_guard_sample_duration_seconds",
 			Help:    "Time that one sample of all devices took.",
@@ -78,7 +78,7 @@ func (r *recorder) record(sample guard.Sample, s guard.State) {
 		}
 		r.processes[d.ID] = names
 		if d.TotalBytes > 0 {
-			r.devices[d.ID] = d.TotalBytes
+			r.devices[d.ID] = guard.Device{Model: d.Model, TotalBytes: d.TotalBytes}
 		}
 	}
 }

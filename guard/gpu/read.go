@@ -45,7 +45,7 @@ func (d *Driver) Read(ctx context.Context, maxAge time.Duration) ([]guard.Device
 
 // read reads one device. What goes wrong is the fault of that device alone.
 func (d *Driver) read(dev *device, maxAge time.Duration, unsupported string) guard.Device {
-	seen := guard.Device{ID: dev.id, Fault: unsupported}
+	seen := guard.Device{ID: dev.id, Model: dev.name, Fault: unsupported}
 	total, used, err := d.total(dev)
 	if err != nil {
 		return d.fail(seen, err)

@@ -105,6 +105,7 @@ type Limits struct {
 
 	MinDeviceBytes int64  // smallest device memory the plan relies on; 0: not checked
 	MaxDeviceBytes int64  // largest device memory the plan relies on; 0: not checked
+	OneDevice      bool   // several devices fail the check: the slices are parts of one
 	MinDriver      string // oldest driver the plan relies on, as "565.57.01"; empty: not checked
 
 	MetricsPort int // 0: no metrics are served

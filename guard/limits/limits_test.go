@@ -46,7 +46,7 @@ func sample(r *rand.Rand) Limits {
 	l.FastInterval = span(r, 20*time.Millisecond, l.Interval)
 	l.TerminationsWindow = span(r, time.Second, time.Hour)
 	l.IdleReport, l.IdleTerminate = pick(r, 0, 4*time.Hour), pick(r, 0, 8*time.Hour)
-	l.DryRun, l.ExpectMPS = pick(r, true, false), pick(r, true, false)
+	l.DryRun, l.ExpectMPS, l.OneDevice = pick(r, true, false), pick(r, true, false), pick(r, true, false)
 	l.MPSPipeDirectory = pick(r, "/mps/nvidia.com/gpu.shared/pipe", `/run/a "quoted" <path>, with=all`)
 	l.MPSControl = pick(r, "", "/usr/bin/nvidia-cuda-mps-control")
 	l.MinDriver = pick(r, "", "565.57.01")

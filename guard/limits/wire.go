@@ -33,6 +33,7 @@ type node struct {
 	ExpectMPS        bool   `json:"expectMPS,omitempty"`
 	MinDeviceBytes   int64  `json:"minDeviceBytes,omitempty"`
 	MaxDeviceBytes   int64  `json:"maxDeviceBytes,omitempty"`
+	OneDevice        bool   `json:"oneDevice,omitempty"`
 	MinDriver        string `json:"minDriver,omitempty"`
 	MetricsPort      int    `json:"metricsPort,omitempty"`
 }
@@ -77,7 +78,7 @@ func (p policy) into(l *Limits) {
 func nodeOf(l Limits) node {
 	return node{
 		MPSPipeDirectory: l.MPSPipeDirectory, MPSControl: l.MPSControl, ExpectMPS: l.ExpectMPS,
-		MinDeviceBytes: l.MinDeviceBytes, MaxDeviceBytes: l.MaxDeviceBytes, MinDriver: l.MinDriver,
+		MinDeviceBytes: l.MinDeviceBytes, MaxDeviceBytes: l.MaxDeviceBytes, OneDevice: l.OneDevice, MinDriver: l.MinDriver,
 		MetricsPort: l.MetricsPort,
 	}
 }
@@ -85,5 +86,5 @@ func nodeOf(l Limits) node {
 func (n node) into(l *Limits) {
 	l.MPSPipeDirectory, l.MPSControl, l.ExpectMPS = n.MPSPipeDirectory, n.MPSControl, n.ExpectMPS
 	l.MinDeviceBytes, l.MaxDeviceBytes, l.MinDriver = n.MinDeviceBytes, n.MaxDeviceBytes, n.MinDriver
-	l.MetricsPort = n.MetricsPort
+	l.OneDevice, l.MetricsPort = n.OneDevice, n.MetricsPort
 }

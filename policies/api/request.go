@@ -8,7 +8,8 @@ type Request struct {
 	Share      string             `json:"share,omitempty"`
 	Strategy   StrategyName       `json:"strategy,omitempty"`
 	Framework  string             `json:"framework,omitempty"`
-	Explicit   bool               `json:"explicit,omitempty"` // the pod itself requests a slice; else policy gives it one
+	Explicit   bool               `json:"explicit,omitempty"`  // the pod itself requests a slice; else policy gives it one
+	Spellings  []string           `json:"spellings,omitempty"` // of other systems, that requested it
 	Containers []ContainerRequest `json:"containers,omitempty"`
 }
 
@@ -20,14 +21,16 @@ type ContainerRequest struct {
 	Quantity string    `json:"quantity,omitempty"` // the fraction as written, where it was one
 	Threads  int       `json:"threads,omitempty"`  // the share of compute that its variable for MPS said, where no label did
 	Size     size.Size `json:"size,omitzero"`
+	// Foreign are the quantities of another system's resources that requested it, which no node may offer.
+	Foreign map[string]string `json:"foreign,omitempty"`
 }
 
-// ResourceOf returns the GPU resource that a container requested by name, or "".
-func (r Request) ResourceOf(container string) string {
-	for _, c := range r.Containers {
-		if c.Name == container {
-			return c.Resource
+// Of returns what a container, by name, requested; a zero request where it requested nothing.
+func (r Request) Of(container string) ContainerRequest {
+	for i := range r.Containers {
+		if r.Containers[i].Name == container {
+			return r.Containers[i]
 		}
 	}
-	return ""
+	return ContainerRequest{}
 }

@@ -106,7 +106,7 @@ func TestParseErrors(t *testing.T) {
 			{"a class that does not exist", head + "classes: {small: {memory: 1Gi}}\ndefaultSlice: {class: smal}\n", `defaultSlice.class: Invalid value: "smal": no such class; accepted: small, replica`},
 			{"a class of a reserved name", head + "classes: {replica: {memory: 1Gi}}\n", `classes[replica]: Invalid value: "replica": the class "replica" is always there: whatever one replica of the pool holds`},
 			{"a class of a class", head + "classes: {a: {memory: 1Gi, class: replica}}\n", `classes[a].class: Invalid value: "replica": a class does not refer to another; accepted: memory or fraction`},
-			{"an unknown spelling", head + "accept: [hami]\n", `accept[0]: Unsupported value: "hami": supported values: "fractional-quantity"`},
+			{"an unknown spelling", head + "accept: [hamy]\n", `accept[0]: Unsupported value: "hamy": supported values: "fractional-quantity", "aliyun", "gke", "hami", "kai", "koordinator", "kubeshare", "nos", "nvidia", "tensor-fusion", "tkestack", "vgpu-manager", "volcano"`},
 			{"an unknown tier", head + "minimumEnforcement: kernel\n", `minimumEnforcement: Unsupported value: "kernel": supported values: "none", "framework", "guard", "mps", "driver", "hardware"`},
 			{"an unknown tier that is to be proven", head + "minimumEnforcement: {tier: kernel, proven: true}\n", `minimumEnforcement: Unsupported value: "kernel": supported values: "none", "framework", "guard", "mps", "driver", "hardware"`},
 			{"a proof of no tier", head + "minimumEnforcement: {proven: true}\n", `minimumEnforcement.tier: Required value: the tier that has to be proven; none needs no proof`},

@@ -124,6 +124,7 @@ type PoolSpec struct {
 	Strategy       api.StrategyName           `json:"strategy"`
 	DeviceMemory   quantity.MiB               `json:"deviceMemory,omitzero"`
 	Replicas       int                        `json:"replicas,omitempty"`
+	Granular       bool                       `json:"granular,omitempty"` // replicas are parts of the one GPU of a node: a slice takes several
 	MIGProfile     string                     `json:"migProfile,omitempty"`
 	InstanceMemory quantity.MiB               `json:"instanceMemory,omitzero"` // memory of a MIG instance
 	MPSProvider    strategies.MPSProviderName `json:"mpsProvider,omitempty"`

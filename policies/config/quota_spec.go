@@ -24,7 +24,7 @@ type QuotaSpec struct {
 	// Pools and Classes limit what is held of one pool, or in slices of one class.
 	Pools   map[string]quota.Limits `json:"pools,omitempty"`
 	Classes map[string]quota.Limits `json:"classes,omitempty"`
-	// Native is what becomes of ResourceQuotas on GPU resources; empty: NativeCheck. Not for tenants.
+	// Native is what becomes of ResourceQuotas on GPU resources; default check. Not for tenants.
 	Native modes.NativeMode `json:"native,omitempty"`
 }
 

@@ -120,6 +120,10 @@ func wordsOf(t reflect.Type) []string {
 		return texts(api.Tiers())
 	case reflect.TypeFor[modes.NativeMode]():
 		return texts([]modes.NativeMode{modes.NativeCheck, modes.NativeWrite, modes.NativeOff})
+	case reflect.TypeFor[modes.ClaimsMode]():
+		return texts([]modes.ClaimsMode{modes.ClaimsCount, modes.ClaimsDeny})
+	case reflect.TypeFor[modes.MIGRounding]():
+		return texts(modes.AllMIGRoundings())
 	case reflect.TypeFor[strategies.MPSProviderName]():
 		return texts(strategies.ProviderNames())
 	}
@@ -277,7 +281,7 @@ func TestSchemaRejects(t *testing.T) {
 	t.Parallel()
 	for _, document := range []string{
 		"mode: opt-in", head + "colour: red", head + "mode: Transparent", head + "strategies: [mps, timeslicing]", head + "optOut: 'true'", head + "limits: [1]",
-		head + "guard: {act: sometimes}", head + "accept: [hami]", head + "pools: {declared: [{name: a}]}", head + "defaultSlice: {memory: [8]}",
+		head + "guard: {act: sometimes}", head + "accept: [hamy]", head + "pools: {declared: [{name: a}]}", head + "defaultSlice: {memory: [8]}",
 	} {
 		if len(problemsBySchema(t, []byte(document))) == 0 {
 			t.Errorf("nothing is said against %q", document)

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
@@ -67,6 +68,9 @@ func (d *PoolSpec) validate(e *problems, at *field.Path) {
 	}
 	d.validateResource(e, at.Child("resource"))
 	d.validateSharing(e, at)
+	if d.Granular {
+		d.validateGranular(e, at)
+	}
 	d.validateMIG(e, at)
 	d.validateDriver(e, at)
 	for i, taint := range d.Taints {
@@ -112,6 +116,28 @@ func (d *PoolSpec) validateSharing(e *problems, at *field.Path) {
 	if !strategy.MPS {
 		withMPS := strategies.NamesWith(func(s *strategies.Strategy) bool { return s.MPS })
 		e.add(field.Forbidden(at.Child("mpsProvider"), "only pools of strategy "+message.JoinNames(withMPS)+" have one"))
+	}
+}
+
+// minGranule is the least that a part of a device may be: much less than any process needs, and enough for a part of what is kept free.
+const minGranule = quantity.MiB(128)
+
+// validateGranular checks what makes replicas parts of one device. The memory has to be declared: what is computed from it
+// has to stay the same while nodes come and go.
+func (d *PoolSpec) validateGranular(e *problems, at *field.Path) {
+	granular := at.Child("granular")
+	if !strategies.Named(d.Strategy).Granular || d.MIGProfile != "" {
+		e.add(field.Forbidden(granular, "only pools of strategy "+message.JoinNames(strategies.NamesWith(func(s *strategies.Strategy) bool { return s.Granular }))+" without migProfile divide a device into parts"))
+		return
+	}
+	if d.Resource != resourcename.SharedGPU {
+		e.add(field.Forbidden(granular, "pods must tell parts from whole GPUs: offer them as "+resourcename.SharedGPU+" (renameByDefault: true)"))
+	}
+	switch {
+	case d.DeviceMemory == 0:
+		e.add(field.Required(at.Child("deviceMemory"), "what a part is computed from, as nvidia-smi shows it, such as 23034Mi"))
+	case d.Replicas > 0 && d.DeviceMemory/quantity.MiB(d.Replicas) < minGranule:
+		e.invalid(at.Child("replicas"), strconv.Itoa(d.Replicas), "parts of less than %s; 1 GiB each is usual", minGranule)
 	}
 }
 

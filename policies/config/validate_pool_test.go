@@ -40,6 +40,12 @@ func TestValidateDeclaredPools(t *testing.T) {
 		{"a resource without a domain", "name: a, selector: {pool: a}, resource: gpu, strategy: exclusive", []string{`pools.declared[0].resource: Invalid value: "gpu": accepted: an extended resource with its domain, such as nvidia.com/gpu.shared`}},
 		{"two of one name", where + "strategy: exclusive|name: a, selector: {pool: b}, resource: nvidia.com/gpu, strategy: exclusive", []string{`pools.declared[1].name: Duplicate value: "a"`}},
 		{"two that claim the same", where + "strategy: exclusive|name: b, selector: {pool: a}, resource: nvidia.com/gpu.shared, strategy: exclusive", []string{`pools.declared[1].selector: Forbidden: pool "a" selects the same nodes for the same resource`}},
+		{"parts of one device", where + "strategy: time-slicing, replicas: 21, deviceMemory: 23034Mi, granular: true", nil},
+		{"parts of MPS clients", where + "strategy: mps, replicas: 4, mpsProvider: gke, deviceMemory: 23034Mi, granular: true", []string{`pools.declared[0].granular: Forbidden: only pools of strategy time-slicing without migProfile divide a device into parts`}},
+		{"parts of MIG instances", where + "strategy: time-slicing, replicas: 2, migProfile: 1g.10gb, deviceMemory: 80Gi, granular: true", []string{`pools.declared[0].granular: Forbidden: only pools of strategy time-slicing without migProfile divide a device into parts`}},
+		{"parts under the name of whole GPUs", "name: a, selector: {pool: a}, resource: nvidia.com/gpu, strategy: time-slicing, replicas: 21, deviceMemory: 23034Mi, granular: true", []string{`pools.declared[0].granular: Forbidden: pods must tell parts from whole GPUs: offer them as nvidia.com/gpu.shared (renameByDefault: true)`}},
+		{"parts of an unknown device", where + "strategy: time-slicing, replicas: 21, granular: true", []string{`pools.declared[0].deviceMemory: Required value: what a part is computed from, as nvidia-smi shows it, such as 23034Mi`}},
+		{"parts too small", where + "strategy: time-slicing, replicas: 4096, deviceMemory: 80Gi, granular: true", []string{`pools.declared[0].replicas: Invalid value: "4096": parts of less than 128Mi; 1 GiB each is usual`}},
 		{"a taint of no effect", where + "strategy: exclusive, taints: [{key: a}]", []string{`pools.declared[0].taints[0].effect: Unsupported value: "": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,13 +4,23 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+)
+
+// Labels of GPU feature discovery that tell how many parts one device has. What is written of several devices is a sum, and a
+// request for several parts could then be met by two of them.
+const (
+	labelCount    = api.ResourceGPU + ".count"
+	labelReplicas = api.ResourceGPU + ".replicas"
 )
 
 // declaredFor reports whether spec declares a pool of the resource for nodes with these labels.
@@ -45,6 +55,10 @@ func declaredPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsS
 				continue
 			}
 			matched++
+			if why := g.pool.LeavesOut(node); why != "" {
+				g.noteOnce("a node is left out: " + why)
+				continue
+			}
 			// A plugin that restarts leaves the resource in place with 0: the node stays the pool's.
 			if offer, offered := byClass.of(node, d.Resource); offered {
 				g.nodes = append(g.nodes, node)
@@ -69,7 +83,7 @@ func declaredPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsS
 func declaredPool(d *config.PoolSpec) Pool {
 	p := Pool{
 		Name: d.Name, Resource: d.Resource, Strategy: d.Strategy, DeviceMemory: d.DeviceMemory,
-		InstanceMemory: d.InstanceMemory, Replicas: d.Replicas, MIGProfile: d.MIGProfile, MPSProvider: d.MPSProvider,
+		InstanceMemory: d.InstanceMemory, Replicas: d.Replicas, Granular: d.Granular, MIGProfile: d.MIGProfile, MPSProvider: d.MPSProvider,
 		DriverLimits: d.DriverLimits, TrustDomain: d.TrustDomain, Declared: true, ScalesFromZero: d.ScalesFromZero,
 	}
 	if s := p.Sharing(); s.Unit != 0 && !s.Shared() {
@@ -85,6 +99,9 @@ func declaredPool(d *config.PoolSpec) Pool {
 		})
 	}
 	p.Site = shortHash(site.String())
+	if d.Granular {
+		requireGranular(&p, d)
+	}
 	return p
 }
 
@@ -160,5 +177,52 @@ func (g *gathered) recall(remembered []Pool) {
 	}
 	if p.DriverMajor == 0 {
 		p.DriverMajor, p.DriverMinor = r.DriverMajor, r.DriverMinor
+	}
+}
+
+// requireGranular keeps the pods of a granular pool from nodes that match its selector and are shared in another way.
+func requireGranular(p *Pool, d *config.PoolSpec) {
+	for _, r := range []struct {
+		key   string
+		value int
+	}{{labelCount, 1}, {labelReplicas, d.Replicas}} {
+		if _, ok := d.Selector[r.key]; !ok {
+			p.Requirements = append(p.Requirements, corev1.NodeSelectorRequirement{Key: r.key, Operator: corev1.NodeSelectorOpIn, Values: []string{strconv.Itoa(r.value)}})
+		}
+	}
+}
+
+// Selects reports whether a declared pool's selector names the node.
+func (p *Pool) Selects(node *corev1.Node) bool {
+	return p.Declared && selects(&config.PoolSpec{Selector: p.Labels}, node.Labels)
+}
+
+// LeavesOut is why the replicas on a node are not the parts that the pool declares; "": they are, or it declares none.
+func (p *Pool) LeavesOut(node *corev1.Node) string {
+	if !p.Granular {
+		return ""
+	}
+	offer := readOffer(node, p.Resource)
+	_, gke := node.Labels[labelGKESharing]
+	switch count := node.Labels[labelCount]; {
+	case gke:
+		return "GKE's device plugin gives a container one replica"
+	case count != "1":
+		return fmt.Sprintf("a granular pool needs one GPU a node, and label %s says %s", labelCount, message.Quote(count))
+	case offer.Strategy == "":
+		return strings.Join(offer.Notes, "; ")
+	case offer.Strategy != p.Strategy, offer.MIGProfile != "":
+		return strings.TrimSpace(fmt.Sprintf("its labels tell of strategy %s %s", offer.Strategy, offer.MIGProfile))
+	case offer.Replicas != p.Replicas:
+		return fmt.Sprintf("replicas: declared %d, and its labels say %d", p.Replicas, offer.Replicas)
+	case offer.DeviceMemory < p.DeviceMemory:
+		return fmt.Sprintf("device memory: declared %s, and its labels say %s", p.DeviceMemory, offer.DeviceMemory)
+	}
+	return ""
+}
+
+func (g *gathered) noteOnce(text string) {
+	if !slices.Contains(g.pool.Notes, text) {
+		g.pool.Notes = append(g.pool.Notes, text)
 	}
 }

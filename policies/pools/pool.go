@@ -28,6 +28,7 @@ type Pool struct {
 	InstanceMemory quantity.MiB               `json:"instanceMemory,omitzero"` // of a MIG instance
 	Reserve        quantity.MiB               `json:"reserve,omitzero"`        // kept free on a device; 0 on a MIG instance of one's own
 	Replicas       int                        `json:"replicas,omitempty"`      // of one device or instance; 1: not shared; 0: unknown
+	Granular       bool                       `json:"granular,omitempty"`      // replicas are parts of the one device of each node
 	MIGProfile     string                     `json:"migProfile,omitempty"`    // "1g.10gb"
 	MPSProvider    strategies.MPSProviderName `json:"mpsProvider,omitempty"`
 	DriverMajor    int                        `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
@@ -79,14 +80,26 @@ type nodeKind struct {
 // nodeName is how a node can be named by a pod: metadata.name, and its label kubernetes.io/hostname ("": none).
 type nodeName struct{ Name, Hostname string }
 
-// Usable is the largest slice of one unit of the pool's resource: floor((T - reserve) / replicas) of a shared device,
-// an instance's memory under MIG, and a replica's part of it where instances are shared. 0: unknown, because T, the
+// Usable is the largest slice: floor((T - reserve) / replicas) of a shared device, all of these together on a granular
+// pool, an instance's memory under MIG, and a replica's part of it where instances are shared. 0: unknown, because T, the
 // number of replicas or the strategy is.
 func (p *Pool) Usable() quantity.MiB {
 	if p.Strategy == "" || p.Replicas < 1 {
 		return 0
 	}
-	return p.Burst() / quantity.MiB(p.Replicas)
+	one := p.Burst() / quantity.MiB(p.Replicas)
+	if p.Granular {
+		return one * quantity.MiB(p.Replicas)
+	}
+	return one
+}
+
+// Granule is the memory of one part of a granular pool's devices; 0: the pool is not granular.
+func (p *Pool) Granule() quantity.MiB {
+	if !p.Granular {
+		return 0
+	}
+	return p.Usable() / quantity.MiB(max(p.Replicas, 1))
 }
 
 // Burst is the most that a container may reach on the pool while nobody else needs it: T - reserve, or the instance.

@@ -19,7 +19,12 @@ func (resourceEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 	for i := range next.Containers {
 		p := &next.Containers[i]
 		if c, _ := podspec.ContainerNamed(&pod.Spec, p.Name); c != nil {
-			setGPU(c, next.Request.ResourceOf(p.Name), p.Resource, p.Count)
+			requested := next.Request.Of(p.Name)
+			setGPU(c, requested.Resource, p.Resource, p.Count)
+			for name := range requested.Foreign {
+				delete(c.Resources.Limits, corev1.ResourceName(name))
+				delete(c.Resources.Requests, corev1.ResourceName(name))
+			}
 		}
 	}
 }
@@ -28,18 +33,36 @@ func (resourceEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 func (e resourceEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 	for i := range old.Containers {
 		was := &old.Containers[i]
-		if now := next.Container(was.Name); now != nil && now.Resource == was.Resource {
-			continue
-		}
 		c, _ := podspec.ContainerNamed(&pod.Spec, was.Name)
 		if c == nil || !was.stillRequested(c, e.pools) {
 			continue
 		}
-		requested := old.Request.ResourceOf(was.Name)
-		if requested != "" && requested != was.Resource && !request.IsGPUResource(requested, e.pools) {
+		requested, again := old.Request.Of(was.Name), next.Request.Of(was.Name)
+		if name := requested.Resource; name != "" && name != was.Resource && !request.IsGPUResource(name, e.pools) {
 			continue // forged: no Promise renames a resource that is not a GPU
 		}
-		setGPU(c, was.Resource, requested, was.Count)
+		if now := next.Container(was.Name); now == nil || now.Resource != was.Resource {
+			setGPU(c, was.Resource, requested.Resource, was.GPUs())
+		}
+		for name, text := range requested.Foreign {
+			if _, removed := again.Foreign[name]; !removed {
+				setForeign(c, name, text)
+			}
+		}
+	}
+}
+
+// setForeign makes the container request a resource of another system again, in limits and requests alike.
+func setForeign(c *corev1.Container, name, text string) {
+	q, err := resource.ParseQuantity(text) // checked when the Promise was read
+	if err != nil {
+		return
+	}
+	for _, list := range []*corev1.ResourceList{&c.Resources.Limits, &c.Resources.Requests} {
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		(*list)[corev1.ResourceName(name)] = q
 	}
 }
 
@@ -47,9 +70,10 @@ func (e resourceEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 // them as its author wrote them.
 func (resourceEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 	for was, c := range containerPairs(old, updated) {
-		p, requested := given.Container(c.Name), given.Request.ResourceOf(c.Name)
+		p, requested := given.Container(c.Name), given.Request.Of(c.Name)
 		gpu := func(name corev1.ResourceName) bool {
-			return request.IsGPUResource(string(name), nil) || p != nil && (string(name) == p.Resource || string(name) == requested)
+			_, spelled := requested.Foreign[string(name)]
+			return spelled || request.IsGPUResource(string(name), nil) || p != nil && (string(name) == p.Resource || string(name) == requested.Resource)
 		}
 		restoreGPU(&c.Resources.Limits, was.Resources.Limits, gpu)
 		restoreGPU(&c.Resources.Requests, was.Resources.Requests, gpu)

@@ -76,7 +76,7 @@ func (p *Promise) ChargeFor(c *Container) quota.Charge {
 	if c == nil {
 		return quota.Charge{}
 	}
-	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), c.Slice, c.Count)
+	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), c.Slice, c.GPUs())
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole

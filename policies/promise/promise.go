@@ -11,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -50,8 +51,10 @@ type Promise struct {
 type Container struct {
 	Name     string               `json:"name"`
 	Resource string               `json:"resource"`
-	Count    int64                `json:"count"`
-	Class    string               `json:"class,omitempty"` // the class of policy that the slice was sized by
+	Count    int64                `json:"count"`              // of the resource
+	Granule  quantity.MiB         `json:"granule,omitzero"`   // of a granular pool: the memory of one of the resource
+	Replicas int                  `json:"replicas,omitempty"` // of a granular pool: how many its devices have
+	Class    string               `json:"class,omitempty"`    // the class of policy that the slice was sized by
 	Slice    quantity.MiB         `json:"slice,omitzero"`
 	Limit    quantity.MiB         `json:"limit,omitzero"`
 	Env      []envvar.Literal     `json:"env,omitempty"`
@@ -168,11 +171,15 @@ func (p *Promise) check() error {
 		if err := r.Size.Bounded(); err != nil {
 			return fmt.Errorf("request of container %s: %w", message.Quote(r.Name), err)
 		}
+		if r.Foreign != nil && !spellings.Resources(r.Foreign) {
+			return fmt.Errorf("request of container %s: no other system reads its resources", message.Quote(r.Name))
+		}
 	}
 	for _, c := range p.Containers {
 		i := slices.IndexFunc(p.Request.Containers, func(r api.ContainerRequest) bool { return r.Name == c.Name })
 		switch {
-		case i < 0, p.Request.Containers[i].GPUs != c.Count, c.Count < 1, c.Count > quantity.MaxGPUs:
+		case i >= 0 && c.Granule > 0 && p.Request.Containers[i].GPUs == 1 && c.holdsSlice():
+		case i < 0, c.Granule != 0, c.Replicas != 0, p.Request.Containers[i].GPUs != c.Count, c.Count < 1, c.Count > quantity.MaxGPUs:
 			return fmt.Errorf("container %s was not promised what it requested", message.Quote(c.Name))
 		case p.Request.Containers[i].Resource == "" && !p.Request.Explicit:
 			return fmt.Errorf("container %s did not request anything", message.Quote(c.Name))

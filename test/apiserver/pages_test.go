@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -73,10 +74,22 @@ func (a *applying) block(b markdown.Block) {
 		a.try(b, strings.Fields(nodes))
 		return
 	}
-	if language, _, _ := strings.Cut(b.Info, " "); language != "yaml" || strings.Contains(b.Text, "...") {
-		return
+	for _, file := range b.Files() {
+		text, err := os.ReadFile(path.Join("../..", file))
+		if err != nil {
+			a.Errorf("%s: %v", b.Where(), err)
+		}
+		a.documents(b, string(text))
 	}
-	for _, document := range strings.Split(b.Text, "\n---\n") {
+	if language, _, _ := strings.Cut(b.Info, " "); language == "yaml" && !strings.Contains(b.Text, "...") {
+		a.documents(b, b.Text)
+	}
+}
+
+// documents applies YAML documents, and keeps a pod until the page tells what becomes of it.
+func (a *applying) documents(b markdown.Block, text string) {
+	a.Helper()
+	for _, document := range strings.Split(text, "\n---\n") {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
 			continue // a list, for another file
@@ -84,6 +97,9 @@ func (a *applying) block(b markdown.Block) {
 		switch {
 		case u.GetAPIVersion() == config.APIVersion && u.GetKind() == "":
 			a.govern(b, []byte(document))
+		case u.GetLabels()[api.LabelPolicy] == "true":
+			policy, _, _ := unstructured.NestedString(u.Object, "data", "policy.yaml")
+			a.govern(b, []byte(policy))
 		case u.GetKind() == "Pod" && u.GetAPIVersion() == "v1":
 			a.pod = u
 		case u.GetKind() != "" && u.GetAPIVersion() != "":

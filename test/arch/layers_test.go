@@ -21,7 +21,7 @@ var policyLayers = layers{"policies", [][]string{
 	{"policies/internal/podpatch", "policies/internal/quantity", "policies/internal/shim", "policies/internal/visibility"},
 	{"policies/internal/size", "policies/internal/unitcount"},
 	{"policies/api"},
-	{"policies/quota", "policies/internal/document", "policies/internal/foreign", "policies/internal/frameworks", "policies/internal/rulename", "policies/internal/spellings"},
+	{"policies/quota", "policies/internal/document", "policies/internal/frameworks", "policies/internal/rulename", "policies/internal/spellings"},
 	{"policies/internal/charges", "policies/internal/strategies"},
 	{"policies/config"},
 	{"policies/pools"},

@@ -41,6 +41,7 @@ func TestQuick(t *testing.T) {
 		if strings.Contains(out.String(), "restarted") {
 			t.Error("the tenant started before its guard was ready")
 		}
+		checkRecording(t, out.String())
 		if t.Failed() {
 			t.Log(out.String())
 		}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
-	"github.com/gpuslice/gpuslice/test/install"
 )
 
 // job creates a Job of one try, and returns the name of its pod once there is one.
@@ -112,14 +111,7 @@ func TestReplicas(t *testing.T) {
 			s.awaitRunning(fmt.Sprint("pod-", i))
 		}
 		s.create(slice("8Gi", "fifth", sliced("trainer", "hold 4GiB")))
-		s.awaitPod("fifth", "message that says what is missing", func(p *corev1.Pod) bool {
-			for _, c := range p.Status.Conditions {
-				if c.Type == corev1.PodScheduled && strings.Contains(c.Message, "Insufficient "+install.SharedResource) {
-					return true
-				}
-			}
-			return false
-		})
+		s.awaitPod("fifth", "message that says what is missing", unschedulable)
 	})
 }
 

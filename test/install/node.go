@@ -22,14 +22,24 @@ const SharedResource = "nvidia.com/gpu.shared"
 // replicas of each device of the node.
 const replicas = 4
 
-// sharing is the configuration of NVIDIA's device plugin.
-const sharing = `version: v1
+// Sharing is how the node's GPUs are shared by time-slicing.
+type Sharing struct {
+	GPU      fakegpu.Config
+	Replicas int
+	Several  bool // a container may request several replicas
+	Silent   bool // feature discovery does not run: the labels stay as they are
+}
+
+// config is the configuration of NVIDIA's device plugin.
+func (s Sharing) config() string {
+	return fmt.Sprintf(`version: v1
 sharing:
   timeSlicing:
     renameByDefault: true
-    failRequestsGreaterThanOne: true
-    resources: [{name: nvidia.com/gpu, replicas: 4}]
-`
+    failRequestsGreaterThanOne: %t
+    resources: [{name: nvidia.com/gpu, replicas: %d}]
+`, !s.Several, s.Replicas)
+}
 
 // OnNode is gpuslice on a node, as users have it: the Deployment's pods answer, and NVIDIA's own device plugin and
 // feature discovery offer the GPU.
@@ -99,18 +109,29 @@ func startNode(ctx context.Context, options cluster.NodeOptions, devices int) (*
 // Offer makes NVIDIA's device plugin offer so many devices, in place of those it offered before, and labels the node
 // with what feature discovery finds.
 func (n *OnNode) Offer(ctx context.Context, devices int) error {
+	return n.Share(ctx, Sharing{GPU: fakegpu.Config{Devices: devices}, Replicas: replicas})
+}
+
+// Share is Offer of GPUs that are shared in another way.
+func (n *OnNode) Share(ctx context.Context, s Sharing) error {
 	if n.plugin != nil {
 		n.plugin.Stop()
+		// The node shows for a moment what the plugin offered, which no pod gets any more.
+		if err := n.AwaitAllocatable(ctx, SharedResource, 0); err != nil {
+			return err
+		}
 	}
-	nvidia := cluster.NVIDIA{Config: sharing, Env: []string{fakegpu.ConfigVariable + "=" + fakegpu.Config{Devices: devices}.String()}}
+	nvidia := cluster.NVIDIA{Config: s.config(), Env: []string{fakegpu.ConfigVariable + "=" + s.GPU.String()}}
 	var err error
 	if n.plugin, err = n.StartNVIDIAPlugin(nvidia); err != nil {
 		return err
 	}
-	if _, err := n.DiscoverFeatures(ctx, nvidia); err != nil {
-		return err
+	if !s.Silent {
+		if _, err := n.DiscoverFeatures(ctx, nvidia); err != nil {
+			return err
+		}
 	}
-	return n.AwaitAllocatable(ctx, SharedResource, int64(replicas*devices))
+	return n.AwaitAllocatable(ctx, SharedResource, int64(s.Replicas*s.GPU.Devices))
 }
 
 // manifests applies what users apply, with the images of this build.

@@ -7,6 +7,7 @@ package markdown
 import (
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
 )
 
@@ -86,6 +87,19 @@ func (b Block) Commands() (commands, notRun string) {
 		return "", strings.TrimSpace(reason)
 	}
 	return b.Text, ""
+}
+
+var applied = regexp.MustCompile(`(?m)^kubectl apply .*-f (\S+\.yaml)$`)
+
+// Files returns the files of the project that the block's commands apply, whether they run or not.
+func (b Block) Files() (paths []string) {
+	if language, _, _ := strings.Cut(b.Info, " "); language != "sh" {
+		return nil
+	}
+	for _, m := range applied.FindAllStringSubmatch(b.Text, -1) {
+		paths = append(paths, m[1])
+	}
+	return paths
 }
 
 // Elide cuts each line of a text where the block's line ends in "...", after the same beginning.

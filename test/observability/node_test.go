@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,7 +64,7 @@ var pods = map[string][]string{
 }
 
 // silent are expressions without an answer in a run in which all is well.
-var silent = map[string]bool{"Reviews a second, and failures B": true}
+var silent = map[string]bool{"Reviews a second, and failures B": true, "Part of a fair share, on full devices: lowest 10 A": true}
 
 // TestPrometheus lets Prometheus read the webhook, the guards and the agent of a node as the PodMonitors say, under pods that
 // grow, are ended and are denied, and asks it for everything that dashboard and alerts ask.
@@ -95,7 +96,7 @@ func TestPrometheus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		board.Panels = spread(board.Panels, p.values("device"))
+		board.Panels = chosen(board.Panels, p.values("device")[0])
 		answered(t, p, board)
 		if !*update {
 			return
@@ -164,26 +165,15 @@ func create(n *install.OnNode, ctx context.Context, namespace, name, memory stri
 	return err
 }
 
-// spread puts one panel for each value in the place of one that repeats, as Grafana does.
-func spread(panels []picture.Panel, values []string) (out []picture.Panel) {
-	down := 0
-	for _, p := range panels {
-		p.GridPos.Y += down
-		if p.Repeat == "" {
-			out = append(out, p)
-			continue
+// chosen are the panels for one device, as Grafana has them after its variable is set.
+func chosen(panels []picture.Panel, device string) []picture.Panel {
+	out := slices.Clone(panels)
+	for i := range out {
+		out[i].Title = strings.ReplaceAll(out[i].Title, "$device", device)
+		out[i].Targets = slices.Clone(out[i].Targets)
+		for n := range out[i].Targets {
+			out[i].Targets[n].Expr = strings.ReplaceAll(out[i].Targets[n].Expr, "$device", device)
 		}
-		for i, v := range values {
-			one := p
-			one.Title, one.GridPos.Y = strings.ReplaceAll(p.Title, "$"+p.Repeat, v), p.GridPos.Y+i*p.GridPos.H
-			one.Targets = nil
-			for _, target := range p.Targets {
-				target.Expr = strings.ReplaceAll(target.Expr, "$"+p.Repeat, v)
-				one.Targets = append(one.Targets, target)
-			}
-			out = append(out, one)
-		}
-		down += (len(values) - 1) * p.GridPos.H
 	}
 	return out
 }

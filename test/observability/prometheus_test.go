@@ -190,12 +190,12 @@ func (p *prometheus) healthy() {
 			Health, LastError string
 		}
 	}
-	var rules struct {
+	var evaluation struct {
 		Groups []struct {
 			Rules []struct{ Name, Health, LastError string }
 		}
 	}
-	for path, data := range map[string]any{"targets": &targets, "rules": &rules} {
+	for path, data := range map[string]any{"targets": &targets, "rules": &evaluation} {
 		if err := p.get(path, nil, data); err != nil {
 			p.Fatal(err)
 		}
@@ -206,14 +206,14 @@ func (p *prometheus) healthy() {
 		}
 	}
 	evaluated := 0
-	for _, g := range rules.Groups {
+	for _, g := range evaluation.Groups {
 		for _, r := range g.Rules {
 			if evaluated++; r.Health != "ok" {
 				p.Errorf("rule %s is %s: %s", r.Name, r.Health, r.LastError)
 			}
 		}
 	}
-	if want := len(alerts(p.T)); evaluated != want {
+	if want := len(rules(p.T)); evaluated != want {
 		p.Errorf("%d rules were evaluated of %d", evaluated, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,16 +22,23 @@ func read(t *testing.T, path string) []byte {
 	return text
 }
 
-// alert is one rule of rules.yaml.
+// alert is one rule of rules.yaml: an alert, or a recorded series.
 type alert struct {
 	Alert       string            `json:"alert"`
+	Record      string            `json:"record"`
 	Expr        string            `json:"expr"`
 	For         string            `json:"for"`
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 }
 
-func alerts(t *testing.T) (all []alert) {
+// alerts are the rules that are one.
+func alerts(t *testing.T) []alert {
+	t.Helper()
+	return slices.DeleteFunc(rules(t), func(a alert) bool { return a.Alert == "" })
+}
+
+func rules(t *testing.T) (all []alert) {
 	t.Helper()
 	var file struct {
 		Groups []struct {
@@ -56,8 +64,8 @@ func replace(expr, interval, span string) string {
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, a := range alerts(t) {
-		out["alert "+a.Alert] = a.Expr
+	for _, a := range rules(t) {
+		out["rule "+a.Alert+a.Record] = a.Expr
 	}
 	var board struct {
 		Panels []struct {

@@ -25,6 +25,10 @@ evaluated as if they were created again, the oldest first, quota included; workl
 --include-enforced evaluates namespaces that are enforced already, too: their pods may have been created before the policy.
 --policies evaluates policies that are not applied yet, in the place of the cluster's, and implies it.
 
+--reports also writes what was found as the Report gpuslice-audit of each audited namespace (openreports.io/v1alpha1), which
+Policy Reporter shows: fail (denied), warn (devices hidden), pass (sliced), error, and skip (unchanged). With -A it deletes the
+Reports that an earlier audit left in other namespaces. It takes the right to create, patch, list and delete Reports.
+
 It takes the right to read policies, nodes, namespaces, pods, quotas, claims and workloads.
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "AuditList", "items": [...], "errors": [...]}. An item
@@ -43,8 +47,8 @@ const example = `  # may team-a go from audit to enforce?
 // options are the command's flags.
 type options struct {
 	target.Flags
-	all, includeEnforced bool
-	output               cli.Output
+	all, includeEnforced, reports bool
+	output                        cli.Output
 }
 
 // New returns the command.
@@ -63,6 +67,7 @@ func New(s cli.Streams) *cobra.Command {
 	o.Flags.Register(flags, "to audit (default: the context's, else \"default\")")
 	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "audit every governed namespace")
 	flags.BoolVar(&o.includeEnforced, "include-enforced", false, "audit namespaces that are enforced already, too")
+	flags.BoolVar(&o.reports, "reports", false, "write a Report of openreports.io in each audited namespace, too")
 	o.output.Register(flags, cli.YAML, cli.Name, cli.JSONPath)
 	o.Kube.CompleteNamespaces(cmd, s)
 	return cmd
@@ -71,6 +76,9 @@ func New(s cli.Streams) *cobra.Command {
 func (o *options) check() error {
 	if o.all && o.Kube.Namespace != "" {
 		return errors.New("-n names one namespace, and -A means all: leave out one of them")
+	}
+	if o.reports && len(o.Policies) > 0 {
+		return errors.New("--reports writes what the cluster's policies do: leave out --policies")
 	}
 	return o.output.Check()
 }
@@ -106,6 +114,11 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	}
 	for _, failed := range a.errors {
 		fmt.Fprintln(s.Err, failed)
+	}
+	if o.reports {
+		if err := a.writeReports(ctx, o.all); err != nil {
+			return err
+		}
 	}
 	return a.print(&o.output, s)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
 // auditor evaluates what runs as if it were created again.
@@ -34,6 +35,8 @@ type audited struct {
 	Mode      api.EnforcementMode `json:"mode"`
 	Evaluated int                 `json:"evaluated"`
 	Groups    []group             `json:"groups"`
+
+	subjects []subject // for its report
 }
 
 // group is what would have the same outcome for the same reason.
@@ -67,16 +70,17 @@ func (a *auditor) audit(ctx context.Context, namespace string) error {
 		r, err := a.engine.Evaluate(ctx, o)
 		if err != nil {
 			a.errors = append(a.errors, manifest.Error{At: o.At, Err: fmt.Errorf("%s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)})
+			item.subjects = append(item.subjects, subject{kind: o.Kind, name: o.Name, result: erred, message: err.Error()})
 			continue
 		}
-		item.count(o.Kind, o.Name, r.Decision)
+		item.count(o.Kind, o.Name, r.Decision, false)
 	}
 	pods, err := a.pods(ctx, namespace)
 	if err != nil {
 		return err
 	}
 	for _, p := range pods {
-		item.count("Pod", p.pod.Name, p.decision)
+		item.count("Pod", p.pod.Name, p.decision, promise.ClaimedPromise(p.pod) != nil)
 	}
 	slices.SortStableFunc(item.Groups, func(x, y group) int {
 		return cmp.Or(cmp.Compare(severity(x.IfEnforced), severity(y.IfEnforced)), cmp.Compare(y.Count, x.Count), strings.Compare(x.Rule+x.Reason, y.Rule+y.Reason))
@@ -89,8 +93,8 @@ func severity(o policies.Outcome) int {
 	return slices.Index([]policies.Outcome{policies.Denied, policies.Mutated, policies.DevicesHidden, policies.Unchanged}, o)
 }
 
-// count puts an object into its group.
-func (i *audited) count(kind, name string, d policies.Decision) {
+// count puts an object into its group. A pod may be sliced already.
+func (i *audited) count(kind, name string, d policies.Decision, sliced bool) {
 	i.Evaluated++
 	g := group{IfEnforced: d.IfEnforced, Rule: d.Reason(), Examples: []member{}}
 	message := ""
@@ -100,6 +104,7 @@ func (i *audited) count(kind, name string, d policies.Decision) {
 	case d.IfEnforced == policies.Mutated:
 		message = preview.Summary(d)
 	}
+	i.subjects = append(i.subjects, subject{kind, name, resultOf(d, sliced), g.Rule, message})
 	at := slices.IndexFunc(i.Groups, func(have group) bool {
 		return have.IfEnforced == g.IfEnforced && have.Rule == g.Rule && have.Reason == g.Reason
 	})

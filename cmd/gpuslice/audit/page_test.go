@@ -18,12 +18,12 @@ func TestPage(t *testing.T) {
 	}
 	item := audited{Namespace: "team-a", Policy: "gpuslice-system/team-a", Mode: api.EnforceAudit}
 	for _, name := range []string{"a", "b", "c", "d"} {
-		item.count("Pod", name, denied("quota", "exceeded quota", "team-a, requested: slices=1, used: slices=4, limited: slices=4"))
+		item.count("Pod", name, denied("quota", "exceeded quota", "team-a, requested: slices=1, used: slices=4, limited: slices=4"), false)
 	}
-	item.count("Deployment", "host", denied("tamper", "hostPID", "remove hostPID"))
-	item.count("Pod", "plain", policies.Decision{IfEnforced: policies.Unchanged, Outcome: policies.Unchanged, UnchangedReason: "no GPU requested"})
+	item.count("Deployment", "host", denied("tamper", "hostPID", "remove hostPID"), false)
+	item.count("Pod", "plain", policies.Decision{IfEnforced: policies.Unchanged, Outcome: policies.Unchanged, UnchangedReason: "no GPU requested"}, false)
 	item.count("Pod", "sliced", policies.Decision{IfEnforced: policies.Mutated, Planned: &promise.Planned{Strategy: "mps", Pool: "l4", Tier: "mps",
-		Containers: []promise.PlannedContainer{{Name: "main", Memory: "4Gi"}}}})
+		Containers: []promise.PlannedContainer{{Name: "main", Memory: "4Gi"}}}}, false)
 	var got strings.Builder
 	if err := pageOf([]audited{item, {Namespace: "empty", Policy: "gpuslice-system/default", Mode: api.EnforceWarn}}).Print(&got); err != nil {
 		t.Fatal(err)

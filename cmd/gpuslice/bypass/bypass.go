@@ -63,7 +63,7 @@ func New(s cli.Streams) *cobra.Command {
 	flags.StringVar(&o.reason, "reason", "", "`TEXT` for others: why the namespace is bypassed")
 	flags.BoolVar(&o.end, "end", false, "end the bypass now")
 	flags.BoolVar(&o.list, "list", false, "list every bypass of the cluster, or of the namespace")
-	cli.OutputFlag(flags, &o.output, cli.TextOrJSON())
+	cli.OutputFlag(flags, &o.output, cli.TextOrDocument())
 	cmd.MarkFlagsMutuallyExclusive("duration", "end", "list")
 	cmd.MarkFlagsMutuallyExclusive("reason", "end", "list")
 	o.CompleteNamespaces(cmd, s)
@@ -83,7 +83,7 @@ func (o *options) check() error {
 	case o.reason == "" || len(o.reason) > maxReason:
 		return fmt.Errorf("--reason %q: accepted: a text of 1 to %d characters, for others", o.reason, maxReason)
 	}
-	return cli.CheckOutput(o.output, cli.TextOrJSON())
+	return cli.CheckOutput(o.output, cli.TextOrDocument())
 }
 
 func (o *options) run(ctx context.Context, s cli.Streams) error {
@@ -119,7 +119,7 @@ func (b *bypasser) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.options.output == "json" {
+	if cli.IsDocument(b.options.output) {
 		return b.print(*ns)
 	}
 	fmt.Fprintf(b.streams.Out, `namespace %[1]s is bypassed until %[2]s
@@ -155,7 +155,7 @@ func (b *bypasser) end(ctx context.Context) error {
 		}
 	}
 	switch {
-	case b.options.output == "json":
+	case cli.IsDocument(b.options.output):
 		return b.print()
 	case bypassed:
 		fmt.Fprintf(b.streams.Out, "the bypass of namespace %s is over: gpuslice denies again what breaks its policies\n", before.Name)

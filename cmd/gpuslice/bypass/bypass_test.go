@@ -35,7 +35,7 @@ func TestCheck(t *testing.T) {
 		"no reason":          {[]string{"-n", "a", "--duration", "1m"}, `--reason "": accepted: a text`},
 		"a story":            {[]string{"-n", "a", "--duration", "1m", "--reason", strings.Repeat("x", 257)}, "1 to 256 characters"},
 		"begin and end":      {[]string{"-n", "a", "--duration", "1m", "--end"}, "none of the others can be"},
-		"a form that is not": {[]string{"--list", "-o", "yaml"}, `-o "yaml": accepted: text, json`},
+		"a form that is not": {[]string{"--list", "-o", "xml"}, `-o "xml": accepted: text, json, yaml, jsonpath`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := New(cli.Streams{Out: io.Discard, Err: io.Discard})

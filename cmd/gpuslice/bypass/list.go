@@ -36,7 +36,7 @@ func (b *bypasser) list(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list namespaces: %w", err)
 	}
-	if b.options.output == "json" {
+	if cli.IsDocument(b.options.output) {
 		return b.print(found.Items...)
 	}
 	if len(found.Items) == 0 {
@@ -63,7 +63,7 @@ func (b *bypasser) print(namespaces ...corev1.Namespace) error {
 	for _, ns := range namespaces {
 		items = append(items, itemOf(ns))
 	}
-	return cli.PrintJSON(b.streams.Out, cli.NewList("BypassList", items))
+	return cli.PrintDocument(b.streams.Out, b.options.output, cli.NewList("BypassList", items))
 }
 
 func itemOf(ns corev1.Namespace) item {

@@ -69,6 +69,21 @@ func (o *Output) Print(out io.Writer, a Answer) error {
 	return a.Page().print(out, !o.NoHeaders)
 }
 
+// TextOrDocument are the formats of a command that prints text for people, or a document.
+func TextOrDocument() []string { return append(TextOrJSON(), YAML, JSONPath) }
+
+// IsDocument reports whether an accepted format is one of a document.
+func IsDocument(format string) bool {
+	name, _, _ := strings.Cut(format, "=")
+	return slices.Contains([]string{"json", YAML, JSONPath}, name)
+}
+
+// PrintDocument prints a document in a format for which IsDocument holds.
+func PrintDocument(out io.Writer, format string, document any) error {
+	o := Output{Format: format}
+	return o.Print(out, Answer{Document: document})
+}
+
 func printText(out io.Writer, text string) error {
 	if _, err := io.WriteString(out, text); err != nil {
 		return fmt.Errorf("print the answer: %w", err)

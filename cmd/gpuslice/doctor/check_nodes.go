@@ -31,7 +31,9 @@ func poolFinding(p *pools.Pool) Finding {
 	if p.Strategy == "" {
 		level, sharing = Warning, "an unknown strategy"
 	}
-	if p.Replicas > 1 {
+	if p.Granular {
+		sharing += fmt.Sprintf(", %d parts of %s a device", p.Replicas, p.Granule())
+	} else if p.Replicas > 1 {
 		sharing += fmt.Sprintf(", %d replicas a device", p.Replicas)
 	}
 	size := "device memory unknown"
@@ -48,7 +50,7 @@ func poolFinding(p *pools.Pool) Finding {
 			found = found.With(object("node", "", named.Name), "status.allocatable", p.Resource)
 		}
 	}
-	if len(p.Notes) > 0 {
+	if len(p.Notes) > 0 && !p.Granular {
 		found = found.With("pool/"+p.Name, "notes", strings.Join(p.Notes, "; ")).
 			WithRemedy("declare the pool in the default policy, with strategy, replicas and deviceMemory")
 	}

@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"slices"
+
 	plugin "github.com/NVIDIA/k8s-device-plugin/api/config/v1"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
@@ -18,7 +20,11 @@ func checkSharing(f *Facts) []Finding {
 		if c.Sharing.SharingStrategy() == plugin.SharingStrategyMPS {
 			strategy = "mps"
 		}
-		all = append(all, sharingFindings(s, strategy, c.Sharing.ReplicatedResources())...)
+		shared := c.Sharing.ReplicatedResources()
+		all = append(all, sharingFindings(s, strategy, shared)...)
+		if len(shared.Resources) > 0 && strategy == "timeSlicing" {
+			all = append(all, f.severalReplicas(s, shared)...)
+		}
 	}
 	return all
 }
@@ -37,9 +43,29 @@ func sharingFindings(s Setting, strategy string, shared *plugin.ReplicatedResour
 		all = append(all, newFinding(Warning, "shared devices keep the name of whole ones: a pod that requests nvidia.com/gpu: 1 may expect a whole GPU, and pods outside gpuslice cannot be distinguished").
 			With(s.Object, s.field(at+".renameByDefault"), "false").WithRemedy(remedy, at, "renameByDefault"))
 	}
-	if strategy == "timeSlicing" && !shared.FailRequestsGreaterThanOne {
-		all = append(all, newFinding(Warning, "two replicas may be requested, and are no more than one: both may be on one device, and give no more time on it").
-			With(s.Object, s.field(at+".failRequestsGreaterThanOne"), "false").WithRemedy(remedy, at, "failRequestsGreaterThanOne"))
-	}
 	return all
+}
+
+// severalReplicas judges whether the plugin lets a container request several replicas: it has to on a granular pool, and
+// nowhere else. A configuration is a granular pool's if it has as many replicas.
+func (f *Facts) severalReplicas(s Setting, shared *plugin.ReplicatedResources) []Finding {
+	const field = "sharing.timeSlicing.failRequestsGreaterThanOne"
+	granular := ""
+	for _, p := range f.granularPools() {
+		if slices.ContainsFunc(shared.Resources, func(r plugin.ReplicatedResource) bool { return r.Replicas == p.Replicas }) {
+			granular = p.Name
+		}
+	}
+	found := newFinding(Warning, "two replicas may be requested, and are no more than one: both may be on one device, and give no more time on it")
+	switch {
+	case granular == "" && shared.FailRequestsGreaterThanOne:
+		return nil
+	case granular == "":
+	case shared.FailRequestsGreaterThanOne:
+		return []Finding{newFinding(Problem, "the device plugin denies each pod of granular pool %s that takes more than one part: it ends as UnexpectedAdmissionError", granular).
+			With(s.Object, s.field(field), "true").WithRemedy("remove %s from %s, and restart the device plugin", field, s.Object)}
+	default:
+		return []Finding{newFinding(OK, "a container may take several parts of a GPU of granular pool %s", granular).With(s.Object, s.field(field), "false")}
+	}
+	return []Finding{found.With(s.Object, s.field(field), "false").WithRemedy("set %s: true in %s, and restart the device plugin", field, s.Object)}
 }

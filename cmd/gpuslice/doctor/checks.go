@@ -19,6 +19,7 @@ func cluster() []check {
 		{"plugin-selection", checkPluginSelection},
 		{"sharing", checkSharing},
 		{"replica-size", checkReplicaSize},
+		{"granular-pools", checkGranularPools},
 		{"mps-daemon", checkMPS},
 		{"mps-clients", checkMPSClients},
 		{"mps-pipe", checkMPSPipe},

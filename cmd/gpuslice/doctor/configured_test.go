@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
@@ -119,12 +121,31 @@ func mpsDaemonSet(directory string) string {
 		"command: [sh, -c, nvidia-cuda-mps-control -f], volumeMounts: [{name: v, mountPath: " + directory + "}]}], volumes: [{name: v, " + volume + "}]}}}}"
 }
 
+// partsOn is a pod of 8Gi on the node l4-parts-1, which was given 8 parts of a device with so many; 0: it was given none.
+func partsOn(replicas int, granule api.MiB) change {
+	return func(_ *testing.T, f *Facts) {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train"}, Spec: corev1.PodSpec{NodeName: "l4-parts-1", Containers: []corev1.Container{{Name: "trainer"}}}}
+		given := promise.Promise{
+			Version: promise.Version, Request: api.Request{Explicit: true, Containers: []api.ContainerRequest{{Name: "trainer", GPUs: 1}}},
+			Containers: []promise.Container{{Name: "trainer", Resource: string(sharedGPU), Count: 8, Granule: granule, Replicas: replicas}},
+		}
+		if replicas > 0 {
+			p.Annotations = map[string]string{api.AnnotationPromise: given.Encode()}
+		}
+		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{sharedGPU: resource.MustParse("8")}
+		f.addPod(p)
+	}
+}
+
 // configuredRows are about what NVIDIA's software and Kubernetes are configured with: the mistakes are those of public
 // guides, and of those who follow them.
 func configuredRows() []row {
 	envFalse := corev1.EnvVar{Name: envvarSetting, Value: "false"}
 	mounts := corev1.EnvVar{Name: mountsSetting, Value: "true"}
 	shared := "version: v1\nsharing:\n  timeSlicing:\n    renameByDefault: true\n    failRequestsGreaterThanOne: true\n    resources: [{name: nvidia.com/gpu, replicas: 4}]\n"
+	several := strings.ReplaceAll(shared, "failRequestsGreaterThanOne: true\n    resources: [{name: nvidia.com/gpu, replicas: 4}]", "failRequestsGreaterThanOne: false\n    resources: [{name: nvidia.com/gpu, replicas: 21}]")
+	granularL4 := defaultPolicy("pools: {declared: [{name: l4-parts, selector: {example.com/gpus: parts}, resource: nvidia.com/gpu.shared, strategy: time-slicing, " +
+		"deviceMemory: 23034Mi, replicas: 21, granular: true, driver: 580.95.05}]}\n")
 	one := strings.ReplaceAll(shared, "replicas: 4", "replicas: 1")
 	layouts := "version: v1\nmig-configs:\n  all-1g.10gb: [{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}]\n" +
 		"  balanced: [{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 2, 3g.40gb: 1}}]\n"
@@ -153,6 +174,17 @@ func configuredRows() []row {
 		{"a T4 in 16", sharedIn("t4-plain-old-driver", "time-slicing", 16), "replica-size", Warning, "half of each replica"},
 		{"a T4 in 40", sharedIn("t4-plain-old-driver", "time-slicing", 40), "replica-size", Problem, "smaller than a CUDA context"},
 		{"a T4 in 4", sharedIn("t4-plain-old-driver", "time-slicing", 4), "replica-size", "", ""},
+		{"parts of an L4", []change{granularL4, nodes("l4-granular")}, "gpu-nodes", OK, "21 parts of 1063Mi a device; slices up to 21.8Gi"},
+		{"parts of an L4 are no small replicas", []change{granularL4, nodes("l4-granular")}, "replica-size", "", ""},
+		{"parts that the plugin gives", []change{granularL4, withConfig(several)}, "sharing", OK, "may take several parts"},
+		{"parts that the plugin denies", []change{granularL4, withConfig(strings.ReplaceAll(shared, "replicas: 4", "replicas: 21"))}, "sharing", Problem, "denies each pod of granular pool l4-parts"},
+		{"several replicas elsewhere", []change{granularL4, withConfig(strings.ReplaceAll(several, "replicas: 21", "replicas: 4"))}, "sharing", Warning, "two replicas may be requested"},
+		{"parts of two GPUs", []change{granularL4, nodes("l4-granular-two-gpus")}, "granular-pools", Problem, "nodes of granular pool l4-parts are left out"},
+		{"parts of one GPU", []change{granularL4, nodes("l4-granular"), partsOn(21, 1063)}, "granular-pools", "", ""},
+		{"other parts under a pod", []change{granularL4, nodes("l4-granular"), partsOn(42, 531)}, "granular-pools", Problem, "parts of another size"},
+		{"other memory under a pod", []change{granularL4, nodes("l4-granular"), partsOn(21, 1100)}, "granular-pools", Problem, "parts of another size"},
+		{"parts of nobody's", []change{granularL4, nodes("l4-granular"), partsOn(0, 0)}, "granular-pools", Problem, "without a slice of the pool"},
+		{"a quota on parts", []change{granularL4, nodes("l4-granular"), quota("a", "requests.nvidia.com/gpu.shared")}, "granular-pools", Note, "count parts of 1063Mi"},
 		{"64 MPS clients in a configuration", []change{withConfig(mpsOf(64))}, "mps-clients", Problem, "more replicas than an MPS daemon"},
 		{"48 MPS clients in a configuration", []change{withConfig(mpsOf(48))}, "mps-clients", "", ""},
 		{"64 MPS clients on nodes", sharedIn("h100-mps-plugin", "mps", 64), "mps-clients", Problem, "more replicas than an MPS daemon"},

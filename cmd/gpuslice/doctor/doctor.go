@@ -56,9 +56,9 @@ type options struct {
 func (o *options) register(cmd *cobra.Command, s cli.Streams) {
 	o.kube.Register(cmd.Flags())
 	cli.SystemNamespaceFlag(cmd.Flags(), &o.systemNamespace)
-	cli.OutputFlag(cmd.Flags(), &o.output, cli.TextOrJSON())
+	cli.OutputFlag(cmd.Flags(), &o.output, cli.TextOrDocument())
 	cmd.Args = cli.NoArguments
-	cmd.PreRunE = func(*cobra.Command, []string) error { return cli.CheckOutput(o.output, cli.TextOrJSON()) }
+	cmd.PreRunE = func(*cobra.Command, []string) error { return cli.CheckOutput(o.output, cli.TextOrDocument()) }
 	o.kube.CompleteNamespaces(cmd, s)
 }
 
@@ -121,8 +121,8 @@ func (o *options) gather(ctx context.Context, s cli.Streams) (*kube.Connection, 
 
 // print prints findings, and returns the exit code of the worst of them.
 func (o *options) print(s cli.Streams, kind string, all []Finding) (err error) {
-	if o.output == "json" {
-		err = cli.PrintJSON(s.Out, cli.NewList(kind, all))
+	if cli.IsDocument(o.output) {
+		err = cli.PrintDocument(s.Out, o.output, cli.NewList(kind, all))
 	} else {
 		err = printFindings(s.Out, all, s.Painter())
 	}

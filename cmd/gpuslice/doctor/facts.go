@@ -43,6 +43,7 @@ type Facts struct {
 	Configs         []*corev1.ConfigMap // those that NVIDIA's software reads
 	Settings        []Setting           // configurations of NVIDIA's software in files of their own
 	LimitedPods     []*corev1.Pod       // with a variable of the driver's own limit
+	SharingPods     []*corev1.Pod       // that request nvidia.com/gpu.shared
 	APIServers      []*corev1.Pod       // of a control plane that runs as pods
 
 	Mutating   []*admissionv1.MutatingWebhookConfiguration

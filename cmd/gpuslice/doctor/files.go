@@ -172,8 +172,18 @@ func (f *Facts) addPod(p *corev1.Pod) {
 		f.APIServers = append(f.APIServers, p)
 	case isWebhook(p, f.System):
 		f.Pods = append(f.Pods, p)
-	case limitedByDriver(p):
+	default:
+		f.addHolder(p)
+	}
+}
+
+// addHolder keeps a pod of anybody's if a check looks at what it holds of a GPU.
+func (f *Facts) addHolder(p *corev1.Pod) {
+	if limitedByDriver(p) {
 		f.LimitedPods = append(f.LimitedPods, p)
+	}
+	if sharesGPU(p) {
+		f.SharingPods = append(f.SharingPods, p)
 	}
 }
 

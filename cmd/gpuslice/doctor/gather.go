@@ -95,11 +95,11 @@ func (g *gatherer) steps() []step {
 		{whatLimits, g.limits},
 		{whatRuntimes, g.runtimes},
 		{whatDevices, g.devices},
-		{whatPods, g.pods},
 		{whatWebhooks, g.webhooks},
 		{whatLastLine, g.lastLine},
 		{whatFlows, g.flows},
 		{whatPolicies, g.policies},
+		{whatPods, g.pods},
 		{whatTenants, g.tenants},
 		{whatWebhook, g.webhook},
 		{whatRights, g.rights},
@@ -203,14 +203,14 @@ func (g *gatherer) devices() error {
 // podsPerPage is how many pods are read at once.
 const podsPerPage = 500
 
-// pods reads the control plane's pods, and all others only where the toolkit has the driver's limit.
+// pods reads the control plane's pods, and all others only where the toolkit has the driver's limit or a pool is granular.
 func (g *gatherer) pods() error {
 	list, err := g.client.CoreV1().Pods(metav1.NamespaceSystem).List(g.ctx, metav1.ListOptions{LabelSelector: "component=kube-apiserver"})
 	if err != nil {
 		return err
 	}
 	g.facts.APIServers = kube.Pointers(list.Items)
-	if _, _, limits := limitsHook(g.facts); !limits {
+	if _, _, limits := limitsHook(g.facts); !limits && len(g.facts.granularPools()) == 0 {
 		return nil
 	}
 	options := metav1.ListOptions{Limit: podsPerPage}
@@ -220,9 +220,7 @@ func (g *gatherer) pods() error {
 			return err
 		}
 		for i := range list.Items {
-			if limitedByDriver(&list.Items[i]) {
-				g.facts.LimitedPods = append(g.facts.LimitedPods, &list.Items[i])
-			}
+			g.facts.addHolder(&list.Items[i])
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
 			return nil

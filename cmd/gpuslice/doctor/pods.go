@@ -18,6 +18,15 @@ func limitedByDriver(p *corev1.Pod) bool {
 	})
 }
 
+// sharesGPU reports whether a pod that has not ended requests a replica of a GPU under the name of such.
+func sharesGPU(p *corev1.Pod) bool {
+	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	return !ended && slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool {
+		units := c.Resources.Limits[sharedGPU]
+		return !units.IsZero()
+	})
+}
+
 // isAPIServer reports whether a pod is an API server, as kubeadm runs it.
 func isAPIServer(p *corev1.Pod) bool {
 	return p.Namespace == "kube-system" && (p.Labels["component"] == "kube-apiserver" || strings.HasPrefix(p.Name, "kube-apiserver-"))

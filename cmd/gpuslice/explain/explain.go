@@ -23,6 +23,8 @@ With a name: show what became of a pod in the cluster, or of the pods of a deplo
 job or cronjob: what it requested, what it was given and what is observed, relevant Events, and why it is pending, was
 denied, or ended. The only right it takes is to read pods and Events in the namespace.
 
+What is alike is grouped. -o wide shows each pool, variable, mount, pod and Event by itself.
+
 With -f, -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "ExplainList", "items": [...], "errors":
 [...], "pools": [...]}. An item has the fields of a render item but object, and planned, charge, containers, candidates and claimed.
 A pool has name, strategy, resource, device, deviceMemory, usable, replicas, nodes and notes. With a name, it prints one
@@ -65,7 +67,7 @@ func New(s cli.Streams) *cobra.Command {
 	return cmd
 }
 
-func formats() []string { return append(cli.TextOrJSON(), cli.YAML, cli.JSONPath) }
+func formats() []string { return append(cli.TextOrJSON(), cli.Wide, cli.YAML, cli.JSONPath) }
 
 func check(f *preview.Flags, args []string) error {
 	switch {
@@ -85,7 +87,7 @@ func explainFiles(ctx context.Context, f *preview.Flags, output *cli.Output, s c
 	if err != nil {
 		return err
 	}
-	err = output.Print(s.Out, cli.Answer{Document: documentOf(all), Page: func() *cli.Page { return &pageOf(all).Page }})
+	err = output.Print(s.Out, cli.Answer{Document: documentOf(all), Page: func() *cli.Page { return &pageOf(all, output.Format == cli.Wide).Page }})
 	if err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ func explainName(ctx context.Context, f *preview.Flags, name string, output *cli
 	if found.Given != nil {
 		found.Proven = provenOn(ctx, connection.Client, f.SystemNamespace, found.Given.Pools[0])
 	}
-	err = output.Print(s.Out, cli.Answer{Document: found, Page: func() *cli.Page { return &statusPage(found).Page }})
+	err = output.Print(s.Out, cli.Answer{Document: found, Page: func() *cli.Page { return &statusPage(found, output.Format == cli.Wide).Page }})
 	switch {
 	case err != nil:
 		return err

@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	podresources "k8s.io/component-helpers/resource"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -56,12 +58,9 @@ func unfit(p *corev1.Pod, n *corev1.Node) string {
 	return ""
 }
 
-// freeReplicas is how many replicas are free where the pod can run; an unknown number counts as one.
-func freeReplicas(nodes []node) (free int64) {
-	for _, n := range nodes {
-		if n.Reason == "" && n.Free != 0 {
-			free += max(n.Free, 1)
-		}
-	}
-	return free
+// hasRoom reports whether so many replicas are free on a node on which the pod can run, or may be.
+func hasRoom(nodes []node, replicas int64) bool {
+	return slices.ContainsFunc(nodes, func(n node) bool {
+		return n.Reason == "" && (n.Free == unknownFree || n.Free >= replicas)
+	})
 }

@@ -14,11 +14,14 @@ import (
 )
 
 // page is a page for people, with what both kinds of explanation show.
-type page struct{ cli.Page }
+type page struct {
+	cli.Page
+	wide bool // what is alike is not grouped
+}
 
 // pageOf explains each object, and then lists the pools that all of them had to choose from.
-func pageOf(all *preview.Results) *page {
-	p := &page{}
+func pageOf(all *preview.Results, wide bool) *page {
+	p := &page{wide: wide}
 	for _, r := range all.Items {
 		if r.HoldsPod() {
 			p.result(r)
@@ -123,7 +126,14 @@ func (p *page) injected(promise *promise.Promise, planned *promise.Planned) {
 			p.Line("  " + c.Name + ": cap in force: " + c.Cap)
 		}
 	}
+	if !p.wide {
+		p.injectedNames(promise)
+		return
+	}
 	for _, c := range promise.Containers {
+		if c.Granular() {
+			p.Line(fmt.Sprintf("  %s: takes %d of the device's %d parts of %s, %s more than its slice", c.Name, c.Count, c.Replicas, c.Granule, c.Rounding()))
+		}
 		for _, v := range c.Env {
 			p.Line("  " + c.Name + ": sets " + v.Name + "=" + v.Value)
 		}
@@ -136,6 +146,10 @@ func (p *page) injected(promise *promise.Promise, planned *promise.Planned) {
 // candidates lists every way that was evaluated.
 func (p *page) candidates(all []api.CandidateReport) {
 	if len(all) == 0 {
+		return
+	}
+	if !p.wide {
+		p.rejected(all)
 		return
 	}
 	rows := [][]string{{"  POOL", "STRATEGY", "RESOURCE", "SLICE", "ENFORCEMENT", "WHY"}}

@@ -12,6 +12,9 @@ const shownNodes = 3
 
 // pools lists the known pools, whether or not a policy allows them.
 func (p *page) pools(pools []target.Pool) {
+	if len(pools) > 0 && !p.wide {
+		return
+	}
 	p.Line("")
 	if len(pools) == 0 {
 		p.Line("no pool is known: name nodes with --nodes, or declare pools in the default policy")

@@ -12,8 +12,8 @@ import (
 )
 
 // statusPage shows all that is known of an object.
-func statusPage(l status) *page {
-	p := &page{}
+func statusPage(l status, wide bool) *page {
+	p := &page{wide: wide}
 	p.Line(l.Object.String())
 	text := string(l.State)
 	if l.Node != "" {
@@ -85,6 +85,9 @@ func (p *page) nodes(nodes []node) {
 	if len(nodes) == 0 {
 		return
 	}
+	if !p.wide {
+		nodes = groupNodes(nodes)
+	}
 	rows := [][]string{{"NODE", "RESOURCE", "OFFERED", "FREE", "REASON"}}
 	for _, n := range nodes {
 		free := "?"
@@ -101,6 +104,9 @@ func (p *page) pods(pods []podRow) {
 	if len(pods) == 0 {
 		return
 	}
+	if !p.wide {
+		pods = groupPods(pods)
+	}
 	rows := [][]string{{"POD", "STATE", "SLICE", "ENFORCEMENT"}}
 	for _, s := range pods {
 		rows = append(rows, []string{s.Name, string(s.State), s.Slice, s.Enforcement})
@@ -112,6 +118,9 @@ func (p *page) pods(pods []podRow) {
 func (p *page) events(events []event) {
 	if len(events) == 0 {
 		return
+	}
+	if !p.wide {
+		events = groupEvents(events)
 	}
 	rows := [][]string{{"LAST SEEN", "TIMES", "FROM", "REASON", "ABOUT", "TEXT"}}
 	for _, e := range events {

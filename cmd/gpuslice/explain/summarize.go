@@ -141,13 +141,16 @@ func (l *status) pending(f *facts, promise *promise.Promise) {
 		return
 	}
 	l.Nodes = candidateNodes(f, promise)
-	switch free := freeReplicas(l.Nodes); {
+	switch wanted := promise.Containers[0].Count; {
 	case len(f.nodes) == 0:
 	case len(l.Nodes) == 0:
 		l.note("no node offers %s now: a node has to join, or the device plugin has to restart", promise.Containers[0].Resource)
 	case !slices.ContainsFunc(l.Nodes, func(n node) bool { return n.Reason == "" }):
 		l.note("no node that offers %s can take the pod, for the reasons above: it stays pending until one of them goes away, or another node joins", promise.Containers[0].Resource)
-	case free == 0:
+	case hasRoom(l.Nodes, wanted):
+	case wanted > 1:
+		l.note("no node on which it can run has %d free replicas: it stays pending until other pods end", wanted)
+	default:
 		l.note("no node on which it can run has a free replica: it stays pending until another pod ends")
 	}
 }

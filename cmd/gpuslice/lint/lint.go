@@ -49,7 +49,7 @@ func New(s cli.Streams) *cobra.Command {
 		Short:   "Report every problem of policy documents",
 		Long:    long,
 		Example: example,
-		Args:    func(*cobra.Command, []string) error { return cli.CheckOutput(o.output, cli.TextOrJSON()) },
+		Args:    func(*cobra.Command, []string) error { return cli.CheckOutput(o.output, cli.TextOrDocument()) },
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args, s) },
 	}
 	flags := cmd.Flags()
@@ -57,7 +57,7 @@ func New(s cli.Streams) *cobra.Command {
 	o.kube.RegisterNamespace(flags, "of bare documents of tenants; not needed if one policy governs alone")
 	flags.StringArrayVar(&o.policies, "policies", nil, "`FILE` or directory of policies that govern: the documents to lint are tenants' own; may be repeated")
 	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
-	cli.OutputFlag(flags, &o.output, cli.TextOrJSON())
+	cli.OutputFlag(flags, &o.output, cli.TextOrDocument())
 	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
 }
@@ -134,8 +134,8 @@ func itemsOf(found []manifest.Policy, beside []manifest.Object) []item {
 }
 
 func (o *options) print(s cli.Streams, items []item, unread []manifest.Error) error {
-	if o.output == "json" {
-		return cli.PrintJSON(s.Out, cli.NewList("LintList", items, manifest.Printed(unread)...))
+	if cli.IsDocument(o.output) {
+		return cli.PrintDocument(s.Out, o.output, cli.NewList("LintList", items, manifest.Printed(unread)...))
 	}
 	policies, problems, warnings := 0, 0, 0
 	for _, one := range items {

@@ -65,13 +65,13 @@ func New(s cli.Streams) *cobra.Command {
 			if len(o.filenames) == 0 {
 				return errors.New("nothing to test: name it with -f FILE, -f DIRECTORY or -f -")
 			}
-			return cli.CheckOutput(o.output, cli.TextOrJSON())
+			return cli.CheckOutput(o.output, cli.TextOrDocument())
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&o.filenames, "filename", "f", nil, "`FILE`, directory (*.yaml, *.yml, *.json, recursively) or - for standard input; may be repeated")
-	cli.OutputFlag(flags, &o.output, cli.TextOrJSON())
+	cli.OutputFlag(flags, &o.output, cli.TextOrDocument())
 	return cmd
 }
 
@@ -98,8 +98,8 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 
 // print prints what became of the cases.
 func (r *runner) print(output string) error {
-	if output == "json" {
-		return cli.PrintJSON(r.streams.Out, cli.NewList("PolicyTestList", r.items, manifest.Printed(r.errors)...))
+	if cli.IsDocument(output) {
+		return cli.PrintDocument(r.streams.Out, output, cli.NewList("PolicyTestList", r.items, manifest.Printed(r.errors)...))
 	}
 	paint, page, failed := r.streams.Painter(), &cli.Page{}, 0
 	for _, i := range r.items {

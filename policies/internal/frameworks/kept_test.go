@@ -58,7 +58,7 @@ func TestKept(t *testing.T) {
 			{"the last of two entries decides", sample{framework: "cupy", env: "CUPY_GPU_MEMORY_LIMIT=1 CUPY_GPU_MEMORY_LIMIT=8589934592"}, nil, "", "more than"},
 			{"TGI's argument wins over its variable", sample{image: "ghcr.io/huggingface/text-generation-inference:3.3.4", alone: true, args: []string{"--cuda-memory-fraction", "0.05"}, env: "CUDA_MEMORY_FRACTION=1.0"},
 				[]string{"PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128"}, "--cuda-memory-fraction=0.05", ""},
-			{"a framework that does not exist", sample{framework: "caffe"}, nil, "", `framework "caffe" is not known; write one of cupy, jax,`},
+			{"a framework that does not exist", sample{framework: "caffe"}, nil, "", `framework "caffe" is not known; write one of comfyui, cupy, jax,`},
 			{"a version that is none", sample{framework: "pytorch-two"}, nil, "", "is no version"},
 		}
 		for _, tt := range tests {

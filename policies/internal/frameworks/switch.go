@@ -16,7 +16,7 @@ const (
 type Switch struct {
 	Enabled   *bool    `json:"enabled,omitempty"`   // default true
 	Version   string   `json:"version,omitempty"`   // when neither label nor policy's framework says one
-	Arguments string   `json:"arguments,omitempty"` // ArgumentsWarn (default), ArgumentsRewrite or ArgumentsRefuse
+	Arguments string   `json:"arguments,omitempty"` // what becomes of arguments that do not hold the slice; default warn
 	Shim      string   `json:"shim,omitempty"`      // "on" or "off" (default): whether the shim caps releases that read no limit from their environment
 	AllocConf *string  `json:"allocConf,omitempty"` // in the place of the profile's settings text; "" turns it off
 	Images    []string `json:"images,omitempty"`    // more image patterns

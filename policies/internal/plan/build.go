@@ -76,7 +76,7 @@ func (w *builder) container(p *placed) {
 		Processes: p.size.procs, Compute: p.size.compute, HasShm: hasShm(p.spec),
 	})
 	c := promise.Container{
-		Name: p.request.Name, Resource: p.pool.Resource, Count: p.request.GPUs, Class: p.class,
+		Name: p.request.Name, Resource: p.pool.Resource, Count: p.units(), Granule: p.size.granule, Replicas: p.size.replicas, Class: p.class,
 		Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args, Shim: p.profile.Shim,
 	}
 	if c.Shim != "" {

@@ -37,14 +37,17 @@ func (w *builder) guard(c *candidate) {
 		w.warn("no guard is counted on: %s", plan.why)
 	}
 	if !plan.inject {
+		if c.pool().Granular {
+			w.note("without a guard nothing checks at start that the parts are of one GPU")
+		}
 		return
 	}
-	first := &c.containers[0]
+	first := &w.promise.Containers[0]
 	sizes, _ := sizeGuard(w.in)
 	g := &promise.Guard{
 		Image: w.in.Guard.Image, PullPolicy: w.pullPolicy(), PullSecret: w.in.Guard.PullSecret,
 		CPU: sizes.cpu.String(), Memory: sizes.memory.String(),
-		User: plan.user, Kill: plan.kill, Shares: !plan.agent && w.in.Pod.Spec.ShareProcessNamespace == nil, Agent: plan.agent, Resource: first.pool.Resource, Count: first.request.GPUs,
+		User: plan.user, Kill: plan.kill, Shares: !plan.agent && w.in.Pod.Spec.ShareProcessNamespace == nil, Agent: plan.agent, Resource: first.Resource, Count: first.Count,
 	}
 	g.Shim = w.promise.HasVolume(limits.ShimVolume)
 	if !sizes.storage.IsZero() {
@@ -117,6 +120,9 @@ func (w *builder) guardLimits(c *candidate) limits.Limits {
 		}
 	}
 	l.MinDeviceBytes, l.MaxDeviceBytes = deviceBounds(c)
+	if p := c.pool(); p.Granular {
+		l.OneDevice, l.MinDeviceBytes = true, (p.Usable() + p.Reserve).Bytes()
+	}
 	return l
 }
 

@@ -108,6 +108,9 @@ func placeOnSite(in *Input, strategy *strategies.Strategy, site string, wants []
 		c.containers = append(c.containers, best)
 		c.waste += wasteOf(best)
 	}
+	if c.pool().Granular && c.parts() > int64(c.pool().Replicas) {
+		return c, &FitError{kind: kindSize, pool: c.pool(), requested: quantity.MiB(c.parts()) * c.pool().Granule(), text: " for all its containers"}
+	}
 	if ok, why := c.pool().Reach(in.Pod, in.Policy.Pod.Tolerations); !ok {
 		return c, &FitError{kind: kindReach, pool: c.pool(), text: why}
 	}
@@ -165,10 +168,22 @@ func (e *FitError) moreSpecific(than *FitError) bool {
 
 // wasteOf is the memory of the replica that the slice leaves unused. A device of unknown size comes last.
 func wasteOf(p placed) quantity.MiB {
+	if p.size.granule > 0 {
+		return quantity.MiB(p.units())*p.size.granule - p.size.slice
+	}
 	if usable := p.pool.Usable(); usable > 0 {
 		return usable - min(p.size.slice, usable)
 	}
 	return quantity.MaxMemory
+}
+
+// units is how many of the pool's resource the container requests.
+func (p *placed) units() int64 {
+	g := p.size.granule
+	if g == 0 {
+		return p.request.GPUs
+	}
+	return int64(max((p.size.slice+g-1)/g, 1))
 }
 
 // pool is the pool that stands for the candidate: its first container's.

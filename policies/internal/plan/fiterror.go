@@ -52,6 +52,10 @@ func (e *FitError) Error() string {
 	case kindResource:
 		return fmt.Sprintf("container %q requests %s, the pool offers %s", e.container.Name, e.container.Resource, e.pool.Resource)
 	case kindSeveral:
+		if e.pool.Granular {
+			return fmt.Sprintf("container %q requests %d of %s, which are parts of a GPU on %s; how many a slice takes follows from its memory",
+				e.container.Name, e.container.GPUs, e.container.Resource, e.pool.Describe())
+		}
 		return fmt.Sprintf("container %q requests %d units of a shared GPU; two replicas may be the same device and give no more than one", e.container.Name, e.container.GPUs)
 	case kindInstances:
 		return fmt.Sprintf("container %q requests %d GPUs; a CUDA process sees one MIG instance and no other", e.container.Name, e.container.GPUs)
@@ -83,7 +87,7 @@ func (e *FitError) sharing() string {
 // size is what was requested, as it was written.
 func (e *FitError) size() string {
 	if e.fraction.Zero() {
-		return e.requested.String()
+		return e.requested.String() + e.text
 	}
 	return fmt.Sprintf("%s of a device (%s)", e.fraction, e.requested)
 }
@@ -91,6 +95,9 @@ func (e *FitError) size() string {
 // most is what to request instead on the same pool.
 func (e *FitError) most() string {
 	p := e.pool
+	if e.text != "" {
+		return fmt.Sprintf("request %s or less in all", p.Usable())
+	}
 	if e.fraction.Zero() || p.DeviceMemory <= p.Reserve {
 		return fmt.Sprintf("write %s: %q or less", api.LabelMemory, p.Usable())
 	}
@@ -114,7 +121,11 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 		return out
 	}
 	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindSeveral }); i >= 0 {
-		return []api.Violation{{Rule: rulename.Strategy, Reason: "several units of a shared GPU", Detail: unfit[i].Error() + "; request one, or an exclusive GPU"}}
+		remedy := "request one, or an exclusive GPU"
+		if unfit[i].pool.Granular {
+			remedy = fmt.Sprintf("request %s: 1 and write %s: \"8Gi\" (or what it needs)", api.ResourceGPU, api.LabelMemory)
+		}
+		return []api.Violation{{Rule: rulename.Strategy, Reason: "several units of a shared GPU", Detail: unfit[i].Error() + "; " + remedy}}
 	}
 	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindInstances }); i >= 0 {
 		return []api.Violation{{Rule: rulename.Strategy, Reason: "several MIG instances in one container", Detail: unfit[i].Error() +

@@ -21,10 +21,20 @@ func (p *placed) charge(s *strategies.Strategy) quota.Charge {
 
 // podCharge is what a placed pod counts for.
 func podCharge(c *candidate) quota.Charge {
+	return c.peak(func(p *placed) quota.Charge { return p.charge(c.strategy) })
+}
+
+// parts is how many parts of one device the pod takes.
+func (c *candidate) parts() int64 {
+	return c.peak(func(p *placed) quota.Charge { return quota.Charge{Slices: p.units()} }).Slices
+}
+
+// peak is the most that the containers come to while they run.
+func (c *candidate) peak(of func(*placed) quota.Charge) quota.Charge {
 	spans := make([]charges.Span, len(c.containers))
 	for i := range c.containers {
 		p := &c.containers[i]
-		spans[i] = charges.Span{Charge: p.charge(c.strategy), Init: p.init, Sidecar: p.sidecar()}
+		spans[i] = charges.Span{Charge: of(p), Init: p.init, Sidecar: p.sidecar()}
 	}
 	return charges.Peak(spans)
 }

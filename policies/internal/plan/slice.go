@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -20,6 +21,9 @@ type sizeOn struct {
 	fromT   bool // the slice depends on the device's size
 	compute int
 	procs   int
+	// Of a granular pool's device; 0: units of the resource are no parts of it.
+	granule  quantity.MiB
+	replicas int
 }
 
 // resolve completes a request from policy: its class, or the default slice where it names no size. strategy is the one that
@@ -90,9 +94,12 @@ func sizeOnPool(a want, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn
 	case strategy.Whole():
 		return exclusiveSize(out, requested, pool)
 	case requested.Class == api.ClassReplica:
-		out.slice, out.fromT = usable, true
+		out.slice, out.fromT = cmp.Or(pool.Granule(), usable), true
 	case !requested.Fraction.Zero():
 		base := pool.DeviceMemory - pool.Reserve
+		if pool.Granular {
+			base = usable // else n parts of n would not hold the whole, for what is lost in rounding
+		}
 		if pool.DeviceMemory == 0 {
 			return out, &FitError{kind: kindUnknownDevice, pool: pool}
 		}
@@ -118,6 +125,9 @@ func sizeOnPool(a want, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn
 			return out, &FitError{kind: kindBurst, pool: pool, requested: out.limit}
 		}
 		out.limit = burst
+	}
+	if pool.Granular {
+		out.granule, out.replicas = pool.Granule(), pool.Replicas
 	}
 	return out, nil
 }

@@ -19,11 +19,12 @@ import (
 )
 
 // Read reads what a pod requests, and everything that is wrong with it: what could be read is returned all the
-// same. recorded is the Request of an earlier pass over this pod, or of the pod it was copied from; nil: there is none.
-func Read(pod *corev1.Pod, policy *config.Policy, pools []pools.Pool, recorded *api.Request) (req api.Request, warnings []string, violations []api.Violation) {
+// same. recorded is the Request of an earlier pass over this pod, or of the pod it was copied from; nil: there is none. asked are
+// requests in the words of systems that the policy does not accept.
+func Read(pod *corev1.Pod, policy *config.Policy, pools []pools.Pool, recorded *api.Request) (req api.Request, asked []spellings.Found, warnings []string, violations []api.Violation) {
 	r := requestReader{pod: pod, policy: policy, pools: pools, recorded: recorded}
 	req = r.read()
-	return req, r.warnings, r.violations
+	return req, r.unaccepted, r.warnings, r.violations
 }
 
 // requestReader collects what a pod requests, and everything that is wrong with it.
@@ -34,15 +35,23 @@ type requestReader struct {
 	recorded   *api.Request
 	violations []api.Violation
 	warnings   []string
+
+	spelled    map[string]spellings.Found // accepted, by container; "": by words of the pod
+	unaccepted []spellings.Found
 }
 
 func (r *requestReader) read() api.Request {
 	labels := r.labels()
+	var accepted []string
+	if found := spellings.Find(r.pod); found != nil {
+		accepted = r.spell(found, &labels)
+	}
 	req := api.Request{
 		Share:     labels.share,
 		Strategy:  labels.strategy,
 		Framework: labels.framework,
 		Explicit:  labels.explicit,
+		Spellings: accepted,
 	}
 	before := len(r.violations)
 	named := r.annotation()
@@ -67,8 +76,9 @@ func (r *requestReader) gpuContainers(labels labelRequest, named map[string]size
 			continue
 		}
 		_, isNamed := named[c.Name]
+		_, isSpelled := r.spelled[c.Name]
 		switch g := (gpuContainer{c.Name, resource, init}); {
-		case resource.Name != "" || isNamed:
+		case resource.Name != "" || isNamed || isSpelled:
 			found = append(found, g)
 		default:
 			silent = append(silent, g)
@@ -81,6 +91,9 @@ func (r *requestReader) gpuContainers(labels labelRequest, named map[string]size
 		return found
 	}
 	apps := slices.DeleteFunc(silent, func(g gpuContainer) bool { return g.init })
+	if r.spelled[""].Spelling.FirstContainer && len(apps) > 0 {
+		return apps[:1]
+	}
 	if len(apps) != 1 {
 		r.deny("no container requests a GPU", fmt.Sprintf("the pod requests a slice, but which of its containers gets it? There are %s; "+
 			"write %s: %q, or request nvidia.com/gpu: 1 in the one that needs it", quotedNames(apps), api.LabelContainer, firstName(apps)))
@@ -116,9 +129,15 @@ func (r *requestReader) container(g gpuContainer, fromLabels size.Size, named ma
 	if !g.resource.Share.Zero() {
 		out.Quantity = g.resource.Share.String()
 	}
+	if len(r.spelled) > 0 {
+		r.spelledIn(g, &out, req)
+	}
 	out.Threads = r.threads(&out)
 	r.recall(&out)
 	out.Size.Compute = cmp.Or(out.Size.Compute, out.Threads)
+	if g.resource.Share.Zero() {
+		return out
+	}
 	foreign, text, ok := r.foreign(g.resource)
 	if !ok {
 		return out
@@ -174,6 +193,9 @@ func (r *requestReader) recall(c *api.ContainerRequest) {
 // foreign reads a spelling of another system, or denies a fraction that policy does not accept.
 func (r *requestReader) foreign(res spellings.Resource) (size.Size, string, bool) {
 	for _, s := range spellings.All() {
+		if s.Read == nil {
+			continue
+		}
 		found, text, ok := s.Read(res)
 		if !ok {
 			continue

@@ -1,26 +1,39 @@
 package spellings
 
-import "github.com/gpuslice/gpuslice/policies/internal/size"
+import (
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/size"
+)
 
-// Spelling is a foreign way to request a slice, read where policy lists its name under accept.
+// Spelling is how the users of another system request a part of a GPU, read where a policy lists its name under accept.
 type Spelling struct {
-	Name string
-	Doc  string
-	// Read returns what the spelling requests for one container; ok is false where it says nothing. text is what was
-	// written and where, for messages.
+	Name   string
+	System string // for people
+	Doc    string
+	// Resources are resources of containers, Words annotations and labels of pods, Selectors keys of a pod's node selector.
+	Resources, Words, Selectors map[string]reading
+	// Sized are beginnings of resources, and Named of annotations, that go on with a size or with a container's name.
+	Sized map[string]sized
+	Named map[string]named
+	// Schedulers are the system's own: a pod that names one waits for it.
+	Schedulers []string
+	// FirstContainer reports whether a request that names no container is for the first one.
+	FirstContainer bool
+	// Read returns what a GPU resource's own quantity requests; ok is false where that is nothing.
 	Read func(Resource) (found size.Size, text string, ok bool)
+
+	complete func(*collected) error // nil: each amount is of each device
 }
 
-// All lists the spellings of other systems, one file each.
-func All() []Spelling {
-	return []Spelling{fractionalQuantity()}
+// Part is what is requested for one container, or by the pod's words.
+type Part struct {
+	Size      size.Size
+	GPUs      int64 // 0: not named
+	Strategy  api.StrategyName
+	Container string // that a word of the pod names
 }
 
-// Names are the accepted values of a policy's accept list.
-func Names() []string {
-	var names []string
-	for _, s := range All() {
-		names = append(names, s.Name)
-	}
-	return names
+// Empty reports whether nothing is requested.
+func (p Part) Empty() bool {
+	return !p.Size.Named() && p.Size.MemoryLimit == 0 && p.Size.Compute == 0 && p.GPUs == 0 && p.Strategy == ""
 }

@@ -23,6 +23,8 @@ type Strategy struct {
 	OnInstances bool
 	// MaxReplicas is the most units that one device or instance can be shared as.
 	MaxReplicas int
+	// Granular reports whether the units of one device can be parts of it, of which a container takes several.
+	Granular bool
 	// MPS reports whether containers are clients of an MPS daemon, which a provider runs.
 	MPS bool
 	// DriverLimits reports whether the driver's own memory limits can hold a slice.

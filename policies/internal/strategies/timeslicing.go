@@ -15,6 +15,7 @@ func timeSlicing() Strategy {
 		Unit:         UnitShare,
 		OnInstances:  true,
 		MaxReplicas:  MaxReplicas,
+		Granular:     true,
 		DriverLimits: true,
 		View:         frameworks.ViewWhole,
 		Tier:         api.TierNone,

@@ -17,7 +17,6 @@ type Board struct {
 type Panel struct {
 	Title   string `json:"title"`
 	Type    string `json:"type"`
-	Repeat  string `json:"repeat"`
 	GridPos struct{ X, Y, W, H int }
 	Targets []Target `json:"targets"`
 	Fields  struct {

@@ -45,6 +45,10 @@ func Draw(b Board, source Source, from, to time.Time, caption string) (string, e
 	for _, p := range b.Panels {
 		g := p.GridPos
 		bottom = max(bottom, g.Y+g.H)
+		if p.Type == "row" {
+			c.text(8, float64(g.Y*cellHeight+62), `font-size="14" font-weight="bold"`, p.Title)
+			continue
+		}
 		series, err := p.ask(source)
 		if err != nil {
 			return "", err

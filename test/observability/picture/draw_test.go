@@ -20,6 +20,7 @@ func TestDraw(t *testing.T) {
 	t.Run("each kind of panel is drawn from its series", func(t *testing.T) {
 		t.Parallel()
 		b, err := Read([]byte(`{"title": "b", "panels": [
+		{"title": "a row", "type": "row", "gridPos": {"y": 16, "w": 24, "h": 1}},
 		{"title": "one <figure>", "type": "stat", "gridPos": {"w": 4, "h": 4}, "targets": [{"expr": "x"}]},
 		{"title": "bars", "type": "bargauge", "gridPos": {"y": 4, "w": 12, "h": 4}, "targets": [{"expr": "x", "legendFormat": "{{pod}} held"}]},
 		{"title": "lines", "type": "timeseries", "gridPos": {"y": 8, "w": 12, "h": 8}, "targets": [{"expr": "x", "legendFormat": "{{pod}} over time"}],
@@ -33,7 +34,7 @@ func TestDraw(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"one &lt;figure&gt;", ">3.22e+09<", ">train held<", ">train over time<", ">4Gi<", "<polygon", ">1m0s<"} {
+		for _, want := range []string{"one &lt;figure&gt;", ">3.22e+09<", ">a row<", ">train held<", ">train over time<", ">4Gi<", "<polygon", ">1m0s<"} {
 			if !strings.Contains(svg, want) {
 				t.Errorf("no %q in\n%s", want, svg)
 			}

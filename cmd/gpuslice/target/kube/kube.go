@@ -38,6 +38,7 @@ type Flags struct {
 
 	cluster, user, as string
 	asGroups          []string
+	others            clientcmd.ConfigOverrides // by the flags of kubectl that few need
 }
 
 // Register registers --kubeconfig, --context, --cluster, --user, --as, --as-group and --request-timeout.
@@ -48,7 +49,24 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.user, "user", "", "`USER` of the kubeconfig (default: the context's)")
 	flags.StringVar(&f.as, "as", "", "`USERNAME` to impersonate: ask as somebody else would")
 	flags.StringArrayVar(&f.asGroups, "as-group", nil, "`GROUP` to impersonate; may be repeated")
+	f.registerOthers(flags)
 	flags.DurationVar(&f.Timeout, "request-timeout", requestTimeout, "how long one request to the API server may take")
+}
+
+// registerOthers registers the flags that kubectl lists under "kubectl options" alone: they are accepted, and not in the help.
+func (f *Flags) registerOthers(flags *pflag.FlagSet) {
+	cluster, user := &f.others.ClusterInfo, &f.others.AuthInfo
+	flags.StringVarP(&cluster.Server, "server", "s", "", "`ADDRESS` of the API server")
+	flags.StringVar(&cluster.CertificateAuthority, "certificate-authority", "", "`FILE` with the API server's authority")
+	flags.StringVar(&cluster.TLSServerName, "tls-server-name", "", "`NAME` in the API server's certificate")
+	flags.BoolVar(&cluster.InsecureSkipTLSVerify, "insecure-skip-tls-verify", false, "do not check the API server's certificate")
+	flags.StringVar(&user.Token, "token", "", "bearer `TOKEN`")
+	flags.StringVar(&user.ClientCertificate, "client-certificate", "", "`FILE` with the client's certificate")
+	flags.StringVar(&user.ClientKey, "client-key", "", "`FILE` with the client's key")
+	flags.StringVar(&user.ImpersonateUID, "as-uid", "", "`UID` to impersonate")
+	for _, name := range []string{"server", "certificate-authority", "tls-server-name", "insecure-skip-tls-verify", "token", "client-certificate", "client-key", "as-uid"} {
+		_ = flags.MarkHidden(name) // fails only for a flag that is not registered
+	}
 }
 
 // RegisterNamespace registers -n, --namespace. usage describes the namespace.
@@ -57,7 +75,9 @@ func (f *Flags) RegisterNamespace(flags *pflag.FlagSet, usage string) {
 }
 
 // Named reports whether the command line itself names a cluster.
-func (f *Flags) Named() bool { return f.Kubeconfig != "" || f.Context != "" || f.cluster != "" }
+func (f *Flags) Named() bool {
+	return f.Kubeconfig != "" || f.Context != "" || f.cluster != "" || f.others.ClusterInfo.Server != ""
+}
 
 // Connection is a cluster that a command talks to. Nothing has been asked of it yet.
 type Connection struct {
@@ -73,7 +93,8 @@ func (f *Flags) Connect(s cli.Streams) (*Connection, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
 	rules.WarnIfAllMissing = false
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
+	overrides := &f.others
+	overrides.CurrentContext = f.Context
 	overrides.Context.Namespace, overrides.Context.Cluster, overrides.Context.AuthInfo = f.Namespace, f.cluster, f.user
 	overrides.AuthInfo.Impersonate, overrides.AuthInfo.ImpersonateGroups = f.as, f.asGroups
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)

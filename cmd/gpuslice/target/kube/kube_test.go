@@ -135,6 +135,13 @@ func TestConnectAsSomebody(t *testing.T) {
 	if got := c.Config.Impersonate; got.UserName != "alice" || strings.Join(got.Groups, " ") != "team-a dev" || c.Config.Host != "https://there.example:6443" {
 		t.Errorf("%s as %+v", c.Config.Host, got)
 	}
+	c, err = flags(t, "-s", "https://other.example:6443", "--token", "t", "--insecure-skip-tls-verify", "--as", "alice", "--as-uid", "7").Connect(cli.Streams{Err: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Config.Host != "https://other.example:6443" || c.Config.BearerToken != "t" || !c.Config.Insecure || c.Config.Impersonate.UID != "7" {
+		t.Errorf("kubectl's other flags make %+v", c.Config)
+	}
 	if _, err := flags(t, "--kubeconfig", file, "--user", "nobody").Connect(cli.Streams{Err: io.Discard}); err == nil {
 		t.Error("a user that the kubeconfig does not have is accepted")
 	}

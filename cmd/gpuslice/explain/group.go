@@ -1,0 +1,102 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+// shownOfGroup is how many names of a group are shown.
+const shownOfGroup = 2
+
+// group is what of a list has the same key, in the order of the list.
+type group[T any] struct {
+	first T
+	names []string
+}
+
+// grouped groups a list by key. name is shown of each.
+func grouped[T any, K comparable](all []T, key func(T) K, name func(T) string) (out []group[T]) {
+	at := map[K]int{}
+	for _, one := range all {
+		i, known := at[key(one)]
+		if !known {
+			i = len(out)
+			at[key(one)] = i
+			out = append(out, group[T]{first: one})
+		}
+		if n := name(one); !slices.Contains(out[i].names, n) {
+			out[i].names = append(out[i].names, n)
+		}
+	}
+	return out
+}
+
+func (g group[T]) title() string { return cli.First(shownOfGroup, g.names) }
+
+// rejected lists the pools that were not chosen by the reason, each reason once.
+func (p *page) rejected(all []api.CandidateReport) {
+	others := slices.DeleteFunc(slices.Clone(all), func(c api.CandidateReport) bool { return c.Chosen })
+	for _, g := range grouped(others, func(c api.CandidateReport) string { return c.Why }, func(c api.CandidateReport) string { return c.Pool }) {
+		p.Line("  not " + g.title() + ": " + g.first.Why)
+	}
+}
+
+// injectedNames lists the names of the variables that each container gets, and its mounts.
+func (p *page) injectedNames(given *promise.Promise) {
+	for _, c := range given.Containers {
+		var names []string
+		for _, v := range c.Env {
+			names = append(names, v.Name)
+		}
+		if len(names) > 0 {
+			p.Line("  " + c.Name + ": sets " + strings.Join(names, ", "))
+		}
+		for _, m := range c.Mounts {
+			p.Line("  " + c.Name + ": mounts " + m.Name + " on " + m.MountPath)
+		}
+	}
+}
+
+func groupNodes(all []node) (out []node) {
+	nameless := func(n node) node { n.Name = ""; return n }
+	for _, g := range grouped(all, nameless, func(n node) string { return n.Name }) {
+		one := g.first
+		one.Name = g.title()
+		out = append(out, one)
+	}
+	return out
+}
+
+func groupPods(all []podRow) (out []podRow) {
+	nameless := func(r podRow) podRow { r.Name = ""; return r }
+	for _, g := range grouped(all, nameless, func(r podRow) string { return r.Name }) {
+		one := g.first
+		one.Name = g.title()
+		out = append(out, one)
+	}
+	return out
+}
+
+// groupEvents shows what happened to several objects, or to one again and again, once: when it did last.
+func groupEvents(all []event) (out []event) {
+	type alike struct{ from, reason, text string }
+	of := func(e event) alike { return alike{e.From, e.Reason, e.Text} }
+	newest := slices.Clone(all)
+	slices.Reverse(newest)
+	for _, g := range grouped(newest, of, func(e event) string { return e.Object }) {
+		one := g.first
+		one.Object, one.Count = g.title(), 0
+		for _, e := range all {
+			if of(e) == of(one) {
+				one.Count += e.Count
+			}
+		}
+		out = append(out, one)
+	}
+	slices.Reverse(out)
+	return out
+}

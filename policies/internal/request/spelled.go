@@ -1,0 +1,113 @@
+package request
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/size"
+	"github.com/gpuslice/gpuslice/policies/internal/spellings"
+)
+
+// spell keeps what other systems' words request: by container where policy accepts the system. Accepted words of the pod mean
+// what its labels do. What was recorded of a system that is accepted no more is not read.
+func (r *requestReader) spell(found []spellings.Found, labels *labelRequest) (accepted []string) {
+	r.spelled = map[string]spellings.Found{}
+	for _, f := range found {
+		switch {
+		case r.offered(f), f.Selected && !RequestsGPUs(&r.pod.Spec, r.pools):
+		case !slices.Contains(r.policy.Accept, f.Spelling.Name):
+			r.unaccepted = append(r.unaccepted, f)
+			if r.recorded != nil && slices.Contains(r.recorded.Spellings, f.Spelling.Name) {
+				r.recorded = nil
+			}
+		case f.Err != nil:
+			labels.explicit = true // it requests something that cannot be read
+			r.deny("spelling of "+f.Spelling.System, inContainer(f.Container, f.Err.Error()))
+		default:
+			r.accept(f, labels)
+			accepted = append(accepted, f.Spelling.Name)
+		}
+	}
+	slices.Sort(accepted)
+	return slices.Compact(accepted)
+}
+
+// offered reports whether a pool offers one of the resources: it is a GPU's name here, whoever else reads it.
+func (r *requestReader) offered(f spellings.Found) bool {
+	for name := range f.Resources {
+		if IsGPUResource(name, r.pools) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *requestReader) accept(f spellings.Found, labels *labelRequest) {
+	labels.explicit = true
+	if other, twice := r.spelled[f.Container]; twice {
+		r.deny("two spellings for one slice", inContainer(f.Container, fmt.Sprintf("%s and %s each request it; write one of them",
+			strings.Join(other.Names, ", "), strings.Join(f.Names, ", "))))
+		return
+	}
+	r.spelled[f.Container] = f
+	if len(f.Unread) > 0 {
+		r.warnings = append(r.warnings, inContainer(f.Container, message.ShortList(f.Unread)+" has no form in gpuslice and no effect"))
+	}
+	if slices.Contains(f.Spelling.Schedulers, r.pod.Spec.SchedulerName) {
+		r.warnings = append(r.warnings, fmt.Sprintf("schedulerName %s: the pod waits for the scheduler of %s; remove it where %s does not run",
+			r.pod.Spec.SchedulerName, f.Spelling.System, f.Spelling.System))
+	}
+	labels.strategy = cmp.Or(labels.strategy, f.Part.Strategy)
+	if f.Container != "" {
+		return
+	}
+	labels.container = cmp.Or(labels.container, f.Part.Container)
+	r.agree(&labels.size, f, "the labels")
+}
+
+// spelledIn gives a container what an accepted system's words request for it.
+func (r *requestReader) spelledIn(g gpuContainer, out *api.ContainerRequest, req *api.Request) {
+	f, own := r.spelled[g.name]
+	gpus := cmp.Or(f.Part.GPUs, r.spelled[""].Part.GPUs)
+	switch {
+	case gpus > 0 && g.resource.Count > 0 && g.resource.Count != gpus:
+		r.deny("two numbers of GPUs", fmt.Sprintf("container %q requests %s: %d, and %d in the words of %s; write one of them",
+			g.name, g.resource.Name, g.resource.Count, gpus, cmp.Or(f.Spelling.System, r.spelled[""].Spelling.System)))
+	case gpus > 0 && g.resource.Share.Zero():
+		out.GPUs = gpus
+	}
+	if !own {
+		return
+	}
+	req.Explicit = true
+	out.Foreign = f.Resources
+	r.agree(&out.Size, f, fmt.Sprintf("container %q", g.name))
+}
+
+// agree adds what is found to a size, which it may repeat and not contradict.
+func (r *requestReader) agree(into *size.Size, f spellings.Found, where string) {
+	found := f.Part.Size
+	if into.Named() && found.Named() && !size.Same(*into, found) ||
+		into.Compute != 0 && found.Compute != 0 && into.Compute != found.Compute ||
+		into.MemoryLimit != 0 && found.MemoryLimit != 0 && into.MemoryLimit != found.MemoryLimit {
+		r.deny("two sizes for one slice", fmt.Sprintf("%s: labels or annotation of gpuslice say %s, and %s %s; write one of them",
+			where, into.Describe(), strings.Join(f.Names, " and "), found.Describe()))
+		return
+	}
+	if found.Named() {
+		into.Memory, into.Fraction, into.Class = found.Memory, found.Fraction, ""
+	}
+	into.MemoryLimit = cmp.Or(into.MemoryLimit, found.MemoryLimit)
+	into.Compute = cmp.Or(into.Compute, found.Compute)
+}
+
+func inContainer(name, text string) string {
+	if name == "" {
+		return text
+	}
+	return fmt.Sprintf("container %s: %s", message.Quote(name), text)
+}

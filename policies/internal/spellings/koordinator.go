@@ -1,0 +1,21 @@
+package spellings
+
+// koordinator counts what all devices have together: gpu.shared is among how many it is divided.
+func koordinator() Spelling {
+	return Spelling{
+		Name: "koordinator", System: "Koordinator", Doc: "koordinator.sh/gpu-memory: 16Gi and gpu-memory-ratio: 50, divided among koordinator.sh/gpu.shared GPUs",
+		Resources: map[string]reading{
+			"koordinator.sh/gpu": func(v value, into *collected) (err error) {
+				into.percent, err = v.whole("hundredths", allDevices)
+				into.cores = into.percent
+				return err
+			},
+			"koordinator.sh/gpu-memory":       bytes,
+			"koordinator.sh/gpu-memory-ratio": percent(allDevices),
+			"koordinator.sh/gpu-core":         cores(allDevices),
+			"koordinator.sh/gpu.shared":       devices,
+		},
+		Schedulers: []string{"koord-scheduler"},
+		complete:   (*collected).divide,
+	}
+}

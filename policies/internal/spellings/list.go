@@ -1,0 +1,18 @@
+package spellings
+
+// All lists the spellings of other systems, one file each.
+func All() []Spelling {
+	return []Spelling{
+		fractionalQuantity(), aliyun(), gke(), hami(), kai(), koordinator(), kubeShare(), nos(), nvidia(), tensorFusion(), tkestack(),
+		vgpuManager(), volcano(),
+	}
+}
+
+// Names are the accepted values of a policy's accept list.
+func Names() []string {
+	var names []string
+	for _, s := range All() {
+		names = append(names, s.Name)
+	}
+	return names
+}

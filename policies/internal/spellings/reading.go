@@ -1,0 +1,187 @@
+package spellings
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+)
+
+// reading reads the value of one name.
+type reading func(v value, into *collected) error
+
+// sized reads a resource whose name ends in a size, named an annotation whose name ends in a container's and a field.
+type (
+	sized func(rest string, v value, into *collected) error
+	named func(rest string) (container string, read reading, ok bool)
+)
+
+// value is what stands behind a name.
+type value struct {
+	text     string
+	quantity *resource.Quantity // of a resource
+}
+
+// collected is what the names of one system request, before it is one request.
+type collected struct {
+	Part
+	percent, cores int64    // hundredths of a device's memory and of its compute
+	request, limit string   // fractions of compute
+	unread         []string // names that have no form here
+}
+
+// whole is a value as a whole number from 1 to most.
+func (v value) whole(unit string, most int64) (int64, error) {
+	accepted := fmt.Sprintf("a whole number of %s from 1 to %d", unit, most)
+	if most == 1 {
+		accepted = "1"
+	}
+	wrong := fmt.Errorf("%s is not understood; accepted: %s", message.Quote(v.text), accepted)
+	q := v.quantity
+	if q == nil {
+		if len(v.text) > quantity.MaxText || !quantity.Cheap.MatchString(v.text) {
+			return 0, wrong
+		}
+		parsed, err := resource.ParseQuantity(v.text)
+		if err != nil {
+			return 0, wrong
+		}
+		q = &parsed
+	}
+	if q.Sign() <= 0 || q.CmpInt64(most) > 0 || q.CmpInt64(q.Value()) != 0 {
+		return 0, wrong
+	}
+	return q.Value(), nil
+}
+
+// mebibytes reads a number of so many MiB.
+func mebibytes(each int64) reading {
+	unit := "MiB"
+	if each > 1 {
+		unit = "times " + quantity.MiB(each).String()
+	}
+	return func(v value, into *collected) error {
+		n, err := v.whole(unit, int64(quantity.MaxMemory)/each)
+		into.Size.Memory = quantity.MiB(n * each)
+		return err
+	}
+}
+
+// bytes reads an amount with or without a unit.
+func bytes(v value, into *collected) (err error) {
+	into.Size.Memory, err = v.amount()
+	return err
+}
+
+// limitBytes and limitMebibytes read how much may be reached while the device has room.
+func limitBytes(v value, into *collected) (err error) {
+	into.Size.MemoryLimit, err = v.amount()
+	return err
+}
+
+func limitMebibytes(v value, into *collected) error {
+	n, err := v.whole("MiB", int64(quantity.MaxMemory))
+	into.Size.MemoryLimit = quantity.MiB(n)
+	return err
+}
+
+func (v value) amount() (quantity.MiB, error) {
+	if v.quantity == nil {
+		return quantity.ParseMemory(v.text)
+	}
+	n := v.quantity.Value() / quantity.Mebibyte
+	if v.quantity.Sign() <= 0 || v.quantity.CmpInt64(quantity.MaxMemory.Bytes()) > 0 || n < 1 {
+		return 0, fmt.Errorf("%s is not understood; accepted: an amount from 1Mi to 1Pi", message.Quote(v.text))
+	}
+	return quantity.MiB(n), nil
+}
+
+// fraction reads a share of the device's memory.
+func fraction(v value, into *collected) (err error) {
+	into.Size.Fraction, err = quantity.ParseFraction(v.text)
+	return err
+}
+
+// percent reads hundredths of a device's memory, cores of its compute.
+func percent(most int64) reading {
+	return func(v value, into *collected) (err error) {
+		into.percent, err = v.whole("hundredths", most)
+		return err
+	}
+}
+
+func cores(most int64) reading {
+	return func(v value, into *collected) (err error) {
+		into.cores, err = v.whole("hundredths", most)
+		return err
+	}
+}
+
+// devices reads how many devices are requested.
+func devices(v value, into *collected) (err error) {
+	into.GPUs, err = v.whole("GPUs", quantity.MaxGPUs)
+	return err
+}
+
+// unread takes note of a name that has no form here.
+func unread(name string) reading {
+	return func(_ value, into *collected) error {
+		into.unread = append(into.unread, name)
+		return nil
+	}
+}
+
+// unreadNames adds names that have no form here.
+func unreadNames(to map[string]reading, names ...string) map[string]reading {
+	for _, name := range names {
+		to[name] = unread(name)
+	}
+	return to
+}
+
+// oneDevice is the most of hundredths that are of each device, allDevices of those that are of all together.
+const (
+	oneDevice  = 100
+	allDevices = 100 * quantity.MaxGPUs
+)
+
+// settle makes one request of what was read.
+func (c *collected) settle(complete func(*collected) error) error {
+	if complete != nil {
+		if err := complete(c); err != nil {
+			return err
+		}
+	}
+	if c.percent > 0 && (c.Size.Memory != 0 || !c.Size.Fraction.Zero()) || c.Size.Memory != 0 && !c.Size.Fraction.Zero() {
+		return errors.New("an amount and a share each say how large the slice is; write one of them")
+	}
+	if c.percent > 0 {
+		c.Size.Fraction, _ = quantity.ParseFraction(strconv.FormatInt(c.percent, 10) + "pct") // 1 to 100
+	}
+	c.Size.Compute = int(c.cores)
+	if c.Size.MemoryLimit != 0 && c.Size.MemoryLimit < c.Size.Memory {
+		return fmt.Errorf("the limit %s is less than the request %s", c.Size.MemoryLimit, c.Size.Memory)
+	}
+	return nil
+}
+
+// divide divides what is of all devices together among them.
+func (c *collected) divide() error {
+	if n := max(c.percent, c.cores); c.GPUs == 0 && n > oneDevice && n%oneDevice == 0 {
+		c.GPUs = n / oneDevice
+	}
+	n := max(c.GPUs, 1)
+	if int64(c.Size.Memory)%n != 0 || c.percent%n != 0 || c.cores%n != 0 {
+		return fmt.Errorf("it is for %d GPUs together, and does not divide by %d", n, n)
+	}
+	c.Size.Memory /= quantity.MiB(n)
+	c.percent, c.cores = c.percent/n, c.cores/n
+	if c.percent > oneDevice || c.cores > oneDevice {
+		return fmt.Errorf("%d hundredths are neither a part of a GPU nor whole GPUs", max(c.percent, c.cores))
+	}
+	return nil
+}

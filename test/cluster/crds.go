@@ -1,0 +1,51 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// CertManagerCRDs returns cert-manager's own CustomResourceDefinitions, from the module that CertManager is built from.
+func CertManagerCRDs(ctx context.Context) ([][]byte, error) {
+	return crds(ctx, "certmanager", "github.com/cert-manager/cert-manager", "deploy/crds")
+}
+
+// OpenReportsCRDs returns the CustomResourceDefinitions of policy reports, from their own module.
+func OpenReportsCRDs(ctx context.Context) ([][]byte, error) {
+	return crds(ctx, "openreports", "github.com/openreports/reports-api", "config/crd")
+}
+
+// crds are the files in a folder of a module that one below modules/ requires.
+func crds(ctx context.Context, by, module, folder string) ([][]byte, error) {
+	modules, err := modulesFolder()
+	if err != nil {
+		return nil, err
+	}
+	download := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
+	download.Dir = filepath.Join(modules, by)
+	text, err := download.Output()
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", module, err)
+	}
+	var found struct{ Dir string }
+	if err := json.Unmarshal(text, &found); err != nil {
+		return nil, fmt.Errorf("find %s: %w", module, err)
+	}
+	files, err := filepath.Glob(filepath.Join(found.Dir, folder, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("find CRDs of %s: %d files, %w", module, len(files), err)
+	}
+	var out [][]byte
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read CRD: %w", err)
+		}
+		out = append(out, text)
+	}
+	return out, nil
+}
