@@ -65,7 +65,7 @@ e2e: ## gpuslice on a real node, as root: kubelet, containerd, runc, NVIDIA's pl
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m ./test/cluster/...
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 6 ./test/e2e -skip '^TestAgent'
 	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -parallel 4 ./test/e2e -run '^TestAgent'
-	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -p 1 ./test/cdi ./test/chart ./test/observability
+	GPUSLICE_TEST=node go test $(GOFLAGS) -count=1 -timeout 20m -p 1 ./test/cdi ./test/dra ./test/chart ./test/observability
 
 test-cgroupv2: ## guard and agent on Debian's kernel with cgroup v2 alone, in QEMU without KVM or root (E2E_OPTIONAL=1 skips where there is none)
 	GPUSLICE_TEST=vm go test $(GOFLAGS) -count=1 -timeout 10m ./test/cgroupv2
@@ -90,6 +90,7 @@ fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 golden: ## rewrite what the scenarios want, for review in the diff
 	go test $(GOFLAGS) ./policies -run TestEveryScenario -update
 	go test $(GOFLAGS) ./cmd/gpuslice -update
+	go test $(GOFLAGS) ./policies/config -run Schema -update
 
 manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the alerts; and the pages of metrics
 	go test $(GOFLAGS) ./deploy -run TestDerivedFiles -update

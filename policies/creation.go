@@ -2,7 +2,6 @@ package policies
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -45,7 +44,7 @@ func decideSlice(in Input) Decision {
 		if d := step(c); d.Outcome != "" {
 			d.Warnings = append(c.warnings, d.Warnings...)
 			if c.asked != nil {
-				d.Warnings = append(d.Warnings, c.hints(d.Outcome)...)
+				d.Warnings = append(d.Warnings, spellings.Hints(c.asked, d.Outcome == Unchanged)...)
 			}
 			return d
 		}
@@ -127,27 +126,12 @@ func (c *creation) leaveWithoutRequest() Decision {
 		return leaveUnchanged(whyNoGPU)
 	case in.Policy.Mode == modes.OptIn && !request.RequestsFraction(in.Pod, in.Pools):
 		d := leaveUnchanged(whyNotRequested)
-		d.Warnings = in.unrequested()
+		d.Warnings = request.Unrequested(in.Pod, in.Pools)
 		return d
 	case silent && len(c.unread) == 0:
 		return leaveUnchanged(whyNoGPU)
 	}
 	return Decision{}
-}
-
-// maxHints bounds the warnings about other systems' words.
-const maxHints = 8
-
-// hints are what to write instead of other systems' words, sorted. A node selector is right with a slice too.
-func (c *creation) hints(o Outcome) (hints []string) {
-	for _, f := range c.asked {
-		if !f.Selected || o == Unchanged {
-			hints = append(hints, f.Hint())
-		}
-	}
-	slices.Sort(hints)
-	hints = slices.Compact(hints)
-	return hints[:min(len(hints), maxHints)]
 }
 
 // checkRequest denies what could not be read and what reaches out of a slice, all at once.

@@ -126,7 +126,7 @@ func decideGoverned(in Input) Decision {
 
 // decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not request either.
 func decideUnsliced(in *Input, d Decision) Decision {
-	if found := append(rules.Find(subjectOf(in), false), unpromisedParts(in)...); len(found) > 0 {
+	if found := rules.Find(subjectOf(in), false); len(found) > 0 {
 		return denial(found...)
 	}
 	return hideDevices(in, d)

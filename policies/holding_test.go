@@ -59,6 +59,13 @@ func TestExclusiveHolding(t *testing.T) {
 	})
 }
 
+// ofParts is p of 8 parts of an L4 in 21.
+func ofParts(p *promise.Promise) *promise.Promise {
+	c := &p.Containers[0]
+	c.Count, c.Granule, c.Replicas = 8, 1063, 21
+	return p
+}
+
 func TestHoldingOf(t *testing.T) {
 	slice := quota.Charge{Memory: 8192, Slices: 1}
 	whole := quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}}
@@ -71,6 +78,11 @@ func TestHoldingOf(t *testing.T) {
 		"no GPU, no holding": {gpuPod(nil, corev1.Container{Name: "main"}), quota.Holding{Namespace: "team-a"}, false},
 		"the Promise's charge, and its class's": {gpuPod(promised("team-a", slice), ask), quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: slice, Classes: map[string]quota.Charge{"small": slice},
 			Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}}, true},
+		"parts of a GPU are one slice, and as many units": {gpuPod(ofParts(promised("team-a", slice)), asksFor("main", resourcename.SharedGPU, "8")),
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: slice, Classes: map[string]quota.Charge{"small": slice},
+				Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 8}}, true},
+		"more parts of a GPU than were promised": {gpuPod(ofParts(promised("team-a", slice)), asksFor("main", resourcename.SharedGPU, "9")),
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 9 * 80 * 1024, Slices: 9, GPUs: 9}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 9}}, false},
 		"a Promise of another namespace": {gpuPod(promised("team-b", slice), ask), whole, false},
 		"a Promise that charges nothing": {gpuPod(promised("team-a", quota.Charge{}), ask), whole, false},
 		"a Promise that gives room back": {gpuPod(promised("team-a", quota.Charge{Slices: -5, GPUs: 9}), ask), whole, false},

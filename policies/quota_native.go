@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/charges"
@@ -46,7 +45,7 @@ func NativeQuotasOf(q *corev1.ResourceQuota) (out []NativeQuota) {
 	for name, hard := range q.Spec.Hard {
 		if resource, ok := nativeResource(name); ok {
 			scope.Resource = resource
-			out = append(out, NativeQuota{Name: q.Name, Resource: resource, Hard: wholeUnitsBelow(hard), Scope: scope, Uncounted: uncounted})
+			out = append(out, NativeQuota{Name: q.Name, Resource: resource, Hard: quantity.WholeUnitsBelow(hard), Scope: scope, Uncounted: uncounted})
 		}
 	}
 	slices.SortFunc(out, func(a, b NativeQuota) int { return cmp.Compare(a.Resource, b.Resource) })
@@ -120,13 +119,4 @@ func (in Input) NativeWarnings(native []NativeQuota, p *promise.Promise) (out []
 		out = append(out[:most], fmt.Sprintf("and %d more ResourceQuotas", more))
 	}
 	return out
-}
-
-// wholeUnitsBelow is q rounded down, at most MaxCharge.
-func wholeUnitsBelow(q resource.Quantity) int64 {
-	n := quantity.WholeUnits(q)
-	if n > 0 && n < quantity.MaxCharge && q.CmpInt64(n) < 0 {
-		n--
-	}
-	return n
 }

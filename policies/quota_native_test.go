@@ -183,6 +183,12 @@ func TestNativeQuota(t *testing.T) {
 				t.Errorf("%s: wanted %t (-want +got)\n%s", name, wanted, diff)
 			}
 		}
+		pools[2].Granular, pools = true, pools[2:3]
+		got, _ := Input{Policy: four("time-slicing"), Pools: pools}.WrittenQuota()
+		want := "a slice on pool t4 takes several of nvidia.com/gpu.shared, which a ResourceQuota would count each; the limit holds without one"
+		if got != (WrittenQuota{Why: want}) {
+			t.Errorf("parts of a GPU: %+v", got)
+		}
 	})
 	t.Run("enforcement warn does not concern the quotas of others", func(t *testing.T) {
 		in := Input{Pod: new(corev1.Pod), Policy: &config.Policy{Mode: modes.OptIn, EnforcementMode: api.EnforceWarn}}

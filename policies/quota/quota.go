@@ -89,7 +89,9 @@ type Excess struct {
 	Requested string
 	Used      string
 	Limited   string
-	Native    bool // the limit is a ResourceQuota's
+	Left      string
+	Native    bool   // the limit is a ResourceQuota's
+	Note      string // what is left, and who holds the rest, for people
 }
 
 // Excess returns where h goes beyond the quota, given what is already used within each scope. A dimension in which h requests
@@ -118,11 +120,23 @@ func (l Limit) exceeded(d Dimension, h Holding, requested, have Charge) (Excess,
 	if !limited || !unknown && (amount <= 0 || quantity.Sum(used, amount) <= most) {
 		return Excess{}, false
 	}
-	e := Excess{Quota: l.Name, Dimension: l.Scope.dimension(d), Requested: d.Text(amount), Used: d.Text(used), Limited: d.Text(most), Native: l.Native}
+	e := Excess{Quota: l.Name, Dimension: l.Scope.dimension(d), Requested: d.Text(amount), Used: d.Text(used), Limited: d.Text(most), Left: d.Text(max(most-used, 0)), Native: l.Native}
 	if unknown {
 		e.Requested = "unknown"
 	}
 	return e, true
+}
+
+// Measure returns what a holding counts for where the excess is, and how that is written.
+func (q Quota) Measure(e Excess) (amount func(Holding) int64, text func(int64) string) {
+	for _, l := range q.Limits {
+		for _, d := range Dimensions() {
+			if l.Name == e.Quota && l.Scope.dimension(d) == e.Dimension {
+				return func(h Holding) int64 { return d.Amount(h.In(l.Scope)) }, d.Text
+			}
+		}
+	}
+	return func(Holding) int64 { return 0 }, formatCount
 }
 
 // dimension is what denials call the dimension within the scope.
@@ -165,6 +179,9 @@ func excessSentence(excess []Excess) string {
 	text := excess[0].Quota + ", requested: " + strings.Join(requested, ",") + ", used: " + strings.Join(used, ",") + ", limited: " + strings.Join(limited, ",")
 	if slices.ContainsFunc(excess, func(e Excess) bool { return e.Requested == "unknown" }) {
 		text += " (the memory of the device it would hold is not known; write " + api.LabelMemory + ")"
+	}
+	if note := excess[0].Note; note != "" {
+		text += " (" + note + ")"
 	}
 	return text
 }

@@ -11,6 +11,9 @@ func ControlPlane() []Target {
 	}
 }
 
+// DRA returns the target that makes the driver of dynamic resource allocation of our own (modules/dra).
+func DRA() Target { return Target{name: "dra", module: "dra", packages: []string{"."}} }
+
 // Helm returns the target that makes helm, the command that users have.
 func Helm() Target {
 	return Target{name: "helm", module: "helm", packages: []string{"helm.sh/helm/v4/cmd/helm"}}

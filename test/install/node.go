@@ -94,16 +94,46 @@ func StartBareNode(ctx context.Context, dir string, devices int, further ...imag
 	return startNode(ctx, options, devices)
 }
 
+// StartDRANode is StartNode on a node without device plugin and feature discovery: a driver of dynamic resource allocation, started
+// with the flags, publishes its devices, and manifests offer them.
+func StartDRANode(ctx context.Context, dir string, manifests []byte, flags ...string) (*OnNode, error) {
+	options, err := nodeOptions(dir)
+	if err != nil {
+		return nil, err
+	}
+	n, err := startEmptyNode(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := n.StartDRA("dra", flags...); err != nil {
+		return nil, err
+	}
+	if err := n.Apply.Apply(ctx, manifests); err != nil {
+		return nil, err
+	}
+	if err := n.manifests(ctx); err != nil {
+		return nil, err
+	}
+	return n, n.AwaitWebhook(ctx)
+}
+
 func startNode(ctx context.Context, options cluster.NodeOptions, devices int) (*OnNode, error) {
+	n, err := startEmptyNode(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return n, n.Offer(ctx, devices)
+}
+
+// startEmptyNode starts a node that offers no GPU.
+func startEmptyNode(ctx context.Context, options cluster.NodeOptions) (*OnNode, error) {
 	node, err := cluster.StartNode(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	n := &OnNode{Node: node, documents: documents{}}
-	if n.Apply, err = NewApplier(quiet(node.Config)); err != nil {
-		return nil, err
-	}
-	return n, n.Offer(ctx, devices)
+	n.Apply, err = NewApplier(quiet(node.Config))
+	return n, err
 }
 
 // Offer makes NVIDIA's device plugin offer so many devices, in place of those it offered before, and labels the node

@@ -69,9 +69,9 @@ func renamedPod(t *testing.T, in policies.Input) (*corev1.Pod, *promise.Promise)
 }
 
 func TestCheckerNativeQuotas(t *testing.T) {
-	const exceeded = "exceeded quota: team-a-gpus (ResourceQuota), requested: requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=2, limited: requests.nvidia.com/gpu=2"
+	const exceeded = "exceeded quota: team-a-gpus (ResourceQuota), requested: requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=2, limited: requests.nvidia.com/gpu=2 (requests.nvidia.com/gpu left: 0)"
 	over := ledger.Answer{Decision: ledger.Exceeded, Excess: []quota.Excess{
-		{Quota: "team-a-gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Native: true}}}
+		{Quota: "team-a-gpus (ResourceQuota)", Dimension: "requests.nvidia.com/gpu", Requested: "1", Used: "2", Limited: "2", Left: "0", Native: true}}}
 	for name, c := range map[string]struct {
 		policy   string
 		quota    *corev1.ResourceQuota

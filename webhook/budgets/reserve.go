@@ -68,7 +68,7 @@ func (c *Checker) Reserve(ctx context.Context, pod Pod, d policies.Decision) (po
 	c.Metrics.CountQuotaRequest(answer.Decision)
 	switch answer.Decision {
 	case ledger.Exceeded:
-		over := pod.DenyQuota(answer.Excess)
+		over := pod.DenyQuota(withHolders(request, answer))
 		over.Warnings = append(over.Warnings, d.Warnings...)
 		return over, nil
 	case ledger.Busy:

@@ -64,6 +64,9 @@ func (r *round) denials(state State) (replies []reply) {
 	tally := NewTally(state)
 	for _, w := range r.waiting {
 		if a := r.evaluate(tally, w, r.reservation(w)); a.Decision == Exceeded {
+			namespace := w.request.Holding.Namespace
+			a.Pods = slices.DeleteFunc(slices.Clone(r.listed), func(p Pod) bool { return p.Holding.Namespace != namespace })
+			a.Reserved = slices.DeleteFunc(slices.Clone(state.Reservations), func(other Reservation) bool { return other.Holding.Namespace != namespace })
 			replies = append(replies, reply{w, a})
 		}
 	}

@@ -74,6 +74,21 @@ func TestReserve(t *testing.T) {
 			}
 		})
 	})
+	t.Run("a denial has the namespace's pods, and what a second create of one name reserves", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, 2, 1)
+			b.want(b.admit("1"), ledger.Admitted)
+			b.want(b.replicas[0].Reserve(t.Context(), b.sized("probe", 9)), ledger.Exceeded) // the ledger rests on a list with the pod
+			again := b.request("2") // admitted: the API server denies it after gpuslice
+			again.Name = b.request("1").Name
+			b.want(b.replicas[0].Reserve(t.Context(), again), ledger.Admitted)
+			a := b.admit("3")
+			b.want(a, ledger.Exceeded)
+			if len(a.Pods) != 1 || a.Pods[0].UID != "1" || len(a.Reserved) != 1 || a.Reserved[0].Name != again.Name || a.Excess[0].Left != "0" {
+				t.Errorf("pods %v, reservations %v, %s left", a.Pods, a.Reserved, a.Excess[0].Left)
+			}
+		})
+	})
 	t.Run("capacity is free as soon as a pod ends", func(t *testing.T) {
 		for name, free := range map[string]func(*ledgertest.Cluster){
 			"deleted":   func(c *ledgertest.Cluster) { c.DeletePod("1") },

@@ -113,7 +113,11 @@ func TestReconcile(t *testing.T) {
 			b.create(in("team-b", "2")) // before team-b joins
 			b.create(in("team-b", "3"))
 			b.budget.Namespaces = []string{"team-a", "team-b"}
-			b.want(b.replicas[0].Reserve(t.Context(), in("team-a", "4")), ledger.Exceeded)
+			denied := b.replicas[0].Reserve(t.Context(), in("team-a", "4"))
+			b.want(denied, ledger.Exceeded)
+			if len(denied.Pods) > 0 || len(denied.Reserved) != 1 || denied.Reserved[0].PodUID != "1" {
+				t.Errorf("team-a is shown pods %v, reservations %v", denied.Pods, denied.Reserved)
+			}
 			b.cluster.DeletePod("2")
 			b.want(b.replicas[0].Reserve(t.Context(), in("team-b", "5")), ledger.Admitted)
 		})

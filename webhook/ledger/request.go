@@ -43,6 +43,8 @@ const (
 type Answer struct {
 	Decision   Decision
 	Excess     []quota.Excess // of Exceeded
+	Pods       []Pod          // of Exceeded: those of the request's namespace that were listed
+	Reserved   []Reservation  // of Exceeded: those of that namespace whose pods were not
 	RetryAfter time.Duration  // of Busy
 	Reason     string         // of Busy, for people
 }

@@ -12,6 +12,7 @@ type round struct {
 	*worker
 	waiting []*waiter
 	current *storedLedger // nil: read it first
+	listed  []Pod         // of the last list
 	attempt int
 }
 
@@ -164,6 +165,7 @@ func (r *round) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.listed = listing.Pods
 	over, counted := before, before.state.Reconciled(listing)
 	for r.dropGone() {
 		err := r.writeListing(ctx, over, listing, counted)

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/klog/v2"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -44,14 +43,12 @@ type Writer struct {
 
 // Run writes until ctx ends.
 func (w *Writer) Run(ctx context.Context) error {
-	recorder := events.NewRecorder(klog.NewContext(ctx, w.Log), w.Client)
-	defer recorder.Close()
 	w.logged = map[string]string{}
 	ticker := time.NewTicker(syncPeriod)
 	defer ticker.Stop()
 	for {
 		if w.Quotas.informer.HasSynced() {
-			w.sync(ctx, recorder)
+			w.sync(ctx)
 		}
 		select {
 		case <-ctx.Done():
@@ -62,7 +59,7 @@ func (w *Writer) Run(ctx context.Context) error {
 }
 
 // sync writes and removes ResourceQuotas until each namespace has what its policy wants.
-func (w *Writer) sync(ctx context.Context, recorder *events.Recorder) {
+func (w *Writer) sync(ctx context.Context) {
 	governed, err := w.Governed()
 	if err != nil {
 		return
@@ -84,10 +81,7 @@ func (w *Writer) sync(ctx context.Context, recorder *events.Recorder) {
 	for namespace, want := range wanted {
 		have := w.Quotas.ownQuota(namespace)
 		if have != nil && !have.managed() {
-			if w.logReason(namespace, reasonNotManaged) {
-				recorder.Write(&corev1.ObjectReference{APIVersion: "v1", Kind: "ResourceQuota", Namespace: namespace, Name: have.Name, UID: have.UID},
-					corev1.EventTypeWarning, ReasonNotWritten, reasonNotManaged)
-			}
+			w.reportNotManaged(ctx, namespace, have)
 			continue
 		}
 		w.call(ctx, "write", namespace, func(ctx context.Context) error { return w.write(ctx, have, want) })
@@ -96,6 +90,20 @@ func (w *Writer) sync(ctx context.Context, recorder *events.Recorder) {
 		if have.managed() && wanted[have.Namespace] == nil && !unread[have.Namespace] {
 			w.call(ctx, "remove", have.Namespace, func(ctx context.Context) error { return w.remove(ctx, have) })
 		}
+	}
+}
+
+// reportNotManaged writes an Event on another's ResourceQuota, once, whichever replica leads.
+func (w *Writer) reportNotManaged(ctx context.Context, namespace string, have *cachedQuota) {
+	if !w.logReason(namespace, reasonNotManaged) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: "ResourceQuota", Namespace: namespace, Name: have.Name, UID: have.UID}
+	err := events.Once(ctx, w.Client, events.Event{Object: about, Type: corev1.EventTypeWarning, Reason: ReasonNotWritten, Message: reasonNotManaged})
+	if err != nil {
+		w.Log.Error(err, "resource quota not reported", "object", object(namespace))
 	}
 }
 

@@ -106,3 +106,31 @@ func TestWriter(t *testing.T) {
 		})
 	}
 }
+
+// TestWriterOfReplicas has another replica lead: what one has reported is not reported again.
+func TestWriterOfReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(named("9", false))
+		for range 2 {
+			quotas, err := NewQuotas(client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := &Writer{Client: client, Quotas: quotas, Governed: func() ([]Governed, error) { return []Governed{governedNamespace(4)}, nil }, Log: logr.Discard()}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 2)
+			go func() { quotas.Informer().RunWithContext(ctx); done <- nil }()
+			go func() { done <- w.Run(ctx) }()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			cancel()
+			if err := errors.Join(<-done, <-done); err != nil {
+				t.Error(err)
+			}
+		}
+		list, err := client.CoreV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 || list.Items[0].Reason != ReasonNotWritten || list.Items[0].Count != 1 {
+			t.Errorf("%v, events %v", err, list)
+		}
+	})
+}

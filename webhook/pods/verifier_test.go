@@ -183,9 +183,9 @@ func TestVerifierQuota(t *testing.T) {
 		if got.Holding.Charge != (quota.Charge{Memory: 4096, Slices: 1}) || got.PodUID != "pod-uid" || got.Name != "train-abc" || got.NamespaceUID != "ns-uid" || got.DryRun {
 			t.Errorf("asked %+v", got)
 		}
-		c.room.answer = ledger.Answer{Decision: ledger.Exceeded, Excess: []quota.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
+		c.room.answer = ledger.Answer{Decision: ledger.Exceeded, Excess: []quota.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi", Left: "0Mi"}}}
 		response := c.create(t, "team-a", asking("4Gi"), nil)
-		const want = "exceeded quota: team-a, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi"
+		const want = "exceeded quota: team-a, requested: memory=4Gi, used: memory=8Gi, limited: memory=8Gi (memory left: 0Mi)"
 		if response.Allowed || response.Result.Code != http.StatusForbidden || response.Result.Message != want {
 			t.Errorf("allowed %t, %d: %s", response.Allowed, response.Result.Code, response.Result.Message)
 		}
@@ -227,7 +227,7 @@ func TestVerifierRetryAfter(t *testing.T) {
 func TestVerifierQuotaModes(t *testing.T) {
 	t.Run("enforcementMode decides what a full quota means", func(t *testing.T) {
 		t.Parallel()
-		full := ledger.Answer{Decision: ledger.Exceeded, Excess: []quota.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi"}}}
+		full := ledger.Answer{Decision: ledger.Exceeded, Excess: []quota.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi", Left: "0Mi"}}}
 		for mode, answers := range map[string]struct {
 			allowed  bool
 			warnings int

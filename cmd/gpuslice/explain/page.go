@@ -126,14 +126,16 @@ func (p *page) injected(promise *promise.Promise, planned *promise.Planned) {
 			p.Line("  " + c.Name + ": cap in force: " + c.Cap)
 		}
 	}
+	for _, c := range promise.Containers {
+		if c.Granular() {
+			p.Line(fmt.Sprintf("  %s: takes %d of the device's %d parts of %s, %s more than its slice", c.Name, c.Count, c.Replicas, c.Granule, c.Rounding()))
+		}
+	}
 	if !p.wide {
 		p.injectedNames(promise)
 		return
 	}
 	for _, c := range promise.Containers {
-		if c.Granular() {
-			p.Line(fmt.Sprintf("  %s: takes %d of the device's %d parts of %s, %s more than its slice", c.Name, c.Count, c.Replicas, c.Granule, c.Rounding()))
-		}
 		for _, v := range c.Env {
 			p.Line("  " + c.Name + ": sets " + v.Name + "=" + v.Value)
 		}

@@ -35,3 +35,12 @@ func Product(a, b int64) int64 {
 
 // Sum is a plus b, at most MaxCharge.
 func Sum(a, b int64) int64 { return min(a+b, MaxCharge) }
+
+// WholeUnitsBelow is q rounded down, at most MaxCharge.
+func WholeUnitsBelow(q resource.Quantity) int64 {
+	n := WholeUnits(q)
+	if n > 0 && n < MaxCharge && q.CmpInt64(n) < 0 {
+		n--
+	}
+	return n
+}

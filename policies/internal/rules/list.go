@@ -23,5 +23,8 @@ func Find(s Subject, sliced bool) (out []api.Violation) {
 			out = append(out, api.Violation{Rule: rulename.Tamper, Reason: r.Reason, Detail: message.ShortList(found) + "; " + r.Instead})
 		}
 	}
+	if !sliced {
+		out = append(out, unpromisedParts(s)...)
+	}
 	return out
 }

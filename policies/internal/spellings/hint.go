@@ -3,6 +3,7 @@ package spellings
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,4 +58,19 @@ func (f Found) Hint() string {
 		return text
 	}
 	return fmt.Sprintf("container %q: %s", f.Container, text)
+}
+
+// maxHints bounds the warnings about other systems' words.
+const maxHints = 8
+
+// Hints are what to write instead of requests that are not accepted, sorted. A node selector is right with a slice too.
+func Hints(asked []Found, unsliced bool) (hints []string) {
+	for _, f := range asked {
+		if !f.Selected || unsliced {
+			hints = append(hints, f.Hint())
+		}
+	}
+	slices.Sort(hints)
+	hints = slices.Compact(hints)
+	return hints[:min(len(hints), maxHints)]
 }

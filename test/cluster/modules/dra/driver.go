@@ -22,6 +22,7 @@ type gpu struct {
 // driver answers the kubelet. All that it keeps of a claim is the claim's CDI specification.
 type driver struct {
 	name, node, specs, product, release string
+	shares                              int64
 	devices                             []gpu
 }
 
@@ -34,11 +35,15 @@ func (d *driver) resources() resourceslice.DriverResources {
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.node: {Slices: []resourceslice.Slice{{Devices: devices}}}}}
 }
 
-// published is a device in the form in which NVIDIA's driver publishes it with ConsumableShares=memory.
+// published is a device in the form in which NVIDIA's driver publishes it with --consumable-shares.
 func (d *driver) published(g gpu) resourcev1.Device {
 	shared, kind := true, "gpu"
+	least, byDefault := resource.MustParse("1Mi"), g.memory
+	if d.shares > 0 {
+		least, byDefault = resource.Quantity{}, resource.Quantity{}
+	}
 	step := resource.MustParse("1Mi")
-	return resourcev1.Device{
+	out := resourcev1.Device{
 		Name:                     g.name,
 		AllowMultipleAllocations: &shared,
 		Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
@@ -49,10 +54,16 @@ func (d *driver) published(g gpu) resourcev1.Device {
 		},
 		Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
 			"memory": {Value: g.memory, RequestPolicy: &resourcev1.CapacityRequestPolicy{
-				Default: &g.memory, ValidRange: &resourcev1.CapacityRequestPolicyRange{Min: &step, Max: &g.memory, Step: &step},
+				Default: &byDefault, ValidRange: &resourcev1.CapacityRequestPolicyRange{Min: &least, Max: &g.memory, Step: &step},
 			}},
 		},
 	}
+	if all, one := resource.NewQuantity(d.shares, resource.DecimalSI), resource.NewQuantity(1, resource.DecimalSI); d.shares > 0 {
+		out.Capacity["shares"] = resourcev1.DeviceCapacity{Value: *all, RequestPolicy: &resourcev1.CapacityRequestPolicy{
+			Default: one, ValidRange: &resourcev1.CapacityRequestPolicyRange{Min: one, Max: all, Step: one},
+		}}
+	}
+	return out
 }
 
 // PrepareResourceClaims writes what the containers of these claims get. Asked twice, it writes the same twice.

@@ -31,6 +31,7 @@ func main() {
 	flag.StringVar(&d.product, "product", "NVIDIA H100 80GB HBM3", "name of the product")
 	flag.StringVar(&d.release, "driver-version", "580.95.5", "release of the GPU driver, as a semantic version")
 	flag.StringVar(&kubeconfig, "kubeconfig", "", "access to the cluster")
+	flag.Int64Var(&d.shares, "shares", 0, "number of claims that share a device; 0: as many as its memory holds")
 	flag.Func("device", "NAME=UUID=MEMORY of a device that is shared (repeatable)", d.add)
 	flag.Parse()
 	if err := d.run(ctx, kubeconfig); err != nil {

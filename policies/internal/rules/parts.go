@@ -1,4 +1,4 @@
-package policies
+package rules
 
 import (
 	"fmt"
@@ -12,18 +12,18 @@ import (
 
 // unpromisedParts denies a pod without a slice that requests parts of a device by itself: whatever their number it would see
 // all of the device's memory, of which the others were promised theirs.
-func unpromisedParts(in *Input) (out []api.Violation) {
-	for i := range in.Pools {
-		p := &in.Pools[i]
+func unpromisedParts(s Subject) []api.Violation {
+	for i := range s.Pools {
+		p := &s.Pools[i]
 		if !p.Granular {
 			continue
 		}
-		for c := range podspec.Containers(&in.Pod.Spec) {
+		for c := range podspec.Containers(&s.Pod.Spec) {
 			parts := c.Resources.Limits[corev1.ResourceName(p.Resource)]
 			if parts.IsZero() {
 				continue
 			}
-			if ok, _ := p.Reach(in.Pod, nil); ok {
+			if ok, _ := p.Reach(s.Pod, nil); ok {
 				return []api.Violation{{Rule: rulename.Strategy, Reason: "parts of a GPU without a slice", Detail: fmt.Sprintf(
 					"container %q requests %s of %s, which are parts of a GPU on %s, and without a slice it would see all of it; request %s: 1 and write %s: \"8Gi\" (or what it needs)",
 					c.Name, parts.String(), p.Resource, p.Describe(), api.ResourceGPU, api.LabelMemory)}}

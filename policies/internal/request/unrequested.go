@@ -1,10 +1,12 @@
-package policies
+package request
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
@@ -17,17 +19,17 @@ import (
 // maxUnrequested bounds the warnings about a pod without a slice.
 const maxUnrequested = 8
 
-// unrequested are warnings about a pod that requests no slice: what its author may have meant, or not know.
-func (in *Input) unrequested() (warnings []string) {
+// Unrequested are warnings about a pod that requests no slice: what its author may have meant, or not know.
+func Unrequested(pod *corev1.Pod, offered []pools.Pool) (warnings []string) {
 	// A label that only says more about a slice is most likely half a request.
 	for _, label := range []string{api.LabelFramework, api.LabelContainer} {
-		if _, ok := in.Pod.Labels[label]; ok {
+		if _, ok := pod.Labels[label]; ok {
 			warnings = append(warnings, fmt.Sprintf("label %s alone requests no slice; add %s: \"8Gi\" (or what it needs)", label, api.LabelMemory))
 		}
 	}
-	for c := range podspec.Containers(&in.Pod.Spec) {
+	for c := range podspec.Containers(&pod.Spec) {
 		for name, q := range c.Resources.Limits {
-			if text := in.besideSlices(string(name), q.Value()); text != "" {
+			if text := besideSlices(string(name), q.Value(), offered); text != "" {
 				warnings = append(warnings, fmt.Sprintf("container %q: %s", c.Name, text))
 			}
 		}
@@ -37,17 +39,17 @@ func (in *Input) unrequested() (warnings []string) {
 }
 
 // besideSlices is what there is to know about so many of a resource without a slice; "" where that is nothing.
-func (in *Input) besideSlices(resource string, count int64) string {
+func besideSlices(resource string, count int64, all []pools.Pool) string {
 	var offered, shared *pools.Pool
-	for i := range in.Pools {
-		if p := &in.Pools[i]; p.Resource == resource {
+	for i := range all {
+		if p := &all[i]; p.Resource == resource {
 			offered = p
 			if strategies.Named(p.Strategy).Shared() {
 				shared = p
 			}
 		}
 	}
-	whole := slices.ContainsFunc(in.Pools, func(p pools.Pool) bool { return p.Resource == resource && strategies.Named(p.Strategy).Whole() })
+	whole := slices.ContainsFunc(all, func(p pools.Pool) bool { return p.Resource == resource && strategies.Named(p.Strategy).Whole() })
 	switch {
 	case shared != nil && count > 1 && !whole:
 		return fmt.Sprintf("%d of %s may be shares of the same device (%s) and give no more than one; request one", count, resource, shared.Strategy)
@@ -55,14 +57,14 @@ func (in *Input) besideSlices(resource string, count int64) string {
 		return fmt.Sprintf("%s is a share of a device (%s), and without a slice nothing limits its memory; add the label %s: \"8Gi\" (or what it needs)",
 			resource, shared.Strategy, api.LabelMemory)
 	case offered == nil && strings.HasPrefix(resource, resourcename.MIGPrefix):
-		return fmt.Sprintf("no node offers %s; they offer %s", resource, cmp.Or(message.JoinNames(in.instances()), "no MIG instance"))
+		return fmt.Sprintf("no node offers %s; they offer %s", resource, cmp.Or(message.JoinNames(instances(all)), "no MIG instance"))
 	}
 	return ""
 }
 
 // instances are the MIG resources that nodes offer.
-func (in *Input) instances() (names []string) {
-	for _, p := range in.Pools {
+func instances(all []pools.Pool) (names []string) {
+	for _, p := range all {
 		if strings.HasPrefix(p.Resource, resourcename.MIGPrefix) {
 			names = append(names, p.Resource)
 		}
