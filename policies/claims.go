@@ -33,7 +33,7 @@ func (in Input) HoldingWithClaims(h quota.Holding) quota.Holding {
 	if n == 0 {
 		return h
 	}
-	out := h.Plus(quota.Holding{Charge: quota.Charge{Slices: n, GPUs: n}, MemoryUnknown: true})
+	out := h.Plus(quota.Holding{Charge: quota.Charge{Slices: n, GPUs: n, Devices: quantity.Device.Times(n)}, MemoryUnknown: true})
 	for i := range in.Pools {
 		out.Pools = append(out.Pools, in.Pools[i].Name)
 	}

@@ -52,7 +52,7 @@ func promised(namespace string, charge quota.Charge) *promise.Promise {
 func TestExclusiveHolding(t *testing.T) {
 	t.Run("a share under the name of whole devices is a slice as well", func(t *testing.T) {
 		mixed := append(quotaPools(), pools.Pool{Name: "shares", Resource: api.ResourceGPU, Strategy: "time-slicing", DeviceMemory: 24 * 1024, Replicas: 4})
-		want := quota.Charge{Memory: 2 * 94 * 1024, Slices: 2, GPUs: 2}
+		want := quota.Charge{Memory: 2 * 94 * 1024, Slices: 2, GPUs: 2, Devices: 2 * quantity.Device}
 		if got := promise.ExclusiveHolding(gpuPod(nil, asksFor("main", api.ResourceGPU, "2")), mixed); got.Charge != want {
 			t.Errorf("%+v, want %+v", got.Charge, want)
 		}
@@ -67,8 +67,8 @@ func ofParts(p *promise.Promise) *promise.Promise {
 }
 
 func TestHoldingOf(t *testing.T) {
-	slice := quota.Charge{Memory: 8192, Slices: 1}
-	whole := quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}}
+	slice := quota.Charge{Memory: 8192, Slices: 1, Devices: quantity.Device} // the promise does not tell of devices
+	whole := quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 80 * 1024, Slices: 1, GPUs: 1, Devices: quantity.Device}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 1}}
 	ask := asksFor("main", resourcename.SharedGPU, "1")
 	for name, c := range map[string]struct {
 		pod      *corev1.Pod
@@ -87,19 +87,19 @@ func TestHoldingOf(t *testing.T) {
 		"a Promise that charges nothing": {gpuPod(promised("team-a", quota.Charge{}), ask), whole, false},
 		"a Promise that gives room back": {gpuPod(promised("team-a", quota.Charge{Slices: -5, GPUs: 9}), ask), whole, false},
 		"a Promise for fewer GPUs than it asks": {gpuPod(promised("team-a", slice), asksFor("main", resourcename.SharedGPU, "2")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 2}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2, Devices: 2 * quantity.Device}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 2}}, false},
 		"a container that was promised nothing": {gpuPod(promised("team-a", slice), ask, asksFor("more", resourcename.SharedGPU, "1")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 2}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 160 * 1024, Slices: 2, GPUs: 2, Devices: 2 * quantity.Device}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 2}}, false},
 		"no Promise: the largest device it may get": {gpuPod(nil, asksFor("main", api.ResourceGPU, "2")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 188 * 1024, GPUs: 2}, Units: map[string]int64{api.ResourceGPU: 2}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 188 * 1024, GPUs: 2, Devices: 2 * quantity.Device}, Units: map[string]int64{api.ResourceGPU: 2}}, false},
 		"no Promise: a MIG instance is a slice and a device": {gpuPod(nil, asksFor("main", "nvidia.com/mig-1g.10gb", "1")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"slim"}, Charge: quota.Charge{Memory: 9728, Slices: 1, GPUs: 1}, Units: map[string]int64{"nvidia.com/mig-1g.10gb": 1}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"slim"}, Charge: quota.Charge{Memory: 9728, Slices: 1, GPUs: 1, Devices: quantity.Device}, Units: map[string]int64{"nvidia.com/mig-1g.10gb": 1}}, false},
 		"no Promise, device memory unknown": {gpuPod(nil, asksFor("main", "nvidia.com/gpu.dark", "1")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"dark"}, Charge: quota.Charge{Slices: 1, GPUs: 1}, MemoryUnknown: true, Units: map[string]int64{"nvidia.com/gpu.dark": 1}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"dark"}, Charge: quota.Charge{Slices: 1, GPUs: 1, Devices: quantity.Device}, MemoryUnknown: true, Units: map[string]int64{"nvidia.com/gpu.dark": 1}}, false},
 		"a container named like ours counts": {gpuPod(nil, asksFor("gpuslice-x", api.ResourceGPU, "1")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 94 * 1024, GPUs: 1}, Units: map[string]int64{api.ResourceGPU: 1}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: 94 * 1024, GPUs: 1, Devices: quantity.Device}, Units: map[string]int64{api.ResourceGPU: 1}}, false},
 		"a quantity that Value() turns into nothing is huge": {gpuPod(nil, asksFor("main", api.ResourceGPU, "1e400")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: quantity.MaxMemory, GPUs: quantity.MaxCharge}, Units: map[string]int64{api.ResourceGPU: quantity.MaxCharge}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: quantity.MaxMemory, GPUs: quantity.MaxCharge, Devices: quantity.MaxCharge}, Units: map[string]int64{api.ResourceGPU: quantity.MaxCharge}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, promised := promise.HoldingOf(c.pod, testKeys(), quotaPools())
@@ -130,7 +130,7 @@ func TestHoldingOfInitContainers(t *testing.T) {
 		} {
 			pod := gpuPod(p, c.main...)
 			pod.Spec.InitContainers = c.init
-			want := quota.Charge{Memory: quantity.MiB(8192 * c.slices), Slices: c.slices}
+			want := quota.Charge{Memory: quantity.MiB(8192 * c.slices), Slices: c.slices, Devices: quantity.Device.Times(c.slices)}
 			if got, promised := promise.HoldingOf(pod, testKeys(), quotaPools()); got.Charge != want || !promised {
 				t.Errorf("%s: %+v, promised %t, want %+v", name, got.Charge, promised, want)
 			}

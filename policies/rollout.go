@@ -58,5 +58,5 @@ func times(c quota.Charge, pods int64) quota.Charge {
 		}
 		return amount * pods
 	}
-	return quota.Charge{Memory: quantity.MiB(product(int64(c.Memory))), Slices: product(c.Slices), GPUs: product(c.GPUs)}
+	return quota.Charge{Memory: quantity.MiB(product(int64(c.Memory))), Slices: product(c.Slices), GPUs: product(c.GPUs), Devices: c.Devices.Times(pods)}
 }

@@ -118,7 +118,7 @@ func (q QuotaSpec) texts() map[string]string {
 func (q QuotaSpec) strictest(other QuotaSpec) QuotaSpec {
 	whole := strictestLimits(q.Whole(), other.Whole())
 	return QuotaSpec{
-		Budget: q.Budget, Memory: whole.Memory, Slices: whole.Slices, GPUs: whole.GPUs,
+		Budget: q.Budget, Memory: whole.Memory, Slices: whole.Slices, GPUs: whole.GPUs, Devices: whole.Devices,
 		Pools: strictestParts(q.Pools, other.Pools), Classes: strictestParts(q.Classes, other.Classes),
 	}
 }
@@ -136,7 +136,7 @@ func strictestParts(a, b map[string]quota.Limits) map[string]quota.Limits {
 }
 
 func strictestLimits(l, other quota.Limits) quota.Limits {
-	return quota.Limits{Memory: least(l.Memory, other.Memory), Slices: least(l.Slices, other.Slices), GPUs: least(l.GPUs, other.GPUs)}
+	return quota.Limits{Memory: least(l.Memory, other.Memory), Slices: least(l.Slices, other.Slices), GPUs: least(l.GPUs, other.GPUs), Devices: least(l.Devices, other.Devices)}
 }
 
 // least is the smaller of two limits; nil is none.

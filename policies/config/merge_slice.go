@@ -57,6 +57,7 @@ func (t *tightening) limits() {
 		lower(t, at.Child("memory"), &pair.out.Memory, pair.wish.Memory)
 		lower(t, at.Child("slices"), &pair.out.Slices, pair.wish.Slices)
 		lower(t, at.Child("gpus"), &pair.out.GPUs, pair.wish.GPUs)
+		lower(t, at.Child("devices"), &pair.out.Devices, pair.wish.Devices)
 	}
 	out, wish := &t.out.Limits, &t.tenant.Limits
 	lower(t, t.at().Child("memoryLimit"), &out.MemoryLimit, wish.MemoryLimit)

@@ -17,10 +17,11 @@ type QuotaSpec struct {
 	// Budget names a budget that all namespaces whose policies name it share. Empty: each namespace has its own. Not
 	// for tenants.
 	Budget string `json:"budget,omitempty"`
-	// Memory, Slices and GPUs limit the whole budget, as in Limits.
-	Memory *quantity.MiB `json:"memory,omitempty"`
-	Slices *int64        `json:"slices,omitempty"`
-	GPUs   *int64        `json:"gpus,omitempty"`
+	// Memory, Slices, GPUs and Devices limit the whole budget, as in Limits.
+	Memory  *quantity.MiB     `json:"memory,omitempty"`
+	Slices  *int64            `json:"slices,omitempty"`
+	GPUs    *int64            `json:"gpus,omitempty"`
+	Devices *quantity.Devices `json:"devices,omitempty"`
 	// Pools and Classes limit what is held of one pool, or in slices of one class.
 	Pools   map[string]quota.Limits `json:"pools,omitempty"`
 	Classes map[string]quota.Limits `json:"classes,omitempty"`
@@ -33,7 +34,7 @@ func (q QuotaSpec) CountsNative() bool { return q.Native != modes.NativeOff }
 
 // Whole is what limits the whole budget.
 func (q QuotaSpec) Whole() quota.Limits {
-	return quota.Limits{Memory: q.Memory, Slices: q.Slices, GPUs: q.GPUs}
+	return quota.Limits{Memory: q.Memory, Slices: q.Slices, GPUs: q.GPUs, Devices: q.Devices}
 }
 
 // Limited reports whether the quota limits anything.

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,12 +54,15 @@ func TestExcess(t *testing.T) {
 	})
 	// Red for a dimension that a quota cannot limit or a denial cannot name.
 	t.Run("every dimension counts", func(t *testing.T) {
-		charge := quota.Charge{Memory: 2, Slices: 3, GPUs: 5}
+		charge := quota.Charge{Memory: 2, Slices: 3, GPUs: 5, Devices: 2 * quantity.Device}
 		for _, d := range quota.Dimensions() {
 			var limits quota.Limits
 			document := d.Name + ": 1Mi"
 			if d.Name != "memory" {
 				document = d.Name + ": 1"
+			}
+			if d.Name == "devices" { // an amount, which the reader of documents takes from plain numbers, too
+				document = d.Name + `: "1"`
 			}
 			if err := yaml.UnmarshalStrict([]byte(document), &limits); err != nil {
 				t.Fatalf("%s: %v", d.Name, err)
@@ -67,6 +72,35 @@ func TestExcess(t *testing.T) {
 			if len(excess) != 1 || excess[0].Dimension != d.Name || excess[0].Requested != d.Text(d.Amount(charge)) {
 				t.Errorf("%s: %+v", d.Name, excess)
 			}
+		}
+	})
+	t.Run("devices are exact", func(t *testing.T) {
+		p, problems := Parse("p", []byte(head+"quota: {devices: 2, pools: {t4: {devices: \"1/3\"}}}"))
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		for name, held := range map[string][]quantity.Devices{
+			"eight quarters":                    slices.Repeat([]quantity.Devices{quantity.Device / 4}, 8),
+			"six thirds":                        slices.Repeat([]quantity.Devices{quantity.Device / 3}, 6),
+			"a device, a half and four eighths": append(slices.Repeat([]quantity.Devices{quantity.Device / 8}, 4), quantity.Device, quantity.Device/2),
+			"fourteen sevenths":                 slices.Repeat([]quantity.Devices{quantity.Device / 7}, 14),
+		} {
+			var used quota.Charge
+			for i, share := range held {
+				one := quota.Charge{Slices: 1, Devices: share}
+				if excess := p.QuotaFor("team-a").Excess(usedEverywhere(used), quota.Holding{Charge: one}); len(excess) > 0 {
+					t.Errorf("%s: number %d: %+v", name, i+1, excess)
+				}
+				used = used.Plus(one)
+			}
+			v := quota.Denial(p.QuotaFor("team-a").Excess(usedEverywhere(used), quota.Holding{Charge: quota.Charge{Slices: 1, Devices: quantity.Device / 4}}))
+			if want := "team-a, requested: devices=0.25, used: devices=2, limited: devices=2"; v == nil || v.Detail != want {
+				t.Errorf("%s and a quarter: %v", name, v)
+			}
+		}
+		text, err := json.Marshal(p.Quota.Pools["t4"])
+		if want := `{"devices":"1/3"}`; err != nil || string(text) != want {
+			t.Errorf("%s, want %s: %v", text, want, err)
 		}
 	})
 	t.Run("what fits never exceeds a limit", func(t *testing.T) {

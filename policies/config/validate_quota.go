@@ -24,7 +24,7 @@ func validateQuota(path *field.Path, q QuotaSpec) field.ErrorList {
 	if q.Budget != "" {
 		errs = append(errs, quotaName(path.Child("budget"), q.Budget)...)
 		if !q.Limited() {
-			errs = append(errs, field.Required(path, "the budget has no limit; write memory, slices or gpus, or remove budget"))
+			errs = append(errs, field.Required(path, "the budget has no limit; write memory, slices, gpus or devices, or remove budget"))
 		}
 	}
 	errs = append(errs, validateNative(path.Child("native"), q)...)
@@ -55,7 +55,7 @@ func validateQuotaParts(path *field.Path, parts map[string]quota.Limits) (errs f
 		errs = append(errs, quotaName(at, name)...)
 		errs = append(errs, validateQuotaLimits(at, parts[name])...)
 		if (parts[name] == quota.Limits{}) {
-			errs = append(errs, field.Required(at, "limits nothing; write memory, slices or gpus"))
+			errs = append(errs, field.Required(at, "limits nothing; write memory, slices, gpus or devices"))
 		}
 	}
 	return errs

@@ -108,6 +108,19 @@ func (p *Pool) Burst() quantity.MiB {
 	return max(p.Total()-p.Reserve, 0)
 }
 
+// Share is the part of a device that one unit of the pool's resource is: what that counts for in quotas of devices. Where the
+// number of units is unknown, each counts as a device. A MIG instance counts by its compute slices: 1g.10gb is a seventh.
+func (p *Pool) Share() quantity.Devices {
+	if p.Strategy == "" || p.Replicas < 1 || p.Sharing().Whole() {
+		return quantity.Device
+	}
+	held, all := int64(1), int64(1)
+	if p.MIGProfile != "" {
+		held, all = migSlices(p.MIGProfile, p.Product)
+	}
+	return quantity.Device * quantity.Devices(held) / quantity.Devices(all*int64(p.Replicas))
+}
+
 // Total is the device memory that a process on the pool sees as the whole: T, or the instance. 0: unknown.
 func (p *Pool) Total() quantity.MiB {
 	if p.MIGProfile != "" {

@@ -76,7 +76,11 @@ func (p *Promise) ChargeFor(c *Container) quota.Charge {
 	if c == nil {
 		return quota.Charge{}
 	}
-	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), c.Slice, c.GPUs())
+	devices := c.Devices
+	if devices == 0 { // an earlier build did not record them
+		devices = quantity.Device.Times(c.GPUs())
+	}
+	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), c.Slice, c.GPUs(), devices)
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole
@@ -105,7 +109,7 @@ func exclusiveCharge(h *quota.Holding, c *corev1.Container, pools []pools.Pool) 
 			h.Pools = append(h.Pools, p.Name)
 		}
 		h.MemoryUnknown = h.MemoryUnknown || !known
-		charge := quota.Charge{Memory: charges.MemoryOf(memory, units), GPUs: units}
+		charge := charges.OfSlice(true, memory, units, quantity.Device.Times(units))
 		if name != api.ResourceGPU || slices.ContainsFunc(offering, divided) {
 			charge.Slices = units
 		}

@@ -55,6 +55,7 @@ type Container struct {
 	Granule  quantity.MiB         `json:"granule,omitzero"`   // of a granular pool: the memory of one of the resource
 	Replicas int                  `json:"replicas,omitempty"` // of a granular pool: how many its devices have
 	Class    string               `json:"class,omitempty"`    // the class of policy that the slice was sized by
+	Devices  quantity.Devices     `json:"devices,omitzero"`   // GPU equivalents, of all its GPUs; 0: an earlier build did not count them
 	Slice    quantity.MiB         `json:"slice,omitzero"`
 	Limit    quantity.MiB         `json:"limit,omitzero"`
 	Env      []envvar.Literal     `json:"env,omitempty"`

@@ -69,7 +69,7 @@ func (k Keys) PromiseOf(pod *corev1.Pod) *Promise {
 		return nil
 	}
 	p, err := decodeAny(text, true)
-	if err != nil || p.Namespace != pod.Namespace || !p.Charge.Plausible() {
+	if err != nil || p.Namespace != pod.Namespace || !p.Charge.Sound() || p.Charge.Slices+p.Charge.GPUs == 0 {
 		return nil
 	}
 	return p
@@ -79,7 +79,7 @@ func (k Keys) PromiseOf(pod *corev1.Pod) *Promise {
 // nothing rest on it.
 func ClaimedPromise(pod *corev1.Pod) *Promise {
 	p, err := Decode(pod.Annotations[api.AnnotationPromise])
-	if err != nil || p.Namespace != pod.Namespace || !p.Charge.Plausible() {
+	if err != nil || p.Namespace != pod.Namespace || !p.Charge.Sound() || p.Charge.Slices+p.Charge.GPUs == 0 {
 		return nil
 	}
 	return p

@@ -17,8 +17,8 @@ type Dimension struct {
 	Limit func(Limits) (int64, bool)
 	// Unknown reports whether what the pod holds is unknown. A quota on such a dimension denies it.
 	Unknown func(Holding) bool
-	// Unit is how much one of the amount is where plain numbers are written: bytes, of memory.
-	Unit int64
+	// Unit and Parts are how much one of the amount is where plain numbers are written: Unit / Parts.
+	Unit, Parts int64
 	// Text prints an amount for people.
 	Text func(int64) string
 }
@@ -32,6 +32,7 @@ func Dimensions() []Dimension {
 			Limit:   func(l Limits) (int64, bool) { return limitOf(l.Memory) },
 			Unknown: func(h Holding) bool { return h.MemoryUnknown },
 			Unit:    quantity.Mebibyte,
+			Parts:   1,
 			Text:    func(n int64) string { return quantity.MiB(n).String() },
 		},
 		{
@@ -40,6 +41,7 @@ func Dimensions() []Dimension {
 			Limit:   func(l Limits) (int64, bool) { return limitOf(l.Slices) },
 			Unknown: neverUnknown,
 			Unit:    1,
+			Parts:   1,
 			Text:    formatCount,
 		},
 		{
@@ -48,9 +50,24 @@ func Dimensions() []Dimension {
 			Limit:   func(l Limits) (int64, bool) { return limitOf(l.GPUs) },
 			Unknown: neverUnknown,
 			Unit:    1,
+			Parts:   1,
 			Text:    formatCount,
 		},
+		{
+			Name:    "devices",
+			Amount:  func(c Charge) int64 { return int64(c.Devices) },
+			Limit:   func(l Limits) (int64, bool) { return limitOf(l.Devices) },
+			Unknown: neverUnknown,
+			Unit:    1,
+			Parts:   int64(quantity.Device),
+			Text:    func(n int64) string { return quantity.Devices(n).String() },
+		},
 	}
+}
+
+// Plain is an amount as a plain number: bytes of memory, devices.
+func (d Dimension) Plain(amount int64) float64 {
+	return float64(amount*d.Unit) / float64(d.Parts)
 }
 
 func limitOf[N ~int64](limit *N) (int64, bool) {

@@ -1,16 +1,19 @@
 package quota
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Figure is how one dimension of one limit stands, in bytes where the dimension is memory.
 type Figure struct {
-	Quota     string `json:"quota"`               // the limit's name, as denials write it
-	Namespace string `json:"namespace,omitempty"` // the limit is on its part of the budget; "": on all of it
-	Part      string `json:"part,omitempty"`      // of the budget, see Scope.Part
-	Dimension string `json:"dimension"`
-	Limit     int64  `json:"limit"`
-	Used      int64  `json:"used"`     // held by pods that live
-	Reserved  int64  `json:"reserved"` // promised to pods that were let in and are not listed yet
+	Quota     string  `json:"quota"`               // the limit's name, as denials write it
+	Namespace string  `json:"namespace,omitempty"` // the limit is on its part of the budget; "": on all of it
+	Part      string  `json:"part,omitempty"`      // of the budget, see Scope.Part
+	Dimension string  `json:"dimension"`
+	Limit     float64 `json:"limit"`
+	Used      float64 `json:"used"`     // held by pods that live
+	Reserved  float64 `json:"reserved"` // promised to pods that were let in and are not listed yet
 }
 
 // Figures says how the limits of a quota stand, in their order. used is what living pods hold within a scope, taken that
@@ -26,7 +29,7 @@ func (q Quota) Figures(used, taken func(Scope) Charge) (out []Figure) {
 			n := d.Amount(have)
 			out = append(out, Figure{
 				Quota: l.Name, Namespace: l.Scope.Namespace, Part: l.Scope.Part(), Dimension: l.Scope.dimension(d),
-				Limit: most * d.Unit, Used: n * d.Unit, Reserved: max(d.Amount(all)-n, 0) * d.Unit,
+				Limit: d.Plain(most), Used: d.Plain(n), Reserved: d.Plain(max(d.Amount(all)-n, 0)),
 			})
 		}
 	}
@@ -50,14 +53,17 @@ func (q Quota) Within(h Holding) Quota {
 }
 
 // Text prints an amount of the figure's dimension for people.
-func (f Figure) Text(amount int64) string {
+func (f Figure) Text(amount float64) string {
 	for _, d := range Dimensions() {
 		if d.Name == f.Dimension {
-			return d.Text(amount / d.Unit)
+			return d.Text(int64(math.Round(amount * float64(d.Parts) / float64(d.Unit))))
 		}
 	}
-	return formatCount(amount)
+	return formatCount(int64(amount))
 }
 
 // Full reports whether no room is left.
-func (f Figure) Full() bool { return f.Used+f.Reserved >= f.Limit }
+func (f Figure) Full() bool {
+	const rounding = 1e-9 // far less than one of any dimension
+	return f.Used+f.Reserved >= f.Limit-rounding
+}

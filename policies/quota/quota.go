@@ -189,7 +189,7 @@ func excessSentence(excess []Excess) string {
 // Sound reports whether nothing in h is negative or beyond what sums can hold.
 func (h Holding) Sound() bool {
 	for _, c := range h.Classes {
-		if !c.bounded() {
+		if !c.Sound() {
 			return false
 		}
 	}
@@ -198,7 +198,7 @@ func (h Holding) Sound() bool {
 			return false
 		}
 	}
-	return h.Charge.bounded()
+	return h.Charge.Sound()
 }
 
 // Limits are the most that may be held of each dimension. nil: no limit. 0: none at all.
@@ -206,6 +206,8 @@ type Limits struct {
 	Memory *quantity.MiB `json:"memory,omitempty"`
 	Slices *int64        `json:"slices,omitempty"`
 	GPUs   *int64        `json:"gpus,omitempty"`
+	// Devices are GPU equivalents: "2" is eight quarters, or two whole devices.
+	Devices *quantity.Devices `json:"devices,omitempty"`
 }
 
 // Native reports whether a ResourceQuota is among the limits.

@@ -8,13 +8,15 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// Limit is how many slices the quota allows.
+// Limit is how many slices the quota allows, each the same part of a device.
 const Limit = 1
 
-// quota is the limit as the ledger knows it.
+const share = 1_000_000
+
+// quota is the limit as the ledger knows it, which counts GPU equivalents.
 func oneSlice() quota.Quota {
-	limit := int64(Limit)
-	return quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Slices: &limit}}}}
+	most := quota.Charge{Devices: Limit * share}
+	return quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Devices: &most.Devices}}}}
 }
 
 // Times for the ledger's own code: it looks at ages only.
@@ -28,7 +30,7 @@ func reservedAt(old bool) time.Time {
 }
 
 func holding() quota.Holding {
-	return quota.Holding{Namespace: "team-a", Charge: quota.Charge{Slices: 1}}
+	return quota.Holding{Namespace: "team-a", Charge: quota.Charge{Slices: 1, Devices: share}}
 }
 
 func reservation(pod int, old bool) ledger.Reservation {
@@ -67,7 +69,11 @@ func (l Ledger) state(old set) ledger.State {
 		s.Revisions = map[string]uint64{"team-a": uint64(l.Rank)}
 	}
 	if l.Base > 0 {
-		s.Base = []quota.Holding{{Namespace: "team-a", Charge: quota.Charge{Slices: int64(l.Base)}}}
+		sum := quota.Holding{Namespace: "team-a"}
+		for range l.Base {
+			sum = sum.Plus(holding())
+		}
+		s.Base = []quota.Holding{sum}
 	}
 	for pod := range Pods {
 		if l.Reserved.has(pod) {

@@ -139,7 +139,13 @@ func (c *chaos) leads(l *ledger.Ledger) bool {
 func (c *chaos) user(i int) {
 	begin := time.Now()
 	r := c.request(fmt.Sprint(i))
-	r.Holding.Charge = quota.Charge{Memory: 1024, Slices: 1 + int64(c.upTo(3))}
+	r.Holding.Charge = quota.Charge{Memory: 1024}
+	for range 1 + int(c.upTo(3)) {
+		r.Holding.Charge = r.Holding.Charge.Plus(quota.Charge{Slices: 1, Devices: 1_000_000})
+	}
+	if most := (quota.Charge{Devices: chaosLimit * 1_000_000}); c.chance(0.5) { // the same limit in GPU equivalents
+		r.Quota = quota.Quota{Limits: []quota.Limit{{Name: "team-a", Limits: quota.Limits{Devices: &most.Devices}}}}
+	}
 	if c.chance(0.2) {
 		r.Name = fmt.Sprintf("same-%d", int(c.float()*5))
 	}

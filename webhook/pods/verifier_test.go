@@ -180,7 +180,7 @@ func TestVerifierQuota(t *testing.T) {
 			t.Fatal(response.Result.Message)
 		}
 		got := c.room.asked[0]
-		if got.Holding.Charge != (quota.Charge{Memory: 4096, Slices: 1}) || got.PodUID != "pod-uid" || got.Name != "train-abc" || got.NamespaceUID != "ns-uid" || got.DryRun {
+		if got.Holding.Charge != (quota.Charge{Memory: 4096, Slices: 1, Devices: 7_207_200}) || got.PodUID != "pod-uid" || got.Name != "train-abc" || got.NamespaceUID != "ns-uid" || got.DryRun {
 			t.Errorf("asked %+v", got)
 		}
 		c.room.answer = ledger.Answer{Decision: ledger.Exceeded, Excess: []quota.Excess{{Quota: "team-a", Dimension: "memory", Requested: "4Gi", Used: "8Gi", Limited: "8Gi", Left: "0Mi"}}}
@@ -199,7 +199,7 @@ func TestVerifierQuota(t *testing.T) {
 		if response := c.create(t, "team-a", object, nil); !response.Allowed {
 			t.Fatal(response.Result.Message)
 		}
-		if got := c.room.asked[0].Holding.Charge; got != (quota.Charge{Memory: 163840, GPUs: 2}) {
+		if got := c.room.asked[0].Holding.Charge; got != (quota.Charge{Memory: 163840, GPUs: 2, Devices: 2 * 28_828_800}) {
 			t.Errorf("charged %+v", got)
 		}
 	})

@@ -53,8 +53,8 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	c.exporter.recorder.prune(c.exporter.options.Budgets())
 	for _, f := range c.figures() {
-		for desc, n := range map[*prometheus.Desc]int64{c.limit: f.Limit, c.used: f.Used, c.reserved: f.Reserved} {
-			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), f.budget, f.Part, f.Dimension)
+		for desc, n := range map[*prometheus.Desc]float64{c.limit: f.Limit, c.used: f.Used, c.reserved: f.Reserved} {
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, n, f.budget, f.Part, f.Dimension)
 		}
 	}
 	now := time.Now()
@@ -63,7 +63,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for _, name := range names[:min(len(names), maxNamespaces)] {
 		n := namespaces[name]
 		for _, d := range quota.Dimensions() {
-			out <- prometheus.MustNewConstMetric(c.charge, prometheus.GaugeValue, float64(d.Amount(n.charge)*d.Unit), name, d.Name)
+			out <- prometheus.MustNewConstMetric(c.charge, prometheus.GaugeValue, d.Plain(d.Amount(n.charge)), name, d.Name)
 		}
 		out <- prometheus.MustNewConstMetric(c.memoryByteSeconds, prometheus.CounterValue, n.byteSecondsAt(now), name)
 		out <- prometheus.MustNewConstMetric(c.unmanaged, prometheus.GaugeValue, float64(n.unmanaged), name)

@@ -141,7 +141,7 @@ func TestExporter(t *testing.T) {
 			f.want("gpuslice_quota_limit", "namespace/team-a memory  = 4.294967296e+09")
 			f.want("gpuslice_quota_used", "namespace/team-a memory  = 1.073741824e+09")
 			f.want("gpuslice_quota_reserved", "namespace/team-a memory  = 5.36870912e+08")
-			f.want("gpuslice_namespace_charge", "gpus team-a = 0\nmemory team-a = 1.073741824e+09\nslices team-a = 1")
+			f.want("gpuslice_namespace_charge", "devices team-a = 0\ngpus team-a = 0\nmemory team-a = 1.073741824e+09\nslices team-a = 1")
 			f.want("gpuslice_unmanaged_pods", "team-a = 0")
 			if f.started != 1 {
 				t.Errorf("%d terms started", f.started)

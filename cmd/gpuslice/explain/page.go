@@ -99,7 +99,7 @@ func charge(h quota.Holding) string {
 	if h.MemoryUnknown {
 		memory = "unknown"
 	}
-	return fmt.Sprintf("memory %s, slices %d, GPUs %d", memory, h.Charge.Slices, h.Charge.GPUs)
+	return fmt.Sprintf("memory %s, slices %d, GPUs %d, devices %s", memory, h.Charge.Slices, h.Charge.GPUs, h.Charge.Devices)
 }
 
 // containers lists what each container gets, and what is written into it.

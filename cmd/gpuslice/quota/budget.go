@@ -27,13 +27,14 @@ type Budget struct {
 
 // Holder is a living pod and what it holds.
 type Holder struct {
-	Namespace string `json:"namespace"`
-	Pod       string `json:"pod"`
-	Memory    int64  `json:"memory"` // bytes; 0 beside gpus: unknown
-	Slices    int64  `json:"slices"`
-	GPUs      int64  `json:"gpus"`
-	Promised  bool   `json:"promised"`            // false: it counts as the whole devices that it requests
-	Untrusted bool   `json:"untrusted,omitempty"` // it has a promise that no known key signed, and counts likewise
+	Namespace string  `json:"namespace"`
+	Pod       string  `json:"pod"`
+	Memory    int64   `json:"memory"` // bytes; 0 beside gpus: unknown
+	Slices    int64   `json:"slices"`
+	GPUs      int64   `json:"gpus"`
+	Devices   float64 `json:"devices"`             // GPU equivalents
+	Promised  bool    `json:"promised"`            // false: it counts as the whole devices that it requests
+	Untrusted bool    `json:"untrusted,omitempty"` // it has a promise that no known key signed, and counts likewise
 }
 
 // inputFunc is what a pod's holding depends on.
@@ -49,7 +50,7 @@ func holders(keys promise.Keys, pods []corev1.Pod, input inputFunc) []Holder {
 		}
 		all = append(all, Holder{
 			Namespace: pods[i].Namespace, Pod: pods[i].Name, Promised: promised, Untrusted: !promised && promise.ClaimedPromise(&pods[i]) != nil,
-			Memory: h.Charge.Memory.Bytes(), Slices: h.Charge.Slices, GPUs: h.Charge.GPUs,
+			Memory: h.Charge.Memory.Bytes(), Slices: h.Charge.Slices, GPUs: h.Charge.GPUs, Devices: h.Charge.Devices.Float(),
 		})
 	}
 	slices.SortFunc(all, func(a, b Holder) int {

@@ -21,7 +21,7 @@ func alone(pod *corev1.Pod) policies.Input { return policies.Input{Pod: pod, Pol
 
 func TestHoldersOfClaims(t *testing.T) {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p"}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "c"}}}}
-	want := Holder{Namespace: "a", Pod: "p", Slices: 1, GPUs: 1}
+	want := Holder{Namespace: "a", Pod: "p", Slices: 1, GPUs: 1, Devices: 1}
 	if got := holders(promise.Keys{}, []corev1.Pod{pod}, alone); len(got) != 1 || got[0] != want {
 		t.Errorf("%+v", got)
 	}
@@ -61,7 +61,7 @@ func TestHoldersUntrusted(t *testing.T) {
 		signer promise.Keys
 		want   Holder
 	}{
-		{"signed by a lost key", lost, Holder{Namespace: "a", Pod: "p", GPUs: 1, Untrusted: true}},
+		{"signed by a lost key", lost, Holder{Namespace: "a", Pod: "p", GPUs: 1, Devices: 1, Untrusted: true}},
 		{"signed by the installation's key", current, Holder{Namespace: "a", Pod: "p", Memory: 4 << 30, Slices: 1, Promised: true}},
 	} {
 		c.signer.Sign(&given)

@@ -2,6 +2,8 @@ package quota
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
@@ -77,12 +79,12 @@ func bar(f quota.Figure) string {
 	if f.Limit <= 0 {
 		return "[" + strings.Repeat("#", width) + "] none is allowed"
 	}
-	share := func(n int64) float64 { return min(float64(n)/float64(f.Limit), 1) }
+	share := func(n float64) float64 { return min(n/f.Limit, 1) }
 	used, taken := int(share(f.Used)*width), int(share(f.Used+f.Reserved)*width)
 	if f.Used > 0 && used == 0 { // a little is not nothing
 		used, taken = 1, max(taken, 1)
 	}
-	percent := 100 * (float64(f.Used) + float64(f.Reserved)) / float64(f.Limit)
+	percent := 100 * (f.Used + f.Reserved) / f.Limit
 	return fmt.Sprintf("[%s%s%s] %3.0f%%", strings.Repeat("#", used), strings.Repeat("+", taken-used), strings.Repeat(".", width-taken), percent)
 }
 
@@ -101,7 +103,7 @@ func (p *page) holders(all []Holder) {
 	if len(all) == 0 {
 		return
 	}
-	rows := [][]string{{"HOLDS THE MOST", "MEMORY", "SLICES", "GPUS", "NOTE"}}
+	rows := [][]string{{"HOLDS THE MOST", "MEMORY", "SLICES", "GPUS", "DEVICES", "NOTE"}}
 	for _, h := range all {
 		note := ""
 		switch {
@@ -110,9 +112,17 @@ func (p *page) holders(all []Holder) {
 		case !h.Promised:
 			note = "no slice: counts as whole devices"
 		}
-		rows = append(rows, []string{h.Namespace + "/" + h.Pod, memory(h.Memory), cli.Count(h.Slices), cli.Count(h.GPUs), note})
+		rows = append(rows, []string{h.Namespace + "/" + h.Pod, memory(h.Memory), cli.Count(h.Slices), cli.Count(h.GPUs), devices(h.Devices), note})
 	}
 	p.Table("  ", rows)
+}
+
+// devices are GPU equivalents: "0.25".
+func devices(n float64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(math.Ceil(n*1000-1e-6)/1000, 'f', -1, 64)
 }
 
 func memory(bytes int64) string {

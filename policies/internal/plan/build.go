@@ -22,6 +22,11 @@ import (
 
 // build records what the chosen placement gives the pod, and returns warnings for its author.
 func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*promise.Promise, []string) {
+	for _, c := range same { // the pod may come to run in any of their pools
+		for i := range c.containers {
+			chosen.containers[i].share = max(chosen.containers[i].share, c.containers[i].share)
+		}
+	}
 	p := &promise.Promise{
 		Version: promise.Version, Namespace: in.Namespace.Name, Policy: in.Policy.Name,
 		Request: req, Strategy: chosen.strategy.Name, Pools: []string{chosen.pool().Name},
@@ -77,7 +82,7 @@ func (w *builder) container(p *placed) {
 	})
 	c := promise.Container{
 		Name: p.request.Name, Resource: p.pool.Resource, Count: p.units(), Granule: p.size.granule, Replicas: p.size.replicas, Class: p.class,
-		Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args, Shim: p.profile.Shim,
+		Devices: p.share.Times(p.units()), Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args, Shim: p.profile.Shim,
 	}
 	if c.Shim != "" {
 		c.Mounts = append(c.Mounts, corev1.VolumeMount{Name: limits.ShimVolume, MountPath: limits.ShimFolder, ReadOnly: true})

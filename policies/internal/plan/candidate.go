@@ -27,6 +27,7 @@ type candidate struct {
 type placed struct {
 	want
 	pool    *pools.Pool
+	share   quantity.Devices // of a device, that one unit of the pool's resource is
 	size    sizeOn
 	profile frameworks.Result
 	tiers   []api.Tier
@@ -146,7 +147,7 @@ func bestPool(in *Input, strategy *strategies.Strategy, site string, a want) (be
 			}
 			continue
 		}
-		next := placed{want: a, pool: pool, size: size}
+		next := placed{want: a, pool: pool, share: pool.Share(), size: size}
 		if best.pool == nil || wasteOf(next) < wasteOf(best) {
 			best = next
 		}

@@ -16,7 +16,7 @@ import (
 
 // charge is what one placed container counts for.
 func (p *placed) charge(s *strategies.Strategy) quota.Charge {
-	return charges.OfSlice(s.Whole(), p.size.slice, p.request.GPUs)
+	return charges.OfSlice(s.Whole(), p.size.slice, p.request.GPUs, p.share.Times(p.units()))
 }
 
 // podCharge is what a placed pod counts for.
@@ -59,6 +59,8 @@ func Exceeds(charge, limit quota.Charge, who, policy string, where func() string
 		return tell(charge.Slices, limit.Slices, "slices")
 	case limit.GPUs > 0 && charge.GPUs > limit.GPUs:
 		return tell(charge.GPUs, limit.GPUs, "GPUs")
+	case limit.Devices > 0 && charge.Devices > limit.Devices:
+		return tell(charge.Devices, limit.Devices, "devices")
 	}
 	return nil
 }

@@ -1,0 +1,20 @@
+package pools
+
+import "testing"
+
+func TestShare(t *testing.T) {
+	t.Parallel()
+	for want, pools := range map[string][]Pool{
+		"1":     {{}, {Strategy: "exclusive", Replicas: 1}, {Strategy: "time-slicing"}, {Strategy: "mig", Replicas: 1, MIGProfile: "7g.80gb"}, {Strategy: "mig", Replicas: 1, MIGProfile: "odd"}},
+		"0.25":  {{Strategy: "time-slicing", Replicas: 4}, {Strategy: "mps", Replicas: 4}, {Strategy: "mig", Replicas: 1, MIGProfile: "1g.6gb"}, {Strategy: "mig", Replicas: 1, MIGProfile: "1g.24gb", Product: "NVIDIA-RTX-PRO-6000"}},
+		"0.143": {{Strategy: "mig", Replicas: 1, MIGProfile: "1g.10gb"}, {Strategy: "mig", Replicas: 1, MIGProfile: "1g.10gb.me"}, {Strategy: "mig", Replicas: 1, MIGProfile: "1g.24gb", Product: "NVIDIA-H100-NVL"}},
+		"0.429": {{Strategy: "mig", Replicas: 1, MIGProfile: "3g.40gb"}},
+		"0.072": {{Strategy: "time-slicing", Replicas: 2, MIGProfile: "1g.10gb"}}, // of an instance
+	} {
+		for _, p := range pools {
+			if got := p.Share().String(); got != want {
+				t.Errorf("%+v: %s, want %s", p, got, want)
+			}
+		}
+	}
+}
