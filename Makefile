@@ -54,6 +54,9 @@ abuse-table: ## the rest of the attacks, which need no cluster, and the table: a
 	go test $(GOFLAGS) -count=1 ./policies/... ./webhook/... ./guard/... ./cmd/agent -run "$(attacks)"
 	go run $(GOFLAGS) ./test/abuse/table "$$GPUSLICE_ABUSE"
 
+test-matrix: ## the chart with each supported Helm on each supported Kubernetes (the first time: two more API servers are compiled, 15 minutes)
+	GPUSLICE_TEST=apiserver,matrix go test $(GOFLAGS) -count=1 -v -timeout 60m -run 'TestMatrix$$' ./test/chart
+
 test-load: cluster ## quotas under load and faults: three replicas, real API server, 24 seeds (about 4 minutes)
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -v -timeout 20m ./test/load
 
@@ -119,4 +122,4 @@ lint: ## gofmt, go vet, and govulncheck where its database can be reached
 	then go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$(GOVULNDB)" ./...; \
 	else echo "govulncheck is not run: its database $(GOVULNDB) cannot be reached"; fi
 
-.PHONY: help build images release run test functions abuse abuse-table test-apiserver test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint
+.PHONY: help build images release run test functions abuse abuse-table test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint

@@ -11,12 +11,26 @@ func ControlPlane() []Target {
 	}
 }
 
+// OtherAPIServers returns the targets of the oldest and the newest API server that gpuslice supports, beside that of ControlPlane.
+func OtherAPIServers() (all []Target) {
+	for _, age := range []string{"oldest", "newest"} {
+		all = append(all, Target{name: "kube-apiserver-" + age, module: "kubernetes-" + age, packages: []string{"k8s.io/kubernetes/cmd/kube-apiserver"},
+			stamp: map[string]string{"k8s.io/component-base/version.gitVersion": "k8s.io/kubernetes"}})
+	}
+	return all
+}
+
 // DRA returns the target that makes the driver of dynamic resource allocation of our own (modules/dra).
 func DRA() Target { return Target{name: "dra", module: "dra", packages: []string{"."}} }
 
 // Helm returns the target that makes helm, the command that users have.
 func Helm() Target {
 	return Target{name: "helm", module: "helm", packages: []string{"helm.sh/helm/v4/cmd/helm"}}
+}
+
+// Helm3 returns the target of the newest Helm 3.
+func Helm3() Target {
+	return Target{name: "helm-3", module: "helm-3", packages: []string{"helm.sh/helm/v3/cmd/helm"}}
 }
 
 // Prometheus returns the target with prometheus, promtool, and selectors, which prints the metrics that PromQL expressions name.

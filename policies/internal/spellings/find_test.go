@@ -151,3 +151,19 @@ func FuzzFind(f *testing.F) {
 		}
 	})
 }
+
+// TestResources: a promise that a tenant writes restores no other resource, and no quantity that is costly to read.
+func TestResources(t *testing.T) {
+	t.Parallel()
+	for name, quantities := range map[string]map[string]string{
+		"cpu": {"cpu": "64"}, "a GPU": {"nvidia.com/gpu": "8"}, "a costly quantity": {"nvidia.com/gpumem": "1e10000000"},
+		"no quantity": {"nvidia.com/gpumem": "many"}, "one among others": {"nvidia.com/gpumem": "3k", "memory": "1Ti"},
+	} {
+		if Resources(quantities) {
+			t.Errorf("%s would be restored", name)
+		}
+	}
+	if !Resources(map[string]string{"nvidia.com/gpumem": "3k", "nvidia.com/gpu-10gb": "1"}) {
+		t.Error("what is removed from a pod would not be restored")
+	}
+}
