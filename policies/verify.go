@@ -116,11 +116,11 @@ func checkPromisedStrategy(in *Input, promise *promise.Promise) []api.Violation 
 }
 
 func checkPromisedTier(in *Input, promise *promise.Promise) []api.Violation {
-	if in.Policy.MinimumEnforcement == "" || promise.Planned.Tier.AtLeast(in.Policy.MinimumEnforcement) {
+	if in.Policy.MinimumEnforcement.Tier == "" || promise.Planned.Tier.AtLeast(in.Policy.MinimumEnforcement.Tier) {
 		return nil
 	}
 	return []api.Violation{{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s",
-		in.Policy.Name, in.Policy.MinimumEnforcement, promise.Strategy, promise.Place(), promise.Planned.Tier)}}
+		in.Policy.Name, in.Policy.MinimumEnforcement.Tier, promise.Strategy, promise.Place(), promise.Planned.Tier)}}
 }
 
 // checkPromisedLimits holds what the pod is charged for to the limits. The pod says which containers run side by side.

@@ -201,7 +201,7 @@ func TestVerifyPromised(t *testing.T) {
 			policy: func(p *config.Policy) { p.Classes, p.DefaultSlice = nil, nil }},
 		"a container above the limit": {"guard-is-injected", func(p *config.Policy) { p.Limits.PerContainer.Memory = 1 }, nil, rulename.Limit, "would hold"},
 		"a pod above the limit":       {"guard-of-two-containers", func(p *config.Policy) { p.Limits.PerPod.Slices = 1 }, nil, rulename.Limit, "the pod would hold 2 slices"},
-		"a tier below the minimum":    {"guard-is-injected", func(p *config.Policy) { p.MinimumEnforcement = api.TierDriver }, nil, rulename.Enforcement, "reaches guard"},
+		"a tier below the minimum":    {"guard-is-injected", func(p *config.Policy) { p.MinimumEnforcement.Tier = api.TierDriver }, nil, rulename.Enforcement, "reaches guard"},
 		"a strategy that is not allowed any more": {"guard-is-injected", func(p *config.Policy) { p.Strategies = []api.StrategyName{"mig"} }, nil,
 			api.RulePolicy, "allows mig now"},
 		"the processes of the node": {"guard-is-injected", nil, func(p *corev1.Pod) { p.Spec.HostPID = true }, rulename.Tamper, "spec.hostPID"},

@@ -141,6 +141,8 @@ func TestTighten(t *testing.T) {
 			{"lower limits, and one where there was none", "{limits: {perContainer: {memory: 8Gi, slices: 1}}}", "{limits: {perContainer: {memory: 8Gi, slices: 1}, perPod: {memory: 32Gi, gpus: 2}}}", nil},
 			{"higher limits", "{limits: {perPod: {memory: 64Gi, gpus: 1}}}", "{limits: {perContainer: {memory: 16Gi}, perPod: {memory: 32Gi, gpus: 1}}}", []string{"limits.perPod.memory: 64Gi is more than 32Gi"}},
 			{"a stronger minimum", "{minimumEnforcement: driver}", "{minimumEnforcement: driver}", nil},
+			{"a minimum that is to be proven", "{minimumEnforcement: {tier: guard, proven: true}}", "{minimumEnforcement: {tier: guard, proven: true}}", nil},
+			{"a weaker minimum that is to be proven", "{minimumEnforcement: {tier: framework, proven: true}}", "{minimumEnforcement: {tier: guard, proven: true}}", []string{"minimumEnforcement: framework is laxer than guard"}},
 			{"a weaker minimum", "{minimumEnforcement: none}", "{}", []string{"minimumEnforcement: none is laxer than guard"}},
 			{"its own framework's version", "{defaultFramework: pytorch, frameworks: {pytorch: {version: '2.4'}}}", "{defaultFramework: pytorch, frameworks: {vllm: {arguments: deny}, pytorch: {version: '2.4'}}}", nil},
 			{"a profile switched off, and arguments let pass", "{frameworks: {vllm: {enabled: false, arguments: warn}}}", "{}", []string{"frameworks[vllm].enabled: a tenant's own document switches no profile off", "frameworks[vllm].arguments: warn is laxer than deny"}},

@@ -38,7 +38,7 @@ type Policy struct {
 	TenantQuota        *QuotaSpec                   `json:"-"`                // what a tenant's own document adds, for its namespace
 	Accept             []string                     `json:"accept,omitempty"` // names of Spellings
 	OptOut             bool                         `json:"optOut,omitempty"` // may a pod say share: disabled
-	MinimumEnforcement api.Tier                     `json:"minimumEnforcement,omitempty"`
+	MinimumEnforcement minimumSpec                  `json:"minimumEnforcement,omitzero"`
 	Frameworks         map[string]frameworks.Switch `json:"frameworks,omitempty"`
 	DefaultFramework   string                       `json:"defaultFramework,omitempty"` // when neither image nor label tells
 	ContextAllowance   *quantity.MiB                `json:"contextAllowance,omitempty"` // per process, outside the framework's allocator

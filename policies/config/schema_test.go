@@ -52,7 +52,9 @@ func (w schemaWriter) of(t reflect.Type) object {
 	if words := wordsOf(t); words != nil {
 		return object{"type": "string", "enum": words}
 	}
-	switch reflect.New(t).Interface().(type) {
+	switch target := reflect.New(t).Interface().(type) {
+	case interface{ Alone() any }:
+		return object{"oneOf": []object{w.of(reflect.TypeOf(target.Alone()).Elem()), w.structure(t)}}
 	case encoding.TextUnmarshaler:
 		return object{"type": []string{"string", "number"}}
 	case json.Unmarshaler:

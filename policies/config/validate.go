@@ -96,9 +96,7 @@ func (p *Policy) validate() field.ErrorList {
 		oneOf(e, field.NewPath("accept").Index(i), name, spellings.Names())
 	}
 	distinct(e, field.NewPath("accept"), p.Accept)
-	if p.MinimumEnforcement != "" {
-		oneOf(e, field.NewPath("minimumEnforcement"), p.MinimumEnforcement, api.Tiers())
-	}
+	p.MinimumEnforcement.validate(e, field.NewPath("minimumEnforcement"))
 	p.validateFrameworks(e)
 	p.validateEnv(e, field.NewPath("env"))
 	e.ErrorList = append(e.ErrorList, validateQuota(field.NewPath("quota"), p.Quota)...)

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +58,11 @@ type Pool struct {
 	Agents bool `json:"-"`
 	// GuardFailures are why guards do not count here, by how they reach the driver: the last of them could not read the GPUs.
 	GuardFailures map[string]string `json:"-"`
+	// Proven are the tiers that a program of ours, which went past its slice on the pool as it is, proved to hold. Proof says so
+	// to people; Unproven why the latest proof does not count.
+	Proven   []api.Tier `json:"-"`
+	Proof    string     `json:"-"`
+	Unproven string     `json:"-"`
 	// Notes are what is odd about the pool, for people: contradicting labels, a label that cannot be read.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -173,4 +179,18 @@ func (p *Pool) Describe() string {
 // driver has limits of its own, and what it then tells of the total is not known.
 func (p *Pool) TotalMayBeLimit() bool {
 	return p.DriverLimits || p.DriverMajor >= driver.FirstWithLimits
+}
+
+// Driver is the lowest version of the driver on the pool's nodes, without its patch: "580.95"; "": unknown.
+func (p *Pool) Driver() string {
+	if p.DriverMajor == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d", p.DriverMajor, p.DriverMinor)
+}
+
+// Character is what decides by what slices of the pool are held, in words that change when one of it does.
+func (p *Pool) Character() string {
+	return fmt.Sprintf("%s %s %s, %s by %d, profile %q, provider %q, driver %s, limits %t",
+		p.Resource, p.Product, p.Total(), p.Strategy, p.Replicas, p.MIGProfile, p.MPSProvider, p.Driver(), p.DriverLimits)
 }

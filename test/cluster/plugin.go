@@ -17,9 +17,9 @@ import (
 	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
 
-// libraryPath is where a container finds the driver's management library: the folder that Debian's and
+// LibraryPath is where a container finds the driver's management library: the folder that Debian's and
 // Ubuntu's dynamic loaders look into without being told.
-func libraryPath() string {
+func LibraryPath() string {
 	folder := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
 	return "/usr/lib/" + folder + "/libnvidia-ml.so.1"
 }
@@ -98,7 +98,7 @@ func (n *Node) driverFolder() string { return filepath.Join(n.Dir, "driver-root"
 // driverRoot makes a folder with the files and device nodes of a driver, from which the plugin writes its CDI specification.
 func (n *Node) driverRoot() (string, error) {
 	root := n.driverFolder()
-	libraries := filepath.Join(root, filepath.Dir(libraryPath()))
+	libraries := filepath.Join(root, filepath.Dir(LibraryPath()))
 	for _, folder := range []string{libraries, filepath.Join(root, "dev")} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return "", fmt.Errorf("make driver's folder: %w", err)
@@ -137,7 +137,7 @@ func (n *Node) WriteCDI(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, n.bin["nvidia-ctk"], "cdi", "generate", "--mode=nvml", "--driver-root="+root, "--dev-root="+root,
 		"--vendor=k8s.device-plugin.nvidia.com", "--class=gpu", "--device-name-strategy=uuid", "--nvidia-cdi-hook-path="+n.bin["nvidia-cdi-hook"],
 		"--format=json", "--output="+cdiSpec)
-	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(root, filepath.Dir(libraryPath())))
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(root, filepath.Dir(LibraryPath())))
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("generate CDI specification: %w\n%s", err, said)
 	}

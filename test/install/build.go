@@ -33,6 +33,7 @@ const (
 	tenantFile   = "tenant"
 	mpsFile      = "mps-control"
 	libraryFile  = "nvml.so"
+	cudaFile     = "cuda.so"
 )
 
 // gpusFolder, below the folder of a node, holds what containers see of the simulated GPU, by namespace: its config, and
@@ -64,6 +65,9 @@ func Build(ctx context.Context, dir string) error {
 	}
 	if err := os.Symlink(library, filepath.Join(dir, libraryFile)); err != nil {
 		return fmt.Errorf("place the simulated GPU's library: %w", err)
+	}
+	if err := os.Symlink(filepath.Join(filepath.Dir(library), fakegpu.CUDALibrary), filepath.Join(dir, cudaFile)); err != nil {
+		return fmt.Errorf("place the simulated GPU's libcuda: %w", err)
 	}
 	return nil
 }
@@ -107,6 +111,7 @@ func nodeOptions(dir string) (cluster.NodeOptions, error) {
 			Mounts: []cluster.Mount{
 				{Source: filepath.Join(folder, "{namespace}", configFolder), Destination: fakegpu.ConfigPath},
 				{Source: filepath.Join(folder, "{namespace}", nodeFolder), Destination: filepath.Dir(fakegpu.NodePath)},
+				{Source: filepath.Join(dir, cudaFile), Destination: filepath.Join(filepath.Dir(cluster.LibraryPath()), fakegpu.CUDALibrary)},
 				// As NVIDIA's toolkit does for a container that computes.
 				{Source: filepath.Join(dir, mpsFile), Destination: "/usr/bin/nvidia-cuda-mps-control"},
 			},

@@ -17,11 +17,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // informers are those of a Watcher, but for ResourceQuotas.
 type informers struct {
-	policies, tenants, state, namespaces, nodes, classes, limitRanges cache.SharedIndexInformer
+	policies, tenants, state, proofs, namespaces, nodes, classes, limitRanges cache.SharedIndexInformer
 }
 
 // newInformers makes the informers. touch is called when something that a snapshot is made of has changed, touchTenants
@@ -43,6 +44,7 @@ func newInformers(options Options, touch, touchTenants func()) (informers, error
 		// The right to list and watch is limited to this name, so the selector must be exactly this.
 		tenants:    configMaps(metav1.NamespaceAll, named(api.TenantPolicyName)),
 		state:      configMaps(options.Namespace, named(StateName)),
+		proofs:     configMaps(options.Namespace, named(proofs.Name)),
 		namespaces: coreinformers.NewNamespaceInformer(client, 0, cache.Indexers{}),
 		nodes:      coreinformers.NewNodeInformer(client, 0, cache.Indexers{}),
 		classes:    nodeinformers.NewRuntimeClassInformer(client, 0, cache.Indexers{}),
@@ -58,7 +60,7 @@ func newInformers(options Options, touch, touchTenants func()) (informers, error
 			return w, fmt.Errorf("set transform: %w", err)
 		}
 	}
-	for _, informer := range []cache.SharedIndexInformer{w.policies, w.state, w.nodes, w.classes} {
+	for _, informer := range []cache.SharedIndexInformer{w.policies, w.state, w.proofs, w.nodes, w.classes} {
 		if _, err := informer.AddEventHandler(onChange(touch)); err != nil {
 			return w, fmt.Errorf("watch: %w", err)
 		}
@@ -70,7 +72,14 @@ func newInformers(options Options, touch, touchTenants func()) (informers, error
 }
 
 func (w informers) all() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.namespaces, w.nodes, w.classes, w.limitRanges}
+	return []cache.SharedIndexInformer{w.policies, w.tenants, w.state, w.proofs, w.namespaces, w.nodes, w.classes, w.limitRanges}
+}
+
+// proofsMap is the ConfigMap with what was proved of pools; nil: there is none.
+func (w informers) proofsMap(namespace string) *corev1.ConfigMap {
+	object, _, _ := w.proofs.GetStore().GetByKey(namespace + "/" + proofs.Name)
+	m, _ := object.(*corev1.ConfigMap)
+	return m
 }
 
 func synced(all []cache.SharedIndexInformer) []cache.InformerSynced {

@@ -161,7 +161,7 @@ func (w *Watcher) rebuild(ctx context.Context) error {
 	if before := w.snapshot.Load(); before != nil {
 		tenants, known.Before = before.tenants, before.pools
 	}
-	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(w.claims.source(nodes), known).
+	snapshot := newSnapshot(documents).withTenants(w.readTenants(tenants)).withPools(w.claims.source(nodes), known, w.informers.proofsMap(w.options.Namespace)).
 		withGuard(w.options.Guard, w.runtimes(), guardaccess.Of(w.state.configMap()).Current(now))
 	w.snapshot.Store(snapshot)
 	w.lastGood = advance(good, documents, seen)

@@ -31,6 +31,7 @@ func cluster() []check {
 		{"agents", checkAgents},
 		{"guard-failures", checkGuardFailures},
 		{"driver-limits", checkDriverLimits},
+		{"proofs", checkProofs},
 		{"governed-software", checkGovernedSoftware},
 		{"pod-security", checkPodSecurity},
 		{"other-mutators", checkMutators},

@@ -284,7 +284,7 @@ func rows(t *testing.T) []row {
 }
 
 func TestChecks(t *testing.T) {
-	for _, c := range append(rows(t), configuredRows()...) {
+	for _, c := range slices.Concat(rows(t), configuredRows(), proofRows()) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			all := examineCluster(facts(t, c.facts...))
@@ -315,7 +315,7 @@ func TestChecksAreComplete(t *testing.T) {
 		}
 		names[c.name] = true
 	}
-	if len(names) != 39 {
+	if len(names) != 40 {
 		t.Errorf("%d checks: add the new one to the table of TestChecks, and count it here", len(names))
 	}
 }

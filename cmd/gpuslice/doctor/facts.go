@@ -57,6 +57,7 @@ type Facts struct {
 	Policies   []*corev1.ConfigMap
 	Tenants    []*corev1.ConfigMap // tenants' own documents
 	State      *corev1.ConfigMap
+	Proofs     *corev1.ConfigMap // what was proved on pools; nil: nothing
 
 	Rights []Right
 	Unread []Unread
@@ -146,7 +147,7 @@ func (f *Facts) source() pools.Source {
 // snapshot is what the webhook decides by.
 func (f *Facts) snapshot() *webhookcluster.Snapshot {
 	return webhookcluster.ReadSnapshot(webhookcluster.Objects{
-		Policies: f.Policies, Tenants: f.Tenants, State: f.State, Source: f.source(), Guard: installed.Guard(f.Deployment),
+		Policies: f.Policies, Tenants: f.Tenants, State: f.State, Proofs: f.Proofs, Source: f.source(), Guard: installed.Guard(f.Deployment),
 		Runtimes: pools.RuntimesOf(f.Runtimes, f.Operator),
 	})
 }

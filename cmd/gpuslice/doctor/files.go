@@ -17,6 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/nvidia"
 	"github.com/gpuslice/gpuslice/policies/api"
 	webhookcluster "github.com/gpuslice/gpuslice/webhook/cluster"
+	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // DumpCommand writes the files of which doctor -f makes a cluster.
@@ -154,6 +155,8 @@ func (f *Facts) addConfigMap(m *corev1.ConfigMap) {
 	switch {
 	case m.Namespace == f.System && m.Name == webhookcluster.StateName:
 		f.State = m
+	case m.Namespace == f.System && m.Name == proofs.Name:
+		f.Proofs = m
 	case m.Namespace == f.System && m.Labels[api.LabelPolicy] == "true":
 		f.Policies = append(f.Policies, m)
 	case m.Name == api.TenantPolicyName:

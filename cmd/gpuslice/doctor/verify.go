@@ -32,20 +32,27 @@ const verifyExample = `  # after an installation or an upgrade
   gpuslice verify
 
   # a namespace that was just put under a policy
-  gpuslice verify -n team-a`
+  gpuslice verify -n team-a
+
+  # what really holds a program that goes past its slice, in a namespace that no tenant may use
+  gpuslice verify --on-gpu -n gpuslice-prove`
 
 // NewVerify returns the command verify.
 func NewVerify(s cli.Streams) *cobra.Command {
 	var o options
+	var gpu onGPU
 	cmd := &cobra.Command{
 		Use:     "verify",
-		Short:   "Prove by dry-runs that the webhook answers",
-		Long:    verifyLong + fmt.Sprintf(findingsHelp, kindVerify),
+		Short:   "Prove by dry-runs that the webhook answers, or on GPUs what holds slices",
+		Long:    verifyLong + onGPUHelp + fmt.Sprintf(findingsHelp, kindVerify),
 		Example: verifyExample,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			connection, facts, err := o.gather(cmd.Context(), s)
 			if err != nil {
 				return err
+			}
+			if gpu.enabled {
+				return o.print(s, kindVerify, proveOnGPU(cmd.Context(), connection.Client, facts, o.kube.Namespace, gpu, s.Err))
 			}
 			all := tryNamespace(cmd.Context(), connection.Client, facts, o.kube.Namespace)
 			return o.print(s, kindVerify, append(all, examineInstallation(facts)...))
@@ -53,6 +60,7 @@ func NewVerify(s cli.Streams) *cobra.Command {
 	}
 	o.kube.RegisterNamespace(cmd.Flags(), "to try (default: the first that is governed and enforced)")
 	o.register(cmd, s)
+	gpu.register(cmd)
 	return cmd
 }
 

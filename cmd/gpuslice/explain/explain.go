@@ -105,6 +105,9 @@ func explainName(ctx context.Context, f *preview.Flags, name string, output *cli
 		return err
 	}
 	found := summarize(facts)
+	if found.Given != nil {
+		found.Proven = provenOn(ctx, connection.Client, f.SystemNamespace, found.Given.Pools[0])
+	}
 	err = output.Print(s.Out, cli.Answer{Document: found, Page: func() *cli.Page { return &statusPage(found, output.Format == cli.Wide).Page }})
 	switch {
 	case err != nil:

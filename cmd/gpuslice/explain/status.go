@@ -20,7 +20,8 @@ type status struct {
 	Requested *api.Request         `json:"requested"` // as the pod was written; null: nothing is recorded
 	Given     *grant               `json:"given"`     // null: nothing
 	Claimed   []string             `json:"claimed,omitempty"`
-	Observed  *observe.Observation `json:"observed"` // null: nothing is observed yet
+	Observed  *observe.Observation `json:"observed"`         // null: nothing is observed yet
+	Proven    string               `json:"proven,omitempty"` // what gpuslice verify --on-gpu proved on its pool, or why that counts no more
 
 	Reasons []string `json:"reasons"` // why it is pending, was denied, or ended, a sentence each
 	Nodes   []node   `json:"nodes"`   // while it is pending: the nodes that offer what it was given

@@ -24,6 +24,7 @@ type live struct {
 	policies     []*corev1.ConfigMap
 	tenants      []*corev1.ConfigMap // tenants' own documents
 	state        *corev1.ConfigMap
+	proofs       *corev1.ConfigMap
 	ranges       map[string][]*corev1.LimitRange // by namespace
 	source       pools.Source
 	namespaces   map[string]map[string]string // name -> labels
@@ -57,6 +58,9 @@ func readLive(ctx context.Context, c *kube.Connection, flags *Flags) (*live, err
 	}
 	if l.state, err = installed.State(ctx, c.Client, flags.SystemNamespace); err != nil {
 		l.warn("pools without a node are unknown: %v", err)
+	}
+	if l.proofs, err = installed.Proofs(ctx, c.Client, flags.SystemNamespace); err != nil && !apierrors.IsForbidden(err) {
+		l.warn("what was proved on pools is unknown: %v", err)
 	}
 	if l.ranges, err = installed.LimitRanges(ctx, c.Client, c.Namespace); err != nil {
 		l.warn("the namespace's LimitRanges are unknown: %v", err)

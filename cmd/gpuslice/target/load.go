@@ -105,7 +105,7 @@ func (l *loader) finish() {
 		c.Runtimes = l.live.runtimes
 	}
 	if l.live != nil && len(l.flags.Policies) == 0 {
-		c.snapshot = webhookcluster.ReadSnapshot(webhookcluster.Objects{Policies: l.live.policies, State: l.live.state, Source: l.source, Guard: c.Guard, Runtimes: c.Runtimes})
+		c.snapshot = webhookcluster.ReadSnapshot(webhookcluster.Objects{Policies: l.live.policies, State: l.live.state, Proofs: l.live.proofs, Source: l.source, Guard: c.Guard, Runtimes: c.Runtimes})
 		c.Pools = c.snapshot.Pools()
 		return
 	}

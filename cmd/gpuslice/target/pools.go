@@ -35,6 +35,11 @@ func PrintedPools(pools []pools.Pool) []Pool {
 		if p.Remembered() {
 			out.Notes = append(slices.Clone(out.Notes), "remembered: no node has offered it since "+p.LastSeen.Format(time.RFC3339)+"; used only where no pool with nodes fits")
 		}
+		if p.Proof != "" {
+			out.Notes = append(slices.Clone(out.Notes), "proven: "+p.Proof)
+		} else if p.Unproven != "" {
+			out.Notes = append(slices.Clone(out.Notes), "not proven: "+p.Unproven)
+		}
 		for _, n := range p.Nodes {
 			for _, named := range n.Named {
 				out.Nodes = append(out.Nodes, named.Name)

@@ -42,6 +42,9 @@ func (d *decoder) reject(path *field.Path, n *yaml.Node, format string, args ...
 	d.problems = append(d.problems, &field.Error{Type: field.ErrorTypeInvalid, Field: path.String(), BadValue: value, Detail: detail})
 }
 
+// shorthand is a mapping that may be written as the value of one of its fields alone: Alone returns where that is kept.
+type shorthand interface{ Alone() any }
+
 // decode fills v from n.
 func (d *decoder) decode(n *yaml.Node, v reflect.Value, path *field.Path) {
 	if n.ShortTag() == "!!null" {
@@ -62,6 +65,11 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path *field.Path) {
 		return
 	}
 	switch target := v.Addr().Interface().(type) {
+	case shorthand:
+		if n.Kind == yaml.ScalarNode {
+			d.decode(n, reflect.ValueOf(target.Alone()).Elem(), path)
+			return
+		}
 	case encoding.TextUnmarshaler:
 		d.text(n, target, path)
 		return

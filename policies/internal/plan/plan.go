@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -117,13 +118,17 @@ func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
 		p.tiers = tiersOf(c, p)
 	}
 	tier := c.tier()
-	switch ok := tier.AtLeast(in.Policy.MinimumEnforcement); {
+	minimum := in.Policy.MinimumEnforcement
+	switch ok := tier.AtLeast(minimum.Tier); {
 	case !ok && c.pool().Awaited():
 		return &api.Violation{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf(
-			"policy %s demands %s; no known pool can take the pod, and of one yet to come nothing can be promised", in.Policy.Name, in.Policy.MinimumEnforcement)}
+			"policy %s demands %s; no known pool can take the pod, and of one yet to come nothing can be promised", in.Policy.Name, minimum.Tier)}
 	case !ok:
 		return &api.Violation{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s%s",
-			in.Policy.Name, in.Policy.MinimumEnforcement, c.strategy.Name, c.pool().Describe(), tier, c.lacks(in.Policy.MinimumEnforcement))}
+			in.Policy.Name, minimum.Tier, c.strategy.Name, c.pool().Describe(), tier, c.lacks(minimum.Tier))}
+	case minimum.Proven && unproven(in, c):
+		return &api.Violation{Rule: rulename.Enforcement, Reason: "not proven", Detail: fmt.Sprintf("policy %s demands %s, proven on the GPU, and on %s %s; "+
+			"an administrator runs gpuslice verify --on-gpu --pool %s", in.Policy.Name, minimum.Tier, c.pool().Describe(), cmp.Or(c.pool().Unproven, "nothing was tried"), c.pool().Name)}
 	}
 	return overLimits(in.Policy, c)
 }
@@ -239,11 +244,16 @@ func equivalent(in *Input, chosen *candidate, fitting []candidate) []*candidate 
 		for j := range c.containers { // the tiers of those behind the chosen one were not computed: they follow the pool
 			c.containers[j].profile, c.containers[j].tiers = chosen.containers[j].profile, tiersAs(chosen, c, j)
 		}
-		if chosen.equals(c) {
+		if chosen.equals(c) && !(in.Policy.MinimumEnforcement.Proven && unproven(in, c)) {
 			same = append(same, c)
 		}
 	}
 	return same
+}
+
+// unproven reports whether nothing current proves on the candidate's pool the tier that policy demands.
+func unproven(in *Input, c *candidate) bool {
+	return !slices.Contains(c.pool().Proven, in.Policy.MinimumEnforcement.Tier)
 }
 
 func tiersAs(chosen, c *candidate, j int) []api.Tier {

@@ -18,6 +18,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
+	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
 // Selector matches every object of an installation.
@@ -88,6 +89,10 @@ func Snapshot(ctx context.Context, client kubernetes.Interface, system string) (
 	if err != nil {
 		return nil, err
 	}
+	proved, err := Proofs(ctx, client, system)
+	if err != nil {
+		return nil, err
+	}
 	nodes, err := Nodes(ctx, client)
 	if err != nil {
 		return nil, err
@@ -97,7 +102,19 @@ func Snapshot(ctx context.Context, client kubernetes.Interface, system string) (
 		return nil, err
 	}
 	tenants = slices.DeleteFunc(tenants, func(m *corev1.ConfigMap) bool { return m.Namespace == system })
-	return cluster.ReadSnapshot(cluster.Objects{Policies: documents, Tenants: tenants, State: state, Source: source}), nil
+	return cluster.ReadSnapshot(cluster.Objects{Policies: documents, Tenants: tenants, State: state, Proofs: proved, Source: source}), nil
+}
+
+// Proofs returns the ConfigMap with what was proved on pools; nil: nothing was tried.
+func Proofs(ctx context.Context, client kubernetes.Interface, system string) (*corev1.ConfigMap, error) {
+	found, err := client.CoreV1().ConfigMaps(system).Get(ctx, proofs.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the ConfigMap of proofs: %w", err)
+	}
+	return found, nil
 }
 
 // State returns the ConfigMap in which replicas keep policies and pools; nil: there is none yet.

@@ -1,0 +1,124 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/record"
+	"github.com/gpuslice/gpuslice/guard/proof"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/webhook/proofs"
+)
+
+// promisedOn returns an error where a pod did not get a slice of the pool, and whether a guard is planned for it.
+func promisedOn(pod *corev1.Pod, pool *pools.Pool) (guarded bool, err error) {
+	promise, err := record.Promise(pod)
+	switch {
+	case err != nil:
+		return false, err
+	case promise == nil:
+		return false, fmt.Errorf("pod %s got no slice: the API server does not reach the webhook, or leaves the namespace out", pod.Name)
+	case len(promise.Pools) != 1 || promise.Pools[0] != pool.Name:
+		return false, fmt.Errorf("pod %s got a slice of %s", pod.Name, strings.Join(promise.Pools, ", "))
+	}
+	for _, c := range promise.Planned.Containers {
+		for _, t := range c.Tiers {
+			guarded = guarded || t == api.TierGuard
+		}
+	}
+	return guarded, nil
+}
+
+// readReport reads what the program left for the kubelet.
+func readReport(message string) (r proof.Report, err error) {
+	if err := json.Unmarshal([]byte(message), &r); err != nil {
+		return proof.Report{}, fmt.Errorf("the program reported nothing: %s", cmp.Or(cli.OneLine(message), "no termination message"))
+	}
+	return r, nil
+}
+
+// attemptText is one attempt in a line.
+func attemptText(a proof.Attempt) string {
+	text := fmt.Sprintf("%s: %s", a.Way, cmp.Or(string(a.Held), "nothing follows"))
+	if a.ReactionMilliseconds > 0 {
+		text += fmt.Sprintf(" after %.1fs", float64(a.ReactionMilliseconds)/1000)
+	}
+	if a.Detail != "" {
+		text += " (" + cli.OneLine(a.Detail) + ")"
+	}
+	return text
+}
+
+// resultOf is the finding about a pool that was tried, for which a tier is planned.
+func resultOf(r proofs.Record, planned api.Tier) Finding {
+	found := newFinding(OK, "pool %s: %s is planned, and proven", r.Pool, planned)
+	leaks, _ := r.Leaks()
+	lacks := r.Lacks(string(planned))
+	leaked := slices.ContainsFunc(lacks, func(w proof.Way) bool { return slices.Contains(leaks, string(w)) })
+	switch {
+	case r.Proves(string(planned)) && planned != api.TierNone:
+	case planned == api.TierNone:
+		found = newFinding(Warning, "pool %s: nothing is planned to hold slices, and %s is proven", r.Pool, r.Tier())
+	case leaked:
+		found = newFinding(Problem, "pool %s: %s is planned, and does not hold all that it promises", r.Pool, planned)
+	default:
+		found = newFinding(Warning, "pool %s: %s is planned, and not proven", r.Pool, planned)
+	}
+	where := "pool/" + r.Pool
+	found = found.With(where, "proven", r.String())
+	for _, a := range r.Attempts {
+		found = found.With(where, "", attemptText(a))
+	}
+	if n := r.Readings; n != nil {
+		text := fmt.Sprintf("PIDs %s, amounts %s", n.PIDs, n.Amounts)
+		if n.Detail != "" {
+			text += " (" + cli.OneLine(n.Detail) + ")"
+		}
+		found = found.With(where, "NVML in the pod", text)
+	}
+	if len(lacks) > 0 && found.Level != OK {
+		var names []string
+		for _, w := range lacks {
+			names = append(names, string(w))
+		}
+		found = found.WithRemedy("see why that does not hold %s: gpuslice doctor, and the pod's annotation %s", strings.Join(names, ", "), api.AnnotationObserved)
+	}
+	return found
+}
+
+// saveProof keeps a record in the system namespace, beside those of other pools.
+func saveProof(ctx context.Context, client kubernetes.Interface, system string, r proofs.Record) error {
+	maps := client.CoreV1().ConfigMaps(system)
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		m, err := maps.Get(ctx, proofs.Name, metav1.GetOptions{})
+		missing := apierrors.IsNotFound(err)
+		if err != nil && !missing {
+			return err
+		}
+		text, err := proofs.Encode(proofs.With(proofs.Of(m), r))
+		if err != nil {
+			return err
+		}
+		if missing {
+			m = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: proofs.Name, Namespace: system, Labels: map[string]string{"app.kubernetes.io/name": "gpuslice"}},
+				Data: map[string]string{proofs.Key: text}}
+			_, err = maps.Create(ctx, m, metav1.CreateOptions{})
+			return err
+		}
+		m.Data = map[string]string{proofs.Key: text}
+		_, err = maps.Update(ctx, m, metav1.UpdateOptions{})
+		return err
+	})
+}

@@ -1,0 +1,273 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/guard/proof"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/webhook/proofs"
+)
+
+// onGPU are the flags of verify --on-gpu.
+type onGPU struct {
+	enabled, yes bool
+	pool         string
+	watch, limit time.Duration
+}
+
+// register adds the flags to the command.
+func (o *onGPU) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.enabled, "on-gpu", false, "create pods that go past their slice on each pool's GPUs, and report what held them")
+	cmd.Flags().StringVar(&o.pool, "pool", "", "with --on-gpu, the `POOL` to try (default: all with nodes)")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --on-gpu, go on where others have memory of the GPU: an allocation of theirs may fail")
+	cmd.Flags().DurationVar(&o.watch, "watch", time.Minute, "with --on-gpu, how long each pod waits past its slice")
+	cmd.Flags().DurationVar(&o.limit, "timeout", 10*time.Minute, "with --on-gpu, how long a pod may take in all")
+	before := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if !o.enabled && (o.pool != "" || o.yes) {
+			return errors.New("--pool and --yes belong to --on-gpu")
+		}
+		if o.watch <= 0 || o.watch > 10*time.Minute || o.limit <= o.watch {
+			return errors.New("--watch: more than 0, at most 10m, and less than --timeout")
+		}
+		return before(cmd, args)
+	}
+}
+
+const onGPUHelp = `
+With --on-gpu, it creates pods that run gpuslice-prove, one after the other, in a slice of each pool: the program goes past its
+slice by a little in each way that CUDA has, and reports what held it. It says first what it will do. --yes lets it go on where
+others have memory of the same device: an allocation of theirs may fail meanwhile. The results are findings, and the ConfigMap
+gpuslice-proofs of the system namespace, which doctor, explain and policies (minimumEnforcement) go by. Whoever may change pods in
+the namespace of -n can forge a result: name one that no tenant may use.
+`
+
+// prover runs pods that go past their slices.
+type prover struct {
+	client    kubernetes.Interface
+	facts     *Facts
+	flags     onGPU
+	namespace Governed
+	err       io.Writer
+}
+
+// proveOnGPU tries each pool, and keeps what was found.
+func proveOnGPU(ctx context.Context, client kubernetes.Interface, f *Facts, namespace string, flags onGPU, err io.Writer) []Finding {
+	g, problem := chooseForProof(f, namespace)
+	if problem != nil {
+		problem.Check = "namespace"
+		return []Finding{*problem}
+	}
+	p := prover{client: client, facts: f, flags: flags, namespace: g, err: err}
+	tried := p.pools()
+	if len(tried) == 0 {
+		none := newFinding(Problem, "no pool to try").With(object("namespace", "", g.Name), "--pool", flags.pool).WithRemedy("gpuslice pools")
+		none.Check = "on-gpu"
+		return []Finding{none}
+	}
+	var all []Finding
+	for i := range tried {
+		found := p.try(ctx, &tried[i])
+		found.Check = "on-gpu"
+		all = append(all, found)
+	}
+	return all
+}
+
+// chooseForProof finds the namespace to try in: not one that demands what is to be proved.
+func chooseForProof(f *Facts, namespace string) (Governed, *Finding) {
+	if namespace == "" && !f.unread(whatPolicies) && !f.unread(whatNamespaces) && !f.unread(whatNodes) {
+		for _, g := range f.Governed() {
+			if g.Input.Policy.EnforcementMode == api.EnforceFull && !g.Input.Policy.MinimumEnforcement.Proven {
+				return g, nil
+			}
+		}
+	}
+	g, problem := choose(f, namespace)
+	if problem == nil && g.Input.Guard == nil {
+		none := newFinding(Problem, "the webhook injects no guard, and the program is in the guard's image").
+			With(object("namespace", "", f.System), "--guard-image", "missing").WithRemedy("set --guard-image of the webhook")
+		problem = &none
+	}
+	return g, problem
+}
+
+// pools are those to try: with nodes, and allowed to the namespace.
+func (p prover) pools() (out []pools.Pool) {
+	for _, one := range p.namespace.Input.Pools {
+		if len(one.Nodes) > 0 && one.Strategy != "" && p.namespace.Input.Policy.Allows(one.Strategy) && (p.flags.pool == "" || p.flags.pool == one.Name) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// program is the path in the guard's image.
+const program = "/gpuslice-prove"
+
+// pod requests a slice of the pool, by labels.
+func (p prover) pod(pool *pools.Pool, labels map[string]string, w proof.Way) *corev1.Pod {
+	pod, guard := podWith(p.namespace.Name, labels), p.namespace.Input.Guard
+	pod.GenerateName = "gpuslice-prove-"
+	var hosts []string
+	for _, kind := range pool.Nodes {
+		for _, n := range kind.Named {
+			hosts = append(hosts, n.Name)
+		}
+	}
+	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}},
+	}}}
+	if guard.PullSecret != "" {
+		pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: guard.PullSecret}}
+	}
+	c := &pod.Spec.Containers[0]
+	c.Name, c.Image, c.ImagePullPolicy = "prove", guard.Image, guard.PullPolicy
+	c.Command = []string{program, "--json", "--termination-message-path", corev1.TerminationMessagePathDefault, "--way", string(w), "--watch", p.flags.watch.String()}
+	if p.flags.yes {
+		c.Command = append(c.Command, "--yes")
+	}
+	return pod
+}
+
+// slices are the labels by which a pod may get a slice to try, the best first.
+func slicesToTry() []map[string]string {
+	return []map[string]string{{api.LabelMemory: "2Gi"}, {api.LabelMemory: "1Gi"}, {api.LabelClass: api.ClassReplica}}
+}
+
+// labels are those by which a pod gets a slice of the pool, with the decision.
+func (p prover) labels(pool *pools.Pool) (map[string]string, policies.Decision, bool) {
+	var last policies.Decision
+	for _, labels := range slicesToTry() {
+		in := p.namespace.Input
+		in.Pools = []pools.Pool{*pool}
+		in.Pod = p.pod(pool, labels, proof.Alloc)
+		if last = policies.Decide(in); last.IfEnforced == policies.Mutated && len(last.Promise.Containers) == 1 {
+			return labels, last, true
+		}
+	}
+	return nil, last, false
+}
+
+// try goes past a slice of the pool in each way, and keeps the record.
+func (p prover) try(ctx context.Context, pool *pools.Pool) Finding {
+	where := "pool/" + pool.Name
+	labels, decision, ok := p.labels(pool)
+	if !ok {
+		return newFinding(Problem, "no pod of namespace %s gets a slice of pool %s", p.namespace.Name, pool.Name).With(where, "answer", answer(decision))
+	}
+	ways := slices.DeleteFunc(proof.Ways(), func(w proof.Way) bool { return w.EvadesMPS() && pool.MPSProvider == "" })
+	fmt.Fprintf(p.err, "pool %s: %d pods in namespace %s, one after the other, each of which goes a little past a slice of %s for at most %s\n",
+		pool.Name, len(ways), p.namespace.Name, decision.Promise.Containers[0].Slice.Human(), p.flags.watch)
+	record := proofs.Record{Pool: pool.Name, Character: pool.Character(), Agents: pool.Agents, Namespace: p.namespace.Name}
+	for _, w := range ways {
+		report, node, err := p.run(ctx, pool, labels, w)
+		if err != nil {
+			report.Attempts = []proof.Attempt{{Way: w, Detail: err.Error()}}
+		}
+		if len(report.Attempts) > 0 {
+			fmt.Fprintf(p.err, "pool %s: %s\n", pool.Name, attemptText(report.Attempts[0]))
+		}
+		if err == nil {
+			record.Node = node
+			record.Report = record.Merge(report)
+		} else {
+			record.Attempts = append(record.Attempts, report.Attempts...)
+		}
+		if ctx.Err() != nil {
+			return newFinding(Problem, "stopped: nothing of pool %s is kept", pool.Name)
+		}
+	}
+	found := resultOf(record, decision.Promise.Planned.Tier)
+	if record.Taken.IsZero() {
+		return found
+	}
+	if err := saveProof(ctx, p.client, p.facts.System, record); err != nil {
+		return found.With("configmap/"+p.facts.System+"/"+proofs.Name, "", err.Error()).WithRemedy("the result is not kept: run it as a user who may write the ConfigMap")
+	}
+	return found
+}
+
+// run runs one pod, and returns what it reported.
+func (p prover) run(ctx context.Context, pool *pools.Pool, labels map[string]string, w proof.Way) (r proof.Report, node string, err error) {
+	ctx, stop := context.WithTimeout(ctx, p.flags.limit)
+	defer stop()
+	pods := p.client.CoreV1().Pods(p.namespace.Name)
+	pod, err := pods.Create(ctx, p.pod(pool, labels, w), metav1.CreateOptions{})
+	if err != nil {
+		return r, "", fmt.Errorf("create the pod: %w", err)
+	}
+	defer func() {
+		now := int64(0)
+		aside, stop := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer stop()
+		_ = pods.Delete(aside, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	}()
+	guarded, err := promisedOn(pod, pool)
+	if err != nil {
+		return r, "", err
+	}
+	end, node, err := p.awaitEnd(ctx, pod.Name)
+	if err != nil {
+		return r, node, err
+	}
+	if r, err = readReport(end.Message); err != nil {
+		return r, node, err
+	}
+	for i := range r.Attempts {
+		if a := &r.Attempts[i]; a.Held == proof.Guard && !guarded {
+			a.Held, a.Detail = proof.Unknown, a.Detail+", and the pod has no guard"
+		}
+	}
+	return r, node, nil
+}
+
+// pollEvery is how often a pod is looked at.
+const pollEvery = 500 * time.Millisecond
+
+// awaitEnd waits until the program has ended.
+func (p prover) awaitEnd(ctx context.Context, name string) (end *corev1.ContainerStateTerminated, node string, err error) {
+	waiting := "no container runs"
+	for {
+		pod, err := p.client.CoreV1().Pods(p.namespace.Name).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			node = pod.Spec.NodeName
+			for _, s := range pod.Status.ContainerStatuses {
+				if s.Name == "prove" && s.State.Terminated != nil {
+					return s.State.Terminated, node, nil
+				}
+				if s.State.Waiting != nil {
+					waiting = strings.TrimSpace(s.State.Waiting.Reason + " " + s.State.Waiting.Message)
+				}
+			}
+			if pod.Status.Phase == corev1.PodFailed {
+				return nil, node, fmt.Errorf("the pod failed: %s", strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message))
+			}
+		case apierrors.IsNotFound(err):
+			return nil, node, errors.New("the pod was deleted")
+		case ctx.Err() == nil:
+			return nil, node, fmt.Errorf("read the pod: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, node, fmt.Errorf("the pod did not end in time (%s)", waiting)
+		case <-time.After(pollEvery):
+		}
+	}
+}

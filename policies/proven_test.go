@@ -1,0 +1,53 @@
+package policies_test
+
+import (
+	"testing"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/rulename"
+)
+
+func TestProvenMinimum(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, policy string
+		proven       []api.Tier
+		denied       bool
+	}{
+		{"nothing is proven, nor demanded", "minimumEnforcement: guard\n", nil, false},
+		{"it is proven", "minimumEnforcement: {tier: guard, proven: true}\n", []api.Tier{api.TierFramework, api.TierGuard}, false},
+		{"nothing is proven", "minimumEnforcement: {tier: guard, proven: true}\n", nil, true},
+		{"another tier is proven", "minimumEnforcement: {tier: guard, proven: true}\n", []api.Tier{api.TierMPS}, true},
+		{"it is proven, and not planned", "minimumEnforcement: {tier: guard, proven: true}\nguard: {enabled: false}\n", []api.Tier{api.TierGuard}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			in, pod := brought(t, tt.policy)
+			in.Pod = pod
+			for i := range in.Pools {
+				in.Pools[i].Proven = tt.proven
+			}
+			d := policies.Decide(in)
+			if denied := d.IfEnforced == policies.Denied; denied != tt.denied || (denied && d.Violations[0].Rule != rulename.Enforcement) {
+				t.Errorf("%s: %v", d.IfEnforced, d.Violations)
+			}
+		})
+	}
+	t.Run("pools that are as good and not proven are left out", func(t *testing.T) {
+		t.Parallel()
+		in, pod := brought(t, "minimumEnforcement: {tier: guard, proven: true}\n")
+		in.Pod = pod
+		twin := in.Pools[0]
+		twin.Name, twin.Site = twin.Name+"-twin", twin.Site+"-twin"
+		in.Pools[0].Proven = []api.Tier{api.TierGuard}
+		in.Pools = append(in.Pools, twin)
+		if d := policies.Decide(in); d.IfEnforced != policies.Mutated || len(d.Promise.Pools) != 1 || d.Promise.Pools[0] != in.Pools[0].Name {
+			t.Errorf("%s on %v: %v", d.IfEnforced, d.Promise, d.Violations)
+		}
+		in.Policy.MinimumEnforcement.Proven = false
+		if d := policies.Decide(in); d.IfEnforced != policies.Mutated || len(d.Promise.Pools) != 2 {
+			t.Errorf("without a demand for proof, %s on %v", d.IfEnforced, d.Promise)
+		}
+	})
+}
