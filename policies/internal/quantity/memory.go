@@ -41,35 +41,35 @@ func (m MiB) Human() string {
 
 var memoryText = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,6})?(Ki|Mi|Gi|Ti|k|M|G|T)?$`)
 
-// ParseMemory reads an amount of memory such as "8Gi", "9728Mi" or "8G" (bytes without a suffix), rounded down to
-// whole MiB. It accepts ASCII digits only, at most 20 characters, no sign and no exponent, from 1Mi to 1Pi.
-func ParseMemory(text string) (MiB, error) {
-	const accepted = `accepted: a positive quantity such as "8Gi" or "9728Mi"`
-	if len(text) > MaxText {
-		return 0, fmt.Errorf("%s is longer than %d characters; %s", message.Quote(text), MaxText, accepted)
-	}
-	if !memoryText.MatchString(text) {
-		return 0, fmt.Errorf("%q is not an amount of memory; %s", text, accepted)
-	}
-	q, err := resource.ParseQuantity(text)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not an amount of memory; %s", text, accepted)
-	}
-	if q.CmpInt64(MaxMemory.Bytes()) > 0 {
-		return 0, fmt.Errorf("%q is more than 1Pi; %s", text, accepted)
-	}
-	m := MiB(q.Value() / Mebibyte)
-	if m < 1 {
-		return 0, fmt.Errorf("%q is less than 1Mi (a number without a suffix counts bytes); %s", text, accepted)
-	}
-	return m, nil
+// ParseMemory reads an amount of memory as UnmarshalText does.
+func ParseMemory(text string) (m MiB, err error) {
+	err = m.UnmarshalText([]byte(text))
+	return m, err
 }
 
-// UnmarshalText reads m as ParseMemory does.
+// UnmarshalText reads an amount of memory such as "8Gi", "9728Mi" or "8G" (bytes without a suffix), rounded down to
+// whole MiB. It accepts ASCII digits only, at most 20 characters, no sign and no exponent, from 1Mi to 1Pi.
 func (m *MiB) UnmarshalText(text []byte) error {
-	v, err := ParseMemory(string(text))
-	*m = v
-	return err
+	const accepted = `accepted: a positive quantity such as "8Gi" or "9728Mi"`
+	*m = 0
+	if len(text) > MaxText {
+		return fmt.Errorf("%s is longer than %d characters; %s", message.Quote(string(text)), MaxText, accepted)
+	}
+	if !memoryText.Match(text) {
+		return fmt.Errorf("%q is not an amount of memory; %s", text, accepted)
+	}
+	q, err := resource.ParseQuantity(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not an amount of memory; %s", text, accepted)
+	}
+	if q.CmpInt64(MaxMemory.Bytes()) > 0 {
+		return fmt.Errorf("%q is more than 1Pi; %s", text, accepted)
+	}
+	if q.Value() < Mebibyte {
+		return fmt.Errorf("%q is less than 1Mi (a number without a suffix counts bytes); %s", text, accepted)
+	}
+	*m = MiB(q.Value() / Mebibyte)
+	return nil
 }
 
 // MarshalText prints m as String does.
