@@ -79,7 +79,7 @@ func TestReserve(t *testing.T) {
 			b := newBench(t, 2, 1)
 			b.want(b.admit("1"), ledger.Admitted)
 			b.want(b.replicas[0].Reserve(t.Context(), b.sized("probe", 9)), ledger.Exceeded) // the ledger rests on a list with the pod
-			again := b.request("2") // admitted: the API server denies it after gpuslice
+			again := b.request("2")                                                          // admitted: the API server denies it after gpuslice
 			again.Name = b.request("1").Name
 			b.want(b.replicas[0].Reserve(t.Context(), again), ledger.Admitted)
 			a := b.admit("3")
