@@ -82,7 +82,7 @@ func TestHoldingOf(t *testing.T) {
 			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: slice, Classes: map[string]quota.Charge{"small": slice},
 				Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 8}}, true},
 		"more parts of a GPU than were promised": {gpuPod(ofParts(promised("team-a", slice)), asksFor("main", resourcename.SharedGPU, "9")),
-			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 9 * 80 * 1024, Slices: 9, GPUs: 9}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 9}}, false},
+			quota.Holding{Namespace: "team-a", Pools: []string{"shared"}, Charge: quota.Charge{Memory: 9 * 80 * 1024, Slices: 9, GPUs: 9, Devices: 9 * quantity.Device}, Units: map[string]int64{api.ResourceGPU: 1, resourcename.SharedGPU: 9}}, false},
 		"a Promise of another namespace": {gpuPod(promised("team-b", slice), ask), whole, false},
 		"a Promise that charges nothing": {gpuPod(promised("team-a", quota.Charge{}), ask), whole, false},
 		"a Promise that gives room back": {gpuPod(promised("team-a", quota.Charge{Slices: -5, GPUs: 9}), ask), whole, false},
