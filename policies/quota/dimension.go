@@ -6,9 +6,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
-// Dimension is one thing that a quota counts. Everything that handles quotas loops over Dimensions; nothing else knows
+// dimension is one thing that a quota counts. Everything that handles quotas loops over Dimensions; nothing else knows
 // which there are.
-type Dimension struct {
+type dimension struct {
 	// Name is the word of the policy document, of denials and of metrics.
 	Name string
 	// Amount is what a charge counts for in this dimension.
@@ -24,8 +24,8 @@ type Dimension struct {
 }
 
 // Dimensions lists what a quota can count, in the order of denials.
-func Dimensions() []Dimension {
-	return []Dimension{
+func Dimensions() []dimension {
+	return []dimension{
 		{
 			Name:    "memory",
 			Amount:  func(c Charge) int64 { return int64(c.Memory) },
@@ -66,7 +66,7 @@ func Dimensions() []Dimension {
 }
 
 // Plain is an amount as a plain number: bytes of memory, devices.
-func (d Dimension) Plain(amount int64) float64 {
+func (d dimension) Plain(amount int64) float64 {
 	return float64(amount*d.Unit) / float64(d.Parts)
 }
 

@@ -113,7 +113,7 @@ func (q Quota) Excess(used func(Scope) Charge, h Holding) []Excess {
 	return out
 }
 
-func (l Limit) exceeded(d Dimension, h Holding, requested, have Charge) (Excess, bool) {
+func (l Limit) exceeded(d dimension, h Holding, requested, have Charge) (Excess, bool) {
 	most, limited := d.Limit(l.Limits)
 	amount, used := d.Amount(requested), d.Amount(have)
 	unknown := d.Unknown(h)
@@ -140,7 +140,7 @@ func (q Quota) Measure(e Excess) (amount func(Holding) int64, text func(int64) s
 }
 
 // dimension is what denials call the dimension within the scope.
-func (s Scope) dimension(d Dimension) string {
+func (s Scope) dimension(d dimension) string {
 	if s.Resource != "" {
 		return resourcename.RequestsPrefix + s.Resource
 	}

@@ -62,7 +62,7 @@ const maxExamples = 3
 func (a *auditor) audit(ctx context.Context, namespace string) error {
 	in := a.engine.Cluster.Input(namespace)
 	item := audited{Namespace: namespace, Policy: in.Policy.Name, Mode: in.Policy.EnforcementMode, Groups: []group{}}
-	objects, err := workloads(ctx, a.client, namespace)
+	objects, err := installed.Workloads(ctx, a.client, namespace)
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
-	"github.com/pmezard/go-difflib/difflib"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
@@ -103,9 +101,6 @@ func printObjects(out io.Writer, results []preview.Result) error {
 	return nil
 }
 
-// contextLines stand around each change of a diff.
-const contextLines = 3
-
 // printDiffs prints how each object changes.
 func printDiffs(s cli.Streams, results []preview.Result) error {
 	paint := s.Painter()
@@ -113,9 +108,9 @@ func printDiffs(s cli.Streams, results []preview.Result) error {
 		if o := r.Decision.Outcome; o != policies.Mutated && o != policies.DevicesHidden {
 			continue
 		}
-		text, err := diff(r)
+		text, err := manifest.Diff(r.Object, r.After, "as it comes out")
 		if err != nil {
-			return fmt.Errorf("%w: print %s: %w", cli.ErrInternal, r, err)
+			return err
 		}
 		if _, err := io.WriteString(s.Out, cli.PaintDiff(text, paint)); err != nil {
 			return fmt.Errorf("print %s: %w", r, err)
@@ -123,24 +118,6 @@ func printDiffs(s cli.Streams, results []preview.Result) error {
 	}
 	return nil
 }
-
-func diff(r preview.Result) (string, error) {
-	before, err := yaml.JSONToYAML(r.Raw)
-	if err != nil {
-		return "", err
-	}
-	after, err := yaml.JSONToYAML(r.After)
-	if err != nil {
-		return "", err
-	}
-	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: lines(before), B: lines(after), Context: contextLines,
-		FromFile: r.String() + " (as written)", ToFile: r.String() + " (as it comes out)",
-	})
-}
-
-// lines splits a text of which each line ends in a newline; difflib would see an empty one after the last.
-func lines(text []byte) []string { return difflib.SplitLines(strings.TrimSuffix(string(text), "\n")) }
 
 // rendered is an item of -o json.
 type rendered struct {

@@ -1,13 +1,10 @@
-package render
+package manifest
 
 import (
 	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
-	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
 )
 
 func TestDiff(t *testing.T) {
@@ -18,8 +15,8 @@ func TestDiff(t *testing.T) {
 		{"close changes share a hunk", `{"a":1,"b":1,"c":1}`, `{"a":2,"b":1,"c":2}`, "@@ -1,3 +1,3 @@\n-a: 1\n+a: 2\n b: 1\n-c: 1\n+c: 2\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			object := manifest.Object{At: manifest.Source{File: "pod.yaml"}, Kind: "Pod", Name: "train", Raw: json.RawMessage(c.before)}
-			got, err := diff(preview.Result{Object: object, After: json.RawMessage(c.after)})
+			object := Object{At: Source{File: "pod.yaml"}, Kind: "Pod", Name: "train", Raw: json.RawMessage(c.before)}
+			got, err := Diff(object, json.RawMessage(c.after), "as it comes out")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package audit
+package installed
 
 import (
 	"context"
@@ -13,48 +13,48 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 )
 
-// gatherer gathers workloads as they would stand in a file. The first error ends it.
-type gatherer struct {
+// workloadReader gathers workloads as they would stand in a file. The first error ends it.
+type workloadReader struct {
 	namespace string
 	objects   []manifest.Object
 	err       error
 }
 
-// workloads are the objects of a namespace that create pods. Those that another one controls are left out, and so are
+// Workloads are the objects of a namespace that create pods. Those that another one controls are left out, and so are
 // Jobs that are over.
-func workloads(ctx context.Context, client kubernetes.Interface, namespace string) ([]manifest.Object, error) {
-	g, o := &gatherer{namespace: namespace}, metav1.ListOptions{}
+func Workloads(ctx context.Context, client kubernetes.Interface, namespace string) ([]manifest.Object, error) {
+	g, o := &workloadReader{namespace: namespace}, metav1.ListOptions{}
 	deployments, err := client.AppsV1().Deployments(namespace).List(ctx, o)
 	if g.read("Deployment", err) {
-		add(g, "apps/v1", "Deployment", kube.Pointers(deployments.Items))
+		addWorkloads(g, "apps/v1", "Deployment", kube.Pointers(deployments.Items))
 	}
 	sets, err := client.AppsV1().StatefulSets(namespace).List(ctx, o)
 	if g.read("StatefulSet", err) {
-		add(g, "apps/v1", "StatefulSet", kube.Pointers(sets.Items))
+		addWorkloads(g, "apps/v1", "StatefulSet", kube.Pointers(sets.Items))
 	}
 	daemons, err := client.AppsV1().DaemonSets(namespace).List(ctx, o)
 	if g.read("DaemonSet", err) {
-		add(g, "apps/v1", "DaemonSet", kube.Pointers(daemons.Items))
+		addWorkloads(g, "apps/v1", "DaemonSet", kube.Pointers(daemons.Items))
 	}
 	crons, err := client.BatchV1().CronJobs(namespace).List(ctx, o)
 	if g.read("CronJob", err) {
-		add(g, "batch/v1", "CronJob", kube.Pointers(crons.Items))
+		addWorkloads(g, "batch/v1", "CronJob", kube.Pointers(crons.Items))
 	}
 	jobs, err := client.BatchV1().Jobs(namespace).List(ctx, o)
 	if g.read("Job", err) {
-		add(g, "batch/v1", "Job", kube.Pointers(jobs.Items))
+		addWorkloads(g, "batch/v1", "Job", kube.Pointers(jobs.Items))
 	}
 	return g.objects, g.err
 }
 
-func (g *gatherer) read(kind string, err error) bool {
+func (g *workloadReader) read(kind string, err error) bool {
 	if err != nil && g.err == nil {
 		g.err = fmt.Errorf("read %ss of namespace %s: %w", kind, g.namespace, err)
 	}
 	return err == nil
 }
 
-func add[T metav1.Object](g *gatherer, apiVersion, kind string, items []T) {
+func addWorkloads[T metav1.Object](g *workloadReader, apiVersion, kind string, items []T) {
 	for _, item := range items {
 		if metav1.GetControllerOf(item) != nil || over(item) {
 			continue

@@ -1,0 +1,186 @@
+// Package translate rewrites pods from the words of other systems into gpuslice's.
+package translate
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
+	"github.com/gpuslice/gpuslice/policies/internal/size"
+	"github.com/gpuslice/gpuslice/policies/internal/spellings"
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+// Translation is a pod in gpuslice's words.
+type Translation struct {
+	// Systems are those whose words the pod has, as a policy's accept list names them. Without any there is nothing to translate.
+	Systems []string
+	// Words are what was read: resources, annotations, labels and selectors.
+	Words []string
+	Pod   *corev1.Pod // nil: see Problems
+	// Request is what Pod requests, for people.
+	Request string
+	// Notes are what has no form in gpuslice and is removed, and what the author has to know besides.
+	Notes []string
+	// Problems are why the pod cannot be translated.
+	Problems []string
+}
+
+// Known are the systems that are read.
+func (Translation) Known() []string { return spellings.Names() }
+
+// of translates a pod, and does not change its argument.
+func of(pod *corev1.Pod) Translation {
+	found := spellings.Find(pod)
+	everything := &config.Policy{Name: "translation", Accept: spellings.Names()}
+	req, _, _, violations := request.Read(pod, everything, nil, nil)
+	t := Translation{Systems: systemsOf(found, req)}
+	if len(t.Systems) == 0 {
+		return t
+	}
+	for _, f := range found {
+		t.Words = append(t.Words, f.Names...)
+		if len(f.Unread) > 0 {
+			t.Notes = append(t.Notes, message.ShortList(f.Unread)+" has no form in gpuslice and is removed")
+		}
+	}
+	slices.Sort(t.Words)
+	t.Words = slices.Compact(t.Words)
+	for _, v := range violations {
+		t.Problems = append(t.Problems, v.Reason+": "+v.Detail)
+	}
+	if len(t.Problems) > 0 {
+		return t
+	}
+	t.Pod = pod.DeepCopy()
+	for _, f := range found {
+		t.remove(f)
+	}
+	t.write(req)
+	return t
+}
+
+// systemsOf are the systems whose words were read, those of quantities included.
+func systemsOf(found []spellings.Found, req api.Request) (names []string) {
+	for _, f := range found {
+		if f.Spelling.Name != "" {
+			names = append(names, f.Spelling.Name)
+		}
+	}
+	for i := range req.Containers {
+		if req.Containers[i].Quantity != "" {
+			names = append(names, spellings.NameOfQuantities)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// remove removes what was read. Node selectors stay, since nodes have them.
+func (t *Translation) remove(f spellings.Found) {
+	for _, name := range f.Names {
+		delete(t.Pod.Annotations, name)
+		delete(t.Pod.Labels, name)
+	}
+	for c := range podspec.Containers(&t.Pod.Spec) {
+		for name := range f.Resources {
+			delete(c.Resources.Limits, corev1.ResourceName(name))
+			delete(c.Resources.Requests, corev1.ResourceName(name))
+		}
+	}
+	if slices.Contains(f.Spelling.Schedulers, t.Pod.Spec.SchedulerName) {
+		t.Notes = append(t.Notes, fmt.Sprintf("schedulerName %s is removed: the scheduler of %s is not needed", t.Pod.Spec.SchedulerName, f.Spelling.System))
+		t.Pod.Spec.SchedulerName = ""
+	}
+}
+
+// write writes the request: labels where all containers request the same, else the annotation.
+func (t *Translation) write(req api.Request) {
+	sizes := map[string]size.Size{}
+	var words []string
+	for i := range req.Containers {
+		c := &req.Containers[i]
+		spec, _ := podspec.ContainerNamed(&t.Pod.Spec, c.Name)
+		writeGPUs(spec, c)
+		sizes[c.Name] = c.Size
+		words = append(words, fmt.Sprintf("%s %s", c.Name, described(c, req.Strategy)))
+	}
+	t.Request = strings.Join(words, "; ")
+	all := slices.Collect(maps.Values(sizes))
+	same := !slices.ContainsFunc(all, func(s size.Size) bool { return s != all[0] })
+	part := spellings.Part{Strategy: req.Strategy}
+	if same {
+		part.Size = all[0]
+	} else {
+		text, _ := json.Marshal(sizes) // a Size can always be encoded
+		setIn(&t.Pod.Annotations, api.AnnotationContainers, string(text))
+	}
+	for _, label := range part.Labels() {
+		setIn(&t.Pod.Labels, label.Name, label.Value)
+	}
+}
+
+func setIn(entries *map[string]string, name, value string) {
+	if *entries == nil {
+		*entries = map[string]string{}
+	}
+	(*entries)[name] = value
+}
+
+// writeGPUs has a container request whole units.
+func writeGPUs(c *corev1.Container, asks *api.ContainerRequest) {
+	name, n := corev1.ResourceName(api.ResourceGPU), *resource.NewQuantity(asks.GPUs, resource.DecimalSI)
+	if asks.Resource != "" {
+		name = corev1.ResourceName(asks.Resource)
+	}
+	if c.Resources.Limits == nil {
+		c.Resources.Limits = corev1.ResourceList{}
+	}
+	c.Resources.Limits[name] = n
+	if _, ok := c.Resources.Requests[name]; ok {
+		c.Resources.Requests[name] = n
+	}
+}
+
+// described is what a container requests, as its author writes it.
+func described(c *api.ContainerRequest, strategy api.StrategyName) string {
+	var words []string
+	for _, label := range (spellings.Part{Size: c.Size, Strategy: strategy}).Labels() {
+		words = append(words, strings.TrimPrefix(label.Name, api.Domain+"/")+" "+label.Value)
+	}
+	of := ""
+	if c.GPUs > 1 {
+		of = fmt.Sprintf(" of each of %d GPUs", c.GPUs)
+	}
+	return cmp.Or(strings.Join(words, ", "), "a slice") + of
+}
+
+// Read translates a pod as it is written. What it returns turns raw into the translation, so that fields which this build does
+// not know stay. An error: it is no pod.
+func (t *Translation) Read(raw []byte) ([]jsonpatch.Operation, error) {
+	pod, violation, err := promise.DecodePod(raw)
+	if err != nil {
+		return nil, err
+	}
+	if violation != nil {
+		return nil, fmt.Errorf("%s: %s", violation.Reason, violation.Detail)
+	}
+	*t = of(pod.Pod)
+	if t.Pod == nil {
+		return nil, nil
+	}
+	return podpatch.Operations(pod.Tree, pod.Pod, t.Pod), nil
+}
