@@ -128,7 +128,7 @@ func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
 			in.Policy.Name, minimum.Tier, c.strategy.Name, c.pool().Describe(), tier, c.lacks(minimum.Tier))}
 	case minimum.Proven && unproven(in, c):
 		return &api.Violation{Rule: rulename.Enforcement, Reason: "not proven", Detail: fmt.Sprintf("policy %s demands %s, proven on the GPU, and on %s %s; "+
-			"an administrator runs gpuslice verify --on-gpu --pool %s", in.Policy.Name, minimum.Tier, c.pool().Describe(), cmp.Or(c.pool().Unproven, "nothing was tried"), c.pool().Name)}
+			"an administrator runs gpuslice verify --on-gpu -n NAMESPACE --pool %s", in.Policy.Name, minimum.Tier, c.pool().Describe(), cmp.Or(c.pool().Unproven, "nothing was tried"), c.pool().Name)}
 	}
 	return overLimits(in.Policy, c)
 }
