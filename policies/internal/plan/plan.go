@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
@@ -16,6 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -117,7 +119,7 @@ func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
 		}
 		p.tiers = tiersOf(c, p)
 	}
-	tier := c.tier()
+	tier, lacking := c.tier(), unproven(in, c)
 	minimum := in.Policy.MinimumEnforcement
 	switch ok := tier.AtLeast(minimum.Tier); {
 	case !ok && c.pool().Awaited():
@@ -126,9 +128,9 @@ func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
 	case !ok:
 		return &api.Violation{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s%s",
 			in.Policy.Name, minimum.Tier, c.strategy.Name, c.pool().Describe(), tier, c.lacks(minimum.Tier))}
-	case minimum.Proven && unproven(in, c):
+	case lacking != nil:
 		return &api.Violation{Rule: rulename.Enforcement, Reason: "not proven", Detail: fmt.Sprintf("policy %s demands %s, proven on the GPU, and on %s %s; "+
-			"an administrator runs gpuslice verify --on-gpu --pool %s", in.Policy.Name, minimum.Tier, c.pool().Describe(), cmp.Or(c.pool().Unproven, "nothing was tried"), c.pool().Name)}
+			"an administrator runs gpuslice verify --on-gpu --pool %s", in.Policy.Name, minimum.Tier, lacking.Describe(), cmp.Or(lacking.Unproven, "nothing was tried"), lacking.Name)}
 	}
 	return overLimits(in.Policy, c)
 }
@@ -232,7 +234,8 @@ func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *pla
 	return byDefault
 }
 
-// equivalent returns the candidates that give the pod the very same as chosen: they stay allowed.
+// equivalent returns the candidates that give the pod the very same as chosen: they stay allowed. The pod may come to run on
+// any of them, and chosen counts for the most that it would.
 func equivalent(in *Input, chosen *candidate, fitting []candidate) []*candidate {
 	var same []*candidate
 	for i := range fitting {
@@ -244,16 +247,35 @@ func equivalent(in *Input, chosen *candidate, fitting []candidate) []*candidate 
 		for j := range c.containers { // the tiers of those behind the chosen one were not computed: they follow the pool
 			c.containers[j].profile, c.containers[j].tiers = chosen.containers[j].profile, tiersAs(chosen, c, j)
 		}
-		if chosen.equals(c) && !(in.Policy.MinimumEnforcement.Proven && unproven(in, c)) {
+		if chosen.equals(c) && unproven(in, c) == nil && chosen.counts(c, in.Policy) {
 			same = append(same, c)
 		}
 	}
 	return same
 }
 
-// unproven reports whether nothing current proves on the candidate's pool the tier that policy demands.
-func unproven(in *Input, c *candidate) bool {
-	return !slices.Contains(c.pool().Proven, in.Policy.MinimumEnforcement.Tier)
+// unproven is the first of the candidate's pools on which nothing current proves the tier that policy demands proof of; nil: none.
+func unproven(in *Input, c *candidate) *pools.Pool {
+	minimum := in.Policy.MinimumEnforcement
+	for i := range c.containers {
+		if minimum.Proven && !slices.Contains(c.containers[i].pool.Proven, minimum.Tier) {
+			return c.containers[i].pool
+		}
+	}
+	return nil
+}
+
+// counts makes the candidate count for what it would on another one too, and reports whether policy's limits allow that.
+func (c *candidate) counts(other *candidate, p *config.Policy) bool {
+	before := slices.Clone(c.containers)
+	for i := range c.containers {
+		c.containers[i].share = max(c.containers[i].share, other.containers[i].share)
+	}
+	if overLimits(p, c) == nil {
+		return true
+	}
+	c.containers = before
+	return false
 }
 
 func tiersAs(chosen, c *candidate, j int) []api.Tier {
