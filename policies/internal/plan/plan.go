@@ -141,20 +141,14 @@ func deniedFramework(p *placed, profile frameworks.Result) *api.Violation {
 		return nil
 	}
 	r := profile.Denials[0]
-	return &api.Violation{Rule: rulename.Framework, Reason: frameworkReason(r.Reason), Detail: fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
+	return &api.Violation{Rule: rulename.Framework, Reason: cmp.Or(frameworkReasons[r.Reason], r.Reason), Detail: fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
 }
 
-// frameworkReason is a profile's reason in words of the other denials.
-func frameworkReason(reason string) string {
-	switch reason {
-	case frameworks.DeniedFramework:
-		return "unknown framework"
-	case frameworks.DeniedArgument:
-		return "framework argument"
-	case frameworks.DeniedConflict:
-		return "framework settings contradict each other"
-	}
-	return reason
+// frameworkReasons are profiles' reasons in words of the other denials.
+var frameworkReasons = map[string]string{
+	frameworks.DeniedFramework: "unknown framework",
+	frameworks.DeniedArgument:  "framework argument",
+	frameworks.DeniedConflict:  "framework settings contradict each other",
 }
 
 // lacks says why the tiers do not hold that would be strong enough and that a pod has a part in.
@@ -234,8 +228,7 @@ func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *pla
 	return byDefault
 }
 
-// equivalent returns the candidates that give the pod the very same as chosen: they stay allowed. The pod may come to run on
-// any of them, and chosen counts for the most that it would.
+// equivalent returns the candidates that give the pod the very same as chosen: they stay allowed, and chosen counts for the most of them.
 func equivalent(in *Input, chosen *candidate, fitting []candidate) []*candidate {
 	var same []*candidate
 	for i := range fitting {
@@ -245,7 +238,8 @@ func equivalent(in *Input, chosen *candidate, fitting []candidate) []*candidate 
 		}
 		c.guard = planGuard(in, c)
 		for j := range c.containers { // the tiers of those behind the chosen one were not computed: they follow the pool
-			c.containers[j].profile, c.containers[j].tiers = chosen.containers[j].profile, tiersAs(chosen, c, j)
+			c.containers[j].profile = chosen.containers[j].profile
+			c.containers[j].tiers = tiersOf(c, &c.containers[j])
 		}
 		if chosen.equals(c) && unproven(in, c) == nil && chosen.counts(c, in.Policy) {
 			same = append(same, c)
@@ -276,12 +270,6 @@ func (c *candidate) counts(other *candidate, p *config.Policy) bool {
 	}
 	c.containers = before
 	return false
-}
-
-func tiersAs(chosen, c *candidate, j int) []api.Tier {
-	probe := c.containers[j]
-	probe.profile = chosen.containers[j].profile
-	return tiersOf(c, &probe)
 }
 
 // hasShm reports whether the container mounts something on /dev/shm by itself.
