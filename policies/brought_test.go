@@ -111,6 +111,39 @@ func TestForgedPromise(t *testing.T) {
 			})
 		}
 	})
+	t.Run("does not hide a GPU of a pod that gets no slice", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			gpus, forged string
+			change       func(*corev1.Pod)
+		}{
+			"as parts of a GPU": {"8", `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":8,"granule":"1Mi","replicas":8}],"request":{"containers":[{"name":"main","gpus":1}]}}`,
+				func(*corev1.Pod) {}},
+			"as a request of a system that is not accepted": {"1", `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"spellings":["kai"],"containers":[{"name":"main","gpus":1}]}}`,
+				func(p *corev1.Pod) { p.Annotations["gpu-fraction"] = "0.5" }},
+			"beside the label that opts out": {"1", `{"v":1,"containers":[{"name":"main","resource":"nvidia.com/gpu","count":1}],"request":{"explicit":true,"containers":[{"name":"main","gpus":1}]}}`,
+				func(p *corev1.Pod) { p.Labels = map[string]string{api.LabelShare: api.ShareDisabled} }},
+		} {
+			t.Run(name, func(t *testing.T) {
+				in, pod := brought(t, "")
+				pod.Annotations = map[string]string{api.AnnotationPromise: c.forged}
+				asks := corev1.ResourceList{api.ResourceGPU: resource.MustParse(c.gpus)}
+				pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: asks, Requests: asks.DeepCopy()}
+				c.change(pod)
+				d := policies.Decide(in)
+				if d.Outcome == policies.Unchanged {
+					t.Errorf("the pod is unchanged (%s) with %s whole GPUs", d.UnchangedReason, c.gpus)
+				}
+				in.Pod = d.Rewrite(pod)
+				left := wholeGPUs(in.Pod)
+				if v := policies.Verify(in, nil); v.Outcome == policies.Unchanged && len(left) > 0 {
+					t.Errorf("verified as %s (%s)", v.Outcome, v.UnchangedReason)
+				}
+				if d.Outcome == policies.Mutated && len(left) > 0 {
+					t.Errorf("%v keep a whole GPU", left)
+				}
+			})
+		}
+	})
 	t.Run("brings no number that labels may not have", func(t *testing.T) {
 		for name, ask := range map[string]string{
 			"compute above 100": `{"memory":"2Gi","compute":500}`, "compute below 0": `{"memory":"2Gi","compute":-5}`,

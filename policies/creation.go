@@ -98,7 +98,23 @@ func (c *creation) readRequest() Decision {
 		before = &recorded.Request
 	}
 	c.req, c.asked, c.warnings, c.unread = request.Read(bare, c.in.Policy, c.in.Pools, before)
+	if recorded != nil && !c.req.Explicit && request.RequestsGPUs(&named.Spec, c.in.Pools) && !request.RequestsGPUs(&bare.Spec, c.in.Pools) {
+		// Nothing takes a GPU off a pod that gets no slice, whatever a promise records that may be forged.
+		c.in.Pod = withResources(bare, named)
+		c.req, c.asked, c.warnings, c.unread = request.Read(c.in.Pod, c.in.Policy, c.in.Pools, nil)
+	}
 	return Decision{}
+}
+
+// withResources returns pod with what the containers of another one request.
+func withResources(pod, of *corev1.Pod) *corev1.Pod {
+	pod = pod.DeepCopy()
+	for c := range podspec.Containers(&pod.Spec) {
+		if same, _ := podspec.ContainerNamed(&of.Spec, c.Name); same != nil {
+			same.Resources.DeepCopyInto(&c.Resources)
+		}
+	}
+	return pod
 }
 
 func (c *creation) optOut() Decision {

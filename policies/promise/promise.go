@@ -179,11 +179,11 @@ func (p *Promise) check() error {
 	for _, c := range p.Containers {
 		i := slices.IndexFunc(p.Request.Containers, func(r api.ContainerRequest) bool { return r.Name == c.Name })
 		switch {
+		case i >= 0 && p.Request.Containers[i].Resource == "" && !p.Request.Explicit:
+			return fmt.Errorf("container %s did not request anything", message.Quote(c.Name))
 		case i >= 0 && c.Granule > 0 && p.Request.Containers[i].GPUs == 1 && c.holdsSlice():
 		case i < 0, c.Granule != 0, c.Replicas != 0, p.Request.Containers[i].GPUs != c.Count, c.Count < 1, c.Count > quantity.MaxGPUs:
 			return fmt.Errorf("container %s was not promised what it requested", message.Quote(c.Name))
-		case p.Request.Containers[i].Resource == "" && !p.Request.Explicit:
-			return fmt.Errorf("container %s did not request anything", message.Quote(c.Name))
 		}
 	}
 	return nil

@@ -130,16 +130,15 @@ func (b *Budgets) nativeOnly(limited map[string]ledger.Budget) (out []ledger.Bud
 }
 
 // generation is what the holdings of a namespace's pods depend on beside the pods.
-type generation struct {
-	snapshot  *cluster.Snapshot
-	namespace string // its version
-	keys      any
-}
+type generation struct{ cluster, namespace, keys any }
 
 // Generation is a value that changes with what HoldingOf depends on beside the pod and its claims, with keys of a generation.
 func (b *Budgets) Generation(keys any, namespace string) any {
-	snapshot, _ := b.cluster.Snapshot() // nil while there is none
-	return generation{snapshot, b.cluster.Namespaces().VersionOf(namespace), keys}
+	now := generation{namespace: b.cluster.Namespaces().VersionOf(namespace), keys: keys}
+	if snapshot, err := b.cluster.Snapshot(); err == nil {
+		now.cluster = snapshot.Generation(namespace)
+	}
+	return now
 }
 
 // HoldingOf is what a stored pod counts for in its namespace's budget, and how that is known: for the ledger's lists.

@@ -19,6 +19,7 @@ import (
 
 // Snapshot is the policies and pools of a cluster at one moment. It is immutable and shared by requests.
 type Snapshot struct {
+	origin *origin
 	book   config.Book
 	broken map[*config.Policy]error // stand-ins for documents that cannot be used, by which they keep their namespaces
 	// unplaced are documents of which not even the namespaces can be read. They concern every namespace that no other policy
@@ -32,6 +33,21 @@ type Snapshot struct {
 	runtimes  pools.Runtimes
 	failures  guardaccess.Failures
 	classes   map[string]*resourcev1.DeviceClass
+}
+
+// origin is the same for Snapshots that differ in tenants' documents alone.
+type origin struct{ _ byte }
+
+// generation is what decisions about pods of one namespace depend on.
+type generation struct {
+	origin *origin
+	tenant *tenant
+}
+
+// Generation returns a value that changes with what decisions about a namespace's pods depend on: another tenant's document is
+// nothing of that.
+func (s *Snapshot) Generation(namespace string) any {
+	return generation{s.origin, s.tenants[namespace]}
 }
 
 // Objects are what a Snapshot is made of.
@@ -164,7 +180,7 @@ func (s *Snapshot) poolsFor(namespace string) []pools.Pool {
 // newSnapshot collects documents. Those that cannot be used and have no last good version claim their namespaces with
 // their error.
 func newSnapshot(documents []document) *Snapshot {
-	s := &Snapshot{documents: documents, broken: map[*config.Policy]error{}}
+	s := &Snapshot{origin: new(origin), documents: documents, broken: map[*config.Policy]error{}}
 	var all []*config.Policy
 	var unplaced []error
 	for _, d := range documents {

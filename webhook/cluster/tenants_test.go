@@ -46,7 +46,15 @@ func TestTenantDocument(t *testing.T) {
 				}
 			}
 			own := client.CoreV1().ConfigMaps("team-a")
+			generations := func() (a, b any) {
+				s, err := r.Snapshot()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s.Generation("team-a"), s.Generation("team-b")
+			}
 			expect("as it was written", "4Gi")
+			a, b := generations()
 			first, _ := r.Input(t.Context(), "team-a")
 			if again, _ := r.Input(t.Context(), "team-a"); again.Policy != first.Policy {
 				t.Error("the policy was merged for each request")
@@ -55,7 +63,13 @@ func TestTenantDocument(t *testing.T) {
 				t.Fatal(err)
 			}
 			expect("changed", "3Gi")
+			if laterA, laterB := generations(); laterA == a || laterB != b {
+				t.Error("a tenant's document changes the generation of its own namespace alone")
+			}
 			write(t, client, clustertest.PolicyMap("default", 22, "limits: {perContainer: {memory: 2Gi}}"))
+			if _, later := generations(); later == b {
+				t.Error("the authority's policy changes no generation")
+			}
 			expect("the authority tightens", "2Gi team-a/gpuslice-policy requests more than policy gpuslice-system/default allows, and there the policy holds: limits.perContainer.memory: 3Gi is more than 2Gi")
 			write(t, client, clustertest.PolicyMap("default", 23, "limits: {perContainer: {memory: 8Gi}}"))
 			expect("and is lax again", "3Gi")

@@ -116,7 +116,7 @@ func (l *ClusterLister) podsOf(namespace string, pods []corev1.Pod) (out []Pod) 
 		if !ok || c.version != p.ResourceVersion || c.generation != nil && c.generation != generation {
 			c = l.read(p, generation)
 		}
-		if c.generation == nil || len(p.Spec.ResourceClaims) == 0 { // claims may change without their pods
+		if len(p.Spec.ResourceClaims) == 0 { // claims may change without their pods
 			seen[c.pod.UID] = c
 		}
 		if c.pod.Holding.Charge != (quota.Charge{}) {

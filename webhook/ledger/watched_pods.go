@@ -28,16 +28,16 @@ type watchedPods struct {
 	alike    map[string]*alikePods // by their holding as JSON
 	// unmanaged are those of them that are to be reported.
 	unmanaged map[types.UID]Pod
-	// unpromised counts the pods whose holding may change although they do not, and claiming those of them whose claims count.
+	// unpromised counts the pods whose holding may change although they do not, and claiming those whose claims may.
 	unpromised, claiming int
 }
 
 // watchedPod is a pod as it was last shown.
 type watchedPod struct {
-	promise uint64 // hash of the promise, 0: without
-	basis   ChargeBasis
-	claims  bool // devices, without a promise
-	alike   string
+	promised uint64 // hash of the promise and of the pod's generation. 0: the holding is read anew at each change
+	basis    ChargeBasis
+	claims   bool
+	alike    string
 }
 
 // alikePods are n pods that hold the same.
@@ -76,15 +76,17 @@ func (w *watchedPods) Delete(object any) error {
 
 // Replace implements cache.ReflectorStore. The version may be lower than before: another API server may be behind.
 func (w *watchedPods) Replace(all []any, version string) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.pods, w.alike = make(map[types.UID]watchedPod, len(all)), make(map[string]*alikePods)
-	w.unmanaged, w.unpromised, w.claiming = make(map[types.UID]Pod), 0, 0
+	fresh := &watchedPods{
+		holdingOf: w.holdingOf, pods: make(map[types.UID]watchedPod, len(all)), alike: make(map[string]*alikePods), unmanaged: make(map[types.UID]Pod),
+	}
 	for _, object := range all {
 		if pod, ok := object.(*corev1.Pod); ok {
-			w.put(pod)
+			fresh.put(pod)
 		}
 	}
+	w.mu.Lock() // after the holdings are read, which takes seconds for thousands of pods
+	defer w.mu.Unlock()
+	w.pods, w.alike, w.unmanaged, w.unpromised, w.claiming = fresh.pods, fresh.alike, fresh.unmanaged, fresh.unpromised, fresh.claiming
 	w.shownAt(version)
 	return nil
 }
@@ -122,18 +124,19 @@ func (w *watchedPods) shownAt(version string) {
 	w.current = true
 }
 
-// put adds a pod or replaces it. A promise says for good what its pod holds. The caller holds w.mu.
+// put adds a pod or replaces it. What a pod with a promise holds changes with its spec, which its generation counts, and with its
+// claims. The caller holds w.mu.
 func (w *watchedPods) put(pod *corev1.Pod) {
-	var now watchedPod
-	if promise, ok := pod.Annotations[api.AnnotationPromise]; ok {
-		now.promise = maphash.String(promiseSeed, promise)
+	now := watchedPod{claims: len(pod.Spec.ResourceClaims) > 0}
+	if promise, ok := pod.Annotations[api.AnnotationPromise]; ok && pod.Generation > 0 && !now.claims {
+		now.promised = maphash.String(promiseSeed, strconv.FormatInt(pod.Generation, 10)+promise)
 	}
-	if before, ok := w.pods[pod.UID]; ok && before.basis == BasisPromise && before.promise == now.promise {
+	if before, ok := w.pods[pod.UID]; ok && before.basis == BasisPromise && now.promised != 0 && before.promised == now.promised {
 		return
 	}
 	w.remove(pod.UID)
 	holding, basis := w.holdingOf(pod)
-	now.basis, now.claims = basis, basis != BasisPromise && len(pod.Spec.ResourceClaims) > 0
+	now.basis = basis
 	w.count(now, 1)
 	if basis == BasisUnmanaged && holding.Charge != (quota.Charge{}) {
 		w.unmanaged[pod.UID] = Pod{UID: string(pod.UID), Name: pod.Name, Holding: holding, Unmanaged: true}

@@ -24,7 +24,7 @@ func labelled(p *corev1.Pod) (quota.Holding, ChargeBasis) {
 }
 
 func labelledPod(uid string, version, slices int, basis string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid), ResourceVersion: strconv.Itoa(version),
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid), ResourceVersion: strconv.Itoa(version), Generation: 1,
 		Annotations: map[string]string{api.AnnotationPromise: fmt.Sprint(slices, basis)}, Labels: map[string]string{"slices": strconv.Itoa(slices), "basis": basis}}}
 }
 
@@ -80,7 +80,7 @@ func TestWatchedPodsAddUp(t *testing.T) {
 }
 
 func TestWatchedPods(t *testing.T) {
-	claims := labelledPod("claims", 6, 1, "devices")
+	claims := labelledPod("claims", 6, 1, "")
 	claims.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
 	for name, c := range map[string]struct {
 		do       func(*watchedPods)
@@ -95,7 +95,7 @@ func TestWatchedPods(t *testing.T) {
 		"versions that are no numbers":           {func(w *watchedPods) { _ = w.Replace(nil, "a5") }, false, 0},
 		"a broken watch":                         {func(w *watchedPods) { _ = w.Replace(nil, "5"); w.broken() }, false, 0},
 		"a watch that goes on":                   {func(w *watchedPods) { _ = w.Replace(nil, "5"); w.broken(); _ = w.Bookmark("6") }, true, 6},
-		"claims without a promise":               {func(w *watchedPods) { _ = w.Replace([]any{claims}, "6") }, false, 0},
+		"claims of a pod with a promise":         {func(w *watchedPods) { _ = w.Replace([]any{claims}, "6") }, false, 0},
 		"and after they are gone":                {func(w *watchedPods) { _ = w.Replace([]any{claims}, "6"); _ = w.Delete(claims) }, true, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,17 +109,29 @@ func TestWatchedPods(t *testing.T) {
 	}
 }
 
-func TestWatchedPodsReadsAPromiseOnce(t *testing.T) {
-	read := 0
-	w := &watchedPods{holdingOf: func(p *corev1.Pod) (quota.Holding, ChargeBasis) { read++; return labelled(p) }}
-	_ = w.Replace([]any{labelledPod("p", 1, 1, ""), labelledPod("d", 1, 1, "devices")}, "1")
-	_ = w.Update(labelledPod("p", 2, 1, ""))
-	_ = w.Update(labelledPod("d", 3, 1, "devices"))
-	if read != 3 {
-		t.Errorf("%d holdings read, want that of the promise once and of the other twice", read)
-	}
-	_ = w.Update(labelledPod("p", 4, 2, "")) // somebody wrote another
-	if v, _ := viewOf(w); v.Base[0].Charge.Slices != 3 {
-		t.Errorf("%+v, want 3 slices", v.Base)
+func TestWatchedPodsReadHoldings(t *testing.T) {
+	for name, c := range map[string]struct {
+		basis string
+		after func(*corev1.Pod)
+		reads int
+	}{
+		"of a promise once":                       {"", func(*corev1.Pod) {}, 1},
+		"of another promise anew":                 {"", func(p *corev1.Pod) { p.Annotations[api.AnnotationPromise] = "other" }, 2},
+		"of another spec anew":                    {"", func(p *corev1.Pod) { p.Generation = 2 }, 2},
+		"anew where the server counts no changes": {"", func(p *corev1.Pod) { p.Generation = 0 }, 2},
+		"of a promise beside claims anew":         {"", func(p *corev1.Pod) { p.Spec.ResourceClaims = make([]corev1.PodResourceClaim, 1) }, 2},
+		"of devices anew":                         {"devices", func(*corev1.Pod) {}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reads := 0
+			w := &watchedPods{holdingOf: func(p *corev1.Pod) (quota.Holding, ChargeBasis) { reads++; return labelled(p) }}
+			_ = w.Replace([]any{labelledPod("p", 1, 1, c.basis)}, "1")
+			again := labelledPod("p", 2, 1, c.basis)
+			c.after(again)
+			_ = w.Update(again)
+			if reads != c.reads {
+				t.Errorf("read %d times, want %d", reads, c.reads)
+			}
+		})
 	}
 }

@@ -23,7 +23,7 @@ func unpromisedParts(s Subject) []api.Violation {
 			if parts.IsZero() {
 				continue
 			}
-			if ok, _ := p.Reach(s.Pod, nil); ok {
+			if ok, _ := p.Reach(s.Pod, everyTaint()); ok {
 				return []api.Violation{{Rule: rulename.Strategy, Reason: "parts of a GPU without a slice", Detail: fmt.Sprintf(
 					"container %q requests %s of %s, which are parts of a GPU on %s, and without a slice it would see all of it; request %s: 1 and write %s: \"8Gi\" (or what it needs)",
 					c.Name, parts.String(), p.Resource, p.Describe(), api.ResourceGPU, api.LabelMemory)}}
@@ -31,4 +31,10 @@ func unpromisedParts(s Subject) []api.Violation {
 		}
 	}
 	return nil
+}
+
+// everyTaint is tolerated where a taint keeps nobody out: tolerations can be added to a live pod, and a pod with a nodeName
+// passes the scheduler by. The kubelet holds it to its selector and affinity all the same, and those can only be narrowed.
+func everyTaint() []corev1.Toleration {
+	return []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }
