@@ -1,11 +1,16 @@
 package policies_test
 
 import (
+	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/rulename"
+	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
 func TestProvenMinimum(t *testing.T) {
@@ -48,6 +53,27 @@ func TestProvenMinimum(t *testing.T) {
 		in.Policy.MinimumEnforcement.Proven = false
 		if d := policies.Decide(in); d.IfEnforced != policies.Mutated || len(d.Promise.Pools) != 2 {
 			t.Errorf("without a demand for proof, %s on %v", d.IfEnforced, d.Promise)
+		}
+	})
+	t.Run("each container's pool is proven", func(t *testing.T) {
+		t.Parallel()
+		in, pod := brought(t, "minimumEnforcement: {tier: guard, proven: true}\n")
+		in.Pod = pod
+		other := in.Pools[0]
+		other.Name, other.Resource = "other", "nvidia.com/gpu.other"
+		in.Pools = []pools.Pool{in.Pools[0], other}
+		in.Pools[0].Proven = []api.Tier{api.TierGuard}
+		pod.Spec.Containers = append(pod.Spec.Containers, asksGPU("side"))
+		for i, name := range []corev1.ResourceName{"nvidia.com/gpu.shared", "nvidia.com/gpu.other"} {
+			one := corev1.ResourceList{name: resource.MustParse("1")}
+			pod.Spec.Containers[i].Resources = corev1.ResourceRequirements{Limits: one, Requests: one}
+		}
+		if d := policies.Decide(in); d.IfEnforced != policies.Denied || !strings.Contains(d.Message(), "verify --on-gpu -n NAMESPACE --pool other") {
+			t.Errorf("%s: %v", d.IfEnforced, d.Violations)
+		}
+		in.Pools[1].Proven = in.Pools[0].Proven
+		if d := policies.Decide(in); d.IfEnforced != policies.Mutated {
+			t.Errorf("with both proven, %s: %v", d.IfEnforced, d.Violations)
 		}
 	})
 }

@@ -26,8 +26,8 @@ const (
 // Verify judges a pod as it is about to be stored, after every mutating webhook. promise is the one on it that is to be
 // trusted (Keys.PromiseOf), nil where there is none. Such a pod must be as it was promised, and the tamper rules, limits
 // and minimum enforcement of the policy now in force must hold for it: that is read from the promise, and nothing is
-// planned again. What a policy or a node change made of its fit meanwhile is no reason: it was given what it was given.
-// A pod without a promise must not be one that Decide would have rewritten.
+// planned again, nor proof demanded. What a policy or a node change made of its fit meanwhile is no reason: it was given
+// what it was given. A pod without a promise must not be one that Decide would have rewritten.
 //
 // Quota is not looked at: see Holding.
 func Verify(in Input, promise *promise.Promise) Decision {
@@ -115,6 +115,8 @@ func checkPromisedStrategy(in *Input, promise *promise.Promise) []api.Violation 
 		"the pod was given a slice under %s, and policy %s allows %s now; create it again", promise.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))}}
 }
 
+// checkPromisedTier holds the promise to the weakest tier of the policy in force. Whether that is proven counts when the slice is
+// planned: it is of pools, and a driver that is updated takes nothing from a pod that runs.
 func checkPromisedTier(in *Input, promise *promise.Promise) []api.Violation {
 	if in.Policy.MinimumEnforcement.Tier == "" || promise.Planned.Tier.AtLeast(in.Policy.MinimumEnforcement.Tier) {
 		return nil

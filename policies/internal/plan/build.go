@@ -22,11 +22,6 @@ import (
 
 // build records what the chosen placement gives the pod, and returns warnings for its author.
 func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*promise.Promise, []string) {
-	for _, c := range same { // the pod may come to run in any of their pools
-		for i := range c.containers {
-			chosen.containers[i].share = max(chosen.containers[i].share, c.containers[i].share)
-		}
-	}
 	p := &promise.Promise{
 		Version: promise.Version, Namespace: in.Namespace.Name, Policy: in.Policy.Name,
 		Request: req, Strategy: chosen.strategy.Name, Pools: []string{chosen.pool().Name},

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
@@ -16,6 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
@@ -117,7 +119,7 @@ func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
 		}
 		p.tiers = tiersOf(c, p)
 	}
-	tier := c.tier()
+	tier, lacking := c.tier(), unproven(in, c)
 	minimum := in.Policy.MinimumEnforcement
 	switch ok := tier.AtLeast(minimum.Tier); {
 	case !ok && c.pool().Awaited():
@@ -126,9 +128,9 @@ func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
 	case !ok:
 		return &api.Violation{Rule: rulename.Enforcement, Reason: "below the minimum enforcement", Detail: fmt.Sprintf("policy %s demands %s, and %s on %s reaches %s%s",
 			in.Policy.Name, minimum.Tier, c.strategy.Name, c.pool().Describe(), tier, c.lacks(minimum.Tier))}
-	case minimum.Proven && unproven(in, c):
+	case lacking != nil:
 		return &api.Violation{Rule: rulename.Enforcement, Reason: "not proven", Detail: fmt.Sprintf("policy %s demands %s, proven on the GPU, and on %s %s; "+
-			"an administrator runs gpuslice verify --on-gpu --pool %s", in.Policy.Name, minimum.Tier, c.pool().Describe(), cmp.Or(c.pool().Unproven, "nothing was tried"), c.pool().Name)}
+			"an administrator runs gpuslice verify --on-gpu -n NAMESPACE --pool %s", in.Policy.Name, minimum.Tier, lacking.Describe(), cmp.Or(lacking.Unproven, "nothing was tried"), lacking.Name)}
 	}
 	return overLimits(in.Policy, c)
 }
@@ -139,20 +141,14 @@ func deniedFramework(p *placed, profile frameworks.Result) *api.Violation {
 		return nil
 	}
 	r := profile.Denials[0]
-	return &api.Violation{Rule: rulename.Framework, Reason: frameworkReason(r.Reason), Detail: fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
+	return &api.Violation{Rule: rulename.Framework, Reason: cmp.Or(frameworkReasons[r.Reason], r.Reason), Detail: fmt.Sprintf("container %q: %s", p.request.Name, r.Detail)}
 }
 
-// frameworkReason is a profile's reason in words of the other denials.
-func frameworkReason(reason string) string {
-	switch reason {
-	case frameworks.DeniedFramework:
-		return "unknown framework"
-	case frameworks.DeniedArgument:
-		return "framework argument"
-	case frameworks.DeniedConflict:
-		return "framework settings contradict each other"
-	}
-	return reason
+// frameworkReasons are profiles' reasons in words of the other denials.
+var frameworkReasons = map[string]string{
+	frameworks.DeniedFramework: "unknown framework",
+	frameworks.DeniedArgument:  "framework argument",
+	frameworks.DeniedConflict:  "framework settings contradict each other",
 }
 
 // lacks says why the tiers do not hold that would be strong enough and that a pod has a part in.
@@ -232,7 +228,7 @@ func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *pla
 	return byDefault
 }
 
-// equivalent returns the candidates that give the pod the very same as chosen: they stay allowed.
+// equivalent returns the candidates that give the pod the very same as chosen: they stay allowed, and chosen counts for the most of them.
 func equivalent(in *Input, chosen *candidate, fitting []candidate) []*candidate {
 	var same []*candidate
 	for i := range fitting {
@@ -242,24 +238,38 @@ func equivalent(in *Input, chosen *candidate, fitting []candidate) []*candidate 
 		}
 		c.guard = planGuard(in, c)
 		for j := range c.containers { // the tiers of those behind the chosen one were not computed: they follow the pool
-			c.containers[j].profile, c.containers[j].tiers = chosen.containers[j].profile, tiersAs(chosen, c, j)
+			c.containers[j].profile = chosen.containers[j].profile
+			c.containers[j].tiers = tiersOf(c, &c.containers[j])
 		}
-		if chosen.equals(c) && !(in.Policy.MinimumEnforcement.Proven && unproven(in, c)) {
+		if chosen.equals(c) && unproven(in, c) == nil && chosen.counts(c, in.Policy) {
 			same = append(same, c)
 		}
 	}
 	return same
 }
 
-// unproven reports whether nothing current proves on the candidate's pool the tier that policy demands.
-func unproven(in *Input, c *candidate) bool {
-	return !slices.Contains(c.pool().Proven, in.Policy.MinimumEnforcement.Tier)
+// unproven is the first of the candidate's pools on which nothing current proves the tier that policy demands proof of; nil: none.
+func unproven(in *Input, c *candidate) *pools.Pool {
+	minimum := in.Policy.MinimumEnforcement
+	for i := range c.containers {
+		if minimum.Proven && !slices.Contains(c.containers[i].pool.Proven, minimum.Tier) {
+			return c.containers[i].pool
+		}
+	}
+	return nil
 }
 
-func tiersAs(chosen, c *candidate, j int) []api.Tier {
-	probe := c.containers[j]
-	probe.profile = chosen.containers[j].profile
-	return tiersOf(c, &probe)
+// counts makes the candidate count for what it would on another one too, and reports whether policy's limits allow that.
+func (c *candidate) counts(other *candidate, p *config.Policy) bool {
+	before := slices.Clone(c.containers)
+	for i := range c.containers {
+		c.containers[i].share = max(c.containers[i].share, other.containers[i].share)
+	}
+	if overLimits(p, c) == nil {
+		return true
+	}
+	c.containers = before
+	return false
 }
 
 // hasShm reports whether the container mounts something on /dev/shm by itself.
