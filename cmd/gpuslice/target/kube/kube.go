@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,6 +106,7 @@ func (f *Flags) Connect(s cli.Streams) (*Connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
+	f.overrideInPod(config)
 	namespace, _, err := loader.Namespace()
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
@@ -121,6 +123,19 @@ func (f *Flags) Connect(s cli.Streams) (*Connection, error) {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
 	return &Connection{Config: config, Client: client, Namespace: namespace}, nil
+}
+
+// overrideInPod sets who asks, which clientcmd leaves out of the configuration of a pod's ServiceAccount. One from a kubeconfig
+// has it already.
+func (f *Flags) overrideInPod(config *rest.Config) {
+	user := f.others.AuthInfo
+	config.Impersonate.UserName = cmp.Or(f.as, config.Impersonate.UserName)
+	config.Impersonate.UID = cmp.Or(user.ImpersonateUID, config.Impersonate.UID)
+	if len(f.asGroups) > 0 {
+		config.Impersonate.Groups = f.asGroups
+	}
+	config.CertFile = cmp.Or(user.ClientCertificate, config.CertFile)
+	config.KeyFile = cmp.Or(user.ClientKey, config.KeyFile)
 }
 
 // searched names the places where no cluster was found.

@@ -7,11 +7,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 )
@@ -91,6 +94,33 @@ func TestConnectFollowsKubectl(t *testing.T) {
 				t.Errorf("%s, namespace %s", connection.Config.Host, connection.Namespace)
 			}
 		})
+	}
+}
+
+// TestInPod: a flag that clientcmd does not give to the configuration of a pod's ServiceAccount counts there, too.
+func TestInPod(t *testing.T) {
+	t.Parallel()
+	inPod := func() *rest.Config {
+		return &rest.Config{Host: "https://10.0.0.1:443", BearerToken: "of-the-pod", TLSClientConfig: rest.TLSClientConfig{CAFile: "/pod/ca.crt"}}
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want func(*rest.Config)
+	}{
+		"no flag": {nil, func(*rest.Config) {}},
+		"--as": {[]string{"--as", "alice", "--as-group", "team-a", "--as-group", "team-b", "--as-uid", "7"}, func(c *rest.Config) {
+			c.Impersonate = rest.ImpersonationConfig{UserName: "alice", UID: "7", Groups: []string{"team-a", "team-b"}}
+		}},
+		"--client-certificate": {[]string{"--client-certificate", "me.crt", "--client-key", "me.key"}, func(c *rest.Config) {
+			c.CertFile, c.KeyFile = "me.crt", "me.key"
+		}},
+	} {
+		got, want := inPod(), inPod()
+		flags(t, c.args...).overrideInPod(got)
+		c.want(want)
+		if diff := cmp.Diff(want.String(), got.String()); diff != "" || !slices.Equal(want.Impersonate.Groups, got.Impersonate.Groups) {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
