@@ -32,6 +32,7 @@ type liveWorld struct {
 	nodes     string
 	forbidden []string // resources that the user may not list
 	fails     func(resource string) bool
+	apis      []string          // beside those of Kubernetes, such as openreports.io/v1alpha1
 	metrics   map[string]string // what ports of pods serve, by NAMESPACE/POD:PORT; a text that begins with STATUS is an error or a redirect
 }
 
@@ -46,6 +47,9 @@ func serve(t *testing.T, w liveWorld) *memoryapi.Server {
 	front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, req *http.Request) {
 		if resource := path.Base(req.URL.Path); slices.Contains(w.forbidden, resource) {
 			forbid(out, resource)
+			return
+		} else if slices.Contains(w.apis, strings.TrimPrefix(req.URL.Path, "/apis/")) {
+			_, _ = io.WriteString(out, "{}")
 			return
 		} else if w.fails != nil && w.fails(resource) {
 			http.Error(out, "etcdserver: leader changed", http.StatusInternalServerError)

@@ -27,7 +27,8 @@ evaluated as if they were created again, the oldest first, quota included; workl
 
 --reports also writes what was found as the Report gpuslice-audit of each audited namespace (openreports.io/v1alpha1), which
 Policy Reporter shows: fail (denied), warn (devices hidden), pass (sliced), error, and skip (unchanged). With -A it deletes the
-Reports that an earlier audit left in other namespaces. It takes the right to create, patch, list and delete Reports.
+Reports that an earlier audit left in other namespaces, unless their policy cannot be used. It takes the right to create,
+patch, list and delete Reports.
 
 It takes the right to read policies, nodes, namespaces, pods, quotas, claims and workloads.
 
@@ -105,7 +106,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 		reason := a.skip(name)
 		if reason == "" {
 			err = a.audit(ctx, name)
-		} else if !o.all {
+		} else if !o.all || a.unknown(name) {
 			fmt.Fprintf(s.Err, "namespace %s: %s\n", name, reason)
 		}
 		if err != nil {
@@ -126,6 +127,11 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 // inScope reports whether the API server asks the webhook about pods of a namespace.
 func (a *auditor) inScope(namespace string) bool {
 	return a.scope.Includes(namespace, a.engine.Cluster.Labels[namespace])
+}
+
+// unknown reports whether a namespace is not audited because its policy cannot be used.
+func (a *auditor) unknown(namespace string) bool {
+	return namespace != a.system && a.inScope(namespace) && a.engine.Cluster.Input(namespace).PolicyError != nil
 }
 
 // skip is why a namespace is not audited; "": it is.

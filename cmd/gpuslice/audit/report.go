@@ -180,7 +180,8 @@ func apply(ctx context.Context, client rest.Interface, r report) error {
 	return nil
 }
 
-// deleteOld deletes reports that an earlier audit wrote about namespaces that this one does not cover.
+// deleteOld deletes reports that an earlier audit wrote about namespaces that this one does not cover. Where the policy cannot
+// be used, it is still what was found last.
 func (a *auditor) deleteOld(ctx context.Context, client rest.Interface) error {
 	text, err := client.Get().AbsPath(reportPath("", "")).Param("labelSelector", ownReports).DoRaw(ctx)
 	if err != nil {
@@ -191,7 +192,7 @@ func (a *auditor) deleteOld(ctx context.Context, client rest.Interface) error {
 		return fmt.Errorf("read reports: %w", err)
 	}
 	for _, r := range list.Items {
-		if r.Metadata.Name != reportName || slices.ContainsFunc(a.items, func(i audited) bool { return i.Namespace == r.Metadata.Namespace }) {
+		if r.Metadata.Name != reportName || a.unknown(r.Metadata.Namespace) || slices.ContainsFunc(a.items, func(i audited) bool { return i.Namespace == r.Metadata.Namespace }) {
 			continue
 		}
 		if err := client.Delete().AbsPath(reportPath(r.Metadata.Namespace, r.Metadata.Name)).Do(ctx).Error(); err != nil && !apierrors.IsNotFound(err) {
