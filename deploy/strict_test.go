@@ -62,7 +62,7 @@ func TestStrict(t *testing.T) {
 		// What a claim takes the policy cannot tell: pods that claim other devices are not held to it.
 		expression := strings.ReplaceAll(want.Expression, "object.spec.?resourceClaims.orValue([]).size() > 0 ||", "")
 		// Words of other systems request nothing by themselves.
-		from, to := strings.Index(expression, "object.spec.containers.exists(c,"), strings.Index(expression, "(oldObject != null")
+		from, to := strings.Index(expression, "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c,"), strings.Index(expression, "(oldObject != null")
 		if from < 0 || to < from {
 			t.Fatalf("the condition does not know other systems: %s", expression)
 		}

@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
@@ -150,4 +154,29 @@ func TestContainersAnnotation(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTooManyNames: a request in the words of other systems that is too long to be read is no request for the default slice.
+func TestTooManyNames(t *testing.T) {
+	t.Parallel()
+	for accept, want := range map[string]string{
+		"":              "other systems: more than 512 names in one pod are not read; for a slice write one of gpuslice's labels",
+		"hami":          "spelling of other systems: more than 512 names in one pod are not read",
+		"tensor-fusion": "spelling of other systems: more than 512 names in one pod are not read",
+	} {
+		in := sliced(t)
+		if accept != "" {
+			in.Policy.Accept = []string{accept}
+		}
+		in.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "a", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"), "nvidia.com/gpumem": resource.MustParse("3000")}},
+		}}}}
+		for i := range 520 {
+			in.Pod.Annotations[fmt.Sprintf("nvidia.com/container.c%d.gpu-memory.request", i)] = "8Gi"
+		}
+		d := policies.Decide(in)
+		if got := strings.Join(append(d.Warnings, d.Message()), "\n"); !strings.Contains(got, want) || (accept != "") != (d.Outcome == policies.Denied) {
+			t.Errorf("accept %q: %s, %s, want %s", accept, d.Outcome, got, want)
+		}
+	}
 }

@@ -131,7 +131,7 @@ func (l Limit) exceeded(d dimension, h Holding, requested, have Charge) (Excess,
 func (q Quota) Measure(e Excess) (amount func(Holding) int64, text func(int64) string) {
 	for _, l := range q.Limits {
 		for _, d := range Dimensions() {
-			if l.Name == e.Quota && l.Scope.dimension(d) == e.Dimension {
+			if _, limited := d.Limit(l.Limits); limited && l.Name == e.Quota && l.Scope.dimension(d) == e.Dimension {
 				return func(h Holding) int64 { return d.Amount(h.In(l.Scope)) }, d.Text
 			}
 		}

@@ -73,12 +73,18 @@ func of(pod *corev1.Pod) Translation {
 	return t
 }
 
+// unreadSystem stands for the systems of a pod with too many words to be read.
+const unreadSystem = "other systems"
+
+// Has reports whether the pod has words of a system, or may have; "": of any.
+func (t *Translation) Has(system string) bool {
+	return len(t.Systems) > 0 && system == "" || slices.Contains(t.Systems, system) || slices.Contains(t.Systems, unreadSystem)
+}
+
 // systemsOf are the systems whose words were read, those of quantities included.
 func systemsOf(found []spellings.Found, req api.Request) (names []string) {
 	for _, f := range found {
-		if f.Spelling.Name != "" {
-			names = append(names, f.Spelling.Name)
-		}
+		names = append(names, cmp.Or(f.Spelling.Name, unreadSystem))
 	}
 	for i := range req.Containers {
 		if req.Containers[i].Quantity != "" {

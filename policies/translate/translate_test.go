@@ -2,6 +2,7 @@ package translate_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -126,6 +127,17 @@ func TestPod(t *testing.T) {
 			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"), "nvidia.com/gpumem-percentage": resource.MustParse("150")}
 		}))
 		if got.Pod != nil || len(got.Problems) == 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("too many words are a problem", func(t *testing.T) {
+		got := translation(t, pod(func(p *corev1.Pod) {
+			p.Annotations = map[string]string{}
+			for i := range 520 {
+				p.Annotations[fmt.Sprintf("nvidia.com/container.c%d.gpu-memory.request", i)] = "8Gi"
+			}
+		}))
+		if got.Pod != nil || len(got.Problems) != 1 || !strings.Contains(got.Problems[0], "more than 512 names") || !got.Has("hami") {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -59,3 +59,25 @@ func TestWithHolders(t *testing.T) {
 		t.Errorf("%d bytes of names that a tenant chose", n)
 	}
 }
+
+// TestWithHoldersOfResourceQuota: the excess of a ResourceQuota counts units of its resource.
+func TestWithHoldersOfResourceQuota(t *testing.T) {
+	t.Parallel()
+	units := func(n int64) quota.Holding {
+		return quota.Holding{Namespace: "team-a", Units: map[string]int64{api.ResourceGPU: n}}
+	}
+	most := int64(2)
+	limits := quota.Quota{Limits: []quota.Limit{{Name: "ours", Scope: quota.Scope{Resource: api.ResourceGPU}, Limits: quota.Limits{GPUs: &most}, Native: true}}}
+	request := ledger.Request{Budget: ledger.Budget{Namespaces: []string{"team-a"}}, Quota: limits, Name: "new", Holding: units(1)}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	got := withHolders(request, ledger.Answer{
+		Excess:   limits.Excess(func(quota.Scope) quota.Charge { return quota.Charge{GPUs: 2} }, units(1)),
+		Pods:     []ledger.Pod{{Name: "train", Holding: units(2)}, {Name: "web", Holding: quota.Holding{Namespace: "team-a"}}},
+		Reserved: []ledger.Reservation{{Name: "next", CreatedAt: at, Holding: units(1)}},
+	})
+	want := "requests.nvidia.com/gpu left: 0; most is held by train 2; " +
+		"1 of what is used is reserved for pods that were admitted and are not listed, next, until 2026-01-02T03:05:05Z at the latest: try again then"
+	if len(got) != 1 || got[0].Note != want {
+		t.Errorf("%+v, want the note %q", got, want)
+	}
+}

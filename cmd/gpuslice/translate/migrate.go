@@ -95,7 +95,7 @@ func (m *migration) run(ctx context.Context, s cli.Streams) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: %w", o, err)
-		case len(t.Systems) == 0 || m.from != "" && !slices.Contains(t.Systems, m.from):
+		case !t.Has(m.from):
 			continue
 		}
 		tally.Denied = tally.Denied || len(t.Problems) > 0

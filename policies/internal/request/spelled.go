@@ -19,7 +19,7 @@ func (r *requestReader) spell(found []spellings.Found, labels *labelRequest) (ac
 	for _, f := range found {
 		switch {
 		case r.offered(f), f.Selected && !RequestsGPUs(&r.pod.Spec, r.pools):
-		case !slices.Contains(r.policy.Accept, f.Spelling.Name):
+		case !r.accepts(f.Spelling):
 			r.unaccepted = append(r.unaccepted, f)
 			if r.recorded != nil && slices.Contains(r.recorded.Spellings, f.Spelling.Name) {
 				r.recorded = nil
@@ -34,6 +34,11 @@ func (r *requestReader) spell(found []spellings.Found, labels *labelRequest) (ac
 	}
 	slices.Sort(accepted)
 	return slices.Compact(accepted)
+}
+
+// accepts reports whether policy accepts the system. What has too many names to be read may be of any.
+func (r *requestReader) accepts(s spellings.Spelling) bool {
+	return slices.Contains(r.policy.Accept, s.Name) || s.Name == "" && len(r.policy.Accept) > 0
 }
 
 // offered reports whether a pool offers one of the resources: it is a GPU's name here, whoever else reads it.
@@ -61,12 +66,21 @@ func (r *requestReader) accept(f spellings.Found, labels *labelRequest) {
 		r.warnings = append(r.warnings, fmt.Sprintf("schedulerName %s: the pod waits for the scheduler of %s; remove it where %s does not run",
 			r.pod.Spec.SchedulerName, f.Spelling.System, f.Spelling.System))
 	}
-	labels.strategy = cmp.Or(labels.strategy, f.Part.Strategy)
+	labels.strategy = onlyOne(r, "two strategies for one pod", f, labels.strategy, f.Part.Strategy)
 	if f.Container != "" {
 		return
 	}
-	labels.container = cmp.Or(labels.container, f.Part.Container)
+	labels.container = onlyOne(r, "two containers for one slice", f, labels.container, f.Part.Container)
 	r.agree(&labels.size, f, "the labels")
+}
+
+// onlyOne is what the pod says and found may repeat, or what found alone says.
+func onlyOne[T ~string](r *requestReader, reason string, found spellings.Found, said, says T) T {
+	if said != "" && says != "" && said != says {
+		r.deny(reason, inContainer(found.Container, fmt.Sprintf("the pod says %s and, by %s, %s; write one of them",
+			message.Quote(string(said)), strings.Join(found.Names, " and "), message.Quote(string(says)))))
+	}
+	return cmp.Or(said, says)
 }
 
 // spelledIn gives a container what an accepted system's words request for it.

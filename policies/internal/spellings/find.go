@@ -174,7 +174,7 @@ func (f *finder) word(s *Spelling, name, text string) {
 // found reads the groups, in an order that is always the same.
 func (f *finder) found(pod *corev1.Pod) (all []Found) {
 	if f.names > maxNames {
-		return []Found{{Spelling: Spelling{System: "other systems"}, Names: []string{"what of this pod"}, Err: fmt.Errorf("more than %d names are not read", maxNames)}}
+		return []Found{{Spelling: Spelling{System: "other systems"}, Err: fmt.Errorf("more than %d names in one pod are not read", maxNames)}}
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.groups)) {
 		g := f.groups[key]

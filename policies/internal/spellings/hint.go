@@ -49,6 +49,9 @@ func (p Part) instead() string {
 
 // Hint is what to write instead of a request that is not accepted.
 func (f Found) Hint() string {
+	if len(f.Names) == 0 {
+		return fmt.Sprintf("%s: %s; for a slice write one of gpuslice's labels", f.Spelling.System, f.Err)
+	}
 	verb := "is"
 	if len(f.Names) > 1 {
 		verb = "are"

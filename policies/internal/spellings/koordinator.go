@@ -1,14 +1,14 @@
 package spellings
 
+import "cmp"
+
 // koordinator counts what all devices have together: gpu.shared is among how many it is divided.
 func koordinator() Spelling {
 	return Spelling{
 		Name: "koordinator", System: "Koordinator", Doc: "koordinator.sh/gpu-memory: 16Gi and gpu-memory-ratio: 50, divided among koordinator.sh/gpu.shared GPUs",
 		Resources: map[string]reading{
-			"koordinator.sh/gpu": func(v value, into *collected) (err error) {
-				into.percent, err = v.whole("hundredths", allDevices)
-				into.cores = into.percent
-				return err
+			"koordinator.sh/gpu": func(v value, into *collected) error {
+				return cmp.Or(percent(allDevices)(v, into), cores(allDevices)(v, into))
 			},
 			"koordinator.sh/gpu-memory":       bytes,
 			"koordinator.sh/gpu-memory-ratio": percent(allDevices),

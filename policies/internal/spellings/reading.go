@@ -34,6 +34,16 @@ type collected struct {
 	unread         []string // names that have no form here
 }
 
+// once sets what another name may have set to the same, where it could be read.
+func once[T comparable](field *T, to T, err error) error {
+	var unset T
+	if err == nil && *field != unset && *field != to {
+		err = fmt.Errorf("it says %v, and another name %v; write one of them", to, *field)
+	}
+	*field = to
+	return err
+}
+
 // whole is a value as a whole number from 1 to most.
 func (v value) whole(unit string, most int64) (int64, error) {
 	accepted := fmt.Sprintf("a whole number of %s from 1 to %d", unit, most)
@@ -66,27 +76,25 @@ func mebibytes(each int64) reading {
 	}
 	return func(v value, into *collected) error {
 		n, err := v.whole(unit, int64(quantity.MaxMemory)/each)
-		into.Size.Memory = quantity.MiB(n * each)
-		return err
+		return once(&into.Size.Memory, quantity.MiB(n*each), err)
 	}
 }
 
 // bytes reads an amount with or without a unit.
-func bytes(v value, into *collected) (err error) {
-	into.Size.Memory, err = v.amount()
-	return err
+func bytes(v value, into *collected) error {
+	amount, err := v.amount()
+	return once(&into.Size.Memory, amount, err)
 }
 
 // limitBytes and limitMebibytes read how much may be reached while the device has room.
-func limitBytes(v value, into *collected) (err error) {
-	into.Size.MemoryLimit, err = v.amount()
-	return err
+func limitBytes(v value, into *collected) error {
+	amount, err := v.amount()
+	return once(&into.Size.MemoryLimit, amount, err)
 }
 
 func limitMebibytes(v value, into *collected) error {
 	n, err := v.whole("MiB", int64(quantity.MaxMemory))
-	into.Size.MemoryLimit = quantity.MiB(n)
-	return err
+	return once(&into.Size.MemoryLimit, quantity.MiB(n), err)
 }
 
 func (v value) amount() (quantity.MiB, error) {
@@ -101,30 +109,30 @@ func (v value) amount() (quantity.MiB, error) {
 }
 
 // fraction reads a share of the device's memory.
-func fraction(v value, into *collected) (err error) {
-	into.Size.Fraction, err = quantity.ParseFraction(v.text)
-	return err
+func fraction(v value, into *collected) error {
+	share, err := quantity.ParseFraction(v.text)
+	return once(&into.Size.Fraction, share, err)
 }
 
 // percent reads hundredths of a device's memory, cores of its compute.
 func percent(most int64) reading {
-	return func(v value, into *collected) (err error) {
-		into.percent, err = v.whole("hundredths", most)
-		return err
+	return func(v value, into *collected) error {
+		n, err := v.whole("hundredths", most)
+		return once(&into.percent, n, err)
 	}
 }
 
 func cores(most int64) reading {
-	return func(v value, into *collected) (err error) {
-		into.cores, err = v.whole("hundredths", most)
-		return err
+	return func(v value, into *collected) error {
+		n, err := v.whole("hundredths", most)
+		return once(&into.cores, n, err)
 	}
 }
 
 // devices reads how many devices are requested.
-func devices(v value, into *collected) (err error) {
-	into.GPUs, err = v.whole("GPUs", quantity.MaxGPUs)
-	return err
+func devices(v value, into *collected) error {
+	n, err := v.whole("GPUs", quantity.MaxGPUs)
+	return once(&into.GPUs, n, err)
 }
 
 // unread takes note of a name that has no form here.
