@@ -115,10 +115,17 @@ func TestMerge(t *testing.T) {
 	t.Parallel()
 	first, second := reported("cuMemAlloc=guard cuMemCreate=guard"), reported("cuMemCreate=nothing many-small=guard")
 	first.Driver, second.Driver, first.Readings = "1", "2", &Readings{PIDs: Right}
+	first.Taken, second.Taken = time.Unix(1, 0), time.Unix(2, 0)
 	got := first.Merge(second)
 	want := reported("cuMemAlloc=guard cuMemCreate=nothing many-small=guard")
-	want.Driver, want.Readings = "2", first.Readings
+	want.Driver, want.OldDriver, want.Taken, want.Readings = "2", "1", second.Taken, first.Readings
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("merged (-want +got):\n%s", diff)
+	}
+	if again := got.Merge(second); again.OldDriver != "1" {
+		t.Errorf("after a third run, the first one's driver is %q", again.OldDriver)
+	}
+	if alone := (Report{}).Merge(second); alone.OldDriver != "" {
+		t.Errorf("one run has two drivers, 2 and %q", alone.OldDriver)
 	}
 }
