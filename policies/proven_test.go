@@ -68,7 +68,7 @@ func TestProvenMinimum(t *testing.T) {
 			one := corev1.ResourceList{name: resource.MustParse("1")}
 			pod.Spec.Containers[i].Resources = corev1.ResourceRequirements{Limits: one, Requests: one}
 		}
-		if d := policies.Decide(in); d.IfEnforced != policies.Denied || !strings.Contains(d.Message(), "verify --on-gpu --pool other") {
+		if d := policies.Decide(in); d.IfEnforced != policies.Denied || !strings.Contains(d.Message(), "verify --on-gpu -n NAMESPACE --pool other") {
 			t.Errorf("%s: %v", d.IfEnforced, d.Violations)
 		}
 		in.Pools[1].Proven = in.Pools[0].Proven

@@ -30,7 +30,8 @@ import (
 type liveWorld struct {
 	folders   []string // of objects; those that are not there are left out
 	nodes     string
-	forbidden []string          // resources that the user may not list
+	forbidden []string // resources that the user may not list
+	fails     func(resource string) bool
 	metrics   map[string]string // what ports of pods serve, by NAMESPACE/POD:PORT; a text that begins with STATUS is an error or a redirect
 }
 
@@ -45,6 +46,9 @@ func serve(t *testing.T, w liveWorld) *memoryapi.Server {
 	front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, req *http.Request) {
 		if resource := path.Base(req.URL.Path); slices.Contains(w.forbidden, resource) {
 			forbid(out, resource)
+			return
+		} else if w.fails != nil && w.fails(resource) {
+			http.Error(out, "etcdserver: leader changed", http.StatusInternalServerError)
 			return
 		}
 		if parts := strings.Split(req.URL.Path, "/"); slices.Contains(parts, "proxy") {

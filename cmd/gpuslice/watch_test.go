@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -127,5 +128,37 @@ func TestTopWatch(t *testing.T) {
 	}
 	if got := <-code; got != 0 {
 		t.Errorf("exit %d after an interrupt", got)
+	}
+}
+
+// TestTopWatchGoesOn: a round of top -w that the API server does not answer is named on standard error, and the next one is shown.
+func TestTopWatchGoesOn(t *testing.T) {
+	w := liveWorld{folders: []string{"testdata/live"}, nodes: "testdata/cluster/nodes.yaml"}
+	var lists atomic.Int64
+	w.fails = func(resource string) bool { return resource == "pods" && lists.Add(1) == 2 }
+	serve(t, w)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	out, in := io.Pipe()
+	var errs bytes.Buffer
+	code := make(chan int)
+	go func() {
+		s := streamsTo(&bytes.Buffer{}, &errs)
+		s.Out = in
+		ended := run(ctx, []string{"gpuslice", "top", "-n", "team-notebooks", "-w", "--interval", "1s"}, s)
+		in.Close()
+		code <- ended
+	}()
+	lines, rounds := bufio.NewScanner(out), 0
+	for rounds < 2 && lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "POD ") {
+			rounds++
+		}
+	}
+	interrupt()
+	for lines.Scan() { // what was being printed
+	}
+	if got := <-code; got != 0 || rounds != 2 || !strings.Contains(errs.String(), "etcdserver: leader changed") {
+		t.Errorf("exit %d after %d rounds: %s", got, rounds, errs.String())
 	}
 }

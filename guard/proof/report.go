@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -8,9 +9,10 @@ import (
 // Report is what one run found on one device.
 type Report struct {
 	Taken      time.Time `json:"taken"`
-	Driver     string    `json:"driver"`           // version; empty: NVML could not be read
-	Device     string    `json:"device,omitempty"` // UUID
-	TotalBytes int64     `json:"totalBytes"`       // of the device, as the program sees it
+	Driver     string    `json:"driver"`              // version; empty: NVML could not be read
+	OldDriver  string    `json:"oldDriver,omitempty"` // of an earlier run, where it was another
+	Device     string    `json:"device,omitempty"`    // UUID
+	TotalBytes int64     `json:"totalBytes"`          // of the device, as the program sees it
 	SliceBytes int64     `json:"sliceBytes"`
 	Attempts   []Attempt `json:"attempts"`
 	Readings   *Readings `json:"readings,omitempty"` // nil: not compared
@@ -85,8 +87,11 @@ func (r Report) Tier() string {
 	return "none"
 }
 
-// Weakest is what held the program least of all; empty: at least one attempt tells nothing.
+// Weakest is what held the program least of all; empty: at least one attempt tells nothing, or there was none.
 func (r Report) Weakest() Holder {
+	if len(r.Attempts) == 0 {
+		return ""
+	}
 	weakest := Hardware
 	for _, a := range r.Attempts {
 		if a.Held == "" {
@@ -103,6 +108,9 @@ func (r Report) Weakest() Holder {
 func (r Report) Merge(later Report) Report {
 	out := r
 	out.Taken, out.Driver, out.Device, out.TotalBytes, out.SliceBytes = later.Taken, later.Driver, later.Device, later.TotalBytes, later.SliceBytes
+	if out.OldDriver = cmp.Or(later.OldDriver, r.OldDriver); !r.Taken.IsZero() && r.Driver != later.Driver {
+		out.OldDriver = cmp.Or(r.Driver, "unknown")
+	}
 	out.Attempts = slices.DeleteFunc(slices.Clone(r.Attempts), func(a Attempt) bool { return later.tried(a.Way) })
 	out.Attempts = append(out.Attempts, later.Attempts...)
 	if later.Readings != nil {

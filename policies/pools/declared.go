@@ -62,6 +62,7 @@ func declaredPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsS
 			// A plugin that restarts leaves the resource in place with 0: the node stays the pool's.
 			if offer, offered := byClass.of(node, d.Resource); offered {
 				g.nodes = append(g.nodes, node)
+				g.noteDriver(&offer)
 				if offer.Strategy != "" {
 					offers = append(offers, offer) // of labels that contradict each other, none is believed
 				}
@@ -163,6 +164,7 @@ func (g *gathered) recall(remembered []Pool) {
 		return
 	}
 	r := &remembered[i]
+	p.OtherDriver = r.OtherDriver
 	if p.DeviceMemory == 0 {
 		p.DeviceMemory = r.DeviceMemory
 	}

@@ -17,8 +17,9 @@ import (
 
 // gathered is a pool while its nodes are gathered.
 type gathered struct {
-	pool  Pool
-	nodes []*corev1.Node
+	pool    Pool
+	nodes   []*corev1.Node
+	drivers []string // that the nodes' labels tell of, each once
 }
 
 // derivedPools makes one pool of each distinct offer that spec does not declare, in the order of their names.
@@ -41,6 +42,7 @@ func derivedPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsSp
 				byKey[key] = g
 			}
 			g.lowerDriver(offer.DriverMajor, offer.DriverMinor)
+			g.noteDriver(&offer)
 			g.nodes = append(g.nodes, node)
 		}
 	}
@@ -87,10 +89,20 @@ func (g *gathered) lowerDriver(major, minor int) {
 	}
 }
 
+// noteDriver keeps the driver of what a node offers.
+func (g *gathered) noteDriver(offer *Pool) {
+	if text := offer.Driver(); text != "" && !slices.Contains(g.drivers, text) {
+		g.drivers = append(g.drivers, text)
+	}
+}
+
 // finish is the pool, with what is to be known of its nodes.
 func (g *gathered) finish(reserve config.ReserveSpec) Pool {
 	p := g.pool
 	p.keepFree(reserve)
+	if i := slices.IndexFunc(g.drivers, func(text string) bool { return text != p.Driver() }); i >= 0 {
+		p.OtherDriver = g.drivers[i]
+	}
 	p.Nodes, p.Handlers, p.Agents = nodeKinds(g.nodes), handlersOf(g.nodes), haveAgents(g.nodes)
 	p.Labels, p.Taints = inCommon(p.Nodes)
 	return p

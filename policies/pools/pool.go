@@ -33,6 +33,7 @@ type Pool struct {
 	MPSProvider    strategies.MPSProviderName `json:"mpsProvider,omitempty"`
 	DriverMajor    int                        `json:"driverMajor,omitempty"` // lowest of its nodes; 0: unknown
 	DriverMinor    int                        `json:"driverMinor,omitempty"`
+	OtherDriver    string                     `json:"otherDriver,omitempty"`  // that labels of its nodes tell of too: "590.44"
 	DriverLimits   bool                       `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
 	TrustDomain    string                     `json:"trustDomain,omitempty"`
 	DeviceClass    string                     `json:"deviceClass,omitempty"` // that offers the resource; "": device plugins do
@@ -191,6 +192,6 @@ func (p *Pool) Driver() string {
 
 // Character is what decides by what slices of the pool are held, in words that change when one of it does.
 func (p *Pool) Character() string {
-	return fmt.Sprintf("%s %s %s, %s by %d, profile %q, provider %q, driver %s, limits %t",
-		p.Resource, p.Product, p.Total(), p.Strategy, p.Replicas, p.MIGProfile, p.MPSProvider, p.Driver(), p.DriverLimits)
+	return fmt.Sprintf("%s %s %s, %s by %d, granular %t, reserve %s, profile %q, provider %q, driver %s, limits %t",
+		p.Resource, p.Product, p.Total(), p.Strategy, p.Replicas, p.Granular, p.Reserve, p.MIGProfile, p.MPSProvider, p.Driver(), p.DriverLimits)
 }

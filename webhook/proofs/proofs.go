@@ -82,6 +82,10 @@ func (r Record) Stale(p *pools.Pool) string {
 	switch {
 	case driver == "":
 		return "the pool's driver version is unknown, so that no proof can be held against it: declare it (pools.declared[].driver)"
+	case p.OtherDriver != "":
+		return fmt.Sprintf("stale: tried with driver %s on %s, and the pool's nodes have %s and %s", r.Driver, r.day(), driver, p.OtherDriver)
+	case r.OldDriver != "":
+		return fmt.Sprintf("stale: tried with drivers %s and %s on %s", r.OldDriver, r.Driver, r.day())
 	case r.Driver != driver && !strings.HasPrefix(r.Driver, driver+"."):
 		return fmt.Sprintf("stale: tried with driver %s on %s, and the pool has %s", r.Driver, r.day(), driver)
 	case r.Character != p.Character():

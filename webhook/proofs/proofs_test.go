@@ -61,6 +61,12 @@ func TestApply(t *testing.T) {
 		{"of a pool whose driver is unknown now", guarded, nil, func(p *pools.Pool) { p.DriverMajor = 0 }, nil, "driver version is unknown"},
 		{"of a pool with more replicas now", guarded, nil, func(p *pools.Pool) { p.Replicas++ }, nil, "changed since"},
 		{"of a pool that is shared otherwise now", guarded, nil, func(p *pools.Pool) { p.Strategy = "mps" }, nil, "changed since"},
+		{"of a pool whose replicas are parts of a device now", guarded, nil, func(p *pools.Pool) { p.Granular = true }, nil, "changed since"},
+		{"of a pool that keeps less free now", guarded, nil, func(p *pools.Pool) { p.Reserve-- }, nil, "changed since"},
+		{"of runs under two drivers", guarded, func(r *Record) {
+			earlier := proof.Report{Taken: r.Taken, Driver: "590.44.01"}
+			r.Report = earlier.Merge(r.Report)
+		}, nil, nil, "stale: tried with drivers 590.44.01 and 580.95.05"},
 		{"of a pool that has agents now", guarded, nil, func(p *pools.Pool) { p.Agents = true }, nil, "agents"},
 		{"of a pool without nodes now", guarded, func(r *Record) { r.Agents = true }, func(p *pools.Pool) { p.Nodes = nil }, []api.Tier{api.TierFramework, api.TierGuard}, "guard ("},
 	} {
@@ -80,6 +86,39 @@ func TestApply(t *testing.T) {
 			}
 			if text := all[0].Proof + all[0].Unproven; !strings.Contains(text, tt.explain) {
 				t.Errorf("%q and %q lack %q", all[0].Proof, all[0].Unproven, tt.explain)
+			}
+		})
+	}
+}
+
+// TestApplyAfterUpgrade updates the driver of one node of a pool on which a proof was taken.
+func TestApplyAfterUpgrade(t *testing.T) {
+	t.Parallel()
+	for name, spec := range map[string]config.PoolsSpec{
+		"derived": {},
+		"declared": {Declared: []config.PoolSpec{{Name: "l4", Selector: map[string]string{"nvidia.com/gpu.product": "NVIDIA-L4"},
+			Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing"}}},
+		"declared with a driver": {Declared: []config.PoolSpec{{Name: "l4", Selector: map[string]string{"nvidia.com/gpu.product": "NVIDIA-L4"},
+			Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", Driver: "580.95.05"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nodes, err := scenarios.Nodes("l4-timeslicing-renamed")
+			if err != nil || len(nodes) < 2 {
+				t.Fatal(len(nodes), err)
+			}
+			before := pools.FromNodes(nodes, spec, nil)
+			r := recorded(before[0], guarded)
+			if Apply([]Record{r}, before); len(before) != 1 || len(before[0].Proven) == 0 {
+				t.Fatalf("not proven: %+v", before)
+			}
+			for _, upgraded := range nodes[:2] {
+				upgraded.Labels["nvidia.com/cuda.driver-version.major"], upgraded.Labels["nvidia.com/cuda.driver-version.minor"] = "590", "44"
+				after := pools.FromNodes(nodes, spec, nil)
+				Apply([]Record{r}, after)
+				if len(after) != 1 || len(after[0].Proven) > 0 || !strings.Contains(after[0].Unproven, "590.44") {
+					t.Errorf("%d pools, proven %v, %q", len(after), after[0].Proven, after[0].Unproven)
+				}
 			}
 		})
 	}

@@ -24,11 +24,14 @@ func Plain(_ Colour, text string) string { return text }
 
 // Painter paints if Out is a terminal whose user did not turn colours off (no-color.org).
 func (s Streams) Painter() Painter {
-	if s.Getenv("NO_COLOR") != "" || s.Getenv("TERM") == "dumb" || !Terminal(s.Out) {
+	if s.Getenv("NO_COLOR") != "" || !s.Escapes() {
 		return Plain
 	}
 	return paint
 }
+
+// Escapes reports whether Out is a terminal that acts on escape sequences.
+func (s Streams) Escapes() bool { return s.Getenv("TERM") != "dumb" && Terminal(s.Out) }
 
 func paint(c Colour, text string) string {
 	if c == "" {

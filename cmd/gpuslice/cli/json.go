@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
+	"unicode"
 
 	"github.com/gpuslice/gpuslice/policies/config"
 )
@@ -44,11 +46,29 @@ func NonNil[T any](list []T) []T {
 
 // PrintJSON prints a document for tools: indented, and without the escapes that HTML needs.
 func PrintJSON(out io.Writer, document any) error {
-	encoder := json.NewEncoder(out)
+	text, err := encode(document)
+	if err != nil {
+		return err
+	}
+	return printText(out, text)
+}
+
+// encode is a document as JSON. Control characters that JSON allows in text are escaped all the same: terminals act on them,
+// and YAML does not allow them.
+func encode(document any) (string, error) {
+	var b, escaped strings.Builder
+	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(document); err != nil {
-		return fmt.Errorf("print the answer: %w", err)
+		return "", fmt.Errorf("%w: print the answer: %w", ErrInternal, err)
 	}
-	return nil
+	for _, r := range b.String() {
+		if unicode.IsControl(r) && r != '\n' {
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+			continue
+		}
+		escaped.WriteRune(r)
+	}
+	return escaped.String(), nil
 }

@@ -62,11 +62,19 @@ func (o *Output) Print(out io.Writer, a Answer) error {
 	case YAML:
 		return printYAML(out, a.Document)
 	case JSONPath:
-		return printJSONPath(out, template, a.Document)
+		return printJSONPath(withoutEscapesOnTerminal(out), template, a.Document)
 	case Name:
-		return printText(out, strings.Join(append(slices.Clone(a.Names), ""), "\n"))
+		return printText(withoutEscapesOnTerminal(out), strings.Join(append(slices.Clone(a.Names), ""), "\n"))
 	}
 	return a.Page().print(out, !o.NoHeaders)
+}
+
+// withoutEscapesOnTerminal leaves escapes out of what others wrote if out is a terminal. Another program gets all of it.
+func withoutEscapesOnTerminal(out io.Writer) io.Writer {
+	if Terminal(out) {
+		return WithoutEscapes(out)
+	}
+	return out
 }
 
 // TextOrDocument are the formats of a command that prints text for people, or a document.
@@ -92,7 +100,11 @@ func printText(out io.Writer, text string) error {
 }
 
 func printYAML(out io.Writer, document any) error {
-	text, err := yaml.Marshal(document)
+	encoded, err := encode(document)
+	if err != nil {
+		return err
+	}
+	text, err := yaml.JSONToYAML([]byte(encoded))
 	if err != nil {
 		return fmt.Errorf("%w: print the answer: %w", ErrInternal, err)
 	}

@@ -39,7 +39,7 @@ func proofOf(r proofs.Record, p *pools.Pool) Finding {
 		found = found.With("pool/"+r.Pool, "nothing follows from", strings.Join(unknown, ", "))
 	}
 	if found.Level != OK {
-		found = found.WithRemedy("gpuslice verify --on-gpu --pool %s", r.Pool)
+		found = found.WithRemedy("gpuslice verify --on-gpu -n NAMESPACE --pool %s", r.Pool)
 	}
 	return found
 }

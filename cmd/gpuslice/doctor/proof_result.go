@@ -41,10 +41,28 @@ func promisedOn(pod *corev1.Pod, pool *pools.Pool) (guarded bool, err error) {
 	return guarded, nil
 }
 
-// readReport reads what the program left for the kubelet.
-func readReport(message string) (r proof.Report, err error) {
+// unchanged returns an error where somebody changed what a pod runs since it was created: the report may be theirs.
+func unchanged(created, ended *corev1.Pod) error {
+	images := func(pod *corev1.Pod) (all []string) {
+		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			all = append(all, c.Name+"="+c.Image)
+		}
+		return all
+	}
+	if created.UID != ended.UID || len(ended.Spec.EphemeralContainers) > 0 || !slices.Equal(images(created), images(ended)) {
+		return fmt.Errorf("somebody changed pod %s while it ran, so nothing follows: use a namespace that nobody else may use", ended.Name)
+	}
+	return nil
+}
+
+// readReport reads what the program left for the kubelet: of the way that was ordered, and of no other.
+func readReport(message string, ordered proof.Way) (r proof.Report, err error) {
 	if err := json.Unmarshal([]byte(message), &r); err != nil {
 		return proof.Report{}, fmt.Errorf("the program reported nothing: %s", cmp.Or(cli.OneLine(message), "no termination message"))
+	}
+	r.Attempts = slices.DeleteFunc(r.Attempts, func(a proof.Attempt) bool { return a.Way != ordered })
+	if len(r.Attempts) == 0 {
+		return proof.Report{}, fmt.Errorf("the program reported nothing about %s", ordered)
 	}
 	return r, nil
 }

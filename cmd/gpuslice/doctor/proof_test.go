@@ -1,14 +1,18 @@
 package doctor
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/guard/proof"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/pools"
@@ -100,10 +104,98 @@ func TestSaveProof(t *testing.T) {
 
 func TestReadReport(t *testing.T) {
 	t.Parallel()
-	if _, err := readReport("gpuslice terminated prove"); err == nil || !strings.Contains(err.Error(), "gpuslice terminated prove") {
+	if _, err := readReport("gpuslice terminated prove", proof.Alloc); err == nil || !strings.Contains(err.Error(), "gpuslice terminated prove") {
 		t.Errorf("a message that is no report: %v", err)
 	}
-	if r, err := readReport(`{"driver": "580.95.05", "attempts": [{"way": "cuMemAlloc", "held": "guard"}]}`); err != nil || len(r.Attempts) != 1 {
+	const report = `{"driver": "580.95.05", "attempts": [{"way": "cuMemAlloc", "held": "guard"}, {"way": "cuMemCreate", "held": "hardware"}]}`
+	if r, err := readReport(report, proof.Alloc); err != nil || len(r.Attempts) != 1 || r.Attempts[0].Way != proof.Alloc {
 		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err := readReport(report, proof.Managed); err == nil {
+		t.Errorf("a report of ways that were not ordered: %+v", r)
+	}
+}
+
+func TestOnGPUNeedsNamespace(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--on-gpu"}, {"--on-gpu", "-n", ""}, {"--on-gpu", "--pool", "l4"}} {
+		cmd := NewVerify(cli.Streams{Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }, Now: time.Now})
+		cmd.SetArgs(append(args, "--kubeconfig", "/nonexistent"))
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "--on-gpu needs -n NAMESPACE") {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+// TestAwaitEnd: the end of a pod that somebody changed while it ran proves nothing.
+func TestAwaitEnd(t *testing.T) {
+	t.Parallel()
+	created := podWith("proofs", nil)
+	created.Name, created.UID = "gpuslice-prove-1", "1"
+	created.Spec.Containers[0].Name, created.Spec.Containers[0].Image = "prove", "registry.example.com/guard:1"
+	for _, c := range []struct {
+		name   string
+		change func(*corev1.Pod)
+		fails  bool
+	}{
+		{"as it was created", func(*corev1.Pod) {}, false},
+		{"another image", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "registry.example.com/forger:1" }, true},
+		{"another container in it", func(p *corev1.Pod) {
+			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}
+		}, true},
+		{"another pod of the name", func(p *corev1.Pod) { p.UID = "2" }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			ended := created.DeepCopy()
+			ended.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "prove", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+			c.change(ended)
+			p := prover{client: fake.NewClientset(ended), namespace: Governed{Name: "proofs"}}
+			if _, _, err := p.awaitEnd(t.Context(), created); (err != nil) != c.fails {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestPodNodes: a node's label kubernetes.io/hostname need not be its name.
+func TestPodNodes(t *testing.T) {
+	t.Parallel()
+	kinds := facts(t, nodes("l4-timeslicing-renamed")).snapshot().Pools()[0].Nodes[:1]
+	one := kinds[0].Named[0]
+	kinds[0].Named = nil
+	for i := range 100 {
+		one.Name = fmt.Sprintf("node-%d", i)
+		kinds[0].Named = append(kinds[0].Named, one)
+	}
+	terms := nodesOf(&pools.Pool{Nodes: kinds})
+	if len(terms) != mostNodes {
+		t.Fatalf("%d terms, want %d", len(terms), mostNodes)
+	}
+	for i, term := range terms {
+		want := []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{fmt.Sprintf("node-%d", i)}}}
+		if diff := cmp.Diff(want, term.MatchFields); diff != "" || len(term.MatchExpressions) > 0 {
+			t.Errorf("term %d: %s", i, diff)
+		}
+	}
+}
+
+func TestPodOfPool(t *testing.T) {
+	t.Parallel()
+	f := facts(t, nodes("l4-timeslicing-renamed"), label(corev1.LabelHostname, "another-name"), installedWith(2, bundle(t, 24*time.Hour)), guardImage("secret"),
+		namespace("proofs", "privileged", "mode: transparent\nstrategies: [time-slicing]\n"))
+	g, problem := chooseForProof(f, "proofs")
+	if problem != nil {
+		t.Fatalf("%+v", problem)
+	}
+	p := prover{facts: f, namespace: g}
+	tried := p.pools()
+	if len(tried) != 1 {
+		t.Fatalf("pools: %+v", tried)
+	}
+	if _, decision, ok := p.labels(&tried[0]); !ok {
+		t.Errorf("no slice of the pool: %s", answer(decision))
 	}
 }

@@ -41,6 +41,9 @@ func (o *onGPU) register(cmd *cobra.Command) {
 		if !o.enabled && (o.pool != "" || o.yes) {
 			return errors.New("--pool and --yes belong to --on-gpu")
 		}
+		if n := cmd.Flag("namespace"); o.enabled && (n == nil || n.Value.String() == "") {
+			return errors.New("--on-gpu needs -n NAMESPACE, of one that no tenant may use: whoever changes its pods can forge the result")
+		}
 		if o.watch <= 0 || o.watch > 10*time.Minute || o.limit <= o.watch {
 			return errors.New("--watch: more than 0, at most 10m, and less than --timeout")
 		}
@@ -52,8 +55,8 @@ const onGPUHelp = `
 With --on-gpu, it creates pods that run gpuslice-prove, one after the other, in a slice of each pool: the program goes past its
 slice by a little in each way that CUDA has, and reports what held it. It says first what it will do. --yes lets it go on where
 others have memory of the same device: an allocation of theirs may fail meanwhile. The results are findings, and the ConfigMap
-gpuslice-proofs of the system namespace, which doctor, explain and policies (minimumEnforcement) go by. Whoever may change pods in
-the namespace of -n can forge a result: name one that no tenant may use.
+gpuslice-proofs of the system namespace, which doctor, explain and policies (minimumEnforcement) go by. It needs -n: whoever may
+change pods in that namespace can forge a result, so name one that no tenant may use.
 `
 
 // prover runs pods that go past their slices.
@@ -88,15 +91,8 @@ func proveOnGPU(ctx context.Context, client kubernetes.Interface, f *Facts, name
 	return all
 }
 
-// chooseForProof finds the namespace to try in: not one that demands what is to be proved.
+// chooseForProof finds the namespace to try in.
 func chooseForProof(f *Facts, namespace string) (Governed, *Finding) {
-	if namespace == "" && !f.unread(whatPolicies) && !f.unread(whatNamespaces) && !f.unread(whatNodes) {
-		for _, g := range f.Governed() {
-			if g.Input.Policy.EnforcementMode == api.EnforceFull && !g.Input.Policy.MinimumEnforcement.Proven {
-				return g, nil
-			}
-		}
-	}
 	g, problem := choose(f, namespace)
 	if problem == nil && g.Input.Guard == nil {
 		none := newFinding(Problem, "the webhook injects no guard, and the program is in the guard's image").
@@ -123,16 +119,8 @@ const program = "/gpuslice-prove"
 func (p prover) pod(pool *pools.Pool, labels map[string]string, w proof.Way) *corev1.Pod {
 	pod, guard := podWith(p.namespace.Name, labels), p.namespace.Input.Guard
 	pod.GenerateName = "gpuslice-prove-"
-	var hosts []string
-	for _, kind := range pool.Nodes {
-		for _, n := range kind.Named {
-			hosts = append(hosts, n.Name)
-		}
-	}
-	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}},
-	}}}
+	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: nodesOf(pool)}}}
 	if guard.PullSecret != "" {
 		pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: guard.PullSecret}}
 	}
@@ -145,7 +133,23 @@ func (p prover) pod(pool *pools.Pool, labels map[string]string, w proof.Way) *co
 	return pod
 }
 
-// slices are the labels by which a pod may get a slice to try, the best first.
+// mostNodes are as many of a pool's nodes as a pod of it may go to: one is enough.
+const mostNodes = 16
+
+// nodesOf selects nodes of the pool by their names. A label need not have a node's name, and a term takes one name.
+func nodesOf(pool *pools.Pool) (terms []corev1.NodeSelectorTerm) {
+	for _, kind := range pool.Nodes {
+		for _, n := range kind.Named {
+			if len(terms) < mostNodes {
+				terms = append(terms, corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+					{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{n.Name}}}})
+			}
+		}
+	}
+	return terms
+}
+
+// slicesToTry are the labels by which a pod may get a slice to try, the best first.
 func slicesToTry() []map[string]string {
 	return []map[string]string{{api.LabelMemory: "2Gi"}, {api.LabelMemory: "1Gi"}, {api.LabelClass: api.ClassReplica}}
 }
@@ -222,11 +226,11 @@ func (p prover) run(ctx context.Context, pool *pools.Pool, labels map[string]str
 	if err != nil {
 		return r, "", err
 	}
-	end, node, err := p.awaitEnd(ctx, pod.Name)
+	end, node, err := p.awaitEnd(ctx, pod)
 	if err != nil {
 		return r, node, err
 	}
-	if r, err = readReport(end.Message); err != nil {
+	if r, err = readReport(end.Message, w); err != nil {
 		return r, node, err
 	}
 	for i := range r.Attempts {
@@ -240,17 +244,17 @@ func (p prover) run(ctx context.Context, pool *pools.Pool, labels map[string]str
 // pollEvery is how often a pod is looked at.
 const pollEvery = 500 * time.Millisecond
 
-// awaitEnd waits until the program has ended.
-func (p prover) awaitEnd(ctx context.Context, name string) (end *corev1.ContainerStateTerminated, node string, err error) {
+// awaitEnd waits until the program of the pod, as it was created, has ended.
+func (p prover) awaitEnd(ctx context.Context, created *corev1.Pod) (end *corev1.ContainerStateTerminated, node string, err error) {
 	waiting := "no container runs"
 	for {
-		pod, err := p.client.CoreV1().Pods(p.namespace.Name).Get(ctx, name, metav1.GetOptions{})
+		pod, err := p.client.CoreV1().Pods(p.namespace.Name).Get(ctx, created.Name, metav1.GetOptions{})
 		switch {
 		case err == nil:
 			node = pod.Spec.NodeName
 			for _, s := range pod.Status.ContainerStatuses {
 				if s.Name == "prove" && s.State.Terminated != nil {
-					return s.State.Terminated, node, nil
+					return s.State.Terminated, node, unchanged(created, pod)
 				}
 				if s.State.Waiting != nil {
 					waiting = strings.TrimSpace(s.State.Waiting.Reason + " " + s.State.Waiting.Message)

@@ -23,7 +23,7 @@ const clear = "\x1b[H\x1b[J"
 func (p *printer) print(found measured, first bool) error {
 	people := p.output.Format == "text" || p.output.Format == cli.Wide
 	switch {
-	case p.watch && people && cli.Terminal(p.streams.Out):
+	case p.watch && people && p.streams.Escapes():
 		fmt.Fprint(p.streams.Out, clear)
 	case !first && people:
 		fmt.Fprintln(p.streams.Out)

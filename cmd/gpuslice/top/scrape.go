@@ -22,6 +22,7 @@ const (
 	scrapeTimeout = 10 * time.Second
 	maxOfGuard    = 256 << 10
 	maxOfAgent    = 16 << 20
+	maxOfError    = 64 << 10
 )
 
 // scraper reads metrics of pods through the API server.
@@ -29,6 +30,8 @@ type scraper struct{ kubernetes.Interface }
 
 // scrapeClient follows no redirect, so that the credentials go to the API server alone.
 func scrapeClient(config *rest.Config) (scraper, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundedErrors{next} })
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return scraper{}, fmt.Errorf("connect to %s: %w", config.Host, err)
@@ -39,6 +42,20 @@ func scrapeClient(config *rest.Config) (scraper, error) {
 		return scraper{}, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
 	return scraper{client}, nil
+}
+
+// boundedErrors cuts off the body of an answer that is no success: client-go reads all of it into memory.
+type boundedErrors struct{ next http.RoundTripper }
+
+func (b boundedErrors) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(req)
+	if err == nil && resp.StatusCode/100 != 2 {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, maxOfError), resp.Body}
+	}
+	return resp, err
 }
 
 // series are metrics by name.

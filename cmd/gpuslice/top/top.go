@@ -107,11 +107,13 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 		if ctx.Err() != nil && !first {
 			return nil
 		}
-		if err != nil {
+		if err != nil && first {
 			return err
 		}
 		p := printer{options: o, streams: s, nothing: o.pods.Nothing(connection)}
-		if err := p.print(found, first); err != nil {
+		if err != nil {
+			fmt.Fprintln(s.Err, err)
+		} else if err := p.print(found, first); err != nil {
 			return err
 		}
 		if !o.watch {

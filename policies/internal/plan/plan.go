@@ -130,7 +130,7 @@ func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
 			in.Policy.Name, minimum.Tier, c.strategy.Name, c.pool().Describe(), tier, c.lacks(minimum.Tier))}
 	case lacking != nil:
 		return &api.Violation{Rule: rulename.Enforcement, Reason: "not proven", Detail: fmt.Sprintf("policy %s demands %s, proven on the GPU, and on %s %s; "+
-			"an administrator runs gpuslice verify --on-gpu --pool %s", in.Policy.Name, minimum.Tier, lacking.Describe(), cmp.Or(lacking.Unproven, "nothing was tried"), lacking.Name)}
+			"an administrator runs gpuslice verify --on-gpu -n NAMESPACE --pool %s", in.Policy.Name, minimum.Tier, lacking.Describe(), cmp.Or(lacking.Unproven, "nothing was tried"), lacking.Name)}
 	}
 	return overLimits(in.Policy, c)
 }
