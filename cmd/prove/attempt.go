@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -38,7 +39,7 @@ func (o options) orders(w proof.Way, target int64) (all []order) {
 	}
 	each := (target + count - 1) / count
 	for range count {
-		all = append(all, order{Way: w, Device: o.device, Target: each, Piece: max((each+pieces-1)/pieces, least), Library: o.cudaLibrary, About: about})
+		all = append(all, order{Way: w, Target: each, Piece: max((each+pieces-1)/pieces, least), Library: o.cudaLibrary, About: about})
 	}
 	return all
 }
@@ -71,15 +72,16 @@ func (o options) try(ctx context.Context, d device, w proof.Way, contextBytes in
 	if why := o.room(ctx, d); why != "" {
 		return proof.Attempt{Way: w, Detail: why}
 	}
-	killed := o.kernelKills()
+	killed, before := o.kernelKills()
 	a := &attempt{options: o, device: d, way: w, context: contextBytes}
 	a.seen = proof.Observed{SliceBytes: int64(o.slice), TargetBytes: o.target(), FreeBytes: -1, TotalBytes: d.facts.TotalBytes, Watched: o.watch}
-	defer a.end()
+	defer a.end(endTime)
 	if err := a.start(o.orders(w, o.target())); err != nil {
 		return proof.Attempt{Way: w, Detail: err.Error()}
 	}
 	a.watch(ctx)
-	a.seen.OutOfHostMemory = o.kernelKills() > killed
+	now, after := o.kernelKills()
+	a.seen.OutOfHostMemory, a.seen.KillsUnknown = now > killed, !before || !after
 	return a.seen.Attempt(w)
 }
 
@@ -87,6 +89,9 @@ func (o options) try(ctx context.Context, d device, w proof.Way, contextBytes in
 func (a *attempt) start(orders []order) error {
 	a.events, a.held = make(chan event, 64), make([]int64, len(orders))
 	for i, o := range orders {
+		if a.device.missing != nil {
+			o.Device = a.options.device
+		}
 		if err := a.startOne(i, o); err != nil {
 			return fmt.Errorf("start a program that allocates: %w", err)
 		}
@@ -100,7 +105,7 @@ func (a *attempt) startOne(index int, o order) error {
 		return err
 	}
 	cmd := exec.Command("/proc/self/exe", allocateCommand, string(text))
-	cmd.Args[0], cmd.Env, cmd.Stderr = os.Args[0], environment(os.Environ(), a.way), os.Stderr
+	cmd.Args[0], cmd.Env, cmd.Stderr = os.Args[0], a.environment(os.Environ()), os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -195,7 +200,7 @@ func (a *attempt) stopped(ctx context.Context, s said, at time.Time) {
 		a.seen.Client = a.client(ctx)
 	case s.Code == cuda.ClientTerminated:
 		a.seen.Terminated, a.seen.Ended = true, at
-	case s.Code == cuda.DeviceUnavailable || s.Code >= cuda.MPSFirst && s.Code <= cuda.MPSLast:
+	case s.Code == cuda.DeviceUnavailable:
 		a.seen.Unavailable, a.seen.Failure = true, s.Failure
 	default:
 		a.seen.Failure = s.Failure
@@ -218,23 +223,35 @@ func (a *attempt) client(ctx context.Context) bool {
 	return false
 }
 
-// end makes the programs free all and waits for them: by force where they do not.
-func (a *attempt) end() {
+// end makes the programs free all and waits for them: by force where they do not in time. One that even then hangs in the driver is
+// left, since nothing ends it.
+func (a *attempt) end(limit time.Duration) {
 	for _, stop := range a.stop {
 		_ = stop()
 	}
-	over := time.After(endTime)
+	if a.await(limit) {
+		return
+	}
 	for _, cmd := range a.commands {
-		for running(cmd.Process.Pid) {
+		_ = cmd.Process.Kill()
+	}
+	a.await(limit)
+}
+
+// await waits until no program runs any more, and reports whether that came in time.
+func (a *attempt) await(limit time.Duration) bool {
+	over := time.After(limit)
+	for _, pid := range a.pids {
+		for running(pid) {
 			select {
 			case <-over:
-				_ = cmd.Process.Kill()
-				over = nil
+				return false
 			case <-a.events:
 			case <-time.After(10 * time.Millisecond):
 			}
 		}
 	}
+	return true
 }
 
 // running reports whether a process of ours has not been waited for.
@@ -243,7 +260,7 @@ func running(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESR
 // readings compares NVML's answers with a program that holds half of the slice. contextBytes is what the program has besides.
 func (o options) readings(ctx context.Context, d device) (r proof.Readings, contextBytes int64, err error) {
 	a := &attempt{options: o, device: d, way: proof.Alloc, seen: proof.Observed{SliceBytes: int64(o.slice)}}
-	defer a.end()
+	defer a.end(endTime)
 	half := int64(o.slice) / 2
 	if err := a.start(o.orders(proof.Alloc, half)); err != nil {
 		return r, 0, err
@@ -272,16 +289,18 @@ func (a *attempt) failure(e event) string {
 	return strings.TrimSpace(fmt.Sprint(a.seen.Failure, " ", e.ended))
 }
 
-// kernelKills is how often the kernel ended a process of the container for want of host memory.
-func (o options) kernelKills() (n int) {
-	text, err := os.ReadFile(o.cgroup + "/memory.events")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(text)) {
-		if _, err := fmt.Sscanf(line, "oom_kill %d", &n); err == nil {
-			return n
+// kernelKills is how often the kernel ended a process of the container for want of host memory; false: unknown.
+func (o options) kernelKills() (n int, known bool) {
+	for _, file := range []string{"memory.events", "memory/memory.oom_control"} { // cgroup v2, v1
+		text, err := os.ReadFile(filepath.Join(o.cgroup, file))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if _, err := fmt.Sscanf(line, "oom_kill %d", &n); err == nil {
+				return n, true
+			}
 		}
 	}
-	return 0
+	return 0, false
 }

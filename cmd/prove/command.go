@@ -22,7 +22,7 @@ const (
 	exitHeld    = 0
 	exitNotHeld = 1
 	exitUsage   = 2 // also: others have memory of the device, and --yes is missing
-	exitUnknown = 3 // nothing follows from at least one attempt
+	exitUnknown = 3 // nothing follows from at least one attempt, or nothing was tried
 )
 
 const manual = `gpuslice-prove tries what holds a program to its slice of a GPU.
@@ -38,7 +38,7 @@ Exit codes:
   0  each attempt was held
   1  at least one was not
   2  bad usage, or --yes is missing where others have memory of the device
-  3  nothing follows from at least one attempt, and all others were held
+  3  nothing follows from at least one attempt, and all others were held; or nothing was tried
 
 Flags:
 `

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ func prove(ctx context.Context, o options, p process) (proof.Report, error) {
 	report.Readings = &readings
 	for _, w := range o.ways {
 		if w.EvadesMPS() && !servedByMPS(p.lookup) {
+			fmt.Fprintf(p.err, "%s: left out, since there is no MPS daemon to evade\n", w)
 			continue
 		}
 		fmt.Fprintf(p.err, "%s: up to %s\n", w, guard.FormatBytes(o.target()))
@@ -67,27 +69,34 @@ func describe(d device) string {
 // agreed returns an error where others may be hurt and --yes is missing.
 func (o options) agreed(ctx context.Context, d device) error {
 	seen, err := d.read(ctx)
-	if o.yes || d.contained(o) {
+	if o.yes || d.contained(ctx, o) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("%w (who is on the device is unknown: %w)", errNeighbors, err)
 	}
-	if seen.UsedBytes > idleBytes || len(seen.Processes) > 0 {
+	if !idle(seen) {
 		return fmt.Errorf("%w (%s of %s are used)", errNeighbors, guard.FormatBytes(seen.UsedBytes), guard.FormatBytes(seen.TotalBytes))
 	}
 	return nil
 }
 
-// contained reports whether nobody else can be on the device, which is an instance that the program cannot get past.
-func (d device) contained(o options) bool {
-	return d.missing == nil && d.facts.Instance && d.facts.TotalBytes < o.target()
+// contained reports whether the program cannot get past the device, an instance or a whole one that nobody else is on.
+func (d device) contained(ctx context.Context, o options) bool {
+	if d.missing != nil || d.facts.TotalBytes == 0 || d.facts.TotalBytes >= o.target() {
+		return false
+	}
+	seen, err := d.read(ctx)
+	return d.facts.Instance || err == nil && idle(seen)
 }
+
+// idle reports whether nobody is on the device.
+func idle(seen guard.Device) bool { return seen.UsedBytes <= idleBytes && len(seen.Processes) == 0 }
 
 // room returns why there is too little room for the attempt on the device, or an empty text.
 func (o options) room(ctx context.Context, d device) string {
 	free := d.free(ctx)
-	if d.contained(o) || free < 0 || free >= o.target()+spareBytes {
+	if d.contained(ctx, o) || free < 0 || free >= o.target()+spareBytes {
 		return ""
 	}
 	return fmt.Sprintf("not tried: %s are free on the device, and %s are needed, so that others keep some", guard.FormatBytes(free), guard.FormatBytes(o.target()+spareBytes))
@@ -112,16 +121,25 @@ const (
 	limitVariable = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 )
 
-// environment is that of a program that goes the way.
-func environment(own []string, w proof.Way) (out []string) {
-	drop := map[proof.Way]string{proof.MPSUnset: pipeVariable, proof.MPSElsewhere: pipeVariable, proof.MPSLimit: limitVariable}[w]
+// Variables by which CUDA numbers devices. NVML heeds neither.
+const (
+	visibleVariable = "CUDA_VISIBLE_DEVICES"
+	orderVariable   = "CUDA_DEVICE_ORDER"
+)
+
+// environment is that of a program of the attempt. Its one device is that of which NVML is asked.
+func (a *attempt) environment(own []string) (out []string) {
+	drop := []string{orderVariable, map[proof.Way]string{proof.MPSUnset: pipeVariable, proof.MPSElsewhere: pipeVariable, proof.MPSLimit: limitVariable}[a.way]}
+	out = []string{orderVariable + "=PCI_BUS_ID"}
+	if a.device.missing == nil {
+		drop, out = append(drop, visibleVariable), append(out, visibleVariable+"="+a.device.facts.ID)
+	}
 	for _, v := range own {
-		if name, _, _ := strings.Cut(v, "="); name != drop && name != "CUDA_DEVICE_ORDER" {
+		if name, _, _ := strings.Cut(v, "="); !slices.Contains(drop, name) {
 			out = append(out, v)
 		}
 	}
-	out = append(out, "CUDA_DEVICE_ORDER=PCI_BUS_ID")
-	switch w {
+	switch a.way {
 	case proof.MPSElsewhere:
 		out = append(out, pipeVariable+"=/nonexistent/gpuslice")
 	case proof.MPSLimit:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gpuslice/gpuslice/guard/proof"
+	"github.com/gpuslice/gpuslice/test/child"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 )
 
@@ -154,6 +156,8 @@ func TestProve(t *testing.T) {
 			"cuMemAlloc=nothing cuMemAllocManaged=nothing cuMemCreate=nothing many-small=nothing many-processes=nothing", "none", exitNotHeld, proof.Right, proof.Missing},
 		{"a driver with PIDs of the node", fakegpu.Config{Fault: fakegpu.Fault{PIDs: "+4000000", CUDALimit: fakegpu.GiB, CUDALimitOf: "pod", Limits: true}}, false,
 			"cuMemAlloc=driver cuMemAllocManaged=driver cuMemCreate=driver many-small=driver many-processes=driver", "driver", exitHeld, proof.Wrong, proof.Missing},
+		{"a whole device that nobody else is on", fakegpu.Config{Fault: fakegpu.Fault{Memory: fakegpu.GiB}}, false,
+			"cuMemAlloc=hardware cuMemAllocManaged=hardware cuMemCreate=hardware many-small=hardware many-processes=hardware", "hardware", exitHeld, proof.Right, proof.Right},
 		{"a MIG instance", fakegpu.Config{Fault: fakegpu.Fault{MIG: []string{"1g.1gb"}}}, false,
 			"cuMemAlloc=hardware cuMemAllocManaged=hardware cuMemCreate=hardware many-small=hardware many-processes=hardware", "hardware", exitHeld, proof.Right, proof.Right},
 	} {
@@ -185,6 +189,101 @@ func TestProve(t *testing.T) {
 				t.Logf("%+v\n%s", r, said)
 			}
 		})
+	}
+}
+
+// TestProveDevice: NVML does not heed CUDA_VISIBLE_DEVICES, and CUDA does. The device that is filled is the one that is read.
+func TestProveDevice(t *testing.T) {
+	for _, tt := range []struct {
+		name, visible string
+		config        fakegpu.Config
+		args          []string
+		device        string
+	}{
+		{"the first, and CUDA would take the second", "1", fakegpu.Config{Devices: 2}, nil, "GPU-00000000-0000-4000-8000-000000000000"},
+		{"the second, and CUDA has one", "0", fakegpu.Config{Devices: 2}, []string{"--device", "1"}, "GPU-00000000-0000-4000-8000-000000000001"},
+		{"the second instance", "", fakegpu.Config{Fault: fakegpu.Fault{MIG: []string{"1g.2gb", "1g.2gb"}}}, []string{"--device", "1"}, "MIG-00000000-0000-5000-8000-000000000001"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCard(t)
+			c.say(t, tt.config)
+			t.Setenv(visibleVariable, tt.visible)
+			r, code, said := c.prove(t, append(tt.args, "--way", "cuMemAlloc")...)
+			if r.Device != tt.device || r.Readings == nil || r.Readings.PIDs != proof.Right || r.Readings.Amounts != proof.Right || code != exitNotHeld {
+				t.Errorf("exit code %d, device %s, readings %+v\n%s", code, r.Device, r.Readings, said)
+			}
+		})
+	}
+}
+
+func TestNothingTried(t *testing.T) {
+	c := newCard(t)
+	c.say(t, fakegpu.Config{})
+	r, code, said := c.prove(t, "--way", "mps-unset")
+	if code != exitUnknown || len(r.Attempts) > 0 || !strings.Contains(said, "mps-unset: left out") {
+		t.Errorf("exit code %d, %+v\n%s", code, r, said)
+	}
+}
+
+// TestEnd: programs that do not end by themselves are ended, all of them.
+func TestEnd(t *testing.T) {
+	a := &attempt{events: make(chan event, 64)}
+	for range 3 {
+		cmd := exec.Command("sleep", "1000")
+		ended, err := child.Start(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+		a.commands, a.pids = append(a.commands, cmd), append(a.pids, cmd.Process.Pid)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); a.end(50 * time.Millisecond) }()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it waits for ever")
+	}
+	for _, pid := range a.pids {
+		if running(pid) {
+			t.Errorf("PID %d runs", pid)
+		}
+	}
+}
+
+// TestStopped: only a device that is unavailable tells that it takes clients of the daemon alone.
+func TestStopped(t *testing.T) {
+	for code, want := range map[int]proof.Holder{46: proof.MPS, 805: "", 806: "", 807: "", 808: "", 809: ""} {
+		a := &attempt{}
+		a.stopped(t.Context(), said{Code: code, Failure: "cuDevicePrimaryCtxRetain"}, time.Now())
+		if got := a.seen.Attempt(proof.MPSUnset).Held; got != want {
+			t.Errorf("error %d: held by %q, want %q", code, got, want)
+		}
+	}
+}
+
+func TestKernelKills(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file, text string
+		n          int
+		known      bool
+	}{
+		"version 2":  {"memory.events", "low 0\noom 4\noom_kill 3\n", 3, true},
+		"version 1":  {"memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", 2, true},
+		"old kernel": {"memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n", 0, false},
+		"none":       {"other", "", 0, false},
+	} {
+		o := options{cgroup: t.TempDir()}
+		path := filepath.Join(o.cgroup, tt.file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(tt.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if n, known := o.kernelKills(); n != tt.n || known != tt.known {
+			t.Errorf("%s: %d, %t", name, n, known)
+		}
 	}
 }
 

@@ -27,8 +27,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%d)", e.Call, e.Nam
 const (
 	OutOfMemory       = 2
 	DeviceUnavailable = 46
-	MPSFirst, MPSLast = 805, 809 // an MPS daemon that cannot be reached, or has no room
-	ClientTerminated  = 810      // by its daemon
+	ClientTerminated  = 810 // by its MPS daemon
 )
 
 // driver is the loaded library.

@@ -12,12 +12,14 @@ type Observed struct {
 	Passed, Ended time.Time
 	// Signal ended that process; 0: none did.
 	Signal int
-	// OutOfMemory and Unavailable are answers of the driver: no more memory, no context. Terminated: an MPS daemon ended
-	// the client. Failure is any other error.
+	// OutOfMemory and Unavailable are answers of the driver: no more memory, a device that takes no such client. Terminated: an
+	// MPS daemon ended the client. Failure is any other error.
 	OutOfMemory, Unavailable, Terminated bool
 	Failure                              string
 	// OutOfHostMemory reports whether the kernel ended a process of the container for want of memory of its own.
 	OutOfHostMemory bool
+	// KillsUnknown reports whether that could not be read: a signal 9 may then be the kernel's.
+	KillsUnknown bool
 	// FreeBytes is what the device had left when the driver denied more; negative: unknown. NeedBytes were requested.
 	FreeBytes, NeedBytes int64
 	// TotalBytes is the device's or instance's memory by NVML (0: unknown), LimitBytes the driver's own limit of the cgroup
@@ -41,6 +43,8 @@ func (o Observed) Attempt(w Way) Attempt {
 		a.Held, a.Detail = o.denied()
 	case o.Failure != "":
 		a.Detail = o.Failure
+	case o.Signal == signalKill && o.KillsUnknown:
+		a.Detail = "ended by signal 9, which may be the kernel's for want of host memory: its kills cannot be read"
 	case o.ended():
 		a.Held, a.ReactionMilliseconds = Guard, max(o.Ended.Sub(o.Passed).Milliseconds(), 1)
 		a.Detail = fmt.Sprintf("ended by signal %d", o.Signal)
@@ -49,6 +53,8 @@ func (o Observed) Attempt(w Way) Attempt {
 		}
 	case o.Signal != 0:
 		a.Detail = fmt.Sprintf("ended by signal %d before it was past its slice", o.Signal)
+	case w == Managed && o.TotalBytes > 0 && o.ReachedBytes > o.TotalBytes:
+		a.Held, a.Detail = Hardware, "the device has no more: the rest lies in memory of the host"
 	case o.Passed.IsZero():
 		a.Detail = "the program did not get past its slice"
 	default:
@@ -67,9 +73,9 @@ func (o Observed) ended() bool {
 	return !o.Passed.IsZero() && !o.Ended.Before(o.Passed) && (o.Terminated || o.Signal == signalKill || o.Signal == signalTerm)
 }
 
-// unavailable is what follows where there was no context.
+// unavailable is what follows where there was no context: the daemon's doing only where the program was no client of it.
 func (o Observed) unavailable(w Way) (Holder, string) {
-	if w.EvadesMPS() {
+	if w == MPSUnset || w == MPSElsewhere {
 		return MPS, "the device takes clients of the daemon alone"
 	}
 	return "", "the device gave no context: " + o.Failure

@@ -43,6 +43,12 @@ func TestObserved(t *testing.T) {
 		{"an instance", Alloc, Observed{OutOfMemory: true, FreeBytes: 0, NeedBytes: 1 << 30, TotalBytes: slice}, Hardware, 0, "no more"},
 		{"no context without the daemon", MPSUnset, Observed{Unavailable: true, Failure: "CUDA_ERROR_DEVICE_UNAVAILABLE"}, MPS, 0, "alone"},
 		{"no context at all", Alloc, Observed{Unavailable: true, Failure: "CUDA_ERROR_DEVICE_UNAVAILABLE"}, "", 0, "CUDA_ERROR_DEVICE_UNAVAILABLE"},
+		{"no context for a client of the daemon", MPSLimit, Observed{Unavailable: true, Failure: "CUDA_ERROR_DEVICE_UNAVAILABLE"}, "", 0, "CUDA_ERROR_DEVICE_UNAVAILABLE"},
+		{"a daemon that is not ready", MPSUnset, Observed{Failure: "cuInit: CUDA_ERROR_MPS_SERVER_NOT_READY (807)"}, "", 0, "807"},
+		{"signal 9, and the kernel's kills are unknown", Alloc, Observed{Passed: passed, Ended: passed.Add(time.Second), Signal: 9, KillsUnknown: true}, "", 0, "may be the kernel's"},
+		{"signal 15, and the kernel's kills are unknown", Alloc, Observed{Passed: passed, Ended: passed.Add(time.Second), Signal: 15, KillsUnknown: true}, Guard, 1000, "signal 15"},
+		{"managed memory beyond an instance", Managed, Observed{Passed: passed, ReachedBytes: target, TotalBytes: slice, Watched: time.Minute}, Hardware, 0, "memory of the host"},
+		{"managed memory of a shared device", Managed, Observed{Passed: passed, ReachedBytes: target, Watched: time.Minute}, Nothing, 0, "held more"},
 		{"another error", Create, Observed{Failure: "cuMemCreate: CUDA_ERROR_NOT_SUPPORTED (801)"}, "", 0, "CUDA_ERROR_NOT_SUPPORTED"},
 		{"it took too long", Alloc, Observed{}, "", 0, "did not get past"},
 	} {
@@ -73,7 +79,7 @@ func TestReport(t *testing.T) {
 		weakest              Holder
 		proves               string // of framework, guard, mps, driver, hardware
 	}{
-		{"nothing was tried", "", "none", Hardware, ""},
+		{"nothing was tried", "", "none", "", ""},
 		{"a guard, which sees no managed memory", guarded + "cuMemAllocManaged=nothing", "guard", Nothing, "framework guard"},
 		{"a way was not tried", "cuMemAlloc=guard cuMemCreate=guard many-small=guard", "none", Guard, ""},
 		{"nothing follows from one", guarded + "cuMemAlloc=", "none", "", ""},
@@ -86,7 +92,8 @@ func TestReport(t *testing.T) {
 		{"MPS that nobody tried to evade", "cuMemAlloc=mps cuMemCreate=mps many-small=mps many-processes=guard", "guard", Guard, "framework guard"},
 		{"the driver", "cuMemAlloc=driver cuMemCreate=driver many-small=driver many-processes=driver cuMemAllocManaged=nothing", "driver", Nothing, "framework guard driver"},
 		{"an instance", "cuMemAlloc=hardware cuMemCreate=hardware many-small=hardware many-processes=hardware cuMemAllocManaged=hardware", "hardware", Hardware, "framework guard driver hardware"},
-		{"an instance with a way around", "cuMemAlloc=hardware cuMemCreate=hardware many-small=hardware many-processes=hardware cuMemAllocManaged=nothing", "driver", Nothing, "framework guard driver"},
+		{"an instance, with managed memory in the host's", "cuMemAlloc=hardware cuMemCreate=hardware many-small=hardware many-processes=hardware cuMemAllocManaged=", "hardware", "", "framework guard driver hardware"},
+		{"an instance with a way around", "cuMemAlloc=hardware cuMemCreate=nothing many-small=hardware many-processes=hardware cuMemAllocManaged=hardware", "none", Nothing, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

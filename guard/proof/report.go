@@ -87,8 +87,11 @@ func (r Report) Tier() string {
 	return "none"
 }
 
-// Weakest is what held the program least of all; empty: at least one attempt tells nothing.
+// Weakest is what held the program least of all; empty: at least one attempt tells nothing, or there was none.
 func (r Report) Weakest() Holder {
+	if len(r.Attempts) == 0 {
+		return ""
+	}
 	weakest := Hardware
 	for _, a := range r.Attempts {
 		if a.Held == "" {

@@ -47,12 +47,12 @@ func rank(name string) int {
 	return max(slices.Index(Holders(), Holder(name)), slices.Index(Holders(), Guard))
 }
 
-// promises reports whether a tier promises to hold a way. Managed memory is seen by no reading of processes and counted by no
-// limit of the driver, and a limit of MPS is each process's own.
+// promises reports whether a tier promises to hold a way. Managed memory is seen by no reading of processes, counted by no limit
+// of the driver, and lies in memory of the host where a device has no more. A limit of MPS is each process's own.
 func promises(tier string, w Way) bool {
 	switch w {
 	case Managed:
-		return tier == string(Hardware)
+		return false
 	case ManyProcesses:
 		return tier != string(MPS)
 	}

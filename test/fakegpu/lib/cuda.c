@@ -16,6 +16,7 @@ static struct { bytes size; bool managed; } allocations[MAX_ALLOCATIONS];
 static bytes listed, managed;
 static bool initialized, client;
 static int current = -1; // the device of the context
+static int instance = -1; // its instance, where it has some
 
 static char *room, *digits;
 
@@ -28,7 +29,6 @@ __attribute__((constructor)) static void start(int argc, char **argv) {
 static void show(const struct config *c) {
 	char before[200], number[9];
 	if (!digits) {
-		int instance = c->of[current].instances ? visible_instance(c, current, 0) : -1;
 		int n = snprintf(before, sizeof before, instance < 0 ? "%s%sgpu%d=" : "%s%sgpu%d.%d=", c->node, *c->node ? "/" : "", current, instance);
 		size_t space = room ? strlen(room) : 0, at = n;
 		while ((size_t)(room + at) % 8) at++;
@@ -76,11 +76,11 @@ static int allocate(const char *call, bytes size, bool is_managed, bytes *to) {
 	if (!size || !to) return INVALID_VALUE;
 	if (current < 0) return INVALID_CONTEXT;
 	config_read(&c);
-	struct nvmlDevice_st d = {current, c.of[current].instances ? visible_instance(&c, current, 0) : -1};
+	struct nvmlDevice_st d = {current, instance};
 	bytes limit = limit_of(&c, call), own = c.of[current].cuda_limit_of == LIMIT_OF_POD ? held_in_pod(&c) : listed + managed;
 	if (limit && own + size > limit) return OUT_OF_MEMORY;
 	bytes taken = held(&c, &d) + managed + c.of[current].base + (d.instance < 0 ? c.of[current].others : 0);
-	if (taken + size > device_memory(&c, &d)) return OUT_OF_MEMORY;
+	if (!is_managed && taken + size > device_memory(&c, &d)) return OUT_OF_MEMORY; // managed memory goes on in the host's
 	for (int i = 0; i < MAX_ALLOCATIONS; i++) {
 		if (allocations[i].size) continue;
 		allocations[i].size = size, allocations[i].managed = is_managed;
@@ -106,17 +106,47 @@ static int release(bytes at) {
 #define LOCKED(answer) { pthread_mutex_lock(&lock); int r = answer; pthread_mutex_unlock(&lock); return r; }
 #define ANSWER(condition) return (condition) ? SUCCESS : INVALID_VALUE
 
+// means tells whether a word of CUDA_VISIBLE_DEVICES is the device, by its number or UUID, or one of its instances.
+static bool means(const struct config *c, const char *word, int number, int gpu, int *of) {
+	char have[96];
+	*of = c->of[gpu].instances ? visible_instance(c, gpu, 0) : -1;
+	snprintf(have, sizeof have, "%d", number);
+	if (!strcmp(word, have)) return true;
+	for (int i = -1; i < c->of[gpu].instances; i++) {
+		device_uuid(&(struct nvmlDevice_st){gpu, i}, have, sizeof have);
+		if (strcmp(word, have) || !visible(c, gpu, i)) continue;
+		if (i >= 0) *of = i;
+		return true;
+	}
+	return false;
+}
+
+// numbered is the device that CUDA gives a number, or -1, and its instance.
+static int numbered(const struct config *c, int ordinal, int *of) {
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	char copy[4096], number[16], *rest;
+	snprintf(number, sizeof number, "%d", ordinal);
+	snprintf(copy, sizeof copy, "%s", list ? list : number);
+	if (!list) ordinal = 0;
+	for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest), ordinal--) {
+		int n = 0, gpu;
+		while ((gpu = visible_device(c, n)) >= 0 && !means(c, word, n, gpu, of)) n++;
+		if (gpu < 0 || !ordinal) return gpu; // a word that means nothing hides all that come after it
+	}
+	return -1;
+}
+
 CUDA(cuInit, unsigned flags) {
 	struct config c;
 	config_read(&c);
-	initialized = !flags && visible_device(&c, 0) >= 0;
+	initialized = !flags && numbered(&c, 0, &instance) >= 0;
 	return initialized ? SUCCESS : NO_DEVICE;
 }
 CUDA(cuDeviceGet, int *device, int ordinal) {
 	struct config c;
 	config_read(&c);
 	if (!initialized) return NOT_INITIALIZED;
-	*device = visible_device(&c, ordinal);
+	*device = numbered(&c, ordinal, &instance);
 	return *device < 0 ? 101 : SUCCESS;
 }
 CUDA(cuDevicePrimaryCtxRetain, void **context, int device) {
