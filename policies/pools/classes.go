@@ -11,7 +11,7 @@ import (
 )
 
 // classOf is the device class by which pods get a device of a driver under a resource name, or why there is none. Expressions are
-// not evaluated: a class has to name the driver, and the device's type and profile where it chooses by them.
+// not evaluated: a class has to name the driver, and the device's type and profile where it chooses by them, and nothing else.
 func (s Source) classOf(driver, resource string, d *device) (class, why string) {
 	names := s.classesNamed(resource)
 	switch len(names) {
@@ -28,6 +28,9 @@ func (s Source) classOf(driver, resource string, d *device) (class, why string) 
 	case d.kind != "" && strings.Contains(text, ".type") && !quotes(text, d.kind), d.profile != "" && !quotes(text, d.profile):
 		return "", fmt.Sprintf("DeviceClass %s has extendedResourceName %s, and whether its selectors choose devices of type %s is not known",
 			names[0], resource, message.Quote(strings.TrimSpace(d.kind+" "+d.profile)))
+	case choosesByMore(text, driver, d):
+		return "", fmt.Sprintf("DeviceClass %s has extendedResourceName %s, and its selectors go by more than driver, type and profile: whether they choose the devices here is not known",
+			names[0], resource)
 	}
 	return names[0], ""
 }
@@ -52,6 +55,41 @@ func expressions(class *resourcev1.DeviceClass) string {
 		}
 	}
 	return strings.Join(all, "\n")
+}
+
+// choosesByMore reports whether an expression has anything but the driver, type and profile of a device that it demands.
+func choosesByMore(expression, driver string, d *device) bool {
+	values := []string{driver, d.kind, d.profile, attributeType, attributeProfile}
+	for expression != "" {
+		bare, quote := expression, ""
+		if at := strings.IndexAny(expression, `'"`); at >= 0 {
+			bare, quote = expression[:at], expression[at:at+1]
+		}
+		if hasOtherWords(bare) {
+			return true
+		}
+		if quote == "" {
+			break
+		}
+		var value string
+		if value, expression, _ = strings.Cut(expression[len(bare)+1:], quote); !slices.Contains(values, value) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasOtherWords reports whether text between the strings of an expression does more than demand driver, type and profile.
+func hasOtherWords(text string) bool {
+	between := func(r rune) bool { return strings.ContainsRune(" \t\n().[]&=", r) }
+	for word := range strings.FieldsFuncSeq(text, between) {
+		switch word {
+		case "device", "driver", "attributes", "has", "in", attributeType, attributeProfile:
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // quotes reports whether an expression has the text as a string.

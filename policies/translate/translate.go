@@ -47,9 +47,17 @@ func of(pod *corev1.Pod) Translation {
 	found := spellings.Find(pod)
 	everything := &config.Policy{Name: "translation", Accept: spellings.Names()}
 	req, _, _, violations := request.Read(pod, everything, nil, nil)
+	if len(req.Containers)+len(violations) == 0 {
+		return Translation{} // node selectors alone request nothing
+	}
 	t := Translation{Systems: systemsOf(found, req)}
 	if len(t.Systems) == 0 {
 		return t
+	}
+	for i := range req.Containers {
+		if c := &req.Containers[i]; c.Quantity != "" {
+			t.Words = append(t.Words, c.Resource+": "+c.Quantity)
+		}
 	}
 	for _, f := range found {
 		t.Words = append(t.Words, f.Names...)
@@ -59,8 +67,9 @@ func of(pod *corev1.Pod) Translation {
 	}
 	slices.Sort(t.Words)
 	t.Words = slices.Compact(t.Words)
-	for _, v := range violations {
-		t.Problems = append(t.Problems, v.Reason+": "+v.Detail)
+	t.problems(violations)
+	if req.Share == api.ShareDisabled {
+		t.Problems = append(t.Problems, fmt.Sprintf("%s: %q requests no slice, and the words of another system request one; remove one side", api.LabelShare, req.Share))
 	}
 	if len(t.Problems) > 0 {
 		return t
@@ -70,7 +79,17 @@ func of(pod *corev1.Pod) Translation {
 		t.remove(f)
 	}
 	t.write(req)
+	if _, _, _, violations := request.Read(t.Pod, &config.Policy{Name: "translation"}, nil, nil); len(violations) > 0 { // labels of the pod contradict it
+		t.Pod = nil
+		t.problems(violations)
+	}
 	return t
+}
+
+func (t *Translation) problems(violations []api.Violation) {
+	for _, v := range violations {
+		t.Problems = append(t.Problems, v.Reason+": "+v.Detail)
+	}
 }
 
 // unreadSystem stands for the systems of a pod with too many words to be read.
@@ -113,7 +132,7 @@ func (t *Translation) remove(f spellings.Found) {
 	}
 }
 
-// write writes the request: labels where all containers request the same, else the annotation.
+// write writes the request: labels where all containers request the same and no annotation stands there, else the annotation.
 func (t *Translation) write(req api.Request) {
 	sizes := map[string]size.Size{}
 	var words []string
@@ -126,7 +145,8 @@ func (t *Translation) write(req api.Request) {
 	}
 	t.Request = strings.Join(words, "; ")
 	all := slices.Collect(maps.Values(sizes))
-	same := !slices.ContainsFunc(all, func(s size.Size) bool { return s != all[0] })
+	_, annotated := t.Pod.Annotations[api.AnnotationContainers] // which labels do not change
+	same := !annotated && !slices.ContainsFunc(all, func(s size.Size) bool { return s != all[0] })
 	part := spellings.Part{Strategy: req.Strategy}
 	if same {
 		part.Size = all[0]
@@ -134,7 +154,11 @@ func (t *Translation) write(req api.Request) {
 		text, _ := json.Marshal(sizes) // a Size can always be encoded
 		setIn(&t.Pod.Annotations, api.AnnotationContainers, string(text))
 	}
-	for _, label := range part.Labels() {
+	labels := part.Labels()
+	if same && len(labels) == 0 && req.Explicit { // the default slice
+		labels = append(labels, spellings.Label{Name: api.LabelShare, Value: api.ShareEnabled})
+	}
+	for _, label := range labels {
 		setIn(&t.Pod.Labels, label.Name, label.Value)
 	}
 }

@@ -56,6 +56,7 @@ func asked(t testing.TB, raw []byte, accept ...string) api.Request {
 		t.Fatalf("%+v\n%s", violations, raw)
 	}
 	req.Spellings = nil
+	req.Share = strings.TrimSuffix(req.Share, api.ShareEnabled) // it is explicit
 	for i := range req.Containers {
 		req.Containers[i].Resource, req.Containers[i].Quantity, req.Containers[i].Foreign = "", "", nil
 	}
@@ -130,6 +131,14 @@ func TestPod(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+	t.Run("a node selector alone requests nothing", func(t *testing.T) {
+		got := translation(t, pod(func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{"cloud.google.com/gke-max-shared-clients-per-gpu": "4"}
+		}))
+		if got.Pod != nil || got.Has("") || len(got.Problems) > 0 {
+			t.Errorf("%+v", got)
+		}
+	})
 	t.Run("too many words are a problem", func(t *testing.T) {
 		got := translation(t, pod(func(p *corev1.Pod) {
 			p.Annotations = map[string]string{}
@@ -158,6 +167,56 @@ func translation(t *testing.T, pod *corev1.Pod) translate.Translation {
 	}
 	result, _ := translated(t, raw)
 	return result
+}
+
+// TestCombinations: what several systems' words request together, the translation requests too, if there is one.
+func TestCombinations(t *testing.T) {
+	resources := []string{"", "nvidia.com/gpu=1", "nvidia.com/gpu=2", "nvidia.com/gpu=250m", "nvidia.com/gpumem=2000", "nvidia.com/gpucores=30", "koordinator.sh/gpu=50", "volcano.sh/vgpu-number=2"}
+	words := []string{"", "gpu-memory=2000", "gpu-fraction=0.5", "gpu-fraction-num-devices=2", "gpu-memory-limit=3000", "gpu-fraction-container-name=b", "sharedgpu/gpu_limit=0.3", "tensor-fusion.ai/gpu-count=2",
+		"nvidia.com/container.b.gpu-compute.mode=time-slicing", "nvidia.com/container.b.gpu-memory.request=4Gi", "gpuslice.dev/containers={\"a\":{\"memory\":\"1Gi\"}}"}
+	labels := []string{"", "gpuslice.dev/memory=2000Mi", "gpuslice.dev/compute=30", "gpuslice.dev/memory-limit=3000Mi", "gpuslice.dev/share=disabled", "gpuslice.dev/container=a", "gpuslice.dev/strategy=time-slicing"}
+	translations := 0
+	for _, inA := range resources {
+		for _, inB := range resources[:4] {
+			for i, word := range words {
+				for _, second := range words[i:] {
+					for _, label := range labels {
+						p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{}, Labels: map[string]string{}},
+							Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Resources: limited(inA)}, {Name: "b", Resources: limited(inB)}}}}
+						set(p.Annotations, word)
+						set(p.Annotations, second)
+						set(p.Labels, label)
+						raw, err := json.Marshal(p)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if _, after := translated(t, raw); after != nil {
+							translations++
+							if diff := cmp.Diff(asked(t, raw, translate.Translation{}.Known()...), asked(t, after)); diff != "" {
+								t.Fatalf("the translation requests something else (-before +after):\n%s\n%s\n%s", diff, raw, after)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	if translations < 1000 {
+		t.Errorf("only %d translations", translations)
+	}
+}
+
+func limited(pair string) (r corev1.ResourceRequirements) {
+	if name, text, ok := strings.Cut(pair, "="); ok {
+		r.Limits = corev1.ResourceList{corev1.ResourceName(name): resource.MustParse(text)}
+	}
+	return r
+}
+
+func set(entries map[string]string, pair string) {
+	if name, text, ok := strings.Cut(pair, "="); ok {
+		entries[name] = text
+	}
 }
 
 func FuzzRead(f *testing.F) {
