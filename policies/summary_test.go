@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -31,7 +32,7 @@ func TestSummary(t *testing.T) {
 			"a larger slice":     {func(p *corev1.Pod) { p.Annotations[api.AnnotationSummary] = "80Gi of NVIDIA T4, enforced by guard" }, "summary"},
 			"no summary":         {func(p *corev1.Pod) { delete(p.Annotations, api.AnnotationSummary) }, "summary"},
 			"another label":      {func(p *corev1.Pod) { p.Labels[api.LabelTier] = "hardware" }, "tier"},
-			"no label":           {func(p *corev1.Pod) { p.Labels = nil }, "labels"},
+			"no label":           {func(p *corev1.Pod) { p.Labels = nil }, ""},
 			"both of other hand": {func(p *corev1.Pod) { p.Annotations[api.AnnotationSummary], p.Labels[api.LabelTier] = "x", "x" }, "summary"},
 		} {
 			in, _ := brought(t, "")
@@ -81,6 +82,11 @@ func TestSummary(t *testing.T) {
 			t.Error(d.Message())
 		}
 		in.Pod = created.DeepCopy()
+		in.Pod.Labels = map[string]string{api.LabelTier: "guard"} // a newer replica wrote them first, and the earlier one left them
+		metav1.SetMetaDataAnnotation(&in.Pod.ObjectMeta, api.AnnotationSummary, "2Gi of NVIDIA T4, enforced by guard")
+		if d := policies.Verify(in, given); d.Outcome == policies.Denied {
+			t.Error(d.Message())
+		}
 		in.Pod.Labels = map[string]string{api.LabelTier: "hardware"}
 		if d := policies.Verify(in, given); d.Outcome != policies.Denied {
 			t.Error(d.Outcome)

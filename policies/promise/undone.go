@@ -35,8 +35,15 @@ func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
 	if summary := pod.Annotations[api.AnnotationSummary]; summary != promised.Annotations[api.AnnotationSummary] && given.admits(summary) {
 		promised.Annotations[api.AnnotationSummary] = summary
 	}
+	if summary, ok := pod.Annotations[api.AnnotationSummary]; ok && given.Slice == "" {
+		promised.Annotations[api.AnnotationSummary] = summary // an earlier build wrote the promise, and left what it does not know
+	}
+	tier, labelled := pod.Labels[api.LabelTier]
+	if given.Slice == "" && tier == string(given.Planned.Tier) || !labelled { // the same; or a build left a newer one's promise as it was
+		tier = promised.Labels[api.LabelTier]
+	}
 	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) &&
-		pod.Labels[api.LabelTier] == promised.Labels[api.LabelTier] {
+		tier == promised.Labels[api.LabelTier] {
 		return nil
 	}
 	return podpatch.ChangedPaths(pod, promised)
