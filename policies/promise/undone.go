@@ -32,14 +32,11 @@ func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
 	if observed, ok := pod.Annotations[api.AnnotationObserved]; ok { // written after all else
 		promised.Annotations[api.AnnotationObserved] = observed
 	}
-	if summary := pod.Annotations[api.AnnotationSummary]; summary != promised.Annotations[api.AnnotationSummary] && given.admits(summary) {
+	if summary, ok := pod.Annotations[api.AnnotationSummary]; ok && given.admits(summary) {
 		promised.Annotations[api.AnnotationSummary] = summary
 	}
-	if summary, ok := pod.Annotations[api.AnnotationSummary]; ok && given.Slice == "" {
-		promised.Annotations[api.AnnotationSummary] = summary // an earlier build wrote the promise, and left what it does not know
-	}
 	tier, labelled := pod.Labels[api.LabelTier]
-	if given.Slice == "" && tier == string(given.Planned.Tier) || !labelled { // the same; or a build left a newer one's promise as it was
+	if given.Slice == "" && tier == string(given.Planned.Tier) || !labelled { // left by an earlier build, or by one that keeps a newer one's promise
 		tier = promised.Labels[api.LabelTier]
 	}
 	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) &&
@@ -49,9 +46,10 @@ func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
 	return podpatch.ChangedPaths(pod, promised)
 }
 
-// admits reports whether the summary may be that of a pod on whose node less was observed than planned.
+// admits reports whether the summary may be the pod's: less may have been observed on the node than was planned, and an earlier
+// build that wrote the promise leaves what a newer one wrote.
 func (p *Promise) admits(summary string) bool {
-	return p.Slice != "" && slices.ContainsFunc(api.Tiers(), func(t api.Tier) bool { return p.Planned.Tier.AtLeast(t) && summary == p.Summary(t) })
+	return p.Slice == "" || slices.ContainsFunc(api.Tiers(), func(t api.Tier) bool { return p.Planned.Tier.AtLeast(t) && summary == p.Summary(t) })
 }
 
 // unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.

@@ -61,22 +61,12 @@ func (p *page) injectedNames(given *promise.Promise) {
 	}
 }
 
-func groupNodes(all []node) (out []node) {
-	nameless := func(n node) node { n.Name = ""; return n }
-	for _, g := range grouped(all, nameless, func(n node) string { return n.Name }) {
-		one := g.first
-		one.Name = g.title()
-		out = append(out, one)
-	}
-	return out
-}
-
-func groupPods(all []podRow) (out []podRow) {
-	nameless := func(r podRow) podRow { r.Name = ""; return r }
-	for _, g := range grouped(all, nameless, func(r podRow) string { return r.Name }) {
-		one := g.first
-		one.Name = g.title()
-		out = append(out, one)
+// groupNamed shows what differs in its name alone once, with the names. name points to that of one.
+func groupNamed[T comparable](all []T, name func(one *T) *string) (out []T) {
+	nameless := func(one T) T { *name(&one) = ""; return one }
+	for _, g := range grouped(all, nameless, func(one T) string { return *name(&one) }) {
+		*name(&g.first) = g.title()
+		out = append(out, g.first)
 	}
 	return out
 }

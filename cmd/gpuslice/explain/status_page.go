@@ -86,7 +86,7 @@ func (p *page) nodes(nodes []node) {
 		return
 	}
 	if !p.wide {
-		nodes = groupNodes(nodes)
+		nodes = groupNamed(nodes, func(n *node) *string { return &n.Name })
 	}
 	rows := [][]string{{"NODE", "RESOURCE", "OFFERED", "FREE", "REASON"}}
 	for _, n := range nodes {
@@ -105,7 +105,7 @@ func (p *page) pods(pods []podRow) {
 		return
 	}
 	if !p.wide {
-		pods = groupPods(pods)
+		pods = groupNamed(pods, func(r *podRow) *string { return &r.Name })
 	}
 	rows := [][]string{{"POD", "STATE", "SLICE", "ENFORCEMENT"}}
 	for _, s := range pods {
