@@ -32,7 +32,7 @@ func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
 	if observed, ok := pod.Annotations[api.AnnotationObserved]; ok { // written after all else
 		promised.Annotations[api.AnnotationObserved] = observed
 	}
-	if summary, ok := pod.Annotations[api.AnnotationSummary]; ok && given.admits(summary) {
+	if summary, ok := pod.Annotations[api.AnnotationSummary]; ok && summary != promised.Annotations[api.AnnotationSummary] && given.admits(summary) {
 		promised.Annotations[api.AnnotationSummary] = summary
 	}
 	tier, labelled := pod.Labels[api.LabelTier]
