@@ -34,7 +34,7 @@ var policyLayers = layers{"policies", [][]string{
 
 // webhookLayers go from what everybody shares up to the handlers of pods.
 var webhookLayers = layers{"webhook", [][]string{
-	{"webhook/clock", "webhook/events", "webhook/guardaccess", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/nodelease", "webhook/proofs", "webhook/review"},
+	{"webhook/clock", "webhook/events", "webhook/guardaccess", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/nodelease", "webhook/proofs", "webhook/review", "webhook/usage"},
 	{"webhook/bypass", "webhook/extendednames", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/observe", "webhook/quotametrics"},
 	{"webhook/cluster", "webhook/cluster/clustertest", "webhook/server"},
 	{"webhook/policydocs", "webhook/budgets"},
