@@ -58,7 +58,7 @@ func FuzzDecodePod(f *testing.F) {
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		pod, violation, err := promise.DecodePod(raw)
-		if err == nil && violation == nil && (pod.Pod == nil || pod.Tree == nil) {
+		if err == nil && violation == nil && (pod.Pod == nil || pod.Tree() == nil) {
 			t.Errorf("%q is neither a pod nor denied", raw)
 		}
 	})
