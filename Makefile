@@ -114,6 +114,9 @@ bench-ops: cluster ## figures: the same at full size and latency, about an hour 
 bench-check: cluster ## compare a create's cost with the previous release in one run; fails beyond GPUSLICE_MARGIN (default 1.2)
 	GPUSLICE_TEST=apiserver,long go test $(GOFLAGS) -count=1 -timeout 20m ./test/bench -run TestCostBesidePreviousRelease -v
 
+bench-scale: ## figures: a replica beside a generated cluster of 5,000 nodes and 100,000 pods, some minutes and 4 GiB
+	GPUSLICE_TEST=long go test $(GOFLAGS) -count=1 -timeout 30m ./test/bench -run TestPrintScale -v
+
 bench-guard: ## figures of the guard: size, memory, CPU, time to end
 	go run $(GOFLAGS) ./test/bench/guard
 
@@ -125,4 +128,4 @@ lint: ## gofmt, go vet, and govulncheck where its database can be reached
 	then go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$(GOVULNDB)" ./...; \
 	else echo "govulncheck is not run: its database $(GOVULNDB) cannot be reached"; fi
 
-.PHONY: help build images release run test functions abuse abuse-table test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-check bench-guard lint
+.PHONY: help build images release run test functions abuse abuse-table test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-check bench-scale bench-guard lint
