@@ -112,15 +112,22 @@ func measure(t *testing.T, i *install.Installation, taken map[string]*cost, name
 		taken[name] = &cost{}
 	}
 	c, server, own := taken[name], cpuOf(t, pid), cpuOf(t, i.Webhook.PID())
-	times, _ := load{namespace: namespace, pod: pod, sliced: sliced(namespace), flight: flight, n: 40 * min(flight, 10)}.create(t, i)
+	times, _ := loadOf(namespace, flight, 40*min(flight, 10)).create(t, i)
 	c.server, c.own = c.server+cpuOf(t, pid)-server, c.own+cpuOf(t, i.Webhook.PID())-own
 	c.times = append(c.times, times...)
 	remove(t, i, namespace)
 }
 
-// sliced is whether a pod that is created in the namespace has a slice.
-func sliced(namespace string) bool {
-	return namespace == ours || namespace == patching || namespace == checking || namespace == expressing
+// loadOf is what is created in a namespace: where no policy governs pods, those that ask for whole GPUs.
+func loadOf(namespace string, flight, n int) load {
+	l := load{namespace: namespace, pod: pod, flight: flight, n: n}
+	switch namespace {
+	case ungoverned:
+		l.pod = whole
+	case ours, patching, checking, expressing:
+		l.sliced = true
+	}
+	return l
 }
 
 func setUp(t *testing.T, i *install.Installation) {
@@ -189,7 +196,7 @@ func fixedPatch(t *testing.T) func(*admissionv1.AdmissionRequest) []byte {
 // creates creates n pods with so many in flight, removes them, and returns how long each took.
 func creates(t *testing.T, i *install.Installation, namespace string, flight, n int) []time.Duration {
 	t.Helper()
-	times, _ := load{namespace: namespace, pod: pod, sliced: sliced(namespace), flight: flight, n: n}.create(t, i)
+	times, _ := loadOf(namespace, flight, n).create(t, i)
 	remove(t, i, namespace)
 	return times
 }

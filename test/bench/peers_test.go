@@ -93,7 +93,7 @@ func serve(t *testing.T, server *cluster.APIServer, namespace, service string, a
 const slicedByExpression = `Object{
 	metadata: Object.metadata{annotations: {"gpuslice.dev/planned": "by an expression"}},
 	spec: Object.spec{
-		initContainers: [Object.spec.initContainers{name: "check", image: "gpuslice/guard:test", args: ["check"],
+		initContainers: [Object.spec.initContainers{name: "check", image: "gpuslice/guard:test",
 			volumeMounts: [Object.spec.initContainers.volumeMounts{name: "check", mountPath: "/check"}]}],
 		volumes: [Object.spec.volumes{name: "check", emptyDir: Object.spec.volumes.emptyDir{}}],
 		containers: object.spec.containers.map(c, Object.spec.containers{name: c.name,

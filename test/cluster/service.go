@@ -63,6 +63,7 @@ func (s *APIServer) setOldEndpoints(ctx context.Context, slice *discoveryv1.Endp
 	if minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+")); err != nil || minor >= readsEndpointSlices {
 		return err
 	}
+	//nolint:staticcheck // such an API server reads nothing else
 	old := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: service, Namespace: slice.Namespace}, Subsets: []corev1.EndpointSubset{{}}}
 	for _, p := range slice.Ports {
 		old.Subsets[0].Ports = append(old.Subsets[0].Ports, corev1.EndpointPort{Name: *p.Name, Port: *p.Port, Protocol: *p.Protocol})
