@@ -19,17 +19,7 @@ import (
 // RawPod is a pod as it arrived: the typed pod, and the text that it was read from.
 type RawPod struct {
 	Pod  *corev1.Pod
-	text []byte
-}
-
-// Tree is the text as a tree, which may hold fields that this build does not know. Only a pod that is to be patched needs it.
-func (r RawPod) Tree() (tree map[string]any) {
-	d := json.NewDecoder(bytes.NewReader(r.text))
-	d.UseNumber() // else a number too large for a float is an error
-	if err := d.Decode(&tree); err != nil {
-		panic("read pod: " + err.Error()) // the typed pod was read from the same text
-	}
-	return tree
+	Text []byte // JSON, which may hold fields that this build does not know
 }
 
 const (
@@ -69,7 +59,7 @@ func DecodePod(raw []byte) (RawPod, *api.Violation, error) {
 	if v := read.check(); v != nil {
 		return RawPod{}, v, nil
 	}
-	out := RawPod{Pod: new(corev1.Pod), text: raw}
+	out := RawPod{Pod: new(corev1.Pod), Text: raw}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, out.Pod); err != nil {
 		return RawPod{}, nil, fmt.Errorf("read pod: %w", err)
 	}
