@@ -1,0 +1,44 @@
+package shim
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+)
+
+// RecorderName is the name of the recorder with the number.
+func RecorderName(number int) string { return limits.RecordContainer + strconv.Itoa(number) }
+
+// Recorder makes r the init container that records the image of c. It runs as c's user, and with no right that c has beyond
+// that: all it does is to write a file. No device is for it.
+func Recorder(r *corev1.Container, c *corev1.Container, number int) {
+	r.Name, r.Image, r.ImagePullPolicy = RecorderName(number), c.Image, c.ImagePullPolicy
+	r.Command = []string{limits.ShimProgram, limits.RecordOption, limits.ShimFolder + "/" + recordFile(number)}
+	r.Env = []corev1.EnvVar{{Name: envvar.VisibleDevices, Value: envvar.NoDevices}}
+	r.VolumeMounts = []corev1.VolumeMount{{Name: limits.ShimVolume, MountPath: limits.ShimFolder}}
+	s := new(corev1.SecurityContext)
+	if c.SecurityContext != nil {
+		s = c.SecurityContext.DeepCopy()
+	}
+	s.Privileged, s.ProcMount = nil, nil
+	s.AllowPrivilegeEscalation, s.ReadOnlyRootFilesystem = new(false), new(true)
+	s.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	r.SecurityContext = s
+}
+
+// fileEntry is the variable from the recorder's file. It is optional: what cannot be recorded stays as the image has it.
+func fileEntry(number int) corev1.EnvVar {
+	return corev1.EnvVar{Name: pythonPath, ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{
+		VolumeName: limits.ShimVolume, Path: recordFile(number), Key: pythonPath, Optional: new(true),
+	}}}
+}
+
+func recordFile(number int) string { return limits.RecordFile + strconv.Itoa(number) }
+
+// fromFile reports whether an entry reads the shim's volume.
+func fromFile(e corev1.EnvVar) bool {
+	return e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil && e.ValueFrom.FileKeyRef.VolumeName == limits.ShimVolume
+}
