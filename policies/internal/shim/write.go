@@ -16,7 +16,11 @@ func Write(c *corev1.Container, way string, number int) {
 		c.Command = slices.Concat([]string{limits.ShimProgram}, withoutProgram(c.Command))
 		return
 	case ByFile:
-		c.Env = append(slices.DeleteFunc(c.Env, fromFile), fileEntry(number))
+		at := slices.IndexFunc(c.Env, fromFile)
+		if at < 0 {
+			c.Env, at = append(c.Env, corev1.EnvVar{}), len(c.Env)
+		}
+		c.Env[at] = fileEntry(number)
 		return
 	}
 	at := entryOf(c)
