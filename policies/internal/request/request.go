@@ -42,6 +42,7 @@ type requestReader struct {
 
 func (r *requestReader) read() api.Request {
 	labels := r.labels()
+	own := labels.explicit
 	var accepted []string
 	if found := spellings.Find(r.pod); found != nil {
 		accepted = r.spell(found, &labels)
@@ -55,12 +56,16 @@ func (r *requestReader) read() api.Request {
 	}
 	before := len(r.violations)
 	named := r.annotation()
-	req.Explicit = req.Explicit || len(named) > 0 || len(r.violations) > before
+	own = own || len(named) > 0 || len(r.violations) > before
+	req.Explicit = req.Explicit || own
 	if r.recorded != nil && labels.share != api.ShareDisabled { // the author's label is newer than what was recorded
 		req.Explicit = req.Explicit || r.recorded.Explicit
 	}
 	for _, c := range r.gpuContainers(labels, named, req.Explicit) {
 		req.Containers = append(req.Containers, r.container(c, labels.size, named, &req))
+	}
+	if labels.share == api.ShareDisabled { // whatever another system's words say
+		req.Explicit = own
 	}
 	return req
 }
