@@ -15,6 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -60,6 +61,9 @@ func (r *requestReader) read() api.Request {
 	req.Explicit = req.Explicit || own
 	if r.recorded != nil && labels.share != api.ShareDisabled { // the author's label is newer than what was recorded
 		req.Explicit = req.Explicit || r.recorded.Explicit
+	}
+	if slices.Contains(r.policy.Accept, spellings.NameOfShares) {
+		req.Explicit = req.Explicit || r.namesShare()
 	}
 	for _, c := range r.gpuContainers(labels, named, req.Explicit) {
 		req.Containers = append(req.Containers, r.container(c, labels.size, named, &req))
@@ -154,6 +158,19 @@ func (r *requestReader) container(g gpuContainer, fromLabels size.Size, named ma
 	}
 	out.Size.Memory, out.Size.Fraction, out.Size.Class = foreign.Memory, foreign.Fraction, foreign.Class
 	return out
+}
+
+// namesShare reports whether a container requests what pools offer as shares under a name of its own.
+func (r *requestReader) namesShare() bool {
+	for c := range podspec.Containers(&r.pod.Spec) {
+		for i := range r.pools {
+			p := &r.pools[i]
+			if q := c.Resources.Limits[corev1.ResourceName(p.Resource)]; p.Resource != api.ResourceGPU && !q.IsZero() && strategies.Named(p.Strategy).Shared() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // threads is the share of compute that the container's own variable for MPS says, where it is a number and nothing else says a
