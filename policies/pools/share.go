@@ -3,6 +3,7 @@ package pools
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -24,4 +25,36 @@ func migSlices(profile, product string) (held, all int64) {
 		all = 4
 	}
 	return held, all
+}
+
+// MemoryParts are the parts into which MIG divides the memory of a device; an instance has some of them. An A30 has four, which
+// are two each.
+const MemoryParts = 8
+
+// MemoryParts is how many parts of the device's memory an instance of the pool has; 0: not known. What is usable of a part is a
+// little less than an eighth of what the device has.
+func (p *Pool) MemoryParts() int64 {
+	instance, device := int64(p.InstanceMemory), int64(p.DeviceMemory)
+	if instance == 0 || device == 0 {
+		instance, device = numberIn(profileMemory, p.MIGProfile), numberIn(productMemory, p.Product)
+	}
+	if instance == 0 || device == 0 {
+		return 0
+	}
+	return min((MemoryParts*instance+device/2)/device, MemoryParts)
+}
+
+// Under MIG strategy single no label has the device's memory, but its product may: NVIDIA-A100-SXM4-80GB-MIG-1g.20gb.
+var (
+	profileMemory = regexp.MustCompile(`^[1-7]g\.([0-9]{1,4})gb`)
+	productMemory = regexp.MustCompile(`\b([0-9]{1,4})GB\b`)
+)
+
+func numberIn(pattern *regexp.Regexp, text string) int64 {
+	found := pattern.FindStringSubmatch(text)
+	if found == nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(found[1], 10, 64)
+	return n
 }

@@ -8,19 +8,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
-// memoryParts are the parts into which MIG divides the memory of a device; an instance has some of them. An A30 has four, which
-// are two each.
-const memoryParts = 8
-
-// partsOf is how many parts of the device's memory an instance of the pool has. What is usable of a part is a little less than
-// an eighth of what the device has.
-func partsOf(p *pools.Pool) int64 {
-	return (memoryParts*int64(p.InstanceMemory) + int64(p.DeviceMemory)/2) / int64(p.DeviceMemory)
-}
-
 // holdsShare reports whether an instance of the pool is at least the fraction of its device.
 func holdsShare(p *pools.Pool, f quantity.Fraction) bool {
-	return p.InstanceMemory > 0 && p.DeviceMemory > 0 && !f.Zero() && memoryParts*f.Num <= partsOf(p)*f.Den
+	return p.InstanceMemory > 0 && p.DeviceMemory > 0 && !f.Zero() && pools.MemoryParts*f.Num <= p.MemoryParts()*f.Den
 }
 
 // gigabytes is the memory in the name of a MIG profile: 10 of "1g.10gb" and of "1g.10gb.me".
