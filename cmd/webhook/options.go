@@ -50,6 +50,8 @@ type Options struct {
 	GuardCPU         string        `mapstructure:"guard-cpu"`
 	GuardMemory      string        `mapstructure:"guard-memory"`
 	Observe          bool          `mapstructure:"observe"`
+	UsageLabel       string        `mapstructure:"usage-label"`
+	UsageDays        int           `mapstructure:"usage-days"`
 	LogLevel         string        `mapstructure:"log-level"`
 	LogFormat        string        `mapstructure:"log-format"`
 }
@@ -91,6 +93,8 @@ func defineFlags(f *pflag.FlagSet) {
 	f.String("guard-cpu", "20m", "request and limit this much CPU for each guard container")
 	f.String("guard-memory", "64Mi", "request and limit this much memory for each guard container")
 	f.Bool("observe", true, "report on each pod which enforcement is in effect; one replica at a time does, chosen by a Lease")
+	f.String("usage-label", "", "count what pods hold by this label of theirs as well; empty: by namespace and pool alone")
+	f.Int("usage-days", 400, "keep what pods held for this many days")
 	f.String("log-level", "info", "log at debug, info, warn or error")
 	f.String("log-format", "json", "log as json or text")
 }
@@ -153,6 +157,12 @@ func (o Options) validate() error {
 		if q, err := resource.ParseQuantity(value); err != nil || q.Sign() <= 0 {
 			problem(key, "%q is no positive quantity", value)
 		}
+	}
+	if texts := validation.IsQualifiedName(o.UsageLabel); o.UsageLabel != "" && len(texts) > 0 {
+		problem("usage-label", "%q: %s", o.UsageLabel, texts[0])
+	}
+	if o.UsageDays < 1 || o.UsageDays > 3650 {
+		problem("usage-days", "%d: accepted are 1 to 3650", o.UsageDays)
 	}
 	if _, err := newHandler(o, nil); err != nil {
 		errs = append(errs, err)

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/certs"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/budgets"
 	"github.com/gpuslice/gpuslice/webhook/bypass"
@@ -31,6 +34,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/quotametrics"
 	"github.com/gpuslice/gpuslice/webhook/review"
 	"github.com/gpuslice/gpuslice/webhook/server"
+	"github.com/gpuslice/gpuslice/webhook/usage"
 )
 
 // Setup is where interfaces meet what implements them: the parts of one replica.
@@ -210,7 +214,7 @@ func (s *Setup) makeRunnables() error {
 		return nil
 	}
 	observer, err := observe.New(observe.Options{
-		Client: client, Namespace: s.options.Namespace, Nodes: s.cluster.Nodes(), Keys: s.keys.Keys, PodGone: s.podGone, Guards: s.cluster,
+		Client: client, Namespace: s.options.Namespace, Nodes: s.cluster.Nodes(), Keys: s.keys.Keys, PodGone: s.podGone, Guards: s.cluster, Usage: s.usage(slow),
 		Registerer: s.metrics.Registerer(), Log: s.log.WithName("observe"),
 	})
 	if err != nil {
@@ -218,6 +222,18 @@ func (s *Setup) makeRunnables() error {
 	}
 	s.runnables = append(s.runnables, observer.Run)
 	return nil
+}
+
+// usage makes what counts what pods hold over time.
+func (s *Setup) usage(client kubernetes.Interface) *usage.Recorder {
+	return usage.New(usage.Options{
+		Client: client, Namespace: s.options.Namespace, PodLabel: s.options.UsageLabel, KeepDays: s.options.UsageDays,
+		Ready:     func() error { return errors.Join(s.keys.Ready(), s.cluster.Ready(), s.clock.Ready()) },
+		PromiseOf: func(pod *corev1.Pod) *promise.Promise { return s.keys.Keys().PromiseOf(pod) },
+		PoolOf:    s.cluster.PoolOf,
+		Now:       func() time.Time { earliest, _ := s.clock.Bounds(); return earliest },
+		Log:       s.log.WithName("usage"),
+	})
 }
 
 // podGone frees what a pod held.

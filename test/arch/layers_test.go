@@ -19,7 +19,7 @@ var policyLayers = layers{"policies", [][]string{
 	{"policies/internal/commandline", "policies/internal/driver", "policies/internal/envvar", "policies/internal/message", "policies/internal/modes",
 		"policies/internal/podspec", "policies/internal/resourcename"},
 	{"policies/internal/podpatch", "policies/internal/quantity", "policies/internal/shim", "policies/internal/visibility"},
-	{"policies/internal/size", "policies/internal/unitcount"},
+	{"policies/internal/claimtemplate", "policies/internal/size", "policies/internal/unitcount"},
 	{"policies/api"},
 	{"policies/quota", "policies/internal/document", "policies/internal/frameworks", "policies/internal/rulename", "policies/internal/spellings"},
 	{"policies/internal/charges", "policies/internal/strategies"},
@@ -34,7 +34,7 @@ var policyLayers = layers{"policies", [][]string{
 
 // webhookLayers go from what everybody shares up to the handlers of pods.
 var webhookLayers = layers{"webhook", [][]string{
-	{"webhook/clock", "webhook/events", "webhook/guardaccess", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/nodelease", "webhook/proofs", "webhook/review"},
+	{"webhook/clock", "webhook/events", "webhook/guardaccess", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/nodelease", "webhook/proofs", "webhook/review", "webhook/usage"},
 	{"webhook/bypass", "webhook/extendednames", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/observe", "webhook/quotametrics"},
 	{"webhook/cluster", "webhook/cluster/clustertest", "webhook/server"},
 	{"webhook/policydocs", "webhook/budgets"},

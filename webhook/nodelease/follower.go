@@ -34,6 +34,7 @@ type renewal struct {
 	away      bool // and changed was called since
 	text      string
 	reasons   map[string]string // of text, by pod UID
+	used      map[string]int64  // MiB, by pod UID
 }
 
 // Follow returns a Follower of the Leases in a namespace. It calls changed with each node whose agent has come or gone.
@@ -69,6 +70,15 @@ func (f *Follower) NotEnforced(node, podUID string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.nodes[node].reasons[podUID]
+}
+
+// Used returns the GPU memory that a pod uses, in MiB, as the agent of its node last told; false: it is not known.
+func (f *Follower) Used(node, podUID string) (int64, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := f.nodes[node]
+	mib, ok := known.used[podUID]
+	return mib, ok && mib >= 0 && time.Since(known.seen) < Duration
 }
 
 // Run follows the Leases until ctx ends.
@@ -119,6 +129,9 @@ func (f *Follower) renewed(object any) {
 	next := renewal{renewTime: lease.Spec.RenewTime.Time, seen: time.Now(), text: lease.Annotations[AnnotationNotEnforced]}
 	if err := json.Unmarshal([]byte(next.text), &next.reasons); err != nil {
 		next.reasons = nil // there are none, or a newer agent writes them otherwise
+	}
+	if err := json.Unmarshal([]byte(lease.Annotations[AnnotationUsed]), &next.used); err != nil {
+		next.used = nil // likewise
 	}
 	f.nodes[node] = next
 	f.mu.Unlock()

@@ -25,6 +25,9 @@ const (
 // AnnotationNotEnforced is on a Lease: pod UID -> why the agent does not enforce that pod's slice, JSON.
 const AnnotationNotEnforced = api.Domain + "/not-enforced"
 
+// AnnotationUsed is on a Lease: pod UID -> the GPU memory that the pod uses, in MiB, JSON.
+const AnnotationUsed = api.Domain + "/used"
+
 // Labels select the Leases of all nodes.
 func Labels() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "gpuslice", "app.kubernetes.io/component": "agent"}
@@ -42,7 +45,9 @@ type Holder struct {
 	// NotEnforced returns by UID the pods whose slices the agent does not enforce all the same, with the reason of each; nil:
 	// it enforces all.
 	NotEnforced func() map[string]string
-	Log         *slog.Logger
+	// Used returns by UID the GPU memory that pods use now, in MiB, of all pods of which it was read; nil: none is.
+	Used func() map[string]int64
+	Log  *slog.Logger
 }
 
 // Run renews the Lease until ctx ends.
@@ -75,9 +80,26 @@ func (h *Holder) notEnforced() string {
 	if len(reasons) == 0 {
 		return ""
 	}
-	text, err := json.Marshal(reasons) // sorted by UID
+	return encode(reasons)
+}
+
+// used returns the text of the other annotation; empty: the Lease has none.
+func (h *Holder) used() string {
+	if h.Used == nil {
+		return ""
+	}
+	all := h.Used()
+	if len(all) == 0 {
+		return ""
+	}
+	return encode(all)
+}
+
+// encode returns a map as text, sorted by UID.
+func encode[V string | int64](byUID map[string]V) string {
+	text, err := json.Marshal(byUID)
 	if err != nil {
-		panic("encode reasons: " + err.Error()) // a map of texts
+		panic("encode what a Lease tells of pods: " + err.Error()) // texts and numbers
 	}
 	return string(text)
 }
@@ -95,9 +117,11 @@ func (h *Holder) renew(ctx context.Context, notEnforced string) error {
 		return fmt.Errorf("read the Lease: %w", err)
 	}
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(h.Node), new(int32(Duration.Seconds()))
-	delete(lease.Annotations, AnnotationNotEnforced)
-	if notEnforced != "" {
-		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, AnnotationNotEnforced, notEnforced)
+	for name, text := range map[string]string{AnnotationNotEnforced: notEnforced, AnnotationUsed: h.used()} {
+		delete(lease.Annotations, name)
+		if text != "" {
+			metav1.SetMetaDataAnnotation(&lease.ObjectMeta, name, text)
+		}
 	}
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
 	if missing {

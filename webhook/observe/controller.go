@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/usage"
 )
 
 // Options configure a Controller.
@@ -26,7 +27,9 @@ type Options struct {
 	// PodGone is called with each pod with a promise that ends, and with each pod that is deleted. Optional.
 	PodGone func(namespace string, uid types.UID)
 	// Guards keeps where guards could not read the GPUs. Optional.
-	Guards     GuardRecord
+	Guards GuardRecord
+	// Usage counts what the pods hold. Optional.
+	Usage      *usage.Recorder
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 }

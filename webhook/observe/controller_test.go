@@ -338,7 +338,8 @@ func TestSlimPod(t *testing.T) {
 		s := started(t, plan)
 		s.pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: strings.Repeat("x", 1000)}}
 		s.pod.Annotations["other"] = "x"
-		object, err := slimPod(s.pod)
+		s.pod.Labels = map[string]string{"team": "a", "other": "b"}
+		object, err := slimPod(s.pod, "team")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,10 +347,10 @@ func TestSlimPod(t *testing.T) {
 		if diff := cmp.Diff(s.observe(), Observe(slim, s.place(), s.promise, nil)); diff != "" {
 			t.Errorf("%s: another observation of what is cached (-want +got)\n%s", plan, diff)
 		}
-		if slim.ManagedFields != nil || slim.Annotations["other"] != "" || slim.Annotations[api.AnnotationPlanned] != s.pod.Annotations[api.AnnotationPlanned] || slim.Spec.Affinity != nil || slim.Spec.Containers[0].Env != nil {
+		if slim.ManagedFields != nil || slim.Annotations["other"] != "" || len(slim.Labels) != 1 || slim.Labels["team"] != "a" || slim.Annotations[api.AnnotationPlanned] != s.pod.Annotations[api.AnnotationPlanned] || slim.Spec.Affinity != nil || slim.Spec.Containers[0].Env != nil {
 			t.Errorf("%s: too much is kept", plan)
 		}
-		again, err := slimPod(slim)
+		again, err := slimPod(slim, "team")
 		if diff := cmp.Diff(object, again); err != nil || diff != "" {
 			t.Errorf("%s: not the same when done twice: %v %s", plan, err, diff)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 	"github.com/gpuslice/gpuslice/webhook/nodelease"
+	"github.com/gpuslice/gpuslice/webhook/usage"
 )
 
 // workers is how many pods are reconciled at once. Most reconciles make no request.
@@ -35,7 +36,7 @@ type session struct {
 }
 
 func newSession(c *Controller) (*session, error) {
-	pods, err := watchPods(c.options.Client)
+	pods, err := watchPods(c.options.Client, c.options.Usage.PodLabel())
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +98,7 @@ func (s *session) run(ctx context.Context) error {
 	running.Go(func() { s.events.RunWithContext(ctx) })
 	running.Go(func() { s.agentEvents.RunWithContext(ctx) })
 	running.Go(func() { s.agents.Run(ctx) })
+	running.Go(func() { s.countUsage(ctx) })
 	s.writer = eventWriter{events.NewRecorder(ctx, s.options.Client), events.NewOwners(s.options.Client)}
 	defer s.writer.Close()
 	// Without all Events a guard that cannot enforce would pass for one that does, and without nodes each driver is unknown.
@@ -111,6 +113,17 @@ func (s *session) run(ctx context.Context) error {
 	}
 	s.keepGuards(ctx)
 	return nil
+}
+
+// countUsage counts what pods hold until ctx ends.
+func (s *session) countUsage(ctx context.Context) {
+	if s.options.Usage == nil {
+		return
+	}
+	err := s.options.Usage.Run(ctx, usage.Watch{Pods: s.pods, Used: s.agents.Used})
+	if err != nil && ctx.Err() == nil {
+		s.options.Log.Error(err, "usage is not counted")
+	}
 }
 
 // next reconciles one pod from the queue. It reports whether the queue is still open.

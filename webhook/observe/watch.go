@@ -21,11 +21,11 @@ const (
 	byPod  = "pod"  // Events by the pod they are about
 )
 
-// watchPods returns the informer of pods. Of those without a promise it caches little more than their names: the API server
-// cannot select pods by annotation.
-func watchPods(client kubernetes.Interface) (cache.SharedIndexInformer, error) {
+// watchPods returns the informer of pods, of whose labels it caches one. Of pods without a promise it caches little more than
+// their names: the API server cannot select pods by annotation.
+func watchPods(client kubernetes.Interface, label string) (cache.SharedIndexInformer, error) {
 	informer := coreinformers.NewPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{byNode: nodeOf})
-	if err := informer.SetTransform(slimPod); err != nil {
+	if err := informer.SetTransform(func(object any) (any, error) { return slimPod(object, label) }); err != nil {
 		return nil, fmt.Errorf("set transform of pods: %w", err)
 	}
 	return informer, nil
@@ -56,8 +56,8 @@ func podOf(object any) ([]string, error) {
 	return nil, nil
 }
 
-// slimPod keeps the fields of a pod that Observe reads, and the name alone of a pod without a promise.
-func slimPod(object any) (any, error) {
+// slimPod keeps the fields of a pod that Observe and usage read, with one label, and the name alone of a pod without a promise.
+func slimPod(object any, label string) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return object, nil
@@ -67,7 +67,10 @@ func slimPod(object any) (any, error) {
 	if promise == "" {
 		return &metav1.PartialObjectMetadata{ObjectMeta: meta}, nil
 	}
-	meta.DeletionTimestamp = pod.DeletionTimestamp
+	meta.DeletionTimestamp, meta.CreationTimestamp = pod.DeletionTimestamp, pod.CreationTimestamp
+	if value, ok := pod.Labels[label]; ok {
+		meta.Labels = map[string]string{label: value}
+	}
 	meta.Annotations = map[string]string{api.AnnotationPromise: promise}
 	for _, name := range []string{api.AnnotationPlanned, api.AnnotationObserved, api.AnnotationSummary} {
 		if text, ok := pod.Annotations[name]; ok {
@@ -84,7 +87,8 @@ func slimPod(object any) (any, error) {
 			InitContainers: slimContainers(pod.Spec.InitContainers), Containers: slimContainers(pod.Spec.Containers),
 		},
 		Status: corev1.PodStatus{
-			Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message,
+			Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message, StartTime: pod.Status.StartTime,
+			Conditions:            slimConditions(pod.Status.Conditions),
 			InitContainerStatuses: slimStatuses(pod.Status.InitContainerStatuses), ContainerStatuses: slimStatuses(pod.Status.ContainerStatuses),
 		},
 	}, nil
@@ -93,7 +97,17 @@ func slimPod(object any) (any, error) {
 func slimContainers(list []corev1.Container) []corev1.Container {
 	out := make([]corev1.Container, len(list))
 	for i := range list {
-		out[i] = corev1.Container{Name: list[i].Name, Image: list[i].Image}
+		out[i] = corev1.Container{Name: list[i].Name, Image: list[i].Image, RestartPolicy: list[i].RestartPolicy}
+	}
+	return out
+}
+
+// slimConditions keeps when the pod was scheduled.
+func slimConditions(list []corev1.PodCondition) (out []corev1.PodCondition) {
+	for i := range list {
+		if c := &list[i]; c.Type == corev1.PodScheduled {
+			out = append(out, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+		}
 	}
 	return out
 }

@@ -1,8 +1,8 @@
 package podpatch
 
 import (
+	"cmp"
 	"encoding/json"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -10,6 +10,7 @@ import (
 
 	jsonpatch "gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
@@ -17,93 +18,131 @@ import (
 
 // Operations returns the operations that turn raw, the tree that before was read from, into after. Containers, volumes and
 // variables are matched by name and changed where they stand, so fields that this build does not know stay on the
-// object they belong to. Equal pods give no operation.
+// object they belong to. Equal pods give no operation. The values of operations are parts of after.
 //
 // The generic differ is not used for two reasons: against the raw tree it removes every field that the typed pod does
 // not have, and it compares lists by position, which moves unknown fields to another container.
 func Operations(raw map[string]any, before, after *corev1.Pod) []jsonpatch.Operation {
-	var d differ
-	d.object("", raw, treeOf(before), treeOf(after))
-	return d.ops
-}
-
-// treeOf is the pod as plain JSON values. Converting a typed pod cannot fail.
-func treeOf(pod *corev1.Pod) map[string]any {
-	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
-	if err != nil {
-		panic("convert pod: " + err.Error())
+	if reflect.DeepEqual(before, after) {
+		return nil
 	}
-	return tree
+	var d differ
+	d.fields(raw, reflect.ValueOf(*before), reflect.ValueOf(*after))
+	return d.ops
 }
 
 // ChangedPaths names the fields in which two pods differ.
 func ChangedPaths(before, after *corev1.Pod) (out []string) {
-	tree := treeOf(before)
-	var d differ
-	d.object("", tree, tree, treeOf(after))
-	for _, op := range d.ops {
+	if reflect.DeepEqual(before, after) || equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	if err != nil {
+		panic("convert pod: " + err.Error()) // a typed pod can be converted
+	}
+	for _, op := range Operations(raw, before, after) {
 		out = append(out, strings.ReplaceAll(strings.TrimPrefix(op.Path, "/"), "/", "."))
 	}
 	return out
 }
 
-// differ collects operations. raw is what stands in the document that will be patched, before and after are typed.
-type differ struct{ ops []jsonpatch.Operation }
-
-func (d *differ) emit(op, path string, value any) {
-	d.ops = append(d.ops, jsonpatch.NewOperation(op, path, value))
+// differ collects operations. raw is what stands in the document that will be patched, before and after are typed and not
+// converted: most of a pod stays as it is.
+type differ struct {
+	path []string // of what is compared
+	ops  []jsonpatch.Operation
 }
 
-func (d *differ) object(path string, raw, before, after map[string]any) {
-	keys := slices.Sorted(maps.Keys(after))
-	for key := range before {
-		if _, ok := after[key]; !ok {
+func (d *differ) emit(op string, value any) {
+	d.ops = append(d.ops, jsonpatch.NewOperation(op, "/"+strings.Join(d.path, "/"), value))
+}
+
+// under compares what stands under a key. A nil raw, an invalid before or after mean that nothing does.
+func (d *differ) under(key string, raw any, before, after reflect.Value) {
+	d.path = append(d.path, EscapePointer(key))
+	switch {
+	case after.IsValid() && before.IsValid():
+		d.value(raw, before, after)
+	case after.IsValid():
+		d.emit("add", after.Interface())
+	case before.IsValid() && raw != nil:
+		d.emit("remove", nil)
+	}
+	d.path = d.path[:len(d.path)-1]
+}
+
+// value compares two values: part by part, where raw has these parts.
+func (d *differ) value(raw any, before, after reflect.Value) {
+	object, isObject := raw.(map[string]any)
+	list, isList := raw.([]any)
+	b, a := reflect.Indirect(before), reflect.Indirect(after)
+	switch kind := b.Kind(); {
+	case kind == reflect.Struct && isObject:
+		d.fields(object, b, a)
+	case kind == reflect.Map && isObject:
+		d.entries(object, b, a)
+	case kind == reflect.Slice && isList && len(list) == b.Len():
+		d.list(list, b, a)
+	case equality.Semantic.DeepEqual(b.Interface(), a.Interface()):
+	case raw == nil:
+		d.emit("add", after.Interface())
+	default:
+		d.emit("replace", after.Interface())
+	}
+}
+
+// fields compares structs.
+func (d *differ) fields(raw map[string]any, before, after reflect.Value) {
+	for i := range before.NumField() {
+		b, a := before.Field(i), after.Field(i)
+		if b.Kind() == reflect.String && b.String() == a.String() {
+			continue
+		}
+		name, _, _ := strings.Cut(before.Type().Field(i).Tag.Get("json"), ",")
+		if name == "" { // its fields stand among those of the struct
+			d.fields(raw, b, a)
+			continue
+		}
+		d.under(name, raw[name], unlessEmpty(b), unlessEmpty(a))
+	}
+}
+
+// unlessEmpty is the field, or an invalid value where JSON leaves it out.
+func unlessEmpty(field reflect.Value) reflect.Value {
+	switch field.Kind() {
+	case reflect.Struct:
+		return field
+	case reflect.Map, reflect.Slice:
+		if field.Len() > 0 {
+			return field
+		}
+	default:
+		if !field.IsZero() {
+			return field
+		}
+	}
+	return reflect.Value{}
+}
+
+// entries compares maps, in the order of their keys.
+func (d *differ) entries(raw map[string]any, before, after reflect.Value) {
+	keys := after.MapKeys()
+	for _, key := range before.MapKeys() {
+		if !after.MapIndex(key).IsValid() {
 			keys = append(keys, key)
 		}
 	}
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
 	for _, key := range keys {
-		d.value(path+"/"+EscapePointer(key), raw[key], before[key], after[key])
+		d.under(key.String(), raw[key.String()], before.MapIndex(key), after.MapIndex(key))
 	}
-}
-
-// value compares one field. A nil raw, before or after means that the field is not there.
-func (d *differ) value(path string, raw, before, after any) {
-	if reflect.DeepEqual(before, after) {
-		return
-	}
-	switch {
-	case after == nil:
-		if raw != nil {
-			d.emit("remove", path, nil)
-		}
-		return
-	case before == nil || raw == nil:
-		d.emit("add", path, after)
-		return
-	}
-	if r, b, a, ok := threeOf[map[string]any](raw, before, after); ok {
-		d.object(path, r, b, a)
-		return
-	}
-	if r, b, a, ok := threeOf[[]any](raw, before, after); ok && len(r) == len(b) {
-		d.list(path, r, b, a)
-		return
-	}
-	d.emit("replace", path, after)
-}
-
-func threeOf[T any](raw, before, after any) (r, b, a T, ok bool) {
-	r, ok1 := raw.(T)
-	b, ok2 := before.(T)
-	a, ok3 := after.(T)
-	return r, b, a, ok1 && ok2 && ok3
 }
 
 // list changes what stays in place, then removes from the end, then adds from the front, so that every index is true
 // when its operation runs. A list whose common elements changed their order is replaced whole.
-func (d *differ) list(path string, raw, before, after []any) {
+func (d *differ) list(raw []any, before, after reflect.Value) {
 	keysBefore, keysAfter := elementKeys(before), elementKeys(after)
-	at := make(map[string]int, len(keysBefore))
+	at := make(map[elementKey]int, len(keysBefore))
 	for i, k := range keysBefore {
 		at[k] = i
 	}
@@ -111,7 +150,7 @@ func (d *differ) list(path string, raw, before, after []any) {
 	for _, k := range keysAfter {
 		if i, ok := at[k]; ok {
 			if i < last {
-				d.emit("replace", path, after)
+				d.emit("replace", after.Interface())
 				return
 			}
 			last = i
@@ -119,48 +158,57 @@ func (d *differ) list(path string, raw, before, after []any) {
 	}
 	for j, k := range keysAfter {
 		i, ok := at[k]
-		switch at := path + "/" + strconv.Itoa(i); {
+		switch {
 		case !ok:
-		case strings.HasPrefix(k, "name="+podspec.Prefix) && !reflect.DeepEqual(before[i], after[j]):
-			d.emit("replace", at, after[j]) // ours: nothing that somebody else wrote there stays
+		case podspec.IsOurs(k.text): // nothing that somebody else wrote there stays
+			d.under(strconv.Itoa(i), whole{}, before.Index(i), after.Index(j))
 		default:
-			d.value(at, raw[i], before[i], after[j])
+			d.under(strconv.Itoa(i), raw[i], before.Index(i), after.Index(j))
 		}
 	}
 	for i := len(keysBefore) - 1; i >= 0; i-- {
 		if !slices.Contains(keysAfter, keysBefore[i]) {
-			d.emit("remove", path+"/"+strconv.Itoa(i), nil)
+			d.under(strconv.Itoa(i), raw[i], before.Index(i), reflect.Value{})
 		}
 	}
 	for j, k := range keysAfter {
 		if _, ok := at[k]; !ok {
-			d.emit("add", path+"/"+strconv.Itoa(j), after[j])
+			d.under(strconv.Itoa(j), nil, reflect.Value{}, after.Index(j))
 		}
 	}
 }
 
-// elementKeys identifies the elements of a list: by name, mount path or key where they have one, else by their whole
-// text; the n-th of equal ones is numbered.
-func elementKeys(list []any) []string {
-	seen := make(map[string]int, len(list))
-	keys := make([]string, len(list))
-	for i, e := range list {
-		k := elementKey(e)
-		seen[k]++
-		keys[i] = k + "#" + strconv.Itoa(seen[k])
+// whole stands for what is replaced whole.
+type whole struct{}
+
+// elementKey identifies an element of a list: by its mount path or name where it has one, else by its whole text; the n-th
+// of equal ones is numbered.
+type elementKey struct {
+	text string
+	nth  int
+}
+
+func elementKeys(list reflect.Value) []elementKey {
+	seen := make(map[string]int, list.Len())
+	keys := make([]elementKey, list.Len())
+	for i := range keys {
+		text := elementText(list.Index(i))
+		keys[i] = elementKey{text, seen[text]}
+		seen[text]++
 	}
 	return keys
 }
 
-func elementKey(e any) string {
-	if m, ok := e.(map[string]any); ok {
-		for _, field := range []string{"mountPath", "name"} {
-			if text, ok := m[field].(string); ok {
-				return field + "=" + text
-			}
+func elementText(e reflect.Value) string {
+	if e.Kind() == reflect.String {
+		return e.String()
+	}
+	for _, name := range []string{"MountPath", "Name"} {
+		if field := e.FieldByName(name); field.IsValid() && field.Kind() == reflect.String && field.Len() > 0 {
+			return field.String()
 		}
 	}
-	b, err := json.Marshal(e)
+	b, err := json.Marshal(e.Interface())
 	if err != nil {
 		panic("encode element: " + err.Error())
 	}

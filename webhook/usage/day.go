@@ -1,0 +1,325 @@
+package usage
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds on a Day, which is one ConfigMap.
+const (
+	maxLines  = 1500 // of which half may have a label
+	maxLabels = 50   // lines of one namespace with a label
+	maxSpans  = 200
+	maxText   = 900 << 10
+	maxName   = 128 // bytes of a pool's name
+)
+
+// version is that of the format.
+const version = 1
+
+// maxUseAge is the longest time for which what pods use now stands.
+const maxUseAge = 3 * 60
+
+// Second is a time in whole seconds, since 1970.
+type Second int64
+
+// SecondOf returns t, rounded down.
+func SecondOf(t time.Time) Second { return Second(t.Unix()) }
+
+// Time returns s in UTC.
+func (s Second) Time() time.Time { return time.Unix(int64(s), 0).UTC() }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Second) MarshalText() ([]byte, error) { return []byte(s.Time().Format(time.RFC3339)), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Second) UnmarshalText(text []byte) error {
+	t, err := time.Parse(time.RFC3339, string(text))
+	if err != nil {
+		return fmt.Errorf("read a time: %w", err)
+	}
+	*s = SecondOf(t)
+	return nil
+}
+
+const dayLength Second = 24 * 60 * 60
+
+// startOfDay is when the UTC day of s starts.
+func (s Second) startOfDay() Second { return s - s%dayLength }
+
+// Amount is an amount of GPUs, or that times seconds. Sums are exact, and saturate.
+type Amount struct {
+	Memory  int64 `json:"memory,omitempty"`  // MiB
+	Devices int64 `json:"devices,omitempty"` // in 1/28,828,800 of a device
+}
+
+func (a Amount) plus(b Amount) Amount {
+	return Amount{addSaturated(a.Memory, b.Memory), addSaturated(a.Devices, b.Devices)}
+}
+
+// less is a without b, at least nothing.
+func (a Amount) less(b Amount) Amount {
+	return Amount{max(a.Memory-b.Memory, 0), max(a.Devices-b.Devices, 0)}
+}
+
+func (a Amount) times(seconds Second) Amount {
+	return Amount{multiplySaturated(a.Memory, int64(seconds)), multiplySaturated(a.Devices, int64(seconds))}
+}
+
+// addSaturated adds two numbers that are not negative.
+func addSaturated(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// multiplySaturated multiplies two numbers that are not negative.
+func multiplySaturated(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}
+
+// Key is what a line of a Day is about.
+type Key struct {
+	Namespace string `json:"namespace,omitempty"` // "": any, beyond the number of lines that a Day may have
+	Pool      string `json:"pool,omitempty"`
+	Label     string `json:"label,omitempty"` // KEY=VALUE of the pods; "": they have no such label
+	Rest      bool   `json:"rest,omitempty"`  // the pods have labels beyond the number of lines that a Day may have
+}
+
+func (k Key) compare(o Key) int {
+	rest := func(k Key) int {
+		if k.Rest {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(strings.Compare(k.Namespace, o.Namespace), strings.Compare(k.Pool, o.Pool), strings.Compare(k.Label, o.Label), cmp.Compare(rest(k), rest(o)))
+}
+
+// Line is what the pods of one Key held in a Day.
+type Line struct {
+	Key
+	Held Amount `json:"held,omitzero"` // times seconds
+	// Unsure is what was held beside that at most, by pods that went while nobody watched.
+	Unsure Amount `json:"unsure,omitzero"`
+	Used   int64  `json:"used,omitempty"` // MiB x seconds
+	// Read is the memory of Held of which the use was read; of the rest it is unknown.
+	Read int64 `json:"read,omitempty"`
+	// Open is what pods held at the end of what is counted, each second.
+	Open Amount `json:"open,omitzero"`
+}
+
+// Span is a time from From until before Until.
+type Span struct {
+	From  Second `json:"from"`
+	Until Second `json:"until"`
+}
+
+// Day is what was held in a UTC day, from From until Until. It is immutable.
+type Day struct {
+	Version int    `json:"v"`
+	From    Second `json:"from"`
+	Until   Second `json:"until"`
+	// Unread are the times in which nobody watched: of pods that went then, what they held then is not counted.
+	Unread []Span `json:"unread,omitempty"`
+	Lines  []Line `json:"lines"` // by Key
+}
+
+// newDay is a Day of which nothing is counted yet, from a time on.
+func newDay(from Second) *Day {
+	return &Day{Version: version, From: from, Until: from, Lines: []Line{}}
+}
+
+// end is when the UTC day ends.
+func (d *Day) end() Second { return d.From.startOfDay() + dayLength }
+
+// next is the Day after one that is counted to its end, with what is open.
+func (d *Day) next() *Day {
+	next := newDay(d.end())
+	for _, l := range d.Lines {
+		if l.Open != (Amount{}) {
+			next.Lines = append(next.Lines, Line{Key: l.Key, Open: l.Open})
+		}
+	}
+	return next
+}
+
+// held is what one pod holds, from From until Until.
+type held struct {
+	Key
+	rate  Amount
+	from  Second
+	until Second // 0: it goes on
+	// lost reports whether until is only when its end was noticed.
+	lost bool
+	// use is the memory that it uses now, in MiB, if used is true.
+	use  int64
+	used bool
+}
+
+// within is how much of a time the pod holds its slice.
+func (h *held) within(from, until Second) Second {
+	if h.until != 0 {
+		until = min(until, h.until)
+	}
+	return max(until-max(from, h.from), 0)
+}
+
+// across reports whether the pod holds its slice before s and after.
+func (h *held) across(s Second) bool { return h.from < s && (h.until == 0 || h.until > s) }
+
+// plus is the Day counted on until a time within it. Since watched, every pod that went was seen.
+func (d *Day) plus(pods []held, until, watched Second) *Day {
+	until = min(until, d.end())
+	if until <= d.Until {
+		return d
+	}
+	t := newTable(d.Lines)
+	from, seen := d.Until, min(max(d.Until, watched), until)
+	before := t.takeOpen()
+	for i := range pods {
+		h := &pods[i]
+		if h.until != 0 && h.until <= from || h.from >= until {
+			continue
+		}
+		line := t.line(h.Key)
+		t.count(line, h, from, seen, until)
+	}
+	for line, was := range before {
+		line.Unsure = line.Unsure.plus(was.less(t.known[line]).times(seen - from))
+	}
+	next := &Day{Version: version, From: d.From, Until: until, Unread: d.Unread, Lines: t.sorted()}
+	if from < seen {
+		next.Unread = withSpan(d.Unread, Span{from, seen})
+	}
+	return next
+}
+
+// table are the lines of a Day while it is counted on.
+type table struct {
+	lines    map[Key]*Line
+	labelled int
+	labels   map[string]int // lines with a label, by namespace
+	// known is what pods that are known held when the count began, each second.
+	known map[*Line]Amount
+}
+
+func newTable(lines []Line) *table {
+	t := &table{lines: make(map[Key]*Line, len(lines)), labels: map[string]int{}, known: map[*Line]Amount{}}
+	for _, l := range lines {
+		t.add(l)
+	}
+	return t
+}
+
+func (t *table) add(l Line) *Line {
+	if l.Label != "" {
+		t.labelled++
+		t.labels[l.Namespace]++
+	}
+	t.lines[l.Key] = &l
+	return &l
+}
+
+// takeOpen takes from each line what was open.
+func (t *table) takeOpen() map[*Line]Amount {
+	out := make(map[*Line]Amount, len(t.lines))
+	for _, l := range t.lines {
+		if l.Open != (Amount{}) {
+			out[l], l.Open = l.Open, Amount{}
+		}
+	}
+	return out
+}
+
+// line is the line of a Key, or one that takes more: labels are the tenants' own, so that they may not fill the Day.
+func (t *table) line(k Key) *Line {
+	if l, ok := t.lines[k]; ok {
+		return l
+	}
+	if k.Label != "" && (t.labels[k.Namespace] >= maxLabels || t.labelled >= maxLines/2) {
+		return t.line(Key{Namespace: k.Namespace, Pool: k.Pool, Rest: true})
+	}
+	if k != (Key{}) && len(t.lines) >= maxLines {
+		return t.line(Key{})
+	}
+	return t.add(Line{Key: k})
+}
+
+// count counts a pod: until seen, where nobody watched, and from then on.
+func (t *table) count(line *Line, h *held, from, seen, until Second) {
+	if h.across(from) {
+		t.known[line] = t.known[line].plus(h.rate)
+	}
+	if h.lost {
+		line.Unsure = line.Unsure.plus(h.rate.times(h.within(from, until)))
+		return
+	}
+	line.Held = line.Held.plus(h.rate.times(h.within(from, until)))
+	if h.used && until-seen <= maxUseAge {
+		seconds := h.within(seen, until)
+		line.Used = addSaturated(line.Used, multiplySaturated(h.use, int64(seconds)))
+		line.Read = addSaturated(line.Read, h.rate.times(seconds).Memory)
+	}
+	if h.across(until) {
+		line.Open = line.Open.plus(h.rate)
+	}
+}
+
+func (t *table) sorted() []Line {
+	out := make([]Line, 0, len(t.lines))
+	for _, l := range t.lines {
+		out = append(out, *l)
+	}
+	slices.SortFunc(out, func(a, b Line) int { return a.compare(b.Key) })
+	return out
+}
+
+// withSpan returns spans with another one after them. Beyond maxSpans the last one takes the time between.
+func withSpan(spans []Span, s Span) []Span {
+	out := slices.Clone(spans)
+	if n := len(out); n > 0 && (out[n-1].Until >= s.From || n >= maxSpans) {
+		out[n-1].Until = s.Until
+		return out
+	}
+	return append(out, s)
+}
+
+// encode returns the Day as text.
+func (d *Day) encode() (string, error) {
+	text, err := json.Marshal(d)
+	if err == nil && len(text) > maxText {
+		err = fmt.Errorf("%d bytes, at most %d", len(text), maxText)
+	}
+	if err != nil {
+		return "", fmt.Errorf("encode a day: %w", err)
+	}
+	return string(text), nil
+}
+
+// decode reads a Day.
+func decode(text string) (*Day, error) {
+	var d Day
+	if len(text) > maxText {
+		return nil, fmt.Errorf("read a day: %d bytes, at most %d", len(text), maxText)
+	}
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		return nil, fmt.Errorf("read a day: %w", err)
+	}
+	if d.Version != version {
+		return nil, fmt.Errorf("read a day: format %d, this build reads %d", d.Version, version)
+	}
+	if d.Until < d.From || d.Until > d.end() {
+		return nil, fmt.Errorf("read a day: it ends at %s", d.Until.Time())
+	}
+	return &d, nil
+}

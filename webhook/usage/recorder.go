@@ -1,0 +1,207 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+const (
+	// period is how often Days are written.
+	period = time.Minute
+	// settle is how late a watch may show a pod: what is younger is counted the next time.
+	settle Second = 5
+	// prunePeriod is how often old Days are looked for.
+	prunePeriod = 12 * time.Hour
+	callTimeout = 10 * time.Second
+	maxTries    = 5
+)
+
+// Options configure a Recorder.
+type Options struct {
+	Client    kubernetes.Interface
+	Namespace string // of the ConfigMaps
+	// PodLabel is the key of a label of pods that has lines of its own for each value; "": none has.
+	PodLabel string
+	// KeepDays is how many days before today are kept.
+	KeepDays int
+	// Ready returns an error while promises cannot be read or pools are not known.
+	Ready func() error
+	// PromiseOf returns the promise of a pod; nil: it has none that is to be trusted.
+	PromiseOf func(*corev1.Pod) *promise.Promise
+	// PoolOf returns the pool in which a node offers a resource; "": none is known.
+	PoolOf func(node, resource string) string
+	// Now is the time of the API server, which dates what pods do.
+	Now func() time.Time
+	Log logr.Logger
+}
+
+// Watch is what the leader watches.
+type Watch struct {
+	Pods cache.SharedIndexInformer // their labels need only hold Options.PodLabel
+	// Used returns the memory, in MiB, that a pod uses as its node last reported; false: it is not known.
+	Used func(node, podUID string) (int64, bool)
+}
+
+// Recorder counts what pods hold.
+type Recorder struct{ options Options }
+
+// New returns a Recorder.
+func New(o Options) *Recorder { return &Recorder{o} }
+
+// PodLabel is the key of the label that the Recorder reads of pods; "": none.
+func (r *Recorder) PodLabel() string {
+	if r == nil {
+		return ""
+	}
+	return r.options.PodLabel
+}
+
+// session is the work of a Recorder while its replica leads.
+type session struct {
+	*Recorder
+	used  func(node, podUID string) (int64, bool)
+	pods  watched
+	store store
+	since Second  // every pod that went since then was seen
+	last  *stored // nil: to be read
+}
+
+// Run counts until ctx ends: while this replica leads. Two that count at once do no harm.
+func (r *Recorder) Run(ctx context.Context, from Watch) error {
+	s := r.newSession(from.Used)
+	registered, err := from.Pods.AddEventHandler(s.pods.handler())
+	if err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	defer func() { _ = from.Pods.RemoveEventHandler(registered) }()
+	if !cache.WaitForCacheSync(ctx.Done(), registered.HasSynced) {
+		return nil
+	}
+	s.since = s.now()
+	s.run(ctx)
+	return nil
+}
+
+func (r *Recorder) newSession(used func(string, string) (int64, bool)) *session {
+	s := &session{Recorder: r, used: used, store: store{r.options.Client, r.options.Namespace}}
+	s.pods = watched{now: s.now, pods: map[types.UID]*watchedPod{}}
+	return s
+}
+
+func (s *session) now() Second { return SecondOf(s.options.Now()) }
+
+func (s *session) run(ctx context.Context) {
+	tick, prune := time.NewTicker(period), time.NewTicker(prunePeriod)
+	defer tick.Stop()
+	defer prune.Stop()
+	s.prune(ctx)
+	for {
+		s.countAndLog(ctx)
+		select {
+		case <-tick.C:
+		case <-prune.C:
+			s.prune(ctx)
+		case <-ctx.Done():
+			s.countAndLog(context.WithoutCancel(ctx)) // or the next leader could not know the end of pods that went meanwhile
+			return
+		}
+	}
+}
+
+func (s *session) countAndLog(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := s.count(ctx); err != nil {
+		s.options.Log.Error(err, "usage is not counted", "retryAfter", period.String())
+	}
+}
+
+func (s *session) prune(ctx context.Context) {
+	before := s.now().startOfDay() - Second(s.options.KeepDays)*dayLength
+	if err := s.store.prune(ctx, before); err != nil && ctx.Err() == nil {
+		s.options.Log.Error(err, "cannot remove old usage", "retryAfter", prunePeriod.String())
+	}
+}
+
+// count counts everything up to now.
+func (s *session) count(ctx context.Context) error {
+	if err := s.options.Ready(); err != nil {
+		return err
+	}
+	until := s.now() - settle
+	pods := s.pods.held(s.resolve, s.current)
+	for tries := 0; ; {
+		err := s.step(ctx, pods, until)
+		switch {
+		case errors.Is(err, errChanged) && tries < maxTries:
+			s.last = nil
+			tries++
+		case err != nil:
+			s.last = nil
+			return err
+		case s.last.Until >= until:
+			s.pods.forget(s.last.Until)
+			return nil
+		}
+	}
+}
+
+// step counts the next part, which lies within one day.
+func (s *session) step(ctx context.Context, pods []held, until Second) error {
+	if s.last == nil {
+		if err := s.open(ctx, until); err != nil {
+			return err
+		}
+	}
+	if s.last.Until == s.last.end() && until > s.last.Until {
+		s.last = &stored{Day: s.last.next()}
+		if found, err := s.store.get(ctx, s.last.From); found != nil || err != nil {
+			s.last = found
+			return err
+		}
+	}
+	next := s.last.plus(pods, until, s.since)
+	if next == s.last.Day {
+		return nil
+	}
+	written, err := s.store.put(ctx, s.last, next)
+	if err != nil {
+		return err
+	}
+	s.last = written
+	return nil
+}
+
+// open reads what is counted. Without anything the count begins when this replica began to watch.
+func (s *session) open(ctx context.Context, now Second) (err error) {
+	if s.last, err = s.store.latest(ctx, now); err != nil || s.last != nil {
+		return err
+	}
+	s.last = &stored{Day: newDay(s.since)}
+	return nil
+}
+
+// resolve reads what a pod holds as long as it lives.
+func (s *session) resolve(pod *corev1.Pod) *held {
+	given := s.options.PromiseOf(pod)
+	if given == nil {
+		return nil
+	}
+	return &held{Key: Key{Namespace: pod.Namespace, Pool: poolOf(pod, given, s.options.PoolOf)}, rate: rateOf(pod, given)}
+}
+
+// current adds what changes while the pod lives.
+func (s *session) current(pod *corev1.Pod, h *held) {
+	h.Label = labelOf(pod, s.options.PodLabel)
+	h.use, h.used = s.used(pod.Spec.NodeName, string(pod.UID))
+}
