@@ -118,8 +118,8 @@ func (p *Pool) Share() quantity.Devices {
 	held, all := int64(1), int64(1)
 	if p.MIGProfile != "" {
 		held, all = migSlices(p.MIGProfile, p.Product)
-		if parts := p.MemoryParts(); parts*all > held*MemoryParts { // 1g.20gb has two of eight parts of the memory, and one of seven slices
-			held, all = parts, MemoryParts
+		if memory := p.MemoryShare(); memory.Num*all > held*memory.Den { // 1g.20gb has two of eight parts of the memory, and one of seven slices
+			held, all = memory.Num, memory.Den
 		}
 	}
 	return quantity.Device * quantity.Devices(held) / quantity.Devices(all*int64(p.Replicas))

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
 // Devices have seven compute slices for MIG. These profiles are of devices that have four: the A30 and the RTX PRO 6000, whose
@@ -27,21 +29,21 @@ func migSlices(profile, product string) (held, all int64) {
 	return held, all
 }
 
-// MemoryParts are the parts into which MIG divides the memory of a device; an instance has some of them. An A30 has four, which
+// memoryParts are the parts into which MIG divides the memory of a device; an instance has some of them. An A30 has four, which
 // are two each.
-const MemoryParts = 8
+const memoryParts = 8
 
-// MemoryParts is how many parts of the device's memory an instance of the pool has; 0: not known. What is usable of a part is a
-// little less than an eighth of what the device has.
-func (p *Pool) MemoryParts() int64 {
+// MemoryShare is how much of the device's memory an instance of the pool has, in parts; none: not known. What is usable of a part
+// is a little less than an eighth of what the device has.
+func (p *Pool) MemoryShare() quantity.Fraction {
 	instance, device := int64(p.InstanceMemory), int64(p.DeviceMemory)
 	if instance == 0 || device == 0 {
 		instance, device = numberIn(profileMemory, p.MIGProfile), numberIn(productMemory, p.Product)
 	}
 	if instance == 0 || device == 0 {
-		return 0
+		return quantity.Fraction{}
 	}
-	return min((MemoryParts*instance+device/2)/device, MemoryParts)
+	return quantity.Fraction{Num: min((memoryParts*instance+device/2)/device, memoryParts), Den: memoryParts}
 }
 
 // Under MIG strategy single no label has the device's memory, but its product may: NVIDIA-A100-SXM4-80GB-MIG-1g.20gb.

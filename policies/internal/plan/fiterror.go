@@ -103,7 +103,7 @@ func (e *FitError) most() string {
 	}
 	largest := quantity.Fraction{Num: 1, Den: int64(p.Replicas)}
 	if p.InstanceMemory > 0 {
-		largest = quantity.Fraction{Num: p.MemoryParts(), Den: pools.MemoryParts}
+		largest = p.MemoryShare()
 	}
 	return fmt.Sprintf("request a fraction of %s or less", largest)
 }

@@ -10,7 +10,8 @@ import (
 
 // holdsShare reports whether an instance of the pool is at least the fraction of its device.
 func holdsShare(p *pools.Pool, f quantity.Fraction) bool {
-	return p.InstanceMemory > 0 && p.DeviceMemory > 0 && !f.Zero() && pools.MemoryParts*f.Num <= p.MemoryParts()*f.Den
+	share := p.MemoryShare()
+	return p.InstanceMemory > 0 && p.DeviceMemory > 0 && !f.Zero() && share.Den*f.Num <= share.Num*f.Den
 }
 
 // gigabytes is the memory in the name of a MIG profile: 10 of "1g.10gb" and of "1g.10gb.me".

@@ -59,11 +59,12 @@ func (r *requestReader) read() api.Request {
 	named := r.annotation()
 	own = own || len(named) > 0 || len(r.violations) > before
 	req.Explicit = req.Explicit || own
-	if r.recorded != nil && labels.share != api.ShareDisabled { // the author's label is newer than what was recorded
+	// The author's label is newer than what was recorded, and what is a share's name is up to the pools of the day.
+	if r.recorded != nil && labels.share != api.ShareDisabled && !slices.Equal(r.recorded.Spellings, []string{spellings.NameOfShares}) {
 		req.Explicit = req.Explicit || r.recorded.Explicit
 	}
-	if slices.Contains(r.policy.Accept, spellings.NameOfShares) {
-		req.Explicit = req.Explicit || r.namesShare()
+	if slices.Contains(r.policy.Accept, spellings.NameOfShares) && r.namesShare() {
+		req.Explicit, req.Spellings = true, append(req.Spellings, spellings.NameOfShares)
 	}
 	for _, c := range r.gpuContainers(labels, named, req.Explicit) {
 		req.Containers = append(req.Containers, r.container(c, labels.size, named, &req))
