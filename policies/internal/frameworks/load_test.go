@@ -15,7 +15,7 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	t.Run("are sound", func(t *testing.T) {
 		t.Parallel()
-		want := []string{"comfyui", "cupy", "jax", "llama-cpp", "ollama", "paddle", "pytorch", "ray", "sglang", "tensorflow", "tgi", "triton", "vllm"}
+		want := []string{"comfyui", "cupy", "jax", "llama-cpp", "lmdeploy", "ollama", "paddle", "pytorch", "ray", "sglang", "tensorflow", "tensorrt-llm", "tgi", "triton", "vllm"}
 		if diff := cmp.Diff(want, Names()); diff != "" {
 			t.Errorf("names (-want +got):\n%s", diff)
 		}
