@@ -29,21 +29,16 @@ func migSlices(profile, product string) (held, all int64) {
 	return held, all
 }
 
-// memoryParts are the parts into which MIG divides the memory of a device; an instance has some of them. An A30 has four, which
-// are two each.
-const memoryParts = 8
-
-// MemoryShare is how much of the device's memory an instance of the pool has, in parts; none: not known. What is usable of a part
-// is a little less than an eighth of what the device has.
-func (p *Pool) MemoryShare() quantity.Fraction {
-	instance, device := int64(p.InstanceMemory), int64(p.DeviceMemory)
-	if instance == 0 || device == 0 {
-		instance, device = numberIn(profileMemory, p.MIGProfile), numberIn(productMemory, p.Product)
+// memoryShare is how many parts of the device's memory an instance of the pool has; 0: not known.
+func (p *Pool) memoryShare() int64 {
+	q := Pool{InstanceMemory: p.InstanceMemory, DeviceMemory: p.DeviceMemory}
+	if q.InstanceMemory == 0 || q.DeviceMemory == 0 {
+		q.InstanceMemory, q.DeviceMemory = numberIn(profileMemory, p.MIGProfile), numberIn(productMemory, p.Product)
 	}
-	if instance == 0 || device == 0 {
-		return quantity.Fraction{}
+	if q.InstanceMemory == 0 || q.DeviceMemory == 0 {
+		return 0
 	}
-	return quantity.Fraction{Num: min((memoryParts*instance+device/2)/device, memoryParts), Den: memoryParts}
+	return min(q.partsOf(), memoryParts)
 }
 
 // Under MIG strategy single no label has the device's memory, but its product may: NVIDIA-A100-SXM4-80GB-MIG-1g.20gb.
@@ -52,11 +47,11 @@ var (
 	productMemory = regexp.MustCompile(`\b([0-9]{1,4})GB\b`)
 )
 
-func numberIn(pattern *regexp.Regexp, text string) int64 {
+func numberIn(pattern *regexp.Regexp, text string) quantity.MiB {
 	found := pattern.FindStringSubmatch(text)
 	if found == nil {
 		return 0
 	}
 	n, _ := strconv.ParseInt(found[1], 10, 64)
-	return n
+	return quantity.MiB(n)
 }
