@@ -31,10 +31,8 @@ func (guardEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 		ours = append(ours, g.sidecar())
 	}
 	for i := range next.Containers {
-		if p := &next.Containers[i]; p.Shim == shim.ByFile {
-			if c, _ := podspec.ContainerNamed(spec, p.Name); c != nil {
-				ours = append(ours, g.recorder(c, i))
-			}
+		if c, _ := podspec.ContainerNamed(spec, next.Containers[i].Name); c != nil && next.Containers[i].Shim == shim.ByFile {
+			ours = append(ours, shim.Recorder(g.container("", "", nil), c, i))
 		}
 	}
 	dropMisplaced(spec, next, ours)
@@ -173,18 +171,10 @@ func isTokenMount(m corev1.VolumeMount) bool {
 
 // HasGuard reports whether an init container of that name is the guard's: check, sidecar, or a recorder.
 func (p *Promise) HasGuard(name string) bool {
-	switch {
-	case p == nil || p.Guard == nil:
-		return false
-	case name == limits.CheckContainer:
-		return true
-	case name == limits.GuardContainer:
-		return !p.Guard.Agent
-	}
-	for i := range p.Containers {
-		if p.Containers[i].Shim == shim.ByFile && name == shim.RecorderName(i) {
-			return true
-		}
-	}
-	return false
+	return p != nil && p.Guard != nil && (name == limits.CheckContainer || name == limits.GuardContainer && !p.Guard.Agent ||
+		strings.HasPrefix(name, limits.RecordContainer) && p.records(shim.RecorderNumber(name)))
+}
+
+func (p *Promise) records(n int) bool {
+	return n >= 0 && n < len(p.Containers) && p.Containers[n].Shim == shim.ByFile
 }

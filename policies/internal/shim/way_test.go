@@ -180,3 +180,14 @@ func TestWayOfByFile(t *testing.T) {
 		})
 	}
 }
+
+// TestRecorderNumber holds names to what Recorder writes: one that only looks like it is the author's own container.
+func TestRecorderNumber(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{"gpuslice-record-0": 0, "gpuslice-record-12": 12, "gpuslice-record-01": -1, "gpuslice-record-+1": -1,
+		"gpuslice-record--1": -1, "gpuslice-record-": -1, "gpuslice-record-x": -1, "1": -1} {
+		if got := RecorderNumber(name); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+}
