@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/charges"
+	"github.com/gpuslice/gpuslice/policies/internal/claimtemplate"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
@@ -42,8 +43,42 @@ func (in Input) HoldingWithClaims(h quota.Holding) quota.Holding {
 	return out
 }
 
+// ClaimTemplates are gpuslice's templates that the pod names, as its namespace has to have them.
+func (in Input) ClaimTemplates() (out []*resourcev1.ResourceClaimTemplate) {
+	for _, c := range in.Pod.Spec.ResourceClaims {
+		if c.ResourceClaimTemplateName == nil {
+			continue
+		}
+		if t, err := claimtemplate.Parse(*c.ResourceClaimTemplateName); err == nil {
+			out = append(out, t.Object(in.Pod.Namespace))
+		}
+	}
+	return out
+}
+
+// ClaimProblem is why a claim, or the template of that name, is no slice of gpuslice's although it takes GPUs; "": it is one, or takes none.
+func (in Input) ClaimProblem(template string, spec *resourcev1.ResourceClaimSpec) string {
+	if t, err := claimtemplate.Parse(template); err == nil && !t.Matches(spec) {
+		return "asks for something else than its name says"
+	}
+	if _, ok := claimtemplate.Of(spec); ok {
+		return ""
+	}
+	for _, r := range spec.Devices.Requests {
+		if class, n := in.requested(r); n > 0 {
+			return fmt.Sprintf("takes devices of class %s, which no slice bounds", class)
+		}
+	}
+	return ""
+}
+
 // checkClaims denies a pod that claims GPUs where policy says so.
 func checkClaims(in *Input) []api.Violation {
+	for _, c := range in.Pod.Spec.ResourceClaims {
+		if v := in.takesSlice(c); v != nil {
+			return []api.Violation{*v}
+		}
+	}
 	if in.Policy.Claims != modes.ClaimsDeny {
 		return nil
 	}
@@ -54,6 +89,19 @@ func checkClaims(in *Input) []api.Violation {
 	return []api.Violation{{Rule: api.RulePolicy, Reason: "GPUs by a claim", Detail: fmt.Sprintf(
 		"%s, and policy %s denies claims of GPUs; remove it, and write %s: 1 and the label %s: \"8Gi\" (or what the pod needs)",
 		message.ShortList(found), in.Policy.Name, api.ResourceGPU, api.LabelMemory)}}
+}
+
+// takesSlice denies a claim that the pod names and that is the slice of another pod: each of their guards would allow all of it.
+func (in *Input) takesSlice(c corev1.PodResourceClaim) *api.Violation {
+	spec := in.Claims[c.Name]
+	if c.ResourceClaimName == nil || spec == nil {
+		return nil
+	}
+	if _, ok := claimtemplate.Of(spec); !ok {
+		return nil
+	}
+	return &api.Violation{Rule: api.RulePolicy, Reason: "another pod's claim", Detail: fmt.Sprintf(
+		"ResourceClaim %s is a slice, and no pods share one; remove it, and write the label %s: \"8Gi\" (or what the pod needs)", message.Quote(*c.ResourceClaimName), api.LabelMemory)}
 }
 
 // Claimed says of each way in which the pod claims GPUs what it takes, sorted.

@@ -90,6 +90,9 @@ func TestMatches(t *testing.T) {
 		if !template.Matches(&spec) {
 			t.Errorf("%s does not match itself", name)
 		}
+		if got, ok := Of(&spec); !ok || got != template {
+			t.Errorf("the claim of %s is read as %+v", name, got)
+		}
 		for other, second := range named {
 			if theirs := second.Spec(); other != name && template.Matches(&theirs) {
 				t.Errorf("%s matches %s", name, other)
@@ -100,6 +103,9 @@ func TestMatches(t *testing.T) {
 			do(&lie)
 			if template.Matches(&lie) {
 				t.Errorf("%s matches a claim with %s", name, change)
+			}
+			if got, ok := Of(&lie); ok && got == template {
+				t.Errorf("a claim with %s is read as %s", change, name)
 			}
 		}
 	}

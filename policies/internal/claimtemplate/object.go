@@ -3,6 +3,8 @@ package claimtemplate
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -62,6 +64,27 @@ func (t Template) selector() string {
 // Matches reports whether a claim asks for what the template does, and for nothing else.
 func (t Template) Matches(spec *resourcev1.ResourceClaimSpec) bool {
 	return equality.Semantic.DeepEqual(*spec, t.Spec())
+}
+
+// Of is the template whose claims ask for what spec does; ok is false where there is none.
+func Of(spec *resourcev1.ResourceClaimSpec) (t Template, ok bool) {
+	if len(spec.Devices.Requests) != 1 || spec.Devices.Requests[0].Exactly == nil || spec.Devices.Requests[0].Exactly.Capacity == nil {
+		return t, false
+	}
+	e := spec.Devices.Requests[0].Exactly
+	memory := e.Capacity.Requests["memory"]
+	_, share := e.Capacity.Requests["shares"]
+	t = Template{Class: e.DeviceClassName, Memory: quantity.MiB(memory.Value() / quantity.Mebibyte), Count: int(e.Count), Share: share}
+	if len(e.Selectors) == 1 && e.Selectors[0].CEL != nil {
+		t.Of = chosen(e.Selectors[0].CEL.Expression)
+	}
+	return t, t.Validate() == nil && t.Matches(spec)
+}
+
+// chosen is the memory of the devices that a selector chooses; 0: any, or it is none of ours.
+func chosen(expression string) quantity.MiB {
+	n, _ := strconv.ParseInt(expression[strings.LastIndex(expression, " ")+1:], 10, 64)
+	return quantity.MiB(n)
 }
 
 // IsManaged reports whether a template has the labels of gpuslice's.
