@@ -91,7 +91,7 @@ func TestClaimTemplates(t *testing.T) {
 	s := closed(t, cluster.Options{})
 	const small, shared = "gpuslice-4396mi", "device.allowMultipleAllocations"
 	names := []string{small, "gpuslice-1mi", "gpuslice-20480mi-of-81920mi", "gpuslice-2x4396mi", "gpuslice-4396mi-share", "gpuslice-4396mi-from-memory.example.com",
-		"gpuslice-32x4396mi-of-81920mi-share", "gpuslice-1073741824mi", "gpuslice-4396mi-from-another.example.com"}
+		"gpuslice-32x4396mi-of-81920mi-share", "gpuslice-99999999mi", "gpuslice-99999744mi", "gpuslice-99614720mi", "gpuslice-1048576mi", "gpuslice-4396mi-from-another.example.com"}
 	for _, name := range names {
 		if err := s.try(t.Context(), ours(t, name, name), governedNamespace); err != nil {
 			t.Errorf("%s as it is: %v", name, err)

@@ -48,7 +48,8 @@ func templateOf(namespace, name string) *resourcev1.ResourceClaimTemplate {
 // lying is a template that asks for all devices.
 func lying(namespace, name string) *resourcev1.ResourceClaimTemplate {
 	t := templateOf(namespace, name)
-	t.Spec.Spec.Devices.Requests[0].Exactly.AllocationMode, t.Labels = resourcev1.DeviceAllocationModeAll, nil
+	all := t.Spec.Spec.Devices.Requests[0].Exactly
+	all.AllocationMode, all.Count, t.Labels = resourcev1.DeviceAllocationModeAll, 0, nil
 	return t
 }
 
