@@ -111,15 +111,22 @@ bench-ops: cluster ## figures: the same at full size and latency, about an hour 
 	GPUSLICE_TEST=long go test $(GOFLAGS) -count=1 -timeout 20m ./test/model -run TestTwoWatches -v
 	GPUSLICE_TEST=apiserver,long GPUSLICE_SOAK=$(or $(SOAK),10m) go test $(GOFLAGS) -count=1 -timeout 6h ./test/ops -v
 
+bench-check: cluster ## compare a create's cost with the previous release in one run; fails beyond GPUSLICE_MARGIN (default 1.2)
+	GPUSLICE_TEST=apiserver,long go test $(GOFLAGS) -count=1 -timeout 20m ./test/bench -run TestCostBesidePreviousRelease -v
+
+bench-scale: ## figures: a replica beside a generated cluster of 5,000 nodes and 100,000 pods, some minutes and 4 GiB
+	GPUSLICE_TEST=long go test $(GOFLAGS) -count=1 -timeout 30m ./test/bench -run TestPrintScale -v
+
 bench-guard: ## figures of the guard: size, memory, CPU, time to end
 	go run $(GOFLAGS) ./test/bench/guard
 
 GOVULNDB ?= https://vuln.go.dev
-lint: ## gofmt, go vet, and govulncheck where its database can be reached
+lint: ## gofmt, go vet, golangci-lint, and govulncheck where its database can be reached
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet $(GOFLAGS) ./...
+	GOFLAGS="$(GOFLAGS)" go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...
 	@if curl --silent --fail --location --max-time 10 --output /dev/null "$(GOVULNDB)/index/db.json"; \
 	then go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$(GOVULNDB)" ./...; \
 	else echo "govulncheck is not run: its database $(GOVULNDB) cannot be reached"; fi
 
-.PHONY: help build images release run test functions abuse abuse-table test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-guard lint
+.PHONY: help build images release run test functions abuse abuse-table test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-check bench-scale bench-guard lint

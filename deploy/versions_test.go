@@ -17,7 +17,7 @@ var tested = map[string]struct {
 	folders []string
 }{
 	"Kubernetes":                 {"k8s.io/kubernetes", []string{"kubernetes-oldest", "kubernetes", "kubernetes-newest"}},
-	"Helm":                       {"helm.sh/helm/v[34]", []string{"helm-3", "helm"}},
+	"Helm":                       {"helm.sh/helm/v[34]", []string{"helm-oldest", "helm-3", "helm"}},
 	"containerd":                 {"github.com/containerd/containerd/v2", []string{"containerd"}},
 	"NVIDIA's device plugin":     {"github.com/NVIDIA/k8s-device-plugin", []string{"nvidia"}},
 	"NVIDIA's container toolkit": {"github.com/NVIDIA/nvidia-container-toolkit", []string{"toolkit"}},
@@ -81,7 +81,7 @@ func TestSupportedVersions(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"chart/Chart.yaml": `kubeVersion: ">=` + oldest["Kubernetes"] + `.0-0"`,
-		"chart/README.md":  "Kubernetes " + oldest["Kubernetes"] + " and Helm 3",
+		"chart/README.md":  "Kubernetes " + oldest["Kubernetes"] + " and Helm " + oldest["Helm"],
 		"../README.md":     "on Kubernetes " + oldest["Kubernetes"] + " or newer",
 	} {
 		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {

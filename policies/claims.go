@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
@@ -28,9 +30,9 @@ type claimedGPUs struct {
 }
 
 // HoldingWithClaims is what the pod holds with the GPUs that it claims: whole devices of which nothing else is known, and
-// which may be slices of any pool.
-func (in Input) HoldingWithClaims(h quota.Holding) quota.Holding {
-	n := countClaimed(in.Pod, in.claimedGPUs())
+// which may be slices of any pool. Claims that are given, by a Promise that is to be trusted, are counted in h.
+func (in Input) HoldingWithClaims(h quota.Holding, given *promise.Promise) quota.Holding {
+	n := countClaimed(in.Pod, in.claimedGPUs(given.HasClaim))
 	if n == 0 {
 		return h
 	}
@@ -72,17 +74,18 @@ func (in Input) ClaimProblem(template string, spec *resourcev1.ResourceClaimSpec
 	return ""
 }
 
-// checkClaims denies a pod that claims GPUs where policy says so.
-func checkClaims(in *Input) []api.Violation {
-	for _, c := range in.Pod.Spec.ResourceClaims {
-		if v := in.takesSlice(c); v != nil {
+// checkClaims denies a pod that claims GPUs where policy says so, and one that claims a slice itself: it would be one that nobody
+// looks at. Those that ours lists are gpuslice's.
+func checkClaims(in *Input, ours func(*corev1.PodResourceClaim) bool) []api.Violation {
+	if len(in.Pod.Spec.ResourceClaims) > 0 {
+		if v := cmp.Or(claimsSlice(in.Pod, ours), in.takesSlice(ours)); v != nil {
 			return []api.Violation{*v}
 		}
 	}
 	if in.Policy.Claims != modes.ClaimsDeny {
 		return nil
 	}
-	found := in.Claimed()
+	found := described(in.claimedGPUs(ours))
 	if len(found) == 0 {
 		return nil
 	}
@@ -91,33 +94,71 @@ func checkClaims(in *Input) []api.Violation {
 		message.ShortList(found), in.Policy.Name, api.ResourceGPU, api.LabelMemory)}}
 }
 
-// takesSlice denies a claim that the pod names and that is the slice of another pod: each of their guards would allow all of it.
-func (in *Input) takesSlice(c corev1.PodResourceClaim) *api.Violation {
-	spec := in.Claims[c.Name]
-	if c.ResourceClaimName == nil || spec == nil {
-		return nil
+// takesSlice denies a claim that the author names and that is the slice of another pod: each of their guards would allow all of it.
+func (in *Input) takesSlice(ours func(*corev1.PodResourceClaim) bool) *api.Violation {
+	for i := range in.Pod.Spec.ResourceClaims {
+		c := &in.Pod.Spec.ResourceClaims[i]
+		spec := in.Claims[c.Name]
+		if c.ResourceClaimName == nil || spec == nil || ours(c) {
+			continue
+		}
+		if _, ok := claimtemplate.Of(spec); ok {
+			return &api.Violation{Rule: api.RulePolicy, Reason: "another pod's claim", Detail: fmt.Sprintf(
+				"ResourceClaim %s is a slice, and no pods share one; remove it, and write the label %s: \"8Gi\" (or what the pod needs)",
+				message.Quote(*c.ResourceClaimName), api.LabelMemory)}
+		}
 	}
-	if _, ok := claimtemplate.Of(spec); !ok {
-		return nil
-	}
-	return &api.Violation{Rule: api.RulePolicy, Reason: "another pod's claim", Detail: fmt.Sprintf(
-		"ResourceClaim %s is a slice, and no pods share one; remove it, and write the label %s: \"8Gi\" (or what the pod needs)", message.Quote(*c.ResourceClaimName), api.LabelMemory)}
+	return nil
 }
 
-// Claimed says of each way in which the pod claims GPUs what it takes, sorted.
-func (in Input) Claimed() (found []string) {
-	for _, c := range in.claimedGPUs() {
+// claimsSlice denies a template of gpuslice's that the author names.
+func claimsSlice(pod *corev1.Pod, ours func(*corev1.PodResourceClaim) bool) *api.Violation {
+	for i := range pod.Spec.ResourceClaims {
+		c := &pod.Spec.ResourceClaims[i]
+		if c.ResourceClaimTemplateName == nil || ours(c) {
+			continue
+		}
+		if t, err := claimtemplate.Parse(*c.ResourceClaimTemplateName); err == nil {
+			return &api.Violation{Rule: api.RulePolicy, Reason: "a slice by a claim of the pod's own", Detail: fmt.Sprintf(
+				"claim %q names template %s, and such claims are written by gpuslice alone; remove it, and write %s: 1 and the label %s: %q",
+				c.Name, *c.ResourceClaimTemplateName, api.ResourceGPU, api.LabelMemory, t.Memory)}
+		}
+	}
+	return nil
+}
+
+// writtenAnew are the claims that a pod brings which has, or will have, a slice: what has gpuslice's names is taken off it first.
+func writtenAnew(c *corev1.PodResourceClaim) bool { return podspec.IsOurClaim(c.Name) }
+
+// claimsUnsliced is what the claims are denied for of a pod that gets no slice: nothing is taken off it.
+func claimsUnsliced(in *Input) []api.Violation {
+	if !slices.ContainsFunc(in.Pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return writtenAnew(&c) }) {
+		return nil
+	}
+	return checkClaims(in, func(*corev1.PodResourceClaim) bool { return false })
+}
+
+// Claimed says of each way in which the pod claims GPUs what it takes beside what it was given, sorted.
+func (in Input) Claimed(given *promise.Promise) []string {
+	return described(in.claimedGPUs(given.HasClaim))
+}
+
+func described(claimed []claimedGPUs) (found []string) {
+	for _, c := range claimed {
 		found = append(found, c.what)
 	}
 	slices.Sort(found)
 	return slices.Compact(found)
 }
 
-// claimedGPUs lists the GPUs that the pod claims. The names by which a device plugin offers GPUs are none of them.
-func (in *Input) claimedGPUs() []claimedGPUs {
+// claimedGPUs lists the GPUs that the pod claims, without the claims that are gpuslice's. The names by which a device plugin offers
+// GPUs are none of them.
+func (in *Input) claimedGPUs(ours func(*corev1.PodResourceClaim) bool) []claimedGPUs {
 	var out []claimedGPUs
-	for _, c := range in.Pod.Spec.ResourceClaims {
-		out = append(out, in.inClaim(c.Name)...)
+	for i := range in.Pod.Spec.ResourceClaims {
+		if c := &in.Pod.Spec.ResourceClaims[i]; !ours(c) {
+			out = append(out, in.inClaim(c.Name)...)
+		}
 	}
 	for c := range podspec.EveryContainer(&in.Pod.Spec) {
 		units := map[string]int64{}

@@ -85,7 +85,7 @@ func TestClaims(t *testing.T) {
 		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
 		pod.Labels, in.Pod = nil, pod
 		tt.edit(&in)
-		h := in.HoldingWithClaims(quota.Holding{Namespace: "team-a"})
+		h := in.HoldingWithClaims(quota.Holding{Namespace: "team-a"}, nil)
 		if h.Charge.GPUs != tt.gpus || h.Charge.Slices != tt.gpus || h.MemoryUnknown != (tt.gpus > 0) || (len(h.Pools) > 0) != (tt.gpus > 0) {
 			t.Errorf("%s: holds %+v, want %d GPUs", name, h, tt.gpus)
 		}

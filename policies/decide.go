@@ -114,7 +114,7 @@ func ungoverned(in Input) Decision {
 
 // decideGoverned answers a pod under a policy that is on.
 func decideGoverned(in Input) Decision {
-	if found := checkClaims(&in); len(found) > 0 {
+	if found := checkClaims(&in, writtenAnew); len(found) > 0 {
 		return denial(found...)
 	}
 	d := decideSlice(in)
@@ -126,7 +126,11 @@ func decideGoverned(in Input) Decision {
 
 // decideUnsliced answers a pod that gets no slice, for d's reason: it may take no device that it did not request either.
 func decideUnsliced(in *Input, d Decision) Decision {
-	if found := rules.Find(subjectOf(in), false); len(found) > 0 {
+	found := rules.Find(subjectOf(in), false)
+	if len(in.Pod.Spec.ResourceClaims) > 0 {
+		found = append(claimsUnsliced(in), found...)
+	}
+	if len(found) > 0 {
 		return denial(found...)
 	}
 	return hideDevices(in, d)

@@ -273,7 +273,8 @@ func findMarks(node any, found map[string]bool) {
 var allowedPaths = regexp.MustCompile(`^(` + strings.Join([]string{
 	`/metadata/annotations(/(gpuslice\.dev~1(promise|planned|observed|summary)|nvidia\.cdi\.k8s\.io~1container\.gpuslice-guard))?`,
 	`/metadata/labels(/gpuslice\.dev~1tier)?`,
-	`/spec/(init)?[cC]ontainers/\d+/resources((/(limits|requests))(/[a-z.]+~1[a-zA-Z0-9.-]+)?)?`,
+	`/spec/(init)?[cC]ontainers/\d+/resources((/(limits|requests))(/[a-z.]+~1[a-zA-Z0-9.-]+)?|/claims(/\d+)?)?`,
+	`/spec/resourceClaims(/\d+(/resourceClaim(Template)?Name)?)?`,
 	`/spec/(init)?[cC]ontainers/\d+/(env|volumeMounts)(/\d+(/value|/valueFrom)?)?`,
 	`/spec/(init)?[cC]ontainers/\d+/(args|command)(/\d+)?`,
 	`/spec/initContainers(/\d+)?`,

@@ -20,7 +20,6 @@ import (
 // LabelQuota is "true" on the ResourceQuotas that gpuslice writes. It touches no others.
 const LabelQuota = api.Domain + "/quota"
 
-// Where ResourceQuotas name GPUs: Kubernetes counts extended resources under requests only.
 // NativeQuota is what one ResourceQuota allows of one GPU resource.
 type NativeQuota struct {
 	Name     string // of the ResourceQuota

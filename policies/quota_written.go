@@ -42,6 +42,9 @@ func (in Input) WrittenQuota() (WrittenQuota, bool) {
 			return WrittenQuota{Why: fmt.Sprintf("the limit is in %s, and policy allows %s, which is %s; allow only strategies that are counted in %s",
 				kind, pool.Describe(), pool.Strategy, kind)}, true
 		}
+		if pool.Sharing().Claims {
+			return WrittenQuota{Why: fmt.Sprintf("slices on %s are claims, which a ResourceQuota counts by their class; the limit holds without one", pool.Describe())}, true
+		}
 		if pool.Granular {
 			return WrittenQuota{Why: fmt.Sprintf("a slice on %s takes several of %s, which a ResourceQuota would count each; the limit holds without one", pool.Describe(), pool.Resource)}, true
 		}

@@ -35,7 +35,7 @@ func (in Input) RolloutWarning(given *promise.Promise, replicas, surge int) stri
 		return ""
 	}
 	limits := in.Policy.QuotaFor(in.Namespace.Name)
-	holding := in.HoldingWithClaims(given.Holding(given.Apply(in.Pod)))
+	holding := in.HoldingWithClaims(given.Holding(given.Apply(in.Pod)), given)
 	excess := func(pods int) []quota.Excess {
 		return limits.Excess(func(scope quota.Scope) quota.Charge { return times(holding.In(scope), int64(pods-1)) }, holding)
 	}

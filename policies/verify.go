@@ -10,8 +10,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
+	"github.com/gpuslice/gpuslice/policies/internal/limits"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
-	"github.com/gpuslice/gpuslice/policies/internal/plan"
 	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -86,7 +86,7 @@ func checkPromisedTampering(in *Input, promise *promise.Promise) []api.Violation
 	out := rules.UnpromisedHostIPC(in.Pod, promise)
 	authors := subjectOf(in)
 	authors.Pod = withoutPromised(in.Pod, promise)
-	return append(append(out, rules.Find(authors, true)...), checkClaims(in)...)
+	return append(append(out, rules.Find(authors, true)...), checkClaims(in, promise.HasClaim)...)
 }
 
 // withoutPromised is the pod without what its promise wrote that a tamper rule would find: the volumes of a strategy, the
@@ -127,20 +127,20 @@ func checkPromisedTier(in *Input, promise *promise.Promise) []api.Violation {
 
 // checkPromisedLimits holds what the pod is charged for to the limits. The pod says which containers run side by side.
 func checkPromisedLimits(in *Input, promise *promise.Promise) []api.Violation {
-	limits, policy := in.Policy.Limits, in.Policy.Name
-	if limits == (config.Policy{}).Limits {
+	most, policy := in.Policy.Limits, in.Policy.Name
+	if most == (config.Policy{}).Limits {
 		return nil
 	}
 	for i := range promise.Containers {
 		c := &promise.Containers[i]
-		if v := plan.Exceeds(promise.ChargeFor(c), limits.PerContainer, fmt.Sprintf("container %q", c.Name), policy, promise.Place); v != nil {
+		if v := limits.Exceeds(promise.ChargeFor(c), most.PerContainer, fmt.Sprintf("container %q", c.Name), policy, promise.Place); v != nil {
 			return []api.Violation{*v}
 		}
-		if v := (plan.Sizes{Slice: c.Slice, Limit: c.Limit}).ExceedsBurst(in.Policy, c.Name); v != nil {
+		if v := (limits.Sizes{Slice: c.Slice, Limit: c.Limit}).ExceedsBurst(in.Policy, c.Name); v != nil {
 			return []api.Violation{*v}
 		}
 	}
-	if v := plan.Exceeds(promise.ChargeOn(in.Pod), limits.PerPod, "the pod", policy, promise.Place); v != nil {
+	if v := limits.Exceeds(promise.ChargeOn(in.Pod), most.PerPod, "the pod", policy, promise.Place); v != nil {
 		return []api.Violation{*v}
 	}
 	return nil

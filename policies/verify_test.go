@@ -111,8 +111,37 @@ func TestVerifyTampered(t *testing.T) {
 			},
 			"the resource": func(pod *corev1.Pod, p *promise.Promise) bool {
 				c := containerOf(pod, p.Containers[0].Name)
+				if p.Containers[0].Resource == "" {
+					return false
+				}
 				c.Resources.Limits[corev1.ResourceName(p.Containers[0].Resource)] = *resource.NewQuantity(p.Containers[0].Count-1, resource.DecimalSI) // also of parts: less is not counted
 				return true
+			},
+			"the claim": func(pod *corev1.Pod, p *promise.Promise) bool {
+				c := containerOf(pod, p.Containers[0].Name)
+				c.Resources.Claims = nil
+				return p.Containers[0].Claim != ""
+			},
+			"the claim's template": func(pod *corev1.Pod, p *promise.Promise) bool {
+				for i := range pod.Spec.ResourceClaims {
+					pod.Spec.ResourceClaims[i].ResourceClaimTemplateName = new("gpuslice-81559mi")
+				}
+				return p.Containers[0].Claim != ""
+			},
+			"a claim of another pod": func(pod *corev1.Pod, p *promise.Promise) bool {
+				for i := range pod.Spec.ResourceClaims {
+					pod.Spec.ResourceClaims[i].ResourceClaimTemplateName, pod.Spec.ResourceClaims[i].ResourceClaimName = nil, new("shared")
+				}
+				return p.Containers[0].Claim != ""
+			},
+			"another claim": func(pod *corev1.Pod, p *promise.Promise) bool {
+				pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: "gpuslice-2", ResourceClaimTemplateName: new("all-of-it")})
+				return p.Containers[0].Claim != ""
+			},
+			"who shares the claim": func(pod *corev1.Pod, p *promise.Promise) bool {
+				pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "added-later", Resources: corev1.ResourceRequirements{
+					Claims: []corev1.ResourceClaim{{Name: p.Containers[0].Claim}}}})
+				return p.Containers[0].Claim != ""
 			},
 			"another GPU": func(pod *corev1.Pod, p *promise.Promise) bool {
 				pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "added-later", Resources: corev1.ResourceRequirements{

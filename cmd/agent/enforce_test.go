@@ -198,7 +198,7 @@ func (c *cluster) await(reason string) *corev1.Event {
 
 func (c *cluster) get(path string) (int, string) {
 	c.t.Helper()
-	r, err := http.NewRequestWithContext(c.t.Context(), "GET", c.url+path, nil)
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.url+path, nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -55,13 +55,12 @@ func allocate(text string, in io.Reader, out io.Writer) int {
 		fmt.Fprintln(os.Stderr, "gpuslice-prove:", err)
 		return exitUsage
 	}
-	if err := o.hold(say); err != nil {
-		s := said{Failure: err.Error()}
-		if e, ok := errors.AsType[*cuda.Error](err); ok {
-			s.Code = e.Code
-		}
-		say(s)
+	stopped := o.hold(say)
+	s := said{Failure: stopped.Error()}
+	if e, ok := errors.AsType[*cuda.Error](stopped); ok {
+		s.Code = e.Code
 	}
+	say(s)
 	select {} // what it holds stays until its parent has looked
 }
 

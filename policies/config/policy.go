@@ -135,10 +135,20 @@ type PoolSpec struct {
 	TrustDomain    string                     `json:"trustDomain,omitempty"`
 }
 
-// ReserveSpec is what is kept free on each shared device: the larger of the two. Defaults: 3 % and 512Mi.
+// ReserveSpec is what is kept free on each shared device: the larger of percent and memory, or what each claim takes beyond its slice.
+// Defaults: 3 %, 512Mi and 300Mi.
 type ReserveSpec struct {
-	Percent *int          `json:"percent,omitempty"`
-	Memory  *quantity.MiB `json:"memory,omitempty"`
+	Percent  *int          `json:"percent,omitempty"`
+	Memory   *quantity.MiB `json:"memory,omitempty"`
+	PerClaim *quantity.MiB `json:"perClaim,omitempty"` // where slices are claims, what each takes beside its slice; default: 300Mi, for a CUDA context
+}
+
+// BesideClaim returns what a claim takes of its device beyond the slice.
+func (r ReserveSpec) BesideClaim() quantity.MiB {
+	if r.PerClaim != nil {
+		return *r.PerClaim
+	}
+	return defaultReservePerClaim
 }
 
 // Amounts returns the part of a device and the memory to keep free.
@@ -209,6 +219,7 @@ const (
 	defaultMIGRounding      = modes.MIGUp
 	defaultReservePercent   = 3
 	defaultReserveMemory    = quantity.MiB(512)
+	defaultReservePerClaim  = quantity.MiB(300)
 	defaultRememberFor      = 24 * time.Hour
 	defaultAllowance        = quantity.MiB(512)  // context of one process with one GPU
 	defaultAllowanceSeveral = quantity.MiB(1024) // with several GPUs, NCCL's buffers included

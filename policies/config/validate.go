@@ -156,7 +156,7 @@ func (p *Policy) validateDeviceClasses(e *problems, at *field.Path) {
 
 func (p *Policy) validateStrategies(e *problems, at *field.Path) {
 	if len(p.Strategies) == 0 {
-		e.add(field.Required(at, fmt.Sprintf("at least one of %v; leave the key out to allow all", strategies.Names())))
+		e.add(field.Required(at, fmt.Sprintf("at least one of %v; leave the key out for %v", strategies.Names(), strategies.Default())))
 	}
 	for i, name := range p.Strategies {
 		oneOf(e, at.Index(i), name, strategies.Names())

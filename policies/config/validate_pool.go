@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
@@ -23,6 +24,9 @@ import (
 
 var driverText = regexp.MustCompile(`^[1-9][0-9]{0,3}(\.[0-9]{1,4}){1,2}$`)
 
+// maxReservePerClaim is more than the contexts of a container's processes take.
+const maxReservePerClaim = quantity.MiB(16 << 10)
+
 // validatePools checks what the policy says about pools, which are the whole cluster's.
 func (p *Policy) validatePools(e *problems, at *field.Path) {
 	spec := p.Pools
@@ -31,6 +35,9 @@ func (p *Policy) validatePools(e *problems, at *field.Path) {
 	}
 	if spec.Reserve.Percent != nil {
 		between(e, at.Child("reserve", "percent"), *spec.Reserve.Percent, 0, 90)
+	}
+	if m := spec.Reserve.PerClaim; m != nil {
+		between(e, at.Child("reserve", "perClaim"), *m, 0, maxReservePerClaim)
 	}
 	if spec.RememberFor != nil {
 		between(e, at.Child("rememberFor"), spec.RememberFor.Duration, 0, 30*24*time.Hour)
@@ -90,13 +97,18 @@ func (d *PoolSpec) validateResource(e *problems, at *field.Path) {
 	}
 }
 
+// declarable are the strategies of pools that can be declared. What claims get is read from what drivers publish.
+func declarable() []api.StrategyName {
+	return strategies.NamesWith(func(s *strategies.Strategy) bool { return !s.Claims })
+}
+
 // validateSharing checks strategy, replicas and MPS provider against each other.
 func (d *PoolSpec) validateSharing(e *problems, at *field.Path) {
 	if d.Strategy == "" {
-		e.add(field.Required(at.Child("strategy"), "how its devices are shared, one of "+message.JoinNames(strategies.Names())))
+		e.add(field.Required(at.Child("strategy"), "how its devices are shared, one of "+message.JoinNames(declarable())))
 		return
 	}
-	oneOf(e, at.Child("strategy"), d.Strategy, strategies.Names())
+	oneOf(e, at.Child("strategy"), d.Strategy, declarable())
 	strategy, replicas := strategies.Named(d.Strategy), at.Child("replicas")
 	if strategy.MPS && d.MPSProvider == "" {
 		e.add(field.Required(at.Child("mpsProvider"), "who runs the MPS daemon: "+message.JoinNames(strategies.ProviderNames())))

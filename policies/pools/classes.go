@@ -35,6 +35,21 @@ func (s Source) classOf(driver, resource string, d *device) (class, why string) 
 	return names[0], ""
 }
 
+// classClaimed is the device class by which claims get a device, whatever resource it stands for; "": there is none. Of several it
+// is the one that is called like the driver, else the first.
+func (s Source) classClaimed(driver string, d *device) (class string) {
+	for name, c := range s.Classes {
+		text := expressions(c)
+		if !quotes(text, driver) || d.kind != "" && strings.Contains(text, ".type") && !quotes(text, d.kind) || choosesByMore(text, driver, d) {
+			continue
+		}
+		if name == driver || class == "" || class != driver && name < class {
+			class = name
+		}
+	}
+	return class
+}
+
 // classesNamed are the classes with an extended resource name, sorted.
 func (s Source) classesNamed(resource string) (names []string) {
 	for name, class := range s.Classes {

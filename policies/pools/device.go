@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -20,6 +21,7 @@ const (
 	attributeProduct = "productName"
 	attributeRelease = "driverVersion"
 	capacityMemory   = "memory"
+	capacityShares   = "shares"
 )
 
 // device is what a driver publishes of a GPU or MIG instance. Drivers write it on nodes: what cannot be read is unknown.
@@ -27,6 +29,7 @@ type device struct {
 	kind, profile, product string
 	memory                 quantity.MiB
 	units                  int // requests without an amount that it has room for; 0: any number, or more than can be counted
+	claims                 claimable
 	major, minor           int
 }
 
@@ -37,16 +40,56 @@ func readDevice(driverName string, in *resourcev1.Device) (d device, ok bool) {
 	if len(validation.IsValidLabelValue(d.product)) > 0 {
 		d.product = ""
 	}
+	d.claims = claimableOf(driverName, in)
 	d.major, d.minor = driver.Version(a.text(attributeRelease))
 	for name, c := range in.Capacity {
 		if unqualified(driverName, name) != capacityMemory {
 			continue
 		}
-		if bytes, exact := c.Value.AsInt64(); exact && bytes > 0 && bytes <= quantity.MaxMemory.Bytes() {
-			d.memory = quantity.MiB(bytes / quantity.Mebibyte)
-		}
+		d.memory = mebibytes(c.Value)
 	}
 	return d, d.memory > 0 && (d.profile == "" || resourcename.MIGProfile.MatchString(d.profile))
+}
+
+// mebibytes is an amount in whole MiB; 0 where it is none that a device has.
+func mebibytes(q resource.Quantity) quantity.MiB {
+	bytes, exact := q.AsInt64()
+	if !exact || bytes <= 0 || bytes > quantity.MaxMemory.Bytes() {
+		return 0
+	}
+	return quantity.MiB(bytes / quantity.Mebibyte)
+}
+
+// claimable is what a claim can have of a device; the zero value: nothing but all of it.
+type claimable struct {
+	largest quantity.MiB
+	shares  bool // are counted beside the memory
+}
+
+// claimableOf is what claims can have of a device whose memory any number of them share. Who names no amount takes all of it: else
+// pods that get the device by a resource name would count for nothing. What else it has a claim could not name.
+func claimableOf(driverName string, d *resourcev1.Device) (out claimable) {
+	if unitsOf(d) != 1 || d.AllowMultipleAllocations == nil || !*d.AllowMultipleAllocations {
+		return claimable{}
+	}
+	for name, c := range d.Capacity {
+		policy := c.RequestPolicy
+		switch unqualified(driverName, name) {
+		case capacityShares:
+			out.shares = true
+		case capacityMemory:
+			out.largest = mebibytes(c.Value)
+			if policy != nil && policy.ValidRange != nil && policy.ValidRange.Max != nil {
+				out.largest = min(out.largest, mebibytes(*policy.ValidRange.Max))
+			}
+			if policy != nil && (len(policy.ValidValues) > 0 || policy.Default != nil && policy.Default.Cmp(c.Value) < 0) {
+				return claimable{}
+			}
+		default:
+			return claimable{}
+		}
+	}
+	return out
 }
 
 // resource is the name by which pods request the device, where a device class offers it.

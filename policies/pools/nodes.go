@@ -72,6 +72,11 @@ func undeclaredOffers(node *corev1.Node, byClass []Pool, spec config.PoolsSpec) 
 	for _, offer := range byClass {
 		at, offered := slices.BinarySearch(names, offer.Resource)
 		switch {
+		case offer.Sharing().Claims:
+			if len(names) > 0 {
+				offer.Notes = append(offer.Notes, "a device plugin offers GPUs of these nodes too: the same GPU may be given out twice")
+			}
+			offers = append(offers, offer)
 		case offered:
 			offers[at].Notes = append(offers[at].Notes, "a device plugin and a driver of dynamic resource allocation both offer "+offer.Resource+": the same GPU may be given out twice")
 		case !declaredFor(spec, node.Labels, offer.Resource):
@@ -123,6 +128,9 @@ func offerKey(p *Pool) string {
 		p.InstanceMemory, p.Replicas, p.MIGProfile, p.MPSProvider, p.TrustDomain, requirementTexts(p), p.Notes)
 	if p.DeviceClass != "" { // no label tells the generation of the driver
 		key += fmt.Sprintf(" %q %d", p.DeviceClass, driver.Generation(p.DriverMajor))
+	}
+	if p.Sharing().Claims {
+		key += fmt.Sprintf(" %d %t", p.LargestClaim, p.ClaimsShares)
 	}
 	return key
 }

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // Pool is a set of nodes that offer the same. A Source has pools; policy may declare them.
 type Pool struct {
 	Name     string `json:"name"`
-	Resource string `json:"resource"` // what the nodes advertise: "nvidia.com/gpu.shared"
+	Resource string `json:"resource"` // what the nodes advertise: "nvidia.com/gpu.shared"; "" where slices are claims
 	// Strategy is how a device is shared; "" where nothing tells, or where labels contradict each other (Notes say
 	// which): nothing can be planned there, and a declaration helps.
 	Strategy api.StrategyName `json:"strategy"`
@@ -26,7 +27,7 @@ type Pool struct {
 	Product        string                     `json:"product,omitempty"`
 	DeviceMemory   quantity.MiB               `json:"deviceMemory,omitzero"`   // T, the whole card; 0: unknown
 	InstanceMemory quantity.MiB               `json:"instanceMemory,omitzero"` // of a MIG instance
-	Reserve        quantity.MiB               `json:"reserve,omitzero"`        // kept free on a device; 0 on a MIG instance of one's own
+	Reserve        quantity.MiB               `json:"reserve,omitzero"`        // kept free on a device, or beside a claim; 0 on a MIG instance of one's own
 	Replicas       int                        `json:"replicas,omitempty"`      // of one device or instance; 1: not shared; 0: unknown
 	Granular       bool                       `json:"granular,omitempty"`      // replicas are parts of the one device of each node
 	MIGProfile     string                     `json:"migProfile,omitempty"`    // "1g.10gb"
@@ -36,7 +37,9 @@ type Pool struct {
 	OtherDriver    string                     `json:"otherDriver,omitempty"`  // that labels of its nodes tell of too: "590.44"
 	DriverLimits   bool                       `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
 	TrustDomain    string                     `json:"trustDomain,omitempty"`
-	DeviceClass    string                     `json:"deviceClass,omitempty"` // that offers the resource; "": device plugins do
+	DeviceClass    string                     `json:"deviceClass,omitempty"`  // that offers the resource, or that claims name; "": device plugins do
+	LargestClaim   quantity.MiB               `json:"largestClaim,omitzero"`  // that one device gives; 0: all of it
+	ClaimsShares   bool                       `json:"claimsShares,omitempty"` // the driver counts shares of a device beside its memory
 	Declared       bool                       `json:"declared,omitempty"`
 	ScalesFromZero bool                       `json:"scalesFromZero,omitempty"`
 	// Requirements hold for every node of the pool, and together select those that offer the same: they name labels
@@ -82,9 +85,12 @@ type nodeKind struct {
 type nodeName struct{ Name, Hostname string }
 
 // Usable is the largest slice: floor((T - reserve) / replicas) of a shared device, all of these together on a granular
-// pool, an instance's memory under MIG, and a replica's part of it where instances are shared. 0: unknown, because T, the
-// number of replicas or the strategy is.
+// pool, an instance's memory under MIG, and a replica's part of it where instances are shared; of claims the largest, less
+// what is kept free beside it. 0: unknown, because T, the number of replicas or the strategy is.
 func (p *Pool) Usable() quantity.MiB {
+	if p.Sharing().Claims {
+		return max(cmp.Or(p.LargestClaim, p.DeviceMemory)-p.Reserve, 0)
+	}
 	if p.Strategy == "" || p.Replicas < 1 {
 		return 0
 	}
@@ -109,9 +115,13 @@ func (p *Pool) Burst() quantity.MiB {
 	return max(p.Total()-p.Reserve, 0)
 }
 
-// Share is the part of a device that one unit of the pool's resource is: what that counts for in quotas of devices. Where the
-// number of units is unknown, each counts as a device. A MIG instance counts by its compute slices: 1g.10gb is a seventh.
-func (p *Pool) Share() quantity.Devices {
+// Share is the part of a device that one unit of the pool's resource is, or the claim of a slice: what that counts for in quotas of
+// devices. Where the number of units is unknown, each counts as a device. A MIG instance counts by its compute slices: 1g.10gb is
+// a seventh.
+func (p *Pool) Share(slice quantity.MiB) quantity.Devices {
+	if p.Sharing().Claims && p.DeviceMemory > 0 {
+		return quantity.Device * quantity.Devices(min(slice+p.Reserve, p.DeviceMemory)) / quantity.Devices(p.DeviceMemory)
+	}
 	if p.Strategy == "" || p.Replicas < 1 || p.Sharing().Whole() {
 		return quantity.Device
 	}
@@ -137,8 +147,12 @@ func (p *Pool) Sharing() *strategies.Strategy { return strategies.Named(p.Strate
 func (p *Pool) Provider() *strategies.Provider { return strategies.ProviderNamed(p.MPSProvider) }
 
 // keepFree sets what is kept free of a device: the larger of a part and an amount, and nothing of a MIG instance that
-// is one container's own.
+// is one container's own. Claims add up to the device, so that each takes a little more than its slice.
 func (p *Pool) keepFree(spec config.ReserveSpec) {
+	if p.Sharing().Claims {
+		p.Reserve = spec.BesideClaim()
+		return
+	}
 	percent, memory := spec.Amounts()
 	p.Reserve = 0
 	if p.Sharing().Unit != strategies.UnitInstance {
@@ -163,6 +177,14 @@ func (p *Pool) Awaited() bool { return p.Site == siteAwaited }
 
 // Remembered reports whether no node offers the pool any more.
 func (p *Pool) Remembered() bool { return !p.LastSeen.IsZero() }
+
+// Offer is what pods request to get a slice of the pool.
+func (p *Pool) Offer() string {
+	if p.Resource == "" && p.DeviceClass != "" {
+		return "claims of DeviceClass " + p.DeviceClass
+	}
+	return p.Resource
+}
 
 // Describe names a pool by what a user recognises: its MIG profile or its name.
 func (p *Pool) Describe() string {

@@ -12,7 +12,7 @@ func TestShare(t *testing.T) {
 		"0.072": {{Strategy: "time-slicing", Replicas: 2, MIGProfile: "1g.10gb"}}, // of an instance
 	} {
 		for _, p := range pools {
-			if got := p.Share().String(); got != want {
+			if got := p.Share(0).String(); got != want {
 				t.Errorf("%+v: %s, want %s", p, got, want)
 			}
 		}

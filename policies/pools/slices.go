@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
@@ -40,6 +41,7 @@ func (s Source) offersByClass(nodes []*corev1.Node) classOffers {
 			for i := range slice.Spec.Devices {
 				if d, ok := readDevice(slice.Spec.Driver, &slice.Spec.Devices[i]); ok {
 					s.add(offers, node, slice.Spec.Driver, &d)
+					s.addClaims(offers, node, slice.Spec.Driver, &d)
 				}
 			}
 		}
@@ -100,6 +102,35 @@ func (s Source) add(offers map[string]*Pool, node *corev1.Node, driver string, d
 	}
 }
 
+// addClaims adds what claims get of a device to what its node offers: devices of one size and product are one offer.
+func (s Source) addClaims(offers map[string]*Pool, node *corev1.Node, driver string, d *device) {
+	if d.claims.largest == 0 || d.profile != "" {
+		return
+	}
+	class := s.classClaimed(driver, d)
+	if class == "" {
+		return
+	}
+	r := nodeReader{labels: node.Labels, pool: Pool{
+		Strategy: strategies.With(func(s *strategies.Strategy) bool { return s.Claims }).Name, DeviceClass: class, Product: d.product,
+		DeviceMemory: d.memory, ClaimsShares: d.claims.shares, DriverMajor: d.major, DriverMinor: d.minor}}
+	if d.claims.largest < d.memory {
+		r.pool.LargestClaim = d.claims.largest
+	}
+	r.placeByLabels()
+	key := fmt.Sprintf("%s %s %d %d %t", class, d.product, d.memory, d.claims.largest, d.claims.shares)
+	have := offers[key]
+	if have == nil || cmp.Or(cmp.Compare(d.major, have.DriverMajor), cmp.Compare(d.minor, have.DriverMinor)) < 0 {
+		offers[key] = &r.pool
+	}
+}
+
+// placeByLabels makes labels that the cluster's own components write of a node requirements of its pool.
+func (r *nodeReader) placeByLabels() {
+	r.pool.TrustDomain = r.text(strategies.LabelTrustDomain)
+	r.require(corev1.LabelInstanceTypeStable, labelGKEAccelerator, strategies.LabelTrustDomain)
+}
+
 // classOffer is what a node offers with one device: a Pool without a name, nodes or site.
 func classOffer(node *corev1.Node, class, resource string, d *device) Pool {
 	r := nodeReader{labels: node.Labels, pool: Pool{Resource: resource, DeviceClass: class, Product: d.product, MIGProfile: d.profile,
@@ -118,8 +149,7 @@ func classOffer(node *corev1.Node, class, resource string, d *device) Pool {
 	default:
 		r.unknown("any number of pods may share a device of DeviceClass %s, and nothing counts its memory; have its driver share out memory, or a number of shares", class)
 	}
-	r.pool.TrustDomain = r.text(strategies.LabelTrustDomain)
-	r.require(corev1.LabelInstanceTypeStable, labelGKEAccelerator, strategies.LabelTrustDomain)
+	r.placeByLabels()
 	return r.pool
 }
 
@@ -131,7 +161,7 @@ func tellApart(all map[string]*gathered) {
 	for _, key := range keys {
 		for _, other := range keys {
 			a, b := all[key], all[other]
-			if a.pool.DeviceClass != "" && a.pool.Resource == b.pool.Resource && offerKey(&a.pool) != offerKey(&b.pool) && a.admits(b) {
+			if a.pool.DeviceClass != "" && a.pool.Resource == b.pool.Resource && offerKey(&a.pool) != offerKey(&b.pool) && !claimTells(&a.pool, &b.pool) && a.admits(b) {
 				mixed[key] = b.pool.Name
 			}
 		}
@@ -139,6 +169,13 @@ func tellApart(all map[string]*gathered) {
 	for key, other := range mixed {
 		all[key].requireNames(other)
 	}
+}
+
+// claimTells reports whether a claim tells devices of one pool from those of the other, so that labels of nodes need not: by its class or
+// the devices' memory, or because they differ in nothing but the product.
+func claimTells(a, b *Pool) bool {
+	return a.Sharing().Claims && (a.DeviceClass != b.DeviceClass || a.DeviceMemory != b.DeviceMemory ||
+		driver.Generation(a.DriverMajor) == driver.Generation(b.DriverMajor) && a.TrustDomain == b.TrustDomain)
 }
 
 // admits reports whether a node of other meets all that g requires.

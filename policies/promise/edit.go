@@ -31,6 +31,7 @@ type edit interface {
 func edits(pools []pools.Pool) editList {
 	return editList{
 		resourceEdit{pools},
+		claimsEdit{},
 		shimEdit{},
 		envEdit{},
 		argsEdit{},

@@ -34,7 +34,7 @@ func (argsEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 
 // Restore adds our arguments to those of the author where these are the old ones: arguments are immutable on a live pod.
 func (argsEdit) Restore(old, updated *corev1.Pod, given *Promise) {
-	for was, c := range containerPairs(old, updated) {
+	for was, c := range podspec.ContainerPairs(old, updated) {
 		if p := given.Container(c.Name); p != nil && slices.Equal(c.Args, withoutArgs(was.Args, p.Args)) {
 			c.Args = slices.Clone(was.Args)
 		}

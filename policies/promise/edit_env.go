@@ -42,7 +42,7 @@ func (envEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 }
 
 func (envEdit) Restore(old, updated *corev1.Pod, given *Promise) {
-	for was, c := range containerPairs(old, updated) {
+	for was, c := range podspec.ContainerPairs(old, updated) {
 		p := given.Container(c.Name)
 		if p == nil {
 			continue // edit_visibility.go restores the variables of containers without a slice

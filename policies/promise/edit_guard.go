@@ -82,8 +82,8 @@ func (guardEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 	spec, was := &updated.Spec, &old.Spec
 	ours := func(c corev1.Container) bool { return podspec.IsOurs(c.Name) }
 	sameName := func(a, b corev1.Container) bool { return a.Name == b.Name }
-	spec.InitContainers = restoreList(spec.InitContainers, was.InitContainers, ours, sameName)
-	spec.Containers = restoreList(spec.Containers, was.Containers, ours, sameName)
+	spec.InitContainers = podspec.RestoreList(spec.InitContainers, was.InitContainers, ours, sameName)
+	spec.Containers = podspec.RestoreList(spec.Containers, was.Containers, ours, sameName)
 	g := given.Guard
 	if g == nil {
 		return
@@ -95,7 +95,7 @@ func (guardEdit) Restore(old, updated *corev1.Pod, given *Promise) {
 		spec.ShareProcessNamespace = was.ShareProcessNamespace
 	}
 	if g.PullSecret != "" {
-		spec.ImagePullSecrets = restoreList(spec.ImagePullSecrets, was.ImagePullSecrets,
+		spec.ImagePullSecrets = podspec.RestoreList(spec.ImagePullSecrets, was.ImagePullSecrets,
 			func(r corev1.LocalObjectReference) bool { return r.Name == g.PullSecret },
 			func(a, b corev1.LocalObjectReference) bool { return a.Name == b.Name })
 	}

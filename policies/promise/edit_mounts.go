@@ -38,10 +38,10 @@ func dropMounts(spec *corev1.PodSpec, next *Promise) {
 }
 
 func (mountsEdit) Restore(old, updated *corev1.Pod, given *Promise) {
-	for was, c := range containerPairs(old, updated) {
+	for was, c := range podspec.ContainerPairs(old, updated) {
 		p := given.Container(c.Name)
 		ours := func(m corev1.VolumeMount) bool { return podspec.IsOurs(m.Name) || p.mountsAt(m.MountPath) }
-		c.VolumeMounts = restoreList(c.VolumeMounts, was.VolumeMounts, ours,
+		c.VolumeMounts = podspec.RestoreList(c.VolumeMounts, was.VolumeMounts, ours,
 			func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
 	}
 }

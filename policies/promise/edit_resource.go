@@ -69,7 +69,7 @@ func setForeign(c *corev1.Container, name, text string) {
 // Restore puts the old GPU entries back: they are immutable on a live pod, and a manifest that is applied again names
 // them as its author wrote them.
 func (resourceEdit) Restore(old, updated *corev1.Pod, given *Promise) {
-	for was, c := range containerPairs(old, updated) {
+	for was, c := range podspec.ContainerPairs(old, updated) {
 		p, requested := given.Container(c.Name), given.Request.Of(c.Name)
 		gpu := func(name corev1.ResourceName) bool {
 			_, spelled := requested.Foreign[string(name)]
@@ -121,6 +121,9 @@ func restoreGPU(list *corev1.ResourceList, was corev1.ResourceList, gpu func(cor
 
 // stillRequested reports whether the container requests what it was promised and no other GPU: nobody changed it since.
 func (c *Container) stillRequested(have *corev1.Container, pools []pools.Pool) bool {
+	if c.Claim != "" {
+		return podspec.NamesClaim(have, c.Claim) && !request.RequestsGPU(have, pools)
+	}
 	for name := range have.Resources.Limits {
 		if string(name) != c.Resource && request.IsGPUResource(string(name), pools) {
 			return false

@@ -36,7 +36,7 @@ func (shimEdit) Revert(pod *corev1.Pod, _, next *Promise) {
 
 // Restore puts them before what the author wrote: command and variables are immutable on a live pod.
 func (shimEdit) Restore(old, updated *corev1.Pod, given *Promise) {
-	for was, c := range containerPairs(old, updated) {
+	for was, c := range podspec.ContainerPairs(old, updated) {
 		if p := given.Container(c.Name); p != nil && p.Shim != "" {
 			shim.Restore(c, was)
 		}

@@ -29,6 +29,7 @@ func authoredPod() *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Name: "train", Annotations: map[string]string{"team": "a"}},
 		Spec: corev1.PodSpec{
 			SchedulerName:    corev1.DefaultSchedulerName,
+			ResourceClaims:   []corev1.PodResourceClaim{{Name: "nic", ResourceClaimName: new("nic")}},
 			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "own"}},
 			Tolerations:      []corev1.Toleration{{Key: "own", Operator: corev1.TolerationOpExists}},
 			Volumes:          []corev1.Volume{{Name: "data"}},
@@ -43,6 +44,7 @@ func authoredPod() *corev1.Pod {
 					Name: "second", Command: []string{"python"}, Env: []corev1.EnvVar{{Name: "PYTHONPATH", Value: "/app:"}, {Name: "A", Value: "b"}},
 					Resources: corev1.ResourceRequirements{Limits: one.DeepCopy(), Requests: one.DeepCopy()},
 				},
+				{Name: "third", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "nic"}}}},
 				{Name: "beside", Env: []corev1.EnvVar{{Name: "C", Value: "d"}}},
 			},
 			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
@@ -58,13 +60,14 @@ func fullPromise() *Promise {
 	}
 	return &Promise{
 		Version: Version, Namespace: "team", Strategy: "time-slicing", Pools: []string{"l4"},
-		Request: api.Request{Containers: []api.ContainerRequest{{Name: "main", Resource: api.ResourceGPU, GPUs: 1}, {Name: "second", Resource: api.ResourceGPU, GPUs: 1}}},
+		Request: api.Request{Containers: []api.ContainerRequest{{Name: "main", Resource: api.ResourceGPU, GPUs: 1}, {Name: "second", Resource: api.ResourceGPU, GPUs: 1}, {Name: "third", GPUs: 1}}, Explicit: true},
 		Containers: []Container{{
 			Name: "main", Shim: shim.ByCommand, Resource: resourcename.SharedGPU, Count: 1, Slice: 4096,
 			Env:    []envvar.Literal{{Name: envvar.MemoryBytes, Value: "4294967296"}, {Name: "PYTORCH_CUDA_ALLOC_CONF", Value: "x"}},
 			Mounts: []corev1.VolumeMount{{Name: "gpuslice-mps", MountPath: "/mps"}},
 			Args:   []string{"--fraction", "0.25"},
-		}, {Name: "second", Shim: shim.ByVariable, Resource: resourcename.SharedGPU, Count: 1, Slice: 4096}},
+		}, {Name: "second", Shim: shim.ByVariable, Resource: resourcename.SharedGPU, Count: 1, Slice: 4096},
+			{Name: "third", Count: 1, Slice: 4096, Claim: "gpuslice-third", Template: "gpuslice-4396mi"}},
 		Volumes:     []corev1.Volume{{Name: "gpuslice-mps"}},
 		Affinity:    []corev1.NodeSelectorTerm{product("L4"), product("T4")},
 		Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}},

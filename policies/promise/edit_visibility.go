@@ -37,7 +37,7 @@ func (visibilityEdit) Revert(pod *corev1.Pod, old, next *Promise) {
 }
 
 func (visibilityEdit) Restore(old, updated *corev1.Pod, given *Promise) {
-	for was, c := range containerPairs(old, updated) {
+	for was, c := range podspec.ContainerPairs(old, updated) {
 		if given.Container(c.Name) != nil {
 			continue // edit_env.go restores the variables of containers with a slice
 		}

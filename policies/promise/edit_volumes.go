@@ -31,7 +31,7 @@ func dropVolumes(spec *corev1.PodSpec, next *Promise) {
 }
 
 func (volumesEdit) Restore(old, updated *corev1.Pod, _ *Promise) {
-	updated.Spec.Volumes = restoreList(updated.Spec.Volumes, old.Spec.Volumes,
+	updated.Spec.Volumes = podspec.RestoreList(updated.Spec.Volumes, old.Spec.Volumes,
 		func(v corev1.Volume) bool { return podspec.IsOurs(v.Name) },
 		func(a, b corev1.Volume) bool { return a.Name == b.Name })
 }

@@ -28,9 +28,10 @@ type Guard struct {
 	Shares     bool              `json:"shares,omitempty"` // the process namespace is shared for the guard, not by the author
 	Agent      bool              `json:"agent,omitempty"`  // the node's agent enforces the slices, so that there is a check and no sidecar
 	Shim       bool              `json:"shim,omitempty"`   // the check brings the shim
-	Resource   string            `json:"resource"`         // the GPU resource that the check requests
+	Resource   string            `json:"resource"`         // the GPU resource that the check requests; "": it has a claim
 	Count      int64             `json:"count"`
-	Env        []envvar.Literal  `json:"env"` // of check and sidecar
+	Claims     []string          `json:"claims,omitempty"` // of the slices: the check has the first, the sidecar all
+	Env        []envvar.Literal  `json:"env"`              // of check and sidecar
 	CheckEnv   []envvar.Literal  `json:"checkEnv,omitempty"`
 	SidecarEnv []envvar.Literal  `json:"sidecarEnv,omitempty"`
 	// Mounts are those of check and sidecar, SidecarMounts those of the sidecar alone.
@@ -99,6 +100,8 @@ func quantityOrZero(text string) resource.Quantity {
 func (g *Guard) Access(runtimeClass string) string {
 	way := modes.AccessVolume
 	switch {
+	case len(g.Claims) > 0:
+		way = modes.AccessClaim
 	case len(g.Annotations) > 0:
 		way = modes.AccessCDI
 	case slices.ContainsFunc(g.SidecarEnv, func(v envvar.Literal) bool { return v.Name == envvar.VisibleDevices }):
@@ -107,7 +110,7 @@ func (g *Guard) Access(runtimeClass string) string {
 	return modes.DescribeAccess(way, runtimeClass)
 }
 
-// check requests the resource of the first GPU container: the kubelet gives it the very device that the container will
+// check requests the resource of the first GPU container, or has its claim: the kubelet gives it the very device that the container will
 // reuse, with the mounts that the device plugin brings, and takes no further replica. For a pod that the node's agent
 // guards it also requests what the agent offers, which the pod keeps until it ends.
 func (g *Guard) check() corev1.Container {
@@ -116,8 +119,13 @@ func (g *Guard) check() corev1.Container {
 		c.Args = append(c.Args, "--shim-folder", limits.ShimFolder)
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: limits.ShimVolume, MountPath: limits.ShimFolder})
 	}
+	if len(g.Claims) > 0 {
+		c.Resources.Claims = []corev1.ResourceClaim{{Name: g.Claims[0]}}
+	}
 	for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
-		list[corev1.ResourceName(g.Resource)] = *resource.NewQuantity(g.Count, resource.DecimalSI)
+		if g.Resource != "" {
+			list[corev1.ResourceName(g.Resource)] = *resource.NewQuantity(g.Count, resource.DecimalSI)
+		}
 		if g.Agent {
 			list[limits.GuardedResource] = *resource.NewQuantity(1, resource.DecimalSI)
 		}
@@ -132,6 +140,9 @@ func (g *Guard) sidecar() corev1.Container {
 	c.StartupProbe = guardProbe("--startup", 1, 60)
 	// Each exec probe costs the node some 25 ms of CPU, so it runs rarely.
 	c.LivenessProbe = guardProbe("--liveness", 30, 3)
+	for _, name := range g.Claims {
+		c.Resources.Claims = append(c.Resources.Claims, corev1.ResourceClaim{Name: name})
+	}
 	for i := range g.SidecarMounts {
 		c.VolumeMounts = append(c.VolumeMounts, *g.SidecarMounts[i].DeepCopy())
 	}

@@ -30,7 +30,7 @@ func HoldingOf(pod *corev1.Pod, keys Keys, pools []pools.Pool) (h quota.Holding,
 func (p *Promise) accountsFor(pod *corev1.Pod, pools []pools.Pool) bool {
 	for i := range p.Containers {
 		c, _ := podspec.ContainerNamed(&pod.Spec, p.Containers[i].Name)
-		if c == nil || !p.Containers[i].stillRequested(c, pools) {
+		if c == nil || !p.Containers[i].stillRequested(c, pools) || !p.Containers[i].claimedBy(&pod.Spec) {
 			return false
 		}
 	}

@@ -62,6 +62,10 @@ type Container struct {
 	Mounts   []corev1.VolumeMount `json:"mounts,omitempty"`
 	Args     []string             `json:"args,omitempty"` // at the end of its arguments
 	Shim     string               `json:"shim,omitempty"` // how its Python loads the shim
+	// Claim is the pod's name for the claim of the slice, and Template the ResourceClaimTemplate that it is made of; "": the
+	// slice is so many of Resource.
+	Claim    string `json:"claim,omitempty"`
+	Template string `json:"template,omitempty"`
 }
 
 // UsesMPS reports whether the container is given the pipe of an MPS daemon.
@@ -181,6 +185,8 @@ func (p *Promise) check() error {
 		switch {
 		case i >= 0 && p.Request.Containers[i].Resource == "" && !p.Request.Explicit:
 			return fmt.Errorf("container %s did not request anything", message.Quote(c.Name))
+		case c.Claim+c.Template != "" && !c.soundClaim():
+			return fmt.Errorf("container %s was promised a claim that is none of gpuslice's", message.Quote(c.Name))
 		case i >= 0 && c.Granule > 0 && p.Request.Containers[i].GPUs == 1 && c.holdsSlice():
 		case i < 0, c.Granule != 0, c.Replicas != 0, p.Request.Containers[i].GPUs != c.Count, c.Count < 1, c.Count > quantity.MaxGPUs:
 			return fmt.Errorf("container %s was not promised what it requested", message.Quote(c.Name))

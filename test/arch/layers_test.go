@@ -24,7 +24,7 @@ var policyLayers = layers{"policies", [][]string{
 	{"policies/quota", "policies/internal/document", "policies/internal/frameworks", "policies/internal/rulename", "policies/internal/spellings"},
 	{"policies/internal/charges", "policies/internal/strategies"},
 	{"policies/config"},
-	{"policies/pools"},
+	{"policies/internal/limits", "policies/pools"},
 	{"policies/internal/request"},
 	{"policies/promise"},
 	{"policies/internal/rules", "policies/translate"},

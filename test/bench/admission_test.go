@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
@@ -16,7 +14,6 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,47 +26,108 @@ import (
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
-// Namespaces of the ways to create a pod. All but the last are among those that our configuration leaves out.
+// Namespaces of the ways to create a pod. All but the last two are among those that our configuration leaves out.
 const (
-	without   = "gpu-operator"
-	answering = "nvidia-device-plugin"
-	patching  = "kube-public"
-	ours      = "team-a"
+	without    = "gpu-operator"
+	answering  = "nvidia-device-plugin"
+	expressing = "kube-system"
+	patching   = "kube-public"
+	checking   = "kube-node-lease"
+	ungoverned = "team-b" // ours, with no policy for it
+	ours       = "team-a"
 )
+
+// way is what a create passes on its way to etcd in a namespace.
+type way struct{ name, namespace string }
+
+// ways are compared in one run. The fixed patch is what our own answer costs the server, whoever gives it; checked, a validating
+// webhook that only answers follows it: no less is possible with two webhooks.
+var ways = []way{
+	{"none", without}, {"only answers", answering}, {"mutating policy", expressing}, {"a fixed patch", patching}, {"a fixed patch, checked", checking},
+	{"gpuslice, no policy", ungoverned}, {"gpuslice", ours},
+}
 
 const rounds = 5
 
-// TestPrintPodCreates prints the time that creating a pod takes through a real API server: with no webhook, with one that
-// only answers, with one that answers with a fixed patch (what our own answer costs the server, whoever gives it), and
-// with ours. They take turns, so that what else the machine does hits all alike.
+// TestPrintPodCreates prints the time that creating a pod takes through a real API server, and the CPU time that the API server
+// and gpuslice's process take for it, for each of the ways. They take turns, so that what else the machine does hits all alike.
 func TestPrintPodCreates(t *testing.T) {
-	server := cluster.ForTest(t, cluster.Options{})
-	ctx, dir := t.Context(), t.TempDir()
-	binary, err := install.Binary(ctx, dir, "cmd/webhook")
+	binary, err := install.Binary(t.Context(), t.TempDir(), "cmd/webhook")
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := install.New(ctx, server, binary, dir)
+	i := installed(t, binary)
+	setUp(t, i)
+	fmt.Printf("%-10s %-24s %10s %10s %10s %14s %14s\n", "in flight", "webhook", "p50", "p99", "ratio", "API server CPU", "gpuslice CPU")
+	for _, flight := range flights {
+		taken := map[string]*cost{}
+		for range rounds {
+			for _, w := range ways {
+				measure(t, i, taken, w.name, w.namespace, flight)
+			}
+		}
+		for _, w := range ways {
+			c := taken[w.name]
+			fmt.Printf("%-10d %-24s %10s %10s %9.2fx %14s %14s\n", flight, w.name, c.p50().Round(10*time.Microsecond), quantile(c.times, 99).Round(10*time.Microsecond),
+				float64(c.p50())/float64(taken["only answers"].p50()), c.each(c.server), c.each(c.own))
+		}
+	}
+}
+
+// flights are how many creates are under way at a time.
+var flights = []int{1, 10, 100}
+
+// installed starts an API server and a webhook of this binary.
+func installed(t *testing.T, binary string) *install.Installation {
+	t.Helper()
+	i, err := install.New(t.Context(), cluster.ForTest(t, cluster.Options{}), binary, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(i.Stop)
-	setUp(t, i)
-	fmt.Printf("%-10s %-22s %10s %10s %10s\n", "in flight", "webhook", "p50", "p99", "ratio")
-	for _, flight := range []int{1, 10, 100} {
-		times := map[string][]time.Duration{}
-		for range rounds {
-			for _, namespace := range []string{without, answering, patching, ours} {
-				times[namespace] = append(times[namespace], creates(t, i, namespace, flight, 40*min(flight, 10))...)
-			}
-		}
-		base := quantile(times[answering], 50)
-		for _, row := range []struct{ name, namespace string }{{"none", without}, {"only answers", answering}, {"a fixed patch", patching}, {"gpuslice", ours}} {
-			all := times[row.namespace]
-			fmt.Printf("%-10d %-22s %10s %10s %9.2fx\n", flight, row.name, quantile(all, 50).Round(10*time.Microsecond),
-				quantile(all, 99).Round(10*time.Microsecond), float64(quantile(all, 50))/float64(base))
-		}
+	return i
+}
+
+// cost is what creates took: the time of each, and the CPU time of the processes for all of them.
+type cost struct {
+	times       []time.Duration
+	server, own time.Duration
+}
+
+func (c *cost) p50() time.Duration { return quantile(c.times, 50) }
+
+// each is the CPU time for one create.
+func (c *cost) each(all time.Duration) time.Duration {
+	return (all / time.Duration(len(c.times))).Round(10 * time.Microsecond)
+}
+
+// measure creates pods in a namespace and adds what they took to what the name has taken.
+func measure(t *testing.T, i *install.Installation, taken map[string]*cost, name, namespace string, flight int) {
+	t.Helper()
+	pid, err := i.Server.PID("kube-apiserver")
+	if err != nil {
+		t.Fatal(err)
 	}
+	if taken[name] == nil {
+		taken[name] = &cost{}
+	}
+	c, server, own := taken[name], cpuOf(t, pid), cpuOf(t, i.Webhook.PID())
+	times, _ := loadOf(namespace, flight, 40*min(flight, 10)).create(t, i)
+	c.server, c.own = c.server+cpuOf(t, pid)-server, c.own+cpuOf(t, i.Webhook.PID())-own
+	c.times = append(c.times, times...)
+	remove(t, i, namespace)
+}
+
+// loadOf is what is created in a namespace: where no policy governs pods, those that ask for whole GPUs.
+func loadOf(namespace string, flight, n int) load {
+	l := load{namespace: namespace, pod: pod, flight: flight, n: n}
+	switch namespace {
+	case ungoverned:
+		l.pod = whole
+	case ours, patching, checking, expressing:
+		l.sliced = true
+	}
+	return l
 }
 
 func setUp(t *testing.T, i *install.Installation) {
@@ -79,15 +137,18 @@ func setUp(t *testing.T, i *install.Installation) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, namespace := range []string{without, answering, ours} {
+	for _, namespace := range []string{without, answering, ungoverned, ours} {
 		if err := i.Server.Namespace(ctx, namespace, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := i.Server.DefaultAccount(ctx, patching); err != nil { // the server makes this namespace itself
-		t.Fatal(err)
+	for _, namespace := range []string{expressing, patching, checking} { // the server makes these itself
+		if err := i.Server.DefaultAccount(ctx, namespace); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := i.Policy(ctx, "default", []byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing, mps, mig]\n")); err != nil {
+	policy := fmt.Sprintf("apiVersion: gpuslice.dev/v1\nnamespaces: {names: [%s]}\nstrategies: [time-slicing, mps, mig]\n", ours)
+	if err := i.Policy(ctx, ours, []byte(policy)); err != nil {
 		t.Fatal(err)
 	}
 	if err := i.Nodes(ctx, nodes...); err != nil {
@@ -98,8 +159,11 @@ func setUp(t *testing.T, i *install.Installation) {
 	}
 	register(t, i.Server, answering, func(*admissionv1.AdmissionRequest) []byte { return nil })
 	register(t, i.Server, patching, fixedPatch(t))
-	for _, namespace := range []string{answering, patching, ours} { // the first call of each opens its connections
-		creates(t, i, namespace, 10, 50)
+	register(t, i.Server, checking, fixedPatch(t))
+	registerCheck(t, i.Server, checking)
+	registerExpression(t, i.Server, expressing)
+	for _, w := range ways[1:] { // the first call of each opens its connections
+		creates(t, i, w.namespace, 10, 50)
 	}
 }
 
@@ -129,57 +193,21 @@ func fixedPatch(t *testing.T) func(*admissionv1.AdmissionRequest) []byte {
 	}
 }
 
-// register registers a webhook that says yes to every pod of its namespace, with the patch that answer gives.
-func register(t *testing.T, server *cluster.APIServer, namespace string, answer func(*admissionv1.AdmissionRequest) []byte) {
-	t.Helper()
-	const service = "answers"
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var review admissionv1.AdmissionReview
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-		if patch := answer(review.Request); patch != nil {
-			review.Response.Patch, review.Response.PatchType = patch, new(admissionv1.PatchTypeJSONPatch)
-		}
-		review.Request = nil
-		_ = json.NewEncoder(w).Encode(review)
-	}))
-	var err error
-	if s.TLS, err = server.ServingCertificate(service, service+"."+namespace+".svc"); err != nil {
-		t.Fatal(err)
-	}
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	if err := server.SetEndpoints(t.Context(), namespace, service, s.Listener.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	_, err = server.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: service + "-" + namespace},
-		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "answers.example.com", AdmissionReviewVersions: []string{"v1"},
-			SideEffects:       new(admissionregistrationv1.SideEffectClassNone),
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-			ClientConfig:      admissionregistrationv1.WebhookClientConfig{CABundle: server.CA(), Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: service}},
-			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
-		}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // creates creates n pods with so many in flight, removes them, and returns how long each took.
 func creates(t *testing.T, i *install.Installation, namespace string, flight, n int) []time.Duration {
 	t.Helper()
-	times, _ := load{namespace: namespace, pod: pod, sliced: namespace == ours || namespace == patching, flight: flight, n: n}.create(t, i)
+	times, _ := loadOf(namespace, flight, n).create(t, i)
+	remove(t, i, namespace)
+	return times
+}
+
+// remove removes the pods of a namespace.
+func remove(t *testing.T, i *install.Installation, namespace string) {
+	t.Helper()
 	pods := i.Server.Client.CoreV1().Pods(namespace)
 	if err := pods.DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return times
 }
 
 // load is n pods that are created in a namespace, so many at a time.

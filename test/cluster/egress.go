@@ -18,7 +18,6 @@ import (
 // give; and kubectl, tests and webhooks would all have to live inside it.
 type egress struct {
 	listener net.Listener
-	conns    sync.WaitGroup
 
 	mu    sync.Mutex
 	next  uint32

@@ -11,14 +11,22 @@ import (
 	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
 
-// Pause stops one of the parts ("etcd", "kube-apiserver", "kube-controller-manager") where it stands, until the function
-// that is returned is called.
-func (s *APIServer) Pause(name string) (resume func(), err error) {
+// PID is the process of one of the parts ("etcd", "kube-apiserver", "kube-controller-manager").
+func (s *APIServer) PID(name string) (int, error) {
 	i := slices.IndexFunc(s.parts, func(p *run.Process) bool { return p.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("pause %s: it does not run here", name)
+		return 0, fmt.Errorf("%s: it does not run here", name)
 	}
-	pid := s.parts[i].PID()
+	return s.parts[i].PID(), nil
+}
+
+// Pause stops one of the parts where it stands, until the function
+// that is returned is called.
+func (s *APIServer) Pause(name string) (resume func(), err error) {
+	pid, err := s.PID(name)
+	if err != nil {
+		return nil, fmt.Errorf("pause %w", err)
+	}
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return nil, fmt.Errorf("pause %s: %w", name, err)
 	}

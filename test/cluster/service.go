@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -45,6 +47,36 @@ func (s *APIServer) SetEndpoints(ctx context.Context, namespace, service string,
 	}
 	if err != nil {
 		return fmt.Errorf("set endpoints of service %s/%s: %w", namespace, service, err)
+	}
+	return s.setOldEndpoints(ctx, slice, service)
+}
+
+// readsEndpointSlices is the first minor version of API servers that find the endpoints of a webhook's Service in EndpointSlices.
+const readsEndpointSlices = 33
+
+// setOldEndpoints writes a slice as Endpoints, for an API server that reads those.
+func (s *APIServer) setOldEndpoints(ctx context.Context, slice *discoveryv1.EndpointSlice, service string) error {
+	version, err := s.Client.Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("read the version of the API server: %w", err)
+	}
+	if minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+")); err != nil || minor >= readsEndpointSlices {
+		return err
+	}
+	//nolint:staticcheck // such an API server reads nothing else
+	old := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: service, Namespace: slice.Namespace}, Subsets: []corev1.EndpointSubset{{}}}
+	for _, p := range slice.Ports {
+		old.Subsets[0].Ports = append(old.Subsets[0].Ports, corev1.EndpointPort{Name: *p.Name, Port: *p.Port, Protocol: *p.Protocol})
+	}
+	for _, e := range slice.Endpoints {
+		old.Subsets[0].Addresses = append(old.Subsets[0].Addresses, corev1.EndpointAddress{IP: e.Addresses[0]})
+	}
+	endpoints := s.Client.CoreV1().Endpoints(slice.Namespace)
+	if _, err = endpoints.Update(ctx, old, metav1.UpdateOptions{}); apierrors.IsNotFound(err) {
+		_, err = endpoints.Create(ctx, old, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("set endpoints of service %s/%s: %w", slice.Namespace, service, err)
 	}
 	return nil
 }

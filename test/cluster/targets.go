@@ -28,9 +28,12 @@ func Helm() Target {
 	return Target{name: "helm", module: "helm", packages: []string{"helm.sh/helm/v4/cmd/helm"}}
 }
 
-// Helm3 returns the target of the newest Helm 3.
-func Helm3() Target {
-	return Target{name: "helm-3", module: "helm-3", packages: []string{"helm.sh/helm/v3/cmd/helm"}}
+// OtherHelms returns the targets of the oldest Helm that gpuslice supports and of the newest Helm 3, beside that of Helm.
+func OtherHelms() (all []Target) {
+	for _, name := range []string{"helm-oldest", "helm-3"} {
+		all = append(all, Target{name: name, module: name, packages: []string{"helm.sh/helm/v3/cmd/helm"}})
+	}
+	return all
 }
 
 // Prometheus returns the target with prometheus, promtool, and selectors, which prints the metrics that PromQL expressions name.

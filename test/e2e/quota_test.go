@@ -78,7 +78,7 @@ func TestDeploymentDenied(t *testing.T) {
 		await(s, "events", "involvedObject.kind=Deployment,involvedObject.name=web,reason=GPUSliceDenied", "denial on the Deployment", &corev1.Event{},
 			func(*corev1.Event) bool { return true })
 		out, err := s.node.Kubectl(t.Context(), "describe", "deployment", "web", "--namespace="+s.namespace)
-		text := string(out)
+		text := out
 		if err != nil || !strings.Contains(text, "GPUSliceDenied") || !strings.Contains(text, "gpuslice denied a pod: ") || !strings.Contains(text, "900Gi") {
 			t.Errorf("kubectl describe (%v):\n%s", err, text)
 		}

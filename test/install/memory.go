@@ -35,5 +35,10 @@ func InMemory(ctx context.Context, server *memoryapi.Server, binary, dir string)
 			}
 		}
 	}
-	return startProcess(ctx, binary, dir, "webhook", server.Config, arguments()...)
+	return ReplicaInMemory(ctx, server, binary, dir, "webhook")
+}
+
+// ReplicaInMemory starts one more process of the webhook beside an API server in memory that has the manifests.
+func ReplicaInMemory(ctx context.Context, server *memoryapi.Server, binary, dir, name string) (*Process, error) {
+	return startProcess(ctx, binary, dir, name, server.Config, arguments()...)
 }

@@ -52,17 +52,22 @@ func (s *Server) Stop() { _ = s.http.Close() }
 // Put creates objects, or replaces those that there are. They say their apiVersion and kind; a new one may say when it was created.
 func (s *Server) Put(all ...*unstructured.Unstructured) error {
 	for _, o := range all {
-		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
-		k := key{resource.GroupResource(), o.GetNamespace(), o.GetName()}
-		_, err := s.objects.create(k, o.DeepCopy())
-		if apierrors.IsAlreadyExists(err) {
-			_, err = s.objects.update(k, func(*unstructured.Unstructured) (*unstructured.Unstructured, error) { return o.DeepCopy(), nil })
-		}
-		if err != nil {
+		if err := s.PutShared(o.DeepCopy()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// PutShared is Put without a copy: many objects may share all but their metadata, and nobody may change them afterwards.
+func (s *Server) PutShared(o *unstructured.Unstructured) error {
+	resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+	k := key{resource.GroupResource(), o.GetNamespace(), o.GetName()}
+	_, err := s.objects.create(k, o)
+	if apierrors.IsAlreadyExists(err) {
+		_, err = s.objects.update(k, func(*unstructured.Unstructured) (*unstructured.Unstructured, error) { return o, nil })
+	}
+	return err
 }
 
 // ServeHTTP answers one request.

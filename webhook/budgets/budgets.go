@@ -146,7 +146,7 @@ func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, 
 	in := b.cluster.CachedInput(pod)
 	holding, promised := promise.HoldingOf(pod, keys, in.Pools)
 	if in.Policy != nil {
-		holding = in.HoldingWithClaims(holding)
+		holding = in.HoldingWithClaims(holding, given(keys, pod, promised))
 	}
 	switch {
 	case promised:
@@ -161,14 +161,22 @@ func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, 
 	return holding, ledger.BasisDevices
 }
 
+// given is the Promise by which a stored pod holds claims; nil: it holds none by it.
+func given(keys promise.Keys, pod *corev1.Pod, promised bool) *promise.Promise {
+	if !promised || len(pod.Spec.ResourceClaims) == 0 {
+		return nil
+	}
+	return keys.PromiseOf(pod)
+}
+
 // holdingOf is what a pod will hold. In audit mode, where pods stay as they are, it is what they would hold in a slice.
 func holdingOf(in policies.Input, given *promise.Promise) quota.Holding {
 	if given == nil && in.Policy.EnforcementMode == api.EnforceAudit {
 		given = policies.Decide(in).Promise
 	}
 	if given != nil {
-		return in.HoldingWithClaims(given.Holding(in.Pod))
+		return in.HoldingWithClaims(given.Holding(in.Pod), given)
 	}
 	h := promise.ExclusiveHolding(in.Pod, in.Pools)
-	return in.HoldingWithClaims(h)
+	return in.HoldingWithClaims(h, nil)
 }

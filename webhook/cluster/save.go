@@ -55,7 +55,8 @@ func (s stateStore) save(ctx context.Context, wanted state) error {
 func (s stateStore) write(ctx context.Context, stored *corev1.ConfigMap, data map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, saveRetry)
 	defer cancel()
-	configMaps, err := s.client.CoreV1().ConfigMaps(s.namespace), error(nil)
+	configMaps := s.client.CoreV1().ConfigMaps(s.namespace)
+	var err error
 	if stored == nil {
 		_, err = configMaps.Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: StateName, Namespace: s.namespace}, Data: data,

@@ -48,7 +48,7 @@ func TestServerDrain(t *testing.T) {
 					t.Errorf("draining: answered %d, close %v", code, closing)
 				}
 			}
-			time.Sleep(signal.Add(14 * time.Second).Sub(time.Now()))
+			time.Sleep(time.Until(signal.Add(14 * time.Second)))
 			if code, _ := r.review(t); code != http.StatusOK { // in flight when the drain ends
 				t.Errorf("in flight: answered %d", code)
 			}
@@ -199,7 +199,7 @@ func TestServerProtocols(t *testing.T) {
 func TestServerReady(t *testing.T) {
 	t.Run("readiness names what is missing", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			var missing error = errors.New("not verified yet")
+			var missing = errors.New("not verified yet")
 			options := stopping()
 			options.Checks = []Check{{"sources", func() error { return nil }}, {"certificate", func() error { return missing }}}
 			r := run(t, allowAll, options)

@@ -98,11 +98,11 @@ func (a *auditor) quotaOf(ctx context.Context, in policies.Input) (quota.Quota, 
 // holding is what the pod would hold.
 func (p *auditedPod) holding() quota.Holding {
 	if p.decision.Promise != nil {
-		return p.in.HoldingWithClaims(p.decision.Promise.Holding(p.pod))
+		return p.in.HoldingWithClaims(p.decision.Promise.Holding(p.pod), p.decision.Promise)
 	}
 	if promise := promise.ClaimedPromise(p.pod); promise != nil {
-		return p.in.HoldingWithClaims(promise.Holding(p.pod))
+		return p.in.HoldingWithClaims(promise.Holding(p.pod), promise)
 	}
 	h := promise.ExclusiveHolding(p.pod, p.in.Pools)
-	return p.in.HoldingWithClaims(h)
+	return p.in.HoldingWithClaims(h, nil)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
 )
 
@@ -42,8 +43,10 @@ func (f *facts) input() policies.Input {
 	return policies.Input{Namespace: api.Namespace{Name: f.Namespace}, Policy: &config.Policy{}}
 }
 
-// claimed says what the pod claims of GPUs.
-func (f *facts) claimed() []string { return f.claims.Of(f.input(), f.pod).Claimed() }
+// claimed says what the pod claims of GPUs beside what it was given.
+func (f *facts) claimed(given *promise.Promise) []string {
+	return f.claims.Of(f.input(), f.pod).Claimed(given)
+}
 
 // gather reads all that is to be known of a pod ("train", "pod/train") or a workload ("deployment/train").
 func gather(ctx context.Context, client kubernetes.Interface, namespace, argument string) (*facts, error) {

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -106,7 +107,7 @@ func charge(h quota.Holding) string {
 func (p *page) containers(promise *promise.Promise, planned *promise.Planned) {
 	rows := [][]string{{"CONTAINER", "RESOURCE", "SLICE", "LIMIT", "COMPUTE", "ENFORCEMENT", "FRAMEWORK"}}
 	for _, c := range promise.Containers {
-		row := []string{c.Name, strconv.FormatInt(c.Count, 10) + " " + c.Resource, cli.Amount(c.Slice), cli.Amount(c.Limit), "", "", ""}
+		row := []string{c.Name, strconv.FormatInt(c.Count, 10) + " " + cmp.Or(c.Resource, c.Template), cli.Amount(c.Slice), cli.Amount(c.Limit), "", "", ""}
 		for _, q := range planned.Containers {
 			if q.Name == c.Name {
 				row[4], row[5], row[6] = percent(q.Compute), tiers(q.Tiers), q.Framework

@@ -99,13 +99,13 @@ func (l *status) pod(f *facts) {
 	switch {
 	case err != nil:
 		l.note("what it was given cannot be read: %v", err)
-	case promise == nil && len(f.claimed()) > 0:
-		l.Claimed = f.claimed()
+	case promise == nil && len(f.claimed(nil)) > 0:
+		l.Claimed = f.claimed(nil)
 	case promise == nil:
 		l.note("gpuslice wrote nothing on it; to see what it would be given today: kubectl get pod %s -n %s -o yaml | gpuslice explain -f -", p.Name, p.Namespace)
 	default:
-		l.Requested, l.Given, l.Claimed = &promise.Request, given(promise, p), f.claimed()
-		l.holding = f.claims.Of(f.input(), p).HoldingWithClaims(promise.Holding(p))
+		l.Requested, l.Given, l.Claimed = &promise.Request, given(promise, p), f.claimed(promise)
+		l.holding = f.claims.Of(f.input(), p).HoldingWithClaims(promise.Holding(p), promise)
 	}
 	switch l.State {
 	case pending:
@@ -138,6 +138,10 @@ func (l *status) pending(f *facts, promise *promise.Promise) {
 		}
 	}
 	if p.Spec.NodeName != "" || promise == nil {
+		return
+	}
+	if template := promise.Containers[0].Template; template != "" {
+		l.note("the scheduler places it once a device has room for what template %s claims: kubectl get resourceclaims -n %s", template, p.Namespace)
 		return
 	}
 	l.Nodes = candidateNodes(f, promise)

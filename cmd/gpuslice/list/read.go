@@ -1,6 +1,7 @@
 package list
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -44,7 +45,7 @@ func slicesOf(p *corev1.Pod) ([]slice, error) {
 	var all []slice
 	for _, c := range given.Containers {
 		one := slice{
-			Namespace: p.Namespace, Pod: p.Name, Container: c.Name, Resource: c.Resource, Count: c.Count, Memory: c.Slice, Limit: c.Limit,
+			Namespace: p.Namespace, Pod: p.Name, Container: c.Name, Resource: cmp.Or(c.Resource, c.Template), Count: c.Count, Memory: c.Slice, Limit: c.Limit,
 			Strategy: given.Strategy, Pool: planned.Pool, Policy: given.Policy, Node: p.Spec.NodeName, Status: status(p),
 			Planned: []api.Tier{}, Observed: tiersFound(observed, c.Name), Created: p.CreationTimestamp.UTC(),
 		}

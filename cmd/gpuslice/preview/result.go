@@ -39,7 +39,7 @@ func (r *Result) hold(in policies.Input) {
 	if p := r.Decision.Promise; p != nil {
 		holding = p.Holding(p.Apply(in.Pod))
 	}
-	if holding, r.Claimed = in.HoldingWithClaims(holding), in.Claimed(); r.Decision.Promise != nil || len(r.Claimed) > 0 {
+	if holding, r.Claimed = in.HoldingWithClaims(holding, r.Decision.Promise), in.Claimed(r.Decision.Promise); r.Decision.Promise != nil || len(r.Claimed) > 0 {
 		r.Holding = &holding
 	}
 }

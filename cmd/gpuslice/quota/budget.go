@@ -67,8 +67,8 @@ func holding(keys promise.Keys, in policies.Input) (h quota.Holding, promised bo
 		p = keys.PromiseOf(in.Pod)
 	}
 	if p != nil {
-		return in.HoldingWithClaims(p.Holding(in.Pod)), true
+		return in.HoldingWithClaims(p.Holding(in.Pod), p), true
 	}
 	h = promise.ExclusiveHolding(in.Pod, in.Pools)
-	return in.HoldingWithClaims(h), false
+	return in.HoldingWithClaims(h, nil), false
 }

@@ -29,7 +29,7 @@ func PrintedPools(pools []pools.Pool) []Pool {
 	for i := range pools {
 		p := &pools[i]
 		out := Pool{
-			Name: p.Name, Strategy: p.Strategy, Resource: p.Resource, Device: p.Product, DeviceMemory: p.DeviceMemory,
+			Name: p.Name, Strategy: p.Strategy, Resource: p.Offer(), Device: p.Product, DeviceMemory: p.DeviceMemory,
 			Usable: p.Usable(), Replicas: p.Replicas, Nodes: []string{}, Notes: cli.NonNil(p.Notes), ByClass: p.DeviceClass != "",
 		}
 		if p.Remembered() {

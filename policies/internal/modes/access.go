@@ -6,6 +6,7 @@ const (
 	AccessEnv    = "env"
 	AccessVolume = "volume"
 	AccessCDI    = "cdi"
+	AccessClaim  = "claim" // that of the slice: no policy has to say so
 )
 
 // DescribeAccess names a way to NVML together with the pod's runtime class, on which it depends.

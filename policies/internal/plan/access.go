@@ -22,6 +22,9 @@ type access struct {
 // accessOn is how a guard reaches the driver on a pool: as policy says, or as the cluster allows. A runtime class holds for
 // the whole pod, so that one of another kind leaves no way.
 func accessOn(in *Input, pool *pools.Pool) access {
+	if pool.Sharing().Claims {
+		return access{way: modes.AccessClaim}
+	}
 	spec := in.Policy.Guard
 	a := access{way: spec.Access, runtimeClass: spec.RuntimeClassName}
 	switch {

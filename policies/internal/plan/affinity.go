@@ -40,14 +40,25 @@ func dependsOnPool(in *Input, chosen *candidate, same []*candidate) bool {
 	}
 	for i := range chosen.containers {
 		p := &chosen.containers[i]
-		if p.dependsOnT() || p.pool.Provider().ChangesPods() || p.pool.DriverLimits {
+		if p.dependsOnT() && !p.pool.Sharing().Claims || p.pool.Provider().ChangesPods() || p.pool.DriverLimits {
 			return true
 		}
 	}
 	among := func(site string) bool {
 		return site == chosen.pool().Site || slices.ContainsFunc(same, func(c *candidate) bool { return c.pool().Site == site })
 	}
-	return slices.ContainsFunc(in.Pools, func(p pools.Pool) bool { return p.Resource == chosen.pool().Resource && !among(p.Site) })
+	return slices.ContainsFunc(in.Pools, func(p pools.Pool) bool { return chosen.mayGet(&p) && !among(p.Site) })
+}
+
+// mayGet reports whether the pod could come to a node of the pool by what it requests. A claim names its class, and the size of its
+// device where that matters.
+func (c *candidate) mayGet(p *pools.Pool) bool {
+	for i := range c.containers {
+		if of := &c.containers[i]; of.pool.Offer() == p.Offer() && !(p.Sharing().Claims && of.dependsOnT() && of.pool.DeviceMemory != p.DeviceMemory) {
+			return true
+		}
+	}
+	return false
 }
 
 func termOf(in *Input, c *candidate) corev1.NodeSelectorTerm {

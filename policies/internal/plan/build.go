@@ -33,7 +33,7 @@ func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*p
 	}
 	w := builder{in: in, promise: p, strategy: chosen.strategy}
 	for i := range chosen.containers {
-		w.container(&chosen.containers[i])
+		w.container(&chosen.containers[i], chosen)
 	}
 	if chosen.strategy.Note != nil && !chosen.pool().Awaited() {
 		if text := chosen.strategy.Note(placementOf(in, chosen.pool(), nil)); text != "" {
@@ -70,7 +70,7 @@ func (w *builder) note(format string, args ...any) {
 }
 
 // container writes one container's slice.
-func (w *builder) container(p *placed) {
+func (w *builder) container(p *placed, chosen *candidate) {
 	injected := w.strategy.Inject(strategies.Grant{
 		Provider: p.pool.Provider(), DriverLimits: p.pool.DriverLimits, MPS: w.in.Policy.MPS, Slice: p.size.slice, Limit: p.size.limit, GPUs: p.request.GPUs,
 		Processes: p.size.procs, Compute: p.size.compute, HasShm: hasShm(p.spec),
@@ -78,6 +78,9 @@ func (w *builder) container(p *placed) {
 	c := promise.Container{
 		Name: p.request.Name, Resource: p.pool.Resource, Count: p.units(), Granule: p.size.granule, Replicas: p.size.replicas, Class: p.class,
 		Devices: p.share.Times(p.units()), Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args, Shim: p.profile.Shim,
+	}
+	if w.strategy.Claims {
+		w.claim(p, &c, len(chosen.containers) == 1)
 	}
 	if c.Shim != "" {
 		c.Mounts = append(c.Mounts, corev1.VolumeMount{Name: limits.ShimVolume, MountPath: limits.ShimFolder, ReadOnly: true})
@@ -108,7 +111,7 @@ func (w *builder) roundedUp(p *placed) {
 		return
 	}
 	for i := range w.in.Pools {
-		if smaller := &w.in.Pools[i]; smaller.Usable() > 0 && smaller.Usable() < requested && smaller.Usable() < p.pool.Usable() && namesAmount(smaller, requested) {
+		if smaller := &w.in.Pools[i]; smaller.Usable() > 0 && smaller.Usable() < requested && smaller.Usable() < p.pool.Usable() && smaller.NamesAmount(requested) {
 			w.warn("container %q requests %s, a %s has %s usable, so it gets a %s; write %s: %q for the smaller one", p.request.Name, requested,
 				smaller.MIGProfile, smaller.Usable().Human(), p.pool.MIGProfile, api.LabelMemory, smaller.Usable())
 			return
@@ -130,7 +133,7 @@ func (w *builder) own(p *placed) []envvar.Literal {
 
 // fraction is the slice as a share of the total that a process sees, or "": not known, or not less than the whole.
 func (p *placed) fraction() string {
-	if p.pool.TotalMayBeLimit() {
+	if p.pool.TotalMayBeLimit() || !p.dependsOnT() {
 		return ""
 	}
 	return quantity.FormatRatio(int64(p.size.slice), int64(p.pool.Total()))

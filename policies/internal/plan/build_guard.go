@@ -49,6 +49,9 @@ func (w *builder) guard(c *candidate) {
 		CPU: sizes.cpu.String(), Memory: sizes.memory.String(),
 		User: plan.user, Kill: plan.kill, Shares: !plan.agent && w.in.Pod.Spec.ShareProcessNamespace == nil, Agent: plan.agent, Resource: first.Resource, Count: first.Count,
 	}
+	for i := range w.promise.Containers {
+		g.Claims = slices.DeleteFunc(append(g.Claims, w.promise.Containers[i].Claim), func(name string) bool { return name == "" })
+	}
 	g.Shim = w.promise.HasVolume(limits.ShimVolume)
 	if !sizes.storage.IsZero() {
 		g.Storage = sizes.storage.String()
@@ -131,7 +134,7 @@ func (w *builder) guardLimits(c *candidate) limits.Limits {
 func deviceBounds(c *candidate) (low, high int64) {
 	for i := range c.containers {
 		t := c.containers[i].pool.Total().Bytes()
-		if t == 0 {
+		if t == 0 || !c.containers[i].dependsOnT() {
 			return 0, 0
 		}
 		if low == 0 || t < low {
@@ -166,6 +169,8 @@ func (w *builder) guardAccess(c *candidate, g *promise.Guard) {
 		w.promise.Volumes = append(w.promise.Volumes, corev1.Volume{Name: "gpuslice-devices", VolumeSource: corev1.VolumeSource{
 			HostPath: &corev1.HostPathVolumeSource{Path: "/dev/null", Type: &device}}})
 		g.SidecarMounts = []corev1.VolumeMount{{Name: "gpuslice-devices", MountPath: "/var/run/nvidia-container-devices/all"}}
+		g.SidecarEnv = []envvar.Literal{capabilities}
+	case modes.AccessClaim:
 		g.SidecarEnv = []envvar.Literal{capabilities}
 	case modes.AccessCDI:
 		g.Annotations = map[string]string{"nvidia.cdi.k8s.io/container." + limits.GuardContainer: "management.nvidia.com/gpu=all"}

@@ -119,7 +119,9 @@ func placeOnSite(in *Input, strategy *strategies.Strategy, site string, wants []
 		return c, nil
 	}
 	for i := range c.containers {
-		if v := strategy.Requires(placementOf(in, c.containers[i].pool, c.containers[i].spec)); v != nil {
+		placement := placementOf(in, c.containers[i].pool, c.containers[i].spec)
+		placement.Compute = c.containers[i].request.Size.Compute
+		if v := strategy.Requires(placement); v != nil {
 			return c, &FitError{kind: kindRule, pool: c.pool(), violation: v}
 		}
 	}
@@ -147,7 +149,7 @@ func bestPool(in *Input, strategy *strategies.Strategy, site string, a want) (be
 			}
 			continue
 		}
-		next := placed{want: a, pool: pool, share: pool.Share(), size: size}
+		next := placed{want: a, pool: pool, share: pool.Share(size.slice), size: size}
 		if best.pool == nil || wasteOf(next) < wasteOf(best) {
 			best = next
 		}
@@ -205,7 +207,7 @@ func (c *candidate) equals(other *candidate) bool {
 	}
 	for i := range c.containers {
 		a, b := &c.containers[i], &other.containers[i]
-		if a.pool.Resource != b.pool.Resource || a.size != b.size || a.pool.MPSProvider != b.pool.MPSProvider ||
+		if a.pool.Offer() != b.pool.Offer() || a.pool.ClaimsShares != b.pool.ClaimsShares || a.size != b.size || a.pool.MPSProvider != b.pool.MPSProvider ||
 			a.dependsOnT() && a.pool.Total() != b.pool.Total() || !slices.Equal(a.tiers, b.tiers) {
 			return false
 		}
@@ -213,7 +215,11 @@ func (c *candidate) equals(other *candidate) bool {
 	return true
 }
 
-// dependsOnT reports whether something that the container carries was computed from the device's size.
+// dependsOnT reports whether something that the container carries was computed from the device's size. An amount that is claimed
+// does on any device with room for it, unless a framework has to know what part of the device it is.
 func (p *placed) dependsOnT() bool {
+	if p.pool.Sharing().Claims {
+		return p.size.fromT || p.profile.Framework != ""
+	}
 	return p.size.fromT || p.pool.Total() > 0 // GPUSLICE_FRACTION and the frameworks' fractions
 }

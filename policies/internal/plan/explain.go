@@ -27,7 +27,7 @@ func report(fitting []candidate, unfit []*FitError, chosen *candidate) []api.Can
 	var out []api.CandidateReport
 	for i := range fitting {
 		c := &fitting[i]
-		r := api.CandidateReport{Strategy: c.strategy.Name, Pool: c.pool().Name, Resource: c.pool().Resource, Slice: c.containers[0].size.slice.String(), Tier: c.tier(), Chosen: c == chosen}
+		r := api.CandidateReport{Strategy: c.strategy.Name, Pool: c.pool().Name, Resource: c.pool().Offer(), Slice: c.containers[0].size.slice.String(), Tier: c.tier(), Chosen: c == chosen}
 		if !r.Chosen {
 			r.Why = "another comes before it (pools with nodes, then policy's order of strategies, then the least waste)"
 		}
@@ -40,7 +40,7 @@ func report(fitting []candidate, unfit []*FitError, chosen *candidate) []api.Can
 		if slices.ContainsFunc(fitting, func(c candidate) bool { return c.pool() == e.pool }) {
 			continue
 		}
-		out = append(out, api.CandidateReport{Strategy: e.pool.Strategy, Pool: e.pool.Name, Resource: e.pool.Resource, Why: e.Error()})
+		out = append(out, api.CandidateReport{Strategy: e.pool.Strategy, Pool: e.pool.Name, Resource: e.pool.Offer(), Why: e.Error()})
 	}
 	return out
 }

@@ -50,7 +50,7 @@ func (e *FitError) Error() string {
 	case kindReach:
 		return "the pod cannot reach it: " + e.text
 	case kindResource:
-		return fmt.Sprintf("container %q requests %s, the pool offers %s", e.container.Name, e.container.Resource, e.pool.Resource)
+		return fmt.Sprintf("container %q requests %s, the pool offers %s", e.container.Name, e.container.Resource, e.pool.Offer())
 	case kindSeveral:
 		if e.pool.Granular {
 			return fmt.Sprintf("container %q requests %d of %s, which are parts of a GPU on %s; how many a slice takes follows from its memory",
@@ -101,11 +101,7 @@ func (e *FitError) most() string {
 	if e.fraction.Zero() || p.DeviceMemory <= p.Reserve {
 		return fmt.Sprintf("write %s: %q or less", api.LabelMemory, p.Usable())
 	}
-	largest := quantity.Fraction{Num: 1, Den: int64(p.Replicas)}
-	if p.InstanceMemory > 0 {
-		largest = quantity.Fraction{Num: partsOf(p), Den: memoryParts}
-	}
-	return fmt.Sprintf("request a fraction of %s or less", largest)
+	return fmt.Sprintf("request a fraction of %s or less", p.LargestFraction())
 }
 
 // denials turns why no candidate was chosen to violations: rules first, since they tell what could be changed, then
@@ -179,13 +175,13 @@ func tooLarge(in *Input, unfit []*FitError) *api.Violation {
 		return &api.Violation{Rule: rulename.Fit, Reason: "memory-limit fits no pool", Detail: fmt.Sprintf("%s; write %s: %q or less", best, api.LabelMemoryLimit, mostOf(best.pool))}
 	case named:
 		return &api.Violation{Rule: rulename.Fit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, and the pod requests %s by name; %s, or request %s: 1 to get what fits",
-			best, best.pool.Resource, best.most(), api.ResourceGPU)}
+			best, best.pool.Offer(), best.most(), api.ResourceGPU)}
 	}
 	which := "the largest there is"
 	if slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind == kindReach }) {
 		which = "the largest that the pod can reach"
 	}
-	return &api.Violation{Rule: rulename.Fit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, %s (%s); %s", best, which, best.pool.Resource, best.most())}
+	return &api.Violation{Rule: rulename.Fit, Reason: "the slice fits no pool", Detail: fmt.Sprintf("%s, %s (%s); %s", best, which, best.pool.Offer(), best.most())}
 }
 
 // nowhereOffered is the denial of a resource that a container names and no pool has.
@@ -200,7 +196,7 @@ func nowhereOffered(in *Input, unfit []*FitError) *api.Violation {
 		if p.Resource == requested.Resource {
 			return nil // another reason stands in its way
 		}
-		offered = append(offered, p.Resource)
+		offered = append(offered, p.Offer())
 	}
 	slices.Sort(offered)
 	return &api.Violation{Rule: rulename.Fit, Reason: "no pool offers the resource", Detail: fmt.Sprintf("container %q requests %s, and there are %s; request %s: 1 to get what fits",

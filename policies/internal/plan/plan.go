@@ -55,10 +55,10 @@ func Plan(in *Input, req api.Request) Result {
 			return r
 		}
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no known pool can take the pod now (%s); it requests %s and waits for a node that offers it",
-			reasons(unfit), chosen.pool().Resource))
+			reasons(unfit), chosen.pool().Offer()))
 	}
 	if chosen.pool().Remembered() {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("no node offers %s now: the pod waits for one that offers %s", chosen.pool().Describe(), chosen.pool().Resource))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no node offers %s now: the pod waits for one that offers %s", chosen.pool().Describe(), chosen.pool().Offer()))
 	}
 	p, warnings := build(in, req, chosen, equivalent(in, chosen, fitting))
 	if v := p.TooLong(); v != nil {

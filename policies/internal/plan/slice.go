@@ -93,17 +93,15 @@ func sizeOnPool(a want, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn
 	switch {
 	case strategy.Whole():
 		return exclusiveSize(out, requested, pool)
+	case requested.Class == api.ClassReplica && strategy.Claims:
+		return out, &FitError{kind: kindStrategy, pool: pool, text: "which has no replicas: write " + api.LabelMemory + ": \"8Gi\" (or what it needs)"}
 	case requested.Class == api.ClassReplica:
 		out.slice, out.fromT = cmp.Or(pool.Granule(), usable), true
 	case !requested.Fraction.Zero():
-		base := pool.DeviceMemory - pool.Reserve
-		if pool.Granular {
-			base = usable // else n parts of n would not hold the whole, for what is lost in rounding
-		}
 		if pool.DeviceMemory == 0 {
 			return out, &FitError{kind: kindUnknownDevice, pool: pool}
 		}
-		out.slice, out.fromT = requested.Fraction.Of(base), true
+		out.slice, out.fromT = pool.Part(requested.Fraction), true
 	default:
 		out.slice = requested.Memory
 	}
@@ -113,7 +111,7 @@ func sizeOnPool(a want, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn
 	if usable == 0 && requested.Memory > 0 && strategy.Shared() && !pool.Awaited() {
 		return out, &FitError{kind: kindUnknownDevice, pool: pool, requested: requested.Memory}
 	}
-	if usable > 0 && out.slice > usable && !holdsShare(pool, requested.Fraction) && !(a.nearest && namesAmount(pool, out.slice)) {
+	if usable > 0 && out.slice > usable && !pool.HoldsShare(requested.Fraction) && !(a.nearest && pool.NamesAmount(out.slice)) {
 		return out, &FitError{kind: kindSize, pool: pool, requested: out.slice, fraction: requested.Fraction}
 	}
 	if pool.InstanceMemory > 0 {
@@ -155,7 +153,7 @@ func exclusiveSize(out sizeOn, requested size.Size, pool *pools.Pool) (sizeOn, *
 // resourceFits returns why a container's own resource name or count rules the pool out.
 func resourceFits(c api.ContainerRequest, strategy *strategies.Strategy, pool *pools.Pool) *FitError {
 	switch {
-	case c.GPUs > 1 && !strategy.Several():
+	case c.GPUs > 1 && (!strategy.Several() || strategy.Claims && pool.DeviceClass != resourcename.NVIDIADriver): // no other driver tells its devices apart
 		return &FitError{kind: kindSeveral, pool: pool, container: c}
 	case c.GPUs > 1 && strategy.Unit == strategies.UnitInstance && c.Resource != pool.Resource:
 		return &FitError{kind: kindInstances, pool: pool, container: c}

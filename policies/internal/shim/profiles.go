@@ -10,7 +10,7 @@ import (
 // startsOthers returns why no program of gpuslice's may start the container's command: a profile that somebody wrote for
 // the container's own programs may deny others.
 func startsOthers(pod *corev1.Pod, c *corev1.Container) error {
-	kind := ""
+	var kind string
 	switch {
 	case localAppArmor(pod, c):
 		kind = "AppArmor"

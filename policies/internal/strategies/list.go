@@ -8,7 +8,7 @@ import (
 )
 
 // strategies are all there are.
-var strategies = []Strategy{timeSlicing(), mps(), mig(), exclusive()}
+var strategies = []Strategy{timeSlicing(), mps(), mig(), exclusive(), claim()}
 
 // All lists the strategies. Policy documents, plans and scenarios take their names from here.
 func All() []Strategy { return slices.Clone(strategies) }
@@ -51,9 +51,9 @@ func NamesWith(has func(*Strategy) bool) []api.StrategyName {
 	return names
 }
 
-// Default are all there are, the strongest enforcement first and whole devices last.
+// Default are those of policies that list none: all that need not be listed, the strongest enforcement first and whole devices last.
 func Default() []api.StrategyName {
-	sorted := All()
+	sorted := slices.DeleteFunc(All(), func(s Strategy) bool { return s.Listed })
 	slices.SortStableFunc(sorted, func(a, b Strategy) int {
 		if a.Whole() != b.Whole() {
 			return cmp.Compare(a.Unit, b.Unit)

@@ -25,6 +25,11 @@ type Strategy struct {
 	MaxReplicas int
 	// Granular reports whether the units of one device can be parts of it, of which a container takes several.
 	Granular bool
+	// Claims reports whether a slice is a claim of memory on a device, of which the scheduler knows what is free, and not so many
+	// units of a resource.
+	Claims bool
+	// Listed reports whether policies that list no strategies leave this one out.
+	Listed bool
 	// MPS reports whether containers are clients of an MPS daemon, which a provider runs.
 	MPS bool
 	// DriverLimits reports whether the driver's own memory limits can hold a slice.
@@ -97,6 +102,7 @@ type Placement struct {
 	Provider    *Provider
 	Pod         *corev1.PodSpec
 	Container   *corev1.Container // nil where only the pool matters
+	Compute     int               // percent that its author requests
 }
 
 // Injection is what a strategy adds to a container, and the volumes that its mounts name.
@@ -112,8 +118,8 @@ func (s *Strategy) Shared() bool { return s.Unit == UnitShare }
 // Whole reports whether a container gets whole devices.
 func (s *Strategy) Whole() bool { return s.Unit == UnitDevice }
 
-// Several reports whether a container may request more than one unit of the pool's resource.
-func (s *Strategy) Several() bool { return s.Unit == UnitInstance || s.Unit == UnitDevice }
+// Several reports whether a container may request more than one unit of the pool's resource, or devices of its claim.
+func (s *Strategy) Several() bool { return s.Unit == UnitInstance || s.Unit == UnitDevice || s.Claims }
 
 // driverLimit writes the two variables from which the container toolkit (1.20.1 or later) sets the driver's own limit.
 // Its hook fails the container where that limit cannot be set (a driver before 615, cgroup v1), so only pools that are

@@ -1,4 +1,4 @@
-package promise
+package podspec
 
 import (
 	"iter"
@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// containerPairs yields each container of updated, ours too, with that of its name in the same list of old.
-func containerPairs(old, updated *corev1.Pod) iter.Seq2[*corev1.Container, *corev1.Container] {
+// ContainerPairs yields each container of updated, ours too, with that of its name in the same list of old.
+func ContainerPairs(old, updated *corev1.Pod) iter.Seq2[*corev1.Container, *corev1.Container] {
 	lists := [][2][]corev1.Container{
 		{old.Spec.InitContainers, updated.Spec.InitContainers},
 		{old.Spec.Containers, updated.Spec.Containers},
@@ -26,10 +26,10 @@ func containerPairs(old, updated *corev1.Pod) iter.Seq2[*corev1.Container, *core
 	}
 }
 
-// restoreList returns the old list where the new one differs from it by elements of ours and by order alone, with the
+// RestoreList returns the old list where the new one differs from it by elements of ours and by order alone, with the
 // author's own changes of an element. Else the new one: the author added or removed something, and the server's own
 // answer should be about that.
-func restoreList[T any](list, was []T, ours func(T) bool, same func(a, b T) bool) []T {
+func RestoreList[T any](list, was []T, ours func(T) bool, same func(a, b T) bool) []T {
 	theirs := 0
 	for _, e := range list {
 		if ours(e) {

@@ -1,0 +1,2 @@
+// Package limits holds what containers and pods count for against the limits of policies.
+package limits

@@ -1,0 +1,67 @@
+package podspec
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// OnlyClaim is the pod's name for the claim of the one container that has a slice.
+const OnlyClaim = "gpuslice"
+
+// ClaimName is the pod's name for the claim of one of several containers with slices.
+func ClaimName(container string) string {
+	name := Prefix + container
+	if len(name) <= validation.DNS1123LabelMaxLength {
+		return name
+	}
+	h := fnv.New32a()
+	h.Write([]byte(container))
+	hash := fmt.Sprintf("-%08x", h.Sum32())
+	return name[:validation.DNS1123LabelMaxLength-len(hash)] + hash
+}
+
+// IsOurClaim reports whether a claim is gpuslice's, by the name that the pod has for it.
+func IsOurClaim(name string) bool { return name == OnlyClaim || strings.HasPrefix(name, Prefix) }
+
+// NamesClaim reports whether the container has the devices of a claim of its pod's.
+func NamesClaim(c *corev1.Container, claim string) bool {
+	for i := range c.Resources.Claims {
+		if c.Resources.Claims[i].Name == claim {
+			return true
+		}
+	}
+	return false
+}
+
+// SetClaim gives a container a claim of its pod's, made of a template.
+func SetClaim(spec *corev1.PodSpec, container, name, template string) {
+	claim := corev1.PodResourceClaim{Name: name, ResourceClaimTemplateName: new(template)}
+	if at := slices.IndexFunc(spec.ResourceClaims, func(have corev1.PodResourceClaim) bool { return have.Name == name }); at >= 0 {
+		spec.ResourceClaims[at] = claim
+	} else {
+		spec.ResourceClaims = append(spec.ResourceClaims, claim)
+	}
+	have, _ := ContainerNamed(spec, container)
+	if have != nil && !NamesClaim(have, name) {
+		have.Resources.Claims = append(have.Resources.Claims, corev1.ResourceClaim{Name: name})
+	}
+}
+
+// DropClaims removes the claims under our names that no container is given, and from each container all but what it is given: one
+// that shares the claim of another's slice, or takes one request of it, was not promised that.
+func DropClaims(spec *corev1.PodSpec, given func(container string) string) {
+	kept := map[string]bool{}
+	for c := range Containers(spec) {
+		own := given(c.Name)
+		kept[own] = true
+		c.Resources.Claims = slices.DeleteFunc(c.Resources.Claims, func(have corev1.ResourceClaim) bool {
+			return IsOurClaim(have.Name) && (have.Name != own || have.Request != "")
+		})
+	}
+	spec.ResourceClaims = slices.DeleteFunc(spec.ResourceClaims, func(have corev1.PodResourceClaim) bool { return IsOurClaim(have.Name) && !kept[have.Name] })
+}

@@ -1,0 +1,41 @@
+package promise
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/claimtemplate"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+)
+
+// ClaimTemplates are the names of the ResourceClaimTemplates that the pod's claims are made of, each once.
+func (p *Promise) ClaimTemplates() (names []string) {
+	for i := range p.Containers {
+		if name := p.Containers[i].Template; name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// HasClaim reports whether the pod's claim is the one of a container's slice.
+func (p *Promise) HasClaim(claim *corev1.PodResourceClaim) bool {
+	return p != nil && slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Claim != "" && c.claims(claim) })
+}
+
+// claims reports whether the pod's claim is the container's, by the promised template.
+func (c *Container) claims(have *corev1.PodResourceClaim) bool {
+	return have.Name == c.Claim && have.ResourceClaimTemplateName != nil && *have.ResourceClaimTemplateName == c.Template
+}
+
+// claimedBy reports whether the pod has the container's claim; a container without one has all that it needs.
+func (c *Container) claimedBy(spec *corev1.PodSpec) bool {
+	return c.Claim == "" || slices.ContainsFunc(spec.ResourceClaims, func(have corev1.PodResourceClaim) bool { return c.claims(&have) })
+}
+
+// soundClaim reports whether a build of ours may have written the claim: what is taken off a pod with a Promise has names of gpuslice's.
+func (c *Container) soundClaim() bool {
+	_, err := claimtemplate.Parse(c.Template)
+	return err == nil && podspec.IsOurClaim(c.Claim) && c.Resource == "" && c.Granule == 0
+}
