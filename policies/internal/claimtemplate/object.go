@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -79,6 +80,34 @@ func Of(spec *resourcev1.ResourceClaimSpec) (t Template, ok bool) {
 		t.Of = chosen(e.Selectors[0].CEL.Expression)
 	}
 	return t, t.Validate() == nil && t.Matches(spec)
+}
+
+// IsSlice reports whether a claim asks for what a template of gpuslice's does; nil does not.
+func IsSlice(spec *resourcev1.ResourceClaimSpec) bool {
+	if spec == nil {
+		return false
+	}
+	_, ok := Of(spec)
+	return ok
+}
+
+// Lies reports whether a template of that name is to ask for something else.
+func Lies(name string, spec *resourcev1.ResourceClaimSpec) bool {
+	t, err := Parse(name)
+	return err == nil && !t.Matches(spec)
+}
+
+// Named are the templates that a pod names, in its namespace.
+func Named(pod *corev1.Pod) (out []*resourcev1.ResourceClaimTemplate) {
+	for _, c := range pod.Spec.ResourceClaims {
+		if c.ResourceClaimTemplateName == nil {
+			continue
+		}
+		if t, err := Parse(*c.ResourceClaimTemplateName); err == nil {
+			out = append(out, t.Object(pod.Namespace))
+		}
+	}
+	return out
 }
 
 // chosen is the memory of the devices that a selector chooses; 0: any, or it is none of ours.
