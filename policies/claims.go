@@ -45,7 +45,9 @@ func (in Input) HoldingWithClaims(h quota.Holding, given *promise.Promise) quota
 }
 
 // ClaimTemplates are gpuslice's templates that the pod names, as its namespace has to have them.
-func (in Input) ClaimTemplates() []*resourcev1.ResourceClaimTemplate { return claimtemplate.Named(in.Pod) }
+func (in Input) ClaimTemplates() []*resourcev1.ResourceClaimTemplate {
+	return claimtemplate.Named(in.Pod)
+}
 
 // ClaimProblem is why a claim, or the template of that name, is no slice of gpuslice's although it takes GPUs; "": it is one, or takes none.
 func (in Input) ClaimProblem(template string, spec *resourcev1.ResourceClaimSpec) string {
