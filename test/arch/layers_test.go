@@ -50,7 +50,7 @@ var commandLayers = layers{"cmd/gpuslice", [][]string{
 	{"cmd/gpuslice/target/installed"},
 	{"cmd/gpuslice/target"},
 	{"cmd/gpuslice/preview"},
-	{"cmd/gpuslice/audit", "cmd/gpuslice/bypass", "cmd/gpuslice/doctor", "cmd/gpuslice/explain", "cmd/gpuslice/lint", "cmd/gpuslice/list", "cmd/gpuslice/policyinit", "cmd/gpuslice/policyshow", "cmd/gpuslice/policytest", "cmd/gpuslice/pools", "cmd/gpuslice/quota", "cmd/gpuslice/render", "cmd/gpuslice/resign", "cmd/gpuslice/top", "cmd/gpuslice/translate", "cmd/gpuslice/uninstall", "cmd/gpuslice/versions"},
+	{"cmd/gpuslice/audit", "cmd/gpuslice/bypass", "cmd/gpuslice/doctor", "cmd/gpuslice/explain", "cmd/gpuslice/lint", "cmd/gpuslice/list", "cmd/gpuslice/policyinit", "cmd/gpuslice/policyshow", "cmd/gpuslice/policytest", "cmd/gpuslice/pools", "cmd/gpuslice/quota", "cmd/gpuslice/render", "cmd/gpuslice/report", "cmd/gpuslice/resign", "cmd/gpuslice/top", "cmd/gpuslice/translate", "cmd/gpuslice/uninstall", "cmd/gpuslice/versions"},
 	{"cmd/gpuslice"},
 }}
 

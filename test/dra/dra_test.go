@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -86,6 +87,7 @@ func TestDRA(t *testing.T) {
 	t.Run("the_quota_counts_them", s.quota)
 	t.Run("the_guard_terminates_a_hog", s.hog)
 	t.Run("claims_of_unequal_sizes_fill_a_device_of_shared_memory", s.claims)
+	t.Run("a_slice_is_a_claim_and_the_guard_terminates_a_hog", s.sliceByClaim)
 }
 
 // stage is the node of the test.
@@ -161,6 +163,44 @@ func (s stage) claims(t *testing.T) {
 			t.Errorf("claim of %s consumed %s", c.memory, got)
 		}
 	}
+}
+
+// sliceByClaim gives a pod a slice where claims have all of the device but 16Gi.
+func (s stage) sliceByClaim(t *testing.T) {
+	if err := s.Client.CoreV1().Pods(unmanaged).Delete(s.ctx, "c", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Policy(s.ctx, "default", []byte(strings.Replace(policy, "time-slicing", "claim", 1))); err != nil {
+		t.Fatal(err)
+	}
+	const name = "gpuslice-2348mi-from-memory.example.com"
+	content := template(name, "2348Mi")
+	exactly := content.Spec.Spec.Devices.Requests[0].Exactly
+	exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: "device.allowMultipleAllocations"}}}
+	if _, err := s.Client.ResourceV1().ResourceClaimTemplates("team-b").Create(s.ctx, content, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	hog := slice("claimed", "2Gi", "device 0", "hold 1GiB", "wait 2s", "hold 9GiB", "wait 1h")
+	hog.Spec.RestartPolicy = corev1.RestartPolicyNever
+	var made *corev1.Pod
+	err := wait.PollUntilContextTimeout(s.ctx, 200*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		var err error // until the webhook has read the policy and what the driver publishes
+		made, err = s.Client.CoreV1().Pods("team-b").Create(ctx, hog, metav1.CreateOptions{})
+		return err == nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := promise.Decode(made.Annotations[api.AnnotationPromise])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, requested := made.Spec.Containers[0].Resources.Limits[api.ResourceGPU]; requested || given.Containers[0].Template != name || given.Planned.Tier != api.TierGuard {
+		t.Errorf("planned %s by template %q, %s requested: %t", given.Planned.Tier, given.Containers[0].Template, api.ResourceGPU, requested)
+	}
+	s.await(t, "team-b", "claimed", func(p *corev1.Pod) bool {
+		return strings.Contains(p.Annotations[api.AnnotationObserved], "gpuslice terminated")
+	})
 }
 
 // consumed is the memory that the claim of an unmanaged pod has.
