@@ -122,3 +122,32 @@ func TestMetricsOfWhatIsNotRead(t *testing.T) {
 		})
 	}
 }
+
+// TestUsed: what a pod uses goes into the Lease where all of it was read lately, and is never taken for nothing.
+func TestUsed(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		name     string
+		measured time.Time
+		taken    time.Time
+		last     node.Sample
+		want     map[string]int64
+	}{
+		{"read", now, now, node.Sample{Taken: now}, map[string]int64{"u-1": 2}},
+		{"an old measurement", now.Add(-time.Minute), now, node.Sample{Taken: now}, map[string]int64{}},
+		{"an old sample", now, now.Add(-time.Minute), node.Sample{Taken: now}, map[string]int64{}},
+		{"nothing could be read", now, now, node.Sample{Taken: now, Fault: "no driver"}, map[string]int64{}},
+		{"another device could not be read", now, now, node.Sample{Taken: now, Devices: []node.Device{{Device: guard.Device{Fault: "lost"}}}}, map[string]int64{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRecorder(func(string) (node.Pod, bool) { return node.Pod{}, true })
+			r.add(node.Pod{UID: "u-2"}) // never sampled
+			record := r.add(node.Pod{UID: "u-1"})
+			r.observe(record, c.taken, guard.State{Usages: []guard.Usage{{Container: "a", Device: "gpu0", MeasuredAt: c.measured, UsedBytes: 1 << 20}, {Container: "b", Device: "gpu0", MeasuredAt: now, UsedBytes: 1}}})
+			r.sampled(c.last)
+			if diff := cmp.Diff(c.want, r.used(now)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

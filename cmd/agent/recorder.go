@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/gpu"
 	"github.com/gpuslice/gpuslice/guard/node"
+	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
 
 // recorder records what the metrics show. It is safe for concurrent use.
@@ -100,6 +102,38 @@ func (r *recorder) notEnforced() map[string]string {
 		}
 	}
 	return reasons
+}
+
+// used returns the GPU memory that pods use, in MiB, by UID: of those of which all of it was read lately.
+func (r *recorder) used(now time.Time) map[string]int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[string]int64{}
+	if r.last.Fault != "" || slices.ContainsFunc(r.last.Devices, func(d node.Device) bool { return d.Fault != "" }) {
+		return all // processes may be on a device that is not read
+	}
+	for uid, p := range r.pods {
+		if bytes, ok := p.used(now); ok {
+			all[uid] = (bytes + mebibyte - 1) / mebibyte
+		}
+	}
+	return all
+}
+
+const mebibyte = 1 << 20
+
+// used returns what the pod uses; false: not all of it was read lately.
+func (p *podRecord) used(now time.Time) (bytes int64, ok bool) {
+	if now.Sub(p.taken) > nodelease.Duration {
+		return 0, false
+	}
+	for _, u := range p.usages {
+		if u.Stale(now) {
+			return 0, false
+		}
+		bytes += u.UsedBytes
+	}
+	return bytes, true
 }
 
 // sampledAt returns when the devices were read last, and whether they could be.

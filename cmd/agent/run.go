@@ -74,7 +74,8 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 	beside.Go(func() { stop(serve(ctx, l, h.handler())) })
 	enforces := func() bool { return !o.dryRun && h.ready() == nil }
 	beside.Go(func() {
-		holder := nodelease.Holder{Client: client, Namespace: o.namespace, Node: o.node, Enforces: enforces, NotEnforced: recorder.notEnforced, Log: log}
+		holder := nodelease.Holder{Client: client, Namespace: o.namespace, Node: o.node, Enforces: enforces, NotEnforced: recorder.notEnforced,
+			Used: func() map[string]int64 { return recorder.used(time.Now()) }, Log: log}
 		holder.Run(ctx)
 	})
 	beside.Go(func() {

@@ -23,6 +23,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/pools"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/quota"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/render"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/report"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/resign"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/top"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/translate"
@@ -82,7 +83,7 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root.SetErr(s.Err)
 	root.SetVersionTemplate("gpuslice {{.Version}}\n")
 	root.SetFlagErrorFunc(cli.FlagError)
-	root.AddCommand(render.New(s), explain.New(s), list.New(s), top.New(s), newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)), pools.New(s), quota.New(s), audit.New(s), bypass.New(s), doctor.New(s),
+	root.AddCommand(render.New(s), explain.New(s), list.New(s), top.New(s), newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)), pools.New(s), quota.New(s), report.New(s), audit.New(s), bypass.New(s), doctor.New(s),
 		doctor.NewVerify(s), translate.New(s), translate.NewMigrate(s), resign.New(s), uninstall.New(s), versions.New(s))
 	referToExitCodes(root)
 	return root

@@ -47,7 +47,7 @@ func TestCompletion(t *testing.T) {
 
 // TestHelp: the help of a command has its call, examples, its JSON, and a pointer to the one list of exit codes.
 func TestHelp(t *testing.T) {
-	for _, path := range [][]string{{"render"}, {"explain"}, {"list"}, {"migrate"}, {"policy", "lint"}, {"policy", "show"}, {"policy", "test"}, {"pools"}, {"quota"}, {"audit"}, {"bypass"}, {"doctor"}, {"verify"}} {
+	for _, path := range [][]string{{"render"}, {"explain"}, {"list"}, {"migrate"}, {"policy", "lint"}, {"policy", "show"}, {"policy", "test"}, {"pools"}, {"quota"}, {"report"}, {"audit"}, {"bypass"}, {"doctor"}, {"verify"}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
 			code, out, _ := answered("gpuslice", append(path, "--help")...)
 			if code != 0 {
@@ -93,7 +93,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	walk(newRootCommand("gpuslice", streamsTo(&bytes.Buffer{}, &bytes.Buffer{})))
-	if got := strings.Join(names, " "); got != "gpuslice audit bypass doctor explain list migrate policy init lint show test pools quota render resign top translate uninstall verify version" {
+	if got := strings.Join(names, " "); got != "gpuslice audit bypass doctor explain list migrate policy init lint show test pools quota render report resign top translate uninstall verify version" {
 		t.Errorf("commands: %s", got)
 	}
 }

@@ -36,6 +36,7 @@ var policyLayers = layers{"policies", [][]string{
 var webhookLayers = layers{"webhook", [][]string{
 	{"webhook/clock", "webhook/events", "webhook/guardaccess", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/nodelease", "webhook/proofs", "webhook/review", "webhook/usage"},
 	{"webhook/bypass", "webhook/extendednames", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/observe", "webhook/quotametrics"},
+	{"webhook/claimtemplates"},
 	{"webhook/cluster", "webhook/cluster/clustertest", "webhook/server"},
 	{"webhook/policydocs", "webhook/budgets"},
 	{"webhook/pods"},
@@ -49,7 +50,7 @@ var commandLayers = layers{"cmd/gpuslice", [][]string{
 	{"cmd/gpuslice/target/installed"},
 	{"cmd/gpuslice/target"},
 	{"cmd/gpuslice/preview"},
-	{"cmd/gpuslice/audit", "cmd/gpuslice/bypass", "cmd/gpuslice/doctor", "cmd/gpuslice/explain", "cmd/gpuslice/lint", "cmd/gpuslice/list", "cmd/gpuslice/policyinit", "cmd/gpuslice/policyshow", "cmd/gpuslice/policytest", "cmd/gpuslice/pools", "cmd/gpuslice/quota", "cmd/gpuslice/render", "cmd/gpuslice/resign", "cmd/gpuslice/top", "cmd/gpuslice/translate", "cmd/gpuslice/uninstall", "cmd/gpuslice/versions"},
+	{"cmd/gpuslice/audit", "cmd/gpuslice/bypass", "cmd/gpuslice/doctor", "cmd/gpuslice/explain", "cmd/gpuslice/lint", "cmd/gpuslice/list", "cmd/gpuslice/policyinit", "cmd/gpuslice/policyshow", "cmd/gpuslice/policytest", "cmd/gpuslice/pools", "cmd/gpuslice/quota", "cmd/gpuslice/render", "cmd/gpuslice/report", "cmd/gpuslice/resign", "cmd/gpuslice/top", "cmd/gpuslice/translate", "cmd/gpuslice/uninstall", "cmd/gpuslice/versions"},
 	{"cmd/gpuslice"},
 }}
 

@@ -91,3 +91,45 @@ func TestLeaseOfAnother(t *testing.T) {
 		t.Errorf("gpu-1 enforces: %v, gpu-2 enforces: %v", f.Enforces("gpu-1"), f.Enforces("gpu-2"))
 	}
 }
+
+// TestUsed: what a pod uses is known from the Lease of its node alone, and for as long as its agent is not away.
+func TestUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := Follow(fake.NewClientset(), "gpuslice-system", func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := &Holder{Client: fake.NewClientset(), Namespace: "gpuslice-system", Node: "gpu-1", Used: func() map[string]int64 { return map[string]int64{"a": 7, "b": 0} }}
+		renew := func() {
+			t.Helper()
+			time.Sleep(time.Second)
+			if err := h.renew(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+			lease, err := h.Client.CoordinationV1().Leases("gpuslice-system").Get(t.Context(), Name("gpu-1"), metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.renewed(lease)
+		}
+		expect := func(at, node, pod string, want int64, known bool) {
+			t.Helper()
+			if mib, ok := f.Used(node, pod); mib != want || ok != known {
+				t.Errorf("%s: %s on %s uses %d, %v", at, pod, node, mib, ok)
+			}
+		}
+		expect("before", "gpu-1", "a", 0, false)
+		renew()
+		expect("read", "gpu-1", "a", 7, true)
+		expect("read", "gpu-1", "b", 0, true)
+		expect("not read", "gpu-1", "c", 0, false)
+		expect("on another node", "gpu-2", "a", 0, false)
+		time.Sleep(Duration)
+		if _, ok := f.Used("gpu-1", "a"); ok {
+			t.Error("it is known of an agent that is away")
+		}
+		h.Used = func() map[string]int64 { return nil }
+		renew()
+		expect("not read any more", "gpu-1", "a", 0, false)
+	})
+}

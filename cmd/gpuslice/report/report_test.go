@@ -1,0 +1,52 @@
+package report
+
+import (
+	"testing"
+	"time"
+)
+
+func TestParsePeriod(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
+	for _, c := range []struct{ since, until, want string }{
+		{"30d", "", "2026-10-23 00:00 to 2026-11-22 12:30"},
+		{"12h", "", "2026-11-22 00:00 to 2026-11-22 12:30"},
+		{"13h", "", "2026-11-21 00:00 to 2026-11-22 12:30"},
+		{"90m", "", "2026-11-22 00:00 to 2026-11-22 12:30"},
+		{"2w", "1w", "2026-11-08 00:00 to 2026-11-16 00:00"},
+		{"2026-10-01", "2026-11-01", "2026-10-01 00:00 to 2026-11-01 00:00"},
+		{"2026-11-01", "2026-12-01", "2026-11-01 00:00 to 2026-11-22 12:30"},
+		{"2026-11-22", "", "2026-11-22 00:00 to 2026-11-22 12:30"},
+		{"2026-11-23", "", ""}, {"2026-11-01", "2026-11-01", ""}, {"", "", ""}, {"30", "", ""}, {"-1d", "", ""}, {"999999w", "", ""}, {"1001-01-01", "", ""},
+		{"30d", "soon", ""}, {"2026-13-01", "", ""},
+	} {
+		p, err := parsePeriod(c.since, c.until, now)
+		got := ""
+		if err == nil {
+			got = p.from.Format("2006-01-02 15:04") + " to " + p.until.Format("2006-01-02 15:04")
+		}
+		if got != c.want {
+			t.Errorf("since %q until %q: %q, want %q (%v)", c.since, c.until, got, c.want, err)
+		}
+	}
+}
+
+func TestParsePrices(t *testing.T) {
+	for _, texts := range [][]string{{"a100"}, {"=1"}, {"a100=x"}, {"a100=-1"}, {"a100=NaN"}, {"a100=Inf"}, {"a100=1", "a100=2"}} {
+		if p, err := parsePrices(texts); err == nil {
+			t.Errorf("%q are %v", texts, p)
+		}
+	}
+	p, err := parsePrices([]string{"a100=2.40", "*=1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, _ := p.of("a100"); a != 2.40 {
+		t.Errorf("a100 costs %v", a)
+	}
+	if l, ok := p.of("l4"); !ok || l != 1 {
+		t.Errorf("l4 costs %v", l)
+	}
+	if _, ok := (prices{"a100": 1}).of("l4"); ok {
+		t.Error("l4 has a price")
+	}
+}
