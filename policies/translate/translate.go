@@ -214,5 +214,5 @@ func (t *Translation) Read(raw []byte) ([]jsonpatch.Operation, error) {
 	if t.Pod == nil {
 		return nil, nil
 	}
-	return podpatch.Operations(pod.Tree, pod.Pod, t.Pod), nil
+	return podpatch.Operations(pod.Text, pod.Pod, t.Pod), nil
 }
