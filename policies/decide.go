@@ -43,7 +43,7 @@ func Create(in Input, raw promise.RawPod, keys promise.Keys) (Decision, []jsonpa
 	if after == raw.Pod {
 		return d, nil
 	}
-	return d, podpatch.Operations(raw.Tree, raw.Pod, after)
+	return d, podpatch.Operations(raw.Text, raw.Pod, after)
 }
 
 // promisedByNewer reports whether a newer build has mutated the pod already. Both are called while one takes the other's

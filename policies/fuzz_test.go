@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/podpatch"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -58,8 +60,11 @@ func FuzzDecodePod(f *testing.F) {
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		pod, violation, err := promise.DecodePod(raw)
-		if err == nil && violation == nil && (pod.Pod == nil || pod.Tree == nil) {
+		if err == nil && violation == nil && (pod.Pod == nil || len(pod.Text) == 0) {
 			t.Errorf("%q is neither a pod nor denied", raw)
+		}
+		if pod.Pod != nil {
+			podpatch.Operations(pod.Text, pod.Pod, new(corev1.Pod)) // what was read can be patched
 		}
 	})
 }

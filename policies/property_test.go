@@ -171,7 +171,7 @@ func TestApplyProperties(t *testing.T) {
 				continue
 			}
 			after := c.d.Promise.Apply(c.raw.Pod)
-			tree := patched(t, c.s.Pod, podpatch.Operations(c.raw.Tree, c.raw.Pod, after))
+			tree := patched(t, c.s.Pod, podpatch.Operations(c.raw.Text, c.raw.Pod, after))
 			var got corev1.Pod
 			if err := json.Unmarshal([]byte(mustEncode(t, tree)), &got); err != nil {
 				t.Fatal(err)
@@ -199,7 +199,7 @@ func TestApplyProperties(t *testing.T) {
 			if err != nil || violation != nil {
 				t.Fatal(c.s.Name, err, violation)
 			}
-			after := patched(t, pod, podpatch.Operations(raw.Tree, raw.Pod, c.d.Promise.Apply(raw.Pod)))
+			after := patched(t, pod, podpatch.Operations(raw.Text, raw.Pod, c.d.Promise.Apply(raw.Pod)))
 			found := map[string]bool{}
 			findMarks(after["spec"], found)
 			for _, mark := range marked {
@@ -215,7 +215,7 @@ func TestApplyProperties(t *testing.T) {
 			if c.d.Outcome != policies.Mutated {
 				continue
 			}
-			for _, op := range podpatch.Operations(c.raw.Tree, c.raw.Pod, c.d.Promise.Apply(c.raw.Pod)) {
+			for _, op := range podpatch.Operations(c.raw.Text, c.raw.Pod, c.d.Promise.Apply(c.raw.Pod)) {
 				if !allowedPaths.MatchString(op.Path) {
 					t.Errorf("%s: the patch touches %s", c.s.Name, op.Path)
 				}

@@ -77,7 +77,7 @@ func (c Change) Mutate(governed func() (Input, error)) (Decision, []jsonpatch.Op
 	if err != nil {
 		return Decision{}, nil, err
 	}
-	patch := podpatch.Operations(updated.Tree, updated.Pod, after)
+	patch := podpatch.Operations(updated.Text, updated.Pod, after)
 	if len(violations) == 0 {
 		return restoredBy(patch), patch, nil
 	}
@@ -140,7 +140,7 @@ func restored(updated promise.RawPod, old *corev1.Pod, governed governedFunc, re
 		return Decision{}, nil, err
 	}
 	in.Pod = updated.Pod
-	patch := podpatch.Operations(updated.Tree, updated.Pod, restore(in, old))
+	patch := podpatch.Operations(updated.Text, updated.Pod, restore(in, old))
 	return restoredBy(patch), patch, nil
 }
 

@@ -25,8 +25,8 @@ type gathered struct {
 // derivedPools makes one pool of each distinct offer that spec does not declare, in the order of their names.
 func derivedPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsSpec) []Pool {
 	byKey := map[string]*gathered{}
-	for _, node := range nodes {
-		offers := undeclaredOffers(node, byClass[node.Name], spec)
+	for _, same := range groupAlike(nodes, byClass, spec) {
+		offers := readOffers(same.nodes[0], same.resources, byClass[same.nodes[0].Name], spec)
 		keys := make([]string, len(offers))
 		for i := range offers {
 			keys[i] = offerKey(&offers[i])
@@ -43,7 +43,7 @@ func derivedPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsSp
 			}
 			g.lowerDriver(offer.DriverMajor, offer.DriverMinor)
 			g.noteDriver(&offer)
-			g.nodes = append(g.nodes, node)
+			g.nodes = append(g.nodes, same.nodes...)
 		}
 	}
 	tellApart(byKey)
@@ -55,16 +55,9 @@ func derivedPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsSp
 	return pools
 }
 
-// undeclaredOffers are what a node offers now and no declaration claims, in the order of resource names. The scheduler gives pods what
-// a device plugin offers, where a device class has the same name.
-func undeclaredOffers(node *corev1.Node, byClass []Pool, spec config.PoolsSpec) []Pool {
-	var names []string
-	for name := range node.Status.Allocatable {
-		if isPoolResource(string(name)) && units(node.Status.Allocatable, name) > 0 && !declaredFor(spec, node.Labels, string(name)) {
-			names = append(names, string(name))
-		}
-	}
-	slices.Sort(names)
+// readOffers are what a node offers by the names of resources, and of what device classes offer that which no declaration claims. The
+// scheduler gives pods what a device plugin offers, where a device class has the same name.
+func readOffers(node *corev1.Node, names []string, byClass []Pool, spec config.PoolsSpec) []Pool {
 	offers := make([]Pool, len(names))
 	for i, name := range names {
 		offers[i] = readOffer(node, name)
@@ -108,6 +101,7 @@ func (g *gathered) finish(reserve config.ReserveSpec) Pool {
 	if i := slices.IndexFunc(g.drivers, func(text string) bool { return text != p.Driver() }); i >= 0 {
 		p.OtherDriver = g.drivers[i]
 	}
+	slices.SortFunc(g.nodes, byName)
 	p.Nodes, p.Handlers, p.Agents = nodeKinds(g.nodes), handlersOf(g.nodes), haveAgents(g.nodes)
 	p.Labels, p.Taints = inCommon(p.Nodes)
 	return p

@@ -16,11 +16,10 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 )
 
-// RawPod is a pod as it arrived: the typed pod, and the tree it was read from, which may hold fields that this build
-// does not know.
+// RawPod is a pod as it arrived: the typed pod, and the text that it was read from.
 type RawPod struct {
 	Pod  *corev1.Pod
-	Tree map[string]any
+	Text []byte // JSON, which may hold fields that this build does not know
 }
 
 const (
@@ -50,17 +49,17 @@ func DecodePod(raw []byte) (RawPod, *api.Violation, error) {
 			return RawPod{}, sizeViolation("the pod has more than %d objects and lists", maxElements), nil
 		}
 	}
-	var out RawPod
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &out.Tree); err != nil {
+	var read *quantities
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &read); err != nil {
 		return RawPod{}, nil, fmt.Errorf("read pod: %w", err)
 	}
-	if out.Tree == nil {
+	if read == nil {
 		return RawPod{}, nil, fmt.Errorf("read pod: it is null")
 	}
-	if v := checkQuantities(out.Tree); v != nil {
+	if v := read.check(); v != nil {
 		return RawPod{}, v, nil
 	}
-	out.Pod = &corev1.Pod{}
+	out := RawPod{Pod: new(corev1.Pod), Text: raw}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, out.Pod); err != nil {
 		return RawPod{}, nil, fmt.Errorf("read pod: %w", err)
 	}
@@ -128,22 +127,39 @@ func skipValue(d *json.Decoder, raw []byte) (span, error) {
 	}
 }
 
-// checkQuantities looks at the text of every resource quantity in the pod: "1e10000000" is short, valid and takes
-// seconds to compare.
-func checkQuantities(tree map[string]any) *api.Violation {
-	spec, _ := tree["spec"].(map[string]any)
-	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
-		containers, _ := spec[list].([]any)
-		for i, c := range containers {
-			container, _ := c.(map[string]any)
-			resources, _ := container["resources"].(map[string]any)
-			for _, kind := range []string{"limits", "requests"} {
-				quantities, _ := resources[kind].(map[string]any)
-				for name, q := range quantities {
+// quantities are what a pod's containers request, as it is written.
+type quantities struct {
+	Spec struct {
+		InitContainers      []containerQuantities `json:"initContainers"`
+		Containers          []containerQuantities `json:"containers"`
+		EphemeralContainers []containerQuantities `json:"ephemeralContainers"`
+	} `json:"spec"`
+}
+
+type containerQuantities struct {
+	Resources struct {
+		Limits   map[string]any `json:"limits"`
+		Requests map[string]any `json:"requests"`
+	} `json:"resources"`
+}
+
+// check looks at the text of every resource quantity in the pod: "1e10000000" is short, valid and takes seconds to
+// compare.
+func (p *quantities) check() *api.Violation {
+	for _, list := range []struct {
+		name       string
+		containers []containerQuantities
+	}{{"initContainers", p.Spec.InitContainers}, {"containers", p.Spec.Containers}, {"ephemeralContainers", p.Spec.EphemeralContainers}} {
+		for i, c := range list.containers {
+			for _, of := range []struct {
+				name string
+				list map[string]any
+			}{{"limits", c.Resources.Limits}, {"requests", c.Resources.Requests}} {
+				for name, q := range of.list {
 					text := quantity.Text(q)
 					if len(text) > 2*quantity.MaxText || !quantity.Cheap.MatchString(text) {
 						return request.Invalid("quantity", fmt.Sprintf("spec.%s[%d].resources.%s[%s]: %s is not a quantity that is read; "+
-							`accepted: up to 40 characters such as "1", "500m" or "8Gi"`, list, i, kind, message.Quote(name), message.Quote(text)))
+							`accepted: up to 40 characters such as "1", "500m" or "8Gi"`, list.name, i, of.name, message.Quote(name), message.Quote(text)))
 					}
 				}
 			}

@@ -40,7 +40,9 @@ type Translation struct {
 }
 
 // Known are the systems that are read.
-func (Translation) Known() []string { return spellings.Names() }
+func (Translation) Known() []string {
+	return slices.DeleteFunc(spellings.Names(), func(name string) bool { return name == spellings.NameOfShares }) // read where pools are known
+}
 
 // of translates a pod, and does not change its argument.
 func of(pod *corev1.Pod) Translation {
@@ -212,5 +214,5 @@ func (t *Translation) Read(raw []byte) ([]jsonpatch.Operation, error) {
 	if t.Pod == nil {
 		return nil, nil
 	}
-	return podpatch.Operations(pod.Tree, pod.Pod, t.Pod), nil
+	return podpatch.Operations(pod.Text, pod.Pod, t.Pod), nil
 }

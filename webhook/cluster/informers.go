@@ -25,9 +25,9 @@ type informers struct {
 	policies, tenants, state, proofs, namespaces, nodes, classes, limitRanges cache.SharedIndexInformer
 }
 
-// newInformers makes the informers. touch is called when something that a snapshot is made of has changed, touchTenants
-// when it is a tenant's own document alone; namespaces are looked up for each request instead.
-func newInformers(options Options, touch, touchTenants func()) (informers, error) {
+// newInformers makes the informers. touch is called when something that a snapshot is made of has changed, touchNodes when it
+// is a node, touchTenants when it is a tenant's own document alone; namespaces are looked up for each request instead.
+func newInformers(options Options, touch, touchNodes, touchTenants func()) (informers, error) {
 	client := options.Client
 	configMaps := func(namespace string, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
 		return coreinformers.NewFilteredConfigMapInformer(client, namespace, 0, cache.Indexers{}, tweak)
@@ -60,10 +60,13 @@ func newInformers(options Options, touch, touchTenants func()) (informers, error
 			return w, fmt.Errorf("set transform: %w", err)
 		}
 	}
-	for _, informer := range []cache.SharedIndexInformer{w.policies, w.state, w.proofs, w.nodes, w.classes} {
+	for _, informer := range []cache.SharedIndexInformer{w.policies, w.state, w.proofs, w.classes} {
 		if _, err := informer.AddEventHandler(onChange(touch)); err != nil {
 			return w, fmt.Errorf("watch: %w", err)
 		}
+	}
+	if _, err := w.nodes.AddEventHandler(onChange(touchNodes)); err != nil {
+		return w, fmt.Errorf("watch: %w", err)
 	}
 	if _, err := w.tenants.AddEventHandler(onChange(touchTenants)); err != nil {
 		return w, fmt.Errorf("watch: %w", err)

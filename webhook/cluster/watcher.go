@@ -31,6 +31,13 @@ import (
 // saveRetry is how long a replica waits before it tries again to save what it could not.
 const saveRetry = 10 * time.Second
 
+// A new snapshot for changes of nodes waits until the one before has rested: a wave of changes, of every node of a large cluster, then
+// takes a tenth of a core.
+const (
+	nodesRest    = 9 // times as long as the snapshot took
+	maxNodesRest = 5 * time.Second
+)
+
 // ageEvery is how often what ends by time is looked at.
 const ageEvery = time.Minute
 
@@ -57,6 +64,7 @@ type Watcher struct {
 
 	snapshot       atomic.Pointer[Snapshot]
 	changed        chan struct{}
+	nodesChanged   chan struct{} // nodes, or what drivers publish of their devices
 	tenantsChanged chan struct{}
 
 	lastGood map[string]GoodPolicy // of Run's goroutine: saved or not
@@ -65,18 +73,18 @@ type Watcher struct {
 // NewWatcher prepares a Watcher.
 func NewWatcher(options Options) (*Watcher, error) {
 	w := &Watcher{
-		options: options, changed: make(chan struct{}, 1), tenantsChanged: make(chan struct{}, 1),
+		options: options, changed: make(chan struct{}, 1), nodesChanged: make(chan struct{}, 1), tenantsChanged: make(chan struct{}, 1),
 		problems: problemLog{metrics: options.Metrics, log: options.Log},
 	}
 	var err error
 	if w.quotas, err = nativequota.NewQuotas(options.Client); err != nil {
 		return nil, err
 	}
-	if w.informers, err = newInformers(options, waker(w.changed), waker(w.tenantsChanged)); err != nil {
+	if w.informers, err = newInformers(options, waker(w.changed), waker(w.nodesChanged), waker(w.tenantsChanged)); err != nil {
 		return nil, err
 	}
 	w.operator = operatorReader{objects: options.Objects, changed: waker(w.changed), log: options.Log}
-	if w.claims, err = newClaimReader(options.Client, waker(w.changed)); err != nil {
+	if w.claims, err = newClaimReader(options.Client, waker(w.nodesChanged)); err != nil {
 		return nil, err
 	}
 	w.namespaces = newNamespaces(options.Client, w.informers.namespaces)
@@ -108,6 +116,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	for {
 		var retry <-chan time.Time
+		started := time.Now()
 		if err := w.rebuild(ctx); err != nil {
 			w.options.Metrics.CountUnsaved()
 			w.options.Log.Error(err, "state not saved", "retryAfter", saveRetry.String())
@@ -115,15 +124,16 @@ func (w *Watcher) Run(ctx context.Context) error {
 		} else if w.snapshot.Load().ages() {
 			retry = time.After(ageEvery)
 		}
-		if !w.awaitChange(ctx, retry) {
+		if !w.awaitChange(ctx, retry, time.After(min(nodesRest*time.Since(started), maxNodesRest))) {
 			return nil
 		}
 	}
 }
 
 // awaitChange returns when there is reason for a new snapshot, and false when ctx ends. Meanwhile it puts tenants' own
-// documents into force: nothing else depends on them, and they may change often.
-func (w *Watcher) awaitChange(ctx context.Context, retry <-chan time.Time) bool {
+// documents into force: nothing else depends on them, and they may change often. Changes of nodes count once rested is over.
+func (w *Watcher) awaitChange(ctx context.Context, retry, rested <-chan time.Time) bool {
+	var nodesChanged <-chan struct{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -131,6 +141,10 @@ func (w *Watcher) awaitChange(ctx context.Context, retry <-chan time.Time) bool 
 		case <-w.changed:
 			return true
 		case <-retry:
+			return true
+		case <-rested:
+			nodesChanged = w.nodesChanged
+		case <-nodesChanged:
 			return true
 		case <-w.tenantsChanged:
 			before := w.snapshot.Load()
@@ -245,6 +259,9 @@ func (w *Watcher) Nodes() cache.SharedIndexInformer { return w.informers.nodes }
 
 // ResourceQuotas are those of the cluster. Run keeps them up to date.
 func (w *Watcher) ResourceQuotas() *nativequota.Quotas { return w.quotas }
+
+// ClaimTemplates is the informer of ResourceClaimTemplates. Run runs it, where the cluster serves them.
+func (w *Watcher) ClaimTemplates() cache.SharedIndexInformer { return w.claims.templates }
 
 // Governed are the namespaces whose policy is on, or cannot be read. An error: they are not read yet.
 func (w *Watcher) Governed() (out []nativequota.Governed, err error) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -203,4 +204,30 @@ func TestWatcherInput(t *testing.T) {
 			t.Errorf("input: %v, ready: %v", err, c.Ready())
 		}
 	})
+}
+
+// TestNodesRest: a wave of changes of nodes makes no new snapshot before the one before has rested; a policy does at once.
+func TestNodesRest(t *testing.T) {
+	t.Parallel()
+	await := func(w *Watcher, rested <-chan time.Time) <-chan bool {
+		changed := make(chan bool, 1)
+		go func() { changed <- w.awaitChange(t.Context(), nil, rested) }()
+		return changed
+	}
+	w := &Watcher{changed: make(chan struct{}, 1), nodesChanged: make(chan struct{}, 1)}
+	w.nodesChanged <- struct{}{}
+	rested := make(chan time.Time)
+	changed := await(w, rested)
+	select {
+	case rested <- time.Now(): // it waits for that
+	case <-changed:
+		t.Fatal("a node's change did not wait")
+	}
+	if !<-changed {
+		t.Error("a node's change was forgotten")
+	}
+	w.changed <- struct{}{}
+	if !<-await(w, nil) {
+		t.Error("a policy's change waits")
+	}
 }

@@ -43,13 +43,20 @@ func (a Answer) Response(uid types.UID) (*admissionv1.AdmissionResponse, error) 
 	if len(a.Patch) == 0 {
 		return response, nil
 	}
-	patch, err := json.Marshal(a.Patch)
+	operations := make([]operation, len(a.Patch))
+	for i, op := range a.Patch {
+		operations[i] = operation(op)
+	}
+	patch, err := json.Marshal(operations)
 	if err != nil {
 		return nil, fmt.Errorf("encode the patch: %w", err)
 	}
 	response.Patch, response.PatchType = patch, new(admissionv1.PatchTypeJSONPatch)
 	return response, nil
 }
+
+// operation is one of a patch without its own MarshalJSON, whose text the encoder would check and copy again.
+type operation jsonpatch.Operation
 
 // status is the denial as clients see it.
 func (d *Denial) status() *metav1.Status {

@@ -1,6 +1,7 @@
 package podpatch
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"reflect"
@@ -16,15 +17,21 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
-// Operations returns the operations that turn raw, the tree that before was read from, into after. Containers, volumes and
+// Operations returns the operations that turn text, the JSON that before was read from, into after. Containers, volumes and
 // variables are matched by name and changed where they stand, so fields that this build does not know stay on the
 // object they belong to. Equal pods give no operation. The values of operations are parts of after.
 //
-// The generic differ is not used for two reasons: against the raw tree it removes every field that the typed pod does
+// The generic differ is not used for two reasons: against the text it removes every field that the typed pod does
 // not have, and it compares lists by position, which moves unknown fields to another container.
-func Operations(raw map[string]any, before, after *corev1.Pod) []jsonpatch.Operation {
+func Operations(text []byte, before, after *corev1.Pod) []jsonpatch.Operation {
 	if reflect.DeepEqual(before, after) {
 		return nil
+	}
+	var raw map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // else a number too large for a float is an error
+	if err := decoder.Decode(&raw); err != nil {
+		panic("read pod: " + err.Error()) // before was read from the same text
 	}
 	var d differ
 	d.fields(raw, reflect.ValueOf(*before), reflect.ValueOf(*after))
@@ -40,7 +47,9 @@ func ChangedPaths(before, after *corev1.Pod) (out []string) {
 	if err != nil {
 		panic("convert pod: " + err.Error()) // a typed pod can be converted
 	}
-	for _, op := range Operations(raw, before, after) {
+	var d differ
+	d.fields(raw, reflect.ValueOf(*before), reflect.ValueOf(*after))
+	for _, op := range d.ops {
 		out = append(out, strings.ReplaceAll(strings.TrimPrefix(op.Path, "/"), "/", "."))
 	}
 	return out
