@@ -292,6 +292,7 @@ func TestRBAC(t *testing.T) {
 			"cluster: list,watch resourceslices", "cluster: get,list,watch deviceclasses",
 			"cluster: get,list,watch resourceclaims",
 			"cluster: get,list,watch resourceclaimtemplates",
+			"cluster: create,delete resourceclaimtemplates",
 			"cluster: list,watch configmaps gpuslice-policy",
 			"cluster: patch namespaces",
 			"cluster: list,watch,patch pods",

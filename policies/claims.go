@@ -44,11 +44,29 @@ func (in Input) HoldingWithClaims(h quota.Holding, given *promise.Promise) quota
 	return out
 }
 
+// ClaimTemplates are gpuslice's templates that the pod names, as its namespace has to have them.
+func (in Input) ClaimTemplates() []*resourcev1.ResourceClaimTemplate {
+	return claimtemplate.Named(in.Pod)
+}
+
+// ClaimProblem is why a claim, or the template of that name, is no slice of gpuslice's although it takes GPUs; "": it is one, or takes none.
+func (in Input) ClaimProblem(template string, spec *resourcev1.ResourceClaimSpec) string {
+	if claimtemplate.Lies(template, spec) {
+		return "asks for something else than its name says"
+	}
+	for _, r := range spec.Devices.Requests {
+		if class, n := in.requested(r); n > 0 && !claimtemplate.IsSlice(spec) {
+			return fmt.Sprintf("takes devices of class %s, which no slice bounds", class)
+		}
+	}
+	return ""
+}
+
 // checkClaims denies a pod that claims GPUs where policy says so, and one that claims a slice itself: it would be one that nobody
 // looks at. Those that ours lists are gpuslice's.
 func checkClaims(in *Input, ours func(*corev1.PodResourceClaim) bool) []api.Violation {
 	if len(in.Pod.Spec.ResourceClaims) > 0 {
-		if v := claimsSlice(in.Pod, ours); v != nil {
+		if v := in.claimsSlice(ours); v != nil {
 			return []api.Violation{*v}
 		}
 	}
@@ -64,10 +82,15 @@ func checkClaims(in *Input, ours func(*corev1.PodResourceClaim) bool) []api.Viol
 		message.ShortList(found), in.Policy.Name, api.ResourceGPU, api.LabelMemory)}}
 }
 
-// claimsSlice denies a template of gpuslice's that the author names.
-func claimsSlice(pod *corev1.Pod, ours func(*corev1.PodResourceClaim) bool) *api.Violation {
-	for i := range pod.Spec.ResourceClaims {
-		c := &pod.Spec.ResourceClaims[i]
+// claimsSlice denies a template of gpuslice's that the author names, and the claim of another pod's slice: both guards would allow all of it.
+func (in *Input) claimsSlice(ours func(*corev1.PodResourceClaim) bool) *api.Violation {
+	for i := range in.Pod.Spec.ResourceClaims {
+		c := &in.Pod.Spec.ResourceClaims[i]
+		if c.ResourceClaimName != nil && !ours(c) && claimtemplate.IsSlice(in.Claims[c.Name]) {
+			return &api.Violation{Rule: api.RulePolicy, Reason: "another pod's claim", Detail: fmt.Sprintf(
+				"ResourceClaim %s is a slice, and no pods share one; remove it, and write %s: 1 and the label %s: \"8Gi\" (or what the pod needs)",
+				message.Quote(*c.ResourceClaimName), api.ResourceGPU, api.LabelMemory)}
+		}
 		if c.ResourceClaimTemplateName == nil || ours(c) {
 			continue
 		}

@@ -95,3 +95,58 @@ func TestClaims(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherPodsClaim has a pod name the claim that Kubernetes made for another's slice.
+func TestAnotherPodsClaim(t *testing.T) {
+	t.Parallel()
+	name := "gpuslice-4396mi"
+	theirs := &corev1.Pod{Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: &name}}}}
+	slice := policies.Input{Pod: theirs}.ClaimTemplates()[0].Spec.Spec
+	for claim, denied := range map[string]bool{"slice": true, "whole": false} {
+		in := claimInput(t)
+		in.Pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: new("theirs")}}
+		in.Claims = map[string]*resourcev1.ResourceClaimSpec{"c": claimSpec(exactly("gpu.nvidia.com", 1))}
+		if denied {
+			in.Claims["c"] = &slice
+		}
+		d := policies.Decide(in)
+		if got := d.IfEnforced == policies.Denied; got != denied || denied && !strings.Contains(d.Message(), "no pods share one") {
+			t.Errorf("%s: %s: %s", claim, d.IfEnforced, d.Message())
+		}
+	}
+}
+
+func TestClaimProblem(t *testing.T) {
+	t.Parallel()
+	name := "gpuslice-4396mi"
+	pod := &corev1.Pod{Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: &name}}}}
+	slice := &policies.Input{Pod: pod}.ClaimTemplates()[0].Spec.Spec
+	in := claimInput(t)
+	in.DeviceClasses = map[string]*resourcev1.DeviceClass{"nic": deviceClass("acme.example/nic", "device.driver == 'nic.example'")}
+	for _, tt := range []struct {
+		template string
+		spec     *resourcev1.ResourceClaimSpec
+		want     string
+	}{
+		{name, slice, ""},
+		{"", slice, ""},
+		{"mine", slice, ""},
+		{"gpuslice-1mi", slice, "something else than its name says"},
+		{name, claimSpec(exactly("gpu.nvidia.com", 1)), "something else than its name says"},
+		{"mine", claimSpec(exactly("gpu.nvidia.com", 1)), "class gpu.nvidia.com, which no slice bounds"},
+		{"", claimSpec(exactly("nic", 1)), ""},
+	} {
+		if got := in.ClaimProblem(tt.template, tt.spec); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%q: %q, want %q", tt.template, got, tt.want)
+		}
+	}
+}
+
+// claimInput is a pod without a GPU and without labels, in a governed namespace.
+func claimInput(t *testing.T) policies.Input {
+	in, pod := brought(t, "")
+	in.Policy.Mode = modes.OptIn
+	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+	pod.Labels, in.Pod = nil, pod
+	return in
+}

@@ -2,7 +2,7 @@ package policies
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -26,7 +26,7 @@ func reservedContainer(in *Input) *api.Violation {
 }
 
 // authorsUnderOurName returns a container that has one of our names and cannot be ours, and whether it requests a GPU.
-// Check and guard among the init containers may have come with a copy; where they alone request a GPU they have not.
+// Check, guard and recorders among the init containers may have come with a copy; where they alone request a GPU they have not.
 func authorsUnderOurName(spec *corev1.PodSpec, pools []pools.Pool) (name string, gpu bool) {
 	requests := func(c *corev1.Container) bool { return request.RequestsGPU(c, pools) }
 	others := false
@@ -35,7 +35,7 @@ func authorsUnderOurName(spec *corev1.PodSpec, pools []pools.Pool) (name string,
 	}
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
-		mayBeOurs := slices.Contains([]string{limits.CheckContainer, limits.GuardContainer}, c.Name)
+		mayBeOurs := c.Name == limits.CheckContainer || c.Name == limits.GuardContainer || strings.HasPrefix(c.Name, limits.RecordContainer)
 		if podspec.IsOurs(c.Name) && (!mayBeOurs || !others && requests(c)) {
 			return c.Name, requests(c)
 		}

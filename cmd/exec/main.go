@@ -2,6 +2,9 @@
 // and everything that the image itself put into the variable after it:
 //
 //	gpuslice-exec PROGRAM [ARGUMENT...]
+//	gpuslice-exec --record FILE
+//
+// The second form starts nothing: it writes the variable, as it would be, to a file that the kubelet reads.
 //
 // It is static, runs in any image, and replaces itself by the program: the process stays the one that the kubelet started.
 package main
@@ -26,6 +29,13 @@ const (
 )
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == limits.RecordOption {
+		if err := record(os.Args[2], os.Environ()); err != nil {
+			fmt.Fprintln(os.Stderr, "gpuslice-exec:", err)
+			os.Exit(exitCannot)
+		}
+		return
+	}
 	code, err := start(os.Args[1:], os.Environ())
 	fmt.Fprintln(os.Stderr, "gpuslice-exec:", err)
 	os.Exit(code)

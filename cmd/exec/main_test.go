@@ -13,6 +13,7 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv("GPUSLICE_EXEC_TEST") != "" {
 		main()
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }

@@ -17,11 +17,12 @@ type rate struct {
 }
 
 var (
-	clientRate   = rate{50, 100} // a burst when it starts, next to none afterwards
-	observerRate = rate{20, 40}  // annotations and Events: a pod that starts costs one of each at most
-	eventsRate   = rate{10, 20}  // Events on the owners of denied pods, and who those owners are
-	writerRate   = rate{5, 10}   // ResourceQuotas, where policy has them written
-	unlimited    = rate{qps: -1}
+	clientRate    = rate{50, 100} // a burst when it starts, next to none afterwards
+	observerRate  = rate{20, 40}  // annotations and Events: a pod that starts costs one of each at most
+	eventsRate    = rate{10, 20}  // Events on the owners of denied pods, and who those owners are
+	writerRate    = rate{5, 10}   // ResourceQuotas, where policy has them written
+	templatesRate = rate{20, 40}  // templates of claims, for which pods wait
+	unlimited     = rate{qps: -1}
 )
 
 // connect makes a client of the API server. wrap sees every answer.

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/budgets"
 	"github.com/gpuslice/gpuslice/webhook/bypass"
+	"github.com/gpuslice/gpuslice/webhook/claimtemplates"
 	"github.com/gpuslice/gpuslice/webhook/clock"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
 	"github.com/gpuslice/gpuslice/webhook/events"
@@ -197,9 +198,16 @@ func (s *Setup) makeRunnables() error {
 	if err != nil {
 		return err
 	}
+	forPods, err := s.connect(templatesRate)
+	if err != nil {
+		return err
+	}
 	writer := &nativequota.Writer{
 		Client: slow, Quotas: s.cluster.ResourceQuotas(), Governed: s.cluster.Governed, Log: s.log.WithName("nativequota"),
 	}
+	claims := claimtemplates.New(claimtemplates.Options{
+		Client: forPods, Templates: s.cluster.ClaimTemplates(), Governed: s.cluster.Governed, Log: s.log.WithName("claimtemplates"),
+	})
 	extended := &extendednames.Writer{
 		Client: slow, Configurations: s.options.Validating, Names: s.cluster.ExtendedNames, Log: s.log.WithName("extendednames"),
 	}
@@ -209,7 +217,7 @@ func (s *Setup) makeRunnables() error {
 	if err != nil {
 		return err
 	}
-	s.runnables = []leader.Runnable{keeper.Run, writer.Run, extended.Run, s.quotaMetrics.Run}
+	s.runnables = []leader.Runnable{keeper.Run, writer.Run, extended.Run, claims.Run, s.quotaMetrics.Run}
 	if !s.options.Observe {
 		return nil
 	}

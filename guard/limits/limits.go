@@ -40,6 +40,16 @@ const (
 	ShimProgram = ShimFolder + "/gpuslice-exec"
 )
 
+// RecordContainer begins the name of an init container of a tenant's image, in which
+// ShimProgram with RecordOption writes down, in the file of ShimFolder that it is
+// given, what the image has in PYTHONPATH, behind the folder. Its number follows, and
+// follows RecordFile too.
+const (
+	RecordContainer = "gpuslice-record-"
+	RecordOption    = "--record"
+	RecordFile      = "pythonpath-"
+)
+
 // Act is when a process of a container over its slice is terminated.
 type Act string
 

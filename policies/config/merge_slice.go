@@ -189,8 +189,8 @@ func (t *tightening) frameworks() {
 		} else if wish.Arguments != "" && wish.Strictness() < have.Strictness() {
 			t.clamp(at.Child("arguments"), "%s is laxer than %s", wish.Arguments, have.Arguments)
 		}
-		if wish.Shim == shim.Off && have.Shim == shim.On {
-			t.clamp(at.Child("shim"), "off is laxer than on")
+		if order := shim.Modes(); wish.Shim != "" && slices.Index(order, wish.Shim) < slices.Index(order, have.Shim) {
+			t.clamp(at.Child("shim"), "%s is laxer than %s", wish.Shim, have.Shim)
 		} else {
 			have.Shim = cmp.Or(wish.Shim, have.Shim)
 		}

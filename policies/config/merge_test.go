@@ -192,6 +192,10 @@ func TestTighten(t *testing.T) {
 		if got.Frameworks["pytorch"].Shim != shim.On || len(clamped) != 1 || clamped[0].String() != "frameworks[pytorch].shim: off is laxer than on" {
 			t.Errorf("it is %q, and %v is said", got.Frameworks["pytorch"].Shim, clamped)
 		}
+		got, clamped = tighten(policyOf(t, "frameworks: {pytorch: {shim: env-files}}"), policyOf(t, "frameworks: {pytorch: {shim: on}}"))
+		if got.Frameworks["pytorch"].Shim != shim.EnvFiles || len(clamped) != 1 {
+			t.Errorf("it is %q, and %v is said", got.Frameworks["pytorch"].Shim, clamped)
+		}
 	})
 	t.Run("without a tenant's document the authority's holds", func(t *testing.T) {
 		t.Parallel()

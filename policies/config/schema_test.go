@@ -137,7 +137,7 @@ func fieldWords() map[string][]string {
 		"Policy.Kind":              {"Policy"},
 		"Policy.Accept":            spellings.Names(),
 		"Switch.Arguments":         {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
-		"Switch.Shim":              {shim.On, shim.Off},
+		"Switch.Shim":              shim.Modes(),
 		"guardSpec.Mode":           {modes.GuardAuto, modes.GuardSidecar, modes.GuardAgent},
 		"guardSpec.Act":            {string(limits.ActAlways), string(limits.ActPressure)},
 		"guardSpec.Access":         {modes.AccessAuto, modes.AccessEnv, modes.AccessVolume, modes.AccessCDI},

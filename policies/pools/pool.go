@@ -128,6 +128,9 @@ func (p *Pool) Share(slice quantity.MiB) quantity.Devices {
 	held, all := int64(1), int64(1)
 	if p.MIGProfile != "" {
 		held, all = migSlices(p.MIGProfile, p.Product)
+		if parts := p.memoryShare(); parts*all > held*memoryParts { // 1g.20gb has two of eight parts of the memory, and one of seven slices
+			held, all = parts, memoryParts
+		}
 	}
 	return quantity.Device * quantity.Devices(held) / quantity.Devices(all*int64(p.Replicas))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/shim"
 )
 
 // guardEdit is the guard: its containers, and what they need of the pod beside volumes and the runtime class.
@@ -25,11 +26,16 @@ func (guardEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 	if spec.ShareProcessNamespace == nil && g.Shares {
 		spec.ShareProcessNamespace = new(true)
 	}
-	dropMisplaced(spec, next)
 	ours := []corev1.Container{g.check()}
 	if !g.Agent {
 		ours = append(ours, g.sidecar())
 	}
+	for i := range next.Containers {
+		if c, _ := podspec.ContainerNamed(spec, next.Containers[i].Name); c != nil && next.Containers[i].Shim == shim.ByFile {
+			ours = append(ours, shim.Recorder(g.container("", "", nil), c, i))
+		}
+	}
+	dropMisplaced(spec, next, ours)
 	at := firstGPUContainer(spec.InitContainers, next)
 	for _, c := range ours {
 		i := slices.IndexFunc(spec.InitContainers, func(have corev1.Container) bool { return have.Name == c.Name })
@@ -107,18 +113,16 @@ func dropContainers(spec *corev1.PodSpec, next *Promise) {
 	spec.Containers = slices.DeleteFunc(spec.Containers, func(c corev1.Container) bool { return podspec.IsOurs(c.Name) })
 }
 
-// dropMisplaced removes the guard's containers where the pod brings them in another order: the check must run before
-// any container that can reach a GPU.
-func dropMisplaced(spec *corev1.PodSpec, promise *Promise) {
-	index := func(name string) int {
-		return slices.IndexFunc(spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
+// dropMisplaced removes the guard's containers where the pod does not bring all of them in their order: the check must run before
+// any container that can reach a GPU, and brings what the recorders run.
+func dropMisplaced(spec *corev1.PodSpec, promise *Promise, ours []corev1.Container) {
+	placed := 0
+	for i := range firstGPUContainer(spec.InitContainers, promise) {
+		if placed < len(ours) && spec.InitContainers[i].Name == ours[placed].Name {
+			placed++
+		}
 	}
-	check, sidecar := index(limits.CheckContainer), index(limits.GuardContainer)
-	last := sidecar
-	if promise.Guard.Agent {
-		last = check
-	}
-	if check < 0 && sidecar < 0 || check >= 0 && check <= last && last < firstGPUContainer(spec.InitContainers, promise) {
+	if placed == len(ours) {
 		return
 	}
 	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return promise.HasGuard(c.Name) })
@@ -165,6 +169,12 @@ func isTokenMount(m corev1.VolumeMount) bool {
 	return m.MountPath == tokenPath && strings.HasPrefix(m.Name, "kube-api-access-")
 }
 
+// HasGuard reports whether an init container of that name is the guard's: check, sidecar, or a recorder.
 func (p *Promise) HasGuard(name string) bool {
-	return p != nil && p.Guard != nil && (name == limits.CheckContainer || name == limits.GuardContainer && !p.Guard.Agent)
+	return p != nil && p.Guard != nil && (name == limits.CheckContainer || name == limits.GuardContainer && !p.Guard.Agent ||
+		strings.HasPrefix(name, limits.RecordContainer) && p.records(shim.RecorderNumber(name)))
+}
+
+func (p *Promise) records(n int) bool {
+	return n >= 0 && n < len(p.Containers) && p.Containers[n].Shim == shim.ByFile
 }

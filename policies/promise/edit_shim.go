@@ -8,7 +8,7 @@ import (
 )
 
 // shimEdit is how a container's Python comes to load the shim: its folder at the beginning of the pod's own PYTHONPATH, or
-// the program at the beginning of the pod's own command.
+// the program at the beginning of the pod's own command, or the variable from the file of its recorder.
 type shimEdit struct{}
 
 func (shimEdit) Apply(pod *corev1.Pod, _, next *Promise) {
@@ -18,7 +18,7 @@ func (shimEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 			continue
 		}
 		if c, _ := podspec.ContainerNamed(&pod.Spec, p.Name); c != nil {
-			shim.Write(c, p.Shim)
+			shim.Write(c, p.Shim, i)
 		}
 	}
 }

@@ -35,6 +35,7 @@ func TestShimEdit(t *testing.T) {
 		for way, author := range map[string]corev1.Container{
 			shim.ByVariable: {Name: "c", Env: []corev1.EnvVar{{Name: "PYTHONPATH", Value: "/app"}}},
 			shim.ByCommand:  {Name: "c", Command: []string{"python"}},
+			shim.ByFile:     {Name: "c", Args: []string{"train.py"}},
 		} {
 			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{author}}}
 			promise := &Promise{Version: Version, Containers: []Container{{Name: "c", Shim: way}}}

@@ -45,6 +45,7 @@ func authoredPod() *corev1.Pod {
 					Resources: corev1.ResourceRequirements{Limits: one.DeepCopy(), Requests: one.DeepCopy()},
 				},
 				{Name: "third", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "nic"}}}},
+				{Name: "fourth", Image: "corp/train", Env: []corev1.EnvVar{{Name: "A", Value: "b"}}, Resources: corev1.ResourceRequirements{Limits: one.DeepCopy(), Requests: one.DeepCopy()}},
 				{Name: "beside", Env: []corev1.EnvVar{{Name: "C", Value: "d"}}},
 			},
 			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
@@ -60,14 +61,16 @@ func fullPromise() *Promise {
 	}
 	return &Promise{
 		Version: Version, Namespace: "team", Strategy: "time-slicing", Pools: []string{"l4"},
-		Request: api.Request{Containers: []api.ContainerRequest{{Name: "main", Resource: api.ResourceGPU, GPUs: 1}, {Name: "second", Resource: api.ResourceGPU, GPUs: 1}, {Name: "third", GPUs: 1}}, Explicit: true},
+		Request: api.Request{Containers: []api.ContainerRequest{{Name: "main", Resource: api.ResourceGPU, GPUs: 1}, {Name: "second", Resource: api.ResourceGPU, GPUs: 1}, {Name: "third", GPUs: 1}, {Name: "fourth", Resource: api.ResourceGPU, GPUs: 1}}, Explicit: true},
 		Containers: []Container{{
 			Name: "main", Shim: shim.ByCommand, Resource: resourcename.SharedGPU, Count: 1, Slice: 4096,
 			Env:    []envvar.Literal{{Name: envvar.MemoryBytes, Value: "4294967296"}, {Name: "PYTORCH_CUDA_ALLOC_CONF", Value: "x"}},
 			Mounts: []corev1.VolumeMount{{Name: "gpuslice-mps", MountPath: "/mps"}},
 			Args:   []string{"--fraction", "0.25"},
 		}, {Name: "second", Shim: shim.ByVariable, Resource: resourcename.SharedGPU, Count: 1, Slice: 4096},
-			{Name: "third", Count: 1, Slice: 4096, Claim: "gpuslice-third", Template: "gpuslice-4396mi"}},
+			{Name: "third", Count: 1, Slice: 4096, Claim: "gpuslice-third", Template: "gpuslice-4396mi"},
+			{Name: "fourth", Shim: shim.ByFile, Resource: resourcename.SharedGPU, Count: 1, Slice: 4096,
+				Env: []envvar.Literal{{Name: envvar.AllocatorBytes, Value: "4294967296"}}}},
 		Volumes:     []corev1.Volume{{Name: "gpuslice-mps"}},
 		Affinity:    []corev1.NodeSelectorTerm{product("L4"), product("T4")},
 		Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}},

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
 const guardBinary = "/gpuslice-guard"
@@ -54,9 +55,9 @@ func (g *Guard) Limits() (limits.Limits, error) {
 // container is what check and sidecar have in common. Every field that the server would default is written, so that the
 // pod comes back as it was promised.
 func (g *Guard) container(name, command string, own []envvar.Literal) corev1.Container {
-	quantities := corev1.ResourceList{corev1.ResourceCPU: quantityOrZero(g.CPU), corev1.ResourceMemory: quantityOrZero(g.Memory)}
+	quantities := corev1.ResourceList{corev1.ResourceCPU: quantity.OrZero(g.CPU), corev1.ResourceMemory: quantity.OrZero(g.Memory)}
 	if g.Storage != "" {
-		quantities[corev1.ResourceEphemeralStorage] = quantityOrZero(g.Storage)
+		quantities[corev1.ResourceEphemeralStorage] = quantity.OrZero(g.Storage)
 	}
 	c := corev1.Container{
 		Name: name, Args: []string{command}, Image: g.Image, ImagePullPolicy: g.PullPolicy,
@@ -85,15 +86,6 @@ func (g *Guard) container(name, command string, own []envvar.Literal) corev1.Con
 		c.VolumeMounts = append(c.VolumeMounts, *g.Mounts[i].DeepCopy())
 	}
 	return c
-}
-
-// quantityOrZero reads a quantity of the installation's settings, which were validated when they were read.
-func quantityOrZero(text string) resource.Quantity {
-	q, err := resource.ParseQuantity(text)
-	if err != nil {
-		return resource.Quantity{}
-	}
-	return q
 }
 
 // Access is how the guard of a pod with the runtime class ("": the node's default) reaches the driver.

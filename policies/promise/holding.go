@@ -49,7 +49,11 @@ func (p *Promise) Holding(pod *corev1.Pod) quota.Holding {
 		if h.Classes == nil {
 			h.Classes = make(map[string]quota.Charge)
 		}
-		h.Classes[c.Class] = charges.Peak(charges.SpansOf(&pod.Spec, func(in *corev1.Container) quota.Charge { return p.chargeIn(c.Class, in.Name) }))
+		spans := charges.SpansOf(&pod.Spec, func(in *corev1.Container) quota.Charge { return p.chargeIn(c.Class, in.Name) })
+		for i := range spans {
+			spans[i].Init = spans[i].Init && c.Claim == "" // a claim is held as long as the pod lives
+		}
+		h.Classes[c.Class] = charges.Peak(spans)
 	}
 	return h
 }

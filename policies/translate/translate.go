@@ -40,7 +40,9 @@ type Translation struct {
 }
 
 // Known are the systems that are read.
-func (Translation) Known() []string { return spellings.Names() }
+func (Translation) Known() []string {
+	return slices.DeleteFunc(spellings.Names(), func(name string) bool { return name == spellings.NameOfShares }) // read where pools are known
+}
 
 // of translates a pod, and does not change its argument.
 func of(pod *corev1.Pod) Translation {

@@ -30,7 +30,11 @@ var start = sync.OnceValues(func() (*install.OnNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := install.StartNode(ctx, box.Dir(), devices, shell, s6)
+	pythons, err := pythonImages()
+	if err != nil {
+		return nil, err
+	}
+	n, err := install.StartNode(ctx, box.Dir(), devices, append(pythons, shell, s6)...)
 	if err != nil {
 		return nil, err
 	}

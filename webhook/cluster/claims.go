@@ -172,9 +172,11 @@ func slimClaim(object any) (any, error) {
 	case *resourcev1.ResourceSlice:
 		pools.Source{}.Slim(o)
 	case *resourcev1.ResourceClaim:
-		o.ManagedFields, o.Annotations, o.Status, o.Spec.Devices.Config = nil, nil, resourcev1.ResourceClaimStatus{}, nil
+		o.ManagedFields, o.Annotations, o.Status = nil, nil, resourcev1.ResourceClaimStatus{}
+		clear(o.Spec.Devices.Config)
 	case *resourcev1.ResourceClaimTemplate:
-		o.ManagedFields, o.Annotations, o.Spec.Spec.Devices.Config = nil, nil, nil
+		o.ManagedFields, o.Annotations = nil, nil
+		clear(o.Spec.Spec.Devices.Config) // that there is some counts
 	}
 	return object, nil
 }

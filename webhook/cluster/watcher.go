@@ -260,6 +260,9 @@ func (w *Watcher) Nodes() cache.SharedIndexInformer { return w.informers.nodes }
 // ResourceQuotas are those of the cluster. Run keeps them up to date.
 func (w *Watcher) ResourceQuotas() *nativequota.Quotas { return w.quotas }
 
+// ClaimTemplates is the informer of ResourceClaimTemplates. Run runs it, where the cluster serves them.
+func (w *Watcher) ClaimTemplates() cache.SharedIndexInformer { return w.claims.templates }
+
 // Governed are the namespaces whose policy is on, or cannot be read. An error: they are not read yet.
 func (w *Watcher) Governed() (out []nativequota.Governed, err error) {
 	snapshot, err := w.Snapshot()

@@ -34,7 +34,7 @@ It takes the right to read policies, nodes, namespaces, pods, quotas, claims and
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "AuditList", "items": [...], "errors": [...]}. An item
 is a namespace: namespace, policy, mode, evaluated, and groups (would, rule, reason, count, examples of kind, name and
-message). -o name prints the namespaces.`
+message). Claims and templates that take GPUs and are no slices are its claims. -o name prints the namespaces.`
 
 const example = `  # may team-a go from audit to enforce?
   gpuslice audit -n team-a

@@ -35,6 +35,7 @@ type audited struct {
 	Mode      api.EnforcementMode `json:"mode"`
 	Evaluated int                 `json:"evaluated"`
 	Groups    []group             `json:"groups"`
+	Claims    []member            `json:"claims,omitempty"` // that take GPUs and are no slices
 
 	subjects []subject // for its report
 }
@@ -75,6 +76,7 @@ func (a *auditor) audit(ctx context.Context, namespace string) error {
 		}
 		item.count(o.Kind, o.Name, r.Decision, false)
 	}
+	item.Claims = members(a.engine.Cluster.ClaimProblems(namespace))
 	pods, err := a.pods(ctx, namespace)
 	if err != nil {
 		return err
@@ -87,6 +89,17 @@ func (a *auditor) audit(ctx context.Context, namespace string) error {
 	})
 	a.items = append(a.items, item)
 	return nil
+}
+
+// members are claims with a problem, sorted.
+func members(claims, templates map[string]string) (out []member) {
+	for kind, all := range map[string]map[string]string{"ResourceClaim": claims, "ResourceClaimTemplate": templates} {
+		for name, problem := range all {
+			out = append(out, member{kind, name, problem})
+		}
+	}
+	slices.SortFunc(out, func(x, y member) int { return cmp.Or(strings.Compare(x.Kind, y.Kind), strings.Compare(x.Name, y.Name)) })
+	return out
 }
 
 func severity(o policies.Outcome) int {

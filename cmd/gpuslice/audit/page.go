@@ -59,6 +59,7 @@ func pageOf(items []audited) *page {
 // audited shows what enforce would change in a namespace.
 func (p *page) audited(i audited) {
 	p.Linef("namespace %s, policy %s (%s)", i.Namespace, i.Policy, i.Mode)
+	p.claims(i.Claims)
 	if i.Evaluated == 0 {
 		p.Line("  nothing runs there")
 		return
@@ -84,5 +85,19 @@ func (p *page) audited(i audited) {
 		if more := g.Count - len(g.Examples); more > 0 {
 			p.Line("    " + cli.AndMore(more))
 		}
+	}
+}
+
+// claims shows claims of GPUs that are no slices.
+func (p *page) claims(all []member) {
+	if len(all) == 0 {
+		return
+	}
+	p.Linef("  claims that are no slices of gpuslice's: %d", len(all))
+	for _, m := range all[:min(len(all), maxExamples)] {
+		p.Line("    " + m.Kind + " " + m.Name + " " + cli.OneLine(m.Message))
+	}
+	if more := len(all) - maxExamples; more > 0 {
+		p.Line("    " + cli.AndMore(more))
 	}
 }

@@ -17,8 +17,10 @@ const strictPolicy = "gpuslice-strict"
 var lastLine = []struct{ policy, missing string }{
 	{strictPolicy, "the namespace label gpuslice.dev/enforce=strict enforces nothing while the webhook is down"},
 	{"gpuslice-guard", "tenants may run programs in the guard's container, which sees every GPU of its node"},
+	{"gpuslice-claims", "tenants may write ResourceClaimTemplates that ask for more than gpuslice's names say"},
 	{"gpuslice-own-rights", "nothing limits what the webhook's ServiceAccount changes on pods and namespaces"},
 	{"gpuslice-own-ledgers", "nothing limits which ConfigMaps the webhook's ServiceAccount deletes"},
+	{"gpuslice-own-templates", "nothing limits which ResourceClaimTemplates the webhook's ServiceAccount creates and deletes"},
 }
 
 // checkLastLine looks for the policies that the API server itself enforces, and for their bindings, by name.

@@ -18,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
@@ -196,6 +197,35 @@ func bundle(t *testing.T, lives ...time.Duration) []byte {
 
 const day = 24 * time.Hour
 
+// deviceClass is one with an extended resource name.
+func deviceClass(name, extended string) change {
+	return func(_ *testing.T, f *Facts) {
+		c := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if extended != "" {
+			c.Spec.ExtendedResourceName = &extended
+		}
+		f.Classes = append(f.Classes, c)
+	}
+}
+
+// published is a GPU of NVIDIA's driver that claims share, each taking so much by default; "": they do not share it.
+func published(node, taken string) change {
+	return func(_ *testing.T, f *Facts) {
+		memory := resourcev1.DeviceCapacity{Value: resource.MustParse("80Gi")}
+		if taken != "" {
+			memory.RequestPolicy = &resourcev1.CapacityRequestPolicy{Default: new(resource.MustParse(taken))}
+		}
+		f.Slices = append(f.Slices, &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice-" + node}, Spec: resourcev1.ResourceSliceSpec{
+			Driver: "gpu.nvidia.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, ResourceSliceCount: 1},
+			Devices: []resourcev1.Device{{Name: "gpu-0", AllowMultipleAllocations: new(taken != ""), Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": memory}}}}})
+	}
+}
+
+// publishedThere is published on the first of the nodes.
+func publishedThere(taken string) change {
+	return func(t *testing.T, f *Facts) { published(f.Nodes[0].Name, taken)(t, f) }
+}
+
 // row is what one check says about some facts.
 type row struct {
 	name  string
@@ -233,6 +263,15 @@ func rows(t *testing.T) []row {
 		{"two replicas may be asked for", []change{withConfig(strings.ReplaceAll(shared, "    failRequestsGreaterThanOne: true\n", ""))}, "sharing", Warning, "two replicas may be requested"},
 		{"sharing as it should be", []change{withConfig(shared)}, "sharing", OK, "4 replicas of nvidia.com/gpu"},
 		{"no sharing", []change{withConfig("version: v1\n")}, "sharing", "", ""},
+		{"a name of two classes", []change{deviceClass("a", "nvidia.com/gpu"), deviceClass("b", "nvidia.com/gpu"), deviceClass("c", "example.com/x")}, "device-classes", Warning, "several device classes have the extended resource name nvidia.com/gpu"},
+		{"a name for each class", []change{deviceClass("a", "nvidia.com/gpu"), deviceClass("b", ""), deviceClass("c", "")}, "device-classes", "", ""},
+		{"shares without a count", []change{published("n", "0")}, "uncounted-shares", Warning, "takes no memory"},
+		{"shares of all by default", []change{published("n", "80Gi")}, "uncounted-shares", "", ""},
+		{"a device that is not shared", []change{published("n", "")}, "uncounted-shares", "", ""},
+		{"plugin and driver on a node", []change{nodes("l4-timeslicing-renamed"), publishedThere("80Gi")}, "two-offers", Problem, "GPUs of the same node"},
+		{"plugin and driver on different nodes", []change{nodes("l4-timeslicing-renamed"), published("n", "80Gi")}, "two-offers", "", ""},
+		{"amounts that are dropped", []change{func(_ *testing.T, f *Facts) { f.Amounts = "it drops the amount" }}, "claim-amounts", Warning, "drops the amount"},
+		{"amounts that are kept", nil, "claim-amounts", "", ""},
 		{"MPS without a daemon", []change{nodes("h100-mps-plugin")}, "mps-daemon", Warning, "no DaemonSet looks like"},
 		{"MPS with a daemon that is not ready", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 1)}, "mps-daemon", Problem, "not ready everywhere"},
 		{"MPS with a daemon", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 2)}, "mps-daemon", OK, "ready on 2 nodes"},
@@ -315,7 +354,7 @@ func TestChecksAreComplete(t *testing.T) {
 		}
 		names[c.name] = true
 	}
-	if len(names) != 40 {
+	if len(names) != 44 {
 		t.Errorf("%d checks: add the new one to the table of TestChecks, and count it here", len(names))
 	}
 }

@@ -37,6 +37,7 @@ type Facts struct {
 	Runtimes   []*nodev1.RuntimeClass
 	Slices     []*resourcev1.ResourceSlice
 	Classes    []*resourcev1.DeviceClass
+	Amounts    string // why claims of an amount are not possible; "": they are, or it is not known
 
 	ClusterPolicies []*nvidia.ClusterPolicy
 	Operator        *pools.Operator     // of the first of them

@@ -31,6 +31,7 @@ const (
 	whatLimits     = "limit ranges"
 	whatRuntimes   = "runtime classes"
 	whatDevices    = "devices of dynamic resource allocation"
+	whatAmounts    = "whether claims keep their amounts (a dry run)"
 	whatQuotas     = "resource quotas"
 	whatWebhooks   = "webhook configurations"
 	whatLastLine   = "validating admission policies"
@@ -95,6 +96,7 @@ func (g *gatherer) steps() []step {
 		{whatLimits, g.limits},
 		{whatRuntimes, g.runtimes},
 		{whatDevices, g.devices},
+		{whatAmounts, g.amounts},
 		{whatWebhooks, g.webhooks},
 		{whatLastLine, g.lastLine},
 		{whatFlows, g.flows},

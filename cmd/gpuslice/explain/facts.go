@@ -110,6 +110,7 @@ func (g *gatherer) pod() error {
 	}
 	if pod.Spec.NodeName == "" && pod.Status.Phase == corev1.PodPending {
 		g.room()
+		g.devices()
 	}
 	return nil
 }

@@ -80,6 +80,7 @@ func listed(at Source, list head) (all []Object, problems []Error) {
 		h, err := readHead(item)
 		if kind := strings.TrimSuffix(list.Kind, "List"); kind != "" && h.Kind == "" && h.APIVersion == "" {
 			h.Kind, h.APIVersion = kind, list.APIVersion
+			item = withHead(item, h)
 		}
 		o, err := objectOf(at, item, h, err)
 		if err != nil {
@@ -89,6 +90,26 @@ func listed(at Source, list head) (all []Object, problems []Error) {
 		all = append(all, o)
 	}
 	return all, problems
+}
+
+// withHead is an item of a typed list as an object by itself.
+func withHead(raw json.RawMessage, h head) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil || members == nil {
+		return raw // objectOf says why
+	}
+	for key, value := range map[string]string{"apiVersion": h.APIVersion, "kind": h.Kind} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return raw
+		}
+		members[key] = text
+	}
+	out, err := json.Marshal(members)
+	if err != nil {
+		return raw
+	}
+	return out
 }
 
 // objectOf makes an object of a head that was read, or that err says is none.

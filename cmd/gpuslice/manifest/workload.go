@@ -3,7 +3,9 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	patch "github.com/evanphx/json-patch/v5"
@@ -28,12 +30,44 @@ func TemplateOf(raw json.RawMessage) (Template, bool) {
 			at = member(at, key)
 		}
 		t := Template{pointer: "/" + strings.Join(path, "/"), metadata: member(at, "metadata"), spec: member(at, "spec")}
-		var containers []json.RawMessage
-		if json.Unmarshal(member(t.spec, "containers"), &containers) == nil && len(containers) > 0 {
+		if t.hasContainers() {
 			return t, true
 		}
 	}
 	return Template{}, false
+}
+
+// TemplatesIn finds all pod templates of an object, wherever a kind has them: what has containers in its spec, in the order of
+// their paths.
+func TemplatesIn(raw json.RawMessage) []Template { return templatesUnder(raw, "") }
+
+func templatesUnder(raw json.RawMessage, pointer string) (found []Template) {
+	t := Template{pointer: pointer, metadata: member(raw, "metadata"), spec: member(raw, "spec")}
+	if pointer != "" && t.hasContainers() {
+		return []Template{t}
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) == nil {
+		for _, key := range slices.Sorted(maps.Keys(members)) {
+			found = append(found, templatesUnder(members[key], pointer+"/"+pointerKey.Replace(key))...)
+		}
+		return found
+	}
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) == nil {
+		for i, item := range items {
+			found = append(found, templatesUnder(item, pointer+"/"+strconv.Itoa(i))...)
+		}
+	}
+	return found
+}
+
+// pointerKey writes a key into a JSON pointer.
+var pointerKey = strings.NewReplacer("~", "~0", "/", "~1")
+
+func (t Template) hasContainers() bool {
+	var containers []json.RawMessage
+	return json.Unmarshal(member(t.spec, "containers"), &containers) == nil && len(containers) > 0
 }
 
 // member returns an object's member, or nil.

@@ -69,3 +69,28 @@ func TestTemplateOfOtherObjects(t *testing.T) {
 		})
 	}
 }
+
+// TestTemplatesIn grafts each template where it was found, whatever the keys on its path.
+func TestTemplatesIn(t *testing.T) {
+	workload := json.RawMessage(`{"kind":"Groups","spec":{"a/b~c":{"template":{"spec":{"containers":[{"name":"one"}]}}},"list":[1,{"spec":{"containers":[{"name":"two"}]}}],"none":null}}`)
+	found := TemplatesIn(workload)
+	if len(found) != 2 {
+		t.Fatalf("found %d templates", len(found))
+	}
+	for _, f := range found {
+		pod, err := f.Pod(Object{Name: "g"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		same, err := f.Graft(workload, pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(canonical(t, workload), canonical(t, same)); diff != "" {
+			t.Errorf("a template that did not change changes its workload (-want +got):\n%s", diff)
+		}
+	}
+	if whole := TemplatesIn(json.RawMessage(`{"kind":"Pod","spec":{"containers":[{"name":"c"}]}}`)); len(whole) > 0 {
+		t.Error("a pod is taken for a template")
+	}
+}

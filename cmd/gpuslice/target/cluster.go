@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -53,6 +54,26 @@ func (c *Cluster) Input(namespace string) policies.Input {
 // InputOf is what a decision about a pod of the namespace depends on.
 func (c *Cluster) InputOf(namespace string, pod *corev1.Pod) policies.Input {
 	return c.claims.Of(c.Input(namespace), pod)
+}
+
+// ClaimProblems are the claims and templates of the namespace that take GPUs and are no slices of gpuslice's, each with the reason.
+func (c *Cluster) ClaimProblems(namespace string) (claims, templates map[string]string) {
+	in := c.InputOf(namespace, &corev1.Pod{})
+	problems := func(all map[string]*resourcev1.ResourceClaimSpec, template bool) map[string]string {
+		out := map[string]string{}
+		for key, spec := range all {
+			name, within := strings.CutPrefix(key, namespace+"/")
+			named := ""
+			if template {
+				named = name
+			}
+			if problem := in.ClaimProblem(named, spec); within && problem != "" {
+				out[name] = problem
+			}
+		}
+		return out
+	}
+	return problems(c.claims.Claims, false), problems(c.claims.Templates, true)
 }
 
 // AddClaim keeps what a ResourceClaim or a ResourceClaimTemplate of a file asks for. Other objects are left out.

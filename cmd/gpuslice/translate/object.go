@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/policies/translate"
@@ -17,29 +18,55 @@ type translated struct {
 // known are the systems that are read.
 func known() []string { return translate.Translation{}.Known() }
 
-// of translates a pod, or the template of a workload. Everything else stays as it is.
+// of translates a pod, or the templates of a workload. Everything else stays as it is.
 func of(o manifest.Object) (translated, error) {
 	if o.Kind == "Pod" && o.APIVersion == "v1" {
 		return pod(o, o.Raw)
 	}
-	t, ok := manifest.TemplateOf(o.Raw)
-	if !ok {
-		return translated{Object: o, after: o.Raw}, nil
+	out := translated{Object: o, after: o.Raw}
+	for _, t := range manifest.TemplatesIn(o.Raw) {
+		raw, err := t.Pod(o)
+		if err != nil {
+			return translated{}, err
+		}
+		one, err := pod(o, raw)
+		if err != nil {
+			return translated{}, err
+		}
+		if err := out.add(t, one); err != nil {
+			return translated{}, err
+		}
 	}
-	raw, err := t.Pod(o)
-	if err != nil {
-		return translated{}, err
+	return out, nil
+}
+
+// add puts in what became of one template. A workload of which one cannot be translated is not, as a whole.
+func (t *translated) add(of manifest.Template, one translated) error {
+	t.Systems = compacted(t.Systems, one.Systems)
+	t.Words = compacted(t.Words, one.Words)
+	t.Notes = compacted(t.Notes, one.Notes)
+	t.Problems = compacted(t.Problems, one.Problems)
+	switch {
+	case len(t.Problems) > 0:
+		t.Translation.Pod, t.Request, t.after = nil, "", nil
+		return nil
+	case one.Translation.Pod == nil:
+		return nil
 	}
-	out, err := pod(o, raw)
-	if err != nil || out.after == nil {
-		return out, err
+	t.Translation.Pod = one.Translation.Pod
+	if t.Request != "" && t.Request != one.Request {
+		one.Request = t.Request + "; " + one.Request
 	}
-	if out.Pod == nil {
-		out.after = o.Raw
-		return out, nil
-	}
-	out.after, err = t.Graft(o.Raw, out.after)
-	return out, err
+	t.Request = one.Request
+	var err error
+	t.after, err = of.Graft(t.after, one.after)
+	return err
+}
+
+func compacted(a, b []string) []string {
+	out := slices.Concat(a, b)
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func pod(o manifest.Object, raw []byte) (translated, error) {

@@ -89,14 +89,15 @@ func (o *options) run(s cli.Streams) error {
 
 // report prints what became of an object, for people.
 func (t *translated) report(out io.Writer) {
+	say := func(text string) { fmt.Fprintln(out, cli.OneLine(t.String()+": "+text)) } // names are whatever the file has
 	for _, problem := range t.Problems {
-		fmt.Fprintf(out, "%s: not translated: %s\n", t, problem)
+		say("not translated: " + problem)
 	}
 	if t.Pod != nil {
-		fmt.Fprintf(out, "%s: %s, from %s\n", t, t.Request, strings.Join(t.Words, ", "))
+		say(t.Request + ", from " + strings.Join(t.Words, ", "))
 	}
 	for _, note := range t.Notes {
-		fmt.Fprintf(out, "%s: %s\n", t, note)
+		say(note)
 	}
 }
 

@@ -25,8 +25,11 @@ type Template struct {
 // Prefix begins the names of templates.
 const Prefix = "gpuslice-"
 
+// maxMemory has as many digits as the API server reads exactly.
+const maxMemory = quantity.MiB(99_999_999)
+
 // pattern of names: gpuslice-4396mi, gpuslice-2x20480mi-of-81920mi-share-from-memory.example.com.
-var pattern = regexp.MustCompile(`^gpuslice-(?:([1-9][0-9]?)x)?([1-9][0-9]{0,9})mi(?:-of-([1-9][0-9]{0,9})mi)?(-share)?(?:-from-(.+))?$`)
+var pattern = regexp.MustCompile(`^gpuslice-(?:([1-9][0-9]?)x)?([1-9][0-9]{0,7})mi(?:-of-([1-9][0-9]{0,7})mi)?(-share)?(?:-from-(.+))?$`)
 
 // Name is the name of the template. Whatever is usual is left out.
 func (t Template) Name() string {
@@ -79,9 +82,9 @@ func mib(digits string) quantity.MiB {
 // Validate reports what no claim can ask for.
 func (t Template) Validate() error {
 	switch {
-	case t.Memory < 1 || t.Memory > quantity.MaxMemory:
-		return fmt.Errorf("a claim of %dMi: accepted are 1Mi to 1Pi", t.Memory)
-	case t.Of != 0 && (t.Of < t.Memory || t.Of > quantity.MaxMemory):
+	case t.Memory < 1 || t.Memory > maxMemory:
+		return fmt.Errorf("a claim of %dMi: accepted are 1Mi to %s", t.Memory, maxMemory)
+	case t.Of != 0 && (t.Of < t.Memory || t.Of > maxMemory):
 		return fmt.Errorf("a claim of %s of a device of %s", t.Memory, t.Of)
 	case t.Count < 1 || t.Count > resourcev1.AllocationResultsMaxSize:
 		return fmt.Errorf("a claim of %d devices: accepted are 1 to %d", t.Count, resourcev1.AllocationResultsMaxSize)

@@ -3,7 +3,10 @@ package claimtemplate
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -62,6 +65,55 @@ func (t Template) selector() string {
 // Matches reports whether a claim asks for what the template does, and for nothing else.
 func (t Template) Matches(spec *resourcev1.ResourceClaimSpec) bool {
 	return equality.Semantic.DeepEqual(*spec, t.Spec())
+}
+
+// Of is the template whose claims ask for what spec does; ok is false where there is none.
+func Of(spec *resourcev1.ResourceClaimSpec) (t Template, ok bool) {
+	if len(spec.Devices.Requests) != 1 || spec.Devices.Requests[0].Exactly == nil || spec.Devices.Requests[0].Exactly.Capacity == nil {
+		return t, false
+	}
+	e := spec.Devices.Requests[0].Exactly
+	memory := e.Capacity.Requests["memory"]
+	_, share := e.Capacity.Requests["shares"]
+	t = Template{Class: e.DeviceClassName, Memory: quantity.MiB(memory.Value() / quantity.Mebibyte), Count: int(e.Count), Share: share}
+	if len(e.Selectors) == 1 && e.Selectors[0].CEL != nil {
+		t.Of = chosen(e.Selectors[0].CEL.Expression)
+	}
+	return t, t.Validate() == nil && t.Matches(spec)
+}
+
+// IsSlice reports whether a claim asks for what a template of gpuslice's does; nil does not.
+func IsSlice(spec *resourcev1.ResourceClaimSpec) bool {
+	if spec == nil {
+		return false
+	}
+	_, ok := Of(spec)
+	return ok
+}
+
+// Lies reports whether a template of that name is to ask for something else.
+func Lies(name string, spec *resourcev1.ResourceClaimSpec) bool {
+	t, err := Parse(name)
+	return err == nil && !t.Matches(spec)
+}
+
+// Named are the templates that a pod names, in its namespace.
+func Named(pod *corev1.Pod) (out []*resourcev1.ResourceClaimTemplate) {
+	for _, c := range pod.Spec.ResourceClaims {
+		if c.ResourceClaimTemplateName == nil {
+			continue
+		}
+		if t, err := Parse(*c.ResourceClaimTemplateName); err == nil {
+			out = append(out, t.Object(pod.Namespace))
+		}
+	}
+	return out
+}
+
+// chosen is the memory of the devices that a selector chooses; 0: any, or it is none of ours.
+func chosen(expression string) quantity.MiB {
+	n, _ := strconv.ParseInt(expression[strings.LastIndex(expression, " ")+1:], 10, 64)
+	return quantity.MiB(n)
 }
 
 // IsManaged reports whether a template has the labels of gpuslice's.

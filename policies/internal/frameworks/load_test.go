@@ -15,7 +15,7 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	t.Run("are sound", func(t *testing.T) {
 		t.Parallel()
-		want := []string{"comfyui", "cupy", "jax", "llama-cpp", "ollama", "paddle", "pytorch", "ray", "sglang", "tensorflow", "tgi", "triton", "vllm"}
+		want := []string{"comfyui", "cupy", "jax", "llama-cpp", "lmdeploy", "ollama", "paddle", "pytorch", "ray", "sglang", "tensorflow", "tensorrt-llm", "tgi", "triton", "vllm"}
 		if diff := cmp.Diff(want, Names()); diff != "" {
 			t.Errorf("names (-want +got):\n%s", diff)
 		}
@@ -134,7 +134,7 @@ func TestValidateSettings(t *testing.T) {
 			{"a version that is none", "pytorch", Switch{Version: "latest"}, "frameworks.pytorch.version: Invalid value"},
 			{"arguments rewritten", "vllm", Switch{Arguments: "rewrite"}, ""},
 			{"a shim", "pytorch", Switch{Shim: "on"}, ""},
-			{"a shim of another word", "pytorch", Switch{Shim: "true"}, `frameworks.pytorch.shim: Unsupported value: "true": supported values: "on", "off"`},
+			{"a shim of another word", "pytorch", Switch{Shim: "true"}, `frameworks.pytorch.shim: Unsupported value: "true": supported values: "off", "on", "env-files"`},
 			{"a shim of a framework that has none", "jax", Switch{Shim: "on"}, "frameworks.jax.shim: Forbidden: JAX has no shim"},
 			{"arguments otherwise", "vllm", Switch{Arguments: "Warn"}, `supported values: "warn", "rewrite", "deny"`},
 			{"settings of a framework that has none", "jax", Switch{AllocConf: new("a:b")}, "frameworks.jax.allocConf: Forbidden"},

@@ -3,6 +3,7 @@ package frameworks
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
@@ -12,10 +13,10 @@ import (
 // shim lets the shim cap what reads no limit from its environment, where policy has it on.
 func (e *evaluation) shim(choice choice) {
 	p := choice.profile
-	if p.Shim == nil || e.out.Capped || e.uncaps != "" || e.in.Switches[p.Name].Shim != shim.On || choice.version.known() && !p.shim.holds(choice.version) {
+	if p.Shim == nil || e.out.Capped || e.uncaps != "" || !slices.Contains([]string{shim.On, shim.EnvFiles}, e.in.Switches[p.Name].Shim) || choice.version.known() && !p.shim.holds(choice.version) {
 		return
 	}
-	way, err := e.shimWay()
+	way, err := e.shimWay(e.in.Switches[p.Name].Shim)
 	if err != nil {
 		e.reasons = append([]string{"no shim: " + err.Error()}, e.reasons...)
 		return
@@ -32,7 +33,7 @@ func (e *evaluation) shim(choice choice) {
 }
 
 // shimWay is how the container loads the shim, or why it cannot or need not.
-func (e *evaluation) shimWay() (string, error) {
+func (e *evaluation) shimWay(mode string) (string, error) {
 	_, err := e.amounts.budgetBytes()
 	if part := e.amounts.below(e.amounts.budget); err == nil && (errors.Is(part, errSliced) || errors.Is(part, errWhole)) {
 		err = part
@@ -45,5 +46,5 @@ func (e *evaluation) shimWay() (string, error) {
 	case e.in.GPUs > 1:
 		return "", errors.New("it caps one GPU of a process, and the container has several")
 	}
-	return shim.WayOf(e.in.Pod, e.in.Container, e.found.words)
+	return shim.WayOf(e.in.Pod, e.in.Container, e.found.words, mode)
 }

@@ -17,7 +17,7 @@ type Switch struct {
 	Enabled   *bool    `json:"enabled,omitempty"`   // default true
 	Version   string   `json:"version,omitempty"`   // when neither label nor policy's framework says one
 	Arguments string   `json:"arguments,omitempty"` // what becomes of arguments that do not hold the slice; default warn
-	Shim      string   `json:"shim,omitempty"`      // "on" or "off" (default): whether the shim caps releases that read no limit from their environment
+	Shim      string   `json:"shim,omitempty"`      // "off" (default), "on" or "env-files" (also containers whose image alone says what runs; the cluster has the feature EnvFiles): whether the shim caps releases that read no limit from their environment
 	AllocConf *string  `json:"allocConf,omitempty"` // in the place of the profile's settings text; "" turns it off
 	Images    []string `json:"images,omitempty"`    // more image patterns
 }

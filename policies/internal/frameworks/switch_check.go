@@ -21,7 +21,7 @@ func SwitchErrors(path *field.Path, name string, s Switch) field.ErrorList {
 	if s.Arguments != "" && !slices.Contains(argumentModes(), s.Arguments) {
 		errs = append(errs, field.NotSupported(path.Child("arguments"), shorten(s.Arguments), argumentModes()))
 	}
-	if modes := []string{shim.On, shim.Off}; s.Shim != "" && !slices.Contains(modes, s.Shim) {
+	if modes := shim.Modes(); s.Shim != "" && !slices.Contains(modes, s.Shim) {
 		errs = append(errs, field.NotSupported(path.Child("shim"), shorten(s.Shim), modes))
 	} else if s.Shim != "" && p.Shim == nil {
 		errs = append(errs, field.Forbidden(path.Child("shim"), p.Title+" has no shim"))

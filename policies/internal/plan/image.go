@@ -9,6 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/internal/shim"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -30,10 +31,7 @@ func ChangedImage(in *Input, given *promise.Promise, c *promise.Container) Image
 	live, _ := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
 	p := placed{want: want{request: requestOf(given, c.Name), spec: live}, pool: poolOf(in, given), size: sizeOn{slice: c.Slice, limit: c.Limit}}
 	p.size.procs = max(p.request.Size.Processes, 1)
-	noShim := "the pod was created without it"
-	if c.Shim != "" {
-		noShim = ""
-	}
+	noShim := map[string]string{"": "the pod was created without it", shim.ByFile: "what was recorded of PYTHONPATH is the former image's"}[c.Shim]
 	profile := profileOf(in, given.Request, strategies.Named(given.Strategy), &p, noShim)
 	out := ImageChange{Now: profile.Framework, Denied: deniedFramework(&p, profile), Planned: plannedContainer(given, c.Name)}
 	out.Planned.Framework, out.Planned.Cap = frameworkText(profile), profile.Cap

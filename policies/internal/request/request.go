@@ -15,6 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -42,6 +43,7 @@ type requestReader struct {
 
 func (r *requestReader) read() api.Request {
 	labels := r.labels()
+	own := labels.explicit
 	var accepted []string
 	if found := spellings.Find(r.pod); found != nil {
 		accepted = r.spell(found, &labels)
@@ -55,12 +57,20 @@ func (r *requestReader) read() api.Request {
 	}
 	before := len(r.violations)
 	named := r.annotation()
-	req.Explicit = req.Explicit || len(named) > 0 || len(r.violations) > before
-	if r.recorded != nil && labels.share != api.ShareDisabled { // the author's label is newer than what was recorded
+	own = own || len(named) > 0 || len(r.violations) > before
+	req.Explicit = req.Explicit || own
+	// The author's label is newer than what was recorded, and what is a share's name is up to the pools of the day.
+	if r.recorded != nil && labels.share != api.ShareDisabled && !slices.Equal(r.recorded.Spellings, []string{spellings.NameOfShares}) {
 		req.Explicit = req.Explicit || r.recorded.Explicit
+	}
+	if slices.Contains(r.policy.Accept, spellings.NameOfShares) && r.namesShare() {
+		req.Explicit, req.Spellings = true, append(req.Spellings, spellings.NameOfShares)
 	}
 	for _, c := range r.gpuContainers(labels, named, req.Explicit) {
 		req.Containers = append(req.Containers, r.container(c, labels.size, named, &req))
+	}
+	if labels.share == api.ShareDisabled { // whatever another system's words say
+		req.Explicit = own
 	}
 	return req
 }
@@ -149,6 +159,19 @@ func (r *requestReader) container(g gpuContainer, fromLabels size.Size, named ma
 	}
 	out.Size.Memory, out.Size.Fraction, out.Size.Class = foreign.Memory, foreign.Fraction, foreign.Class
 	return out
+}
+
+// namesShare reports whether a container requests what pools offer as shares under a name of its own.
+func (r *requestReader) namesShare() bool {
+	for c := range podspec.Containers(&r.pod.Spec) {
+		for i := range r.pools {
+			p := &r.pools[i]
+			if q := c.Resources.Limits[corev1.ResourceName(p.Resource)]; p.Resource != api.ResourceGPU && !q.IsZero() && strategies.Named(p.Strategy).Shared() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // threads is the share of compute that the container's own variable for MPS says, where it is a number and nothing else says a

@@ -104,6 +104,16 @@ func ignoresEnvironment(words []commandline.Word) bool {
 	return false
 }
 
+// ignoresAsArguments is ignoresEnvironment for arguments of an entrypoint of the image, which may be Python.
+func ignoresAsArguments(words []commandline.Word) bool {
+	if len(words) == 0 || !strings.HasPrefix(words[0].Text, "-") {
+		return false
+	}
+	first := words[0]
+	first.Start = false
+	return ignoresEnvironment(slices.Concat([]commandline.Word{{Text: "python", Start: true}, first}, words[1:]))
+}
+
 // clearedBy is an option by which env starts its command with no variable.
 var clearedBy = regexp.MustCompile(`^(-|-[0v]*i.*|--ignore-environment)$`)
 

@@ -11,21 +11,27 @@ import (
 
 // What policy may say.
 const (
-	On  = "on"
-	Off = "off"
+	On       = "on"
+	Off      = "off"
+	EnvFiles = "env-files" // on, and the cluster has variables from files
 )
+
+// Modes are what policy may say, the laxest first.
+func Modes() []string { return []string{Off, On, EnvFiles} }
 
 // Ways in which a container's Python loads the shim. None replaces the PYTHONPATH of an image, which admission cannot see.
 const (
 	ByVariable = "variable" // the pod's own PYTHONPATH, which has replaced the image's already, begins with the shim's folder
 	ByCommand  = "command"  // the pod's own command is started by a program that puts the folder before what there is
+	ByFile     = "file"     // an init container of the image records what there is, and the kubelet reads the variable from that file
 )
 
 // pythonPath is the variable with the folders in which Python looks first.
 const pythonPath = "PYTHONPATH"
 
-// WayOf is how a container of the pod, whose command line has these words, can load the shim, or why it cannot.
-func WayOf(pod *corev1.Pod, c *corev1.Container, words []commandline.Word) (string, error) {
+// WayOf is how a container of the pod, whose command line has these words, can load the shim where policy has it in this mode, or
+// why it cannot.
+func WayOf(pod *corev1.Pod, c *corev1.Container, words []commandline.Word, mode string) (string, error) {
 	if err := keepsVariable(c, words); err != nil {
 		return "", err
 	}
@@ -34,14 +40,22 @@ func WayOf(pod *corev1.Pod, c *corev1.Container, words []commandline.Word) (stri
 	case at >= 0 && c.Env[at].ValueFrom == nil && !strings.Contains(c.Env[at].Value, "$("):
 		return ByVariable, nil
 	case len(c.Command) > 0:
-		if err := startsOthers(pod, c); err != nil {
-			return "", err
-		}
-		return ByCommand, nil
+		return orNone(ByCommand, startsOthers(pod, c))
+	case at < 0 && len(c.EnvFrom) == 0 && mode == EnvFiles && ignoresAsArguments(words):
+		return "", errIgnored
+	case at < 0 && len(c.EnvFrom) == 0 && mode == EnvFiles:
+		return orNone(ByFile, startsOthers(pod, c))
 	case at >= 0 || len(c.EnvFrom) > 0:
 		return "", errors.New("the value of " + pythonPath + " is known at run time only; write the container's command, or the value in env")
 	}
 	return "", errors.New("the image may set " + pythonPath + "; write the container's command, or that variable in env (empty where the image sets none)")
+}
+
+func orNone(way string, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return way, nil
 }
 
 // entryOf is the entry of the variable that counts, or -1: of several the last.

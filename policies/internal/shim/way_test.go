@@ -144,8 +144,50 @@ func inPod(s *corev1.PodSecurityContext) corev1.Pod {
 
 func checkWay(t *testing.T, pod *corev1.Pod, c *corev1.Container, way, why string) {
 	t.Helper()
-	got, err := WayOf(pod, c, commandline.Split(c))
+	got, err := WayOf(pod, c, commandline.Split(c), On)
 	if got != way || (err != nil) != (why != "") || err != nil && !strings.Contains(err.Error(), why) {
 		t.Errorf("way %q, error %v; want %q, %q", got, err, way, why)
+	}
+}
+
+// TestWayOfByFile is about containers whose image alone says what runs, and what PYTHONPATH is.
+func TestWayOfByFile(t *testing.T) {
+	t.Parallel()
+	localhost := &corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost}}
+	for name, tt := range map[string]struct {
+		c    corev1.Container
+		mode string
+		way  string
+		why  string
+	}{
+		"nothing":                  {corev1.Container{}, EnvFiles, ByFile, ""},
+		"arguments":                {corev1.Container{Args: []string{"-u", "train.py", "-I"}}, EnvFiles, ByFile, ""},
+		"arguments, Python's own":  {corev1.Container{Args: []string{"-uI", "train.py"}}, EnvFiles, "", "the command starts Python with -I"},
+		"a program in arguments":   {corev1.Container{Args: []string{"python", "-S", "x.py"}}, EnvFiles, "", "the command starts Python with -I"},
+		"without such files":       {corev1.Container{}, On, "", "the image may set PYTHONPATH"},
+		"a command":                {corev1.Container{Command: []string{"python"}}, EnvFiles, ByCommand, ""},
+		"a value":                  {corev1.Container{Env: []corev1.EnvVar{{Name: "PYTHONPATH"}}}, EnvFiles, ByVariable, ""},
+		"a value from elsewhere":   {corev1.Container{Env: []corev1.EnvVar{{Name: "PYTHONPATH", ValueFrom: new(corev1.EnvVarSource)}}}, EnvFiles, "", "known at run time only"},
+		"variables from elsewhere": {corev1.Container{EnvFrom: []corev1.EnvFromSource{{}}}, EnvFiles, "", "known at run time only"},
+		"under a local profile":    {corev1.Container{SecurityContext: localhost}, EnvFiles, "", "the seccomp profile of the container is of the node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := WayOf(&corev1.Pod{}, &tt.c, commandline.Split(&tt.c), tt.mode)
+			if got != tt.way || (err != nil) != (tt.why != "") || err != nil && !strings.Contains(err.Error(), tt.why) {
+				t.Errorf("way %q, error %v; want %q, %q", got, err, tt.way, tt.why)
+			}
+		})
+	}
+}
+
+// TestRecorderNumber holds names to what Recorder writes: one that only looks like it is the author's own container.
+func TestRecorderNumber(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{"gpuslice-record-0": 0, "gpuslice-record-12": 12, "gpuslice-record-01": -1, "gpuslice-record-+1": -1,
+		"gpuslice-record--1": -1, "gpuslice-record-": -1, "gpuslice-record-x": -1, "1": -1} {
+		if got := RecorderNumber(name); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
 	}
 }

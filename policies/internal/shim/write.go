@@ -9,10 +9,18 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-// Write makes the container load the shim in that way. Written twice is written once.
-func Write(c *corev1.Container, way string) {
-	if way == ByCommand {
+// Write makes the container load the shim in that way; number is that of its recorder. Written twice is written once.
+func Write(c *corev1.Container, way string, number int) {
+	switch way {
+	case ByCommand:
 		c.Command = slices.Concat([]string{limits.ShimProgram}, withoutProgram(c.Command))
+		return
+	case ByFile:
+		at := slices.IndexFunc(c.Env, fromFile)
+		if at < 0 {
+			c.Env, at = append(c.Env, corev1.EnvVar{}), len(c.Env)
+		}
+		c.Env[at] = fileEntry(number)
 		return
 	}
 	at := entryOf(c)
@@ -31,6 +39,9 @@ func Remove(c *corev1.Container, keep string) {
 	if keep != ByCommand {
 		c.Command = withoutProgram(c.Command)
 	}
+	if keep != ByFile {
+		c.Env = slices.DeleteFunc(c.Env, fromFile)
+	}
 	if at := entryOf(c); at >= 0 && keep != ByVariable {
 		c.Env[at].Value = withoutFolder(c.Env[at].Value)
 	}
@@ -42,6 +53,10 @@ func Restore(c, was *corev1.Container) {
 		c.Command = slices.Clone(was.Command)
 	}
 	at, before := entryOf(c), entryOf(was)
+	if at < 0 && before >= 0 && fromFile(was.Env[before]) {
+		c.Env = append(c.Env, *was.Env[before].DeepCopy())
+		return
+	}
 	if at >= 0 && before >= 0 && c.Env[at].Value == withoutFolder(was.Env[before].Value) {
 		c.Env[at].Value = was.Env[before].Value
 	}

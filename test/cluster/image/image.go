@@ -23,6 +23,8 @@ type Image struct {
 	Files map[string]string
 	// Entrypoint is what runs.
 	Entrypoint []string
+	// Env are variables, in the form NAME=VALUE, beside PATH.
+	Env []string
 }
 
 // Write writes the image as an archive that `ctr images import` takes. The same files give the same bytes.
@@ -74,6 +76,6 @@ func (i Image) pack(dir string) (oci.Built, error) {
 		return oci.Built{}, fmt.Errorf("pack image %s: %w", i.Name, err)
 	}
 	platform := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
-	made, err := oci.Image(oci.Config{Platform: platform, Entrypoint: i.Entrypoint, Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin:/"}}, layer)
+	made, err := oci.Image(oci.Config{Platform: platform, Entrypoint: i.Entrypoint, Env: append([]string{"PATH=/usr/local/bin:/usr/bin:/bin:/"}, i.Env...)}, layer)
 	return oci.Built{Platform: platform, Image: made}, err
 }

@@ -1,0 +1,228 @@
+package apiserver
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpuslice/gpuslice/deploy"
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/cluster"
+)
+
+// Namespaces of closed: under the policy, and two that it leaves alone.
+const (
+	governedNamespace = "team"
+	ignoredNamespace  = "gpu-operator"
+	bypassNamespace   = "bypassed"
+)
+
+// closed is a bare server on which nobody but gpuslice claims devices of two classes.
+func closed(t *testing.T, o cluster.Options) *bare {
+	t.Helper()
+	s := without(t, o, "10-namespace.yaml")
+	manifest, err := deploy.Files.ReadFile("58-claims.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const open, two = "''.split(',')", "'gpu.nvidia.com,memory.example.com'.split(',')"
+	if strings.Count(string(manifest), open) != 1 {
+		t.Fatal("58-claims.yaml does not list classes in one place")
+	}
+	if err := s.apply.Apply(t.Context(), []byte(strings.Replace(string(manifest), open, two, 1))); err != nil {
+		t.Fatal(err)
+	}
+	for name, labels := range map[string]map[string]string{governedNamespace: nil, ignoredNamespace: nil, bypassNamespace: {api.LabelBypass: "true"}} {
+		if err := s.Namespace(t.Context(), name, labels); err != nil {
+			t.Fatal(err)
+		}
+		s.bind(t, name, tenantUser, "cluster-admin")
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		return deniedClaim(s.try(ctx, ours(t, "gpuslice-1mi", "mine"), governedNamespace)), nil
+	})
+	if err != nil {
+		t.Fatalf("the policy is not in force: %v", err)
+	}
+	return s
+}
+
+// deniedClaim reports whether the policy denied it.
+func deniedClaim(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'gpuslice-claims'")
+}
+
+// try has a tenant create a claim or a template, on trial.
+func (s *bare) try(ctx context.Context, object runtime.Object, namespace string) (err error) {
+	client, trial := kubernetes.NewForConfigOrDie(s.As(tenantUser)).ResourceV1(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	switch o := object.(type) {
+	case *resourcev1.ResourceClaimTemplate:
+		_, err = client.ResourceClaimTemplates(namespace).Create(ctx, o, trial)
+	case *resourcev1.ResourceClaim:
+		_, err = client.ResourceClaims(namespace).Create(ctx, o, trial)
+	}
+	return err
+}
+
+// ours is the template that gpuslice writes for a name, under another name.
+func ours(t *testing.T, name, as string) *resourcev1.ResourceClaimTemplate {
+	t.Helper()
+	pod := &corev1.Pod{Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: &name}}}}
+	all := policies.Input{Pod: pod}.ClaimTemplates()
+	if len(all) != 1 {
+		t.Fatalf("%s stands for %d templates", name, len(all))
+	}
+	all[0].Name = as
+	return all[0]
+}
+
+// TestClaimTemplates has a tenant write templates and claims while no webhook runs.
+func TestClaimTemplates(t *testing.T) {
+	s := closed(t, cluster.Options{})
+	const small, shared = "gpuslice-4396mi", "device.allowMultipleAllocations"
+	names := []string{small, "gpuslice-1mi", "gpuslice-20480mi-of-81920mi", "gpuslice-2x4396mi", "gpuslice-4396mi-share", "gpuslice-4396mi-from-memory.example.com",
+		"gpuslice-32x4396mi-of-81920mi-share", "gpuslice-99999999mi", "gpuslice-99999744mi", "gpuslice-99614720mi", "gpuslice-1048576mi", "gpuslice-4396mi-from-another.example.com"}
+	for _, name := range names {
+		if err := s.try(t.Context(), ours(t, name, name), governedNamespace); err != nil {
+			t.Errorf("%s as it is: %v", name, err)
+		}
+		for _, other := range names {
+			if name != other && !deniedClaim(s.try(t.Context(), ours(t, name, other), governedNamespace)) {
+				t.Errorf("%s passes as %s", name, other)
+			}
+		}
+	}
+	exactly := func(edit func(*resourcev1.ExactDeviceRequest)) func(*resourcev1.DeviceClaim) {
+		return func(c *resourcev1.DeviceClaim) { edit(c.Requests[0].Exactly) }
+	}
+	amounts := func(list map[resourcev1.QualifiedName]string) func(*resourcev1.DeviceClaim) {
+		return exactly(func(e *resourcev1.ExactDeviceRequest) {
+			e.Capacity.Requests = map[resourcev1.QualifiedName]resource.Quantity{}
+			for name, text := range list {
+				e.Capacity.Requests[name] = resource.MustParse(text)
+			}
+		})
+	}
+	selects := func(expressions ...string) func(*resourcev1.DeviceClaim) {
+		return exactly(func(e *resourcev1.ExactDeviceRequest) {
+			e.Selectors = nil
+			for _, text := range expressions {
+				e.Selectors = append(e.Selectors, resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: text}})
+			}
+		})
+	}
+	uuid, another := resourcev1.FullyQualifiedName("gpu.nvidia.com/uuid"), resourcev1.FullyQualifiedName("gpu.nvidia.com/index")
+	for _, c := range []struct {
+		name, as string
+		edit     func(*resourcev1.DeviceClaim)
+	}{
+		{"a byte more", small, amounts(map[resourcev1.QualifiedName]string{"memory": "4609540097"})},
+		{"all of the memory", small, amounts(map[resourcev1.QualifiedName]string{"memory": "80Gi"})},
+		{"no amount", small, exactly(func(e *resourcev1.ExactDeviceRequest) { e.Capacity = nil })},
+		{"another capacity as well", small, amounts(map[resourcev1.QualifiedName]string{"memory": "4396Mi", "cores": "100"})},
+		{"another capacity alone", small, amounts(map[resourcev1.QualifiedName]string{"shares": "1"})},
+		{"two shares", "gpuslice-4396mi-share", amounts(map[resourcev1.QualifiedName]string{"memory": "4396Mi", "shares": "2"})},
+		{"all devices", small, exactly(func(e *resourcev1.ExactDeviceRequest) {
+			e.AllocationMode, e.Count = resourcev1.DeviceAllocationModeAll, 0
+		})},
+		{"more devices", small, exactly(func(e *resourcev1.ExactDeviceRequest) { e.Count = 2 })},
+		{"devices that may be the same", "gpuslice-2x4396mi", func(c *resourcev1.DeviceClaim) { c.Constraints = nil }},
+		{"devices that differ in something else", "gpuslice-2x4396mi", func(c *resourcev1.DeviceClaim) { c.Constraints[0].DistinctAttribute = &another }},
+		{"devices of the same node", small, func(c *resourcev1.DeviceClaim) {
+			c.Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: &uuid}}
+		}},
+		{"drained devices", small, exactly(func(e *resourcev1.ExactDeviceRequest) {
+			e.Tolerations = []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists}}
+		})},
+		{"a whole device, where none is shared", small, selects()},
+		{"a device of one's choice", small, selects("device.driver == 'gpu.nvidia.com'")},
+		{"a second choice", small, selects(shared, "true")},
+		{"another device than the name says", "gpuslice-20480mi-of-81920mi", selects(shared + " && device.capacity[device.driver].memory.asInteger() / 1048576 == 40960")},
+		{"any device, though the name says one", "gpuslice-20480mi-of-81920mi", selects(shared)},
+		{"more after the choice", "gpuslice-20480mi-of-81920mi", selects(shared + " && device.capacity[device.driver].memory.asInteger() / 1048576 == 81920 || true")},
+		{"a second request", small, func(c *resourcev1.DeviceClaim) {
+			c.Requests = append(c.Requests, resourcev1.DeviceRequest{Name: "second", Exactly: c.Requests[0].Exactly})
+		}},
+		{"alternatives", small, func(c *resourcev1.DeviceClaim) {
+			c.Requests[0] = resourcev1.DeviceRequest{Name: "gpu", FirstAvailable: []resourcev1.DeviceSubRequest{{Name: "all", DeviceClassName: "gpu.nvidia.com"}}}
+		}},
+		{"another name for the request", small, func(c *resourcev1.DeviceClaim) { c.Requests[0].Name = "x" }},
+		{"settings of the driver", small, func(c *resourcev1.DeviceClaim) {
+			c.Config = []resourcev1.DeviceClaimConfiguration{{DeviceConfiguration: resourcev1.DeviceConfiguration{
+				Opaque: &resourcev1.OpaqueDeviceConfiguration{Driver: "gpu.nvidia.com", Parameters: runtime.RawExtension{Raw: []byte(`{"sharing":{"strategy":"MPS"}}`)}}}}}
+		}},
+		{"another class", small, exactly(func(e *resourcev1.ExactDeviceRequest) { e.DeviceClassName = "big.example.com" })},
+		{"nothing", small, func(c *resourcev1.DeviceClaim) { c.Requests, c.Constraints = nil, nil }},
+		{"a name of the tenant's own", "gpuslice-04396mi", exactly(func(e *resourcev1.ExactDeviceRequest) {})},
+	} {
+		from := c.as
+		if c.as == "gpuslice-04396mi" {
+			from = small
+		}
+		template := ours(t, from, c.as)
+		c.edit(&template.Spec.Spec.Devices)
+		if err := s.try(t.Context(), template, governedNamespace); !deniedClaim(err) {
+			t.Errorf("%s as %s: %v", c.name, c.as, err)
+		}
+		for _, namespace := range []string{ignoredNamespace, bypassNamespace} {
+			if err := s.try(t.Context(), template, namespace); deniedClaim(err) {
+				t.Errorf("%s in namespace %s: %v", c.name, namespace, err)
+			}
+		}
+	}
+	s.testClaims(t)
+}
+
+// testClaims has the tenant write claims, and templates of other classes.
+func (s *bare) testClaims(t *testing.T) {
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: ours(t, "gpuslice-4396mi", "c").Spec.Spec}
+	err := s.try(t.Context(), claim, governedNamespace)
+	if !deniedClaim(err) || !strings.Contains(err.Error(), "gpu.nvidia.com") || !strings.Contains(err.Error(), api.LabelMemory) {
+		t.Errorf("a claim that pods can share: %v", err)
+	}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "a", FirstAvailable: []resourcev1.DeviceSubRequest{
+		{Name: "b", DeviceClassName: "nic.example.com"}, {Name: "c", DeviceClassName: "memory.example.com"}}}}
+	if err := s.try(t.Context(), claim, governedNamespace); !deniedClaim(err) || !strings.Contains(err.Error(), "memory.example.com") {
+		t.Errorf("a claim with an alternative: %v", err)
+	}
+	claim.Spec.Devices.Requests[0].FirstAvailable = claim.Spec.Devices.Requests[0].FirstAvailable[:1]
+	if err := s.try(t.Context(), claim, governedNamespace); err != nil {
+		t.Errorf("a claim of another class: %v", err)
+	}
+	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: "nic"}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: claim.Spec}}
+	if err := s.try(t.Context(), template, governedNamespace); err != nil {
+		t.Errorf("a template of another class: %v", err)
+	}
+}
+
+// TestClaimsOfTemplates has Kubernetes make a pod's claim.
+func TestClaimsOfTemplates(t *testing.T) {
+	s := closed(t, cluster.Options{ControllerManager: true})
+	const name = "gpuslice-4396mi"
+	if _, err := s.Client.ResourceV1().ResourceClaimTemplates(governedNamespace).Create(t.Context(), ours(t, name, name), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{
+		Containers:     []corev1.Container{{Name: "main", Image: "example.test/app:1"}},
+		ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: new(name)}}}}
+	if _, err := s.Client.CoreV1().Pods(governedNamespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		list, err := s.Client.ResourceV1().ResourceClaims(governedNamespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 1, err
+	})
+	if err != nil {
+		t.Fatalf("the pod has no claim: %v", err)
+	}
+}
