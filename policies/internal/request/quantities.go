@@ -11,26 +11,30 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
-// quantities are what a pod's containers request, as it is written.
-type quantities struct {
-	Spec struct {
-		InitContainers      []containerQuantities `json:"initContainers"`
-		Containers          []containerQuantities `json:"containers"`
-		EphemeralContainers []containerQuantities `json:"ephemeralContainers"`
-	} `json:"spec"`
+// pod is what a pod's containers request, as it is written. Its types are named as the API's, since errors name them.
+type pod struct {
+	Spec podSpec `json:"spec"`
 }
 
-type containerQuantities struct {
-	Resources struct {
-		Limits   map[string]any `json:"limits"`
-		Requests map[string]any `json:"requests"`
-	} `json:"resources"`
+type podSpec struct {
+	InitContainers      []container `json:"initContainers"`
+	Containers          []container `json:"containers"`
+	EphemeralContainers []container `json:"ephemeralContainers"`
+}
+
+type container struct {
+	Resources resources `json:"resources"`
+}
+
+type resources struct {
+	Limits   map[string]any `json:"limits"`
+	Requests map[string]any `json:"requests"`
 }
 
 // CheckQuantities looks at the text of every resource quantity of the containers in a pod's JSON: "1e10000000" is short, valid
 // and takes seconds to compare.
 func CheckQuantities(raw []byte) (*api.Violation, error) {
-	var p *quantities
+	var p *pod
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &p); err != nil {
 		return nil, fmt.Errorf("read pod: %w", err)
 	}
@@ -39,7 +43,7 @@ func CheckQuantities(raw []byte) (*api.Violation, error) {
 	}
 	for _, list := range []struct {
 		name       string
-		containers []containerQuantities
+		containers []container
 	}{{"initContainers", p.Spec.InitContainers}, {"containers", p.Spec.Containers}, {"ephemeralContainers", p.Spec.EphemeralContainers}} {
 		for i, c := range list.containers {
 			for _, of := range []struct {
