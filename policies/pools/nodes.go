@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -55,6 +56,52 @@ func derivedPools(nodes []*corev1.Node, byClass classOffers, spec config.PoolsSp
 	return pools
 }
 
+// alike are nodes of which the same offers are read.
+type alike struct {
+	nodes     []*corev1.Node
+	resources []string          // that they offer now and no declaration claims, sorted
+	labels    map[string]string // but for those that name a node
+}
+
+// groupAlike groups nodes, which come in the order of their names. Thousands of nodes are of a few kinds, and reading what one
+// offers costs more than comparing it with another. What device classes offer is read of each node by itself.
+func groupAlike(nodes []*corev1.Node, byClass classOffers, spec config.PoolsSpec) (groups []*alike) {
+	byHash, seed := map[uint64][]*alike{}, maphash.MakeSeed() // only groups candidates: what is merged was compared
+	for _, node := range nodes {
+		resources := undeclaredResources(node, spec)
+		hash := kindHash(seed, node.Labels, nil)
+		at := slices.IndexFunc(byHash[hash], func(o *alike) bool {
+			return len(byClass[node.Name])+len(byClass[o.nodes[0].Name]) == 0 && o.same(node, resources)
+		})
+		if at < 0 {
+			at = len(byHash[hash])
+			groups = append(groups, &alike{resources: resources, labels: kindLabels(node.Labels)})
+			byHash[hash] = append(byHash[hash], groups[len(groups)-1])
+		}
+		byHash[hash][at].nodes = append(byHash[hash][at].nodes, node)
+	}
+	return groups
+}
+
+// undeclaredResources are the resources that a node offers now and no declaration claims, sorted.
+func undeclaredResources(node *corev1.Node, spec config.PoolsSpec) (names []string) {
+	for name := range node.Status.Allocatable {
+		if isPoolResource(string(name)) && units(node.Status.Allocatable, name) > 0 && !declaredFor(spec, node.Labels, string(name)) {
+			names = append(names, string(name))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// same reports whether of a node the same is read.
+func (o *alike) same(node *corev1.Node, resources []string) bool {
+	return slices.Equal(o.resources, resources) && sameKind(o.labels, node.Labels) && !slices.ContainsFunc(resources, func(r string) bool {
+		name, a, b := corev1.ResourceName(r), &node.Status, &o.nodes[0].Status
+		return units(a.Capacity, name) != units(b.Capacity, name) || units(a.Allocatable, name) != units(b.Allocatable, name)
+	})
+}
+
 // readOffers are what a node offers by the names of resources, and of what device classes offer that which no declaration claims. The
 // scheduler gives pods what a device plugin offers, where a device class has the same name.
 func readOffers(node *corev1.Node, names []string, byClass []Pool, spec config.PoolsSpec) []Pool {
@@ -101,7 +148,7 @@ func (g *gathered) finish(reserve config.ReserveSpec) Pool {
 	if i := slices.IndexFunc(g.drivers, func(text string) bool { return text != p.Driver() }); i >= 0 {
 		p.OtherDriver = g.drivers[i]
 	}
-	slices.SortFunc(g.nodes, byName)
+	slices.SortFunc(g.nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	p.Nodes, p.Handlers, p.Agents = nodeKinds(g.nodes), handlersOf(g.nodes), haveAgents(g.nodes)
 	p.Labels, p.Taints = inCommon(p.Nodes)
 	return p

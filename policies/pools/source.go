@@ -33,14 +33,12 @@ func (s Source) Pools(spec config.PoolsSpec, remembered []Pool) []Pool {
 	live := slices.DeleteFunc(slices.Clone(s.Nodes), func(n *corev1.Node) bool {
 		return n == nil || n.DeletionTimestamp != nil
 	})
-	slices.SortFunc(live, byName)
+	slices.SortFunc(live, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	byClass := s.offersByClass(live)
 	pools := declaredPools(live, byClass, spec, remembered)
 	pools = append(pools, derivedPools(live, byClass, spec)...)
 	return append(pools, withoutNodes(pools, spec, remembered)...)
 }
-
-func byName(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) }
 
 // Slim drops of a ResourceSlice what no pool is made of: a node with dynamic MIG has more than a hundred devices.
 func (Source) Slim(s *resourcev1.ResourceSlice) {

@@ -11,8 +11,6 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/message"
-	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 )
 
@@ -49,15 +47,8 @@ func DecodePod(raw []byte) (RawPod, *api.Violation, error) {
 			return RawPod{}, sizeViolation("the pod has more than %d objects and lists", maxElements), nil
 		}
 	}
-	var read *quantities
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &read); err != nil {
-		return RawPod{}, nil, fmt.Errorf("read pod: %w", err)
-	}
-	if read == nil {
-		return RawPod{}, nil, fmt.Errorf("read pod: it is null")
-	}
-	if v := read.check(); v != nil {
-		return RawPod{}, v, nil
+	if v, err := request.CheckQuantities(raw); v != nil || err != nil {
+		return RawPod{}, v, err
 	}
 	out := RawPod{Pod: new(corev1.Pod), Text: raw}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, out.Pod); err != nil {
@@ -125,45 +116,4 @@ func skipValue(d *json.Decoder, raw []byte) (span, error) {
 			return span{from, d.InputOffset()}, nil
 		}
 	}
-}
-
-// quantities are what a pod's containers request, as it is written.
-type quantities struct {
-	Spec struct {
-		InitContainers      []containerQuantities `json:"initContainers"`
-		Containers          []containerQuantities `json:"containers"`
-		EphemeralContainers []containerQuantities `json:"ephemeralContainers"`
-	} `json:"spec"`
-}
-
-type containerQuantities struct {
-	Resources struct {
-		Limits   map[string]any `json:"limits"`
-		Requests map[string]any `json:"requests"`
-	} `json:"resources"`
-}
-
-// check looks at the text of every resource quantity in the pod: "1e10000000" is short, valid and takes seconds to
-// compare.
-func (p *quantities) check() *api.Violation {
-	for _, list := range []struct {
-		name       string
-		containers []containerQuantities
-	}{{"initContainers", p.Spec.InitContainers}, {"containers", p.Spec.Containers}, {"ephemeralContainers", p.Spec.EphemeralContainers}} {
-		for i, c := range list.containers {
-			for _, of := range []struct {
-				name string
-				list map[string]any
-			}{{"limits", c.Resources.Limits}, {"requests", c.Resources.Requests}} {
-				for name, q := range of.list {
-					text := quantity.Text(q)
-					if len(text) > 2*quantity.MaxText || !quantity.Cheap.MatchString(text) {
-						return request.Invalid("quantity", fmt.Sprintf("spec.%s[%d].resources.%s[%s]: %s is not a quantity that is read; "+
-							`accepted: up to 40 characters such as "1", "500m" or "8Gi"`, list.name, i, of.name, message.Quote(name), message.Quote(text)))
-					}
-				}
-			}
-		}
-	}
-	return nil
 }
