@@ -2,9 +2,10 @@ package pools
 
 import (
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 // nodeView is a node as the scheduler's constraints see it. Matching follows the scheduler's own
@@ -65,7 +66,7 @@ func (v *nodeView) satisfies(r *corev1.NodeSelectorRequirement) bool {
 	case corev1.NodeSelectorOpDoesNotExist:
 		return !has
 	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
-		return has && len(r.Values) == 1 && numberBeyond(value, r.Values[0], r.Operator == corev1.NodeSelectorOpGt)
+		return has && len(r.Values) == 1 && podspec.NumberBeyond(value, r.Values[0], r.Operator == corev1.NodeSelectorOpGt)
 	}
 	return false
 }
@@ -80,42 +81,4 @@ func (v *nodeView) satisfiesField(r *corev1.NodeSelectorRequirement) bool {
 	}
 	same := r.Values[0] == v.name.Name
 	return r.Operator == corev1.NodeSelectorOpIn && same || r.Operator == corev1.NodeSelectorOpNotIn && !same
-}
-
-// numberBeyond reports whether value is a whole number above (or below) bound.
-func numberBeyond(value, bound string, above bool) bool {
-	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil {
-		return false
-	}
-	b, err := strconv.ParseInt(bound, 10, 64)
-	if err != nil {
-		return false
-	}
-	return above && n > b || !above && n < b
-}
-
-func anyTolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
-	for i := range tolerations {
-		if tolerates(&tolerations[i], taint) {
-			return true
-		}
-	}
-	return false
-}
-
-// tolerates is corev1's ToleratesTaint without its logger.
-func tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
-	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-		return false
-	}
-	switch t.Operator {
-	case "", corev1.TolerationOpEqual:
-		return t.Value == taint.Value
-	case corev1.TolerationOpExists:
-		return true
-	case corev1.TolerationOpGt, corev1.TolerationOpLt:
-		return numberBeyond(taint.Value, t.Value, t.Operator == corev1.TolerationOpGt)
-	}
-	return false
 }

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
 // Reach says whether pod's own nodeSelector, required affinity and tolerations leave a node of the pool, and if not,
@@ -137,7 +138,7 @@ func (c *constraints) tolerates(taint *corev1.Taint, resource string, extra []co
 	if taint.Key == resource && taint.Effect == corev1.TaintEffectNoSchedule {
 		return true // ExtendedResourceToleration
 	}
-	return anyTolerates(c.pod.Spec.Tolerations, taint) || anyTolerates(extra, taint)
+	return podspec.AnyTolerates(c.pod.Spec.Tolerations, taint) || podspec.AnyTolerates(extra, taint)
 }
 
 // why says what excludes the pool.

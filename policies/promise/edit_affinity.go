@@ -64,7 +64,7 @@ func addRequiredTerms(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm, car
 			out = append(out, have)
 			continue
 		}
-		if carried && slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool { return runOf(have, t) >= 0 }) {
+		if carried && slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool { return podspec.RunOf(have, t) >= 0 }) {
 			out = append(out, have)
 			continue
 		}
@@ -85,7 +85,7 @@ func removeRequiredTerms(spec *corev1.PodSpec, terms []corev1.NodeSelectorTerm) 
 	}
 	var out []corev1.NodeSelectorTerm
 	for _, have := range required.NodeSelectorTerms {
-		if at, n := longestRun(have, terms); n > 0 {
+		if at, n := podspec.LongestRun(have, terms); n > 0 {
 			have.MatchExpressions = slices.Delete(slices.Clone(have.MatchExpressions), at, at+n)
 		}
 		// One term of the author's became one for each of ours: without these they are the same again.
@@ -118,28 +118,6 @@ func dropRequiredNodes(spec *corev1.PodSpec) {
 	if spec.Affinity.NodeAffinity == nil && spec.Affinity.PodAffinity == nil && spec.Affinity.PodAntiAffinity == nil {
 		spec.Affinity = nil
 	}
-}
-
-// longestRun is where the longest of the terms that term has begins in it, and its length: of two pools one may demand
-// all that the other does.
-func longestRun(term corev1.NodeSelectorTerm, terms []corev1.NodeSelectorTerm) (at, n int) {
-	for _, t := range terms {
-		if i := runOf(term, t); i >= 0 && len(t.MatchExpressions) > n {
-			at, n = i, len(t.MatchExpressions)
-		}
-	}
-	return at, n
-}
-
-// runOf is where the expressions of part last stand in term, one after the other; -1 where they do not.
-func runOf(term, part corev1.NodeSelectorTerm) int {
-	n := len(part.MatchExpressions)
-	for i := len(term.MatchExpressions) - n; i >= 0; i-- {
-		if podspec.SameExpressions(term.MatchExpressions[i:i+n], part.MatchExpressions) {
-			return i
-		}
-	}
-	return -1
 }
 
 func sameTerms(a, b []corev1.NodeSelectorTerm) bool {

@@ -111,7 +111,7 @@ func (w *builder) roundedUp(p *placed) {
 		return
 	}
 	for i := range w.in.Pools {
-		if smaller := &w.in.Pools[i]; smaller.Usable() > 0 && smaller.Usable() < requested && smaller.Usable() < p.pool.Usable() && smaller.NamesAmount(requested) {
+		if smaller := &w.in.Pools[i]; smaller.Usable() > 0 && smaller.Usable() < requested && smaller.Usable() < p.pool.Usable() && namesAmount(smaller, requested) {
 			w.warn("container %q requests %s, a %s has %s usable, so it gets a %s; write %s: %q for the smaller one", p.request.Name, requested,
 				smaller.MIGProfile, smaller.Usable().Human(), p.pool.MIGProfile, api.LabelMemory, smaller.Usable())
 			return

@@ -111,7 +111,7 @@ func sizeOnPool(a want, strategy *strategies.Strategy, pool *pools.Pool) (sizeOn
 	if usable == 0 && requested.Memory > 0 && strategy.Shared() && !pool.Awaited() {
 		return out, &FitError{kind: kindUnknownDevice, pool: pool, requested: requested.Memory}
 	}
-	if usable > 0 && out.slice > usable && !pool.HoldsShare(requested.Fraction) && !(a.nearest && pool.NamesAmount(out.slice)) {
+	if usable > 0 && out.slice > usable && !holdsShare(pool, requested.Fraction) && !(a.nearest && namesAmount(pool, out.slice)) {
 		return out, &FitError{kind: kindSize, pool: pool, requested: out.slice, fraction: requested.Fraction}
 	}
 	if pool.InstanceMemory > 0 {
