@@ -23,6 +23,9 @@ func (p *Promise) Undone(pod *corev1.Pod, pools []pools.Pool) []string {
 		return nil
 	}
 	out := append(unplannedContainers(pod, p, pools), guardHindrances(&pod.Spec, p)...)
+	if len(pod.Spec.ResourceClaims) > 0 { // where none is left, the edits find it
+		out = append(out, p.unclaimed(&pod.Spec)...)
+	}
 	return append(out, edits(nil).undone(pod, p)...)
 }
 
