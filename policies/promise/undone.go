@@ -39,7 +39,8 @@ func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
 		promised.Annotations[api.AnnotationSummary] = summary
 	}
 	tier, labelled := pod.Labels[api.LabelTier]
-	if given.Slice == "" && tier == string(given.Planned.Tier) || !labelled { // left by an earlier build, or by one that keeps a newer one's promise
+	// Left by an earlier build, or by one that keeps a newer one's promise. Templates are written for pods that have the label.
+	if given.Slice == "" && tier == string(given.Planned.Tier) || !labelled && len(given.ClaimTemplates()) == 0 {
 		tier = promised.Labels[api.LabelTier]
 	}
 	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) &&
