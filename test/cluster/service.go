@@ -3,13 +3,12 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // SetEndpoints makes backends (host:port of listeners on this machine) the ready endpoints of a Service, in
@@ -56,11 +55,11 @@ const readsEndpointSlices = 33
 
 // setOldEndpoints writes a slice as Endpoints, for an API server that reads those.
 func (s *APIServer) setOldEndpoints(ctx context.Context, slice *discoveryv1.EndpointSlice, service string) error {
-	version, err := s.Client.Discovery().ServerVersion()
+	info, err := s.Client.Discovery().ServerVersion()
 	if err != nil {
 		return fmt.Errorf("read the version of the API server: %w", err)
 	}
-	if minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+")); err != nil || minor >= readsEndpointSlices {
+	if v, err := version.ParseGeneric(info.GitVersion); err != nil || v.Minor() >= readsEndpointSlices {
 		return err
 	}
 	//nolint:staticcheck // such an API server reads nothing else
