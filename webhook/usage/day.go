@@ -3,6 +3,7 @@ package usage
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -306,6 +307,9 @@ func (d *Day) encode() (string, error) {
 	return string(text), nil
 }
 
+// errNewer is the error of a Day in a format of a later build.
+var errNewer = errors.New("a newer build wrote it")
+
 // decode reads a Day.
 func decode(text string) (*Day, error) {
 	var d Day
@@ -314,6 +318,9 @@ func decode(text string) (*Day, error) {
 	}
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		return nil, fmt.Errorf("read a day: %w", err)
+	}
+	if d.Version > version {
+		return nil, fmt.Errorf("read a day: format %d, this build reads %d: %w", d.Version, version, errNewer)
 	}
 	if d.Version != version {
 		return nil, fmt.Errorf("read a day: format %d, this build reads %d", d.Version, version)
