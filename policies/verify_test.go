@@ -134,6 +134,10 @@ func TestVerifyTampered(t *testing.T) {
 				}
 				return p.Containers[0].Claim != ""
 			},
+			"the label by which templates are written": func(pod *corev1.Pod, p *promise.Promise) bool {
+				delete(pod.Labels, api.LabelTier)
+				return p.Containers[0].Claim != ""
+			},
 			"another claim": func(pod *corev1.Pod, p *promise.Promise) bool {
 				pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: "gpuslice-2", ResourceClaimTemplateName: new("all-of-it")})
 				return p.Containers[0].Claim != ""

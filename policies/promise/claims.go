@@ -1,11 +1,13 @@
 package promise
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/internal/claimtemplate"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
@@ -38,4 +40,19 @@ func (c *Container) claimedBy(spec *corev1.PodSpec) bool {
 func (c *Container) soundClaim() bool {
 	_, err := claimtemplate.Parse(c.Template)
 	return err == nil && podspec.IsOurClaim(c.Claim) && c.Resource == "" && c.Granule == 0
+}
+
+// claimsAlone reports whether the container shares its claim with none before it in the list.
+func (c *Container) claimsAlone(before []Container) bool {
+	return !slices.ContainsFunc(before, func(other Container) bool { return other.Claim == c.Claim })
+}
+
+// unclaimed are the containers whose claims the pod does not have: where two are promised one claim, it has but one of them.
+func (p *Promise) unclaimed(spec *corev1.PodSpec) (out []string) {
+	for i := range p.Containers {
+		if c := &p.Containers[i]; c.Claim != "" && (!c.claimedBy(spec) || !c.claimsAlone(p.Containers[:i])) {
+			out = append(out, fmt.Sprintf("claim %q of container %s", c.Claim, message.Quote(c.Name)))
+		}
+	}
+	return out
 }

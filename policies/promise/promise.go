@@ -180,13 +180,15 @@ func (p *Promise) check() error {
 			return fmt.Errorf("request of container %s: no other system reads its resources", message.Quote(r.Name))
 		}
 	}
-	for _, c := range p.Containers {
+	for at, c := range p.Containers {
 		i := slices.IndexFunc(p.Request.Containers, func(r api.ContainerRequest) bool { return r.Name == c.Name })
 		switch {
 		case i >= 0 && p.Request.Containers[i].Resource == "" && !p.Request.Explicit:
 			return fmt.Errorf("container %s did not request anything", message.Quote(c.Name))
 		case c.Claim+c.Template != "" && !c.soundClaim():
 			return fmt.Errorf("container %s was promised a claim that is none of gpuslice's", message.Quote(c.Name))
+		case c.Claim != "" && !c.claimsAlone(p.Containers[:at]):
+			return fmt.Errorf("container %s was promised another container's claim", message.Quote(c.Name))
 		case i >= 0 && c.Granule > 0 && p.Request.Containers[i].GPUs == 1 && c.holdsSlice():
 		case i < 0, c.Granule != 0, c.Replicas != 0, p.Request.Containers[i].GPUs != c.Count, c.Count < 1, c.Count > quantity.MaxGPUs:
 			return fmt.Errorf("container %s was not promised what it requested", message.Quote(c.Name))

@@ -23,6 +23,9 @@ func (p *Promise) Undone(pod *corev1.Pod, pools []pools.Pool) []string {
 		return nil
 	}
 	out := append(unplannedContainers(pod, p, pools), guardHindrances(&pod.Spec, p)...)
+	if len(pod.Spec.ResourceClaims) > 0 { // where none is left, the edits find it
+		out = append(out, p.unclaimed(&pod.Spec)...)
+	}
 	return append(out, edits(nil).undone(pod, p)...)
 }
 
@@ -36,7 +39,8 @@ func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
 		promised.Annotations[api.AnnotationSummary] = summary
 	}
 	tier, labelled := pod.Labels[api.LabelTier]
-	if given.Slice == "" && tier == string(given.Planned.Tier) || !labelled { // left by an earlier build, or by one that keeps a newer one's promise
+	// Left by an earlier build, or by one that keeps a newer one's promise. Templates are written for pods that have the label.
+	if given.Slice == "" && tier == string(given.Planned.Tier) || !labelled && len(given.ClaimTemplates()) == 0 {
 		tier = promised.Labels[api.LabelTier]
 	}
 	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) &&

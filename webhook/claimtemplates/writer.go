@@ -3,6 +3,7 @@ package claimtemplates
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
@@ -55,11 +57,18 @@ type Writer struct {
 	pods    cache.SharedIndexInformer
 	// Since it leads:
 	unused  map[string]time.Time // by namespace and name, when a template was first seen without a pod
-	backoff map[string]retry     // by namespace
-	full    map[string]bool      // namespaces whose pods name more than may be written
+	backoff map[kind]retry
+	full    map[string]bool // namespaces whose pods name more than may be written
+	looked  time.Time       // when the last sync began
 }
 
-// retry is when a namespace gets its next call after one that failed.
+// Verbs of calls.
+const verbWrite, verbRemove = "write", "remove"
+
+// kind is the calls that wait for each other after one that failed: what cannot be removed keeps nothing from being written.
+type kind struct{ verb, namespace string }
+
+// retry is when there is a next call after one that failed.
 type retry struct {
 	after time.Time
 	wait  time.Duration
@@ -70,7 +79,7 @@ func New(o Options) *Writer { return &Writer{options: o, changed: make(chan stru
 
 // Run writes until ctx ends.
 func (w *Writer) Run(ctx context.Context) (err error) {
-	w.unused, w.backoff, w.full = map[string]time.Time{}, map[string]retry{}, map[string]bool{}
+	w.unused, w.backoff, w.full = map[string]time.Time{}, map[kind]retry{}, map[string]bool{}
 	if !w.awaitStrategy(ctx) {
 		return nil
 	}
@@ -146,17 +155,21 @@ func (w *Writer) await(ctx context.Context, more bool) bool {
 	}
 }
 
-// nextRetry is how long nothing needs to be done.
+// nextRetry is how long nothing needs to be done. What did not have to wait at the last look was done then, or needs no doing.
 func (w *Writer) nextRetry() time.Duration {
 	next := syncPeriod
 	for _, r := range w.backoff {
-		next = min(next, max(time.Until(r.after), settle))
+		if r.after.After(w.looked) {
+			next = min(next, max(time.Until(r.after), settle))
+		}
 	}
 	return next
 }
 
 // sync writes what pods name, and removes what none does. It reports whether there is more to do at once.
 func (w *Writer) sync(ctx context.Context) (more bool) {
+	w.looked = time.Now()
+	maps.DeleteFunc(w.backoff, func(_ kind, r retry) bool { return w.looked.Sub(r.after) > maxBackoff })
 	governed, err := w.options.Governed()
 	if err != nil {
 		return false
@@ -169,7 +182,7 @@ func (w *Writer) sync(ctx context.Context) (more bool) {
 	left, writes := w.left(), 0
 	for _, want := range inTurn(named) {
 		have := w.cached(want)
-		if have != nil && equality.Semantic.DeepEqual(have.Spec.Spec, want.Spec.Spec) || w.waits(want.Namespace) {
+		if have != nil && equality.Semantic.DeepEqual(have.Spec.Spec, want.Spec.Spec) || w.waits(verbWrite, want.Namespace) {
 			continue
 		}
 		if have == nil && left.take(want.Namespace) < 0 {
@@ -178,14 +191,16 @@ func (w *Writer) sync(ctx context.Context) (more bool) {
 		if writes++; writes > maxWrites {
 			return true
 		}
-		w.call(ctx, "write", want, func(ctx context.Context) error { return w.write(ctx, have, want) })
+		w.call(ctx, verbWrite, want, func(ctx context.Context) error { return w.write(ctx, have, want) })
 	}
 	w.reportFull(ctx, left)
 	return w.clean(ctx, named, left)
 }
 
-// waits reports whether a call in the namespace failed just now.
-func (w *Writer) waits(namespace string) bool { return time.Now().Before(w.backoff[namespace].after) }
+// waits reports whether such a call in the namespace failed just now.
+func (w *Writer) waits(verb, namespace string) bool {
+	return w.looked.Before(w.backoff[kind{verb, namespace}].after)
+}
 
 // room is by namespace how many more templates may be written; negative: how many pods wait for.
 type room map[string]int
@@ -290,33 +305,39 @@ func (w *Writer) clean(ctx context.Context, named map[string]templates, left roo
 			since = time.Now()
 		}
 		seen[key] = since
-		if time.Since(since) <= keep && left[have.Namespace] >= 0 || w.waits(have.Namespace) {
+		if time.Since(since) <= keep && left[have.Namespace] >= 0 || w.waits(verbRemove, have.Namespace) {
 			continue
 		}
 		if removed++; removed <= maxRemoved {
-			w.call(ctx, "remove", have, func(ctx context.Context) error { return w.remove(ctx, have) })
+			w.call(ctx, verbRemove, have, func(ctx context.Context) error { return w.remove(ctx, have) })
 		}
 	}
 	w.unused = seen
 	return removed > maxRemoved
 }
 
-// isOurs reports whether gpuslice wrote the template, as far as can be seen.
+// isOurs reports whether gpuslice wrote the template, as far as can be seen. Anybody may write the label.
 func isOurs(t *resourcev1.ResourceClaimTemplate) bool {
-	return t.Labels["app.kubernetes.io/managed-by"] == "gpuslice" && strings.HasPrefix(t.Name, "gpuslice-") && t.DeletionTimestamp == nil
+	return t.Labels["app.kubernetes.io/managed-by"] == "gpuslice" && t.DeletionTimestamp == nil && isSlice(t.Name)
+}
+
+// isSlice reports whether it is a name by which a pod names a slice.
+func isSlice(template string) bool {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{ResourceClaimTemplateName: &template}}}}
+	return len(policies.Input{Pod: pod}.ClaimTemplates()) > 0
 }
 
 // call makes one call and logs its outcome. A namespace in which it failed has to wait, so that others do not.
 func (w *Writer) call(ctx context.Context, verb string, t *resourcev1.ResourceClaimTemplate, do func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	name := "ResourceClaimTemplate " + t.Namespace + "/" + t.Name
+	name, calls := "ResourceClaimTemplate "+t.Namespace+"/"+t.Name, kind{verb, t.Namespace}
 	if err := do(ctx); err != nil {
-		wait := min(max(2*w.backoff[t.Namespace].wait, time.Second), maxBackoff)
-		w.backoff[t.Namespace] = retry{time.Now().Add(wait), wait}
+		wait := min(max(2*w.backoff[calls].wait, time.Second), maxBackoff)
+		w.backoff[calls] = retry{time.Now().Add(wait), wait}
 		w.options.Log.Error(err, "cannot change claim template", "verb", verb, "object", name, "retryAfter", wait.String())
 		return
 	}
-	delete(w.backoff, t.Namespace)
+	delete(w.backoff, calls)
 	w.options.Log.Info("changed claim template", "verb", verb, "object", name)
 }

@@ -58,6 +58,7 @@ type stage struct {
 	*fake.Clientset
 	t        *testing.T
 	governed []nativequota.Governed
+	looks    int // at what is governed: one a sync
 	stop     func()
 }
 
@@ -77,6 +78,7 @@ func start(t *testing.T, over []nativequota.Governed, objects ...runtime.Object)
 func (s *stage) run() {
 	templates := resourceinformers.NewResourceClaimTemplateInformer(s, metav1.NamespaceAll, 0, cache.Indexers{})
 	w := New(Options{Client: s, Templates: templates, Governed: func() ([]nativequota.Governed, error) {
+		s.looks++
 		if s.governed == nil {
 			return nil, errors.New("not read yet")
 		}
@@ -310,6 +312,49 @@ func TestWriterBacksOff(t *testing.T) {
 		if failed < 3 || failed > 8 {
 			t.Errorf("%d calls in a minute", failed)
 		}
+		s.stop()
+	})
+}
+
+// TestWriterForgets has the pod go whose template could not be written: nothing is left to do, and the writer comes to rest.
+func TestWriterForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, governed("claim", "team-a"))
+		s.PrependReactor("create", "resourceclaimtemplates", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("namespace is terminating")
+		})
+		s.create(pod("team-a", "p", four))
+		s.pass(5 * time.Second)
+		s.deletePod("team-a", "p")
+		s.pass(10 * time.Minute)
+		before := s.looks
+		s.pass(10 * time.Minute)
+		if n := s.looks - before; n > 11 {
+			t.Errorf("%d syncs in ten minutes without a pod", n)
+		}
+		s.stop()
+	})
+}
+
+// TestWriterPassesWhatStays has templates that cannot be removed: one that has but the label of gpuslice's is left alone, and of
+// neither does a pod wait.
+func TestWriterPassesWhatStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notes := templateOf("team-a", four)
+		notes.Name = "gpuslice-notes"
+		s := start(t, governed("claim", "team-a"), notes, templateOf("team-a", four))
+		var removed []string
+		s.PrependReactor("delete", "resourceclaimtemplates", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			removed = append(removed, a.(clienttesting.DeleteAction).GetName())
+			return true, nil, errors.New("denied")
+		})
+		s.pass(3 * time.Hour)
+		if len(removed) == 0 || slices.Contains(removed, notes.Name) {
+			t.Errorf("tried to remove %q", removed)
+		}
+		s.create(pod("team-a", "p", "gpuslice-8492mi"))
+		s.pass(time.Second)
+		s.want("team-a/"+four, "team-a/gpuslice-8492mi", "team-a/gpuslice-notes")
 		s.stop()
 	})
 }

@@ -1,8 +1,8 @@
 package podspec
 
 import (
+	"crypto/sha256"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -13,16 +13,16 @@ import (
 // OnlyClaim is the pod's name for the claim of the one container that has a slice.
 const OnlyClaim = "gpuslice"
 
-// ClaimName is the pod's name for the claim of one of several containers with slices.
+// ClaimName is the pod's name for the claim of one of several containers with slices. Of a long name it has the beginning and a hash,
+// after two dashes: no container's name begins with one, so that no other container's claim can have the name.
 func ClaimName(container string) string {
 	name := Prefix + container
 	if len(name) <= validation.DNS1123LabelMaxLength {
 		return name
 	}
-	h := fnv.New32a()
-	h.Write([]byte(container))
-	hash := fmt.Sprintf("-%08x", h.Sum32())
-	return name[:validation.DNS1123LabelMaxLength-len(hash)] + hash
+	sum := sha256.Sum256([]byte(container))
+	hash := fmt.Sprintf("-%x", sum[:20])
+	return (Prefix + "-" + container)[:validation.DNS1123LabelMaxLength-len(hash)] + hash
 }
 
 // IsOurClaim reports whether a claim is gpuslice's, by the name that the pod has for it.
