@@ -209,7 +209,60 @@ func (d *Day) plus(pods []held, until, watched Second) *Day {
 	if from < seen {
 		next.Unread = withSpan(d.Unread, Span{from, seen})
 	}
-	return next
+	return next.fit()
+}
+
+// fit is the Day with lines added to those that take more, the longest first, until its text has room: labels before others.
+func (d *Day) fit() *Day {
+	for _, ownLabel := range []bool{true, false} {
+		for {
+			text, err := json.Marshal(d)
+			if err != nil || len(text) <= maxText {
+				return d
+			}
+			folded := d.fold(ownLabel)
+			if folded == nil {
+				break
+			}
+			d = folded
+		}
+	}
+	return d
+}
+
+// fold adds a tenth of the lines to those that take more; nil: there are none to add.
+func (d *Day) fold(ownLabel bool) *Day {
+	lines := slices.Clone(d.Lines)
+	long := func(l *Line) int { return len(l.Namespace) + len(l.Pool) + len(l.Label) }
+	slices.SortStableFunc(lines, func(a, b Line) int { return cmp.Compare(long(&b), long(&a)) })
+	t, left := newTable(nil), len(lines)/10+1
+	var folded []Line
+	for _, l := range lines {
+		if left > 0 && (ownLabel && l.Label != "" || !ownLabel && l.Key != (Key{})) {
+			left--
+			folded = append(folded, l)
+			continue
+		}
+		t.add(l)
+	}
+	for _, l := range folded {
+		k := Key{}
+		if ownLabel {
+			k = Key{Namespace: l.Namespace, Pool: l.Pool, Rest: true}
+		}
+		rest, ok := t.lines[k]
+		if !ok {
+			rest = t.add(Line{Key: k})
+		}
+		rest.Held, rest.Unsure, rest.Open = rest.Held.plus(l.Held), rest.Unsure.plus(l.Unsure), rest.Open.plus(l.Open)
+		rest.Used, rest.Read = addSaturated(rest.Used, l.Used), addSaturated(rest.Read, l.Read)
+	}
+	if len(folded) == 0 {
+		return nil
+	}
+	next := *d
+	next.Lines = t.sorted()
+	return &next
 }
 
 // addMissing adds to Unsure what was open and is not known any more: until the end of pods that are lost was noticed, else until seen.

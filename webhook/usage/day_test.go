@@ -170,6 +170,34 @@ func TestDayBounds(t *testing.T) {
 	}
 }
 
+// TestDayHasRoom: lines whose numbers and labels are long do not stop the count, and nothing of them is lost.
+func TestDayHasRoom(t *testing.T) {
+	for _, key := range []int{317, 63} {
+		d, pool := newDay(noon), strings.Repeat("p", maxName-2)
+		for i := range maxLines {
+			k := Key{Namespace: fmt.Sprintf("%063d", i/maxLabels), Pool: fmt.Sprintf("%s%02d", pool, i%maxLabels)}
+			if i < maxLines/2 {
+				k.Label = strings.Repeat("k", key) + "=" + strings.Repeat("v", 63)
+			}
+			most := Amount{1e15, 1e15}
+			d.Lines = append(d.Lines, Line{Key: k, Held: most, Unsure: Amount{9e18, 9e18}, Used: 9e18, Read: 9e18})
+		}
+		var pods []held
+		for _, l := range d.Lines {
+			pods = append(pods, held{Key: l.Key, rate: Amount{1e12, 1e12}, from: noon})
+		}
+		next := d.plus(pods, noon+1000, noon)
+		text, err := next.encode()
+		var sum Amount
+		for _, l := range next.Lines {
+			sum = sum.plus(l.Held)
+		}
+		if err != nil || sum != (Amount{maxLines * 2e15, maxLines * 2e15}) || len(next.Lines) < maxLines/2 {
+			t.Errorf("%d bytes, %d lines, counted %v: %v", len(text), len(next.Lines), sum, err)
+		}
+	}
+}
+
 // TestDaySpans: gaps without end do not make a Day longer.
 func TestDaySpans(t *testing.T) {
 	d := newDay(noon)
