@@ -101,6 +101,15 @@ func TestStrict(t *testing.T) {
 			}
 		}
 	})
+	t.Run("knows recorders by name, program and volume", func(t *testing.T) {
+		t.Parallel()
+		recorders := variable(t, policyNamed(t, strictPolicy), "recorders")
+		for _, words := range []string{"'^" + limits.RecordContainer + "[0-9]+$'", "'" + limits.ShimProgram + "'", "'" + limits.RecordOption + "'", "'" + limits.ShimFolder + "'", "'" + limits.ShimVolume + "'"} {
+			if !strings.Contains(recorders, words) {
+				t.Errorf("%s is not among what a recorder has: %s", words, recorders)
+			}
+		}
+	})
 	// The policy's list of labels is held against what the core reads as a request.
 	t.Run("knows what requests a slice", func(t *testing.T) {
 		t.Parallel()

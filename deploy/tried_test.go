@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,13 +11,12 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
 // TestPagePods decides the pods of pages: a block "text tried on NODES" is what becomes of the last pod
-// above it, under the last policy above it, on those nodes of test/scenarios. "..." at the end of a line stands for its rest.
+// above it, under the last policy above it, on those nodes of test/scenarios (see scenarios.Tried). "..." at the end of a line stands for its rest.
 func TestPagePods(t *testing.T) {
 	t.Parallel()
 	tried := 0
@@ -38,7 +36,7 @@ func TestPagePods(t *testing.T) {
 				continue
 			}
 			tried++
-			got, err := outcome(policy, pod, strings.Fields(nodes))
+			got, err := outcome(policy, pod, nodes)
 			if err != nil {
 				t.Errorf("%s: %v", b.Where(), err)
 			} else if diff := cmp.Diff(b.Text, b.Elide(got)); diff != "" {
@@ -52,15 +50,12 @@ func TestPagePods(t *testing.T) {
 }
 
 // outcome is what becomes of a pod, as pages say it.
-func outcome(policy, pod string, names []string) (string, error) {
+func outcome(policy, pod, nodes string) (string, error) {
 	parsed, problems := config.Parse("gpuslice-system/default", []byte(policy))
 	if len(problems) > 0 {
 		return "", problems.ToAggregate()
 	}
-	if slices.Equal(names, []string{"no", "nodes"}) {
-		names = nil // declared pools alone
-	}
-	nodes, err := scenarios.Nodes(names...)
+	source, err := scenarios.Tried(nodes)
 	if err != nil {
 		return "", err
 	}
@@ -74,7 +69,7 @@ func outcome(policy, pod string, names []string) (string, error) {
 	}
 	d := policies.Decide(policies.Input{
 		Namespace: api.Namespace{Name: "team-a"}, Policy: parsed, Pod: raw.Pod, Guard: scenarios.Guard(),
-		Pools: pools.FromNodes(nodes, parsed.Pools, nil), PoolsComplete: parsed.Pools.Complete,
+		Pools: source.Pools(parsed.Pools, nil), PoolsComplete: parsed.Pools.Complete,
 	})
 	return scenarios.Told(d), nil
 }

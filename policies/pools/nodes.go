@@ -69,10 +69,12 @@ func groupAlike(nodes []*corev1.Node, byClass classOffers, spec config.PoolsSpec
 	byHash, seed := map[uint64][]*alike{}, maphash.MakeSeed() // only groups candidates: what is merged was compared
 	for _, node := range nodes {
 		resources := undeclaredResources(node, spec)
+		if len(byClass[node.Name]) > 0 {
+			groups = append(groups, &alike{nodes: []*corev1.Node{node}, resources: resources})
+			continue
+		}
 		hash := kindHash(seed, node.Labels, nil)
-		at := slices.IndexFunc(byHash[hash], func(o *alike) bool {
-			return len(byClass[node.Name])+len(byClass[o.nodes[0].Name]) == 0 && o.same(node, resources)
-		})
+		at := slices.IndexFunc(byHash[hash], func(o *alike) bool { return o.same(node, resources) })
 		if at < 0 {
 			at = len(byHash[hash])
 			groups = append(groups, &alike{resources: resources, labels: kindLabels(node.Labels)})

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/markdown"
@@ -71,7 +69,7 @@ type applying struct {
 func (a *applying) block(b markdown.Block) {
 	a.Helper()
 	if nodes, ok := strings.CutPrefix(b.Info, "text tried on "); ok {
-		a.try(b, strings.Fields(nodes))
+		a.try(b, nodes)
 		return
 	}
 	for _, file := range b.Files() {
@@ -158,13 +156,13 @@ func (a *applying) object(b markdown.Block, u *unstructured.Unstructured) {
 }
 
 // try creates the page's pod, where the page tells what becomes of it.
-func (a *applying) try(b markdown.Block, names []string) {
+func (a *applying) try(b markdown.Block, nodes string) {
 	a.Helper()
-	if slices.Equal(names, []string{"no", "nodes"}) {
-		names = nil // declared pools alone
+	source, err := scenarios.Tried(nodes)
+	if err != nil {
+		a.Fatalf("%s: %v", b.Where(), err)
 	}
-	nodes := nodesOf(a.T, names...)
-	for _, err := range []error{a.i.Nodes(a.Context(), nodes...), a.i.Forget(a.Context()), a.i.Settle(a.Context(), poolNames(a.T, pools.Source{Nodes: nodes}, a.pools)...)} {
+	for _, err := range []error{a.i.Nodes(a.Context(), source.Nodes...), a.i.Devices(a.Context(), source), a.i.Forget(a.Context()), a.i.Settle(a.Context(), poolNames(a.T, source, a.pools)...)} {
 		if err != nil {
 			a.Fatal(err)
 		}

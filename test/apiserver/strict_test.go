@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
@@ -130,6 +132,58 @@ func TestStrict(t *testing.T) {
 				wantDenied(t, err, tt.want)
 			})
 		}
+	})
+
+	// What a recorder may be is what the webhook makes: under its name and command nothing else runs.
+	t.Run("knows recorders by what they run", func(t *testing.T) {
+		s := strictly(t)
+		recorded := scenario(t, "framework-pytorch-shim-by-a-file")
+		create := func(t *testing.T, namespace string, change func(p *corev1.Pod, recorder *corev1.Container)) error {
+			t.Helper()
+			pod := slicedPod(t, recorded, "p")
+			i := slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == limits.RecordContainer+"0" })
+			if i < 0 {
+				t.Fatal("the scenario has no recorder: nothing is proved")
+			}
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "own", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+			change(pod, &pod.Spec.InitContainers[i])
+			_, err := s.Client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}
+		mount := func(c *corev1.Container, volume, path string) {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path})
+		}
+		for name, change := range map[string]func(*corev1.Pod, *corev1.Container){
+			"a container beside the others": func(p *corev1.Pod, c *corev1.Container) {
+				side := *c.DeepCopy()
+				side.Name = limits.RecordContainer + "1"
+				p.Spec.Containers = append(p.Spec.Containers, side)
+			},
+			"another name": func(_ *corev1.Pod, c *corev1.Container) { c.Name = limits.RecordContainer + "x" },
+			"a GPU": func(_ *corev1.Pod, c *corev1.Container) {
+				c.Resources.Limits = gpuPod("g").Spec.Containers[0].Resources.Limits
+				c.Resources.Requests = nil
+			},
+			"a volume of its own for the shim's": func(_ *corev1.Pod, c *corev1.Container) { c.VolumeMounts[0].Name = "own" },
+			"a volume within the shim's":         func(_ *corev1.Pod, c *corev1.Container) { mount(c, "own", limits.ShimProgram) },
+			"no volume at all":                   func(_ *corev1.Pod, c *corev1.Container) { c.VolumeMounts = nil },
+			"arguments":                          func(_ *corev1.Pod, c *corev1.Container) { c.Args = []string{"a"} },
+		} {
+			t.Run(name, func(t *testing.T) {
+				if err := create(t, "loose", change); err != nil {
+					t.Errorf("where nothing is strict: %v", err)
+				}
+				wantDenied(t, create(t, "strict", change), "names that begin with gpuslice-")
+			})
+		}
+		t.Run("with the token that the API server mounts", func(t *testing.T) {
+			err := create(t, "strict", func(_ *corev1.Pod, c *corev1.Container) {
+				mount(c, "own", "/var/run/secrets/kubernetes.io/serviceaccount")
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	})
 
 	// It creates what the webhook makes of every scenario: strictness denies none of it.

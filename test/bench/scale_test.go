@@ -32,6 +32,7 @@ func TestPrintScale(t *testing.T) {
 	if !cluster.Wanted("long") {
 		t.Skip("takes minutes and gigabytes: set GPUSLICE_TEST=long to run it (make bench-scale)")
 	}
+	t.Setenv("GOMEMLIMIT", "400MiB") // as in deploy/40-deployment.yaml
 	binary, err := install.Binary(t.Context(), t.TempDir(), "cmd/webhook")
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +74,8 @@ func printScale(t *testing.T, binary string, nodes int) {
 	}
 	defer replica.Stop()
 	c.knows(replica, nodes)
+	rests(t, leader)
+	rests(t, replica)
 	decision := c.decide(replica, 300)
 	leaderCPU, replicaCPU := c.wave(nodes, leader, replica)
 	fmt.Printf("%8d %8d %10s %10d MiB %10d MiB %10s %11.1f%% %12.1f%%\n", nodes, nodes*podsOfNode, ready.Round(10*time.Millisecond), peakOf(t, leader.PID())>>20,
@@ -160,10 +163,13 @@ func (c *generated) pods(binary string, n int) {
 	}
 	pod := answer.Pod
 	spec := runtime.DeepCopyJSON(pod.Object["spec"].(map[string]any))
-	spec["nodeName"] = "node-0"
 	pod.Object["spec"], pod.Object["status"] = spec, map[string]any{"phase": "Running"}
 	for k := range n {
-		c.copyOf(pod, team(k%teams), "train-"+strconv.Itoa(k), func(*unstructured.Unstructured) {})
+		c.copyOf(pod, team(k%teams), "train-"+strconv.Itoa(k), func(o *unstructured.Unstructured) {
+			onNode := maps.Clone(spec)
+			onNode["nodeName"] = "node-" + strconv.Itoa(k/podsOfNode)
+			o.Object["spec"] = onNode
+		})
 	}
 }
 
@@ -206,6 +212,20 @@ func (c *generated) decide(p *install.Process, n int) time.Duration {
 		times = append(times, time.Since(start))
 	}
 	return quantile(times, 50)
+}
+
+// rests waits until a process has done with what there was at its start: until it takes less than a twentieth of a core.
+func rests(t *testing.T, p *install.Process) {
+	t.Helper()
+	const window = 2 * time.Second
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); {
+		before := cpuOf(t, p.PID())
+		time.Sleep(window) // what is measured is this very time
+		if cpuOf(t, p.PID())-before < window/20 {
+			return
+		}
+	}
+	t.Fatal("a replica never rests")
 }
 
 // wave changes a label of every node within a minute, and returns the cores that the processes took meanwhile.

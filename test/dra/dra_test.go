@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -54,8 +53,9 @@ spec:
 `
 
 const (
-	unmanaged = "gpu-operator" // a namespace in which gpuslice leaves pods unchanged
-	device    = "gpu-0=GPU-00000000-0000-4000-8000-000000000000=80Gi"
+	unmanaged    = "gpu-operator" // a namespace in which gpuslice leaves pods unchanged
+	sharedMemory = "memory.example.com"
+	device       = "gpu-0=GPU-00000000-0000-4000-8000-000000000000=80Gi"
 )
 
 func TestDRA(t *testing.T) {
@@ -75,7 +75,7 @@ func TestDRA(t *testing.T) {
 	if err := n.Settle(ctx, api.ResourceGPU); err != nil {
 		t.Fatal(err)
 	}
-	for _, namespace := range []string{"team-a", "team-b", unmanaged} {
+	for _, namespace := range []string{"team-a", "team-b", "team-c", unmanaged} {
 		if err := n.GPU(namespace, fakegpu.Config{Devices: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestDRA(t *testing.T) {
 	t.Run("the_quota_counts_them", s.quota)
 	t.Run("the_guard_terminates_a_hog", s.hog)
 	t.Run("claims_of_unequal_sizes_fill_a_device_of_shared_memory", s.claims)
-	t.Run("a_slice_is_a_claim_and_the_guard_terminates_a_hog", s.sliceByClaim)
+	t.Run("slices_by_claim", s.byClaim)
 }
 
 // stage is the node of the test.
@@ -121,9 +121,7 @@ func (s stage) quota(t *testing.T) {
 
 func (s stage) hog(t *testing.T) {
 	for _, name := range []string{"small", "third"} {
-		if err := s.Client.CoreV1().Pods("team-a").Delete(s.ctx, name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		s.delete(t, "team-a", name)
 	}
 	hog := slice("hog", "2Gi", "device 0", "hold 1GiB", "wait 2s", "hold 9GiB", "wait 1h")
 	hog.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -136,13 +134,13 @@ func (s stage) hog(t *testing.T) {
 
 // claims shows what the scheduler does with amounts, for a driver that shares out memory.
 func (s stage) claims(t *testing.T) {
-	if _, err := s.StartDRA("memory", "--driver-name=memory.example.com", "--device=gpu-1=GPU-00000000-0000-4000-8000-000000000000=80Gi"); err != nil {
+	if _, err := s.StartDRA("memory", "--driver-name="+sharedMemory, "--device=gpu-1=GPU-00000000-0000-4000-8000-000000000000=80Gi"); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		name, memory string
 		fits         bool
-	}{{"a", "4Gi", true}, {"b", "60Gi", true}, {"c", "16Gi", true}, {"d", "1Mi", false}} {
+	}{{"a", "4Gi", true}, {"b", "57Gi", true}, {"c", "19Gi", true}, {"d", "1Mi", false}} {
 		made, err := s.Client.ResourceV1().ResourceClaimTemplates(unmanaged).Create(s.ctx, template(c.name, c.memory), metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -165,56 +163,12 @@ func (s stage) claims(t *testing.T) {
 	}
 }
 
-// sliceByClaim gives a pod a slice where claims have all of the device but 16Gi.
-func (s stage) sliceByClaim(t *testing.T) {
-	if err := s.Client.CoreV1().Pods(unmanaged).Delete(s.ctx, "c", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Policy(s.ctx, "default", []byte(strings.Replace(policy, "time-slicing", "claim", 1))); err != nil {
-		t.Fatal(err)
-	}
-	const name = "gpuslice-2348mi-from-memory.example.com"
-	content := template(name, "2348Mi")
-	exactly := content.Spec.Spec.Devices.Requests[0].Exactly
-	exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: "device.allowMultipleAllocations"}}}
-	if _, err := s.Client.ResourceV1().ResourceClaimTemplates("team-b").Create(s.ctx, content, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
-	hog := slice("claimed", "2Gi", "device 0", "hold 1GiB", "wait 2s", "hold 9GiB", "wait 1h")
-	hog.Spec.RestartPolicy = corev1.RestartPolicyNever
-	var made *corev1.Pod
-	err := wait.PollUntilContextTimeout(s.ctx, 200*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		var err error // until the webhook has read the policy and what the driver publishes
-		made, err = s.Client.CoreV1().Pods("team-b").Create(ctx, hog, metav1.CreateOptions{})
-		return err == nil, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	given, err := promise.Decode(made.Annotations[api.AnnotationPromise])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, requested := made.Spec.Containers[0].Resources.Limits[api.ResourceGPU]; requested || given.Containers[0].Template != name || given.Planned.Tier != api.TierGuard {
-		t.Errorf("planned %s by template %q, %s requested: %t", given.Planned.Tier, given.Containers[0].Template, api.ResourceGPU, requested)
-	}
-	s.await(t, "team-b", "claimed", func(p *corev1.Pod) bool {
-		return strings.Contains(p.Annotations[api.AnnotationObserved], "gpuslice terminated")
-	})
-}
-
 // consumed is the memory that the claim of an unmanaged pod has.
 func (s stage) consumed(t *testing.T, pod string) string {
 	t.Helper()
-	list, err := s.Client.ResourceV1().ResourceClaims(unmanaged).List(s.ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range list.Items {
-		if strings.HasPrefix(c.Name, pod+"-") && c.Status.Allocation != nil {
-			memory := c.Status.Allocation.Devices.Results[0].ConsumedCapacity["memory"]
-			return memory.String()
-		}
+	if c := s.claimOf(t, unmanaged, pod); c != nil {
+		memory := c.Status.Allocation.Devices.Results[0].ConsumedCapacity["memory"]
+		return memory.String()
 	}
 	return ""
 }
@@ -222,7 +176,7 @@ func (s stage) consumed(t *testing.T, pod string) string {
 func template(name, memory string) *resourcev1.ResourceClaimTemplate {
 	return &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.ResourceClaimTemplateSpec{
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: "gpu",
-			Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "memory.example.com", Capacity: &resourcev1.CapacityRequirements{
+			Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: sharedMemory, Capacity: &resourcev1.CapacityRequirements{
 				Requests: map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse(memory)}}}}}}}}}
 }
 

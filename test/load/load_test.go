@@ -29,8 +29,9 @@ const denying = "example.com/denies"
 // lab is three replicas on an API server with a controller manager.
 type lab struct {
 	*install.Installation
-	t    *testing.T
-	road *slowRoad
+	t        *testing.T
+	road     *slowRoad
+	strategy string // of all policies
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -45,7 +46,7 @@ func newLab(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{t: t, away: map[int]bool{}, random: rand.New(rand.NewPCG(7, 7))}
+	l := &lab{t: t, strategy: "time-slicing", away: map[int]bool{}, random: rand.New(rand.NewPCG(7, 7))}
 	l.road = &slowRoad{chance: l.chance, upTo: l.upTo}
 	l.Installation, err = install.NewWith(t.Context(), server, binary, dir, install.Options{Replicas: 3, Through: l.road.through(t, server)})
 	if err != nil {
@@ -79,7 +80,7 @@ func (l *lab) govern(tenants []*tenant, labels map[string]string) {
 		if err := l.Server.Namespace(l.t.Context(), t.namespace, labels); err != nil {
 			l.t.Fatal(err)
 		}
-		document := fmt.Sprintf("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\nnamespaces: {names: [%s]}\nquota: {slices: %d}\n", t.namespace, t.limit)
+		document := fmt.Sprintf("apiVersion: gpuslice.dev/v1\nstrategies: [%s]\nnamespaces: {names: [%s]}\nquota: {slices: %d}\n", l.strategy, t.namespace, t.limit)
 		if err := l.Policy(l.t.Context(), t.namespace, []byte(document)); err != nil {
 			l.t.Fatal(err)
 		}

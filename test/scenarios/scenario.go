@@ -180,6 +180,27 @@ func Nodes(names ...string) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
+// Published is what the pools of nodes are read from whose drivers publish the named files of slices.
+func Published(nodes, published []string) (pools.Source, error) {
+	s := Scenario{SliceFiles: published}
+	if err := s.readSlices(); err != nil {
+		return pools.Source{}, err
+	}
+	var err error
+	s.Nodes, err = Nodes(nodes...)
+	return s.Source(), err
+}
+
+// Tried is what the pools are read from of the block "text tried on TEXT" of a page: "no nodes", or names of files of nodes, and after
+// "publishing" those of slices.
+func Tried(text string) (pools.Source, error) {
+	if text == "no nodes" {
+		return pools.Source{}, nil // declared pools alone
+	}
+	nodes, published, _ := strings.Cut(text, " publishing ")
+	return Published(strings.Fields(nodes), strings.Fields(published))
+}
+
 // readSlices reads what drivers publish and the classes that offer it, each file a stream of documents.
 func (s *Scenario) readSlices() error {
 	s.Classes = map[string]*resourcev1.DeviceClass{}

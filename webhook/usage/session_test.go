@@ -278,6 +278,32 @@ func TestMissedPods(t *testing.T) {
 	}
 }
 
+// TestEndOfAClockAhead: a node whose clock is ahead dates the end of a pod after it was seen to have ended, and the pod holds nothing then.
+func TestEndOfAClockAhead(t *testing.T) {
+	for name, deleted := range map[string]Second{"deleted at once": noon + 100, "deleted later": noon + 150, "still there": noon + 1e6} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{client: versioned(), now: noon}
+			l := &life{Key: Key{Namespace: "team-a", Pool: "p"}, uid: "1", from: noon - 100, until: noon + 1e6, deleted: noon + 1e6}
+			w.lives = []*life{l}
+			s := w.leader()
+			w.now = noon + 100
+			running, over := l.podAt(w.now), l.podAt(l.until)
+			s.pods.handler().OnUpdate(running, over)
+			if w.now = deleted; deleted < l.deleted {
+				s.pods.handler().OnDelete(over)
+			}
+			for _, w.now = range []Second{noon + 200, noon + 300} {
+				if err := s.count(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if l := s.last.Lines[0]; l.Held.Memory>>10 != 100 || l.Unsure != (Amount{}) || l.Open != (Amount{}) {
+				t.Errorf("counted %+v", l)
+			}
+		})
+	}
+}
+
 // TestUnreadableDay: what cannot be read is kept, and the count begins again beside it.
 func TestUnreadableDay(t *testing.T) {
 	w := &world{client: versioned(), now: noon}

@@ -24,6 +24,8 @@ type watchedPod struct {
 	gone Second
 	// missed reports whether it went while the watch was broken.
 	missed bool
+	// over is when it was first seen to have ended; 0: it was not.
+	over Second
 	// resolved is what it holds, once its promise was read.
 	resolved *held
 }
@@ -54,6 +56,9 @@ func (w *watched) put(object any, listed bool) {
 		w.pods[pod.UID] = p
 	}
 	p.pod = pod
+	if ended(pod) && p.over == 0 {
+		p.over = w.now()
+	}
 	if _, known := endedAt(pod); ended(pod) && !known && p.gone == 0 {
 		p.gone, p.missed = w.now(), listed
 	}
@@ -105,9 +110,10 @@ func (w *watched) held(resolve func(*corev1.Pod) *held, now func(*corev1.Pod, *h
 			continue
 		}
 		h := *p.resolved
-		h.from, h.until, h.lost = from, p.gone, p.missed
-		if at, known := endedAt(p.pod); ended(p.pod) && known {
-			h.until, h.lost = max(at, from), false
+		h.from = from
+		h.until, h.lost = p.end()
+		if h.until != 0 {
+			h.until = max(h.until, from)
 		}
 		now(p.pod, &h)
 		out = append(out, h)
@@ -115,13 +121,25 @@ func (w *watched) held(resolve func(*corev1.Pod) *held, now func(*corev1.Pod, *h
 	return out
 }
 
+// end is when the pod ended, 0: it has not, and whether that is only when it was noticed. Its node dates the end, by a clock that may
+// be ahead: no pod holds anything after it was seen to have ended.
+func (p *watchedPod) end() (until Second, lost bool) {
+	at, known := endedAt(p.pod)
+	if !ended(p.pod) || !known {
+		return p.gone, p.missed
+	}
+	if at = min(at, p.over); p.gone != 0 {
+		at = min(at, p.gone)
+	}
+	return at, false
+}
+
 // forget drops the pods that are counted to their end.
 func (w *watched) forget(counted Second) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uid, p := range w.pods {
-		at, known := endedAt(p.pod)
-		if p.gone != 0 && p.gone <= counted || ended(p.pod) && known && at <= counted {
+		if until, _ := p.end(); until != 0 && until <= counted {
 			delete(w.pods, uid)
 		}
 	}

@@ -25,7 +25,8 @@ which they did), else it is "unknown".
 
 Each second is counted once, whatever restarts. While no replica of the webhook watched, pods are counted by when they
 started and ended; of those that were deleted meanwhile the end is not known, and UNSURE is at most what they held beside
-the rest. What was not counted is printed to standard error.
+the rest. What was not counted is printed to standard error. Pods that came and went within seconds in which the connection to
+the API server was broken are counted nowhere, and not named.
 
 --since and --until take a number of minutes, hours, days or weeks before now (90m, 12h, 30d, 4w), or a date (2026-11-01). Days
 are not divided: the report begins with the day of --since, and ends with the day before a date given as --until.
