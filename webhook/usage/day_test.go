@@ -89,6 +89,34 @@ func TestDayTakesTheEndOfTheMissed(t *testing.T) {
 	}
 }
 
+// TestDayKnowsWhatWasOpen: a pod whose end is not known, and that was not open, had ended before the count began.
+func TestDayKnowsWhatWasOpen(t *testing.T) {
+	stays := held{Key: Key{Namespace: "a"}, rate: Amount{10, 1}, from: noon}
+	old := held{Key: Key{Namespace: "a"}, rate: Amount{7, 2}, from: noon - 20*dayLength, until: noon + 200, lost: true}
+	d := newDay(noon).plus([]held{stays}, noon+100, noon)
+	d = d.plus([]held{stays, old}, noon+300, noon+200)
+	if l := d.Lines[0]; len(d.Lines) != 1 || l.Unsure != (Amount{}) || l.Held != (Amount{3000, 300}) {
+		t.Errorf("counted %+v", d.Lines)
+	}
+}
+
+// TestDayFollowsLabels: a pod that has another label after a gap is counted once.
+func TestDayFollowsLabels(t *testing.T) {
+	h := held{Key: Key{Namespace: "a", Label: "team=x"}, rate: Amount{10, 1}, from: noon}
+	goes := held{Key: h.Key, rate: Amount{3, 1}, from: noon}
+	other := held{Key: Key{Namespace: "b"}, rate: Amount{10, 1}, from: noon}
+	d := newDay(noon).plus([]held{h, goes, other}, noon+100, noon)
+	h.Label = "team=y"
+	d = d.plus([]held{h}, noon+300, noon+200)
+	unsure := map[string]Amount{}
+	for _, l := range d.Lines {
+		unsure[l.Namespace] = unsure[l.Namespace].plus(l.Unsure)
+	}
+	if unsure["a"] != (Amount{300, 100}) || unsure["b"] != (Amount{1000, 100}) {
+		t.Errorf("counted %+v", d.Lines)
+	}
+}
+
 // TestDayUse: use is counted for the time in which it was read, and unknown for the rest.
 func TestDayUse(t *testing.T) {
 	h := held{Key: Key{Namespace: "a"}, rate: Amount{10, 1}, from: noon - 100, use: 4, used: true}
