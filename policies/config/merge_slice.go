@@ -5,10 +5,12 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
 	"github.com/gpuslice/gpuslice/policies/internal/shim"
 	"github.com/gpuslice/gpuslice/policies/quota"
@@ -198,4 +200,13 @@ func (t *tightening) frameworks() {
 		merged[name] = have
 	}
 	t.out.Frameworks = merged
+}
+
+// ClassList names the classes that a pod may request, for people.
+func (p *Policy) ClassList() string {
+	names := slices.Sorted(maps.Keys(p.Classes))
+	for i, n := range names {
+		names[i] = strconv.Quote(n)
+	}
+	return strings.Join(append(names, strconv.Quote(api.ClassReplica)), ", ")
 }

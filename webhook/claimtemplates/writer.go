@@ -237,11 +237,13 @@ func (w *Writer) write(ctx context.Context, have, want *resourcev1.ResourceClaim
 		if err := w.remove(ctx, have); err != nil {
 			return err
 		}
-		w.reportReplaced(ctx, have)
 	}
 	_, err := w.options.Client.ResourceV1().ResourceClaimTemplates(want.Namespace).Create(ctx, want, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	switch {
+	case err != nil && (have != nil || !apierrors.IsAlreadyExists(err)): // a finalizer keeps the one that was deleted
 		return fmt.Errorf("create template: %w", err)
+	case have != nil:
+		w.reportReplaced(ctx, have)
 	}
 	return nil
 }

@@ -358,3 +358,22 @@ func TestWriterPassesWhatStays(t *testing.T) {
 		s.stop()
 	})
 }
+
+// TestWriterKeptByFinalizer has a template that lies and stays although it was deleted: nothing was written anew, and no Event says so.
+func TestWriterKeptByFinalizer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, governed("claim", "team-a"), lying("team-a", four))
+		deleted := 0
+		s.PrependReactor("delete", "resourceclaimtemplates", func(clienttesting.Action) (bool, runtime.Object, error) {
+			deleted++
+			return true, nil, nil
+		})
+		s.create(pod("team-a", "p", four))
+		s.pass(time.Minute)
+		s.want("team-a/" + four + " lies")
+		if got := s.reasons(); len(got) > 0 || deleted < 3 || deleted > 8 {
+			t.Errorf("Events %q, deleted %d times in a minute", got, deleted)
+		}
+		s.stop()
+	})
+}

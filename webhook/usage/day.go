@@ -3,7 +3,9 @@ package usage
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -65,6 +67,10 @@ func (a Amount) plus(b Amount) Amount {
 // less is a without b, at least nothing.
 func (a Amount) less(b Amount) Amount {
 	return Amount{max(a.Memory-b.Memory, 0), max(a.Devices-b.Devices, 0)}
+}
+
+func (a Amount) atMost(b Amount) Amount {
+	return Amount{min(a.Memory, b.Memory), min(a.Devices, b.Devices)}
 }
 
 func (a Amount) times(seconds Second) Amount {
@@ -186,22 +192,103 @@ func (d *Day) plus(pods []held, until, watched Second) *Day {
 	t := newTable(d.Lines)
 	from, seen := d.Until, min(max(d.Until, watched), until)
 	before := t.takeOpen()
+	var lost []*held // bound before the count began
 	for i := range pods {
 		h := &pods[i]
 		if h.until != 0 && h.until <= from || h.from >= until {
 			continue
 		}
-		line := t.line(h.Key)
-		t.count(line, h, from, seen, until)
+		if h.lost && h.across(from) {
+			lost = append(lost, h)
+			continue
+		}
+		t.count(t.line(h.Key), h, from, seen, until)
 	}
-	for line, was := range before {
-		line.Unsure = line.Unsure.plus(was.less(t.known[line]).times(seen - from))
-	}
+	t.addMissing(before, lost, Span{from, until}, seen)
 	next := &Day{Version: version, From: d.From, Until: until, Unread: d.Unread, Lines: t.sorted()}
 	if from < seen {
 		next.Unread = withSpan(d.Unread, Span{from, seen})
 	}
-	return next
+	return next.fit()
+}
+
+// fit is the Day with lines added to those that take more, the longest first, until its text has room: labels before others.
+func (d *Day) fit() *Day {
+	for _, ownLabel := range []bool{true, false} {
+		for {
+			text, err := json.Marshal(d)
+			if err != nil || len(text) <= maxText {
+				return d
+			}
+			folded := d.fold(ownLabel)
+			if folded == nil {
+				break
+			}
+			d = folded
+		}
+	}
+	return d
+}
+
+// fold adds a tenth of the lines to those that take more; nil: there are none to add.
+func (d *Day) fold(ownLabel bool) *Day {
+	lines := slices.Clone(d.Lines)
+	long := func(l *Line) int { return len(l.Namespace) + len(l.Pool) + len(l.Label) }
+	slices.SortStableFunc(lines, func(a, b Line) int { return cmp.Compare(long(&b), long(&a)) })
+	t, left := newTable(nil), len(lines)/10+1
+	var folded []Line
+	for _, l := range lines {
+		if left > 0 && (ownLabel && l.Label != "" || !ownLabel && l.Key != (Key{})) {
+			left--
+			folded = append(folded, l)
+			continue
+		}
+		t.add(l)
+	}
+	for _, l := range folded {
+		k := Key{}
+		if ownLabel {
+			k = Key{Namespace: l.Namespace, Pool: l.Pool, Rest: true}
+		}
+		rest, ok := t.lines[k]
+		if !ok {
+			rest = t.add(Line{Key: k})
+		}
+		rest.Held, rest.Unsure, rest.Open = rest.Held.plus(l.Held), rest.Unsure.plus(l.Unsure), rest.Open.plus(l.Open)
+		rest.Used, rest.Read = addSaturated(rest.Used, l.Used), addSaturated(rest.Read, l.Read)
+	}
+	if len(folded) == 0 {
+		return nil
+	}
+	next := *d
+	next.Lines = t.sorted()
+	return &next
+}
+
+// addMissing adds to Unsure what was open and is not known any more: until the end of pods that are lost was noticed, else until seen.
+// A pod that is lost and was not open had ended before. What is known beyond what was open in its line was open in another one of the
+// namespace: its label or pool is another one now.
+func (t *table) addMissing(before map[*Line]Amount, lost []*held, counted Span, seen Second) {
+	moved := map[string]Amount{}
+	for line, known := range t.known {
+		moved[line.Namespace] = moved[line.Namespace].plus(known.less(before[line]))
+	}
+	missing := make(map[*Line]Amount, len(before))
+	for _, line := range slices.SortedFunc(maps.Keys(before), func(a, b *Line) int { return a.compare(b.Key) }) {
+		left := before[line].less(t.known[line])
+		missing[line] = left.less(moved[line.Namespace])
+		moved[line.Namespace] = moved[line.Namespace].less(left)
+	}
+	slices.SortFunc(lost, func(a, b *held) int { return cmp.Compare(b.until, a.until) }) // the most that they can have held
+	for _, h := range lost {
+		line := t.line(h.Key)
+		rate := h.rate.atMost(missing[line])
+		missing[line] = missing[line].less(rate)
+		line.Unsure = line.Unsure.plus(rate.times(h.within(counted.From, counted.Until)))
+	}
+	for line, left := range missing {
+		line.Unsure = line.Unsure.plus(left.times(seen - counted.From))
+	}
 }
 
 // table are the lines of a Day while it is counted on.
@@ -306,6 +393,9 @@ func (d *Day) encode() (string, error) {
 	return string(text), nil
 }
 
+// errNewer is the error of a Day in a format of a later build.
+var errNewer = errors.New("a newer build wrote it")
+
 // decode reads a Day.
 func decode(text string) (*Day, error) {
 	var d Day
@@ -314,6 +404,9 @@ func decode(text string) (*Day, error) {
 	}
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		return nil, fmt.Errorf("read a day: %w", err)
+	}
+	if d.Version > version {
+		return nil, fmt.Errorf("read a day: format %d, this build reads %d: %w", d.Version, version, errNewer)
 	}
 	if d.Version != version {
 		return nil, fmt.Errorf("read a day: format %d, this build reads %d", d.Version, version)

@@ -89,6 +89,34 @@ func TestDayTakesTheEndOfTheMissed(t *testing.T) {
 	}
 }
 
+// TestDayKnowsWhatWasOpen: a pod whose end is not known, and that was not open, had ended before the count began.
+func TestDayKnowsWhatWasOpen(t *testing.T) {
+	stays := held{Key: Key{Namespace: "a"}, rate: Amount{10, 1}, from: noon}
+	old := held{Key: Key{Namespace: "a"}, rate: Amount{7, 2}, from: noon - 20*dayLength, until: noon + 200, lost: true}
+	d := newDay(noon).plus([]held{stays}, noon+100, noon)
+	d = d.plus([]held{stays, old}, noon+300, noon+200)
+	if l := d.Lines[0]; len(d.Lines) != 1 || l.Unsure != (Amount{}) || l.Held != (Amount{3000, 300}) {
+		t.Errorf("counted %+v", d.Lines)
+	}
+}
+
+// TestDayFollowsLabels: a pod that has another label after a gap is counted once.
+func TestDayFollowsLabels(t *testing.T) {
+	h := held{Key: Key{Namespace: "a", Label: "team=x"}, rate: Amount{10, 1}, from: noon}
+	goes := held{Key: h.Key, rate: Amount{3, 1}, from: noon}
+	other := held{Key: Key{Namespace: "b"}, rate: Amount{10, 1}, from: noon}
+	d := newDay(noon).plus([]held{h, goes, other}, noon+100, noon)
+	h.Label = "team=y"
+	d = d.plus([]held{h}, noon+300, noon+200)
+	unsure := map[string]Amount{}
+	for _, l := range d.Lines {
+		unsure[l.Namespace] = unsure[l.Namespace].plus(l.Unsure)
+	}
+	if unsure["a"] != (Amount{300, 100}) || unsure["b"] != (Amount{1000, 100}) {
+		t.Errorf("counted %+v", d.Lines)
+	}
+}
+
 // TestDayUse: use is counted for the time in which it was read, and unknown for the rest.
 func TestDayUse(t *testing.T) {
 	h := held{Key: Key{Namespace: "a"}, rate: Amount{10, 1}, from: noon - 100, use: 4, used: true}
@@ -139,6 +167,34 @@ func TestDayBounds(t *testing.T) {
 	later := again.plus(pods, noon+120, noon)
 	if len(later.Lines) != len(d.Lines) {
 		t.Errorf("%d lines became %d", len(d.Lines), len(later.Lines))
+	}
+}
+
+// TestDayHasRoom: lines whose numbers and labels are long do not stop the count, and nothing of them is lost.
+func TestDayHasRoom(t *testing.T) {
+	for _, key := range []int{317, 63} {
+		d, pool := newDay(noon), strings.Repeat("p", maxName-2)
+		for i := range maxLines {
+			k := Key{Namespace: fmt.Sprintf("%063d", i/maxLabels), Pool: fmt.Sprintf("%s%02d", pool, i%maxLabels)}
+			if i < maxLines/2 {
+				k.Label = strings.Repeat("k", key) + "=" + strings.Repeat("v", 63)
+			}
+			most := Amount{1e15, 1e15}
+			d.Lines = append(d.Lines, Line{Key: k, Held: most, Unsure: Amount{9e18, 9e18}, Used: 9e18, Read: 9e18})
+		}
+		var pods []held
+		for _, l := range d.Lines {
+			pods = append(pods, held{Key: l.Key, rate: Amount{1e12, 1e12}, from: noon})
+		}
+		next := d.plus(pods, noon+1000, noon)
+		text, err := next.encode()
+		var sum Amount
+		for _, l := range next.Lines {
+			sum = sum.plus(l.Held)
+		}
+		if err != nil || sum != (Amount{maxLines * 2e15, maxLines * 2e15}) || len(next.Lines) < maxLines/2 {
+			t.Errorf("%d bytes, %d lines, counted %v: %v", len(text), len(next.Lines), sum, err)
+		}
 	}
 }
 

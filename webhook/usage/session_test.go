@@ -336,6 +336,37 @@ func TestUnreadableDay(t *testing.T) {
 	}
 }
 
+// TestNewerDay: what a newer build wrote stays as it is, and the count goes on with the next day.
+func TestNewerDay(t *testing.T) {
+	w := &world{client: versioned(), now: noon}
+	maps := w.client.CoreV1().ConfigMaps("gpuslice-system")
+	text := `{"v":2,"from":"2026-11-18T00:00:00Z","until":"2026-11-18T00:00:00Z"}`
+	name := nameOf(noon)
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{Label: "true"}}, Data: map[string]string{dayKey: text}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s := w.leader()
+	w.now += 100
+	if err := s.count(t.Context()); !errors.Is(err, errNewer) {
+		t.Errorf("counted over it: %v", err)
+	}
+	for _, days := range []Second{1, 3} {
+		next := &world{client: w.client, now: noon + days*dayLength}
+		s := next.leader()
+		next.now += 100
+		if err := s.count(t.Context()); err != nil || s.last.From != next.now-100 {
+			t.Errorf("%d days later: %v", days, err)
+		}
+		if err := maps.Delete(t.Context(), nameOf(next.now), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := maps.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil || m.Data[dayKey] != text || m.Data[keptKey] != "" {
+		t.Errorf("%q: %v", m.Data, err)
+	}
+}
+
 // TestPrune removes days that are too old, and nothing else.
 func TestPrune(t *testing.T) {
 	w := &world{client: versioned(), now: noon}

@@ -22,7 +22,7 @@ const (
 	Label      = api.Domain + "/usage"
 
 	dayKey    = "usage.json"
-	keptKey   = "unreadable" // a text in the place of dayKey that could not be read
+	keptKey   = "unreadable" // the beginning of the last text in the place of dayKey that could not be read
 	dayFormat = "2006-01-02"
 	maxKept   = 64 << 10
 	listPage  = 20 // ConfigMaps of one list: each may have 900 KiB
@@ -53,7 +53,8 @@ func dayOf(name string) (Second, bool) {
 	return SecondOf(t), err == nil && strings.HasPrefix(name, NamePrefix)
 }
 
-// get reads the Day of a time; nil: there is none. One that cannot be read is kept beside a new one, which begins at that time.
+// get reads the Day of a time; nil: there is none. Of one that cannot be read the first maxKept bytes are kept beside a new one, which
+// begins at that time, until the next. What a newer build wrote is left alone: its error is errNewer.
 func (s store) get(ctx context.Context, at Second) (*stored, error) {
 	m, err := s.client.CoreV1().ConfigMaps(s.namespace).Get(ctx, nameOf(at.startOfDay()), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -63,6 +64,9 @@ func (s store) get(ctx context.Context, at Second) (*stored, error) {
 		return nil, fmt.Errorf("read usage: %w", err)
 	}
 	d, err := read(m)
+	if errors.Is(err, errNewer) {
+		return nil, err
+	}
 	if err != nil {
 		return &stored{newDay(at), m.ResourceVersion, m.UID, m.Data[dayKey]}, nil
 	}
@@ -111,10 +115,14 @@ func (s store) put(ctx context.Context, was *stored, d *Day) (*stored, error) {
 	return &stored{d, written.ResourceVersion, written.UID, was.kept}, nil
 }
 
-// latest reads the last Day that there is; nil: there is none.
+// latest reads the last Day that there is; nil: there is none, or a newer build wrote it before today.
 func (s store) latest(ctx context.Context, now Second) (*stored, error) {
 	for _, at := range []Second{now, now - dayLength} {
-		if found, err := s.get(ctx, at); found != nil || err != nil {
+		found, err := s.get(ctx, at)
+		if at != now && errors.Is(err, errNewer) {
+			return nil, nil
+		}
+		if found != nil || err != nil {
 			return found, err
 		}
 	}
@@ -127,7 +135,11 @@ func (s store) latest(ctx context.Context, now Second) (*stored, error) {
 	if last == 0 || err != nil {
 		return nil, err
 	}
-	return s.get(ctx, last)
+	found, err := s.get(ctx, last)
+	if last < now.startOfDay() && errors.Is(err, errNewer) {
+		return nil, nil
+	}
+	return found, err
 }
 
 // prune removes the Days before one.

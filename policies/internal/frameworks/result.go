@@ -1,5 +1,7 @@
 package frameworks
 
+import "strings"
+
 // Where the version of a framework was read.
 const (
 	VersionFromLabel  = "label"
@@ -39,4 +41,13 @@ type Result struct {
 	Notes         []string // what was left as the user wrote it
 	Warnings      []string // what the user should act on
 	Denials       []Denial // empty unless the pod must be denied
+}
+
+// Text names the framework with its version and where that was read; "" without one.
+func (r *Result) Text() string {
+	text := strings.TrimSpace(r.Framework + " " + r.Version)
+	if text != "" && r.VersionSource != "" {
+		text += " (" + r.VersionSource + ")"
+	}
+	return text
 }

@@ -73,7 +73,7 @@ func (w *builder) note(format string, args ...any) {
 func (w *builder) container(p *placed, chosen *candidate) {
 	injected := w.strategy.Inject(strategies.Grant{
 		Provider: p.pool.Provider(), DriverLimits: p.pool.DriverLimits, MPS: w.in.Policy.MPS, Slice: p.size.slice, Limit: p.size.limit, GPUs: p.request.GPUs,
-		Processes: p.size.procs, Compute: p.size.compute, HasShm: hasShm(p.spec),
+		Processes: p.size.procs, Compute: p.size.compute, HasShm: podspec.MountsShm(p.spec),
 	})
 	c := promise.Container{
 		Name: p.request.Name, Resource: p.pool.Resource, Count: p.units(), Granule: p.size.granule, Replicas: p.size.replicas, Class: p.class,
@@ -196,7 +196,7 @@ func (w *builder) planned(p *placed) {
 	if p.size.limit > p.size.slice {
 		out.Limit = p.size.limit.String()
 	}
-	out.Framework = frameworkText(p.profile)
+	out.Framework = p.profile.Text()
 	if len(p.spec.EnvFrom) > 0 {
 		w.note("%q takes variables from a ConfigMap or Secret, which admission does not see: only the node's container runtime keeps them from naming devices", p.request.Name)
 	}
@@ -225,15 +225,6 @@ func (w *builder) planned(p *placed) {
 		w.note("nothing holds the memory of %q: %s does not divide it", p.request.Name, w.strategy.Name)
 	}
 	w.promise.Planned.Containers = append(w.promise.Planned.Containers, out)
-}
-
-// frameworkText names a framework with its version and where that was read; "" without one.
-func frameworkText(r frameworks.Result) string {
-	text := strings.TrimSpace(r.Framework + " " + r.Version)
-	if text != "" && r.VersionSource != "" {
-		text += " (" + r.VersionSource + ")"
-	}
-	return text
 }
 
 // computeNotHeld reports whether the strategy does not hold a percentage of the multiprocessors: to the author who requested

@@ -121,6 +121,9 @@ func placeOnSite(in *Input, strategy *strategies.Strategy, site string, wants []
 	for i := range c.containers {
 		placement := placementOf(in, c.containers[i].pool, c.containers[i].spec)
 		placement.Compute = c.containers[i].request.Size.Compute
+		if size := c.containers[i].size; size.limit > size.slice {
+			placement.Burst = size.limit
+		}
 		if v := strategy.Requires(placement); v != nil {
 			return c, &FitError{kind: kindRule, pool: c.pool(), violation: v}
 		}

@@ -2,13 +2,10 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/rulename"
@@ -201,12 +198,4 @@ func nowhereOffered(in *Input, unfit []*FitError) *api.Violation {
 	slices.Sort(offered)
 	return &api.Violation{Rule: rulename.Fit, Reason: "no pool offers the resource", Detail: fmt.Sprintf("container %q requests %s, and there are %s; request %s: 1 to get what fits",
 		requested.Name, requested.Resource, strings.Join(slices.Compact(offered), ", "), api.ResourceGPU)}
-}
-
-func classList(p *config.Policy) string {
-	names := slices.Sorted(maps.Keys(p.Classes))
-	for i, n := range names {
-		names[i] = strconv.Quote(n)
-	}
-	return strings.Join(append(names, strconv.Quote(api.ClassReplica)), ", ")
 }

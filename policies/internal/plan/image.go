@@ -34,7 +34,7 @@ func ChangedImage(in *Input, given *promise.Promise, c *promise.Container) Image
 	noShim := map[string]string{"": "the pod was created without it", shim.ByFile: "what was recorded of PYTHONPATH is the former image's"}[c.Shim]
 	profile := profileOf(in, given.Request, strategies.Named(given.Strategy), &p, noShim)
 	out := ImageChange{Now: profile.Framework, Denied: deniedFramework(&p, profile), Planned: plannedContainer(given, c.Name)}
-	out.Planned.Framework, out.Planned.Cap = frameworkText(profile), profile.Cap
+	out.Planned.Framework, out.Planned.Cap = profile.Text(), profile.Cap
 	if tiers := out.Planned.Tiers; !capsAsItIs(profile, c) {
 		out.Lost, out.Planned.Cap = slices.Contains(tiers, api.TierFramework), ""
 		out.Planned.Tiers = slices.DeleteFunc(tiers, func(t api.Tier) bool { return t == api.TierFramework })

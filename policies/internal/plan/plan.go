@@ -119,6 +119,11 @@ func evaluate(in *Input, req api.Request, c *candidate) *api.Violation {
 		}
 		p.tiers = tiersOf(c, p)
 	}
+	if c.strategy.Claims {
+		if v := c.unclaimable(); v != nil {
+			return v
+		}
+	}
 	tier, lacking := c.tier(), unproven(in, c)
 	minimum := in.Policy.MinimumEnforcement
 	switch ok := tier.AtLeast(minimum.Tier); {
@@ -270,9 +275,4 @@ func (c *candidate) counts(other *candidate, p *config.Policy) bool {
 	}
 	c.containers = before
 	return false
-}
-
-// hasShm reports whether the container mounts something on /dev/shm by itself.
-func hasShm(c *corev1.Container) bool {
-	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/dev/shm" })
 }

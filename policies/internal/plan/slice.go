@@ -47,7 +47,7 @@ func resolve(p *config.Policy, strategy api.StrategyName, c api.ContainerRequest
 	class, ok := p.Classes[requested.Class]
 	if !ok {
 		return requested, &api.Violation{Rule: api.RulePolicy, Reason: "unknown class", Detail: fmt.Sprintf(
-			"container %q requests class %s; policy %s has %s", c.Name, message.Quote(requested.Class), p.Name, classList(p))}
+			"container %q requests class %s; policy %s has %s", c.Name, message.Quote(requested.Class), p.Name, p.ClassList())}
 	}
 	requested.Class = ""
 	return merged(requested, class), nil

@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"iter"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -73,4 +74,9 @@ func RunAsUser(spec *corev1.PodSpec, c *corev1.Container) *int64 {
 // IsSidecar reports whether an init container goes on running beside those that follow it.
 func IsSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// MountsShm reports whether the container mounts something on /dev/shm by itself.
+func MountsShm(c *corev1.Container) bool {
+	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/dev/shm" })
 }

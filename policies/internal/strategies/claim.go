@@ -24,9 +24,14 @@ func claim() Strategy {
 	}
 }
 
-// claimRequires denies a share of compute: the drivers have nothing to claim it by.
+// claimRequires denies a share of compute: the drivers have nothing to claim it by. And a memory-limit above the slice: what is
+// not claimed is given to others firmly.
 func claimRequires(p *Placement) *api.Violation {
-	if p.Compute == 0 {
+	switch {
+	case p.Burst > 0:
+		return &api.Violation{Rule: rulename.Strategy, Reason: "memory-limit above the slice", Detail: fmt.Sprintf(
+			"container %q may reach %s, and others on pool %s claim what it does not; remove memory-limit, or write %s: %q", p.Container.Name, p.Burst, p.Pool, api.LabelMemory, p.Burst)}
+	case p.Compute == 0:
 		return nil
 	}
 	return &api.Violation{Rule: rulename.Strategy, Reason: "compute is not held", Detail: fmt.Sprintf(

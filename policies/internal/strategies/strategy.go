@@ -103,6 +103,7 @@ type Placement struct {
 	Pod         *corev1.PodSpec
 	Container   *corev1.Container // nil where only the pool matters
 	Compute     int               // percent that its author requests
+	Burst       quantity.MiB      // memory-limit above the slice; 0: none
 }
 
 // Injection is what a strategy adds to a container, and the volumes that its mounts name.
