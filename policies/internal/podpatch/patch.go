@@ -150,13 +150,17 @@ func (d *differ) entries(raw map[string]any, before, after reflect.Value) {
 // list changes what stays in place, then removes from the end, then adds from the front, so that every index is true
 // when its operation runs. A list whose common elements changed their order is replaced whole.
 func (d *differ) list(raw []any, before, after reflect.Value) {
+	if texts, ok := before.Interface().([]string); ok && slices.Equal(texts, after.Interface().([]string)) {
+		return // a list of arguments may have a million, each of which would get a key
+	}
 	keysBefore, keysAfter := elementKeys(before), elementKeys(after)
 	at := make(map[elementKey]int, len(keysBefore))
 	for i, k := range keysBefore {
 		at[k] = i
 	}
-	last := -1
+	last, stays := -1, make(map[elementKey]bool, len(keysAfter))
 	for _, k := range keysAfter {
+		stays[k] = true
 		if i, ok := at[k]; ok {
 			if i < last {
 				d.emit("replace", after.Interface())
@@ -176,7 +180,7 @@ func (d *differ) list(raw []any, before, after reflect.Value) {
 		}
 	}
 	for i := len(keysBefore) - 1; i >= 0; i-- {
-		if !slices.Contains(keysAfter, keysBefore[i]) {
+		if !stays[keysBefore[i]] {
 			d.under(strconv.Itoa(i), raw[i], before.Index(i), reflect.Value{})
 		}
 	}
