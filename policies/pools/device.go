@@ -77,12 +77,15 @@ func claimableOf(driverName string, d *resourcev1.Device) (out claimable) {
 		switch unqualified(driverName, name) {
 		case capacityShares:
 			out.shares = true
+			if !countsBy(policy, 1) {
+				return claimable{}
+			}
 		case capacityMemory:
 			out.largest = mebibytes(c.Value)
 			if policy != nil && policy.ValidRange != nil && policy.ValidRange.Max != nil {
 				out.largest = min(out.largest, mebibytes(*policy.ValidRange.Max))
 			}
-			if policy != nil && (len(policy.ValidValues) > 0 || policy.Default != nil && policy.Default.Cmp(c.Value) < 0) {
+			if !countsBy(policy, quantity.Mebibyte) || policy != nil && policy.Default != nil && policy.Default.Cmp(c.Value) < 0 {
 				return claimable{}
 			}
 		default:
@@ -90,6 +93,23 @@ func claimableOf(driverName string, d *resourcev1.Device) (out claimable) {
 		}
 	}
 	return out
+}
+
+// countsBy reports whether each multiple of the unit can be claimed as it is: Kubernetes rounds others up, to more than is charged.
+func countsBy(policy *resourcev1.CapacityRequestPolicy, unit int64) bool {
+	switch {
+	case policy == nil:
+		return true
+	case len(policy.ValidValues) > 0:
+		return false
+	case policy.ValidRange == nil || policy.ValidRange.Min == nil:
+		return true
+	}
+	least, step := policy.ValidRange.Min.Value(), int64(1)
+	if policy.ValidRange.Step != nil {
+		step = max(policy.ValidRange.Step.Value(), 1)
+	}
+	return least <= unit && unit%step == 0 && (unit-least)%step == 0
 }
 
 // resource is the name by which pods request the device, where a device class offers it.
