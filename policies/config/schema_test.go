@@ -136,6 +136,7 @@ func fieldWords() map[string][]string {
 		"Policy.APIVersion":        {APIVersion},
 		"Policy.Kind":              {"Policy"},
 		"Policy.Accept":            spellings.Names(),
+		"PoolSpec.Strategy":        texts(declarable()),
 		"Switch.Arguments":         {frameworks.ArgumentsWarn, frameworks.ArgumentsRewrite, frameworks.ArgumentsDeny},
 		"Switch.Shim":              shim.Modes(),
 		"guardSpec.Mode":           {modes.GuardAuto, modes.GuardSidecar, modes.GuardAgent},

@@ -30,8 +30,11 @@ func (g *gatherer) amounts() error {
 	name := trialTemplate
 	claims := corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "trial", ResourceClaimTemplateName: &name}}}
 	template := policies.Input{Pod: &corev1.Pod{Spec: claims}}.ClaimTemplates()[0]
-	template.Name, template.GenerateName = "", "gpuslice-trial-"
-	kept, err := g.client.ResourceV1().ResourceClaimTemplates(g.facts.System).Create(g.ctx, template, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	templates := g.client.ResourceV1().ResourceClaimTemplates(g.facts.System)
+	kept, err := templates.Create(g.ctx, template, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if apierrors.IsAlreadyExists(err) {
+		kept, err = templates.Get(g.ctx, name, metav1.GetOptions{})
+	}
 	switch {
 	case apierrors.IsForbidden(err): // whoever asks may read alone
 		return nil
