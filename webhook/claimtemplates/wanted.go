@@ -48,11 +48,11 @@ func slimPod(object any) (any, error) {
 type templates map[string]*resourcev1.ResourceClaimTemplate
 
 // wanted are the templates that pods name, by namespace.
-func wanted(pods []any, governed map[string]bool) map[string]templates {
+func wanted(pods []any) map[string]templates {
 	out := map[string]templates{}
 	for _, object := range pods {
 		pod, ok := object.(*corev1.Pod)
-		if !ok || !governed[pod.Namespace] || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if !ok || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
 		for _, t := range (policies.Input{Pod: pod}).ClaimTemplates() {

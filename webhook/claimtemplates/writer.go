@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,13 +109,13 @@ func (w *Writer) wake() {
 	}
 }
 
-// awaitStrategy returns once a policy allows slices by claim on a cluster that has templates, and false when ctx ends. Until then
-// pods are not watched.
+// awaitStrategy returns once a policy allows slices by claim on a cluster that has templates, or one did, and false when ctx ends.
+// Until then pods are not watched.
 func (w *Writer) awaitStrategy(ctx context.Context) bool {
 	ticker := time.NewTicker(syncPeriod / 12)
 	defer ticker.Stop()
 	for {
-		if w.options.Templates.HasSynced() && w.allowed() {
+		if w.options.Templates.HasSynced() && (w.allowed() || slices.ContainsFunc(w.options.Templates.GetStore().List(), isOursOf)) {
 			return true
 		}
 		select {
@@ -178,9 +179,12 @@ func (w *Writer) sync(ctx context.Context) (more bool) {
 	for _, g := range governed {
 		namespaces[g.Namespace] = true
 	}
-	named := wanted(w.pods.GetStore().List(), namespaces)
+	named := wanted(w.pods.GetStore().List())
 	left, writes := w.left(), 0
 	for _, want := range inTurn(named) {
+		if !namespaces[want.Namespace] {
+			continue
+		}
 		have := w.cached(want)
 		if have != nil && equality.Semantic.DeepEqual(have.Spec.Spec, want.Spec.Spec) || w.waits(verbWrite, want.Namespace) {
 			continue
@@ -321,6 +325,11 @@ func (w *Writer) clean(ctx context.Context, named map[string]templates, left roo
 // isOurs reports whether gpuslice wrote the template, as far as can be seen. Anybody may write the label.
 func isOurs(t *resourcev1.ResourceClaimTemplate) bool {
 	return t.Labels["app.kubernetes.io/managed-by"] == "gpuslice" && t.DeletionTimestamp == nil && isSlice(t.Name)
+}
+
+func isOursOf(object any) bool {
+	t, ok := object.(*resourcev1.ResourceClaimTemplate)
+	return ok && isOurs(t)
 }
 
 // isSlice reports whether it is a name by which a pod names a slice.

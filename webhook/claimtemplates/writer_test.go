@@ -241,6 +241,16 @@ func TestWriterLeavesOthers(t *testing.T) {
 	})
 }
 
+// TestWriterKeepsWhatIsNamed: a pod that lives on where no policy allows claims any more may need its template again.
+func TestWriterKeepsWhatIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, governed("mig", "team-a"), templateOf("team-b", four), pod("team-b", "p", four), templateOf("team-c", four))
+		s.pass(3 * time.Hour)
+		s.want("team-b/" + four) // and that of team-c, which nobody names, is removed
+		s.stop()
+	})
+}
+
 // TestWriterCrowd has a namespace name thousands of sizes: others do not wait, and it gets a bounded number, and more when pods go.
 func TestWriterCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
