@@ -292,7 +292,7 @@ func TestProveGuard(t *testing.T) {
 		c := newCard(t)
 		c.say(t, fakegpu.Config{})
 		c.guard(t)
-		r, code, said := c.prove(t, "--watch", "2s")
+		r, code, said := c.prove(t, "--watch", "8s")
 		if got, want := holders(r), "cuMemAlloc=guard cuMemAllocManaged=nothing cuMemCreate=guard many-small=guard many-processes=guard"; got != want {
 			t.Errorf("held %s, want %s\n%s", got, want, said)
 		}
