@@ -123,7 +123,7 @@ func awaitHeld(t *testing.T, s *cluster.APIServer) {
 	probe.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"] = resource.MustParse("1M")
 	for poll := time.NewTicker(50 * time.Millisecond); ; {
 		if _, err := s.Client.CoreV1().Pods("team-a").Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil && !apierrors.IsInternalError(err) && ctx.Err() == nil {
-			t.Logf("the webhook answers: %v", err) // an internal error says that its endpoints are not known yet
+			t.Logf("the webhook answers: %v", err) // with an internal error, the API server does not know its endpoints yet
 			return
 		}
 		select {

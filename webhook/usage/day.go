@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Bounds on a Day, which is one ConfigMap.
@@ -26,72 +23,6 @@ const version = 1
 
 // maxUseAge is the longest time for which what pods use now stands.
 const maxUseAge = 3 * 60
-
-// Second is a time in whole seconds, since 1970.
-type Second int64
-
-// SecondOf returns t, rounded down.
-func SecondOf(t time.Time) Second { return Second(t.Unix()) }
-
-// Time returns s in UTC.
-func (s Second) Time() time.Time { return time.Unix(int64(s), 0).UTC() }
-
-// MarshalText implements encoding.TextMarshaler.
-func (s Second) MarshalText() ([]byte, error) { return []byte(s.Time().Format(time.RFC3339)), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (s *Second) UnmarshalText(text []byte) error {
-	t, err := time.Parse(time.RFC3339, string(text))
-	if err != nil {
-		return fmt.Errorf("read a time: %w", err)
-	}
-	*s = SecondOf(t)
-	return nil
-}
-
-const dayLength Second = 24 * 60 * 60
-
-// startOfDay is when the UTC day of s starts.
-func (s Second) startOfDay() Second { return s - s%dayLength }
-
-// Amount is an amount of GPUs, or that times seconds. Sums are exact, and saturate.
-type Amount struct {
-	Memory  int64 `json:"memory,omitempty"`  // MiB
-	Devices int64 `json:"devices,omitempty"` // in 1/28,828,800 of a device
-}
-
-func (a Amount) plus(b Amount) Amount {
-	return Amount{addSaturated(a.Memory, b.Memory), addSaturated(a.Devices, b.Devices)}
-}
-
-// less is a without b, at least nothing.
-func (a Amount) less(b Amount) Amount {
-	return Amount{max(a.Memory-b.Memory, 0), max(a.Devices-b.Devices, 0)}
-}
-
-func (a Amount) atMost(b Amount) Amount {
-	return Amount{min(a.Memory, b.Memory), min(a.Devices, b.Devices)}
-}
-
-func (a Amount) times(seconds Second) Amount {
-	return Amount{multiplySaturated(a.Memory, int64(seconds)), multiplySaturated(a.Devices, int64(seconds))}
-}
-
-// addSaturated adds two numbers that are not negative.
-func addSaturated(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
-}
-
-// multiplySaturated multiplies two numbers that are not negative.
-func multiplySaturated(a, b int64) int64 {
-	if b > 0 && a > math.MaxInt64/b {
-		return math.MaxInt64
-	}
-	return a * b
-}
 
 // Key is what a line of a Day is about.
 type Key struct {
@@ -263,112 +194,6 @@ func (d *Day) fold(ownLabel bool) *Day {
 	next := *d
 	next.Lines = t.sorted()
 	return &next
-}
-
-// addMissing adds to Unsure what was open and is not known any more: until the end of pods that are lost was noticed, else until seen.
-// A pod that is lost and was not open had ended before. What is known beyond what was open in its line was open in another one of the
-// namespace: its label or pool is another one now.
-func (t *table) addMissing(before map[*Line]Amount, lost []*held, counted Span, seen Second) {
-	moved := map[string]Amount{}
-	for line, known := range t.known {
-		moved[line.Namespace] = moved[line.Namespace].plus(known.less(before[line]))
-	}
-	missing := make(map[*Line]Amount, len(before))
-	for _, line := range slices.SortedFunc(maps.Keys(before), func(a, b *Line) int { return a.compare(b.Key) }) {
-		left := before[line].less(t.known[line])
-		missing[line] = left.less(moved[line.Namespace])
-		moved[line.Namespace] = moved[line.Namespace].less(left)
-	}
-	slices.SortFunc(lost, func(a, b *held) int { return cmp.Compare(b.until, a.until) }) // the most that they can have held
-	for _, h := range lost {
-		line := t.line(h.Key)
-		rate := h.rate.atMost(missing[line])
-		missing[line] = missing[line].less(rate)
-		line.Unsure = line.Unsure.plus(rate.times(h.within(counted.From, counted.Until)))
-	}
-	for line, left := range missing {
-		line.Unsure = line.Unsure.plus(left.times(seen - counted.From))
-	}
-}
-
-// table are the lines of a Day while it is counted on.
-type table struct {
-	lines    map[Key]*Line
-	labelled int
-	labels   map[string]int // lines with a label, by namespace
-	// known is what pods that are known held when the count began, each second.
-	known map[*Line]Amount
-}
-
-func newTable(lines []Line) *table {
-	t := &table{lines: make(map[Key]*Line, len(lines)), labels: map[string]int{}, known: map[*Line]Amount{}}
-	for _, l := range lines {
-		t.add(l)
-	}
-	return t
-}
-
-func (t *table) add(l Line) *Line {
-	if l.Label != "" {
-		t.labelled++
-		t.labels[l.Namespace]++
-	}
-	t.lines[l.Key] = &l
-	return &l
-}
-
-// takeOpen takes from each line what was open.
-func (t *table) takeOpen() map[*Line]Amount {
-	out := make(map[*Line]Amount, len(t.lines))
-	for _, l := range t.lines {
-		if l.Open != (Amount{}) {
-			out[l], l.Open = l.Open, Amount{}
-		}
-	}
-	return out
-}
-
-// line is the line of a Key, or one that takes more: labels are the tenants' own, so that they may not fill the Day.
-func (t *table) line(k Key) *Line {
-	if l, ok := t.lines[k]; ok {
-		return l
-	}
-	if k.Label != "" && (t.labels[k.Namespace] >= maxLabels || t.labelled >= maxLines/2) {
-		return t.line(Key{Namespace: k.Namespace, Pool: k.Pool, Rest: true})
-	}
-	if k != (Key{}) && len(t.lines) >= maxLines {
-		return t.line(Key{})
-	}
-	return t.add(Line{Key: k})
-}
-
-// count counts a pod: until seen, where nobody watched, and from then on.
-func (t *table) count(line *Line, h *held, from, seen, until Second) {
-	if h.across(from) {
-		t.known[line] = t.known[line].plus(h.rate)
-	}
-	if h.lost {
-		line.Unsure = line.Unsure.plus(h.rate.times(h.within(from, until)))
-		return
-	}
-	line.Held = line.Held.plus(h.rate.times(h.within(from, until)))
-	if h.used && until-seen <= maxUseAge {
-		seconds := h.within(seen, until)
-		line.Used = addSaturated(line.Used, multiplySaturated(h.use, int64(seconds)))
-		line.Read = addSaturated(line.Read, h.rate.times(seconds).Memory)
-	}
-	if h.across(until) {
-		line.Open = line.Open.plus(h.rate)
-	}
-}
-
-func (t *table) sorted() []Line {
-	out := make([]Line, 0, len(t.lines))
-	for _, l := range t.lines {
-		out = append(out, *l)
-	}
-	slices.SortFunc(out, func(a, b Line) int { return a.compare(b.Key) })
-	return out
 }
 
 // withSpan returns spans with another one after them. Beyond maxSpans the last one takes the time between.
