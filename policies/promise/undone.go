@@ -32,7 +32,7 @@ func (p *Promise) Undone(pod *corev1.Pod, pools []pools.Pool) []string {
 
 // undone lists what applying the edits again would change.
 func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
-	promised := l.applyOver(pod, given, given)
+	promised := l.apply(pod, given, given)
 	if observed, ok := pod.Annotations[api.AnnotationObserved]; ok { // written after all else
 		promised.Annotations[api.AnnotationObserved] = observed
 	}
