@@ -88,7 +88,12 @@ func (s *session) promiseOf(pod *corev1.Pod) *promise.Promise {
 	if pod == nil {
 		return nil
 	}
-	if keys := s.keys(); keys.Signs() {
+	keys := s.keys()
+	return s.promises.of(pod, keys, func(pod *corev1.Pod) *promise.Promise { return s.decodePromise(pod, keys) })
+}
+
+func (s *session) decodePromise(pod *corev1.Pod, keys promise.Keys) *promise.Promise {
+	if keys.Signs() {
 		if promise := keys.PromiseOf(pod); promise != nil && !promise.Newer() {
 			return promise
 		}
