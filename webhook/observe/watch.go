@@ -88,6 +88,7 @@ func slimPod(object any, label string) (any, error) {
 		},
 		Status: corev1.PodStatus{
 			Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message, StartTime: pod.Status.StartTime,
+			ResourceClaimStatuses: pod.Status.ResourceClaimStatuses,
 			Conditions:            slimConditions(pod.Status.Conditions),
 			InitContainerStatuses: slimStatuses(pod.Status.InitContainerStatuses), ContainerStatuses: slimStatuses(pod.Status.ContainerStatuses),
 		},
