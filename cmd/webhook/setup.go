@@ -238,9 +238,9 @@ func (s *Setup) usage(client kubernetes.Interface) *usage.Recorder {
 		Client: client, Namespace: s.options.Namespace, PodLabel: s.options.UsageLabel, KeepDays: s.options.UsageDays,
 		Ready:     func() error { return errors.Join(s.keys.Ready(), s.cluster.Ready(), s.clock.Ready()) },
 		PromiseOf: func(pod *corev1.Pod) *promise.Promise { return s.keys.Keys().PromiseOf(pod) },
-		PoolOf:    s.cluster.PoolOf,
-		Now:       func() time.Time { earliest, _ := s.clock.Bounds(); return earliest },
-		Log:       s.log.WithName("usage"),
+		PoolOf:    s.cluster.PoolOf, WithoutSlice: s.budgets.WithoutSlice,
+		Now: func() time.Time { earliest, _ := s.clock.Bounds(); return earliest },
+		Log: s.log.WithName("usage"),
 	})
 }
 

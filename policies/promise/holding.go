@@ -1,6 +1,8 @@
 package promise
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -120,6 +122,25 @@ func exclusiveCharge(h *quota.Holding, c *corev1.Container, pools []pools.Pool) 
 		out = out.Plus(charge)
 	}
 	return out
+}
+
+// WithoutSlice is what a pod without a slice takes of the pools of its node: whole devices, and of a shared one the part that each
+// unit is. Its pool is the first that offers what it names; resource is that name; "": it names no GPU.
+func WithoutSlice(pod *corev1.Pod, pools []pools.Pool) (c quota.Charge, pool, resource string) {
+	c = charges.Peak(charges.SpansOf(&pod.Spec, func(in *corev1.Container) (out quota.Charge) {
+		units := gpuUnits(in, pools)
+		for _, name := range slices.Sorted(maps.Keys(units)) {
+			memory, share := quantity.MiB(0), quantity.Device
+			if offering := offeredBy(name, pools); len(offering) > 0 {
+				p := offering[0]
+				memory, share, pool = p.Total()/quantity.MiB(max(p.Replicas, 1)), p.Share(0), cmp.Or(pool, p.Name)
+			}
+			resource = cmp.Or(resource, name)
+			out = out.Plus(charges.OfSlice(true, memory, units[name], share.Times(units[name])))
+		}
+		return out
+	}))
+	return c, pool, resource
 }
 
 // divided reports whether a unit of the pool's resource is less than a device.

@@ -3,6 +3,7 @@
 package budgets
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
@@ -159,6 +161,18 @@ func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, 
 		return holding, ledger.BasisUnmanaged
 	}
 	return holding, ledger.BasisDevices
+}
+
+// WithoutSlice is what a pod without a promise takes where a policy governs it: of the pool of its node, or under the name of the
+// resource while that is not known.
+func (b *Budgets) WithoutSlice(pod *corev1.Pod) (charge quota.Charge, pool string, known bool) {
+	in := b.cluster.CachedInput(pod)
+	if in.PolicyError == nil && in.Policy.Off() {
+		return quota.Charge{}, "", false
+	}
+	local := slices.DeleteFunc(slices.Clone(in.Pools), func(p pools.Pool) bool { return !p.HasNode(pod.Spec.NodeName) })
+	charge, pool, resource := promise.WithoutSlice(pod, local)
+	return charge, cmp.Or(pool, resource), pool != ""
 }
 
 // given is the Promise by which a stored pod holds claims; nil: it holds none by it.

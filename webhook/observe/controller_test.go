@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -354,6 +355,30 @@ func TestSlimPod(t *testing.T) {
 		if diff := cmp.Diff(object, again); err != nil || diff != "" {
 			t.Errorf("%s: not the same when done twice: %v %s", plan, err, diff)
 		}
+	}
+}
+
+// TestSlimPodWithoutPromise: of pods without a promise the devices are kept that they hold, and of those that name none the name alone.
+func TestSlimPodWithoutPromise(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "whole", Annotations: map[string]string{"other": "x"}}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "a", Env: []corev1.EnvVar{{Name: "x"}},
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1"), api.ResourceGPU: resource.MustParse("2")}}}}}}
+	want := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "whole"}, Spec: corev1.PodSpec{NodeName: "n", InitContainers: []corev1.Container{}, Containers: []corev1.Container{{Name: "a",
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{api.ResourceGPU: resource.MustParse("2")}}}}},
+		Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{}, ContainerStatuses: []corev1.ContainerStatus{}}}
+	for range 2 {
+		slim, err := slimPod(pod, "team")
+		if diff := cmp.Diff(want, slim); err != nil || diff != "" {
+			t.Fatalf("%v (-want +got)\n%s", err, diff)
+		}
+		pod = slim.(*corev1.Pod)
+	}
+	if (&session{}).promiseOf(pod) != nil {
+		t.Error("it has a promise")
+	}
+	delete(pod.Spec.Containers[0].Resources.Limits, api.ResourceGPU)
+	if slim, err := slimPod(pod, "team"); err != nil || cmp.Diff(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "whole"}}, slim) != "" {
+		t.Errorf("of a pod without devices is kept %v, %v", slim, err)
 	}
 }
 

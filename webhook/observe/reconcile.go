@@ -72,7 +72,7 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 // promiseOf returns the pod's promise; nil if there is none to observe. A promise from another namespace came with a copy
 // of a pod, and one that this build cannot read is observed by a newer build.
 func (s *session) promiseOf(pod *corev1.Pod) *promise.Promise {
-	if pod == nil {
+	if pod == nil || pod.Annotations[api.AnnotationPromise] == "" {
 		return nil
 	}
 	if keys := s.keys(); keys.Signs() {

@@ -3,6 +3,8 @@ package observe
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,8 +23,8 @@ const (
 	byPod  = "pod"  // Events by the pod they are about
 )
 
-// watchPods returns the informer of pods, of whose labels it caches one. Of pods without a promise it caches little more than
-// their names: the API server cannot select pods by annotation.
+// watchPods returns the informer of pods, of whose labels it caches one. Of pods without a promise or devices it caches
+// little more than their names: the API server cannot select pods by annotation.
 func watchPods(client kubernetes.Interface, label string) (cache.SharedIndexInformer, error) {
 	informer := coreinformers.NewPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{byNode: nodeOf})
 	if err := informer.SetTransform(func(object any) (any, error) { return slimPod(object, label) }); err != nil {
@@ -56,7 +58,7 @@ func podOf(object any) ([]string, error) {
 	return nil, nil
 }
 
-// slimPod keeps the fields of a pod that Observe and usage read, with one label, and the name alone of a pod without a promise.
+// slimPod keeps the fields of a pod that Observe and usage read, with one label, and the name alone of one with neither a promise nor devices.
 func slimPod(object any, label string) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -64,17 +66,19 @@ func slimPod(object any, label string) (any, error) {
 	}
 	meta := metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion}
 	promise := pod.Annotations[api.AnnotationPromise]
-	if promise == "" {
+	if promise == "" && !namesDevices(pod) {
 		return &metav1.PartialObjectMetadata{ObjectMeta: meta}, nil
 	}
 	meta.DeletionTimestamp, meta.CreationTimestamp = pod.DeletionTimestamp, pod.CreationTimestamp
 	if value, ok := pod.Labels[label]; ok {
 		meta.Labels = map[string]string{label: value}
 	}
-	meta.Annotations = map[string]string{api.AnnotationPromise: promise}
-	for _, name := range []string{api.AnnotationPlanned, api.AnnotationObserved, api.AnnotationSummary} {
-		if text, ok := pod.Annotations[name]; ok {
-			meta.Annotations[name] = text
+	if promise != "" {
+		meta.Annotations = map[string]string{api.AnnotationPromise: promise}
+		for _, name := range []string{api.AnnotationPlanned, api.AnnotationObserved, api.AnnotationSummary} {
+			if text, ok := pod.Annotations[name]; ok {
+				meta.Annotations[name] = text
+			}
 		}
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
@@ -84,7 +88,7 @@ func slimPod(object any, label string) (any, error) {
 		ObjectMeta: meta,
 		Spec: corev1.PodSpec{
 			NodeName: pod.Spec.NodeName, RuntimeClassName: pod.Spec.RuntimeClassName,
-			InitContainers: slimContainers(pod.Spec.InitContainers), Containers: slimContainers(pod.Spec.Containers),
+			InitContainers: slimContainers(pod.Spec.InitContainers, promise == ""), Containers: slimContainers(pod.Spec.Containers, promise == ""),
 		},
 		Status: corev1.PodStatus{
 			Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message, StartTime: pod.Status.StartTime,
@@ -94,12 +98,37 @@ func slimPod(object any, label string) (any, error) {
 	}, nil
 }
 
-func slimContainers(list []corev1.Container) []corev1.Container {
+// slimContainers keeps what devices containers name where no promise has it.
+func slimContainers(list []corev1.Container, devices bool) []corev1.Container {
 	out := make([]corev1.Container, len(list))
 	for i := range list {
 		out[i] = corev1.Container{Name: list[i].Name, Image: list[i].Image, RestartPolicy: list[i].RestartPolicy}
+		if devices {
+			out[i].Resources.Limits = devicesOf(&list[i])
+		}
 	}
 	return out
+}
+
+// devicesOf are the extended resources that a container names. Which of them are GPUs depends on the pools.
+func devicesOf(c *corev1.Container) (out corev1.ResourceList) {
+	for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+		for name, q := range list {
+			if strings.Contains(string(name), "/") && !q.IsZero() {
+				if out == nil {
+					out = corev1.ResourceList{}
+				}
+				out[name] = q
+			}
+		}
+	}
+	return out
+}
+
+// namesDevices reports whether the pod may hold devices without a promise.
+func namesDevices(pod *corev1.Pod) bool {
+	names := func(c corev1.Container) bool { return len(devicesOf(&c)) > 0 }
+	return slices.ContainsFunc(pod.Spec.Containers, names) || slices.ContainsFunc(pod.Spec.InitContainers, names)
 }
 
 // slimConditions keeps when the pod was scheduled.

@@ -4,7 +4,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // boundAt is when the scheduler bound the pod to a node; 0: it has not.
@@ -63,8 +65,10 @@ func labelOf(pod metav1.Object, key string) string {
 	return ""
 }
 
-// rateOf is what the pod counts for.
-func rateOf(pod *corev1.Pod, given *promise.Promise) Amount {
-	charge := given.ChargeOn(pod)
+// promised reports whether the pod has a promise, whoever wrote it.
+func promised(pod *corev1.Pod) bool { return pod.Annotations[api.AnnotationPromise] != "" }
+
+// rateOf is what a pod of that charge holds.
+func rateOf(charge quota.Charge) Amount {
 	return Amount{Memory: int64(charge.Memory), Devices: int64(charge.Devices)}
 }

@@ -26,8 +26,9 @@ type watchedPod struct {
 	missed bool
 	// over is when it was first seen to have ended; 0: it was not.
 	over Second
-	// resolved is what it holds, once its promise was read.
+	// resolved is what it holds as it was last read. settled: it does not change.
 	resolved *held
+	settled  bool
 }
 
 // handler returns what an informer of pods calls.
@@ -93,8 +94,9 @@ func (w *watched) gone(uid types.UID, missed bool) {
 	}
 }
 
-// held returns what pods hold. resolve reads what one holds, once; nil: nothing that is to be trusted. now adds what may change.
-func (w *watched) held(resolve func(*corev1.Pod) *held, now func(*corev1.Pod, *held)) []held {
+// held returns what pods hold. resolve reads what one holds, until that is settled; nil: nothing that is to be trusted. now adds what
+// may change.
+func (w *watched) held(resolve func(*corev1.Pod) (h *held, settled bool), now func(*corev1.Pod, *held)) []held {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := make([]held, 0, len(w.pods))
@@ -103,8 +105,8 @@ func (w *watched) held(resolve func(*corev1.Pod) *held, now func(*corev1.Pod, *h
 		if from == 0 {
 			continue
 		}
-		if p.resolved == nil {
-			p.resolved = resolve(p.pod)
+		if !p.settled {
+			p.resolved, p.settled = resolve(p.pod)
 		}
 		if p.resolved == nil {
 			continue
