@@ -1,4 +1,4 @@
-package promise
+package promise_test
 
 import (
 	"fmt"
@@ -8,43 +8,51 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
-// TestWithoutSlice: a pod without a slice takes whole devices, and of a divided one the part that its units are. Together the pods of a
+// TestWithoutSlice: a pod without a slice takes whole devices, and of a divided one the part that its units are, so that the pods of a
 // node take no more than it has.
 func TestWithoutSlice(t *testing.T) {
 	t.Parallel()
-	names := func(limits corev1.ResourceList) corev1.Container {
-		return corev1.Container{Resources: corev1.ResourceRequirements{Limits: limits}}
+	nodes := map[string]string{}
+	var all []*corev1.Node
+	for _, kind := range []string{"a100-plain", "l4-timeslicing-renamed", "a100-mig-mixed"} {
+		found, err := scenarios.Nodes(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, nodes[kind] = append(all, found...), found[0].Name
 	}
-	units := func(name string, n int64) corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceName(name): *resource.NewQuantity(n, resource.DecimalSI)}
+	offered := pools.FromNodes(all, config.PoolsSpec{}, nil)
+	const other = "nvidia.com/gpu.shared"
+	names := func(resources ...string) (out []corev1.Container) {
+		for _, name := range resources {
+			out = append(out, corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceName(name): resource.MustParse("2")}}})
+		}
+		return out
 	}
-	whole := pools.Pool{Name: "a100", Resource: api.ResourceGPU, Strategy: "exclusive", DeviceMemory: 40960, Replicas: 1}
-	shared := pools.Pool{Name: "l4", Resource: "nvidia.com/gpu.shared", Strategy: "time-slicing", DeviceMemory: 24000, Replicas: 4}
-	mig := pools.Pool{Name: "mig", Resource: "nvidia.com/mig-1g.5gb", Strategy: "mig", DeviceMemory: 40960, InstanceMemory: 4864, MIGProfile: "1g.5gb", Replicas: 1}
-	renamed := pools.Pool{Name: "renamed", Resource: "example.com/gpu", Strategy: "exclusive", DeviceMemory: 1000, Replicas: 1}
-	all := []pools.Pool{whole, shared, mig, renamed}
 	for name, c := range map[string]struct {
-		containers []corev1.Container
-		inits      []corev1.Container
-		pools      []pools.Pool
-		want       string
+		node              string
+		inits, containers []corev1.Container
+		want              string
 	}{
-		"none":               {containers: []corev1.Container{names(units("cpu", 2)), names(units("rdma/hca", 2))}, pools: all, want: "0 0Mi  "},
-		"whole devices":      {containers: []corev1.Container{names(units(api.ResourceGPU, 2)), names(units(api.ResourceGPU, 1))}, pools: all, want: "3 122880Mi a100 nvidia.com/gpu"},
-		"replicas":           {containers: []corev1.Container{names(units("nvidia.com/gpu.shared", 1))}, pools: all, want: "0.25 6000Mi l4 nvidia.com/gpu.shared"},
-		"an instance":        {containers: []corev1.Container{names(units("nvidia.com/mig-1g.5gb", 1))}, pools: all, want: "0.143 4864Mi mig nvidia.com/mig-1g.5gb"},
-		"another's name":     {containers: []corev1.Container{names(units("example.com/gpu", 1))}, pools: all, want: "1 1000Mi renamed example.com/gpu"},
-		"no pool":            {containers: []corev1.Container{names(units(api.ResourceGPU, 1))}, want: "1 0Mi  nvidia.com/gpu"},
-		"before the others":  {inits: []corev1.Container{names(units(api.ResourceGPU, 2))}, containers: []corev1.Container{names(units(api.ResourceGPU, 1))}, pools: all, want: "2 81920Mi a100 nvidia.com/gpu"},
-		"more than there is": {containers: []corev1.Container{names(units(api.ResourceGPU, 1<<60))}, pools: all, want: fmt.Sprintf("%s %dMi a100 nvidia.com/gpu", quantity.Devices(quantity.MaxCharge), quantity.MaxMemory)},
+		"no GPU":                   {"a100-plain", nil, names("cpu", "rdma/hca"), "0 0Mi "},
+		"whole devices":            {"a100-plain", nil, names(api.ResourceGPU, api.ResourceGPU), "4 327680Mi nvidia.com/gpu"},
+		"one before the others":    {"a100-plain", names(api.ResourceGPU, api.ResourceGPU), names(api.ResourceGPU), "2 163840Mi nvidia.com/gpu"},
+		"replicas":                 {"l4-timeslicing-renamed", nil, names(other), "0.5 11516Mi nvidia.com/gpu.shared"},
+		"instances":                {"a100-mig-mixed", nil, names("nvidia.com/mig-1g.10gb"), "0.286 19456Mi nvidia.com/mig-1g.10gb"},
+		"what its node offers not": {"a100-plain", nil, names(other), "2 0Mi nvidia.com/gpu.shared"},
 	} {
-		charge, pool, resource := WithoutSlice(&corev1.Pod{Spec: corev1.PodSpec{InitContainers: c.inits, Containers: c.containers}}, c.pools)
-		if got := fmt.Sprintf("%s %dMi %s %s", charge.Devices, charge.Memory, pool, resource); got != c.want {
+		charge, pool, resource := promise.WithoutSlice(&corev1.Pod{Spec: corev1.PodSpec{NodeName: nodes[c.node], InitContainers: c.inits, Containers: c.containers}}, offered)
+		if got := fmt.Sprintf("%s %dMi %s", charge.Devices, charge.Memory, resource); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if known := pool != ""; known != (charge.Memory > 0) {
+			t.Errorf("%s: its pool is %q", name, pool)
 		}
 	}
 }

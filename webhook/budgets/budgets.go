@@ -12,7 +12,6 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/cluster"
@@ -146,7 +145,7 @@ func (b *Budgets) Generation(keys any, namespace string) any {
 // HoldingOf is what a stored pod counts for in its namespace's budget, and how that is known: for the ledger's lists.
 func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, ledger.ChargeBasis) {
 	in := b.cluster.CachedInput(pod)
-	holding, promised := promise.HoldingOf(pod, keys, in.Pools)
+	holding, promised := keys.HoldingOf(pod, in.Pools)
 	if in.Policy != nil {
 		holding = in.HoldingWithClaims(holding, given(keys, pod, promised))
 	}
@@ -170,8 +169,7 @@ func (b *Budgets) WithoutSlice(pod *corev1.Pod) (charge quota.Charge, pool strin
 	if in.PolicyError == nil && in.Policy.Off() {
 		return quota.Charge{}, "", false
 	}
-	local := slices.DeleteFunc(slices.Clone(in.Pools), func(p pools.Pool) bool { return !p.HasNode(pod.Spec.NodeName) })
-	charge, pool, resource := promise.WithoutSlice(pod, local)
+	charge, pool, resource := promise.WithoutSlice(pod, in.Pools)
 	return charge, cmp.Or(pool, resource), pool != ""
 }
 
