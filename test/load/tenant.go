@@ -143,6 +143,28 @@ func (t *tenant) end(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
+// fill creates pods until as many live as the limit allows, and then one more, which is denied. A pod that another webhook or
+// quota still denies holds a reservation until that expires.
+func (t *tenant) fill(ctx context.Context, seen *census) error {
+	pods := t.client.CoreV1().Pods(t.namespace)
+	if err := t.client.CoreV1().ResourceQuotas(t.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		return err
+	}
+	for full := false; ctx.Err() == nil; {
+		_, err := pods.Create(ctx, slice(""), metav1.CreateOptions{})
+		if full && verdict(err) == "exceeded" {
+			return nil
+		}
+		if err != nil {
+			pause(ctx, time.Second)
+		}
+		live, _ := seen.of(t.namespace)
+		full = live >= t.limit
+	}
+	live, _ := seen.of(t.namespace)
+	return fmt.Errorf("%s: %d live, the limit is %d, and it could not be filled", t.namespace, live, t.limit)
+}
+
 // pause waits, or until ctx ends: it is a part of the load, not a wait for anything.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)

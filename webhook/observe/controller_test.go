@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,7 +31,22 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/events"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/nodelease"
+	"github.com/gpuslice/gpuslice/webhook/podcache"
 )
+
+// kept is the pod as an informer keeps it.
+func (s *subject) kept(t *testing.T) *podcache.Pod {
+	kept, err := podcache.Of(s.pod, "")
+	must(t, err)
+	return kept
+}
+
+// cached is the pod as it is read from an informer.
+func (s *subject) cached(t *testing.T) *corev1.Pod {
+	pod, err := s.kept(t).Read()
+	must(t, err)
+	return pod
+}
 
 // owned is a fixture whose pod belongs to a Job.
 func owned(t *testing.T) *subject {
@@ -316,7 +330,7 @@ func TestTwoLeaders(t *testing.T) {
 			}
 			defer leader.queue.ShutDown()
 			leader.writer = eventWriter{events.NewRecorder(ctx, l.client), events.NewOwners(l.client)}
-			if err := errors.Join(nodes.GetStore().Add(s.node), leader.pods.GetStore().Add(s.pod)); err != nil {
+			if err := errors.Join(nodes.GetStore().Add(s.node), leader.pods.GetStore().Add(s.kept(t))); err != nil {
 				t.Fatal(err)
 			}
 			if err := leader.reconcile(ctx, "team-a/train"); err != nil {
@@ -333,52 +347,14 @@ func TestTwoLeaders(t *testing.T) {
 	}, s.pod, s.node)
 }
 
-func TestSlimPod(t *testing.T) {
+// TestCachedPod: what is kept of a pod is enough to observe it.
+func TestCachedPod(t *testing.T) {
 	t.Parallel()
 	for plan := range plans {
 		s := started(t, plan)
-		s.pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: strings.Repeat("x", 1000)}}
-		s.pod.Annotations["other"] = "x"
-		s.pod.Labels = map[string]string{"team": "a", "other": "b"}
-		object, err := slimPod(s.pod, "team")
-		if err != nil {
-			t.Fatal(err)
-		}
-		slim := object.(*corev1.Pod)
-		if diff := cmp.Diff(s.observe(), Observe(slim, s.place(), s.promise, nil)); diff != "" {
+		if diff := cmp.Diff(s.observe(), Observe(s.cached(t), s.place(), s.promise, nil)); diff != "" {
 			t.Errorf("%s: another observation of what is cached (-want +got)\n%s", plan, diff)
 		}
-		if slim.ManagedFields != nil || slim.Annotations["other"] != "" || len(slim.Labels) != 1 || slim.Labels["team"] != "a" || slim.Annotations[api.AnnotationPlanned] != s.pod.Annotations[api.AnnotationPlanned] || slim.Spec.Affinity != nil || slim.Spec.Containers[0].Env != nil {
-			t.Errorf("%s: too much is kept", plan)
-		}
-		again, err := slimPod(slim, "team")
-		if diff := cmp.Diff(object, again); err != nil || diff != "" {
-			t.Errorf("%s: not the same when done twice: %v %s", plan, err, diff)
-		}
-	}
-}
-
-// TestSlimPodWithoutPromise: of pods without a promise the devices are kept that they hold, and of those that name none the name alone.
-func TestSlimPodWithoutPromise(t *testing.T) {
-	t.Parallel()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "whole", Annotations: map[string]string{"other": "x"}}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "a", Env: []corev1.EnvVar{{Name: "x"}},
-		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1"), api.ResourceGPU: resource.MustParse("2")}}}}}}
-	want := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "whole"}, Spec: corev1.PodSpec{NodeName: "n", InitContainers: []corev1.Container{}, Containers: []corev1.Container{{Name: "a",
-		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{api.ResourceGPU: resource.MustParse("2")}}}}},
-		Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{}, ContainerStatuses: []corev1.ContainerStatus{}}}
-	for range 2 {
-		slim, err := slimPod(pod, "team")
-		if diff := cmp.Diff(want, slim); err != nil || diff != "" {
-			t.Fatalf("%v (-want +got)\n%s", err, diff)
-		}
-		pod = slim.(*corev1.Pod)
-	}
-	if (&session{}).promiseOf(pod) != nil {
-		t.Error("it has a promise")
-	}
-	delete(pod.Spec.Containers[0].Resources.Limits, api.ResourceGPU)
-	if slim, err := slimPod(pod, "team"); err != nil || cmp.Diff(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "whole"}}, slim) != "" {
-		t.Errorf("of a pod without devices is kept %v, %v", slim, err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
@@ -23,11 +22,6 @@ func boundAt(pod *corev1.Pod) Second {
 		return SecondOf(pod.Status.StartTime.Time)
 	}
 	return SecondOf(pod.CreationTimestamp.Time)
-}
-
-// ended reports whether the pod has ended.
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // endedAt is when the last container of a pod that has ended did. It is not known of one whose node was lost.
@@ -64,9 +58,6 @@ func labelOf(pod metav1.Object, key string) string {
 	}
 	return ""
 }
-
-// promised reports whether the pod has a promise, whoever wrote it.
-func promised(pod *corev1.Pod) bool { return pod.Annotations[api.AnnotationPromise] != "" }
 
 // rateOf is what a pod of that charge holds.
 func rateOf(charge quota.Charge) Amount {
