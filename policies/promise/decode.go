@@ -11,6 +11,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 )
 
@@ -47,14 +48,24 @@ func DecodePod(raw []byte) (RawPod, *api.Violation, error) {
 			return RawPod{}, sizeViolation("the pod has more than %d objects and lists", maxElements), nil
 		}
 	}
+	if cheap := len(raw) > 0 && raw[0] == '{' && quantity.AllCheap(raw); cheap {
+		if out, err := decodeTyped(raw); err == nil {
+			return out, nil, nil
+		}
+	}
 	if v, err := request.CheckQuantities(raw); v != nil || err != nil {
 		return RawPod{}, v, err
 	}
-	out := RawPod{Pod: new(corev1.Pod), Text: raw}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, out.Pod); err != nil {
-		return RawPod{}, nil, fmt.Errorf("read pod: %w", err)
+	out, err := decodeTyped(raw)
+	return out, nil, err
+}
+
+func decodeTyped(raw []byte) (RawPod, error) {
+	pod := new(corev1.Pod)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, pod); err != nil {
+		return RawPod{}, fmt.Errorf("read pod: %w", err)
 	}
-	return out, nil, nil
+	return RawPod{Pod: pod, Text: raw}, nil
 }
 
 func sizeViolation(format string, args ...any) *api.Violation {
