@@ -48,24 +48,19 @@ func DecodePod(raw []byte) (RawPod, *api.Violation, error) {
 			return RawPod{}, sizeViolation("the pod has more than %d objects and lists", maxElements), nil
 		}
 	}
-	if cheap := len(raw) > 0 && raw[0] == '{' && quantity.AllCheap(raw); cheap {
-		if out, err := decodeTyped(raw); err == nil {
-			return out, nil, nil
+	if !bytes.HasPrefix(raw, []byte("{")) || !quantity.AllCheap(raw) {
+		if v, err := request.CheckQuantities(raw); v != nil || err != nil {
+			return RawPod{}, v, err
 		}
 	}
-	if v, err := request.CheckQuantities(raw); v != nil || err != nil {
-		return RawPod{}, v, err
+	out := RawPod{Pod: new(corev1.Pod), Text: raw}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, out.Pod); err != nil {
+		if v, _ := request.CheckQuantities(raw); v != nil { // it names the quantity that is none
+			return RawPod{}, v, nil
+		}
+		return RawPod{}, nil, fmt.Errorf("read pod: %w", err)
 	}
-	out, err := decodeTyped(raw)
-	return out, nil, err
-}
-
-func decodeTyped(raw []byte) (RawPod, error) {
-	pod := new(corev1.Pod)
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, pod); err != nil {
-		return RawPod{}, fmt.Errorf("read pod: %w", err)
-	}
-	return RawPod{Pod: pod, Text: raw}, nil
+	return out, nil, nil
 }
 
 func sizeViolation(format string, args ...any) *api.Violation {
