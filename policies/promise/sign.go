@@ -46,7 +46,7 @@ func (k Keys) Signs() bool { return len(k.keys) > 0 }
 // Sign binds the Promise to its namespace and its words.
 func (k Keys) Sign(p *Promise) {
 	p.Signature = ""
-	if k.Signs() {
+	if len(k.keys) > 0 {
 		p.Signature = signature(k.keys[0], p.Encode())
 	}
 }
