@@ -34,8 +34,9 @@ var policyLayers = layers{"policies", [][]string{
 
 // webhookLayers go from what everybody shares up to the handlers of pods.
 var webhookLayers = layers{"webhook", [][]string{
-	{"webhook/clock", "webhook/events", "webhook/guardaccess", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/nodelease", "webhook/proofs", "webhook/review", "webhook/usage"},
-	{"webhook/bypass", "webhook/extendednames", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/observe", "webhook/quotametrics"},
+	{"webhook/clock", "webhook/events", "webhook/guardaccess", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/nodelease", "webhook/podcache", "webhook/proofs", "webhook/review"},
+	{"webhook/bypass", "webhook/extendednames", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/quotametrics", "webhook/usage"},
+	{"webhook/observe"},
 	{"webhook/claimtemplates"},
 	{"webhook/cluster", "webhook/cluster/clustertest", "webhook/server"},
 	{"webhook/policydocs", "webhook/budgets"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/podcache"
 )
 
 // fieldManager is the owner of the annotation in managedFields.
@@ -38,11 +39,10 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	object, _, err := s.pods.GetStore().GetByKey(key)
+	pod, err := s.cached(key)
 	if err != nil {
-		return fmt.Errorf("read pod from the cache: %w", err)
+		return err
 	}
-	pod, _ := object.(*corev1.Pod)
 	promise := s.promiseOf(pod)
 	if promise == nil {
 		s.forget(key)
@@ -67,6 +67,18 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 	s.writer.writeChanges(ctx, pod, before, o)
 	s.options.Log.Info("observed", "object", "Pod "+key, "state", o.State, "tier", o.Tier, "reasons", o.Reasons)
 	return nil
+}
+
+// cached returns the pod as it was last shown; nil: it is gone, or has no promise.
+func (s *session) cached(key string) (*corev1.Pod, error) {
+	object, _, err := s.pods.GetStore().GetByKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("read pod from the cache: %w", err)
+	}
+	if kept, ok := object.(*podcache.Pod); ok && kept.Promised() {
+		return kept.Read()
+	}
+	return nil, nil
 }
 
 // promiseOf returns the pod's promise; nil if there is none to observe. A promise from another namespace came with a copy

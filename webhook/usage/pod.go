@@ -23,11 +23,6 @@ func boundAt(pod *corev1.Pod) Second {
 	return SecondOf(pod.CreationTimestamp.Time)
 }
 
-// ended reports whether the pod has ended.
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 // endedAt is when the last container of a pod that has ended did. It is not known of one whose node was lost.
 func endedAt(pod *corev1.Pod) (at Second, known bool) {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {

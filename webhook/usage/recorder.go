@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/podcache"
 )
 
 const (
@@ -47,7 +48,7 @@ type Options struct {
 
 // Watch is what the leader watches.
 type Watch struct {
-	Pods cache.SharedIndexInformer // their labels need only hold Options.PodLabel
+	Pods cache.SharedIndexInformer // of podcache.Pods with Options.PodLabel
 	// Used returns the memory, in MiB, that a pod uses as its node last reported; false: it is not known.
 	Used func(node, podUID string) (int64, bool)
 }
@@ -94,7 +95,7 @@ func (r *Recorder) Run(ctx context.Context, from Watch) error {
 
 func (r *Recorder) newSession(used func(string, string) (int64, bool)) *session {
 	s := &session{Recorder: r, used: used, store: store{r.options.Client, r.options.Namespace}}
-	s.pods = watched{now: s.now, pods: map[types.UID]*watchedPod{}}
+	s.pods = watched{now: s.now, labelKey: r.options.PodLabel, pods: map[types.UID]*watchedPod{}}
 	return s
 }
 
@@ -192,7 +193,11 @@ func (s *session) open(ctx context.Context, now Second) (err error) {
 }
 
 // resolve reads what a pod holds as long as it lives.
-func (s *session) resolve(pod *corev1.Pod) *held {
+func (s *session) resolve(kept *podcache.Pod) *held {
+	pod, err := kept.Read()
+	if err != nil {
+		return nil
+	}
 	given := s.options.PromiseOf(pod)
 	if given == nil {
 		return nil
@@ -201,7 +206,7 @@ func (s *session) resolve(pod *corev1.Pod) *held {
 }
 
 // current adds what changes while the pod lives.
-func (s *session) current(pod *corev1.Pod, h *held) {
-	h.Label = labelOf(pod, s.options.PodLabel)
-	h.use, h.used = s.used(pod.Spec.NodeName, string(pod.UID))
+func (s *session) current(p *watchedPod, h *held) {
+	h.Label = p.label
+	h.use, h.used = s.used(p.pod.Node(), string(p.pod.UID))
 }

@@ -24,8 +24,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/webhook/podcache"
 )
 
 // versioned is a client whose ConfigMaps have versions, as an API server's have.
@@ -61,8 +63,8 @@ type life struct {
 }
 
 // podAt is the pod as it is at a time.
-func (l *life) podAt(at Second) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.uid, UID: types.UID(l.uid)}}
+func (l *life) podAt(at Second) *podcache.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.uid, UID: types.UID(l.uid), Annotations: map[string]string{api.AnnotationPromise: "{}"}}}
 	if at >= l.from {
 		pod.Spec.NodeName = l.Pool
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.from.Time())}}
@@ -71,7 +73,11 @@ func (l *life) podAt(at Second) *corev1.Pod {
 		pod.Status.Phase = corev1.PodSucceeded
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(l.until.Time())}}}}
 	}
-	return pod
+	kept, err := podcache.Of(pod, "")
+	if err != nil {
+		panic(err)
+	}
+	return kept
 }
 
 func (l *life) within(from, until Second) Amount {
@@ -247,9 +253,9 @@ func TestCountedIsHeld(t *testing.T) {
 
 // TestMissedPods: a pod that another one of its name replaced, or that a broken watch never showed to go, is not counted on.
 func TestMissedPods(t *testing.T) {
-	for name, goes := range map[string]func(h cache.ResourceEventHandler, first, second *corev1.Pod){
-		"replaced": func(h cache.ResourceEventHandler, first, second *corev1.Pod) { h.OnUpdate(first, second) },
-		"deleted while the watch was broken": func(h cache.ResourceEventHandler, first, second *corev1.Pod) {
+	for name, goes := range map[string]func(h cache.ResourceEventHandler, first, second *podcache.Pod){
+		"replaced": func(h cache.ResourceEventHandler, first, second *podcache.Pod) { h.OnUpdate(first, second) },
+		"deleted while the watch was broken": func(h cache.ResourceEventHandler, first, second *podcache.Pod) {
 			h.OnDelete(cache.DeletedFinalStateUnknown{Key: "team-a/train", Obj: first})
 			h.OnAdd(second, false)
 		},
