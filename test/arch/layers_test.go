@@ -40,7 +40,7 @@ var webhookLayers = layers{"webhook", [][]string{
 	{"webhook/claimtemplates"},
 	{"webhook/cluster", "webhook/cluster/clustertest", "webhook/server"},
 	{"webhook/policydocs", "webhook/budgets"},
-	{"webhook/pods"},
+	{"webhook/pods", "webhook/reports"},
 	{"webhook"},
 }}
 
