@@ -53,7 +53,11 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 		return err
 	}
 	before := s.previous(key, pod)
-	o := Observe(pod, s.place(pod), promise, s.notices(pod, before))
+	at := s.place(pod)
+	if at.Instances, err = s.instances(ctx, key, pod, promise); err != nil {
+		return err
+	}
+	o := Observe(pod, at, promise, s.notices(pod, before))
 	o.Terminations = s.terminations(pod, promise, before)
 	s.tally.set(key, o)
 	s.recordGuard(key, pod, promise, o.Notices)
@@ -154,6 +158,7 @@ func (s *session) forget(key string) {
 	delete(s.last, key)
 	delete(s.reported, key)
 	delete(s.guarding, key)
+	delete(s.claimed, key)
 }
 
 // write patches annotations of the pod, if there are any to patch. It reports whether it did: the UID and the version are part of
