@@ -86,7 +86,7 @@ func (p *Promise) ChargeFor(c *Container) quota.Charge {
 	if devices == 0 { // an earlier build did not record them
 		devices = quantity.Device.Times(c.GPUs())
 	}
-	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), c.Slice, c.GPUs(), devices)
+	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), max(c.Slice, c.Charged), c.GPUs(), devices)
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole

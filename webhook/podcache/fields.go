@@ -71,7 +71,7 @@ func namesDevices(pod *corev1.Pod) bool {
 func statusOf(s *corev1.PodStatus) *corev1.PodStatus {
 	return &corev1.PodStatus{
 		Phase: s.Phase, Reason: s.Reason, Message: s.Message, StartTime: s.StartTime, Conditions: conditionsOf(s.Conditions),
-		InitContainerStatuses: statusesOf(s.InitContainerStatuses), ContainerStatuses: statusesOf(s.ContainerStatuses),
+		ResourceClaimStatuses: s.ResourceClaimStatuses, InitContainerStatuses: statusesOf(s.InitContainerStatuses), ContainerStatuses: statusesOf(s.ContainerStatuses),
 	}
 }
 
