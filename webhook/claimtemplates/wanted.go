@@ -2,6 +2,7 @@ package claimtemplates
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,6 +31,25 @@ func watchPods(client kubernetes.Interface, changed func()) (cache.SharedIndexIn
 		}
 	}})
 	return informer, err
+}
+
+// nameTemplates reports whether a pod with a slice names templates.
+func nameTemplates(ctx context.Context, client kubernetes.Interface) (bool, error) {
+	o := metav1.ListOptions{LabelSelector: api.LabelTier, Limit: 500}
+	for {
+		list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
+		if err != nil {
+			return false, fmt.Errorf("list pods with a slice: %w", err)
+		}
+		for i := range list.Items {
+			if len(wanted([]any{&list.Items[i]})) > 0 {
+				return true, nil
+			}
+		}
+		if o.Continue = list.Continue; o.Continue == "" {
+			return false, nil
+		}
+	}
 }
 
 func slimPod(object any) (any, error) {
