@@ -82,6 +82,10 @@ func DecodeObservation(text string) (Observation, error) {
 	if len(text) > maxObservation {
 		return Observation{}, fmt.Errorf("read observation: longer than %d bytes", maxObservation)
 	}
+	return decodeObservation(text)
+}
+
+func decodeObservation(text string) (Observation, error) {
 	var o Observation
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return Observation{}, fmt.Errorf("read observation: %w", err)

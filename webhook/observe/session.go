@@ -28,6 +28,7 @@ type session struct {
 	agents       *nodelease.Follower
 	queue        workqueue.TypedRateLimitingInterface[string]
 	writer       eventWriter
+	promises     promises
 
 	mu       sync.Mutex
 	last     map[string]lastObservation // by namespace/name
