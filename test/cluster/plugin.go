@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gpuslice/gpuslice/test/cluster/box"
 	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
 
@@ -227,13 +226,6 @@ func (n *Node) showMIGMinors() error {
 		return fmt.Errorf("list MIG instances: %w", err)
 	}
 	return nil
-}
-
-// StartDRA runs the driver of dynamic resource allocation (modules/dra), whose flags say what it publishes. The programs of the box
-// have to include it (AddPrograms). Its log is called by name.
-func (n *Node) StartDRA(name string, flags ...string) (*Plugin, error) {
-	flags = append([]string{"--node-name=" + box.NodeName, "--kubeconfig=" + n.Kubeconfig}, flags...)
-	return n.startPlugin(name, exec.Command(n.bin["dra"], flags...))
 }
 
 // StartPlugin runs the device plugin of our own (modules/deviceplugin), whose flags say what it offers. It
