@@ -78,7 +78,10 @@ func (c *creation) checkSize() Decision {
 }
 
 func tooManyContainers(pod *corev1.Pod) *api.Violation {
-	n := podspec.AuthorsContainers(&pod.Spec)
+	n := 0
+	for range podspec.Containers(&pod.Spec) { // ours left out: they must not make a pod too large on a second pass
+		n++
+	}
 	if n <= MaxContainers {
 		return nil
 	}

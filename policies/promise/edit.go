@@ -35,7 +35,6 @@ func edits(pools []pools.Pool) editList {
 		shimEdit{},
 		envEdit{},
 		argsEdit{},
-		mountsEdit{},
 		volumesEdit{},
 		visibilityEdit{},
 		guardEdit{},

@@ -61,7 +61,9 @@ func storedAlike(a, b *corev1.PodSpec) bool {
 // admits reports whether the summary may be the pod's: less may have been observed on the node than was planned, and an earlier
 // build that wrote the promise leaves what a newer one wrote.
 func (p *Promise) admits(summary string) bool {
-	return p.Slice == "" || slices.ContainsFunc(api.Tiers(), func(t api.Tier) bool { return p.Planned.Tier.AtLeast(t) && summary == p.Summary(t) })
+	return p.Slice == "" || slices.ContainsFunc(api.Tiers(), func(t api.Tier) bool {
+		return (p.Planned.Tier.AtLeast(t) || p.mayGetInstances() && t == api.TierHardware) && summary == p.Summary(t)
+	})
 }
 
 // unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.

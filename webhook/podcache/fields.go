@@ -1,6 +1,7 @@
 package podcache
 
 import (
+	"slices"
 	"strings"
 	"unique"
 
@@ -41,15 +42,36 @@ func containersOf(list []corev1.Container) []corev1.Container {
 	out := make([]corev1.Container, len(list))
 	for i := range list {
 		out[i] = corev1.Container{Name: list[i].Name, Image: list[i].Image, RestartPolicy: list[i].RestartPolicy}
+		out[i].Resources.Limits = devicesOf(&list[i])
 	}
 	return out
+}
+
+// devicesOf are the extended resources that a container names. Which of them are GPUs depends on the pools.
+func devicesOf(c *corev1.Container) (out corev1.ResourceList) {
+	for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+		for name, q := range list {
+			if strings.Contains(string(name), "/") && !q.IsZero() {
+				if out == nil {
+					out = corev1.ResourceList{}
+				}
+				out[name] = q
+			}
+		}
+	}
+	return out
+}
+
+func namesDevices(pod *corev1.Pod) bool {
+	names := func(c corev1.Container) bool { return len(devicesOf(&c)) > 0 }
+	return slices.ContainsFunc(pod.Spec.Containers, names) || slices.ContainsFunc(pod.Spec.InitContainers, names)
 }
 
 // statusOf has the fields of a status that the leader reads.
 func statusOf(s *corev1.PodStatus) *corev1.PodStatus {
 	return &corev1.PodStatus{
 		Phase: s.Phase, Reason: s.Reason, Message: s.Message, StartTime: s.StartTime, Conditions: conditionsOf(s.Conditions),
-		InitContainerStatuses: statusesOf(s.InitContainerStatuses), ContainerStatuses: statusesOf(s.ContainerStatuses),
+		ResourceClaimStatuses: s.ResourceClaimStatuses, InitContainerStatuses: statusesOf(s.InitContainerStatuses), ContainerStatuses: statusesOf(s.ContainerStatuses),
 	}
 }
 

@@ -22,11 +22,12 @@ type Pod struct {
 	UID                   types.UID
 
 	namespace, node unique.Handle[string]
-	promised        *promised // nil: it has no promise
+	holder          *holder // nil: it has neither a promise nor devices
 }
 
-// promised is what is kept of a pod with a promise. The handles stand for texts of which many pods have the same.
-type promised struct {
+// holder is what is kept of a pod that may hold devices. The handles stand for texts of which many pods have the same.
+type holder struct {
+	promised bool
 	given    unique.Handle[string] // a corev1.Pod: promise and containers
 	owner    unique.Handle[string] // a metav1.ObjectMeta: controller and label
 	created  metav1.Time
@@ -36,12 +37,14 @@ type promised struct {
 	ended    bool
 }
 
-// Of is what is kept of a pod, with one of its labels. Of a pod without a promise that is little more than its name.
+// Of is what is kept of a pod, with one of its labels. Of a pod with neither a promise nor devices that is little more
+// than its name.
 func Of(pod *corev1.Pod, label string) (*Pod, error) {
 	p := &Pod{
 		Name: pod.Name, ResourceVersion: pod.ResourceVersion, UID: pod.UID, namespace: unique.Make(pod.Namespace), node: unique.Make(pod.Spec.NodeName),
 	}
-	if pod.Annotations[api.AnnotationPromise] == "" {
+	promised := pod.Annotations[api.AnnotationPromise] != ""
+	if !promised && !namesDevices(pod) {
 		return p, nil
 	}
 	var failed error
@@ -50,8 +53,9 @@ func Of(pod *corev1.Pod, label string) (*Pod, error) {
 		failed = errors.Join(failed, err)
 		return string(b)
 	}
-	p.promised = &promised{
-		given: unique.Make(text(givenOf(pod))), owner: unique.Make(text(ownerOf(pod, label))), observed: observedOn(pod), status: text(statusOf(&pod.Status)),
+	p.holder = &holder{
+		promised: promised,
+		given:    unique.Make(text(givenOf(pod))), owner: unique.Make(text(ownerOf(pod, label))), observed: observedOn(pod), status: text(statusOf(&pod.Status)),
 		created: pod.CreationTimestamp, deleted: pod.DeletionTimestamp, ended: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 	}
 	return p, failed
@@ -74,10 +78,13 @@ func (p *Pod) Namespace() string { return p.namespace.Value() }
 func (p *Pod) Node() string { return p.node.Value() }
 
 // Promised reports whether the pod has the annotation of a promise.
-func (p *Pod) Promised() bool { return p.promised != nil }
+func (p *Pod) Promised() bool { return p.holder != nil && p.holder.promised }
 
-// Ended reports whether a pod with a promise has succeeded or failed.
-func (p *Pod) Ended() bool { return p.promised != nil && p.promised.ended }
+// Holds reports whether the pod has a promise, or names devices.
+func (p *Pod) Holds() bool { return p.holder != nil }
+
+// Ended reports whether a pod that may hold devices has succeeded or failed.
+func (p *Pod) Ended() bool { return p.holder != nil && p.holder.ended }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor, by which informers know their objects.
 func (p *Pod) GetObjectMeta() metav1.Object {
@@ -87,8 +94,8 @@ func (p *Pod) GetObjectMeta() metav1.Object {
 // Read returns the pod with all that is kept of it, for the caller to have.
 func (p *Pod) Read() (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
-	if p.promised != nil {
-		if err := p.promised.read(pod, p.Node()); err != nil {
+	if p.holder != nil {
+		if err := p.holder.read(pod, p.Node()); err != nil {
 			return nil, fmt.Errorf("read what is kept of a pod: %w", err)
 		}
 	}
@@ -97,7 +104,7 @@ func (p *Pod) Read() (*corev1.Pod, error) {
 	return pod, nil
 }
 
-func (p *promised) read(pod *corev1.Pod, node string) error {
+func (p *holder) read(pod *corev1.Pod, node string) error {
 	err := errors.Join(pod.Unmarshal([]byte(p.given.Value())), pod.ObjectMeta.Unmarshal([]byte(p.owner.Value())), pod.Status.Unmarshal([]byte(p.status)))
 	pod.CreationTimestamp, pod.DeletionTimestamp = p.created, p.deleted.DeepCopy()
 	p.observed.write(pod, node)

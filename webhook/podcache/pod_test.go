@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -31,7 +32,7 @@ func running() *corev1.Pod {
 		Spec: corev1.PodSpec{
 			NodeName: "node-1", RuntimeClassName: new("nvidia"), ServiceAccountName: "dropped",
 			InitContainers: []corev1.Container{{Name: "guard", Image: "g", RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Args: []string{"dropped"}}},
-			Containers:     []corev1.Container{{Name: "trainer", Image: "t", Command: []string{"dropped"}}},
+			Containers:     []corev1.Container{{Name: "trainer", Image: "t", Command: []string{"dropped"}, Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("2")}}}},
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodFailed, Reason: "Evicted", Message: "m", StartTime: &at, HostIP: "dropped",
@@ -51,6 +52,7 @@ func running() *corev1.Pod {
 func kept(pod *corev1.Pod) *corev1.Pod {
 	pod.GenerateName, pod.ManagedFields, pod.OwnerReferences = "", nil, pod.OwnerReferences[1:]
 	delete(pod.Labels, "dropped")
+	delete(pod.Spec.Containers[0].Resources.Limits, "cpu")
 	delete(pod.Annotations, "dropped")
 	pod.Spec.ServiceAccountName, pod.Spec.InitContainers[0].Args, pod.Spec.Containers[0].Command = "", nil, nil
 	pod.Status.HostIP, pod.Status.Conditions, pod.Status.InitContainerStatuses[0].Image = "", pod.Status.Conditions[:1], ""
@@ -91,6 +93,7 @@ func TestRead(t *testing.T) {
 	})
 	t.Run("no promise", func(t *testing.T) {
 		pod := running()
+		pod.Spec.Containers[0].Resources.Limits = nil
 		delete(pod.Annotations, api.AnnotationPromise)
 		want := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "train", UID: "u1", ResourceVersion: "7"}}
 		want.Spec.NodeName = "node-1"
@@ -98,6 +101,23 @@ func TestRead(t *testing.T) {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
+}
+
+func TestDevicesWithoutPromise(t *testing.T) {
+	t.Parallel()
+	pod := running()
+	pod.Annotations = nil
+	p, err := Of(pod, "team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Promised() || !p.Holds() || !p.Ended() {
+		t.Errorf("promised %t, holds %t, ended %t", p.Promised(), p.Holds(), p.Ended())
+	}
+	want := kept(pod)
+	if diff := cmp.Diff(want, read(t, pod), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
 }
 
 func read(t *testing.T, pod *corev1.Pod) *corev1.Pod {
@@ -145,7 +165,7 @@ func TestCommon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x, y := a.promised, b.promised; x.given != y.given || x.observed != y.observed || x.owner == y.owner {
+	if x, y := a.holder, b.holder; x.given != y.given || x.observed != y.observed || x.owner == y.owner {
 		t.Error("what two pods have in common is not kept once")
 	}
 }

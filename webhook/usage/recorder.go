@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/podcache"
 )
 
@@ -39,6 +40,9 @@ type Options struct {
 	Ready func() error
 	// PromiseOf returns the promise of a pod; nil: it has none that is to be trusted.
 	PromiseOf func(*corev1.Pod) *promise.Promise
+	// WithoutSlice returns what a pod without a promise that is to be trusted holds, and in which pool; nothing: it is not counted. known is
+	// false while its node's pool is not known, of which pool has the resource's name then.
+	WithoutSlice func(*corev1.Pod) (charge quota.Charge, pool string, known bool)
 	// PoolOf returns the pool in which a node offers a resource; "": none is known.
 	PoolOf func(node, resource string) string
 	// Now is the time of the API server, which dates what pods do.
@@ -192,17 +196,20 @@ func (s *session) open(ctx context.Context, now Second) (err error) {
 	return nil
 }
 
-// resolve reads what a pod holds as long as it lives.
-func (s *session) resolve(kept *podcache.Pod) *held {
+// resolve reads what a pod holds; settled: as long as it lives.
+func (s *session) resolve(kept *podcache.Pod) (h *held, settled bool) {
 	pod, err := kept.Read()
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	given := s.options.PromiseOf(pod)
-	if given == nil {
-		return nil
+	if given := s.options.PromiseOf(pod); given != nil {
+		return &held{Key: Key{Namespace: pod.Namespace, Pool: poolOf(pod, given, s.options.PoolOf)}, rate: rateOf(given.ChargeOn(pod))}, true
 	}
-	return &held{Key: Key{Namespace: pod.Namespace, Pool: poolOf(pod, given, s.options.PoolOf)}, rate: rateOf(pod, given)}
+	charge, pool, known := s.options.WithoutSlice(pod)
+	if charge == (quota.Charge{}) {
+		return nil, false
+	}
+	return &held{Key: Key{Namespace: pod.Namespace, Pool: shortened(pool)}, rate: rateOf(charge)}, known
 }
 
 // current adds what changes while the pod lives.

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -281,6 +282,38 @@ func TestMissedPods(t *testing.T) {
 				t.Errorf("counted %+v", l)
 			}
 		})
+	}
+}
+
+// TestWithoutSlice: a pod without a promise is counted, under the resource's name until the pool of its node is known, and from then on in that
+// pool, also once the node is gone. So is one whose promise is not to be trusted.
+func TestWithoutSlice(t *testing.T) {
+	w := &world{client: versioned(), now: noon}
+	for _, uid := range []string{"whole", "free"} {
+		w.lives = append(w.lives, &life{Key: Key{Namespace: "team-a", Pool: "node"}, uid: uid, from: noon - 100, until: noon + 1e6, deleted: noon + 1e6})
+	}
+	s := w.leader()
+	s.options.PromiseOf = func(*corev1.Pod) *promise.Promise { return nil }
+	pool := ""
+	s.options.WithoutSlice = func(pod *corev1.Pod) (quota.Charge, string, bool) {
+		if pod.Name == "free" {
+			return quota.Charge{}, "", false
+		}
+		return quota.Charge{Memory: 1 << 10, Devices: deviceUnits}, cmp.Or(pool, api.ResourceGPU), pool != ""
+	}
+	for _, pool = range []string{"", "a100", ""} {
+		w.now += 60
+		if err := s.count(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := fmt.Sprint(s.last.Lines)
+	want := fmt.Sprint([]Line{
+		{Key: Key{Namespace: "team-a", Pool: "a100"}, Held: Amount{Memory: 1 << 10, Devices: deviceUnits}.times(120), Open: Amount{Memory: 1 << 10, Devices: deviceUnits}},
+		{Key: Key{Namespace: "team-a", Pool: api.ResourceGPU}, Held: Amount{Memory: 1 << 10, Devices: deviceUnits}.times(60 - settle)},
+	})
+	if got != want {
+		t.Errorf("counted %s, want %s", got, want)
 	}
 }
 

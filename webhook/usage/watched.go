@@ -32,8 +32,9 @@ type watchedPod struct {
 	missed bool
 	// over is when it was first seen to have ended; 0: it was not.
 	over Second
-	// resolved is what it holds, once its promise was read.
+	// resolved is what it holds as it was last read. settled: it does not change.
 	resolved *held
+	settled  bool
 }
 
 // handler returns what an informer of pods calls.
@@ -51,7 +52,7 @@ func (w *watched) handler() cache.ResourceEventHandler {
 // put takes a pod. One that was listed may have ended long ago.
 func (w *watched) put(object any, listed bool) {
 	kept, ok := object.(*podcache.Pod)
-	if !ok || !kept.Promised() {
+	if !ok || !kept.Holds() {
 		return
 	}
 	pod, err := kept.Read()
@@ -108,8 +109,9 @@ func (w *watched) gone(uid types.UID, missed bool) {
 	}
 }
 
-// held returns what pods hold. resolve reads what one holds, once; nil: nothing that is to be trusted. now adds what may change.
-func (w *watched) held(resolve func(*podcache.Pod) *held, now func(*watchedPod, *held)) []held {
+// held returns what pods hold. resolve reads what one holds, until that is settled; nil: nothing that is to be trusted. now adds what
+// may change.
+func (w *watched) held(resolve func(*podcache.Pod) (h *held, settled bool), now func(*watchedPod, *held)) []held {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := make([]held, 0, len(w.pods))
@@ -117,8 +119,8 @@ func (w *watched) held(resolve func(*podcache.Pod) *held, now func(*watchedPod, 
 		if p.bound == 0 {
 			continue
 		}
-		if p.resolved == nil {
-			p.resolved = resolve(p.pod)
+		if !p.settled {
+			p.resolved, p.settled = resolve(p.pod)
 		}
 		if p.resolved == nil {
 			continue

@@ -92,7 +92,7 @@ func (d *differ) value(raw any, before, after reflect.Value) {
 		d.entries(object, b, a)
 	case kind == reflect.Slice && isList && len(list) == b.Len():
 		d.list(list, b, a)
-	case equality.Semantic.DeepEqual(b.Interface(), a.Interface()):
+	case b.Comparable() && b.Equal(a), equality.Semantic.DeepEqual(b.Interface(), a.Interface()):
 	case raw == nil:
 		d.emit("add", after.Interface())
 	default:
@@ -150,7 +150,7 @@ func (d *differ) entries(raw map[string]any, before, after reflect.Value) {
 // list changes what stays in place, then removes from the end, then adds from the front, so that every index is true
 // when its operation runs. A list whose common elements changed their order is replaced whole.
 func (d *differ) list(raw []any, before, after reflect.Value) {
-	if texts, ok := before.Interface().([]string); ok && slices.Equal(texts, after.Interface().([]string)) {
+	if reflect.DeepEqual(before.Interface(), after.Interface()) {
 		return // a list of arguments may have a million, each of which would get a key
 	}
 	keysBefore, keysAfter := elementKeys(before), elementKeys(after)
