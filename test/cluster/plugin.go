@@ -155,7 +155,8 @@ func (n *Node) WriteCDI(ctx context.Context) error {
 // node the labels that it found, which it returns too.
 func (n *Node) DiscoverFeatures(ctx context.Context, o NVIDIA) (map[string]string, error) {
 	out := filepath.Join(n.Dir, "features")
-	o.Flags = append([]string{"--oneshot", "--no-timestamp", "--output-file=" + out}, o.Flags...)
+	// Newer releases publish by an API of node feature discovery unless they are not to.
+	o.Flags = append([]string{"--oneshot", "--no-timestamp", "--use-node-feature-api=false", "--output-file=" + out}, o.Flags...)
 	cmd, err := n.nvidia("gpu-feature-discovery", o)
 	if err != nil {
 		return nil, err
