@@ -49,7 +49,10 @@ func (b Bypass) Annotations() map[string]string {
 
 // WithBypass turns a denial into a warning where the namespace is bypassed. What can be given a slice still gets one.
 func (d Decision) WithBypass(n api.Namespace) Decision {
-	if _, bypassed := BypassOf(n.Labels, nil); !bypassed || d.Outcome != Denied {
+	if d.Outcome != Denied {
+		return d
+	}
+	if _, bypassed := BypassOf(n.Labels, nil); !bypassed {
 		return d
 	}
 	d.Outcome = Unchanged

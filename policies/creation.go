@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
@@ -52,12 +53,17 @@ func decideSlice(in Input) Decision {
 	return leaveUnchanged(whyNoGPU)
 }
 
-// denyReportRequest denies a pod that requests a report and is to be created all the same.
+// denyReportRequest denies what is no pod to run but a request for a report, and is to be created all the same. A dry-run create
+// of one is answered by a denial that holds the report, which needs no right but to create pods: the webhook does that, since
+// nobody here knows what is a dry run.
 func (c *creation) denyReportRequest() Decision {
-	if !isReportRequest(c.in.Pod) {
+	report, requested := c.in.Pod.Annotations[api.AnnotationReport]
+	if !requested {
 		return Decision{}
 	}
-	return denial(*reportOutsideDryRun(c.in.Pod))
+	return denial(*request.Invalid("a question and no pod", fmt.Sprintf(
+		"the annotation %s: %s is answered to a dry-run only; use kubectl create --dry-run=server or gpuslice quota, or remove it from a pod that is to run",
+		api.AnnotationReport, message.Quote(report))))
 }
 
 func (c *creation) checkSize() Decision {
@@ -72,18 +78,24 @@ func (c *creation) checkSize() Decision {
 }
 
 func tooManyContainers(pod *corev1.Pod) *api.Violation {
-	n := podspec.AuthorsContainers(&pod.Spec)
+	n := 0
+	for range podspec.Containers(&pod.Spec) { // ours left out: they must not make a pod too large on a second pass
+		n++
+	}
 	if n <= MaxContainers {
 		return nil
 	}
 	return &api.Violation{Rule: api.RuleSize, Reason: "too many containers", Detail: fmt.Sprintf("the pod has %d; a pod with GPUs may have %d", n, MaxContainers)}
 }
 
+// checkNames denies a container of the author's own under our names where something requests a slice: what is ours is written
+// anew, so it would vanish from the pod, or get a GPU that nobody looks at.
 func (c *creation) checkNames() Decision {
-	if v := reservedContainer(&c.in); v != nil {
-		return denial(*v)
+	name, gpu := authorsUnderOurName(&c.in.Pod.Spec, c.in.Pools)
+	if name == "" || request.SliceLabel(c.in.Pod) == "" && !(gpu && c.in.Policy.Mode == modes.Transparent) {
+		return Decision{}
 	}
-	return Decision{}
+	return denial(*request.Invalid("reserved name", fmt.Sprintf("container %q: names that begin with %s belong to gpuslice; give it another name", name, podspec.Prefix)))
 }
 
 // readRequest reads what the pod requests. A pod may bring what an earlier pass wrote, or a copied one: that is taken

@@ -102,7 +102,7 @@ func TestHoldingOf(t *testing.T) {
 			quota.Holding{Namespace: "team-a", Pools: []string{"a100", "h100"}, Charge: quota.Charge{Memory: quantity.MaxMemory, GPUs: quantity.MaxCharge, Devices: quantity.MaxCharge}, Units: map[string]int64{api.ResourceGPU: quantity.MaxCharge}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, promised := promise.HoldingOf(c.pod, testKeys(), quotaPools())
+			got, promised := testKeys().HoldingOf(c.pod, quotaPools())
 			if diff := cmp.Diff(c.want, got); diff != "" || promised != c.promised {
 				t.Errorf("promised %t, want %t (-want +got)\n%s", promised, c.promised, diff)
 			}
@@ -131,7 +131,7 @@ func TestHoldingOfInitContainers(t *testing.T) {
 			pod := gpuPod(p, c.main...)
 			pod.Spec.InitContainers = c.init
 			want := quota.Charge{Memory: quantity.MiB(8192 * c.slices), Slices: c.slices, Devices: quantity.Device.Times(c.slices)}
-			if got, promised := promise.HoldingOf(pod, testKeys(), quotaPools()); got.Charge != want || !promised {
+			if got, promised := testKeys().HoldingOf(pod, quotaPools()); got.Charge != want || !promised {
 				t.Errorf("%s: %+v, promised %t, want %+v", name, got.Charge, promised, want)
 			}
 		}

@@ -3,6 +3,7 @@ package policies
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,14 +87,20 @@ func withPlannedImages(old, updated *corev1.Pod, governed governedFunc) (*corev1
 
 // changedImages are the containers with a slice whose image the update changes.
 func changedImages(old, updated *corev1.Pod) (given *promise.Promise, changed []*promise.Container) {
-	given = promise.ClaimedPromise(old)
-	if given == nil || updated.DeletionTimestamp != nil {
+	var names []string
+	for was, is := range podspec.ContainerPairs(old, updated) {
+		if was.Image != is.Image && !podspec.IsOurs(is.Name) {
+			names = append(names, is.Name)
+		}
+	}
+	if len(names) == 0 || updated.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	if given = promise.ClaimedPromise(old); given == nil {
 		return nil, nil
 	}
 	for i := range given.Containers {
-		was, _ := podspec.ContainerNamed(&old.Spec, given.Containers[i].Name)
-		is, _ := podspec.ContainerNamed(&updated.Spec, given.Containers[i].Name)
-		if was != nil && is != nil && was.Image != is.Image {
+		if slices.Contains(names, given.Containers[i].Name) {
 			changed = append(changed, &given.Containers[i])
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/guardaccess"
 	"github.com/gpuslice/gpuslice/policies/internal/plan"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -55,5 +56,5 @@ func (in *Input) planning() *plan.Input {
 
 // GuardAccess tells how guards of the namespace's pods reach the driver on a pool, or why they do not.
 func (in Input) GuardAccess(pool *pools.Pool) (how, why string) {
-	return plan.DescribeAccess(in.planning(), pool)
+	return guardaccess.Describe(&guardaccess.Asker{Namespace: in.Namespace, Policy: in.Policy, Runtimes: in.Runtimes}, pool)
 }

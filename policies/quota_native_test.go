@@ -93,8 +93,8 @@ func TestNativeQuota(t *testing.T) {
 	})
 	t.Run("limits renamed and other pods together", func(t *testing.T) {
 		native := NativeQuotasOf(resourceQuota(t, "{hard: {requests.nvidia.com/gpu: 2, requests.nvidia.com/gpu.shared: 9}, scopes: [NotTerminating]}"))
-		renamed, _ := promise.HoldingOf(gpuPod(promised("team-a", quota.Charge{Memory: 8192, Slices: 1}), asksFor("main", resourcename.SharedGPU, "1")), testKeys(), quotaPools())
-		whole, _ := promise.HoldingOf(gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), testKeys(), quotaPools())
+		renamed, _ := testKeys().HoldingOf(gpuPod(promised("team-a", quota.Charge{Memory: 8192, Slices: 1}), asksFor("main", resourcename.SharedGPU, "1")), quotaPools())
+		whole, _ := testKeys().HoldingOf(gpuPod(nil, asksFor("main", api.ResourceGPU, "1")), quotaPools())
 		q := inTeamA(&config.Policy{}).WithNative(quota.Quota{}, native)
 		held := renamed.Plus(whole)
 		denial := func(q quota.Quota, h quota.Holding) string {
@@ -227,7 +227,7 @@ func TestUnits(t *testing.T) {
 			"no GPU":                                    {gpuPod(nil, corev1.Container{Name: "main"}), nil},
 		} {
 			t.Run(name, func(t *testing.T) {
-				h, _ := promise.HoldingOf(c.pod, testKeys(), quotaPools())
+				h, _ := testKeys().HoldingOf(c.pod, quotaPools())
 				if diff := cmp.Diff(c.want, h.Units); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
@@ -238,7 +238,7 @@ func TestUnits(t *testing.T) {
 	t.Run("invented resources neither grow a holding nor hide in it", func(t *testing.T) {
 		var sum quota.Holding
 		for n := range 10 * unitcount.MaxNames {
-			h, _ := promise.HoldingOf(gpuPod(nil, asksFor("main", fmt.Sprintf("nvidia.com/mig-%dg.10gb", n), "1")), promise.Keys{}, nil)
+			h, _ := promise.Keys{}.HoldingOf(gpuPod(nil, asksFor("main", fmt.Sprintf("nvidia.com/mig-%dg.10gb", n), "1")), nil)
 			sum = sum.Plus(h)
 		}
 		last := quota.Scope{Resource: fmt.Sprintf("nvidia.com/mig-%dg.10gb", 10*unitcount.MaxNames-1)}
@@ -264,7 +264,7 @@ func TestUnits(t *testing.T) {
 			forged.Containers = nil
 			pod := gpuPod(nil, asksFor("main", resourcename.SharedGPU, "1"))
 			pod.Annotations = map[string]string{api.AnnotationPromise: forged.Encode()}
-			h, promised := promise.HoldingOf(pod, testKeys(), quotaPools())
+			h, promised := testKeys().HoldingOf(pod, quotaPools())
 			if diff := cmp.Diff(c.want, h.Units); diff != "" || promised || !h.Plus(h).Sound() {
 				t.Errorf("%s: promised %t (-want +got)\n%s", name, promised, diff)
 			}

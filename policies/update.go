@@ -3,6 +3,7 @@ package policies
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -41,13 +42,16 @@ type Change struct {
 // on it: what is gpuslice's stays so also while no policy can be read.
 type governedFunc func() (Input, error)
 
+// concerning are the names of which an update that can matter to gpuslice has one.
+var concerning = slices.Concat(rules.DeviceAnnotations(), records(), []string{api.AnnotationPromise, api.LabelTier, envvar.VisibleDevices})
+
 // Concerns reports whether the update can matter to gpuslice. It is the fast path past most updates of a cluster: it looks
 // for the names of what is gpuslice's, and parses nothing.
 func (c Change) Concerns() bool {
 	if c.Subresource != "" {
 		return c.Subresource == ephemeralSubresource || c.Subresource == resizeSubresource
 	}
-	for _, name := range append(append(rules.DeviceAnnotations(), records()...), api.AnnotationPromise, api.LabelTier, envvar.VisibleDevices) {
+	for _, name := range concerning {
 		if bytes.Contains(c.Old, []byte(name)) || bytes.Contains(c.New, []byte(name)) {
 			return true
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/certs"
+	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/budgets"
@@ -33,6 +34,7 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/pods"
 	"github.com/gpuslice/gpuslice/webhook/policydocs"
 	"github.com/gpuslice/gpuslice/webhook/quotametrics"
+	"github.com/gpuslice/gpuslice/webhook/reports"
 	"github.com/gpuslice/gpuslice/webhook/review"
 	"github.com/gpuslice/gpuslice/webhook/server"
 	"github.com/gpuslice/gpuslice/webhook/usage"
@@ -218,6 +220,9 @@ func (s *Setup) makeRunnables() error {
 		return err
 	}
 	s.runnables = []leader.Runnable{keeper.Run, writer.Run, extended.Run, claims.Run, s.quotaMetrics.Run}
+	if s.options.AuditInterval > 0 {
+		s.runnables = append(s.runnables, s.auditor(client).Run)
+	}
 	if !s.options.Observe {
 		return nil
 	}
@@ -238,9 +243,23 @@ func (s *Setup) usage(client kubernetes.Interface) *usage.Recorder {
 		Client: client, Namespace: s.options.Namespace, PodLabel: s.options.UsageLabel, KeepDays: s.options.UsageDays,
 		Ready:     func() error { return errors.Join(s.keys.Ready(), s.cluster.Ready(), s.clock.Ready()) },
 		PromiseOf: func(pod *corev1.Pod) *promise.Promise { return s.keys.Keys().PromiseOf(pod) },
-		PoolOf:    s.cluster.PoolOf,
-		Now:       func() time.Time { earliest, _ := s.clock.Bounds(); return earliest },
-		Log:       s.log.WithName("usage"),
+		PoolOf:    s.cluster.PoolOf, WithoutSlice: s.budgets.WithoutSlice,
+		Now: func() time.Time { earliest, _ := s.clock.Bounds(); return earliest },
+		Log: s.log.WithName("usage"),
+	})
+}
+
+// auditor makes what writes at intervals what enforce would do.
+func (s *Setup) auditor(client kubernetes.Interface) *reports.Auditor {
+	return reports.NewAuditor(reports.Options{
+		Client: client, Interval: s.options.AuditInterval, Configurations: s.options.Mutating, Governed: s.cluster.Governed,
+		InputOf: func(ctx context.Context, pod *corev1.Pod) (policies.Input, error) {
+			in, err := s.cluster.Input(ctx, pod.Namespace)
+			in.Pod, in.Claims = pod, s.cluster.ClaimSpecs(ctx, pod.Namespace, pod)
+			return in, err
+		},
+		QuotaOf: func(in policies.Input) quota.Quota { return s.budgets.For(in).Limits },
+		Log:     s.log.WithName("audit"),
 	})
 }
 

@@ -18,7 +18,7 @@ const (
 // LabelTier is gpuslice's own label on a pod with a slice: the planned tier, for kubectl get pods -L.
 const LabelTier = Domain + "/tier"
 
-// Annotations. Containers is the author's, and so is Report, which makes a question of a pod: see isReportRequest. The others
+// Annotations. Containers is the author's, and so is Report, which makes a question of a pod: see denyReportRequest. The others
 // are written by gpuslice alone.
 const (
 	AnnotationReport     = Domain + "/report"     // what a dry-run create of the pod is answered with: "quota"

@@ -15,14 +15,14 @@ const (
 	TierHardware  Tier = "hardware"  // a MIG instance
 )
 
+var weakestFirst = []Tier{TierNone, TierFramework, TierGuard, TierMPS, TierDriver, TierHardware}
+
 // Tiers lists the tiers, weakest first.
-func Tiers() []Tier {
-	return []Tier{TierNone, TierFramework, TierGuard, TierMPS, TierDriver, TierHardware}
-}
+func Tiers() []Tier { return slices.Clone(weakestFirst) }
 
 // AtLeast reports whether t is as strong as other. An empty tier is TierNone.
 func (t Tier) AtLeast(other Tier) bool {
 	return t.Rank() >= other.Rank()
 }
 
-func (t Tier) Rank() int { return max(slices.Index(Tiers(), t), 0) }
+func (t Tier) Rank() int { return max(slices.Index(weakestFirst, t), 0) }

@@ -138,6 +138,10 @@ const minGranule = quantity.MiB(128)
 // has to stay the same while nodes come and go.
 func (d *PoolSpec) validateGranular(e *problems, at *field.Path) {
 	granular := at.Child("granular")
+	if why := strategies.ProviderNamed(d.MPSProvider).NoParts; why != "" {
+		e.add(field.Forbidden(granular, why))
+		return
+	}
 	if !strategies.Named(d.Strategy).Granular || d.MIGProfile != "" {
 		e.add(field.Forbidden(granular, "only pools of strategy "+message.JoinNames(strategies.NamesWith(func(s *strategies.Strategy) bool { return s.Granular }))+" without migProfile divide a device into parts"))
 		return

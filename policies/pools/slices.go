@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/gpuslice/gpuslice/policies/internal/claimtemplate"
+	"github.com/gpuslice/gpuslice/policies/internal/deviceclass"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
@@ -88,6 +90,8 @@ func (s Source) add(offers map[string]*Pool, node *corev1.Node, driver string, d
 		return
 	}
 	next, have := classOffer(node, class, resource, d), offers[resource]
+	next.ClaimsInstances = class != "" && driver == resourcename.NVIDIADriver && claimtemplate.Takes(d.profile) &&
+		deviceclass.Chooses(s.Classes[claimtemplate.ClassInstances], driver, d.kind, d.profile)
 	if why != "" {
 		next.Strategy, next.Notes = "", []string{why}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/gpuslice/gpuslice/policies/internal/claimtemplate"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
@@ -55,4 +56,24 @@ func (p *Promise) unclaimed(spec *corev1.PodSpec) (out []string) {
 		}
 	}
 	return out
+}
+
+// Instance is the MIG profile of which the container gets an instance instead of a share, where one is free; "": of none.
+func (c *Container) Instance() string {
+	t, _ := claimtemplate.Parse(c.Template) // a container without a claim has none
+	return t.First
+}
+
+// mayGetInstances reports whether each container may get an instance.
+func (p *Promise) mayGetInstances() bool {
+	return !slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Instance() == "" })
+}
+
+// GotInstance reports whether the container's claim was given an instance, where it might as well have got a share.
+func (c *Container) GotInstance(claim *resourcev1.ResourceClaim) bool {
+	if c.Instance() == "" || claim.Status.Allocation == nil {
+		return false
+	}
+	results := claim.Status.Allocation.Devices.Results
+	return len(results) == 1 && results[0].Request == claimtemplate.GivesInstance
 }

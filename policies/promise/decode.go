@@ -11,6 +11,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 )
 
@@ -47,11 +48,16 @@ func DecodePod(raw []byte) (RawPod, *api.Violation, error) {
 			return RawPod{}, sizeViolation("the pod has more than %d objects and lists", maxElements), nil
 		}
 	}
-	if v, err := request.CheckQuantities(raw); v != nil || err != nil {
-		return RawPod{}, v, err
+	if !bytes.HasPrefix(raw, []byte("{")) || !quantity.AllCheap(raw) {
+		if v, err := request.CheckQuantities(raw); v != nil || err != nil {
+			return RawPod{}, v, err
+		}
 	}
 	out := RawPod{Pod: new(corev1.Pod), Text: raw}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, out.Pod); err != nil {
+		if v, _ := request.CheckQuantities(raw); v != nil { // it names the quantity that is none
+			return RawPod{}, v, nil
+		}
 		return RawPod{}, nil, fmt.Errorf("read pod: %w", err)
 	}
 	return out, nil, nil

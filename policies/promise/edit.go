@@ -35,15 +35,11 @@ func edits(pools []pools.Pool) editList {
 		shimEdit{},
 		envEdit{},
 		argsEdit{},
-		mountsEdit{},
 		volumesEdit{},
 		visibilityEdit{},
 		guardEdit{},
 		affinityEdit{},
-		priorityClassEdit{},
-		schedulerEdit{},
-		runtimeClassEdit{},
-		hostIPCEdit{},
+		podEdit{},
 		tolerationsEdit{},
 		annotationsEdit{},
 	}
@@ -53,14 +49,12 @@ type editList []edit
 
 // Apply returns pod as the Promise says it should be: a copy, the pod itself is not changed. What an older Promise on
 // the pod wrote and this one does not is reverted. Applying twice is applying once.
-func (p *Promise) Apply(pod *corev1.Pod) *corev1.Pod { return edits(nil).apply(pod, p) }
-
-func (l editList) apply(pod *corev1.Pod, next *Promise) *corev1.Pod {
-	return l.applyOver(pod, carried(pod, next), next)
+func (p *Promise) Apply(pod *corev1.Pod) *corev1.Pod {
+	return edits(nil).apply(pod, carried(pod, p), p)
 }
 
-// applyOver is apply where it is known that the pod carries old.
-func (l editList) applyOver(pod *corev1.Pod, old, next *Promise) *corev1.Pod {
+// apply is Apply to a pod that carries old.
+func (l editList) apply(pod *corev1.Pod, old, next *Promise) *corev1.Pod {
 	out := pod.DeepCopy()
 	if old != next && old.Version != 0 { // else Apply itself removes what is not of next
 		l.revert(out, old, next)
@@ -153,13 +147,9 @@ func Restore(old, updated *corev1.Pod) (*corev1.Pod, []api.Violation) {
 	if old.Annotations[api.AnnotationPromise] == "" || err != nil || updated.DeletionTimestamp != nil {
 		return updated, nil
 	}
-	return edits(nil).restore(old, updated, given), changedLabels(old, updated)
-}
-
-func (l editList) restore(old, updated *corev1.Pod, given *Promise) *corev1.Pod {
 	out := updated.DeepCopy()
-	for _, e := range l {
+	for _, e := range edits(nil) {
 		e.Restore(old, out, given)
 	}
-	return out
+	return out, changedLabels(old, updated)
 }

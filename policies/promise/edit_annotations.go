@@ -13,9 +13,7 @@ import (
 type annotationsEdit struct{}
 
 // ownAnnotations are the annotations that gpuslice alone writes.
-func ownAnnotations() []string {
-	return []string{api.AnnotationPromise, api.AnnotationPlanned, api.AnnotationObserved, api.AnnotationSummary}
-}
+var ownAnnotations = []string{api.AnnotationPromise, api.AnnotationPlanned, api.AnnotationObserved, api.AnnotationSummary}
 
 func (annotationsEdit) Apply(pod *corev1.Pod, old, next *Promise) {
 	if pod.Annotations == nil {
@@ -29,14 +27,14 @@ func (annotationsEdit) Apply(pod *corev1.Pod, old, next *Promise) {
 }
 
 func (annotationsEdit) Revert(pod *corev1.Pod, _, _ *Promise) {
-	for _, name := range ownAnnotations() {
+	for _, name := range ownAnnotations {
 		delete(pod.Annotations, name)
 	}
 	delete(pod.Labels, api.LabelTier)
 }
 
 func (annotationsEdit) Restore(old, updated *corev1.Pod, _ *Promise) {
-	for _, name := range ownAnnotations() {
+	for _, name := range ownAnnotations {
 		restoreEntry(old.Annotations, &updated.Annotations, name)
 	}
 	restoreEntry(old.Labels, &updated.Labels, api.LabelTier)

@@ -24,7 +24,7 @@ func TestShimEdit(t *testing.T) {
 			{Name: "PYTHONPATH", Value: "/shadowed"}, {Name: "PYTHONPATH", Value: tt.authored}}}}}}
 		promise := &Promise{Version: Version, Containers: []Container{{Name: "c", Shim: shim.ByVariable}}}
 		list := editList{shimEdit{}}
-		out := list.applyOver(pod, new(Promise), promise)
+		out := list.apply(pod, new(Promise), promise)
 		if got := out.Spec.Containers[0].Env; got[1].Value != tt.want || got[0].Value != "/shadowed" {
 			t.Errorf("%q becomes %q, want %q", tt.authored, got, tt.want)
 		}

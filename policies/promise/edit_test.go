@@ -92,15 +92,15 @@ func TestEveryEdit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			promise := fullPromise()
-			pod := list.applyOver(authoredPod(), new(Promise), promise)
+			pod := list.apply(authoredPod(), new(Promise), promise)
 			if equality.Semantic.DeepEqual(pod, authoredPod()) {
 				t.Fatal("the promise writes nothing of this kind")
 			}
 			t.Run("applied twice is applied once", func(t *testing.T) {
-				wantPod(t, pod, list.applyOver(pod, promise, promise))
+				wantPod(t, pod, list.apply(pod, promise, promise))
 			})
 			t.Run("applied anew after being read back", func(t *testing.T) {
-				wantPod(t, pod, list.applyOver(pod, fullPromise(), promise))
+				wantPod(t, pod, list.apply(pod, fullPromise(), promise))
 			})
 			t.Run("reverted", func(t *testing.T) {
 				wantPod(t, authoredPod(), list.reverted(pod, promise))
@@ -117,12 +117,12 @@ func TestEveryEdit(t *testing.T) {
 			})
 			t.Run("restored after the author's manifest", func(t *testing.T) {
 				before, updated := pod.DeepCopy(), authoredPod()
-				wantPod(t, pod, list.restore(pod, updated, promise))
+				wantPod(t, pod, list.restored(pod, updated, promise))
 				wantPod(t, before, pod)
 				wantPod(t, authoredPod(), updated)
 			})
 			t.Run("restored in an update without a change", func(t *testing.T) {
-				wantPod(t, pod, list.restore(pod, pod, promise))
+				wantPod(t, pod, list.restored(pod, pod, promise))
 			})
 		})
 	}
@@ -131,6 +131,14 @@ func TestEveryEdit(t *testing.T) {
 func (l editList) reverted(pod *corev1.Pod, old *Promise) *corev1.Pod {
 	out := pod.DeepCopy()
 	l.revert(out, old, new(Promise))
+	return out
+}
+
+func (l editList) restored(old, updated *corev1.Pod, given *Promise) *corev1.Pod {
+	out := updated.DeepCopy()
+	for _, e := range l {
+		e.Restore(old, out, given)
+	}
 	return out
 }
 
@@ -146,15 +154,15 @@ func TestEditList(t *testing.T) {
 	t.Parallel()
 	list := append(edits(nil), subdomainEdit{})
 	promise := fullPromise()
-	live := list.apply(authoredPod(), promise)
+	live := list.apply(authoredPod(), new(Promise), promise)
 	if live.Spec.Subdomain != "slice" {
 		t.Error("it is not applied")
 	}
-	wantPod(t, live, list.apply(live, promise))
+	wantPod(t, live, list.apply(live, promise, promise))
 	if paths := list.undone(live, promise); len(paths) > 0 {
 		t.Errorf("it is said to be undone: %v", paths)
 	}
-	wantPod(t, live, list.restore(live, authoredPod(), promise))
+	wantPod(t, live, list.restored(live, authoredPod(), promise))
 
 	changed := live.DeepCopy()
 	changed.Spec.Subdomain = "theirs"

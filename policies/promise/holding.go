@@ -1,6 +1,8 @@
 package promise
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,8 +19,8 @@ import (
 
 // HoldingOf is what a pod holds while it lives: what its Promise recorded, where it has one that is to be trusted and
 // that accounts for the GPUs it requests; else the whole devices that it requests. promised tells which.
-func HoldingOf(pod *corev1.Pod, keys Keys, pools []pools.Pool) (h quota.Holding, promised bool) {
-	p := keys.PromiseOf(pod)
+func (k Keys) HoldingOf(pod *corev1.Pod, pools []pools.Pool) (h quota.Holding, promised bool) {
+	p := k.PromiseOf(pod)
 	if p == nil || !p.accountsFor(pod, pools) {
 		return ExclusiveHolding(pod, pools), false
 	}
@@ -84,7 +86,7 @@ func (p *Promise) ChargeFor(c *Container) quota.Charge {
 	if devices == 0 { // an earlier build did not record them
 		devices = quantity.Device.Times(c.GPUs())
 	}
-	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), c.Slice, c.GPUs(), devices)
+	return charges.OfSlice(strategies.Named(p.Strategy).Whole(), max(c.Slice, c.Charged), c.GPUs(), devices)
 }
 
 // ExclusiveHolding is what a pod holds when nothing is known of it but the GPU resources it names: that many whole
@@ -120,6 +122,26 @@ func exclusiveCharge(h *quota.Holding, c *corev1.Container, pools []pools.Pool) 
 		out = out.Plus(charge)
 	}
 	return out
+}
+
+// WithoutSlice is what a pod without a slice takes of the pools of its node: whole devices, and of a shared one the part that each
+// unit is. pool is the first that offers what it names, and resource that name; "": none is known.
+func WithoutSlice(pod *corev1.Pod, pools []pools.Pool) (c quota.Charge, pool, resource string) {
+	c = charges.Peak(charges.SpansOf(&pod.Spec, func(in *corev1.Container) (out quota.Charge) {
+		units := gpuUnits(in, pools)
+		for _, name := range slices.Sorted(maps.Keys(units)) {
+			memory, share := quantity.MiB(0), quantity.Device
+			for _, p := range offeredBy(name, pools) {
+				if p.HasNode(pod.Spec.NodeName) {
+					memory, share, pool = p.Total()/quantity.MiB(max(p.Replicas, 1)), p.Share(0), cmp.Or(pool, p.Name)
+				}
+			}
+			resource = cmp.Or(resource, name)
+			out = out.Plus(charges.OfSlice(true, memory, units[name], share.Times(units[name])))
+		}
+		return out
+	}))
+	return c, pool, resource
 }
 
 // divided reports whether a unit of the pool's resource is less than a device.

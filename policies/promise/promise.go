@@ -66,6 +66,8 @@ type Container struct {
 	// slice is so many of Resource.
 	Claim    string `json:"claim,omitempty"`
 	Template string `json:"template,omitempty"`
+	// Charged is the memory that the container counts for, where it may get an instance instead that has more than the slice.
+	Charged quantity.MiB `json:"charged,omitzero"`
 }
 
 // UsesMPS reports whether the container is given the pipe of an MPS daemon.

@@ -1,11 +1,12 @@
 package promise
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
@@ -31,7 +32,7 @@ func (p *Promise) Undone(pod *corev1.Pod, pools []pools.Pool) []string {
 
 // undone lists what applying the edits again would change.
 func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
-	promised := l.applyOver(pod, given, given)
+	promised := l.apply(pod, given, given)
 	if observed, ok := pod.Annotations[api.AnnotationObserved]; ok { // written after all else
 		promised.Annotations[api.AnnotationObserved] = observed
 	}
@@ -43,17 +44,26 @@ func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
 	if given.Slice == "" && tier == string(given.Planned.Tier) || !labelled && len(given.ClaimTemplates()) == 0 {
 		tier = promised.Labels[api.LabelTier]
 	}
-	if equality.Semantic.DeepEqual(pod.Spec, promised.Spec) && equality.Semantic.DeepEqual(pod.Annotations, promised.Annotations) &&
-		tier == promised.Labels[api.LabelTier] {
+	if tier == promised.Labels[api.LabelTier] && maps.Equal(pod.Annotations, promised.Annotations) && storedAlike(&pod.Spec, &promised.Spec) {
 		return nil
 	}
 	return podpatch.ChangedPaths(pod, promised)
 }
 
+// storedAlike reports whether the API server would store the same bytes for both. Comparing field by field costs ten times as much,
+// and is left to pods that differ.
+func storedAlike(a, b *corev1.PodSpec) bool {
+	x, errOfA := a.Marshal()
+	y, errOfB := b.Marshal()
+	return errOfA == nil && errOfB == nil && bytes.Equal(x, y)
+}
+
 // admits reports whether the summary may be the pod's: less may have been observed on the node than was planned, and an earlier
 // build that wrote the promise leaves what a newer one wrote.
 func (p *Promise) admits(summary string) bool {
-	return p.Slice == "" || slices.ContainsFunc(api.Tiers(), func(t api.Tier) bool { return p.Planned.Tier.AtLeast(t) && summary == p.Summary(t) })
+	return p.Slice == "" || slices.ContainsFunc(api.Tiers(), func(t api.Tier) bool {
+		return (p.Planned.Tier.AtLeast(t) || p.mayGetInstances() && t == api.TierHardware) && summary == p.Summary(t)
+	})
 }
 
 // unplannedContainers are containers that the Promise knows nothing of and that could reach a GPU.

@@ -91,7 +91,8 @@ func TestClaimTemplates(t *testing.T) {
 	s := closed(t, cluster.Options{})
 	const small, shared = "gpuslice-4396mi", "device.allowMultipleAllocations"
 	names := []string{small, "gpuslice-1mi", "gpuslice-20480mi-of-81920mi", "gpuslice-2x4396mi", "gpuslice-4396mi-share", "gpuslice-4396mi-from-memory.example.com",
-		"gpuslice-32x4396mi-of-81920mi-share", "gpuslice-99999999mi", "gpuslice-99999744mi", "gpuslice-99614720mi", "gpuslice-1048576mi", "gpuslice-4396mi-from-another.example.com"}
+		"gpuslice-32x4396mi-of-81920mi-share", "gpuslice-99999999mi", "gpuslice-99999744mi", "gpuslice-99614720mi", "gpuslice-1048576mi", "gpuslice-4396mi-from-another.example.com",
+		"gpuslice-1g.10gb-or-4396mi", "gpuslice-2g.20gb-or-4396mi", "gpuslice-1g.10gb-or-4396mi-share"}
 	for _, name := range names {
 		if err := s.try(t.Context(), ours(t, name, name), governedNamespace); err != nil {
 			t.Errorf("%s as it is: %v", name, err)
@@ -120,6 +121,15 @@ func TestClaimTemplates(t *testing.T) {
 				e.Selectors = append(e.Selectors, resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: text}})
 			}
 		})
+	}
+	const either = "gpuslice-1g.10gb-or-4396mi"
+	choice := func(edit func(instance, share *resourcev1.DeviceSubRequest)) func(*resourcev1.DeviceClaim) {
+		return func(c *resourcev1.DeviceClaim) {
+			edit(&c.Requests[0].FirstAvailable[0], &c.Requests[0].FirstAvailable[1])
+		}
+	}
+	instanceOf := func(text string) func(*resourcev1.DeviceClaim) {
+		return choice(func(i, _ *resourcev1.DeviceSubRequest) { i.Selectors[0].CEL.Expression = text })
 	}
 	uuid, another := resourcev1.FullyQualifiedName("gpu.nvidia.com/uuid"), resourcev1.FullyQualifiedName("gpu.nvidia.com/index")
 	for _, c := range []struct {
@@ -155,6 +165,36 @@ func TestClaimTemplates(t *testing.T) {
 		}},
 		{"alternatives", small, func(c *resourcev1.DeviceClaim) {
 			c.Requests[0] = resourcev1.DeviceRequest{Name: "gpu", FirstAvailable: []resourcev1.DeviceSubRequest{{Name: "all", DeviceClassName: "gpu.nvidia.com"}}}
+		}},
+		{"a larger instance", either, instanceOf("!" + shared + " && device.attributes['gpu.nvidia.com'].profile == '7g.80gb'")},
+		{"a share of an instance", either, instanceOf(shared + " && device.attributes['gpu.nvidia.com'].profile == '1g.10gb'")},
+		{"any instance", either, instanceOf("!" + shared + " && device.attributes['gpu.nvidia.com'].profile == '1g.10gb' || true")},
+		{"any instance at all", either, choice(func(i, _ *resourcev1.DeviceSubRequest) { i.Selectors = nil })},
+		{"two instances", either, choice(func(i, _ *resourcev1.DeviceSubRequest) { i.Count = 2 })},
+		{"all instances", either, choice(func(i, _ *resourcev1.DeviceSubRequest) {
+			i.AllocationMode, i.Count = resourcev1.DeviceAllocationModeAll, 0
+		})},
+		{"a whole device for an instance", either, choice(func(i, _ *resourcev1.DeviceSubRequest) { i.DeviceClassName = "gpu.nvidia.com" })},
+		{"instances by another name", either, choice(func(i, _ *resourcev1.DeviceSubRequest) { i.Name = "instance" })},
+		{"drained instances", either, choice(func(i, _ *resourcev1.DeviceSubRequest) {
+			i.Tolerations = []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists}}
+		})},
+		{"drained devices behind an instance", either, choice(func(_, s *resourcev1.DeviceSubRequest) {
+			s.Tolerations = []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists}}
+		})},
+		{"all behind an instance", either, choice(func(_, s *resourcev1.DeviceSubRequest) { s.Capacity = nil })},
+		{"more behind an instance", either, choice(func(_, s *resourcev1.DeviceSubRequest) {
+			s.Capacity.Requests["memory"] = resource.MustParse("80Gi")
+		})},
+		{"any device behind an instance", either, choice(func(_, s *resourcev1.DeviceSubRequest) { s.Selectors = nil })},
+		{"another class behind an instance", either, choice(func(_, s *resourcev1.DeviceSubRequest) { s.DeviceClassName = "memory.example.com" })},
+		{"the share before the instance", either, choice(func(i, s *resourcev1.DeviceSubRequest) { *i, *s = *s, *i })},
+		{"an instance alone", either, func(c *resourcev1.DeviceClaim) { c.Requests[0].FirstAvailable = c.Requests[0].FirstAvailable[:1] }},
+		{"a third choice", either, func(c *resourcev1.DeviceClaim) {
+			c.Requests[0].FirstAvailable = append(c.Requests[0].FirstAvailable, resourcev1.DeviceSubRequest{Name: "all", DeviceClassName: "gpu.nvidia.com"})
+		}},
+		{"a second request beside a choice", either, func(c *resourcev1.DeviceClaim) {
+			c.Requests = append(c.Requests, resourcev1.DeviceRequest{Name: "second", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com"}})
 		}},
 		{"another name for the request", small, func(c *resourcev1.DeviceClaim) { c.Requests[0].Name = "x" }},
 		{"settings of the driver", small, func(c *resourcev1.DeviceClaim) {

@@ -16,7 +16,7 @@ type layers struct {
 
 // policyLayers go from the vocabulary up to the operations.
 var policyLayers = layers{"policies", [][]string{
-	{"policies/internal/commandline", "policies/internal/driver", "policies/internal/envvar", "policies/internal/message", "policies/internal/modes",
+	{"policies/internal/commandline", "policies/internal/deviceclass", "policies/internal/driver", "policies/internal/envvar", "policies/internal/message", "policies/internal/modes",
 		"policies/internal/podspec", "policies/internal/resourcename"},
 	{"policies/internal/podpatch", "policies/internal/quantity", "policies/internal/shim", "policies/internal/visibility"},
 	{"policies/internal/claimtemplate", "policies/internal/size", "policies/internal/unitcount"},
@@ -25,7 +25,7 @@ var policyLayers = layers{"policies", [][]string{
 	{"policies/internal/charges", "policies/internal/strategies"},
 	{"policies/config"},
 	{"policies/internal/limits", "policies/pools"},
-	{"policies/internal/request"},
+	{"policies/internal/guardaccess", "policies/internal/request"},
 	{"policies/promise"},
 	{"policies/internal/rules", "policies/translate"},
 	{"policies/internal/plan"},
@@ -34,12 +34,13 @@ var policyLayers = layers{"policies", [][]string{
 
 // webhookLayers go from what everybody shares up to the handlers of pods.
 var webhookLayers = layers{"webhook", [][]string{
-	{"webhook/clock", "webhook/events", "webhook/guardaccess", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/nodelease", "webhook/proofs", "webhook/review", "webhook/usage"},
-	{"webhook/bypass", "webhook/extendednames", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/observe", "webhook/quotametrics"},
+	{"webhook/clock", "webhook/events", "webhook/guardaccess", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/nodelease", "webhook/podcache", "webhook/proofs", "webhook/review"},
+	{"webhook/bypass", "webhook/extendednames", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/quotametrics", "webhook/usage"},
+	{"webhook/observe"},
 	{"webhook/claimtemplates"},
 	{"webhook/cluster", "webhook/cluster/clustertest", "webhook/server"},
 	{"webhook/policydocs", "webhook/budgets"},
-	{"webhook/pods"},
+	{"webhook/pods", "webhook/reports"},
 	{"webhook"},
 }}
 

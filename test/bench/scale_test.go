@@ -1,10 +1,13 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,16 +16,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/memoryapi"
 	"github.com/gpuslice/gpuslice/test/scenarios"
+	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
 // Sizes of the clusters. A pod's slice is a quarter of a GPU, so five GPUs of a node have them all.
 const (
-	podsOfNode = 20
-	teams      = 200
+	podsOfNode     = 20 // on average: they are on nodes of the kind that they were planned for
+	podsOfWorkload = 50
+	teams          = 200
 )
 
 // TestPrintScale prints what replicas take of clusters of several sizes: how long one takes to know the cluster, the memory of
@@ -38,9 +45,22 @@ func TestPrintScale(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Printf("%8s %8s %10s %14s %14s %10s %12s %12s\n", "nodes", "pods", "ready", "leader", "replica", "decision", "wave, leader", "wave, replica")
-	for _, nodes := range []int{1, 500, 5000} {
+	for _, nodes := range sizes(t) {
 		printScale(t, binary, nodes)
 	}
+}
+
+// sizes are how many nodes the clusters have: those of GPUSLICE_NODES, as "500,5000".
+func sizes(t *testing.T) (out []int) {
+	t.Helper()
+	for _, text := range strings.Split(cmp.Or(os.Getenv("GPUSLICE_NODES"), "1,500,5000"), ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("GPUSLICE_NODES has %q: write numbers of nodes, as 500,5000", text)
+		}
+		out = append(out, n)
+	}
+	return out
 }
 
 func printScale(t *testing.T, binary string, nodes int) {
@@ -58,7 +78,7 @@ func printScale(t *testing.T, binary string, nodes int) {
 		c.put(&corev1.Namespace{TypeMeta: kindOf("Namespace"), ObjectMeta: named("", name, map[string]string{corev1.LabelMetadataName: name})})
 	}
 	c.nodes(nodes)
-	c.pods(binary, nodes*podsOfNode)
+	c.pods(binary, nodes)
 
 	start := time.Now()
 	leader, err := install.InMemory(ctx, server, binary, dir)
@@ -91,13 +111,18 @@ type generated struct {
 
 func (c *generated) put(object runtime.Object) {
 	c.Helper()
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err == nil {
-		err = c.server.Put(&unstructured.Unstructured{Object: fields})
-	}
-	if err != nil {
+	if err := c.server.Put(untyped(c.T, object)); err != nil {
 		c.Fatal(err)
 	}
+}
+
+func untyped(t *testing.T, object runtime.Object) *unstructured.Unstructured {
+	t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: fields}
 }
 
 // nodes puts nodes of four kinds on the server.
@@ -109,11 +134,7 @@ func (c *generated) nodes(n int) {
 	}
 	for _, node := range all {
 		node.TypeMeta = kindOf("Node")
-		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
-		if err != nil {
-			c.Fatal(err)
-		}
-		c.kinds = append(c.kinds, &unstructured.Unstructured{Object: fields})
+		c.kinds = append(c.kinds, untyped(c.T, node))
 	}
 	for k := range n {
 		c.node(k, "0")
@@ -145,43 +166,101 @@ func (c *generated) copyOf(o *unstructured.Unstructured, namespace, name string,
 	}
 }
 
-// pods puts running pods on the server, each with the slice that a webhook gave one of them.
-func (c *generated) pods(binary string, n int) {
+// pods puts running pods on the server, so many of each workload, with the slice that a webhook gave one of them.
+func (c *generated) pods(binary string, nodes int) {
 	c.Helper()
 	webhook, err := install.InMemory(c.Context(), c.server, binary, c.TempDir())
 	if err != nil {
 		c.Fatal(err)
 	}
 	defer webhook.Stop()
+	c.knows(webhook, nodes)
 	asker, err := install.NewAsker(c.Context(), c.server.Config, webhook)
 	if err != nil {
 		c.Fatal(err)
 	}
-	answer, err := asker.Create(c.Context(), c.asked())
+	kinds := min(len(c.kinds), nodes)
+	for first := 0; first < nodes*podsOfNode; first += podsOfWorkload {
+		pod := c.given(asker, first/podsOfWorkload)
+		kind, seen := c.placed(pod, kinds)
+		fields := untyped(c.T, pod)
+		for k := first; k < min(first+podsOfWorkload, nodes*podsOfNode); k++ {
+			node := "node-" + strconv.Itoa(k/(podsOfNode*kinds)*kinds+kind)
+			c.copyOf(fields, pod.Namespace, "train-"+strconv.Itoa(k), func(o *unstructured.Unstructured) {
+				spec := maps.Clone(o.Object["spec"].(map[string]any))
+				spec["nodeName"], o.Object["spec"] = node, spec
+				seen.Node = node
+				o.SetAnnotations(with(o.GetAnnotations(), api.AnnotationObserved, seen.Encode()))
+			})
+		}
+	}
+}
+
+// given is a pod of a workload as a webhook gives it a slice and a kubelet runs it.
+func (c *generated) given(asker *install.Asker, workload int) *corev1.Pod {
+	c.Helper()
+	asked := c.asked()
+	asked.SetNamespace(team(workload % teams))
+	asked.Object["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)["name"] = "trainer-" + strconv.Itoa(workload)
+	answer, err := asker.Create(c.Context(), asked)
 	if err != nil || answer.Pod == nil {
 		c.Fatalf("a pod got no slice: %v, %v", answer.Denied, err)
 	}
-	pod := answer.Pod
-	spec := runtime.DeepCopyJSON(pod.Object["spec"].(map[string]any))
-	pod.Object["spec"], pod.Object["status"] = spec, map[string]any{"phase": "Running"}
-	for k := range n {
-		c.copyOf(pod, team(k%teams), "train-"+strconv.Itoa(k), func(o *unstructured.Unstructured) {
-			onNode := maps.Clone(spec)
-			onNode["nodeName"] = "node-" + strconv.Itoa(k/podsOfNode)
-			o.Object["spec"] = onNode
-		})
+	pod := &corev1.Pod{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Pod.Object, pod); err != nil {
+		c.Fatal(err)
 	}
+	pod.Status = runs(pod)
+	return pod
+}
+
+// placed is the first kind of node on which the leader finds the pod's slice enforced, and what it finds there.
+func (c *generated) placed(pod *corev1.Pod, kinds int) (kind int, seen observe.Observation) {
+	c.Helper()
+	given, err := promise.Decode(pod.Annotations[api.AnnotationPromise])
+	if err != nil {
+		c.Fatal(err)
+	}
+	pod.Spec.NodeName = "any"
+	for kind := range kinds {
+		node := &corev1.Node{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(c.kinds[kind].Object, node); err != nil {
+			c.Fatal(err)
+		}
+		if seen = observe.Observe(pod, observe.Place{Node: node}, given, nil); seen.State == observe.Enforced {
+			return kind, seen
+		}
+	}
+	c.Fatalf("no node enforces what a pod was given: %+v", seen)
+	return 0, seen
+}
+
+// runs is the status of a pod all of whose containers run.
+func runs(pod *corev1.Pod) (s corev1.PodStatus) {
+	at := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
+	s.Phase, s.StartTime = corev1.PodRunning, &at
+	for _, c := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+		s.Conditions = append(s.Conditions, corev1.PodCondition{Type: c, Status: corev1.ConditionTrue, LastTransitionTime: at})
+	}
+	for _, c := range pod.Spec.InitContainers {
+		status := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.Image, Started: new(true)}
+		if status.State.Running = (&corev1.ContainerStateRunning{StartedAt: at}); c.RestartPolicy == nil {
+			status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: at, FinishedAt: at, Reason: "Completed"}}
+		}
+		s.InitContainerStatuses = append(s.InitContainerStatuses, status)
+	}
+	for _, c := range pod.Spec.Containers {
+		state := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
+		s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.Image, Started: new(true), State: state})
+	}
+	return s
 }
 
 // asked is the pod that replicas are asked about.
 func (c *generated) asked() *unstructured.Unstructured {
 	p := pod()
 	p.TypeMeta, p.Namespace, p.Name = kindOf("Pod"), team(0), "train"
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p)
-	if err != nil {
-		c.Fatal(err)
-	}
-	return &unstructured.Unstructured{Object: fields}
+	return untyped(c.T, p)
 }
 
 // knows waits until a replica knows every node.
@@ -247,6 +326,13 @@ func (c *generated) wave(nodes int, leader, replica *install.Process) (ofLeader,
 		return (cpuOf(c.T, p.PID()) - before).Seconds() / time.Since(begin).Seconds()
 	}
 	return cores(leader, leaderCPU), cores(replica, replicaCPU)
+}
+
+// with is a copy of the entries with one more.
+func with(entries map[string]string, name, value string) map[string]string {
+	out := maps.Clone(entries)
+	out[name] = value
+	return out
 }
 
 func team(k int) string { return "team-" + strconv.Itoa(k) }

@@ -207,6 +207,7 @@ func TestValues(t *testing.T) {
 			"GPUSLICE_LOG_FORMAT":          "text",
 			"GPUSLICE_USAGE_LABEL":         "example.com/team",
 			"GPUSLICE_USAGE_DAYS":          "30",
+			"GPUSLICE_AUDIT_INTERVAL":      "6h",
 			"HTTPS_PROXY":                  "http://proxy.test:3128",
 		}, []string{"--namespace=elsewhere", "--certs=files", "--certs-file=/certificate/tls.crt", "--certs-key-file=/certificate/tls.key", "--observe=false"},
 			"infrastructure", map[string]string{"pool": "infrastructure"}, "infrastructure", "rack", "pull", "my-certificate", "/certificate", "off",

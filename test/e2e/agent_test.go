@@ -22,6 +22,7 @@ import (
 	"github.com/gpuslice/gpuslice/test/fakegpu"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/webhook/observe"
+	"github.com/gpuslice/gpuslice/webhook/usage"
 )
 
 // agentNode is what tenants of the agent's tests name, so that it counts no others.
@@ -251,5 +252,40 @@ func TestAgentObserved(t *testing.T) {
 			o, err := observe.DecodeObservation(p.Annotations[api.AnnotationObserved])
 			return err == nil && o.State == observe.Enforced && o.Tier == api.TierGuard
 		})
+		s.awaitUsage("of what it holds, 7GiB of 8Gi, used as the agent read it", func(l usage.Line) bool {
+			return l.Used > 0 && 8*l.Used <= 7*l.Read && l.Read <= l.Held.Memory
+		})
 	})
+	t.Run("what a pod without a slice holds is counted, and nobody knows what it uses", func(t *testing.T) {
+		t.Parallel()
+		s := withAgent(t)
+		bare := tenant("trainer", "wait 10m")
+		bare.Resources.Limits = corev1.ResourceList{install.SharedResource: resource.MustParse("1")}
+		if p := s.create(plain("bare", bare)); p.Annotations[api.AnnotationPromise] != "" {
+			t.Fatal("it has a slice")
+		}
+		s.awaitUsage("part of a device", func(l usage.Line) bool {
+			return l.Held.Devices > 0 && l.Held.Memory > 0 && l.Pool != install.SharedResource && l.Used == 0 && l.Read == 0
+		})
+	})
+}
+
+// awaitUsage returns once a line of the namespace in today's count is as wanted. The webhook counts each minute.
+func (s *stage) awaitUsage(what string, wanted func(usage.Line) bool) {
+	s.Helper()
+	var last []*usage.Day
+	err := wait.PollUntilContextTimeout(s.Context(), time.Second, within, true, func(ctx context.Context) (bool, error) {
+		now := time.Now()
+		days, _, err := usage.Read(ctx, s.node.Client, api.SystemNamespace, now.Add(-within), now.Add(within))
+		last = days
+		return slices.ContainsFunc(days, func(d *usage.Day) bool {
+			return slices.ContainsFunc(d.Lines, func(l usage.Line) bool { return l.Namespace == s.namespace && wanted(l) })
+		}), err
+	})
+	if err != nil {
+		for _, d := range last {
+			s.Logf("%+v", *d)
+		}
+		s.Fatalf("%s is not counted: %v", what, err)
+	}
 }

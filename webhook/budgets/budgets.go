@@ -3,6 +3,7 @@
 package budgets
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -144,7 +145,7 @@ func (b *Budgets) Generation(keys any, namespace string) any {
 // HoldingOf is what a stored pod counts for in its namespace's budget, and how that is known: for the ledger's lists.
 func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, ledger.ChargeBasis) {
 	in := b.cluster.CachedInput(pod)
-	holding, promised := promise.HoldingOf(pod, keys, in.Pools)
+	holding, promised := keys.HoldingOf(pod, in.Pools)
 	if in.Policy != nil {
 		holding = in.HoldingWithClaims(holding, given(keys, pod, promised))
 	}
@@ -159,6 +160,17 @@ func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, 
 		return holding, ledger.BasisUnmanaged
 	}
 	return holding, ledger.BasisDevices
+}
+
+// WithoutSlice is what a pod without a promise takes where a policy governs it: of the pool of its node, or under the name of the
+// resource while that is not known.
+func (b *Budgets) WithoutSlice(pod *corev1.Pod) (charge quota.Charge, pool string, known bool) {
+	in := b.cluster.CachedInput(pod)
+	if in.PolicyError == nil && in.Policy.Off() {
+		return quota.Charge{}, "", false
+	}
+	charge, pool, resource := promise.WithoutSlice(pod, in.Pools)
+	return charge, cmp.Or(pool, resource), pool != ""
 }
 
 // given is the Promise by which a stored pod holds claims; nil: it holds none by it.

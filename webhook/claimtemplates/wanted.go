@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -25,11 +26,18 @@ func watchPods(client kubernetes.Interface, changed func()) (cache.SharedIndexIn
 		return nil, fmt.Errorf("set transform of pods: %w", err)
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(object any) {
-		if pod, ok := object.(*corev1.Pod); ok && len(pod.Spec.ResourceClaims) > 0 {
+		if k, ok := object.(*keptPod); ok && len(k.claims) > 0 {
 			changed()
 		}
 	}})
 	return informer, err
+}
+
+// keptPod is what is kept of a pod: with its other fields, those of all pods would be a large part of the leader's memory.
+type keptPod struct {
+	namespace, name, version string
+	uid                      types.UID
+	claims                   []corev1.PodResourceClaim // nil: it has ended
 }
 
 func slimPod(object any) (any, error) {
@@ -37,11 +45,16 @@ func slimPod(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
-		Spec:       corev1.PodSpec{ResourceClaims: pod.Spec.ResourceClaims},
-		Status:     corev1.PodStatus{Phase: pod.Status.Phase},
-	}, nil
+	kept := &keptPod{namespace: pod.Namespace, name: pod.Name, version: pod.ResourceVersion, uid: pod.UID}
+	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		kept.claims = pod.Spec.ResourceClaims
+	}
+	return kept, nil
+}
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor, by which informers know their objects.
+func (k *keptPod) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: k.namespace, Name: k.name, UID: k.uid, ResourceVersion: k.version}
 }
 
 // templates are ResourceClaimTemplates by name.
@@ -51,10 +64,11 @@ type templates map[string]*resourcev1.ResourceClaimTemplate
 func wanted(pods []any) map[string]templates {
 	out := map[string]templates{}
 	for _, object := range pods {
-		pod, ok := object.(*corev1.Pod)
-		if !ok || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		k, ok := object.(*keptPod)
+		if !ok || len(k.claims) == 0 {
 			continue
 		}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name, UID: k.uid}, Spec: corev1.PodSpec{ResourceClaims: k.claims}}
 		for _, t := range (policies.Input{Pod: pod}).ClaimTemplates() {
 			if out[t.Namespace] == nil {
 				out[t.Namespace] = templates{}

@@ -273,7 +273,7 @@ func (w *Watcher) Governed() (out []nativequota.Governed, err error) {
 		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
 		on := in.PolicyError != nil || !in.Policy.Off()
 		if on && ns.DeletionTimestamp == nil && ns.Name != w.options.Namespace {
-			out = append(out, nativequota.Governed{Namespace: ns.Name, Policy: in.Policy, Pools: in.Pools})
+			out = append(out, nativequota.Governed{Namespace: ns.Name, Labels: ns.Labels, Policy: in.Policy, Pools: in.Pools})
 		}
 	})
 	return out, nil

@@ -33,7 +33,7 @@ import (
 const system = "gpuslice-system"
 
 func hold(pod *corev1.Pod) (quota.Holding, ledger.ChargeBasis) {
-	h, _ := promise.HoldingOf(pod, promise.Keys{}, nil)
+	h, _ := promise.Keys{}.HoldingOf(pod, nil)
 	return h, ledger.BasisUnmanaged
 }
 

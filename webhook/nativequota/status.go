@@ -34,6 +34,7 @@ type QuotaStatus struct {
 // Governed is a namespace that a policy governs.
 type Governed struct {
 	Namespace string
+	Labels    map[string]string
 	Policy    *config.Policy // nil: it cannot be read, and nothing is changed meanwhile
 	Pools     []pools.Pool
 }

@@ -13,6 +13,7 @@ import (
 const (
 	ReasonDegraded       = "GPUSliceEnforcementDegraded"
 	ReasonRestored       = "GPUSliceEnforcementRestored"
+	ReasonBetter         = "GPUSliceBetterThanPlanned"
 	ReasonGuardRestarted = "GPUSliceGuardRestarted"
 )
 
@@ -28,6 +29,11 @@ func (w eventWriter) writeChanges(ctx context.Context, pod *corev1.Pod, before, 
 	for _, reason := range o.Reasons {
 		if !slices.Contains(before.Reasons, reason) {
 			w.write(ctx, pod, corev1.EventTypeWarning, ReasonDegraded, reason)
+		}
+	}
+	for _, better := range o.Better {
+		if !slices.Contains(before.Better, better) {
+			w.write(ctx, pod, corev1.EventTypeNormal, ReasonBetter, better)
 		}
 	}
 	if o.restarts() > before.restarts() && o.State != Ended {

@@ -12,7 +12,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -29,6 +28,7 @@ type subject struct {
 
 	agentAway   bool   // the node's agent does not enforce
 	notEnforced string // why it does not enforce this pod's slice
+	instances   []string
 }
 
 // plans are the fixtures: the files of their nodes, and policy documents.
@@ -40,6 +40,7 @@ var plans = map[string]struct{ nodes, policy, image string }{
 	"driver": {"h200-driver-limits", "strategies: [time-slicing]\npools:\n  declared:\n  - {name: h200, selector: {kubernetes.io/hostname: h200-1}, resource: nvidia.com/gpu.shared, " +
 		"strategy: time-slicing, replicas: 8, deviceMemory: 143771Mi, driver: 615.71.09, driverLimits: true}\n", "example.test/app:1"},
 	"mig":       {"a100-mig-mixed", "strategies: [mig]\n", "example.test/app:1"},
+	"claim":     {"dra-h100", "strategies: [mig, claim]\n", "example.test/app:1"},
 	"agent":     {"l4-timeslicing-renamed", "strategies: [time-slicing]\nguard: {mode: agent}\n", "example.test/app:1"},
 	"unguarded": {"l4-timeslicing-renamed", "strategies: [time-slicing]\nguard: {enabled: false}\n", "example.test/app:1"},
 }
@@ -48,7 +49,7 @@ var plans = map[string]struct{ nodes, policy, image string }{
 func planned(t *testing.T, plan string) *subject {
 	t.Helper()
 	p := plans[plan]
-	nodes, err := scenarios.Nodes(p.nodes)
+	of, err := scenarios.Published([]string{p.nodes}, []string{"nvidia-h100-mig-and-shares"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,12 +63,12 @@ func planned(t *testing.T, plan string) *subject {
 	}
 	d := policies.Decide(policies.Input{
 		Pod: pod, Namespace: api.Namespace{Name: scenarios.Namespace}, Policy: policy,
-		Pools: pools.FromNodes(nodes, policy.Pools, nil), Guard: scenarios.Guard(),
+		Pools: of.Pools(policy.Pools, nil), Guard: scenarios.Guard(),
 	})
 	if d.Promise == nil {
 		t.Fatalf("%s: the pod is not planned: %s %v", plan, d.Message(), d.Warnings)
 	}
-	return &subject{pod: d.Promise.Apply(pod), node: nodes[0], promise: d.Promise}
+	return &subject{pod: d.Promise.Apply(pod), node: of.Nodes[0], promise: d.Promise}
 }
 
 // started is the pod once all of it runs on its node.
@@ -91,7 +92,7 @@ func started(t *testing.T, plan string) *subject {
 
 func (s *subject) observe() Observation { return Observe(s.pod, s.place(), s.promise, s.notices) }
 
-func (s *subject) place() Place { return Place{s.node, !s.agentAway, s.notEnforced} }
+func (s *subject) place() Place { return Place{s.node, !s.agentAway, s.notEnforced, s.instances} }
 
 // set writes labels of the node.
 func (s *subject) set(pairs ...string) {

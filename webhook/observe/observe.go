@@ -16,6 +16,8 @@ type Place struct {
 	Agent bool         // the node's agent enforces
 	// NotEnforced is why the agent does not enforce the pod's slice all the same; empty: it does.
 	NotEnforced string
+	// Instances are the containers that got a MIG instance where they might have got a share.
+	Instances []string
 }
 
 // Observe compares the enforcement of pod with its promise. notices can only lower a tier. Observe changes nothing; the
@@ -60,7 +62,9 @@ func (e *evaluation) addReason(format string, args ...any) {
 func (e *evaluation) lose(tier api.Tier, format string, args ...any) {
 	if e.plans(tier) {
 		e.lost[tier] = true
-		e.addReason(format, args...)
+		if !e.byInstances() {
+			e.addReason(format, args...)
+		}
 	}
 }
 
@@ -87,6 +91,10 @@ func (e *evaluation) observation() Observation {
 	o := Observation{State: e.state(), Node: e.pod.Spec.NodeName, Reasons: e.reasons, Guard: e.guardFacts(), Notices: e.notices}
 	for _, c := range e.planned.Containers {
 		tiers := []api.Tier{}
+		if (o.State == Enforced || o.State == Degraded) && e.byInstance(c.Name) {
+			tiers = append(tiers, api.TierHardware)
+			o.Better = append(o.Better, fmt.Sprintf("%s got a MIG instance, which was free, in place of a share of a device: the hardware holds it", c.Name))
+		}
 		for _, tier := range c.Tiers {
 			if (o.State == Enforced || o.State == Degraded) && !e.lost[tier] {
 				tiers = append(tiers, tier)
@@ -115,10 +123,20 @@ func (e *evaluation) state() State {
 // enforced reports whether a container has started and, where a guard was planned, whether the guard is ready. A crashing
 // tenant beside a running guard is enforced as planned all the same.
 func (e *evaluation) enforced() bool {
-	if e.plans(api.TierGuard) && !e.byAgent() {
+	if e.plans(api.TierGuard) && !e.byAgent() && !e.byInstances() {
 		return isGuarding(e.guardStatus())
 	}
 	return e.everRan()
+}
+
+// byInstance reports whether a container got an instance. While the check fails, nothing has started on it.
+func (e *evaluation) byInstance(container string) bool {
+	return slices.Contains(e.at.Instances, container) && !e.lost[api.TierHardware]
+}
+
+// byInstances reports whether the hardware holds each slice of the pod: then nothing is missed of what else was planned.
+func (e *evaluation) byInstances() bool {
+	return !slices.ContainsFunc(e.promise.Containers, func(c promise.Container) bool { return !e.byInstance(c.Name) })
 }
 
 // weakest returns the strongest tier that applies to every container.

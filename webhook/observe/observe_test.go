@@ -143,6 +143,19 @@ func TestObserve(t *testing.T) {
 				s.set("nvidia.com/mig-1g.10gb.sharing-strategy", "time-slicing", "nvidia.com/mig-1g.10gb.replicas", "2")
 			}, reason: "time-slicing"},
 
+		"a share by claim is held as planned": {plan: "claim", state: Enforced, tiers: holding(guard)},
+		"an instance that was free holds":     {plan: "claim", state: Enforced, tiers: holding(hardware, guard), edit: func(s *subject) { s.instances = []string{"trainer"} }},
+		"an instance holds while the guard is away": {plan: "claim", state: Enforced, tiers: holding(hardware), edit: func(s *subject) {
+			s.instances, s.guard().State = []string{"trainer"}, waiting("CrashLoopBackOff")
+		}},
+		"an instance of another container holds nothing": {plan: "claim", state: Degraded, tiers: holding(), edit: func(s *subject) {
+			s.instances, s.guard().State = []string{"other"}, waiting("CrashLoopBackOff")
+		}, reason: "the guard waits"},
+		"an instance holds nothing while the check fails": {plan: "claim", state: Degraded, tiers: holding(), edit: func(s *subject) {
+			s.instances, s.check().State = []string{"trainer"}, terminated(1, "Error", "no devices")
+			s.guard().State, s.trainer().State = waiting("PodInitializing"), waiting("PodInitializing")
+		}, reason: "no devices"},
+
 		"a guard that cannot enforce does not hold": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) { s.hear(time.Minute, notEnforcing) },
 			reason: "at 2026-03-04T12:01:00Z it reported: " + notEnforcing},
 		"a notice that the guard enforces again lifts nothing, since others can write it": {plan: "time-slicing", state: Degraded, tiers: holding(framework),

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/podcache"
 )
 
 // fieldManager is the owner of the annotation in managedFields.
@@ -24,10 +26,10 @@ const fieldManager = "gpuslice-observer"
 // errReverted is the error of a patch whose annotation an admission webhook restored.
 var errReverted = errors.New("the annotation was not stored as written: does a webhook of an older release restore it?")
 
-// lastObservation is the last observation of a pod.
+// lastObservation is the last observation of a pod, as text: pods of a workload and a node have the same.
 type lastObservation struct {
-	uid         types.UID
-	observation Observation
+	uid  types.UID
+	text unique.Handle[string]
 }
 
 // reconcile observes one pod and writes what has changed. A panic is an error like others: an odd pod must not stop the
@@ -38,11 +40,10 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	object, _, err := s.pods.GetStore().GetByKey(key)
+	pod, err := s.cached(key)
 	if err != nil {
-		return fmt.Errorf("read pod from the cache: %w", err)
+		return err
 	}
-	pod, _ := object.(*corev1.Pod)
 	promise := s.promiseOf(pod)
 	if promise == nil {
 		s.forget(key)
@@ -52,7 +53,11 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 		return err
 	}
 	before := s.previous(key, pod)
-	o := Observe(pod, s.place(pod), promise, s.notices(pod, before))
+	at := s.place(pod)
+	if at.Instances, err = s.instances(ctx, key, pod, promise); err != nil {
+		return err
+	}
+	o := Observe(pod, at, promise, s.notices(pod, before))
 	o.Terminations = s.terminations(pod, promise, before)
 	s.tally.set(key, o)
 	s.recordGuard(key, pod, promise, o.Notices)
@@ -69,13 +74,30 @@ func (s *session) reconcile(ctx context.Context, key string) (err error) {
 	return nil
 }
 
+// cached returns the pod as it was last shown; nil: it is gone, or has no promise.
+func (s *session) cached(key string) (*corev1.Pod, error) {
+	object, _, err := s.pods.GetStore().GetByKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("read pod from the cache: %w", err)
+	}
+	if kept, ok := object.(*podcache.Pod); ok && kept.Promised() {
+		return kept.Read()
+	}
+	return nil, nil
+}
+
 // promiseOf returns the pod's promise; nil if there is none to observe. A promise from another namespace came with a copy
 // of a pod, and one that this build cannot read is observed by a newer build.
 func (s *session) promiseOf(pod *corev1.Pod) *promise.Promise {
 	if pod == nil {
 		return nil
 	}
-	if keys := s.keys(); keys.Signs() {
+	keys := s.keys()
+	return s.promises.of(pod, keys, func(pod *corev1.Pod) *promise.Promise { return s.decodePromise(pod, keys) })
+}
+
+func (s *session) decodePromise(pod *corev1.Pod, keys promise.Keys) *promise.Promise {
+	if keys.Signs() {
 		if promise := keys.PromiseOf(pod); promise != nil && !promise.Newer() {
 			return promise
 		}
@@ -113,7 +135,8 @@ func (s *session) previous(key string, pod *corev1.Pod) Observation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known, ok := s.last[key]; ok && known.uid == pod.UID {
-		return known.observation
+		o, _ := decodeObservation(known.text.Value()) // it was encoded here
+		return o
 	}
 	o, err := DecodeObservation(pod.Annotations[api.AnnotationObserved])
 	if err != nil {
@@ -125,7 +148,7 @@ func (s *session) previous(key string, pod *corev1.Pod) Observation {
 func (s *session) remember(key string, pod *corev1.Pod, o Observation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last[key] = lastObservation{pod.UID, o}
+	s.last[key] = lastObservation{pod.UID, unique.Make(o.Encode())}
 }
 
 func (s *session) forget(key string) {
@@ -135,6 +158,7 @@ func (s *session) forget(key string) {
 	delete(s.last, key)
 	delete(s.reported, key)
 	delete(s.guarding, key)
+	delete(s.claimed, key)
 }
 
 // write patches annotations of the pod, if there are any to patch. It reports whether it did: the UID and the version are part of

@@ -28,11 +28,13 @@ type session struct {
 	agents       *nodelease.Follower
 	queue        workqueue.TypedRateLimitingInterface[string]
 	writer       eventWriter
+	promises     promises
 
 	mu       sync.Mutex
 	last     map[string]lastObservation // by namespace/name
 	reported map[string]reported
 	guarding map[string]guardaccess.Report // of the guards that run
+	claimed  map[string]claimed            // by pods on a node
 }
 
 func newSession(c *Controller) (*session, error) {
@@ -49,7 +51,7 @@ func newSession(c *Controller) (*session, error) {
 		return nil, err
 	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](c.timing.backoff, c.timing.maxBackoff)
-	s := &session{Controller: c, pods: pods, events: events, agentEvents: agentEvents, last: map[string]lastObservation{}, reported: map[string]reported{}, guarding: map[string]guardaccess.Report{},
+	s := &session{Controller: c, pods: pods, events: events, agentEvents: agentEvents, last: map[string]lastObservation{}, reported: map[string]reported{}, guarding: map[string]guardaccess.Report{}, claimed: map[string]claimed{},
 		queue: workqueue.NewTypedRateLimitingQueue[string](limiter)}
 	if s.agents, err = nodelease.Follow(c.options.Client, c.options.Namespace, s.enqueueNode); err != nil {
 		return nil, err
@@ -150,7 +152,7 @@ func (s *session) place(pod *corev1.Pod) Place {
 	name := pod.Spec.NodeName
 	object, _, _ := s.options.Nodes.GetStore().GetByKey(name)
 	node, _ := object.(*corev1.Node)
-	return Place{node, s.agents.Enforces(name), s.agents.NotEnforced(name, string(pod.UID))}
+	return Place{Node: node, Agent: s.agents.Enforces(name), NotEnforced: s.agents.NotEnforced(name, string(pod.UID))}
 }
 
 // notices returns the notices of a pod from Events, and those of the previous observation.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/podcache"
 )
 
 // Indexes of the informers.
@@ -25,7 +25,7 @@ const (
 // their names: the API server cannot select pods by annotation.
 func watchPods(client kubernetes.Interface, label string) (cache.SharedIndexInformer, error) {
 	informer := coreinformers.NewPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{byNode: nodeOf})
-	if err := informer.SetTransform(func(object any) (any, error) { return slimPod(object, label) }); err != nil {
+	if err := informer.SetTransform(podcache.Transform(label)); err != nil {
 		return nil, fmt.Errorf("set transform of pods: %w", err)
 	}
 	return informer, nil
@@ -43,8 +43,8 @@ func watchEvents(client kubernetes.Interface) (cache.SharedIndexInformer, error)
 }
 
 func nodeOf(object any) ([]string, error) {
-	if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
-		return []string{pod.Spec.NodeName}, nil
+	if pod, ok := object.(*podcache.Pod); ok && pod.Promised() && pod.Node() != "" {
+		return []string{pod.Node()}, nil
 	}
 	return nil, nil
 }
@@ -54,71 +54,6 @@ func podOf(object any) ([]string, error) {
 		return []string{e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name}, nil
 	}
 	return nil, nil
-}
-
-// slimPod keeps the fields of a pod that Observe and usage read, with one label, and the name alone of a pod without a promise.
-func slimPod(object any, label string) (any, error) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return object, nil
-	}
-	meta := metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion}
-	promise := pod.Annotations[api.AnnotationPromise]
-	if promise == "" {
-		return &metav1.PartialObjectMetadata{ObjectMeta: meta}, nil
-	}
-	meta.DeletionTimestamp, meta.CreationTimestamp = pod.DeletionTimestamp, pod.CreationTimestamp
-	if value, ok := pod.Labels[label]; ok {
-		meta.Labels = map[string]string{label: value}
-	}
-	meta.Annotations = map[string]string{api.AnnotationPromise: promise}
-	for _, name := range []string{api.AnnotationPlanned, api.AnnotationObserved, api.AnnotationSummary} {
-		if text, ok := pod.Annotations[name]; ok {
-			meta.Annotations[name] = text
-		}
-	}
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		meta.OwnerReferences = []metav1.OwnerReference{*owner}
-	}
-	return &corev1.Pod{
-		ObjectMeta: meta,
-		Spec: corev1.PodSpec{
-			NodeName: pod.Spec.NodeName, RuntimeClassName: pod.Spec.RuntimeClassName,
-			InitContainers: slimContainers(pod.Spec.InitContainers), Containers: slimContainers(pod.Spec.Containers),
-		},
-		Status: corev1.PodStatus{
-			Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message, StartTime: pod.Status.StartTime,
-			Conditions:            slimConditions(pod.Status.Conditions),
-			InitContainerStatuses: slimStatuses(pod.Status.InitContainerStatuses), ContainerStatuses: slimStatuses(pod.Status.ContainerStatuses),
-		},
-	}, nil
-}
-
-func slimContainers(list []corev1.Container) []corev1.Container {
-	out := make([]corev1.Container, len(list))
-	for i := range list {
-		out[i] = corev1.Container{Name: list[i].Name, Image: list[i].Image, RestartPolicy: list[i].RestartPolicy}
-	}
-	return out
-}
-
-// slimConditions keeps when the pod was scheduled.
-func slimConditions(list []corev1.PodCondition) (out []corev1.PodCondition) {
-	for i := range list {
-		if c := &list[i]; c.Type == corev1.PodScheduled {
-			out = append(out, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
-		}
-	}
-	return out
-}
-
-func slimStatuses(list []corev1.ContainerStatus) []corev1.ContainerStatus {
-	out := make([]corev1.ContainerStatus, len(list))
-	for i := range list {
-		s := &list[i]
-		out[i] = corev1.ContainerStatus{Name: s.Name, State: s.State, LastTerminationState: s.LastTerminationState, RestartCount: s.RestartCount, Started: s.Started}
-	}
-	return out
 }
 
 // slimEvent drops the fields that no notice is read from.
@@ -148,27 +83,25 @@ func onPods(enqueue func(key string)) cache.ResourceEventHandler {
 
 // onGone calls gone with each pod that ends or is deleted.
 func onGone(gone func(namespace string, uid types.UID)) cache.ResourceEventHandler {
-	ended := func(_, object any) {
-		if pod, ok := object.(*corev1.Pod); ok && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed) {
-			gone(pod.Namespace, pod.UID)
+	call := func(object any, when func(*podcache.Pod) bool) {
+		if pod, ok := object.(*podcache.Pod); ok && when(pod) {
+			gone(pod.Namespace(), pod.UID)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		UpdateFunc: ended,
+		UpdateFunc: func(_, object any) { call(object, (*podcache.Pod).Ended) },
 		DeleteFunc: func(object any) {
 			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = last.Obj
 			}
-			if pod, ok := object.(metav1.Object); ok {
-				gone(pod.GetNamespace(), pod.GetUID())
-			}
+			call(object, func(*podcache.Pod) bool { return true })
 		},
 	}
 }
 
 func enqueuePod(object any, enqueue func(string)) {
-	if pod, ok := object.(*corev1.Pod); ok {
-		enqueue(pod.Namespace + "/" + pod.Name)
+	if pod, ok := object.(*podcache.Pod); ok && pod.Promised() {
+		enqueue(pod.Namespace() + "/" + pod.Name)
 	}
 }
 

@@ -19,7 +19,8 @@ const maxUID = 128
 // webhook configurations offer v1 alone.
 func decodeReview(body []byte) (review.Request, error) {
 	var read admissionv1.AdmissionReview
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &read); err != nil {
+	left, object, old := cutObjects(body)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(left, &read); err != nil {
 		return review.Request{}, fmt.Errorf("read AdmissionReview: %w", err)
 	}
 	if want := admissionv1.SchemeGroupVersion.String(); read.APIVersion != want || read.Kind != "AdmissionReview" {
@@ -30,6 +31,12 @@ func decodeReview(body []byte) (review.Request, error) {
 		return review.Request{}, errors.New("the AdmissionReview holds no request")
 	case read.Request.UID == "" || len(read.Request.UID) > maxUID:
 		return review.Request{}, errors.New("the request has no usable uid")
+	}
+	if object != nil {
+		read.Request.Object.Raw = object
+	}
+	if old != nil {
+		read.Request.OldObject.Raw = old
 	}
 	return *read.Request, nil
 }

@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
 )
 
 // boundAt is when the scheduler bound the pod to a node; 0: it has not.
@@ -21,11 +22,6 @@ func boundAt(pod *corev1.Pod) Second {
 		return SecondOf(pod.Status.StartTime.Time)
 	}
 	return SecondOf(pod.CreationTimestamp.Time)
-}
-
-// ended reports whether the pod has ended.
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // endedAt is when the last container of a pod that has ended did. It is not known of one whose node was lost.
@@ -63,8 +59,7 @@ func labelOf(pod metav1.Object, key string) string {
 	return ""
 }
 
-// rateOf is what the pod counts for.
-func rateOf(pod *corev1.Pod, given *promise.Promise) Amount {
-	charge := given.ChargeOn(pod)
+// rateOf is what a pod of that charge holds.
+func rateOf(charge quota.Charge) Amount {
 	return Amount{Memory: int64(charge.Memory), Devices: int64(charge.Devices)}
 }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/webhook/podcache"
 )
 
 const (
@@ -38,6 +40,9 @@ type Options struct {
 	Ready func() error
 	// PromiseOf returns the promise of a pod; nil: it has none that is to be trusted.
 	PromiseOf func(*corev1.Pod) *promise.Promise
+	// WithoutSlice returns what a pod without a promise that is to be trusted holds, and in which pool; nothing: it is not counted. known is
+	// false while its node's pool is not known, of which pool has the resource's name then.
+	WithoutSlice func(*corev1.Pod) (charge quota.Charge, pool string, known bool)
 	// PoolOf returns the pool in which a node offers a resource; "": none is known.
 	PoolOf func(node, resource string) string
 	// Now is the time of the API server, which dates what pods do.
@@ -47,7 +52,7 @@ type Options struct {
 
 // Watch is what the leader watches.
 type Watch struct {
-	Pods cache.SharedIndexInformer // their labels need only hold Options.PodLabel
+	Pods cache.SharedIndexInformer // of podcache.Pods with Options.PodLabel
 	// Used returns the memory, in MiB, that a pod uses as its node last reported; false: it is not known.
 	Used func(node, podUID string) (int64, bool)
 }
@@ -94,7 +99,7 @@ func (r *Recorder) Run(ctx context.Context, from Watch) error {
 
 func (r *Recorder) newSession(used func(string, string) (int64, bool)) *session {
 	s := &session{Recorder: r, used: used, store: store{r.options.Client, r.options.Namespace}}
-	s.pods = watched{now: s.now, pods: map[types.UID]*watchedPod{}}
+	s.pods = watched{now: s.now, labelKey: r.options.PodLabel, pods: map[types.UID]*watchedPod{}}
 	return s
 }
 
@@ -191,17 +196,24 @@ func (s *session) open(ctx context.Context, now Second) (err error) {
 	return nil
 }
 
-// resolve reads what a pod holds as long as it lives.
-func (s *session) resolve(pod *corev1.Pod) *held {
-	given := s.options.PromiseOf(pod)
-	if given == nil {
-		return nil
+// resolve reads what a pod holds; settled: as long as it lives.
+func (s *session) resolve(kept *podcache.Pod) (h *held, settled bool) {
+	pod, err := kept.Read()
+	if err != nil {
+		return nil, false
 	}
-	return &held{Key: Key{Namespace: pod.Namespace, Pool: poolOf(pod, given, s.options.PoolOf)}, rate: rateOf(pod, given)}
+	if given := s.options.PromiseOf(pod); given != nil {
+		return &held{Key: Key{Namespace: pod.Namespace, Pool: poolOf(pod, given, s.options.PoolOf)}, rate: rateOf(given.ChargeOn(pod))}, true
+	}
+	charge, pool, known := s.options.WithoutSlice(pod)
+	if charge == (quota.Charge{}) {
+		return nil, false
+	}
+	return &held{Key: Key{Namespace: pod.Namespace, Pool: shortened(pool)}, rate: rateOf(charge)}, known
 }
 
 // current adds what changes while the pod lives.
-func (s *session) current(pod *corev1.Pod, h *held) {
-	h.Label = labelOf(pod, s.options.PodLabel)
-	h.use, h.used = s.used(pod.Spec.NodeName, string(pod.UID))
+func (s *session) current(p *watchedPod, h *held) {
+	h.Label = p.label
+	h.use, h.used = s.used(p.pod.Node(), string(p.pod.UID))
 }

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/webhook/podcache"
 )
 
 // versioned is a client whose ConfigMaps have versions, as an API server's have.
@@ -61,8 +64,8 @@ type life struct {
 }
 
 // podAt is the pod as it is at a time.
-func (l *life) podAt(at Second) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.uid, UID: types.UID(l.uid)}}
+func (l *life) podAt(at Second) *podcache.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.uid, UID: types.UID(l.uid), Annotations: map[string]string{api.AnnotationPromise: "{}"}}}
 	if at >= l.from {
 		pod.Spec.NodeName = l.Pool
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.from.Time())}}
@@ -71,7 +74,11 @@ func (l *life) podAt(at Second) *corev1.Pod {
 		pod.Status.Phase = corev1.PodSucceeded
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(l.until.Time())}}}}
 	}
-	return pod
+	kept, err := podcache.Of(pod, "")
+	if err != nil {
+		panic(err)
+	}
+	return kept
 }
 
 func (l *life) within(from, until Second) Amount {
@@ -247,9 +254,9 @@ func TestCountedIsHeld(t *testing.T) {
 
 // TestMissedPods: a pod that another one of its name replaced, or that a broken watch never showed to go, is not counted on.
 func TestMissedPods(t *testing.T) {
-	for name, goes := range map[string]func(h cache.ResourceEventHandler, first, second *corev1.Pod){
-		"replaced": func(h cache.ResourceEventHandler, first, second *corev1.Pod) { h.OnUpdate(first, second) },
-		"deleted while the watch was broken": func(h cache.ResourceEventHandler, first, second *corev1.Pod) {
+	for name, goes := range map[string]func(h cache.ResourceEventHandler, first, second *podcache.Pod){
+		"replaced": func(h cache.ResourceEventHandler, first, second *podcache.Pod) { h.OnUpdate(first, second) },
+		"deleted while the watch was broken": func(h cache.ResourceEventHandler, first, second *podcache.Pod) {
 			h.OnDelete(cache.DeletedFinalStateUnknown{Key: "team-a/train", Obj: first})
 			h.OnAdd(second, false)
 		},
@@ -275,6 +282,38 @@ func TestMissedPods(t *testing.T) {
 				t.Errorf("counted %+v", l)
 			}
 		})
+	}
+}
+
+// TestWithoutSlice: a pod without a promise is counted, under the resource's name until the pool of its node is known, and from then on in that
+// pool, also once the node is gone. So is one whose promise is not to be trusted.
+func TestWithoutSlice(t *testing.T) {
+	w := &world{client: versioned(), now: noon}
+	for _, uid := range []string{"whole", "free"} {
+		w.lives = append(w.lives, &life{Key: Key{Namespace: "team-a", Pool: "node"}, uid: uid, from: noon - 100, until: noon + 1e6, deleted: noon + 1e6})
+	}
+	s := w.leader()
+	s.options.PromiseOf = func(*corev1.Pod) *promise.Promise { return nil }
+	pool := ""
+	s.options.WithoutSlice = func(pod *corev1.Pod) (quota.Charge, string, bool) {
+		if pod.Name == "free" {
+			return quota.Charge{}, "", false
+		}
+		return quota.Charge{Memory: 1 << 10, Devices: deviceUnits}, cmp.Or(pool, api.ResourceGPU), pool != ""
+	}
+	for _, pool = range []string{"", "a100", ""} {
+		w.now += 60
+		if err := s.count(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := fmt.Sprint(s.last.Lines)
+	want := fmt.Sprint([]Line{
+		{Key: Key{Namespace: "team-a", Pool: "a100"}, Held: Amount{Memory: 1 << 10, Devices: deviceUnits}.times(120), Open: Amount{Memory: 1 << 10, Devices: deviceUnits}},
+		{Key: Key{Namespace: "team-a", Pool: api.ResourceGPU}, Held: Amount{Memory: 1 << 10, Devices: deviceUnits}.times(60 - settle)},
+	})
+	if got != want {
+		t.Errorf("counted %s, want %s", got, want)
 	}
 }
 

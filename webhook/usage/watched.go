@@ -3,15 +3,16 @@ package usage
 import (
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpuslice/gpuslice/webhook/podcache"
 )
 
 // watched are the pods as a watch has shown them, with those that are gone and not counted to their end yet.
 type watched struct {
-	now func() Second
+	now      func() Second
+	labelKey string // of the label that has lines of its own
 
 	mu   sync.Mutex
 	pods map[types.UID]*watchedPod
@@ -19,15 +20,21 @@ type watched struct {
 
 // watchedPod is a pod as it was last shown.
 type watchedPod struct {
-	pod *corev1.Pod
+	pod   *podcache.Pod
+	label string
+	// bound is when it was bound to its node; 0: it was not.
+	bound Second
+	// done is when its last container ended; 0: that is not known, or it has not ended.
+	done Second
 	// gone is when it was seen to be gone, or to have ended at a time that is not known; 0: neither.
 	gone Second
 	// missed reports whether it went while the watch was broken.
 	missed bool
 	// over is when it was first seen to have ended; 0: it was not.
 	over Second
-	// resolved is what it holds, once its promise was read.
+	// resolved is what it holds as it was last read. settled: it does not change.
 	resolved *held
+	settled  bool
 }
 
 // handler returns what an informer of pods calls.
@@ -44,9 +51,13 @@ func (w *watched) handler() cache.ResourceEventHandler {
 
 // put takes a pod. One that was listed may have ended long ago.
 func (w *watched) put(object any, listed bool) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
+	kept, ok := object.(*podcache.Pod)
+	if !ok || !kept.Holds() {
 		return
+	}
+	pod, err := kept.Read()
+	if err != nil {
+		return // cannot happen: it was written in this process
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,21 +66,26 @@ func (w *watched) put(object any, listed bool) {
 		p = &watchedPod{}
 		w.pods[pod.UID] = p
 	}
-	p.pod = pod
-	if ended(pod) && p.over == 0 {
+	p.pod, p.label, p.bound = kept, labelOf(pod, w.labelKey), boundAt(pod)
+	if p.done = 0; !kept.Ended() {
+		return
+	}
+	if p.over == 0 {
 		p.over = w.now()
 	}
-	if _, known := endedAt(pod); ended(pod) && !known && p.gone == 0 {
+	if at, known := endedAt(pod); known && at > 0 {
+		p.done = at
+	} else if p.gone == 0 {
 		p.gone, p.missed = w.now(), listed
 	}
 }
 
 // replaced takes the pod before as gone if another one of its name is there after: the watch was broken meanwhile.
 func (w *watched) replaced(before, after any) {
-	b, ok := before.(metav1.Object)
-	a, also := after.(metav1.Object)
-	if ok && also && a.GetUID() != b.GetUID() {
-		w.gone(b.GetUID(), true)
+	b, ok := before.(*podcache.Pod)
+	a, also := after.(*podcache.Pod)
+	if ok && also && a.UID != b.UID {
+		w.gone(b.UID, true)
 	}
 }
 
@@ -77,11 +93,11 @@ func (w *watched) remove(object any) {
 	last, missed := object.(cache.DeletedFinalStateUnknown)
 	if missed {
 		object = last.Obj
-	} else if pod, ok := object.(*corev1.Pod); ok {
-		w.put(pod, false)
+	} else {
+		w.put(object, false)
 	}
-	if pod, ok := object.(metav1.Object); ok {
-		w.gone(pod.GetUID(), missed)
+	if pod, ok := object.(*podcache.Pod); ok {
+		w.gone(pod.UID, missed)
 	}
 }
 
@@ -93,29 +109,29 @@ func (w *watched) gone(uid types.UID, missed bool) {
 	}
 }
 
-// held returns what pods hold. resolve reads what one holds, once; nil: nothing that is to be trusted. now adds what may change.
-func (w *watched) held(resolve func(*corev1.Pod) *held, now func(*corev1.Pod, *held)) []held {
+// held returns what pods hold. resolve reads what one holds, until that is settled; nil: nothing that is to be trusted. now adds what
+// may change.
+func (w *watched) held(resolve func(*podcache.Pod) (h *held, settled bool), now func(*watchedPod, *held)) []held {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := make([]held, 0, len(w.pods))
 	for _, p := range w.pods {
-		from := boundAt(p.pod)
-		if from == 0 {
+		if p.bound == 0 {
 			continue
 		}
-		if p.resolved == nil {
-			p.resolved = resolve(p.pod)
+		if !p.settled {
+			p.resolved, p.settled = resolve(p.pod)
 		}
 		if p.resolved == nil {
 			continue
 		}
 		h := *p.resolved
-		h.from = from
+		h.from = p.bound
 		h.until, h.lost = p.end()
 		if h.until != 0 {
-			h.until = max(h.until, from)
+			h.until = max(h.until, h.from)
 		}
-		now(p.pod, &h)
+		now(p, &h)
 		out = append(out, h)
 	}
 	return out
@@ -124,14 +140,13 @@ func (w *watched) held(resolve func(*corev1.Pod) *held, now func(*corev1.Pod, *h
 // end is when the pod ended, 0: it has not, and whether that is only when it was noticed. Its node dates the end, by a clock that may
 // be ahead: no pod holds anything after it was seen to have ended.
 func (p *watchedPod) end() (until Second, lost bool) {
-	at, known := endedAt(p.pod)
-	if !ended(p.pod) || !known {
+	if p.done == 0 {
 		return p.gone, p.missed
 	}
-	if at = min(at, p.over); p.gone != 0 {
-		at = min(at, p.gone)
+	if until = min(p.done, p.over); p.gone != 0 {
+		until = min(until, p.gone)
 	}
-	return at, false
+	return until, false
 }
 
 // forget drops the pods that are counted to their end.

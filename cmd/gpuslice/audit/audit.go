@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/reports"
 )
 
 const long = `Preview what enforce would change in a namespace under audit or warn, so that a team can be enforced without a surprise:
@@ -152,4 +154,26 @@ func (a *auditor) skip(namespace string) string {
 		return "policy " + in.Policy.Name + " is enforced already; --include-enforced audits it all the same"
 	}
 	return ""
+}
+
+// writeReports writes the Report of each namespace that was audited. With all, it deletes those of namespaces that were not: where the
+// policy cannot be used, it is still what was found last.
+func (a *auditor) writeReports(ctx context.Context, all bool) error {
+	store := reports.Store{Client: a.client.Discovery().RESTClient()}
+	if served, err := store.Served(ctx); err != nil {
+		return err
+	} else if !served {
+		return errors.New("the cluster has no API " + reports.APIVersion + ": install the CustomResourceDefinitions of openreports.io, or leave out --reports")
+	}
+	for _, item := range a.items {
+		if err := store.Apply(ctx, reports.Of(item.Namespace, item.Policy, item.subjects, time.Now())); err != nil {
+			return err
+		}
+	}
+	if !all {
+		return nil
+	}
+	return store.DeleteExcept(ctx, func(namespace string) bool {
+		return a.unknown(namespace) || slices.ContainsFunc(a.items, func(i audited) bool { return i.Namespace == namespace })
+	})
 }

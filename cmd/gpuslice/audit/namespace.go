@@ -14,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/reports"
 )
 
 // auditor evaluates what runs as if it were created again.
@@ -37,7 +37,7 @@ type audited struct {
 	Groups    []group             `json:"groups"`
 	Claims    []member            `json:"claims,omitempty"` // that take GPUs and are no slices
 
-	subjects []subject // for its report
+	subjects []reports.Subject // for its report
 }
 
 // group is what would have the same outcome for the same reason.
@@ -71,7 +71,7 @@ func (a *auditor) audit(ctx context.Context, namespace string) error {
 		r, err := a.engine.Evaluate(ctx, o)
 		if err != nil {
 			a.errors = append(a.errors, manifest.Error{At: o.At, Err: fmt.Errorf("%s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)})
-			item.subjects = append(item.subjects, subject{kind: o.Kind, name: o.Name, result: erred, message: err.Error()})
+			item.subjects = append(item.subjects, reports.Subject{Kind: o.Kind, Name: o.Name, Result: reports.Erred, Message: err.Error()})
 			continue
 		}
 		item.count(o.Kind, o.Name, r.Decision, false)
@@ -82,7 +82,7 @@ func (a *auditor) audit(ctx context.Context, namespace string) error {
 		return err
 	}
 	for _, p := range pods {
-		item.count("Pod", p.pod.Name, p.decision, promise.ClaimedPromise(p.pod) != nil)
+		item.count("Pod", p.Pod.Name, p.Decision, p.Sliced())
 	}
 	slices.SortStableFunc(item.Groups, func(x, y group) int {
 		return cmp.Or(cmp.Compare(severity(x.IfEnforced), severity(y.IfEnforced)), cmp.Compare(y.Count, x.Count), strings.Compare(x.Rule+x.Reason, y.Rule+y.Reason))
@@ -117,7 +117,7 @@ func (i *audited) count(kind, name string, d policies.Decision, sliced bool) {
 	case d.IfEnforced == policies.Mutated:
 		message = preview.Summary(d)
 	}
-	i.subjects = append(i.subjects, subject{kind, name, resultOf(d, sliced), g.Rule, message})
+	i.subjects = append(i.subjects, reports.Subject{Kind: kind, Name: name, Result: reports.ResultOf(d, sliced), Rule: g.Rule, Message: message})
 	at := slices.IndexFunc(i.Groups, func(have group) bool {
 		return have.IfEnforced == g.IfEnforced && have.Rule == g.Rule && have.Reason == g.Reason
 	})

@@ -42,9 +42,20 @@ func (g *gatherer) devices() {
 	}
 	rooms := roomOfDevices(published.Items, claims.Items)
 	for _, t := range templates {
-		amount := t.Spec.Spec.Devices.Requests[0].Exactly.Capacity.Requests[capacityMemory]
+		amount := amountOf(&t.Spec.Spec.Devices.Requests[0])
 		g.note("%s of a device requested; free: %s", toMiB(amount).Human(), freeOf(rooms))
 	}
+}
+
+// amountOf is the memory of a device that a request of gpuslice's takes where it gets a share.
+func amountOf(r *resourcev1.DeviceRequest) resource.Quantity {
+	capacity := &resourcev1.CapacityRequirements{}
+	if n := len(r.FirstAvailable); n > 0 {
+		capacity = r.FirstAvailable[n-1].Capacity
+	} else if r.Exactly != nil {
+		capacity = r.Exactly.Capacity
+	}
+	return capacity.Requests[capacityMemory]
 }
 
 // capacityMemory is the capacity of devices that claims share.

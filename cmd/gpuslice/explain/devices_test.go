@@ -33,6 +33,16 @@ func taking(namespace, name, node, device, amount string) *resourcev1.ResourceCl
 	return c
 }
 
+func TestAmountOfAlternatives(t *testing.T) {
+	t.Parallel()
+	name := "gpuslice-1g.10gb-or-12588mi"
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "p"}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: &name}}}}
+	g := gatherer{ctx: t.Context(), client: fake.NewClientset(shared("a", "gpu-0")), facts: &facts{pod: pod}}
+	if g.devices(); strings.Join(g.facts.notes, "; ") != "12.3Gi of a device requested; free: 80Gi on a/gpu-0" {
+		t.Errorf("notes %q", g.facts.notes)
+	}
+}
+
 func TestRoomOfDevices(t *testing.T) {
 	t.Parallel()
 	name := "gpuslice-12588mi"

@@ -118,6 +118,9 @@ func (l *status) pod(f *facts) {
 	l.terminations(f)
 	if l.Observed != nil {
 		l.Reasons = append(l.Reasons, l.Observed.Reasons...)
+		for _, better := range l.Observed.Better {
+			l.note("better than planned: %s", better)
+		}
 	}
 }
 

@@ -20,7 +20,9 @@ type Pool struct {
 	Replicas     int              `json:"replicas,omitempty"`
 	Nodes        []string         `json:"nodes"`
 	Notes        []string         `json:"notes"`
-	ByClass      bool             `json:"-"` // a device class offers it, and no node counts it
+	Proven       string           `json:"proven,omitempty"`   // what held a program that went past its slice, when, and under which driver
+	Unproven     string           `json:"unproven,omitempty"` // why what was tried proves less, or nothing
+	ByClass      bool             `json:"-"`                  // a device class offers it, and no node counts it
 }
 
 // PrintedPools are pools as they are printed.
@@ -30,7 +32,7 @@ func PrintedPools(pools []pools.Pool) []Pool {
 		p := &pools[i]
 		out := Pool{
 			Name: p.Name, Strategy: p.Strategy, Resource: p.Offer(), Device: p.Product, DeviceMemory: p.DeviceMemory,
-			Usable: p.Usable(), Replicas: p.Replicas, Nodes: []string{}, Notes: cli.NonNil(p.Notes), ByClass: p.DeviceClass != "",
+			Usable: p.Usable(), Replicas: p.Replicas, Nodes: []string{}, Notes: cli.NonNil(p.Notes), ByClass: p.DeviceClass != "", Proven: p.Proof, Unproven: p.Unproven,
 		}
 		if p.Remembered() {
 			out.Notes = append(slices.Clone(out.Notes), "remembered: no node has offered it since "+p.LastSeen.Format(time.RFC3339)+"; used only where no pool with nodes fits")

@@ -20,6 +20,7 @@ type Template struct {
 	Of     quantity.MiB // memory of the device, where a value that depends on it is injected; 0: any device
 	Count  int          // devices, each another; more than one of NVIDIA's driver alone
 	Share  bool         // take one of the capacity "shares", where the driver publishes it: what a claim does not name, it takes all of
+	First  string       // MIG profile of which an instance is taken instead, where one is free; "": none is
 }
 
 // Prefix begins the names of templates.
@@ -28,13 +29,19 @@ const Prefix = "gpuslice-"
 // maxMemory has as many digits as the API server reads exactly.
 const maxMemory = quantity.MiB(99_999_999)
 
-// pattern of names: gpuslice-4396mi, gpuslice-2x20480mi-of-81920mi-share-from-memory.example.com.
-var pattern = regexp.MustCompile(`^gpuslice-(?:([1-9][0-9]?)x)?([1-9][0-9]{0,7})mi(?:-of-([1-9][0-9]{0,7})mi)?(-share)?(?:-from-(.+))?$`)
+// pattern of names: gpuslice-4396mi, gpuslice-1g.10gb-or-4396mi, gpuslice-2x20480mi-of-81920mi-share-from-memory.example.com.
+var pattern = regexp.MustCompile(`^gpuslice-(?:([1-9]g[.][1-9][0-9]{0,2}gb)-or-)?(?:([1-9][0-9]?)x)?([1-9][0-9]{0,7})mi(?:-of-([1-9][0-9]{0,7})mi)?(-share)?(?:-from-(.+))?$`)
+
+// profiles are the MIG profiles of which an instance may come first: those without extras.
+var profiles = regexp.MustCompile(`^[1-9]g[.][1-9][0-9]{0,2}gb$`)
 
 // Name is the name of the template. Whatever is usual is left out.
 func (t Template) Name() string {
 	var b strings.Builder
 	b.WriteString(Prefix)
+	if t.First != "" {
+		b.WriteString(t.First + "-or-")
+	}
 	if t.Count != 1 {
 		fmt.Fprintf(&b, "%dx", t.Count)
 	}
@@ -57,12 +64,12 @@ func Parse(name string) (Template, error) {
 	if part == nil {
 		return Template{}, fmt.Errorf("%.260q does not name a template of gpuslice: these are like %q", name, Prefix+"4396mi")
 	}
-	t := Template{Class: resourcename.NVIDIADriver, Memory: mib(part[2]), Of: mib(part[3]), Count: 1, Share: part[4] != ""}
-	if part[1] != "" {
-		t.Count, _ = strconv.Atoi(part[1]) // the pattern has digits
+	t := Template{Class: resourcename.NVIDIADriver, Memory: mib(part[3]), Of: mib(part[4]), Count: 1, Share: part[5] != "", First: part[1]}
+	if part[2] != "" {
+		t.Count, _ = strconv.Atoi(part[2]) // the pattern has digits
 	}
-	if part[5] != "" {
-		t.Class = part[5]
+	if part[6] != "" {
+		t.Class = part[6]
 	}
 	if err := t.Validate(); err != nil {
 		return Template{}, err
@@ -79,6 +86,9 @@ func mib(digits string) quantity.MiB {
 	return quantity.MiB(n)
 }
 
+// Takes reports whether a claim may take an instance of the MIG profile first.
+func Takes(profile string) bool { return profiles.MatchString(profile) }
+
 // Validate reports what no claim can ask for.
 func (t Template) Validate() error {
 	switch {
@@ -90,6 +100,8 @@ func (t Template) Validate() error {
 		return fmt.Errorf("a claim of %d devices: accepted are 1 to %d", t.Count, resourcev1.AllocationResultsMaxSize)
 	case t.Count > 1 && t.Class != resourcename.NVIDIADriver:
 		return fmt.Errorf("a claim of %d devices of class %q: only of class %s it is known how to tell devices apart", t.Count, t.Class, resourcename.NVIDIADriver)
+	case t.First != "" && (!Takes(t.First) || t.Class != resourcename.NVIDIADriver || t.Count != 1 || t.Of != 0):
+		return fmt.Errorf("a claim of an instance of %.40q, or of %s of a device: accepted are profiles like 1g.10gb, and one device of class %s of any size", t.First, t.Memory, resourcename.NVIDIADriver)
 	}
 	for _, text := range []string{t.Class, t.Name()} {
 		if problems := validation.IsDNS1123Subdomain(text); len(problems) > 0 {

@@ -1,6 +1,7 @@
 package claimtemplate
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -20,6 +21,8 @@ var named = map[string]Template{
 	"gpuslice-4396mi-from-a.b-from":                  {Class: "a.b-from", Memory: 4396, Count: 1},
 	"gpuslice-32x1mi-of-81920mi-share":               {Class: "gpu.nvidia.com", Memory: 1, Of: 81920, Count: 32, Share: true},
 	"gpuslice-1mi-of-2mi-share-from-share-from-of-1": {Class: "share-from-of-1", Memory: 1, Of: 2, Count: 1, Share: true},
+	"gpuslice-1g.10gb-or-4396mi":                     {Class: "gpu.nvidia.com", Memory: 4396, Count: 1, First: "1g.10gb"},
+	"gpuslice-2g.20gb-or-12588mi-share":              {Class: "gpu.nvidia.com", Memory: 12588, Count: 1, Share: true, First: "2g.20gb"},
 	"gpuslice-99999999mi":                            {Class: "gpu.nvidia.com", Memory: 99999999, Count: 1},
 }
 
@@ -41,7 +44,10 @@ func TestParseDenies(t *testing.T) {
 		"gpuslice-4396mi-of-4395mi", "gpuslice-4396mi-share-of-81920mi", "gpuslice-4396mi-share-share", "gpuslice-4396mi-from-gpu.nvidia.com",
 		"gpuslice-4396mi-from-", "gpuslice-4396mi-from-A", "gpuslice-4396mi-from-a_b", "gpuslice-4396mi-from--a", "gpuslice-100000000mi",
 		"gpuslice-9999999999mi", "gpuslice-99999999999999999999mi", "gpuslice-4396mi-of-100000000mi", "gpuslice-٤mi",
-		"gpuslice-4396mi-from-" + strings.Repeat("a", 253), "other-4396mi", "xgpuslice-4396mi", "gpuslice-4396mi-shares",
+		"gpuslice-4396mi-from-" + strings.Repeat("a", 253), "other-4396mi",
+		"gpuslice-1g.10gb", "gpuslice-1g.10gb-or-", "gpuslice-1g.10gb.me-or-4396mi", "gpuslice-1g.010gb-or-4396mi", "gpuslice-0g.10gb-or-4396mi", "gpuslice-1gx10gb-or-4396mi",
+		"gpuslice-1g.10gb-or-2x4396mi", "gpuslice-1g.10gb-or-4396mi-of-81920mi", "gpuslice-1g.10gb-or-4396mi-from-a.b", "gpuslice-4396mi-or-1g.10gb", "gpuslice-1g.10gb-or-1g.10gb-or-4396mi",
+		"xgpuslice-4396mi", "gpuslice-4396mi-shares",
 	} {
 		if got, err := Parse(name); err == nil {
 			t.Errorf("%q is read as %+v", name, got)
@@ -52,8 +58,9 @@ func TestParseDenies(t *testing.T) {
 // TestNameOfAny takes templates with any fields: Parse accepts the name of one that is valid, and reads it back.
 func TestNameOfAny(t *testing.T) {
 	classes := []string{"gpu.nvidia.com", "a.b", "share-from-of-1mi", "", "A", strings.Repeat("a", 220)}
-	property := func(class, count uint8, memory, of uint32, share bool) bool {
-		want := Template{classes[int(class)%len(classes)], quantity.MiB(memory), quantity.MiB(of), int(count % 40), share}
+	firsts := []string{"", "", "1g.10gb", "7g.80gb", "1g.10gb.me", "-or-", "A"}
+	property := func(class, count, first uint8, memory, of uint32, share bool) bool {
+		want := Template{classes[int(class)%len(classes)], quantity.MiB(memory), quantity.MiB(of), int(count % 40), share, firsts[int(first)%len(firsts)]}
 		if of%2 == 0 {
 			want.Of = 0
 		}
@@ -98,7 +105,11 @@ func TestMatches(t *testing.T) {
 				t.Errorf("%s matches %s", name, other)
 			}
 		}
-		for change, do := range lies {
+		changes := lies
+		if template.First != "" {
+			changes = liesOfAlternatives
+		}
+		for change, do := range changes {
 			lie := template.Spec()
 			do(&lie)
 			if template.Matches(&lie) {
@@ -137,6 +148,33 @@ var lies = map[string]func(*resourcev1.ResourceClaimSpec){
 	},
 	"another name": func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].Name = "gpus" },
 	"the class":    func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].Exactly.DeviceClassName += ".x" },
+}
+
+var liesOfAlternatives = map[string]func(*resourcev1.ResourceClaimSpec){
+	"the share alone": func(s *resourcev1.ResourceClaimSpec) {
+		s.Devices.Requests[0].FirstAvailable = s.Devices.Requests[0].FirstAvailable[1:]
+	},
+	"another order": func(s *resourcev1.ResourceClaimSpec) { slices.Reverse(s.Devices.Requests[0].FirstAvailable) },
+	"a third": func(s *resourcev1.ResourceClaimSpec) {
+		s.Devices.Requests[0].FirstAvailable = append(s.Devices.Requests[0].FirstAvailable, s.Devices.Requests[0].FirstAvailable[1])
+	},
+	"a larger profile": func(s *resourcev1.ResourceClaimSpec) {
+		s.Devices.Requests[0].FirstAvailable[0].Selectors[0].CEL.Expression = beginsInstance + "7g.80gb'"
+	},
+	"any instance": func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].FirstAvailable[0].Selectors = nil },
+	"whole devices": func(s *resourcev1.ResourceClaimSpec) {
+		s.Devices.Requests[0].FirstAvailable[0].DeviceClassName = "gpu.nvidia.com"
+	},
+	"two instances":    func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].FirstAvailable[0].Count = 2 },
+	"all instances":    func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].FirstAvailable[0].AllocationMode = "All" },
+	"all devices":      func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].FirstAvailable[1].AllocationMode = "All" },
+	"no amount":        func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].FirstAvailable[1].Capacity = nil },
+	"no selector":      func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].FirstAvailable[1].Selectors = nil },
+	"another class":    func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].FirstAvailable[1].DeviceClassName += ".x" },
+	"a name of theirs": func(s *resourcev1.ResourceClaimSpec) { s.Devices.Requests[0].FirstAvailable[0].Name = "gpu" },
+	"tolerations": func(s *resourcev1.ResourceClaimSpec) {
+		s.Devices.Requests[0].FirstAvailable[0].Tolerations = []resourcev1.DeviceToleration{{Operator: "Exists"}}
+	},
 }
 
 func TestClasses(t *testing.T) {

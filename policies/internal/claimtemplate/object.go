@@ -25,6 +25,16 @@ const (
 // Request is the name of the one request of a claim.
 const Request = "gpu"
 
+// Requests of a claim with alternatives, and the class of the first: NVIDIA's own, whatever classes stand for profiles.
+const (
+	requestInstance = "mig"
+	requestShare    = "share"
+	ClassInstances  = "mig.nvidia.com"
+)
+
+// GivesInstance is the request in a claim's allocation that tells that an instance was free.
+const GivesInstance = Request + "/" + requestInstance
+
 // Of a device that is not shared a claim gets all, whatever it asks for.
 const shared = "device.allowMultipleAllocations"
 
@@ -42,17 +52,35 @@ func (t Template) Spec() resourcev1.ResourceClaimSpec {
 	if t.Share {
 		capacity["shares"] = *resource.NewQuantity(1, resource.DecimalSI)
 	}
-	devices := resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: Request, Exactly: &resourcev1.ExactDeviceRequest{
+	exact := resourcev1.ExactDeviceRequest{
 		DeviceClassName: t.Class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: int64(t.Count),
-		Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: t.selector()}}},
-		Capacity:  &resourcev1.CapacityRequirements{Requests: capacity},
-	}}}}
+		Selectors: chosenBy(t.selector()), Capacity: &resourcev1.CapacityRequirements{Requests: capacity},
+	}
+	devices := resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: Request, Exactly: &exact}}}
+	if t.First != "" {
+		devices.Requests[0] = resourcev1.DeviceRequest{Name: Request, FirstAvailable: t.alternatives(&exact)}
+	}
 	if t.Count > 1 {
 		uuid := resourcev1.FullyQualifiedName(resourcename.NVIDIADriver + "/uuid")
 		devices.Constraints = []resourcev1.DeviceConstraint{{DistinctAttribute: &uuid}}
 	}
 	return resourcev1.ResourceClaimSpec{Devices: devices}
 }
+
+// alternatives are an instance of the profile, which nobody shares, and the share.
+func (t Template) alternatives(share *resourcev1.ExactDeviceRequest) []resourcev1.DeviceSubRequest {
+	return []resourcev1.DeviceSubRequest{
+		{Name: requestInstance, DeviceClassName: ClassInstances, AllocationMode: share.AllocationMode, Count: 1, Selectors: chosenBy(beginsInstance + t.First + "'")},
+		{Name: requestShare, DeviceClassName: share.DeviceClassName, AllocationMode: share.AllocationMode, Count: share.Count, Selectors: share.Selectors, Capacity: share.Capacity},
+	}
+}
+
+func chosenBy(expression string) []resourcev1.DeviceSelector {
+	return []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: expression}}}
+}
+
+// beginsInstance begins the selector of instances of a profile.
+const beginsInstance = "!" + shared + " && device.attributes['" + resourcename.NVIDIADriver + "'].profile == '"
 
 // selector chooses the devices. The driver's name is that of the domain of its capacities.
 func (t Template) selector() string {
@@ -69,17 +97,34 @@ func (t Template) Matches(spec *resourcev1.ResourceClaimSpec) bool {
 
 // Of is the template whose claims ask for what spec does; ok is false where there is none.
 func Of(spec *resourcev1.ResourceClaimSpec) (t Template, ok bool) {
-	if len(spec.Devices.Requests) != 1 || spec.Devices.Requests[0].Exactly == nil || spec.Devices.Requests[0].Exactly.Capacity == nil {
+	if len(spec.Devices.Requests) != 1 {
 		return t, false
 	}
-	e := spec.Devices.Requests[0].Exactly
+	e, first := amountOf(&spec.Devices.Requests[0])
+	if e == nil || e.Capacity == nil {
+		return t, false
+	}
 	memory := e.Capacity.Requests["memory"]
 	_, share := e.Capacity.Requests["shares"]
-	t = Template{Class: e.DeviceClassName, Memory: quantity.MiB(memory.Value() / quantity.Mebibyte), Count: int(e.Count), Share: share}
+	t = Template{Class: e.DeviceClassName, Memory: quantity.MiB(memory.Value() / quantity.Mebibyte), Count: int(e.Count), Share: share, First: first}
 	if len(e.Selectors) == 1 && e.Selectors[0].CEL != nil {
 		t.Of = chosen(e.Selectors[0].CEL.Expression)
 	}
 	return t, t.Validate() == nil && t.Matches(spec)
+}
+
+// amountOf is the part of a request that names an amount, and the profile of which an instance comes first; nil: there is none, or more than
+// a template of ours has.
+func amountOf(r *resourcev1.DeviceRequest) (e *resourcev1.ExactDeviceRequest, first string) {
+	if r.Exactly != nil || len(r.FirstAvailable) != 2 {
+		return r.Exactly, ""
+	}
+	instance, share := &r.FirstAvailable[0], &r.FirstAvailable[1]
+	if len(instance.Selectors) != 1 || instance.Selectors[0].CEL == nil {
+		return nil, ""
+	}
+	first = strings.TrimSuffix(strings.TrimPrefix(instance.Selectors[0].CEL.Expression, beginsInstance), "'")
+	return &resourcev1.ExactDeviceRequest{DeviceClassName: share.DeviceClassName, Selectors: share.Selectors, Count: share.Count, Capacity: share.Capacity}, first
 }
 
 // IsSlice reports whether a claim asks for what a template of gpuslice's does; nil does not.

@@ -54,7 +54,8 @@ func dependsOnPool(in *Input, chosen *candidate, same []*candidate) bool {
 // device where that matters.
 func (c *candidate) mayGet(p *pools.Pool) bool {
 	for i := range c.containers {
-		if of := &c.containers[i]; of.pool.Offer() == p.Offer() && !(p.Sharing().Claims && of.dependsOnT() && of.pool.DeviceMemory != p.DeviceMemory) {
+		of := &c.containers[i]
+		if of.first.profile != "" && of.givesInstanceOf(p) || of.pool.Offer() == p.Offer() && !(p.Sharing().Claims && of.dependsOnT() && of.pool.DeviceMemory != p.DeviceMemory) {
 			return true
 		}
 	}

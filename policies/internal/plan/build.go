@@ -28,7 +28,7 @@ func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*p
 		Charge: podCharge(chosen), Slice: inWords(chosen, same),
 		Planned: promise.Planned{Strategy: chosen.strategy.Name, Pool: chosen.pool().Name, Tier: chosen.tier()},
 	}
-	for _, c := range same {
+	for _, c := range slices.Concat(same, chosen.instances) {
 		p.Pools = append(p.Pools, c.pool().Name)
 	}
 	w := builder{in: in, promise: p, strategy: chosen.strategy}
@@ -43,7 +43,7 @@ func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*p
 	w.hideDevices()
 	w.guard(chosen)
 	w.replaced()
-	p.Affinity = affinityFor(in, chosen, same)
+	p.Affinity = affinityFor(in, chosen, slices.Concat(same, chosen.instances))
 	w.podBlock()
 	w.hostIPC(chosen)
 	return p, w.warnings
@@ -77,7 +77,7 @@ func (w *builder) container(p *placed, chosen *candidate) {
 	})
 	c := promise.Container{
 		Name: p.request.Name, Resource: p.pool.Resource, Count: p.units(), Granule: p.size.granule, Replicas: p.size.replicas, Class: p.class,
-		Devices: p.share.Times(p.units()), Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args, Shim: p.profile.Shim,
+		Devices: max(p.share, p.first.share).Times(p.units()), Slice: p.size.slice, Limit: p.size.limit, Mounts: injected.Mounts, Args: p.profile.Args, Shim: p.profile.Shim,
 	}
 	if w.strategy.Claims {
 		w.claim(p, &c, len(chosen.containers) == 1)

@@ -163,7 +163,7 @@ func (w *builder) guardAccess(c *candidate, g *promise.Guard) {
 	if c.guard.agent {
 		return
 	}
-	switch c.guard.access.way {
+	switch c.guard.access.Way {
 	case modes.AccessVolume:
 		device := corev1.HostPathCharDev
 		w.promise.Volumes = append(w.promise.Volumes, corev1.Volume{Name: "gpuslice-devices", VolumeSource: corev1.VolumeSource{
@@ -178,7 +178,7 @@ func (w *builder) guardAccess(c *candidate, g *promise.Guard) {
 		g.SidecarEnv = []envvar.Literal{{Name: envvar.VisibleDevices, Value: "all"}, capabilities}
 	}
 	if w.in.Pod.Spec.RuntimeClassName == nil { // what the author wrote is not ours to revert one day
-		w.promise.Pod.RuntimeClassName = c.guard.access.runtimeClass
+		w.promise.Pod.RuntimeClassName = c.guard.access.RuntimeClass
 	}
 }
 

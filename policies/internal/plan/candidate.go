@@ -20,7 +20,8 @@ type candidate struct {
 	containers []placed
 	guard      guardPlan
 	waste      quantity.MiB
-	order      int // of the strategy in the policy
+	order      int          // of the strategy in the policy
+	instances  []*candidate // of which a container gets an instance instead, where one is free; none: there is no choice
 }
 
 // placed is one container of the pod on the pool it would use.
@@ -31,6 +32,14 @@ type placed struct {
 	size    sizeOn
 	profile frameworks.Result
 	tiers   []api.Tier
+	first   instance // what it gets instead, where one is free; the zero value: nothing
+}
+
+// instance is a MIG instance that a container gets where one is free.
+type instance struct {
+	profile string
+	memory  quantity.MiB     // the most that one of the profile has
+	share   quantity.Devices // the most that one is of a device
 }
 
 // want is one container's request with the size completed from policy.
@@ -219,10 +228,15 @@ func (c *candidate) equals(other *candidate) bool {
 }
 
 // dependsOnT reports whether something that the container carries was computed from the device's size. An amount that is claimed
-// does on any device with room for it, unless a framework has to know what part of the device it is.
+// does on any device with room for it, unless a framework has to know what part of the device it is: of an instance it would be another.
 func (p *placed) dependsOnT() bool {
 	if p.pool.Sharing().Claims {
-		return p.size.fromT || p.profile.Framework != ""
+		return p.size.fromT || p.profile.Framework != "" && p.first.profile == ""
 	}
 	return p.size.fromT || p.pool.Total() > 0 // GPUSLICE_FRACTION and the frameworks' fractions
+}
+
+// givesInstanceOf reports whether a claim of the container's may come to an instance of the pool.
+func (p *placed) givesInstanceOf(pool *pools.Pool) bool {
+	return pool.ClaimsInstances && pool.MIGProfile == p.first.profile
 }

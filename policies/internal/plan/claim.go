@@ -18,11 +18,16 @@ func (w *builder) claim(p *placed, c *promise.Container, alone bool) {
 	if alone {
 		c.Claim = podspec.OnlyClaim
 	}
+	if p.first.profile != "" {
+		c.Charged = max(p.first.memory, p.size.slice)
+		w.note("%q gets a MIG instance %s, which the hardware holds, where one is free when it is scheduled, and else the claim; it counts for %s",
+			p.request.Name, p.first.profile, c.Charged)
+	}
 	w.note("%q claims %s of each device, of which %s stay free beside the slice", p.request.Name, template.Memory, p.pool.Reserve)
 }
 
 func (p *placed) template() claimtemplate.Template {
-	t := claimtemplate.Template{Class: p.pool.DeviceClass, Memory: p.size.slice + p.pool.Reserve, Count: int(p.request.GPUs), Share: p.pool.ClaimsShares}
+	t := claimtemplate.Template{Class: p.pool.DeviceClass, Memory: p.size.slice + p.pool.Reserve, Count: int(p.request.GPUs), Share: p.pool.ClaimsShares, First: p.first.profile}
 	if p.dependsOnT() {
 		t.Of = p.pool.DeviceMemory
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/driver"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/guardaccess"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
@@ -16,19 +17,19 @@ const guardObserverUser = 65532
 // guardPlan says whether a pod gets a guard, and whether the guard can hold a slice there.
 type guardPlan struct {
 	inject  bool
-	holds   bool   // it can end what goes past the slice
-	observe bool   // it never ends anything, by policy or for want of rights
-	why     string // why it is not injected, or does not hold
-	user    int64  // the UID it runs as
-	kill    bool   // it needs CAP_KILL to signal others
-	agent   bool   // the node's agent holds the slice; the pod gets the check alone
-	access  access // how it reaches the driver
-	failed  bool   // it would hold, but the last guards there could not read the GPUs
+	holds   bool               // it can end what goes past the slice
+	observe bool               // it never ends anything, by policy or for want of rights
+	why     string             // why it is not injected, or does not hold
+	user    int64              // the UID it runs as
+	kill    bool               // it needs CAP_KILL to signal others
+	agent   bool               // the node's agent holds the slice; the pod gets the check alone
+	access  guardaccess.Access // how it reaches the driver
+	failed  bool               // it would hold, but the last guards there could not read the GPUs
 }
 
 // planGuard decides about the guard for one candidate. What it needs and what happens without:
 //
-//	a way to the driver   else not injected (access.go)
+//	a way to the driver   else not injected (guardaccess)
 //	driver 565.57         else not injected: an in-pod guard sees nothing it may act on
 //	readings              else it does not count: the last guards there that reached the driver in this way had none
 //	the pod's processes   a shared PID namespace; not for images that need PID 1, or an explicit "false"
@@ -44,9 +45,10 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	if why := guardImpossible(in, c); why != "" {
 		return guardPlan{why: why}
 	}
-	way := accessOn(in, c.pool())
-	if way.why != "" {
-		return guardPlan{why: way.why}
+	asker := guardaccess.Asker{Pod: &in.Pod.Spec, Namespace: in.Namespace, Policy: in.Policy, Runtimes: in.Runtimes}
+	way := guardaccess.On(&asker, c.pool())
+	if way.Why != "" {
+		return guardPlan{why: way.Why}
 	}
 	plan := guardUser(in, c)
 	plan.inject, plan.access = true, way
@@ -59,7 +61,7 @@ func planGuard(in *Input, c *candidate) guardPlan {
 	case c.strategy.MPS && !c.pool().Provider().TerminatesSafely && in.Policy.Guard.MPSTermination != "signal":
 		plan.why = "a client of the MPS daemon of " + c.pool().Provider().Plugin + " cannot be ended safely from the pod, and a signal can hurt its neighbours"
 	default:
-		plan.why = way.failed(in, c.pool())
+		plan.why = way.Failed(&asker, c.pool())
 		plan.failed, plan.holds = plan.why != "", plan.why == ""
 	}
 	return plan

@@ -30,6 +30,7 @@ type ImageChange struct {
 func ChangedImage(in *Input, given *promise.Promise, c *promise.Container) ImageChange {
 	live, _ := podspec.ContainerNamed(&in.Pod.Spec, c.Name)
 	p := placed{want: want{request: requestOf(given, c.Name), spec: live}, pool: poolOf(in, given), size: sizeOn{slice: c.Slice, limit: c.Limit}}
+	p.first.profile = c.Instance()
 	p.size.procs = max(p.request.Size.Processes, 1)
 	noShim := map[string]string{"": "the pod was created without it", shim.ByFile: "what was recorded of PYTHONPATH is the former image's"}[c.Shim]
 	profile := profileOf(in, given.Request, strategies.Named(given.Strategy), &p, noShim)

@@ -15,7 +15,7 @@ import (
 
 // charge is what one placed container counts for.
 func (p *placed) charge(s *strategies.Strategy) quota.Charge {
-	return charges.OfSlice(s.Whole(), p.size.slice, p.request.GPUs, p.share.Times(p.units()))
+	return charges.OfSlice(s.Whole(), max(p.size.slice, p.first.memory), p.request.GPUs, max(p.share, p.first.share).Times(p.units()))
 }
 
 // podCharge is what a placed pod counts for.

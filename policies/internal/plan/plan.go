@@ -45,6 +45,9 @@ func Plan(in *Input, req api.Request) Result {
 	fitting, unfit := candidates(in, req, wants)
 	chosen, denied := choose(in, req, fitting)
 	unfit = append(unfit, denied...)
+	if chosen != nil && chosen.containers[0].pool.ClaimsInstances {
+		chosen = orShare(in, req, chosen, fitting)
+	}
 	var r Result
 	if in.Explain {
 		r.Candidates = report(fitting, append(slices.Clone(unfit), evaluateRest(in, req, fitting, chosen)...), chosen)
@@ -103,6 +106,29 @@ func choose(in *Input, req api.Request, fitting []candidate) (*candidate, []*Fit
 		return c, unfit
 	}
 	return nil, unfit
+}
+
+// orShare returns, in place of a candidate that gives instances, one whose claims take an instance where one is free and else a share:
+// policy lists a strategy of claims next after that of instances. Where that would not do, the candidate stays as it is.
+func orShare(in *Input, req api.Request, chosen *candidate, fitting []candidate) *candidate {
+	if !chosen.claimsInstances() {
+		return chosen
+	}
+	for i := range fitting {
+		c := &fitting[i]
+		switch {
+		case c.strategy == chosen.strategy || c.order < chosen.order:
+			continue
+		case !c.strategy.Claims || c.lateness() != chosen.lateness():
+			return chosen
+		}
+		both, ok := c.afterInstances(in, chosen, fitting)
+		if ok && evaluate(in, req, &both) == nil {
+			*c = both
+			return c
+		}
+	}
+	return chosen
 }
 
 // evaluate adds to a placement what holds its slices, and returns why it may not be used.
@@ -212,7 +238,7 @@ func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *pla
 		return frameworks.Result{}
 	}
 	view := strategy.View
-	if view != frameworks.ViewSliced && p.pool.TotalMayBeLimit() {
+	if view != frameworks.ViewSliced && (p.pool.TotalMayBeLimit() || p.first.profile != "") {
 		view = frameworks.ViewUnknown
 	}
 	input := frameworks.Input{
@@ -222,6 +248,9 @@ func profileOf(in *Input, req api.Request, strategy *strategies.Strategy, p *pla
 		View: view, DeviceAlone: p.pool.Replicas == 1, NoShim: noShim, Switches: in.Policy.Frameworks,
 	}
 	detected := frameworks.For(input)
+	if p.first.profile != "" && detected.NotCapped != "" && detected.Framework != "" {
+		detected.NotCapped = "what is a part of the device is another part of the instance that it may get"
+	}
 	if req.Framework != "" || detected.Framework != "" || in.Policy.DefaultFramework == "" {
 		return detected
 	}

@@ -37,14 +37,6 @@ func EveryContainer(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
 	}
 }
 
-// AuthorsContainers counts the pod's containers, ours left out: they must not make a pod too large on a second pass.
-func AuthorsContainers(spec *corev1.PodSpec) (n int) {
-	for range Containers(spec) {
-		n++
-	}
-	return n
-}
-
 func HasContainer(spec *corev1.PodSpec, name string) bool {
 	c, _ := ContainerNamed(spec, name)
 	return c != nil

@@ -63,7 +63,7 @@ func LabelOrAnnotation(name string) string {
 
 // SliceLabel returns a label or annotation by which the pod requests a slice, or "".
 func SliceLabel(pod *corev1.Pod) string {
-	for _, reader := range labelReaders() {
+	for _, reader := range labelReaders {
 		if _, ok := pod.Labels[reader.label]; ok && reader.explicit {
 			return reader.label
 		}

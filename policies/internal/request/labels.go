@@ -31,41 +31,38 @@ type labelReader struct {
 	read     func(value string, into *labelRequest) error
 }
 
-func labelReaders() []labelReader {
-	return []labelReader{
-		{api.LabelMemory, true, func(v string, q *labelRequest) (err error) { q.size.Memory, err = quantity.ParseMemory(v); return err }},
-		{api.LabelMemoryLimit, true, func(v string, q *labelRequest) (err error) {
-			q.size.MemoryLimit, err = quantity.ParseMemory(v)
-			return err
-		}},
-		{api.LabelFraction, true, func(v string, q *labelRequest) (err error) {
-			q.size.Fraction, err = quantity.ParseFraction(v)
-			return err
-		}},
-		{api.LabelClass, true, func(v string, q *labelRequest) (err error) {
-			q.size.Class, err = nonEmpty(v, "a class of the policy")
-			return err
-		}},
-		{api.LabelCompute, true, func(v string, q *labelRequest) (err error) { q.size.Compute, err = parseBetween(v, 1, 100); return err }},
-		{api.LabelShare, false, readShare},
-		{api.LabelStrategy, true, readStrategy},
-		{api.LabelFramework, false, func(v string, q *labelRequest) (err error) {
-			q.framework, err = nonEmpty(v, `a framework, such as "pytorch-2.4"`)
-			return err
-		}},
-		{api.LabelContainer, false, func(v string, q *labelRequest) (err error) {
-			q.container, err = nonEmpty(v, "a container of the pod")
-			return err
-		}},
-	}
+var labelReaders = []labelReader{
+	{api.LabelMemory, true, func(v string, q *labelRequest) (err error) { q.size.Memory, err = quantity.ParseMemory(v); return err }},
+	{api.LabelMemoryLimit, true, func(v string, q *labelRequest) (err error) {
+		q.size.MemoryLimit, err = quantity.ParseMemory(v)
+		return err
+	}},
+	{api.LabelFraction, true, func(v string, q *labelRequest) (err error) {
+		q.size.Fraction, err = quantity.ParseFraction(v)
+		return err
+	}},
+	{api.LabelClass, true, func(v string, q *labelRequest) (err error) {
+		q.size.Class, err = nonEmpty(v, "a class of the policy")
+		return err
+	}},
+	{api.LabelCompute, true, func(v string, q *labelRequest) (err error) { q.size.Compute, err = parseBetween(v, 1, 100); return err }},
+	{api.LabelShare, false, readShare},
+	{api.LabelStrategy, true, readStrategy},
+	{api.LabelFramework, false, func(v string, q *labelRequest) (err error) {
+		q.framework, err = nonEmpty(v, `a framework, such as "pytorch-2.4"`)
+		return err
+	}},
+	{api.LabelContainer, false, func(v string, q *labelRequest) (err error) {
+		q.container, err = nonEmpty(v, "a container of the pod")
+		return err
+	}},
 }
 
 // Labels are the labels by which a pod's author requests a slice.
 func Labels() []string {
-	readers := labelReaders()
-	names := make([]string, len(readers))
-	for i := range readers {
-		names[i] = readers[i].label
+	names := make([]string, len(labelReaders))
+	for i := range labelReaders {
+		names[i] = labelReaders[i].label
 	}
 	return names
 }
@@ -75,7 +72,7 @@ func Labels() []string {
 func (r *requestReader) labels() labelRequest {
 	var out labelRequest
 	var known int
-	for _, reader := range labelReaders() {
+	for _, reader := range labelReaders {
 		value, ok := r.pod.Labels[reader.label]
 		if !ok {
 			continue

@@ -21,6 +21,9 @@ type Provider struct {
 	// Client returns what a container must carry to reach the daemon; nil: the plugin brings it all, and nothing of it
 	// may be written (a wrong pipe makes the client fall back to the whole card without an error).
 	Client func(m MPSSpec, hasShm bool) Injection
+	// NoParts is why replicas of a device are never parts of it, though its plugin gives a container several, and what to do; "": it
+	// gives one.
+	NoParts string
 	// Requires returns why a container of the pod may not be a client; nil: it always may.
 	Requires func(*Placement) *api.Violation
 }

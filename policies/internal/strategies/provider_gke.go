@@ -18,7 +18,9 @@ func gke() Provider {
 		HoldsToReplica: true,
 		HostIPC:        true,
 		Pipe:           func(MPSSpec, string) string { return "/tmp/nvidia-mps" },
-		Requires:       gkeRequires,
+		NoParts: "GKE's device plugin offers parts and whole GPUs as nvidia.com/gpu, so neither the scheduler nor a ResourceQuota could tell them apart; " +
+			"make a node pool for each size by max-shared-clients-per-gpu, or run NVIDIA's device plugin there (label gke-no-default-nvidia-gpu-device-plugin: \"true\") with renameByDefault: true",
+		Requires: gkeRequires,
 	}
 }
 

@@ -1,4 +1,4 @@
-package audit
+package reports
 
 import (
 	"encoding/json"
@@ -13,12 +13,12 @@ import (
 // TestReportOf: a report of any namespace fits into one object, and keeps what is denied.
 func TestReportOf(t *testing.T) {
 	t.Parallel()
-	item := &audited{Namespace: "team-a", Policy: "gpuslice-system/team-a"}
+	var subjects []Subject
 	for i := range 3000 {
-		item.subjects = append(item.subjects, subject{"Pod", fmt.Sprint("p-", i), []string{passed, failed, skipped}[i%3], "quota", strings.Repeat("🙂", 4000)})
+		subjects = append(subjects, Subject{"Pod", fmt.Sprint("p-", i), []string{passed, failed, skipped}[i%3], "quota", strings.Repeat("🙂", 4000)})
 	}
-	item.subjects = append(item.subjects, subject{kind: "Deployment", name: "d", result: erred, message: "it has no template"})
-	r := reportOf(item, time.Unix(1e9, 0))
+	subjects = append(subjects, Subject{Kind: "Deployment", Name: "d", Result: erred, Message: "it has no template"})
+	r := Of("team-a", "gpuslice-system/team-a", subjects, time.Unix(1e9, 0))
 	text, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,120 @@
+package guardaccess
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
+	"github.com/gpuslice/gpuslice/policies/pools"
+)
+
+// Access is how the guard reaches the driver.
+type Access struct {
+	Way          string // one of modes
+	RuntimeClass string // that the pod needs for it; "": none
+	Why          string // why there is no way
+}
+
+// Asker is the pod that the guard is for, and what is said of it.
+type Asker struct {
+	Pod       *corev1.PodSpec
+	Namespace api.Namespace
+	Policy    *config.Policy
+	Runtimes  pools.Runtimes
+}
+
+// On is how a guard reaches the driver on a pool: as policy says, or as the cluster allows. A runtime class holds for
+// the whole pod, so that one of another kind leaves no way.
+func On(in *Asker, pool *pools.Pool) Access {
+	if pool.Sharing().Claims {
+		return Access{Way: modes.AccessClaim}
+	}
+	spec := in.Policy.Guard
+	a := Access{Way: spec.Access, RuntimeClass: spec.RuntimeClassName}
+	switch {
+	case a.Way != "" && a.Way != modes.AccessAuto:
+	case a.RuntimeClass != "":
+		a.Way = modes.AccessEnv
+	default:
+		a = autoAccess(in, pool)
+	}
+	has, level := podClass(in), in.Namespace.Labels[podspec.LabelPodSecurity]
+	switch {
+	case a.Why != "":
+	case a.RuntimeClass != "" && has != "" && has != a.RuntimeClass:
+		return Access{Why: fmt.Sprintf("it reaches the driver through the runtime class %q, and the pod has %q", a.RuntimeClass, has)}
+	case a.Way == modes.AccessVolume && (level == "baseline" || level == "restricted"):
+		return Access{Why: fmt.Sprintf("guard.access: volume needs a hostPath, which Pod Security %q forbids", level)}
+	}
+	return a
+}
+
+// podClass is the runtime class that the pod has without the guard.
+func podClass(in *Asker) string {
+	if own := in.Pod.RuntimeClassName; own != nil {
+		return *own
+	}
+	return in.Policy.Pod.RuntimeClassName
+}
+
+// autoAccess chooses by what the cluster has.
+func autoAccess(in *Asker, pool *pools.Pool) Access {
+	class := nvidiaClass(in, pool)
+	operator := in.Runtimes.Operator
+	switch {
+	case pool.GKEPlugin():
+		return Access{Why: "GKE's device plugin gives the driver only to containers that request a GPU"}
+	case operator == nil, class != "" && !operator.IgnoresVariable:
+		return Access{Way: modes.AccessEnv, RuntimeClass: class}
+	case operator.NRIPlugin && slices.Contains(operator.ManagementNamespaces, in.Namespace.Name):
+		return Access{Way: modes.AccessCDI}
+	case operator.CDI && class == "":
+		return Access{Why: "the GPU Operator passes devices by CDI, and no runtime class of NVIDIA's can be used here: add the namespace to " +
+			"NRI_MANAGEMENT_CDI_DEVICE_NAMESPACES of the operator's NRI plugin, or set guard.access"}
+	case operator.IgnoresVariable && operator.AcceptsMounts:
+		return Access{Way: modes.AccessVolume, RuntimeClass: class}
+	case operator.IgnoresVariable:
+		return Access{Why: "the GPU Operator's container toolkit ignores NVIDIA_VISIBLE_DEVICES of containers that request no GPU"}
+	}
+	return Access{Way: modes.AccessEnv, RuntimeClass: class}
+}
+
+// nvidiaClass is the runtime class of NVIDIA's for a pod on the pool: the pod's own, if it is one, else the preferred one; "": there is
+// none.
+func nvidiaClass(in *Asker, pool *pools.Pool) string {
+	usable, has := in.Runtimes.OnPool(pool), podClass(in)
+	switch {
+	case len(usable) == 0:
+		return ""
+	case slices.Contains(usable, has):
+		return has
+	}
+	return usable[0]
+}
+
+// Failed is why guards that reach the driver in this way do not count on the pool; "": they do.
+func (a Access) Failed(in *Asker, pool *pools.Pool) string {
+	how := modes.DescribeAccess(a.Way, cmp.Or(a.RuntimeClass, podClass(in)))
+	reason := pool.GuardFailures[how]
+	if reason == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s (guard.access: %s); it counts again once one there can, and gpuslice doctor reports what failed", reason, how)
+}
+
+// Describe tells how a guard of a pod that says nothing itself reaches the driver on a pool, or why it does not.
+func Describe(in *Asker, pool *pools.Pool) (how, why string) {
+	asked := *in
+	asked.Pod = &corev1.PodSpec{}
+	a := On(&asked, pool)
+	if a.Why != "" {
+		return a.Way, a.Why
+	}
+	return modes.DescribeAccess(a.Way, a.RuntimeClass), ""
+}

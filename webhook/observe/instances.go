@@ -1,0 +1,63 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gpuslice/gpuslice/policies/promise"
+)
+
+// claimed is what the claims of a pod were given, which stays the same as long as the pod is on its node.
+type claimed struct {
+	uid       types.UID
+	instances []string
+}
+
+// instances returns the containers of a pod that got a MIG instance where they might have got a share. What the scheduler allocated is
+// in the status of claims, which no tenant may write.
+func (s *session) instances(ctx context.Context, key string, pod *corev1.Pod, given *promise.Promise) ([]string, error) {
+	if pod.Spec.NodeName == "" {
+		return nil, nil
+	}
+	s.mu.Lock()
+	known, ok := s.claimed[key]
+	s.mu.Unlock()
+	if ok && known.uid == pod.UID {
+		return known.instances, nil
+	}
+	var out []string
+	for i := range given.Containers {
+		c := &given.Containers[i]
+		name := claimNamed(pod, c.Claim)
+		if name == "" || c.Instance() == "" {
+			continue
+		}
+		claim, err := s.options.Client.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("read what a claim was given: %w", err)
+		case metav1.IsControlledBy(claim, pod) && c.GotInstance(claim):
+			out = append(out, c.Name)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claimed[key] = claimed{pod.UID, out}
+	return out, nil
+}
+
+// claimNamed returns the name of the ResourceClaim that Kubernetes made for a claim of the pod; "": none yet.
+func claimNamed(pod *corev1.Pod, claim string) string {
+	for _, s := range pod.Status.ResourceClaimStatuses {
+		if s.Name == claim && s.ResourceClaimName != nil {
+			return *s.ResourceClaimName
+		}
+	}
+	return ""
+}

@@ -1,0 +1,130 @@
+package podcache
+
+import (
+	"slices"
+	"strings"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpuslice/gpuslice/policies/api"
+)
+
+// givenOf has what a pod was given, and of its containers what the leader reads.
+func givenOf(pod *corev1.Pod) *corev1.Pod {
+	out := &corev1.Pod{Spec: corev1.PodSpec{
+		RuntimeClassName: pod.Spec.RuntimeClassName,
+		InitContainers:   containersOf(pod.Spec.InitContainers), Containers: containersOf(pod.Spec.Containers),
+	}}
+	out.Annotations = map[string]string{}
+	for _, name := range []string{api.AnnotationPromise, api.AnnotationPlanned, api.AnnotationSummary} {
+		if text, ok := pod.Annotations[name]; ok {
+			out.Annotations[name] = text
+		}
+	}
+	return out
+}
+
+// ownerOf has the controller of a pod, and one label. They are apart from what was given: each pod may have another Job.
+func ownerOf(pod *corev1.Pod, label string) *metav1.ObjectMeta {
+	out := &metav1.ObjectMeta{}
+	if value, ok := pod.Labels[label]; ok {
+		out.Labels = map[string]string{label: value}
+	}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		out.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	return out
+}
+
+func containersOf(list []corev1.Container) []corev1.Container {
+	out := make([]corev1.Container, len(list))
+	for i := range list {
+		out[i] = corev1.Container{Name: list[i].Name, Image: list[i].Image, RestartPolicy: list[i].RestartPolicy}
+		out[i].Resources.Limits = devicesOf(&list[i])
+	}
+	return out
+}
+
+// devicesOf are the extended resources that a container names. Which of them are GPUs depends on the pools.
+func devicesOf(c *corev1.Container) (out corev1.ResourceList) {
+	for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+		for name, q := range list {
+			if strings.Contains(string(name), "/") && !q.IsZero() {
+				if out == nil {
+					out = corev1.ResourceList{}
+				}
+				out[name] = q
+			}
+		}
+	}
+	return out
+}
+
+func namesDevices(pod *corev1.Pod) bool {
+	names := func(c corev1.Container) bool { return len(devicesOf(&c)) > 0 }
+	return slices.ContainsFunc(pod.Spec.Containers, names) || slices.ContainsFunc(pod.Spec.InitContainers, names)
+}
+
+// statusOf has the fields of a status that the leader reads.
+func statusOf(s *corev1.PodStatus) *corev1.PodStatus {
+	return &corev1.PodStatus{
+		Phase: s.Phase, Reason: s.Reason, Message: s.Message, StartTime: s.StartTime, Conditions: conditionsOf(s.Conditions),
+		ResourceClaimStatuses: s.ResourceClaimStatuses, InitContainerStatuses: statusesOf(s.InitContainerStatuses), ContainerStatuses: statusesOf(s.ContainerStatuses),
+	}
+}
+
+// conditionsOf keeps when the pod was scheduled.
+func conditionsOf(list []corev1.PodCondition) (out []corev1.PodCondition) {
+	for i := range list {
+		if c := &list[i]; c.Type == corev1.PodScheduled {
+			out = append(out, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+		}
+	}
+	return out
+}
+
+func statusesOf(list []corev1.ContainerStatus) []corev1.ContainerStatus {
+	out := make([]corev1.ContainerStatus, len(list))
+	for i := range list {
+		s := &list[i]
+		out[i] = corev1.ContainerStatus{Name: s.Name, State: stateOf(s.State), LastTerminationState: stateOf(s.LastTerminationState), RestartCount: s.RestartCount, Started: s.Started}
+	}
+	return out
+}
+
+// stateOf drops the container's ID, the longest text of most.
+func stateOf(s corev1.ContainerState) corev1.ContainerState {
+	if s.Terminated != nil {
+		end := *s.Terminated
+		end.ContainerID, s.Terminated = "", &end
+	}
+	return s
+}
+
+// observed is the annotation gpuslice.dev/observed. Where it names the pod's node, pods of a workload have the rest in common.
+type observed struct {
+	written       bool
+	named         bool // the node's name stands between before and after
+	before, after unique.Handle[string]
+}
+
+func observedOn(pod *corev1.Pod) (o observed) {
+	text, written := pod.Annotations[api.AnnotationObserved]
+	before, after, named := strings.Cut(text, nodeIn(pod.Spec.NodeName))
+	return observed{written, named, unique.Make(before), unique.Make(after)}
+}
+
+func (o observed) write(pod *corev1.Pod, node string) {
+	if !o.written {
+		return
+	}
+	text := o.before.Value()
+	if o.named {
+		text += nodeIn(node) + o.after.Value()
+	}
+	pod.Annotations[api.AnnotationObserved] = text
+}
+
+func nodeIn(name string) string { return `"node":"` + name + `"` }

@@ -1,0 +1,70 @@
+package reports
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// Store keeps Reports in a cluster.
+type Store struct{ Client rest.Interface }
+
+// Served reports whether the cluster has the API.
+func (s Store) Served(ctx context.Context) (bool, error) {
+	err := s.Client.Get().AbsPath("/apis/" + APIVersion).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find API %s: %w", APIVersion, err)
+	}
+	return true, nil
+}
+
+func reportPath(namespace, name string) string {
+	path := "/apis/" + APIVersion
+	if namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	return strings.TrimSuffix(path+"/reports/"+name, "/")
+}
+
+// Apply writes a Report over the one before.
+func (s Store) Apply(ctx context.Context, r Report) error {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	err = s.Client.Patch(types.ApplyPatchType).AbsPath(reportPath(r.Metadata.Namespace, r.Metadata.Name)).
+		Param("fieldManager", reportName).Param("force", "true").Body(body).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("write report of namespace %s: %w", r.Metadata.Namespace, err)
+	}
+	return nil
+}
+
+// DeleteExcept deletes the Reports that an earlier audit wrote, except in some namespaces.
+func (s Store) DeleteExcept(ctx context.Context, kept func(namespace string) bool) error {
+	text, err := s.Client.Get().AbsPath(reportPath("", "")).Param("labelSelector", ownReports).DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("list reports: %w", err)
+	}
+	var list struct{ Items []Report }
+	if err := json.Unmarshal(text, &list); err != nil {
+		return fmt.Errorf("read reports: %w", err)
+	}
+	for _, r := range list.Items {
+		if r.Metadata.Name != reportName || kept(r.Metadata.Namespace) {
+			continue
+		}
+		if err := s.Client.Delete().AbsPath(reportPath(r.Metadata.Namespace, r.Metadata.Name)).Do(ctx).Error(); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete report of namespace %s: %w", r.Metadata.Namespace, err)
+		}
+	}
+	return nil
+}
