@@ -122,10 +122,11 @@ bench-guard: ## figures of the guard: size, memory, CPU, time to end
 	go run $(GOFLAGS) ./test/bench/guard
 
 GOVULNDB ?= https://vuln.go.dev
-lint: ## gofmt, go vet, golangci-lint, and govulncheck where its database can be reached
+lint: ## gofmt, go vet, golangci-lint, actionlint, and govulncheck where its database can be reached
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet $(GOFLAGS) ./...
 	GOFLAGS="$(GOFLAGS)" go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...
+	GOFLAGS="$(GOFLAGS)" go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.9 -shellcheck= -pyflakes=
 	@if curl --silent --fail --location --max-time 10 --output /dev/null "$(GOVULNDB)/index/db.json"; \
 	then go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$(GOVULNDB)" ./...; \
 	else echo "govulncheck is not run: its database $(GOVULNDB) cannot be reached"; fi

@@ -346,3 +346,32 @@ func TestVerifyForgedRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestPlannedInBoth: while two builds serve side by side, one of them would deny what the other leaves out.
+func TestPlannedInBoth(t *testing.T) {
+	t.Parallel()
+	keys := promise.NewKeys(newKey)
+	for _, c := range created(t) {
+		if c.d.Outcome != policies.Mutated || c.d.Promise.Charge.Slices == 0 {
+			continue
+		}
+		for name, leaveOut := range map[string]func(*promise.Promise, *corev1.Pod){
+			"neither":        func(*promise.Promise, *corev1.Pod) {},
+			"the promise":    func(p *promise.Promise, _ *corev1.Pod) { p.Planned = promise.Planned{} },
+			"the annotation": func(_ *promise.Promise, pod *corev1.Pod) { delete(pod.Annotations, api.AnnotationPlanned) },
+		} {
+			given, in := *c.d.Promise, c.in
+			in.Pod = given.Apply(c.in.Pod)
+			in.Pod.Namespace = given.Namespace
+			leaveOut(&given, in.Pod)
+			keys.Sign(&given)
+			in.Pod.Annotations[api.AnnotationPromise] = given.Encode()
+			d := policies.Verify(in, keys.PromiseOf(in.Pod))
+			if denied := d.Outcome == policies.Denied; denied == (name == "neither") {
+				t.Errorf("%s left out: %s %s", name, d.Outcome, d.Message())
+			}
+		}
+		return
+	}
+	t.Error("no scenario gives a slice")
+}

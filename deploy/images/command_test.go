@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/gpuslice/gpuslice/deploy/images/oci"
 )
@@ -67,6 +69,14 @@ func TestPush(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		signature, err := oci.Signature("gpuslice/guard", digest, func(text []byte) ([]byte, error) { return text[:1], nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed, err := signature.WriteLayout(filepath.Join(from, "guard"+oci.SignatureSuffix))
+		if err != nil {
+			t.Fatal(err)
+		}
 		server := httptest.NewServer(registry.New())
 		defer server.Close()
 		at := strings.TrimPrefix(server.URL, "http://") + "/team"
@@ -76,6 +86,13 @@ func TestPush(t *testing.T) {
 		}
 		if want := at + "/guard@" + digest.String() + "\n" + at + "/charts/gpuslice@" + packedDigest.String() + "\n"; out.String() != want {
 			t.Errorf("printed %q, want %q", out.String(), want)
+		}
+		tag, err := name.NewTag(at + "/guard:sha256-" + digest.Hex + ".sig")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := remote.Head(tag); err != nil || found.Digest != signed {
+			t.Errorf("the image's signature is %v, want %s: %v", found, signed, err)
 		}
 	})
 }

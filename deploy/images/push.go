@@ -50,9 +50,22 @@ func pushAll(cmd *cobra.Command, from, repository string, to oci.Destination) er
 		}
 		fmt.Fprintln(cmd.OutOrStdout(), reference)
 		pushed++
+		if err := pushSignature(cmd, dir+oci.SignatureSuffix, to); err != nil {
+			return err
+		}
 	}
 	if pushed == 0 {
 		return fmt.Errorf("there are no images in %s: build them first (go run ./deploy/images build)", from)
 	}
 	return nil
+}
+
+// pushSignature pushes the signature of what was pushed, if there is one, under the tag by which it is looked for.
+func pushSignature(cmd *cobra.Command, dir string, to oci.Destination) error {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	to.Tag = ""
+	_, err := oci.Push(cmd.Context(), dir, to)
+	return err
 }

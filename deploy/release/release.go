@@ -49,7 +49,7 @@ func (w *work) steps() []releaseStep {
 	steps = append(steps, releaseStep{"chart", w.buildChart}, releaseStep{"install.yaml, krew.yaml, images.txt", w.writeManifests},
 		releaseStep{"provenance", w.writeProvenance}, releaseStep{"checksums", w.writeSums})
 	if w.signer != nil {
-		steps = append(steps, releaseStep{"signature", w.writeSignature})
+		steps = append(steps, releaseStep{"signatures", w.writeSignatures})
 	}
 	return append(steps, releaseStep{"notes", func(context.Context) error { return w.write(notesFile, []byte(w.sources.Changes+"\n")) }})
 }

@@ -84,12 +84,21 @@ func TestRelease(t *testing.T) {
 		}
 	})
 	for _, part := range []string{"webhook", "guard", "agent", chartPath} {
-		if _, err := oci.Push(t.Context(), filepath.Join(o.Out, "oci", filepath.FromSlash(part)), oci.Destination{Repository: o.Registry + "/" + part}); err != nil {
-			t.Fatal(err)
+		for _, suffix := range []string{"", oci.SignatureSuffix} {
+			if _, err := oci.Push(t.Context(), filepath.Join(o.Out, "oci", filepath.FromSlash(part)+suffix), oci.Destination{Repository: o.Registry + "/" + part}); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	references := strings.Fields(files["images.txt"])
 	t.Run("the registry has what images.txt names", func(t *testing.T) { pullAll(t, references) })
+	t.Run("each has a signature in the registry", func(t *testing.T) {
+		for _, reference := range references {
+			if err := verifyImage(reference, files["gpuslice.pub"]); err != nil {
+				t.Errorf("%s: %v", reference, err)
+			}
+		}
+	})
 	t.Run("install.yaml names images of the registry", func(t *testing.T) {
 		sameImages(t, files["install.yaml"], references[:2])
 	})

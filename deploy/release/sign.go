@@ -10,8 +10,13 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/gpuslice/gpuslice/deploy/images/oci"
 )
 
 // signer signs with a key from a file.
@@ -82,4 +87,20 @@ func (w *work) writeSignature(context.Context) error {
 		return fmt.Errorf("write public key: %w", err)
 	}
 	return errors.Join(w.write(sumsFile+".sig", signature), w.write("gpuslice.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})))
+}
+
+// writeSignatures signs the checksums, and what goes to the registry.
+func (w *work) writeSignatures(ctx context.Context) error {
+	digests := map[string]v1.Hash{chartPath: w.chart}
+	maps.Copy(digests, w.digests())
+	for part, digest := range digests {
+		signature, err := oci.Signature(w.Registry+"/"+part, digest, w.signer.sign)
+		if err != nil {
+			return err
+		}
+		if _, err := signature.WriteLayout(filepath.Join(w.dir, "oci", filepath.FromSlash(part)) + oci.SignatureSuffix); err != nil {
+			return err
+		}
+	}
+	return w.writeSignature(ctx)
 }

@@ -101,3 +101,9 @@ func Containers() []Target {
 func CertManager() []Target {
 	return []Target{{name: "certmanager", module: "certmanager", packages: []string{"."}}}
 }
+
+// Kyverno returns the target with Kyverno's admission controller, which test/bench compares with. It talks to the cluster of its
+// --kubeconfig; KyvernoCRDs are what it needs there.
+func Kyverno() Target {
+	return Target{name: "kyverno", module: "kyverno", packages: []string{"github.com/kyverno/kyverno/cmd/kyverno"}}
+}

@@ -41,6 +41,7 @@ func cluster() []check {
 		{"other-mutators", checkMutators},
 		{"quotas", checkQuotas},
 		{"uncounted-quotas", checkUncountedQuotas},
+		{"env-files", checkEnvFiles},
 		{"limit-ranges", checkLimitRanges},
 		{"image-pulls", checkImagePulls},
 		{"namespace-labels", checkNamespaceLabels},

@@ -233,6 +233,14 @@ func configuredRows() []row {
 		{"a device plugin in a governed namespace", []change{l4, namespace("nvidia", "", ""), software("nvidia-device-plugin", 2)}, "governed-software", Warning, "governed namespace"},
 		{"a container toolkit in a governed namespace", []change{l4, namespace("nvidia", "", ""), software("container-toolkit", 2)}, "governed-software", Problem, "hides the devices"},
 		{"a device plugin elsewhere", []change{l4, team(""), software("nvidia-device-plugin", 2)}, "governed-software", "", ""},
+		{"variables from files on Kubernetes 1.33", []change{namespace("a", "", envFilesPolicy), minorVersion("33")}, "env-files", Problem, "EnvFiles may be off"},
+		{"variables from files on Kubernetes 1.34", []change{namespace("a", "", envFilesPolicy), minorVersion("34")}, "env-files", Warning, "EnvFiles may be off"},
+		{"variables from files on Kubernetes 1.34 with the feature", []change{namespace("a", "", envFilesPolicy), minorVersion("34"), gated("EnvFiles=true")}, "env-files", "", ""},
+		{"variables from files on Kubernetes 1.35 without the feature", []change{namespace("a", "", envFilesPolicy), minorVersion("35"), gated("A=true,EnvFiles=false")}, "env-files", Warning, "EnvFiles may be off"},
+		{"variables from files on Kubernetes 1.35+", []change{namespace("a", "", envFilesPolicy), minorVersion("35+")}, "env-files", "", ""},
+		{"variables from files on an older node", []change{l4, namespace("a", "", envFilesPolicy), kubelets("v1.33.1")}, "env-files", Problem, "EnvFiles may be off"},
+		{"variables from files on newer nodes", []change{l4, namespace("a", "", envFilesPolicy), kubelets("v1.36.0-eks-1")}, "env-files", "", ""},
+		{"no variables from files on Kubernetes 1.33", []change{namespace("a", "", `frameworks: {pytorch: {shim: "on"}}`), minorVersion("33")}, "env-files", "", ""},
 		{"a LimitRange below the guard", []change{team(""), written(limitRange("max: {memory: 32Mi}"))}, "limit-ranges", Problem, "leaves no room for the guard"},
 		{"a LimitRange beside the guard", []change{team(""), written(limitRange("min: {cpu: 10m}, max: {memory: 64Gi}, default: {cpu: 1}"))}, "limit-ranges", "", ""},
 		{"a LimitRange that gives GPUs", []change{team(""), written(limitRange("default: {nvidia.com/gpu: 1}"))}, "limit-ranges", Problem, "gives a GPU"},
@@ -259,5 +267,25 @@ func guardsFailed(namespaces ...string) change {
 		}
 		failures := guardaccess.Failures{}.Update(reports, at)
 		f.State = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{guardaccess.Annotation: failures.Encode()}}}
+	}
+}
+
+const envFilesPolicy = "frameworks: {pytorch: {shim: env-files}}"
+
+// gated is an API server that runs as a pod with feature gates.
+func gated(gates string) change {
+	return func(_ *testing.T, f *Facts) {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-apiserver-1"}}
+		p.Spec.Containers = []corev1.Container{{Name: "kube-apiserver", Command: []string{"kube-apiserver", "--feature-gates=" + gates}}}
+		f.APIServers = append(f.APIServers, p)
+	}
+}
+
+// kubelets gives each node a version.
+func kubelets(version string) change {
+	return func(_ *testing.T, f *Facts) {
+		for _, node := range f.Nodes {
+			node.Status.NodeInfo.KubeletVersion = version
+		}
 	}
 }

@@ -21,6 +21,8 @@ type Artifact struct {
 	ConfigType, ContentType string
 	Config, Content         []byte
 	Annotations             map[string]string
+	// ContentAnnotations are those of the one layer.
+	ContentAnnotations map[string]string
 }
 
 // WriteLayout writes the artifact as an OCI layout into the folder dir, in the place of what is there, and returns the
@@ -59,6 +61,7 @@ func (a Artifact) image() (v1.Image, error) {
 		manifest.Layers = append(manifest.Layers, *d)
 	}
 	manifest.Config, manifest.Layers = manifest.Layers[0], manifest.Layers[1:]
+	manifest.Layers[0].Annotations = a.ContentAnnotations
 	text, err := json.Marshal(manifest)
 	if err != nil {
 		return nil, err

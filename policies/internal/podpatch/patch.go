@@ -66,9 +66,9 @@ func (d *differ) emit(op string, value any) {
 	d.ops = append(d.ops, jsonpatch.NewOperation(op, "/"+strings.Join(d.path, "/"), value))
 }
 
-// under compares what stands under a key. A nil raw, an invalid before or after mean that nothing does.
+// under compares what stands under a key, which is escaped. A nil raw, an invalid before or after mean that nothing does.
 func (d *differ) under(key string, raw any, before, after reflect.Value) {
-	d.path = append(d.path, EscapePointer(key))
+	d.path = append(d.path, key)
 	switch {
 	case after.IsValid() && before.IsValid():
 		d.value(raw, before, after)
@@ -104,7 +104,7 @@ func (d *differ) value(raw any, before, after reflect.Value) {
 func (d *differ) fields(raw map[string]any, before, after reflect.Value) {
 	for i := range before.NumField() {
 		b, a := before.Field(i), after.Field(i)
-		if b.Kind() == reflect.String && b.String() == a.String() {
+		if b.IsZero() && a.IsZero() || b.Kind() == reflect.String && b.String() == a.String() {
 			continue
 		}
 		name, _, _ := strings.Cut(before.Type().Field(i).Tag.Get("json"), ",")
@@ -143,7 +143,7 @@ func (d *differ) entries(raw map[string]any, before, after reflect.Value) {
 	}
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
 	for _, key := range keys {
-		d.under(key.String(), raw[key.String()], before.MapIndex(key), after.MapIndex(key))
+		d.under(EscapePointer(key.String()), raw[key.String()], before.MapIndex(key), after.MapIndex(key))
 	}
 }
 
@@ -229,8 +229,5 @@ func elementText(e reflect.Value) string {
 }
 
 func EscapePointer(key string) string {
-	if !strings.ContainsAny(key, "~/") { // most keys: a replacer costs more than the rest of the comparison
-		return key
-	}
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
