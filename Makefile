@@ -54,8 +54,9 @@ abuse-table: ## the rest of the attacks, which need no cluster, and the table: a
 	go test $(GOFLAGS) -count=1 ./policies/... ./webhook/... ./guard/... ./cmd/agent -run "$(attacks)"
 	go run $(GOFLAGS) ./test/abuse/table "$$GPUSLICE_ABUSE"
 
-test-matrix: ## the chart with each supported Helm on each supported Kubernetes (the first time: two more API servers are compiled, 15 minutes)
+test-matrix: ## what has several versions: each supported Helm on each supported Kubernetes, NVIDIA's newest plugin, NVIDIA's DRA driver (as root; the first time: 20 minutes)
 	GPUSLICE_TEST=apiserver,matrix go test $(GOFLAGS) -count=1 -v -timeout 60m -run 'TestMatrix$$' ./test/chart
+	GPUSLICE_TEST=node,matrix go test $(GOFLAGS) -count=1 -v -timeout 30m -p 1 -run 'TestGranular$$|TestNVIDIADriver$$' ./test/e2e ./test/dra
 
 test-load: cluster ## quotas under load and faults: three replicas, real API server, 24 seeds (about 4 minutes)
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -v -timeout 20m ./test/load

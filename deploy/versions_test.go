@@ -19,7 +19,8 @@ var tested = map[string]struct {
 	"Kubernetes":                 {"k8s.io/kubernetes", []string{"kubernetes-oldest", "kubernetes", "kubernetes-newest"}},
 	"Helm":                       {"helm.sh/helm/v[34]", []string{"helm-oldest", "helm-3", "helm"}},
 	"containerd":                 {"github.com/containerd/containerd/v2", []string{"containerd"}},
-	"NVIDIA's device plugin":     {"github.com/NVIDIA/k8s-device-plugin", []string{"nvidia"}},
+	"NVIDIA's device plugin":     {"github.com/NVIDIA/k8s-device-plugin", []string{"nvidia", "nvidia-newest"}},
+	"NVIDIA's DRA driver":        {"sigs.k8s.io/dra-driver-nvidia-gpu", []string{"nvidia-dra"}},
 	"NVIDIA's container toolkit": {"github.com/NVIDIA/nvidia-container-toolkit", []string{"toolkit"}},
 	"cert-manager":               {"github.com/cert-manager/cert-manager", []string{"certmanager"}},
 }

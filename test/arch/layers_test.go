@@ -47,7 +47,7 @@ var webhookLayers = layers{"webhook", [][]string{
 // commandLayers go from what every command shares up to the commands, of which none imports another.
 var commandLayers = layers{"cmd/gpuslice", [][]string{
 	{"cmd/gpuslice/cli"},
-	{"cmd/gpuslice/manifest", "cmd/gpuslice/nvidia", "cmd/gpuslice/record", "cmd/gpuslice/target/kube"},
+	{"cmd/gpuslice/freememory", "cmd/gpuslice/manifest", "cmd/gpuslice/nvidia", "cmd/gpuslice/record", "cmd/gpuslice/target/kube"},
 	{"cmd/gpuslice/target/installed"},
 	{"cmd/gpuslice/target"},
 	{"cmd/gpuslice/preview"},

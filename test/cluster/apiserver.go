@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -161,10 +162,17 @@ func (s *APIServer) start(name string, args ...string) error { return s.startAs(
 
 // startAs is start under another name, for a program that runs already.
 func (s *APIServer) startAs(as, name string, args ...string) error {
+	return s.startWith(nil, as, name, args...)
+}
+
+// startWith is startAs with further environment variables.
+func (s *APIServer) startWith(env []string, as, name string, args ...string) error {
 	if s.bin[name] == "" {
 		return fmt.Errorf("start %s: not among the programs given (cluster.Build makes them)", name)
 	}
-	p, err := run.Start(s.Dir, as, exec.Command(s.bin[name], args...))
+	cmd := exec.Command(s.bin[name], args...)
+	cmd.Env = append(os.Environ(), env...)
+	p, err := run.Start(s.Dir, as, cmd)
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func (n *Node) installRuntime() (string, error) {
 		Env     []string
 	}{Runtime: n.bin["runc"]}
 	if n.gpu != nil {
-		settings.Mounts = append([]Mount{{Source: n.gpu.Library, Destination: LibraryPath()}}, n.gpu.Mounts...)
+		settings.Mounts = append([]Mount{{Source: n.gpu.Library, Destination: LibraryPath(), Driver: true}}, n.gpu.Mounts...)
 		settings.Env = n.gpu.Env
 	}
 	encoded, err := json.Marshal(settings)

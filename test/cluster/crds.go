@@ -19,8 +19,13 @@ func OpenReportsCRDs(ctx context.Context) ([][]byte, error) {
 	return crds(ctx, "openreports", "github.com/openreports/reports-api", "config/crd")
 }
 
-// crds are the files in a folder of a module that one below modules/ requires.
-func crds(ctx context.Context, by, module, folder string) ([][]byte, error) {
+// KyvernoCRDs returns Kyverno's own CustomResourceDefinitions, from the module that Kyverno is built from.
+func KyvernoCRDs(ctx context.Context) ([][]byte, error) {
+	return crds(ctx, "kyverno", "github.com/kyverno/kyverno", "config/crds/*")
+}
+
+// crds are the files in the folders of a module that one below modules/ requires.
+func crds(ctx context.Context, by, module, folders string) ([][]byte, error) {
 	modules, err := modulesFolder()
 	if err != nil {
 		return nil, err
@@ -35,7 +40,7 @@ func crds(ctx context.Context, by, module, folder string) ([][]byte, error) {
 	if err := json.Unmarshal(text, &found); err != nil {
 		return nil, fmt.Errorf("find %s: %w", module, err)
 	}
-	files, err := filepath.Glob(filepath.Join(found.Dir, folder, "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(found.Dir, folders, "*.yaml"))
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("find CRDs of %s: %d files, %w", module, len(files), err)
 	}

@@ -48,10 +48,10 @@ type GPU struct {
 }
 
 // Mount is a file or folder of this machine in a container. "{namespace}" in Source stands for the namespace of the
-// container's pod; a container whose folder is missing does not start.
+// container's pod; a container whose folder is missing does not start. One that is the Driver's comes with a device by CDI.
 type Mount struct {
 	Source, Destination string
-	Writable            bool
+	Writable, Driver    bool
 }
 
 // Node is a cluster of one real node, named box.NodeName. It lives as long as the box.

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gpuslice/gpuslice/test/cluster/box"
 	"github.com/gpuslice/gpuslice/test/cluster/internal/run"
 )
 
@@ -156,7 +155,8 @@ func (n *Node) WriteCDI(ctx context.Context) error {
 // node the labels that it found, which it returns too.
 func (n *Node) DiscoverFeatures(ctx context.Context, o NVIDIA) (map[string]string, error) {
 	out := filepath.Join(n.Dir, "features")
-	o.Flags = append([]string{"--oneshot", "--no-timestamp", "--output-file=" + out}, o.Flags...)
+	// Newer releases publish by an API of node feature discovery unless they are not to.
+	o.Flags = append([]string{"--oneshot", "--no-timestamp", "--use-node-feature-api=false", "--output-file=" + out}, o.Flags...)
 	cmd, err := n.nvidia("gpu-feature-discovery", o)
 	if err != nil {
 		return nil, err
@@ -227,13 +227,6 @@ func (n *Node) showMIGMinors() error {
 		return fmt.Errorf("list MIG instances: %w", err)
 	}
 	return nil
-}
-
-// StartDRA runs the driver of dynamic resource allocation (modules/dra), whose flags say what it publishes. The programs of the box
-// have to include it (AddPrograms). Its log is called by name.
-func (n *Node) StartDRA(name string, flags ...string) (*Plugin, error) {
-	flags = append([]string{"--node-name=" + box.NodeName, "--kubeconfig=" + n.Kubeconfig}, flags...)
-	return n.startPlugin(name, exec.Command(n.bin["dra"], flags...))
 }
 
 // StartPlugin runs the device plugin of our own (modules/deviceplugin), whose flags say what it offers. It

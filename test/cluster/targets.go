@@ -23,6 +23,21 @@ func OtherAPIServers() (all []Target) {
 // DRA returns the target that makes the driver of dynamic resource allocation of our own (modules/dra).
 func DRA() Target { return Target{name: "dra", module: "dra", packages: []string{"."}} }
 
+// NVIDIADRA returns the target that makes NVIDIA's driver of dynamic resource allocation. With the tags it shares what is compiled
+// without cgo: half of Kubernetes' client.
+func NVIDIADRA() Target {
+	return Target{name: "nvidia-dra-driver", module: "nvidia-dra", cgo: true, tags: "netgo,osusergo",
+		packages: []string{"sigs.k8s.io/dra-driver-nvidia-gpu/cmd/gpu-kubelet-plugin"}}
+}
+
+// NewestNVIDIAPlugin returns the target with the newest release of NVIDIA's device plugin and feature discovery, whose names are
+// those of NodeParts.
+func NewestNVIDIAPlugin() Target {
+	const plugin = "github.com/NVIDIA/k8s-device-plugin/cmd"
+	return Target{name: "nvidia-newest", module: "nvidia-newest", cgo: true, tags: "netgo,osusergo",
+		packages: []string{plugin + "/nvidia-device-plugin", plugin + "/gpu-feature-discovery"}}
+}
+
 // Helm returns the target that makes helm, the command that users have.
 func Helm() Target {
 	return Target{name: "helm", module: "helm", packages: []string{"helm.sh/helm/v4/cmd/helm"}}
@@ -85,4 +100,10 @@ func Containers() []Target {
 // cluster of its --kubeconfig; CertManagerCRDs are what it needs there.
 func CertManager() []Target {
 	return []Target{{name: "certmanager", module: "certmanager", packages: []string{"."}}}
+}
+
+// Kyverno returns the target with Kyverno's admission controller, which test/bench compares with. It talks to the cluster of its
+// --kubeconfig; KyvernoCRDs are what it needs there.
+func Kyverno() Target {
+	return Target{name: "kyverno", module: "kyverno", packages: []string{"github.com/kyverno/kyverno/cmd/kyverno"}}
 }

@@ -37,7 +37,7 @@ func (s stage) byClaim(t *testing.T) {
 	t.Run("nobody_claims_of_a_class_that_is_listed", s.closed)
 	t.Run("three_unequal_slices_share_a_device_and_a_fourth_waits_for_room", s.unequal)
 	t.Run("the_quota_counts_them", s.quotaOfClaims)
-	t.Run("the_guard_terminates_a_hog", s.hogByClaim)
+	t.Run("the_guard_terminates_a_hog", s.hogByClaim("of-4gi", "of-10gi", "fourth"))
 	t.Run("a_template_comes_when_its_leader_was_killed", s.leaderKilled)
 }
 
@@ -133,15 +133,18 @@ func (s stage) quotaOfClaims(t *testing.T) {
 	}
 }
 
-func (s stage) hogByClaim(t *testing.T) {
-	hog := byLabel("claimed", "3Gi", "device 0", "hold 1GiB", "wait 2s", "hold 9GiB", "wait 1h")
-	hog.Spec.RestartPolicy = corev1.RestartPolicyNever
-	s.create(t, "team-b", hog)
-	s.await(t, "team-b", "claimed", func(p *corev1.Pod) bool {
-		return strings.Contains(p.Annotations[api.AnnotationObserved], "gpuslice terminated")
-	})
-	for _, name := range []string{"of-4gi", "of-10gi", "fourth"} {
-		s.await(t, "team-c", name, func(p *corev1.Pod) bool { return running(p) && p.Status.ContainerStatuses[0].RestartCount == 0 })
+// hogByClaim has a hog terminated beside neighbors of team-c.
+func (s stage) hogByClaim(neighbors ...string) func(*testing.T) {
+	return func(t *testing.T) {
+		hog := byLabel("claimed", "3Gi", "device 0", "hold 1GiB", "wait 2s", "hold 9GiB", "wait 1h")
+		hog.Spec.RestartPolicy = corev1.RestartPolicyNever
+		s.create(t, "team-b", hog)
+		s.await(t, "team-b", "claimed", func(p *corev1.Pod) bool {
+			return strings.Contains(p.Annotations[api.AnnotationObserved], "gpuslice terminated")
+		})
+		for _, name := range neighbors {
+			s.await(t, "team-c", name, func(p *corev1.Pod) bool { return running(p) && p.Status.ContainerStatuses[0].RestartCount == 0 })
+		}
 	}
 }
 

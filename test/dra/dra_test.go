@@ -26,7 +26,11 @@ func TestMain(m *testing.M) {
 		if err := install.Build(ctx, dir); err != nil {
 			return err
 		}
-		return cluster.AddPrograms(ctx, os.Stderr, dir, cluster.DRA())
+		programs := []cluster.Target{cluster.DRA()}
+		if cluster.Wanted("matrix") {
+			programs = append(programs, cluster.NVIDIADRA())
+		}
+		return cluster.AddPrograms(ctx, os.Stderr, dir, programs...)
 	}))
 }
 
@@ -61,6 +65,9 @@ const (
 func TestDRA(t *testing.T) {
 	if !cluster.Wanted("node") {
 		t.Skip("starts a real node: set GPUSLICE_TEST=node to run it, as root")
+	}
+	if cluster.Wanted("matrix") {
+		t.Skip("the one node of the box is that of TestNVIDIADriver: set GPUSLICE_TEST=node alone")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()

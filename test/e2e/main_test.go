@@ -13,7 +13,15 @@ import (
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
-func TestMain(m *testing.M) { os.Exit(cluster.Main(m, install.Build)) }
+func TestMain(m *testing.M) { os.Exit(cluster.Main(m, build)) }
+
+// build is install.Build, with the newest release of NVIDIA's device plugin where all versions are wanted.
+func build(ctx context.Context, dir string) error {
+	if err := install.Build(ctx, dir); err != nil || !cluster.Wanted("matrix") {
+		return err
+	}
+	return cluster.AddPrograms(ctx, os.Stderr, dir, cluster.NewestNVIDIAPlugin())
+}
 
 // devices of the node, each in four replicas.
 const devices = 4

@@ -20,11 +20,12 @@ func TestNode(t *testing.T) {
 		uuid, _ := d.GetUUID()
 		minor, _ := d.GetMinorNumber()
 		major, minorCC, _ := d.GetCudaComputeCapability()
+		arch, _ := d.GetArchitecture()
 		mode, _ := d.GetComputeMode()
 		pci, _ := d.GetPciInfo()
 		again, _ := g.DeviceGetHandleByUUID(uuid)
-		got := []any{driver, cuda, count, name, uuid, minor, fmt.Sprintf("%d.%d", major, minorCC), mode == nvml.COMPUTEMODE_EXCLUSIVE_PROCESS, pci.Bus, again == d}
-		want := []any{"560.35.03", 12060, 2, "NVIDIA L4", "GPU-00000000-0000-4000-8000-000000000001", 1, "8.9", true, uint32(8), true}
+		got := []any{driver, cuda, count, name, uuid, minor, fmt.Sprintf("%d.%d", major, minorCC), arch, mode == nvml.COMPUTEMODE_EXCLUSIVE_PROCESS, pci.Bus, again == d}
+		want := []any{"560.35.03", 12060, 2, "NVIDIA L4", "GPU-00000000-0000-4000-8000-000000000001", 1, "8.9", nvml.DeviceArchitecture(nvml.DEVICE_ARCH_ADA), true, uint32(8), true}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("facts (-want +got):\n%s", diff)
 		}

@@ -111,9 +111,9 @@ func nodeOptions(dir string) (cluster.NodeOptions, error) {
 			Mounts: []cluster.Mount{
 				{Source: filepath.Join(folder, "{namespace}", configFolder), Destination: fakegpu.ConfigPath},
 				{Source: filepath.Join(folder, "{namespace}", nodeFolder), Destination: filepath.Dir(fakegpu.NodePath)},
-				{Source: filepath.Join(dir, cudaFile), Destination: filepath.Join(filepath.Dir(cluster.LibraryPath()), fakegpu.CUDALibrary)},
+				{Source: filepath.Join(dir, cudaFile), Destination: filepath.Join(filepath.Dir(cluster.LibraryPath()), fakegpu.CUDALibrary), Driver: true},
 				// As NVIDIA's toolkit does for a container that computes.
-				{Source: filepath.Join(dir, mpsFile), Destination: "/usr/bin/nvidia-cuda-mps-control"},
+				{Source: filepath.Join(dir, mpsFile), Destination: "/usr/bin/nvidia-cuda-mps-control", Driver: true},
 			},
 		},
 	}, nil

@@ -97,6 +97,27 @@ func StartBareNode(ctx context.Context, dir string, devices int, further ...imag
 // StartDRANode is StartNode on a node without device plugin and feature discovery: a driver of dynamic resource allocation, started
 // with the flags, publishes its devices, and manifests offer them.
 func StartDRANode(ctx context.Context, dir string, manifests []byte, flags ...string) (*OnNode, error) {
+	return startDRANode(ctx, dir, manifests, func(n *OnNode) (*cluster.Plugin, error) { return n.StartDRA("dra", flags...) })
+}
+
+// StartNVIDIADRANode is StartDRANode with NVIDIA's own driver, which reads the devices of c.
+func StartNVIDIADRANode(ctx context.Context, dir string, manifests []byte, c fakegpu.Config, flags ...string) (*OnNode, error) {
+	return startDRANode(ctx, dir, manifests, func(n *OnNode) (*cluster.Plugin, error) { return n.startNVIDIADRA(c, flags) })
+}
+
+// RestartNVIDIADRA starts NVIDIA's driver again, with other flags.
+func (n *OnNode) RestartNVIDIADRA(c fakegpu.Config, flags ...string) error {
+	n.plugin.Stop()
+	var err error
+	n.plugin, err = n.startNVIDIADRA(c, flags)
+	return err
+}
+
+func (n *OnNode) startNVIDIADRA(c fakegpu.Config, flags []string) (*cluster.Plugin, error) {
+	return n.StartNVIDIADRA([]string{fakegpu.ConfigVariable + "=" + c.String()}, flags...)
+}
+
+func startDRANode(ctx context.Context, dir string, manifests []byte, driver func(*OnNode) (*cluster.Plugin, error)) (*OnNode, error) {
 	options, err := nodeOptions(dir)
 	if err != nil {
 		return nil, err
@@ -105,7 +126,7 @@ func StartDRANode(ctx context.Context, dir string, manifests []byte, flags ...st
 	if err != nil {
 		return nil, err
 	}
-	if _, err := n.StartDRA("dra", flags...); err != nil {
+	if n.plugin, err = driver(n); err != nil {
 		return nil, err
 	}
 	if err := n.Apply.Apply(ctx, manifests); err != nil {

@@ -2,6 +2,7 @@ package claimtemplates
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,6 +32,26 @@ func watchPods(client kubernetes.Interface, changed func()) (cache.SharedIndexIn
 		}
 	}})
 	return informer, err
+}
+
+// nameTemplates reports whether a pod with a slice names templates.
+func nameTemplates(ctx context.Context, client kubernetes.Interface) (bool, error) {
+	o := metav1.ListOptions{LabelSelector: api.LabelTier, Limit: 500}
+	for {
+		list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
+		if err != nil {
+			return false, fmt.Errorf("list pods with a slice: %w", err)
+		}
+		for i := range list.Items {
+			pod, err := slimPod(&list.Items[i])
+			if err != nil || len(wanted([]any{pod})) > 0 {
+				return err == nil, err
+			}
+		}
+		if o.Continue = list.Continue; o.Continue == "" {
+			return false, nil
+		}
+	}
 }
 
 // keptPod is what is kept of a pod: with its other fields, those of all pods would be a large part of the leader's memory.

@@ -173,7 +173,8 @@ func TestWriter(t *testing.T) {
 		"a name of the author's":                  {governed("claim", "team-a"), []runtime.Object{pod("team-a", "p", "mine", "gpuslice-4Gi")}, nil, nil},
 		"a pod that has ended":                    {governed("claim", "team-a"), []runtime.Object{ended}, nil, nil},
 		"a namespace that is not governed":        {governed("claim", "team-a"), []runtime.Object{pod("team-b", "p", four)}, nil, nil},
-		"no policy allows claims":                 {governed("mig", "team-a"), []runtime.Object{pod("team-a", "p", four)}, nil, nil},
+		"no policy allows claims any more":        {governed("mig", "team-a"), []runtime.Object{pod("team-a", "p", four)}, []string{"team-a/" + four}, nil},
+		"no policy allows claims, nor a pod has":  {governed("mig", "team-a"), []runtime.Object{pod("team-a", "p"), pod("team-a", "q", "mine")}, nil, nil},
 		"what is governed is not known":           {nil, []runtime.Object{pod("team-a", "p", four)}, nil, nil},
 		"one namespace's policy cannot be read":   {append(governed("claim", "team-a"), nativequota.Governed{Namespace: "team-b"}), []runtime.Object{pod("team-b", "p", four)}, []string{"team-b/" + four}, nil},
 		"a namespace whose policy allows another": {append(governed("claim", "team-a"), governed("mig", "team-b")...), []runtime.Object{pod("team-b", "p", four)}, []string{"team-b/" + four}, nil},
@@ -247,6 +248,38 @@ func TestWriterKeepsWhatIsNamed(t *testing.T) {
 		s := start(t, governed("mig", "team-a"), templateOf("team-b", four), pod("team-b", "p", four), templateOf("team-c", four))
 		s.pass(3 * time.Hour)
 		s.want("team-b/" + four) // and that of team-c, which nobody names, is removed
+		s.stop()
+	})
+}
+
+// TestWriterAfterTheLastPolicy has another replica lead when the strategy leaves the last policy: it writes what pods name by then, or a
+// moment later by a replica that had not read the policy, and else looks at pods no more.
+func TestWriterAfterTheLastPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, governed("claim", "team-a"))
+		s.stop()
+		s.governed = governed("mig", "team-a")
+		s.run()
+		s.create(pod("team-a", "late", four))
+		s.pass(2 * time.Minute)
+		s.want("team-a/" + four)
+		s.stop()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, governed("mig", "team-a"), pod("team-a", "p"))
+		s.pass(3 * time.Hour)
+		lists := 0
+		for _, action := range s.Actions() {
+			if action.GetResource().Resource == "pods" {
+				lists++
+			}
+			if action.Matches("watch", "pods") {
+				t.Error("pods are watched")
+			}
+		}
+		if lists != 2 {
+			t.Errorf("pods were listed %d times", lists)
+		}
 		s.stop()
 	})
 }

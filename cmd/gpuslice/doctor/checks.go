@@ -24,6 +24,7 @@ func cluster() []check {
 		{"uncounted-shares", checkUncountedShares},
 		{"two-offers", checkTwoOffers},
 		{"claim-amounts", checkClaimAmounts},
+		{"waiting-claims", checkWaitingClaims},
 		{"mps-daemon", checkMPS},
 		{"mps-clients", checkMPSClients},
 		{"mps-pipe", checkMPSPipe},

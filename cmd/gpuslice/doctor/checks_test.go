@@ -221,6 +221,20 @@ func published(node, taken string) change {
 	}
 }
 
+// waits is a pod that waits for a claim by a template, while another claim has so much of node n's gpu-0.
+func waits(template, taken string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.WaitingPods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "p"},
+			Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: &template}}}}}
+		if taken == "" {
+			return
+		}
+		f.Claims = []resourcev1.ResourceClaim{{Status: resourcev1.ResourceClaimStatus{Allocation: &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{
+			Results: []resourcev1.DeviceRequestAllocationResult{{Driver: "gpu.nvidia.com", Pool: "n", Device: "gpu-0",
+				ConsumedCapacity: map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse(taken)}}}}}}}}
+	}
+}
+
 // publishedThere is published on the first of the nodes.
 func publishedThere(taken string) change {
 	return func(t *testing.T, f *Facts) { published(f.Nodes[0].Name, taken)(t, f) }
@@ -271,6 +285,10 @@ func rows(t *testing.T) []row {
 		{"plugin and driver on a node", []change{nodes("l4-timeslicing-renamed"), publishedThere("80Gi")}, "two-offers", Problem, "GPUs of the same node"},
 		{"plugin and driver on different nodes", []change{nodes("l4-timeslicing-renamed"), published("n", "80Gi")}, "two-offers", "", ""},
 		{"amounts that are dropped", []change{func(_ *testing.T, f *Facts) { f.Amounts = "it drops the amount" }}, "claim-amounts", Warning, "drops the amount"},
+		{"a pod that waits for more than is free", []change{published("n", "80Gi"), waits("gpuslice-20480mi", "70Gi")}, "waiting-claims", Note, "than is free of any; free: 10Gi on n/gpu-0"},
+		{"a pod that waits for an instance or more than is free", []change{published("n", "80Gi"), waits("gpuslice-1g.10gb-or-20480mi", "70Gi")}, "waiting-claims", Note, "free: 10Gi on n/gpu-0"},
+		{"a pod that waits for what is free", []change{published("n", "80Gi"), waits("gpuslice-10240mi", "70Gi")}, "waiting-claims", "", ""},
+		{"a pod that waits for no device", []change{waits("gpuslice-10240mi", "")}, "waiting-claims", Note, "no node has a device that is shared by memory"},
 		{"amounts that are kept", nil, "claim-amounts", "", ""},
 		{"MPS without a daemon", []change{nodes("h100-mps-plugin")}, "mps-daemon", Warning, "no DaemonSet looks like"},
 		{"MPS with a daemon that is not ready", []change{nodes("h100-mps-plugin"), software("mps-control-daemon", 1)}, "mps-daemon", Problem, "not ready everywhere"},
@@ -354,7 +372,7 @@ func TestChecksAreComplete(t *testing.T) {
 		}
 		names[c.name] = true
 	}
-	if len(names) != 45 {
+	if len(names) != 46 {
 		t.Errorf("%d checks: add the new one to the table of TestChecks, and count it here", len(names))
 	}
 }

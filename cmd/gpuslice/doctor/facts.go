@@ -36,6 +36,7 @@ type Facts struct {
 	Limits     []*corev1.LimitRange
 	Runtimes   []*nodev1.RuntimeClass
 	Slices     []*resourcev1.ResourceSlice
+	Claims     []resourcev1.ResourceClaim // of all namespaces, where pods wait for one
 	Classes    []*resourcev1.DeviceClass
 	Amounts    string // why claims of an amount are not possible; "": they are, or it is not known
 
@@ -45,6 +46,7 @@ type Facts struct {
 	Settings        []Setting           // configurations of NVIDIA's software in files of their own
 	LimitedPods     []*corev1.Pod       // with a variable of the driver's own limit
 	SharingPods     []*corev1.Pod       // that request nvidia.com/gpu.shared
+	WaitingPods     []*corev1.Pod       // with a slice by claim, and no node
 	APIServers      []*corev1.Pod       // of a control plane that runs as pods
 
 	Mutating   []*admissionv1.MutatingWebhookConfiguration

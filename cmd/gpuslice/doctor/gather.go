@@ -32,6 +32,7 @@ const (
 	whatRuntimes   = "runtime classes"
 	whatDevices    = "devices of dynamic resource allocation"
 	whatAmounts    = "whether claims keep their amounts (a dry run)"
+	whatWaiting    = "pods that wait for a claim, and what claims were given"
 	whatQuotas     = "resource quotas"
 	whatWebhooks   = "webhook configurations"
 	whatLastLine   = "validating admission policies"
@@ -97,6 +98,7 @@ func (g *gatherer) steps() []step {
 		{whatRuntimes, g.runtimes},
 		{whatDevices, g.devices},
 		{whatAmounts, g.amounts},
+		{whatWaiting, g.waiting},
 		{whatWebhooks, g.webhooks},
 		{whatLastLine, g.lastLine},
 		{whatFlows, g.flows},

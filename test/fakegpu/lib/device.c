@@ -141,6 +141,22 @@ CALL(nvmlDeviceGetCudaComputeCapability, nvmlDevice_t d, int *major, int *minor)
 	*major = c.cc_major, *minor = c.cc_minor;
 	return NVML_SUCCESS;
 }
+// The architecture follows from the compute capability.
+static nvmlDeviceArchitecture_t architecture(int major, int minor) {
+	switch (major) {
+	case 7: return minor < 5 ? NVML_DEVICE_ARCH_VOLTA : NVML_DEVICE_ARCH_TURING;
+	case 8: return minor < 9 ? NVML_DEVICE_ARCH_AMPERE : NVML_DEVICE_ARCH_ADA;
+	case 9: return NVML_DEVICE_ARCH_HOPPER;
+	case 10: case 11: case 12: return NVML_DEVICE_ARCH_BLACKWELL;
+	}
+	return NVML_DEVICE_ARCH_UNKNOWN;
+}
+CALL(nvmlDeviceGetArchitecture, nvmlDevice_t d, nvmlDeviceArchitecture_t *arch) {
+	ON
+	NEED(arch);
+	*arch = architecture(c.cc_major, c.cc_minor);
+	return NVML_SUCCESS;
+}
 
 // memory is the total: base is what the driver keeps for itself.
 static void memory(const struct config *c, struct nvmlDevice_st *d, nvmlMemory_v2_t *m) {

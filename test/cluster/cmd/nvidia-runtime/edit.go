@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -24,14 +25,14 @@ const namespaceWord = "{namespace}"
 // namespaceAnnotation is where containerd says which namespace a container's pod is in.
 const namespaceAnnotation = "io.kubernetes.cri.sandbox-namespace"
 
-// mount is a file or folder of the node in a container, read-only unless Writable.
+// mount is a file or folder of the node in a container, read-only unless Writable. One that is the Driver's comes with a device by CDI.
 type mount struct {
 	Source, Destination string
-	Writable            bool
+	Writable, Driver    bool
 }
 
-// edit adds to an OCI container configuration what s says, if the container asks for a GPU. All else in it
-// stays as it is.
+// edit adds to an OCI container configuration what s says, if the container asks for a GPU or was given one by CDI. All else in
+// it stays as it is.
 func edit(config []byte, s settings) ([]byte, error) {
 	var spec map[string]any
 	in := json.NewDecoder(bytes.NewReader(config))
@@ -44,17 +45,24 @@ func edit(config []byte, s settings) ([]byte, error) {
 		return config, nil
 	}
 	env, _ := process["env"].([]any)
-	if !wantsGPU(env) {
+	wanted, nodes := wantsGPU(env), deviceNodes(spec)
+	if !wanted && nodes == "" {
 		return config, nil
 	}
 	for _, v := range s.Env {
 		env = append(env, v)
+	}
+	if !wanted {
+		env = append(env, "GPUSLICE_FAKE_GPU_VISIBLE="+nodes)
 	}
 	process["env"] = env
 	annotations, _ := spec["annotations"].(map[string]any)
 	namespace, _ := annotations[namespaceAnnotation].(string)
 	mounts, _ := spec["mounts"].([]any)
 	for _, m := range s.Mounts {
+		if m.Driver && !wanted {
+			continue
+		}
 		access := "ro"
 		if m.Writable {
 			access = "rw"
@@ -69,6 +77,24 @@ func edit(config []byte, s settings) ([]byte, error) {
 		return nil, fmt.Errorf("encode container: %w", err)
 	}
 	return edited, nil
+}
+
+// deviceNode is the path of a GPU's device node.
+var deviceNode = regexp.MustCompile(`^/dev/nvidia([0-9]+)$`)
+
+// deviceNodes are the minor numbers of the GPUs whose device nodes a container has, with commas.
+func deviceNodes(spec map[string]any) string {
+	linux, _ := spec["linux"].(map[string]any)
+	devices, _ := linux["devices"].([]any)
+	var minors []string
+	for _, d := range devices {
+		device, _ := d.(map[string]any)
+		path, _ := device["path"].(string)
+		if m := deviceNode.FindStringSubmatch(path); m != nil {
+			minors = append(minors, m[1])
+		}
+	}
+	return strings.Join(minors, ",")
 }
 
 // wantsGPU reports whether NVIDIA's runtime would give a container with this environment the management

@@ -50,6 +50,28 @@ func TestEdit(t *testing.T) {
 	}
 }
 
+func TestEditByCDI(t *testing.T) {
+	t.Parallel()
+	s := settings{Mounts: []mount{{Source: "/fake/lib.so", Destination: "/lib/lib.so", Driver: true}, {Source: "/state", Destination: "/state"}}, Env: []string{"FAKE=1"}}
+	const container = `{"process":{"env":["NVIDIA_VISIBLE_DEVICES=void"%s]},"mounts":[%s],"linux":{"devices":[{"path":"/dev/%s"},{"path":"/dev/nvidiactl"}]}}`
+	const state = `{"destination":"/state","source":"/state","type":"bind","options":["rbind","ro","nosuid","nodev"]}`
+	for name, tt := range map[string]struct{ node, env, mounts string }{
+		"a container with a GPU's node gets all but the driver": {"nvidia1", `,"FAKE=1","GPUSLICE_FAKE_GPU_VISIBLE=1"`, state},
+		"one with other nodes gets nothing":                     {"nvidia-uvm", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := edit(fmt.Appendf(nil, container, "", "", tt.node), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(decode(t, fmt.Sprintf(container, tt.env, tt.mounts, tt.node)), decode(t, string(got))); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
 // fill puts further variables into a container configuration.
 func fill(config, env string) string { return fmt.Sprintf(config, env) }
 
