@@ -49,7 +49,7 @@ func TestPrintLedgers(t *testing.T) {
 		fmt.Printf(" %d MiB", peakOf(t, p.PID())>>20)
 	}
 	fmt.Println()
-	c.askAll(replicas, teams, func(k int, answer install.Answer) {
+	c.askAll(replicas, teams*each, teams, func(k int, answer install.Answer) {
 		if answer.Denied == nil && left[k].Load() == 0 {
 			t.Errorf("namespace %s is full, and a pod more is not denied", team(k))
 		}
@@ -94,7 +94,7 @@ func governed(t *testing.T, policy string) (*generated, []*install.Process) {
 // fillAll creates n pods and returns how long the replicas took for each, and how many were denied in each namespace: all fit.
 func (c *generated) fillAll(replicas []*install.Process, n int) (times []time.Duration, denied *[teams]atomic.Int64) {
 	denied = &[teams]atomic.Int64{}
-	times = c.askAll(replicas, n, func(k int, answer install.Answer) {
+	times = c.askAll(replicas, 0, n, func(k int, answer install.Answer) {
 		if answer.Pod == nil {
 			denied[k%teams].Add(1)
 			c.Errorf("a pod that fits was denied: %s", answer.Denied.Message)
@@ -107,8 +107,8 @@ func (c *generated) fillAll(replicas []*install.Process, n int) (times []time.Du
 	return times, denied
 }
 
-// askAll asks the replicas about n pods, those of the namespaces in turn, and returns how long each answer took.
-func (c *generated) askAll(replicas []*install.Process, n int, answered func(int, install.Answer)) []time.Duration {
+// askAll asks the replicas about n pods from the first on, those of the namespaces in turn, and returns how long each answer took.
+func (c *generated) askAll(replicas []*install.Process, first, n int, answered func(int, install.Answer)) []time.Duration {
 	times := make([]time.Duration, n)
 	work := make(chan int)
 	var workers sync.WaitGroup
@@ -117,7 +117,7 @@ func (c *generated) askAll(replicas []*install.Process, n int, answered func(int
 		workers.Go(func() {
 			for k := range work {
 				start := time.Now()
-				answer, err := asker.Create(c.Context(), c.askedIn(k))
+				answer, err := asker.Create(c.Context(), c.askedIn(first+k))
 				if times[k] = time.Since(start); err != nil {
 					c.Error(err)
 					continue
@@ -143,7 +143,7 @@ func (c *generated) asker(p *install.Process) *install.Asker {
 	return asker
 }
 
-// askedIn is the pod that replicas are asked about, in the namespace whose turn it is.
+// askedIn is the pod that replicas are asked about, in the namespace whose turn it is. No two have a name: only one could be there.
 func (c *generated) askedIn(k int) *unstructured.Unstructured {
 	pod := c.asked()
 	pod.SetNamespace(team(k % teams))
