@@ -66,9 +66,17 @@ const seeExitCodes = "Exit codes: see gpuslice --help."
 
 func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "gpuslice",
-		Short:         "Share NVIDIA GPUs on Kubernetes: see what becomes of a pod before it is created",
-		Long:          rootLong,
+		Use:   "gpuslice",
+		Short: "Share NVIDIA GPUs on Kubernetes: see what becomes of a pod before it is created",
+		Long:  rootLong,
+		Example: `  # what is wrong with this cluster, before or after an installation
+  gpuslice doctor
+
+  # what would become of my pod
+  gpuslice explain -f pod.yaml -n team-a
+
+  # why it waits, was denied or ended
+  gpuslice explain train-0 -n team-a`,
 		Version:       s.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -86,6 +94,8 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	root.AddCommand(render.New(s), explain.New(s), list.New(s), top.New(s), newPolicyCommand(lint.New(s), policyshow.New(s), policyinit.New(s), policytest.New(s)), pools.New(s), quota.New(s), report.New(s), audit.New(s), bypass.New(s), doctor.New(s),
 		doctor.NewVerify(s), translate.New(s), translate.NewMigrate(s), resign.New(s), uninstall.New(s), versions.New(s))
 	referToExitCodes(root)
+	group(root)
+	splitFlags(root)
 	return root
 }
 

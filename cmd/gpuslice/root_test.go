@@ -62,6 +62,26 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// TestGroups: the help of all lists each command under what somebody wants to do, and that of one its own flags first.
+func TestGroups(t *testing.T) {
+	_, out, _ := answered("gpuslice", "--help")
+	for _, part := range []string{"\nSee what runs:\n", "\nTry before you apply:\n", "\nOperate:\n", "\nExamples:\n"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("help lacks %q:\n%s", part, out)
+		}
+	}
+	for _, c := range newRootCommand("gpuslice", streamsTo(&bytes.Buffer{}, &bytes.Buffer{})).Commands() {
+		if c.GroupID == "" && c.Name() != "version" {
+			t.Errorf("%s is in no group of the help", c.Name())
+		}
+	}
+	_, out, _ = answered("gpuslice", "list", "--help")
+	own, cluster, _ := strings.Cut(out, "\nCluster:\n")
+	if !strings.Contains(own, "--node NODE") || strings.Contains(own, "--kubeconfig") || !strings.Contains(cluster, "--kubeconfig") || strings.Contains(cluster, "--node ") || strings.Contains(out, "--token") {
+		t.Errorf("the flags of list:\n%s", out)
+	}
+}
+
 // TestExitCodes: the root help lists every code, and no command lists codes of its own.
 func TestExitCodes(t *testing.T) {
 	root := newRootCommand("gpuslice", streamsTo(&bytes.Buffer{}, &bytes.Buffer{}))

@@ -55,8 +55,8 @@ const onGPUHelp = `
 With --on-gpu, it creates pods that run gpuslice-prove, one after the other, in a slice of each pool: the program goes past its
 slice by a little in each way that CUDA has, and reports what held it. It says first what it will do. --yes lets it go on where
 others have memory of the same device: an allocation of theirs may fail meanwhile. The results are findings, and the ConfigMap
-gpuslice-proofs of the system namespace, which doctor, explain and policies (minimumEnforcement) go by. It needs -n: whoever may
-change pods in that namespace can forge a result, so name one that no tenant may use.
+gpuslice-proofs of the system namespace, which doctor, explain, pools and policies (minimumEnforcement) go by. It needs -n:
+whoever may change pods in that namespace can forge a result, so name one that no tenant may use.
 `
 
 // prover runs pods that go past their slices.

@@ -22,8 +22,8 @@ proves nothing, or nothing any more. -o wide adds the memory of a device, the no
 count. A pool that is only declared or remembered has no node.
 
 It takes the right to list nodes and, for what is requested and free, pods of every namespace. Pools that the cluster's default
-policy declares, those that are remembered, and proofs are listed if you may read the ConfigMaps of the system namespace. Who may not
-list nodes sees the pools of the slices in one namespace.
+policy declares, those that are remembered, and proofs are listed if you may read the ConfigMaps of the system namespace. Who
+may not list nodes sees the pools of the slices in one namespace.
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "PoolList", "items": [...], "errors": [...]}. An item has
 name, strategy, resource, device, deviceMemory, usable (the largest slice), replicas, nodes, notes, allocatable, requested and

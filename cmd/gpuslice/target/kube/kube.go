@@ -42,6 +42,11 @@ type Flags struct {
 	others            clientcmd.ConfigOverrides // by the flags of kubectl that few need
 }
 
+// ConnectionFlags are the flags that Register registers and help shows.
+func ConnectionFlags() []string {
+	return []string{"kubeconfig", "context", "cluster", "user", "as", "as-group", "request-timeout"}
+}
+
 // Register registers --kubeconfig, --context, --cluster, --user, --as, --as-group and --request-timeout.
 func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "`FILE` with the cluster to connect to (default: KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
