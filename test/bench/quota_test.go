@@ -94,7 +94,7 @@ func printQuotaRows(t *testing.T, i *install.Installation, there int) {
 	fmt.Printf("%d pods there\n%-10s %-22s %10s %10s %12s %10s\n", there, "in flight", "quota", "p50", "p99", "creates/s", "time")
 	for _, flight := range []int{1, 100} {
 		times, took := map[string][]time.Duration{}, map[string]time.Duration{}
-		before := ledgerCounts(t, i)
+		before := ledgerCounts(t, i.Replicas)
 		n := quotaCreates / (1 + 3/flight) // a quarter where they come one by one
 		for range rounds {
 			for _, namespace := range []string{noWebhook, onlyAnswers, nativeQuota, unlimited, withLedger} {
@@ -103,7 +103,7 @@ func printQuotaRows(t *testing.T, i *install.Installation, there int) {
 				took[namespace] += time.Since(begin)
 			}
 		}
-		after := ledgerCounts(t, i)
+		after := ledgerCounts(t, i.Replicas)
 		for _, row := range []struct{ name, namespace string }{
 			{"no webhook", noWebhook}, {"only answers", onlyAnswers}, {"native ResourceQuota", nativeQuota},
 			{"gpuslice, no quota", unlimited}, {"gpuslice, its ledger", withLedger},
@@ -156,10 +156,10 @@ func fill(t *testing.T, i *install.Installation, namespace string, n int) {
 var ledgerMetric = regexp.MustCompile(`(?m)^gpuslice_ledger_(\w+)_total (\S+)$`)
 
 // ledgerCounts adds up what the replicas' ledgers have done.
-func ledgerCounts(t *testing.T, i *install.Installation) map[string]float64 {
+func ledgerCounts(t *testing.T, replicas []*install.Process) map[string]float64 {
 	t.Helper()
 	sums := map[string]float64{}
-	for _, p := range i.Replicas {
+	for _, p := range replicas {
 		response, err := http.Get("http://" + p.Probes + "/metrics")
 		if err != nil {
 			t.Fatal(err)

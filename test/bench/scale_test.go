@@ -45,15 +45,47 @@ func TestPrintScale(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Printf("%8s %8s %10s %14s %14s %10s %12s %12s\n", "nodes", "pods", "ready", "leader", "replica", "decision", "wave, leader", "wave, replica")
+	var all []taken
 	for _, nodes := range sizes(t) {
-		printScale(t, binary, nodes)
+		all = append(all, printScale(t, binary, nodes))
+	}
+	if name := os.Getenv("GPUSLICE_CURVES"); name != "" {
+		if err := os.WriteFile(name, curves(sizes(t), growth(all)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// taken is what replicas took of a cluster.
+type taken struct {
+	ready, decision           time.Duration
+	leader, replica           int     // the most resident memory, in bytes
+	leaderCores, replicaCores float64 // during the wave
+}
+
+// growth are the curves of what was taken, with the aims.
+func growth(all []taken) []panel {
+	of := func(name string, value func(taken) float64) line {
+		l := line{name: name}
+		for _, t := range all {
+			l.values = append(l.values, value(t))
+		}
+		return l
+	}
+	return []panel{
+		{"memory in MiB, by nodes", 400, []line{
+			of("leader", func(t taken) float64 { return float64(t.leader >> 20) }), of("another replica", func(t taken) float64 { return float64(t.replica >> 20) })}},
+		{"ready after so many seconds", 10, []line{of("leader", func(t taken) float64 { return t.ready.Seconds() })}},
+		{"a decision in ms", 1.5 * all[0].decision.Seconds() * 1e3, []line{of("another replica", func(t taken) float64 { return t.decision.Seconds() * 1e3 })}},
+		{"a wave of labels, % of a core", 10, []line{
+			of("leader", func(t taken) float64 { return 100 * t.leaderCores }), of("another replica", func(t taken) float64 { return 100 * t.replicaCores })}},
 	}
 }
 
 // sizes are how many nodes the clusters have: those of GPUSLICE_NODES, as "500,5000".
 func sizes(t *testing.T) (out []int) {
 	t.Helper()
-	for _, text := range strings.Split(cmp.Or(os.Getenv("GPUSLICE_NODES"), "1,500,5000"), ",") {
+	for _, text := range strings.Split(cmp.Or(os.Getenv("GPUSLICE_NODES"), "1,500,2000,5000"), ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
 			t.Fatalf("GPUSLICE_NODES has %q: write numbers of nodes, as 500,5000", text)
@@ -63,7 +95,7 @@ func sizes(t *testing.T) (out []int) {
 	return out
 }
 
-func printScale(t *testing.T, binary string, nodes int) {
+func printScale(t *testing.T, binary string, nodes int) taken {
 	t.Helper()
 	ctx, dir := t.Context(), t.TempDir()
 	server, err := memoryapi.Start()
@@ -73,10 +105,7 @@ func printScale(t *testing.T, binary string, nodes int) {
 	defer server.Stop()
 	c := &generated{T: t, server: server}
 	c.put(install.PolicyObject("default", []byte("apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing, mps, mig]\n")))
-	for k := range teams {
-		name := team(k)
-		c.put(&corev1.Namespace{TypeMeta: kindOf("Namespace"), ObjectMeta: named("", name, map[string]string{corev1.LabelMetadataName: name})})
-	}
+	c.namespaces()
 	c.nodes(nodes)
 	c.pods(binary, nodes)
 
@@ -87,7 +116,7 @@ func printScale(t *testing.T, binary string, nodes int) {
 	}
 	defer leader.Stop()
 	c.knows(leader, nodes)
-	ready := time.Since(start)
+	out := taken{ready: time.Since(start)}
 	replica, err := install.ReplicaInMemory(ctx, server, binary, dir, "replica")
 	if err != nil {
 		t.Fatal(err)
@@ -96,10 +125,12 @@ func printScale(t *testing.T, binary string, nodes int) {
 	c.knows(replica, nodes)
 	rests(t, leader)
 	rests(t, replica)
-	decision := c.decide(replica, 300)
-	leaderCPU, replicaCPU := c.wave(nodes, leader, replica)
-	fmt.Printf("%8d %8d %10s %10d MiB %10d MiB %10s %11.1f%% %12.1f%%\n", nodes, nodes*podsOfNode, ready.Round(10*time.Millisecond), peakOf(t, leader.PID())>>20,
-		peakOf(t, replica.PID())>>20, decision.Round(10*time.Microsecond), 100*leaderCPU, 100*replicaCPU)
+	out.decision = c.decide(replica, 300)
+	out.leaderCores, out.replicaCores = c.wave(nodes, leader, replica)
+	out.leader, out.replica = peakOf(t, leader.PID()), peakOf(t, replica.PID())
+	fmt.Printf("%8d %8d %10s %10d MiB %10d MiB %10s %11.1f%% %12.1f%%\n", nodes, nodes*podsOfNode, out.ready.Round(10*time.Millisecond), out.leader>>20,
+		out.replica>>20, out.decision.Round(10*time.Microsecond), 100*out.leaderCores, 100*out.replicaCores)
+	return out
 }
 
 // generated is a cluster whose API server is generated.
@@ -175,10 +206,7 @@ func (c *generated) pods(binary string, nodes int) {
 	}
 	defer webhook.Stop()
 	c.knows(webhook, nodes)
-	asker, err := install.NewAsker(c.Context(), c.server.Config, webhook)
-	if err != nil {
-		c.Fatal(err)
-	}
+	asker := c.asker(webhook)
 	kinds := min(len(c.kinds), nodes)
 	for first := 0; first < nodes*podsOfNode; first += podsOfWorkload {
 		pod := c.given(asker, first/podsOfWorkload)
@@ -277,10 +305,7 @@ func (c *generated) knows(p *install.Process, nodes int) {
 // decide is the median of n creates, both webhooks together.
 func (c *generated) decide(p *install.Process, n int) time.Duration {
 	c.Helper()
-	asker, err := install.NewAsker(c.Context(), c.server.Config, p)
-	if err != nil {
-		c.Fatal(err)
-	}
+	asker := c.asker(p)
 	var times []time.Duration
 	for range n {
 		start := time.Now()

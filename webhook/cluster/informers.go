@@ -124,7 +124,7 @@ func sameNode(a, b *corev1.Node) bool {
 func slim(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Node:
-		o.ManagedFields = nil
+		o.ManagedFields, o.Annotations = nil, nil // the latter are kilobytes where feature discovery runs
 		o.Status = corev1.NodeStatus{Allocatable: o.Status.Allocatable, Capacity: o.Status.Capacity, RuntimeHandlers: o.Status.RuntimeHandlers}
 	case *nodev1.RuntimeClass:
 		o.ManagedFields = nil

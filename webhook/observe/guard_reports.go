@@ -3,7 +3,6 @@ package observe
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -117,11 +116,23 @@ func (s *session) saveGuards(ctx context.Context) {
 	s.options.Log.Info("guards reported whether they read the GPUs", "before", before, "failures", after)
 }
 
-// guardReports are the reports of all guards, in a stable order.
+// guardReports are the reports of all guards, in a stable order. Of those that read the GPUs, which are nearly all, one for each pool
+// and access tells as much as all do.
 func (s *session) guardReports() []guardaccess.Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	reports := slices.Collect(maps.Values(s.guarding))
+	var reports []guardaccess.Report
+	read := map[[2]string]bool{}
+	for _, r := range s.guarding {
+		if at := [2]string{r.Pool, r.Access}; r.Outcome == guardaccess.Reads {
+			if read[at] {
+				continue
+			}
+			read[at] = true
+			r.Namespace, r.Started = "", time.Time{} // whichever came first
+		}
+		reports = append(reports, r)
+	}
 	slices.SortFunc(reports, func(a, b guardaccess.Report) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Namespace, b.Namespace), a.Started.Compare(b.Started), cmp.Compare(a.Reason, b.Reason))
 	})

@@ -3,6 +3,8 @@ package observe
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -166,4 +168,28 @@ func TestGuardsAreRecorded(t *testing.T) {
 			}
 		}, s.pod, s.node)
 	})
+}
+
+// TestGuardReports: the reports that are left out change nothing, and a hundred guards that read make one report.
+func TestGuardReports(t *testing.T) {
+	t.Parallel()
+	now := noon.Add(time.Hour)
+	one := func(outcome guardaccess.Outcome, pool, namespace string, minute int) guardaccess.Report {
+		return guardaccess.Report{Pool: pool, Access: "env", Namespace: namespace, Started: noon.Add(time.Duration(minute) * time.Minute), Outcome: outcome}
+	}
+	s := &session{guarding: map[string]guardaccess.Report{}}
+	for k := range 100 {
+		s.guarding[fmt.Sprint("reads-", k)] = one(guardaccess.Reads, "l4", fmt.Sprint("team-", k), k%7)
+	}
+	for _, namespace := range []string{"a", "b"} {
+		for _, pool := range []string{"l4", "h100"} {
+			s.guarding["fails-"+pool+namespace] = one(guardaccess.Fails, pool, namespace, 1)
+		}
+	}
+	s.guarding["resumes"] = one(guardaccess.Resumed, "a100", "a", 1)
+	var before guardaccess.Failures
+	want := before.Update(slices.Collect(maps.Values(s.guarding)), now)
+	if got := s.guardReports(); len(got) != 6 || !before.Update(got, now).Equal(want) || len(want) != 1 {
+		t.Errorf("%d reports make %v, all make %v", len(got), before.Update(got, now), want)
+	}
 }

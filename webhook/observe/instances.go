@@ -31,12 +31,14 @@ func (s *session) instances(ctx context.Context, key string, pod *corev1.Pod, gi
 		return known.instances, nil
 	}
 	var out []string
+	asked := false
 	for i := range given.Containers {
 		c := &given.Containers[i]
 		name := claimNamed(pod, c.Claim)
 		if name == "" || c.Instance() == "" {
 			continue
 		}
+		asked = true
 		claim, err := s.options.Client.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -45,6 +47,9 @@ func (s *session) instances(ctx context.Context, key string, pod *corev1.Pod, gi
 		case metav1.IsControlledBy(claim, pod) && c.GotInstance(claim):
 			out = append(out, c.Name)
 		}
+	}
+	if !asked { // as of most pods: nothing is to be remembered
+		return nil, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"sync"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -32,8 +33,8 @@ type watchedPod struct {
 	missed bool
 	// over is when it was first seen to have ended; 0: it was not.
 	over Second
-	// resolved is what it holds as it was last read. settled: it does not change.
-	resolved *held
+	// resolved is what it holds as it was last read: many hold the same. The zero Handle: nothing. settled: it does not change.
+	resolved unique.Handle[held]
 	settled  bool
 }
 
@@ -120,12 +121,12 @@ func (w *watched) held(resolve func(*podcache.Pod) (h *held, settled bool), now 
 			continue
 		}
 		if !p.settled {
-			p.resolved, p.settled = resolve(p.pod)
+			p.settle(resolve(p.pod))
 		}
-		if p.resolved == nil {
+		if p.resolved == (unique.Handle[held]{}) {
 			continue
 		}
-		h := *p.resolved
+		h := p.resolved.Value()
 		h.from = p.bound
 		h.until, h.lost = p.end()
 		if h.until != 0 {
@@ -135,6 +136,13 @@ func (w *watched) held(resolve func(*podcache.Pod) (h *held, settled bool), now 
 		out = append(out, h)
 	}
 	return out
+}
+
+func (p *watchedPod) settle(h *held, settled bool) {
+	p.resolved, p.settled = unique.Handle[held]{}, settled
+	if h != nil {
+		p.resolved = unique.Make(*h)
+	}
 }
 
 // end is when the pod ended, 0: it has not, and whether that is only when it was noticed. Its node dates the end, by a clock that may

@@ -23,6 +23,7 @@ func cluster() []check {
 		{"device-classes", checkDeviceClasses},
 		{"uncounted-shares", checkUncountedShares},
 		{"two-offers", checkTwoOffers},
+		{"unclaimable-devices", checkUnclaimableDevices},
 		{"claim-amounts", checkClaimAmounts},
 		{"waiting-claims", checkWaitingClaims},
 		{"mps-daemon", checkMPS},

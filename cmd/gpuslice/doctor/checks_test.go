@@ -221,6 +221,35 @@ func published(node, taken string) change {
 	}
 }
 
+// publishedAs is a shared GPU that counts something beside its memory, of which a claim takes so much by default.
+func publishedAs(capacity resourcev1.QualifiedName, amount, taken string) change {
+	return func(t *testing.T, f *Facts) {
+		published("n", taken)(t, f)
+		f.Slices[0].Spec.Devices[0].Capacity[capacity] = resourcev1.DeviceCapacity{Value: resource.MustParse(amount)}
+	}
+}
+
+// claims is a namespace whose policy allows slices by claim.
+func claims(t *testing.T, f *Facts) { namespace("team-a", "", "strategies: [claim]\n")(t, f) }
+
+// TestUnclaimable says of each driver's devices what a claim of memory could not name.
+func TestUnclaimable(t *testing.T) {
+	t.Parallel()
+	for want, tt := range map[string]struct {
+		capacity      resourcev1.QualifiedName
+		amount, taken string
+	}{
+		"cores is counted too: a claim that does not name it takes 100": {"gpu.nvidia.com/cores", "100", "80Gi"},
+		"who names no amount takes 0 of 80Gi memory":                    {"shares", "4", "0"},
+		"": {"shares", "4", "80Gi"},
+	} {
+		f := &Facts{}
+		if publishedAs(tt.capacity, tt.amount, tt.taken)(t, f); unclaimable("gpu.nvidia.com", &f.Slices[0].Spec.Devices[0]) != want {
+			t.Errorf("%q, want %q", unclaimable("gpu.nvidia.com", &f.Slices[0].Spec.Devices[0]), want)
+		}
+	}
+}
+
 // waits is a pod that waits for a claim by a template, while another claim has so much of node n's gpu-0.
 func waits(template, taken string) change {
 	return func(_ *testing.T, f *Facts) {
@@ -285,6 +314,10 @@ func rows(t *testing.T) []row {
 		{"plugin and driver on a node", []change{nodes("l4-timeslicing-renamed"), publishedThere("80Gi")}, "two-offers", Problem, "GPUs of the same node"},
 		{"plugin and driver on different nodes", []change{nodes("l4-timeslicing-renamed"), published("n", "80Gi")}, "two-offers", "", ""},
 		{"amounts that are dropped", []change{func(_ *testing.T, f *Facts) { f.Amounts = "it drops the amount" }}, "claim-amounts", Warning, "drops the amount"},
+		{"cores beside memory", []change{publishedAs("cores", "100", "80Gi"), claims}, "unclaimable-devices", Note, "strategy claim does not use them"},
+		{"a number of shares", []change{publishedAs("shares", "4", "0"), claims}, "unclaimable-devices", Note, "strategy claim does not use them"},
+		{"shares that count memory", []change{publishedAs("shares", "4", "80Gi"), claims}, "unclaimable-devices", "", ""},
+		{"cores where no policy allows claims", []change{publishedAs("cores", "100", "80Gi")}, "unclaimable-devices", "", ""},
 		{"a pod that waits for more than is free", []change{published("n", "80Gi"), waits("gpuslice-20480mi", "70Gi")}, "waiting-claims", Note, "than is free of any; free: 10Gi on n/gpu-0"},
 		{"a pod that waits for an instance or more than is free", []change{published("n", "80Gi"), waits("gpuslice-1g.10gb-or-20480mi", "70Gi")}, "waiting-claims", Note, "free: 10Gi on n/gpu-0"},
 		{"a pod that waits for what is free", []change{published("n", "80Gi"), waits("gpuslice-10240mi", "70Gi")}, "waiting-claims", "", ""},
@@ -372,7 +405,7 @@ func TestChecksAreComplete(t *testing.T) {
 		}
 		names[c.name] = true
 	}
-	if len(names) != 46 {
+	if len(names) != 47 {
 		t.Errorf("%d checks: add the new one to the table of TestChecks, and count it here", len(names))
 	}
 }
