@@ -126,17 +126,21 @@ func exclusiveCharge(h *quota.Holding, c *corev1.Container, pools []pools.Pool) 
 
 // WithoutSlice is what a pod without a slice takes of the pools of its node: whole devices, and of a shared one the part that each
 // unit is. pool is the first that offers what it names, and resource that name; "": none is known.
+// Authors may make names up: one that no pool offers is not returned.
 func WithoutSlice(pod *corev1.Pod, pools []pools.Pool) (c quota.Charge, pool, resource string) {
 	c = charges.Peak(charges.SpansOf(&pod.Spec, func(in *corev1.Container) (out quota.Charge) {
 		units := gpuUnits(in, pools)
 		for _, name := range slices.Sorted(maps.Keys(units)) {
 			memory, share := quantity.MiB(0), quantity.Device
-			for _, p := range offeredBy(name, pools) {
+			offering := offeredBy(name, pools)
+			for _, p := range offering {
 				if p.HasNode(pod.Spec.NodeName) {
 					memory, share, pool = p.Total()/quantity.MiB(max(p.Replicas, 1)), p.Share(0), cmp.Or(pool, p.Name)
 				}
 			}
-			resource = cmp.Or(resource, name)
+			if len(offering) > 0 || name == api.ResourceGPU {
+				resource = cmp.Or(resource, name)
+			}
 			out = out.Plus(charges.OfSlice(true, memory, units[name], share.Times(units[name])))
 		}
 		return out

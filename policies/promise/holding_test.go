@@ -45,6 +45,7 @@ func TestWithoutSlice(t *testing.T) {
 		"one before the others":    {"a100-plain", names(api.ResourceGPU, api.ResourceGPU), names(api.ResourceGPU), "2 163840Mi nvidia.com/gpu"},
 		"replicas":                 {"l4-timeslicing-renamed", nil, names(other), "0.5 11516Mi nvidia.com/gpu.shared"},
 		"instances":                {"a100-mig-mixed", nil, names("nvidia.com/mig-1g.10gb"), "0.286 19456Mi nvidia.com/mig-1g.10gb"},
+		"what nobody offers":       {"a100-plain", nil, names("nvidia.com/mig-7g.999gb"), "2 0Mi "},
 		"what its node offers not": {"a100-plain", nil, names(other), "2 0Mi nvidia.com/gpu.shared"},
 	} {
 		charge, pool, resource := promise.WithoutSlice(&corev1.Pod{Spec: corev1.PodSpec{NodeName: nodes[c.node], InitContainers: c.inits, Containers: c.containers}}, offered)

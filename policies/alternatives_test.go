@@ -1,0 +1,37 @@
+package policies_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/scenarios"
+)
+
+// TestAlternativesCountForTheLargest has a pod that gets an instance of 20096Mi, or else a share of 12Gi: it counts for the first, on the
+// pools of both, and is as promised whichever it got.
+func TestAlternativesCountForTheLargest(t *testing.T) {
+	t.Parallel()
+	all, err := scenarios.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(all, func(s scenarios.Scenario) bool { return s.Name == "claim-of-an-instance-or-a-share" })
+	in, err := all[at].Input()
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := policies.Decide(in).Promise
+	in.Pod = given.Apply(in.Pod)
+	h := given.Holding(in.Pod)
+	if h.Charge.Memory != 20096 || given.Charge.Memory != 20096 || h.Charge.Slices != 1 || len(h.Pools) != 2 {
+		t.Errorf("holds %+v, charged %+v", h, given.Charge)
+	}
+	for tier, asPromised := range map[api.Tier]bool{api.TierHardware: true, api.TierGuard: true, api.TierNone: true, api.TierMPS: false} {
+		in.Pod.Annotations[api.AnnotationSummary] = given.Summary(tier)
+		if d := policies.Verify(in, given); (d.Outcome != policies.Denied) != asPromised {
+			t.Errorf("with the summary of %s: %s", tier, d.Message())
+		}
+	}
+}
