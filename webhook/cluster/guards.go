@@ -48,10 +48,5 @@ func (w *Watcher) PoolOf(node, resource string) string {
 	if snapshot == nil {
 		return ""
 	}
-	for i := range snapshot.pools {
-		if p := &snapshot.pools[i]; p.Resource == resource && p.HasNode(node) {
-			return p.Name
-		}
-	}
-	return ""
+	return snapshot.places()[place{node, resource}]
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,7 @@ type Snapshot struct {
 	documents []document         // that it was made of
 	tenants   map[string]*tenant // tenants' own documents, by namespace
 	pools     []pools.Pool
+	places    func() map[place]string // of the pools, made when first asked for
 	nodes     int
 	guard     *config.GuardSettings
 	runtimes  pools.Runtimes
@@ -78,6 +80,7 @@ func (s *Snapshot) withPools(source pools.Source, known pools.Known, proved *cor
 	out := *s
 	out.pools, out.nodes, out.classes = source.Remember(s.poolsSpec(), known), len(source.Nodes), source.Classes
 	proofs.Apply(proofs.Of(proved), out.pools)
+	out.places = sync.OnceValue(func() map[place]string { return placesIn(out.pools) })
 	return &out
 }
 

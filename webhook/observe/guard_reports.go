@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -74,14 +75,26 @@ func (s *session) recordGuard(key string, pod *corev1.Pod, promise *promise.Prom
 	if wait > 0 {
 		s.queue.AddAfter(key, min(wait, readsAfter))
 	}
-	if r.Outcome != "" {
-		r.Pool = s.options.Guards.PoolOf(pod.Spec.NodeName, promise.Guard.Resource)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if delete(s.guarding, key); r.Pool != "" {
-		s.guarding[key] = r
+	if delete(s.guarding, key); r.Outcome != "" {
+		s.guarding[key] = unique.Make(reportOn(pod.Spec.NodeName, promise.Guard.Resource, r))
 	}
+}
+
+// guardOn is what the guard of a pod reported on a node. The node's pool is looked up when it is needed: it changes with the labels of
+// the node and with what policy declares.
+type guardOn struct {
+	node, resource string
+	report         guardaccess.Report // without its pool
+}
+
+// reportOn returns the report on a node. Guards that read the GPUs, which are nearly all, have theirs in common: whichever came first.
+func reportOn(node, resource string, r guardaccess.Report) guardOn {
+	if r.Outcome == guardaccess.Reads {
+		r.Namespace, r.Started = "", time.Time{}
+	}
+	return guardOn{node, resource, r}
 }
 
 // keepGuards saves what guards reported, until ctx ends.
@@ -116,25 +129,33 @@ func (s *session) saveGuards(ctx context.Context) {
 	s.options.Log.Info("guards reported whether they read the GPUs", "before", before, "failures", after)
 }
 
-// guardReports are the reports of all guards, in a stable order. Of those that read the GPUs, which are nearly all, one for each pool
-// and access tells as much as all do.
+// guardReports are the reports of all guards, in a stable order. Of those that read the GPUs one for each pool and access tells as
+// much as all do.
 func (s *session) guardReports() []guardaccess.Report {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var reports []guardaccess.Report
-	read := map[[2]string]bool{}
-	for _, r := range s.guarding {
-		if at := [2]string{r.Pool, r.Access}; r.Outcome == guardaccess.Reads {
-			if read[at] {
-				continue
-			}
-			read[at] = true
-			r.Namespace, r.Started = "", time.Time{} // whichever came first
+	read := map[guardaccess.Report]bool{}
+	for on := range s.guardsOn() {
+		r := on.Value().report
+		r.Pool = s.options.Guards.PoolOf(on.Value().node, on.Value().resource)
+		if r.Pool == "" || read[r] {
+			continue
 		}
+		read[r] = r.Outcome == guardaccess.Reads
 		reports = append(reports, r)
 	}
 	slices.SortFunc(reports, func(a, b guardaccess.Report) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Namespace, b.Namespace), a.Started.Compare(b.Started), cmp.Compare(a.Reason, b.Reason))
 	})
 	return reports
+}
+
+// guardsOn are what guards reported, each once.
+func (s *session) guardsOn() map[unique.Handle[guardOn]]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[unique.Handle[guardOn]]bool{}
+	for _, on := range s.guarding {
+		all[on] = true
+	}
+	return all
 }

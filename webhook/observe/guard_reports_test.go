@@ -1,14 +1,15 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+	"unique"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
@@ -71,11 +72,14 @@ type guardRecord struct {
 	failures guardaccess.Failures
 	saves    int
 	broken   bool
+	moved    string // the pool of now
 }
 
 func (g *guardRecord) PoolOf(node, resource string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if node == "l4-1" && resource == "nvidia.com/gpu.shared" {
-		return "l4"
+		return cmp.Or(g.moved, "l4")
 	}
 	return ""
 }
@@ -147,6 +151,24 @@ func TestGuardsAreRecorded(t *testing.T) {
 			}
 		}, s.pod, s.node)
 	})
+	t.Run("a pool that is declared anew, without a change of the pod", func(t *testing.T) {
+		s := owned(t)
+		inLab(t, func(l *lab) {
+			s.guard().State = running(time.Now())
+			l.status(s)
+			l.guards = &guardRecord{}
+			defer l.replica("a").stop()
+			l.kubelet(s, time.Now(), unreadable)
+			l.pass(guardPeriod)
+			l.guards.mu.Lock()
+			l.guards.moved = "mine"
+			l.guards.mu.Unlock()
+			l.pass(guardPeriod)
+			if got := l.guards.namespaces(); !slices.Contains(got, "mine env team-a") {
+				t.Errorf("recorded %q", got)
+			}
+		}, s.pod, s.node)
+	})
 	t.Run("a write that fails is tried again", func(t *testing.T) {
 		s := owned(t)
 		inLab(t, func(l *lab) {
@@ -170,6 +192,11 @@ func TestGuardsAreRecorded(t *testing.T) {
 	})
 }
 
+// poolsByNode is a cluster whose pools have the names of their only nodes.
+type poolsByNode struct{ guardRecord }
+
+func (*poolsByNode) PoolOf(node, _ string) string { return node }
+
 // TestGuardReports: the reports that are left out change nothing, and a hundred guards that read make one report.
 func TestGuardReports(t *testing.T) {
 	t.Parallel()
@@ -177,18 +204,27 @@ func TestGuardReports(t *testing.T) {
 	one := func(outcome guardaccess.Outcome, pool, namespace string, minute int) guardaccess.Report {
 		return guardaccess.Report{Pool: pool, Access: "env", Namespace: namespace, Started: noon.Add(time.Duration(minute) * time.Minute), Outcome: outcome}
 	}
-	s := &session{guarding: map[string]guardaccess.Report{}}
-	for k := range 100 {
-		s.guarding[fmt.Sprint("reads-", k)] = one(guardaccess.Reads, "l4", fmt.Sprint("team-", k), k%7)
+	s := &session{Controller: &Controller{options: Options{Guards: &poolsByNode{}}}, guarding: map[string]unique.Handle[guardOn]{}}
+	var all []guardaccess.Report
+	add := func(pod string, r guardaccess.Report) {
+		all = append(all, r)
+		node := r.Pool
+		r.Pool = ""
+		s.guarding[pod] = unique.Make(reportOn(node, "nvidia.com/gpu", r))
 	}
+	for k := range 100 {
+		add(fmt.Sprint("reads-", k), one(guardaccess.Reads, "l4", fmt.Sprint("team-", k), k%7))
+	}
+	add("in no pool", one(guardaccess.Fails, "", "a", 1))
+	all = all[:len(all)-1]
 	for _, namespace := range []string{"a", "b"} {
 		for _, pool := range []string{"l4", "h100"} {
-			s.guarding["fails-"+pool+namespace] = one(guardaccess.Fails, pool, namespace, 1)
+			add("fails-"+pool+namespace, one(guardaccess.Fails, pool, namespace, 1))
 		}
 	}
-	s.guarding["resumes"] = one(guardaccess.Resumed, "a100", "a", 1)
+	add("resumes", one(guardaccess.Resumed, "a100", "a", 1))
 	var before guardaccess.Failures
-	want := before.Update(slices.Collect(maps.Values(s.guarding)), now)
+	want := before.Update(all, now)
 	if got := s.guardReports(); len(got) != 6 || !before.Update(got, now).Equal(want) || len(want) != 1 {
 		t.Errorf("%d reports make %v, all make %v", len(got), before.Update(got, now), want)
 	}

@@ -93,7 +93,13 @@ func (s *session) promiseOf(pod *corev1.Pod) *promise.Promise {
 		return nil
 	}
 	keys := s.keys()
-	return s.promises.of(pod, keys, func(pod *corev1.Pod) *promise.Promise { return s.decodePromise(pod, keys) })
+	return s.promises.of(pod, keys, func(pod *corev1.Pod) *promise.Promise {
+		decoded := s.decodePromise(pod, keys)
+		if decoded != nil {
+			s.relevance.add(decoded)
+		}
+		return decoded
+	})
 }
 
 func (s *session) decodePromise(pod *corev1.Pod, keys promise.Keys) *promise.Promise {

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/gpuslice/gpuslice/webhook/events"
-	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 	"github.com/gpuslice/gpuslice/webhook/nodelease"
 	"github.com/gpuslice/gpuslice/webhook/usage"
 )
@@ -29,12 +29,13 @@ type session struct {
 	queue        workqueue.TypedRateLimitingInterface[string]
 	writer       eventWriter
 	promises     promises
+	relevance    relevance
 
 	mu       sync.Mutex
 	last     map[string]lastObservation // by namespace/name
 	reported map[string]reported
-	guarding map[string]guardaccess.Report // of the guards that run
-	claimed  map[string]claimed            // by pods on a node
+	guarding map[string]unique.Handle[guardOn] // of the guards that run
+	claimed  map[string]claimed                // by pods on a node
 }
 
 func newSession(c *Controller) (*session, error) {
@@ -51,7 +52,7 @@ func newSession(c *Controller) (*session, error) {
 		return nil, err
 	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](c.timing.backoff, c.timing.maxBackoff)
-	s := &session{Controller: c, pods: pods, events: events, agentEvents: agentEvents, last: map[string]lastObservation{}, reported: map[string]reported{}, guarding: map[string]guardaccess.Report{}, claimed: map[string]claimed{},
+	s := &session{Controller: c, pods: pods, events: events, agentEvents: agentEvents, last: map[string]lastObservation{}, reported: map[string]reported{}, guarding: map[string]unique.Handle[guardOn]{}, claimed: map[string]claimed{},
 		queue: workqueue.NewTypedRateLimitingQueue[string](limiter)}
 	if s.agents, err = nodelease.Follow(c.options.Client, c.options.Namespace, s.enqueueNode); err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (s *session) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer s.queue.ShutDown()
-	nodes, err := s.options.Nodes.AddEventHandler(onNodes(s.enqueueNode))
+	nodes, err := s.options.Nodes.AddEventHandler(onNodes(s.relevance.changed, s.enqueueNode))
 	if err != nil {
 		return fmt.Errorf("watch nodes: %w", err)
 	}

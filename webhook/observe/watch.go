@@ -2,7 +2,6 @@ package observe
 
 import (
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,8 +114,8 @@ func onEvents(enqueue func(key string)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, object any) { handle(object) }}
 }
 
-// onNodes calls enqueue with the name of each node that is new or whose labels changed.
-func onNodes(enqueue func(name string)) cache.ResourceEventHandler {
+// onNodes calls enqueue with the name of each node that is new or changed.
+func onNodes(changed func(before, after *corev1.Node) bool, enqueue func(name string)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			if node, ok := object.(*corev1.Node); ok {
@@ -126,7 +125,7 @@ func onNodes(enqueue func(name string)) cache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			a, _ := before.(*corev1.Node)
 			b, ok := after.(*corev1.Node)
-			if ok && (a == nil || !maps.Equal(a.Labels, b.Labels)) {
+			if ok && (a == nil || changed(a, b)) {
 				enqueue(b.Name)
 			}
 		},
