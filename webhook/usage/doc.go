@@ -8,7 +8,8 @@
 // Day names that time as unread, with the most that they can have held. Nothing is invented. A watch that breaks while a replica leads is not such a time: pods that come and
 // go before it is there again are counted nowhere.
 //
-// A pod without a promise in a governed namespace holds the GPUs that it requests.
+// A pod without a promise in a governed namespace holds the GPUs that it requests as resources. What it has by claims of its
+// own is counted nowhere.
 //
 // A pod holds its slice from when the scheduler binds it to a node until its last container has ended.
 package usage

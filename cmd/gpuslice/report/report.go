@@ -21,7 +21,8 @@ import (
 const long = `Sum up what pods held of GPUs in governed namespaces, and what of that they used, over whole UTC days. A slice is held from
 when its pod is bound to a node until its last container has ended, whether or not it is used. DEVICE-HOURS are those of whole
 devices: a quarter of one for four hours is one. A pod without a slice holds the GPUs that it requests, and of a shared one the
-part that a replica or MIG instance is, in the pool of its node, or under the resource's name where that is not known.
+part that a replica or MIG instance is, in the pool of its node, or under the resource's name where that is not known. GPUs that
+a pod has by a ResourceClaim that is no slice are counted nowhere.
 
 USED is known where agents measured it each minute (READ is the share of GIB-HOURS for which they did), else it is "unknown".
 A guard in the pod may write nothing to the cluster: of what it measures, its metric gpuslice_guard_memory_byte_seconds_total tells.
