@@ -2,6 +2,7 @@ package promise
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -148,7 +149,12 @@ func (p *Promise) Encode() string {
 
 // Decode reads the annotation gpuslice.dev/promise. It denies what is too long, malformed, or of a version
 // that this build does not know (it reads its own version and the one before).
-func Decode(text string) (*Promise, error) { return decodeAny(text, false) }
+func Decode(text string) (*Promise, error) {
+	if !quantity.AllCheap([]byte(text)) { // whoever writes a pod writes the annotation, and "1e-10000000" takes seconds
+		return nil, errors.New("the promise holds a quantity that is not read")
+	}
+	return decodeAny(text, false)
+}
 
 // decodeAny reads the annotation. A newer version is read as far as it is known, for who checked the signature.
 func decodeAny(text string, newer bool) (*Promise, error) {
