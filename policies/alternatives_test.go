@@ -10,7 +10,7 @@ import (
 )
 
 // TestAlternativesCountForTheLargest has a pod that gets an instance of 20096Mi, or else a share of 12Gi: it counts for the first, on the
-// pools of both, and is as promised whichever it got.
+// pools of both, and is as promised whichever it got, but gets neither before it is stored.
 func TestAlternativesCountForTheLargest(t *testing.T) {
 	t.Parallel()
 	all, err := scenarios.All()
@@ -28,10 +28,18 @@ func TestAlternativesCountForTheLargest(t *testing.T) {
 	if h.Charge.Memory != 20096 || given.Charge.Memory != 20096 || h.Charge.Slices != 1 || len(h.Pools) != 2 {
 		t.Errorf("holds %+v, charged %+v", h, given.Charge)
 	}
-	for tier, asPromised := range map[api.Tier]bool{api.TierHardware: true, api.TierGuard: true, api.TierNone: true, api.TierMPS: false} {
-		in.Pod.Annotations[api.AnnotationSummary] = given.Summary(tier)
-		if d := policies.Verify(in, given); (d.Outcome != policies.Denied) != asPromised {
-			t.Errorf("with the summary of %s: %s", tier, d.Message())
+	for _, c := range []struct {
+		version    string // of a pod that is stored
+		tier       api.Tier
+		asPromised bool
+	}{
+		{"", api.TierHardware, false}, {"", api.TierGuard, true}, {"", api.TierNone, true}, {"", api.TierMPS, false},
+		{"0", api.TierHardware, false}, {"x", api.TierHardware, false}, {"7", api.TierHardware, true}, {"7", api.TierGuard, true}, {"7", api.TierMPS, false},
+	} {
+		in.Pod.ResourceVersion = c.version
+		in.Pod.Annotations[api.AnnotationSummary] = given.Summary(c.tier)
+		if d := policies.Verify(in, given); (d.Outcome != policies.Denied) != c.asPromised {
+			t.Errorf("version %q, with the summary of %s: %s", c.version, c.tier, d.Message())
 		}
 	}
 }
