@@ -87,9 +87,11 @@ cluster: ## build etcd, kube-apiserver, kubectl and helm into the cache (the fir
 	go run $(GOFLAGS) ./test/cluster/cmd/build > /dev/null
 
 fuzz: ## every fuzz target for FUZZTIME (default 10s) each
-	@for f in $$(grep -rl --include='*_test.go' '^func Fuzz' .); do \
+	@failed=; for f in $$(grep -rl --include='*_test.go' '^func Fuzz' .); do \
 	  for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do \
-	    echo "$$t"; go test $(GOFLAGS) $$(dirname $$f) -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) | tail -1; done; done
+	    if out=$$(go test $(GOFLAGS) $$(dirname $$f) -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) 2>&1); then echo "$$t: $$(tail -1 <<< "$$out")"; \
+	    else echo "$$t fails:"; echo "$$out"; failed="$$failed $$t"; fi; done; done; \
+	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
 golden: ## rewrite what the scenarios want, for review in the diff
 	go test $(GOFLAGS) ./policies -run TestEveryScenario -update

@@ -175,7 +175,7 @@ func TestAdmissionPolicies(t *testing.T) {
 		if ours := variable(t, policyNamed(t, strictPolicy), "ours"); !strings.HasSuffix(ours, name) {
 			t.Errorf("%s", ours)
 		}
-		for _, policy := range []string{"gpuslice-own-rights", "gpuslice-own-ledgers", "gpuslice-own-templates"} {
+		for _, policy := range []string{"gpuslice-own-rights", "gpuslice-own-ledgers", "gpuslice-own-templates", "gpuslice-own-reports"} {
 			own := policyNamed(t, policy).Spec.MatchConditions
 			if len(own) != 1 || !strings.HasSuffix(own[0].Expression, name) {
 				t.Errorf("%s: %+v", policy, own)

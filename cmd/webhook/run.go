@@ -8,9 +8,15 @@ import (
 	"net"
 
 	"golang.org/x/sync/errgroup"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 )
+
+func init() {
+	// An odd object in a handler of an informer must not end the process that serves reviews: the handler leaves it out.
+	utilruntime.ReallyCrash = false
+}
 
 // run serves until ctx ends, and drains.
 func run(ctx context.Context, o Options, stderr io.Writer) error {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
 // unreachable is a kubeconfig of an API server that is not there.
@@ -52,6 +54,12 @@ func TestRun(t *testing.T) {
 			t.Errorf("exit %d", got)
 		}
 	})
+}
+
+// TestPanicOfAHandler: client-go ends the process by default.
+func TestPanicOfAHandler(t *testing.T) {
+	defer utilruntime.HandleCrash()
+	panic("odd object")
 }
 
 func TestRunFails(t *testing.T) {

@@ -221,7 +221,11 @@ func (s *Setup) makeRunnables() error {
 	}
 	s.runnables = []leader.Runnable{keeper.Run, writer.Run, extended.Run, claims.Run, s.quotaMetrics.Run}
 	if s.options.AuditInterval > 0 {
-		s.runnables = append(s.runnables, s.auditor(client).Run)
+		forAudit, err := s.connect(auditRate)
+		if err != nil {
+			return err
+		}
+		s.runnables = append(s.runnables, s.auditor(forAudit).Run)
 	}
 	if !s.options.Observe {
 		return nil
@@ -252,7 +256,7 @@ func (s *Setup) usage(client kubernetes.Interface) *usage.Recorder {
 // auditor makes what writes at intervals what enforce would do.
 func (s *Setup) auditor(client kubernetes.Interface) *reports.Auditor {
 	return reports.NewAuditor(reports.Options{
-		Client: client, Interval: s.options.AuditInterval, Configurations: s.options.Mutating, Governed: s.cluster.Governed,
+		Client: client, Interval: s.options.AuditInterval, Ready: s.cluster.Ready, Configurations: s.options.Mutating, Governed: s.cluster.Governed,
 		InputOf: func(ctx context.Context, pod *corev1.Pod) (policies.Input, error) {
 			in, err := s.cluster.Input(ctx, pod.Namespace)
 			in.Pod, in.Claims = pod, s.cluster.ClaimSpecs(ctx, pod.Namespace, pod)

@@ -136,6 +136,7 @@ func WithoutSlice(pod *corev1.Pod, pools []pools.Pool) (c quota.Charge, pool, re
 			for _, p := range offering {
 				if p.HasNode(pod.Spec.NodeName) {
 					memory, share, pool = p.Total()/quantity.MiB(max(p.Replicas, 1)), p.Share(0), cmp.Or(pool, p.Name)
+					break
 				}
 			}
 			if len(offering) > 0 || name == api.ResourceGPU {

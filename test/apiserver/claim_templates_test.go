@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
+	"github.com/gpuslice/gpuslice/test/install"
 )
 
 // Namespaces of closed: under the policy, and two that it leaves alone.
@@ -32,15 +34,7 @@ const (
 func closed(t *testing.T, o cluster.Options) *bare {
 	t.Helper()
 	s := without(t, o, "10-namespace.yaml")
-	manifest, err := deploy.Files.ReadFile("58-claims.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const open, two = "''.split(',')", "'gpu.nvidia.com,memory.example.com'.split(',')"
-	if strings.Count(string(manifest), open) != 1 {
-		t.Fatal("58-claims.yaml does not list classes in one place")
-	}
-	if err := s.apply.Apply(t.Context(), []byte(strings.Replace(string(manifest), open, two, 1))); err != nil {
+	if err := closeClasses(t.Context(), s.apply, "gpu.nvidia.com,memory.example.com"); err != nil {
 		t.Fatal(err)
 	}
 	for name, labels := range map[string]map[string]string{governedNamespace: nil, ignoredNamespace: nil, bypassNamespace: {api.LabelBypass: "true"}} {
@@ -49,13 +43,26 @@ func closed(t *testing.T, o cluster.Options) *bare {
 		}
 		s.bind(t, name, tenantUser, "cluster-admin")
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		return deniedClaim(s.try(ctx, ours(t, "gpuslice-1mi", "mine"), governedNamespace)), nil
 	})
 	if err != nil {
 		t.Fatalf("the policy is not in force: %v", err)
 	}
 	return s
+}
+
+// closeClasses lists classes in the policy as the chart's value does.
+func closeClasses(ctx context.Context, apply *install.Applier, classes string) error {
+	manifest, err := deploy.Files.ReadFile("58-claims.yaml")
+	if err != nil {
+		return err
+	}
+	const open = "''.split(',')"
+	if strings.Count(string(manifest), open) != 1 {
+		return errors.New("58-claims.yaml does not list classes in one place")
+	}
+	return apply.Apply(ctx, []byte(strings.Replace(string(manifest), open, "'"+classes+"'.split(',')", 1)))
 }
 
 // deniedClaim reports whether the policy denied it.

@@ -348,6 +348,8 @@ func TestWrongValues(t *testing.T) {
 			{"a liveness probe that needs two successes", "--set=livenessProbe.successThreshold=2", "at '/livenessProbe'"},
 			{"a volume with the certificate's name", "--set=extraVolumes[0].name=certificate", "at '/extraVolumes/0/name'"},
 			{"a variable that is a number", "--set=extraEnv[0].name=A,extraEnv[0].value=3", "at '/extraEnv/0/value': got number, want string"},
+			{"an interval beyond a week", "--set=audit.interval=200h", "at '/audit/interval'"},
+			{"an interval beyond a week, in minutes", "--set=audit.interval=10081m", "at '/audit/interval'"},
 			{"a digest that is none", "--set=image.digest=latest", "at '/image/digest'"},
 		} {
 			args := []string{"template", release, chartFolder, tt.set}

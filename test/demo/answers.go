@@ -19,8 +19,9 @@ func answers(ctx context.Context, o options, p programs, dir string, pods []samp
 	}
 	defer a.stop()
 	fmt.Fprintf(w, "\n=== %d pods, and what the webhook answers to each\n\n", len(pods))
+	var claimed claims
 	for _, s := range pods {
-		got, err := a.answer(ctx, o, s, w)
+		got, err := a.answer(ctx, o, s, &claimed, w)
 		if err != nil {
 			return unexpected, fmt.Errorf("pod %s: %w", s.pod.GetName(), err)
 		}
@@ -29,11 +30,14 @@ func answers(ctx context.Context, o options, p programs, dir string, pods []samp
 			fmt.Fprintf(w, "    UNEXPECTED: it came out %s, its file expects %s\n", got, s.expect)
 		}
 	}
+	if o.pod == "" {
+		claimed.print(samples.published, w)
+	}
 	return unexpected, nil
 }
 
 // answer prints what became of one sample, and returns it in the words of a sample's expect.
-func (a *asked) answer(ctx context.Context, o options, s sample, w io.Writer) (string, error) {
+func (a *asked) answer(ctx context.Context, o options, s sample, claimed *claims, w io.Writer) (string, error) {
 	answer, err := a.Create(ctx, s.pod)
 	if err != nil {
 		return "", err
@@ -58,7 +62,11 @@ func (a *asked) answer(ctx context.Context, o options, s sample, w io.Writer) (s
 	for _, c := range planned.Containers {
 		containers = append(containers, c.Memory+" held by "+tierList(c.Tiers))
 	}
-	fmt.Fprintf(w, "%s %s: %s\n", name, planned.Pool, strings.Join(containers, "; "))
+	also, err := claimed.add(answer.Pod)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(w, "%s %s: %s%s\n", name, planned.Pool, strings.Join(containers, "; "), also)
 	if o.verbose {
 		if err := diff(s.pod, answer.Pod, w); err != nil {
 			return "", err

@@ -27,6 +27,8 @@ func TestQuick(t *testing.T) {
 			`its owner reads, as an Event of the pod: .*gpuslice terminated tenant .* of 8Gi`,
 			`pod quiet: \d+ heartbeats, 0 missing`,
 			`memory +l4-time-slicing-4-\S+: 4Gi held by guard`,
+			`claim-10gi +h100-\S+: 10Gi held by guard, by a claim of 10540Mi`,
+			`3 claims of unequal sizes: 23428Mi of the 81559Mi of one device`,
 			`beyond-quota +denied: exceeded quota: students, requested: memory=4Gi, used: memory=5Gi, limited: memory=8Gi`,
 		}
 		if _, err := exec.LookPath("gcc"); err != nil {

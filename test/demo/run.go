@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/scenarios"
@@ -114,11 +113,19 @@ func populate(ctx context.Context, i *install.Installation, pods []sample) error
 	if err != nil {
 		return err
 	}
-	if err := i.Nodes(ctx, nodes...); err != nil {
+	source, err := sharedByMemory()
+	if err != nil {
+		return err
+	}
+	source.Nodes = append(nodes, source.Nodes...)
+	if err := i.Nodes(ctx, source.Nodes...); err != nil {
+		return err
+	}
+	if err := i.Devices(ctx, source); err != nil {
 		return err
 	}
 	var known []string
-	for _, p := range pools.FromNodes(nodes, defaults, nil) {
+	for _, p := range source.Pools(defaults, nil) {
 		known = append(known, p.Name)
 	}
 	return i.Settle(ctx, known...)

@@ -25,7 +25,7 @@ var files embed.FS
 const defaultNamespace = "research"
 
 func namespaces() []string {
-	return []string{defaultNamespace, "notebooks", "inference", "sandbox", "students", "plain"}
+	return []string{defaultNamespace, "notebooks", "inference", "sandbox", "students", "plain", "claims"}
 }
 
 // namespacesOf are those of the samples, and those that the user's pods name beside them.

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/memoryapi"
 	"github.com/gpuslice/gpuslice/test/scenarios"
@@ -20,6 +22,7 @@ type world struct {
 	policies   map[string][]byte
 	nodes      []*corev1.Node
 	namespaces []string
+	published  pools.Source // ResourceSlices and DeviceClasses
 }
 
 // asked is a webhook that runs beside an API server in memory.
@@ -52,7 +55,7 @@ func ask(ctx context.Context, webhook, dir string, w world) (*asked, error) {
 		return nil, err
 	}
 	err = a.process.WaitState(ctx, "see the policies and nodes", func(s install.State) bool {
-		return len(s.Policies) == len(w.policies) && s.Nodes == len(w.nodes) && !slices.ContainsFunc(s.Policies, func(p install.PolicyState) bool { return p.Error != "" })
+		return len(s.Policies) == len(w.policies) && s.Nodes == len(w.nodes) && w.knownTo(s) && !slices.ContainsFunc(s.Policies, func(p install.PolicyState) bool { return p.Error != "" })
 	})
 	if err == nil {
 		a.Asker, err = install.NewAsker(ctx, server.Config, a.process)
@@ -82,6 +85,12 @@ func (w world) put(server *memoryapi.Server) error {
 		n.APIVersion, n.Kind = "v1", "Node"
 		objects = append(objects, n)
 	}
+	for _, c := range w.published.Classes {
+		objects = append(objects, c)
+	}
+	for _, o := range w.published.Slices {
+		objects = append(objects, o)
+	}
 	for _, o := range objects {
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 		if err != nil {
@@ -92,6 +101,16 @@ func (w world) put(server *memoryapi.Server) error {
 		}
 	}
 	return nil
+}
+
+// knownTo reports whether a webhook has the pools of what drivers publish.
+func (w world) knownTo(s install.State) bool {
+	for _, p := range w.published.Pools(config.PoolsSpec{}, nil) {
+		if !slices.ContainsFunc(s.Pools, func(known install.PoolState) bool { return known.Name == p.Name }) {
+			return false
+		}
+	}
+	return true
 }
 
 // storyWorld is one node with one GPU, and the namespaces of both pods.
@@ -108,7 +127,7 @@ func storyWorld() (world, error) {
 	if err := yaml.UnmarshalStrict(text, &node); err != nil {
 		return world{}, err
 	}
-	return world{map[string][]byte{"default": policy}, []*corev1.Node{&node}, []string{api.SystemNamespace, quiet().namespace, hog().namespace}}, nil
+	return world{policies: map[string][]byte{"default": policy}, nodes: []*corev1.Node{&node}, namespaces: []string{api.SystemNamespace, quiet().namespace, hog().namespace}}, nil
 }
 
 // sampleWorld is the nodes, policies and namespaces of the samples.
@@ -119,6 +138,10 @@ func sampleWorld(pods []sample) (w world, err error) {
 	if w.nodes, err = scenarios.Nodes(nodeFiles()...); err != nil {
 		return w, err
 	}
+	if w.published, err = sharedByMemory(); err != nil {
+		return w, err
+	}
+	w.nodes = append(w.nodes, w.published.Nodes...)
 	w.namespaces = append(namespacesOf(pods), api.SystemNamespace)
 	return w, nil
 }

@@ -229,10 +229,15 @@ func decode(req *http.Request) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// discover answers what clients ask before they know any resource.
+// discover answers what clients ask before they know any resource. An API group is there as soon as it has objects.
 func (s *Server) discover(w http.ResponseWriter, path string) {
 	if path == "/version" {
 		answer(w, map[string]string{"major": "1", "minor": "37", "gitVersion": "v1.37.0"}, nil)
+		return
+	}
+	version, grouped := strings.CutPrefix(path, "/apis/")
+	if group, _, ok := strings.Cut(version, "/"); grouped && ok && s.objects.has(group) {
+		answer(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: version, APIResources: []metav1.APIResource{}}, nil)
 		return
 	}
 	answer(w, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "path"}, (&url.URL{Path: path}).String()))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -143,4 +144,17 @@ func eventsOf(t *testing.T, informer cache.SharedIndexInformer) <-chan string {
 		t.Fatal(err)
 	}
 	return events
+}
+
+func TestDiscovery(t *testing.T) {
+	client, ctx := start(t, false), t.Context()
+	if _, err := client.Discovery().ServerResourcesForGroupVersion("resource.k8s.io/v1"); !apierrors.IsNotFound(err) {
+		t.Errorf("a group without objects: %v", err)
+	}
+	if _, err := client.ResourceV1().DeviceClasses().Create(ctx, &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Discovery().ServerResourcesForGroupVersion("resource.k8s.io/v1"); err != nil {
+		t.Errorf("a group with one: %v", err)
+	}
 }

@@ -66,6 +66,18 @@ func (s *store) list(of schema.GroupResource, wanted func(*unstructured.Unstruct
 	return found, s.version
 }
 
+// has reports whether there are objects of an API group.
+func (s *store) has(group string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.objects {
+		if k.Group == group {
+			return true
+		}
+	}
+	return false
+}
+
 // since returns what happened after a version, and what is closed when there is more.
 func (s *store) since(version int) ([]change, <-chan struct{}) {
 	s.mu.Lock()

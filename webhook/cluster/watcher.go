@@ -32,9 +32,9 @@ import (
 const saveRetry = 10 * time.Second
 
 // A new snapshot for changes of nodes waits until the one before has rested: a wave of changes, of every node of a large cluster, then
-// takes a tenth of a core.
+// takes a twentieth of a core.
 const (
-	nodesRest    = 9 // times as long as the snapshot took
+	nodesRest    = 19 // times as long as the snapshot took
 	maxNodesRest = 5 * time.Second
 )
 

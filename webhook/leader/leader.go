@@ -6,7 +6,9 @@ package leader
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +39,10 @@ type Election struct {
 	leads atomic.Bool
 }
 
-// Runnable is work of the leader. It returns when its context ends; an error stops the replica.
+// errPanicked ends a lead, and not the replica: it serves reviews in the same process.
+var errPanicked = errors.New("panic")
+
+// Runnable is work of the leader. It returns when its context ends; an error stops the replica, and a panic ends the lead.
 type Runnable func(context.Context) error
 
 // Leads reports whether this replica leads.
@@ -67,7 +72,7 @@ func (e *Election) runOnce(ctx context.Context, runnables []Runnable) error {
 		},
 		LeaseDuration:   cmp.Or(e.LeaseDuration, 15*time.Second),
 		RenewDeadline:   cmp.Or(e.RenewDeadline, 10*time.Second),
-		RetryPeriod:     cmp.Or(e.RetryPeriod, 2*time.Second),
+		RetryPeriod:     e.retryPeriod(),
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
@@ -106,15 +111,39 @@ func (e *Election) lead(ctx context.Context, runnables []Runnable) error {
 	for _, run := range runnables {
 		group.Go(func() error {
 			// An error after the end of the lead is its consequence, not a failure.
-			if err := run(running); err != nil && running.Err() == nil {
+			if err := e.guarded(running, run); err != nil && running.Err() == nil {
 				return fmt.Errorf("as the leader: %w", err)
 			}
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
+	switch err := group.Wait(); {
+	case errors.Is(err, errPanicked):
+		pause(ctx, e.retryPeriod()) // what panics at once must not have replicas resign without end
+		return nil
+	case err != nil:
 		return err
 	}
 	<-ctx.Done()
 	return nil
 }
+
+// guarded runs one runnable. A panic is logged and becomes an error.
+func (e *Election) guarded(ctx context.Context, run Runnable) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.Log.Error(fmt.Errorf("panic: %v", p), "the leader's work ended; resigning", "stack", string(debug.Stack()))
+			err = errPanicked
+		}
+	}()
+	return run(ctx)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+func (e *Election) retryPeriod() time.Duration { return cmp.Or(e.RetryPeriod, 2*time.Second) }

@@ -27,7 +27,7 @@ type Options struct {
 	Claims func(namespace, name string) *resourcev1.ResourceClaim
 	// Keys returns the keys of trusted promises. nil, or Keys that sign nothing: every promise that can be read is trusted.
 	Keys func() promise.Keys
-	// PodGone is called with each pod with a promise that ends, and with each pod that is deleted. Optional.
+	// PodGone is called with each pod with a promise or devices that ends, and with each pod that is deleted. Optional.
 	PodGone func(namespace string, uid types.UID)
 	// Guards keeps where guards could not read the GPUs. Optional.
 	Guards GuardRecord

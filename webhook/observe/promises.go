@@ -9,8 +9,9 @@ import (
 	"github.com/gpuslice/gpuslice/policies/promise"
 )
 
-// maxPromises bounds the promises that are kept decoded, to some 10 MB.
-const maxPromises = 1024
+// maxPromiseBytes bounds the texts of the promises that are kept decoded: texts differ in length, and a decoded one takes some
+// times as much.
+const maxPromiseBytes = 2 << 20
 
 // promises are promises as they were decoded under keys. Pods of a workload have the same text, and a node whose labels change
 // has many of their pods: to verify and decode it is most of the time that one takes.
@@ -18,10 +19,13 @@ type promises struct {
 	mu    sync.Mutex
 	keys  promise.Keys
 	known map[promiseText]*promise.Promise
+	size  int // of the texts of known
 }
 
 // promiseText is what a promise is decoded from.
 type promiseText struct{ namespace, text string }
+
+func (t promiseText) size() int { return len(t.namespace) + len(t.text) }
 
 // of returns the promise of the pod; nil: decode returns none. The caller must not change it.
 func (p *promises) of(pod *corev1.Pod, keys promise.Keys, decode func(*corev1.Pod) *promise.Promise) *promise.Promise {
@@ -41,7 +45,7 @@ func (p *promises) get(key promiseText, keys promise.Keys) *promise.Promise {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known == nil || !p.keys.Equal(keys) {
-		p.keys, p.known = keys, map[promiseText]*promise.Promise{}
+		p.keys, p.known, p.size = keys, map[promiseText]*promise.Promise{}, 0
 	}
 	return p.known[key]
 }
@@ -49,14 +53,16 @@ func (p *promises) get(key promiseText, keys promise.Keys) *promise.Promise {
 func (p *promises) put(key promiseText, keys promise.Keys, decoded *promise.Promise) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.keys.Equal(keys) {
+	if _, known := p.known[key]; known || !p.keys.Equal(keys) || key.size() > maxPromiseBytes {
 		return
 	}
-	if len(p.known) >= maxPromises {
-		for some := range p.known {
-			delete(p.known, some)
+	for some := range p.known {
+		if p.size+key.size() <= maxPromiseBytes {
 			break
 		}
+		p.size -= some.size()
+		delete(p.known, some)
 	}
+	p.size += key.size()
 	p.known[key] = decoded
 }

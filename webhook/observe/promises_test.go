@@ -3,6 +3,7 @@ package observe
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,15 +44,23 @@ func TestPromises(t *testing.T) {
 			t.Errorf("step %d: trusted: %t, decoded %d times", k, got != nil, decoded)
 		}
 	}
-	for k := range 2 * maxPromises {
-		s.promise.Policy = fmt.Sprint(k)
+	for k := range 200 {
+		s.promise.Policy = fmt.Sprint(k, strings.Repeat("long", 5000))
 		promise.NewKeys(older).Sign(s.promise)
 		s.pod.Annotations[api.AnnotationPromise] = s.promise.Encode()
 		if got := of(s.pod, promise.NewKeys(older)); got == nil || got.Policy != s.promise.Policy {
 			t.Fatalf("promise %d is another one: %+v", k, got)
 		}
+		before := decoded
+		if of(s.pod, promise.NewKeys(older)); decoded != before {
+			t.Fatalf("promise %d is decoded twice", k)
+		}
 	}
-	if len(p.known) > maxPromises {
-		t.Errorf("%d are kept", len(p.known))
+	size := 0
+	for text := range p.known {
+		size += len(text.namespace) + len(text.text)
+	}
+	if size > 2<<20 || size < 1<<20 || size != p.size {
+		t.Errorf("%d bytes are kept, and counted as %d", size, p.size)
 	}
 }

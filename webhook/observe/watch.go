@@ -80,7 +80,7 @@ func onPods(enqueue func(key string)) cache.ResourceEventHandler {
 	}
 }
 
-// onGone calls gone with each pod that ends or is deleted.
+// onGone calls gone with each pod with a promise or devices that ends, and with each pod that is deleted.
 func onGone(gone func(namespace string, uid types.UID)) cache.ResourceEventHandler {
 	call := func(object any, when func(*podcache.Pod) bool) {
 		if pod, ok := object.(*podcache.Pod); ok && when(pod) {

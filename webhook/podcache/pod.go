@@ -55,8 +55,11 @@ func Of(pod *corev1.Pod, label string) (*Pod, error) {
 	}
 	p.holder = &holder{
 		promised: promised,
-		given:    unique.Make(text(givenOf(pod))), owner: unique.Make(text(ownerOf(pod, label))), observed: observedOn(pod), status: text(statusOf(&pod.Status)),
+		given:    unique.Make(text(givenOf(pod))), owner: unique.Make(text(ownerOf(pod, label))), status: text(statusOf(&pod.Status)),
 		created: pod.CreationTimestamp, deleted: pod.DeletionTimestamp, ended: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+	}
+	if promised { // else its author wrote it
+		p.holder.observed = observedOn(pod)
 	}
 	return p, failed
 }

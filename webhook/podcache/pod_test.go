@@ -114,9 +114,14 @@ func TestDevicesWithoutPromise(t *testing.T) {
 	if p.Promised() || !p.Holds() || !p.Ended() {
 		t.Errorf("promised %t, holds %t, ended %t", p.Promised(), p.Holds(), p.Ended())
 	}
-	want := kept(pod)
+	want := kept(pod.DeepCopy())
 	if diff := cmp.Diff(want, read(t, pod), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+	// Its author may write what only gpuslice writes.
+	pod.Annotations = map[string]string{api.AnnotationObserved: "x"}
+	if diff := cmp.Diff(want, read(t, pod), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("with an annotation of its author's: (-want +got)\n%s", diff)
 	}
 }
 

@@ -1,10 +1,11 @@
 package reports
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -24,6 +25,8 @@ import (
 type Options struct {
 	Client   kubernetes.Interface
 	Interval time.Duration
+	// Ready returns why the cluster is not known yet; nil: it is.
+	Ready func() error
 	// Configurations are the mutating webhook configurations, which say of which namespaces pods are reviewed.
 	Configurations []string
 	// Governed returns the namespaces whose policy is on, or cannot be read; an error: they are not known.
@@ -47,27 +50,50 @@ func NewAuditor(o Options) *Auditor {
 	return &Auditor{options: o, store: Store{o.Client.Discovery().RESTClient()}}
 }
 
-// podsPerPage is how many pods are read at once: of those that use no GPU only the number is kept.
-const podsPerPage = 200
+// firstAudit is how long a new leader waits: the one before may have audited a moment ago, and replicas of a rollout lead one after the other.
+const firstAudit = 5 * time.Minute
+
+// A failed audit is repeated after retryFirst, then each time after twice as long, up to the interval or retryMost.
+const (
+	retryFirst = 30 * time.Second
+	retryMost  = 10 * time.Minute
+)
 
 // Run audits until ctx ends.
 func (a *Auditor) Run(ctx context.Context) error {
-	tick := time.NewTicker(a.options.Interval)
-	defer tick.Stop()
+	wait, retry := firstAudit, retryFirst
 	for {
-		if err := a.audit(ctx); err != nil && ctx.Err() == nil {
-			a.options.Log.Error(err, "cannot audit", "retryAfter", a.options.Interval.String())
-		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-time.After(wait):
+		}
+		err := a.options.Ready()
+		if err == nil {
+			err = a.audit(ctx)
+		}
+		if err == nil {
+			wait, retry = a.options.Interval, retryFirst
+			continue
+		}
+		wait = min(retry, a.options.Interval, retryMost)
+		retry = min(2*retry, retryMost)
+		if ctx.Err() == nil {
+			a.options.Log.Error(err, "cannot audit", "retryAfter", wait.String())
 		}
 	}
 }
 
+// recovered makes a panic an error: an odd pod must not stop the webhook that serves in the same process.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+	}
+}
+
 // audit writes the Report of each namespace that is governed and not enforced.
-func (a *Auditor) audit(ctx context.Context) error {
+func (a *Auditor) audit(ctx context.Context) (err error) {
+	defer recovered(&err)
 	served, err := a.store.Served(ctx)
 	if err != nil {
 		return err
@@ -85,17 +111,26 @@ func (a *Auditor) audit(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	kept := map[string]bool{} // also where the audit failed: what was found last still stands there
+	kept, budgets := map[string]bool{}, map[string][]nativequota.Governed{}
 	for _, g := range governed {
-		switch {
-		case g.Policy == nil:
-			kept[g.Namespace] = true
-		case g.Policy.EnforcementMode != api.EnforceFull:
-			kept[g.Namespace] = true
-			errs = append(errs, a.report(ctx, g, governed))
+		// Also where the audit fails: what was found last still stands there.
+		kept[g.Namespace] = g.Policy == nil || audited(g)
+		if g.Policy != nil {
+			key := g.Policy.Quota.BudgetKey(g.Namespace)
+			budgets[key] = append(budgets[key], g)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(budgets)) {
+		if slices.ContainsFunc(budgets[key], audited) {
+			errs = append(errs, a.report(ctx, budgets[key]))
 		}
 	}
 	return errors.Join(append(errs, a.store.DeleteExcept(ctx, func(namespace string) bool { return kept[namespace] }))...)
+}
+
+// audited reports whether a governed namespace has a Report.
+func audited(g nativequota.Governed) bool {
+	return g.Policy != nil && g.Policy.EnforcementMode != api.EnforceFull
 }
 
 // governed are the namespaces of which the API server asks about pods.
@@ -129,74 +164,38 @@ func (a *Auditor) governed(ctx context.Context) ([]nativequota.Governed, error) 
 // webhookOfPods is the webhook by which pods get slices.
 const webhookOfPods = "pods." + api.Domain
 
-// report audits one namespace. Its quota is counted over all that share the budget.
-func (a *Auditor) report(ctx context.Context, g nativequota.Governed, governed []nativequota.Governed) error {
-	key := g.Policy.Quota.BudgetKey(g.Namespace)
+// report audits the namespaces that share a budget, over all of which their quota is counted.
+func (a *Auditor) report(ctx context.Context, shared []nativequota.Governed) (err error) {
+	defer recovered(&err)
 	var pods []Pod
-	idle := 0
-	for _, other := range governed {
-		if other.Policy == nil || other.Policy.Quota.BudgetKey(other.Namespace) != key {
-			continue
-		}
-		found, rest, err := a.pods(ctx, other.Namespace)
+	subjects := map[string][]Subject{}
+	for _, g := range shared {
+		found, others, err := a.pods(ctx, g.Namespace)
 		if err != nil {
 			return err
 		}
-		pods = append(pods, found...)
-		if other.Namespace == g.Namespace {
-			idle = rest
-		}
+		pods, subjects[g.Namespace] = append(pods, found...), others
 	}
-	err := WithinQuota(pods, func(in policies.Input) (quota.Quota, error) {
-		enforced := *in.Policy
-		enforced.EnforcementMode = api.EnforceFull
-		in.Policy = &enforced
-		return a.options.QuotaOf(in), nil
-	})
-	if err != nil {
+	if err := WithinQuota(pods, a.quotaOf); err != nil {
 		return err
 	}
-	subjects := slices.Repeat([]Subject{{Result: skipped}}, idle)
 	for i := range pods {
-		if p := &pods[i]; p.Pod.Namespace == g.Namespace {
-			subjects = append(subjects, Subject{"Pod", p.Pod.Name, ResultOf(p.Decision, p.Sliced()), p.Decision.Reason(), messageOf(p.Decision)})
+		namespace := pods[i].Pod.Namespace
+		subjects[namespace] = append(subjects[namespace], pods[i].subject)
+	}
+	var errs []error
+	for _, g := range shared {
+		if audited(g) {
+			errs = append(errs, a.store.Apply(ctx, Of(g.Namespace, g.Policy.Name, subjects[g.Namespace], time.Now())))
 		}
 	}
-	return a.store.Apply(ctx, Of(g.Namespace, g.Policy.Name, subjects, time.Now()))
+	return errors.Join(errs...)
 }
 
-func messageOf(d policies.Decision) string {
-	if d.IfEnforced == policies.Mutated && d.Planned != nil {
-		return fmt.Sprintf("%s on %s, enforcement planned: %s", d.Planned.Strategy, d.Planned.Pool, cmp.Or(d.Planned.Tier, "none"))
-	}
-	return d.Message()
-}
-
-// pods evaluates the living pods of a namespace; idle is how many others there are, which nothing would change for.
-func (a *Auditor) pods(ctx context.Context, namespace string) (pods []Pod, idle int, err error) {
-	options := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed", Limit: podsPerPage}
-	for {
-		list, err := a.options.Client.CoreV1().Pods(namespace).List(ctx, options)
-		if err != nil {
-			return nil, 0, fmt.Errorf("read pods of namespace %s: %w", namespace, err)
-		}
-		for i := range list.Items {
-			in, err := a.options.InputOf(ctx, &list.Items[i])
-			if err != nil {
-				return nil, 0, err
-			}
-			if in.Policy.Off() {
-				continue // since the namespaces were listed
-			}
-			p := Evaluate(in, &list.Items[i])
-			if p.idle() {
-				idle++
-				continue
-			}
-			pods = append(pods, p)
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return pods, idle, nil
-		}
-	}
+// quotaOf is what pods would be held against.
+func (a *Auditor) quotaOf(in policies.Input) (quota.Quota, error) {
+	enforced := *in.Policy
+	enforced.EnforcementMode = api.EnforceFull
+	in.Policy = &enforced
+	return a.options.QuotaOf(in), nil
 }

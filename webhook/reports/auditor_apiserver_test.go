@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies"
@@ -37,7 +38,7 @@ func TestAuditorOnAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range map[string]func([]byte) []byte{"10-namespace.yaml": unchanged, "50-webhooks.yaml": withoutReviews} {
+	for name, change := range map[string]func([]byte) []byte{"10-namespace.yaml": unchanged, "25-own-rights.yaml": unchanged, "50-webhooks.yaml": withoutReviews} {
 		manifest, err := deploy.Files.ReadFile(name)
 		if err := errors.Join(err, applier.Apply(t.Context(), change(manifest))); err != nil {
 			t.Fatal(err)
@@ -113,12 +114,32 @@ func TestAuditorOnAPIServer(t *testing.T) {
 	if summary["fail"] != int64(1) || summary["skip"] != int64(2) {
 		t.Errorf("of a pod without a GPU, one within the quota and one beyond: %v", reports["team-a"].Object)
 	}
+	deniesOtherReports(t, config)
 	book["team-a"], book["team-b"] = book["team-b"], book["team-a"]
 	audit()
 	if reports := reportsOf(t, server); len(reports) != 1 || reports["team-b"] == nil {
 		t.Errorf("once another namespace is enforced: %v", reports)
 	}
 }
+
+// deniesOtherReports waits until the webhook's ServiceAccount may write no Report of another name.
+func deniesOtherReports(t *testing.T, webhook *rest.Config) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(webhook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &unstructured.Unstructured{Object: map[string]any{"apiVersion": APIVersion, "kind": "Report", "metadata": map[string]any{"name": "other"}, "source": "x"}}
+	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := client.Resource(resourceOfReports).Namespace("team-a").Create(ctx, other, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), "gpuslice-own-reports"), nil
+	})
+	if err != nil {
+		t.Errorf("a Report of another name is written: %v", err)
+	}
+}
+
+var resourceOfReports = schema.GroupVersionResource{Group: "openreports.io", Version: "v1alpha1", Resource: "reports"}
 
 // withoutReviews leaves the webhook configurations without anybody who answers: they say of which namespaces pods are reviewed.
 func withoutReviews(manifest []byte) []byte {
@@ -164,7 +185,7 @@ func reportsOf(t *testing.T, server *cluster.APIServer) map[string]*unstructured
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := client.Resource(schema.GroupVersionResource{Group: "openreports.io", Version: "v1alpha1", Resource: "reports"}).List(t.Context(), metav1.ListOptions{})
+	list, err := client.Resource(resourceOfReports).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,13 @@
 package reports
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -16,7 +20,10 @@ type Pod struct {
 	Pod      *corev1.Pod
 	Decision policies.Decision
 
-	in policies.Input
+	in      policies.Input
+	sliced  bool
+	holding quota.Holding
+	subject Subject
 }
 
 // Evaluate evaluates a living pod as if it were created again: its node and status are not its author's.
@@ -24,18 +31,47 @@ func Evaluate(in policies.Input, living *corev1.Pod) Pod {
 	pod := living.DeepCopy()
 	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{QOSClass: living.Status.QOSClass}
 	in.Pod = pod
-	if given := promise.ClaimedPromise(pod); given != nil {
-		return Pod{pod, policies.Verify(in, given), in}
+	given := promise.ClaimedPromise(pod)
+	p := Pod{Pod: pod, in: in, sliced: given != nil}
+	if p.sliced {
+		p.Decision = policies.Verify(in, given)
+	} else {
+		p.Decision = policies.Decide(in)
 	}
-	return Pod{pod, policies.Decide(in), in}
+	p.holding = p.holds(given)
+	p.subject = p.describe()
+	return p
 }
 
 // Sliced reports whether the pod has a slice already.
-func (p *Pod) Sliced() bool { return promise.ClaimedPromise(p.Pod) != nil }
+func (p *Pod) Sliced() bool { return p.sliced }
 
 // idle reports whether nothing would change for the pod, and no quota counts it.
 func (p *Pod) idle() bool {
-	return p.Decision.IfEnforced == policies.Unchanged && p.holding().Charge == quota.Charge{}
+	return p.Decision.IfEnforced == policies.Unchanged && p.holding.Charge == quota.Charge{}
+}
+
+// describe is what a Report has about the pod.
+func (p *Pod) describe() Subject {
+	d := p.Decision
+	message := d.Message()
+	if d.IfEnforced == policies.Mutated && d.Planned != nil {
+		message = fmt.Sprintf("%s on %s, enforcement planned: %s", d.Planned.Strategy, d.Planned.Pool, cmp.Or(d.Planned.Tier, "none"))
+	}
+	return Subject{"Pod", p.Pod.Name, ResultOf(d, p.sliced), d.Reason(), shortened(message)}
+}
+
+// forget keeps of the pod what its quota and its Report need: a budget may have tens of thousands, of a megabyte each.
+func (p *Pod) forget() {
+	kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: p.Pod.Namespace, Name: p.Pod.Name, UID: p.Pod.UID, CreationTimestamp: p.Pod.CreationTimestamp,
+	}}
+	if owner := metav1.GetControllerOf(p.Pod); owner != nil { // a denial for want of quota speaks of rolling updates
+		kept.OwnerReferences = []metav1.OwnerReference{*owner}
+		kept.Labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: p.Pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]}
+	}
+	p.Pod, p.in.Pod, p.in.Claims, p.in.LimitRanges = kept, kept, nil, nil
+	p.Decision = policies.Decision{IfEnforced: p.Decision.IfEnforced}
 }
 
 // WithinQuota reserves for one pod after the other, the oldest first, and denies those that exceed the quota. They count in one budget.
@@ -55,9 +91,10 @@ func WithinQuota(pods []Pod, quotaOf func(policies.Input) (quota.Quota, error)) 
 		if p.Decision.IfEnforced == policies.Denied {
 			continue
 		}
-		r := ledger.Reservation{PodUID: string(p.Pod.UID), Name: p.Pod.Name, Holding: p.holding()}
+		r := ledger.Reservation{PodUID: string(p.Pod.UID), Name: p.Pod.Name, Holding: p.holding}
 		if excess := tally.Excess(limits, r); len(excess) > 0 {
 			p.Decision = p.in.DenyQuota(excess)
+			p.subject = p.describe()
 			continue
 		}
 		tally.Reserve(r)
@@ -65,12 +102,12 @@ func WithinQuota(pods []Pod, quotaOf func(policies.Input) (quota.Quota, error)) 
 	return nil
 }
 
-// holding is what the pod would hold.
-func (p *Pod) holding() quota.Holding {
+// holds is what the pod would hold; given is the promise that it has.
+func (p *Pod) holds(given *promise.Promise) quota.Holding {
 	if p.Decision.Promise != nil {
-		return p.in.HoldingWithClaims(p.Decision.Promise.Holding(p.Pod), p.Decision.Promise)
+		given = p.Decision.Promise
 	}
-	if given := promise.ClaimedPromise(p.Pod); given != nil {
+	if given != nil {
 		return p.in.HoldingWithClaims(given.Holding(p.Pod), given)
 	}
 	return p.in.HoldingWithClaims(promise.ExclusiveHolding(p.Pod, p.in.Pools), nil)

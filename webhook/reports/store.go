@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
@@ -48,23 +49,39 @@ func (s Store) Apply(ctx context.Context, r Report) error {
 	return nil
 }
 
+// reportsPerPage is how many Reports are listed at once, without their results.
+const reportsPerPage = "500"
+
 // DeleteExcept deletes the Reports that an earlier audit wrote, except in some namespaces.
 func (s Store) DeleteExcept(ctx context.Context, kept func(namespace string) bool) error {
-	text, err := s.Client.Get().AbsPath(reportPath("", "")).Param("labelSelector", ownReports).DoRaw(ctx)
-	if err != nil {
-		return fmt.Errorf("list reports: %w", err)
-	}
-	var list struct{ Items []Report }
-	if err := json.Unmarshal(text, &list); err != nil {
-		return fmt.Errorf("read reports: %w", err)
-	}
-	for _, r := range list.Items {
-		if r.Metadata.Name != reportName || kept(r.Metadata.Namespace) {
-			continue
+	for next := ""; ; {
+		text, err := s.Client.Get().AbsPath(reportPath("", "")).SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").
+			Param("labelSelector", ownReports).Param("limit", reportsPerPage).Param("continue", next).DoRaw(ctx)
+		if err != nil {
+			return fmt.Errorf("list reports: %w", err)
 		}
-		if err := s.Client.Delete().AbsPath(reportPath(r.Metadata.Namespace, r.Metadata.Name)).Do(ctx).Error(); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete report of namespace %s: %w", r.Metadata.Namespace, err)
+		var list metav1.PartialObjectMetadataList
+		if err := json.Unmarshal(text, &list); err != nil {
+			return fmt.Errorf("read reports: %w", err)
 		}
+		for _, r := range list.Items {
+			if r.Name != reportName || kept(r.Namespace) {
+				continue
+			}
+			if err := s.delete(ctx, r.Namespace); err != nil {
+				return err
+			}
+		}
+		if next = list.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
+func (s Store) delete(ctx context.Context, namespace string) error {
+	err := s.Client.Delete().AbsPath(reportPath(namespace, reportName)).Do(ctx).Error()
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete report of namespace %s: %w", namespace, err)
 	}
 	return nil
 }

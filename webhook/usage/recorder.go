@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -196,8 +197,15 @@ func (s *session) open(ctx context.Context, now Second) (err error) {
 	return nil
 }
 
-// resolve reads what a pod holds; settled: as long as it lives.
+// resolve reads what a pod holds; settled: as long as it lives. A panic leaves the pod out: an odd pod must not stop the count of
+// others, nor the webhook that serves in the same process.
 func (s *session) resolve(kept *podcache.Pod) (h *held, settled bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.options.Log.Error(fmt.Errorf("panic: %v", p), "cannot count pod", "object", "Pod "+kept.Namespace()+"/"+kept.Name, "stack", string(debug.Stack()))
+			h, settled = nil, true
+		}
+	}()
 	pod, err := kept.Read()
 	if err != nil {
 		return nil, false

@@ -5,6 +5,7 @@ import (
 	"unique"
 
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/webhook/podcache"
@@ -52,6 +53,7 @@ func (w *watched) handler() cache.ResourceEventHandler {
 
 // put takes a pod. One that was listed may have ended long ago.
 func (w *watched) put(object any, listed bool) {
+	defer utilruntime.HandleCrash() // here: an informer whose handler panics on a listed pod never has it synced
 	kept, ok := object.(*podcache.Pod)
 	if !ok || !kept.Holds() {
 		return

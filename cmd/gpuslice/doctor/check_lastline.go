@@ -21,6 +21,7 @@ var lastLine = []struct{ policy, missing string }{
 	{"gpuslice-own-rights", "nothing limits what the webhook's ServiceAccount changes on pods and namespaces"},
 	{"gpuslice-own-ledgers", "nothing limits which ConfigMaps the webhook's ServiceAccount deletes"},
 	{"gpuslice-own-templates", "nothing limits which ResourceClaimTemplates the webhook's ServiceAccount creates and deletes"},
+	{"gpuslice-own-reports", "nothing limits which Reports the webhook's ServiceAccount creates"},
 }
 
 // checkLastLine looks for the policies that the API server itself enforces, and for their bindings, by name.

@@ -19,6 +19,8 @@ func TestWaiting(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, Labels: map[string]string{api.LabelTier: "guard"}},
 			Spec: corev1.PodSpec{NodeName: node, ResourceClaims: []corev1.PodResourceClaim{{Name: "gpuslice", ResourceClaimTemplateName: &template}}}}
 	}
+	gated := pod("gated", "", template)
+	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "queue"}}
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "c"}}
 	for _, tt := range []struct {
 		what          string
@@ -28,6 +30,7 @@ func TestWaiting(t *testing.T) {
 	}{
 		{"a pod waits", 1, []*corev1.Pod{pod("waits", "", template), pod("runs", "n", template), pod("other", "", own)}, 1, 1},
 		{"none waits", 1, []*corev1.Pod{pod("runs", "n", template)}, 0, 0},
+		{"a queue holds the pod", 1, []*corev1.Pod{gated}, 0, 0},
 		{"no driver publishes devices", 0, []*corev1.Pod{pod("waits", "", template)}, 0, 0},
 	} {
 		client := fake.NewClientset(claim)

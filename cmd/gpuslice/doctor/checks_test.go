@@ -264,6 +264,19 @@ func waits(template, taken string) change {
 	}
 }
 
+// claimMade makes a claim for the pod that waits, and gives it a device or not.
+func claimMade(device bool) change {
+	return func(_ *testing.T, f *Facts) {
+		name := "p-gpuslice-x"
+		claim := resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}}
+		if device {
+			claim.Status.Allocation = &resourcev1.AllocationResult{}
+		}
+		f.Claims = append(f.Claims, claim)
+		f.WaitingPods[0].Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpuslice", ResourceClaimName: &name}}
+	}
+}
+
 // publishedThere is published on the first of the nodes.
 func publishedThere(taken string) change {
 	return func(t *testing.T, f *Facts) { published(f.Nodes[0].Name, taken)(t, f) }
@@ -320,6 +333,8 @@ func rows(t *testing.T) []row {
 		{"cores where no policy allows claims", []change{publishedAs("cores", "100", "80Gi")}, "unclaimable-devices", "", ""},
 		{"a pod that waits for more than is free", []change{published("n", "80Gi"), waits("gpuslice-20480mi", "70Gi")}, "waiting-claims", Note, "than is free of any; free: 10Gi on n/gpu-0"},
 		{"a pod that waits for an instance or more than is free", []change{published("n", "80Gi"), waits("gpuslice-1g.10gb-or-20480mi", "70Gi")}, "waiting-claims", Note, "free: 10Gi on n/gpu-0"},
+		{"a pod whose claim is allocated", []change{published("n", "80Gi"), waits("gpuslice-20480mi", "70Gi"), claimMade(true)}, "waiting-claims", "", ""},
+		{"a pod whose claim is not allocated", []change{published("n", "80Gi"), waits("gpuslice-20480mi", "70Gi"), claimMade(false)}, "waiting-claims", Note, "free: 10Gi on n/gpu-0"},
 		{"a pod that waits for what is free", []change{published("n", "80Gi"), waits("gpuslice-10240mi", "70Gi")}, "waiting-claims", "", ""},
 		{"a pod that waits for no device", []change{waits("gpuslice-10240mi", "")}, "waiting-claims", Note, "no node has a device that is shared by memory"},
 		{"amounts that are kept", nil, "claim-amounts", "", ""},

@@ -234,7 +234,13 @@ func configuredRows() []row {
 		{"a container toolkit in a governed namespace", []change{l4, namespace("nvidia", "", ""), software("container-toolkit", 2)}, "governed-software", Problem, "hides the devices"},
 		{"a device plugin elsewhere", []change{l4, team(""), software("nvidia-device-plugin", 2)}, "governed-software", "", ""},
 		{"variables from files on Kubernetes 1.33", []change{namespace("a", "", envFilesPolicy), minorVersion("33")}, "env-files", Problem, "EnvFiles may be off"},
-		{"variables from files on Kubernetes 1.34", []change{namespace("a", "", envFilesPolicy), minorVersion("34")}, "env-files", Warning, "EnvFiles may be off"},
+		{"variables from files on Kubernetes 1.34", []change{namespace("a", "", envFilesPolicy), minorVersion("34")}, "env-files", Note, "is not known"},
+		{"variables from files on Kubernetes 1.34 with other gates", []change{namespace("a", "", envFilesPolicy), minorVersion("34"), gated("A=true")}, "env-files", Warning, "EnvFiles may be off"},
+		{"variables from files on kubelets 1.34", []change{l4, namespace("a", "", envFilesPolicy), minorVersion("34"), gated("EnvFiles=true"), kubelets("v1.34.2")}, "env-files", Note, "is not known"},
+		{"variables from files on an older node, and one that is not known", []change{l4, namespace("a", "", envFilesPolicy), minorVersion("34"), kubelets("v1.33.2")}, "env-files", Problem, "EnvFiles may be off"},
+		{"variables from files on an older node of GPUs by dynamic resource allocation", []change{nodeWithoutPlugin("d"), published("d", "80Gi"), deviceClass("gpu.nvidia.com", ""),
+			namespace("a", "", envFilesPolicy+"\nstrategies: [claim]"), kubelets("v1.33.1")}, "env-files", Problem, "EnvFiles may be off"},
+		{"variables from files on an older node without GPUs", []change{nodeWithoutPlugin("d"), namespace("a", "", envFilesPolicy), kubelets("v1.33.1")}, "env-files", "", ""},
 		{"variables from files on Kubernetes 1.34 with the feature", []change{namespace("a", "", envFilesPolicy), minorVersion("34"), gated("EnvFiles=true")}, "env-files", "", ""},
 		{"variables from files on Kubernetes 1.35 without the feature", []change{namespace("a", "", envFilesPolicy), minorVersion("35"), gated("A=true,EnvFiles=false")}, "env-files", Warning, "EnvFiles may be off"},
 		{"variables from files on Kubernetes 1.35+", []change{namespace("a", "", envFilesPolicy), minorVersion("35+")}, "env-files", "", ""},
@@ -278,6 +284,13 @@ func gated(gates string) change {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-apiserver-1"}}
 		p.Spec.Containers = []corev1.Container{{Name: "kube-apiserver", Command: []string{"kube-apiserver", "--feature-gates=" + gates}}}
 		f.APIServers = append(f.APIServers, p)
+	}
+}
+
+// nodeWithoutPlugin is a node that no device plugin offers anything on.
+func nodeWithoutPlugin(name string) change {
+	return func(_ *testing.T, f *Facts) {
+		f.Nodes = append(f.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}}})
 	}
 }
 

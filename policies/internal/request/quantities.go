@@ -3,6 +3,9 @@ package request
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 
 	kjson "sigs.k8s.io/json"
 
@@ -11,7 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 )
 
-// pod is what a pod's containers request, as it is written. Its types are named as the API's, since errors name them.
+// pod has the quantities of a pod, as they are written. Its types are named as the API's, since errors name them.
 type pod struct {
 	Spec podSpec `json:"spec"`
 }
@@ -20,19 +23,56 @@ type podSpec struct {
 	InitContainers      []container `json:"initContainers"`
 	Containers          []container `json:"containers"`
 	EphemeralContainers []container `json:"ephemeralContainers"`
+	Resources           resources   `json:"resources"`
+	Overhead            amounts     `json:"overhead"`
+	Volumes             []volume    `json:"volumes"`
 }
 
 type container struct {
 	Resources resources `json:"resources"`
+	Env       []struct {
+		ValueFrom resourceRef `json:"valueFrom"`
+	} `json:"env"`
 }
 
 type resources struct {
-	Limits   map[string]any `json:"limits"`
-	Requests map[string]any `json:"requests"`
+	Limits   amounts `json:"limits"`
+	Requests amounts `json:"requests"`
 }
 
-// CheckQuantities looks at the text of every resource quantity of the containers in a pod's JSON: "1e10000000" is short, valid
-// and takes seconds to compare.
+type amounts map[string]any
+
+type volume struct {
+	EmptyDir struct {
+		SizeLimit any `json:"sizeLimit"`
+	} `json:"emptyDir"`
+	Ephemeral struct {
+		VolumeClaimTemplate struct {
+			Spec struct {
+				Resources resources `json:"resources"`
+			} `json:"spec"`
+		} `json:"volumeClaimTemplate"`
+	} `json:"ephemeral"`
+	DownwardAPI downwardAPI `json:"downwardAPI"`
+	Projected   struct {
+		Sources []struct {
+			DownwardAPI downwardAPI `json:"downwardAPI"`
+		} `json:"sources"`
+	} `json:"projected"`
+}
+
+type downwardAPI struct {
+	Items []resourceRef `json:"items"`
+}
+
+type resourceRef struct {
+	ResourceFieldRef struct {
+		Divisor any `json:"divisor"`
+	} `json:"resourceFieldRef"`
+}
+
+// CheckQuantities looks at the text of every quantity in the spec of a pod's JSON: "1e10000000" is short, valid and takes seconds
+// to compare, and a long one takes seconds to print.
 func CheckQuantities(raw []byte) (*api.Violation, error) {
 	var p *pod
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &p); err != nil {
@@ -41,24 +81,43 @@ func CheckQuantities(raw []byte) (*api.Violation, error) {
 	if p == nil {
 		return nil, errors.New("read pod: it is null")
 	}
-	for _, list := range []struct {
-		name       string
-		containers []container
-	}{{"initContainers", p.Spec.InitContainers}, {"containers", p.Spec.Containers}, {"ephemeralContainers", p.Spec.EphemeralContainers}} {
-		for i, c := range list.containers {
-			for _, of := range []struct {
-				name string
-				list map[string]any
-			}{{"limits", c.Resources.Limits}, {"requests", c.Resources.Requests}} {
-				for name, q := range of.list {
-					text := quantity.Text(q)
-					if len(text) > 2*quantity.MaxText || !quantity.Cheap.MatchString(text) {
-						return Invalid("quantity", fmt.Sprintf("spec.%s[%d].resources.%s[%s]: %s is not a quantity that is read; "+
-							`accepted: up to 40 characters such as "1", "500m" or "8Gi"`, list.name, i, of.name, message.Quote(name), message.Quote(text))), nil
-					}
-				}
+	return costlyIn(reflect.ValueOf(p.Spec), "spec"), nil
+}
+
+// costlyIn finds a quantity that is not read.
+func costlyIn(v reflect.Value, path string) *api.Violation {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if found := costlyIn(v.Field(i), path+"."+v.Type().Field(i).Tag.Get("json")); found != nil {
+				return found
 			}
 		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if found := costlyIn(v.Index(i), fmt.Sprintf("%s[%d]", path, i)); found != nil {
+				return found
+			}
+		}
+	case reflect.Map:
+		all := v.Interface().(amounts)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if found := checkQuantity(all[name], fmt.Sprintf("%s[%s]", path, message.Quote(name))); found != nil {
+				return found
+			}
+		}
+	case reflect.Interface:
+		if !v.IsNil() {
+			return checkQuantity(v.Interface(), path)
+		}
 	}
-	return nil, nil
+	return nil
+}
+
+func checkQuantity(q any, path string) *api.Violation {
+	text := quantity.Text(q)
+	if len(text) <= 2*quantity.MaxText && quantity.Cheap.MatchString(text) {
+		return nil
+	}
+	return Invalid("quantity", fmt.Sprintf(`%s: %s is not a quantity that is read; accepted: up to 40 characters such as "1", "500m" or "8Gi"`, path, message.Quote(text)))
 }
