@@ -13,15 +13,7 @@ import (
 // pools of both, and is as promised whichever it got, but gets neither before it is stored.
 func TestAlternativesCountForTheLargest(t *testing.T) {
 	t.Parallel()
-	all, err := scenarios.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := slices.IndexFunc(all, func(s scenarios.Scenario) bool { return s.Name == "claim-of-an-instance-or-a-share" })
-	in, err := all[at].Input()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := instanceOrShare(t)
 	given := policies.Decide(in).Promise
 	in.Pod = given.Apply(in.Pod)
 	h := given.Holding(in.Pod)
@@ -42,4 +34,19 @@ func TestAlternativesCountForTheLargest(t *testing.T) {
 			t.Errorf("version %q, with the summary of %s: %s", c.version, c.tier, d.Message())
 		}
 	}
+}
+
+// instanceOrShare is a pod of which a claim gets an instance, or else a share.
+func instanceOrShare(t *testing.T) policies.Input {
+	t.Helper()
+	all, err := scenarios.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(all, func(s scenarios.Scenario) bool { return s.Name == "claim-of-an-instance-or-a-share" })
+	in, err := all[at].Input()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
 }

@@ -231,7 +231,7 @@ func (s *Setup) makeRunnables() error {
 		return nil
 	}
 	observer, err := observe.New(observe.Options{
-		Client: client, Namespace: s.options.Namespace, Nodes: s.cluster.Nodes(), Keys: s.keys.Keys, PodGone: s.podGone, Guards: s.cluster, Usage: s.usage(slow),
+		Client: client, Namespace: s.options.Namespace, Nodes: s.cluster.Nodes(), Claims: s.cluster.Claim, Keys: s.keys.Keys, PodGone: s.podGone, Guards: s.cluster, Usage: s.usage(slow),
 		Registerer: s.metrics.Registerer(), Log: s.log.WithName("observe"),
 	})
 	if err != nil {
