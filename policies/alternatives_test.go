@@ -10,9 +10,35 @@ import (
 )
 
 // TestAlternativesCountForTheLargest has a pod that gets an instance of 20096Mi, or else a share of 12Gi: it counts for the first, on the
-// pools of both, and is as promised whichever it got.
+// pools of both, and is as promised whichever it got, but gets neither before it is stored.
 func TestAlternativesCountForTheLargest(t *testing.T) {
 	t.Parallel()
+	in := instanceOrShare(t)
+	given := policies.Decide(in).Promise
+	in.Pod = given.Apply(in.Pod)
+	h := given.Holding(in.Pod)
+	if h.Charge.Memory != 20096 || given.Charge.Memory != 20096 || h.Charge.Slices != 1 || len(h.Pools) != 2 {
+		t.Errorf("holds %+v, charged %+v", h, given.Charge)
+	}
+	for _, c := range []struct {
+		version    string // of a pod that is stored
+		tier       api.Tier
+		asPromised bool
+	}{
+		{"", api.TierHardware, false}, {"", api.TierGuard, true}, {"", api.TierNone, true}, {"", api.TierMPS, false},
+		{"0", api.TierHardware, false}, {"x", api.TierHardware, false}, {"7", api.TierHardware, true}, {"7", api.TierGuard, true}, {"7", api.TierMPS, false},
+	} {
+		in.Pod.ResourceVersion = c.version
+		in.Pod.Annotations[api.AnnotationSummary] = given.Summary(c.tier)
+		if d := policies.Verify(in, given); (d.Outcome != policies.Denied) != c.asPromised {
+			t.Errorf("version %q, with the summary of %s: %s", c.version, c.tier, d.Message())
+		}
+	}
+}
+
+// instanceOrShare is a pod of which a claim gets an instance, or else a share.
+func instanceOrShare(t *testing.T) policies.Input {
+	t.Helper()
 	all, err := scenarios.All()
 	if err != nil {
 		t.Fatal(err)
@@ -22,16 +48,5 @@ func TestAlternativesCountForTheLargest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	given := policies.Decide(in).Promise
-	in.Pod = given.Apply(in.Pod)
-	h := given.Holding(in.Pod)
-	if h.Charge.Memory != 20096 || given.Charge.Memory != 20096 || h.Charge.Slices != 1 || len(h.Pools) != 2 {
-		t.Errorf("holds %+v, charged %+v", h, given.Charge)
-	}
-	for tier, asPromised := range map[api.Tier]bool{api.TierHardware: true, api.TierGuard: true, api.TierNone: true, api.TierMPS: false} {
-		in.Pod.Annotations[api.AnnotationSummary] = given.Summary(tier)
-		if d := policies.Verify(in, given); (d.Outcome != policies.Denied) != asPromised {
-			t.Errorf("with the summary of %s: %s", tier, d.Message())
-		}
-	}
+	return in
 }

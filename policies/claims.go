@@ -31,7 +31,7 @@ type claimedGPUs struct {
 // HoldingWithClaims is what the pod holds with the GPUs that it claims: whole devices of which nothing else is known, and
 // which may be slices of any pool. Claims that are given, by a Promise that is to be trusted, are counted in h.
 func (in Input) HoldingWithClaims(h quota.Holding, given *promise.Promise) quota.Holding {
-	n := countClaimed(in.Pod, in.claimedGPUs(given.HasClaim))
+	n := countClaimed(in.Pod, in.claimedGPUs(in.asPromised(given)))
 	if n == 0 {
 		return h
 	}
@@ -116,7 +116,16 @@ func claimsUnsliced(in *Input) []api.Violation {
 
 // Claimed says of each way in which the pod claims GPUs what it takes beside what it was given, sorted.
 func (in Input) Claimed(given *promise.Promise) []string {
-	return described(in.claimedGPUs(given.HasClaim))
+	return described(in.claimedGPUs(in.asPromised(given)))
+}
+
+// asPromised are the claims that were given, without those of which the pod got another in place of its own. Until Kubernetes has made it,
+// the template of that name may still be one that gpuslice writes anew.
+func (in *Input) asPromised(given *promise.Promise) func(*corev1.PodResourceClaim) bool {
+	return func(c *corev1.PodResourceClaim) bool {
+		spec := in.Claims[c.Name]
+		return given.HasClaim(c) && (spec == nil || !podspec.HasClaimMade(in.Pod, c.Name) || !claimtemplate.Lies(*c.ResourceClaimTemplateName, spec))
+	}
 }
 
 func described(claimed []claimedGPUs) (found []string) {

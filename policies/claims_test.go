@@ -116,6 +116,42 @@ func TestAnotherPodsClaim(t *testing.T) {
 	}
 }
 
+// TestAnotherClaimForOwn has a pod whose slice is a claim, and which got another one in place of it.
+func TestAnotherClaimForOwn(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		made bool
+		spec *resourcev1.ResourceClaimSpec
+		gpus int64
+	}{
+		"all devices of a node":   {true, claimSpec(resourcev1.DeviceRequest{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", AllocationMode: resourcev1.DeviceAllocationModeAll}}), 32},
+		"two devices":             {true, claimSpec(exactly("gpu.nvidia.com", 2)), 2},
+		"its own":                 {true, nil, 0},
+		"not read":                {true, &resourcev1.ResourceClaimSpec{}, 0},
+		"a template not yet anew": {false, claimSpec(exactly("gpu.nvidia.com", 2)), 0},
+	} {
+		in := instanceOrShare(t)
+		given := policies.Decide(in).Promise
+		in.Pod = given.Apply(in.Pod)
+		claim := given.Containers[0].Claim
+		if tt.made {
+			in.Pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: claim, ResourceClaimName: new("made")}}
+		}
+		before := given.Holding(in.Pod)
+		in.Claims = map[string]*resourcev1.ResourceClaimSpec{claim: tt.spec}
+		switch name {
+		case "its own":
+			in.Claims[claim] = &in.ClaimTemplates()[0].Spec.Spec
+		case "not read":
+			in.Claims = nil
+		}
+		h := in.HoldingWithClaims(before, given)
+		if got := h.Charge.GPUs - before.Charge.GPUs; got != tt.gpus || (len(in.Claimed(given)) > 0) != (tt.gpus > 0) {
+			t.Errorf("%s: charged %d GPUs more (%q), want %d", name, got, in.Claimed(given), tt.gpus)
+		}
+	}
+}
+
 func TestClaimProblem(t *testing.T) {
 	t.Parallel()
 	name := "gpuslice-4396mi"

@@ -106,6 +106,9 @@ func TestHoldingOf(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" || promised != c.promised {
 				t.Errorf("promised %t, want %t (-want +got)\n%s", promised, c.promised, diff)
 			}
+			if p := testKeys().PromiseThatAccounts(c.pod, quotaPools()); (p != nil) != c.promised {
+				t.Errorf("the promise that accounts for the pod: %+v", p)
+			}
 		})
 	}
 }

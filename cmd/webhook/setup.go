@@ -231,7 +231,7 @@ func (s *Setup) makeRunnables() error {
 		return nil
 	}
 	observer, err := observe.New(observe.Options{
-		Client: client, Namespace: s.options.Namespace, Nodes: s.cluster.Nodes(), Keys: s.keys.Keys, PodGone: s.podGone, Guards: s.cluster, Usage: s.usage(slow),
+		Client: client, Namespace: s.options.Namespace, Nodes: s.cluster.Nodes(), Claims: s.cluster.Claim, Keys: s.keys.Keys, PodGone: s.podGone, Guards: s.cluster, Usage: s.usage(slow),
 		Registerer: s.metrics.Registerer(), Log: s.log.WithName("observe"),
 	})
 	if err != nil {
@@ -246,7 +246,7 @@ func (s *Setup) usage(client kubernetes.Interface) *usage.Recorder {
 	return usage.New(usage.Options{
 		Client: client, Namespace: s.options.Namespace, PodLabel: s.options.UsageLabel, KeepDays: s.options.UsageDays,
 		Ready:     func() error { return errors.Join(s.keys.Ready(), s.cluster.Ready(), s.clock.Ready()) },
-		PromiseOf: func(pod *corev1.Pod) *promise.Promise { return s.keys.Keys().PromiseOf(pod) },
+		PromiseOf: func(pod *corev1.Pod) *promise.Promise { return s.budgets.PromiseOf(s.keys.Keys(), pod) },
 		PoolOf:    s.cluster.PoolOf, WithoutSlice: s.budgets.WithoutSlice,
 		Now: func() time.Time { earliest, _ := s.clock.Bounds(); return earliest },
 		Log: s.log.WithName("usage"),

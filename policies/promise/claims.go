@@ -69,9 +69,10 @@ func (p *Promise) mayGetInstances() bool {
 	return !slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Instance() == "" })
 }
 
-// GotInstance reports whether the container's claim was given an instance, where it might as well have got a share.
+// GotInstance reports whether the container's claim was given an instance, where it might as well have got a share. Names of requests mean
+// nothing in a claim that asks for something else than its template does.
 func (c *Container) GotInstance(claim *resourcev1.ResourceClaim) bool {
-	if c.Instance() == "" || claim.Status.Allocation == nil {
+	if c.Instance() == "" || claim.Status.Allocation == nil || claimtemplate.Lies(c.Template, &claim.Spec) {
 		return false
 	}
 	results := claim.Status.Allocation.Devices.Results

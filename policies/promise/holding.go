@@ -20,11 +20,21 @@ import (
 // HoldingOf is what a pod holds while it lives: what its Promise recorded, where it has one that is to be trusted and
 // that accounts for the GPUs it requests; else the whole devices that it requests. promised tells which.
 func (k Keys) HoldingOf(pod *corev1.Pod, pools []pools.Pool) (h quota.Holding, promised bool) {
-	p := k.PromiseOf(pod)
-	if p == nil || !p.accountsFor(pod, pools) {
+	p := k.PromiseThatAccounts(pod, pools)
+	if p == nil {
 		return ExclusiveHolding(pod, pools), false
 	}
 	return p.Holding(pod), true
+}
+
+// PromiseThatAccounts is PromiseOf where that accounts for the GPUs the pod requests, else nil: one that was copied onto another pod
+// makes its devices no cheaper.
+func (k Keys) PromiseThatAccounts(pod *corev1.Pod, pools []pools.Pool) *Promise {
+	p := k.PromiseOf(pod)
+	if p == nil || !p.accountsFor(pod, pools) {
+		return nil
+	}
+	return p
 }
 
 // accountsFor reports whether every GPU the pod requests is one that was promised. All else about a stored pod is left open: an

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -36,7 +37,7 @@ func (l editList) undone(pod *corev1.Pod, given *Promise) []string {
 	if observed, ok := pod.Annotations[api.AnnotationObserved]; ok { // written after all else
 		promised.Annotations[api.AnnotationObserved] = observed
 	}
-	if summary, ok := pod.Annotations[api.AnnotationSummary]; ok && summary != promised.Annotations[api.AnnotationSummary] && given.admits(summary) {
+	if summary, ok := pod.Annotations[api.AnnotationSummary]; ok && summary != promised.Annotations[api.AnnotationSummary] && given.admits(summary, pod) {
 		promised.Annotations[api.AnnotationSummary] = summary
 	}
 	tier, labelled := pod.Labels[api.LabelTier]
@@ -59,10 +60,13 @@ func storedAlike(a, b *corev1.PodSpec) bool {
 }
 
 // admits reports whether the summary may be the pod's: less may have been observed on the node than was planned, and an earlier
-// build that wrote the promise leaves what a newer one wrote.
-func (p *Promise) admits(summary string) bool {
+// build that wrote the promise leaves what a newer one wrote. More than was planned is observed of stored pods alone: the API server
+// creates no pod that has a version.
+func (p *Promise) admits(summary string, pod *corev1.Pod) bool {
+	version, err := strconv.ParseUint(pod.ResourceVersion, 10, 64) // as the API server reads it: "0" and "x" are none
+	gotMore := err == nil && version != 0 && p.mayGetInstances()
 	return p.Slice == "" || slices.ContainsFunc(api.Tiers(), func(t api.Tier) bool {
-		return (p.Planned.Tier.AtLeast(t) || p.mayGetInstances() && t == api.TierHardware) && summary == p.Summary(t)
+		return (p.Planned.Tier.AtLeast(t) || gotMore && t == api.TierHardware) && summary == p.Summary(t)
 	})
 }
 

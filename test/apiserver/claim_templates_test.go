@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
@@ -246,9 +247,54 @@ func (s *bare) testClaims(t *testing.T) {
 	if err := s.try(t.Context(), claim, governedNamespace); err != nil {
 		t.Errorf("a claim of another class: %v", err)
 	}
+	s.testMadeFor(t, claim)
 	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: "nic"}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: claim.Spec}}
 	if err := s.try(t.Context(), template, governedNamespace); err != nil {
 		t.Errorf("a template of another class: %v", err)
+	}
+}
+
+// madeFor has a claim look as if Kubernetes had made it for a pod.
+const madeFor = "resource.kubernetes.io/pod-claim-name"
+
+func controlledBy(kind string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: "p", UID: "11111111-2222-3333-4444-555555555555", Controller: new(true)}}
+}
+
+// testMadeFor has the tenant write claims of a class that is not closed as Kubernetes writes those of pods.
+func (s *bare) testMadeFor(t *testing.T, claim *resourcev1.ResourceClaim) {
+	client := kubernetes.NewForConfigOrDie(s.As(tenantUser)).ResourceV1().ResourceClaims(governedNamespace)
+	own, err := client.Create(t.Context(), claim, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		denied bool
+		edit   func(*resourcev1.ResourceClaim)
+	}{
+		{"the annotation", true, func(c *resourcev1.ResourceClaim) { c.Annotations = map[string]string{madeFor: "gpuslice"} }},
+		{"a pod's claim", true, func(c *resourcev1.ResourceClaim) {
+			c.Annotations, c.OwnerReferences = map[string]string{madeFor: "gpuslice"}, controlledBy("Pod")
+		}},
+		{"a pod as controller", true, func(c *resourcev1.ResourceClaim) { c.OwnerReferences = controlledBy("Pod") }},
+		{"a pod as owner that does not control it", false, func(c *resourcev1.ResourceClaim) {
+			c.OwnerReferences = controlledBy("Pod")
+			c.OwnerReferences[0].Controller = nil
+		}},
+		{"another controller", false, func(c *resourcev1.ResourceClaim) { c.OwnerReferences = controlledBy("ConfigMap") }},
+		{"a label", false, func(c *resourcev1.ResourceClaim) { c.Labels = map[string]string{"team": "a"} }},
+	} {
+		created, updated := claim.DeepCopy(), own.DeepCopy()
+		created.Name = "made-for"
+		c.edit(created)
+		c.edit(updated)
+		if err := s.try(t.Context(), created, governedNamespace); deniedClaim(err) != c.denied || !c.denied && err != nil {
+			t.Errorf("%s at once: %v", c.name, err)
+		}
+		if _, err := client.Update(t.Context(), updated, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); deniedClaim(err) != c.denied || !c.denied && err != nil {
+			t.Errorf("%s later: %v", c.name, err)
+		}
 	}
 }
 
@@ -265,11 +311,41 @@ func TestClaimsOfTemplates(t *testing.T) {
 	if _, err := s.Client.CoreV1().Pods(governedNamespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	var made resourcev1.ResourceClaim
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		list, err := s.Client.ResourceV1().ResourceClaims(governedNamespace).List(ctx, metav1.ListOptions{})
-		return err == nil && len(list.Items) == 1, err
+		if err != nil || len(list.Items) != 1 {
+			return false, err
+		}
+		made = list.Items[0]
+		return true, nil
 	})
 	if err != nil {
 		t.Fatalf("the pod has no claim: %v", err)
+	}
+	s.testMade(t, &made)
+}
+
+// testMade has a tenant edit the claim that Kubernetes made for a pod.
+func (s *bare) testMade(t *testing.T, made *resourcev1.ResourceClaim) {
+	if made.Annotations[madeFor] != "gpuslice" || metav1.GetControllerOf(made) == nil {
+		t.Fatalf("Kubernetes marks the claims of pods otherwise: %+v", made.ObjectMeta)
+	}
+	client := kubernetes.NewForConfigOrDie(s.As(tenantUser)).ResourceV1().ResourceClaims(governedNamespace)
+	for name, c := range map[string]struct {
+		patch  string
+		denied bool
+	}{
+		"a label":                  {`{"metadata": {"labels": {"team": "a"}}}`, false},
+		"another annotation":       {`{"metadata": {"annotations": {"team": "a"}}}`, false},
+		"another claim of the pod": {`{"metadata": {"annotations": {"` + madeFor + `": "other"}}}`, true},
+		"no claim of the pod":      {`{"metadata": {"annotations": {"` + madeFor + `": null}}}`, true},
+		"no owner":                 {`{"metadata": {"ownerReferences": null}}`, true},
+		"another pod":              {`{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "q", "uid": "11111111-2222-3333-4444-555555555555", "controller": true}]}}`, true},
+	} {
+		_, err := client.Patch(t.Context(), made.Name, types.MergePatchType, []byte(c.patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if deniedClaim(err) != c.denied || !c.denied && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -162,6 +162,11 @@ func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, 
 	return holding, ledger.BasisDevices
 }
 
+// PromiseOf is the promise by which a stored pod holds what it holds; nil: it holds its devices.
+func (b *Budgets) PromiseOf(keys promise.Keys, pod *corev1.Pod) *promise.Promise {
+	return keys.PromiseThatAccounts(pod, b.cluster.CachedInput(pod).Pools)
+}
+
 // WithoutSlice is what a pod without a promise takes where a policy governs it: of the pool of its node, or under the name of the
 // resource while that is not known.
 func (b *Budgets) WithoutSlice(pod *corev1.Pod) (charge quota.Charge, pool string, known bool) {

@@ -238,6 +238,13 @@ func (w *Watcher) ClaimSpecs(ctx context.Context, namespace string, pod *corev1.
 	return w.claims.of(pod, namespace, w.claims.reader(ctx, namespace))
 }
 
+// Claim is a ResourceClaim of the cache, with its owners, what it asks for and the requests that were given devices; nil: there is none.
+func (w *Watcher) Claim(namespace, name string) *resourcev1.ResourceClaim {
+	object, _, _ := w.claims.claims.GetStore().GetByKey(namespace + "/" + name)
+	claim, _ := object.(*resourcev1.ResourceClaim)
+	return claim
+}
+
 // CachedInput is what the pod's holding depends on, from the cache alone. A namespace that is not there counts as one
 // without labels.
 func (w *Watcher) CachedInput(pod *corev1.Pod) policies.Input {

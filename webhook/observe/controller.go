@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -22,6 +23,8 @@ type Options struct {
 	Namespace string
 	// Nodes lists the cluster's nodes. The caller runs it.
 	Nodes cache.SharedIndexInformer
+	// Claims returns a ResourceClaim from a cache; nil: the cache has none of that name. Optional.
+	Claims func(namespace, name string) *resourcev1.ResourceClaim
 	// Keys returns the keys of trusted promises. nil, or Keys that sign nothing: every promise that can be read is trusted.
 	Keys func() promise.Keys
 	// PodGone is called with each pod with a promise or devices that ends, and with each pod that is deleted. Optional.

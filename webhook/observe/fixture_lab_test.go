@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	coreinformers "k8s.io/client-go/informers/core/v1"
@@ -28,6 +29,7 @@ type lab struct {
 	t      *testing.T
 	client *fake.Clientset
 	guards *guardRecord // nil: none is kept
+	claims func(namespace, name string) *resourcev1.ResourceClaim
 }
 
 // inLab runs f in a bubble with the objects in place.
@@ -54,7 +56,7 @@ func (l *lab) replica(identity string) *replica {
 	r := &replica{registry: prometheus.NewRegistry()}
 	nodes := coreinformers.NewNodeInformer(l.client, 0, cache.Indexers{})
 	election := &leader.Election{Client: l.client, Namespace: api.SystemNamespace, Identity: identity, Log: logr.Discard()}
-	options := Options{Client: l.client, Namespace: api.SystemNamespace, Nodes: nodes, Registerer: r.registry, Log: logr.Discard()}
+	options := Options{Client: l.client, Namespace: api.SystemNamespace, Nodes: nodes, Claims: l.claims, Registerer: r.registry, Log: logr.Discard()}
 	if l.guards != nil {
 		options.Guards = l.guards
 	}

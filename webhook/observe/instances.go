@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,7 +22,7 @@ type claimed struct {
 // instances returns the containers of a pod that got a MIG instance where they might have got a share. What the scheduler allocated is
 // in the status of claims, which no tenant may write.
 func (s *session) instances(ctx context.Context, key string, pod *corev1.Pod, given *promise.Promise) ([]string, error) {
-	if pod.Spec.NodeName == "" {
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil, nil
 	}
 	s.mu.Lock()
@@ -39,7 +40,7 @@ func (s *session) instances(ctx context.Context, key string, pod *corev1.Pod, gi
 			continue
 		}
 		asked = true
-		claim, err := s.options.Client.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
+		claim, err := s.claim(ctx, pod.Namespace, name)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
@@ -55,6 +56,16 @@ func (s *session) instances(ctx context.Context, key string, pod *corev1.Pod, gi
 	defer s.mu.Unlock()
 	s.claimed[key] = claimed{pod.UID, out}
 	return out, nil
+}
+
+// claim is a claim of a pod on a node. The cache may be older than what the scheduler gave it: then the API server is asked.
+func (s *session) claim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
+	if s.options.Claims != nil {
+		if claim := s.options.Claims(namespace, name); claim != nil && claim.Status.Allocation != nil {
+			return claim, nil
+		}
+	}
+	return s.options.Client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
 // claimNamed returns the name of the ResourceClaim that Kubernetes made for a claim of the pod; "": none yet.

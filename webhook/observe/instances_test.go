@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
@@ -17,20 +20,20 @@ func TestInstances(t *testing.T) {
 	for name, tt := range map[string]struct {
 		request string
 		owner   types.UID
+		class   string // of what it asks for first
 		tier    api.Tier
 	}{
-		"an instance":                  {"gpu/mig", "uid-1", api.TierHardware},
-		"a share":                      {"gpu/share", "uid-1", api.TierGuard},
-		"another pod's":                {"gpu/mig", "uid-2", api.TierGuard},
-		"a request of somebody else's": {"mig", "uid-1", api.TierGuard},
+		"an instance":                  {"gpu/mig", "uid-1", "mig.nvidia.com", api.TierHardware},
+		"a share":                      {"gpu/share", "uid-1", "mig.nvidia.com", api.TierGuard},
+		"another pod's":                {"gpu/mig", "uid-2", "mig.nvidia.com", api.TierGuard},
+		"a request of somebody else's": {"mig", "uid-1", "mig.nvidia.com", api.TierGuard},
+		"a device under the name":      {"gpu/mig", "uid-1", "gpu.nvidia.com", api.TierGuard},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := started(t, "claim")
-			claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.pod.Namespace, Name: "train-gpuslice-x",
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: s.pod.Name, UID: tt.owner, Controller: new(true)}}}}
-			claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{
-				Results: []resourcev1.DeviceRequestAllocationResult{{Request: tt.request, Driver: "gpu.nvidia.com", Pool: s.node.Name, Device: "gpu-0-mig-19-0-1"}}}}
-			s.pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: s.promise.Containers[0].Claim, ResourceClaimName: &claim.Name}}
+			claim := s.claimed(tt.request)
+			claim.OwnerReferences[0].UID = tt.owner
+			claim.Spec.Devices.Requests[0].FirstAvailable[0].DeviceClassName = tt.class
 			inLab(t, func(l *lab) {
 				r := l.replica("a")
 				defer r.stop()
@@ -50,5 +53,94 @@ func TestInstances(t *testing.T) {
 				}
 			}, s.pod, s.node, claim)
 		})
+	}
+}
+
+// claimed is the claim that Kubernetes made for the pod, of which the scheduler allocated a request.
+func (s *subject) claimed(request string) *resourcev1.ResourceClaim {
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.pod.Namespace, Name: "train-gpuslice-x",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: s.pod.Name, UID: s.pod.UID, Controller: new(true)}}}}
+	claim.Spec = policies.Input{Pod: s.pod}.ClaimTemplates()[0].Spec.Spec
+	claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{
+		Results: []resourcev1.DeviceRequestAllocationResult{{Request: request, Driver: "gpu.nvidia.com", Pool: s.node.Name, Device: "gpu-0-mig-19-0-1"}}}}
+	s.pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: s.promise.Containers[0].Claim, ResourceClaimName: &claim.Name}}
+	return claim
+}
+
+// TestInstancesFromCache has a replica that begins to lead: of what the cache has, the API server is not asked.
+func TestInstancesFromCache(t *testing.T) {
+	for name, tt := range map[string]struct {
+		phase     corev1.PodPhase
+		cached    bool
+		allocated bool // in the cache
+		reads     int
+	}{
+		"in the cache":                     {corev1.PodRunning, true, true, 0},
+		"older in the cache":               {corev1.PodRunning, true, false, 1},
+		"not in the cache":                 {corev1.PodRunning, false, false, 1},
+		"of a pod that ended":              {corev1.PodSucceeded, false, false, 0},
+		"in the cache of a pod that ended": {corev1.PodFailed, true, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := started(t, "claim")
+			s.pod.Status.Phase = tt.phase
+			claim := s.claimed("gpu/mig")
+			var kept *resourcev1.ResourceClaim
+			if tt.cached {
+				kept = claim.DeepCopy()
+			}
+			if tt.cached && !tt.allocated {
+				kept.Status.Allocation = nil
+			}
+			inLab(t, func(l *lab) {
+				l.claims = func(string, string) *resourcev1.ResourceClaim { return kept }
+				r := l.replica("a")
+				defer r.stop()
+				reads := 0
+				for _, a := range l.client.Actions() {
+					if a.Matches("get", "resourceclaims") {
+						reads++
+					}
+				}
+				if reads != tt.reads {
+					t.Errorf("read the claim %d times, want %d", reads, tt.reads)
+				}
+				if o := l.observed(); (o.Tier == api.TierHardware) != (tt.phase == corev1.PodRunning) {
+					t.Errorf("observed %+v", o)
+				}
+			}, s.pod, s.node, claim)
+		})
+	}
+}
+
+// TestManyInstances has as many containers as fit a pod, with names as long as may be.
+func TestManyInstances(t *testing.T) {
+	s := started(t, "claim")
+	one, planned := s.promise.Containers[0], s.promise.Planned.Containers[0]
+	s.promise.Containers, s.promise.Planned.Containers = nil, nil
+	for i := range 64 {
+		one.Name = fmt.Sprintf("%063d", i)
+		planned.Name = one.Name
+		s.promise.Containers = append(s.promise.Containers, one)
+		s.promise.Planned.Containers = append(s.promise.Planned.Containers, planned)
+		s.instances = append(s.instances, one.Name)
+		s.pod.Status.ContainerStatuses = append(s.pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: one.Name, Started: new(true), State: running(noon)})
+	}
+	o := s.observe()
+	if _, err := DecodeObservation(o.Encode()); err != nil || len(o.Better) != 1 || !strings.Contains(o.Better[0], "and 56 more got MIG instances") {
+		t.Errorf("%v: %d bytes: %q", err, len(o.Encode()), o.Better)
+	}
+}
+
+// TestDeadGuardBesideAnInstance has a pod of which one container got an instance, and the other a share.
+func TestDeadGuardBesideAnInstance(t *testing.T) {
+	s := started(t, "claim")
+	s.instances = []string{s.promise.Containers[0].Name}
+	second, planned := s.promise.Containers[0], s.promise.Planned.Containers[0]
+	second.Name, planned.Name = "second", "second"
+	s.promise.Containers, s.promise.Planned.Containers = append(s.promise.Containers, second), append(s.promise.Planned.Containers, planned)
+	s.guard().State = waiting("CrashLoopBackOff")
+	if o := s.observe(); o.State != Degraded || o.Tier != api.TierNone || len(o.Reasons) == 0 {
+		t.Errorf("%s %s: %q", o.State, o.Tier, o.Reasons)
 	}
 }

@@ -30,7 +30,7 @@ type Observation struct {
 	Node       string      `json:"node,omitempty"`
 	Containers []Container `json:"containers,omitempty"`
 	Reasons    []string    `json:"reasons,omitempty"` // a sentence each: what was planned, what was observed, the remedy
-	Better     []string    `json:"better,omitempty"`  // a sentence for each container whose slice has more than was planned
+	Better     []string    `json:"better,omitempty"`  // a sentence of what containers have that is more than was planned
 	Guard      *Guard      `json:"guard,omitempty"`
 	Notices    []Notice    `json:"notices,omitempty"` // the last of each kind; they outlive their Events
 	// Terminations are the last, oldest first. The guard reads here which of its messages have arrived.

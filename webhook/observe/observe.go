@@ -3,6 +3,7 @@ package observe
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -89,11 +90,12 @@ func (e *evaluation) evaluateFailure() {
 // observation returns the result.
 func (e *evaluation) observation() Observation {
 	o := Observation{State: e.state(), Node: e.pod.Spec.NodeName, Reasons: e.reasons, Guard: e.guardFacts(), Notices: e.notices}
+	var better []string
 	for _, c := range e.planned.Containers {
 		tiers := []api.Tier{}
 		if (o.State == Enforced || o.State == Degraded) && e.byInstance(c.Name) {
 			tiers = append(tiers, api.TierHardware)
-			o.Better = append(o.Better, fmt.Sprintf("%s got a MIG instance, which was free, in place of a share of a device: the hardware holds it", c.Name))
+			better = append(better, c.Name)
 		}
 		for _, tier := range c.Tiers {
 			if (o.State == Enforced || o.State == Degraded) && !e.lost[tier] {
@@ -105,7 +107,22 @@ func (e *evaluation) observation() Observation {
 	if o.State == Enforced || o.State == Degraded {
 		o.Tier = weakest(o.Containers)
 	}
+	if len(better) > 0 {
+		o.Better = []string{gotInstances(better)}
+	}
 	return o
+}
+
+// gotInstances is one sentence: a pod may have any number of such containers.
+func gotInstances(containers []string) string {
+	names := strings.Join(containers[:min(len(containers), maxReasons)], ", ")
+	switch more := len(containers) - maxReasons; {
+	case len(containers) == 1:
+		return names + " got a MIG instance, which was free, in place of a share of a device: the hardware holds it"
+	case more > 0:
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return names + " got MIG instances, which were free, in place of shares of a device: the hardware holds them"
 }
 
 func (e *evaluation) state() State {

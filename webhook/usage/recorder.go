@@ -39,7 +39,7 @@ type Options struct {
 	KeepDays int
 	// Ready returns an error while promises cannot be read or pools are not known.
 	Ready func() error
-	// PromiseOf returns the promise of a pod; nil: it has none that is to be trusted.
+	// PromiseOf returns the promise of a pod; nil: it has none that is to be trusted and accounts for its devices.
 	PromiseOf func(*corev1.Pod) *promise.Promise
 	// WithoutSlice returns what a pod without a promise that is to be trusted holds, and in which pool; nothing: it is not counted. known is
 	// false while its node's pool is not known, of which pool has the resource's name then.

@@ -340,6 +340,30 @@ func TestOddPod(t *testing.T) {
 	}
 }
 
+// TestHandlersDoNotWait: while a pod is resolved, the watch shows another one, which is counted too.
+func TestHandlersDoNotWait(t *testing.T) {
+	w := &world{client: versioned(), now: noon}
+	for _, uid := range []string{"first", "second"} {
+		w.lives = append(w.lives, &life{Key: Key{Namespace: "team-a", Pool: "node"}, uid: uid, from: noon - 100, until: noon + 1e6, deleted: noon + 1e6})
+	}
+	w.lives[1].deleted = noon // it is not listed
+	s := w.leader()
+	promiseOf := s.options.PromiseOf
+	s.options.PromiseOf = func(pod *corev1.Pod) *promise.Promise {
+		if pod.Name == "first" {
+			s.pods.handler().OnAdd(w.lives[1].podAt(w.now), false) // hangs if the pods are locked
+		}
+		return promiseOf(pod)
+	}
+	w.now += 60
+	if err := s.count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.last.Lines) != 1 || s.last.Lines[0].Open.Memory>>10 != 2 {
+		t.Errorf("counted %+v", s.last.Lines)
+	}
+}
+
 // TestEndOfAClockAhead: a node whose clock is ahead dates the end of a pod after it was seen to have ended, and the pod holds nothing then.
 func TestEndOfAClockAhead(t *testing.T) {
 	for name, deleted := range map[string]Second{"deleted at once": noon + 100, "deleted later": noon + 150, "still there": noon + 1e6} {

@@ -115,6 +115,7 @@ func (w *watched) gone(uid types.UID, missed bool) {
 // held returns what pods hold. resolve reads what one holds, until that is settled; nil: nothing that is to be trusted. now adds what
 // may change.
 func (w *watched) held(resolve func(*podcache.Pod) (h *held, settled bool), now func(*watchedPod, *held)) []held {
+	resolved := w.resolve(resolve)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := make([]held, 0, len(w.pods))
@@ -122,7 +123,7 @@ func (w *watched) held(resolve func(*podcache.Pod) (h *held, settled bool), now 
 		if p.bound == 0 {
 			continue
 		}
-		if !p.settled {
+		if _, done := resolved[p]; !done && !p.settled { // bound meanwhile
 			p.settle(resolve(p.pod))
 		}
 		if p.resolved == (unique.Handle[held]{}) {
@@ -136,6 +137,31 @@ func (w *watched) held(resolve func(*podcache.Pod) (h *held, settled bool), now 
 		}
 		now(p, &h)
 		out = append(out, h)
+	}
+	return out
+}
+
+// resolve resolves the pods on nodes that are not settled, and returns them. Many never are: any device's name may become a pool's.
+// The informer's handlers do not wait for it.
+func (w *watched) resolve(resolve func(*podcache.Pod) (h *held, settled bool)) map[*watchedPod]*podcache.Pod {
+	open := w.unsettled()
+	for p, kept := range open {
+		h, settled := resolve(kept)
+		w.mu.Lock()
+		p.settle(h, settled)
+		w.mu.Unlock()
+	}
+	return open
+}
+
+func (w *watched) unsettled() map[*watchedPod]*podcache.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[*watchedPod]*podcache.Pod{}
+	for _, p := range w.pods {
+		if p.bound != 0 && !p.settled {
+			out[p] = p.pod
+		}
 	}
 	return out
 }

@@ -28,6 +28,13 @@ func ClaimName(container string) string {
 // IsOurClaim reports whether a claim is gpuslice's, by the name that the pod has for it.
 func IsOurClaim(name string) bool { return name == OnlyClaim || strings.HasPrefix(name, Prefix) }
 
+// HasClaimMade reports whether Kubernetes has made the claim of that name for the pod.
+func HasClaimMade(pod *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Status.ResourceClaimStatuses, func(s corev1.PodResourceClaimStatus) bool {
+		return s.Name == name && s.ResourceClaimName != nil
+	})
+}
+
 // NamesClaim reports whether the container has the devices of a claim of its pod's.
 func NamesClaim(c *corev1.Container, claim string) bool {
 	for i := range c.Resources.Claims {
