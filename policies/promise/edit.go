@@ -6,7 +6,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
-	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -144,12 +143,8 @@ func unaccountedNames(pod *corev1.Pod, recorded *Promise) []string {
 // What a newer build gave is put back as far as this one knows it: both are called while one takes the other's place, and
 // after a way back the pods of the newer one live on.
 func Restore(old, updated *corev1.Pod) (*corev1.Pod, []api.Violation) {
-	text := old.Annotations[api.AnnotationPromise]
-	if text == "" || updated.DeletionTimestamp != nil || !quantity.AllCheap([]byte(text)) {
-		return updated, nil
-	}
-	given, err := decodeAny(text, true)
-	if err != nil {
+	given, err := decodeAny(old.Annotations[api.AnnotationPromise], true)
+	if old.Annotations[api.AnnotationPromise] == "" || err != nil || updated.DeletionTimestamp != nil {
 		return updated, nil
 	}
 	out := updated.DeepCopy()

@@ -149,11 +149,22 @@ func (p *Promise) Encode() string {
 
 // Decode reads the annotation gpuslice.dev/promise. It denies what is too long, malformed, or of a version
 // that this build does not know (it reads its own version and the one before).
-func Decode(text string) (*Promise, error) {
-	if !quantity.AllCheap([]byte(text)) { // whoever writes a pod writes the annotation, and "1e-10000000" takes seconds
-		return nil, errors.New("the promise holds a quantity that is not read")
+func Decode(text string) (*Promise, error) { return decodeAny(text, false) }
+
+// decode reads the volumes last, which alone have quantities: whoever writes a pod writes the annotation, and "1e-10000000" takes
+// seconds. Names in a promise are the author's, and a container may be called 1e1000.
+func (p *Promise) decode(text []byte) error {
+	given := struct {
+		*Promise
+		Volumes json.RawMessage `json:"volumes"`
+	}{Promise: p}
+	if err := json.Unmarshal(text, &given); err != nil || len(given.Volumes) == 0 {
+		return err
 	}
-	return decodeAny(text, false)
+	if !quantity.AllCheap(given.Volumes) {
+		return errors.New("it holds a quantity that is not read")
+	}
+	return json.Unmarshal(given.Volumes, &p.Volumes)
 }
 
 // decodeAny reads the annotation. A newer version is read as far as it is known, for who checked the signature.
@@ -162,7 +173,7 @@ func decodeAny(text string, newer bool) (*Promise, error) {
 		return nil, fmt.Errorf("the promise is longer than %d bytes", maxPromise)
 	}
 	var p Promise
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
+	if err := p.decode([]byte(text)); err != nil {
 		return nil, fmt.Errorf("read promise: %w", err)
 	}
 	if newer && p.Newer() {
