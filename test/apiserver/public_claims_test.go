@@ -211,9 +211,10 @@ func claimants(t *testing.T, i *install.Installation, governed string) {
 	source := publicCluster(t)
 	own := publicPolicy + "namespaces: {names: [" + governed + "]}\n"
 	admins := map[string]string{"resource.kubernetes.io/admin-access": "true"}
+	const ignored = "{apiVersion: v1, kind: Namespace, metadata: {name: " + ignoredNamespace + ", labels: {resource.kubernetes.io/admin-access: 'true'}}}" // of other tests too
 	for _, err := range []error{
 		i.Policy(t.Context(), "default", defaultPolicy("")), i.Nodes(t.Context(), source.Nodes...), i.Devices(t.Context(), source), i.Forget(t.Context()),
-		i.Server.Namespace(t.Context(), governed, admins), i.Server.Namespace(t.Context(), ignoredNamespace, admins),
+		i.Server.Namespace(t.Context(), governed, admins), i.Apply.Apply(t.Context(), []byte(ignored)), i.Server.DefaultAccount(t.Context(), ignoredNamespace),
 		i.Policy(t.Context(), governed, []byte(own)), i.Settle(t.Context(), poolNames(t, source, defaultPolicy(""))...),
 		closeClasses(t.Context(), i.Apply, "gpu.nvidia.com,mig.nvidia.com"),
 	} {
