@@ -69,7 +69,7 @@ func TestDRA(t *testing.T) {
 	if cluster.Wanted("matrix") {
 		t.Skip("the one node of the box is that of TestNVIDIADriver: set GPUSLICE_TEST=node alone")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
 	n, err := install.StartDRANode(ctx, box.Dir(), []byte(classes), "--shares=2", "--device="+device)
 	if err != nil {
@@ -95,6 +95,7 @@ func TestDRA(t *testing.T) {
 	t.Run("the_guard_terminates_a_hog", s.hog)
 	t.Run("claims_of_unequal_sizes_fill_a_device_of_shared_memory", s.claims)
 	t.Run("slices_by_claim", s.byClaim)
+	t.Run("an_instance_or_else_a_share", s.alternatives)
 }
 
 // stage is the node of the test.

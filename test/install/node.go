@@ -100,6 +100,14 @@ func StartDRANode(ctx context.Context, dir string, manifests []byte, flags ...st
 	return startDRANode(ctx, dir, manifests, func(n *OnNode) (*cluster.Plugin, error) { return n.StartDRA("dra", flags...) })
 }
 
+// RestartDRA starts the driver of StartDRANode again, with other flags.
+func (n *OnNode) RestartDRA(flags ...string) error {
+	n.plugin.Stop()
+	var err error
+	n.plugin, err = n.StartDRA("dra", flags...)
+	return err
+}
+
 // StartNVIDIADRANode is StartDRANode with NVIDIA's own driver, which reads the devices of c.
 func StartNVIDIADRANode(ctx context.Context, dir string, manifests []byte, c fakegpu.Config, flags ...string) (*OnNode, error) {
 	return startDRANode(ctx, dir, manifests, func(n *OnNode) (*cluster.Plugin, error) { return n.startNVIDIADRA(c, flags) })

@@ -13,10 +13,10 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 )
 
-// gpu is a device of the node.
+// gpu is a device of the node, or with a profile a MIG instance.
 type gpu struct {
-	name, uuid string
-	memory     resource.Quantity
+	name, uuid, profile string
+	memory              resource.Quantity
 }
 
 // driver answers the kubelet. All that it keeps of a claim is the claim's CDI specification.
@@ -30,9 +30,29 @@ type driver struct {
 func (d *driver) resources() resourceslice.DriverResources {
 	var devices []resourcev1.Device
 	for _, g := range d.devices {
+		if g.profile != "" {
+			devices = append(devices, d.instance(g))
+			continue
+		}
 		devices = append(devices, d.published(g))
 	}
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.node: {Slices: []resourceslice.Slice{{Devices: devices}}}}}
+}
+
+// instance is a MIG instance in the form in which NVIDIA's driver publishes it: for one claim as a whole.
+func (d *driver) instance(g gpu) resourcev1.Device {
+	kind := "mig"
+	return resourcev1.Device{
+		Name: g.name,
+		Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
+			"type":          {StringValue: &kind},
+			"uuid":          {StringValue: &g.uuid},
+			"profile":       {StringValue: &g.profile},
+			"productName":   {StringValue: &d.product},
+			"driverVersion": {VersionValue: &d.release},
+		},
+		Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: g.memory}},
+	}
 }
 
 // published is a device in the form in which NVIDIA's driver publishes it with --consumable-shares.

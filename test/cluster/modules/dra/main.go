@@ -32,7 +32,7 @@ func main() {
 	flag.StringVar(&d.release, "driver-version", "580.95.5", "release of the GPU driver, as a semantic version")
 	flag.StringVar(&kubeconfig, "kubeconfig", "", "access to the cluster")
 	flag.Int64Var(&d.shares, "shares", 0, "number of claims that share a device; 0: as many as its memory holds")
-	flag.Func("device", "NAME=UUID=MEMORY of a device that is shared (repeatable)", d.add)
+	flag.Func("device", "NAME=UUID=MEMORY of a device that is shared, NAME=UUID=MEMORY=PROFILE of a MIG instance, which is not (repeatable)", d.add)
 	flag.Parse()
 	if err := d.run(ctx, kubeconfig); err != nil {
 		fmt.Fprintln(os.Stderr, "dra:", err)
@@ -43,14 +43,18 @@ func main() {
 // add reads one device.
 func (d *driver) add(text string) error {
 	parts := strings.Split(text, "=")
-	if len(parts) != 3 {
-		return fmt.Errorf("%q is not NAME=UUID=MEMORY", text)
+	if len(parts) != 3 && len(parts) != 4 {
+		return fmt.Errorf("%q is not NAME=UUID=MEMORY or NAME=UUID=MEMORY=PROFILE", text)
 	}
 	memory, err := resource.ParseQuantity(parts[2])
 	if err != nil {
 		return fmt.Errorf("memory of device %s: %w", parts[0], err)
 	}
-	d.devices = append(d.devices, gpu{name: parts[0], uuid: parts[1], memory: memory})
+	g := gpu{name: parts[0], uuid: parts[1], memory: memory}
+	if len(parts) == 4 {
+		g.profile = parts[3]
+	}
+	d.devices = append(d.devices, g)
 	return nil
 }
 
