@@ -1,6 +1,7 @@
 package policies_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/test/abuse"
 )
 
 func deviceClass(extended, expression string) *resourcev1.DeviceClass {
@@ -113,6 +115,9 @@ func TestAnotherPodsClaim(t *testing.T) {
 		if got := d.IfEnforced == policies.Denied; got != denied || denied && !strings.Contains(d.Message(), "no pods share one") {
 			t.Errorf("%s: %s: %s", claim, d.IfEnforced, d.Message())
 		}
+		if denied {
+			abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a pod that names another pod's claim", Outcome: abuse.Denied, Words: d.Message()})
+		}
 	}
 }
 
@@ -148,6 +153,10 @@ func TestAnotherClaimForOwn(t *testing.T) {
 		h := in.HoldingWithClaims(before, given)
 		if got := h.Charge.GPUs - before.Charge.GPUs; got != tt.gpus || (len(in.Claimed(given)) > 0) != (tt.gpus > 0) {
 			t.Errorf("%s: charged %d GPUs more (%q), want %d", name, got, in.Claimed(given), tt.gpus)
+		}
+		if tt.gpus > 0 {
+			abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a claim of the tenant's in place of the pod's own: " + name, Outcome: abuse.Contained,
+				Words: "quotas charge what it takes", Held: fmt.Sprintf("%d GPUs, charged", tt.gpus)})
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 )
@@ -221,6 +222,8 @@ func TestClaimTemplates(t *testing.T) {
 		c.edit(&template.Spec.Spec.Devices)
 		if err := s.try(t.Context(), template, governedNamespace); !deniedClaim(err) {
 			t.Errorf("%s as %s: %v", c.name, c.as, err)
+		} else {
+			abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a template that asks for more than its name says: " + c.name, Outcome: abuse.Denied, Words: err.Error()})
 		}
 		for _, namespace := range []string{ignoredNamespace, bypassNamespace} {
 			if err := s.try(t.Context(), template, namespace); deniedClaim(err) {
