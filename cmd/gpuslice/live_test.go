@@ -32,6 +32,7 @@ type liveWorld struct {
 	nodes     string
 	forbidden []string // resources that the user may not list
 	fails     func(resource string) bool
+	requested func(path string) // is called for each request; nil: nothing is
 	apis      []string          // beside those of Kubernetes, such as openreports.io/v1alpha1
 	metrics   map[string]string // what ports of pods serve, by NAMESPACE/POD:PORT; a text that begins with STATUS is an error or a redirect
 }
@@ -45,6 +46,9 @@ func serve(t *testing.T, w liveWorld) *memoryapi.Server {
 	}
 	t.Cleanup(server.Stop)
 	front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, req *http.Request) {
+		if w.requested != nil {
+			w.requested(req.URL.Path)
+		}
 		if resource := path.Base(req.URL.Path); slices.Contains(w.forbidden, resource) {
 			forbid(out, resource)
 			return

@@ -41,13 +41,15 @@ type Options struct {
 // Auditor writes Reports at intervals, in one replica at a time.
 type Auditor struct {
 	options Options
+	reader  Reader
 	store   Store
 	absent  bool // the API was, when last looked for
 }
 
 // NewAuditor returns an Auditor.
 func NewAuditor(o Options) *Auditor {
-	return &Auditor{options: o, store: Store{o.Client.Discovery().RESTClient()}}
+	client := o.Client.Discovery().RESTClient()
+	return &Auditor{options: o, reader: Reader{client, o.InputOf}, store: Store{client}}
 }
 
 // firstAudit is how long a new leader waits: the one before may have audited a moment ago, and replicas of a rollout lead one after the other.
@@ -190,6 +192,23 @@ func (a *Auditor) report(ctx context.Context, shared []nativequota.Governed) (er
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// pods evaluates the living pods of a namespace. others are those that no quota counts.
+func (a *Auditor) pods(ctx context.Context, namespace string) (pods []Pod, others []Subject, err error) {
+	err = a.reader.Each(ctx, namespace, func(p Pod) {
+		switch {
+		case p.Err != nil:
+			a.options.Log.Error(p.Err, "cannot evaluate a pod", "namespace", namespace, "pod", p.Pod.Name)
+			others = append(others, p.subject)
+		case p.idle():
+			others = append(others, Subject{Result: skipped})
+		default:
+			p.forget()
+			pods = append(pods, p)
+		}
+	})
+	return pods, others, err
 }
 
 // quotaOf is what pods would be held against.

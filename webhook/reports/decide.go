@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
@@ -19,6 +20,7 @@ import (
 type Pod struct {
 	Pod      *corev1.Pod
 	Decision policies.Decision
+	Err      error // why the pod cannot be evaluated: then there is no Decision, and no quota counts the pod
 
 	in      policies.Input
 	sliced  bool
@@ -41,6 +43,18 @@ func Evaluate(in policies.Input, living *corev1.Pod) Pod {
 	p.holding = p.holds(given)
 	p.subject = p.describe()
 	return p
+}
+
+// unreadable is a pod that is beyond the bounds of what is parsed: whatever it requests, the webhook denies it.
+func unreadable(in policies.Input, v api.Violation) Pod {
+	p := Pod{Pod: in.Pod, in: in, Decision: in.Deny(v)}
+	p.subject = p.describe()
+	return p
+}
+
+// unevaluated is a pod of which the webhook cannot decide either. The API server denies it unless the namespace fails open.
+func unevaluated(in policies.Input, err error) Pod {
+	return Pod{Pod: in.Pod, in: in, Err: err, subject: Subject{"Pod", in.Pod.Name, erred, "", "the pod cannot be evaluated; the webhook's log has why"}}
 }
 
 // Sliced reports whether the pod has a slice already.
@@ -88,7 +102,7 @@ func WithinQuota(pods []Pod, quotaOf func(policies.Input) (quota.Quota, error)) 
 			}
 			quotas[p.Pod.Namespace] = limits
 		}
-		if p.Decision.IfEnforced == policies.Denied {
+		if p.Err != nil || p.Decision.IfEnforced == policies.Denied {
 			continue
 		}
 		r := ledger.Reservation{PodUID: string(p.Pod.UID), Name: p.Pod.Name, Holding: p.holding}

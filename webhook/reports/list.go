@@ -3,12 +3,12 @@ package reports
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -17,43 +17,44 @@ import (
 // podsPerPage is how many pods are read at once: the API server stores some of a megabyte.
 const podsPerPage = 50
 
+// Reader reads living pods and evaluates them.
+type Reader struct {
+	Client rest.Interface
+	// InputOf returns what a decision about a pod depends on. Of a pod that is not read, it gets the names alone.
+	InputOf func(ctx context.Context, pod *corev1.Pod) (policies.Input, error)
+}
+
 // page is a part of a list, each item as it is stored.
 type page struct {
 	Metadata metav1.ListMeta   `json:"metadata"`
 	Items    []json.RawMessage `json:"items"`
 }
 
-// pods evaluates the living pods of a namespace. others are those that no quota counts.
-func (a *Auditor) pods(ctx context.Context, namespace string) (pods []Pod, others []Subject, err error) {
+// Each evaluates the living pods of a namespace one after the other, but for those that no policy governs.
+func (r Reader) Each(ctx context.Context, namespace string, do func(Pod)) error {
 	for next := ""; ; {
-		list, err := a.page(ctx, namespace, next)
+		list, err := r.page(ctx, namespace, next)
 		if err != nil {
-			return nil, nil, fmt.Errorf("read pods of namespace %s: %w", namespace, err)
+			return fmt.Errorf("read pods of namespace %s: %w", namespace, err)
 		}
 		for _, text := range list.Items {
-			p, problem, err := a.pod(ctx, namespace, text)
-			switch {
-			case err != nil:
-				return nil, nil, err
-			case problem != nil:
-				others = append(others, *problem)
-			case p.in.Policy.Off(): // since the namespaces were listed
-			case p.idle():
-				others = append(others, Subject{Result: skipped})
-			default:
-				p.forget()
-				pods = append(pods, p)
+			p, err := r.pod(ctx, namespace, text)
+			if err != nil {
+				return err
+			}
+			if !p.in.Policy.Off() {
+				do(p)
 			}
 		}
 		if next = list.Metadata.Continue; next == "" {
-			return pods, others, nil
+			return nil
 		}
 	}
 }
 
 // page reads some pods as text, of which bounds are checked before it becomes pods.
-func (a *Auditor) page(ctx context.Context, namespace, next string) (out page, err error) {
-	text, err := a.store.Client.Get().AbsPath("/api/v1/namespaces/"+namespace+"/pods").SetHeader("Accept", "application/json").
+func (r Reader) page(ctx context.Context, namespace, next string) (out page, err error) {
+	text, err := r.Client.Get().AbsPath("/api/v1/namespaces/"+namespace+"/pods").SetHeader("Accept", "application/json").
 		Param("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed").Param("limit", strconv.Itoa(podsPerPage)).Param("continue", next).DoRaw(ctx)
 	if err != nil {
 		return out, err
@@ -61,42 +62,47 @@ func (a *Auditor) page(ctx context.Context, namespace, next string) (out page, e
 	return out, json.Unmarshal(text, &out)
 }
 
-// pod evaluates one pod. problem is why it cannot be; err is why none of the namespace can.
-func (a *Auditor) pod(ctx context.Context, namespace string, text []byte) (p Pod, problem *Subject, err error) {
+// pod evaluates one pod. An error means that none of the namespace can be evaluated.
+func (r Reader) pod(ctx context.Context, namespace string, text []byte) (Pod, error) {
 	raw, violation, err := promise.DecodePod(text)
-	if violation != nil {
-		err = errors.New(violation.String())
+	pod := raw.Pod
+	if pod == nil {
+		pod = namesOf(namespace, text)
 	}
-	if err != nil {
-		return p, &Subject{"Pod", nameOf(text), erred, "", shortened(err.Error())}, nil
+	in, failed := r.InputOf(ctx, pod)
+	in.Pod = pod
+	switch {
+	case failed != nil:
+		return Pod{}, failed
+	case err != nil:
+		return unevaluated(in, err), nil
+	case violation != nil:
+		return unreadable(in, *violation), nil
+	case in.Policy.Off():
+		return Pod{in: in}, nil
 	}
-	in, err := a.options.InputOf(ctx, raw.Pod)
-	if err != nil {
-		return p, nil, err
-	}
-	if in.Policy.Off() {
-		return Pod{in: in}, nil, nil
-	}
-	if p, err = evaluated(in, raw.Pod); err != nil {
-		a.options.Log.Error(err, "cannot evaluate a pod", "namespace", namespace, "pod", raw.Pod.Name)
-		return p, &Subject{"Pod", raw.Pod.Name, erred, "", "the pod cannot be evaluated; the webhook's log has why"}, nil
-	}
-	return p, nil, nil
+	return evaluated(in, pod), nil
 }
 
-// evaluated evaluates a pod. A panic is an error.
-func evaluated(in policies.Input, pod *corev1.Pod) (p Pod, err error) {
+// evaluated evaluates a pod. A panic is its Err.
+func evaluated(in policies.Input, pod *corev1.Pod) (p Pod) {
+	var err error
+	defer func() {
+		if err != nil {
+			p = unevaluated(in, err)
+		}
+	}()
 	defer recovered(&err)
-	return Evaluate(in, pod), nil
+	return Evaluate(in, pod)
 }
 
-// nameOf is the name of a pod that is not read otherwise.
-func nameOf(text []byte) string {
+// namesOf is a pod that is not read but for its names.
+func namesOf(namespace string, text []byte) *corev1.Pod {
 	var named struct {
 		Metadata struct {
 			Name string `json:"name"`
 		} `json:"metadata"`
 	}
 	_ = json.Unmarshal(text, &named)
-	return named.Metadata.Name
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: named.Metadata.Name}}
 }

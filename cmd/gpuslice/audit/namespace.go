@@ -59,7 +59,7 @@ type member struct {
 // maxExamples bounds the members of a group that are shown.
 const maxExamples = 3
 
-// audit audits one namespace.
+// audit audits one namespace, but for its pods.
 func (a *auditor) audit(ctx context.Context, namespace string) error {
 	in := a.engine.Cluster.Input(namespace)
 	item := audited{Namespace: namespace, Policy: in.Policy.Name, Mode: in.Policy.EnforcementMode, Groups: []group{}}
@@ -70,25 +70,27 @@ func (a *auditor) audit(ctx context.Context, namespace string) error {
 	for _, o := range objects {
 		r, err := a.engine.Evaluate(ctx, o)
 		if err != nil {
-			a.errors = append(a.errors, manifest.Error{At: o.At, Err: fmt.Errorf("%s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)})
-			item.subjects = append(item.subjects, reports.Subject{Kind: o.Kind, Name: o.Name, Result: reports.Erred, Message: err.Error()})
+			a.fail(&item, o, err)
 			continue
 		}
 		item.count(o.Kind, o.Name, r.Decision, false)
 	}
 	item.Claims = members(a.engine.Cluster.ClaimProblems(namespace))
-	pods, err := a.pods(ctx, namespace)
-	if err != nil {
-		return err
-	}
-	for _, p := range pods {
-		item.count("Pod", p.Pod.Name, p.Decision, p.Sliced())
-	}
-	slices.SortStableFunc(item.Groups, func(x, y group) int {
-		return cmp.Or(cmp.Compare(severity(x.IfEnforced), severity(y.IfEnforced)), cmp.Compare(y.Count, x.Count), strings.Compare(x.Rule+x.Reason, y.Rule+y.Reason))
-	})
 	a.items = append(a.items, item)
 	return nil
+}
+
+// fail notes an object that cannot be evaluated.
+func (a *auditor) fail(item *audited, o manifest.Object, err error) {
+	a.errors = append(a.errors, manifest.Error{At: o.At, Err: fmt.Errorf("%s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)})
+	item.subjects = append(item.subjects, reports.Subject{Kind: o.Kind, Name: o.Name, Result: reports.Erred, Message: err.Error()})
+}
+
+// sort puts the groups first that matter most.
+func (i *audited) sort() {
+	slices.SortStableFunc(i.Groups, func(x, y group) int {
+		return cmp.Or(cmp.Compare(severity(x.IfEnforced), severity(y.IfEnforced)), cmp.Compare(y.Count, x.Count), strings.Compare(x.Rule+x.Reason, y.Rule+y.Reason))
+	})
 }
 
 // members are claims with a problem, sorted.

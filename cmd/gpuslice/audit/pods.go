@@ -2,9 +2,15 @@ package audit
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -12,27 +18,62 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/reports"
 )
 
-// pods evaluates the living pods of a namespace. Their quota is counted over all namespaces that share the budget.
-func (a *auditor) pods(ctx context.Context, namespace string) (all []reports.Pod, err error) {
-	key := a.engine.Cluster.Input(namespace).Policy.Quota.BudgetKey(namespace)
-	for _, name := range slices.Sorted(maps.Keys(a.engine.Cluster.Labels)) {
-		in := a.engine.Cluster.Input(name)
-		if !a.inScope(name) || in.Policy.Off() || in.Policy.Quota.BudgetKey(name) != key {
-			continue
-		}
-		pods, err := installed.LivingPods(ctx, a.client, []string{name})
+// addPods adds the living pods of the audited namespaces. The pods of a budget are read once for all namespaces that share it.
+func (a *auditor) addPods(ctx context.Context) error {
+	items, judged := map[string]*audited{}, map[string]bool{}
+	for i := range a.items {
+		namespace := a.items[i].Namespace
+		items[namespace], judged[a.budgetOf(namespace)] = &a.items[i], true
+	}
+	shared := a.budgets()
+	for _, budget := range slices.Sorted(maps.Keys(judged)) {
+		pods, err := a.pods(ctx, shared[budget])
 		if err != nil {
+			return err
+		}
+		for _, p := range pods {
+			item := items[p.Pod.Namespace]
+			switch {
+			case item == nil: // it shares the budget, and is not audited
+			case p.Err != nil:
+				reason, _, _ := strings.Cut(p.Err.Error(), "\n") // without the stack
+				pod := manifest.Object{At: manifest.Source{File: "cluster"}, Kind: "Pod", Namespace: item.Namespace, Name: p.Pod.Name}
+				a.fail(item, pod, fmt.Errorf("%w: %s", cli.ErrInternal, reason))
+			default:
+				item.count("Pod", p.Pod.Name, p.Decision, p.Sliced())
+			}
+		}
+	}
+	return nil
+}
+
+// budgetOf is the key of the budget in which pods of a governed namespace count.
+func (a *auditor) budgetOf(namespace string) string {
+	return a.engine.Cluster.Input(namespace).Policy.Quota.BudgetKey(namespace)
+}
+
+// budgets are the governed namespaces by budget.
+func (a *auditor) budgets() map[string][]string {
+	shared := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(a.engine.Cluster.Labels)) {
+		if a.inScope(name) && !a.engine.Cluster.Input(name).Policy.Off() {
+			shared[a.budgetOf(name)] = append(shared[a.budgetOf(name)], name)
+		}
+	}
+	return shared
+}
+
+// pods evaluates the living pods of namespaces that share a budget, over all of which their quota is counted.
+func (a *auditor) pods(ctx context.Context, namespaces []string) (all []reports.Pod, err error) {
+	reader := reports.Reader{Client: a.client.Discovery().RESTClient(), InputOf: func(_ context.Context, pod *corev1.Pod) (policies.Input, error) {
+		return a.engine.Cluster.InputOf(pod.Namespace, pod), nil
+	}}
+	for _, name := range namespaces {
+		if err := reader.Each(ctx, name, func(p reports.Pod) { all = append(all, p) }); err != nil {
 			return nil, err
 		}
-		for i := range pods {
-			all = append(all, reports.Evaluate(a.engine.Cluster.InputOf(name, &pods[i]), &pods[i]))
-		}
 	}
-	err = reports.WithinQuota(all, func(in policies.Input) (quota.Quota, error) { return a.quotaOf(ctx, in) })
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all, func(p reports.Pod) bool { return p.Pod.Namespace != namespace }), nil
+	return all, reports.WithinQuota(all, func(in policies.Input) (quota.Quota, error) { return a.quotaOf(ctx, in) })
 }
 
 // quotaOf is what pods of a namespace would be held against.
