@@ -37,7 +37,8 @@ import (
 var built struct{ library, tenant string }
 
 func TestMain(m *testing.M) {
-	err := build(context.Background())
+	var err error
+	built.library, built.tenant, err = fakegpu.BuildForTests(context.Background())
 	if errors.Is(err, fakegpu.ErrNoCompiler) {
 		fmt.Println("SKIP: cmd/agent:", err)
 		return
@@ -49,19 +50,6 @@ func TestMain(m *testing.M) {
 	status := m.Run()
 	_ = os.RemoveAll(filepath.Dir(built.tenant))
 	os.Exit(status)
-}
-
-func build(ctx context.Context) error {
-	var err error
-	if built.library, err = fakegpu.Build(ctx, ""); err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "agent")
-	if err != nil {
-		return err
-	}
-	built.tenant, err = fakegpu.BuildTenant(ctx, dir)
-	return err
 }
 
 const nodeName = "gpu-1"

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GPUSLICE_TEST_GUARD") != "" {
 		main()
 	}
-	err := build(context.Background())
+	var err error
+	built.library, built.tenant, err = fakegpu.BuildForTests(context.Background())
 	if errors.Is(err, fakegpu.ErrNoCompiler) {
 		fmt.Println("SKIP: cmd/guard:", err)
 		return
@@ -35,19 +36,6 @@ func TestMain(m *testing.M) {
 	status := m.Run()
 	_ = os.RemoveAll(filepath.Dir(built.tenant))
 	os.Exit(status)
-}
-
-func build(ctx context.Context) error {
-	var err error
-	if built.library, err = fakegpu.Build(ctx, ""); err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "guard")
-	if err != nil {
-		return err
-	}
-	built.tenant, err = fakegpu.BuildTenant(ctx, dir)
-	return err
 }
 
 // environment is the limits of a pod with one container, quick enough for a test.

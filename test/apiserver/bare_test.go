@@ -3,7 +3,6 @@ package apiserver
 import (
 	"testing"
 
-	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 )
@@ -31,11 +30,7 @@ func without(t *testing.T, o cluster.Options, files ...string) *bare {
 // manifest applies a file of package deploy.
 func (s *bare) manifest(t *testing.T, name string) {
 	t.Helper()
-	manifest, err := deploy.Files.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.apply.Apply(t.Context(), manifest); err != nil {
+	if err := s.apply.Manifest(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -78,6 +78,19 @@ func BuildTenant(ctx context.Context, dir string) (string, error) {
 	return program, nil
 }
 
+// BuildForTests is Build in the user's cache, and BuildTenant in a folder of its own, which the caller removes.
+func BuildForTests(ctx context.Context) (library, tenant string, err error) {
+	if library, err = Build(ctx, ""); err != nil {
+		return "", "", err
+	}
+	dir, err := os.MkdirTemp("", "tenant")
+	if err != nil {
+		return "", "", err
+	}
+	tenant, err = BuildTenant(ctx, dir)
+	return library, tenant, err
+}
+
 func place(dir, name string) (string, error) {
 	if dir == "" {
 		cache, err := os.UserCacheDir()

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/cluster"
@@ -142,22 +141,12 @@ func containsQuota(err error) bool {
 func inversionSite(t *testing.T, s *cluster.APIServer, level bool) {
 	t.Helper()
 	ctx := t.Context()
-	applier, err := install.NewApplier(s.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	files := []string{"10-namespace.yaml", "20-rbac.yaml"}
 	if level {
 		files = append(files, "35-flow.yaml")
 	}
-	for _, name := range files {
-		manifest, err := deploy.Files.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := applier.Apply(ctx, manifest); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := install.Manifests(ctx, s.Config, files...); err != nil {
+		t.Fatal(err)
 	}
 	if err := s.Namespace(ctx, "team-a", map[string]string{"quota": "held"}); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
@@ -30,13 +29,8 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{cluster.ForTest(t, cluster.Options{}), started(t, "time-slicing")}
-	applier, err := install.NewApplier(s.Config)
+	_, err := install.Manifests(t.Context(), s.Config, "10-namespace.yaml", "20-rbac.yaml")
 	must(t, err)
-	for _, name := range []string{"10-namespace.yaml", "20-rbac.yaml"} {
-		manifest, err := deploy.Files.ReadFile(name)
-		must(t, err)
-		must(t, applier.Apply(t.Context(), manifest))
-	}
 	must(t, s.Namespace(t.Context(), "team-a", nil))
 	_, err = s.Client.CoreV1().Nodes().Create(t.Context(), s.subject.node, metav1.CreateOptions{})
 	must(t, err)

@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	policyconfig "github.com/gpuslice/gpuslice/policies/config"
@@ -34,18 +33,11 @@ import (
 // missing, and removes Reports where nothing is audited any more.
 func TestAuditorOnAPIServer(t *testing.T) {
 	server := cluster.ForTest(t, cluster.Options{})
-	applier, err := install.NewApplier(server.Config)
+	applier, err := install.Manifests(t.Context(), server.Config, "10-namespace.yaml", "25-own-rights.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range map[string]func([]byte) []byte{"10-namespace.yaml": unchanged, "25-own-rights.yaml": unchanged, "50-webhooks.yaml": withoutReviews} {
-		manifest, err := deploy.Files.ReadFile(name)
-		if err := errors.Join(err, applier.Apply(t.Context(), change(manifest))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rights, err := deploy.Files.ReadFile("20-rbac.yaml")
-	if err := errors.Join(err, applier.Apply(t.Context(), ofChart(rights))); err != nil {
+	if err := errors.Join(applier.Manifest(t.Context(), "50-webhooks.yaml", withoutReviews), applier.Manifest(t.Context(), "20-rbac.yaml", ofChart)); err != nil {
 		t.Fatal(err)
 	}
 	config, err := server.ServiceAccount(t.Context(), api.SystemNamespace, "gpuslice-webhook")
@@ -145,8 +137,6 @@ var resourceOfReports = schema.GroupVersionResource{Group: "openreports.io", Ver
 func withoutReviews(manifest []byte) []byte {
 	return bytes.ReplaceAll(bytes.ReplaceAll(manifest, []byte("failurePolicy: Fail"), []byte("failurePolicy: Ignore")), []byte("timeoutSeconds: 10"), []byte("timeoutSeconds: 1"))
 }
-
-func unchanged(manifest []byte) []byte { return manifest }
 
 // ofChart is a manifest with the lines that the chart adds where the leader audits.
 func ofChart(manifest []byte) []byte {

@@ -2,7 +2,6 @@ package usage
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
@@ -23,15 +21,8 @@ import (
 // removed, and no other ConfigMap.
 func TestUsageOnAPIServer(t *testing.T) {
 	server := cluster.ForTest(t, cluster.Options{})
-	applier, err := install.NewApplier(server.Config)
-	if err != nil {
+	if _, err := install.Manifests(t.Context(), server.Config, "10-namespace.yaml", "20-rbac.yaml", "25-own-rights.yaml"); err != nil {
 		t.Fatal(err)
-	}
-	for _, name := range []string{"10-namespace.yaml", "20-rbac.yaml", "25-own-rights.yaml"} {
-		manifest, err := deploy.Files.ReadFile(name)
-		if err := errors.Join(err, applier.Apply(t.Context(), manifest)); err != nil {
-			t.Fatal(err)
-		}
 	}
 	config, err := server.ServiceAccount(t.Context(), api.SystemNamespace, "gpuslice-webhook")
 	if err != nil {
