@@ -216,6 +216,53 @@ func TestWriterFollows(t *testing.T) {
 	})
 }
 
+// TestWriterWritesAgain has a tenant delete a template that pods name, or put another in its place: the next pod gets its own.
+func TestWriterWritesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, governed("claim", "team-a"), pod("team-a", "p", four))
+		s.want("team-a/" + four)
+		templates := s.ResourceV1().ResourceClaimTemplates("team-a")
+		for _, other := range []*resourcev1.ResourceClaimTemplate{nil, lying("team-a", four)} {
+			if err := templates.Delete(t.Context(), four, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if other != nil {
+				if _, err := templates.Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			looks := s.looks
+			s.create(pod("team-a", fmt.Sprint("q", looks), four))
+			s.pass(2 * settle)
+			s.want("team-a/" + four)
+			if s.looks == looks {
+				t.Error("the pod woke nobody")
+			}
+		}
+		s.stop()
+	})
+}
+
+// TestWriterRests has more pods come whose template is there: nothing is done for them.
+func TestWriterRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, governed("claim", "team-a"), pod("team-a", "p", four))
+		looks := s.looks
+		for i := range 20 {
+			s.create(pod("team-a", fmt.Sprint("q", i), four))
+			s.pass(time.Second)
+		}
+		if n := s.looks - looks; n > 0 {
+			t.Errorf("%d syncs", n)
+		}
+		s.create(pod("team-a", "r", "gpuslice-1mi"))
+		s.pass(time.Second)
+		s.want("team-a/gpuslice-1mi", "team-a/"+four)
+		s.stop()
+	})
+}
+
 // TestWriterReplaced has another replica lead between a pod and its template.
 func TestWriterReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,136 @@
+package claimtemplates
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// namedTemplates are the templates that pods name, counted as a Reflector shows the pods. One pod more costs the same however many
+// there are, and of each pod its name and a pointer are kept.
+type namedTemplates struct {
+	wake  func()                                // there may be something to write
+	lacks func(namespace, template string) bool // a template that should be there, as its name says
+
+	mu         sync.Mutex
+	namespaces namingPods
+	listed     chan struct{} // closed by the first list
+	once       sync.Once
+}
+
+func newNamedTemplates(wake func(), lacks func(namespace, template string) bool) *namedTemplates {
+	return &namedTemplates{wake: wake, lacks: lacks, namespaces: namingPods{}, listed: make(chan struct{})}
+}
+
+// Transformer implements cache.TransformingStore: a list that is streamed keeps no whole pods.
+func (t *namedTemplates) Transformer() cache.TransformFunc { return reduce }
+
+// Add implements cache.ReflectorStore. A pod of which all templates are there is no reason to look at any.
+func (t *namedTemplates) Add(object any) error {
+	pod := reduced(object)
+	if pod == nil {
+		return nil
+	}
+	t.mu.Lock()
+	changed, first := t.namespaces.put(pod)
+	t.mu.Unlock()
+	if first || changed && slices.ContainsFunc(pod.names.list(), func(name string) bool { return t.lacks(pod.namespace, name) }) {
+		t.wake()
+	}
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (t *namedTemplates) Update(object any) error { return t.Add(object) }
+
+// Delete implements cache.ReflectorStore. What no pod names any more is found by the next sync: it is kept for a while anyway.
+func (t *namedTemplates) Delete(object any) error {
+	if pod, ok := object.(*corev1.Pod); ok {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.namespaces.put(&namingPod{namespace: pod.Namespace, name: pod.Name})
+	}
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (t *namedTemplates) Replace(objects []any, _ string) error {
+	all := namingPods{}
+	for _, object := range objects {
+		if pod := reduced(object); pod != nil {
+			all.put(pod)
+		}
+	}
+	t.mu.Lock()
+	t.namespaces = all
+	t.mu.Unlock()
+	t.once.Do(func() { close(t.listed) })
+	t.wake()
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (t *namedTemplates) Resync() error { return nil }
+
+// has reports whether a pod of the namespace names the template.
+func (t *namedTemplates) has(namespace, template string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	in := t.namespaces[namespace]
+	return in != nil && in.templates[template] > 0
+}
+
+// of are the templates that pods of these namespaces name, sorted.
+func (t *namedTemplates) of(namespaces map[string]bool) map[string][]string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := map[string][]string{}
+	for namespace := range namespaces {
+		if in := t.namespaces[namespace]; in != nil {
+			out[namespace] = slices.Sorted(maps.Keys(in.templates))
+		}
+	}
+	return out
+}
+
+// namingPods are the pods that name templates, by namespace.
+type namingPods map[string]*namingPodsIn
+
+type namingPodsIn struct {
+	pods      map[string]names // by the pod's name
+	templates map[string]int   // how many of the pods name each
+}
+
+// put takes a pod as it is now: one that names nothing is forgotten. It reports whether the pod names something else than it did, and
+// whether it is the first of its namespace to name a template.
+func (n namingPods) put(pod *namingPod) (changed, first bool) {
+	in := n[pod.namespace]
+	if in == nil {
+		in = &namingPodsIn{pods: map[string]names{}, templates: map[string]int{}}
+	}
+	before := in.pods[pod.name]
+	if before == pod.names {
+		return false, false
+	}
+	for _, name := range pod.names.list() {
+		in.templates[name]++
+		first = first || in.templates[name] == 1
+	}
+	for _, name := range before.list() {
+		if in.templates[name]--; in.templates[name] == 0 {
+			delete(in.templates, name)
+		}
+	}
+	if pod.names == (names{}) {
+		delete(in.pods, pod.name)
+	} else {
+		in.pods[pod.name] = pod.names
+	}
+	if n[pod.namespace] = in; len(in.pods) == 0 {
+		delete(n, pod.namespace)
+	}
+	return true, first
+}

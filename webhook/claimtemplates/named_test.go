@@ -1,0 +1,176 @@
+package claimtemplates
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpuslice/gpuslice/policies"
+)
+
+// recounted are how many pods of each namespace name each template, by a look at all pods.
+func recounted(pods map[string]*corev1.Pod) map[string]map[string]int {
+	out := map[string]map[string]int{}
+	for _, p := range pods {
+		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		each := map[string]bool{}
+		for _, t := range (policies.Input{Pod: p}).ClaimTemplates() {
+			each[t.Name] = true
+		}
+		for name := range each {
+			if out[p.Namespace] == nil {
+				out[p.Namespace] = map[string]int{}
+			}
+			out[p.Namespace][name]++
+		}
+	}
+	return out
+}
+
+func (t *namedTemplates) counted() map[string]map[string]int {
+	out := map[string]map[string]int{}
+	for namespace, in := range t.namespaces {
+		out[namespace] = in.templates
+	}
+	return out
+}
+
+// TestNamedTemplates has pods come, change, end and go in any order, shown one by one, twice, or by a list, and counts again after each.
+func TestNamedTemplates(t *testing.T) {
+	t.Parallel()
+	many := []string{four, "gpuslice-1mi", "gpuslice-2x4396mi", "gpuslice-8492mi-share", "mine", "gpuslice-4Gi", "gpuslice-notes"}
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		woken, there := 0, map[string]bool{}
+		named := newNamedTemplates(func() { woken++ }, func(namespace, name string) bool { return !there[namespace+"/"+name] })
+		pods := map[string]*corev1.Pod{}
+		anyPod := func() *corev1.Pod {
+			p := pod(fmt.Sprint("team-", random.IntN(3)), fmt.Sprint("p", random.IntN(8)))
+			for range random.IntN(4) {
+				p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{ResourceClaimTemplateName: new(many[random.IntN(len(many))])})
+			}
+			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{ResourceClaimName: new(four)})
+			p.Status.Phase = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed}[random.IntN(5)]
+			return p
+		}
+		for step := range 150 {
+			p, before, what := anyPod(), recounted(pods), ""
+			key := p.Namespace + "/" + p.Name
+			changed := pods[key] == nil || namesOf(pods[key]) != namesOf(p)
+			woken = 0
+			for namespace, counts := range before {
+				for name := range counts {
+					there[namespace+"/"+name] = random.IntN(4) > 0
+				}
+			}
+			switch n := random.IntN(20); {
+			case n < 8:
+				what = "add"
+				pods[key] = p
+				_ = named.Add(p)
+			case n < 12:
+				what = "update"
+				pods[key] = p
+				_ = named.Update(p)
+			case n < 18:
+				what = "delete"
+				delete(pods, key)
+				_ = named.Delete(p)
+			default:
+				what = "relist"
+				for range random.IntN(8) {
+					p := anyPod()
+					pods[p.Namespace+"/"+p.Name] = p
+				}
+				maps.DeleteFunc(pods, func(string, *corev1.Pod) bool { return random.IntN(3) == 0 })
+				var list []any
+				for _, p := range pods {
+					var object any = p
+					if n == 19 {
+						object, _ = named.Transformer()(p)
+					}
+					list = append(list, object)
+				}
+				_ = named.Replace(list, "")
+			}
+			want := recounted(pods)
+			if diff := cmp.Diff(want, named.counted()); diff != "" {
+				t.Fatalf("seed %d, step %d, %s (-want +got)\n%s", seed, step, what, diff)
+			}
+			if want := wakes(what, p, changed, before, there); (woken > 0) != want {
+				t.Fatalf("seed %d, step %d, %s of %v: woken %d times", seed, step, what, p.Spec.ResourceClaims, woken)
+			}
+		}
+	}
+}
+
+// wakes reports whether there is anything to write after a pod was shown.
+func wakes(what string, p *corev1.Pod, changed bool, before map[string]map[string]int, there map[string]bool) bool {
+	if what == "delete" || what == "relist" {
+		return what == "relist"
+	}
+	return slices.ContainsFunc(namesOf(p).list(), func(name string) bool {
+		return before[p.Namespace][name] == 0 || changed && !there[p.Namespace+"/"+name]
+	})
+}
+
+// TestNamesOfHostilePod has a pod that nobody reviewed name as many templates as fit into an object of the API server's.
+func TestNamesOfHostilePod(t *testing.T) {
+	t.Parallel()
+	p := pod("team-a", "p")
+	for i := range 25_000 {
+		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{ResourceClaimTemplateName: new(fmt.Sprintf("gpuslice-%dmi", 1+i))})
+	}
+	if got := namesOf(p).list(); len(got) != policies.MaxContainers || !slices.IsSorted(got) {
+		t.Errorf("%d names: %q", len(got), got)
+	}
+}
+
+const crowd = 50_000
+
+func crowded(b *testing.B) *namedTemplates {
+	b.Helper()
+	want := templateOf("team-a", four)
+	named := newNamedTemplates(func() { b.Fatal("woken") }, func(namespace, name string) bool {
+		return !saysItsName(want, templateNamed(namespace, name))
+	})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	named.wake = func() {}
+	for i := range crowd {
+		_ = named.Add(pod("team-a", fmt.Sprintf("train-%d-5d4f8c7b9d-%05d", i%50, i), four))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.Logf("%d bytes a pod", (after.HeapAlloc-before.HeapAlloc)/crowd)
+	named.wake = func() { b.Fatal("woken") }
+	return named
+}
+
+// BenchmarkOnePodMore has one more pod come and go whose template 50,000 others name: nobody is woken.
+func BenchmarkOnePodMore(b *testing.B) {
+	named, p := crowded(b), pod("team-a", "one-more", four)
+	for b.Loop() {
+		_ = named.Add(p)
+		_ = named.Delete(p)
+	}
+}
+
+// BenchmarkWhatIsNamed is what a sync reads of 50,000 pods.
+func BenchmarkWhatIsNamed(b *testing.B) {
+	named := crowded(b)
+	for b.Loop() {
+		if turns := inTurn(named.of(map[string]bool{"team-a": true})); len(turns) != 1 {
+			b.Fatal(turns)
+		}
+	}
+}
