@@ -38,7 +38,8 @@ func closed(t *testing.T, o cluster.Options) *bare {
 	if err := closeClasses(t.Context(), s.apply, "gpu.nvidia.com,memory.example.com"); err != nil {
 		t.Fatal(err)
 	}
-	for name, labels := range map[string]map[string]string{governedNamespace: nil, ignoredNamespace: nil, bypassNamespace: {api.LabelBypass: "true"}} {
+	admins := map[string]string{"resource.kubernetes.io/admin-access": "true"} // elsewhere the API server itself denies adminAccess
+	for name, labels := range map[string]map[string]string{governedNamespace: admins, ignoredNamespace: admins, bypassNamespace: {api.LabelBypass: "true"}} {
 		if err := s.Namespace(t.Context(), name, labels); err != nil {
 			t.Fatal(err)
 		}
@@ -234,6 +235,27 @@ func TestClaimTemplates(t *testing.T) {
 	s.testClaims(t)
 }
 
+// testAdminAccess has the tenant claim to look at devices that are shared out: the denial is of that, and not of a claim to compute with.
+func (s *bare) testAdminAccess(t *testing.T, claim *resourcev1.ResourceClaim) {
+	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: claim.ObjectMeta, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: claim.Spec}}
+	for _, object := range []runtime.Object{claim, template} {
+		err := s.try(t.Context(), object, governedNamespace)
+		for _, part := range []string{"adminAccess", "request watch (class gpu.nvidia.com)", ignoredNamespace, api.LabelMemory} {
+			if !deniedClaim(err) || !strings.Contains(err.Error(), part) {
+				t.Errorf("%T with adminAccess: denied without %q: %v", object, part, err)
+			}
+		}
+		if err := s.try(t.Context(), object, ignoredNamespace); deniedClaim(err) {
+			t.Errorf("%T with adminAccess where gpuslice leaves all alone: %v", object, err)
+		}
+	}
+	other := claim.DeepCopy()
+	other.Spec.Devices.Requests[0].Exactly.DeviceClassName = "nic.example.com"
+	if err := s.try(t.Context(), other, governedNamespace); deniedClaim(err) {
+		t.Errorf("adminAccess to devices of another class: %v", err)
+	}
+}
+
 // testClaims has the tenant write claims, and templates of other classes.
 func (s *bare) testClaims(t *testing.T) {
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: ours(t, "gpuslice-4396mi", "c").Spec.Spec}
@@ -241,6 +263,9 @@ func (s *bare) testClaims(t *testing.T) {
 	if !deniedClaim(err) || !strings.Contains(err.Error(), "gpu.nvidia.com") || !strings.Contains(err.Error(), api.LabelMemory) {
 		t.Errorf("a claim that pods can share: %v", err)
 	}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "watch", Exactly: &resourcev1.ExactDeviceRequest{
+		DeviceClassName: "gpu.nvidia.com", AllocationMode: resourcev1.DeviceAllocationModeAll, AdminAccess: new(true)}}}
+	s.testAdminAccess(t, claim)
 	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "a", FirstAvailable: []resourcev1.DeviceSubRequest{
 		{Name: "b", DeviceClassName: "nic.example.com"}, {Name: "c", DeviceClassName: "memory.example.com"}}}}
 	if err := s.try(t.Context(), claim, governedNamespace); !deniedClaim(err) || !strings.Contains(err.Error(), "memory.example.com") {
@@ -292,7 +317,11 @@ func (s *bare) testMadeFor(t *testing.T, claim *resourcev1.ResourceClaim) {
 		created.Name = "made-for"
 		c.edit(created)
 		c.edit(updated)
-		if err := s.try(t.Context(), created, governedNamespace); deniedClaim(err) != c.denied || !c.denied && err != nil {
+		err := s.try(t.Context(), created, governedNamespace)
+		if c.denied && (err == nil || !strings.Contains(err.Error(), "from a backup, restore the pod without this claim")) {
+			t.Errorf("%s: whoever restores it is not told what to do: %v", c.name, err)
+		}
+		if deniedClaim(err) != c.denied || !c.denied && err != nil {
 			t.Errorf("%s at once: %v", c.name, err)
 		}
 		if _, err := client.Update(t.Context(), updated, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); deniedClaim(err) != c.denied || !c.denied && err != nil {
