@@ -11,7 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -63,7 +63,7 @@ func outcome(policy, pod, nodes string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	raw, violation, err := promise.DecodePod(text)
+	raw, violation, err := rawpod.Decode(text)
 	if err != nil || violation != nil {
 		return "", fmt.Errorf("%v %v", err, violation)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
 // sliced is a policy under which every pod with a GPU gets a slice, and a pool for it.
@@ -47,7 +47,7 @@ func TestContainerBound(t *testing.T) {
 			containers[i] = gpuContainer(fmt.Sprintf("c%d", i))
 		}
 		start := time.Now()
-		raw, violation, err := promise.DecodePod(podWith(containers...))
+		raw, violation, err := rawpod.Decode(podWith(containers...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestContainerBound(t *testing.T) {
 			for i := range containers {
 				containers[i] = gpuContainer(fmt.Sprintf("c%d", i))
 			}
-			raw, violation, err := promise.DecodePod(podWith(containers...))
+			raw, violation, err := rawpod.Decode(podWith(containers...))
 			if err != nil || violation != nil {
 				t.Fatal(err, violation)
 			}
@@ -109,7 +109,7 @@ func TestUnreadablePod(t *testing.T) {
 			"a million empty objects":  {pod: podWith(strings.Repeat("{},", 1_000_000) + "{}"), violation: "more than 20000 objects and lists"},
 		} {
 			start := time.Now()
-			_, violation, err := promise.DecodePod(c.pod)
+			_, violation, err := rawpod.Decode(c.pod)
 			switch {
 			case c.violation == "" && err == nil:
 				t.Errorf("%s is read (%v)", name, violation)
@@ -141,7 +141,7 @@ func TestContainersAnnotation(t *testing.T) {
 			"an exponent":            {`{"a": {"memory": 1e400}}`, "annotation gpuslice.dev/containers"},
 		} {
 			in := sliced(t)
-			raw, violation, err := promise.DecodePod(podWith(gpuContainer("a")))
+			raw, violation, err := rawpod.Decode(podWith(gpuContainer("a")))
 			if err != nil || violation != nil {
 				t.Fatal(err, violation)
 			}

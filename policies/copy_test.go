@@ -14,6 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -100,7 +101,7 @@ func TestCopy(t *testing.T) {
 			in := sliced(t)
 			in.Guard = &config.GuardSettings{Image: "i", PullSecret: "guard"}
 			in.Pools[0].DriverMajor = 580
-			raw, _, err := promise.DecodePod(podWith(gpuContainer("a")))
+			raw, _, err := rawpod.Decode(podWith(gpuContainer("a")))
 			if err != nil {
 				t.Fatal(err)
 			}

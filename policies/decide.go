@@ -11,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
 // Why pods are left unchanged: stable words for metrics.
@@ -30,7 +31,7 @@ const MaxContainers = 64
 
 // Create answers a new pod as it was read: what is decided, and what makes the pod that. Promises are signed with keys;
 // what a newer build has promised already, by rules that this one does not know, stays as it is.
-func Create(in Input, raw promise.RawPod, keys promise.Keys) (Decision, []jsonpatch.Operation) {
+func Create(in Input, raw rawpod.Raw, keys promise.Keys) (Decision, []jsonpatch.Operation) {
 	if promisedByNewer(raw.Pod, in.Namespace.Name, keys) {
 		return leaveUnchanged(whyNewer), nil
 	}

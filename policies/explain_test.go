@@ -7,7 +7,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -22,7 +22,7 @@ func TestExplain(t *testing.T) {
 		if len(problems) > 0 {
 			t.Fatal(problems.ToAggregate())
 		}
-		raw, violation, err := promise.DecodePod([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"gpuslice.dev/memory":"4Gi"}},
+		raw, violation, err := rawpod.Decode([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"gpuslice.dev/memory":"4Gi"}},
 		"spec":{"containers":[{"name":"c","image":"x","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`))
 		if err != nil || violation != nil {
 			t.Fatal(err, violation)

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
 // fuzzedInput is a transparent policy and two pools, without a testing.T.
@@ -33,7 +34,7 @@ func fuzzedInput() policies.Input {
 
 // readable is the pod in text, or nil where it is none that is read.
 func readable(text []byte) *corev1.Pod {
-	raw, violation, err := promise.DecodePod(text)
+	raw, violation, err := rawpod.Decode(text)
 	if err != nil || violation != nil {
 		return nil
 	}

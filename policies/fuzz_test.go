@@ -2,10 +2,13 @@ package policies_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -16,6 +19,8 @@ import (
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
+	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
 func FuzzParseMemory(f *testing.F) {
@@ -54,19 +59,66 @@ func FuzzParseFraction(f *testing.F) {
 	})
 }
 
-func FuzzDecodePod(f *testing.F) {
+func FuzzReadPod(f *testing.F) {
 	f.Add([]byte(`{"spec":{"containers":[{"name":"a","resources":{"limits":{"nvidia.com/gpu":"1e10000000"}}}]}}`))
 	f.Add([]byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"8Gi"}},"spec":{"containers":[{"name":"a"}]}}`))
 	f.Add([]byte(`null`))
+	f.Add([]byte(`{"metadata":{"creationTimestamp":null,"deletionGracePeriodSeconds":1.0},"spec":{"hostPID":null,"activeDeadlineSeconds":1e1,"containers":[null,{"command":null,"ports":[{"containerPort":1}],"env":[{"name":"A","value":"\ud800"}]}],"nodeSelector":{"a":null},"overhead":{"cpu":1}}}`))
+	f.Add([]byte(`{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}}]},"spec":{"containers":[{"livenessProbe":{"httpGet":{"port":"a"}},"resources":{"limits":{"cpu":null}}}],"volumes":[{"emptyDir":{}}]}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		pod, violation, err := promise.DecodePod(raw)
+		pod, violation, err := rawpod.Decode(raw)
 		if err == nil && violation == nil && (pod.Pod == nil || len(pod.Text) == 0) {
 			t.Errorf("%q is neither a pod nor denied", raw)
 		}
 		if pod.Pod != nil {
 			podpatch.Operations(pod.Text, pod.Pod, new(corev1.Pod)) // what was read can be patched
+			checkReadAsServed(t, pod)
 		}
 	})
+}
+
+// checkReadAsServed compares a pod that was read with what the API server reads, whose decoder is sigs.k8s.io/json. It writes no name
+// twice, and no text that is not UTF-8.
+func checkReadAsServed(t *testing.T, pod rawpod.Raw) {
+	t.Helper()
+	if !jsontext.Value(pod.Text).IsValid() {
+		return
+	}
+	served := new(corev1.Pod)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(pod.Text, served); err != nil {
+		t.Errorf("%q is read, and not by the API server: %v", pod.Text, err)
+	} else if !reflect.DeepEqual(pod.Pod, served) {
+		t.Errorf("%q is read as another pod (-API server +here):\n%s", pod.Text, cmp.Diff(served, pod.Pod))
+	}
+}
+
+// TestReadAsServed: all pods of the scenarios are read as the API server reads them.
+func TestReadAsServed(t *testing.T) {
+	t.Parallel()
+	all, err := scenarios.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for i := range all {
+		in, err := all[i].Input()
+		if err != nil || in.Pod == nil {
+			continue
+		}
+		text, err := json.Marshal(in.Pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod, violation, err := rawpod.Decode(text)
+		if err != nil || violation != nil {
+			continue
+		}
+		checkReadAsServed(t, pod)
+		read++
+	}
+	if read < len(all)/2 {
+		t.Errorf("%d pods of %d scenarios were read", read, len(all))
+	}
 }
 
 func FuzzDecodePromise(f *testing.F) {
@@ -115,7 +167,7 @@ func FuzzDecide(f *testing.F) {
 			"metadata": map[string]any{"labels": labels, "annotations": annotations},
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "a", "resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": quantity}}}}},
 		})
-		raw, violation, err := promise.DecodePod(b)
+		raw, violation, err := rawpod.Decode(b)
 		if err != nil || violation != nil {
 			return
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
 // enough is far more than any of these inputs may cost on a busy machine; the dear ones take seconds where they are
@@ -83,7 +83,7 @@ func TestHostileQuantities(t *testing.T) {
 // decidedText is why the pod is not read or denied, "" where it is neither.
 func decidedText(t *testing.T, pod []byte) string {
 	t.Helper()
-	raw, violation, err := promise.DecodePod(pod)
+	raw, violation, err := rawpod.Decode(pod)
 	switch {
 	case err != nil:
 		return err.Error()

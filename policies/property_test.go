@@ -22,13 +22,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
 // decided is a scenario whose pod is created, with what came out.
 type decided struct {
 	s   scenarios.Scenario
-	raw promise.RawPod
+	raw rawpod.Raw
 	in  policies.Input
 	d   policies.Decision
 }
@@ -37,7 +38,7 @@ type decided struct {
 func created(t *testing.T) (all []decided) {
 	t.Helper()
 	for _, s := range allScenarios(t) {
-		raw, violation, err := promise.DecodePod(s.Pod)
+		raw, violation, err := rawpod.Decode(s.Pod)
 		if err != nil {
 			t.Fatal(s.Name, err)
 		}
@@ -195,7 +196,7 @@ func TestApplyProperties(t *testing.T) {
 			}
 			marked := markObjects(tree["spec"])
 			pod := []byte(mustEncode(t, tree))
-			raw, violation, err := promise.DecodePod(pod)
+			raw, violation, err := rawpod.Decode(pod)
 			if err != nil || violation != nil {
 				t.Fatal(c.s.Name, err, violation)
 			}

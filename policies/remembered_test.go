@@ -9,7 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -28,7 +28,7 @@ func TestRememberedPool(t *testing.T) {
 	}
 	decide := func(t *testing.T, known []pools.Pool, memory string) *policies.Decision {
 		t.Helper()
-		raw, violation, err := promise.DecodePod([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"gpuslice.dev/memory":"` + memory + `"}},
+		raw, violation, err := rawpod.Decode([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"gpuslice.dev/memory":"` + memory + `"}},
 			"spec":{"containers":[{"name":"c","image":"x","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`))
 		if err != nil || violation != nil {
 			t.Fatal(err, violation)

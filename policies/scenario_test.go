@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -37,7 +38,7 @@ var otherScenarios []scenarios.Scenario
 // outcome is what the core makes of a scenario, as its want sections say it.
 func outcome(t *testing.T, s scenarios.Scenario) map[string]string {
 	t.Helper()
-	raw, violation, err := promise.DecodePod(s.Pod)
+	raw, violation, err := rawpod.Decode(s.Pod)
 	if err != nil {
 		t.Fatal(err)
 	}

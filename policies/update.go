@@ -16,6 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
 // Why updates pass as they are: stable words for metrics.
@@ -138,7 +139,7 @@ func (c Change) Verify(governed func() (Input, error)) (Decision, error) {
 }
 
 // restored puts right, by policy, an update of a pod that has no promise or changes by a subresource.
-func restored(updated promise.RawPod, old *corev1.Pod, governed governedFunc, restore func(in Input, old *corev1.Pod) *corev1.Pod) (Decision, []jsonpatch.Operation, error) {
+func restored(updated rawpod.Raw, old *corev1.Pod, governed governedFunc, restore func(in Input, old *corev1.Pod) *corev1.Pod) (Decision, []jsonpatch.Operation, error) {
 	in, err := governed()
 	if err != nil {
 		return Decision{}, nil, err
@@ -157,12 +158,12 @@ func restoredBy(patch []jsonpatch.Operation) Decision {
 }
 
 // read returns the pod before and after; ok is false where one of them is beyond what is read.
-func (c Change) read() (old, updated promise.RawPod, ok bool) {
+func (c Change) read() (old, updated rawpod.Raw, ok bool) {
 	for _, side := range []struct {
 		raw []byte
-		pod *promise.RawPod
+		pod *rawpod.Raw
 	}{{c.Old, &old}, {c.New, &updated}} {
-		read, violation, err := promise.DecodePod(side.raw)
+		read, violation, err := rawpod.Decode(side.raw)
 		if err != nil || violation != nil {
 			return old, updated, false
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
 // change is the update of old to the pod of in.
@@ -45,7 +45,7 @@ func updatedPod(t testing.TB, in policies.Input, old *corev1.Pod, subresource st
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, violation, err := promise.DecodePod(after)
+	raw, violation, err := rawpod.Decode(after)
 	if err != nil || violation != nil {
 		t.Fatal(err, violation)
 	}

@@ -25,9 +25,15 @@ func TestCostlyPromise(t *testing.T) {
 		}
 	}
 	costly := text("trainer", "1e-1000")
-	for _, text := range []string{costly, strings.Replace(costly, "volumes", "Volumes", 1)} {
-		if _, err := Decode(text); err == nil || !strings.Contains(err.Error(), unread) {
-			t.Errorf("a promise with a costly quantity: %v", err)
+	if _, err := Decode(costly); err == nil || !strings.Contains(err.Error(), unread) {
+		t.Errorf("a promise with a costly quantity: %v", err)
+	}
+	for name, other := range map[string]string{
+		"under a name in other case": strings.Replace(costly, "volumes", "Volumes", 1),
+		"beside another list":        strings.Replace(costly, `"volumes"`, `"volumes":[],"volumes"`, 1),
+	} {
+		if p, err := Decode(other); err == nil || p != nil {
+			t.Errorf("a promise with a costly quantity %s: %+v", name, p)
 		}
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Annotations: map[string]string{api.AnnotationPromise: costly}}}

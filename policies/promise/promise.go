@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -46,6 +48,8 @@ type Promise struct {
 	Slice string `json:"slice,omitempty"`
 	// Signature is over all the words before it, so it stays the last field.
 	Signature string `json:"sig,omitempty"`
+
+	signed string // the text, of one that was signed here: encoding costs as much as all edits of the pod together
 }
 
 // Container is one container's slice and all that it carries for it.
@@ -140,6 +144,9 @@ func (p *Promise) Container(name string) *Container {
 
 // Encode is the annotation's text.
 func (p *Promise) Encode() string {
+	if p.signed != "" {
+		return p.signed
+	}
 	b, err := json.Marshal(p)
 	if err != nil {
 		panic("encode promise: " + err.Error()) // every field is plain data
@@ -151,20 +158,26 @@ func (p *Promise) Encode() string {
 // that this build does not know (it reads its own version and the one before).
 func Decode(text string) (*Promise, error) { return decodeAny(text, false) }
 
+// errMalformed stands for errors of the decoder, which says the same in other words each time.
+var errMalformed = errors.New("it is no JSON that gpuslice writes")
+
 // decode reads the volumes last, which alone have quantities: whoever writes a pod writes the annotation, and "1e-10000000" takes
 // seconds. Names in a promise are the author's, and a container may be called 1e1000.
 func (p *Promise) decode(text []byte) error {
 	given := struct {
 		*Promise
-		Volumes json.RawMessage `json:"volumes"`
+		Volumes jsontext.Value `json:"volumes"`
 	}{Promise: p}
-	if err := json.Unmarshal(text, &given); err != nil || len(given.Volumes) == 0 {
-		return err
+	if jsonv2.Unmarshal(text, &given) != nil {
+		return errMalformed
 	}
 	if !quantity.AllCheap(given.Volumes) {
 		return errors.New("it holds a quantity that is not read")
 	}
-	return json.Unmarshal(given.Volumes, &p.Volumes)
+	if len(given.Volumes) > 0 && jsonv2.Unmarshal(given.Volumes, &p.Volumes) != nil {
+		return errMalformed
+	}
+	return nil
 }
 
 // decodeAny reads the annotation. A newer version is read as far as it is known, for who checked the signature.

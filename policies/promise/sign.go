@@ -48,12 +48,19 @@ func (k Keys) Signs() bool { return len(k.keys) > 0 }
 // Equal reports whether both are the same keys in the same order.
 func (k Keys) Equal(other Keys) bool { return slices.EqualFunc(k.keys, other.keys, bytes.Equal) }
 
-// Sign binds the Promise to its namespace and its words.
+// Sign binds the Promise to its namespace and its words. It is not changed after that.
 func (k Keys) Sign(p *Promise) {
-	p.Signature = ""
+	p.Signature, p.signed = "", ""
 	if len(k.keys) > 0 {
-		p.Signature = signature(k.keys[0], p.Encode())
+		words := p.Encode()
+		p.Signature = signature(k.keys[0], words)
+		p.signed = sign(words, p.Signature)
 	}
+}
+
+// sign is the annotation's text of what was signed.
+func sign(words, signature string) string {
+	return strings.TrimSuffix(words, "}") + signatureBegin + signature + signatureEnd
 }
 
 // Resign returns the annotation's text signed with the newest key, where one of the older keys signed it.
@@ -65,7 +72,7 @@ func (k Keys) Resign(text string) (string, bool) {
 	if found <= 0 {
 		return text, false
 	}
-	return strings.TrimSuffix(words, "}") + signatureBegin + signature(k.keys[0], words) + signatureEnd, true
+	return sign(words, signature(k.keys[0], words)), true
 }
 
 // PromiseOf returns the Promise that gpuslice gave to this pod's namespace and recorded on the pod, or nil. A Promise

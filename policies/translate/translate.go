@@ -21,7 +21,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/size"
 	"github.com/gpuslice/gpuslice/policies/internal/spellings"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
 // Translation is a pod in gpuslice's words.
@@ -203,7 +203,7 @@ func described(c *api.ContainerRequest, strategy api.StrategyName) string {
 // Read translates a pod as it is written. What it returns turns raw into the translation, so that fields which this build does
 // not know stay. An error: it is no pod.
 func (t *Translation) Read(raw []byte) ([]jsonpatch.Operation, error) {
-	pod, violation, err := promise.DecodePod(raw)
+	pod, violation, err := rawpod.Decode(raw)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/policies/translate"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
@@ -47,7 +47,7 @@ func translated(t testing.TB, raw []byte) (translate.Translation, []byte) {
 // asked is what a pod requests where those systems are accepted: the words by which it does are left out.
 func asked(t testing.TB, raw []byte, accept ...string) api.Request {
 	t.Helper()
-	pod, violation, err := promise.DecodePod(raw)
+	pod, violation, err := rawpod.Decode(raw)
 	if err != nil || violation != nil {
 		t.Fatal(err, violation)
 	}

@@ -26,7 +26,7 @@ var policyLayers = layers{"policies", [][]string{
 	{"policies/config"},
 	{"policies/internal/limits", "policies/pools"},
 	{"policies/internal/guardaccess", "policies/internal/request"},
-	{"policies/promise"},
+	{"policies/promise", "policies/rawpod"},
 	{"policies/internal/rules", "policies/translate"},
 	{"policies/internal/plan"},
 	{"policies"},
@@ -71,8 +71,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// maxLayersOfWebhook is how many packages of policies the webhook may know: it decodes, asks and answers.
-const maxLayersOfWebhook = 6
+// maxLayersOfWebhook is how many packages of policies the webhook may know: it reads pods, asks and answers.
+const maxLayersOfWebhook = 7
 
 func TestPolicyLayersOfWebhook(t *testing.T) {
 	var known []string

@@ -21,6 +21,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/scenarios"
@@ -190,7 +191,7 @@ func fixedPatch(t *testing.T) func(*admissionv1.AdmissionRequest) []byte {
 	token := regexp.MustCompile(`kube-api-access-[a-z0-9]+`) // the one name that differs from pod to pod
 	return func(r *admissionv1.AdmissionRequest) []byte {
 		once.Do(func() {
-			raw, _, err := promise.DecodePod(r.Object.Raw)
+			raw, _, err := rawpod.Decode(r.Object.Raw)
 			if err != nil {
 				t.Error(err)
 				return

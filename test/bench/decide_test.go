@@ -11,6 +11,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/test/scenarios"
 )
 
@@ -61,7 +62,7 @@ func BenchmarkDecodeDecideApplyPatch(b *testing.B) {
 	in, raw := mustTypical(b), []byte(typicalPod)
 	b.ReportAllocs()
 	for b.Loop() {
-		pod, _, err := promise.DecodePod(raw)
+		pod, _, err := rawpod.Decode(raw)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -11,13 +11,13 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/pools"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
 
 // Input is what the core decides on.
 func (s Scenario) Input() (policies.Input, error) {
-	raw, violation, err := promise.DecodePod(s.Pod)
+	raw, violation, err := rawpod.Decode(s.Pod)
 	if err != nil {
 		return policies.Input{}, err
 	}

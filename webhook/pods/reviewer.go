@@ -15,7 +15,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
@@ -57,14 +57,14 @@ type reviewer struct {
 }
 
 // readNew reads a new pod, with what governs its namespace. It has an answer, or a fault, for one that cannot be read.
-func (r reviewer) readNew(ctx context.Context, req review.Request) (in policies.Input, raw promise.RawPod, answer *review.Answer, fault *review.Fault) {
+func (r reviewer) readNew(ctx context.Context, req review.Request) (in policies.Input, raw rawpod.Raw, answer *review.Answer, fault *review.Fault) {
 	if len(req.Object.Raw) == 0 {
 		return in, raw, nil, review.Faultf(http.StatusBadRequest, "the request holds no object")
 	}
 	if in, fault = r.input(ctx, req.Namespace); fault != nil {
 		return in, raw, nil, fault
 	}
-	raw, violation, err := promise.DecodePod(req.Object.Raw)
+	raw, violation, err := rawpod.Decode(req.Object.Raw)
 	switch {
 	case err != nil:
 		return in, raw, nil, review.Faultf(http.StatusBadRequest, "%v", err)

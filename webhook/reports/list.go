@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
 // podsPerPage is how many pods are read at once: the API server stores some of a megabyte.
@@ -64,7 +64,7 @@ func (r Reader) page(ctx context.Context, namespace, next string) (out page, err
 
 // pod evaluates one pod. An error means that none of the namespace can be evaluated.
 func (r Reader) pod(ctx context.Context, namespace string, text []byte) (Pod, error) {
-	raw, violation, err := promise.DecodePod(text)
+	raw, violation, err := rawpod.Decode(text)
 	pod := raw.Pod
 	if pod == nil {
 		pod = namesOf(namespace, text)

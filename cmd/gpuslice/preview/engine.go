@@ -15,6 +15,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
 // Engine evaluates objects.
@@ -28,7 +29,7 @@ type Engine struct {
 }
 
 // createFunc is policies.Create.
-type createFunc func(policies.Input, promise.RawPod, promise.Keys) (policies.Decision, []jsonpatch.Operation)
+type createFunc func(policies.Input, rawpod.Raw, promise.Keys) (policies.Decision, []jsonpatch.Operation)
 
 // New returns an engine that decides by the core.
 func New(c *target.Cluster) *Engine {
@@ -121,7 +122,7 @@ func (e *Engine) rewrite(ctx context.Context, raw json.RawMessage, namespace str
 		r.Decision, r.After, err = e.server.pod(ctx, raw, namespace)
 		return err
 	}
-	pod, violation, err := promise.DecodePod(raw)
+	pod, violation, err := rawpod.Decode(raw)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,13 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
 func TestEvaluate(t *testing.T) {
 	t.Run("a panic ends one object as an internal error", func(t *testing.T) {
 		e := engineFor(t, "apiVersion: gpuslice.dev/v1\n")
-		e.create = func(policies.Input, promise.RawPod, promise.Keys) (policies.Decision, []jsonpatch.Operation) {
+		e.create = func(policies.Input, rawpod.Raw, promise.Keys) (policies.Decision, []jsonpatch.Operation) {
 			panic("a broken invariant")
 		}
 		_, err := e.Evaluate(t.Context(), manifest.Object{Kind: "Pod", APIVersion: "v1", Raw: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[]}}`)})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/policies"
-	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
 // rollout warns of a Deployment whose pods fit the quota, but not those of a rolling update; "": it does not.
@@ -17,7 +17,7 @@ func (e *Engine) rollout(o manifest.Object, pod json.RawMessage, d policies.Deci
 	if o.Kind != "Deployment" || o.APIVersion != appsv1.SchemeGroupVersion.String() || json.Unmarshal(o.Raw, &deployment) != nil {
 		return ""
 	}
-	raw, violation, err := promise.DecodePod(pod)
+	raw, violation, err := rawpod.Decode(pod)
 	if err != nil || violation != nil {
 		return ""
 	}

@@ -1,7 +1,6 @@
 package podpatch
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"reflect"
@@ -9,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	jsonpatch "gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
@@ -27,14 +26,8 @@ func Operations(text []byte, before, after *corev1.Pod) []jsonpatch.Operation {
 	if reflect.DeepEqual(before, after) {
 		return nil
 	}
-	var raw map[string]any
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber() // else a number too large for a float is an error
-	if err := decoder.Decode(&raw); err != nil {
-		panic("read pod: " + err.Error()) // before was read from the same text
-	}
 	var d differ
-	d.fields(raw, reflect.ValueOf(*before), reflect.ValueOf(*after))
+	d.fields(fieldsIn(text), reflect.ValueOf(*before), reflect.ValueOf(*after))
 	return d.ops
 }
 
@@ -43,13 +36,11 @@ func ChangedPaths(before, after *corev1.Pod) (out []string) {
 	if reflect.DeepEqual(before, after) || equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
-	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	text, err := json.Marshal(before)
 	if err != nil {
-		panic("convert pod: " + err.Error()) // a typed pod can be converted
+		panic("encode pod: " + err.Error()) // a typed pod can be encoded
 	}
-	var d differ
-	d.fields(raw, reflect.ValueOf(*before), reflect.ValueOf(*after))
-	for _, op := range d.ops {
+	for _, op := range Operations(text, before, after) {
 		out = append(out, strings.ReplaceAll(strings.TrimPrefix(op.Path, "/"), "/", "."))
 	}
 	return out
@@ -66,34 +57,34 @@ func (d *differ) emit(op string, value any) {
 	d.ops = append(d.ops, jsonpatch.NewOperation(op, "/"+strings.Join(d.path, "/"), value))
 }
 
-// under compares what stands under a key, which is escaped. A nil raw, an invalid before or after mean that nothing does.
-func (d *differ) under(key string, raw any, before, after reflect.Value) {
+// under compares what stands under a key, which is escaped. A raw of null or nothing, an invalid before or after mean that nothing does.
+func (d *differ) under(key string, raw jsontext.Value, before, after reflect.Value) {
 	d.path = append(d.path, key)
 	switch {
 	case after.IsValid() && before.IsValid():
 		d.value(raw, before, after)
 	case after.IsValid():
 		d.emit("add", after.Interface())
-	case before.IsValid() && raw != nil:
+	case before.IsValid() && stands(raw):
 		d.emit("remove", nil)
 	}
 	d.path = d.path[:len(d.path)-1]
 }
 
 // value compares two values: part by part, where raw has these parts.
-func (d *differ) value(raw any, before, after reflect.Value) {
-	object, isObject := raw.(map[string]any)
-	list, isList := raw.([]any)
+func (d *differ) value(raw jsontext.Value, before, after reflect.Value) {
+	if reflect.DeepEqual(before.Interface(), after.Interface()) {
+		return // a list of arguments may have a million, each of which would get a key
+	}
 	b, a := reflect.Indirect(before), reflect.Indirect(after)
-	switch kind := b.Kind(); {
-	case kind == reflect.Struct && isObject:
-		d.fields(object, b, a)
-	case kind == reflect.Map && isObject:
-		d.entries(object, b, a)
-	case kind == reflect.Slice && isList && len(list) == b.Len():
-		d.list(list, b, a)
-	case b.Comparable() && b.Equal(a), equality.Semantic.DeepEqual(b.Interface(), a.Interface()):
-	case raw == nil:
+	switch kind, has := b.Kind(), raw.Kind(); {
+	case kind == reflect.Struct && has == '{':
+		d.fields(fieldsIn(raw), b, a)
+	case kind == reflect.Map && has == '{':
+		d.entries(fieldsIn(raw), b, a)
+	case kind == reflect.Slice && has == '[' && d.list(raw, b, a):
+	case equality.Semantic.DeepEqual(b.Interface(), a.Interface()):
+	case !stands(raw):
 		d.emit("add", after.Interface())
 	default:
 		d.emit("replace", after.Interface())
@@ -101,7 +92,7 @@ func (d *differ) value(raw any, before, after reflect.Value) {
 }
 
 // fields compares structs.
-func (d *differ) fields(raw map[string]any, before, after reflect.Value) {
+func (d *differ) fields(raw map[string]jsontext.Value, before, after reflect.Value) {
 	for i := range before.NumField() {
 		b, a := before.Field(i), after.Field(i)
 		if b.IsZero() && a.IsZero() || b.Kind() == reflect.String && b.String() == a.String() {
@@ -134,7 +125,7 @@ func unlessEmpty(field reflect.Value) reflect.Value {
 }
 
 // entries compares maps, in the order of their keys.
-func (d *differ) entries(raw map[string]any, before, after reflect.Value) {
+func (d *differ) entries(raw map[string]jsontext.Value, before, after reflect.Value) {
 	keys := after.MapKeys()
 	for _, key := range before.MapKeys() {
 		if !after.MapIndex(key).IsValid() {
@@ -148,10 +139,12 @@ func (d *differ) entries(raw map[string]any, before, after reflect.Value) {
 }
 
 // list changes what stays in place, then removes from the end, then adds from the front, so that every index is true
-// when its operation runs. A list whose common elements changed their order is replaced whole.
-func (d *differ) list(raw []any, before, after reflect.Value) {
-	if reflect.DeepEqual(before.Interface(), after.Interface()) {
-		return // a list of arguments may have a million, each of which would get a key
+// when its operation runs. A list whose common elements changed their order is replaced whole. It returns false where the text has
+// other elements.
+func (d *differ) list(text jsontext.Value, before, after reflect.Value) bool {
+	raw := elementsIn(text)
+	if len(raw) != before.Len() {
+		return false
 	}
 	keysBefore, keysAfter := elementKeys(before), elementKeys(after)
 	at := make(map[elementKey]int, len(keysBefore))
@@ -164,7 +157,7 @@ func (d *differ) list(raw []any, before, after reflect.Value) {
 		if i, ok := at[k]; ok {
 			if i < last {
 				d.emit("replace", after.Interface())
-				return
+				return true
 			}
 			last = i
 		}
@@ -174,7 +167,7 @@ func (d *differ) list(raw []any, before, after reflect.Value) {
 		switch {
 		case !ok:
 		case podspec.IsOurs(k.text): // nothing that somebody else wrote there stays
-			d.under(strconv.Itoa(i), whole{}, before.Index(i), after.Index(j))
+			d.under(strconv.Itoa(i), whole, before.Index(i), after.Index(j))
 		default:
 			d.under(strconv.Itoa(i), raw[i], before.Index(i), after.Index(j))
 		}
@@ -189,10 +182,11 @@ func (d *differ) list(raw []any, before, after reflect.Value) {
 			d.under(strconv.Itoa(j), nil, reflect.Value{}, after.Index(j))
 		}
 	}
+	return true
 }
 
-// whole stands for what is replaced whole.
-type whole struct{}
+// whole stands for what is replaced whole: it has no parts.
+var whole = jsontext.Value("0")
 
 // elementKey identifies an element of a list: by its mount path or name where it has one, else by its whole text; the n-th
 // of equal ones is numbered.

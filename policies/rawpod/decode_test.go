@@ -1,4 +1,4 @@
-package promise
+package rawpod
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestDecodePod(t *testing.T) {
+func TestDecode(t *testing.T) {
 	t.Run("bounds what it parses", func(t *testing.T) {
 		pod := func(quantity string) string {
 			return `{"spec":{"containers":[{"name":"a","resources":{"limits":{"nvidia.com/gpu":` + quantity + `}}}]}}`
@@ -33,7 +33,7 @@ func TestDecodePod(t *testing.T) {
 			"a list":                         {`[]`, "", true},
 			"cut":                            {`{"spec":`, "", true},
 		} {
-			raw, violation, err := DecodePod([]byte(c.raw))
+			raw, violation, err := Decode([]byte(c.raw))
 			switch {
 			case (err != nil) != c.fails:
 				t.Errorf("%s: error %v", name, err)
@@ -47,7 +47,7 @@ func TestDecodePod(t *testing.T) {
 		}
 	})
 	t.Run("keys are case-sensitive, as on the API server", func(t *testing.T) {
-		raw, _, err := DecodePod([]byte(`{"spec":{"hostPID":false,"HOSTPID":true,"containers":[{"name":"a","IMAGE":"b"}]}}`))
+		raw, _, err := Decode([]byte(`{"spec":{"hostPID":false,"HOSTPID":true,"containers":[{"name":"a","IMAGE":"b"}]}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestDecodeManagedFields(t *testing.T) {
 		"no list at all": {`{` + strings.TrimSuffix(owned.String(), ",") + `}`, false},
 		"cut off":        {`[{`, false},
 	} {
-		got, violation, err := DecodePod(pod(c.managed))
+		got, violation, err := Decode(pod(c.managed))
 		if read := err == nil && violation == nil; read != c.read {
 			t.Errorf("%s: %v %v", name, violation, err)
 		}
@@ -91,7 +91,7 @@ func TestDecodeManagedFields(t *testing.T) {
 			t.Errorf("%s: %d annotations, %q, %v", name, len(got.Pod.Annotations), got.Pod.Name, got.Pod.Spec.Containers)
 		}
 	}
-	if _, violation, _ := DecodePod([]byte(`{"metadata": {"a": {"managedFields": [` + strings.Repeat("{},", 100_000) + `{}]}}}`)); violation == nil {
+	if _, violation, _ := Decode([]byte(`{"metadata": {"a": {"managedFields": [` + strings.Repeat("{},", 100_000) + `{}]}}}`)); violation == nil {
 		t.Error("a list of that name elsewhere is left out")
 	}
 }

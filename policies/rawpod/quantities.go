@@ -1,4 +1,4 @@
-package request
+package rawpod
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
+	"github.com/gpuslice/gpuslice/policies/internal/request"
 )
 
 // pod has the quantities of a pod, as they are written. Its types are named as the API's, since errors name them.
@@ -71,9 +72,9 @@ type resourceRef struct {
 	} `json:"resourceFieldRef"`
 }
 
-// CheckQuantities looks at the text of every quantity in the spec of a pod's JSON: "1e10000000" is short, valid and takes seconds
+// checkQuantities looks at the text of every quantity in the spec of a pod's JSON: "1e10000000" is short, valid and takes seconds
 // to compare, and a long one takes seconds to print.
-func CheckQuantities(raw []byte) (*api.Violation, error) {
+func checkQuantities(raw []byte) (*api.Violation, error) {
 	var p *pod
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &p); err != nil {
 		return nil, fmt.Errorf("read pod: %w", err)
@@ -119,5 +120,5 @@ func checkQuantity(q any, path string) *api.Violation {
 	if len(text) <= 2*quantity.MaxText && quantity.Cheap.MatchString(text) {
 		return nil
 	}
-	return Invalid("quantity", fmt.Sprintf(`%s: %s is not a quantity that is read; accepted: up to 40 characters such as "1", "500m" or "8Gi"`, path, message.Quote(text)))
+	return request.Invalid("quantity", fmt.Sprintf(`%s: %s is not a quantity that is read; accepted: up to 40 characters such as "1", "500m" or "8Gi"`, path, message.Quote(text)))
 }

@@ -1,4 +1,4 @@
-package request
+package rawpod
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ func TestCheckQuantities(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v, err := CheckQuantities(raw); (v != nil) != denied || err != nil {
+			if v, err := checkQuantities(raw); (v != nil) != denied || err != nil {
 				t.Errorf("spec%s: %.10s: denied: %t, %v", path, text, v != nil, err)
 			}
 		}
