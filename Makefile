@@ -104,7 +104,7 @@ manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the 
 
 bench: cluster ## figures: deciding, pod creates with and without us, the command line's start
 	go test $(GOFLAGS) ./test/bench ./webhook/pods ./webhook/cluster -run "^$$" -bench . -benchmem -count 5
-	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run 'TestPrint(PodCreates|CommandLineStart|WhatAReplicaUses)' -v
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run 'TestPrint(PodCreates|PartsOfASlice|CommandLineStart|WhatAReplicaUses)' -v
 
 bench-quota: cluster ## figures: pod creates under a quota, beside no webhook, one that only answers, and a ResourceQuota
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/bench -run TestPrintQuotaCreates -v

@@ -186,26 +186,33 @@ func setUp(t *testing.T, i *install.Installation) {
 
 // fixedPatch answers every pod with the patch that our own webhook would give the first one.
 func fixedPatch(t *testing.T) func(*admissionv1.AdmissionRequest) []byte {
+	return fixed(func(r *admissionv1.AdmissionRequest) []byte {
+		raw, _, err := rawpod.Decode(r.Object.Raw)
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		in, err := typical()
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		_, ops := policies.Create(in, raw, promise.Keys{})
+		patch, err := json.Marshal(ops)
+		if err != nil {
+			t.Error(err)
+		}
+		return patch
+	})
+}
+
+// fixed answers every pod as the first one is answered.
+func fixed(answer func(*admissionv1.AdmissionRequest) []byte) func(*admissionv1.AdmissionRequest) []byte {
 	var once sync.Once
 	var patch []byte
 	token := regexp.MustCompile(`kube-api-access-[a-z0-9]+`) // the one name that differs from pod to pod
 	return func(r *admissionv1.AdmissionRequest) []byte {
-		once.Do(func() {
-			raw, _, err := rawpod.Decode(r.Object.Raw)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			in, err := typical()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_, ops := policies.Create(in, raw, promise.Keys{})
-			if patch, err = json.Marshal(ops); err != nil {
-				t.Error(err)
-			}
-		})
+		once.Do(func() { patch = answer(r) })
 		return token.ReplaceAll(patch, token.Find(r.Object.Raw))
 	}
 }
