@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"runtime/debug"
@@ -15,14 +16,15 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/metrics"
 )
 
-// gcPercent is GOGC where the environment has none. A replica keeps little, 10 MB on a small cluster, and each review leaves
-// a third of a megabyte: by Go's own 100 the collector takes a tenth of the CPU. GOMEMLIMIT bounds what this takes where more is kept.
+// gcPercent is GOGC where the environment has GOMEMLIMIT and no GOGC. A replica keeps little, 10 MB on a small cluster, and each review
+// leaves a third of a megabyte: by Go's own 100 the collector takes a tenth of the CPU. Without a memory limit, 400 could take five times
+// what is kept.
 const gcPercent = 400
 
 func init() {
 	// An odd object in a handler of an informer must not end the process that serves reviews: the handler leaves it out.
 	utilruntime.ReallyCrash = false
-	if os.Getenv("GOGC") == "" {
+	if os.Getenv("GOGC") == "" && debug.SetMemoryLimit(-1) < math.MaxInt64 {
 		debug.SetGCPercent(gcPercent)
 	}
 }
