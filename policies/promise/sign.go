@@ -48,7 +48,8 @@ func (k Keys) Signs() bool { return len(k.keys) > 0 }
 // Equal reports whether both are the same keys in the same order.
 func (k Keys) Equal(other Keys) bool { return slices.EqualFunc(k.keys, other.keys, bytes.Equal) }
 
-// Sign binds the Promise to its namespace and its words. It is not changed after that.
+// Sign binds the Promise to its namespace and its words. Nobody may change the Promise after that: Encode
+// returns the text that was signed.
 func (k Keys) Sign(p *Promise) {
 	p.Signature, p.signed = "", ""
 	if len(k.keys) > 0 {

@@ -33,7 +33,7 @@ const (
 
 // Decode reads a pod's JSON. What is too large, or holds quantities that are costly to parse, is a Violation; what
 // is no pod at all is an error. Bounds are checked before anything is parsed into types. Keys are case-sensitive, as the
-// API server reads them.
+// API server reads them. A key that stands twice, which the API server never writes, may be read in another way than the API server would.
 func Decode(raw []byte) (Raw, *api.Violation, error) {
 	if len(raw) > maxPodBytes {
 		return Raw{}, sizeViolation("the pod has %d bytes; at most %d are read", len(raw), maxPodBytes), nil

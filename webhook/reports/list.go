@@ -67,7 +67,7 @@ func (r Reader) pod(ctx context.Context, namespace string, text []byte) (Pod, er
 	raw, violation, err := rawpod.Decode(text)
 	pod := raw.Pod
 	if pod == nil {
-		pod = namesOf(namespace, text)
+		pod = podNamed(namespace, text)
 	}
 	in, failed := r.InputOf(ctx, pod)
 	in.Pod = pod
@@ -96,8 +96,8 @@ func evaluated(in policies.Input, pod *corev1.Pod) (p Pod) {
 	return Evaluate(in, pod)
 }
 
-// namesOf is a pod that is not read but for its names.
-func namesOf(namespace string, text []byte) *corev1.Pod {
+// podNamed is a pod of which only the name is read.
+func podNamed(namespace string, text []byte) *corev1.Pod {
 	var named struct {
 		Metadata struct {
 			Name string `json:"name"`

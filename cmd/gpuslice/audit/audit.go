@@ -22,8 +22,8 @@ import (
 
 const long = `Preview what enforce would change in a namespace under audit or warn, so that a team can be enforced without a surprise:
 for its living pods, and for the pods that its Deployments, StatefulSets, DaemonSets, Jobs and CronJobs create. Pods are
-evaluated as if they were created again, the oldest first, with the quota of all namespaces that share their budget, in which
-a denied pod takes no room; workloads as far as their template goes.
+evaluated as if they were created again, the oldest first. Quota is counted over all namespaces that share a budget, and a
+denied pod takes none of it. Workloads are evaluated as far as their template goes.
 
 --include-enforced evaluates namespaces that are enforced already, too: their pods may have been created before the policy.
 --policies evaluates policies that are not applied yet, in the place of the cluster's, and implies it.
