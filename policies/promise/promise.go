@@ -159,7 +159,7 @@ func (p *Promise) Encode() string {
 func Decode(text string) (*Promise, error) { return decodeAny(text, false) }
 
 // errMalformed stands for errors of the decoder, which says the same in other words each time.
-var errMalformed = errors.New("it is no JSON that gpuslice writes")
+var errMalformed = errors.New("it is not a promise as gpuslice writes it")
 
 // decode reads the volumes last, which alone have quantities: whoever writes a pod writes the annotation, and "1e-10000000" takes
 // seconds. Names in a promise are the author's, and a container may be called 1e1000.

@@ -35,7 +35,6 @@ func TestPrintLedgers(t *testing.T) {
 	if err != nil || each < 1 {
 		t.Fatalf("GPUSLICE_PODS is %q: write how many pods a namespace gets", os.Getenv("GPUSLICE_PODS"))
 	}
-	t.Setenv("GOMEMLIMIT", "400MiB") // as in deploy/40-deployment.yaml
 	c, replicas := governed(t, fmt.Sprintf("quota: {slices: %d}\n", each))
 	before, cpu, begin := ledgerCounts(t, replicas), cpuOfAll(t, replicas), time.Now()
 	times, left := c.fillAll(replicas, teams*each)

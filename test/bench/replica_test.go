@@ -27,7 +27,6 @@ func TestPrintWhatAReplicaUses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("GOMEMLIMIT", "400MiB")
 	i, err := install.New(ctx, server, binary, dir)
 	if err != nil {
 		t.Fatal(err)

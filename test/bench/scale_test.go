@@ -39,7 +39,6 @@ func TestPrintScale(t *testing.T) {
 	if !cluster.Wanted("long") {
 		t.Skip("takes minutes and gigabytes: set GPUSLICE_TEST=long to run it (make bench-scale)")
 	}
-	t.Setenv("GOMEMLIMIT", "400MiB") // as in deploy/40-deployment.yaml
 	binary, err := install.Binary(t.Context(), t.TempDir(), "cmd/webhook")
 	if err != nil {
 		t.Fatal(err)

@@ -90,7 +90,8 @@ func launch(reviews, probes, binary, dir, name string, config *rest.Config, envi
 	defer log.Close()
 	p.cmd = exec.Command(binary, append([]string{"--kubeconfig", kubeconfig, "--listen", reviews, "--metrics-listen", probes}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = append(append(os.Environ(), "GPUSLICE_IDLE_GRACE=0s"), environment...) // a variable, which other builds need not know
+	p.cmd.Env = append([]string{"GOMEMLIMIT=400MiB"}, os.Environ()...)              // as deploy/40-deployment.yaml has it
+	p.cmd.Env = append(append(p.cmd.Env, "GPUSLICE_IDLE_GRACE=0s"), environment...) // a variable, which other builds need not know
 	ended, err := child.Start(p.cmd)
 	if err != nil {
 		return nil, fmt.Errorf("start webhook: %w", err)

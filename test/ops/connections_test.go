@@ -22,7 +22,6 @@ const apiServerIdle = 90 * time.Second
 // of which one byte a second comes.
 func TestIdleConnections(t *testing.T) {
 	t.Run("harm nobody else", func(t *testing.T) {
-		t.Setenv("GOMEMLIMIT", "400MiB")
 		l := newLab(t, cluster.Options{}, install.Options{}, "")
 		pid, begin := l.Webhook.PID(), time.Now()
 		idle := l.idleConnections(scaled(2000, 10_000))

@@ -123,7 +123,6 @@ func (c caller) well(ctx context.Context) error {
 
 func TestHostileReviews(t *testing.T) {
 	t.Run("harm nobody else", func(t *testing.T) {
-		t.Setenv("GOMEMLIMIT", "400MiB") // as the Deployment has it
 		l := newLab(t, cluster.Options{}, install.Options{}, "")
 		c, pid := newCaller(l.Webhook), l.Webhook.PID()
 		t.Logf("at rest: %d MiB", memory(t, pid, "VmRSS")>>20)

@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
@@ -21,7 +20,7 @@ const maxUID = 128
 func decodeReview(body []byte) (review.Request, error) {
 	var read admissionv1.AdmissionReview
 	left, object, old := cutObjects(body)
-	if err := jsonv2.Unmarshal(left, &read, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(left, &read); err != nil {
 		return review.Request{}, fmt.Errorf("read AdmissionReview: %w", err)
 	}
 	if want := admissionv1.SchemeGroupVersion.String(); read.APIVersion != want || read.Kind != "AdmissionReview" {
