@@ -152,14 +152,17 @@ func TestAuditOfSharedBudget(t *testing.T) {
 	}
 }
 
-// TestAuditOfLargePod: a pod that the webhook denies by its size alone is denied here too, and takes no room.
+// TestAuditOfLargePod: a pod that the webhook denies by its size alone is denied here too, and takes no room. Without a GPU, the webhook is not asked.
 func TestAuditOfLargePod(t *testing.T) {
-	large := livingPod("team-a", "large", 1)
-	container := large["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
-	for i := range 20_001 {
-		container["env"] = append(container["env"].([]any), map[string]any{"name": fmt.Sprint("V", i)})
+	large, without := livingPod("team-a", "large", 1), livingPod("team-b", "without", 1)
+	for _, pod := range []map[string]any{large, without} {
+		container := pod["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
+		for i := range 20_001 {
+			container["env"] = append(container["env"].([]any), map[string]any{"name": fmt.Sprint("V", i)})
+		}
 	}
-	denied := auditOf(t, nil, large, livingPod("team-b", "young", 2))
+	delete(without["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any), "resources")
+	denied := auditOf(t, nil, large, without, livingPod("team-b", "young", 2))
 	if diff := cmp.Diff(map[string]map[string]int{"team-a": {"size": 1}, "team-b": {}, "team-c": {}}, denied); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -46,10 +46,13 @@ type Auditor struct {
 	absent  bool // the API was, when last looked for
 }
 
+// podsPerPage is few: the webhook, which serves in the same process, has little memory.
+const podsPerPage = 50
+
 // NewAuditor returns an Auditor.
 func NewAuditor(o Options) *Auditor {
 	client := o.Client.Discovery().RESTClient()
-	return &Auditor{options: o, reader: Reader{client, o.InputOf}, store: Store{client}}
+	return &Auditor{options: o, reader: Reader{Client: client, InputOf: o.InputOf, PageSize: podsPerPage}, store: Store{client}}
 }
 
 // firstAudit is how long a new leader waits: the one before may have audited a moment ago, and replicas of a rollout lead one after the other.
@@ -86,10 +89,13 @@ func (a *Auditor) Run(ctx context.Context) error {
 	}
 }
 
+// ErrPanic marks an evaluation that panicked. The error's first line says of what, those after it are the stack.
+var ErrPanic = errors.New("panic")
+
 // recovered makes a panic an error: an odd pod must not stop the webhook that serves in the same process.
 func recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		*err = fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack())
 	}
 }
 
@@ -204,7 +210,7 @@ func (a *Auditor) pods(ctx context.Context, namespace string) (pods []Pod, other
 		case p.idle():
 			others = append(others, Subject{Result: skipped})
 		default:
-			p.forget()
+			p.Forget()
 			pods = append(pods, p)
 		}
 	})

@@ -197,13 +197,59 @@ func TestForget(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", UID: "1", Annotations: map[string]string{"a": long}, Labels: map[string]string{"l": "x", "gpuslice.dev/memory": long},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: long}}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Command: []string{long}}}}}
 	p := Evaluate(policies.Input{Policy: &policyconfig.Policy{EnforcementMode: api.EnforceAudit}}, pod)
-	p.forget()
+	p.Forget()
 	text, err := json.Marshal([]any{p.Pod, p.in.Pod, p.in.Claims, p.in.LimitRanges, p.Decision, p.holding, p.subject})
 	if err != nil || len(text) > 4096 {
 		t.Errorf("%v, %d bytes are kept of a pod", err, len(text))
 	}
 	if p.subject.Result != failed {
 		t.Errorf("a pod with a label that is no amount: %+v", p.subject)
+	}
+}
+
+// TestUnreadablePods: no team reads of a denial of a pod that the webhook is not asked about. What is wrong with a pod's text is said.
+func TestUnreadablePods(t *testing.T) {
+	t.Parallel()
+	pod := func(name, container, more string) string {
+		return fmt.Sprintf(`{"metadata":{"namespace":"a","name":%q,"labels":{%s}},"spec":{"containers":[{"name":"a","image":"busybox"%s}]}}`, name, more, container)
+	}
+	many := `,"env":[` + strings.TrimSuffix(strings.Repeat(`{"name":"VARIABLE"},`, 20_001), ",") + "]"
+	of := &answers{pods: map[string][]string{"a": {
+		pod("large", many, ""),
+		pod("large-gpu", many+`,"resources":{"limits":{"nvidia.com/gpu":"1"}}`, ""),
+		pod("large-init-gpu", `}],"initContainers":[{"name":"b"`+many+`,"resources":{"requests":{"nvidia.com/mig-1g.5gb":"1"}}`, ""),
+		pod("large-label", many, `"gpuslice.dev/memory":"4Gi"`),
+		pod("large-lookalike", many+`,"command":["nvidia.com/gpu"],"resources":{"limits":{"cpu":"1"},"x":{"nvidia.com/gpu":"1"}}`, `"x":"gpuslice.dev/memory"`),
+		pod("costly", `,"resources":{"limits":{"cpu":"1e9999999"}}`, ""),
+		pod("costly-gpu", `,"resources":{"limits":{"nvidia.com/gpu":"1e9999999"}}`, ""),
+		pod("odd", `,"ports":"`+strings.Repeat("x", 5000)+`"`, ""),
+		living("a", "one", "1", 2),
+	}}}
+	if err := audits(t, of, "a").audit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"large":           "error : the pod is too large: the pod has more than 20000 objects and lists; denied if it uses a GPU",
+		"large-gpu":       "fail size: the pod is too large",
+		"large-init-gpu":  "fail size: the pod is too large",
+		"large-label":     "fail size: the pod is too large",
+		"large-lookalike": "error : the pod is too large: the pod has more than 20000 objects and lists; denied if it uses a GPU",
+		"costly":          "error : ",
+		"costly-gpu":      "fail request: ",
+		"odd":             "error : the pod cannot be evaluated: read pod: ",
+	}
+	for _, result := range of.written["a"].Results {
+		name, got := result.Resources[0].Name, fmt.Sprintf("%s %s: %s", result.Result, result.Rule, result.Message)
+		if part, ok := want[name]; !ok || !strings.HasPrefix(got, part) || len(result.Message) > maxMessage+3 {
+			t.Errorf("%s: got %q, want %q", name, got, part)
+		}
+		if result.Result == erred && strings.HasPrefix(name, "costly") && !strings.HasSuffix(result.Message, "; denied if it uses a GPU") {
+			t.Errorf("%s: %s", name, result.Message)
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 || of.written["a"].Summary[passed]+of.written["a"].Summary[skipped] != 1 {
+		t.Errorf("without a result: %v; %v", want, of.written["a"].Summary)
 	}
 }
 

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -45,14 +46,24 @@ func Evaluate(in policies.Input, living *corev1.Pod) Pod {
 	return p
 }
 
-// unreadable is a pod that is beyond the bounds of what is parsed: whatever it requests, the webhook denies it.
-func unreadable(in policies.Input, v api.Violation) Pod {
+// unreadable is a pod that is beyond the bounds of what is parsed: the webhook denies it, if it is asked.
+func unreadable(in policies.Input, v api.Violation, text []byte) Pod {
+	if !reviewed(text) {
+		why := shortened(v.String()) + "; denied if it uses a GPU"
+		return Pod{Pod: in.Pod, in: in, Err: errors.New(why), subject: Subject{"Pod", in.Pod.Name, erred, "", why}}
+	}
 	p := Pod{Pod: in.Pod, in: in, Decision: in.Deny(v)}
 	p.subject = p.describe()
 	return p
 }
 
-// unevaluated is a pod of which the webhook cannot decide either. The API server denies it unless the namespace fails open.
+// undecodable is a pod whose text is none that the webhook reads either. The API server denies it unless the namespace fails open.
+func undecodable(in policies.Input, err error) Pod {
+	err = errors.New(shortened(err.Error())) // it may quote what the pod's author wrote
+	return Pod{Pod: in.Pod, in: in, Err: err, subject: Subject{"Pod", in.Pod.Name, erred, "", "the pod cannot be evaluated: " + err.Error()}}
+}
+
+// unevaluated is a pod on which the evaluation panics, as the webhook's would. The API server denies it unless the namespace fails open.
 func unevaluated(in policies.Input, err error) Pod {
 	return Pod{Pod: in.Pod, in: in, Err: err, subject: Subject{"Pod", in.Pod.Name, erred, "", "the pod cannot be evaluated; the webhook's log has why"}}
 }
@@ -75,8 +86,9 @@ func (p *Pod) describe() Subject {
 	return Subject{"Pod", p.Pod.Name, ResultOf(d, p.sliced), d.Reason(), shortened(message)}
 }
 
-// forget keeps of the pod what its quota and its Report need: a budget may have tens of thousands, of a megabyte each.
-func (p *Pod) forget() {
+// Forget keeps of the pod what its quota and its Report need: a budget may have tens of thousands, of a megabyte each.
+// Of its Decision, the outcome is left.
+func (p *Pod) Forget() {
 	kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: p.Pod.Namespace, Name: p.Pod.Name, UID: p.Pod.UID, CreationTimestamp: p.Pod.CreationTimestamp,
 	}}

@@ -14,14 +14,13 @@ import (
 	"github.com/gpuslice/gpuslice/policies/rawpod"
 )
 
-// podsPerPage is how many pods are read at once: the API server stores some of a megabyte.
-const podsPerPage = 50
-
 // Reader reads living pods and evaluates them.
 type Reader struct {
 	Client rest.Interface
 	// InputOf returns what a decision about a pod depends on. Of a pod that is not read, it gets the names alone.
 	InputOf func(ctx context.Context, pod *corev1.Pod) (policies.Input, error)
+	// PageSize is how many pods are read at once: all their text is held in memory, and the API server stores pods of a megabyte.
+	PageSize int
 }
 
 // page is a part of a list, each item as it is stored.
@@ -55,7 +54,7 @@ func (r Reader) Each(ctx context.Context, namespace string, do func(Pod)) error 
 // page reads some pods as text, of which bounds are checked before it becomes pods.
 func (r Reader) page(ctx context.Context, namespace, next string) (out page, err error) {
 	text, err := r.Client.Get().AbsPath("/api/v1/namespaces/"+namespace+"/pods").SetHeader("Accept", "application/json").
-		Param("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed").Param("limit", strconv.Itoa(podsPerPage)).Param("continue", next).DoRaw(ctx)
+		Param("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed").Param("limit", strconv.Itoa(r.PageSize)).Param("continue", next).DoRaw(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -75,9 +74,9 @@ func (r Reader) pod(ctx context.Context, namespace string, text []byte) (Pod, er
 	case failed != nil:
 		return Pod{}, failed
 	case err != nil:
-		return unevaluated(in, err), nil
+		return undecodable(in, err), nil
 	case violation != nil:
-		return unreadable(in, *violation), nil
+		return unreadable(in, *violation, text), nil
 	case in.Policy.Off():
 		return Pod{in: in}, nil
 	}
