@@ -73,7 +73,7 @@ func (a *auditor) audit(ctx context.Context, namespace string) error {
 			a.fail(&item, o, err)
 			continue
 		}
-		item.count(o.Kind, o.Name, r.Decision, false)
+		item.add(outcomeOf(o.Kind, o.Name, r.Decision, false))
 	}
 	item.Claims = members(a.engine.Cluster.ClaimProblems(namespace))
 	a.items = append(a.items, item)
@@ -108,28 +108,39 @@ func severity(o policies.Outcome) int {
 	return slices.Index([]policies.Outcome{policies.Denied, policies.Mutated, policies.DevicesHidden, policies.Unchanged}, o)
 }
 
-// count puts an object into its group. A pod may be sliced already.
-func (i *audited) count(kind, name string, d policies.Decision, sliced bool) {
-	i.Evaluated++
-	g := group{IfEnforced: d.IfEnforced, Rule: d.Reason(), Examples: []member{}}
-	message := ""
+// outcome is what would become of an object: a group of one.
+type outcome struct {
+	group  group
+	of     member
+	result string // in a report
+}
+
+// outcomeOf is what a decision means for an object. A pod may be sliced already.
+func outcomeOf(kind, name string, d policies.Decision, sliced bool) outcome {
+	o := outcome{group: group{IfEnforced: d.IfEnforced, Rule: d.Reason()}, of: member{Kind: kind, Name: name}, result: reports.ResultOf(d, sliced)}
 	switch {
 	case d.IfEnforced == policies.Denied && len(d.Violations) > 0:
-		g.Reason, message = d.Violations[0].Reason, d.Message()
+		o.group.Reason, o.of.Message = d.Violations[0].Reason, d.Message()
 	case d.IfEnforced == policies.Mutated:
-		message = preview.Summary(d)
+		o.of.Message = preview.Summary(d)
 	}
-	i.subjects = append(i.subjects, reports.Subject{Kind: kind, Name: name, Result: reports.ResultOf(d, sliced), Rule: g.Rule, Message: message})
+	return o
+}
+
+// add puts an object into its group.
+func (i *audited) add(o outcome) {
+	i.Evaluated++
+	i.subjects = append(i.subjects, reports.Subject{Kind: o.of.Kind, Name: o.of.Name, Result: o.result, Rule: o.group.Rule, Message: o.of.Message})
 	at := slices.IndexFunc(i.Groups, func(have group) bool {
-		return have.IfEnforced == g.IfEnforced && have.Rule == g.Rule && have.Reason == g.Reason
+		return have.IfEnforced == o.group.IfEnforced && have.Rule == o.group.Rule && have.Reason == o.group.Reason
 	})
 	if at < 0 {
 		at = len(i.Groups)
-		i.Groups = append(i.Groups, g)
+		i.Groups = append(i.Groups, o.group)
 	}
 	found := &i.Groups[at]
 	found.Count++
 	if len(found.Examples) < maxExamples {
-		found.Examples = append(found.Examples, member{kind, name, message})
+		found.Examples = append(found.Examples, o.of)
 	}
 }

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,24 +28,32 @@ func (a *auditor) addPods(ctx context.Context) error {
 	}
 	shared := a.budgets()
 	for _, budget := range slices.Sorted(maps.Keys(judged)) {
-		pods, err := a.pods(ctx, shared[budget])
+		all, err := a.pods(ctx, shared[budget], items)
 		if err != nil {
 			return err
 		}
-		for _, p := range pods {
+		for _, p := range all.pods {
 			item := items[p.Pod.Namespace]
 			switch {
 			case item == nil: // it shares the budget, and is not audited
 			case p.Err != nil:
-				reason, _, _ := strings.Cut(p.Err.Error(), "\n") // without the stack
 				pod := manifest.Object{At: manifest.Source{File: "cluster"}, Kind: "Pod", Namespace: item.Namespace, Name: p.Pod.Name}
-				a.fail(item, pod, fmt.Errorf("%w: %s", cli.ErrInternal, reason))
+				a.fail(item, pod, failure(p.Err))
 			default:
-				item.count("Pod", p.Pod.Name, p.Decision, p.Sliced())
+				item.add(all.outcome(p))
 			}
 		}
 	}
 	return nil
+}
+
+// failure is why a pod cannot be evaluated, without a stack.
+func failure(err error) error {
+	if !errors.Is(err, reports.ErrPanic) {
+		return err
+	}
+	reason, _, _ := strings.Cut(err.Error(), "\n")
+	return fmt.Errorf("%w: %s", cli.ErrInternal, reason)
 }
 
 // budgetOf is the key of the budget in which pods of a governed namespace count.
@@ -63,17 +72,42 @@ func (a *auditor) budgets() map[string][]string {
 	return shared
 }
 
-// pods evaluates the living pods of namespaces that share a budget, over all of which their quota is counted.
-func (a *auditor) pods(ctx context.Context, namespaces []string) (all []reports.Pod, err error) {
-	reader := reports.Reader{Client: a.client.Discovery().RESTClient(), InputOf: func(_ context.Context, pod *corev1.Pod) (policies.Input, error) {
+// podsPerPage is as many as kubectl reads: more requests take longer, and the list expires after minutes.
+const podsPerPage = 500
+
+// living are the living pods of a budget, of which little is kept.
+type living struct {
+	pods  []reports.Pod
+	alone map[string]outcome // by namespace and name: what would become of the pod without its quota
+}
+
+// outcome is what would become of a pod.
+func (l living) outcome(p reports.Pod) outcome {
+	if len(p.Decision.Violations) > 0 { // the quota's: those before are forgotten
+		return outcomeOf("Pod", p.Pod.Name, p.Decision, p.Sliced())
+	}
+	return l.alone[p.Pod.Namespace+"/"+p.Pod.Name]
+}
+
+// pods evaluates the living pods of namespaces that share a budget, over all of which their quota is counted. items are those audited.
+func (a *auditor) pods(ctx context.Context, namespaces []string, items map[string]*audited) (living, error) {
+	all := living{alone: map[string]outcome{}}
+	reader := reports.Reader{Client: a.client.Discovery().RESTClient(), PageSize: podsPerPage, InputOf: func(_ context.Context, pod *corev1.Pod) (policies.Input, error) {
 		return a.engine.Cluster.InputOf(pod.Namespace, pod), nil
 	}}
 	for _, name := range namespaces {
-		if err := reader.Each(ctx, name, func(p reports.Pod) { all = append(all, p) }); err != nil {
-			return nil, err
+		err := reader.Each(ctx, name, func(p reports.Pod) {
+			if items[name] != nil && p.Err == nil {
+				all.alone[name+"/"+p.Pod.Name] = outcomeOf("Pod", p.Pod.Name, p.Decision, p.Sliced())
+			}
+			p.Forget()
+			all.pods = append(all.pods, p)
+		})
+		if err != nil {
+			return all, err
 		}
 	}
-	return all, reports.WithinQuota(all, func(in policies.Input) (quota.Quota, error) { return a.quotaOf(ctx, in) })
+	return all, reports.WithinQuota(all.pods, func(in policies.Input) (quota.Quota, error) { return a.quotaOf(ctx, in) })
 }
 
 // quotaOf is what pods of a namespace would be held against.

@@ -1,0 +1,111 @@
+package audit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
+	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
+	policyconfig "github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/webhook/reports"
+)
+
+// pods is an API server that lists pods, in one part however many are asked for.
+type pods struct {
+	items  []string
+	limits []string // of the requests
+}
+
+func (p *pods) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := `{"items":[]}`
+	if strings.HasSuffix(r.URL.Path, "/pods") {
+		p.limits = append(p.limits, r.URL.Query().Get("limit"))
+		body = `{"items":[` + strings.Join(p.items, ",") + `]}`
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// auditorOf audits the pods of namespace a under a policy of one GPU.
+func auditorOf(t *testing.T, of *pods) *auditor {
+	t.Helper()
+	client, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: "http://audit", QPS: -1}, &http.Client{Transport: of})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, problems := policyconfig.Parse("gpuslice-system/p", []byte("apiVersion: gpuslice.dev/v1\nenforcementMode: audit\nquota: {gpus: 1}\nnamespaces: {names: [a]}\n"))
+	if len(problems) > 0 {
+		t.Fatal(problems.ToAggregate())
+	}
+	c := &target.Cluster{Book: policyconfig.NewBook([]*policyconfig.Policy{p}), Labels: map[string]map[string]string{"a": nil}}
+	scope := installed.ScopeOf([]*admissionv1.MutatingWebhookConfiguration{{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/name": "gpuslice"}},
+		Webhooks:   []admissionv1.MutatingWebhook{{Name: "pods.gpuslice.dev", NamespaceSelector: &metav1.LabelSelector{}}},
+	}}, "gpuslice-system")
+	return &auditor{client: client, engine: preview.New(c), scope: scope, items: []audited{{Namespace: "a"}}}
+}
+
+// podOf is a pod of namespace a.
+func podOf(name, labels, container string) string {
+	return fmt.Sprintf(`{"metadata":{"namespace":"a","name":%q,"uid":%q,"labels":{%s},"annotations":{"long":%q}},"spec":{"containers":[{"name":"a","image":"busybox"%s}]}}`,
+		name, name, labels, strings.Repeat("x", 100_000), container)
+}
+
+// TestPodsKeepLittle: what is found about each pod of a large budget stays, and not the pod.
+func TestPodsKeepLittle(t *testing.T) {
+	t.Parallel()
+	gpu := `,"resources":{"limits":{"nvidia.com/gpu":"1"}}`
+	of := &pods{items: []string{podOf("one", "", gpu), podOf("two", "", gpu), podOf("plain", "", ""), podOf("bad", `"gpuslice.dev/memory":"much"`, "")}}
+	a := auditorOf(t, of)
+	all, err := a.pods(t.Context(), []string{"a"}, map[string]*audited{"a": &a.items[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all.pods {
+		if text, err := json.Marshal(p.Pod); err != nil || len(text) > 1024 {
+			t.Errorf("%v, %d bytes are kept of pod %s", err, len(text), p.Pod.Name)
+		}
+	}
+	if err := a.addPods(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, s := range a.items[0].subjects {
+		got[s.Name] = s.Result + " " + s.Rule
+	}
+	want := map[string]string{"one": "skip no slice requested", "two": "fail quota", "plain": "skip no GPU requested", "bad": "fail request"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"500", "500"}, of.limits); diff != "" {
+		t.Errorf("how many pods are asked for at once (-want +got)\n%s", diff)
+	}
+}
+
+// TestPodsThatCannotBeEvaluated: a text that is no pod is an error with its reason, and of ours is a panic alone.
+func TestPodsThatCannotBeEvaluated(t *testing.T) {
+	t.Parallel()
+	a := auditorOf(t, &pods{items: []string{podOf("odd", "", `,"ports":"`+strings.Repeat("x", 5000)+`"`)}})
+	if err := a.addPods(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.errors) != 1 || errors.Is(a.errors[0], cli.ErrInternal) || !strings.Contains(a.errors[0].Error(), "Pod a/odd: read pod: ") || len(a.errors[0].Error()) > 1000 {
+		t.Errorf("%v", a.errors)
+	}
+	panics := fmt.Errorf("%w: odd\nstack", reports.ErrPanic)
+	if err := failure(panics); !errors.Is(err, cli.ErrInternal) || strings.Contains(err.Error(), "stack") || !strings.Contains(err.Error(), "panic: odd") {
+		t.Error(err)
+	}
+}
