@@ -47,6 +47,14 @@ func (w *Writer) Run(ctx context.Context) error {
 	if !w.awaitStrategy(ctx) {
 		return nil
 	}
+	remove, err := w.watchTemplates(w.named)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	if err != nil {
+		return nil // the informer ended first
+	}
+	defer remove()
 	pods, done := watchPods(w.options.Client, w.named), make(chan struct{})
 	defer func() { <-done }()
 	go func() { defer close(done); pods.RunWithContext(ctx) }()
@@ -104,11 +112,12 @@ func (w *Writer) sync(ctx context.Context) (more bool) {
 	}
 	left, writes := w.left(), 0
 	for _, named := range inTurn(w.named.of(namespaces)) {
-		have, want := w.cached(named.namespace, named.name), templateNamed(named.namespace, named.name)
-		if saysItsName(have, want) || w.waits(verbWrite, want.Namespace) {
+		have := w.cached(named.namespace, named.name)
+		if w.waits(verbWrite, named.namespace) || have == nil && left.take(named.namespace) < 0 {
 			continue
 		}
-		if have == nil && left.take(want.Namespace) < 0 {
+		want := templateNamed(named.namespace, named.name) // costs the most: not for each name of a namespace that is full
+		if saysItsName(have, want) {
 			continue
 		}
 		if writes++; writes > maxWrites {
