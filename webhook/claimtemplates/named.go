@@ -3,6 +3,7 @@ package claimtemplates
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +11,8 @@ import (
 )
 
 // namedTemplates are the templates that pods name, counted as a Reflector shows the pods. One pod more costs the same however many
-// there are, and of each pod its name and a pointer are kept.
+// there are. Pods of all namespaces count, since any may be governed later. What is kept is bounded by the pods that the API server
+// keeps: of each its name, a pointer, and what nobody else names of at most policies.MaxContainers names.
 type namedTemplates struct {
 	wake  func()                                // there may be something to write
 	lacks func(namespace, template string) bool // a template that should be there, as its name says
@@ -80,18 +82,21 @@ func (t *namedTemplates) has(namespace, template string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	in := t.namespaces[namespace]
-	return in != nil && in.templates[template] > 0
+	return in != nil && in.templates[template] != nil
 }
 
 // of are the templates that pods of these namespaces name, sorted.
 func (t *namedTemplates) of(namespaces map[string]bool) map[string][]string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	out := map[string][]string{}
+	t.mu.Lock()
 	for namespace := range namespaces {
 		if in := t.namespaces[namespace]; in != nil {
-			out[namespace] = slices.Sorted(maps.Keys(in.templates))
+			out[namespace] = slices.Collect(maps.Keys(in.templates))
 		}
+	}
+	t.mu.Unlock()
+	for _, names := range out {
+		slices.Sort(names)
 	}
 	return out
 }
@@ -101,7 +106,18 @@ type namingPods map[string]*namingPodsIn
 
 type namingPodsIn struct {
 	pods      map[string]names // by the pod's name
-	templates map[string]int   // how many of the pods name each
+	templates map[string]*int  // how many of the pods name each
+}
+
+// count counts one pod more that names the template, and reports whether it is the first. The key is a copy, and is never assigned
+// again: it would keep all that a pod names after that pod has gone.
+func (in *namingPodsIn) count(template string) (first bool) {
+	if n := in.templates[template]; n != nil {
+		*n++
+		return false
+	}
+	in.templates[strings.Clone(template)] = new(1)
+	return true
 }
 
 // put takes a pod as it is now: one that names nothing is forgotten. It reports whether the pod names something else than it did, and
@@ -109,18 +125,19 @@ type namingPodsIn struct {
 func (n namingPods) put(pod *namingPod) (changed, first bool) {
 	in := n[pod.namespace]
 	if in == nil {
-		in = &namingPodsIn{pods: map[string]names{}, templates: map[string]int{}}
+		in = &namingPodsIn{pods: map[string]names{}, templates: map[string]*int{}}
 	}
 	before := in.pods[pod.name]
 	if before == pod.names {
 		return false, false
 	}
 	for _, name := range pod.names.list() {
-		in.templates[name]++
-		first = first || in.templates[name] == 1
+		first = in.count(name) || first
 	}
 	for _, name := range before.list() {
-		if in.templates[name]--; in.templates[name] == 0 {
+		if n := in.templates[name]; *n > 1 {
+			*n--
+		} else {
 			delete(in.templates, name)
 		}
 	}

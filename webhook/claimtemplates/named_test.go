@@ -7,20 +7,24 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
 // recounted are how many pods of each namespace name each template, by a look at all pods.
 func recounted(pods map[string]*corev1.Pod) map[string]map[string]int {
 	out := map[string]map[string]int{}
 	for _, p := range pods {
-		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-			continue
-		}
 		each := map[string]bool{}
 		for _, t := range (policies.Input{Pod: p}).ClaimTemplates() {
 			each[t.Name] = true
@@ -38,12 +42,15 @@ func recounted(pods map[string]*corev1.Pod) map[string]map[string]int {
 func (t *namedTemplates) counted() map[string]map[string]int {
 	out := map[string]map[string]int{}
 	for namespace, in := range t.namespaces {
-		out[namespace] = in.templates
+		out[namespace] = map[string]int{}
+		for name, n := range in.templates {
+			out[namespace][name] = *n
+		}
 	}
 	return out
 }
 
-// TestNamedTemplates has pods come, change, end and go in any order, shown one by one, twice, or by a list, and counts again after each.
+// TestNamedTemplates has pods come, change and go in any order, shown one by one, twice, or by a list, and counts again after each.
 func TestNamedTemplates(t *testing.T) {
 	t.Parallel()
 	many := []string{four, "gpuslice-1mi", "gpuslice-2x4396mi", "gpuslice-8492mi-share", "mine", "gpuslice-4Gi", "gpuslice-notes"}
@@ -58,7 +65,6 @@ func TestNamedTemplates(t *testing.T) {
 				p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{ResourceClaimTemplateName: new(many[random.IntN(len(many))])})
 			}
 			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{ResourceClaimName: new(four)})
-			p.Status.Phase = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed}[random.IntN(5)]
 			return p
 		}
 		for step := range 150 {
@@ -132,6 +138,70 @@ func TestNamesOfHostilePod(t *testing.T) {
 	if got := namesOf(p).list(); len(got) != policies.MaxContainers || !slices.IsSorted(got) {
 		t.Errorf("%d names: %q", len(got), got)
 	}
+}
+
+// TestNamesRepeated has copies of one name before another.
+func TestNamesRepeated(t *testing.T) {
+	t.Parallel()
+	p := pod("team-a", "p", append(slices.Repeat([]string{four}, 2*policies.MaxContainers), "gpuslice-1mi")...)
+	if got := namesOf(p).list(); !slices.Equal(got, []string{"gpuslice-1mi", four}) {
+		t.Errorf("names %q", got)
+	}
+}
+
+// TestNamesOfPodsGone has pods go that named much: of what they named, no more is kept than what others name.
+func TestNamesOfPodsGone(t *testing.T) {
+	const n = 4000
+	named := newNamedTemplates(func() {}, func(string, string) bool { return false })
+	for i := range n {
+		_ = named.Add(pod("team-a", fmt.Sprint("stays-", i), fmt.Sprintf("gpuslice-%dmi", 1+i)))
+	}
+	before := heap()
+	for i := range n {
+		p := pod("team-a", "goes", fmt.Sprintf("gpuslice-%dmi", 1+i))
+		for j := range policies.MaxContainers - 1 {
+			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{ResourceClaimTemplateName: new(fmt.Sprintf("gpuslice-%dmi-share", 1+i*policies.MaxContainers+j))})
+		}
+		_ = named.Add(p)
+		_ = named.Delete(p)
+	}
+	if grown := heap() - before; grown > n*policies.MaxContainers {
+		t.Errorf("%d bytes more for each pod that has gone", grown/n)
+	}
+	runtime.KeepAlive(named)
+}
+
+// heap are the bytes in use.
+func heap() int64 {
+	var m runtime.MemStats
+	for range 3 { // what is unique is given up by one collection, and collected by the next
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestSyncOfFullNamespace has a namespace name many more templates than it may have: what they would say is not even worked out.
+func TestSyncOfFullNamespace(t *testing.T) {
+	const n = 20_000
+	client := fake.NewClientset()
+	templates := resourceinformers.NewResourceClaimTemplateInformer(client, metav1.NamespaceAll, 0, cache.Indexers{})
+	w := New(Options{Client: client, Templates: templates, Governed: func() ([]nativequota.Governed, error) { return governed("claim", "team-a"), nil }, Log: logr.Discard()})
+	w.named = newNamedTemplates(w.wake, w.lacks)
+	w.backoff = map[kind]retry{}
+	for i := range n {
+		name := fmt.Sprintf("gpuslice-%dmi", 1+i)
+		_ = w.named.Add(pod("team-a", name, name))
+		if i < maxTemplates {
+			must(t, templates.GetStore().Add(templateOf("team-a", name)))
+		}
+	}
+	w.sync(t.Context())
+	began := time.Now()
+	if w.sync(t.Context()); testing.AllocsPerRun(1, func() { w.sync(t.Context()) }) > 5*n {
+		t.Errorf("a sync allocates more than five times a name")
+	}
+	t.Logf("a sync takes %s", time.Since(began)/3)
 }
 
 const crowd = 50_000

@@ -19,7 +19,8 @@ import (
 )
 
 // selectPods has the API server leave out pods without a slice and those that have ended: they are most of what a cluster keeps, and are
-// neither sent nor decoded. Of the others whole pods are sent: PartialObjectMetadata, the smaller form, has no claims.
+// neither sent nor decoded. One that ends while it is watched is shown as deleted. Of the others whole pods are sent:
+// PartialObjectMetadata, the smaller form, has no claims.
 func selectPods(o *metav1.ListOptions) {
 	o.LabelSelector = api.LabelTier
 	o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
@@ -67,16 +68,13 @@ type names struct{ joined unique.Handle[string] }
 // separator is in no name of a template.
 const separator = " "
 
-// namesOf are gpuslice's templates that the pod names: of one that has ended none. They are no more than a pod may have containers,
-// since an author who is not governed can write any number of claims.
+// namesOf are gpuslice's templates that the pod names. They are no more than a pod may have containers, since an author who is not
+// governed can write any number of claims.
 func namesOf(pod *corev1.Pod) names {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return names{} // it ends while it is watched
-	}
 	var all []string
 	for i := range pod.Spec.ResourceClaims {
 		name := pod.Spec.ResourceClaims[i].ResourceClaimTemplateName
-		if name != nil && len(all) < policies.MaxContainers && templateNamed("", *name) != nil {
+		if name != nil && len(all) < policies.MaxContainers && !slices.Contains(all, *name) && templateNamed("", *name) != nil {
 			all = append(all, *name)
 		}
 	}
@@ -84,7 +82,7 @@ func namesOf(pod *corev1.Pod) names {
 		return names{}
 	}
 	slices.Sort(all)
-	return names{unique.Make(strings.Join(slices.Compact(all), separator))}
+	return names{unique.Make(strings.Join(all, separator))}
 }
 
 func (n names) list() []string {

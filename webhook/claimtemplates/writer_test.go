@@ -16,8 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -71,8 +73,35 @@ func governed(strategy api.StrategyName, namespaces ...string) (out []nativequot
 
 func start(t *testing.T, over []nativequota.Governed, objects ...runtime.Object) *stage {
 	s := &stage{Clientset: fake.NewClientset(objects...), t: t, governed: over}
+	s.selectPods()
 	s.run()
 	return s
+}
+
+// selectPods has the fake cluster leave out pods by their fields, and show those as deleted that are left out from then on.
+func (s *stage) selectPods() {
+	s.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		list, err := s.Tracker().List(corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), a.GetNamespace())
+		if err != nil {
+			return true, nil, err
+		}
+		pods, selector := list.(*corev1.PodList), a.(clienttesting.ListAction).GetListRestrictions().Fields
+		pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !selector.Matches(fields.Set{"status.phase": string(p.Status.Phase)}) })
+		return true, pods, nil
+	})
+	s.PrependWatchReactor("pods", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		w, err := s.Tracker().Watch(corev1.SchemeGroupVersion.WithResource("pods"), a.GetNamespace())
+		if err != nil {
+			return true, nil, err
+		}
+		selector := a.(clienttesting.WatchAction).GetWatchRestrictions().Fields
+		return true, watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
+			if p, ok := e.Object.(*corev1.Pod); ok && !selector.Matches(fields.Set{"status.phase": string(p.Status.Phase)}) {
+				e.Type = watch.Deleted
+			}
+			return e, true
+		}), nil
+	})
 }
 
 func (s *stage) run() {
@@ -114,6 +143,17 @@ func (s *stage) create(pods ...*corev1.Pod) {
 
 func (s *stage) deletePod(namespace, name string) {
 	if err := s.CoreV1().Pods(namespace).Delete(s.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) endPod(namespace, name string) {
+	p, err := s.CoreV1().Pods(namespace).Get(s.t.Context(), name, metav1.GetOptions{})
+	if err == nil {
+		p.Status.Phase = corev1.PodSucceeded
+		_, err = s.CoreV1().Pods(namespace).UpdateStatus(s.t.Context(), p, metav1.UpdateOptions{})
+	}
+	if err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -192,7 +232,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// TestWriterFollows creates pods while it runs: their templates are there at once, and stay an hour after the last of them.
+// TestWriterFollows creates pods while it runs: their templates are there at once, and stay an hour after the last of them has gone or ended.
 func TestWriterFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, governed("claim", "team-a"))
@@ -207,7 +247,7 @@ func TestWriterFollows(t *testing.T) {
 		s.want("team-a/" + four)
 		s.create(pod("team-a", "r", four))
 		s.pass(5 * time.Minute)
-		s.deletePod("team-a", "r")
+		s.endPod("team-a", "r")
 		s.pass(58 * time.Minute)
 		s.want("team-a/" + four)
 		s.pass(5 * time.Minute)
