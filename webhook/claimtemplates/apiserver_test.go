@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
@@ -65,29 +66,70 @@ func TestWriterOnAPIServer(t *testing.T) {
 		must(t, errors.Join(<-done, <-done))
 	}()
 	for _, name := range []string{four, "gpuslice-1mi", "gpuslice-2x20480mi-of-81920mi-share"} {
-		p := pod("team-a", strings.ReplaceAll(name, ".", "-"), name)
-		p.UID = ""
-		p.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.test/app:1"}}
-		_, err := s.Client.CoreV1().Pods("team-a").Create(t.Context(), p, metav1.CreateOptions{})
-		must(t, err)
-		want := templateOf("team-a", name)
-		err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-			got, err := s.Client.ResourceV1().ResourceClaimTemplates("team-a").Get(ctx, name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				return false, nil
-			}
-			return err == nil && got.UID != before.UID && equality.Semantic.DeepEqual(got.Spec.Spec, want.Spec.Spec), err
-		})
-		if err != nil {
-			t.Fatalf("%s is not there, or not what it says: %v", name, err)
-		}
+		createPod(t, s, name)
+		awaitTemplate(t, s, name, before.UID)
 	}
 	events, err := s.Client.CoreV1().Events("team-a").List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == ReasonReplaced && e.InvolvedObject.UID == before.UID }) {
 		t.Errorf("the template that was replaced has no Event: %v", events.Items)
 	}
+	endPod(t, s, templates.GetStore())
 	others(t, s, client)
+}
+
+// createPod creates one that names a template, by the name of that template.
+func createPod(t *testing.T, s *cluster.APIServer, template string) {
+	t.Helper()
+	p := pod("team-a", strings.ReplaceAll(template, ".", "-"), template)
+	p.UID = ""
+	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.test/app:1"}}
+	_, err := s.Client.CoreV1().Pods("team-a").Create(t.Context(), p, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// awaitTemplate waits for a template that is what its name says, and is another than the one that was there before.
+func awaitTemplate(t *testing.T, s *cluster.APIServer, name string, before types.UID) {
+	t.Helper()
+	want := templateOf("team-a", name)
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		got, err := s.Client.ResourceV1().ResourceClaimTemplates("team-a").Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil && got.UID != before && equality.Semantic.DeepEqual(got.Spec.Spec, want.Spec.Spec), err
+	})
+	if err != nil {
+		t.Fatalf("%s is not there, or not what it says: %v", name, err)
+	}
+}
+
+// endPod has a tenant delete a template that a pod names, and one whose pod has ended: the first alone is written anew. Pods come in
+// between, so that what was shown before them has been seen: templates of one namespace are written in the order of their names.
+func endPod(t *testing.T, s *cluster.APIServer, seen cache.Store) {
+	t.Helper()
+	const ended = "gpuslice-1mi"
+	_, err := s.Client.CoreV1().Pods("team-a").Patch(t.Context(), ended, types.MergePatchType, []byte(`{"status": {"phase": "Succeeded"}}`), metav1.PatchOptions{}, "status")
+	must(t, err)
+	createPod(t, s, "gpuslice-8mi")
+	awaitTemplate(t, s, "gpuslice-8mi", "")
+	for _, name := range []string{four, ended} {
+		lost, err := s.Client.ResourceV1().ResourceClaimTemplates("team-a").Get(t.Context(), name, metav1.GetOptions{})
+		must(t, err)
+		must(t, s.Client.ResourceV1().ResourceClaimTemplates("team-a").Delete(t.Context(), name, metav1.DeleteOptions{}))
+		if name == four {
+			awaitTemplate(t, s, name, lost.UID)
+		}
+	}
+	must(t, wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		_, ok, err := seen.GetByKey("team-a/" + ended)
+		return !ok, err
+	}))
+	createPod(t, s, "gpuslice-9mi")
+	awaitTemplate(t, s, "gpuslice-9mi", "")
+	if _, err := s.Client.ResourceV1().ResourceClaimTemplates("team-a").Get(t.Context(), ended, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the template of a pod that has ended is written anew: %v", err)
+	}
 }
 
 // others has the ServiceAccount write and delete templates that are not gpuslice's.
