@@ -68,7 +68,8 @@ func TestNamedTemplates(t *testing.T) {
 			return p
 		}
 		for step := range 150 {
-			p, before, what := anyPod(), recounted(pods), ""
+			var what string
+			p, before := anyPod(), recounted(pods)
 			key := p.Namespace + "/" + p.Name
 			changed := pods[key] == nil || namesOf(pods[key]) != namesOf(p)
 			woken = 0
