@@ -163,6 +163,11 @@ func TestStrictOwnAccount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.createsNoPods(t, client)
 		// More rights than the manifests give: as if the token's role had grown.
 		rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods", "namespaces"}, Verbs: []string{"*"}}}
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "grown"}, Rules: rules}
@@ -172,10 +177,6 @@ func TestStrictOwnAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := s.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
 			t.Fatal(err)
 		}
 		bypassed := []byte(`{"metadata":{"labels":{"gpuslice.dev/bypass":"true","team":"a"},"annotations":{"gpuslice.dev/bypass-until":"soon","gpuslice.dev/bypass-by":"me","a":"b"}}}`)
@@ -222,6 +223,20 @@ func TestStrictOwnAccount(t *testing.T) {
 	})
 }
 
+// createsNoPods tries it with the rights that the manifests give: no policy judges that.
+func (s *bare) createsNoPods(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	pods := client.CoreV1().Pods("loose")
+	_, created := pods.Create(t.Context(), gpuPod("own"), metav1.CreateOptions{})
+	applied := []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"own"},"spec":{"containers":[{"name":"a","image":"a"}]}}`)
+	_, patched := pods.Patch(t.Context(), "own", types.ApplyPatchType, applied, metav1.PatchOptions{FieldManager: "own"})
+	for how, err := range map[string]error{"created": created, "applied": patched} {
+		if !apierrors.IsForbidden(err) || ownRights(err) {
+			t.Errorf("a pod of its own, %s: %v", how, err)
+		}
+	}
+}
+
 func ownRights(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'gpuslice-own-rights'")
 }
@@ -230,8 +245,8 @@ func ownRights(err error) bool {
 func (s *bare) awaitOwnRights(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		pod := gpuPod("probe")
-		_, err := client.CoreV1().Pods("loose").Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		probe := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
+		_, err := client.CoreV1().Namespaces().Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return ownRights(err), nil
 	})
 	if err != nil {
