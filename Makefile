@@ -96,7 +96,7 @@ fuzz: ## every fuzz target for FUZZTIME (default 10s) each
 golden: ## rewrite what the scenarios want, for review in the diff
 	go test $(GOFLAGS) ./policies -run TestEveryScenario -update
 	go test $(GOFLAGS) ./cmd/gpuslice -update
-	go test $(GOFLAGS) ./policies/config -run Schema -update
+	go test $(GOFLAGS) ./policies/config -run 'Schema|Reference' -update
 
 manifests: ## rewrite what is made of deploy/*.yaml: the chart's templates, the kustomization, the alerts; and the pages of metrics
 	go test $(GOFLAGS) ./deploy -run TestDerivedFiles -update
@@ -106,8 +106,8 @@ bench: cluster ## figures: deciding, pod creates with and without us, the comman
 	go test $(GOFLAGS) ./test/bench ./webhook/pods ./webhook/cluster -run "^$$" -bench . -benchmem -count 5
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run 'TestPrint(PodCreates|PartsOfASlice|CommandLineStart|WhatAReplicaUses)' -v
 
-bench-quota: cluster ## figures: pod creates under a quota, beside no webhook, one that only answers, and a ResourceQuota
-	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 20m ./test/bench -run TestPrintQuotaCreates -v
+bench-quota: cluster ## figures: pod creates under a quota, beside no webhook, one that only answers, and a ResourceQuota, beside so many pods as GPUSLICE_CROWDS has (default 0,5000)
+	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 30m ./test/bench -run TestPrintQuotaCreates -v
 
 bench-ops: cluster ## figures: the same at full size and latency, about an hour and SOAK (default 10m)
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 30m ./test/bench -run 'TestPrint(LatencyAtAPace|QuotaCreates)' -v

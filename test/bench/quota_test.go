@@ -29,7 +29,6 @@ const (
 	unlimited    = "without-quota" // ours, mutating and validating, with no quota to ask
 	withLedger   = "with-quota"
 	quotaCreates = 400 // a round
-	crowd        = 5000
 )
 
 // TestPrintQuotaCreates prints the time that creating a pod takes: with no webhook, with one that only answers, with a
@@ -48,10 +47,12 @@ func TestPrintQuotaCreates(t *testing.T) {
 	}
 	t.Cleanup(i.Stop)
 	setUpQuota(t, i)
-	for _, there := range []int{0, crowd} {
-		fill(t, i, withLedger, there)
-		fill(t, i, onlyAnswers, there)
+	were := 0
+	for _, there := range counts(t, "GPUSLICE_CROWDS", 0, "0,5000") {
+		fill(t, i, withLedger, there-were)
+		fill(t, i, onlyAnswers, there-were)
 		printQuotaRows(t, i, there)
+		were = there
 	}
 }
 

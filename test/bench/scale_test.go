@@ -81,13 +81,19 @@ func growth(all []taken) []panel {
 	}
 }
 
-// sizes are how many nodes the clusters have: those of GPUSLICE_NODES, as "500,5000".
-func sizes(t *testing.T) (out []int) {
+// sizes are how many nodes the clusters have.
+func sizes(t *testing.T) []int {
 	t.Helper()
-	for _, text := range strings.Split(cmp.Or(os.Getenv("GPUSLICE_NODES"), "1,500,2000,5000"), ",") {
+	return counts(t, "GPUSLICE_NODES", 1, "1,500,2000,5000")
+}
+
+// counts are the ascending numbers in a variable of the environment, as "500,5000".
+func counts(t *testing.T, variable string, least int, otherwise string) (out []int) {
+	t.Helper()
+	for _, text := range strings.Split(cmp.Or(os.Getenv(variable), otherwise), ",") {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			t.Fatalf("GPUSLICE_NODES has %q: write numbers of nodes, as 500,5000", text)
+		if err != nil || n < least || len(out) > 0 && n <= out[len(out)-1] {
+			t.Fatalf("%s has %q: write ascending numbers, as 500,5000", variable, text)
 		}
 		out = append(out, n)
 	}

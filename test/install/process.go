@@ -91,7 +91,7 @@ func launch(reviews, probes, binary, dir, name string, config *rest.Config, envi
 	defer log.Close()
 	p.cmd = exec.Command(binary, append([]string{"--kubeconfig", kubeconfig, "--listen", reviews, "--metrics-listen", probes}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = append([]string{"GOMEMLIMIT=400MiB"}, os.Environ()...)              // as deploy/40-deployment.yaml has it
+	p.cmd.Env = append([]string{"GOMEMLIMIT=380MiB"}, os.Environ()...)              // as deploy/40-deployment.yaml has it
 	p.cmd.Env = append(append(p.cmd.Env, "GPUSLICE_IDLE_GRACE=0s"), environment...) // a variable, which other builds need not know
 	ended, err := child.Start(p.cmd)
 	if err != nil {
@@ -257,7 +257,7 @@ func freeAddresses() (reviews, probes string, err error) {
 }
 
 // freeAddress returns a loopback address that nobody listens on. Its port is below those that Linux gives to connections: under
-// load one of them takes a port before the process that is told it listens.
+// load one of them takes a port before the process listens there.
 func freeAddress() (string, error) {
 	const from, to = 20_000, 32_000
 	var err error
