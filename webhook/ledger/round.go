@@ -28,7 +28,6 @@ func (p reply) needsWrite() bool { return !p.waiter.request.DryRun }
 // serve answers a batch. It returns when every waiter is answered or gone.
 func (w *worker) serve(ctx context.Context, batch []*waiter) {
 	w.ledger.counts.batches.Add(1)
-	w.ledger.counts.requests.Add(int64(len(batch)))
 	r := &round{worker: w, waiting: batch}
 	if recent, ok := w.recent(); ok {
 		r.current = &recent
@@ -46,16 +45,25 @@ func (w *worker) serve(ctx context.Context, batch []*waiter) {
 			return
 		}
 		r.backOff(ctx, err)
+		r.waiting = append(r.waiting, r.take(maxBatch-len(r.waiting))...) // they need no write of their own
 	}
 }
 
-// backOff waits before another attempt.
+// backOff waits before another attempt. After a first conflict replicas wait for different times, or they would meet again; after
+// more of them a replica does not wait: those that have written let it go first.
 func (r *round) backOff(ctx context.Context, err error) {
-	doublings := 4
-	if errors.Is(err, ErrUnknown) {
-		doublings = 7 // the API server is in trouble: retry less often
+	var wait time.Duration
+	switch {
+	case errors.Is(err, ErrUnknown): // the API server is in trouble: retry less often
+		wait = r.ledger.backOff(r.attempt, 7)
+	case errors.Is(err, ErrConflict) && r.attempt == 0:
+		wait = time.Duration(r.ledger.options.Random() * float64(min(r.writeTook, maxYield)))
+	case errors.Is(err, ErrConflict):
+		wait = r.ledger.backOff(0, 0)
+	default:
+		wait = r.ledger.backOff(r.attempt, 4)
 	}
-	sleep(ctx, r.ledger.backOff(r.attempt, doublings))
+	sleep(ctx, wait)
 	r.attempt++
 }
 

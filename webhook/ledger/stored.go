@@ -95,7 +95,9 @@ func (w *worker) write(ctx context.Context, from storedLedger, next State) (stor
 		swap = w.ledger.options.Store.Create
 	}
 	w.ledger.counts.writes.Add(1)
+	began := time.Now()
 	object, err := swap(ctx, Object{Name: ObjectName(w.key), UID: from.object.UID, Version: from.object.Version, Budget: w.key, Data: data})
+	w.writeTook = time.Since(began)
 	if err != nil {
 		w.ledger.counts.failed(err)
 		return storedLedger{}, fmt.Errorf("write ledger of %s: %w", w.key, err)

@@ -6,8 +6,12 @@ import (
 	"time"
 )
 
-// maxBatch bounds the requests of one round.
-const maxBatch = 256
+const (
+	// maxBatch bounds the requests of one round.
+	maxBatch = 256
+	// maxYield bounds how long a replica lets others write first.
+	maxYield = 250 * time.Millisecond
+)
 
 // waiter is a request that waits for its answer, or, with reconcileOnly, a reconcile without a request.
 type waiter struct {
@@ -36,8 +40,9 @@ type worker struct {
 	reservations  int       // in the ledger that was last read
 
 	// Used by the goroutine alone:
-	last     storedLedger // last read or written
-	lastList time.Time
+	last      storedLedger // last read or written
+	lastList  time.Time
+	writeTook time.Duration // the last write
 }
 
 // enqueue adds w to the queue of the budget's worker. It reports whether the Ledger is open.
@@ -80,8 +85,10 @@ func (w *worker) run() {
 			return
 		}
 		w.serve(w.ledger.ctx, batch)
-		if len(batch) > 1 { // more requests are likely on their way: one write for them all
-			sleep(w.ledger.ctx, w.ledger.options.BatchDelay)
+		if len(batch) > 1 {
+			// More requests are likely on their way: one write for them all. And a replica whose write met this one's has to read
+			// and to write in the meantime, or it waits for its luck.
+			sleep(w.ledger.ctx, max(w.ledger.options.BatchDelay, min(2*w.writeTook, maxYield)))
 		}
 	}
 }
@@ -90,13 +97,27 @@ func (w *worker) run() {
 func (w *worker) nextBatch() []*waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := min(len(w.queue), maxBatch)
-	batch := w.queue[:n:n]
-	w.queue = w.queue[n:]
-	if n == 0 || w.ledger.ctx.Err() != nil {
+	batch := w.pop(maxBatch)
+	if len(batch) == 0 || w.ledger.ctx.Err() != nil {
 		w.running = false
 		return nil
 	}
+	return batch
+}
+
+// take returns at most n of those that wait.
+func (w *worker) take(n int) []*waiter {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pop(n)
+}
+
+// pop takes at most n waiters from the queue. The caller holds w.mu.
+func (w *worker) pop(n int) []*waiter {
+	n = min(n, len(w.queue))
+	batch := w.queue[:n:n]
+	w.queue = w.queue[n:]
+	w.ledger.counts.requests.Add(int64(n))
 	return batch
 }
 

@@ -1,0 +1,70 @@
+package ledger_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpuslice/gpuslice/webhook/ledger"
+	"github.com/gpuslice/gpuslice/webhook/ledger/ledgertest"
+)
+
+// calls makes each call to the cluster take so long.
+func (b *bench) calls(took time.Duration) {
+	b.faults = func(ledgertest.Call) ledgertest.Fault { return ledgertest.Fault{Before: took / 2, After: took / 2} }
+}
+
+// TestCrowd is about many requests at several replicas, whose writes meet.
+func TestCrowd(t *testing.T) {
+	t.Run("a request that arrives while a write is tried again goes with it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, 1000, 2)
+			b.want(b.admit("first"), ledger.Admitted)
+			b.want(b.replicas[1].Reserve(t.Context(), b.request("second")), ledger.Admitted) // the first replica's copy is old now
+			b.calls(40 * time.Millisecond)
+			before := b.replicas[0].Counts()
+			var both sync.WaitGroup
+			for i, uid := range []string{"retried", "joins"} {
+				both.Go(func() {
+					time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+					if a := b.replicas[0].Reserve(t.Context(), b.request(uid)); a.Decision != ledger.Admitted {
+						t.Errorf("%s: %+v", uid, a)
+					}
+				})
+			}
+			both.Wait()
+			after := b.replicas[0].Counts()
+			if writes, conflicts := after.Writes-before.Writes, after.Conflicts-before.Conflicts; writes != 2 || conflicts != 1 {
+				t.Errorf("%d writes with %d conflicts, want one that fails and one for both", writes, conflicts)
+			}
+			if n := after.Requests - before.Requests; n != 2 {
+				t.Errorf("%d requests were counted", n)
+			}
+		})
+	})
+	for name, c := range map[string]struct{ write, wait time.Duration }{
+		"a replica that wrote for several waits for two writes of others": {40 * time.Millisecond, 80 * time.Millisecond},
+		"it waits a little where writes are fast":                         {2 * time.Millisecond, 10 * time.Millisecond},
+		"it does not wait long where writes are slow":                     {time.Second, 250 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, 1000, 1)
+				b.want(b.admit("first"), ledger.Admitted)
+				b.calls(c.write)
+				begin := time.Now()
+				var all sync.WaitGroup
+				for _, uid := range []string{"one", "two", "three"} { // one batch of two at least: the first may be taken alone
+					all.Go(func() { b.replicas[0].Reserve(t.Context(), b.request(uid)) })
+				}
+				all.Wait()
+				written := time.Since(begin)
+				b.want(b.replicas[0].Reserve(t.Context(), b.request("late")), ledger.Admitted)
+				if took := time.Since(begin) - written; took != c.wait+c.write {
+					t.Errorf("the next write is done after %s, want %s and %s", took, c.wait, c.write)
+				}
+			})
+		})
+	}
+}
