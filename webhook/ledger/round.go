@@ -25,16 +25,17 @@ type reply struct {
 // needsWrite reports whether the answer depends on a write.
 func (p reply) needsWrite() bool { return !p.waiter.request.DryRun }
 
-// serve answers a batch. It returns when every waiter is answered or gone.
-func (w *worker) serve(ctx context.Context, batch []*waiter) {
+// serve answers a batch, and those who come while it is tried again. It returns how many there were, when all are answered or gone.
+func (w *worker) serve(ctx context.Context, batch []*waiter) (served int) {
 	w.ledger.counts.batches.Add(1)
 	r := &round{worker: w, waiting: batch}
+	served = len(batch)
 	if recent, ok := w.recent(); ok {
 		r.current = &recent
 	}
 	for {
 		if !r.dropGone() || ctx.Err() != nil {
-			return
+			return served
 		}
 		err := r.step(ctx)
 		if err == nil {
@@ -42,10 +43,11 @@ func (w *worker) serve(ctx context.Context, batch []*waiter) {
 		}
 		if errors.Is(err, ErrRejected) || errors.Is(err, ErrFull) {
 			r.answerAll(busyAnswer(5*time.Second, err.Error()))
-			return
+			return served
 		}
 		r.backOff(ctx, err)
-		r.waiting = append(r.waiting, r.take(maxBatch-len(r.waiting))...) // they need no write of their own
+		more := r.take(maxBatch - len(r.waiting)) // they need no write of their own
+		r.waiting, served = append(r.waiting, more...), served+len(more)
 	}
 }
 

@@ -84,8 +84,7 @@ func (w *worker) run() {
 		if len(batch) == 0 {
 			return
 		}
-		w.serve(w.ledger.ctx, batch)
-		if len(batch) > 1 {
+		if w.serve(w.ledger.ctx, batch) > 1 {
 			// More requests are likely on their way: one write for them all. And a replica whose write met this one's has to read
 			// and to write in the meantime, or it waits for its luck.
 			sleep(w.ledger.ctx, max(w.ledger.options.BatchDelay, min(2*w.writeTook, maxYield)))
