@@ -106,7 +106,7 @@ bench: cluster ## figures: deciding, pod creates with and without us, the comman
 	go test $(GOFLAGS) ./test/bench ./webhook/pods ./webhook/cluster -run "^$$" -bench . -benchmem -count 5
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 ./test/bench -run 'TestPrint(PodCreates|PartsOfASlice|CommandLineStart|WhatAReplicaUses)' -v
 
-bench-quota: cluster ## figures: pod creates under a quota, beside no webhook, one that only answers, and a ResourceQuota, beside so many pods as GPUSLICE_CROWDS has (default 0,5000)
+bench-quota: cluster ## figures: pod creates under a quota, beside no webhook, one that only answers, and a ResourceQuota, with GPUSLICE_CROWDS (default 0,5000) pods there
 	GPUSLICE_TEST=apiserver go test $(GOFLAGS) -count=1 -timeout 30m ./test/bench -run TestPrintQuotaCreates -v
 
 bench-ops: cluster ## figures: the same at full size and latency, about an hour and SOAK (default 10m)

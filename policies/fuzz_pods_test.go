@@ -155,19 +155,19 @@ func FuzzEphemeral(f *testing.F) {
 		if list := after.Spec.EphemeralContainers; len(list) != 2 || list[0].Image != there.Image || len(list[0].Env) > 0 {
 			t.Fatalf("what is there changed: %+v", list)
 		}
-		told := 0 // how often the container says which devices it takes: an image may say "all" where it does not
+		named := 0 // entries that name devices: without one, the image's may say "all"
 		for _, e := range after.Spec.EphemeralContainers[1].Env {
 			if e.Name != envvar.VisibleDevices {
 				continue
 			}
-			told++
+			named++
 			// NVIDIA's toolkit gives no device for these (its package internal/config/image).
 			if e.ValueFrom != nil || !slices.Contains([]string{"", "none", "void"}, e.Value) {
 				t.Errorf("%s gets devices: %v", text, e)
 			}
 		}
-		if c.Name != there.Name && told != 1 {
-			t.Errorf("%s says %d times which devices it takes", text, told)
+		if c.Name != there.Name && named != 1 {
+			t.Errorf("%s names devices %d times", text, named)
 		}
 	})
 }

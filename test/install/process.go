@@ -256,8 +256,8 @@ func freeAddresses() (reviews, probes string, err error) {
 	return reviews, probes, err
 }
 
-// freeAddress returns a loopback address that nobody listens on. Its port is below those that Linux gives to connections: under
-// load one of them takes a port before the process listens there.
+// freeAddress returns a loopback address that nobody listens on. Its port is below those that Linux gives to outgoing connections:
+// under load a connection gets such a port before the process listens there.
 func freeAddress() (string, error) {
 	const from, to = 20_000, 32_000
 	var err error

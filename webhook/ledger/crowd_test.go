@@ -43,25 +43,34 @@ func TestCrowd(t *testing.T) {
 			}
 		})
 	})
-	for name, c := range map[string]struct{ write, wait time.Duration }{
-		"a replica that wrote for several waits for two writes of others": {40 * time.Millisecond, 80 * time.Millisecond},
-		"it waits a little where writes are fast":                         {2 * time.Millisecond, 10 * time.Millisecond},
-		"it does not wait long where writes are slow":                     {time.Second, 250 * time.Millisecond},
+	for name, c := range map[string]struct {
+		meets       bool // another replica's write
+		write, wait time.Duration
+	}{
+		"a replica that wrote for several waits for two writes of others": {true, 40 * time.Millisecond, 80 * time.Millisecond},
+		"it waits a little where writes are fast":                         {true, 2 * time.Millisecond, 10 * time.Millisecond},
+		"it does not wait long where writes are slow":                     {true, 700 * time.Millisecond, 250 * time.Millisecond},
+		"it waits a little where nobody else writes":                      {false, 40 * time.Millisecond, 10 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, 1000, 1)
+				b := newBench(t, 1000, 2)
 				b.want(b.admit("first"), ledger.Admitted)
-				b.calls(c.write)
-				begin := time.Now()
-				var all sync.WaitGroup
-				for _, uid := range []string{"one", "two", "three"} { // one batch of two at least: the first may be taken alone
-					all.Go(func() { b.replicas[0].Reserve(t.Context(), b.request(uid)) })
+				if c.meets {
+					b.want(b.replicas[1].Reserve(t.Context(), b.request("other")), ledger.Admitted)
+					b.want(b.replicas[0].Reserve(t.Context(), b.request("conflict")), ledger.Admitted)
 				}
+				b.calls(c.write)
+				var all sync.WaitGroup
+				reserve := func(uid string) { all.Go(func() { b.replicas[0].Reserve(t.Context(), b.request(uid)) }) }
+				reserve("alone")
+				synctest.Wait() // it is being written, so that the next two are a batch
+				reserve("one")
+				reserve("two")
 				all.Wait()
-				written := time.Since(begin)
+				begin := time.Now()
 				b.want(b.replicas[0].Reserve(t.Context(), b.request("late")), ledger.Admitted)
-				if took := time.Since(begin) - written; took != c.wait+c.write {
+				if took := time.Since(begin); took != c.wait+c.write {
 					t.Errorf("the next write is done after %s, want %s and %s", took, c.wait, c.write)
 				}
 			})

@@ -5,9 +5,9 @@
 // version that it read, so that two replicas can never give the same capacity away: compare-and-swap alone makes this safe,
 // without a leader and without a lock.
 //
-// One worker for each budget and replica takes all waiting requests, decides them on one copy and writes once. Having written
-// for several, it waits for twice the time that the write took, so that other replicas can write; one whose write fails takes
-// what arrived meanwhile along. Before a
+// One worker for each budget and replica takes all waiting requests, decides them on one copy and writes once. If the write
+// fails, it takes what has arrived meanwhile along. After a conflict replicas let each other write: having written for several
+// requests, each waits for twice the time that its write took. Before a
 // worker denies, it reconciles: it reads the ledger, then lists the pods, in this order, and takes the list as the new
 // base. It drops the reservations of listed pods, and those that were older than ReservationTTL when the list began: the
 // API server gives up a request long before, so that such a pod can no longer be created. All of this is dated by the API

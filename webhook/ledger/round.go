@@ -25,11 +25,12 @@ type reply struct {
 // needsWrite reports whether the answer depends on a write.
 func (p reply) needsWrite() bool { return !p.waiter.request.DryRun }
 
-// serve answers a batch, and those who come while it is tried again. It returns how many there were, when all are answered or gone.
+// serve answers a batch, and the requests that arrive while a write is tried again. It returns how many there were, when each is
+// answered or gone.
 func (w *worker) serve(ctx context.Context, batch []*waiter) (served int) {
 	w.ledger.counts.batches.Add(1)
 	r := &round{worker: w, waiting: batch}
-	served = len(batch)
+	served, w.writeTook = len(batch), 0
 	if recent, ok := w.recent(); ok {
 		r.current = &recent
 	}
@@ -51,8 +52,11 @@ func (w *worker) serve(ctx context.Context, batch []*waiter) (served int) {
 	}
 }
 
-// backOff waits before another attempt. After a first conflict replicas wait for different times, or they would meet again; after
-// more of them a replica does not wait: those that have written let it go first.
+// eagerAttempts are those after which a write that conflicts waits longer and longer.
+const eagerAttempts = 8
+
+// backOff waits before another attempt. After a first conflict replicas wait for different times, or they would meet again; then
+// they hardly wait: those that have written let the others write first.
 func (r *round) backOff(ctx context.Context, err error) {
 	var wait time.Duration
 	switch {
@@ -61,7 +65,7 @@ func (r *round) backOff(ctx context.Context, err error) {
 	case errors.Is(err, ErrConflict) && r.attempt == 0:
 		wait = time.Duration(r.ledger.options.Random() * float64(min(r.writeTook, maxYield)))
 	case errors.Is(err, ErrConflict):
-		wait = r.ledger.backOff(0, 0)
+		wait = r.ledger.backOff(max(0, r.attempt-eagerAttempts), 4)
 	default:
 		wait = r.ledger.backOff(r.attempt, 4)
 	}

@@ -98,6 +98,9 @@ func (w *worker) write(ctx context.Context, from storedLedger, next State) (stor
 	began := time.Now()
 	object, err := swap(ctx, Object{Name: ObjectName(w.key), UID: from.object.UID, Version: from.object.Version, Budget: w.key, Data: data})
 	w.writeTook = time.Since(began)
+	if errors.Is(err, ErrConflict) {
+		w.lastConflict = time.Now()
+	}
 	if err != nil {
 		w.ledger.counts.failed(err)
 		return storedLedger{}, fmt.Errorf("write ledger of %s: %w", w.key, err)

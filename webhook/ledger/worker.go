@@ -9,7 +9,8 @@ import (
 const (
 	// maxBatch bounds the requests of one round.
 	maxBatch = 256
-	// maxYield bounds how long a replica lets others write first.
+	// yieldTTL is how long after a conflict a replica lets others write first, each time for maxYield at most.
+	yieldTTL = 5 * time.Second
 	maxYield = 250 * time.Millisecond
 )
 
@@ -40,9 +41,10 @@ type worker struct {
 	reservations  int       // in the ledger that was last read
 
 	// Used by the goroutine alone:
-	last      storedLedger // last read or written
-	lastList  time.Time
-	writeTook time.Duration // the last write
+	last         storedLedger // last read or written
+	lastList     time.Time
+	lastConflict time.Time
+	writeTook    time.Duration // the last write of the last batch; 0: it wrote nothing
 }
 
 // enqueue adds w to the queue of the budget's worker. It reports whether the Ledger is open.
@@ -84,12 +86,20 @@ func (w *worker) run() {
 		if len(batch) == 0 {
 			return
 		}
-		if w.serve(w.ledger.ctx, batch) > 1 {
-			// More requests are likely on their way: one write for them all. And a replica whose write met this one's has to read
-			// and to write in the meantime, or it waits for its luck.
-			sleep(w.ledger.ctx, max(w.ledger.options.BatchDelay, min(2*w.writeTook, maxYield)))
+		if w.serve(w.ledger.ctx, batch) > 1 { // more requests are likely on their way: one write for them all
+			sleep(w.ledger.ctx, w.pause())
 		}
 	}
+}
+
+// pause is the time between a batch and the next. Where replicas write the same ledger, the one that has written last would be
+// the first again: it has nothing to read. So it leaves the others the time to read and to write.
+func (w *worker) pause() time.Duration {
+	pause := w.ledger.options.BatchDelay
+	if time.Since(w.lastConflict) < yieldTTL {
+		pause = max(pause, min(2*w.writeTook, maxYield))
+	}
+	return pause
 }
 
 // nextBatch returns at most maxBatch waiters. If it returns none, the goroutine ends.

@@ -17,7 +17,7 @@ const (
 	largeReview  = 256 << 10 // bytes; above it a review counts as large
 	prealloc     = 64 << 10  // bytes reserved on the word of Content-Length alone
 	// maxLarge is how many large reviews are read and decided at a time. The worst of 4 MiB hold some 65 MiB each: of eight
-	// at once a replica reached 575 MiB, where its limit is 512 MiB and the collector begins to work without end at 400 MiB.
+	// at once a replica reached 575 MiB, where its limit is 512 MiB and the collector works without end from `GOMEMLIMIT` on.
 	maxLarge      = 4
 	maxReviews    = 64  // reviews at a time that are only computed
 	maxWaiting    = 256 // reviews at a time that may wait for a quota
