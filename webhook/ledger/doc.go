@@ -6,8 +6,8 @@
 // without a leader and without a lock.
 //
 // One worker for each budget and replica takes all waiting requests, decides them on one copy and writes once. If the write
-// fails, it takes what has arrived meanwhile along. After a conflict replicas let each other write: having written for several
-// requests, each waits for twice the time that its write took. Before a
+// fails, the next attempt includes the requests that have arrived since. For some seconds after a conflict, a replica that has
+// written for several requests waits for twice the time that the write took, so that others can write. Before a
 // worker denies, it reconciles: it reads the ledger, then lists the pods, in this order, and takes the list as the new
 // base. It drops the reservations of listed pods, and those that were older than ReservationTTL when the list began: the
 // API server gives up a request long before, so that such a pod can no longer be created. All of this is dated by the API

@@ -47,16 +47,16 @@ func (w *worker) serve(ctx context.Context, batch []*waiter) (served int) {
 			return served
 		}
 		r.backOff(ctx, err)
-		more := r.take(maxBatch - len(r.waiting)) // they need no write of their own
+		more := r.take(maxBatch - len(r.waiting)) // one write for them all
 		r.waiting, served = append(r.waiting, more...), served+len(more)
 	}
 }
 
-// eagerAttempts are those after which a write that conflicts waits longer and longer.
+// eagerAttempts is the number of conflicts in a row from which the waits grow.
 const eagerAttempts = 8
 
-// backOff waits before another attempt. After a first conflict replicas wait for different times, or they would meet again; then
-// they hardly wait: those that have written let the others write first.
+// backOff waits before another attempt. After a first conflict replicas wait for different times, or they would meet again. After
+// the next ones they hardly wait: pause keeps those that have written from writing first again.
 func (r *round) backOff(ctx context.Context, err error) {
 	var wait time.Duration
 	switch {
