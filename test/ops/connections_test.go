@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 // apiServerIdle is how long the API server keeps a connection that nobody uses.
 const apiServerIdle = 90 * time.Second
 
-// TestIdleConnections holds thousands of connections open, each after one review, and hundreds of bodies
+// TestIdleConnections holds thousands of connections open, idle ones and those whose headers never end, and hundreds of bodies
 // of which one byte a second comes.
 func TestIdleConnections(t *testing.T) {
 	t.Run("harm nobody else", func(t *testing.T) {
@@ -49,22 +50,23 @@ func TestIdleConnections(t *testing.T) {
 	})
 }
 
-// idleConnections opens n connections, sends one request over each, and keeps them until the test ends. It returns how many
-// there are: the machine may allow fewer.
+// idleConnections opens n connections, and keeps them until the test ends: over half of them it sends a request, over the others
+// the beginning of one. It returns how many there are: the machine may allow fewer.
 func (l *lab) idleConnections(n int) int {
 	var mu sync.Mutex
 	open := 0
-	jobs := make(chan struct{})
+	jobs := make(chan bool)
 	var workers sync.WaitGroup
 	for range 16 {
 		workers.Go(func() {
-			for range jobs {
+			for slow := range jobs {
 				c, err := l.connect()
 				if err != nil {
 					continue
 				}
-				_, err = io.WriteString(c, "GET /nothing HTTP/1.1\r\nHost: webhook\r\n\r\n")
-				if err == nil {
+				if slow {
+					_, err = io.WriteString(c, "POST "+server.PathMutatePods+" HTTP/1.1\r\nA: "+strings.Repeat("a", 8000))
+				} else if _, err = io.WriteString(c, "GET /nothing HTTP/1.1\r\nHost: webhook\r\n\r\n"); err == nil {
 					_, err = c.Read(make([]byte, 1024))
 				}
 				if err == nil {
@@ -75,8 +77,8 @@ func (l *lab) idleConnections(n int) int {
 			}
 		})
 	}
-	for range n {
-		jobs <- struct{}{}
+	for k := range n {
+		jobs <- k%2 == 0
 	}
 	close(jobs)
 	workers.Wait()

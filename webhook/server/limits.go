@@ -18,19 +18,19 @@ const (
 	prealloc     = 64 << 10  // bytes reserved on the word of Content-Length alone
 	// maxLarge is how many large reviews are read and decided at a time. The worst of 4 MiB hold some 65 MiB each: of eight
 	// at once a replica reached 575 MiB, where its limit is 512 MiB and the collector works without end from `GOMEMLIMIT` on.
-	maxLarge      = 4
-	maxReviews    = 64  // reviews at a time that are only computed
-	maxWaiting    = 256 // reviews at a time that may wait for a quota
-	maxArrived    = 512 // requests in any phase, slow bodies included
-	queueWait     = time.Second
-	headerTimeout = 5 * time.Second
-	readTimeout   = 10 * time.Second
+	maxLarge    = 4
+	maxReviews  = 64  // reviews at a time that are only computed
+	maxWaiting  = 256 // reviews at a time that may wait for a quota
+	maxArrived  = 512 // requests in any phase, slow bodies included
+	queueWait   = time.Second
+	bodyTimeout = 10 * time.Second
 	// writeTimeout counts from the end of the headers and so covers reading, queueing and deciding as well.
 	writeTimeout = 40 * time.Second
 	// idleTimeout must be longer than the 90 s after which the API server drops an idle connection: with equal
-	// values 4.4 % of spaced calls failed, with a longer one 0 of 16,000.
+	// values 4.4 % of spaced calls failed, with a longer one 0 of 16,000. Headers have as long: the API server opens connections that
+	// it does not use at once, and slow headers hold little more than an idle connection does.
 	idleTimeout    = 150 * time.Second
-	maxHeaderBytes = 16 << 10
+	maxHeaderBytes = 8 << 10
 )
 
 // Limits are the queues that all endpoints of a server share.

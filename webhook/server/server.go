@@ -80,15 +80,23 @@ func (s *Server) server(handler http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler:           handler,
+		Handler:           bodyTimed(handler),
 		Protocols:         protocols,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
+		ReadHeaderTimeout: idleTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(s.options.Log), slog.LevelWarn),
 	}
+}
+
+// bodyTimed gives each body bodyTimeout. http.Server's ReadTimeout counts the time before the first request of a connection too: of
+// one that the API server has opened early it would leave nothing.
+func bodyTimed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // every connection of a Server can
+		next.ServeHTTP(w, r)
+	})
 }
 
 // closing asks callers to leave while the server drains. The API server keeps connections to a pod that is no longer

@@ -103,14 +103,16 @@ func TestServerConnections(t *testing.T) {
 			r := run(t, allowAll, stopping())
 			defer r.end(t)
 			c, in := r.handshake(t)
-			for _, pause := range []time.Duration{0, 91 * time.Second, 149 * time.Second} {
+			for _, pause := range []time.Duration{91 * time.Second, 0, 91 * time.Second, 149 * time.Second} { // the first before it is used
 				time.Sleep(pause)
 				fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", PathMutatePods, len(sample), sample)
 				response, err := http.ReadResponse(in, nil)
 				if err != nil {
 					t.Fatalf("after %s: %v", pause, err)
 				}
-				_, _ = io.Copy(io.Discard, response.Body)
+				if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusOK {
+					t.Fatalf("after %s: %s, %v", pause, response.Status, err)
+				}
 			}
 			idle := time.Now()
 			if _, err := in.ReadByte(); err == nil || time.Since(idle) != idleTimeout {
@@ -126,8 +128,8 @@ func TestServerHeaders(t *testing.T) {
 		answer string        // the beginning of what comes back; empty: the connection ends
 		within time.Duration // of time.Now at the handshake
 	}{
-		"a client that says nothing": {func(io.Writer) {}, "", headerTimeout},
-		"headers that never end":     {func(w io.Writer) { _, _ = io.WriteString(w, "POST /mutate-pods HTTP/1.1\r\nHost: x\r\nA: ") }, "", headerTimeout},
+		"a client that says nothing": {func(io.Writer) {}, "", idleTimeout},
+		"headers that never end":     {func(w io.Writer) { _, _ = io.WriteString(w, "POST /mutate-pods HTTP/1.1\r\nHost: x\r\nA: ") }, "", idleTimeout},
 		"headers of 32 KiB": {func(w io.Writer) {
 			_, _ = io.WriteString(w, "POST /mutate-pods HTTP/1.1\r\nHost: x\r\nA: "+strings.Repeat("a", 32<<10)+"\r\n\r\n")
 		}, "HTTP/1.1 431", 0},
@@ -139,7 +141,7 @@ func TestServerHeaders(t *testing.T) {
 					return
 				}
 			}
-		}, "HTTP/1.1 400", readTimeout},
+		}, "HTTP/1.1 400", bodyTimeout},
 		"a path that is not served": {func(w io.Writer) { _, _ = io.WriteString(w, "POST /x HTTP/1.1\r\nHost: x\r\n\r\n") }, "HTTP/1.1 404", 0},
 		"no HTTP at all":            {func(w io.Writer) { _, _ = io.WriteString(w, "\x00\x01\x02\r\n\r\n") }, "HTTP/1.1 400", 0},
 	} {
