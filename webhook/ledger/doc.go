@@ -14,7 +14,11 @@
 // server's clock, never by a replica's. Every pod created after the list has its reservation in the version that is replaced, or the
 // write fails.
 //
-// Under load others write the ledger while a replica lists. Its list then serves for the later version too, unless that rests
+// A list of thousands of pods takes seconds. Requests that fit without one are not kept waiting by it: the worker admits them
+// while it lists, and to the list they are as if another replica had written them. They rest on no view of a watch meanwhile, which
+// would be later than the list.
+//
+// So under load the ledger is written while a replica lists. Its list then serves for the later version too, unless that rests
 // on a later list: the ledger stores the resource version of its list. A denial rests on the listed pods and on what was
 // reserved when they were listed.
 //

@@ -92,7 +92,7 @@ func (l *Ledger) due(leads bool, all []Budget) (out []Budget) {
 	}
 	for key, w := range l.workers {
 		w.mu.Lock()
-		if !exists[key] && !w.running && time.Since(w.lastRequest) > workerTTL {
+		if !exists[key] && !w.admits.running && !w.lists.running && time.Since(w.lastRequest) > workerTTL {
 			delete(l.workers, key)
 		}
 		if (leads || time.Since(w.lastRequest) < followerTTL) && w.needsReconcile() {
@@ -108,5 +108,5 @@ func (l *Ledger) due(leads bool, all []Budget) (out []Budget) {
 // while: a round that only admits lists nothing. The caller holds w.mu.
 func (w *worker) needsReconcile() bool {
 	since := time.Since(w.lastReconcile)
-	return (len(w.queue) == 0 || since > busyReconcilePeriod) && (w.podsChanged || w.reservations > 0 || since > idleReconcilePeriod)
+	return (len(w.admits.queue) == 0 || since > busyReconcilePeriod) && (w.podsChanged || w.reservations > 0 || since > idleReconcilePeriod)
 }

@@ -9,7 +9,7 @@ import (
 
 // round answers one batch.
 type round struct {
-	*worker
+	*line
 	waiting []*waiter
 	current *storedLedger // nil: read it first
 	listed  []Pod         // of the last list
@@ -27,11 +27,11 @@ func (p reply) needsWrite() bool { return !p.waiter.request.DryRun }
 
 // serve answers a batch, and the requests that arrive while a write is tried again. It returns how many there were, when each is
 // answered or gone.
-func (w *worker) serve(ctx context.Context, batch []*waiter) (served int) {
-	w.ledger.counts.batches.Add(1)
-	r := &round{worker: w, waiting: batch}
-	served, w.writeTook = len(batch), 0
-	if recent, ok := w.recent(); ok {
+func (n *line) serve(ctx context.Context, batch []*waiter) (served int) {
+	n.ledger.counts.batches.Add(1)
+	r := &round{line: n, waiting: batch}
+	served, n.writeTook = len(batch), 0
+	if recent, ok := n.recent(); ok {
 		r.current = &recent
 	}
 	for {
@@ -93,6 +93,22 @@ func (r *round) step(ctx context.Context) error {
 	if !r.dropGone() {
 		return nil
 	}
+	if err := r.admit(ctx); err != nil {
+		return err
+	}
+	if !r.dropGone() {
+		return nil
+	}
+	if r.line == &r.admits && r.current.state.MayPrecede(r.namespaces()) { // else what is written meanwhile would make the list useless
+		r.needsList(r.waiting)
+		r.waiting = nil
+		return nil
+	}
+	return r.reconcile(ctx)
+}
+
+// admit answers the requests that fit without a list.
+func (r *round) admit(ctx context.Context) error {
 	state, view, viewed := r.view()
 	tally := NewTally(state)
 	replies := r.decide(tally, false)
@@ -109,16 +125,13 @@ func (r *round) step(ctx context.Context) error {
 	if serves {
 		r.report(state, view.Unmanaged)
 	}
-	if !r.dropGone() {
-		return nil
-	}
-	return r.reconcile(ctx)
+	return nil
 }
 
 // view returns the state that was read, with what watches have shown as its base, if that is later.
 func (r *round) view() (State, View, bool) {
 	state := r.current.state
-	if r.ledger.options.Watcher == nil {
+	if r.ledger.options.Watcher == nil || r.besideList() { // what watches have shown would be later than the list, and make it useless
 		return state, View{}, false
 	}
 	view, ok := r.ledger.options.Watcher.View(r.namespaces(), state.Reservations)
@@ -138,7 +151,10 @@ func (r *round) view() (State, View, bool) {
 func (r *round) servesPasses(state State) bool {
 	earliest, _ := r.ledger.bounds()
 	expired := func(reservation Reservation) bool { return reservation.expired(earliest) }
-	return time.Since(r.lastList) < listPeriod && !slices.ContainsFunc(state.Reservations, expired)
+	r.mu.Lock()
+	stuck := time.Since(r.lastList) > listPeriod
+	r.mu.Unlock()
+	return !stuck && !slices.ContainsFunc(state.Reservations, expired)
 }
 
 // passes are the answers to the reconciles without a request.
@@ -165,92 +181,6 @@ func (r *round) writeReplies(ctx context.Context, replies []reply, next State) e
 	}
 	r.current = &written
 	return nil
-}
-
-// reconcile reads the ledger, lists the pods, decides the rest on both, and writes. Under load another replica has written by
-// the time a list is there: then the list serves for the later ledger, as long as that rests on no later list.
-func (r *round) reconcile(ctx context.Context) error {
-	r.current = nil
-	before, err := r.load(ctx)
-	if err != nil {
-		return err
-	}
-	listing, err := r.list(ctx)
-	if err != nil {
-		return err
-	}
-	r.listed = listing.Pods
-	over, counted := before, before.state.Reconciled(listing)
-	for r.dropGone() {
-		err := r.writeListing(ctx, over, listing, counted)
-		if err == nil {
-			return nil
-		}
-		fresh, readErr := r.load(ctx)
-		if readErr != nil {
-			return errors.Join(err, readErr)
-		}
-		r.current = &fresh
-		if fresh.object.UID != before.object.UID {
-			return err
-		}
-		counted = counted.StillIn(fresh.state)
-		r.answer(r.denials(counted))
-		if !errors.Is(err, ErrConflict) || !fresh.state.Precedes(listing.Namespaces) {
-			return err
-		}
-		over = fresh
-		r.backOff(ctx, err)
-	}
-	return nil
-}
-
-// writeListing decides on the listing and on the ledger that was read, writes both, and answers. A denial rests on counted
-// alone: the listed pods, and the reservations that existed when they were listed.
-func (r *round) writeListing(ctx context.Context, over storedLedger, listing Listing, counted State) error {
-	reconciled := over.state.Reconciled(listing)
-	tally := NewTally(reconciled)
-	replies := r.decide(tally, true)
-	after, err := r.writeFor(ctx, over, tally.State())
-	if err != nil {
-		return err
-	}
-	r.current = &after
-	r.answer(withoutDenials(replies))
-	r.answer(r.denials(counted))
-	r.report(reconciled, slices.DeleteFunc(slices.Clone(listing.Pods), func(p Pod) bool { return !p.Unmanaged }))
-	return nil
-}
-
-// writeFor writes next, unless all requests of the round are dry runs. Where nothing is written it reads once more, and a
-// ledger that has changed since is a conflict: a denial must not depend on a list that missed reservations.
-func (r *round) writeFor(ctx context.Context, before storedLedger, next State) (storedLedger, error) {
-	if slices.ContainsFunc(r.waiting, func(w *waiter) bool { return !w.request.DryRun }) {
-		after, err := r.write(ctx, before, next)
-		if err != nil || after.object.Version != before.object.Version {
-			return after, err
-		}
-	}
-	after, err := r.load(ctx)
-	if err == nil && after.object.Version != before.object.Version {
-		return storedLedger{}, ErrConflict
-	}
-	return after, err
-}
-
-// list lists the namespaces of all waiting requests.
-func (r *round) list(ctx context.Context) (Listing, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.ledger.options.CallTimeout)
-	defer cancel()
-	r.ledger.counts.lists.Add(1)
-	began := time.Now()
-	startedAt, _ := r.ledger.bounds() // before the call: the list does not show pods created after it began
-	listing, err := r.ledger.options.Lister.List(ctx, r.namespaces())
-	if err == nil {
-		r.lastList = began
-	}
-	listing.StartedAt, listing.Gone = startedAt, r.ledger.options.Gone
-	return listing, err
 }
 
 // namespaces are those of all waiting requests, sorted.

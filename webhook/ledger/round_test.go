@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -57,6 +58,67 @@ func TestListDuringWrites(t *testing.T) {
 			if c := b.replicas[1].Counts(); c.Lists > 2 {
 				t.Errorf("%d lists for two requests: %+v", c.Lists, c)
 			}
+		})
+	})
+	t.Run("a request that fits does not wait for the list", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, 10, 0)
+			b.slowLists()
+			b.want(b.admit("first"), ledger.Admitted)
+			answer := make(chan ledger.Answer, 1)
+			go func() { answer <- b.replicas[0].Reserve(t.Context(), b.sized("large", 10)) }()
+			time.Sleep(100 * time.Millisecond) // it is being listed
+			for _, uid := range []string{"small", "another"} {
+				begin := time.Now()
+				b.want(b.admit(uid), ledger.Admitted)
+				if took := time.Since(begin); took > 50*time.Millisecond {
+					t.Errorf("%s waited for %s", uid, took)
+				}
+			}
+			begin := time.Now()
+			b.want(b.replicas[0].Reserve(t.Context(), b.sized("too large", 8)), ledger.Exceeded) // it needs a list of its own
+			if took := time.Since(begin); took < time.Second {
+				t.Errorf("denied after %s, by a list that had begun before", took)
+			}
+			b.want(<-answer, ledger.Exceeded)
+		})
+	})
+	t.Run("lists release what expired although a replica admits all the time", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, 100_000, 0)
+			b.late = func() func() (time.Duration, bool) {
+				return func() (time.Duration, bool) { return 0, true }
+			}
+			b.slowLists()
+			b.want(b.replicas[0].Reserve(t.Context(), b.request("lost")), ledger.Admitted) // its pod is never created
+			time.Sleep(ledger.ReservationTTL + time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			var running sync.WaitGroup
+			running.Go(func() { b.replicas[0].Run(ctx) })
+			for i := 0; ctx.Err() == nil; i++ {
+				b.want(b.admit(fmt.Sprint(i)), ledger.Admitted)
+				time.Sleep(50 * time.Millisecond)
+			}
+			running.Wait()
+			state, err := b.cluster.State(teamA)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range state.Reservations {
+				if r.PodUID == "lost" {
+					t.Errorf("it is reserved still, after %d lists", b.replicas[0].Counts().Lists)
+				}
+			}
+		})
+	})
+	t.Run("a ledger that is lost before it is listed is noticed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, 10, 1)
+			b.want(b.admit("first"), ledger.Admitted)
+			b.want(b.replicas[0].Reserve(t.Context(), b.sized("being created", 5)), ledger.Admitted)
+			b.cluster.DeleteLedger(teamA)
+			b.want(b.replicas[0].Reserve(t.Context(), b.sized("large", 6)), ledger.Busy)
 		})
 	})
 	t.Run("a denial does not rest on what was reserved after the list", func(t *testing.T) {

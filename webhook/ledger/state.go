@@ -157,8 +157,18 @@ func (s *State) setRevision(n Namespace) {
 // although s was read later. A living pod without a reservation in s was shown by something that s rests on, so that the list
 // or view shows it too. Resource versions of pods are compared with such alone.
 func (s State) Precedes(found []Namespace) bool {
-	later := func(n Namespace) bool { return s.Revisions[n.Name] == 0 || n.Revision < s.Revisions[n.Name] }
-	return s.NotBefore.IsZero() && len(s.Namespaces) == len(found) && !slices.ContainsFunc(found, later)
+	var names []string
+	for _, n := range found {
+		names = append(names, n.Name)
+	}
+	later := func(n Namespace) bool { return n.Revision < s.Revisions[n.Name] }
+	return s.MayPrecede(names) && !slices.ContainsFunc(found, later)
+}
+
+// MayPrecede reports whether s precedes a list of these namespaces that is late enough.
+func (s State) MayPrecede(namespaces []string) bool {
+	unknown := func(name string) bool { return s.Revisions[name] == 0 }
+	return s.NotBefore.IsZero() && len(s.Namespaces) == len(namespaces) && !slices.ContainsFunc(namespaces, unknown)
 }
 
 // sameUse reports whether both contain the same pods and reservations, at whatever revisions.

@@ -21,28 +21,28 @@ type storedLedger struct {
 
 // load reads the ledger. A ledger that does not exist is empty. One that cannot be decoded, or was created again since it was
 // last read, has lost reservations: no pod is admitted until they would have expired.
-func (w *worker) load(ctx context.Context) (storedLedger, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.ledger.options.CallTimeout)
+func (n *line) load(ctx context.Context) (storedLedger, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.ledger.options.CallTimeout)
 	defer cancel()
-	w.ledger.counts.gets.Add(1)
-	object, err := w.ledger.options.Store.Get(ctx, ObjectName(w.key))
+	n.ledger.counts.gets.Add(1)
+	object, err := n.ledger.options.Store.Get(ctx, ObjectName(n.key))
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return storedLedger{}, fmt.Errorf("read ledger of %s: %w", w.key, err)
+		return storedLedger{}, fmt.Errorf("read ledger of %s: %w", n.key, err)
 	}
 	now := storedLedger{object: object, readAt: time.Now()}
-	lost := w.last.object.UID != "" && w.last.object.UID != object.UID && time.Since(w.last.readAt) < ReservationTTL
+	lost := n.last.object.UID != "" && n.last.object.UID != object.UID && time.Since(n.last.readAt) < ReservationTTL
 	if err == nil {
 		key, state, err := Decode(object.Data)
 		now.state = state
-		if err != nil || key != w.key {
+		if err != nil || key != n.key {
 			now.state, lost = State{}, true
 		}
 	}
 	if lost {
-		now.state = now.state.afterLoss(w.last.state, w.ledger.bounds)
+		now.state = now.state.afterLoss(n.last.state, n.ledger.bounds)
 		return now, nil // not remembered, so that the loss is noticed again until it is written
 	}
-	w.remember(now)
+	n.remember(now)
 	return now, nil
 }
 
@@ -67,47 +67,47 @@ func (l *Ledger) Read(ctx context.Context, budgetKey string) (State, error) {
 }
 
 // remember keeps the ledger that was read or written, so that a loss is noticed.
-func (w *worker) remember(h storedLedger) {
-	w.last = h
-	w.mu.Lock()
-	w.reservations = len(h.state.Reservations)
-	w.mu.Unlock()
+func (n *line) remember(h storedLedger) {
+	n.last = h
+	n.mu.Lock()
+	n.reservations = len(h.state.Reservations)
+	n.mu.Unlock()
 }
 
 // recent returns the remembered ledger, and reports whether it is fresh enough to admit by.
-func (w *worker) recent() (storedLedger, bool) {
-	return w.last, w.last.object.Version != "" && time.Since(w.last.readAt) < readTTL
+func (n *line) recent() (storedLedger, bool) {
+	return n.last, n.last.object.Version != "" && time.Since(n.last.readAt) < readTTL
 }
 
 // write replaces the ledger that was read by next. If nothing has changed, it writes nothing.
-func (w *worker) write(ctx context.Context, from storedLedger, next State) (storedLedger, error) {
-	data, err := Encode(w.key, next)
+func (n *line) write(ctx context.Context, from storedLedger, next State) (storedLedger, error) {
+	data, err := Encode(n.key, next)
 	if err != nil {
 		return storedLedger{}, err
 	}
 	if from.object.Version != "" && bytes.Equal(data, from.object.Data) {
 		return from, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.ledger.options.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, n.ledger.options.CallTimeout)
 	defer cancel()
-	swap := w.ledger.options.Store.Update
+	swap := n.ledger.options.Store.Update
 	if from.object.Version == "" {
-		swap = w.ledger.options.Store.Create
+		swap = n.ledger.options.Store.Create
 	}
-	w.ledger.counts.writes.Add(1)
+	n.ledger.counts.writes.Add(1)
 	began := time.Now()
-	object, err := swap(ctx, Object{Name: ObjectName(w.key), UID: from.object.UID, Version: from.object.Version, Budget: w.key, Data: data})
-	w.writeTook = time.Since(began)
+	object, err := swap(ctx, Object{Name: ObjectName(n.key), UID: from.object.UID, Version: from.object.Version, Budget: n.key, Data: data})
+	n.writeTook = time.Since(began)
 	if errors.Is(err, ErrConflict) {
-		w.lastConflict = time.Now()
+		n.lastConflict = time.Now()
 	}
 	if err != nil {
-		w.ledger.counts.failed(err)
-		return storedLedger{}, fmt.Errorf("write ledger of %s: %w", w.key, err)
+		n.ledger.counts.failed(err)
+		return storedLedger{}, fmt.Errorf("write ledger of %s: %w", n.key, err)
 	}
 	object.Data = data
 	h := storedLedger{object: object, state: next, readAt: time.Now()}
-	w.remember(h)
+	n.remember(h)
 	return h, nil
 }
 

@@ -26,28 +26,39 @@ type waiter struct {
 // gone reports whether nobody waits any more, so that a reservation would be lost.
 func (w *waiter) gone() bool { return w.ctx.Err() != nil }
 
-// worker serves one budget in this replica. Its goroutine runs only while requests wait.
+// worker serves one budget in this replica. A list of thousands of pods takes seconds, so that who needs one waits apart from
+// who does not: to the ledger the two lines are two replicas.
 type worker struct {
 	ledger *Ledger
 	key    string
+	admits line // those who may not need a list: all, at first
+	lists  line // those who do
 
 	mu            sync.Mutex
 	budget        Budget // of the latest request
-	queue         []*waiter
-	running       bool
 	lastRequest   time.Time
 	lastReconcile time.Time // by a list or a view
-	podsChanged   bool      // since lastReconcile
-	reservations  int       // in the ledger that was last read
+	lastList      time.Time
+	podsChanged   bool // since lastReconcile
+	reservations  int  // in the ledger that was last read
+	listing       bool // lists reconciles by a list
+}
+
+// line is a queue of waiters. Its goroutine runs only while some wait.
+type line struct {
+	*worker
+
+	// Under worker.mu:
+	queue   []*waiter
+	running bool
 
 	// Used by the goroutine alone:
 	last         storedLedger // last read or written
-	lastList     time.Time
 	lastConflict time.Time
 	writeTook    time.Duration // the last write of the last batch; 0: it wrote nothing
 }
 
-// enqueue adds w to the queue of the budget's worker. It reports whether the Ledger is open.
+// enqueue adds w to the waiters of the budget's worker. It reports whether the Ledger is open.
 func (l *Ledger) enqueue(b Budget, w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,11 +72,7 @@ func (l *Ledger) enqueue(b Budget, w *waiter) bool {
 	if !w.reconcileOnly {
 		worker.lastRequest = time.Now()
 	}
-	worker.queue = append(worker.queue, w)
-	if !worker.running {
-		worker.running = true
-		l.running.Go(worker.run)
-	}
+	worker.admits.add(w)
 	return true
 }
 
@@ -74,59 +81,81 @@ func (l *Ledger) workerFor(b Budget) *worker {
 	w, ok := l.workers[b.Key]
 	if !ok {
 		w = &worker{ledger: l, key: b.Key, budget: b}
+		w.admits.worker, w.lists.worker = w, w
 		l.workers[b.Key] = w
 	}
 	return w
 }
 
+// add adds waiters, and starts the goroutine. The caller holds w.mu, and either l.mu or is a goroutine of Ledger.running.
+func (n *line) add(waiting ...*waiter) {
+	n.queue = append(n.queue, waiting...)
+	if !n.running {
+		n.running = true
+		n.ledger.running.Go(n.run)
+	}
+}
+
+// needsList moves waiters to the line of those who need a list, with what the other line knows: a ledger that is lost is noticed
+// by who remembers it.
+func (w *worker) needsList(waiting []*waiter) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.lists.running {
+		w.lists.last = w.admits.last
+	}
+	w.ledger.counts.requests.Add(-int64(len(waiting))) // they are counted again
+	w.lists.add(waiting...)
+}
+
 // run serves batches until nobody waits.
-func (w *worker) run() {
+func (n *line) run() {
 	for {
-		batch := w.nextBatch()
+		batch := n.nextBatch()
 		if len(batch) == 0 {
 			return
 		}
-		if w.serve(w.ledger.ctx, batch) > 1 { // more requests are likely on their way: one write for them all
-			sleep(w.ledger.ctx, w.pause())
+		if n.serve(n.ledger.ctx, batch) > 1 { // more requests are likely on their way: one write for them all
+			sleep(n.ledger.ctx, n.pause())
 		}
 	}
 }
 
 // pause is the time between a batch and the next. Where replicas write the same ledger, the one that has written last would be
 // the first again: it has nothing to read. So it leaves the others the time to read and to write.
-func (w *worker) pause() time.Duration {
-	pause := w.ledger.options.BatchDelay
-	if time.Since(w.lastConflict) < yieldTTL {
-		pause = max(pause, min(2*w.writeTook, maxYield))
+func (n *line) pause() time.Duration {
+	pause := n.ledger.options.BatchDelay
+	if time.Since(n.lastConflict) < yieldTTL {
+		pause = max(pause, min(2*n.writeTook, maxYield))
 	}
 	return pause
 }
 
 // nextBatch returns at most maxBatch waiters. If it returns none, the goroutine ends.
-func (w *worker) nextBatch() []*waiter {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	batch := w.pop(maxBatch)
-	if len(batch) == 0 || w.ledger.ctx.Err() != nil {
-		w.running = false
+func (n *line) nextBatch() []*waiter {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	batch := n.pop(maxBatch)
+	if len(batch) == 0 || n.ledger.ctx.Err() != nil {
+		n.running = false
 		return nil
 	}
 	return batch
 }
 
-// take returns at most n of those that wait.
-func (w *worker) take(n int) []*waiter {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.pop(n)
+// take returns at most so many of those that wait.
+func (n *line) take(most int) []*waiter {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pop(most)
 }
 
-// pop takes at most n waiters from the queue. The caller holds w.mu.
-func (w *worker) pop(n int) []*waiter {
-	n = min(n, len(w.queue))
-	batch := w.queue[:n:n]
-	w.queue = w.queue[n:]
-	w.ledger.counts.requests.Add(int64(n))
+// pop takes at most so many waiters from the queue. The caller holds n.mu.
+func (n *line) pop(most int) []*waiter {
+	most = min(most, len(n.queue))
+	batch := n.queue[:most:most]
+	n.queue = n.queue[most:]
+	n.ledger.counts.requests.Add(int64(most))
 	return batch
 }
 
