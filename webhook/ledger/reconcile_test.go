@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -215,8 +216,9 @@ func TestRun(t *testing.T) {
 		// Each costs a list a minute as long as it has a worker.
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, 9, 0)
-			all := []ledger.Budget{b.budget}
-			leader := b.replica(ledger.Options{Leads: func() bool { return true }, Budgets: func() []ledger.Budget { return all }})
+			var all atomic.Pointer[[]ledger.Budget]
+			all.Store(&[]ledger.Budget{b.budget})
+			leader := b.replica(ledger.Options{Leads: func() bool { return true }, Budgets: func() []ledger.Budget { return *all.Load() }})
 			b.replicas = append(b.replicas, leader)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -230,7 +232,7 @@ func TestRun(t *testing.T) {
 			if n := lists(15 * time.Minute); n < 10 {
 				t.Errorf("%d lists of a budget that nobody asks about", n)
 			}
-			all = nil
+			all.Store(new([]ledger.Budget))
 			lists(15 * time.Minute)
 			if n := lists(time.Hour); n != 0 {
 				t.Errorf("%d lists of a budget that is gone", n)

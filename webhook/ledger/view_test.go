@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -126,10 +127,15 @@ func TestReserveByWatches(t *testing.T) {
 func TestReconcileByWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWatchingBench(t, 10, 0, always)
+		var mu sync.Mutex
 		var reports []ledger.Report
 		b.replicas = append(b.replicas, b.replica(ledger.Options{
 			Leads: always, Budgets: func() []ledger.Budget { return []ledger.Budget{b.budget} },
-			Report: func(r ledger.Report) { reports = append(reports, r) },
+			Report: func(r ledger.Report) {
+				mu.Lock()
+				defer mu.Unlock()
+				reports = append(reports, r)
+			},
 		}))
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -137,12 +143,18 @@ func TestReconcileByWatches(t *testing.T) {
 		b.want(b.admit("lives"), ledger.Admitted)
 		time.Sleep(10 * time.Second)
 		b.settled()
-		lists, writes, reported := b.lists(), b.cluster.Writes(teamA), len(reports)
-		time.Sleep(4 * time.Minute)
-		if b.lists() > lists || b.cluster.Writes(teamA) > writes || len(reports) == reported {
-			t.Errorf("at rest: %d lists, %d writes, %d reports", b.lists()-lists, b.cluster.Writes(teamA)-writes, len(reports)-reported)
+		reported := func() []ledger.Report {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(reports)
 		}
-		if held := reports[len(reports)-1].State.Held(quota.Scope{}); held.Slices != 1 {
+		lists, writes, before := b.lists(), b.cluster.Writes(teamA), len(reported())
+		time.Sleep(4 * time.Minute)
+		if b.lists() > lists || b.cluster.Writes(teamA) > writes || len(reported()) == before {
+			t.Errorf("at rest: %d lists, %d writes, %d reports", b.lists()-lists, b.cluster.Writes(teamA)-writes, len(reported())-before)
+		}
+		all := reported()
+		if held := all[len(all)-1].State.Held(quota.Scope{}); held.Slices != 1 {
 			t.Errorf("reported %+v", held)
 		}
 		time.Sleep(2 * time.Minute)
