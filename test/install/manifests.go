@@ -3,11 +3,28 @@ package install
 import (
 	"context"
 	"fmt"
+	"regexp"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/gpuslice/gpuslice/deploy"
 )
+
+var goMemLimitEntry = regexp.MustCompile(`- name: GOMEMLIMIT\n +value: (\S+)`)
+
+// goMemLimit is the Deployment's GOMEMLIMIT, as an environment has it.
+func goMemLimit() (string, error) {
+	const name = "40-deployment.yaml"
+	manifest, err := deploy.Files.ReadFile(name)
+	if err != nil {
+		return "", err
+	}
+	found := goMemLimitEntry.FindSubmatch(manifest)
+	if found == nil {
+		return "", fmt.Errorf("%s has no GOMEMLIMIT", name)
+	}
+	return "GOMEMLIMIT=" + string(found[1]), nil
+}
 
 // Manifest applies a file of package deploy, changed by each of changes.
 func (a *Applier) Manifest(ctx context.Context, name string, changes ...func([]byte) []byte) error {

@@ -91,7 +91,11 @@ func launch(reviews, probes, binary, dir, name string, config *rest.Config, envi
 	defer log.Close()
 	p.cmd = exec.Command(binary, append([]string{"--kubeconfig", kubeconfig, "--listen", reviews, "--metrics-listen", probes}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = append([]string{"GOMEMLIMIT=380MiB"}, os.Environ()...)              // as deploy/40-deployment.yaml has it
+	limit, err := goMemLimit()
+	if err != nil {
+		return nil, err
+	}
+	p.cmd.Env = append([]string{limit}, os.Environ()...)
 	p.cmd.Env = append(append(p.cmd.Env, "GPUSLICE_IDLE_GRACE=0s"), environment...) // a variable, which other builds need not know
 	ended, err := child.Start(p.cmd)
 	if err != nil {
