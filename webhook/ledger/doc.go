@@ -5,7 +5,7 @@
 // version that it read, so that two replicas can never give the same capacity away: compare-and-swap alone makes this safe,
 // without a leader and without a lock.
 //
-// One worker for each budget and replica takes all waiting requests, decides them on one copy and writes once. If the write
+// One worker for each budget and replica takes the requests that wait, decides them on one copy and writes once. If the write
 // fails, the next attempt includes the requests that have arrived since. For some seconds after a conflict, a replica that has
 // written for several requests waits for twice the time that the write took, so that others can write. Before a
 // worker denies, it reconciles: it reads the ledger, then lists the pods, in this order, and takes the list as the new
@@ -14,12 +14,11 @@
 // server's clock, never by a replica's. Every pod created after the list has its reservation in the version that is replaced, or the
 // write fails.
 //
-// A list of thousands of pods takes seconds. Requests that fit without one are not kept waiting by it: the worker admits them
-// while it lists, and to the list they are as if another replica had written them. They rest on no view of a watch meanwhile, which
-// would be later than the list.
+// A list of thousands of pods takes seconds. Those who need one wait in a line of their own, and who fits without it is admitted
+// meanwhile. The two lines of a worker take turns; only while one lists or waits is it the other's turn.
 //
-// So under load the ledger is written while a replica lists. Its list then serves for the later version too, unless that rests
-// on a later list: the ledger stores the resource version of its list. A denial rests on the listed pods and on what was
+// So under load the ledger is written, by this replica or another, while pods are listed. The list then serves for the later version
+// too, unless that rests on a later list: the ledger stores the resource version of its list. A denial rests on the listed pods and on what was
 // reserved when they were listed.
 //
 // For an admission no list is needed. Each replica watches the namespaces that it decides about. What a watch has shown up to a

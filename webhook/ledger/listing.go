@@ -1,51 +1,52 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"time"
 )
 
-// reconcile reads the ledger, lists the pods, decides the rest on both, and writes. Under load another replica has written by
-// the time a list is there: then the list serves for the later ledger, as long as that rests on no later list.
+// reconcile reads the ledger, lists the pods, decides the rest on both, and writes. Under load others have written by the time a
+// list is there: then the list serves for the later ledger, as long as that rests on no later list.
 func (r *round) reconcile(ctx context.Context) error {
 	r.current = nil
 	before, err := r.load(ctx)
 	if err != nil {
 		return err
 	}
-	namespaces := r.namespaces()
-	if r.line == &r.lists {
-		r.setListing(true)
-		defer r.setListing(false)
-	}
-	listing, err := r.list(ctx, namespaces)
+	listing, done, err := r.list(ctx)
+	defer done()
 	if err != nil {
 		return err
 	}
 	r.listed = listing.Pods
 	over, counted := before, before.state.Reconciled(listing)
+	var failed error // the last write
 	for r.dropGone() {
-		err := r.writeListing(ctx, over, listing, counted)
-		if err == nil {
+		fresh, err := r.latest(ctx)
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		if failed != nil || fresh.object.Version != before.object.Version {
+			r.current = &fresh
+			if fresh.object.UID != before.object.UID {
+				return cmp.Or(failed, ErrConflict)
+			}
+			counted = counted.StillIn(fresh.state)
+			r.answer(r.denials(counted))
+			if failed != nil && !errors.Is(failed, ErrConflict) || !fresh.state.Precedes(listing.Namespaces) {
+				return cmp.Or(failed, ErrConflict)
+			}
+			over = fresh
+		}
+		if failed = r.writeListing(ctx, over, listing, counted); failed == nil {
 			return nil
 		}
-		fresh, readErr := r.load(ctx)
-		if readErr != nil {
-			return errors.Join(err, readErr)
+		if errors.Is(failed, ErrConflict) {
+			r.backOff(ctx, failed)
 		}
-		r.current = &fresh
-		if fresh.object.UID != before.object.UID {
-			return err
-		}
-		counted = counted.StillIn(fresh.state)
-		r.answer(r.denials(counted))
-		if !errors.Is(err, ErrConflict) || !fresh.state.Precedes(listing.Namespaces) {
-			return err
-		}
-		over = fresh
-		r.backOff(ctx, err)
 	}
 	return nil
 }
@@ -83,32 +84,26 @@ func (r *round) writeFor(ctx context.Context, before storedLedger, next State) (
 	return after, err
 }
 
-// list lists namespaces.
-func (r *round) list(ctx context.Context, namespaces []string) (Listing, error) {
+// list lists the namespaces of all waiting requests. The other line takes its turns meanwhile. Until done, it rests nothing on what
+// watches have shown, which would be later than the list and make it useless.
+func (r *round) list(ctx context.Context) (_ Listing, done func(), _ error) {
 	ctx, cancel := context.WithTimeout(ctx, r.ledger.options.CallTimeout)
 	defer cancel()
+	namespaces := r.namespaces()
 	r.ledger.counts.lists.Add(1)
+	if r.line == &r.lists {
+		r.listing = true
+		r.endTurn()
+		defer r.beginTurn()
+	}
 	began := time.Now()
 	startedAt, _ := r.ledger.bounds() // before the call: the list does not show pods created after it began
 	listing, err := r.ledger.options.Lister.List(ctx, namespaces)
-	if err == nil {
-		r.mu.Lock()
-		r.lastList = began
-		r.mu.Unlock()
-	}
 	listing.StartedAt, listing.Gone = startedAt, r.ledger.options.Gone
-	return listing, err
-}
-
-func (w *worker) setListing(listing bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.listing = listing
-}
-
-// besideList reports whether the other line of the worker is listing.
-func (r *round) besideList() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.listing && r.line == &r.admits
+	return listing, func() {
+		r.listing = false
+		if err == nil {
+			r.lastList = began
+		}
+	}, err
 }

@@ -14,6 +14,7 @@ type round struct {
 	current *storedLedger // nil: read it first
 	listed  []Pod         // of the last list
 	attempt int
+	moved   bool // some waiters, to the other line
 }
 
 // reply is the answer to a waiter, to be sent once the state that it depends on is written.
@@ -25,18 +26,18 @@ type reply struct {
 // needsWrite reports whether the answer depends on a write.
 func (p reply) needsWrite() bool { return !p.waiter.request.DryRun }
 
-// serve answers a batch, and the requests that arrive while a write is tried again. It returns how many there were, when each is
-// answered or gone.
-func (n *line) serve(ctx context.Context, batch []*waiter) (served int) {
+// serve answers a batch, and the requests that arrive while a write is tried again, until each is answered, moved or gone. It reports
+// whether more requests are likely on their way.
+func (n *line) serve(ctx context.Context, batch []*waiter) (more bool) {
 	n.ledger.counts.batches.Add(1)
 	r := &round{line: n, waiting: batch}
-	served, n.writeTook = len(batch), 0
-	if recent, ok := n.recent(); ok {
-		r.current = &recent
-	}
+	served := len(batch)
+	n.writeTook = 0
+	n.beginTurn()
+	defer n.endTurn()
 	for {
 		if !r.dropGone() || ctx.Err() != nil {
-			return served
+			return served > 1 || r.moved
 		}
 		err := r.step(ctx)
 		if err == nil {
@@ -44,11 +45,12 @@ func (n *line) serve(ctx context.Context, batch []*waiter) (served int) {
 		}
 		if errors.Is(err, ErrRejected) || errors.Is(err, ErrFull) {
 			r.answerAll(busyAnswer(5*time.Second, err.Error()))
-			return served
+			return served > 1
 		}
 		r.backOff(ctx, err)
-		more := r.take(maxBatch - len(r.waiting)) // one write for them all
-		r.waiting, served = append(r.waiting, more...), served+len(more)
+		r.current = nil
+		joining := r.take(maxBatch - len(r.waiting)) // one write for them all
+		r.waiting, served = append(r.waiting, joining...), served+len(joining)
 	}
 }
 
@@ -69,7 +71,9 @@ func (r *round) backOff(ctx context.Context, err error) {
 	default:
 		wait = r.ledger.backOff(r.attempt, 4)
 	}
+	r.endTurn()
 	sleep(ctx, wait)
+	r.beginTurn()
 	r.attempt++
 }
 
@@ -84,7 +88,7 @@ func (r *round) dropGone() bool {
 // the others by a list that starts now, and so after every request of the round arrived.
 func (r *round) step(ctx context.Context) error {
 	if r.current == nil {
-		next, err := r.load(ctx)
+		next, err := r.latest(ctx)
 		if err != nil {
 			return err
 		}
@@ -100,8 +104,8 @@ func (r *round) step(ctx context.Context) error {
 		return nil
 	}
 	if r.line == &r.admits && r.current.state.MayPrecede(r.namespaces()) { // else what is written meanwhile would make the list useless
-		r.needsList(r.waiting)
-		r.waiting = nil
+		r.moveToLists(r.waiting)
+		r.waiting, r.moved = nil, true
 		return nil
 	}
 	return r.reconcile(ctx)
@@ -131,7 +135,7 @@ func (r *round) admit(ctx context.Context) error {
 // view returns the state that was read, with what watches have shown as its base, if that is later.
 func (r *round) view() (State, View, bool) {
 	state := r.current.state
-	if r.ledger.options.Watcher == nil || r.besideList() { // what watches have shown would be later than the list, and make it useless
+	if r.ledger.options.Watcher == nil || r.listing {
 		return state, View{}, false
 	}
 	view, ok := r.ledger.options.Watcher.View(r.namespaces(), state.Reservations)
@@ -151,10 +155,7 @@ func (r *round) view() (State, View, bool) {
 func (r *round) servesPasses(state State) bool {
 	earliest, _ := r.ledger.bounds()
 	expired := func(reservation Reservation) bool { return reservation.expired(earliest) }
-	r.mu.Lock()
-	stuck := time.Since(r.lastList) > listPeriod
-	r.mu.Unlock()
-	return !stuck && !slices.ContainsFunc(state.Reservations, expired)
+	return time.Since(r.lastList) < listPeriod && !slices.ContainsFunc(state.Reservations, expired)
 }
 
 // passes are the answers to the reconciles without a request.

@@ -39,6 +39,7 @@ func (n *line) load(ctx context.Context) (storedLedger, error) {
 		}
 	}
 	if lost {
+		n.stale = true
 		now.state = now.state.afterLoss(n.last.state, n.ledger.bounds)
 		return now, nil // not remembered, so that the loss is noticed again until it is written
 	}
@@ -68,15 +69,18 @@ func (l *Ledger) Read(ctx context.Context, budgetKey string) (State, error) {
 
 // remember keeps the ledger that was read or written, so that a loss is noticed.
 func (n *line) remember(h storedLedger) {
-	n.last = h
+	n.last, n.stale = h, false
 	n.mu.Lock()
 	n.reservations = len(h.state.Reservations)
 	n.mu.Unlock()
 }
 
-// recent returns the remembered ledger, and reports whether it is fresh enough to admit by.
-func (n *line) recent() (storedLedger, bool) {
-	return n.last, n.last.object.Version != "" && time.Since(n.last.readAt) < readTTL
+// latest returns the remembered ledger if it is likely the one that is stored, and else reads it.
+func (n *line) latest(ctx context.Context) (storedLedger, error) {
+	if !n.stale && n.last.object.Version != "" && time.Since(n.last.readAt) < readTTL {
+		return n.last, nil
+	}
+	return n.load(ctx)
 }
 
 // write replaces the ledger that was read by next. If nothing has changed, it writes nothing.
@@ -102,6 +106,7 @@ func (n *line) write(ctx context.Context, from storedLedger, next State) (stored
 		n.lastConflict = time.Now()
 	}
 	if err != nil {
+		n.stale = true
 		n.ledger.counts.failed(err)
 		return storedLedger{}, fmt.Errorf("write ledger of %s: %w", n.key, err)
 	}

@@ -26,8 +26,8 @@ type waiter struct {
 // gone reports whether nobody waits any more, so that a reservation would be lost.
 func (w *waiter) gone() bool { return w.ctx.Err() != nil }
 
-// worker serves one budget in this replica. A list of thousands of pods takes seconds, so that who needs one waits apart from
-// who does not: to the ledger the two lines are two replicas.
+// worker serves one budget in this replica. A list of thousands of pods takes seconds, so that who needs one waits in a line apart
+// from who does not. The lines take turns: all that one does is in its turn, except to wait and to list.
 type worker struct {
 	ledger *Ledger
 	key    string
@@ -38,10 +38,15 @@ type worker struct {
 	budget        Budget // of the latest request
 	lastRequest   time.Time
 	lastReconcile time.Time // by a list or a view
-	lastList      time.Time
-	podsChanged   bool // since lastReconcile
-	reservations  int  // in the ledger that was last read
-	listing       bool // lists reconciles by a list
+	podsChanged   bool      // since lastReconcile
+	reservations  int       // in the ledger that was last read
+
+	// Used by the line whose turn it is. The channel of capacity 1 is full in a turn:
+	turn     chan struct{}
+	last     storedLedger // last read or written
+	stale    bool         // last is not what is stored
+	lastList time.Time
+	listing  bool // line lists is listing, and writes what it found
 }
 
 // line is a queue of waiters. Its goroutine runs only while some wait.
@@ -53,10 +58,13 @@ type line struct {
 	running bool
 
 	// Used by the goroutine alone:
-	last         storedLedger // last read or written
 	lastConflict time.Time
 	writeTook    time.Duration // the last write of the last batch; 0: it wrote nothing
 }
+
+// beginTurn waits for the line's turn. Turns are given in the order in which they are asked for.
+func (w *worker) beginTurn() { w.turn <- struct{}{} }
+func (w *worker) endTurn()   { <-w.turn }
 
 // enqueue adds w to the waiters of the budget's worker. It reports whether the Ledger is open.
 func (l *Ledger) enqueue(b Budget, w *waiter) bool {
@@ -73,6 +81,7 @@ func (l *Ledger) enqueue(b Budget, w *waiter) bool {
 		worker.lastRequest = time.Now()
 	}
 	worker.admits.add(w)
+	l.counts.requests.Add(1)
 	return true
 }
 
@@ -80,7 +89,7 @@ func (l *Ledger) enqueue(b Budget, w *waiter) bool {
 func (l *Ledger) workerFor(b Budget) *worker {
 	w, ok := l.workers[b.Key]
 	if !ok {
-		w = &worker{ledger: l, key: b.Key, budget: b}
+		w = &worker{ledger: l, key: b.Key, budget: b, turn: make(chan struct{}, 1)}
 		w.admits.worker, w.lists.worker = w, w
 		l.workers[b.Key] = w
 	}
@@ -96,15 +105,10 @@ func (n *line) add(waiting ...*waiter) {
 	}
 }
 
-// needsList moves waiters to the line of those who need a list, with what the other line knows: a ledger that is lost is noticed
-// by who remembers it.
-func (w *worker) needsList(waiting []*waiter) {
+// moveToLists moves waiters to the line of those who need a list.
+func (w *worker) moveToLists(waiting []*waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.lists.running {
-		w.lists.last = w.admits.last
-	}
-	w.ledger.counts.requests.Add(-int64(len(waiting))) // they are counted again
 	w.lists.add(waiting...)
 }
 
@@ -115,7 +119,7 @@ func (n *line) run() {
 		if len(batch) == 0 {
 			return
 		}
-		if n.serve(n.ledger.ctx, batch) > 1 { // more requests are likely on their way: one write for them all
+		if n.serve(n.ledger.ctx, batch) { // one write for them all
 			sleep(n.ledger.ctx, n.pause())
 		}
 	}
@@ -155,7 +159,6 @@ func (n *line) pop(most int) []*waiter {
 	most = min(most, len(n.queue))
 	batch := n.queue[:most:most]
 	n.queue = n.queue[most:]
-	n.ledger.counts.requests.Add(int64(most))
 	return batch
 }
 
