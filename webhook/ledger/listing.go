@@ -16,12 +16,15 @@ func (r *round) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listing, done, err := r.list(ctx)
-	defer done()
+	if r.line == &r.lists { // what watches show now would be later than the list, and make it useless
+		r.listing = true
+		defer func() { r.listing = false }()
+	}
+	listing, err := r.list(ctx)
 	if err != nil {
 		return err
 	}
-	r.listed = listing.Pods
+	r.listed, r.lastList = listing.Pods, time.Now()
 	over, counted := before, before.state.Reconciled(listing)
 	var failed error // the last write
 	for r.dropGone() {
@@ -84,26 +87,18 @@ func (r *round) writeFor(ctx context.Context, before storedLedger, next State) (
 	return after, err
 }
 
-// list lists the namespaces of all waiting requests. The other line takes its turns meanwhile. Until done, it rests nothing on what
-// watches have shown, which would be later than the list and make it useless.
-func (r *round) list(ctx context.Context) (_ Listing, done func(), _ error) {
+// list lists the namespaces of all waiting requests.
+func (r *round) list(ctx context.Context) (Listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.ledger.options.CallTimeout)
 	defer cancel()
 	namespaces := r.namespaces()
-	r.ledger.counts.lists.Add(1)
 	if r.line == &r.lists {
-		r.listing = true
 		r.endTurn()
 		defer r.beginTurn()
 	}
-	began := time.Now()
+	r.ledger.counts.lists.Add(1)
 	startedAt, _ := r.ledger.bounds() // before the call: the list does not show pods created after it began
 	listing, err := r.ledger.options.Lister.List(ctx, namespaces)
 	listing.StartedAt, listing.Gone = startedAt, r.ledger.options.Gone
-	return listing, func() {
-		r.listing = false
-		if err == nil {
-			r.lastList = began
-		}
-	}, err
+	return listing, err
 }

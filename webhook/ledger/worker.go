@@ -46,7 +46,7 @@ type worker struct {
 	last     storedLedger // last read or written
 	stale    bool         // last is not what is stored
 	lastList time.Time
-	listing  bool // line lists is listing, and writes what it found
+	listing  bool // line lists is listing, or writes what it found
 }
 
 // line is a queue of waiters. Its goroutine runs only while some wait.
