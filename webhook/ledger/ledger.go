@@ -31,7 +31,7 @@ type Options struct {
 	Bounds func() (earliest, latest time.Time)
 	Random func() float64 // in [0, 1), jitter of retries; default rand.Float64
 
-	CallTimeout          time.Duration // of one call to Store or Lister; default 4 s
+	CallTimeout          time.Duration // of one call to Store or Lister, twice that of a list that others do not wait for; default 4 s
 	BatchDelay           time.Duration // at least this long after a batch of several requests, before the next; default 10 ms
 	CheckInterval        time.Duration // between two checks which budgets need a reconcile; default 5 s
 	MaxStaleReservations int           // of one namespace; default 256

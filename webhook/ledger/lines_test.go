@@ -68,6 +68,19 @@ func TestLines(t *testing.T) {
 			})
 		}
 	}
+	t.Run("a list of twenty thousand pods may take six seconds", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, 10, 1)
+			b.want(b.admit("first"), ledger.Admitted)
+			b.faults = func(c ledgertest.Call) ledgertest.Fault {
+				if c == ledgertest.List {
+					return ledgertest.Fault{After: 6 * time.Second}
+				}
+				return ledgertest.Fault{After: time.Millisecond}
+			}
+			b.want(b.replicas[0].Reserve(t.Context(), b.sized("large", 10)), ledger.Exceeded)
+		})
+	})
 	t.Run("one remembers what the other admitted", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, 3, 1)

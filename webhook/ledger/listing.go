@@ -89,13 +89,14 @@ func (r *round) writeFor(ctx context.Context, before storedLedger, next State) (
 
 // list lists the namespaces of all waiting requests.
 func (r *round) list(ctx context.Context) (Listing, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.ledger.options.CallTimeout)
-	defer cancel()
-	namespaces := r.namespaces()
+	timeout, namespaces := r.ledger.options.CallTimeout, r.namespaces()
 	if r.line == &r.lists {
+		timeout *= 2 // nobody waits for it who does not need it
 		r.endTurn()
 		defer r.beginTurn()
 	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	r.ledger.counts.lists.Add(1)
 	startedAt, _ := r.ledger.bounds() // before the call: the list does not show pods created after it began
 	listing, err := r.ledger.options.Lister.List(ctx, namespaces)
