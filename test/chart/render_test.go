@@ -196,7 +196,7 @@ func TestValues(t *testing.T) {
 			c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.TimeoutSeconds, *pod.Spec.TerminationGracePeriodSeconds, *deployment.Spec.RevisionHistoryLimit,
 			pod.Spec.Volumes[1].Name, c.VolumeMounts[1].MountPath}
 		want := []any{int32(5), "mirror.test/gpuslice/webhook:v9.9.9", corev1.PullAlways, "1Gi", map[string]string{
-			"GOMEMLIMIT":                   "800MiB",
+			"GOMEMLIMIT":                   "400MiB",
 			"GPUSLICE_GUARD_IMAGE":         "mirror.test/gpuslice/guard@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 			"GPUSLICE_GUARD_IMAGE_MIRRORS": "mirror.test/gpuslice/guard",
 			"GPUSLICE_GUARD_CPU":           "30m",
@@ -342,6 +342,8 @@ func TestWrongValues(t *testing.T) {
 			{"a policy and another sample of one name", "--set=samplePolicies=true,policies.team-notebooks.apiVersion=gpuslice.dev/v1", "both write ConfigMap team-notebooks"},
 			{"a policy under a name of gpuslice's own", "--set=policies.gpuslice-state.apiVersion=gpuslice.dev/v1", "gpuslice-state"},
 			{"two ports that are one", "--set=hostNetwork=true,ports.metrics=9443", "ports.https and ports.metrics are the same"},
+			{"a memory limit below GOMEMLIMIT", "--set=resources.limits.memory=256Mi", "set goMemLimit to 192MiB, three quarters of the limit"},
+			{"a GOMEMLIMIT above the memory limit", "--set=goMemLimit=1GiB", "goMemLimit is 1GiB, and resources.limits.memory 512Mi"},
 			{"the kubelet's port", "--set=hostNetwork=true,ports.https=10250", "the kubelet of each node has port 10250"},
 			{"a label that selectors have", `--set-json=labels={"app.kubernetes.io/name":"x"}`, "invalid propertyName 'app.kubernetes.io/name'"},
 			{"a label that is too long", "--set=podLabels.team=" + strings.Repeat("x", 70), "at '/podLabels/team': maxLength"},

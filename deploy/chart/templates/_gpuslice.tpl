@@ -59,6 +59,19 @@ nvidia
 {{- end -}}
 {{- end -}}
 
+{{/* Fails where GOMEMLIMIT does not keep the replicas below their memory limit. Units other than these are not compared. */}}
+{{- define "gpuslice.checkMemory" -}}
+{{- $limit := dig "limits" "memory" "" (.Values.resources | default dict) | toString -}}
+{{- $own := .Values.goMemLimit | toString -}}
+{{- if and (regexMatch "^[0-9]+[MG]i$" $limit) (regexMatch "^[0-9]+[MG]iB$" $own) -}}
+{{- $most := mul (ternary 1024 1 (hasSuffix "Gi" $limit)) (regexFind "^[0-9]+" $limit | int64) -}}
+{{- $mebibytes := mul (ternary 1024 1 (hasSuffix "GiB" $own)) (regexFind "^[0-9]+" $own | int64) -}}
+{{- if ge $mebibytes $most -}}
+{{- fail (printf "goMemLimit is %s, and resources.limits.memory %s: set goMemLimit to %dMiB, three quarters of the limit" $own $limit (div (mul $most 3) 4)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The pull secrets of the replicas. Charts have global ones as names, or as references. */}}
 {{- define "gpuslice.pullSecrets" -}}
 {{- $names := .Values.image.pullSecrets -}}
