@@ -98,12 +98,12 @@ func TestWriterLosesTemplates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := start(t, governed("claim", "team-a", "team-b"), pod("team-a", "p", four), pod("team-b", "p", four))
-				looks := s.looks
+				looks := s.looks.Load()
 				for range 300 {
 					s.loseTemplate("team-a", other)
 					s.pass(200 * time.Millisecond)
 				}
-				if n := s.looks - looks; n < 10 || n > 30 {
+				if n := s.looks.Load() - looks; n < 10 || n > 30 {
 					t.Errorf("%d syncs in a minute", n)
 				}
 				s.loseTemplate("team-a", nil)
@@ -115,10 +115,10 @@ func TestWriterLosesTemplates(t *testing.T) {
 				s.pass(pause)
 				s.want("team-a/"+four, "team-b/"+four)
 				s.pass(time.Hour)
-				looks = s.looks
+				looks = s.looks.Load()
 				s.loseTemplate("team-c", nil)
 				s.pass(10 * time.Minute)
-				if n := s.looks - looks; n > 11 {
+				if n := s.looks.Load() - looks; n > 11 {
 					t.Errorf("%d syncs in ten minutes without a change", n)
 				}
 				s.stop()
@@ -132,11 +132,11 @@ func TestWriterLetsGo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, governed("claim", "team-a"), templateOf("team-a", four))
-		looks := s.looks
+		looks := s.looks.Load()
 		s.loseTemplate("team-a", lying("team-a", four))
 		s.loseTemplate("team-a", nil)
 		s.pass(time.Second)
-		if s.looks != looks {
+		if s.looks.Load() != looks {
 			t.Error("a template that no pod names wakes somebody")
 		}
 		s.stop()

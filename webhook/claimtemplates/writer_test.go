@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,7 +61,7 @@ type stage struct {
 	*fake.Clientset
 	t        *testing.T
 	governed []nativequota.Governed
-	looks    int // at what is governed: one a sync
+	looks    atomic.Int64 // at what is governed: one a sync
 	stop     func()
 }
 
@@ -104,10 +105,17 @@ func (s *stage) selectPods() {
 	})
 }
 
+// react has the fake cluster answer calls for templates by f from now on. Its lock is held: a Writer runs that calls it.
+func (s *stage) react(verb string, f clienttesting.ReactionFunc) {
+	s.Lock()
+	defer s.Unlock()
+	s.PrependReactor(verb, "resourceclaimtemplates", f)
+}
+
 func (s *stage) run() {
 	templates := resourceinformers.NewResourceClaimTemplateInformer(s, metav1.NamespaceAll, 0, cache.Indexers{})
 	w := New(Options{Client: s, Templates: templates, Governed: func() ([]nativequota.Governed, error) {
-		s.looks++
+		s.looks.Add(1)
 		if s.governed == nil {
 			return nil, errors.New("not read yet")
 		}
@@ -272,11 +280,11 @@ func TestWriterWritesAgain(t *testing.T) {
 				}
 			}
 			synctest.Wait()
-			looks := s.looks
+			looks := s.looks.Load()
 			s.create(pod("team-a", fmt.Sprint("q", looks), four))
 			s.pass(2 * settle)
 			s.want("team-a/" + four)
-			if s.looks == looks {
+			if s.looks.Load() == looks {
 				t.Error("the pod woke nobody")
 			}
 		}
@@ -288,12 +296,12 @@ func TestWriterWritesAgain(t *testing.T) {
 func TestWriterRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, governed("claim", "team-a"), pod("team-a", "p", four))
-		looks := s.looks
+		looks := s.looks.Load()
 		for i := range 20 {
 			s.create(pod("team-a", fmt.Sprint("q", i), four))
 			s.pass(time.Second)
 		}
-		if n := s.looks - looks; n > 0 {
+		if n := s.looks.Load() - looks; n > 0 {
 			t.Errorf("%d syncs", n)
 		}
 		s.create(pod("team-a", "r", "gpuslice-1mi"))
@@ -425,7 +433,7 @@ func TestWriterBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, governed("claim", "full", "team-a"))
 		failed := 0
-		s.PrependReactor("create", "resourceclaimtemplates", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		s.react("create", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			if a.GetNamespace() == "full" {
 				failed++
 				return true, nil, errors.New("exceeded quota")
@@ -450,16 +458,16 @@ func TestWriterBacksOff(t *testing.T) {
 func TestWriterForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, governed("claim", "team-a"))
-		s.PrependReactor("create", "resourceclaimtemplates", func(clienttesting.Action) (bool, runtime.Object, error) {
+		s.react("create", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("namespace is terminating")
 		})
 		s.create(pod("team-a", "p", four))
 		s.pass(5 * time.Second)
 		s.deletePod("team-a", "p")
 		s.pass(10 * time.Minute)
-		before := s.looks
+		before := s.looks.Load()
 		s.pass(10 * time.Minute)
-		if n := s.looks - before; n > 11 {
+		if n := s.looks.Load() - before; n > 11 {
 			t.Errorf("%d syncs in ten minutes without a pod", n)
 		}
 		s.stop()
@@ -474,7 +482,7 @@ func TestWriterPassesWhatStays(t *testing.T) {
 		notes.Name = "gpuslice-notes"
 		s := start(t, governed("claim", "team-a"), notes, templateOf("team-a", four))
 		var removed []string
-		s.PrependReactor("delete", "resourceclaimtemplates", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		s.react("delete", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			removed = append(removed, a.(clienttesting.DeleteAction).GetName())
 			return true, nil, errors.New("denied")
 		})
@@ -494,7 +502,7 @@ func TestWriterKeptByFinalizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, governed("claim", "team-a"), lying("team-a", four))
 		deleted := 0
-		s.PrependReactor("delete", "resourceclaimtemplates", func(clienttesting.Action) (bool, runtime.Object, error) {
+		s.react("delete", func(clienttesting.Action) (bool, runtime.Object, error) {
 			deleted++
 			return true, nil, nil
 		})

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,18 +77,18 @@ func TestWatcherRuntimes(t *testing.T) {
 	})
 	t.Run("an operator that is installed later", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			var policy *unstructured.UnstructuredList
+			var policy atomic.Pointer[unstructured.UnstructuredList]
 			r := withOperator(t, func() (*unstructured.UnstructuredList, error) {
-				if policy == nil {
-					return nil, apierrors.NewNotFound(clusterPolicies.GroupResource(), "")
+				if list := policy.Load(); list != nil {
+					return list, nil
 				}
-				return policy, nil
+				return nil, apierrors.NewNotFound(clusterPolicies.GroupResource(), "")
 			}, nil, clustertest.Namespace("team-a", nil))
 			defer r.end()
 			if err := r.Ready(); err != nil {
 				t.Fatalf("not ready where the kind is not served: %v", err)
 			}
-			policy = clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": true, "nriPluginEnabled": true}})
+			policy.Store(clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": true, "nriPluginEnabled": true}}))
 			time.Sleep(operatorEvery)
 			clustertest.Settle()
 			if o := runtimesOf(t, r).Operator; o == nil || !o.NRIPlugin || !o.CDI {
@@ -116,11 +117,13 @@ func TestWatcherRuntimes(t *testing.T) {
 	}
 	t.Run("an operator that is configured anew", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			policy, changes := clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": false}}), watch.NewFake()
-			r := withOperator(t, func() (*unstructured.UnstructuredList, error) { return policy, nil }, changes, clustertest.Namespace("team-a", nil))
+			var policy atomic.Pointer[unstructured.UnstructuredList]
+			policy.Store(clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": false}}))
+			changes := watch.NewFake()
+			r := withOperator(t, func() (*unstructured.UnstructuredList, error) { return policy.Load(), nil }, changes, clustertest.Namespace("team-a", nil))
 			defer r.end()
-			policy = clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": true}})
-			changes.Modify(&policy.Items[0])
+			policy.Store(clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": true}}))
+			changes.Modify(&policy.Load().Items[0])
 			time.Sleep(operatorRetry)
 			clustertest.Settle()
 			if o := runtimesOf(t, r).Operator; o == nil || !o.CDI {
@@ -130,9 +133,10 @@ func TestWatcherRuntimes(t *testing.T) {
 	})
 	t.Run("what was read stays while the API server does not answer, and nobody is ready before", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			down := true
+			var down atomic.Bool
+			down.Store(true)
 			r := withOperator(t, func() (*unstructured.UnstructuredList, error) {
-				if down {
+				if down.Load() {
 					return nil, errors.New("connection refused")
 				}
 				return clusterPolicy(map[string]any{"cdi": map[string]any{"enabled": true}}), nil
@@ -141,10 +145,10 @@ func TestWatcherRuntimes(t *testing.T) {
 			if r.Ready() == nil {
 				t.Error("ready before the API server answered")
 			}
-			down = false
+			down.Store(false)
 			time.Sleep(operatorRetry)
 			clustertest.Settle()
-			down = true
+			down.Store(true)
 			time.Sleep(2 * operatorEvery)
 			if o := runtimesOf(t, r).Operator; r.Ready() != nil || o == nil || !o.CDI {
 				t.Errorf("ready: %v, operator: %+v", r.Ready(), o)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,11 +28,13 @@ type fixture struct {
 	t        *testing.T
 	registry *prometheus.Registry
 	client   *fake.Clientset
-	budgets  []ledger.Budget
 	quotas   map[string]quota.Quota
-	ready    error
 	started  int
 	end      func()
+
+	mu      sync.Mutex // over what Run reads as its clock ticks, which is no order between it and the test
+	budgets []ledger.Budget
+	ready   error
 }
 
 func open(t *testing.T, objects ...*corev1.ConfigMap) *fixture {
@@ -44,8 +47,8 @@ func open(t *testing.T, objects ...*corev1.ConfigMap) *fixture {
 	}
 	var err error
 	f.Exporter, err = New(Options{
-		Client: f.client, Namespace: api.SystemNamespace, Ready: func() error { return f.ready },
-		Budgets: func() []ledger.Budget { return f.budgets }, Quotas: func() map[string]quota.Quota { return f.quotas },
+		Client: f.client, Namespace: api.SystemNamespace, Ready: func() error { return read(f, &f.ready) },
+		Budgets: func() []ledger.Budget { return read(f, &f.budgets) }, Quotas: func() map[string]quota.Quota { return f.quotas },
 		Started: func() { f.started++ }, Registerer: f.registry, Log: logr.Discard(),
 	})
 	if err != nil {
@@ -53,6 +56,20 @@ func open(t *testing.T, objects ...*corev1.ConfigMap) *fixture {
 	}
 	f.lead()
 	return f
+}
+
+// read is what stands in a field of f.
+func read[T any](f *fixture, field *T) T {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return *field
+}
+
+// change has do change fields of f.
+func (f *fixture) change(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do()
 }
 
 // lead starts Run, which f.end ends.
@@ -72,7 +89,7 @@ func (f *fixture) lead() {
 // budget adds a budget of these namespaces with a limit on memory.
 func (f *fixture) budget(key string, limit api.MiB, namespaces ...string) ledger.Budget {
 	b := ledger.Budget{Key: key, Namespaces: namespaces}
-	f.budgets = append(f.budgets, b)
+	f.change(func() { f.budgets = append(f.budgets, b) })
 	f.quotas[key] = quota.Quota{Limits: []quota.Limit{{Name: key, Limits: quota.Limits{Memory: &limit}}}}
 	return b
 }
@@ -164,7 +181,7 @@ func TestExporter(t *testing.T) {
 			f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g", 40.0*(1<<20)))
 
 			// Into a shared budget: what was held stays counted.
-			f.budgets = nil
+			f.change(func() { f.budgets = nil })
 			shared := f.budget("shared/ml", 4096, "team-a", "team-b")
 			f.Report(holds(shared, 1))
 			f.want("gpuslice_namespace_charged_memory_byte_seconds_total", fmt.Sprintf("team-a = %g\nteam-b = 0", 40.0*(1<<20)))
@@ -179,7 +196,7 @@ func TestExporter(t *testing.T) {
 			f.Report(holds(b, 1))
 			f.want("gpuslice_unmanaged_pods", "team-a = 0\nteam-b = 0\nteam-c = 0")
 			b.Namespaces = []string{"team-b"}
-			f.budgets = []ledger.Budget{b}
+			f.change(func() { f.budgets = []ledger.Budget{b} })
 			delete(f.quotas, a.Key)
 			f.want("gpuslice_unmanaged_pods", "team-b = 0")
 			f.want("gpuslice_quota_limit", "shared/ml memory  = 1.048576e+06")
@@ -302,12 +319,12 @@ func TestSweep(t *testing.T) {
 		policy.Name = "team-a"
 		f := open(t, gone, kept, used, policy)
 		defer func() { f.end() }()
-		f.ready = errors.New("not read yet")
+		f.change(func() { f.ready = errors.New("not read yet") })
 		time.Sleep(3 * unusedTTL)
 		if n := len(f.ledgers()); n != 4 {
 			t.Fatalf("%d are left while budgets are not known", n)
 		}
-		f.ready = nil
+		f.change(func() { f.ready = nil })
 		f.budget("namespace/team-a", 1, "team-a")
 		time.Sleep(unusedTTL - 2*sweepPeriod)
 		used = used.DeepCopy()
