@@ -34,6 +34,9 @@ run: ## show it in a minute: a pod goes past its slice, pods come out in slices 
 test: ## unit tests, scenarios, import rules: no root, no cluster, no GPU
 	go test $(GOFLAGS) ./...
 
+test-race: ## the tests of webhook, guard, policies and cmd that need no cluster, under the race detector (needs a C compiler; about 11 minutes)
+	CGO_ENABLED=1 go test $(GOFLAGS) -race -count=1 -timeout 20m ./webhook/... ./guard/... ./policies/... ./cmd/...
+
 # Packages beside test/ with tests that start an API server. Those tests are named ...OnAPIServer; the others ran in "make test".
 apiserver-packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'cluster[.]ForTest' certs webhook)))
 test-apiserver: cluster ## the scenarios, the public pods, the chart and the rotation of certificates on a real API server
@@ -133,4 +136,4 @@ lint: ## gofmt, go vet, golangci-lint, actionlint, and govulncheck where its dat
 	then go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$(GOVULNDB)" ./...; \
 	else echo "govulncheck is not run: its database $(GOVULNDB) cannot be reached"; fi
 
-.PHONY: help build images release run test functions abuse abuse-table test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-check bench-scale bench-guard lint
+.PHONY: help build images release run test test-race functions abuse abuse-table test-apiserver test-matrix test-load test-ops test-images test-cgroupv2 e2e programs cluster fuzz golden manifests bench bench-quota bench-ops bench-check bench-scale bench-guard lint
