@@ -34,7 +34,7 @@ func (e *explorer) request(pod int) {
 
 // rebase reads the ledger again after another wrote, to swap the list in over that.
 func (e *explorer) rebase(who int, p Process, of func(*World) *Process) {
-	if e.Rebase == RebaseNever || p.Fresh || e.Rebase != RebaseAlways && !e.from.Ledger.precedes(p.Rank) {
+	if e.Rebase == RebaseNever || p.Fresh || e.Rebase != RebaseAlways && !e.from.Ledger.comparable() {
 		return
 	}
 	kept := e.rules.stillIn(e.counted(p), e.from.Ledger).Reserved
@@ -85,6 +85,14 @@ func (e *explorer) watch() {
 func (e *explorer) counted(p Process) Ledger {
 	if p.At == Rebased {
 		return Ledger{Listed: true, Base: uint8(p.Found.size()), Reserved: p.Kept}
+	}
+	return e.reconciled(p)
+}
+
+// reconciled is the ledger that was read with the list.
+func (e *explorer) reconciled(p Process) Ledger {
+	if e.Rebase == RebaseAlways { // an old list is taken for a new one
+		p.Seen.Rank = p.Rank
 	}
 	return e.rules.reconcile(p.Seen, p.Found, e.oldFor(p), p.Rank)
 }
@@ -182,7 +190,7 @@ func (e *explorer) conclude(pod int, p Process) {
 		})
 		return
 	}
-	reconciled := e.rules.reconcile(p.Seen, p.Found, e.oldFor(p), p.Rank)
+	reconciled := e.reconciled(p)
 	if next, yes := e.rules.reserve(reconciled, pod); yes {
 		e.promise(pod, p, next)
 		return
@@ -235,7 +243,7 @@ func (e *explorer) pass() {
 		e.look(thePass, p, func(w *World) *Process { return &w.Pass })
 	case Swapping, Rebased:
 		e.rebase(thePass, p, func(w *World) *Process { return &w.Pass })
-		next := e.rules.reconcile(p.Seen, p.Found, e.oldFor(p), p.Rank)
+		next := e.reconciled(p)
 		e.add(thePass, "swaps", func(w *World) {
 			w.swap(p.Fresh || e.WriteBlindly, next)
 			w.Pass = Process{}

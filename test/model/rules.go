@@ -129,8 +129,11 @@ func (l Ledger) folded(found set, rank uint8) Ledger {
 	return stored(next)
 }
 
-// precedes reports whether a list of that rank may be swapped in although the ledger was read after it.
+// precedes reports whether a view of that rank may be swapped in although the ledger was read after it.
 func (l Ledger) precedes(rank uint8) bool { return l.state(0).Precedes(listing(0, rank).Namespaces) }
+
+// comparable reports whether a list may be swapped in although the ledger was read after it.
+func (l Ledger) comparable() bool { return l.state(0).Comparable([]string{"team-a"}) }
 
 // stillIn is the ledger without the reservations that a later one lacks.
 func (l Ledger) stillIn(later Ledger) Ledger { return stored(l.state(0).StillIn(later.state(0))) }

@@ -23,7 +23,7 @@ type Rebase uint8
 // The rebases.
 const (
 	RebaseNever  Rebase = iota
-	RebaseByRank        // those that rest on no later list
+	RebaseByRank        // of a list and the ledger the later serves; a view serves for those that rest on nothing later
 	RebaseAlways        // all
 )
 

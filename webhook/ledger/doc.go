@@ -15,11 +15,11 @@
 // write fails.
 //
 // A list of thousands of pods takes seconds. Those who need one wait in a line of their own, and who fits without it is admitted
-// meanwhile. The two lines of a worker take turns; only while one lists or waits is it the other's turn.
+// meanwhile. The two lines of a worker take turns, which end while one waits, and while pods are listed.
 //
 // So under load the ledger is written, by this replica or another, while pods are listed. The list then serves for the later version
-// too, unless that rests on a later list: the ledger stores the resource version of its list. A denial rests on the listed pods and on what was
-// reserved when they were listed.
+// too: the ledger stores the resource version of each namespace's part of its base, and of a list and the ledger the later part stays.
+// A denial rests on the listed pods and on what was reserved when they were listed.
 //
 // For an admission no list is needed. Each replica watches the namespaces that it decides about. What a watch has shown up to a
 // resource version is exactly the pods that there were then, and becomes the base by the same rule. A watch may be late, so that

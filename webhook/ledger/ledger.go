@@ -31,7 +31,8 @@ type Options struct {
 	Bounds func() (earliest, latest time.Time)
 	Random func() float64 // in [0, 1), jitter of retries; default rand.Float64
 
-	CallTimeout          time.Duration // of one call to Store or Lister, twice that of a list that others do not wait for; default 4 s
+	CallTimeout          time.Duration // of one call to Store; default 4 s
+	ListTimeout          time.Duration // of one call to Lister; default 6 s, of the 8 that a request waits
 	BatchDelay           time.Duration // at least this long after a batch of several requests, before the next; default 10 ms
 	CheckInterval        time.Duration // between two checks which budgets need a reconcile; default 5 s
 	MaxStaleReservations int           // of one namespace; default 256
@@ -59,6 +60,7 @@ func New(o Options) *Ledger {
 		o.Random = rand.Float64
 	}
 	o.CallTimeout = cmp.Or(o.CallTimeout, 4*time.Second)
+	o.ListTimeout = cmp.Or(o.ListTimeout, 6*time.Second)
 	o.BatchDelay = cmp.Or(o.BatchDelay, 10*time.Millisecond)
 	o.CheckInterval = cmp.Or(o.CheckInterval, 5*time.Second)
 	o.MaxStaleReservations = cmp.Or(o.MaxStaleReservations, 256)

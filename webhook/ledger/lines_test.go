@@ -30,24 +30,25 @@ func (b *bench) uneven(call time.Duration, seed uint64) {
 	}
 }
 
-// TestLines is about those who need a list beside those who do not, at one replica.
+// TestLines is about those who need a list beside those who do not.
 func TestLines(t *testing.T) {
-	for _, call := range []time.Duration{20 * time.Millisecond, 160 * time.Millisecond} {
-		for seed := range uint64(10) {
-			t.Run(fmt.Sprintf("clients that create one pod after the other delay nobody who needs a list (calls of %s, seed %d)", call, seed), func(t *testing.T) {
+	for _, replicas := range []int{1, 3} {
+		for seed := range uint64(20) {
+			call := []time.Duration{20 * time.Millisecond, 160 * time.Millisecond}[seed%2]
+			t.Run(fmt.Sprintf("clients that create one pod after the other delay nobody who needs a list (%d replicas, calls of %s, seed %d)", replicas, call, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					b := newWatchingBench(t, 1000, 1, always)
+					b := newWatchingBench(t, 1000, replicas, always)
 					b.want(b.admit("first"), ledger.Admitted)
 					b.want(b.replicas[0].Reserve(t.Context(), b.sized("lost", 700)), ledger.Admitted) // and never created
 					time.Sleep(ledger.ReservationTTL + time.Second)
 					b.uneven(call, seed)
 					ctx, cancel := context.WithCancel(t.Context())
 					var clients sync.WaitGroup
-					for c := range 2 {
+					for c := range 2 * replicas {
 						clients.Go(func() {
 							for i := 0; ctx.Err() == nil; i++ {
 								r := b.request(fmt.Sprintf("%d-%d", c, i))
-								if a := b.replicas[0].Reserve(t.Context(), r); a.Decision != ledger.Admitted {
+								if a := b.replicas[c%replicas].Reserve(t.Context(), r); a.Decision != ledger.Admitted {
 									t.Errorf("%s: %+v", r.Name, a)
 									return
 								}
@@ -59,7 +60,7 @@ func TestLines(t *testing.T) {
 					time.Sleep(500 * time.Millisecond)
 					begin := time.Now()
 					b.want(b.replicas[0].Reserve(t.Context(), b.sized("large", 600)), ledger.Admitted)
-					if took := time.Since(begin); took > 3*time.Second {
+					if took := time.Since(begin); took > 6*time.Second {
 						t.Errorf("took %s", took)
 					}
 					cancel()
@@ -68,19 +69,23 @@ func TestLines(t *testing.T) {
 			})
 		}
 	}
-	t.Run("a list of twenty thousand pods may take six seconds", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, 10, 1)
-			b.want(b.admit("first"), ledger.Admitted)
-			b.faults = func(c ledgertest.Call) ledgertest.Fault {
-				if c == ledgertest.List {
-					return ledgertest.Fault{After: 6 * time.Second}
+	for name, pods := range map[string]int{"the first list": 0, "a later list": 1} {
+		t.Run(name+" may take five seconds", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, 10, 1)
+				for i := range pods {
+					b.want(b.admit(fmt.Sprint(i)), ledger.Admitted)
 				}
-				return ledgertest.Fault{After: time.Millisecond}
-			}
-			b.want(b.replicas[0].Reserve(t.Context(), b.sized("large", 10)), ledger.Exceeded)
+				b.faults = func(c ledgertest.Call) ledgertest.Fault {
+					if c == ledgertest.List {
+						return ledgertest.Fault{After: 5 * time.Second}
+					}
+					return ledgertest.Fault{After: time.Millisecond}
+				}
+				b.want(b.replicas[0].Reserve(t.Context(), b.sized("large", 11)), ledger.Exceeded)
+			})
 		})
-	})
+	}
 	t.Run("one remembers what the other admitted", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, 3, 1)

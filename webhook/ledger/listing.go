@@ -9,18 +9,15 @@ import (
 )
 
 // reconcile reads the ledger, lists the pods, decides the rest on both, and writes. Under load others have written by the time a
-// list is there: then the list serves for the later ledger, as long as that rests on no later list.
+// list is there: then the list serves for the later ledger, as long as the two can be compared.
 func (r *round) reconcile(ctx context.Context) error {
 	r.current = nil
 	before, err := r.load(ctx)
 	if err != nil {
 		return err
 	}
-	if r.line == &r.lists { // what watches show now would be later than the list, and make it useless
-		r.listing = true
-		defer func() { r.listing = false }()
-	}
-	listing, err := r.list(ctx)
+	namespaces := r.namespaces()
+	listing, err := r.list(ctx, namespaces)
 	if err != nil {
 		return err
 	}
@@ -38,8 +35,10 @@ func (r *round) reconcile(ctx context.Context) error {
 				return cmp.Or(failed, ErrConflict)
 			}
 			counted = counted.StillIn(fresh.state)
-			r.answer(r.denials(counted))
-			if failed != nil && !errors.Is(failed, ErrConflict) || !fresh.state.Precedes(listing.Namespaces) {
+			if failed != nil { // else fresh may be from before the list
+				r.answer(r.denials(counted))
+			}
+			if failed != nil && !errors.Is(failed, ErrConflict) || !fresh.state.Comparable(namespaces) {
 				return cmp.Or(failed, ErrConflict)
 			}
 			over = fresh
@@ -87,15 +86,13 @@ func (r *round) writeFor(ctx context.Context, before storedLedger, next State) (
 	return after, err
 }
 
-// list lists the namespaces of all waiting requests.
-func (r *round) list(ctx context.Context) (Listing, error) {
-	timeout, namespaces := r.ledger.options.CallTimeout, r.namespaces()
+// list lists namespaces. Line lists has no turn meanwhile.
+func (r *round) list(ctx context.Context, namespaces []string) (Listing, error) {
 	if r.line == &r.lists {
-		timeout *= 2 // nobody waits for it who does not need it
 		r.endTurn()
 		defer r.beginTurn()
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.ledger.options.ListTimeout)
 	defer cancel()
 	r.ledger.counts.lists.Add(1)
 	startedAt, _ := r.ledger.bounds() // before the call: the list does not show pods created after it began

@@ -108,5 +108,5 @@ func (l *Ledger) due(leads bool, all []Budget) (out []Budget) {
 // while: a round that only admits lists nothing. The caller holds w.mu.
 func (w *worker) needsReconcile() bool {
 	since := time.Since(w.lastReconcile)
-	return (len(w.admits.queue)+len(w.lists.queue) == 0 || since > busyReconcilePeriod) && (w.podsChanged || w.reservations > 0 || since > idleReconcilePeriod)
+	return (len(w.admits.queue) == 0 && !w.lists.running || since > busyReconcilePeriod) && (w.podsChanged || w.reservations > 0 || since > idleReconcilePeriod)
 }

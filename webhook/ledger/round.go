@@ -103,7 +103,7 @@ func (r *round) step(ctx context.Context) error {
 	if !r.dropGone() {
 		return nil
 	}
-	if r.line == &r.admits && r.current.state.MayPrecede(r.namespaces()) { // else what is written meanwhile would make the list useless
+	if r.line == &r.admits && r.current.state.Comparable(r.namespaces()) { // else what is written meanwhile would make the list useless
 		r.moveToLists(r.waiting)
 		r.waiting, r.moved = nil, true
 		return nil
@@ -135,7 +135,7 @@ func (r *round) admit(ctx context.Context) error {
 // view returns the state that was read, with what watches have shown as its base, if that is later.
 func (r *round) view() (State, View, bool) {
 	state := r.current.state
-	if r.ledger.options.Watcher == nil || r.listing {
+	if r.ledger.options.Watcher == nil {
 		return state, View{}, false
 	}
 	view, ok := r.ledger.options.Watcher.View(r.namespaces(), state.Reservations)

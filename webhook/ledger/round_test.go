@@ -121,6 +121,36 @@ func TestListDuringWrites(t *testing.T) {
 			b.want(b.replicas[0].Reserve(t.Context(), b.sized("large", 6)), ledger.Busy)
 		})
 	})
+	t.Run("a denial does not rest on a ledger from before the list", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, 10, 2)
+			held := func(replica int, uid string, slices int64) {
+				r := b.sized(uid, slices)
+				b.want(b.replicas[replica].Reserve(t.Context(), r), ledger.Admitted)
+				b.create(r)
+			}
+			held(0, "first", 4)
+			b.want(b.replicas[0].Reserve(t.Context(), b.sized("probe", 10)), ledger.Exceeded) // the ledger rests on a list with it
+			held(1, "ended", 3)
+			b.cluster.DeletePod("first")
+			time.Sleep(5 * time.Second)
+			var once sync.Once
+			b.faults = func(call ledgertest.Call) (f ledgertest.Fault) {
+				if call == ledgertest.List {
+					once.Do(func() { f.Before = time.Second })
+				}
+				return f
+			}
+			answer := make(chan ledger.Answer, 1)
+			go func() { answer <- b.replicas[0].Reserve(t.Context(), b.sized("large", 6)) }()
+			time.Sleep(100 * time.Millisecond) // its list is on the way
+			b.want(b.replicas[0].Reserve(t.Context(), b.sized("small", 1)), ledger.Admitted)
+			b.want(b.replicas[1].Reserve(t.Context(), b.sized("probe", 10)), ledger.Exceeded) // by a list that shows "ended"
+			b.cluster.DeletePod("ended")
+			held(1, "next", 3)
+			b.want(<-answer, ledger.Admitted) // 3 + 1 + 6 at most
+		})
+	})
 	t.Run("a denial does not rest on what was reserved after the list", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, 4, 1)

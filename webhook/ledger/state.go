@@ -104,19 +104,43 @@ func (s State) Covers(namespaces []string) bool {
 }
 
 // Reconciled returns s with the list as the new base, and without the reservations that the list makes obsolete. Either s was
-// read before the list began, or s.Precedes the list; the result may be written only over that version.
+// read before the list began, or s is Comparable with it: of a namespace whose part of s is later than the list, that part stays. The
+// pod of an obsolete reservation is there, or has ended. The result may be written only over s.
 func (s State) Reconciled(l Listing) State {
 	listed := make(map[string]bool, len(l.Pods))
 	for _, p := range l.Pods {
 		listed[p.UID] = true
 	}
-	out := s.withBase(baseOf(l.Pods), l.Namespaces, func(r Reservation) bool {
+	base, namespaces := s.later(baseOf(l.Pods), l.Namespaces)
+	out := s.withBase(base, namespaces, func(r Reservation) bool {
 		return listed[r.PodUID] || l.Gone.Has(r.PodUID) || r.expired(l.StartedAt) || r.ofDeletedNamespace(l.Namespaces)
 	})
 	if !l.StartedAt.Before(out.NotBefore) {
 		out.NotBefore = time.Time{}
 	}
 	return out
+}
+
+// later returns of each namespace what is later: what was found, or its part of s.
+func (s State) later(found []quota.Holding, of []Namespace) ([]quota.Holding, []Namespace) {
+	mine := make(map[string]bool)
+	of = slices.Clone(of)
+	for i, n := range of {
+		if n.Revision > 0 && n.Revision < s.Revisions[n.Name] {
+			mine[n.Name], of[i].Revision = true, s.Revisions[n.Name]
+		}
+	}
+	if len(mine) == 0 {
+		return found, of
+	}
+	base := slices.DeleteFunc(slices.Clone(found), func(h quota.Holding) bool { return mine[h.Namespace] })
+	for _, h := range s.Base {
+		if mine[h.Namespace] {
+			base = append(base, h)
+		}
+	}
+	slices.SortStableFunc(base, func(a, b quota.Holding) int { return strings.Compare(a.Namespace, b.Namespace) })
+	return base, of
 }
 
 // Folded returns s with what a watch has shown as the new base, and without the reservations of the pods that it has shown. The
@@ -153,20 +177,20 @@ func (s *State) setRevision(n Namespace) {
 	s.Revisions[n.Name] = n.Revision
 }
 
-// Precedes reports whether nothing that s rests on is later than a list or a view of these namespaces, which then serves for s
-// although s was read later. A living pod without a reservation in s was shown by something that s rests on, so that the list
-// or view shows it too. Resource versions of pods are compared with such alone.
+// Precedes reports whether nothing that s rests on is later than a view of these namespaces, which then serves for s although s was
+// read later. A living pod without a reservation in s was shown by something that s rests on, so that the view shows it too.
+// Resource versions of pods are compared with such alone.
 func (s State) Precedes(found []Namespace) bool {
 	var names []string
 	for _, n := range found {
 		names = append(names, n.Name)
 	}
 	later := func(n Namespace) bool { return n.Revision < s.Revisions[n.Name] }
-	return s.MayPrecede(names) && !slices.ContainsFunc(found, later)
+	return s.Comparable(names) && !slices.ContainsFunc(found, later)
 }
 
-// MayPrecede reports whether s precedes a list of these namespaces that is late enough.
-func (s State) MayPrecede(namespaces []string) bool {
+// Comparable reports whether it is known of a list or view of these namespaces what of it is later than what s rests on.
+func (s State) Comparable(namespaces []string) bool {
 	unknown := func(name string) bool { return s.Revisions[name] == 0 }
 	return s.NotBefore.IsZero() && len(s.Namespaces) == len(namespaces) && !slices.ContainsFunc(namespaces, unknown)
 }

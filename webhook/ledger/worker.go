@@ -27,7 +27,8 @@ type waiter struct {
 func (w *waiter) gone() bool { return w.ctx.Err() != nil }
 
 // worker serves one budget in this replica. A list of thousands of pods takes seconds, so that who needs one waits in a line apart
-// from who does not. The lines take turns: all that one does is in its turn, except to wait and to list.
+// from who does not. The lines take turns: a line reads, decides, writes and answers in its turn, and waits outside of it. Line lists
+// also lists outside of it.
 type worker struct {
 	ledger *Ledger
 	key    string
@@ -46,7 +47,6 @@ type worker struct {
 	last     storedLedger // last read or written
 	stale    bool         // last is not what is stored
 	lastList time.Time
-	listing  bool // line lists is listing, or writes what it found
 }
 
 // line is a queue of waiters. Its goroutine runs only while some wait.
