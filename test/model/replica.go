@@ -91,8 +91,8 @@ func (e *explorer) counted(p Process) Ledger {
 
 // reconciled is the ledger that was read with the list.
 func (e *explorer) reconciled(p Process) Ledger {
-	if e.Rebase == RebaseAlways { // an old list is taken for a new one
-		p.Seen.Rank = p.Rank
+	if p.At == Rebased && e.Rebase != RebaseAlways {
+		return e.rules.merge(p.Seen, p.Found, e.oldFor(p), p.Rank)
 	}
 	return e.rules.reconcile(p.Seen, p.Found, e.oldFor(p), p.Rank)
 }

@@ -118,6 +118,11 @@ func (l Ledger) reconciled(found, old set, rank uint8) Ledger {
 	return stored(l.state(old).Reconciled(listing(found, rank)))
 }
 
+// merged is reconciled of a ledger that was read after the list.
+func (l Ledger) merged(found, old set, rank uint8) Ledger {
+	return stored(l.state(old).Merged(listing(found, rank)))
+}
+
 // folded is the ledger with what a watch had shown at that rank.
 func (l Ledger) folded(found set, rank uint8) Ledger {
 	s := l.state(0)
@@ -142,6 +147,7 @@ func (l Ledger) stillIn(later Ledger) Ledger { return stored(l.state(0).StillIn(
 type rules struct {
 	reserved   map[reserveCall]reserveAnswer
 	reconciled map[reconcileCall]Ledger
+	merges     map[reconcileCall]Ledger
 	folds      map[reconcileCall]Ledger
 	left       map[[2]Ledger]Ledger
 }
@@ -163,7 +169,7 @@ type reconcileCall struct {
 }
 
 func newRules() *rules {
-	return &rules{map[reserveCall]reserveAnswer{}, map[reconcileCall]Ledger{}, map[reconcileCall]Ledger{}, map[[2]Ledger]Ledger{}}
+	return &rules{map[reserveCall]reserveAnswer{}, map[reconcileCall]Ledger{}, map[reconcileCall]Ledger{}, map[reconcileCall]Ledger{}, map[[2]Ledger]Ledger{}}
 }
 
 func (r *rules) reserve(l Ledger, pod int) (Ledger, bool) {
@@ -177,6 +183,11 @@ func (r *rules) reserve(l Ledger, pod int) (Ledger, bool) {
 func (r *rules) reconcile(l Ledger, found, old set, rank uint8) Ledger {
 	call := reconcileCall{l, found, old, rank}
 	return recall(r.reconciled, call, func(c reconcileCall) Ledger { return c.ledger.reconciled(c.found, c.old, c.rank) })
+}
+
+func (r *rules) merge(l Ledger, found, old set, rank uint8) Ledger {
+	call := reconcileCall{l, found, old, rank}
+	return recall(r.merges, call, func(c reconcileCall) Ledger { return c.ledger.merged(c.found, c.old, c.rank) })
 }
 
 func (r *rules) fold(l Ledger, found set, rank uint8) Ledger {

@@ -22,7 +22,8 @@ func (r *round) reconcile(ctx context.Context) error {
 		return err
 	}
 	r.listed, r.lastList = listing.Pods, time.Now()
-	over, counted := before, before.state.Reconciled(listing)
+	over, reconciled := before, before.state.Reconciled(listing)
+	counted := reconciled
 	var failed error // the last write
 	for r.dropGone() {
 		fresh, err := r.latest(ctx)
@@ -41,9 +42,9 @@ func (r *round) reconcile(ctx context.Context) error {
 			if failed != nil && !errors.Is(failed, ErrConflict) || !fresh.state.Comparable(namespaces) {
 				return cmp.Or(failed, ErrConflict)
 			}
-			over = fresh
+			over, reconciled = fresh, fresh.state.Merged(listing)
 		}
-		if failed = r.writeListing(ctx, over, listing, counted); failed == nil {
+		if failed = r.writeListing(ctx, over, reconciled, counted, listing.Pods); failed == nil {
 			return nil
 		}
 		if errors.Is(failed, ErrConflict) {
@@ -53,10 +54,9 @@ func (r *round) reconcile(ctx context.Context) error {
 	return nil
 }
 
-// writeListing decides on the listing and on the ledger that was read, writes both, and answers. A denial rests on counted
+// writeListing decides on the reconciled state, writes it over the ledger that was read, and answers. A denial rests on counted
 // alone: the listed pods, and the reservations that existed when they were listed.
-func (r *round) writeListing(ctx context.Context, over storedLedger, listing Listing, counted State) error {
-	reconciled := over.state.Reconciled(listing)
+func (r *round) writeListing(ctx context.Context, over storedLedger, reconciled, counted State, listed []Pod) error {
 	tally := NewTally(reconciled)
 	replies := r.decide(tally, true)
 	after, err := r.writeFor(ctx, over, tally.State())
@@ -66,7 +66,7 @@ func (r *round) writeListing(ctx context.Context, over storedLedger, listing Lis
 	r.current = &after
 	r.answer(withoutDenials(replies))
 	r.answer(r.denials(counted))
-	r.report(reconciled, slices.DeleteFunc(slices.Clone(listing.Pods), func(p Pod) bool { return !p.Unmanaged }))
+	r.report(reconciled, slices.DeleteFunc(slices.Clone(listed), func(p Pod) bool { return !p.Unmanaged }))
 	return nil
 }
 

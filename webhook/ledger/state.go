@@ -103,15 +103,23 @@ func (s State) Covers(namespaces []string) bool {
 	return !slices.ContainsFunc(namespaces, func(n string) bool { return !slices.Contains(s.Namespaces, n) })
 }
 
-// Reconciled returns s with the list as the new base, and without the reservations that the list makes obsolete. Either s was
-// read before the list began, or s is Comparable with it: of a namespace whose part of s is later than the list, that part stays. The
-// pod of an obsolete reservation is there, or has ended. The result may be written only over s.
-func (s State) Reconciled(l Listing) State {
+// Reconciled returns s, which was read before the list began, with the list as the new base, and without the reservations that the
+// list makes obsolete. The result may be written only over s.
+func (s State) Reconciled(l Listing) State { return s.onList(l, baseOf(l.Pods), l.Namespaces) }
+
+// Merged is Reconciled of an s that may have been read later, and is Comparable with the list: of a namespace whose part of s is later
+// than the list, that part stays. The pod of an obsolete reservation is there, or has ended.
+func (s State) Merged(l Listing) State {
+	base, namespaces := s.later(baseOf(l.Pods), l.Namespaces)
+	return s.onList(l, base, namespaces)
+}
+
+// onList returns s with a new base of these namespaces, and without the reservations that the list makes obsolete.
+func (s State) onList(l Listing, base []quota.Holding, namespaces []Namespace) State {
 	listed := make(map[string]bool, len(l.Pods))
 	for _, p := range l.Pods {
 		listed[p.UID] = true
 	}
-	base, namespaces := s.later(baseOf(l.Pods), l.Namespaces)
 	out := s.withBase(base, namespaces, func(r Reservation) bool {
 		return listed[r.PodUID] || l.Gone.Has(r.PodUID) || r.expired(l.StartedAt) || r.ofDeletedNamespace(l.Namespaces)
 	})

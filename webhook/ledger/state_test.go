@@ -8,8 +8,8 @@ import (
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
 
-// TestReconciledWithOlderList is about a list of two namespaces of which one part of the ledger is later, since a watch has shown it.
-func TestReconciledWithOlderList(t *testing.T) {
+// TestMerged is about a list of two namespaces of which one part of the ledger is later, since a watch has shown it.
+func TestMerged(t *testing.T) {
 	in := func(namespace string, slices int64) quota.Holding {
 		return quota.Holding{Namespace: namespace, Charge: quota.Charge{Slices: slices}}
 	}
@@ -31,13 +31,13 @@ func TestReconciledWithOlderList(t *testing.T) {
 	if !s.Comparable([]string{"a", "b"}) {
 		t.Error("they cannot be compared")
 	}
-	if got := s.Reconciled(list); !reflect.DeepEqual(got, want) {
+	if got := s.Merged(list); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for i := range list.Namespaces {
 		list.Namespaces[i].Revision = 0 // versions that are no numbers
 	}
-	if got := s.Reconciled(list); got.Revisions != nil || len(got.Base) != 2 || got.Base[0].Charge.Slices != 1 {
+	if got := s.Merged(list); got.Revisions != nil || len(got.Base) != 2 || got.Base[0].Charge.Slices != 1 {
 		t.Errorf("%+v does not rest on the list", got)
 	}
 }
