@@ -12,7 +12,7 @@ import (
 
 var goMemLimitEntry = regexp.MustCompile(`- name: GOMEMLIMIT\n +value: (\S+)`)
 
-// goMemLimit is the Deployment's GOMEMLIMIT, as an environment has it.
+// goMemLimit returns the Deployment's GOMEMLIMIT as an environment entry.
 func goMemLimit() (string, error) {
 	const name = "40-deployment.yaml"
 	manifest, err := deploy.Files.ReadFile(name)

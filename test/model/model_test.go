@@ -34,7 +34,7 @@ func TestTwoWatches(t *testing.T) {
 	if !cluster.Wanted("long") {
 		t.Skip(`GPUSLICE_TEST is without "long"`)
 	}
-	worlds, broken := Explore(Variant{TwoPods: true, TwoViews: true, Fold: RebaseByRank})
+	worlds, broken := Explore(Variant{TwoPods: true, TwoViews: true, Fold: RebaseByRank, Rebase: RebaseByRank})
 	if broken != nil || worlds < 1_000_000 {
 		t.Fatalf("%d worlds, found %+v", worlds, broken)
 	}

@@ -89,7 +89,7 @@ func (e *explorer) counted(p Process) Ledger {
 	return e.reconciled(p)
 }
 
-// reconciled is the ledger that was read with the list.
+// reconciled is the ledger that was read, with the list.
 func (e *explorer) reconciled(p Process) Ledger {
 	if p.At == Rebased && e.Rebase != RebaseAlways {
 		return e.rules.merge(p.Seen, p.Found, e.oldFor(p), p.Rank)

@@ -105,7 +105,7 @@ func (s *stage) selectPods() {
 	})
 }
 
-// react has the fake cluster answer calls for templates by f from now on. Its lock is held: a Writer runs that calls it.
+// react makes the fake cluster answer calls for templates by f from now on. It takes the cluster's lock: a running Writer calls it.
 func (s *stage) react(verb string, f clienttesting.ReactionFunc) {
 	s.Lock()
 	defer s.Unlock()

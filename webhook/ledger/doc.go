@@ -15,7 +15,8 @@
 // write fails.
 //
 // A list of thousands of pods takes seconds. Those who need one wait in a line of their own, and who fits without it is admitted
-// meanwhile. The two lines of a worker take turns, which end while one waits, and while pods are listed.
+// meanwhile. The two lines of a worker take turns. A turn ends before its line waits, and before it lists for a ledger that its list can
+// be compared with.
 //
 // So under load the ledger is written, by this replica or another, while pods are listed. The list then serves for the later version
 // too: the ledger stores the resource version of each namespace's part of its base, and of a list and the ledger the later part stays.
@@ -31,6 +32,7 @@
 // list.
 //
 // Guarantees: the living pods that were admitted here never hold more than the quota. Capacity that no event releases is
-// released within ReservationTTL; a dry run writes nothing; a denial was right at an instant between request and answer.
+// released within ReservationTTL; a dry run writes nothing; a denial was right at an instant between request and answer; of a
+// budget of several namespaces, which are listed one after the other, the part of each namespace was.
 // State is pure and decides everything; test/model explores it exhaustively.
 package ledger

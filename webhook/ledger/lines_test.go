@@ -30,28 +30,27 @@ func (b *bench) uneven(call time.Duration, seed uint64) {
 	}
 }
 
-// TestLines is about those who need a list beside those who do not.
+// TestLines is about requests that need a list beside requests that do not.
 func TestLines(t *testing.T) {
 	for _, load := range []struct {
 		replicas int
 		call     time.Duration
 	}{{1, 20 * time.Millisecond}, {1, 160 * time.Millisecond}, {3, 20 * time.Millisecond}} {
-		replicas, call := load.replicas, load.call
 		for seed := range uint64(10) {
-			t.Run(fmt.Sprintf("clients that create one pod after the other delay nobody who needs a list (%d replicas, calls of %s, seed %d)", replicas, call, seed), func(t *testing.T) {
+			t.Run(fmt.Sprintf("clients that create one pod after the other delay nobody who needs a list (%d replicas, calls of %s, seed %d)", load.replicas, load.call, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					b := newWatchingBench(t, 1000, replicas, always)
+					b := newWatchingBench(t, 1000, load.replicas, always)
 					b.want(b.admit("first"), ledger.Admitted)
 					b.want(b.replicas[0].Reserve(t.Context(), b.sized("lost", 700)), ledger.Admitted) // and never created
 					time.Sleep(ledger.ReservationTTL + time.Second)
-					b.uneven(call, seed)
+					b.uneven(load.call, seed)
 					ctx, cancel := context.WithCancel(t.Context())
 					var clients sync.WaitGroup
-					for c := range 2 * replicas {
+					for c := range 2 * load.replicas {
 						clients.Go(func() {
 							for i := 0; ctx.Err() == nil; i++ {
 								r := b.request(fmt.Sprintf("%d-%d", c, i))
-								if a := b.replicas[c%replicas].Reserve(t.Context(), r); a.Decision != ledger.Admitted {
+								if a := b.replicas[c%load.replicas].Reserve(t.Context(), r); a.Decision != ledger.Admitted {
 									t.Errorf("%s: %+v", r.Name, a)
 									return
 								}
@@ -65,7 +64,6 @@ func TestLines(t *testing.T) {
 					b.want(b.replicas[0].Reserve(t.Context(), b.sized("large", 600)), ledger.Admitted)
 					if took := time.Since(begin); took > 4*time.Second {
 						t.Errorf("took %s", took)
-
 					}
 					cancel()
 					clients.Wait()

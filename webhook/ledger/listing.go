@@ -11,7 +11,6 @@ import (
 // reconcile reads the ledger, lists the pods, decides the rest on both, and writes. Under load others have written by the time a
 // list is there: then the list serves for the later ledger, as long as the two can be compared.
 func (r *round) reconcile(ctx context.Context) error {
-	r.current = nil
 	before, err := r.load(ctx)
 	if err != nil {
 		return err
@@ -31,7 +30,6 @@ func (r *round) reconcile(ctx context.Context) error {
 			return errors.Join(failed, err)
 		}
 		if failed != nil || fresh.object.Version != before.object.Version {
-			r.current = &fresh
 			if fresh.object.UID != before.object.UID {
 				return cmp.Or(failed, ErrConflict)
 			}
@@ -39,7 +37,7 @@ func (r *round) reconcile(ctx context.Context) error {
 			if failed != nil { // else fresh may be from before the list
 				r.answer(r.denials(counted))
 			}
-			if failed != nil && !errors.Is(failed, ErrConflict) || !fresh.state.Comparable(namespaces) {
+			if failed != nil && !errors.Is(failed, ErrConflict) || !fresh.state.Comparable(namespaces) || before.state.laterThan(listing.Namespaces) {
 				return cmp.Or(failed, ErrConflict)
 			}
 			over, reconciled = fresh, fresh.state.Merged(listing)

@@ -35,7 +35,7 @@ type Decision string
 // The decisions.
 const (
 	Admitted Decision = "admitted" // a reservation is written
-	Exceeded Decision = "exceeded" // the quota is exceeded: true at an instant since the request was made
+	Exceeded Decision = "exceeded" // the quota is exceeded: see the guarantees of the package
 	Busy     Decision = "busy"     // no decision in time; try again
 )
 

@@ -177,7 +177,6 @@ func (r *round) writeReplies(ctx context.Context, replies []reply, next State) e
 	}
 	written, err := r.write(ctx, *r.current, next)
 	if err != nil {
-		r.current = nil
 		return err
 	}
 	r.current = &written

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,34 +122,70 @@ func TestListDuringWrites(t *testing.T) {
 			b.want(b.replicas[0].Reserve(t.Context(), b.sized("large", 6)), ledger.Busy)
 		})
 	})
-	t.Run("a denial does not rest on a ledger from before the list", func(t *testing.T) {
+	for name, dryRun := range map[string]bool{"": false, ", also if it cannot be read again": true} {
+		t.Run("a denial does not rest on a ledger from before the list"+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, 10, 2)
+				held := func(replica int, uid string, slices int64) {
+					r := b.sized(uid, slices)
+					b.want(b.replicas[replica].Reserve(t.Context(), r), ledger.Admitted)
+					b.create(r)
+				}
+				held(0, "first", 4)
+				b.want(b.replicas[0].Reserve(t.Context(), b.sized("probe", 10)), ledger.Exceeded) // the ledger rests on a list with it
+				held(1, "ended", 3)
+				b.cluster.DeletePod("first")
+				time.Sleep(5 * time.Second)
+				var once sync.Once
+				var rejected atomic.Bool
+				b.faults = func(call ledgertest.Call) (f ledgertest.Fault) {
+					if call == ledgertest.List {
+						once.Do(func() { f.Before = time.Second })
+					}
+					f.Reject = call == ledgertest.Get && rejected.CompareAndSwap(true, false)
+					return f
+				}
+				large := b.sized("large", 6)
+				large.DryRun = dryRun // then nothing is written, and the ledger is read again instead
+				answer := make(chan ledger.Answer, 1)
+				go func() { answer <- b.replicas[0].Reserve(t.Context(), large) }()
+				time.Sleep(100 * time.Millisecond) // its list is on the way
+				b.want(b.replicas[0].Reserve(t.Context(), b.sized("small", 1)), ledger.Admitted)
+				b.want(b.replicas[1].Reserve(t.Context(), b.sized("probe", 10)), ledger.Exceeded) // by a list that shows "ended"
+				b.cluster.DeletePod("ended")
+				held(1, "next", 3)
+				rejected.Store(dryRun)
+				if a := <-answer; a.Decision == ledger.Exceeded || !dryRun && a.Decision != ledger.Admitted {
+					t.Errorf("%+v: 3 + 1 + 6 at most", a)
+				}
+			})
+		})
+	}
+	t.Run("a ledger of another cluster is counted anew", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, 10, 2)
-			held := func(replica int, uid string, slices int64) {
-				r := b.sized(uid, slices)
-				b.want(b.replicas[replica].Reserve(t.Context(), r), ledger.Admitted)
-				b.create(r)
-			}
-			held(0, "first", 4)
-			b.want(b.replicas[0].Reserve(t.Context(), b.sized("probe", 10)), ledger.Exceeded) // the ledger rests on a list with it
-			held(1, "ended", 3)
-			b.cluster.DeletePod("first")
-			time.Sleep(5 * time.Second)
-			var once sync.Once
+			b := newBench(t, 10, 1)
 			b.faults = func(call ledgertest.Call) (f ledgertest.Fault) {
 				if call == ledgertest.List {
-					once.Do(func() { f.Before = time.Second })
+					f.Before = time.Second
 				}
 				return f
 			}
+			data, err := ledger.Encode(teamA, ledger.State{Namespaces: []string{"team-a"}, Revisions: map[string]uint64{"team-a": 1 << 40}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			backup := &ledgertest.Client{Cluster: b.cluster}
+			if _, err := backup.Create(t.Context(), ledger.Object{Name: ledger.ObjectName(teamA), Budget: teamA, Data: data}); err != nil {
+				t.Fatal(err)
+			}
 			answer := make(chan ledger.Answer, 1)
-			go func() { answer <- b.replicas[0].Reserve(t.Context(), b.sized("large", 6)) }()
+			go func() { answer <- b.replicas[0].Reserve(t.Context(), b.sized("large", 11)) }()
 			time.Sleep(100 * time.Millisecond) // its list is on the way
-			b.want(b.replicas[0].Reserve(t.Context(), b.sized("small", 1)), ledger.Admitted)
-			b.want(b.replicas[1].Reserve(t.Context(), b.sized("probe", 10)), ledger.Exceeded) // by a list that shows "ended"
-			b.cluster.DeletePod("ended")
-			held(1, "next", 3)
-			b.want(<-answer, ledger.Admitted) // 3 + 1 + 6 at most
+			six := b.sized("six", 6)
+			b.want(b.replicas[0].Reserve(t.Context(), six), ledger.Admitted)
+			b.create(six)
+			b.want(<-answer, ledger.Exceeded)
+			b.want(b.replicas[0].Reserve(t.Context(), b.sized("nine", 9)), ledger.Exceeded)
 		})
 	})
 	t.Run("a denial does not rest on what was reserved after the list", func(t *testing.T) {

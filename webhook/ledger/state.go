@@ -17,12 +17,12 @@ const ReservationTTL = 60 * time.Second
 
 // State is the content of a ledger. Its methods return new values and never change their receiver.
 type State struct {
-	// Base is the sum of the pods of the last list or view, one Holding for each namespace, set of pools and traits.
+	// Base is the sum of the pods that were last found, by a list or a view: one Holding for each namespace, set of pools and traits.
 	Base []quota.Holding `json:"base,omitempty"`
-	// Namespaces are those of that list or view. Pods of other namespaces are not counted.
+	// Namespaces are those of Base, also without a pod. Pods of other namespaces are not counted.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Revisions are its by namespace. Without one, an earlier release wrote the ledger, or the server's
-	// resource versions are no numbers.
+	// Revisions are the resource versions of Base by namespace: its parts may be of different lists and views. Without one, an
+	// earlier release wrote the ledger, or the server's resource versions are no numbers.
 	Revisions map[string]uint64 `json:"revisions,omitempty"`
 	// Reservations are those of admitted pods that are in no list yet, oldest first.
 	Reservations []Reservation `json:"reservations,omitempty"`
@@ -107,8 +107,8 @@ func (s State) Covers(namespaces []string) bool {
 // list makes obsolete. The result may be written only over s.
 func (s State) Reconciled(l Listing) State { return s.onList(l, baseOf(l.Pods), l.Namespaces) }
 
-// Merged is Reconciled of an s that may have been read later, and is Comparable with the list: of a namespace whose part of s is later
-// than the list, that part stays. The pod of an obsolete reservation is there, or has ended.
+// Merged is Reconciled of an s that may have been read after the list began, and is Comparable with it. The later part of each
+// namespace stays. The pods of obsolete reservations are in it, or have ended, or can no longer be created.
 func (s State) Merged(l Listing) State {
 	base, namespaces := s.later(baseOf(l.Pods), l.Namespaces)
 	return s.onList(l, base, namespaces)
@@ -193,11 +193,16 @@ func (s State) Precedes(found []Namespace) bool {
 	for _, n := range found {
 		names = append(names, n.Name)
 	}
-	later := func(n Namespace) bool { return n.Revision < s.Revisions[n.Name] }
-	return s.Comparable(names) && !slices.ContainsFunc(found, later)
+	return s.Comparable(names) && !s.laterThan(found)
 }
 
-// Comparable reports whether it is known of a list or view of these namespaces what of it is later than what s rests on.
+// laterThan reports whether anything that s rests on is later than a list or view of these namespaces, or not known to be earlier. Where
+// the list began after s was read, resource versions have another origin: etcd or the ledger was restored.
+func (s State) laterThan(found []Namespace) bool {
+	return slices.ContainsFunc(found, func(n Namespace) bool { return n.Revision == 0 || n.Revision < s.Revisions[n.Name] })
+}
+
+// Comparable reports whether it can be told for each of these namespaces which is later: s, or a list or view.
 func (s State) Comparable(namespaces []string) bool {
 	unknown := func(name string) bool { return s.Revisions[name] == 0 }
 	return s.NotBefore.IsZero() && len(s.Namespaces) == len(namespaces) && !slices.ContainsFunc(namespaces, unknown)

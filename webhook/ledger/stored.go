@@ -27,6 +27,7 @@ func (n *line) load(ctx context.Context) (storedLedger, error) {
 	n.ledger.counts.gets.Add(1)
 	object, err := n.ledger.options.Store.Get(ctx, ObjectName(n.key))
 	if err != nil && !errors.Is(err, ErrNotFound) {
+		n.stale = true // or a denial could rest on a ledger from before the list
 		return storedLedger{}, fmt.Errorf("read ledger of %s: %w", n.key, err)
 	}
 	now := storedLedger{object: object, readAt: time.Now()}

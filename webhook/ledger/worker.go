@@ -45,7 +45,7 @@ type worker struct {
 	// Used by the line whose turn it is. The channel of capacity 1 is full in a turn:
 	turn     chan struct{}
 	last     storedLedger // last read or written
-	stale    bool         // last is not what is stored
+	stale    bool         // last may not be what is stored: it is read before it is used
 	lastList time.Time
 }
 
@@ -147,14 +147,14 @@ func (n *line) nextBatch() []*waiter {
 	return batch
 }
 
-// take returns at most so many of those that wait.
+// take returns at most that many waiters.
 func (n *line) take(most int) []*waiter {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pop(most)
 }
 
-// pop takes at most so many waiters from the queue. The caller holds n.mu.
+// pop takes at most that many waiters from the queue. The caller holds n.mu.
 func (n *line) pop(most int) []*waiter {
 	most = min(most, len(n.queue))
 	batch := n.queue[:most:most]

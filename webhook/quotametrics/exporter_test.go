@@ -32,7 +32,7 @@ type fixture struct {
 	started  int
 	end      func()
 
-	mu      sync.Mutex // over what Run reads as its clock ticks, which is no order between it and the test
+	mu      sync.Mutex // guards what Run reads
 	budgets []ledger.Budget
 	ready   error
 }
@@ -58,14 +58,14 @@ func open(t *testing.T, objects ...*corev1.ConfigMap) *fixture {
 	return f
 }
 
-// read is what stands in a field of f.
+// read returns a field of f, under the lock.
 func read[T any](f *fixture, field *T) T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return *field
 }
 
-// change has do change fields of f.
+// change calls do, which changes fields of f, under the lock.
 func (f *fixture) change(do func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -24,11 +24,12 @@ const (
 	maxArrived  = 512 // requests in any phase, slow bodies included
 	queueWait   = time.Second
 	bodyTimeout = 10 * time.Second
-	// writeTimeout counts from the end of the headers and so covers reading, queueing and deciding as well.
+	// writeTimeout bounds the TLS handshake. Of a request it counts from the end of the headers, and so covers reading, queueing
+	// and deciding as well.
 	writeTimeout = 40 * time.Second
 	// idleTimeout must be longer than the 90 s after which the API server drops an idle connection: with equal
 	// values 4.4 % of spaced calls failed, with a longer one 0 of 16,000. Headers have as long: the API server opens connections that
-	// it does not use at once, and slow headers hold little more than an idle connection does.
+	// it does not use at once, and unfinished headers hold little more memory than an idle connection.
 	idleTimeout    = 150 * time.Second
 	maxHeaderBytes = 8 << 10
 )

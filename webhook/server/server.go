@@ -90,8 +90,8 @@ func (s *Server) server(handler http.Handler) *http.Server {
 	}
 }
 
-// bodyTimed gives each body bodyTimeout. http.Server's ReadTimeout counts the time before the first request of a connection too: of
-// one that the API server has opened early it would leave nothing.
+// bodyTimed gives each body bodyTimeout. http.Server's ReadTimeout would count from the opening of a connection: of one that was opened
+// early, the first body would have no time left.
 func bodyTimed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // every connection of a Server can

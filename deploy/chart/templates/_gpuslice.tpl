@@ -59,7 +59,7 @@ nvidia
 {{- end -}}
 {{- end -}}
 
-{{/* Fails where GOMEMLIMIT does not keep the replicas below their memory limit. Units other than these are not compared. */}}
+{{/* Fails where GOMEMLIMIT does not keep the replicas below their memory limit. Compares only Mi and Gi with MiB and GiB. */}}
 {{- define "gpuslice.checkMemory" -}}
 {{- $limit := dig "limits" "memory" "" (.Values.resources | default dict) | toString -}}
 {{- $own := .Values.goMemLimit | toString -}}
