@@ -202,7 +202,7 @@ func (s State) laterThan(found []Namespace) bool {
 	return slices.ContainsFunc(found, func(n Namespace) bool { return n.Revision == 0 || n.Revision < s.Revisions[n.Name] })
 }
 
-// Comparable reports whether it can be told for each of these namespaces which is later: s, or a list or view.
+// Comparable reports whether it is known for each of these namespaces which is later: s, or a list or view.
 func (s State) Comparable(namespaces []string) bool {
 	unknown := func(name string) bool { return s.Revisions[name] == 0 }
 	return s.NotBefore.IsZero() && len(s.Namespaces) == len(namespaces) && !slices.ContainsFunc(namespaces, unknown)
