@@ -14,17 +14,18 @@
 // server's clock, never by a replica's. Every pod created after the list has its reservation in the version that is replaced, or the
 // write fails.
 //
-// A list of thousands of pods takes seconds. Those who need one wait in a line of their own, and who fits without it is admitted
-// meanwhile. The two lines of a worker take turns. A turn ends before its line waits, and before it lists for a ledger that its list can
+// A list of thousands of pods takes seconds. Requests that need one wait in a line of their own, and those that fit without it are
+// admitted meanwhile. The two lines of a worker take turns. A turn ends before its line waits, and before it lists for a ledger that its list can
 // be compared with.
 //
 // So under load the ledger is written, by this replica or another, while pods are listed. The list then serves for the later version
-// too: the ledger stores the resource version of each namespace's part of its base, and of a list and the ledger the later part stays.
+// too: the ledger stores the resource version of each namespace's part of its base. Of each namespace, the later part stays: the list's
+// or the ledger's.
 // A denial rests on the listed pods and on what was reserved when they were listed.
 //
 // For an admission no list is needed. Each replica watches the namespaces that it decides about. What a watch has shown up to a
-// resource version is exactly the pods that there were then, and becomes the base by the same rule. A watch may be late, so that
-// nothing is denied by it, and no reservation expires.
+// resource version is exactly the pods that there were then, and becomes the base of a ledger that rests on nothing later. A
+// watch may be late, so that nothing is denied by it, and no reservation expires.
 //
 // A ledger that is deleted or corrupted is rebuilt from a list. A replica that remembers the ledger admits nothing for
 // ReservationTTL, since it does not know what others had reserved. If every replica that used the ledger in the last minute

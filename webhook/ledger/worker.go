@@ -26,14 +26,14 @@ type waiter struct {
 // gone reports whether nobody waits any more, so that a reservation would be lost.
 func (w *waiter) gone() bool { return w.ctx.Err() != nil }
 
-// worker serves one budget in this replica. A list of thousands of pods takes seconds, so that who needs one waits in a line apart
-// from who does not. The lines take turns: a line reads, decides, writes and answers in its turn, and waits outside of it. Line lists
+// worker serves one budget in this replica. A list of thousands of pods takes seconds: requests that need one wait in a line apart
+// from those that do not. The lines take turns: a line reads, decides, writes and answers in its turn, and waits outside of it. Line lists
 // also lists outside of it.
 type worker struct {
 	ledger *Ledger
 	key    string
-	admits line // those who may not need a list: all, at first
-	lists  line // those who do
+	admits line // of requests that may not need a list: all, at first
+	lists  line // of those that do
 
 	mu            sync.Mutex
 	budget        Budget // of the latest request
@@ -105,7 +105,7 @@ func (n *line) add(waiting ...*waiter) {
 	}
 }
 
-// moveToLists moves waiters to the line of those who need a list.
+// moveToLists moves waiters to the line of those that need a list.
 func (w *worker) moveToLists(waiting []*waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
