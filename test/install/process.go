@@ -57,11 +57,16 @@ type Process struct {
 
 // startProcess starts the webhook beside the API server, as the ServiceAccount that config stands for.
 func startProcess(ctx context.Context, binary, dir, name string, config *rest.Config, args ...string) (*Process, error) {
-	reviews, probes, err := freeAddresses()
-	if err != nil {
-		return nil, err
+	for attempts := 1; ; attempts++ {
+		reviews, probes, err := freeAddresses()
+		if err != nil {
+			return nil, err
+		}
+		p, err := startAt(ctx, reviews, probes, binary, dir, name, config, args...)
+		if err == nil || attempts == 5 || !strings.Contains(err.Error(), "address already in use") { // by a process that started meanwhile
+			return p, err
+		}
 	}
-	return startAt(ctx, reviews, probes, binary, dir, name, config, args...)
 }
 
 // startAt is startProcess with the addresses to listen on.
