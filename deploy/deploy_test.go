@@ -145,8 +145,9 @@ func TestManifests(t *testing.T) {
 			"validating pods-open.gpuslice.dev":               server.PathValidatePods,
 			"validating extended-resources-open.gpuslice.dev": server.PathValidatePods, "validating extended-resources.gpuslice.dev": server.PathValidatePods,
 			"validating pods.gpuslice.dev": server.PathValidatePods, "validating policies.gpuslice.dev": server.PathValidatePolicies,
-			"validating subresources-open.gpuslice.dev": server.PathValidatePods,
-			"validating subresources.gpuslice.dev":      server.PathValidatePods,
+			"validating subresources-open.gpuslice.dev": server.PathValidatePods, "validating subresources.gpuslice.dev": server.PathValidatePods,
+			"validating sliced-pods-open.gpuslice.dev": server.PathValidatePods, "validating sliced-pods.gpuslice.dev": server.PathValidatePods,
+			"validating changed-pods-open.gpuslice.dev": server.PathValidatePods, "validating changed-pods.gpuslice.dev": server.PathValidatePods,
 		}
 		if diff := cmp.Diff(want, paths); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)

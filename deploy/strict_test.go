@@ -45,6 +45,16 @@ func variable(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy, name strin
 	return ""
 }
 
+// withoutOtherSystems takes the words of other systems, which request nothing by themselves, out of the mutating webhook's condition.
+func withoutOtherSystems(t *testing.T, expression string) string {
+	t.Helper()
+	from, to := strings.Index(expression, "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c,"), strings.Index(expression, "(oldObject != null")
+	if from < 0 || to < from {
+		t.Fatalf("the condition does not know other systems: %s", expression)
+	}
+	return expression[:from] + expression[to:]
+}
+
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	t.Run("matches the pods that the webhook reviews", func(t *testing.T) {
@@ -60,13 +70,7 @@ func TestStrict(t *testing.T) {
 			t.Fatalf("no condition %s among %v", name, conditions)
 		}
 		// What a claim takes the policy cannot tell: pods that claim other devices are not held to it.
-		expression := strings.ReplaceAll(want.Expression, "object.spec.?resourceClaims.orValue([]).size() > 0 ||", "")
-		// Words of other systems request nothing by themselves.
-		from, to := strings.Index(expression, "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c,"), strings.Index(expression, "(oldObject != null")
-		if from < 0 || to < from {
-			t.Fatalf("the condition does not know other systems: %s", expression)
-		}
-		expression = expression[:from] + expression[to:]
+		expression := strings.ReplaceAll(withoutOtherSystems(t, want.Expression), "object.spec.?resourceClaims.orValue([]).size() > 0 ||", "")
 		if diff := cmp.Diff(strings.Fields(expression), strings.Fields(conditions[i].Expression)); diff != "" {
 			t.Errorf("(-webhook +policy)\n%s", diff)
 		}
@@ -231,11 +235,8 @@ func TestFailurePolicy(t *testing.T) {
 	// Whoever labels a namespace fail=open gives up on outages and on nothing else.
 	t.Run("every entry that fails has one that does not", func(t *testing.T) {
 		t.Parallel()
-		entries := map[string]admissionv1.ValidatingWebhook{}
-		for _, w := range every[*admissionv1.ValidatingWebhookConfiguration](t)[0].Webhooks {
-			entries[w.Name] = w
-		}
-		for _, kind := range []string{"pods", "subresources"} {
+		entries := validating(t)
+		for _, kind := range []string{"pods", "sliced-pods", "changed-pods", "subresources"} {
 			differInFailureAlone(t, entries[kind+".gpuslice.dev"], entries[kind+"-open.gpuslice.dev"])
 		}
 		for name, w := range entries {

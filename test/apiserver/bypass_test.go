@@ -185,7 +185,7 @@ func TestBypassEnd(t *testing.T) {
 	})
 }
 
-// TestFailOpen compares the two entries of the validating webhook.
+// TestFailOpen compares the entries of the validating webhook that fail closed with those that fail open.
 func TestFailOpen(t *testing.T) {
 	t.Run("gives up on outages and on nothing else", func(t *testing.T) {
 		i := need(t)
