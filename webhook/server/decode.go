@@ -32,6 +32,11 @@ func decodeReview(body []byte) (review.Request, error) {
 	case read.Request.UID == "" || len(read.Request.UID) > maxUID:
 		return review.Request{}, errors.New("the request has no usable uid")
 	}
+	// A new object is read by its handler. What is changed may be admitted unread.
+	created := read.Request.Operation == admissionv1.Create && read.Request.SubResource == ""
+	if old != nil && !json.Valid(old) || object != nil && !created && !json.Valid(object) {
+		return review.Request{}, errors.New("read AdmissionReview: an object under review is no JSON")
+	}
 	if object != nil {
 		read.Request.Object.Raw = object
 	}
