@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -123,7 +122,7 @@ func (t tenant) scrape(ctx context.Context, client scraper, agents func() agents
 		return without(sidecar, "its guard serves no metrics: set guard.metricsPort in the policy, for new pods")
 	}
 	return "guard/" + p.Namespace + "/" + p.Name, func() scraped {
-		found, err := client.scrape(ctx, p.Namespace, p.Name, strconv.Itoa(limits.MetricsPort), maxOfGuard)
+		found, err := client.scrape(ctx, p.Namespace, p.Name, limits.MetricsPort, maxOfGuard)
 		return answer(found, sidecar, "its guard", err)
 	}
 }
@@ -149,33 +148,47 @@ const staleSeconds = 30
 // agentsByNode are the agents, or why they are unknown.
 type agentsByNode struct {
 	system string
-	pods   map[string]string // by node
+	pods   map[string]*corev1.Pod // by node
 	reason string
 }
 
 func findAgents(ctx context.Context, client scraper, system string) agentsByNode {
-	found := agentsByNode{system: system, pods: map[string]string{}}
+	found := agentsByNode{system: system, pods: map[string]*corev1.Pod{}}
 	list, err := client.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=gpuslice,app.kubernetes.io/component=agent", FieldSelector: "status.phase=Running"})
 	if err != nil {
 		found.reason = "the agents are unknown: " + short(err)
 		return found
 	}
-	for _, p := range list.Items {
-		found.pods[p.Spec.NodeName] = p.Name
+	for i := range list.Items {
+		found.pods[list.Items[i].Spec.NodeName] = &list.Items[i]
 	}
 	return found
 }
 
+// metricsPort is the number of the port that the agent names metrics, or 0: the API server's proxy to pods knows no names.
+func metricsPort(agent *corev1.Pod) int {
+	for _, c := range agent.Spec.Containers {
+		for _, port := range c.Ports {
+			if port.Name == "metrics" {
+				return int(port.ContainerPort)
+			}
+		}
+	}
+	return 0
+}
+
 func (a agentsByNode) scrape(ctx context.Context, client scraper, node string) scraped {
-	switch pod := a.pods[node]; {
+	pod := a.pods[node]
+	switch {
 	case a.reason != "":
 		return scraped{source: agent, reason: a.reason}
-	case pod == "":
+	case pod == nil:
 		return scraped{source: agent, reason: "no agent runs on node " + node}
-	default:
-		found, err := client.scrape(ctx, a.system, pod, "metrics", maxOfAgent)
-		return answer(found, agent, "the agent of node "+node, err)
+	case metricsPort(pod) == 0:
+		return scraped{source: agent, reason: "the agent of node " + node + " has no port named metrics"}
 	}
+	found, err := client.scrape(ctx, a.system, pod.Name, metricsPort(pod), maxOfAgent)
+	return answer(found, agent, "the agent of node "+node, err)
 }
 
 // usages are those of the pod's containers.

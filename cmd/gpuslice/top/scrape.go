@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,11 +63,11 @@ func (b boundedErrors) RoundTrip(req *http.Request) (*http.Response, error) {
 type series map[string]*dto.MetricFamily
 
 // scrape reads the metrics that a port of a pod serves, of at most so many bytes.
-func (s scraper) scrape(ctx context.Context, namespace, pod, port string, most int) (series, error) {
+func (s scraper) scrape(ctx context.Context, namespace, pod string, port, most int) (series, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 	defer cancel()
 	body, err := s.CoreV1().RESTClient().Get().Namespace(namespace).Resource("pods").
-		Name("http:" + pod + ":" + port).SubResource("proxy").Suffix("metrics").Stream(ctx)
+		Name("http:" + pod + ":" + strconv.Itoa(port)).SubResource("proxy").Suffix("metrics").Stream(ctx)
 	if err != nil {
 		return nil, err
 	}

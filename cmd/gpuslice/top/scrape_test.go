@@ -33,7 +33,7 @@ func TestScrapeBounds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := client.scrape(t.Context(), "team-a", "train", "9400", maxOfGuard); err == nil {
+			if _, err := client.scrape(t.Context(), "team-a", "train", 9400, maxOfGuard); err == nil {
 				t.Error("no error")
 			}
 			if sent := <-read; sent > most {
