@@ -17,6 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/doctor"
 	"github.com/gpuslice/gpuslice/deploy"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/webhook/keys"
@@ -336,6 +337,20 @@ func TestDoctorToUninstall(t *testing.T) {
 		if err != nil || sliced.GetAnnotations()[api.AnnotationPromise] == "" {
 			t.Fatalf("%v: %v", err, sliced)
 		}
+		for namespace, bounds := range map[string]string{"a-full": "quota: {slices: 0}", "a-small": "limits: {perContainer: {memory: 1Gi}}"} {
+			if err := server.Namespace(t.Context(), namespace, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := i.Policy(t.Context(), namespace, []byte("apiVersion: gpuslice.dev/v1\nnamespaces: {names: ["+namespace+"]}\n"+bounds+"\n")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := i.Settle(t.Context(), poolNames(t, pools.Source{Nodes: nodesOf(t, "l4-timeslicing-renamed")}, defaultPolicy(""))...); err != nil {
+			t.Fatal(err)
+		}
+		has(t, findings(t, server.Kubeconfig, 0, "verify", "-n", "a-full"), "slice", doctor.OK, "has no room for a slice", "namespace/a-full")
+		has(t, findings(t, server.Kubeconfig, 0, "verify", "-n", "a-small"), "slice", doctor.OK, "comes out in a slice", "namespace/a-small")
+		has(t, findings(t, server.Kubeconfig, 0, "verify"), "slice", doctor.OK, "comes out in a slice", "namespace/a-small")
 		command(t, server.Kubeconfig, "resign", "--dry-run").want(t, 0, "nothing to do")
 
 		i.Stop()

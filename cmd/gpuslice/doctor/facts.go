@@ -162,7 +162,7 @@ func (f *Facts) Governed() []Governed {
 	var out []Governed
 	for _, ns := range f.Namespaces {
 		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
-		if !scope.Includes(ns.Name, ns.Labels) || in.Policy.Off() {
+		if !scope.Includes(ns.Name, ns.Labels) || in.Policy.Off() || ns.DeletionTimestamp != nil {
 			continue
 		}
 		out = append(out, Governed{ns.Name, in})

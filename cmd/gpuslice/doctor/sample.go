@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +32,8 @@ func Sample(g Governed) (*corev1.Pod, policies.Decision, bool) {
 
 // requests are the labels by which a pod may get a slice under the policy, the least first.
 func requests(p *config.Policy) []map[string]string {
-	all := []map[string]string{{api.LabelMemory: "256Mi"}, {api.LabelClass: api.ClassReplica}}
+	least := cmp.Or(p.Limits.MinMemory, p.Allowance(1))
+	all := []map[string]string{{api.LabelMemory: least.String()}, {api.LabelClass: api.ClassReplica}}
 	if p.DefaultSlice != nil {
 		all = append(all, map[string]string{api.LabelShare: api.ShareEnabled})
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,8 +26,9 @@ const verifyLong = `Prove through the API server that gpuslice answers: by a dry
 has to be denied, in a governed namespace. Nothing is created. Then run the same checks of the installation as doctor:
 webhook configurations and their authority, replicas, policies, priority.
 
-The namespace is that of -n, else the first that is governed and enforced. It takes the right to create pods there, and to
-read policies and nodes, from which follows what has to come out.
+The namespace is that of -n, else the first governed and enforced one that admits a slice now. A full quota is no problem:
+its denial comes from gpuslice. It takes the right to create pods there, and to read policies and nodes, from which follows
+what has to come out.
 `
 
 const verifyExample = `  # after an installation or an upgrade
@@ -71,20 +74,20 @@ const shownNames = 10
 // What has to come out is what the core decides about the same pod.
 func tryNamespace(ctx context.Context, client kubernetes.Interface, f *Facts, namespace string) []Finding {
 	t := trial{ctx: ctx, client: client, facts: f}
-	g, problem := choose(f, namespace)
+	candidates, problem := choose(f, namespace)
 	if problem != nil {
 		problem.Check = "namespace"
 		return []Finding{*problem}
 	}
-	t.slice(g)
+	g := t.slices(candidates)
 	t.denial(g)
 	return t.found
 }
 
-// choose finds the namespace to try.
-func choose(f *Facts, namespace string) (Governed, *Finding) {
+// choose finds the namespaces to try, at least one.
+func choose(f *Facts, namespace string) ([]Governed, *Finding) {
 	if f.unread(whatPolicies) || f.unread(whatNamespaces) || f.unread(whatNodes) {
-		return Governed{}, unseen(f)
+		return nil, unseen(f)
 	}
 	governed := f.Governed()
 	var names []string
@@ -93,24 +96,26 @@ func choose(f *Facts, namespace string) (Governed, *Finding) {
 	}
 	if namespace != "" {
 		if i := slices.Index(names, namespace); i >= 0 {
-			return governed[i], nil
+			return governed[i : i+1], nil
 		}
 		none := newFinding(Problem, "no policy gives pods of namespace %s slices, so nothing can be tried there", namespace).
 			With(object("namespace", "", f.System), "governed namespaces", cmp.Or(cli.First(shownNames, names), "none")).WithRemedy("gpuslice verify -n NAMESPACE, with one that is governed")
-		return Governed{}, &none
+		return nil, &none
 	}
-	for _, g := range governed {
-		if g.Input.Policy.EnforcementMode == api.EnforceFull {
-			return g, nil
-		}
+	if len(governed) == 0 {
+		none := newFinding(Note, "no namespace is governed by a policy, so nothing can be tried").With(object("namespace", "", f.System), "policies", decimal(len(f.Policies))).
+			WithRemedy("create a policy: a ConfigMap in namespace %s with the label gpuslice.dev/policy: \"true\"", f.System)
+		return nil, &none
 	}
-	if len(governed) > 0 {
-		return governed[0], nil
+	enforced := slices.DeleteFunc(slices.Clone(governed), func(g Governed) bool { return g.Input.Policy.EnforcementMode != api.EnforceFull })
+	if len(enforced) == 0 {
+		return governed[:1], nil
 	}
-	none := newFinding(Note, "no namespace is governed by a policy, so nothing can be tried").With(object("namespace", "", f.System), "policies", decimal(len(f.Policies))).
-		WithRemedy("create a policy: a ConfigMap in namespace %s with the label gpuslice.dev/policy: \"true\"", f.System)
-	return Governed{}, &none
+	return enforced[:min(len(enforced), maxTried)], nil
 }
+
+// maxTried bounds how many namespaces are tried until one admits a slice.
+const maxTried = 10
 
 // unseen reports that it is unknown what has to come out.
 func unseen(f *Facts) *Finding {
@@ -140,38 +145,64 @@ func (t *trial) create(pod *corev1.Pod) (*corev1.Pod, error) {
 	return t.client.CoreV1().Pods(pod.Namespace).Create(t.ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
-// slice tries a pod that has to come out in a slice.
-func (t *trial) slice(g Governed) {
+// slices tries the namespaces until one admits a slice, and returns the one that it reports. Quotas, limits and other
+// webhooks may deny a slice in one namespace without saying anything about the installation.
+func (t *trial) slices(candidates []Governed) Governed {
 	const check = "slice"
+	best, reported := candidates[0], Finding{}
+	for i, g := range candidates {
+		found, denied := t.slice(g)
+		if !denied || i == 0 || found.Level == OK && reported.Level != OK {
+			best, reported = g, found
+		}
+		if !denied {
+			break
+		}
+	}
+	t.add(check, reported)
+	return best
+}
+
+// slice tries a pod that has to come out in a slice. denied: another namespace may admit one.
+func (t *trial) slice(g Governed) (found Finding, denied bool) {
 	where := object("namespace", "", g.Name)
 	pod, wanted, ok := Sample(g)
 	if !ok {
-		t.add(check, newFinding(Problem, "not even the smallest pod gets a slice in namespace %s", g.Name).
+		return newFinding(Problem, "not even the smallest pod gets a slice in namespace %s", g.Name).
 			With(where, "policy", g.Input.Policy.Name).With(where, "answer", answer(wanted)).
-			WithRemedy("gpuslice doctor, which lists the pools"))
-		return
+			WithRemedy("gpuslice doctor, which lists the pools"), true
 	}
 	came, err := t.create(pod)
-	if err != nil {
-		t.add(check, newFinding(Problem, "a pod that has to come out in a slice was denied").With(where, "dry-run", err.Error()).
-			WithRemedy("kubectl -n %s logs deployment/gpuslice-webhook", t.facts.System))
-		return
+	if status, answered := errors.AsType[*apierrors.StatusError](err); answered && quotaDenial.MatchString(err.Error()) {
+		return newFinding(OK, "gpuslice answers: the quota of namespace %s has no room for a slice", g.Name).With(where, "dry-run", err.Error()), true
+	} else if err != nil {
+		return newFinding(Problem, "a pod that has to come out in a slice was denied").With(where, "dry-run", err.Error()).
+			WithRemedy("kubectl -n %s logs deployment/gpuslice-webhook", t.facts.System), answered && status.Status().Code < http.StatusInternalServerError
 	}
+	return t.sliced(g, came, wanted), false
+}
+
+// quotaDenial is a denial by gpuslice's validating webhook, which answers after the mutating one.
+var quotaDenial = regexp.MustCompile(`admission webhook "[a-z-]+\.gpuslice\.dev" denied the request: exceeded quota: `)
+
+// sliced reports what came of a pod that has to come out in a slice, and was not denied.
+func (t *trial) sliced(g Governed, came *corev1.Pod, wanted policies.Decision) Finding {
+	where := object("namespace", "", g.Name)
 	promise, err := promise.Decode(came.Annotations[api.AnnotationPromise])
 	audit := g.Input.Policy.EnforcementMode == api.EnforceAudit
 	switch {
 	case err != nil && audit:
-		t.add(check, newFinding(Note, "namespace %s is in audit: nothing is mutated there", g.Name).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(api.EnforceAudit)))
+		return newFinding(Note, "namespace %s is in audit: nothing is mutated there", g.Name).With("policy/"+g.Input.Policy.Name, "enforcementMode", string(api.EnforceAudit))
 	case err != nil:
-		t.add(check, newFinding(Problem, "a pod that has to come out in a slice came out as it was: the API server does not reach the webhook, or leaves the namespace out").
+		return newFinding(Problem, "a pod that has to come out in a slice came out as it was: the API server does not reach the webhook, or leaves the namespace out").
 			With(where, "dry-run metadata.annotations["+api.AnnotationPromise+"]", "missing").
-			WithRemedy("see webhooks, authority and replicas below; kubectl get --raw /metrics | grep apiserver_admission_webhook_fail_open_count counts the calls in which the API server got no answer"))
+			WithRemedy("see webhooks, authority and replicas below; kubectl get --raw /metrics | grep apiserver_admission_webhook_fail_open_count counts the calls in which the API server got no answer")
 	case promise.Strategy != wanted.Promise.Strategy || promise.Pools[0] != wanted.Promise.Pools[0]:
-		t.add(check, newFinding(Warning, "a pod came out in a slice, but not in the one that policies and nodes call for: replicas have not seen them yet, or run another version").
-			With(where, "dry-run", given(promise)).With(where, "expected", given(wanted.Promise)))
+		return newFinding(Warning, "a pod came out in a slice, but not in the one that policies and nodes call for: replicas have not seen them yet, or run another version").
+			With(where, "dry-run", given(promise)).With(where, "expected", given(wanted.Promise))
 	default:
-		t.add(check, newFinding(OK, "a pod of namespace %s comes out in a slice", g.Name).With(where, "dry-run", given(promise)).
-			With("policy/"+promise.Policy, "enforcement planned", string(promise.Planned.Tier)))
+		return newFinding(OK, "a pod of namespace %s comes out in a slice", g.Name).With(where, "dry-run", given(promise)).
+			With("policy/"+promise.Policy, "enforcement planned", string(promise.Planned.Tier))
 	}
 }
 

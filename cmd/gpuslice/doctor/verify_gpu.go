@@ -93,13 +93,17 @@ func proveOnGPU(ctx context.Context, client kubernetes.Interface, f *Facts, name
 
 // chooseForProof finds the namespace to try in.
 func chooseForProof(f *Facts, namespace string) (Governed, *Finding) {
-	g, problem := choose(f, namespace)
-	if problem == nil && g.Input.Guard == nil {
+	candidates, problem := choose(f, namespace)
+	if problem != nil {
+		return Governed{}, problem
+	}
+	g := candidates[0]
+	if g.Input.Guard == nil {
 		none := newFinding(Problem, "the webhook injects no guard, and the program is in the guard's image").
 			With(object("namespace", "", f.System), "--guard-image", "missing").WithRemedy("set --guard-image of the webhook")
-		problem = &none
+		return Governed{}, &none
 	}
-	return g, problem
+	return g, nil
 }
 
 // pools are those to try: with nodes, and allowed to the namespace.
