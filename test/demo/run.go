@@ -64,7 +64,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 // goOn says what a user may do next.
 func goOn(stdout io.Writer) {
 	fmt.Fprint(stdout, "\nGo on with:\n  make run POD=my.yaml     your own pods and workloads\n  make run CLUSTER=1       the same on a real API server, kubelet and device plugin\n  make run KEEP=1          and it stays up, with a kubectl\n"+
-		"  make build               the command line: bin/gpuslice render -f my.yaml --policies test/demo/policies --nodes test/scenarios/nodes -n research -o diff\n")
+		"  make build               the command line: bin/gpuslice render -f my.yaml --policies test/demo/policies --nodes test/scenarios/nodes/l4-timeslicing-renamed.yaml -n research -o diff\n")
 }
 
 func start(ctx context.Context, bin cluster.Bin) (*cluster.APIServer, error) {

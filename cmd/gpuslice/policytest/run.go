@@ -18,12 +18,6 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
-// The guard that is planned unless a test names another, or none.
-const (
-	defaultGuard = "gpuslice/guard"
-	noGuard      = "none"
-)
-
 // runner runs tests and keeps what became of their cases.
 type runner struct {
 	streams cli.Streams
@@ -50,10 +44,7 @@ type difference struct {
 
 func (r *runner) run(ctx context.Context, t test) error {
 	flags := target.Flags{Policies: t.paths(t.Policies), Nodes: t.paths(t.Nodes), Namespaces: t.paths(t.Namespaces),
-		SystemNamespace: api.SystemNamespace, GuardImage: cmp.Or(t.GuardImage, defaultGuard)}
-	if flags.GuardImage == noGuard {
-		flags.GuardImage = ""
-	}
+		SystemNamespace: api.SystemNamespace, GuardImage: t.GuardImage}
 	if !flags.FromFiles() {
 		r.errors = append(r.errors, manifest.Error{At: t.at, Err: errors.New("policies and nodes are missing: name their files")})
 		return nil

@@ -7,6 +7,12 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 )
 
+// The guard that is planned without a cluster, unless --guard-image names another, or none.
+const (
+	defaultGuard = "gpuslice/guard"
+	noGuard      = "none"
+)
+
 // Flags name the cluster for which a command answers.
 type Flags struct {
 	Kube                        kube.Flags
@@ -28,7 +34,7 @@ func (f *Flags) Register(flags *pflag.FlagSet, namespace string) {
 	f.Kube.RegisterNamespace(flags, namespace)
 	f.Kube.Register(flags)
 	cli.SystemNamespaceFlag(flags, &f.SystemNamespace)
-	flags.StringVar(&f.GuardImage, "guard-image", "", "`IMAGE` of the guard; without it no guard is planned or written (default: with a cluster, that of its installation)")
+	flags.StringVar(&f.GuardImage, "guard-image", "", "`IMAGE` of the guard; none: no guard is planned or written (default: that of the cluster's installation; without a cluster "+defaultGuard+")")
 }
 
 // FromFiles reports whether any file takes the place of a live cluster.

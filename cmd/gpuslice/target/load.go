@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -92,10 +93,12 @@ func (l *loader) takeTenants() {
 // finish builds the cluster from what was read.
 func (l *loader) finish() {
 	c := l.cluster
-	if image := l.flags.GuardImage; image != "" {
-		c.Guard = &config.GuardSettings{Image: image, CPU: installed.GuardCPU, Memory: installed.GuardMemory}
-	} else if l.live != nil {
+	switch image := cmp.Or(l.flags.GuardImage, defaultGuard); {
+	case image == noGuard:
+	case l.flags.GuardImage == "" && l.live != nil:
 		c.Guard = l.live.guard
+	default:
+		c.Guard = &config.GuardSettings{Image: image, CPU: installed.GuardCPU, Memory: installed.GuardMemory}
 	}
 	c.Runtimes = pools.RuntimesOf(l.classes, l.operator)
 	if l.live != nil {
