@@ -10,8 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/guard/node"
@@ -20,88 +22,159 @@ import (
 )
 
 // pods are the node's pods as the API server has them, and as it had them while it
-// is away. They implement node.Pods.
+// is away. They implement node.Pods, and cache.TransformingStore: an informer would
+// keep each pod twice, and those that were promised nothing.
 type pods struct {
-	log      *slog.Logger
-	informer cache.SharedIndexInformer
+	log       *slog.Logger
+	reflector *cache.Reflector
 
 	mu       sync.RWMutex
+	listed   bool
 	promised map[string]node.Pod // by UID
 }
 
-// watchPods returns the pods of a node. Run keeps them up to date.
-func watchPods(client kubernetes.Interface, nodeName string, log *slog.Logger) (*pods, error) {
+// podsInPage is how many pods a page of a list has: anybody who may make pods can
+// fill a node with pods of 1.5 MiB each, the most that etcd takes.
+const podsInPage = 10
+
+// watchPods returns the pods of a node that have not ended. Run keeps them up to date.
+// Pods that have ended are not sent: they stay, however many the node has room for.
+func watchPods(client kubernetes.Interface, nodeName string, log *slog.Logger) *pods {
 	p := &pods{log: log, promised: map[string]node.Pod{}}
-	p.informer = coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, nil, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", nodeName).String()
-	})
-	if err := p.informer.SetTransform(slim); err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
+	selector := fields.AndSelectors(fields.OneTermEqualSelector("spec.nodeName", nodeName),
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))).String()
+	all := client.CoreV1().Pods(metav1.NamespaceAll)
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			return listPromised(ctx, all, selector)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = selector
+			return all.Watch(ctx, o)
+		},
 	}
-	_, err := p.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: p.put, UpdateFunc: func(_, object any) { p.put(object) }, DeleteFunc: p.remove,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
+	p.reflector = cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, client), &corev1.Pod{}, p,
+		cache.ReflectorOptions{Name: "pods of node " + nodeName})
+	return p
+}
+
+// listPromised lists pods where the API server cannot stream a list, and keeps those
+// with a promise of each page. Without a resource version: the API server pays no
+// heed to pages where it may answer from its cache.
+func listPromised(ctx context.Context, pods typedcorev1.PodInterface, selector string) (*corev1.PodList, error) {
+	all := &corev1.PodList{}
+	for o := (metav1.ListOptions{FieldSelector: selector, Limit: podsInPage}); ; {
+		page, err := pods.List(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("list pods: %w", err)
+		}
+		for i := range page.Items {
+			if small := slim(&page.Items[i]); small.Annotations != nil {
+				all.Items = append(all.Items, *small)
+			}
+		}
+		all.ResourceVersion = page.ResourceVersion
+		if o.Continue = page.Continue; o.Continue == "" {
+			return all, nil
+		}
 	}
-	return p, nil
 }
 
 // run keeps the pods up to date until ctx ends.
-func (p *pods) run(ctx context.Context) { p.informer.RunWithContext(ctx) }
+func (p *pods) run(ctx context.Context) { p.reflector.RunWithContext(ctx) }
 
 // synced reports whether the pods of the node were read once.
-func (p *pods) synced() bool { return p.informer.HasSynced() }
+func (p *pods) synced() bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.listed
+}
 
-// slim keeps what the agent reads of a pod.
-func slim(object any) (any, error) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return object, nil
-	}
+// slim keeps what the agent reads of a pod; of one without a promise, its name.
+func slim(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
-	if text := pod.Annotations[api.AnnotationPromise]; text != "" {
-		out.Annotations = map[string]string{api.AnnotationPromise: text}
+	text := pod.Annotations[api.AnnotationPromise]
+	if text == "" {
+		return out
 	}
+	out.Annotations = map[string]string{api.AnnotationPromise: text}
 	out.Status.Phase = pod.Status.Phase
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
 		for i := range list {
 			out.Status.ContainerStatuses = append(out.Status.ContainerStatuses, corev1.ContainerStatus{Name: list[i].Name, ContainerID: list[i].ContainerID})
 		}
 	}
-	return out, nil
+	return out
 }
 
-func (p *pods) put(object any) {
+// Transformer implements cache.TransformingStore: a list that is streamed keeps no
+// whole pods.
+func (p *pods) Transformer() cache.TransformFunc {
+	return func(object any) (any, error) {
+		if pod, ok := object.(*corev1.Pod); ok {
+			return slim(pod), nil
+		}
+		return object, nil
+	}
+}
+
+// Add implements cache.ReflectorStore.
+func (p *pods) Add(object any) error {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
-		return
+		return nil
 	}
-	uid := string(pod.UID)
+	promised := p.read(pod)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if promised == nil {
+		delete(p.promised, string(pod.UID))
+		return nil
+	}
+	p.promised[promised.UID] = *promised
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (p *pods) Update(object any) error { return p.Add(object) }
+
+// Delete implements cache.ReflectorStore. A pod that ends is shown as deleted.
+func (p *pods) Delete(object any) error {
+	if pod, ok := object.(*corev1.Pod); ok {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.promised, string(pod.UID))
+	}
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (p *pods) Replace(objects []any, _ string) error {
+	promised := map[string]node.Pod{}
+	for _, object := range objects {
+		if pod, ok := object.(*corev1.Pod); ok {
+			if given := p.read(pod); given != nil {
+				promised[given.UID] = *given
+			}
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.promised, p.listed = promised, true
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (p *pods) Resync() error { return nil }
+
+// read returns what the agent enforces of a pod; nil: nothing.
+func (p *pods) read(pod *corev1.Pod) *node.Pod {
 	promised, err := promisedBy(pod)
 	if err != nil {
 		p.log.Warn("the pod is only observed", "namespace", pod.Namespace, "pod", pod.Name, "error", err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if promised == nil {
-		delete(p.promised, uid)
-		return
-	}
-	p.promised[uid] = *promised
-}
-
-func (p *pods) remove(object any) {
-	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = last.Obj
-	}
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.promised, string(pod.UID))
+	return promised
 }
 
 // promisedBy returns what the agent enforces of a pod; nil: nothing. The

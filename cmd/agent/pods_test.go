@@ -1,11 +1,20 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
 	"github.com/gpuslice/gpuslice/policies/api"
 )
@@ -28,11 +37,7 @@ func TestPromisedBy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := promisedPod("train", true)
 			c.change(pod)
-			slimmed, err := slim(pod)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := promisedBy(slimmed.(*corev1.Pod))
+			got, err := promisedBy(slim(pod))
 			if (got != nil) != c.enforced || (err != nil) != (c.failure != "") || err != nil && !strings.Contains(err.Error(), c.failure) {
 				t.Errorf("got %+v, %v", got, err)
 			}
@@ -53,15 +58,97 @@ func TestSlim(t *testing.T) {
 	pod.Spec.Containers = []corev1.Container{{Name: "trainer", Image: "image"}}
 	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", ContainerID: "cri-o://1", Image: "image"}}
 	pod.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: "debugger", ContainerID: "cri-o://2"}, {Name: "waits"}}
-	object, err := slim(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := object.(*corev1.Pod)
+	got := slim(pod)
 	if len(got.Annotations) != 1 || got.Spec.NodeName != "" || len(got.Spec.Containers) > 0 {
 		t.Errorf("kept %+v", got)
 	}
 	if want := map[string]string{"1": "init", "2": "debugger", idOf("train"): "trainer"}; !cmp.Equal(want, containersOf(got)) {
 		t.Errorf("containers: %v", containersOf(got))
 	}
+}
+
+// TestListPromised lists from an API server that cannot stream a list: in pages, of
+// which only pods with a promise are kept.
+func TestListPromised(t *testing.T) {
+	const pages = 3
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		want := fmt.Sprintf("limit=%d field=x continue=%s version=", podsInPage, strings.Repeat("c", asked))
+		if got := fmt.Sprintf("limit=%s field=%s continue=%s version=%s", q.Get("limit"), q.Get("fieldSelector"), q.Get("continue"), q.Get("resourceVersion")); got != want {
+			t.Errorf("asked for %s, want %s", got, want)
+		}
+		asked++
+		page := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+		for i := range podsInPage {
+			pod := promisedPod(fmt.Sprintf("pod-%d-%d", asked, i), true)
+			pod.Spec.Containers = []corev1.Container{{Name: "trainer", Image: "image"}}
+			if i > 0 {
+				pod.Annotations = map[string]string{"other": "text"}
+			}
+			page.Items = append(page.Items, *pod)
+		}
+		if asked < pages {
+			page.Continue = strings.Repeat("c", asked)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(page); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := listPromised(t.Context(), client.CoreV1().Pods(""), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range got.Items {
+		names = append(names, got.Items[i].Name)
+		if len(got.Items[i].Spec.Containers) > 0 {
+			t.Errorf("%s is whole", got.Items[i].Name)
+		}
+	}
+	if want := []string{"pod-1-0", "pod-2-0", "pod-3-0"}; !cmp.Equal(want, names) || got.ResourceVersion != "7" {
+		t.Errorf("kept %v at version %q", names, got.ResourceVersion)
+	}
+}
+
+// TestPods shows a store what a Reflector does.
+func TestPods(t *testing.T) {
+	p := watchPods(fake.NewClientset(), nodeName, slog.New(slog.DiscardHandler))
+	has := func(when string, names ...string) {
+		t.Helper()
+		got := map[string]bool{}
+		for _, promised := range p.Promised() {
+			got[promised.Name] = true
+		}
+		want := map[string]bool{}
+		for _, name := range names {
+			want[name] = true
+		}
+		if !cmp.Equal(want, got) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	if p.synced() {
+		t.Error("synced before the first list")
+	}
+	if err := p.Replace([]any{slim(promisedPod("a", true)), slim(promisedPod("bb", true)), slim(promisedPod("ccc", false))}, "1"); err != nil || !p.synced() {
+		t.Errorf("not synced by a list: %v", err)
+	}
+	has("a list", "a", "bb")
+	_ = p.Add(promisedPod("dddd", true))
+	has("a pod more", "a", "bb", "dddd")
+	_ = p.Delete(promisedPod("a", true))
+	has("a pod less", "bb", "dddd")
+	changed := promisedPod("bb", true)
+	changed.Annotations = nil
+	_ = p.Update(changed)
+	has("a promise that was taken off", "dddd")
+	_ = p.Replace([]any{slim(promisedPod("a", true))}, "2")
+	has("another list", "a")
 }

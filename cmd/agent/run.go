@@ -55,10 +55,7 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 	if err != nil {
 		return err
 	}
-	known, err := watchPods(client, o.node, log)
-	if err != nil {
-		return err
-	}
+	known := watchPods(client, o.node, log)
 	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary, NodePIDs: true})
 	recorder := newRecorder(o.dryRunIn(known.Promise))
 	h := health{recorder, known.synced, time.Now()}
