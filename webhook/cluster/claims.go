@@ -163,32 +163,3 @@ func (r claimReader) reader(ctx context.Context, namespace string) func(claim, t
 		return nil
 	}
 }
-
-// slimClaim drops what no decision reads.
-func slimClaim(object any) (any, error) {
-	switch o := object.(type) {
-	case *resourcev1.DeviceClass:
-		o.ManagedFields, o.Annotations, o.Spec.Config = nil, nil, nil
-	case *resourcev1.ResourceSlice:
-		pools.Source{}.Slim(o)
-	case *resourcev1.ResourceClaim:
-		o.ManagedFields, o.Annotations, o.Status = nil, nil, slimStatus(o.Status.Allocation)
-		clear(o.Spec.Devices.Config)
-	case *resourcev1.ResourceClaimTemplate:
-		o.ManagedFields, o.Annotations = nil, nil
-		clear(o.Spec.Spec.Devices.Config) // that there is some counts
-	}
-	return object, nil
-}
-
-// slimStatus keeps which requests of a claim were given devices.
-func slimStatus(given *resourcev1.AllocationResult) (s resourcev1.ResourceClaimStatus) {
-	if given == nil {
-		return s
-	}
-	s.Allocation = &resourcev1.AllocationResult{}
-	for i := range given.Devices.Results {
-		s.Allocation.Devices.Results = append(s.Allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{Request: given.Devices.Results[i].Request})
-	}
-	return s
-}
