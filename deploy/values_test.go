@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"encoding/json"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -95,11 +96,49 @@ func TestValues(t *testing.T) {
 	})
 }
 
+// TestOtherNames holds the names that the schema allows although they are no values to those that the chart answers.
+func TestOtherNames(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("chart/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root schema
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	var allowed []string
+	for prefix, s := range map[string]schema{"": root, "podDisruptionBudget.": root.Properties["podDisruptionBudget"], "serviceAccount.": root.Properties["serviceAccount"]} {
+		for pattern := range s.Patterns {
+			for name := range strings.SplitSeq(strings.Trim(pattern, "^()$"), "|") {
+				allowed = append(allowed, prefix+name)
+			}
+		}
+	}
+	template, err := os.ReadFile("chart/templates/_names.tpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answered []string
+	for _, entry := range otherName.FindAllStringSubmatch(string(template), -1) {
+		answered = append(answered, entry[1])
+	}
+	slices.Sort(allowed)
+	slices.Sort(answered)
+	if diff := cmp.Diff(allowed, answered); diff != "" || len(allowed) < 20 {
+		t.Errorf("values.schema.json and _names.tpl differ (-allowed +answered)\n%s", diff)
+	}
+}
+
+// otherName is a line of the answers in _names.tpl.
+var otherName = regexp.MustCompile(`(?m)^  "([A-Za-z.]+)" `)
+
 // schema is the part of JSON schema that says which keys there are.
 type schema struct {
 	Ref        string            `json:"$ref"`
 	Defs       map[string]schema `json:"$defs"`
 	Properties map[string]schema `json:"properties"`
+	Patterns   map[string]schema `json:"patternProperties"`
 	Additional any               `json:"additionalProperties"`
 }
 

@@ -352,6 +352,14 @@ func TestWrongValues(t *testing.T) {
 			{"a variable that is a number", "--set=extraEnv[0].name=A,extraEnv[0].value=3", "at '/extraEnv/0/value': got number, want string"},
 			{"an interval beyond a week", "--set=audit.interval=200h", "at '/audit/interval'"},
 			{"an interval beyond a week, in minutes", "--set=audit.interval=10081m", "at '/audit/interval'"},
+			{"replicas by another chart's name", "--set=replicaCount=2", "replicaCount is no value of this chart: write replicas"},
+			{"a level by another chart's name", "--set=logLevel=debug", "logLevel is no value of this chart: write log.level"},
+			{"secrets by another chart's name", "--set=imagePullSecrets[0].name=pull", "write image.pullSecrets, a list of names"},
+			{"a name that is fixed", "--set=fullnameOverride=slices", "fullnameOverride is no value of this chart: the objects have fixed names"},
+			{"another chart's name for none", "--set=installCRDs=true", "gpuslice has no CRD"},
+			{"a ServiceAccount of another name", "--set=serviceAccount.name=slices", "serviceAccount.name is no value of this chart"},
+			{"a ServiceAccount that is false", "--set=serviceAccount.create=false", "serviceAccount.create is no value of this chart"},
+			{"replicas that must stay", "--set=podDisruptionBudget.minAvailable=2", "write podDisruptionBudget.maxUnavailable"},
 			{"a digest that is none", "--set=image.digest=latest", "at '/image/digest'"},
 		} {
 			args := []string{"template", release, chartFolder, tt.set}

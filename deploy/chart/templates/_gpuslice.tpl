@@ -72,6 +72,15 @@ nvidia
 {{- end -}}
 {{- end -}}
 
+{{/* The Deployment's strategy. In the host's network, a new replica cannot have the port of one that runs. */}}
+{{- define "gpuslice.strategy" -}}
+{{- if .Values.strategy -}}
+{{ toYaml .Values.strategy }}
+{{- else -}}
+rollingUpdate: {{ ternary "{maxUnavailable: 1, maxSurge: 0}" "{maxUnavailable: 0, maxSurge: 1}" .Values.hostNetwork }}
+{{- end -}}
+{{- end -}}
+
 {{/* The pull secrets of the replicas. Charts have global ones as names, or as references. */}}
 {{- define "gpuslice.pullSecrets" -}}
 {{- $names := .Values.image.pullSecrets -}}
