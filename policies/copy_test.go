@@ -155,7 +155,9 @@ func comparable(t *testing.T, pod *corev1.Pod) map[string]any {
 				}
 			}
 			slices.SortFunc(list[i].Env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+			slices.SortFunc(list[i].VolumeMounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
 		}
 	}
+	slices.SortFunc(pod.Spec.Volumes, func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) })
 	return treeOf(t, pod)
 }

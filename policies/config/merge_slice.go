@@ -191,8 +191,8 @@ func (t *tightening) frameworks() {
 		} else if wish.Arguments != "" && wish.Strictness() < have.Strictness() {
 			t.clamp(at.Child("arguments"), "%s is laxer than %s", wish.Arguments, have.Arguments)
 		}
-		if order := shim.Modes(); wish.Shim != "" && slices.Index(order, wish.Shim) < slices.Index(order, have.Shim) {
-			t.clamp(at.Child("shim"), "%s is laxer than %s", wish.Shim, have.Shim)
+		if order := shim.Modes(); wish.Shim != "" && slices.Index(order, wish.Shim) < slices.Index(order, have.ShimMode()) {
+			t.clamp(at.Child("shim"), "%s is laxer than %s", wish.Shim, have.ShimMode())
 		} else {
 			have.Shim = cmp.Or(wish.Shim, have.Shim)
 		}

@@ -134,7 +134,7 @@ func TestValidateSettings(t *testing.T) {
 			{"a version that is none", "pytorch", Switch{Version: "latest"}, "frameworks.pytorch.version: Invalid value"},
 			{"arguments rewritten", "vllm", Switch{Arguments: "rewrite"}, ""},
 			{"a shim", "pytorch", Switch{Shim: "on"}, ""},
-			{"a shim of another word", "pytorch", Switch{Shim: "true"}, `frameworks.pytorch.shim: Unsupported value: "true": supported values: "off", "on", "env-files"`},
+			{"a shim of another word", "pytorch", Switch{Shim: "true"}, `frameworks.pytorch.shim: Unsupported value: "true": supported values: "off", "variable", "on", "env-files"`},
 			{"a shim of a framework that has none", "jax", Switch{Shim: "on"}, "frameworks.jax.shim: Forbidden: JAX has no shim"},
 			{"arguments otherwise", "vllm", Switch{Arguments: "Warn"}, `supported values: "warn", "rewrite", "deny"`},
 			{"settings of a framework that has none", "jax", Switch{AllocConf: new("a:b")}, "frameworks.jax.allocConf: Forbidden"},

@@ -3,7 +3,6 @@ package frameworks
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
@@ -13,12 +12,20 @@ import (
 // shim lets the shim cap what reads no limit from its environment, where policy has it on.
 func (e *evaluation) shim(choice choice) {
 	p := choice.profile
-	if p.Shim == nil || e.out.Capped || e.uncaps != "" || !slices.Contains([]string{shim.On, shim.EnvFiles}, e.in.Switches[p.Name].Shim) || choice.version.known() && !p.shim.holds(choice.version) {
+	mode := e.in.Switches[p.Name].ShimMode()
+	if p.Shim == nil || e.out.Capped || e.uncaps != "" || mode == shim.Off || choice.version.known() && !p.shim.holds(choice.version) {
 		return
 	}
-	way, err := e.shimWay(e.in.Switches[p.Name].Shim)
-	if err != nil {
+	way, err := e.shimWay(mode)
+	switch {
+	case err == nil:
+	case mode != shim.Variable:
 		e.reasons = append([]string{"no shim: " + err.Error()}, e.reasons...)
+		return
+	case errors.Is(err, shim.ErrNoVariable) && choice.version.known() && len(e.reasons) > 0:
+		e.reasons[0] += "; " + err.Error()
+		return
+	default: // nobody asked for the shim
 		return
 	}
 	limit := strconv.FormatInt(e.amounts.budget, 10)

@@ -3,6 +3,8 @@ package frameworks
 import (
 	"cmp"
 	"slices"
+
+	"github.com/gpuslice/gpuslice/policies/internal/shim"
 )
 
 // What policy may do about an argument that takes more than the slice.
@@ -17,7 +19,7 @@ type Switch struct {
 	Enabled   *bool    `json:"enabled,omitempty"`   // default true
 	Version   string   `json:"version,omitempty"`   // when neither label nor policy's framework says one
 	Arguments string   `json:"arguments,omitempty"` // what becomes of arguments that do not hold the slice; default warn
-	Shim      string   `json:"shim,omitempty"`      // "off" (default), "on" or "env-files" (also containers whose image alone says what runs; the cluster has the feature EnvFiles): whether the shim caps releases that read no limit from their environment
+	Shim      string   `json:"shim,omitempty"`      // whether the shim caps releases that read no limit from their environment: "off"; "variable" (default: where the pod's env has a literal PYTHONPATH); "on" (also by the container's command); "env-files" (also containers whose image alone says what runs; the cluster has the feature EnvFiles)
 	AllocConf *string  `json:"allocConf,omitempty"` // in the place of the profile's settings text; "" turns it off
 	Images    []string `json:"images,omitempty"`    // more image patterns
 }
@@ -31,6 +33,9 @@ func argumentModes() []string {
 func (s Switch) Strictness() int {
 	return slices.Index(argumentModes(), cmp.Or(s.Arguments, ArgumentsWarn))
 }
+
+// ShimMode returns what policy says of the shim.
+func (s Switch) ShimMode() string { return cmp.Or(s.Shim, shim.Variable) }
 
 func (s Switch) Off() bool { return s.Enabled != nil && !*s.Enabled }
 

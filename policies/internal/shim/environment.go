@@ -13,6 +13,9 @@ import (
 )
 
 var (
+	// ErrNoVariable is that of a container that the shim could cap.
+	ErrNoVariable = errors.New("write PYTHONPATH in the container's env, empty if the image sets none, and the shim caps it")
+
 	errIgnored  = errors.New("the command starts Python with -I, -E or -S, with which it loads none")
 	errCleared  = errors.New("the command clears the environment")
 	errReplaced = errors.New("the command sets or removes " + pythonPath + "; let a shell keep what it has, as in " + pythonPath + "=/app:$" + pythonPath)

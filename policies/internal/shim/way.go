@@ -11,13 +11,14 @@ import (
 
 // What policy may say.
 const (
-	On       = "on"
 	Off      = "off"
+	Variable = "variable" // where it changes a variable of the pod, and nothing else
+	On       = "on"
 	EnvFiles = "env-files" // on, and the cluster has variables from files
 )
 
 // Modes are what policy may say, the laxest first.
-func Modes() []string { return []string{Off, On, EnvFiles} }
+func Modes() []string { return []string{Off, Variable, On, EnvFiles} }
 
 // Ways in which a container's Python loads the shim. None replaces the PYTHONPATH of an image, which admission cannot see.
 const (
@@ -39,6 +40,8 @@ func WayOf(pod *corev1.Pod, c *corev1.Container, words []commandline.Word, mode 
 	switch {
 	case at >= 0 && c.Env[at].ValueFrom == nil && !strings.Contains(c.Env[at].Value, "$("):
 		return ByVariable, nil
+	case mode == Variable:
+		return "", ErrNoVariable
 	case len(c.Command) > 0:
 		return orNone(ByCommand, startsOthers(pod, c))
 	case at < 0 && len(c.EnvFrom) == 0 && mode == EnvFiles && ignoresAsArguments(words):
