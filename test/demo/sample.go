@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -102,28 +103,51 @@ func ownSamples(file string) ([]sample, error) {
 			return nil, p
 		}
 		for _, o := range objects {
-			raw := o.Raw
-			if template, ok := manifest.TemplateOf(raw); ok {
-				var err error
-				if raw, err = template.Pod(o); err != nil {
-					return nil, fmt.Errorf("%s: %w", o, err)
-				}
-			} else if o.Kind != "Pod" {
-				continue
-			}
-			s := sample{file: file, title: o.String(), namespace: cmp.Or(o.Namespace, defaultNamespace), pod: &unstructured.Unstructured{}}
-			if err := s.pod.UnmarshalJSON(raw); err != nil {
+			pods, err := podsOf(o)
+			if err != nil {
 				return nil, fmt.Errorf("%s: %w", o, err)
 			}
-			s.pod.SetNamespace(s.namespace)
-			s.pod.SetName(cmp.Or(s.pod.GetName(), o.Name))
-			all = append(all, s)
+			if len(pods) == 0 && o.RunsPods() {
+				fmt.Fprintf(os.Stderr, "%s: its pods are created by a controller, from no template in it: not judged\n", o)
+			}
+			for i, raw := range pods {
+				s := sample{file: file, title: o.String(), namespace: cmp.Or(o.Namespace, defaultNamespace), pod: &unstructured.Unstructured{}}
+				if err := s.pod.UnmarshalJSON(raw); err != nil {
+					return nil, fmt.Errorf("%s: %w", o, err)
+				}
+				name := o.Name
+				if len(pods) > 1 {
+					name = fmt.Sprintf("%s-%d", o.Name, i+1)
+				}
+				s.pod.SetNamespace(s.namespace)
+				s.pod.SetName(cmp.Or(s.pod.GetName(), name))
+				all = append(all, s)
+			}
 		}
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("read %s: it holds no pod and no workload", file)
 	}
 	return all, nil
+}
+
+// podsOf are an object's pods: itself, or those that its controller would create, one for each of its templates.
+func podsOf(o manifest.Object) (pods []json.RawMessage, err error) {
+	if o.Kind == "Pod" {
+		return []json.RawMessage{o.Raw}, nil
+	}
+	templates, err := manifest.Templates(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range templates {
+		pod, err := t.Pod(o)
+		if err != nil {
+			return nil, err
+		}
+		pods = append(pods, pod)
+	}
+	return pods, nil
 }
 
 func readSample(file string, b []byte) (sample, error) {

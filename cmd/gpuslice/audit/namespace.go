@@ -68,12 +68,14 @@ func (a *auditor) audit(ctx context.Context, namespace string) error {
 		return err
 	}
 	for _, o := range objects {
-		r, err := a.engine.Evaluate(ctx, o)
+		results, err := a.engine.Evaluate(ctx, o)
 		if err != nil {
 			a.fail(&item, o, err)
 			continue
 		}
-		item.add(outcomeOf(o.Kind, o.Name, r.Decision, false))
+		for _, r := range results {
+			item.add(outcomeOf(o.Kind, o.Name, r.Decision, false))
+		}
 	}
 	item.Claims = members(a.engine.Cluster.ClaimProblems(namespace))
 	a.items = append(a.items, item)

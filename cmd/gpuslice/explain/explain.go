@@ -16,7 +16,7 @@ import (
 )
 
 const long = `With -f: show which policy, pool, strategy, slice and enforcement a pod gets, and why it gets nothing else. A workload is
-explained by the pods that it creates; objects without a pod are left out. If no file describes a cluster, policies, nodes
+explained by the pods that it creates, one for each pod template in it, whatever its kind; objects without a pod are left out. If no file describes a cluster, policies, nodes
 and namespaces come from the current one: see render.
 
 With a name: show what became of a pod in the cluster, or of the pods of a deployment, replicaset, statefulset, daemonset,

@@ -103,7 +103,16 @@ func FuzzDocuments(f *testing.F) {
 				if o.Kind == "" || o.APIVersion == "" || len(o.Raw) == 0 {
 					t.Errorf("document %d: an object without a kind: %+v", i, o)
 				}
-				TemplateOf(o.Raw)
+				templates, err := Templates(o)
+				if err != nil && !strings.Contains(err.Error(), "pod templates") {
+					t.Errorf("document %d: %v", i, err)
+				}
+				for _, template := range templates {
+					template.Path()
+					if _, err := template.Pod(o); err != nil && !strings.Contains(err.Error(), "metadata") {
+						t.Errorf("document %d: %v", i, err)
+					}
+				}
 			}
 			for _, failed := range unread {
 				if failed.Error() == "" || strings.Contains(fmt.Sprint(failed), "%!") {

@@ -3,8 +3,6 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,65 +17,28 @@ type Template struct {
 	pointer  string // where it stands, a JSON pointer
 	metadata json.RawMessage
 	spec     json.RawMessage
+	bare     bool // the pod's spec stands at pointer itself
+	partial  bool // a container that the controller completes stands there: nothing can be written back
 }
 
-// TemplateOf finds the pod template of a workload: where Kubernetes' own kinds have it, and other kinds' as far as they
-// follow them.
-func TemplateOf(raw json.RawMessage) (Template, bool) {
-	for _, path := range [][]string{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}} {
-		at := raw
-		for _, key := range path {
-			at = member(at, key)
-		}
-		t := Template{pointer: "/" + strings.Join(path, "/"), metadata: member(at, "metadata"), spec: member(at, "spec")}
-		if t.hasContainers() {
-			return t, true
-		}
-	}
-	return Template{}, false
-}
-
-// TemplatesIn finds all pod templates of an object, wherever a kind has them: what has containers in its spec, in the order of
-// their paths.
-func TemplatesIn(raw json.RawMessage) []Template { return templatesUnder(raw, "") }
-
-func templatesUnder(raw json.RawMessage, pointer string) (found []Template) {
-	t := Template{pointer: pointer, metadata: member(raw, "metadata"), spec: member(raw, "spec")}
-	if pointer != "" && t.hasContainers() {
-		return []Template{t}
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) == nil {
-		for _, key := range slices.Sorted(maps.Keys(members)) {
-			found = append(found, templatesUnder(members[key], pointer+"/"+pointerKey.Replace(key))...)
-		}
-		return found
-	}
-	var items []json.RawMessage
-	if json.Unmarshal(raw, &items) == nil {
-		for i, item := range items {
-			found = append(found, templatesUnder(item, pointer+"/"+strconv.Itoa(i))...)
+// Path is where the template stands: "spec.workerGroupSpecs[0].template".
+func (t Template) Path() string {
+	var path strings.Builder
+	for key := range strings.SplitSeq(strings.TrimPrefix(t.pointer, "/"), "/") {
+		switch _, err := strconv.Atoi(key); {
+		case err == nil:
+			path.WriteString("[" + key + "]")
+		case path.Len() > 0:
+			path.WriteString("." + keyOfPointer.Replace(key))
+		default:
+			path.WriteString(keyOfPointer.Replace(key))
 		}
 	}
-	return found
+	return path.String()
 }
 
-// pointerKey writes a key into a JSON pointer.
-var pointerKey = strings.NewReplacer("~", "~0", "/", "~1")
-
-func (t Template) hasContainers() bool {
-	var containers []json.RawMessage
-	return json.Unmarshal(member(t.spec, "containers"), &containers) == nil && len(containers) > 0
-}
-
-// member returns an object's member, or nil.
-func member(raw json.RawMessage, key string) json.RawMessage {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		return nil
-	}
-	return members[key]
-}
+// Partial reports whether the controller adds what the template lacks, its image at least.
+func (t Template) Partial() bool { return t.partial }
 
 // Pod returns the pod that the workload's controller would create, as JSON.
 func (t Template) Pod(owner Object) (json.RawMessage, error) {
@@ -90,6 +51,11 @@ func (t Template) Pod(owner Object) (json.RawMessage, error) {
 	if metadata == nil { // written as null
 		metadata = map[string]json.RawMessage{}
 	}
+	if owner.inherited() {
+		if err := inherit(metadata, member(owner.Raw, "metadata")); err != nil {
+			return nil, fmt.Errorf("read metadata: %w", err)
+		}
+	}
 	delete(metadata, "name") // controllers name their pods themselves
 	name, err := json.Marshal(owner.Name + "-")
 	if err != nil {
@@ -99,14 +65,44 @@ func (t Template) Pod(owner Object) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": t.spec})
 }
 
+// inherit adds the labels and annotations of an owner that metadata does not set.
+func inherit(metadata map[string]json.RawMessage, owner json.RawMessage) error {
+	for _, key := range []string{"labels", "annotations"} {
+		all := map[string]json.RawMessage{}
+		for _, from := range []json.RawMessage{member(owner, key), metadata[key]} {
+			if from == nil {
+				continue
+			}
+			if err := json.Unmarshal(from, &all); err != nil {
+				return err
+			}
+		}
+		if len(all) == 0 {
+			continue
+		}
+		text, err := json.Marshal(all)
+		if err != nil {
+			return err
+		}
+		metadata[key] = text
+	}
+	return nil
+}
+
 // Graft returns the workload with the template of pod, what the template alone says kept.
 func (t Template) Graft(workload, pod json.RawMessage) (json.RawMessage, error) {
+	if t.partial {
+		return workload, nil
+	}
 	var after struct {
 		Metadata map[string]json.RawMessage `json:"metadata"`
 		Spec     json.RawMessage            `json:"spec"`
 	}
 	if err := json.Unmarshal(pod, &after); err != nil {
 		return nil, fmt.Errorf("read pod: %w", err)
+	}
+	if t.bare {
+		return Patch(workload, []jsonpatch.Operation{jsonpatch.NewOperation("replace", t.pointer, after.Spec)})
 	}
 	delete(after.Metadata, "generateName")
 	for _, key := range []string{"name", "generateName"} {
@@ -119,18 +115,6 @@ func (t Template) Graft(workload, pod json.RawMessage) (json.RawMessage, error) 
 		ops = append(ops, jsonpatch.NewOperation("add", t.pointer+"/metadata", after.Metadata))
 	}
 	return Patch(workload, ops)
-}
-
-// BuiltIn reports whether the kind is one whose template the API server validates itself.
-func (o Object) BuiltIn() bool {
-	group, _, grouped := strings.Cut(o.APIVersion, "/")
-	switch {
-	case !grouped:
-		return o.Kind == "ReplicationController"
-	case group == "apps":
-		return slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}, o.Kind)
-	}
-	return group == "batch" && (o.Kind == "Job" || o.Kind == "CronJob")
 }
 
 // Patch applies operations to raw. What they do not name stays as it is written.

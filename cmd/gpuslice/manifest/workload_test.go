@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,10 +11,11 @@ import (
 func TestGraft(t *testing.T) {
 	workload := json.RawMessage(`{"kind":"Job","metadata":{"name":"j"},"spec":{"big":12345678901234567890,"template":{"future":true,
 		"metadata":{"name":"kept","labels":{"a":"b"}},"spec":{"containers":[{"name":"c"}]}}}}`)
-	found, ok := TemplateOf(workload)
-	if !ok {
-		t.Fatal("no template found")
+	all, err := Templates(Object{APIVersion: "batch/v1", Kind: "Job", Raw: workload})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("found %v, %v", all, err)
 	}
+	found := all[0]
 	pod, err := found.Pod(Object{Name: "j"})
 	if err != nil {
 		t.Fatal(err)
@@ -51,46 +53,119 @@ func canonical(t *testing.T, raw json.RawMessage) string {
 	return string(text)
 }
 
-func TestTemplateOfOtherObjects(t *testing.T) {
+func TestNoTemplates(t *testing.T) {
 	for name, raw := range map[string]string{
 		"a template that is null":        `{"spec":{"template":null}}`,
 		"a template of something else":   `{"spec":{"template":{"spec":{"replicas":1}}}}`,
 		"a template without containers":  `{"spec":{"template":{"spec":{"containers":[]}}}}`,
 		"containers that are a map":      `{"spec":{"template":{"spec":{"containers":{"a":1}}}}}`,
+		"containers that are text":       `{"spec":{"template":{"spec":{"containers":["a"]}}}}`,
 		"a spec that is text":            `{"spec":"none"}`,
 		"a list instead of a job":        `{"spec":{"jobTemplate":[]}}`,
 		"no object at all":               `[]`,
 		"nothing that could be a member": `1`,
+		"a pattern of containers":        `{"spec":{"rules":[{"validate":{"pattern":{"spec":{"containers":[{"name":"*","image":"*:*"}]}}}}]}}`,
+		"overrides of containers":        `{"spec":{"podSpecOverrides":[{"containers":[{"name":"trainer","env":[]}]}]}}`,
+		"a schema of containers":         `{"spec":{"schema":{"properties":{"spec":{"properties":{"containers":{"items":{"type":"object"}}}}}}}}`,
+		"requests of storage and memory": `{"spec":{"resources":{"requests":{"storage":"1Gi","memory":"1Gi"}}}}`,
+		"what a status repeats":          `{"status":{"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if found, ok := TemplateOf(json.RawMessage(raw)); ok {
-				t.Errorf("found %+v", found)
+			found, err := Templates(Object{APIVersion: "example.com/v1", Kind: "Any", Raw: json.RawMessage(raw)})
+			if err != nil || len(found) > 0 {
+				t.Errorf("found %+v, %v", found, err)
 			}
 		})
 	}
 }
 
-// TestTemplatesIn grafts each template where it was found, whatever the keys on its path.
-func TestTemplatesIn(t *testing.T) {
-	workload := json.RawMessage(`{"kind":"Groups","spec":{"a/b~c":{"template":{"spec":{"containers":[{"name":"one"}]}}},"list":[1,{"spec":{"containers":[{"name":"two"}]}}],"none":null}}`)
-	found := TemplatesIn(workload)
-	if len(found) != 2 {
-		t.Fatalf("found %d templates", len(found))
+// TestTemplates finds the templates of kinds that Kubernetes does not have, and grafts each where it was found, whatever the keys
+// on its path.
+func TestTemplates(t *testing.T) {
+	const spec = `{"containers":[{"image":"i","name":"c","resources":{"limits":{"nvidia.com/gpu":12345678901234567890}}}]}`
+	for _, c := range []struct {
+		name, kind, raw string
+		want            []string
+	}{
+		{"RayCluster", "RayCluster", `{"spec":{"headGroupSpec":{"template":{"spec":` + spec + `}},"workerGroupSpecs":[{"template":{"spec":` + spec + `}}]}}`,
+			[]string{"spec.headGroupSpec.template", "spec.workerGroupSpecs[0].template"}},
+		{"PyTorchJob", "PyTorchJob", `{"spec":{"pytorchReplicaSpecs":{"Master":{"template":{"spec":` + spec + `}},"Worker":{"template":{"spec":` + spec + `}}}}}`,
+			[]string{"spec.pytorchReplicaSpecs.Master.template", "spec.pytorchReplicaSpecs.Worker.template"}},
+		{"a job of jobs", "JobSet", `{"spec":{"replicatedJobs":[{"template":{"spec":{"template":{"spec":` + spec + `}}}}]}}`,
+			[]string{"spec.replicatedJobs[0].template.spec.template"}},
+		{"Notebook", "Notebook", `{"spec":{"template":{"spec":` + spec + `}}}`, []string{"spec.template"}},
+		{"a predictor, which is a pod's spec", "InferenceService", `{"spec":{"predictor":` + spec + `}}`, []string{"spec.predictor"}},
+		{"a model, which its controller completes", "InferenceService", `{"spec":{"predictor":{"model":{"modelFormat":{"name":"pytorch"},"resources":{"limits":{"nvidia.com/gpu":"1"}}}}}}`,
+			[]string{"spec.predictor.model"}},
+		{"a trainer", "TrainJob", `{"spec":{"trainer":{"resourcesPerNode":{"limits":{"nvidia.com/gpu":1}}}}}`, []string{"spec.trainer"}},
+		{"keys with slashes and tildes", "Groups", `{"spec":{"a/b~c":{"podTemplate":{"spec":` + spec + `}},"list":[1,{"spec":` + spec + `}],"none":null}}`,
+			[]string{"spec.a/b~c.podTemplate", "spec.list[1]"}},
+		{"containers without a name", "Service", `{"spec":{"template":{"spec":{"containers":[{"image":"i"}]}}}}`, []string{"spec.template"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := Object{APIVersion: "example.com/v1", Kind: c.kind, Name: "g", Raw: json.RawMessage(c.raw)}
+			found, err := Templates(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var paths []string
+			for _, f := range found {
+				paths = append(paths, f.Path())
+				pod, err := f.Pod(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				same, err := f.Graft(o.Raw, pod)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(canonical(t, o.Raw), canonical(t, same)); diff != "" {
+					t.Errorf("a template that did not change changes its workload (-want +got):\n%s", diff)
+				}
+			}
+			if diff := cmp.Diff(c.want, paths); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
-	for _, f := range found {
-		pod, err := f.Pod(Object{Name: "g"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		same, err := f.Graft(workload, pod)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(canonical(t, workload), canonical(t, same)); diff != "" {
-			t.Errorf("a template that did not change changes its workload (-want +got):\n%s", diff)
-		}
-	}
-	if whole := TemplatesIn(json.RawMessage(`{"kind":"Pod","spec":{"containers":[{"name":"c"}]}}`)); len(whole) > 0 {
+	if whole, err := Templates(Object{APIVersion: "v1", Kind: "Pod", Raw: json.RawMessage(`{"kind":"Pod","spec":` + spec + `}`)}); err != nil || len(whole) > 0 {
 		t.Error("a pod is taken for a template")
+	}
+}
+
+func TestTemplatesAreBounded(t *testing.T) {
+	const template = `{"spec":{"containers":[{"name":"c","image":"i"}]}}`
+	many := `{"spec":[` + strings.Repeat(template+",", maxTemplates) + template + `]}`
+	if _, err := Templates(Object{APIVersion: "example.com/v1", Kind: "Any", Raw: json.RawMessage(many)}); err == nil {
+		t.Error("more templates than the bound are read")
+	}
+	deep := strings.Repeat(`{"a":`, 5_000) + template + strings.Repeat(`}`, 5_000)
+	if found, err := Templates(Object{APIVersion: "example.com/v1", Kind: "Any", Raw: json.RawMessage(deep)}); err != nil || len(found) > 0 {
+		t.Errorf("found %d below the bound of depth, %v", len(found), err)
+	}
+}
+
+// TestInheritedLabels: the controllers of some kinds give their pods the labels of the object, and the template's own win.
+func TestInheritedLabels(t *testing.T) {
+	const spec = `{"containers":[{"name":"c","image":"i"}]}`
+	for _, c := range []struct{ name, kind, raw, want string }{
+		{"Notebook", "Notebook", `{"metadata":{"labels":{"a":"object","b":"object"}},"spec":{"template":{"metadata":{"labels":{"a":"template"}},"spec":` + spec + `}}}`, `{"a":"template","b":"object"}`},
+		{"predictor", "InferenceService", `{"metadata":{"labels":{"a":"object","b":"object"}},"spec":{"predictor":{"labels":{"a":"predictor"},"containers":[{"name":"c","image":"i"}]}}}`, `{"a":"predictor","b":"object"}`},
+		{"RayCluster", "RayCluster", `{"metadata":{"labels":{"a":"object"}},"spec":{"headGroupSpec":{"template":{"spec":` + spec + `}}}}`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := Object{APIVersion: "example.com/v1", Kind: c.kind, Name: "o", Raw: json.RawMessage(c.raw)}
+			found, err := Templates(o)
+			if err != nil || len(found) != 1 {
+				t.Fatalf("found %v, %v", found, err)
+			}
+			pod, err := found[0].Pod(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(member(member(pod, "metadata"), "labels")); got != c.want {
+				t.Errorf("labels %s, want %s", got, c.want)
+			}
+		})
 	}
 }

@@ -83,10 +83,14 @@ func (r *runner) evaluate(ctx context.Context, engine *preview.Engine, t *test, 
 	if err != nil {
 		return err
 	}
-	result, err := engine.Evaluate(ctx, o)
+	results, err := engine.Evaluate(ctx, o)
 	if err != nil {
 		return err
 	}
+	if len(results) > 1 {
+		return fmt.Errorf("%s has %d pod templates: a case takes one pod, or a workload with one", o, len(results))
+	}
+	result := results[0]
 	one := item{File: t.at.File, Name: c.Name, Differences: c.Want.compare(result.Decision), Messages: []string{}}
 	one.Passed = len(one.Differences) == 0
 	if !one.Passed {

@@ -63,7 +63,7 @@ func comesThrough(t *testing.T, e *Engine, pod corpus.Pod) policies.Outcome {
 	if len(unread) > 0 || len(objects) != 1 {
 		t.Fatalf("%s cannot be read: %v", pod.Name, unread)
 	}
-	first, err := e.Evaluate(t.Context(), objects[0])
+	first, err := evaluateOne(t, e, objects[0])
 	if err != nil {
 		t.Errorf("%s: %v", pod.Name, err)
 		return ""
@@ -76,7 +76,7 @@ func comesThrough(t *testing.T, e *Engine, pod corpus.Pod) policies.Outcome {
 	}
 	again := objects[0]
 	again.Raw = first.After
-	second, err := e.Evaluate(t.Context(), again)
+	second, err := evaluateOne(t, e, again)
 	if err != nil {
 		t.Errorf("%s: what comes out cannot be judged: %v", pod.Name, err)
 		return ""
@@ -85,6 +85,16 @@ func comesThrough(t *testing.T, e *Engine, pod corpus.Pod) policies.Outcome {
 		t.Errorf("%s: what comes out is changed again (-first +second):\n%s", pod.Name, diff)
 	}
 	return first.Decision.Outcome
+}
+
+// evaluateOne evaluates an object with one pod.
+func evaluateOne(t *testing.T, e *Engine, o manifest.Object) (Result, error) {
+	t.Helper()
+	all, err := e.Evaluate(t.Context(), o)
+	if err != nil || len(all) != 1 {
+		return Result{}, err
+	}
+	return all[0], nil
 }
 
 // engineFor is an engine for a cluster with every kind of node, under one default policy.

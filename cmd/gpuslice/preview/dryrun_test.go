@@ -82,16 +82,17 @@ func TestEvaluateByDryRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			o.Name, o.Namespace, o.Raw = "a", c.namespace, json.RawMessage(c.object)
-			r, err := e.Evaluate(t.Context(), o)
+			all, err := e.Evaluate(t.Context(), o)
 			if c.outcome == "" {
 				if !errors.Is(err, errNoRight) {
 					t.Errorf("error %v", err)
 				}
 				return
 			}
-			if err != nil || r.Decision.Outcome != c.outcome {
-				t.Fatalf("%s, %v", r.Decision.Outcome, err)
+			if err != nil || len(all) != 1 || all[0].Decision.Outcome != c.outcome {
+				t.Fatalf("%v, %v", all, err)
 			}
+			r := all[0]
 			if c.outcome == policies.Denied && (len(r.Decision.Violations) != 1 || r.Decision.Violations[0].Detail != "denied: too large") {
 				t.Errorf("violations %v", r.Decision.Violations)
 			}

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,8 +37,9 @@ func New(c *target.Cluster) *Engine {
 	return &Engine{Cluster: c, namespace: metav1.NamespaceDefault, create: policies.Create}
 }
 
-// Evaluate finds out what becomes of one object. A panic in the core ends this object only.
-func (e *Engine) Evaluate(ctx context.Context, o manifest.Object) (r Result, err error) {
+// Evaluate finds out what becomes of one object: a result for each of its pod templates, or one. A panic in the core ends this
+// object only.
+func (e *Engine) Evaluate(ctx context.Context, o manifest.Object) (all []Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", cli.ErrInternal, p)
@@ -46,56 +48,95 @@ func (e *Engine) Evaluate(ctx context.Context, o manifest.Object) (r Result, err
 	if o.Kind == "Pod" && o.APIVersion == "v1" {
 		return e.pod(ctx, o)
 	}
-	if t, ok := manifest.TemplateOf(o.Raw); ok {
-		return e.workload(ctx, o, t)
+	templates, err := manifest.Templates(o)
+	if err != nil {
+		return nil, err
+	}
+	if len(templates) > 0 {
+		return e.workload(ctx, o, templates)
 	}
 	alone := policies.Decision{Outcome: policies.Unchanged, IfEnforced: policies.Unchanged, UnchangedReason: whyNoPod}
-	return Result{Object: o, Decision: alone, After: o.Raw}, nil
+	if o.RunsPods() {
+		alone.UnchangedReason = whyNoTemplate
+	}
+	return []Result{{Object: o, Decision: alone, After: o.Raw}}, nil
 }
 
-func (e *Engine) pod(ctx context.Context, o manifest.Object) (Result, error) {
+func (e *Engine) pod(ctx context.Context, o manifest.Object) ([]Result, error) {
 	if err := e.place(&o); err != nil {
-		return Result{}, err
+		return nil, err
 	}
 	r := Result{Object: o}
-	return r, e.rewrite(ctx, o.Raw, o.Namespace, &r)
+	err := e.rewrite(ctx, o.Raw, o.Namespace, &r)
+	return []Result{r}, err
 }
 
-// workload evaluates an object by the pod that its controller would create from its template.
-func (e *Engine) workload(ctx context.Context, o manifest.Object, t manifest.Template) (Result, error) {
+// workload evaluates an object by the pods that its controller would create from its templates.
+func (e *Engine) workload(ctx context.Context, o manifest.Object, templates []manifest.Template) ([]Result, error) {
 	if err := e.place(&o); err != nil {
-		return Result{}, err
+		return nil, err
 	}
-	r := Result{Object: o, template: true}
-	raw := o.Raw
+	after := o.Raw
 	if o.BuiltIn() {
 		violation, changed, err := e.checkTemplate(ctx, o)
 		if err != nil {
-			return r, err
+			return nil, err
 		}
 		if violation != nil {
-			r.Decision = e.denial(o.Namespace, *violation)
-			return r, nil
+			return []Result{{Object: o, template: true, Decision: e.denial(o.Namespace, *violation)}}, nil
 		}
-		raw = changed
-		t, _ = manifest.TemplateOf(raw)
+		if after = changed; !bytes.Equal(changed, o.Raw) {
+			written := o
+			written.Raw = changed
+			if templates, err = manifest.Templates(written); err != nil {
+				return nil, err
+			}
+		}
 	}
-	pod, err := t.Pod(o)
+	all := make([]Result, len(templates))
+	for i, t := range templates {
+		r := &all[i]
+		*r = Result{Object: o, template: true, follows: i > 0}
+		if !o.BuiltIn() {
+			r.Template = t.Path()
+		}
+		pod, err := e.fromTemplate(ctx, r, t)
+		switch {
+		case err != nil:
+			return nil, err
+		case r.After == nil:
+			after = nil
+		case after != nil && r.Decision.Outcome != policies.Unchanged:
+			if after, err = t.Graft(after, pod); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for i := range all {
+		all[i].After = after
+	}
+	return all, nil
+}
+
+// fromTemplate evaluates the pod of one template, and returns it as it comes out.
+func (e *Engine) fromTemplate(ctx context.Context, r *Result, t manifest.Template) (json.RawMessage, error) {
+	pod, err := t.Pod(r.Object)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
-	if err := e.rewrite(ctx, pod, o.Namespace, &r); err != nil || r.After == nil {
-		return r, err
+	if err := e.rewrite(ctx, pod, r.Namespace, r); err != nil {
+		return nil, err
 	}
-	if warning := e.rollout(o, pod, r.Decision); warning != "" {
+	if t.Partial() {
+		r.Decision.Warnings = append(r.Decision.Warnings, "the controller of "+r.Kind+" completes this container: it is judged by what is written here, and printed as it is")
+	}
+	if r.After == nil {
+		return nil, nil
+	}
+	if warning := e.rollout(r.Object, pod, r.Decision); warning != "" {
 		r.Decision.Warnings = append(r.Decision.Warnings, warning)
 	}
-	if r.Decision.Outcome == policies.Unchanged {
-		r.After = raw
-		return r, nil
-	}
-	r.After, err = t.Graft(raw, r.After)
-	return r, err
+	return r.After, nil
 }
 
 // checkTemplate looks for quantities that the API server denies in a template, and returns the workload as the

@@ -3,6 +3,7 @@ package preview
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
@@ -45,20 +46,46 @@ func (f *Flags) Run(ctx context.Context, s cli.Streams, report func(Result) []st
 			fmt.Fprintln(s.Err, failed)
 		}
 		for _, o := range objects {
-			result, err := e.Evaluate(ctx, o)
+			results, err := e.Evaluate(ctx, o)
 			if err != nil {
 				all.fail(manifest.Error{At: o.At, Err: err})
 				fmt.Fprintf(s.Err, "%s: %v\n", o, err)
 				continue
 			}
-			all.Items = append(all.Items, result)
-			all.tally.Denied = all.tally.Denied || result.Decision.Outcome == policies.Denied
-			for _, line := range report(result) {
-				fmt.Fprintln(s.Err, line)
+			all.Items = append(all.Items, results...)
+			for _, result := range results {
+				all.tally.Denied = all.tally.Denied || result.Decision.Outcome == policies.Denied
+				for _, line := range report(result) {
+					fmt.Fprintln(s.Err, line)
+				}
 			}
 		}
 	}
+	if line := all.notJudged(); line != "" {
+		fmt.Fprintln(s.Err, line)
+	}
 	return all, nil
+}
+
+// maxNamed bounds the objects that one line names.
+const maxNamed = 10
+
+// notJudged is a line about the objects whose pods could not be found; "": there is none.
+func (r *Results) notJudged() string {
+	var names []string
+	for _, item := range r.Items {
+		if item.Decision.UnchangedReason == whyNoTemplate {
+			names = append(names, item.String())
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	all := strings.Join(names[:min(len(names), maxNamed)], "; ")
+	if len(names) > maxNamed {
+		all += fmt.Sprintf("; and %d more", len(names)-maxNamed)
+	}
+	return fmt.Sprintf("objects whose pods a controller creates from no template in them, not judged: %d: %s; try the pods that it creates", len(names), all)
 }
 
 func (r *Results) fail(e manifest.Error) {

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -20,15 +21,32 @@ type Result struct {
 	After    json.RawMessage // nil: denied
 	Claimed  []string        // what the pod claims of GPUs
 	Holding  *quota.Holding  // what it counts for; nil: nothing
+	Template string          // the path of the pod template, where kinds have it anywhere
 
 	template bool // the decision is about the pods of the object's template
+	follows  bool // an earlier result is about another template of the same object
 }
 
-// whyNoPod is why objects without a pod stay as they are.
-const whyNoPod = "no pod in it"
+// Why objects without a pod stay as they are.
+const (
+	whyNoPod      = "no pod in it"
+	whyNoTemplate = "its pods are created by a controller, from no template in it: not judged"
+)
 
-// HoldsPod reports whether the object is a pod, or a workload that creates pods.
-func (r Result) HoldsPod() bool { return r.Decision.UnchangedReason != whyNoPod }
+// HoldsPod reports whether the object is a pod, or a workload with the template of pods.
+func (r Result) HoldsPod() bool {
+	return r.Decision.UnchangedReason != whyNoPod && r.Decision.UnchangedReason != whyNoTemplate
+}
+
+// First reports whether no earlier result is about the same object: After is the whole object, with all its templates.
+func (r Result) First() bool { return !r.follows }
+
+func (r Result) String() string {
+	if r.Template == "" {
+		return r.Object.String()
+	}
+	return r.Object.String() + " " + r.Template
+}
 
 // hold finds out what the pod would count for in a quota.
 func (r *Result) hold(in policies.Input) {
@@ -50,6 +68,7 @@ type Report struct {
 	Kind       string              `json:"kind"`
 	Namespace  string              `json:"namespace,omitempty"`
 	Name       string              `json:"name"`
+	Template   string              `json:"template,omitempty"`
 	Outcome    policies.Outcome    `json:"outcome"`
 	IfEnforced policies.Outcome    `json:"ifEnforced"`
 	Mode       api.EnforcementMode `json:"mode,omitempty"`
@@ -63,7 +82,7 @@ type Report struct {
 func (r Result) Report() Report {
 	d := r.Decision
 	return Report{
-		Place: r.At.Place(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
+		Place: r.At.Place(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Template: r.Template,
 		Outcome: d.Outcome, IfEnforced: d.IfEnforced, Mode: d.Mode, Policy: d.Policy, Reason: d.Reason(),
 		Violations: cli.NonNil(d.Violations), Warnings: cli.NonNil(d.Warnings),
 	}
@@ -102,7 +121,7 @@ func (r Result) Lines() []string {
 	for _, w := range d.Warnings {
 		add("warning: %s", w)
 	}
-	if r.template && d.Outcome == policies.Mutated {
+	if r.template && d.Outcome == policies.Mutated && !bytes.Equal(r.After, r.Raw) {
 		add("the template is printed as its pods come out; in a cluster the pods are mutated, and the %s stays as it was written", r.Kind)
 	}
 	return lines

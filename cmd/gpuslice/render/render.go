@@ -2,6 +2,7 @@
 package render
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/manifest"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/preview"
-	"github.com/gpuslice/gpuslice/policies"
 )
 
 const long = `Print objects as they come out of the webhook: pods, and workloads with the pods that they create. An object without a pod
@@ -26,8 +26,9 @@ nothing: the cluster's webhooks answer, those of others included, and the only r
 
 -o yaml prints a stream of documents, -o diff a unified diff of each object that changes (of sorted YAML), -o json one
 document, {"apiVersion": "gpuslice.dev/v1", "kind": "RenderList", "items": [...], "errors": [...]}, in which an item has
-source, document, item, kind, namespace, name, outcome ("mutated", "devices-hidden", "unchanged", "denied"), ifEnforced, mode,
-policy, reason, violations, warnings and object (null if denied). Fields may be added; these stay.`
+source, document, item, kind, namespace, name, template (the path of the pod template in a kind that Kubernetes does not have),
+outcome ("mutated", "devices-hidden", "unchanged", "denied"), ifEnforced, mode, policy, reason, violations, warnings and object
+(null if denied). An object with several templates has an item for each. Fields may be added; these stay.`
 
 const example = `  # what the current cluster would make of a pod
   gpuslice render -f pod.yaml -n team-a
@@ -86,7 +87,7 @@ func run(ctx context.Context, f *preview.Flags, s cli.Streams) error {
 func printObjects(out io.Writer, results []preview.Result) error {
 	separator := ""
 	for _, r := range results {
-		if r.After == nil {
+		if r.After == nil || !r.First() {
 			continue
 		}
 		text, err := yaml.JSONToYAML(r.After)
@@ -105,7 +106,7 @@ func printObjects(out io.Writer, results []preview.Result) error {
 func printDiffs(s cli.Streams, results []preview.Result) error {
 	paint := s.Painter()
 	for _, r := range results {
-		if o := r.Decision.Outcome; o != policies.Mutated && o != policies.DevicesHidden {
+		if r.After == nil || !r.First() || bytes.Equal(r.After, r.Raw) {
 			continue
 		}
 		text, err := manifest.Diff(r.Object, r.After, "as it comes out")

@@ -24,7 +24,11 @@ func of(o manifest.Object) (translated, error) {
 		return pod(o, o.Raw)
 	}
 	out := translated{Object: o, after: o.Raw}
-	for _, t := range manifest.TemplatesIn(o.Raw) {
+	templates, err := manifest.Templates(o)
+	if err != nil {
+		return translated{}, err
+	}
+	for _, t := range templates {
 		raw, err := t.Pod(o)
 		if err != nil {
 			return translated{}, err
@@ -32,6 +36,9 @@ func of(o manifest.Object) (translated, error) {
 		one, err := pod(o, raw)
 		if err != nil {
 			return translated{}, err
+		}
+		if t.Partial() && one.Translation.Pod != nil {
+			one.Problems = append(one.Problems, fmt.Sprintf("the controller of %s completes the container in %s: write its request (%s) where the kind takes labels of pods", o.Kind, t.Path(), one.Request))
 		}
 		if err := out.add(t, one); err != nil {
 			return translated{}, err
