@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/envvar"
 	"github.com/gpuslice/gpuslice/policies/internal/limits"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 	"github.com/gpuslice/gpuslice/policies/internal/rules"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -72,9 +74,12 @@ func checkUndone(in *Input, given *promise.Promise) []api.Violation {
 	if found := checkGuardImage(in, given); len(found) > 0 {
 		return found
 	}
-	return []api.Violation{{Rule: rulename.Undone, Reason: "the slice was changed after it was given", Detail: fmt.Sprintf(
-		"%s; another webhook or a copied annotation did this; remove the annotation %s from the pod, or let gpuslice's mutating webhook run after the other one",
-		message.ShortList(changed), api.AnnotationPromise)}}
+	remedy := fmt.Sprintf("a copied annotation or another webhook did this; remove the annotation %s from the pod, or let those who run the cluster exclude these fields in the other webhook",
+		api.AnnotationPromise)
+	if slices.ContainsFunc(changed, func(path string) bool { return strings.Contains(path, "["+podspec.Prefix) }) {
+		remedy = "another webhook did this; those who run the cluster exclude containers gpuslice-* there"
+	}
+	return []api.Violation{{Rule: rulename.Undone, Reason: "the slice was changed after it was given", Detail: message.ShortList(changed) + "; " + remedy}}
 }
 
 // checkPromisedTampering holds what is not of the promise to the rules, to the bound on containers, and to what policy says of claims. The pod is as

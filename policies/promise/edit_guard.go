@@ -153,18 +153,6 @@ func firstGPUContainer(list []corev1.Container, promise *Promise) int {
 	return i
 }
 
-// refreshed is the promised container with the mount of the pod's token, which the server writes into every container.
-// No other mount stays: one over the guard's binary would be the tenant's program with the guard's rights.
-func refreshed(have, promised corev1.Container) corev1.Container {
-	out := promised
-	for _, m := range have.VolumeMounts {
-		if isTokenMount(m) {
-			out.VolumeMounts = append(out.VolumeMounts, m)
-		}
-	}
-	return out
-}
-
 func isTokenMount(m corev1.VolumeMount) bool {
 	return m.MountPath == tokenPath && strings.HasPrefix(m.Name, "kube-api-access-")
 }

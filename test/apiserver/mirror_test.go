@@ -1,94 +1,22 @@
 package apiserver
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gpuslice/gpuslice/policies/api"
-	"github.com/gpuslice/gpuslice/test/install"
 )
 
 // guardMirror is the one that the installation lists.
 const guardMirror = "mirror.test/hub/guard"
 
 // mirrored points every image of a pod to a registry, as image swappers do.
-func mirrored(registry string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var review admissionv1.AdmissionReview
-		var pod corev1.Pod
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		if err := json.Unmarshal(review.Request.Object.Raw, &pod); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		var patch []string
-		for field, list := range map[string][]corev1.Container{"initContainers": pod.Spec.InitContainers, "containers": pod.Spec.Containers} {
-			for i, c := range list {
-				name := c.Image[strings.LastIndexByte(c.Image, '/')+1:]
-				patch = append(patch, fmt.Sprintf(`{"op":"replace","path":"/spec/%s/%d/image","value":%q}`, field, i, registry+"/"+name))
-			}
-		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true,
-			PatchType: new(admissionv1.PatchTypeJSONPatch), Patch: []byte("[" + strings.Join(patch, ",") + "]")}
-		json.NewEncoder(w).Encode(review)
-	}
-}
-
-// swapper registers such a webhook for a namespace, and waits until the API server calls it.
-func swapper(t *testing.T, i *install.Installation, name, namespace, registry string, again admissionregistrationv1.ReinvocationPolicyType) {
-	t.Helper()
-	s := httptest.NewUnstartedServer(mirrored(registry))
-	var err error
-	if s.TLS, err = i.Server.ServingCertificate(name, name+".default.svc"); err != nil {
-		t.Fatal(err)
-	}
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	if err := i.Server.SetEndpoints(t.Context(), "default", name, s.Listener.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	configurations := i.Server.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	_, err = configurations.Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "images.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone), ReinvocationPolicy: &again,
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-			ClientConfig:      admissionregistrationv1.WebhookClientConfig{CABundle: i.Server.CA(), Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: name}},
-			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
-		}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := configurations.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plain"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "busybox:1"}}}}
-		got, err := i.Server.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err == nil && got.Spec.Containers[0].Image == registry+"/busybox:1", nil
-	})
-	if err != nil {
-		t.Fatal("no image was moved: ", err)
-	}
+func mirrored(registry string) func(*corev1.Pod) {
+	return intoEvery(func(c *corev1.Container) { c.Image = registry + "/" + c.Image[strings.LastIndexByte(c.Image, '/')+1:] })
 }
 
 // TestImageSwapper has a webhook of somebody else's move every image to a mirror, before and after gpuslice.
@@ -107,7 +35,7 @@ func TestImageSwapper(t *testing.T) {
 			i := need(t)
 			namespace := "images-" + c.hook
 			setUpReapply(t, i, namespace)
-			swapper(t, i, c.hook, namespace, c.registry, c.again)
+			neighbor(t, i, c.hook, namespace, c.again, mirrored(c.registry))
 			_, err := i.Apply.Create(t.Context(), podOf(t, "p", namespace, manifests["label"]), metav1.CreateOptions{})
 			if c.want == "" {
 				if err == nil || !strings.Contains(err.Error(), `gpuslice-check, gpuslice-guard has image "other.test/hub/guard:test" in place of "gpuslice/guard:test"; another webhook rewrites images`) {

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 )
 
@@ -31,8 +32,8 @@ func Operations(text []byte, before, after *corev1.Pod) []jsonpatch.Operation {
 	return d.ops
 }
 
-// ChangedPaths names the fields in which two pods differ.
-func ChangedPaths(before, after *corev1.Pod) (out []string) {
+// ChangedPaths names the fields in which two pods differ, for people: spec.containers[main].env[A].
+func ChangedPaths(before, after *corev1.Pod) []string {
 	if reflect.DeepEqual(before, after) || equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
@@ -40,8 +41,11 @@ func ChangedPaths(before, after *corev1.Pod) (out []string) {
 	if err != nil {
 		panic("encode pod: " + err.Error()) // a typed pod can be encoded
 	}
-	for _, op := range Operations(text, before, after) {
-		out = append(out, strings.ReplaceAll(strings.TrimPrefix(op.Path, "/"), "/", "."))
+	d := differ{named: true}
+	d.fields(fieldsIn(text), reflect.ValueOf(*before), reflect.ValueOf(*after))
+	out := make([]string, len(d.ops))
+	for i, op := range d.ops {
+		out[i] = strings.TrimPrefix(op.Path, "/")
 	}
 	return out
 }
@@ -49,17 +53,49 @@ func ChangedPaths(before, after *corev1.Pod) (out []string) {
 // differ collects operations. raw is what stands in the document that will be patched, before and after are typed and not
 // converted: most of a pod stays as it is.
 type differ struct {
-	path []string // of what is compared
-	ops  []jsonpatch.Operation
+	path  []string // of what is compared
+	ops   []jsonpatch.Operation
+	named bool // paths are for people
 }
 
 func (d *differ) emit(op string, value any) {
-	d.ops = append(d.ops, jsonpatch.NewOperation(op, "/"+strings.Join(d.path, "/"), value))
+	at := strings.Join(d.path, "/")
+	if d.named {
+		at = strings.ReplaceAll(strings.Join(d.path, "."), ".[", "[")
+	}
+	d.ops = append(d.ops, jsonpatch.NewOperation(op, "/"+at, value))
+}
+
+// key is how a path names an entry of a map.
+func (d *differ) key(name string) string {
+	if d.named {
+		return bracketed(name)
+	}
+	return EscapePointer(name)
+}
+
+// index is how a path names an element of a list.
+func (d *differ) index(i int, key elementKey) string {
+	if d.named {
+		return bracketed(key.text)
+	}
+	return strconv.Itoa(i)
+}
+
+// bracketed quotes, and cuts, what is no plain name.
+func bracketed(name string) string {
+	if len(name) > 128 || strconv.Quote(name) != `"`+name+`"` {
+		name = message.Quote(name)
+	}
+	return "[" + name + "]"
 }
 
 // under compares what stands under a key, which is escaped. A raw of null or nothing, an invalid before or after mean that nothing does.
 func (d *differ) under(key string, raw jsontext.Value, before, after reflect.Value) {
 	d.path = append(d.path, key)
+	if d.named && before.Kind() == reflect.Slice && !after.IsValid() {
+		after = reflect.Zero(before.Type()) // so that each element is named
+	}
 	switch {
 	case after.IsValid() && before.IsValid():
 		d.value(raw, before, after)
@@ -134,7 +170,7 @@ func (d *differ) entries(raw map[string]jsontext.Value, before, after reflect.Va
 	}
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
 	for _, key := range keys {
-		d.under(EscapePointer(key.String()), raw[key.String()], before.MapIndex(key), after.MapIndex(key))
+		d.under(d.key(key.String()), raw[key.String()], before.MapIndex(key), after.MapIndex(key))
 	}
 }
 
@@ -166,20 +202,20 @@ func (d *differ) list(text jsontext.Value, before, after reflect.Value) bool {
 		i, ok := at[k]
 		switch {
 		case !ok:
-		case podspec.IsOurs(k.text): // nothing that somebody else wrote there stays
-			d.under(strconv.Itoa(i), whole, before.Index(i), after.Index(j))
+		case podspec.IsOurs(k.text) && !d.named: // nothing that somebody else wrote there stays
+			d.under(d.index(i, k), whole, before.Index(i), after.Index(j))
 		default:
-			d.under(strconv.Itoa(i), raw[i], before.Index(i), after.Index(j))
+			d.under(d.index(i, k), raw[i], before.Index(i), after.Index(j))
 		}
 	}
 	for i := len(keysBefore) - 1; i >= 0; i-- {
 		if !stays[keysBefore[i]] {
-			d.under(strconv.Itoa(i), raw[i], before.Index(i), reflect.Value{})
+			d.under(d.index(i, keysBefore[i]), raw[i], before.Index(i), reflect.Value{})
 		}
 	}
 	for j, k := range keysAfter {
 		if _, ok := at[k]; !ok {
-			d.under(strconv.Itoa(j), nil, reflect.Value{}, after.Index(j))
+			d.under(d.index(j, k), nil, reflect.Value{}, after.Index(j))
 		}
 	}
 	return true
