@@ -34,6 +34,7 @@ func build(in *Input, req api.Request, chosen *candidate, same []*candidate) (*p
 	w := builder{in: in, promise: p, strategy: chosen.strategy}
 	for i := range chosen.containers {
 		w.container(&chosen.containers[i], chosen)
+		w.wholeDevices(&chosen.containers[i], deviceInWords(chosen, same))
 	}
 	if chosen.strategy.Note != nil && !chosen.pool().Awaited() {
 		if text := chosen.strategy.Note(placementOf(in, chosen.pool(), nil)); text != "" {
