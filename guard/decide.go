@@ -26,7 +26,10 @@ func decide(s State, readings []reading, l limits.Limits) (State, *Order, []Even
 		s.InProgress = &o
 		return s, &o, nil
 	}
-	events := notTerminated(o, u, reason)
+	var events []Event
+	if u.Reported != reason {
+		events = append(events, u.notTerminated(reason))
+	}
 	u.Reported = reason
 	s.Usages = put(s.Usages, u, byPlace)
 	return s, nil, events
@@ -96,16 +99,6 @@ func alone(readings []reading, named func(Process) bool) bool {
 		}
 	}
 	return true
-}
-
-// notTerminated reports why a container over its limit is not terminated, once in
-// an observation.
-func notTerminated(o Order, u Usage, reason string) []Event {
-	if u.Reported == reason {
-		return nil
-	}
-	return []Event{{Kind: NotTerminated, Container: o.Container, Device: o.Device, UsedBytes: o.UsedBytes, LimitBytes: o.LimitBytes,
-		SliceBytes: o.SliceBytes, Beyond: o.Beyond, OverFor: o.OverFor, Reason: reason}}
 }
 
 // withheld returns why a sample that was taken after the target was acquired does

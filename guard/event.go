@@ -14,6 +14,7 @@ const (
 	OOMWithinSlice    EventKind = "out of memory within slice" // a process exited on a full device, within its slice
 	Unmanaged         EventKind = "unmanaged container"        // a container without a slice uses a device
 	Unnamed           EventKind = "unnamed container"          // a container without a name uses a device
+	OfNobody          EventKind = "memory of nobody"           // in use, and nobody can be held to it, Reason has the cause
 	MemoryNotReleased EventKind = "memory not released"        // a terminated process is still listed on its device
 	NotEnforcing      EventKind = "not enforcing"              // a device cannot be relied on, Reason has the cause
 	Enforcing         EventKind = "enforcing again"            // and can again
@@ -44,4 +45,10 @@ func (e Event) ForOwner() bool {
 		return e.Outcome.Result != Gone
 	}
 	return true
+}
+
+// notTerminated reports why a container over its limit is not terminated.
+func (u Usage) notTerminated(reason string) Event {
+	return Event{Kind: NotTerminated, Container: u.Container, Device: u.Device, UsedBytes: u.UsedBytes, LimitBytes: u.LimitBytes,
+		SliceBytes: u.SliceBytes, Beyond: u.Beyond, OverFor: u.OverFor, Reason: reason}
 }

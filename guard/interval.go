@@ -29,7 +29,15 @@ func SampleInterval(s State, l limits.Limits) (wait, maxAge time.Duration) {
 			maxAge = 0
 		}
 	}
+	for _, o := range s.Orphaned {
+		if !o.Reported {
+			maxAge = min(maxAge, nearListAge)
+		}
+	}
 	for _, u := range s.Usages {
+		if !u.DoubtSince.IsZero() && !u.Doubted {
+			maxAge = min(maxAge, nearListAge)
+		}
 		switch {
 		case !u.OverSince.IsZero() && u.Reported == "":
 			return l.FastInterval, 0

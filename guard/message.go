@@ -23,10 +23,12 @@ func (e Event) Message() string {
 		return fmt.Sprintf("%s in %s exited while the device was full%s: it used %s of its %s slice, so it did not cause the shortage",
 			name(e.Process), e.Container, on(e.Device), FormatBytes(e.UsedBytes), FormatBytes(e.SliceBytes))
 	case Unmanaged:
-		return fmt.Sprintf("%s in %s uses %s%s without a slice: nothing limits it", name(e.Process), e.Container, FormatBytes(e.UsedBytes), on(e.Device))
+		return fmt.Sprintf("%s in %s uses %s%s without a slice: it is held to what the pod's slices leave", name(e.Process), e.Container, FormatBytes(e.UsedBytes), on(e.Device))
 	case Unnamed:
 		return fmt.Sprintf("%s uses %s%s in %s: the mounts of its container do not tell the name, so it is held to what the pod's slices leave",
 			name(e.Process), FormatBytes(e.UsedBytes), on(e.Device), e.Container)
+	case OfNobody:
+		return fmt.Sprintf("%s in use%s is nobody's: %s", FormatBytes(e.UsedBytes), on(e.Device), e.Reason)
 	case MemoryNotReleased:
 		return fmt.Sprintf("%s of %s has exited and its memory is still in use%s: another process may share it", name(e.Process), e.Container, on(e.Device))
 	case NotEnforcing:

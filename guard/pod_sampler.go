@@ -30,9 +30,10 @@ type Namer interface {
 // PodSampler reads the devices and names the processes that they list. It is not
 // safe for concurrent use.
 type PodSampler struct {
-	Reader Reader
-	Namer  Namer
-	named  map[string]Device // the last named list of each device
+	Reader    Reader
+	Namer     Namer
+	named     map[string]Device // the last named list of each device
+	sightings Sightings[string]
 }
 
 // Sample implements Sampler.
@@ -58,8 +59,9 @@ func (s *PodSampler) name(ctx context.Context, d Device) Device {
 	}
 	named := make([]Process, 0, len(d.Processes))
 	charged := map[string]bool{}
-	for _, p := range d.Processes {
-		p = s.Namer.Name(p)
+	for _, sighted := range s.sightings.Identify(d, s.where) {
+		p := sighted.Process
+		p.Container = sighted.At
 		named = append(named, p)
 		// All processes of a container share its cgroup: any of them has the charge.
 		if p.Container != "" && !charged[p.Container] {
@@ -70,6 +72,12 @@ func (s *PodSampler) name(ctx context.Context, d Device) Device {
 	d.Processes = named
 	s.named[d.ID] = d
 	return d
+}
+
+// where returns what a PID is at present, and its container.
+func (s *PodSampler) where(p Process) (Process, string) {
+	p = s.Namer.Name(p)
+	return p, p.Container
 }
 
 func (s *PodSampler) charge(ctx context.Context, d Device, p Process) []Charge {

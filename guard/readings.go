@@ -71,7 +71,7 @@ func evaluateReading(s State, d Device) reading {
 	}
 	r := reading{Device: d, before: before, after: after, evidence: true, trusted: fault == ""}
 	if r.settled() {
-		r.after.SettledBytes = d.UsedBytes
+		r.after.SettledBytes, r.after.Settled = d.UsedBytes, d.everyone()
 	}
 	return r
 }
@@ -113,6 +113,9 @@ func listFault(s State, d Device) string {
 		if s.pendingRelease(d.ID, p.PID) {
 			continue
 		}
+		if p.Container == "" && p.Start != 0 {
+			return fmt.Sprintf("the device lists pid %d since before the process began that has this number", p.PID)
+		}
 		if p.Container == "" {
 			// One unknown process spoils the whole list: a driver that lists PIDs of
 			// another namespace may list some that happen to exist in ours.
@@ -139,12 +142,11 @@ func evaluateUnmanaged(reported []string, readings []reading, l limits.Limits) (
 			continue
 		}
 		for _, p := range r.Processes {
-			_, sliced := l.Container(p.Container)
 			kind := Unmanaged
 			if p.Container == UnnamedContainer {
 				kind = Unnamed
 			}
-			if sliced || p.Container == "" || p.Container == limits.GuardContainer || slices.Contains(reported, p.Container) {
+			if !isRest(l, p.Container) || slices.Contains(reported, p.Container) {
 				continue
 			}
 			reported = append(reported, p.Container)

@@ -29,11 +29,14 @@ type Device struct {
 	ID         string    // UUID, stable over the guard's life
 	Model      string    // as the driver names it; empty: it does not
 	Listed     time.Time // when the processes were listed; a sample may repeat an older list
+	AsOf       uint64    // when that began, as start times count it: who began later is not listed
 	TotalBytes int64     // 0: the device does not report it
 	UsedBytes  int64     // by all tenants; 0: the device does not report it
 	Moving     bool      // UsedBytes moved while the processes were listed
 	Fault      string    // why its processes cannot be relied on; empty: they can
 	Processes  []Process // each PID once
+	Everyone   []Process // those of other pods too, for who sees them; nil: Processes are all
+	Orphans    []Orphan  // of the pod, or perhaps of it
 	Charges    []Charge  // the driver's own figure per container, where it keeps one
 }
 
@@ -47,6 +50,12 @@ type Process struct {
 	Known     bool // UsedBytes is a figure, not a blank of the driver
 	MPS       bool // it may be a client of an MPS daemon
 	Protected bool // never to be signaled: PID 1, the guard itself
+}
+
+// Orphan is a process that a device lists, and nobody who can be held to it.
+type Orphan struct {
+	Process
+	Reason string // why
 }
 
 // same reports whether p and q are one process: a PID alone is reused.

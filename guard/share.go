@@ -12,25 +12,64 @@ import (
 // container's name.
 const UnnamedContainer = "an unnamed container"
 
-// unnamedShare returns what the unnamed containers may use of the device: what
-// the slices of the pod leave beside the named ones. More than that is more than
-// the pod was given, whichever containers they are.
-func unnamedShare(l limits.Limits, d Device, usages []Usage) limits.Container {
-	share := limits.Container{Name: UnnamedContainer}
+// restShares returns the share of each container without a slice that uses the
+// device, or did, and of the unnamed ones.
+func restShares(l limits.Limits, d Device, usages []Usage) []limits.Container {
+	names := []string{UnnamedContainer}
+	add := func(name string) {
+		if isRest(l, name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, p := range d.Processes {
+		add(p.Container)
+	}
+	for _, u := range usages {
+		if u.Device == d.ID {
+			add(u.Container)
+		}
+	}
+	shares := make([]limits.Container, 0, len(names))
+	for _, name := range names {
+		shares = append(shares, restShare(l, name, d, usages))
+	}
+	return shares
+}
+
+// isRest reports whether a container has neither a slice nor a part in enforcing
+// them.
+func isRest(l limits.Limits, name string) bool {
+	_, sliced := l.Container(name)
+	return !sliced && name != "" && name != limits.GuardContainer && name != limits.CheckContainer
+}
+
+// restShare returns what the container without a slice may use of the device: what
+// the slices of the pod leave beside the containers that have them, and the others
+// that have none. More than that is more than the pod was given.
+func restShare(l limits.Limits, name string, d Device, usages []Usage) limits.Container {
+	share := limits.Container{Name: name}
+	used := func(container string) int64 { return usedBytes(d, container, sharedOn(usages, container, d.ID)) }
 	for _, c := range l.Containers {
-		used := usedBytes(d, c.Name, sharedOn(usages, c.Name, d.ID))
-		share.SliceBytes += max(0, c.SliceBytes-used)
-		share.LimitBytes += max(0, c.LimitBytes-used)
+		share.SliceBytes += max(0, c.SliceBytes-used(c.Name))
+		share.LimitBytes += max(0, c.LimitBytes-used(c.Name))
 		share.GPUs += c.GPUs
+	}
+	counted := []string{name}
+	for _, p := range d.Processes {
+		if isRest(l, p.Container) && !slices.Contains(counted, p.Container) {
+			counted = append(counted, p.Container)
+			share.SliceBytes = max(0, share.SliceBytes-used(p.Container))
+			share.LimitBytes = max(0, share.LimitBytes-used(p.Container))
+		}
 	}
 	return share
 }
 
 // shareOf returns what the container with that name may use of the device, and
-// whether it has a slice.
+// whether that is limited.
 func shareOf(l limits.Limits, name string, d Device, usages []Usage) (limits.Container, bool) {
-	if name == UnnamedContainer {
-		return unnamedShare(l, d, usages), true
+	if isRest(l, name) {
+		return restShare(l, name, d, usages), true
 	}
 	return l.Container(name)
 }

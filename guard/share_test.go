@@ -68,3 +68,37 @@ func TestWithheldBeyondItsGPUs(t *testing.T) {
 		t.Error("the device that it uses most is its own")
 	}
 }
+
+// What has no slice may use what the slices leave, together.
+func TestRestShares(t *testing.T) {
+	t.Parallel()
+	l := trainer()
+	l.Containers = append(l.Containers, limits.Container{Name: "scorer", SliceBytes: 4 * gib, LimitBytes: 6 * gib, GPUs: 1})
+	in := func(container string, gibs int64) Process {
+		p := python(300+int(gibs), gibs)
+		p.Container = container
+		return p
+	}
+	for name, tc := range map[string]struct {
+		processes []Process
+		usages    []Usage
+		want      map[string][2]int64 // GiB of slice and limit
+	}{
+		"nobody":             {nil, nil, map[string][2]int64{UnnamedContainer: {12, 14}}},
+		"beside a slice":     {[]Process{in("trainer", 5), in("debug", 1)}, nil, map[string][2]int64{UnnamedContainer: {6, 8}, "debug": {7, 9}}},
+		"beside one over it": {[]Process{in("trainer", 9), in("debug", 1)}, nil, map[string][2]int64{UnnamedContainer: {3, 5}, "debug": {4, 6}}},
+		"two of them": {[]Process{in("debug", 2), in("loader", 3), in(UnnamedContainer, 4)}, nil,
+			map[string][2]int64{UnnamedContainer: {7, 9}, "debug": {5, 7}, "loader": {6, 8}}},
+		"one that was there": {nil, []Usage{{Container: "debug", Device: "gpu0"}, {Container: "loader", Device: "gpu1"}},
+			map[string][2]int64{UnnamedContainer: {12, 14}, "debug": {12, 14}}},
+		"who enforces, and who is of another pod": {[]Process{in(limits.GuardContainer, 1), in(limits.CheckContainer, 2), in("", 3)}, nil,
+			map[string][2]int64{UnnamedContainer: {12, 14}}},
+	} {
+		got := map[string][2]int64{}
+		for _, c := range restShares(l, Device{ID: "gpu0", Processes: tc.processes}, tc.usages) {
+			got[c.Name] = [2]int64{c.SliceBytes / gib, c.LimitBytes / gib}
+			equal(t, name+": devices", c.GPUs, 2)
+		}
+		equal(t, name, got, tc.want)
+	}
+}

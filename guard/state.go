@@ -24,6 +24,7 @@ type State struct {
 
 	PendingRelease []PendingRelease // terminated processes whose memory has yet to be released
 	Unmanaged      []string         // containers without a slice, or without a name, that were reported
+	Orphaned       []Orphaned       // what nobody can be held to, by device and PID, sorted
 }
 
 // Usage is one container's usage of one device.
@@ -47,6 +48,8 @@ type Usage struct {
 	OverFor    time.Duration // over the limit in all, less a tenth of the time within it
 	Confirming bool          // over for the grace period; the next sample decides
 	Reported   string        // why it is not terminated, once that was reported
+	DoubtSince time.Time     // since when it is within its limit only if memory is listed twice; zero: it is not
+	Doubted    bool          // and that was reported
 
 	Processes []Process // of the last trusted list
 }
@@ -67,6 +70,7 @@ type DeviceStatus struct {
 	Reason       string    // of the last failing reading
 	ListedAt     time.Time // of the newest list
 	SettledBytes int64     // in use on the device when list and total last belonged together
+	Settled      []Process // everyone's, that it listed then
 	Full         bool      // the device had no room to speak of at the last sample
 }
 
@@ -81,6 +85,14 @@ type PendingRelease struct {
 	Device   string
 	Process  Process
 	Deadline time.Time
+}
+
+// Orphaned is an Orphan as long as its device lists it.
+type Orphaned struct {
+	Device string
+	Orphan
+	Since    time.Time
+	Reported bool
 }
 
 // mayTerminate reports whether it is time for another termination.
@@ -146,6 +158,10 @@ func put[T any](list []T, value T, order func(a, b T) int) []T {
 
 func byPlace(a, b Usage) int {
 	return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.Device, b.Device))
+}
+
+func byNumber(a, b Orphaned) int {
+	return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.PID, b.PID))
 }
 
 func byDevice(a, b DeviceStatus) int { return cmp.Compare(a.Device, b.Device) }

@@ -7,18 +7,6 @@ import (
 	"github.com/gpuslice/gpuslice/guard/limits"
 )
 
-const (
-	failureThreshold = 3                // failing readings before a device is unreliable
-	successThreshold = 3                // good readings in a row before it is reliable again
-	warnAfter        = 2                // samples near the limit before the owner is warned
-	belowMargin      = 5                // points below the warning threshold that count as clearly below
-	belowPeriod      = 5 * time.Second  // clearly below for this long re-arms the warning
-	finalSamples     = 4                // before the signal, until one still finds the target over its limit
-	releasePeriod    = 15 * time.Second // a terminated process's memory should be released by then
-	drainFactor      = 10               // times as long within its limit as over it makes a container's time over it forgotten
-	fullPercent      = 99               // of a device in use from which an allocation fails for want of room
-)
-
 // Step returns the state after a sample, what to do and what to report, in order.
 // An order that terminates names a process that the sample lists in a container
 // the limits name, or such a container. A sample that is not newer than the last
@@ -34,16 +22,18 @@ func Step(s State, in Sample, l limits.Limits) (State, *Order, []Event) {
 	s, late := evaluateLateness(s, in, l)
 	readings, devices, turned := evaluateReadings(s, in)
 	unmanaged, used := evaluateUnmanaged(s.Unmanaged, readings, l)
+	orphaned, unheld := evaluateOrphans(s, readings)
 	usages, warned := evaluateUsage(s, in, readings, l)
 	pending, lingering := expireReleased(s.PendingRelease, readings, in.Taken)
 
 	s.SampledAt, s.Devices, s.Unmanaged, s.Usages, s.PendingRelease = in.Taken, devices, unmanaged, usages, pending
+	s.Orphaned = orphaned
 	s.Terminations = recentTerminations(s.Terminations, in.Taken, l.TerminationsWindow)
 	s, order, skipped := decide(s, readings, l)
 	if order == nil {
 		s, order = decideIdle(s, in, readings, l)
 	}
-	return s, order, slices.Concat(events, late, turned, used, warned, lingering, skipped)
+	return s, order, slices.Concat(events, late, turned, used, unheld, warned, lingering, skipped)
 }
 
 // applyOutcome takes in what came of the termination in progress.
@@ -86,7 +76,7 @@ func expireReleased(pending []PendingRelease, readings []reading, now time.Time)
 	var events []Event
 	for _, p := range pending {
 		i := slices.IndexFunc(readings, func(r reading) bool { return r.ID == p.Device && r.trusted })
-		listed := i >= 0 && contains(readings[i].Processes, p.Process.PID)
+		listed := i >= 0 && (contains(readings[i].Processes, p.Process.PID) || contains(readings[i].Everyone, p.Process.PID))
 		switch {
 		case i < 0, listed && now.Before(p.Deadline):
 			kept = append(kept, p)

@@ -222,6 +222,9 @@ func parseProcess(t *testing.T, words []string) Process {
 		t.Fatal(err)
 	}
 	p := Process{PID: pid, Start: uint64(pid), Container: strings.Trim(words[0], "-?"), Command: words[2], Known: words[3] != "?"}
+	if words[0] == "-" {
+		p.Start = 0
+	}
 	if words[0] == "?" {
 		p.Container = UnnamedContainer
 	}

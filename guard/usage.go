@@ -16,7 +16,7 @@ func evaluateUsage(s State, in Sample, readings []reading, l limits.Limits) ([]U
 		if !r.evidence {
 			continue
 		}
-		for _, c := range append(slices.Clone(l.Containers), unnamedShare(l, r.Device, usages)) {
+		for _, c := range append(slices.Clone(l.Containers), restShares(l, r.Device, usages)...) {
 			before, known := find(usages, Usage{Container: c.Name, Device: r.ID}, byPlace)
 			if !known && len(processesOf(c.Name, r.Processes)) == 0 {
 				continue
@@ -24,7 +24,10 @@ func evaluateUsage(s State, in Sample, readings []reading, l limits.Limits) ([]U
 			before.Beyond = beyondGPUs(c, r.ID, held(c.Name, usages, readings))
 			after, warned := nextUsage(before, c, r, l)
 			usages = put(usages, after, byPlace)
-			events = slices.Concat(events, reportLostProcess(s, before, c, r), warned)
+			if _, sliced := l.Container(c.Name); sliced {
+				warned = append(reportLostProcess(s, before, c, r), warned...)
+			}
+			events = append(events, warned...)
 		}
 	}
 	return usages, events
@@ -56,7 +59,12 @@ func nextUsage(u Usage, c limits.Container, r reading, l limits.Limits) (Usage, 
 	if u.Beyond {
 		u.LimitBytes = 0
 	}
-	u, events := warn(u, c, r.taken, l)
+	var events []Event
+	if _, sliced := l.Container(c.Name); sliced {
+		u, events = warn(u, c, r.taken, l)
+	}
+	u, doubted := u.evaluateDoubt(r)
+	events = append(events, doubted...)
 	switch {
 	case u.UsedBytes <= u.LimitBytes:
 		u = u.endRun().drain(r, l)

@@ -47,7 +47,7 @@ func eventOf(e guard.Event) (eventType, reason, message string) {
 		return warning(reasonOutOfMemory)
 	case guard.MemoryNotReleased:
 		return warning(reasonNotReleased)
-	case guard.Unmanaged, guard.Unnamed:
+	case guard.Unmanaged, guard.Unnamed, guard.OfNobody:
 		return warning(reasonUnmanaged)
 	case guard.NotEnforcing:
 		return warning(reasonNotEnforcing)

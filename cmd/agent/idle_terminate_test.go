@@ -72,7 +72,7 @@ func (n *quietNode) devices(context.Context, time.Duration) ([]guard.Device, err
 	time.Sleep(time.Millisecond)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	gpu0 := guard.Device{ID: "gpu0", Listed: time.Now(), TotalBytes: 80 << 30}
+	gpu0 := guard.Device{ID: "gpu0", Listed: time.Now(), AsOf: 1000, TotalBytes: 80 << 30}
 	if n.lost {
 		gpu0.Fault = "it is lost"
 	}
@@ -80,7 +80,7 @@ func (n *quietNode) devices(context.Context, time.Duration) ([]guard.Device, err
 		gpu0.UsedBytes += p.gibs << 30
 		gpu0.Processes = append(gpu0.Processes, guard.Process{PID: pid, UsedBytes: p.gibs << 30, Known: true, MPS: p.mps})
 	}
-	return []guard.Device{gpu0, {ID: "gpu1", Listed: time.Now(), TotalBytes: 80 << 30}}, nil
+	return []guard.Device{gpu0, {ID: "gpu1", Listed: time.Now(), AsOf: 1000, TotalBytes: 80 << 30}}, nil
 }
 
 type readerFunc func(context.Context, time.Duration) ([]guard.Device, error)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -82,7 +83,7 @@ func (r *recorder) observe(p *podRecord, taken time.Time, s guard.State) {
 	for _, u := range p.usages {
 		p.byteSeconds[[2]string{u.Container, u.Device}] += float64(u.UsedBytes) * taken.Sub(p.taken).Seconds()
 	}
-	p.usages, p.taken, p.notEnforcing = s.Usages, taken, s.NotEnforcing()
+	p.usages, p.taken, p.notEnforcing = s.Usages, taken, cmp.Or(s.NotEnforcing(), s.NotHeld())
 }
 
 func (r *recorder) sampled(s node.Sample) {

@@ -56,7 +56,7 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 		return err
 	}
 	known := watchPods(client, o.node, log)
-	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary, NodePIDs: true})
+	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary, NodePIDs: true, Now: processes.Now})
 	recorder := newRecorder(o.dryRunIn(known.Promise))
 	h := health{recorder, known.synced, time.Now()}
 

@@ -30,7 +30,7 @@ func run(ctx context.Context, o options, p process) int {
 		return failUsage(o, p, err)
 	}
 	log := slog.New(slog.NewJSONHandler(p.out, &slog.HandlerOptions{Level: o.level}))
-	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary, MPS: l.MPSPipeDirectory != ""})
+	driver := gpu.New(gpu.Options{Library: o.nvmlLibrary, MPS: l.MPSPipeDirectory != "", Now: table.Now})
 	r := &reporter{log: log, probes: newPublisher(log, o, l), recorder: newRecorder(l, driver.Utilizations), table: table}
 	logStart(log, l)
 	if l.DryRun {

@@ -13,7 +13,9 @@ import (
 
 func TestRunTerminates(t *testing.T) {
 	t.Parallel()
-	g := guardPod(t, fakegpu.Config{}, nil)
+	g := guardPod(t, fakegpu.Config{}, func(l *limits.Limits) {
+		l.Containers = append(l.Containers, limits.Container{Name: "scorer", SliceBytes: 8 << 30, LimitBytes: 8 << 30, GPUs: 1})
+	})
 	g.await("started")
 	hog := g.tenant("trainer", "hold 9GiB ignore-term")
 	neighbor := g.tenant("scorer", "hold 6GiB")

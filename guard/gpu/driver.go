@@ -21,6 +21,9 @@ type Options struct {
 	// MPS: the pod was given to an MPS daemon, so that each of its processes may
 	// be a client.
 	MPS bool
+	// Now returns the time as start times of processes count it, for Device.AsOf;
+	// nil: nobody needs to know.
+	Now func() uint64
 }
 
 // Driver reads devices. It implements guard.Reader and is safe for concurrent
@@ -55,6 +58,9 @@ type device struct {
 // New returns a driver that loads NVML with its first read, and tries again with
 // each read until that succeeds.
 func New(o Options) *Driver {
+	if o.Now == nil {
+		o.Now = func() uint64 { return 0 }
+	}
 	if o.Limit == 0 {
 		o.Limit = 1500 * time.Millisecond
 	}

@@ -24,6 +24,7 @@ const (
 // list is what was last listed on a device.
 type list struct {
 	at        time.Time
+	asOf      uint64
 	used      int64
 	processes []guard.Process
 }
@@ -55,6 +56,7 @@ func (d *Driver) read(dev *device, maxAge time.Duration, unsupported string) gua
 		return seen
 	}
 	if dev.due(used, total == 0, maxAge) {
+		began := d.options.Now()
 		processes, err := d.processes(dev, total)
 		if err != nil {
 			return d.fail(seen, err)
@@ -64,9 +66,9 @@ func (d *Driver) read(dev *device, maxAge time.Duration, unsupported string) gua
 			return d.fail(seen, err)
 		}
 		seen.Moving = differ(used, now)
-		dev.last = list{at: time.Now(), used: used, processes: processes}
+		dev.last = list{at: time.Now(), asOf: began, used: used, processes: processes}
 	}
-	seen.Listed = dev.last.at
+	seen.Listed, seen.AsOf = dev.last.at, dev.last.asOf
 	seen.Processes = slices.Clone(dev.last.processes)
 	return seen
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -157,6 +158,51 @@ func TestAgentFollowsThePods(t *testing.T) {
 			t.Errorf("the hog lives: %v, left %q", hog.alive, r.left)
 		}
 	})
+}
+
+// A driver lists memory under the PID of who allocated it, for as long as a child of
+// his holds it on. Another pod's process gets the PID meanwhile.
+func TestAgentLeavesWhoHasAnothersPID(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		successor func(w *world) *process // after ten seconds; nil: there is none
+		want      [2]string               // to the pod that allocated it, and to the other
+	}{
+		{"of another pod", func(w *world) *process { return w.run(10, w.pods[1], "trainer") },
+			[2]string{"12Gi in use on gpu0 is nobody's: the process of trainer that had pid 10 has exited, and another may hold it",
+				"12Gi in use on gpu0 is nobody's: it was in use before the process of trainer began that has pid 10 now"}},
+		{"of the same container", func(w *world) *process { return w.run(10, w.pods[0], "trainer") },
+			[2]string{"12Gi in use on gpu0 is nobody's: the process of trainer that had pid 10 has exited, and another may hold it"}},
+		{"of none", nil,
+			[2]string{"12Gi in use on gpu0 is nobody's: the process of trainer that had pid 10 has exited, and another may hold it"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := still("leaves memory", "neighbor")
+				w.pods[0].limits.Containers[0].SliceBytes = 16 * gib
+				leaver, neighbor := w.run(10, w.pods[0], "trainer", 12), w.run(20, w.pods[1], "trainer", 6)
+				var successor *process
+				time.AfterFunc(10*time.Second, func() {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					w.exit(leaver)
+					w.stale[0][10] = stale{leaver.at, 12 * gib}
+					if c.successor != nil {
+						successor = c.successor(w)
+					}
+				})
+				r := w.watch(t, 30*time.Second, nil)
+				if !neighbor.alive || successor != nil && !successor.alive || w.signaled > 0 {
+					t.Errorf("%d signals; neighbor %v", w.signaled, neighbor.alive)
+				}
+				for i, want := range c.want {
+					if got := strings.Join(r.messages[w.pods[i].uid], "; "); got != want {
+						t.Errorf("pod %d: %q, want %q", i, got, want)
+					}
+				}
+			})
+		})
+	}
 }
 
 // TestAgentDeviceFault: a device that fails is reported to who uses it.

@@ -52,7 +52,7 @@ type devices struct{ full }
 func (d devices) Read(context.Context, time.Duration) ([]guard.Device, error) {
 	var all []guard.Device
 	for i := range 8 {
-		device := guard.Device{ID: fmt.Sprint("gpu", i), Listed: time.Now(), TotalBytes: 80 << 30, UsedBytes: 50 << 30}
+		device := guard.Device{ID: fmt.Sprint("gpu", i), Listed: time.Now(), AsOf: 2, TotalBytes: 80 << 30, UsedBytes: 50 << 30}
 		for pod := i; pod < len(d.pods); pod += 8 {
 			for n := range 2 {
 				device.Processes = append(device.Processes, guard.Process{PID: 1000 + 10*pod + n, UsedBytes: 1 << 30, Known: true})

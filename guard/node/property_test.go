@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -13,10 +14,11 @@ import (
 
 var steps = flag.Int("node.steps", 20_000, "random steps of the node")
 
-// counter reports nothing, and ends after so many samples.
+// counter checks whom orders name, and ends after so many samples.
 type counter struct {
-	left int
-	end  func()
+	world *world
+	left  int
+	end   func()
 }
 
 func (c *counter) Pod(node.Pod) guard.Reporter { return c }
@@ -27,8 +29,17 @@ func (c *counter) Sampled(node.Sample) {
 	}
 }
 func (c *counter) Report(guard.Event)                 {}
-func (c *counter) Ordered(guard.Order)                {}
 func (c *counter) Observed(guard.Sample, guard.State) {}
+
+// Ordered implements guard.Reporter. A device may list memory under the PID of a process
+// that never had it.
+func (c *counter) Ordered(o guard.Order) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	if o.Kind == guard.TerminateProcess && !c.world.holders[holder{o.Device, o.Process.PID, o.Process.Start}] && c.world.violation == "" {
+		c.world.violation = fmt.Sprintf("step %d: an order names pid %d, which never used %s: %+v", c.world.steps, o.Process.PID, o.Device, o)
+	}
+}
 
 // TestNoProcessOutsideAPodOverItsLimit runs the agent over nodes on which anything
 // may happen between two reads.
@@ -44,7 +55,7 @@ func TestNoProcessOutsideAPodOverItsLimit(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			agent := &node.Agent{Reader: devicesReader{w}, Node: n, Pods: w, Reporter: &counter{*steps / worlds, cancel}, Open: w.open}
+			agent := &node.Agent{Reader: devicesReader{w}, Node: n, Pods: w, Reporter: &counter{w, *steps / worlds, cancel}, Open: w.open}
 			agent.Run(ctx)
 			if w.violation != "" {
 				t.Errorf("seed %d: %s", seed, w.violation)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
@@ -18,14 +19,18 @@ type Sample struct {
 
 // Device is what one sample found on one device, with everybody's processes.
 type Device struct {
-	guard.Device           // its Processes are empty
+	guard.Device           // its Processes are empty, Everyone is as the agent's pods see it
 	Processes    []Process // each PID once
 }
 
-// Process is one that a device lists, with the container that it is in.
+// Process is one that a device lists, with the container that its memory belongs
+// to. Its own Container is empty.
 type Process struct {
-	guard.Process               // its Container is empty
-	Member        cgroup.Member // empty: it is in no container of a pod
+	guard.Process
+	Member cgroup.Member // empty: of no pod, or nobody knows
+	// Where nobody knows: the container of the process that had the PID when it was
+	// listed first, and of the one that has it by now.
+	Was, Has cgroup.Member
 }
 
 // Reader reads the devices of the node.
@@ -36,13 +41,13 @@ type Reader interface {
 
 // sampler reads the devices and attributes the processes that they list.
 type sampler struct {
-	reader Reader
-	node   *proc.Node
-	last   map[string]Device // the last attributed list of each device
+	reader    Reader
+	node      *proc.Node
+	last      map[string]Device // the last attributed list of each device
+	sightings guard.Sightings[cgroup.Member]
 }
 
 func (s *sampler) sample(ctx context.Context, maxAge time.Duration) Sample {
-	began, ticks := time.Now(), s.node.Now()
 	devices, err := s.reader.Read(ctx, maxAge)
 	if err != nil {
 		return Sample{Taken: time.Now(), Fault: err.Error()}
@@ -50,7 +55,7 @@ func (s *sampler) sample(ctx context.Context, maxAge time.Duration) Sample {
 	next := Sample{}
 	last := map[string]Device{}
 	for _, d := range devices {
-		attributed := s.attribute(d, began, ticks)
+		attributed := s.attribute(d)
 		last[d.ID] = attributed
 		next.Devices = append(next.Devices, attributed)
 	}
@@ -58,22 +63,17 @@ func (s *sampler) sample(ctx context.Context, maxAge time.Duration) Sample {
 	return next
 }
 
-// attribute attributes the processes of a list that was not attributed before. A
-// process that started after the reading began may have the PID of one that was
-// listed.
-func (s *sampler) attribute(d guard.Device, began time.Time, ticks uint64) Device {
-	listed := d.Processes
-	d.Processes = nil
+// attribute attributes the processes of a list that was not attributed before.
+func (s *sampler) attribute(d guard.Device) Device {
 	if last, known := s.last[d.ID]; known && last.Listed.Equal(d.Listed) {
+		d.Processes, d.Everyone = nil, last.Everyone
 		return Device{d, last.Processes}
 	}
 	attributed := Device{Device: d}
-	for _, p := range listed {
-		named, m := s.node.Name(p)
-		if named.Start > ticks || d.Listed.Before(began) {
-			named, m = p, cgroup.Member{}
-		}
-		attributed.Processes = append(attributed.Processes, Process{named, m})
+	attributed.Device.Processes = nil
+	for _, p := range s.sightings.Identify(d, s.node.Name) {
+		attributed.Everyone = append(attributed.Everyone, p.Process)
+		attributed.Processes = append(attributed.Processes, Process{p.Process, p.At, p.Was, p.Has})
 	}
 	return attributed
 }
@@ -87,6 +87,9 @@ func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 		own := d.Device
 		for _, process := range d.Processes {
 			if process.Member.PodUID != p.UID {
+				if reason := process.orphaned(p); reason != "" {
+					own.Orphans = append(own.Orphans, guard.Orphan{Process: process.Process, Reason: reason})
+				}
 				continue
 			}
 			named := process.Process
@@ -100,4 +103,18 @@ func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 		}
 	}
 	return part
+}
+
+// orphaned returns why nobody can be held to the memory of a process that may be the
+// pod's, or an empty text.
+func (process Process) orphaned(p Pod) string {
+	switch {
+	case process.Member != cgroup.Member{} || p.UID == "":
+		return ""
+	case process.Was.PodUID == p.UID:
+		return fmt.Sprintf("the process of %s that had pid %d has exited, and another may hold it", p.ContainerName(process.Was.ContainerID), process.PID)
+	case process.Has.PodUID == p.UID:
+		return fmt.Sprintf("it was in use before the process of %s began that has pid %d now", p.ContainerName(process.Has.ContainerID), process.PID)
+	}
+	return ""
 }

@@ -37,8 +37,23 @@ type world struct {
 	began           map[place]time.Time // when a container was signaled first that was over its limit
 	signaled, steps int
 	violation       string
-	still           bool   // nothing happens
-	lost            string // the device that fails
+	holders         map[holder]bool // who truly used memory when a device was listed
+	stale           []map[int]stale // what devices list under the PID of who has exited, by PID
+	still           bool            // nothing happens
+	lost            string          // the device that fails
+}
+
+// holder is a process on a device.
+type holder struct {
+	device string
+	pid    int
+	start  uint64
+}
+
+// stale is memory that another process holds on.
+type stale struct {
+	at    place
+	bytes int64
 }
 
 // place is a container of a pod, by its ID.
@@ -64,7 +79,10 @@ type process struct {
 
 func newWorld(seed uint64) *world {
 	w := &world{r: rand.New(rand.NewPCG(seed, 7)), processes: map[int]*process{}, devices: 3,
-		listed: map[string]guard.Device{}, began: map[place]time.Time{}}
+		listed: map[string]guard.Device{}, began: map[place]time.Time{}, holders: map[holder]bool{}}
+	for range w.devices {
+		w.stale = append(w.stale, map[int]stale{})
+	}
 	for range 6 {
 		w.addPod()
 	}
@@ -112,6 +130,11 @@ func (p *pod) report() {
 func (w *world) exit(p *process) {
 	p.alive = false
 	delete(w.processes, p.pid)
+	for i, bytes := range p.bytes { // a child may hold on what was listed before
+		if w.holders[holder{fmt.Sprintf("gpu%d", i), p.pid, p.start}] && bytes > 0 && w.chance(20) {
+			w.stale[i][p.pid] = stale{p.at, bytes}
+		}
+	}
 }
 
 // fork makes a process in any container, or in none, often with a PID that was
@@ -156,6 +179,9 @@ func (w *world) happen() {
 		return
 	}
 	p, in, n := w.any(), w.pods[w.r.IntN(len(w.pods))], w.r.IntN(100)
+	if w.chance(10) { // whoever held it on lets it go
+		clear(w.stale[w.r.IntN(w.devices)])
+	}
 	switch {
 	case n < 30 && p != nil:
 		w.allocate(p)
@@ -286,13 +312,20 @@ func (d devicesReader) Read(_ context.Context, maxAge time.Duration) ([]guard.De
 }
 
 func (w *world) list(device int) guard.Device {
-	d := guard.Device{ID: fmt.Sprintf("gpu%d", device), Listed: time.Now(), TotalBytes: 80 * gib}
+	d := guard.Device{ID: fmt.Sprintf("gpu%d", device), Listed: time.Now(), AsOf: w.clock + 1, TotalBytes: 80 * gib}
 	for pid := range 42 {
 		p := w.processes[pid]
+		left := w.stale[device][pid]
+		d.UsedBytes += left.bytes
+		if p != nil && p.bytes[device] > 0 {
+			d.UsedBytes += p.bytes[device]
+			w.holders[holder{d.ID, p.pid, p.start}] = true
+		}
 		switch {
 		case p != nil && p.bytes[device] > 0:
-			d.UsedBytes += p.bytes[device]
-			d.Processes = append(d.Processes, guard.Process{PID: pid, UsedBytes: p.bytes[device], Known: !w.chance(2)})
+			d.Processes = append(d.Processes, guard.Process{PID: pid, UsedBytes: max(p.bytes[device], left.bytes), Known: !w.chance(2)})
+		case left.bytes > 0:
+			d.Processes = append(d.Processes, guard.Process{PID: pid, UsedBytes: left.bytes, Known: true})
 		case p == nil && w.chance(1):
 			d.Processes = append(d.Processes, guard.Process{PID: pid, UsedBytes: 40 * gib, Known: true})
 		}
@@ -303,12 +336,20 @@ func (w *world) list(device int) guard.Device {
 // usage returns what each container uses of each device.
 func (w *world) usage() map[place][]int64 {
 	used := map[place][]int64{}
-	for _, p := range w.processes {
-		if used[p.at] == nil {
-			used[p.at] = make([]int64, w.devices)
+	add := func(at place, device int, bytes int64) {
+		if used[at] == nil {
+			used[at] = make([]int64, w.devices)
 		}
+		used[at][device] += bytes
+	}
+	for _, p := range w.processes {
 		for i, bytes := range p.bytes {
-			used[p.at][i] += bytes
+			add(p.at, i, bytes)
+		}
+	}
+	for i, left := range w.stale {
+		for _, s := range left {
+			add(s.at, i, s.bytes)
 		}
 	}
 	return used
@@ -335,8 +376,9 @@ func (w *world) truth() map[place]bool {
 				all[i] += bytes
 			}
 		}
-		for _, id := range p.ids { // a container of which the agent knows no name is held to what is left
-			if _, named := p.known[id]; !named && exceeds(all, whole) {
+		for name, id := range p.ids { // without a slice, or a name that the agent knows, it is held to what is left
+			_, named := p.known[id]
+			if _, sliced := p.limits.Container(name); !(named && sliced) && exceeds(all, whole) {
 				over[place{p.uid, id}] = true
 			}
 		}

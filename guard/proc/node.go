@@ -72,9 +72,6 @@ func inContainer(first, own string) bool {
 	return up > 0 && up < leastSteps
 }
 
-// Now returns the time as start times count it.
-func (n *Node) Now() uint64 { return n.source.Now() }
-
 // Name fills in what a process is, but its container, and returns the container
 // that it is in: empty, it is in none of a pod, or it cannot be read.
 func (n *Node) Name(p guard.Process) (guard.Process, cgroup.Member) {

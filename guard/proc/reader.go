@@ -5,6 +5,9 @@ import "strconv"
 // reader reads processes.
 type reader struct{ source Source }
 
+// Now returns the time as start times count it.
+func (r reader) Now() uint64 { return r.source.Now() }
+
 // stat returns what a PID is, and whether it is a process.
 func (r reader) stat(pid int) (stat, bool) {
 	text, err := r.source.Read(strconv.Itoa(pid), "stat")

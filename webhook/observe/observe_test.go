@@ -172,7 +172,7 @@ func TestObserve(t *testing.T) {
 			s.trainer().LastTerminationState, s.trainer().RestartCount = terminated(137, "Error", ""), 1
 		}},
 		"a container without a slice on the device is reported": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
-			s.hear(time.Minute, "python (pid 9, 6.0Gi) in sidecar uses 6.0Gi on GPU-1 without a slice: nothing limits it")
+			s.hear(time.Minute, "python (pid 9, 6.0Gi) in sidecar uses 6.0Gi on GPU-1 without a slice: it is held to what the pod's slices leave")
 		}, reason: "give the container a slice"},
 
 		"a pod that has run has ended": {plan: "time-slicing", state: Ended, tiers: holding(), edit: func(s *subject) {

@@ -14,7 +14,7 @@ import (
 func (w *World) observe(s guard.Sample) {
 	for _, id := range []string{"gpu0", "gpu1"} {
 		d := device(s, id)
-		for _, c := range append(slices.Clone(w.limits.Containers), w.unnamed(id)) {
+		for _, c := range append(slices.Clone(w.limits.Containers), w.rest("debug", guard.UnnamedContainer, id), w.rest(guard.UnnamedContainer, "debug", id)) {
 			at := place{c.Name, id}
 			r := w.runs[at]
 			switch {
@@ -41,14 +41,16 @@ func (r run) extend(now time.Time) run {
 	return r
 }
 
-// unnamed is what the named containers leave on the device.
-func (w *World) unnamed(id string) limits.Container {
-	left := limits.Container{Name: guard.UnnamedContainer}
+// rest is what the containers with a slice, and the other without, leave on the device.
+func (w *World) rest(name, other, id string) limits.Container {
+	left := limits.Container{Name: name}
 	for _, c := range w.limits.Containers {
 		used := w.truth(place{c.Name, id})
 		left.SliceBytes += max(0, c.SliceBytes-used)
 		left.LimitBytes += max(0, c.LimitBytes-used)
 	}
+	left.SliceBytes = max(0, left.SliceBytes-w.truth(place{other, id}))
+	left.LimitBytes = max(0, left.LimitBytes-w.truth(place{other, id}))
 	return left
 }
 
@@ -84,7 +86,7 @@ func (w *World) tally(events []guard.Event) {
 // verify compares an order with the truth.
 func (w *World) verify(o guard.Order, s guard.Sample) {
 	_, sliced := w.limits.Container(o.Container)
-	sliced = sliced || o.Container == guard.UnnamedContainer && o.Kind == guard.TerminateProcess
+	sliced = sliced || o.Container == "debug" || o.Container == guard.UnnamedContainer && o.Kind == guard.TerminateProcess
 	d := device(s, o.Device)
 	r := w.runs[place{o.Container, o.Device}]
 	switch {

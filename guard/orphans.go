@@ -1,0 +1,44 @@
+package guard
+
+import (
+	"slices"
+	"time"
+)
+
+// orphanPeriod is how long memory must be nobody's before that is reported: a
+// driver may take a while to release what a process held.
+const orphanPeriod = 5 * time.Second
+
+// evaluateOrphans reports once what nobody can be held to, and returns all of it. A
+// process that was terminated may still be listed.
+func evaluateOrphans(s State, readings []reading) ([]Orphaned, []Event) {
+	all := slices.Clone(s.Orphaned)
+	var events []Event
+	for _, r := range readings {
+		if !r.trusted {
+			continue
+		}
+		all = slices.DeleteFunc(all, func(o Orphaned) bool {
+			return o.Device == r.ID && !slices.ContainsFunc(r.Orphans, func(p Orphan) bool { return p.PID == o.PID })
+		})
+		for _, p := range r.Orphans {
+			if p.UsedBytes == 0 || s.pendingRelease(r.ID, p.PID) {
+				continue
+			}
+			o, known := find(all, Orphaned{Device: r.ID, Orphan: p}, byNumber)
+			if !known {
+				o.Since = r.Listed
+			}
+			if o.Orphan = p; !o.Reported && r.Listed.Sub(o.Since) >= orphanPeriod {
+				o.Reported = true
+				events = append(events, o.event())
+			}
+			all = put(all, o, byNumber)
+		}
+	}
+	return all, events
+}
+
+func (o Orphaned) event() Event {
+	return Event{Kind: OfNobody, Device: o.Device, Process: o.Process, UsedBytes: o.UsedBytes, Reason: o.Reason}
+}
