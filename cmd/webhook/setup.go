@@ -136,7 +136,7 @@ func (s *Setup) makeLedger() error {
 		return s.budgets.HoldingOf(s.keys.Keys(), pod)
 	}
 	generation := func(namespace string) any { return s.budgets.Generation(s.keys.Generation(), namespace) }
-	s.quotaPods = &ledger.ClusterWatcher{Client: client, HoldingOf: holdingOf, Generation: generation}
+	s.quotaPods = &ledger.ClusterWatcher{Client: client, HoldingOf: holdingOf, Generation: generation, Gone: s.gonePods}
 	s.ledger = ledger.New(ledger.Options{
 		Store:   ledger.ClusterStore{Client: client, Namespace: namespace},
 		Lister:  &ledger.ClusterLister{Client: client, HoldingOf: holdingOf, Generation: generation},

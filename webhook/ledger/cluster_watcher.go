@@ -31,6 +31,8 @@ type ClusterWatcher struct {
 	HoldingOf func(*corev1.Pod) (quota.Holding, ChargeBasis)
 	// Generation returns what the holdings of pods without a promise depend on, in a namespace: the value changes with it.
 	Generation func(namespace string) any
+	// Gone is where pods are added that are shown to end or to be deleted. Optional.
+	Gone *GonePods
 
 	mu      sync.Mutex
 	ctx     context.Context // of Run; nil: it does not run
@@ -115,7 +117,7 @@ func (c *ClusterWatcher) watch(namespace string) *namespaceWatch {
 // start starts the watch of a namespace. The caller holds c.mu.
 func (c *ClusterWatcher) start(namespace string, generation any) *namespaceWatch {
 	ctx, cancel := context.WithCancel(c.ctx)
-	w := &namespaceWatch{pods: &watchedPods{holdingOf: c.HoldingOf}, cancel: cancel, started: time.Now(), asked: time.Now(), generation: generation}
+	w := &namespaceWatch{pods: &watchedPods{holdingOf: c.HoldingOf, gone: c.Gone}, cancel: cancel, started: time.Now(), asked: time.Now(), generation: generation}
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = activePods

@@ -17,7 +17,7 @@ import (
 // startWatcher starts a ClusterWatcher, whose generation the test sets.
 func startWatcher(t *testing.T, s *cluster.APIServer) (w *ledger.ClusterWatcher, generation *atomic.Int64) {
 	generation = &atomic.Int64{}
-	w = &ledger.ClusterWatcher{Client: s.Client, HoldingOf: hold, Generation: func(string) any { return generation.Load() }}
+	w = &ledger.ClusterWatcher{Client: s.Client, HoldingOf: hold, Generation: func(string) any { return generation.Load() }, Gone: &ledger.GonePods{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(ctx) })
@@ -57,6 +57,10 @@ func TestClusterWatcherOnAPIServer(t *testing.T) {
 	}
 	w, generation := startWatcher(t, s)
 	first := awaitGPUs(t, w, 3)
+	deleted, err := pods.Get(ctx, "pod-0", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := pods.Delete(ctx, "pod-0", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +78,10 @@ func TestClusterWatcherOnAPIServer(t *testing.T) {
 	}
 	third := awaitGPUs(t, w, 1)
 	if len(third.Unmanaged) != 1 || third.Unmanaged[0].Name != "pod-2" {
-		t.Errorf("unmanaged %+v, want pod-2", third.Unmanaged)
+		t.Fatalf("unmanaged %+v, want pod-2", third.Unmanaged)
+	}
+	if !w.Gone.Has(string(deleted.UID)) || !w.Gone.Has(string(ended.UID)) || w.Gone.Has(third.Unmanaged[0].UID) {
+		t.Error("the pods that ended or were deleted are not those that are gone")
 	}
 	t.Run("a watch goes on after the API server was started again", func(t *testing.T) {
 		if err := s.Restart(ctx); err != nil {

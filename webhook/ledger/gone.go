@@ -10,7 +10,7 @@ const maxGonePods = 1 << 16
 
 // GonePods remembers the pods that were seen to end or to be deleted. A UID never comes back, so that the reservation of such
 // a pod can be dropped before ReservationTTL: a pod that lives for a moment may be in no list. It is safe for concurrent
-// use; the zero value is empty.
+// use; the zero value is empty, and nil stays empty.
 type GonePods struct {
 	mu    sync.Mutex
 	when  map[string]time.Time
@@ -19,6 +19,9 @@ type GonePods struct {
 
 // Add records that the pod ended or was deleted.
 func (g *GonePods) Add(podUID string) {
+	if g == nil {
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.when == nil {

@@ -19,6 +19,7 @@ import (
 // together: a namespace of thousands of pods is added up for each batch of requests.
 type watchedPods struct {
 	holdingOf func(*corev1.Pod) (quota.Holding, ChargeBasis)
+	gone      *GonePods // to which pods that end or are deleted are added; nil: to none
 
 	mu sync.Mutex
 	// current is false while the watch is broken: if etcd is restored meanwhile, resource versions mean something else.
@@ -66,6 +67,7 @@ func (w *watchedPods) Update(object any) error { return w.Add(object) }
 // Delete implements cache.ReflectorStore. The version of a deleted pod is that of its deletion.
 func (w *watchedPods) Delete(object any) error {
 	if pod, ok := object.(*corev1.Pod); ok {
+		w.gone.Add(string(pod.UID)) // before a view is without it
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.remove(pod.UID)

@@ -79,6 +79,32 @@ func TestWatchedPodsAddUp(t *testing.T) {
 	}
 }
 
+// TestWatchedPodsRememberThoseGone has a pod live for a moment, so that no list and no view shows it. The replica that watches its
+// namespace need not lead to know of it.
+func TestWatchedPodsRememberThoseGone(t *testing.T) {
+	g := &GonePods{}
+	w := &watchedPods{holdingOf: labelled, gone: g}
+	_ = w.Replace(nil, "1")
+	quick := labelledPod("quick", 2, 1, "")
+	_ = w.Add(quick)
+	if g.Has("quick") {
+		t.Error("a pod that lives counts as gone")
+	}
+	quick.ResourceVersion = "3"
+	_ = w.Delete(quick)
+	reserved := State{Namespaces: []string{"a"}, Revisions: map[string]uint64{"a": 1}, Reservations: []Reservation{{PodUID: "quick"}, {PodUID: "on its way"}}}
+	view, ok := viewOf(w, "quick", "on its way")
+	view.Gone = g
+	folded, precedes := reserved.Folded(view)
+	if !ok || !precedes || len(folded.Reservations) != 1 || folded.Reservations[0].PodUID != "on its way" {
+		t.Errorf("%v %v: %+v", ok, precedes, folded.Reservations)
+	}
+	_ = w.Replace(nil, "2") // of an API server that is behind, which shows no deletion
+	if g.Has("on its way") {
+		t.Error("what a list does not show counts as gone")
+	}
+}
+
 func TestWatchedPods(t *testing.T) {
 	claims := labelledPod("claims", 6, 1, "")
 	claims.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
