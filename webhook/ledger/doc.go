@@ -27,6 +27,9 @@
 // resource version is exactly the pods that there were then, and becomes the base of a ledger that rests on nothing later. A
 // watch may be late, so that nothing is denied by it, and no reservation expires.
 //
+// What watches show to end or to be deleted is remembered, so that the reservation of a pod that lived for a moment is dropped although
+// nothing showed the pod. A reconcile without a request reads the ledger anew, since it is about what other replicas reserved.
+//
 // A ledger that is deleted or corrupted is rebuilt from a list. A replica that remembers the ledger admits nothing for
 // ReservationTTL, since it does not know what others had reserved. If every replica that used the ledger in the last minute
 // is gone too, nobody knows that it existed, and pods that were being created at that moment are not counted until the next

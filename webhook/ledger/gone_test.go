@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -27,6 +28,28 @@ func TestGonePods(t *testing.T) {
 		if got := s.Reconciled(ledger.Listing{StartedAt: now}); len(got.Reservations) != 2 {
 			t.Errorf("nobody looks, and %+v are left", got.Reservations)
 		}
+	})
+	t.Run("the leader releases the room of a pod that another replica admitted a moment before it reconciles", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newWatchingBench(t, 2, 0, always)
+			seen := &ledger.GonePods{}
+			leader := b.replica(ledger.Options{Gone: seen, Leads: func() bool { return true }, Budgets: func() []ledger.Budget { return []ledger.Budget{b.budget} }})
+			b.replicas = []*ledger.Ledger{b.replica(ledger.Options{})}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go leader.Run(ctx)
+			b.want(b.admit("first"), ledger.Admitted) // so that there is a ledger
+			time.Sleep(14 * time.Second)
+			dry := b.request("dry")
+			dry.DryRun = true
+			b.want(leader.Reserve(ctx, dry), ledger.Admitted) // so that the leader has just read it
+			b.want(b.admit("quick"), ledger.Admitted)
+			b.cluster.DeletePod("quick")
+			seen.Add("quick")
+			leader.PodChanged("team-a")
+			time.Sleep(2 * time.Second)
+			b.want(b.replicas[0].Reserve(ctx, b.request("next")), ledger.Admitted)
+		})
 	})
 	t.Run("pods are forgotten", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -88,7 +88,11 @@ func (r *round) dropGone() bool {
 // the others by a list that starts now, and so after every request of the round arrived.
 func (r *round) step(ctx context.Context) error {
 	if r.current == nil {
-		next, err := r.latest(ctx)
+		read := r.latest
+		if len(r.passes()) > 0 { // what others reserved a moment ago is what they are for
+			read = r.load
+		}
+		next, err := read(ctx)
 		if err != nil {
 			return err
 		}
