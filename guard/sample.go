@@ -50,6 +50,7 @@ type Process struct {
 	Known     bool // UsedBytes is a figure, not a blank of the driver
 	MPS       bool // it may be a client of an MPS daemon
 	Protected bool // never to be signaled: PID 1, the guard itself
+	Unread    bool // it may be of any pod: nobody can tell its container
 }
 
 // Orphan is a process that a device lists, and nobody who can be held to it.

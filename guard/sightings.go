@@ -52,10 +52,7 @@ func (s *Sightings[At]) Identify(d Device, name func(Process) (Process, At)) []S
 
 func (first sighting[At]) identify(p Process, at At) Sighted[At] {
 	var nowhere At
-	switch {
-	case p.Start != 0 && p.Start == first.start && at == nowhere: // it cannot be read any more
-		return Sighted[At]{Process: p, At: first.at}
-	case p.Start != 0 && p.Start == first.start:
+	if p.Start != 0 && p.Start == first.start && at != nowhere {
 		return Sighted[At]{Process: p, At: at}
 	}
 	return Sighted[At]{Process: p, Was: first.at, Has: at}

@@ -26,7 +26,7 @@ func TestSightings(t *testing.T) {
 		"another after lists that could not be read":    {[]any{process{5, "a"}, lost, process{25, "b"}}, []string{"a", "", "was a has b"}},
 		"one that began while it was listed":            {[]any{process{10, "a"}, process{10, "a"}}, []string{"has a", "has a"}},
 		"one that nobody had when it was listed first":  {[]any{process{}, process{15, "a"}}, []string{"", "has a"}},
-		"one that cannot be read any more":              {[]any{process{5, "a"}, process{5, ""}}, []string{"a", "a"}},
+		"one that cannot be read any more":              {[]any{process{5, "a"}, process{5, ""}}, []string{"a", "was a"}},
 		"one that cannot be read, and can later":        {[]any{process{5, ""}, process{5, "a"}}, []string{"", "a"}},
 		"one of the node whose PID a tenant gets":       {[]any{process{5, ""}, process{15, "a"}}, []string{"", "has a"}},
 		"a tenant's whose PID a process of the node is": {[]any{process{5, "a"}, process{15, ""}}, []string{"a", "was a"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"os"
 	"slices"
@@ -141,7 +142,7 @@ func statOf(pid int, command string, start uint64) string {
 }
 
 // Threads implements proc.Source.
-func (source) Threads(int) []int { return nil }
+func (source) Threads(int) iter.Seq[int] { return func(func(int) bool) {} }
 
 // PIDs implements proc.Source.
 func (source) PIDs() []int { return nil }

@@ -301,6 +301,41 @@ func TestAgentTerminatesMPSClients(t *testing.T) {
 	})
 }
 
+// TestAgentAsksWhoIsIdle: of pods whose policy terminates what is idle, and where
+// somebody knows.
+func TestAgentAsksWhoIsIdle(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		period time.Duration
+		known  bool
+		asked  bool
+	}{
+		{"a policy, and nobody who knows", time.Hour, false, false},
+		{"no policy", 0, true, false},
+		{"both", time.Hour, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := still("idle")
+				w.pods[0].limits.IdleTerminate = c.period
+				idle := w.run(10, w.pods[0], "trainer", 7)
+				asked := false
+				w.watch(t, time.Minute, func(a *node.Agent) {
+					if c.known {
+						a.Idle = func(context.Context, string, bool) []guard.Idle {
+							asked = true
+							return []guard.Idle{{Container: "trainer", Since: time.Now().Add(-c.period), For: c.period}}
+						}
+					}
+				})
+				if asked != c.asked || !c.asked && !idle.alive {
+					t.Errorf("asked %v, it lives: %v", asked, idle.alive)
+				}
+			})
+		})
+	}
+}
+
 // TestAgentFakeMPSServer: a tenant that calls itself a server is none.
 func TestAgentFakeMPSServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

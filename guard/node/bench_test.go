@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -38,9 +39,9 @@ func (f full) Read(process, file string) (string, error) {
 	return fmt.Sprintf("%d (python) S 1%s 1 0\n", pid, strings.Repeat(" 0", 17)), nil
 }
 
-func (full) Threads(int) []int { return nil }
-func (full) PIDs() []int       { return nil }
-func (full) Now() uint64       { return 2 }
+func (full) Threads(int) iter.Seq[int] { return func(func(int) bool) {} }
+func (full) PIDs() []int               { return nil }
+func (full) Now() uint64               { return 2 }
 
 func (f full) Promised() []Pod { return f.pods }
 

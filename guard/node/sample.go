@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gpuslice/gpuslice/guard"
@@ -98,6 +99,9 @@ func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 			own.Processes = append(own.Processes, named)
 			seen[d.ID] = true
 		}
+		if !seen[d.ID] { // whose container cannot be told is told to who uses the device
+			own.Orphans = slices.DeleteFunc(own.Orphans, func(o guard.Orphan) bool { return o.Unread })
+		}
 		if own.Fault == "" || seen[d.ID] || len(seen) < p.Given() {
 			part.Devices = append(part.Devices, own)
 		}
@@ -115,6 +119,8 @@ func (process Process) orphaned(p Pod) string {
 		return fmt.Sprintf("the process of %s that had pid %d has exited, and another may hold it", p.ContainerName(process.Was.ContainerID), process.PID)
 	case process.Has.PodUID == p.UID:
 		return fmt.Sprintf("it was in use before the process of %s began that has pid %d now", p.ContainerName(process.Has.ContainerID), process.PID)
+	case process.Unread:
+		return fmt.Sprintf("the container of pid %d cannot be told, since too many of its threads have exited", process.PID)
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -256,7 +257,7 @@ func stat(pid int, command string, start uint64) string {
 }
 
 // Threads implements proc.Source.
-func (w *world) Threads(int) []int { return nil }
+func (w *world) Threads(int) iter.Seq[int] { return func(func(int) bool) {} }
 
 // Now implements proc.Source.
 func (w *world) Now() uint64 {

@@ -3,9 +3,6 @@ package proc
 import "time"
 
 const (
-	// longestAncestry bounds the walk from a process to the first of its container:
-	// a tenant may nest as many as it likes.
-	longestAncestry = 64
 	// nameRetry is how long a container that has no name is not asked again: asking
 	// may walk through all processes there are.
 	nameRetry = 5 * time.Second

@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"os"
+	"sync"
 
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/cgroup"
@@ -19,7 +20,19 @@ var errNoClock = errors.New("read the time since boot: the kernel does not tell 
 type Node struct {
 	reader
 	self int
+
+	mu      sync.Mutex
+	members map[int]membership // by PID
 }
+
+// membership is the container that a process was found in: it cannot leave it.
+type membership struct {
+	start uint64
+	at    cgroup.Member
+}
+
+// mostMembers is how many memberships are kept.
+const mostMembers = 4096
 
 // OpenNode returns the processes of the node that are under root, "/proc" but in
 // tests.
@@ -28,7 +41,7 @@ func OpenNode(root string) (*Node, error) { return NewNode(files(root)) }
 // NewNode returns the processes of a node. It fails where the reader has a PID
 // namespace of its own.
 func NewNode(from Source) (*Node, error) {
-	n := &Node{reader: reader{from}}
+	n := &Node{reader: newReader(from)}
 	text, err := from.Read("self", "stat")
 	if err != nil {
 		return nil, err
@@ -80,13 +93,33 @@ func (n *Node) Name(p guard.Process) (guard.Process, cgroup.Member) {
 		return p, cgroup.Member{}
 	}
 	p.Start, p.Command, p.Protected = s.start, s.command, n.protects(p.PID)
-	return p, n.member(s)
+	m := n.member(s)
+	p.Unread = s.unread && m == cgroup.Member{}
+	return p, m
 }
 
 func (n *Node) protects(pid int) bool { return pid <= 1 || pid == n.self }
 
-// member returns the container of a process; empty: it has none.
+// member returns the container of a process; empty: it has none. One that cannot be
+// read any more is where it was.
 func (n *Node) member(s stat) cgroup.Member {
+	m := n.readMember(s)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	known := n.members[s.pid]
+	switch {
+	case m == cgroup.Member{} && s.unread && known.start == s.start:
+		return known.at
+	case m == cgroup.Member{}:
+		return m
+	case len(n.members) >= mostMembers || n.members == nil:
+		n.members = map[int]membership{}
+	}
+	n.members[s.pid] = membership{s.start, m}
+	return m
+}
+
+func (n *Node) readMember(s stat) cgroup.Member {
 	text, err := n.source.Read(s.dir, "cgroup")
 	if err != nil {
 		return cgroup.Member{}
@@ -170,6 +203,8 @@ func (p Pod) instance(container string) (key string, able bool) {
 	}
 	return "", true
 }
+
+func (p Pod) lives(pid int, start uint64) bool { return p.Node.lives(pid, start) }
 
 // openTerminationLog implements Processes: the agent may not look into a tenant's
 // files.

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"fmt"
+	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -161,9 +162,9 @@ func (r readings) Read(process, file string) (string, error) {
 	}
 	return text, nil
 }
-func (r readings) Threads(int) []int { return nil }
-func (r readings) PIDs() []int       { return nil }
-func (r readings) Now() uint64       { return 1 }
+func (r readings) Threads(int) iter.Seq[int] { return func(func(int) bool) {} }
+func (r readings) PIDs() []int               { return nil }
+func (r readings) Now() uint64               { return 1 }
 
 func TestNewNode(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package proc
 import (
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,8 +21,8 @@ type Source interface {
 	// Read returns the text of a file of a process: "self", a PID or "PID/task/TID",
 	// and "stat", "status", "cgroup" or "mountinfo".
 	Read(process, file string) (string, error)
-	// Threads returns the first threads of a process.
-	Threads(pid int) []int
+	// Threads yields the threads of a process, in the order in which they began.
+	Threads(pid int) iter.Seq[int]
 	// PIDs returns every process there is.
 	PIDs() []int
 	// Now returns the time as start times count it.
@@ -55,29 +56,36 @@ func (files) Now() uint64 {
 	return uint64(t.Nano()) / uint64(time.Second/ticksPerSecond)
 }
 
-func (root files) PIDs() []int { return numbersIn(string(root), -1) }
-
-func (root files) Threads(pid int) []int {
-	const some = 16
-	return numbersIn(filepath.Join(string(root), strconv.Itoa(pid), "task"), some)
-}
-
-// numbersIn returns the numbers among the first names in a folder; all: -1.
-func numbersIn(path string, most int) []int {
-	folder, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer folder.Close()
-	names, err := folder.Readdirnames(most)
-	if err != nil {
-		return nil
-	}
-	var pids []int
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			pids = append(pids, pid)
-		}
+func (root files) PIDs() (pids []int) {
+	for pid := range numbersIn(string(root)) {
+		pids = append(pids, pid)
 	}
 	return pids
+}
+
+func (root files) Threads(pid int) iter.Seq[int] {
+	return numbersIn(filepath.Join(string(root), strconv.Itoa(pid), "task"))
+}
+
+// numbersIn yields the numbers among the names in a folder.
+func numbersIn(path string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		folder, err := os.Open(path)
+		if err != nil {
+			return
+		}
+		defer folder.Close()
+		const atOnce = 256
+		for {
+			names, err := folder.Readdirnames(atOnce)
+			for _, name := range names {
+				if n, err := strconv.Atoi(name); err == nil && !yield(n) {
+					return
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
 }

@@ -15,9 +15,13 @@ type stat struct {
 	parent  int  // 0: outside this PID namespace
 	start   uint64
 	dir     string // under /proc, of a thread that lives; empty: none does
+	unread  bool   // it has too many threads to find one that lives: dir is an ancestor's, or empty
 }
 
-func (s stat) exited() bool { return s.dir == "" }
+func (s stat) exited() bool { return s.dir == "" && !s.unread }
+
+// ended reports whether the first thread has exited.
+func (s stat) ended() bool { return s.state == 'Z' || s.state == 'X' }
 
 // parseStat reads the text of /proc/<pid>/stat. The command may hold anything,
 // parentheses and spaces too, so it ends at the last one.

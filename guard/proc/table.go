@@ -36,7 +36,7 @@ type Table struct {
 func Open(root string) (*Table, error) { return open(root, files(root)) }
 
 func open(root string, from Source) (*Table, error) {
-	t := &Table{reader: reader{from}, root: root, identities: map[string]identity{}, unnamed: map[string]time.Time{}, nameRetry: nameRetry,
+	t := &Table{reader: newReader(from), root: root, identities: map[string]identity{}, unnamed: map[string]time.Time{}, nameRetry: nameRetry,
 		// of cgroup v2, and of a v1 controller
 		cgroupProcs: []string{"/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/pids/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs"}}
 	text, err := t.source.Read("self", "stat")

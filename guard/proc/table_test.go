@@ -159,7 +159,7 @@ func TestParseStat(t *testing.T) {
 		}
 	}
 	s, err := parseStat(fullStat(20, "a\x1b[2J\xff)", "S", 3, "77"))
-	if want := (stat{20, "a?[2J?)", 'S', 3, 77, ""}); err != nil || s != want {
+	if want := (stat{20, "a?[2J?)", 'S', 3, 77, "", false}); err != nil || s != want {
 		t.Errorf("got %+v, %v; want %+v", s, err, want)
 	}
 }
@@ -200,5 +200,30 @@ func TestRuns(t *testing.T) {
 		if got := table.Runs(container); got != want {
 			t.Errorf("%s runs: %v, want %v", container, got, want)
 		}
+	}
+}
+
+// TestFind: a process of another container of the pod may be terminated, and nothing
+// else may.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	root, _ := tree(t, "testdata/v2-private.txtar")
+	table, err := Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(root, "50/stat"), fullStat(50, "probe", "S", 0, "900"))
+	write(t, filepath.Join(root, "50/cgroup"), "0::/\n")
+	find := func(pid int) bool { _, key := table.find(pid); return key != "" }
+	for pid, want := range map[int]bool{1: false, table.self: false, 20: true, 21: true, 40: false, 50: false, 1 << 22: false} {
+		if got := find(pid); got != want {
+			t.Errorf("process %d may be terminated: %v, want %v", pid, got, want)
+		}
+	}
+	// Neither may be, where it looks like one of another container.
+	write(t, filepath.Join(root, "1/cgroup"), "0::/../trainer\n")
+	write(t, filepath.Join(root, strconv.Itoa(table.self), "cgroup"), "0::/../trainer\n")
+	if find(1) || find(table.self) {
+		t.Error("the first process, or the guard, may be terminated")
 	}
 }

@@ -29,6 +29,8 @@ type Processes interface {
 	// find returns what a PID is, and its container's instance where it may be
 	// signaled.
 	find(pid int) (s stat, key string)
+	// lives reports whether a process has a thread that may live.
+	lives(pid int, start uint64) bool
 	// openTerminationLog opens the termination log of a process's container.
 	openTerminationLog(pid int) (*os.File, error)
 }
@@ -127,7 +129,7 @@ func (p *processTarget) Terminate(ctx context.Context) guard.Outcome {
 			return failed(err)
 		}
 		report()
-		if p.fd.Wait(ctx, p.terminator.TermGrace) {
+		if p.exits(ctx, p.terminator.TermGrace) {
 			return guard.Outcome{Result: guard.Terminated, Signal: "SIGTERM"}
 		}
 	}
@@ -142,11 +144,27 @@ func (p *processTarget) kill(ctx context.Context, report func()) guard.Outcome {
 	report()
 	// A guard that is stopped has sent the signal all the same; it waits a moment
 	// longer than ctx, to report the exit.
-	if p.fd.Wait(context.WithoutCancel(ctx), ExitTimeout) {
+	if p.exits(context.WithoutCancel(ctx), ExitTimeout) {
 		return guard.Outcome{Result: guard.Terminated, Signal: "SIGKILL"}
 	}
 	return guard.Outcome{Result: guard.TimedOut, Signal: "SIGKILL",
 		Reason: fmt.Sprintf("it has not exited %s after SIGKILL; it may hang in the driver", ExitTimeout)}
+}
+
+// exits waits for the process to exit. The pidfd does not tell while another process
+// traces threads of it that have exited.
+func (p *processTarget) exits(ctx context.Context, limit time.Duration) bool {
+	const look = 500 * time.Millisecond
+	deadline := time.Now().Add(limit)
+	for {
+		left := time.Until(deadline)
+		if p.fd.Wait(ctx, min(left, look)) || !p.terminator.Processes.lives(p.order.Process.PID, p.order.Process.Start) {
+			return true
+		}
+		if left <= look || ctx.Err() != nil {
+			return false
+		}
+	}
 }
 
 // failed returns the outcome of a signal that was not sent.

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +41,18 @@ func tenant(what string) {
 	signals := make(chan os.Signal, 16)
 	if what != "obeys" && what != "ends its first thread" {
 		signal.Notify(signals, syscall.SIGTERM)
+	}
+	if what == "has many threads" {
+		var begun sync.WaitGroup
+		for range 24 {
+			begun.Add(1)
+			go func() {
+				runtime.LockOSThread()
+				begun.Done()
+				select {}
+			}()
+		}
+		begun.Wait()
 	}
 	fmt.Println("ready")
 	if what == "ends its first thread" {
