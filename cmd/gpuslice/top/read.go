@@ -160,7 +160,10 @@ func findAgents(ctx context.Context, client scraper, system string) agentsByNode
 		return found
 	}
 	for i := range list.Items {
-		found.pods[list.Items[i].Spec.NodeName] = &list.Items[i]
+		p := &list.Items[i]
+		if other := found.pods[p.Spec.NodeName]; other == nil || other.DeletionTimestamp != nil { // an update has two on a node for a moment
+			found.pods[p.Spec.NodeName] = p
+		}
 	}
 	return found
 }
