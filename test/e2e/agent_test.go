@@ -194,9 +194,9 @@ func TestAgentWhereNoSidecarCanBe(t *testing.T) {
 		notebook.Image, notebook.Args = s6Name, nil
 		s.create(once(slice("8Gi", "notebook", byAgent("trainer", "hold 9GiB"), notebook)))
 		s.awaitTerminated("notebook")
-		if end := status(s.get("notebook"), "notebook"); end.State.Running == nil {
-			t.Errorf("the image that needs PID 1 does not run: %+v", end.State)
-		}
+		s.awaitPod("notebook", "the image that needs PID 1, running", func(p *corev1.Pod) bool {
+			return status(p, "notebook").State.Running != nil
+		})
 	})
 	t.Run("a user namespace", func(t *testing.T) {
 		t.Parallel()
