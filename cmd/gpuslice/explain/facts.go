@@ -5,8 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +32,9 @@ type facts struct {
 	pod        *corev1.Pod // nil: there is none, or the object is a workload
 	found      bool        // the object exists
 	events     []corev1.Event
-	pods       []corev1.Pod // of a workload
+	pods       []corev1.Pod       // of a workload
+	outdated   map[types.UID]bool // ReplicaSets of a Deployment's earlier templates
+	changed    time.Time          // when the template of a workload that is no Deployment may have changed last
 	nodes      []corev1.Node
 	others     []corev1.Pod // pods that hold something on nodes
 	othersRead bool
@@ -180,7 +185,7 @@ func (g *gatherer) room() {
 // workload reads a workload, those that it made, their pods and Events.
 func (g *gatherer) workload() error {
 	f := g.facts
-	uid, err := g.uid()
+	object, err := g.object()
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -188,7 +193,10 @@ func (g *gatherer) workload() error {
 		return fmt.Errorf("read %s %s: %w", f.Kind, f.Name, err)
 	}
 	f.found = true
-	owners, err := g.family(uid)
+	if f.Kind == "statefulset" || f.Kind == "daemonset" { // their controllers create pods themselves, of whatever template there is
+		f.changed = changedAt(object)
+	}
+	owners, err := g.family(object.GetUID())
 	if err != nil {
 		return err
 	}
@@ -209,29 +217,32 @@ func (g *gatherer) workload() error {
 	return nil
 }
 
-// uid is that of the workload.
-func (g *gatherer) uid() (types.UID, error) {
+// object is the workload.
+func (g *gatherer) object() (metav1.Object, error) {
 	f, apps, batch := g.facts, g.client.AppsV1(), g.client.BatchV1()
-	var object metav1.Object
-	var err error
 	switch f.Kind {
 	case "deployment":
-		object, err = apps.Deployments(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
+		return apps.Deployments(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
 	case "replicaset":
-		object, err = apps.ReplicaSets(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
+		return apps.ReplicaSets(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
 	case "statefulset":
-		object, err = apps.StatefulSets(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
+		return apps.StatefulSets(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
 	case "daemonset":
-		object, err = apps.DaemonSets(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
+		return apps.DaemonSets(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
 	case "cronjob":
-		object, err = batch.CronJobs(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
-	default:
-		object, err = batch.Jobs(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
+		return batch.CronJobs(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
 	}
-	if err != nil {
-		return "", err
+	return batch.Jobs(f.Namespace).Get(g.ctx, f.Name, metav1.GetOptions{})
+}
+
+// changedAt is when something but the status of an object was written last.
+func changedAt(object metav1.Object) (at time.Time) {
+	for _, m := range object.GetManagedFields() {
+		if m.Subresource == "" && m.Time != nil && m.Time.After(at) {
+			at = m.Time.Time
+		}
 	}
-	return object.GetUID(), nil
+	return at
 }
 
 // family is the workload and those that it made to make pods: a Deployment's ReplicaSets, a CronJob's Jobs.
@@ -246,6 +257,7 @@ func (g *gatherer) family(uid types.UID) (map[types.UID]bool, error) {
 		for i := range list.Items {
 			owners[list.Items[i].UID] = owners[list.Items[i].UID] || controlled(&list.Items[i], owners)
 		}
+		f.outdated = outdated(list.Items, owners)
 	case "cronjob":
 		list, err := g.client.BatchV1().Jobs(f.Namespace).List(g.ctx, metav1.ListOptions{})
 		if err != nil {
@@ -257,6 +269,28 @@ func (g *gatherer) family(uid types.UID) (map[types.UID]bool, error) {
 	}
 	return owners, nil
 }
+
+// outdated are the ReplicaSets of owners but the one of the latest revision.
+func outdated(all []appsv1.ReplicaSet, owners map[types.UID]bool) map[types.UID]bool {
+	out, latest, current := map[types.UID]bool{}, -1, types.UID("")
+	for i := range all {
+		if !owners[all[i].UID] {
+			continue
+		}
+		out[all[i].UID] = true
+		if revision, err := strconv.Atoi(all[i].Annotations[revisionAnnotation]); err == nil && revision > latest {
+			latest, current = revision, all[i].UID
+		}
+	}
+	if latest < 0 { // nothing tells them apart
+		return nil
+	}
+	delete(out, current)
+	return out
+}
+
+// revisionAnnotation counts a Deployment's templates on their ReplicaSets.
+const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func controlled(object metav1.Object, owners map[types.UID]bool) bool {
 	owner := metav1.GetControllerOf(object)

@@ -59,8 +59,9 @@ func (l *status) workload(f *facts) {
 		l.Pods = append(l.Pods, one)
 	}
 	newest := newestPod(f.pods)
-	for _, e := range l.Events {
-		if e.Reason == "FailedCreate" && strings.Contains(e.Text, api.Domain) && !e.At.Before(newest) {
+	of := slices.DeleteFunc(slices.Clone(f.events), func(e corev1.Event) bool { return f.outdated[e.InvolvedObject.UID] })
+	for _, e := range relevantEvents(of) {
+		if e.Reason == "FailedCreate" && strings.Contains(e.Text, api.Domain) && !e.At.Before(newest) && !e.At.Before(f.changed) {
 			l.denied = true
 			l.because("its pods are denied: %s", e.Text)
 		}

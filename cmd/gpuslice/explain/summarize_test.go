@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -201,6 +203,41 @@ func TestSummarizeDeniedWorkload(t *testing.T) {
 		if diff := cmp.Diff([]podRow{{"train-x", pending, "4Gi", "guard planned"}}, l.Pods); diff != "" || l.denied != c.denied || (len(l.Reasons) > 0) != c.denied {
 			t.Errorf("%s: denied %t, because %q (-want +got):\n%s", c.name, l.denied, l.Reasons, diff)
 		}
+	}
+}
+
+// TestDenialsOfEarlierTemplates: an Event stays for an hour, and the template may have been corrected since.
+func TestDenialsOfEarlierTemplates(t *testing.T) {
+	t.Parallel()
+	denial := recorded("replicaset-controller", "FailedCreate", `Error creating: admission webhook "pods.gpuslice.dev" denied the request: 40Gi does not fit`)
+	at := denial.LastTimestamp.Time
+	replicaSet := func(uid types.UID, revision string) appsv1.ReplicaSet {
+		return appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{UID: uid, Annotations: map[string]string{revisionAnnotation: revision}}}
+	}
+	owners := map[types.UID]bool{"1": true, "2": true}
+	for _, c := range []struct {
+		name     string
+		outdated map[types.UID]bool
+		changed  time.Time
+		denied   bool
+	}{
+		{"of the current ReplicaSet", outdated([]appsv1.ReplicaSet{replicaSet("1", "10"), replicaSet("2", "9")}, owners), time.Time{}, true},
+		{"of an earlier one", outdated([]appsv1.ReplicaSet{replicaSet("1", "9"), replicaSet("2", "10")}, owners), time.Time{}, false},
+		{"a ReplicaSet of somebody else is newer", outdated([]appsv1.ReplicaSet{replicaSet("1", "9"), replicaSet("3", "10")}, owners), time.Time{}, true},
+		{"nothing tells the ReplicaSets apart", outdated([]appsv1.ReplicaSet{replicaSet("1", ""), replicaSet("2", "x")}, owners), time.Time{}, true},
+		{"after the last change", nil, at.Add(-time.Minute), true},
+		{"in the second of the last change", nil, at, true},
+		{"before the last change", nil, at.Add(time.Minute), false},
+	} {
+		f := &facts{subject: subject{"deployment", "team-a", "train"}, found: true, events: []corev1.Event{denial}, outdated: c.outdated, changed: c.changed}
+		if l := summarize(f); l.denied != c.denied || (len(l.Reasons) > 0) != c.denied || len(l.Events) != 1 {
+			t.Errorf("%s: denied %t, because %q", c.name, l.denied, l.Reasons)
+		}
+	}
+	written, status := metav1.NewTime(at), metav1.NewTime(at.Add(time.Hour))
+	object := &metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Time: &written}, {Time: &status, Subresource: "status"}, {}}}
+	if got := changedAt(object); !got.Equal(at) {
+		t.Errorf("changed at %s, want %s", got, at)
 	}
 }
 

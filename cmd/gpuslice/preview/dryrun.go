@@ -27,6 +27,9 @@ import (
 // whyServer is why a pod is left alone by an API server.
 const whyServer = "the cluster's webhooks write no promise on it"
 
+// ruleCluster is the rule of denials that are Kubernetes' own.
+const ruleCluster = "cluster"
+
 // server answers by dry-run creates: the API server asks the webhooks that are installed, and stores nothing.
 type server struct {
 	client rest.Interface
@@ -136,7 +139,7 @@ func denied(err error) (api.Violation, bool) {
 	if err == nil || errors.Is(err, errNoRight) || !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 		return api.Violation{}, false
 	}
-	return api.Violation{Rule: "cluster", Reason: "denied by the cluster", Detail: status(err)}, true
+	return api.Violation{Rule: ruleCluster, Reason: "denied by the cluster", Detail: status(err)}, true
 }
 
 // status is the API server's own message.

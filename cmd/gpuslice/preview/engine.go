@@ -77,6 +77,10 @@ func (e *Engine) workload(ctx context.Context, o manifest.Object, templates []ma
 		return nil, err
 	}
 	after := o.Raw
+	if problem := manifest.LabelProblem(o.Labels); problem != "" && e.server == nil {
+		violation := api.Violation{Rule: ruleCluster, Reason: "Kubernetes denies a label", Detail: problem}
+		return []Result{{Object: o, template: true, Decision: e.denial(o.Namespace, violation)}}, nil
+	}
 	if o.BuiltIn() {
 		violation, changed, err := e.checkTemplate(ctx, o)
 		if err != nil {
@@ -170,6 +174,10 @@ func (e *Engine) rewrite(ctx context.Context, raw json.RawMessage, namespace str
 	if violation != nil {
 		r.Decision, r.After, err = unreadable(e.Cluster.Input(namespace), *violation, raw)
 		return err
+	}
+	if problem := manifest.LabelProblem(pod.Pod.Labels); problem != "" {
+		r.Decision = e.denial(namespace, api.Violation{Rule: ruleCluster, Reason: "Kubernetes denies a label", Detail: problem})
+		return nil
 	}
 	in := e.Cluster.InputOf(namespace, pod.Pod)
 	in.Explain = true

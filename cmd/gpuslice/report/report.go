@@ -35,7 +35,8 @@ the API server was broken are counted nowhere, and not named.
 --since and --until take a number of minutes, hours, days or weeks before now (90m, 12h, 30d, 4w), or a date (2026-11-01). Days
 are not divided: the report begins with the day of --since, and ends with the day before a date given as --until.
 
---price gives the price of a device-hour in each pool; "*" is any other. A row with a pool that has no price has no COST.
+--price gives the price of a device-hour by pool, by the beginning of pools' names, such as the device (a100, nvidia-l4), or by
+pattern ('a100*'); "*" is any other. A pool's own name comes first, then the longest. A row with a pool that has no price has no COST.
 Labels are the tenants' own: who writes pods chooses their values.
 
 This takes the right to list ConfigMaps in the namespace of the installation.
@@ -91,7 +92,7 @@ func New(s cli.Streams) *cobra.Command {
 	flags.StringVar(&o.since, "since", "30d", "`TIME` or date with which the report begins")
 	flags.StringVar(&o.until, "until", "", "`TIME` or date before which it ends (default: now)")
 	flags.StringSliceVar(&o.by, "by", []string{"namespace"}, "`WHAT` has a row each: namespace, pool, label=KEY")
-	flags.StringSliceVar(&o.prices, "price", nil, "`POOL=PRICE` of a device-hour; * is any other pool")
+	flags.StringSliceVar(&o.prices, "price", nil, "`POOL=PRICE` of a device-hour: a pool, its device, or a pattern; * is any other pool")
 	cli.SystemNamespaceFlag(flags, &o.systemNamespace)
 	o.output.Register(flags, csvFormat, cli.YAML, cli.JSONPath)
 	o.kube.CompleteNamespaces(cmd, s)

@@ -43,10 +43,16 @@ func TestParsePrices(t *testing.T) {
 	if a, _ := p.of("a100"); a != 2.40 {
 		t.Errorf("a100 costs %v", a)
 	}
-	if l, ok := p.of("l4"); !ok || l != 1 {
-		t.Errorf("l4 costs %v", l)
-	}
-	if _, ok := (prices{"a100": 1}).of("l4"); ok {
+	if _, by := (prices{"a100": 1}).of("l4"); by != "" {
 		t.Error("l4 has a price")
+	}
+	p = prices{"*": 1, "a100": 2, "nvidia-a100-sxm4-80gb": 3, "l4": 4, "H100*": 5, "a100-sxm4-80gb-time-slicing-4-fd92e6cf": 6, "l4-time-slicing-?-*": 7}
+	for pool, want := range map[string]float64{
+		"a100-sxm4-80gb-time-slicing-4-fd92e6cf": 6, "a100-sxm4-80gb-time-slicing-8-aaaaaaaa": 3, "a100-pcie-40gb-exclusive-bbbbbbbb": 2,
+		"l4-exclusive-cccccccc": 4, "l4-time-slicing-4-dddddddd": 7, "l40s-exclusive-eeeeeeee": 1, "h100-mps": 5, "nvidia.com/gpu": 1, "": 1,
+	} {
+		if got, by := p.of(pool); got != want {
+			t.Errorf("pool %q costs %v by %q, want %v", pool, got, by, want)
+		}
 	}
 }

@@ -104,7 +104,7 @@ type report struct {
 // sum sums up days.
 func (o *options) sum(asked period, days []*usage.Day) *report {
 	r := &report{List: cli.NewList[row]("UsageReport", nil), From: asked.from, Until: asked.until}
-	rows, seen := map[group]*row{}, sighting{pools: map[string]bool{}, unpriced: map[string]bool{}}
+	rows, seen := map[group]*row{}, sighting{priced: map[string]bool{}, unpriced: map[string]bool{}}
 	for _, d := range days {
 		r.CountedSeconds += int64(d.Until - d.From)
 		for _, s := range d.Unread {
@@ -140,7 +140,7 @@ func (o *options) add(r *row, l usage.Line, unpriced map[string]bool) {
 	if l.Read > 0 {
 		r.UsedGiBHours = new(value(r.UsedGiBHours) + usage.Amount{Memory: l.Used}.GiBHours())
 	}
-	if price, ok := o.price.of(l.Pool); ok {
+	if price, by := o.price.of(l.Pool); by != "" {
 		r.Cost = new(value(r.Cost) + price*l.Held.DeviceHours())
 	} else {
 		r.unpriced = true
@@ -168,13 +168,16 @@ func (r *row) finished(priced bool) row {
 
 // sighting is what the lines have, for notes.
 type sighting struct {
-	pools, unpriced map[string]bool
-	labelled        bool
-	beyond          float64 // GiB-hours of no namespace
+	priced   map[string]bool // names that have a price, and stand for a pool
+	unpriced map[string]bool // pools
+	labelled bool
+	beyond   float64 // GiB-hours of no namespace
 }
 
 func (s *sighting) note(o *options, l usage.Line) {
-	s.pools[l.Pool] = true
+	if _, by := o.price.of(l.Pool); by != "" {
+		s.priced[by] = true
+	}
 	s.labelled = s.labelled || strings.HasPrefix(l.Label, o.grouping.label+"=")
 	if l.Namespace == "" {
 		s.beyond += l.Held.GiBHours()
@@ -204,8 +207,8 @@ func (o *options) notes(r *report, asked period, days []*usage.Day, seen sightin
 		add("no price: pool %s", strings.Join(slices.Sorted(maps.Keys(seen.unpriced)), ", "))
 	}
 	for _, pool := range slices.Sorted(maps.Keys(o.price)) {
-		if pool != anyPool && !seen.pools[pool] {
-			add("nothing was held in pool %s, which has a price", pool)
+		if pool != anyPool && !seen.priced[pool] {
+			add("nothing was held in a pool called %s, which has a price", pool)
 		}
 	}
 	return notes

@@ -25,7 +25,12 @@ type kind struct {
 	also func(name string, labels map[string]string) bool
 }
 
-func (k kind) String() string { return strings.TrimSuffix(k.resource.Resource, "s") }
+func (k kind) String() string {
+	if stem, ok := strings.CutSuffix(k.resource.Resource, "ies"); ok {
+		return stem + "y"
+	}
+	return strings.TrimSuffix(k.resource.Resource, "s")
+}
 
 // kinds lists what is removed, in this order: first what the API server asks, so that nothing can be denied; then what
 // answers, so that nothing is created again; then what both left.

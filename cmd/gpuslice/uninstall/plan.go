@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,9 @@ type remover struct {
 	keep   keep
 	dryRun bool // print what would be removed, and remove nothing
 	out    io.Writer
+
+	wait     time.Duration // for the namespace; 0: it is not waited for
+	interval time.Duration // between looks at it
 }
 
 // item is one object to remove.
@@ -39,6 +43,7 @@ func (i item) String() string { return i.kind.String() + "/" + i.name }
 type plan struct {
 	items     []item
 	namespace bool     // the system namespace is removed too
+	ending    bool     // it is being removed already
 	keys      bool     // the keys are there, and are kept
 	kept      []string // what stays, a sentence each
 	helm      bool
@@ -46,7 +51,9 @@ type plan struct {
 }
 
 // empty reports whether nothing of gpuslice is there.
-func (p *plan) empty() bool { return len(p.items) == 0 && !p.namespace && len(p.unlisted) == 0 }
+func (p *plan) empty() bool {
+	return len(p.items) == 0 && !p.namespace && !p.ending && len(p.unlisted) == 0
+}
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
@@ -100,7 +107,7 @@ func (r *remover) findNamespace(ctx context.Context, p *plan) error {
 	}
 	switch {
 	case ns.GetDeletionTimestamp() != nil:
-		p.kept = append(p.kept, "namespace "+r.system+" is being removed already")
+		p.ending = true
 	case r.keep.policies:
 		p.kept = append(p.kept, "namespace "+r.system+" stays, with its policies")
 	case p.keys:
@@ -126,6 +133,11 @@ func (r *remover) carry(ctx context.Context, p *plan) []error {
 	if p.namespace {
 		failed = append(failed, r.remove(ctx, r.client.Resource(namespaces), r.system, "namespace/"+r.system)...)
 	}
+	if (p.namespace || p.ending) && !r.dryRun && r.wait > 0 && len(failed) == 0 {
+		if err := r.waitForNamespace(ctx); err != nil {
+			failed = append(failed, err)
+		}
+	}
 	return failed
 }
 
@@ -148,8 +160,16 @@ func (r *remover) remove(ctx context.Context, kind dynamic.ResourceInterface, na
 		fmt.Fprintf(r.out, "%s could not be removed: %v\n", object, err)
 		return []error{fmt.Errorf("remove %s: %w", object, err)}
 	}
-	fmt.Fprintf(r.out, "%s removed\n", object)
+	fmt.Fprintf(r.out, "%s %s\n", object, r.removed(object))
 	return nil
+}
+
+// removed is what became of an object: a namespace goes with all that is in it, which takes a while.
+func (r *remover) removed(object string) string {
+	if object == "namespace/"+r.system {
+		return "is being removed"
+	}
+	return "removed"
 }
 
 // remains lists what stays in a cluster without gpuslice, and how to find it.

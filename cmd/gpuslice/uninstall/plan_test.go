@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,10 +119,65 @@ func TestCarry(t *testing.T) {
 		if _, err := client.Resource(namespaces).Get(t.Context(), system, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("the namespace is still there: %v", err)
 		}
-		for _, text := range []string{"list podmonitors: ", "configmap/gpuslice-state could not be removed: ", "secret/gpuslice-authority removed", "namespace/gpuslice-system removed"} {
+		for _, text := range []string{"list podmonitors: ", "configmap/gpuslice-state could not be removed: ", "secret/gpuslice-authority removed", "namespace/gpuslice-system is being removed"} {
 			if !strings.Contains(out.String(), text) {
 				t.Errorf("%q is not in\n%s", text, out.String())
 			}
 		}
 	})
+}
+
+// TestWaitForNamespace: a namespace goes with what is in it, and an installation fails until it is gone.
+func TestWaitForNamespace(t *testing.T) {
+	t.Parallel()
+	ending := func(conditions ...any) *unstructured.Unstructured {
+		ns := made("v1", "Namespace", "", system, "app.kubernetes.io/name", "gpuslice").(*unstructured.Unstructured)
+		ns.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+		ns.Object["status"] = map[string]any{"conditions": conditions}
+		return ns
+	}
+	condition := map[string]any{"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 3 resource instances"}
+	for _, c := range []struct {
+		name    string
+		answers []runtime.Object // one after another, the last again and again; nil: it is gone
+		failed  bool
+		says    []string
+	}{
+		{"it is gone at once", []runtime.Object{nil}, false, []string{"namespace/gpuslice-system removed"}},
+		{"pods are in it", []runtime.Object{ending(), ending(condition), ending(condition), nil}, false,
+			[]string{"waiting for namespace/gpuslice-system: Kubernetes removes", "waiting for namespace/gpuslice-system: pods. has 3 resource instances", "namespace/gpuslice-system removed"}},
+		{"it does not go", []runtime.Object{ending(condition)}, true, []string{"namespace/gpuslice-system is not removed after 0s: pods. has 3"}},
+		{"somebody creates it again", []runtime.Object{ending(), made("v1", "Namespace", "", system)}, true, nil},
+	} {
+		client := world()
+		client.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+			answer := c.answers[0]
+			if len(c.answers) > 1 {
+				c.answers = c.answers[1:]
+			}
+			if answer == nil {
+				return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, system)
+			}
+			return true, answer, nil
+		})
+		var out strings.Builder
+		r := &remover{client: client, system: system, out: &out, wait: 200 * time.Millisecond, interval: time.Millisecond}
+		if failed := r.carry(t.Context(), &plan{ending: true}); (len(failed) > 0) != c.failed {
+			t.Errorf("%s: %v", c.name, failed)
+		}
+		for _, text := range c.says {
+			if strings.Count(out.String(), text) != 1 {
+				t.Errorf("%s: %q is not there once in\n%s", c.name, text, out.String())
+			}
+		}
+	}
+}
+
+func TestKindsAreNamedAsKubectlDoes(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds(keep{}) {
+		if name := k.String(); strings.HasSuffix(name, "ie") || strings.HasSuffix(name, "s") && name != "ingress" {
+			t.Errorf("%s is called %s", k.resource.Resource, name)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/dynamic"
@@ -26,7 +27,8 @@ The Secret gpuslice-promise-keys stays, and with it the namespace: with it, an i
 of living pods. Without it, each of them counts as the whole devices that it names, until gpuslice resign signs it anew.
 --purge removes the Secret too.
 
-Progress goes to standard output. On a terminal it asks before it begins; elsewhere it needs --yes.`
+Where the namespace goes, it waits until it is gone, for --timeout: until then an installation would fail. Progress goes to
+standard output. On a terminal it asks before it begins; elsewhere it needs --yes.`
 
 const example = `  # what would be removed
   gpuslice uninstall --dry-run
@@ -43,7 +45,14 @@ type options struct {
 	systemNamespace     string
 	keepPolicies, purge bool
 	dryRun, yes         bool
+	timeout             time.Duration
 }
+
+// Waiting for the namespace.
+const (
+	defaultTimeout = 5 * time.Minute
+	waitInterval   = time.Second
+)
 
 // New returns the command.
 func New(s cli.Streams) *cobra.Command {
@@ -63,6 +72,7 @@ func New(s cli.Streams) *cobra.Command {
 	flags.BoolVar(&o.purge, "purge", false, "remove the keys that sign promises too: only where gpuslice is not installed again")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	flags.BoolVar(&o.yes, "yes", false, "do not ask")
+	flags.DurationVar(&o.timeout, "timeout", defaultTimeout, "how long to wait until the namespace is gone; 0: do not wait")
 	o.kube.CompleteNamespaces(cmd, s)
 	return cmd
 }
@@ -79,17 +89,17 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", connection.Config.Host, err)
 	}
-	r := remover{client: client, system: o.systemNamespace, keep: keep{policies: o.keepPolicies, keys: !o.purge}, dryRun: o.dryRun, out: s.Out}
+	r := remover{client: client, system: o.systemNamespace, keep: keep{policies: o.keepPolicies, keys: !o.purge}, dryRun: o.dryRun, out: s.Out, wait: o.timeout, interval: waitInterval}
 	p, err := r.find(ctx)
 	if err != nil {
 		return err
 	}
 	if p.empty() {
-		fmt.Fprintf(s.Out, "nothing of gpuslice is installed in %s\n", connection.Config.Host)
+		fmt.Fprintf(s.Out, "nothing of gpuslice is installed in %s\n", connection)
 		return nil
 	}
 	if !o.dryRun && !o.yes {
-		if err := confirm(s, p, connection.Config.Host); err != nil {
+		if err := confirm(s, p, connection.String()); err != nil {
 			return err
 		}
 	}
@@ -108,11 +118,14 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 var errNoTerminal = errors.New("standard input is no terminal: confirm with --yes, or see what would be removed with --dry-run")
 
 // confirm asks whoever sits at the terminal.
-func confirm(s cli.Streams, p *plan, host string) error {
+func confirm(s cli.Streams, p *plan, cluster string) error {
 	if !cli.Terminal(s.In) {
 		return errNoTerminal
 	}
-	fmt.Fprintf(s.Err, "remove %d objects of gpuslice from %s? [y/N] ", len(p.items), host)
+	for _, i := range p.items {
+		fmt.Fprintln(s.Err, "  "+i.String())
+	}
+	fmt.Fprintf(s.Err, "remove these %d objects of gpuslice from %s? [y/N] ", len(p.items), cluster)
 	answer, err := bufio.NewReader(s.In).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the answer: %w", err)

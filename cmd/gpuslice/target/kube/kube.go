@@ -89,8 +89,18 @@ func (f *Flags) Named() bool {
 type Connection struct {
 	Config *rest.Config
 	Client kubernetes.Interface
+	// Context is the kubeconfig's; "": there is none, as in a pod.
+	Context string
 	// Namespace is that of -n, else the context's own, else "default".
 	Namespace string
+}
+
+// String names the cluster for people.
+func (c *Connection) String() string {
+	if c.Context == "" {
+		return c.Config.Host
+	}
+	return fmt.Sprintf("context %s (%s)", c.Context, c.Config.Host)
 }
 
 // Connect finds the cluster that the flags name. The API server's audit log shows the version of s; warnings of the API
@@ -127,7 +137,11 @@ func (f *Flags) Connect(s cli.Streams) (*Connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
-	return &Connection{Config: config, Client: client, Namespace: namespace}, nil
+	named := f.Context
+	if raw, err := loader.RawConfig(); err == nil {
+		named = cmp.Or(named, raw.CurrentContext)
+	}
+	return &Connection{Config: config, Client: client, Context: named, Namespace: namespace}, nil
 }
 
 // overrideInPod sets who asks, which clientcmd leaves out of the configuration of a pod's ServiceAccount. One from a kubeconfig
