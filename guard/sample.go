@@ -50,7 +50,7 @@ type Process struct {
 	Known     bool // UsedBytes is a figure, not a blank of the driver
 	MPS       bool // it may be a client of an MPS daemon
 	Protected bool // never to be signaled: PID 1, the guard itself
-	Unread    bool // it may be of any pod: nobody can tell its container
+	Unread    bool // it may be of any pod: its container is not known
 }
 
 // Orphan is a process that a device lists, and nobody who can be held to it.

@@ -99,7 +99,7 @@ func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 			own.Processes = append(own.Processes, named)
 			seen[d.ID] = true
 		}
-		if !seen[d.ID] { // whose container cannot be told is told to who uses the device
+		if !seen[d.ID] { // who is of no known container is reported to the users of the device
 			own.Orphans = slices.DeleteFunc(own.Orphans, func(o guard.Orphan) bool { return o.Unread })
 		}
 		if own.Fault == "" || seen[d.ID] || len(seen) < p.Given() {
@@ -120,7 +120,7 @@ func (process Process) orphaned(p Pod) string {
 	case process.Has.PodUID == p.UID:
 		return fmt.Sprintf("it was in use before the process of %s began that has pid %d now", p.ContainerName(process.Has.ContainerID), process.PID)
 	case process.Unread:
-		return fmt.Sprintf("the container of pid %d cannot be told, since too many of its threads have exited", process.PID)
+		return fmt.Sprintf("the container of pid %d is not known, since too many of its threads have exited", process.PID)
 	}
 	return ""
 }
