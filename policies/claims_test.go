@@ -99,6 +99,36 @@ func TestClaims(t *testing.T) {
 }
 
 // TestAnotherPodsClaim has a pod name the claim that Kubernetes made for another's slice.
+func TestQuotaDenialOfUnknownClaim(t *testing.T) {
+	t.Parallel()
+	full := []quota.Excess{{Quota: "team-a", Dimension: "gpus", Requested: "1", Used: "0", Limited: "0"}}
+	for name, tt := range map[string]struct {
+		claim corev1.PodResourceClaim
+		known bool
+		want  string
+	}{
+		"a template":          {corev1.PodResourceClaim{Name: "nic", ResourceClaimTemplateName: new("nowhere")}, false, `; claim "nic" counts as a GPU, because its template "nowhere" is not found: create that first`},
+		"a claim":             {corev1.PodResourceClaim{Name: "nic", ResourceClaimName: new("nowhere")}, false, `because its ResourceClaim "nowhere" is not found`},
+		"one that is there":   {corev1.PodResourceClaim{Name: "nic", ResourceClaimTemplateName: new("there")}, true, ""},
+		"one of gpuslice":     {corev1.PodResourceClaim{Name: "gpuslice-main", ResourceClaimTemplateName: new("gpuslice-4096mi")}, false, ""},
+		"one that names none": {corev1.PodResourceClaim{Name: "nic"}, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := claimInput(t)
+			in.Pod.Spec.ResourceClaims = []corev1.PodResourceClaim{tt.claim}
+			in.Claims = nil
+			if tt.known {
+				in.Claims = map[string]*resourcev1.ResourceClaimSpec{"nic": claimSpec()}
+			}
+			message := in.DenyQuota(full).Message()
+			if !strings.Contains(message, "exceeded quota: team-a, requested: gpus=1") || strings.Contains(message, "counts as a GPU") != (tt.want != "") || !strings.Contains(message, tt.want) {
+				t.Errorf("%s, want %q", message, tt.want)
+			}
+		})
+	}
+}
+
 func TestAnotherPodsClaim(t *testing.T) {
 	t.Parallel()
 	name := "gpuslice-4396mi"

@@ -10,7 +10,9 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/charges"
+	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
 	"github.com/gpuslice/gpuslice/policies/promise"
@@ -78,20 +80,42 @@ func (in Input) WithNative(q quota.Quota, native []NativeQuota) quota.Quota {
 // DenyQuota is what a want of quota comes to. Policy decides about its own limits; a ResourceQuota is others', and
 // would have denied the pod if the rename had left it in sight: what exceeds it is denied under warn as well.
 func (in Input) DenyQuota(excess []quota.Excess) Decision {
-	d := in.Deny(quotaDenial(in.Pod, excess))
+	d := in.Deny(in.quotaDenial(excess))
 	native := slices.DeleteFunc(slices.Clone(excess), func(e quota.Excess) bool { return !e.Native })
 	if d.Outcome == Denied || len(native) == 0 {
 		return d
 	}
-	d.Outcome, d.Violations, d.Warnings = Denied, []api.Violation{quotaDenial(in.Pod, native)}, nil
+	d.Outcome, d.Violations, d.Warnings = Denied, []api.Violation{in.quotaDenial(native)}, nil
 	return d
 }
 
 // quotaDenial is the denial of a pod for want of quota.
-func quotaDenial(pod *corev1.Pod, excess []quota.Excess) api.Violation {
+func (in Input) quotaDenial(excess []quota.Excess) api.Violation {
 	v := *quota.Denial(excess)
-	v.Detail += rolloutRemedy(pod, excess)
+	v.Detail += in.unknownClaims() + rolloutRemedy(in.Pod, excess)
 	return v
+}
+
+// unknownClaims tells of claims that count although the author may have meant no GPU.
+func (in Input) unknownClaims() string {
+	var names []string
+	for i := range in.Pod.Spec.ResourceClaims {
+		c := &in.Pod.Spec.ResourceClaims[i]
+		if in.Claims[c.Name] != nil || podspec.IsOurClaim(c.Name) {
+			continue
+		}
+		what, of := c.ResourceClaimTemplateName, "template"
+		if what == nil {
+			what, of = c.ResourceClaimName, "ResourceClaim"
+		}
+		if what != nil {
+			names = append(names, fmt.Sprintf("claim %s counts as a GPU, because its %s %s is not found: create that first", message.Quote(c.Name), of, message.Quote(*what)))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; " + message.ShortList(names)
 }
 
 // NativeWarnings tell the author of the pod that was renamed under the Promise which ResourceQuotas go on counting it

@@ -173,6 +173,6 @@ func verifyUnpromised(in Input) Decision {
 		return d
 	}
 	return denial(api.Violation{Rule: rulename.Undone, Reason: "the pod requests a slice and was not given one", Detail: fmt.Sprintf(
-		"gpuslice's mutating webhook was not called, or its answer was lost; create the pod again, and if it is denied again tell those who run the cluster (policy %s)",
+		"gpuslice's mutating webhook was not called, its answer was lost, or another webhook changed the pod after it; create the pod again, and if it is denied again tell those who run the cluster (policy %s; gpuslice doctor lists webhooks)",
 		in.Policy.Name)})
 }

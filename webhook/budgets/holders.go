@@ -73,7 +73,7 @@ func reservedNote(reserved []ledger.Reservation, name string, amount func(quota.
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("%s of what is used is reserved for pods that were admitted and are not listed, %s, until %s at the latest: try again then",
+	return fmt.Sprintf("%s of what is used is reserved for pods that were admitted and are not listed, %s: try again in a few seconds, or at %s at the latest",
 		text(sum), inShort(names, shortName), until.UTC().Format(time.RFC3339))
 }
 

@@ -34,7 +34,7 @@ func TestWithHolders(t *testing.T) {
 		"a second create of one name": {
 			ledger.Answer{Excess: excess, Reserved: []ledger.Reservation{
 				{Name: "train", CreatedAt: at, Holding: gi(6)}, {Name: "train", CreatedAt: at.Add(time.Second), Holding: gi(8)}, {Name: "new", CreatedAt: at.Add(time.Hour), Holding: gi(8)}}},
-			false, "memory left: 4Gi; 8Gi of what is used is reserved for pods that were admitted and are not listed, train, until 2026-01-02T03:05:06Z at the latest: try again then"},
+			false, "memory left: 4Gi; 8Gi of what is used is reserved for pods that were admitted and are not listed, train: try again in a few seconds, or at 2026-01-02T03:05:06Z at the latest"},
 	} {
 		request.Budget.Namespaces = []string{"team-a"}
 		if c.shared {
@@ -76,7 +76,7 @@ func TestWithHoldersOfResourceQuota(t *testing.T) {
 		Reserved: []ledger.Reservation{{Name: "next", CreatedAt: at, Holding: units(1)}},
 	})
 	want := "requests.nvidia.com/gpu left: 0; most is held by train 2; " +
-		"1 of what is used is reserved for pods that were admitted and are not listed, next, until 2026-01-02T03:05:05Z at the latest: try again then"
+		"1 of what is used is reserved for pods that were admitted and are not listed, next: try again in a few seconds, or at 2026-01-02T03:05:05Z at the latest"
 	if len(got) != 1 || got[0].Note != want {
 		t.Errorf("%+v, want the note %q", got, want)
 	}

@@ -33,7 +33,7 @@ type Result struct {
 func Plan(in *Input, req api.Request) Result {
 	if req.Strategy != "" && !in.Policy.Allows(req.Strategy) {
 		return unplanned(api.Violation{Rule: api.RulePolicy, Reason: "strategy not allowed", Detail: fmt.Sprintf(
-			"%s: %q, policy %s allows %s", api.LabelStrategy, req.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
+			"%s: %q, policy %s allows %s; write one of these, or leave the label out", api.LabelStrategy, req.Strategy, in.Policy.Name, message.JoinNames(in.Policy.Strategies))})
 	}
 	if os := in.Pod.Spec.OS; os != nil && os.Name == corev1.Windows {
 		return unplanned(api.Violation{Rule: rulename.Strategy, Reason: "Windows pods are not supported", Detail: "spec.os.name is windows, and GPUs are shared on nodes of Linux alone; request no slice, or run it on Linux"})

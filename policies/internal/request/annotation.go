@@ -33,9 +33,14 @@ func (r *requestReader) annotation() map[string]size.Size {
 		r.deny(reason, problem.Detail)
 		return nil
 	}
+	var all []gpuContainer
+	for c := range podspec.Containers(&r.pod.Spec) {
+		all = append(all, gpuContainer{name: c.Name})
+	}
+	there := quotedNames(all)
 	out, problems := document.Entries(root, func(name string) string {
 		if !podspec.HasContainer(&r.pod.Spec, name) {
-			return "it is not a container of this pod"
+			return "it is not a container of this pod; there are " + there
 		}
 		return ""
 	}, size.Size.Check)

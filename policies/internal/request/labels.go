@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,6 +23,8 @@ type labelRequest struct {
 	framework string
 	container string
 	explicit  bool
+
+	sizeFrom, containerFrom string // what says so, for people
 }
 
 // labelReader reads one label into the request.
@@ -78,6 +81,12 @@ func (r *requestReader) labels() labelRequest {
 			continue
 		}
 		known++
+		switch reader.label {
+		case api.LabelMemory, api.LabelMemoryLimit, api.LabelFraction, api.LabelClass, api.LabelCompute:
+			out.sizeFrom = cmp.Or(out.sizeFrom, "label "+reader.label)
+		case api.LabelContainer:
+			out.containerFrom = "label " + reader.label
+		}
 		out.explicit = out.explicit || reader.explicit
 		if err := reader.read(value, &out); err != nil {
 			out.explicit = true // it requests something that cannot be read

@@ -67,7 +67,7 @@ func (r *requestReader) read() api.Request {
 		req.Explicit, req.Spellings = true, append(req.Spellings, spellings.NameOfShares)
 	}
 	for _, c := range r.gpuContainers(labels, named, req.Explicit) {
-		req.Containers = append(req.Containers, r.container(c, labels.size, named, &req))
+		req.Containers = append(req.Containers, r.container(c, labels, named, &req))
 	}
 	if labels.share == api.ShareDisabled { // whatever another system's words say
 		req.Explicit = own
@@ -95,7 +95,7 @@ func (r *requestReader) gpuContainers(labels labelRequest, named map[string]size
 		}
 	}
 	if labels.container != "" {
-		return r.namedContainer(labels.container, found, silent)
+		return r.namedContainer(labels, found, silent)
 	}
 	if len(found) > 0 || !explicit || len(r.violations) > 0 {
 		return found
@@ -113,15 +113,16 @@ func (r *requestReader) gpuContainers(labels labelRequest, named map[string]size
 }
 
 // namedContainer resolves the label gpuslice.dev/container, which decides only where no container requests a GPU by itself.
-func (r *requestReader) namedContainer(name string, found, silent []gpuContainer) []gpuContainer {
+func (r *requestReader) namedContainer(labels labelRequest, found, silent []gpuContainer) []gpuContainer {
+	name := labels.container
 	is := func(g gpuContainer) bool { return g.name == name }
 	switch i := slices.IndexFunc(silent, is); {
 	case slices.ContainsFunc(found, is):
 		return found
 	case i < 0:
-		r.deny("label "+api.LabelContainer, fmt.Sprintf("%s is not a container of this pod; there are %s", message.Quote(name), quotedNames(append(found, silent...))))
+		r.deny(labels.containerFrom, fmt.Sprintf("%s is not a container of this pod; there are %s", message.Quote(name), quotedNames(append(found, silent...))))
 	case len(found) > 0:
-		r.deny("label "+api.LabelContainer, fmt.Sprintf("it names %q, but %s requests a GPU; remove the label, or the GPU there", name, quotedNames(found)))
+		r.deny(labels.containerFrom, fmt.Sprintf("it names %q, but %s requests a GPU; remove the name, or the GPU there", name, quotedNames(found)))
 	default:
 		return silent[i : i+1]
 	}
@@ -130,9 +131,9 @@ func (r *requestReader) namedContainer(name string, found, silent []gpuContainer
 
 // container reads one container's request: its part of the annotation, else the labels; an accepted foreign spelling has
 // to agree with them.
-func (r *requestReader) container(g gpuContainer, fromLabels size.Size, named map[string]size.Size, req *api.Request) api.ContainerRequest {
-	out := api.ContainerRequest{Name: g.name, Resource: g.resource.Name, GPUs: max(g.resource.Count, 1), Size: fromLabels}
-	source := "the labels"
+func (r *requestReader) container(g gpuContainer, labels labelRequest, named map[string]size.Size, req *api.Request) api.ContainerRequest {
+	out := api.ContainerRequest{Name: g.name, Resource: g.resource.Name, GPUs: max(g.resource.Count, 1), Size: labels.size}
+	source := labels.sizeFrom
 	if annotated, ok := named[g.name]; ok {
 		out.Size, source = annotated, "annotation "+api.AnnotationContainers
 	}
@@ -140,7 +141,7 @@ func (r *requestReader) container(g gpuContainer, fromLabels size.Size, named ma
 		out.Quantity = g.resource.Share.String()
 	}
 	if len(r.spelled) > 0 {
-		r.spelledIn(g, &out, req)
+		r.spelledIn(g, &out, source, req)
 	}
 	out.Threads = r.threads(&out)
 	r.recall(&out)
@@ -154,7 +155,7 @@ func (r *requestReader) container(g gpuContainer, fromLabels size.Size, named ma
 	}
 	req.Explicit = true
 	if out.Size.Named() && !size.Same(out.Size, foreign) {
-		r.deny("two sizes for one slice", fmt.Sprintf("container %q says %s and %s say %s; write one of them", g.name, text, source, out.Size.Describe()))
+		r.deny("two sizes for one slice", fmt.Sprintf("container %q says %s, and %s says %s; write one of them", g.name, text, source, out.Size.Describe()))
 		return out
 	}
 	out.Size.Memory, out.Size.Fraction, out.Size.Class = foreign.Memory, foreign.Fraction, foreign.Class

@@ -71,7 +71,9 @@ func (r *requestReader) accept(f spellings.Found, labels *labelRequest) {
 		return
 	}
 	labels.container = onlyOne(r, "two containers for one slice", f, labels.container, f.Part.Container)
-	r.agree(&labels.size, f, "the labels")
+	labels.containerFrom = cmp.Or(labels.containerFrom, f.ContainerFrom)
+	r.agree(&labels.size, labels.sizeFrom, f, "")
+	labels.sizeFrom = cmp.Or(labels.sizeFrom, strings.Join(f.Names, " and "))
 }
 
 // onlyOne is what the pod says and found may repeat, or what found alone says.
@@ -84,7 +86,7 @@ func onlyOne[T ~string](r *requestReader, reason string, found spellings.Found, 
 }
 
 // spelledIn gives a container what an accepted system's words request for it.
-func (r *requestReader) spelledIn(g gpuContainer, out *api.ContainerRequest, req *api.Request) {
+func (r *requestReader) spelledIn(g gpuContainer, out *api.ContainerRequest, source string, req *api.Request) {
 	f, own := r.spelled[g.name]
 	gpus := cmp.Or(f.Part.GPUs, r.spelled[""].Part.GPUs)
 	switch {
@@ -99,17 +101,24 @@ func (r *requestReader) spelledIn(g gpuContainer, out *api.ContainerRequest, req
 	}
 	req.Explicit = true
 	out.Foreign = f.Resources
-	r.agree(&out.Size, f, fmt.Sprintf("container %q", g.name))
+	r.agree(&out.Size, source, f, g.name)
 }
 
-// agree adds what is found to a size, which it may repeat and not contradict.
-func (r *requestReader) agree(into *size.Size, f spellings.Found, where string) {
+// agree adds what is found to a size from a source, which it may repeat and not contradict.
+func (r *requestReader) agree(into *size.Size, source string, f spellings.Found, container string) {
 	found := f.Part.Size
-	if into.Named() && found.Named() && !size.Same(*into, found) ||
-		into.Compute != 0 && found.Compute != 0 && into.Compute != found.Compute ||
-		into.MemoryLimit != 0 && found.MemoryLimit != 0 && into.MemoryLimit != found.MemoryLimit {
-		r.deny("two sizes for one slice", fmt.Sprintf("%s: labels or annotation of gpuslice say %s, and %s %s; write one of them",
-			where, into.Describe(), strings.Join(f.Names, " and "), found.Describe()))
+	says, finds := "", ""
+	switch {
+	case into.Named() && found.Named() && !size.Same(*into, found):
+		says, finds = into.Describe(), found.Describe()
+	case into.Compute != 0 && found.Compute != 0 && into.Compute != found.Compute:
+		says, finds = fmt.Sprintf("compute %d", into.Compute), fmt.Sprintf("compute %d", found.Compute)
+	case into.MemoryLimit != 0 && found.MemoryLimit != 0 && into.MemoryLimit != found.MemoryLimit:
+		says, finds = fmt.Sprintf("memory limit %q", into.MemoryLimit), fmt.Sprintf("memory limit %q", found.MemoryLimit)
+	}
+	if says != "" {
+		r.deny("two sizes for one slice", inContainer(container, fmt.Sprintf("%s says %s, and %s %s; write one of them",
+			source, says, strings.Join(f.Names, " and "), finds)))
 		return
 	}
 	if found.Named() {

@@ -24,9 +24,11 @@ type Found struct {
 	// Resources are the quantities of the container's resources. No node offers them where the system is not installed.
 	Resources map[string]string
 	Part      Part
-	Unread    []string // names that have no form in gpuslice
-	Selected  bool     // it is read from a node selector, which nodes of the system have
-	Err       error    // why it cannot be read
+	// ContainerFrom is the name that says which container gets the slice; "": none does.
+	ContainerFrom string
+	Unread        []string // names that have no form in gpuslice
+	Selected      bool     // it is read from a node selector, which nodes of the system have
+	Err           error    // why it cannot be read
 }
 
 // maxNames are the names that are read of one pod.
@@ -219,6 +221,9 @@ func (g *group) read() {
 	for _, name := range g.Names {
 		if err := g.readings[name](g.values[name], &c); err != nil && g.Err == nil {
 			g.Err = fmt.Errorf("%s: %w", name, err)
+		}
+		if c.Container != "" {
+			g.ContainerFrom = cmp.Or(g.ContainerFrom, name)
 		}
 	}
 	if g.Err == nil {
