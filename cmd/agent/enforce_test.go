@@ -280,3 +280,24 @@ func TestNotEnforced(t *testing.T) {
 		}
 	}
 }
+
+// TestHungDevice: one device of which the driver does not answer is no other's fault.
+func TestHungDevice(t *testing.T) {
+	hangs := fakegpu.Fault{Hang: []string{"nvmlDeviceGet*RunningProcesses*"}}
+	c := agentOn(t, fakegpu.Config{Devices: 2, On: map[int]fakegpu.Fault{1: hangs}}, promisedPod("hog", true))
+	c.tenant("hog", "hold 9GiB ignore-term")
+	c.await(reasonTerminated)
+	if code, text := c.get("/readyz"); code != http.StatusOK {
+		t.Errorf("not ready: %d %s", code, text)
+	}
+	_, metrics := c.get("/metrics")
+	for _, line := range []string{
+		`gpuslice_agent_device_unreadable{device="GPU-00000000-0000-4000-8000-000000000000"} 0`,
+		`gpuslice_agent_device_unreadable{device="GPU-00000000-0000-4000-8000-000000000001"} 1`,
+	} {
+		if !strings.Contains(metrics, line+"\n") {
+			t.Errorf("no line %q in\n%s", line, metrics)
+		}
+	}
+	c.awaitLease("gpuslice-agent-gpu-1")
+}

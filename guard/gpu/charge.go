@@ -3,6 +3,7 @@ package gpu
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
@@ -15,15 +16,13 @@ type charge struct {
 
 // Charge implements guard.Reader. Drivers from 615 on keep the figure.
 func (d *Driver) Charge(ctx context.Context, id, cgroup string) (used, limit int64, ok bool) {
-	c, err := bounded(ctx, d.watchdog, func() (charge, error) {
-		for _, dev := range d.devices {
-			if dev.id == id && dev.missing == nil && d.has["nvmlDeviceGetMemoryLimits_v1"] && !dev.instance {
-				return read(dev.handle.GetMemoryLimits_v1(cgroup)), nil
-			}
-		}
-		return charge{}, nil
+	named := slices.DeleteFunc(d.found(), func(dev *device) bool {
+		return dev.id != id || dev.missing != nil || dev.instance || !d.has["nvmlDeviceGetMemoryLimits_v1"]
 	})
-	return c.used, c.limit, c.ok && err == nil
+	for _, c := range ask(ctx, d, charging, named, func(dev *device, _ bool) (charge, error) { return read(dev.handle.GetMemoryLimits_v1(cgroup)), nil }) {
+		return c.value.used, c.value.limit, c.value.ok && c.err == nil
+	}
+	return 0, 0, false
 }
 
 func read(l nvml.MemoryLimits_v1, ret nvml.Return) charge {

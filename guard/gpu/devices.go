@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,40 +16,66 @@ var errNoDevice = errors.New("no device is visible to the guard; its access to t
 // findPause is the least time between two searches for devices.
 const findPause = 2 * time.Second
 
-// ready opens NVML and finds the devices, when that is due.
-func (d *Driver) ready() error {
-	if err := d.open(); err != nil {
-		return err
+// known opens NVML, finds the devices when that is due, and returns them.
+func (d *Driver) known(ctx context.Context) ([]*device, error) {
+	d.search.Lock()
+	defer d.search.Unlock()
+	known := d.found()
+	if len(known) == 0 {
+		if _, err := d.open(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if !d.stale || len(d.devices) > 0 && time.Since(d.foundAt) < findPause {
-		return nil
+	if !d.stale.Load() || len(known) > 0 && time.Since(d.foundAt) < findPause {
+		return known, nil
 	}
 	d.foundAt = time.Now()
-	found, err := d.find()
-	if err != nil && len(d.devices) == 0 {
-		return err
+	d.stale.Store(false)
+	found, err := d.find(ctx, known)
+	if err != nil {
+		d.stale.Store(true)
+		if len(known) == 0 {
+			return nil, err
+		}
+		return known, nil // each handle that is left fails with its own reason
 	}
-	if err == nil {
-		d.devices = found
-		d.stale = slices.ContainsFunc(found, func(dev *device) bool { return dev.missing != nil })
+	if slices.ContainsFunc(found, func(dev *device) bool { return dev.missing != nil }) {
+		d.stale.Store(true)
 	}
-	return nil // each handle that is left fails with its own reason
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.devices = found
+	return slices.Clone(found), nil
+}
+
+// found returns the devices that the last search found.
+func (d *Driver) found() []*device {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.devices)
 }
 
 // find returns every visible device; in place of one that MIG partitions, its
 // instances, since the device itself answers only to privileged callers. A device
 // that cannot be opened is there with the reason, and hides no other.
-func (d *Driver) find() ([]*device, error) {
-	n, ret := d.library.DeviceGetCount()
-	if ret != nvml.SUCCESS {
-		return nil, failure("count devices", ret)
+func (d *Driver) find(ctx context.Context, known []*device) ([]*device, error) {
+	n, err := bounded(ctx, d.watchdog, counting, func(bool) (int, error) {
+		n, ret := d.library.DeviceGetCount()
+		return n, failure("count devices", ret)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var indices []*device
+	for i := range n {
+		indices = append(indices, &device{index: i})
 	}
 	var found []*device
 	var failures []error
-	for i := range n {
-		devices, err := d.openDevice(i)
-		if err != nil {
-			devices, failures = d.lost(i, err), append(failures, err)
+	for i, opened := range ask(ctx, d, opening, indices, func(at *device, _ bool) ([]*device, error) { return d.openDevice(at.index, known) }) {
+		devices := opened.value
+		if opened.err != nil {
+			devices, failures = lost(i, opened.err, known), append(failures, opened.err)
 		}
 		found = append(found, devices...)
 	}
@@ -62,7 +89,7 @@ func (d *Driver) find() ([]*device, error) {
 }
 
 // openDevice opens the device with that index, or its instances.
-func (d *Driver) openDevice(index int) ([]*device, error) {
+func (d *Driver) openDevice(index int, known []*device) ([]*device, error) {
 	handle, ret := d.library.DeviceGetHandleByIndex(index)
 	if ret != nvml.SUCCESS {
 		return nil, failure(fmt.Sprintf("open device %d", index), ret)
@@ -77,11 +104,11 @@ func (d *Driver) openDevice(index int) ([]*device, error) {
 	}
 	var opened []*device
 	for _, h := range handles {
-		dev, err := d.describe(h)
+		dev, err := d.describe(h, index, known)
 		if err != nil {
 			return nil, err
 		}
-		dev.index, dev.instance = index, mig
+		dev.instance = mig
 		opened = append(opened, dev)
 	}
 	return opened, nil
@@ -89,8 +116,8 @@ func (d *Driver) openDevice(index int) ([]*device, error) {
 
 // lost returns the device with that index as it was known, which fails with its
 // own reason, or one of which nothing is known.
-func (d *Driver) lost(index int, err error) []*device {
-	known := slices.DeleteFunc(slices.Clone(d.devices), func(dev *device) bool { return dev.index != index })
+func lost(index int, err error, known []*device) []*device {
+	known = slices.DeleteFunc(slices.Clone(known), func(dev *device) bool { return dev.index != index })
 	if len(known) > 0 {
 		return known
 	}
@@ -120,15 +147,15 @@ func (d *Driver) instances(parent nvml.Device) ([]nvml.Device, bool, error) {
 }
 
 // describe returns a device, with what was listed on it before.
-func (d *Driver) describe(h nvml.Device) (*device, error) {
+func (d *Driver) describe(h nvml.Device, index int, known []*device) (*device, error) {
 	id, ret := h.GetUUID()
 	if ret != nvml.SUCCESS {
 		return nil, failure("read a device's UUID", ret)
 	}
-	dev := &device{handle: h, id: id}
-	for _, known := range d.devices {
-		if known.id == id {
-			dev.last, dev.seen = known.last, known.seen
+	dev := &device{handle: h, index: index, id: id}
+	for _, before := range known {
+		if before.id == id && before.index == index { // or it belongs to another call
+			dev.last, dev.seen = before.last, before.seen
 		}
 	}
 	if d.has["nvmlDeviceGetName"] {

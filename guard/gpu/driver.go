@@ -3,6 +3,8 @@ package gpu
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,20 +32,28 @@ type Options struct {
 // use. Use New.
 type Driver struct {
 	options  Options
-	watchdog *watchdog
+	watchdog *watchdog // of what concerns no device
 	library  nvml.Interface
 
-	// What follows belongs to the call that the watchdog lets in.
+	search  sync.Mutex // of devices
+	foundAt time.Time
+
+	// These belong to the call that the watchdog lets in, and are only read once a
+	// device is found.
 	opened  bool
 	version string
 	has     map[string]bool
+
+	mu      sync.Mutex
 	devices []*device
-	stale   bool // the handles are to be opened again
-	foundAt time.Time
+	slots   map[int]*watchdog // of the devices, by their index
+
+	stale   atomic.Bool // the handles are to be opened again
 	updated atomic.Bool
 }
 
-// device is one device or MIG instance, and what was last listed on it.
+// device is one device or MIG instance, and what was last listed on it, which belongs to
+// the call that the watchdog of its index lets in.
 type device struct {
 	handle    nvml.Device
 	index     int   // as NVML counts them, of its device where it is an instance
@@ -68,7 +78,7 @@ func New(o Options) *Driver {
 	if o.Library != "" {
 		options = append(options, nvml.WithLibraryPath(o.Library))
 	}
-	return &Driver{options: o, watchdog: newWatchdog(o.Limit), library: nvml.New(options...)}
+	return &Driver{options: o, watchdog: newWatchdog(o.Limit), library: nvml.New(options...), slots: map[int]*watchdog{}}
 }
 
 // functions are those beyond the first release that the guard may call, each
@@ -98,8 +108,16 @@ func functions() map[string][]string {
 var required = []string{"nvmlDeviceGetComputeRunningProcesses", "nvmlSystemGetDriverVersion", "nvmlDeviceGetCount",
 	"nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID"}
 
-// open loads and initialises NVML, once.
-func (d *Driver) open() error {
+// open loads and initialises NVML, once. It returns the driver's version.
+func (d *Driver) open(ctx context.Context) (version string, err error) {
+	return bounded(ctx, d.watchdog, initializing, func(bool) (string, error) {
+		err := d.initialize()
+		return d.version, err
+	})
+}
+
+// initialize loads and initialises NVML, once.
+func (d *Driver) initialize() error {
 	if d.opened {
 		return nil
 	}
@@ -121,7 +139,8 @@ func (d *Driver) open() error {
 	if ret != nvml.SUCCESS {
 		return failure("read the driver's version", ret)
 	}
-	d.opened, d.version, d.stale = true, version, true
+	d.opened, d.version = true, version
+	d.stale.Store(true)
 	return nil
 }
 
@@ -141,23 +160,27 @@ type Device struct {
 
 // Facts returns what there is, in bounded time.
 func (d *Driver) Facts(ctx context.Context) (Facts, error) {
-	return bounded(ctx, d.watchdog, func() (Facts, error) {
-		if err := d.ready(); err != nil {
-			return Facts{Driver: d.version}, err
+	version, err := d.open(ctx)
+	if err != nil {
+		return Facts{}, err
+	}
+	facts := Facts{Driver: version}
+	devices, err := d.known(ctx)
+	if err != nil {
+		return facts, err
+	}
+	devices = slices.DeleteFunc(devices, func(dev *device) bool { return dev.missing != nil })
+	for i, total := range ask(ctx, d, reading, devices, func(dev *device, _ bool) (int64, error) {
+		total, _, err := d.total(dev)
+		return total, err
+	}) {
+		if total.err != nil {
+			return facts, total.err
 		}
-		facts := Facts{Driver: d.version}
-		for _, dev := range d.devices {
-			if dev.missing != nil {
-				continue
-			}
-			total, _, err := d.total(dev)
-			if err != nil {
-				return facts, err
-			}
-			facts.Devices = append(facts.Devices, Device{dev.id, dev.name, total, dev.instance, dev.exclusive})
-		}
-		return facts, nil
-	})
+		dev := devices[i]
+		facts.Devices = append(facts.Devices, Device{dev.id, dev.name, total.value, dev.instance, dev.exclusive})
+	}
+	return facts, nil
 }
 
 // Updated reports whether the driver was replaced while its library was in use.

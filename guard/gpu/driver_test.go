@@ -82,7 +82,7 @@ func TestReadHangs(t *testing.T) {
 			t.Errorf("gave up after %s", took)
 		}
 	}
-	if n := len(d.watchdog.busy); n != 1 {
+	if n := len(d.slot(0).busy); n != 1 {
 		t.Errorf("%d calls hang, want the first alone", n)
 	}
 	n.configure(fakegpu.Config{})
@@ -96,6 +96,68 @@ func TestReadHangs(t *testing.T) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("never read again")
+		}
+	}
+}
+
+// TestReadOneDeviceHangs: one device that hangs, or is slow, costs the others one wait.
+func TestReadOneDeviceHangs(t *testing.T) {
+	const limit = 500 * time.Millisecond
+	for name, fault := range map[string]fakegpu.Fault{
+		"a list that hangs":      {Hang: []string{lists}},
+		"a total that hangs":     {Hang: []string{total}},
+		"a total that is slow":   {Slow: []fakegpu.Slow{{Call: total, For: 2 * limit / 3}}}, // a list comes with two
+		"use that hangs as well": {Hang: []string{lists, "nvmlDeviceGetProcessUtilization*"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t, fakegpu.Config{Devices: 3})
+			n.start("gpu0=100MiB", "gpu1=100MiB")
+			d := driver(t, Options{Limit: limit})
+			readDevices(t, d, 0)
+			n.configure(fakegpu.Config{Devices: 3, On: map[int]fakegpu.Fault{1: fault}})
+			readDevices(t, d, 0)
+			var took time.Duration
+			for range 10 {
+				asked := time.Now()
+				read := readDevices(t, d, 0)
+				d.Activities(t.Context())
+				took += time.Since(asked)
+				if got := read[1].Fault; !strings.Contains(got, ErrHung.Error()) {
+					t.Errorf("device 1: %q", got)
+				}
+				if read[0].Fault != "" || read[2].Fault != "" || read[0].Listed.Before(asked) || read[2].Listed.Before(asked) {
+					t.Errorf("the others: %+v %+v", read[0], read[2])
+				}
+			}
+			if took > 4*limit { // ten waits would be ten times as long
+				t.Errorf("ten more readings took %s", took)
+			}
+			n.configure(fakegpu.Config{Devices: 3})
+			for deadline := time.Now().Add(time.Minute); ; {
+				asked := time.Now()
+				switch read := readDevices(t, d, time.Hour)[1]; {
+				case read.Fault == "" && read.Listed.Before(asked):
+					t.Error("a list from before the reading")
+				case read.Fault != "" && time.Now().Before(deadline):
+					continue
+				case read.Fault != "":
+					t.Errorf("never read again: %s", read.Fault)
+				}
+				return
+			}
+		})
+	}
+}
+
+func TestReadDeviceHangsFromTheStart(t *testing.T) {
+	hangs := fakegpu.Config{Devices: 2, On: map[int]fakegpu.Fault{0: {Hang: []string{"nvmlDeviceGetUUID*"}}}}
+	n := newNode(t, hangs)
+	n.start("gpu1=100MiB")
+	d := driver(t, Options{Limit: 300 * time.Millisecond})
+	for range 3 {
+		d.foundAt = time.Time{}
+		if read := readDevices(t, d, 0); !strings.Contains(read[0].Fault, ErrHung.Error()) || n.short(read[1:]) != "0001 100/81920 a=100\n" {
+			t.Errorf("got %s", n.short(read))
 		}
 	}
 }

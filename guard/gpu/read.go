@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -31,17 +32,78 @@ type list struct {
 
 // Read implements guard.Reader.
 func (d *Driver) Read(ctx context.Context, maxAge time.Duration) ([]guard.Device, error) {
-	return bounded(ctx, d.watchdog, func() ([]guard.Device, error) {
-		if err := d.ready(); err != nil {
-			return nil, err
+	devices, err := d.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	unsupported := d.Unsupported(d.version)
+	read := make([]guard.Device, 0, len(devices))
+	hung := 0
+	for i, r := range ask(ctx, d, reading, devices, func(dev *device, late bool) (guard.Device, error) {
+		if late { // its list would be older than the sample that it comes with
+			dev.last = list{}
+			defer func() { dev.last = list{} }()
 		}
-		unsupported := d.Unsupported(d.version)
-		devices := make([]guard.Device, 0, len(d.devices))
-		for _, dev := range d.devices {
-			devices = append(devices, d.read(dev, maxAge, unsupported))
+		return d.read(dev, maxAge, unsupported), nil
+	}) {
+		if err = r.err; err != nil {
+			hung++
+			r.value = guard.Device{ID: devices[i].id, Model: devices[i].name, Fault: err.Error()}
 		}
-		return devices, nil
-	})
+		read = append(read, r.value)
+	}
+	if hung == len(devices) {
+		return nil, err
+	}
+	return read, nil
+}
+
+// answer is what came of a call of one device.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// ask calls all devices at once and returns their answers in order: those of which
+// the driver does not answer in time delay or hide no other. Instances of one device
+// are called one after the other.
+func ask[T any](ctx context.Context, d *Driver, c call, devices []*device, f func(dev *device, late bool) (T, error)) []answer[T] {
+	starved := d.watchdog.starved()
+	answers := make([]answer[T], len(devices))
+	var calls sync.WaitGroup
+	for first := 0; first < len(devices); {
+		last := first + 1
+		for last < len(devices) && devices[last].index == devices[first].index {
+			last++
+		}
+		same, into := devices[first:last], answers[first:last]
+		calls.Go(func() {
+			got, err := boundedSince(ctx, d.slot(same[0].index), starved, c, func(late bool) ([]answer[T], error) {
+				got := make([]answer[T], len(same))
+				for i, dev := range same {
+					got[i].value, got[i].err = f(dev, late)
+				}
+				return got, nil
+			})
+			for i := range into {
+				into[i].err = err
+			}
+			copy(into, got)
+		})
+		first = last
+	}
+	calls.Wait()
+	return answers
+}
+
+// slot returns the watchdog of the device with that index.
+func (d *Driver) slot(index int) *watchdog {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.slots[index] == nil {
+		d.slots[index] = newWatchdog(d.options.Limit)
+	}
+	return d.slots[index]
 }
 
 // read reads one device. What goes wrong is the fault of that device alone.
@@ -75,7 +137,8 @@ func (d *Driver) read(dev *device, maxAge time.Duration, unsupported string) gua
 
 // fail returns a device with the reason why it could not be read.
 func (d *Driver) fail(seen guard.Device, err error) guard.Device {
-	seen.Fault, d.stale = err.Error(), true
+	seen.Fault = err.Error()
+	d.stale.Store(true)
 	if errors.Is(err, nvml.ERROR_LIB_RM_VERSION_MISMATCH) {
 		d.updated.Store(true)
 	}

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -45,38 +46,37 @@ const clockStep = 1_000_000
 // Activities returns what ran on each device since the last call, of devices that
 // report it.
 func (d *Driver) Activities(ctx context.Context) []Activity {
-	found, err := bounded(ctx, d.watchdog, func() (found []Activity, _ error) {
-		if !d.opened || !d.has["nvmlDeviceGetProcessUtilization"] || !d.options.NodePIDs && Older(d.version, firstUtilization) {
+	devices := slices.DeleteFunc(d.found(), func(dev *device) bool { return dev.instance || dev.missing != nil })
+	if len(devices) == 0 || !d.has["nvmlDeviceGetProcessUtilization"] || !d.options.NodePIDs && Older(d.version, firstUtilization) {
+		return nil
+	}
+	var found []Activity
+	for _, a := range ask(ctx, d, sampling, devices, func(dev *device, _ bool) (*Activity, error) {
+		if time.Since(dev.last.at) >= time.Minute {
 			return nil, nil
 		}
-		for _, dev := range d.devices {
-			if dev.instance || dev.missing != nil || time.Since(dev.last.at) >= time.Minute {
-				continue
-			}
-			if a, reported := dev.activity(d.has["nvmlDeviceGetUtilizationRates"]); reported {
-				found = append(found, a)
-			}
+		return dev.activity(d.has["nvmlDeviceGetUtilizationRates"]), nil
+	}) {
+		if a.err == nil && a.value != nil {
+			found = append(found, *a.value)
 		}
-		return found, nil
-	})
-	if err != nil {
-		return nil
 	}
 	return found
 }
 
-func (dev *device) activity(hasRates bool) (a Activity, reported bool) {
+// activity returns nil where the device does not report it.
+func (dev *device) activity(hasRates bool) *Activity {
 	now := uint64(time.Now().UnixMicro())
 	if dev.seen > now+clockStep { // the clock was set back, and what ran since has older time stamps
 		dev.seen = 0
-		return a, false
+		return nil
 	}
 	samples, ret := dev.handle.GetProcessUtilization(dev.seen)
 	nothing := ret == nvml.ERROR_NOT_FOUND || ret == nvml.ERROR_INSUFFICIENT_SIZE && len(samples) == 0
 	if ret != nvml.SUCCESS && !nothing || nothing && hasRates && dev.busy() {
-		return a, false
+		return nil
 	}
-	a = Activity{Device: dev.id, Complete: true, Ran: map[int]bool{}, Sampled: map[int]bool{}}
+	a := &Activity{Device: dev.id, Complete: true, Ran: map[int]bool{}, Sampled: map[int]bool{}}
 	percent, times := map[int]int{}, map[int]int{}
 	for _, s := range samples {
 		dev.seen = max(dev.seen, min(s.TimeStamp, now))
@@ -97,7 +97,7 @@ func (dev *device) activity(hasRates bool) (a Activity, reported bool) {
 		}
 	}
 	a.Complete = listed == len(a.Ran)
-	return a, true
+	return a
 }
 
 // busy reports whether the device itself ran something lately, whoever it was: a

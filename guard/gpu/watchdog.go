@@ -7,19 +7,36 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
-// watchdog bounds calls into the driver. A call that hangs cannot be cancelled;
-// until it returns no other is begun, so that it costs one thread.
+// watchdog bounds calls into the driver, or into one of its devices. A call that
+// hangs cannot be cancelled; until it returns no other is begun, so that it costs one
+// thread. Nobody waits again for what has lapsed until it has returned in time, so that
+// it costs others the time of one call.
 //
 // The time in which the guard had work and got no CPU does not count: a busy node
 // or the container's CPU limit is no fault of the driver.
 type watchdog struct {
 	limit   time.Duration
 	busy    chan struct{}
+	lapsed  [calls]atomic.Bool   // the last one did not return in time
 	starved func() time.Duration // how long the guard has waited for a CPU so far
 }
+
+// call is what a watchdog bounds.
+type call int
+
+const (
+	initializing call = iota
+	counting
+	opening
+	reading
+	sampling // utilization
+	charging
+	calls int = iota
+)
 
 // maxExtension is how many times its limit a call may be extended by.
 const maxExtension = 3
@@ -29,19 +46,31 @@ func newWatchdog(limit time.Duration) *watchdog {
 }
 
 // bounded runs f and returns what it returned, or ErrHung when the limit passes
-// first. f must not touch what the caller goes on to use.
-func bounded[T any](ctx context.Context, w *watchdog, f func() (T, error)) (T, error) {
+// first. f must not touch what the caller goes on to use. It is late where nobody
+// waits for what it returns.
+func bounded[T any](ctx context.Context, w *watchdog, c call, f func(late bool) (T, error)) (T, error) {
+	return boundedSince(ctx, w, w.starved(), c, f)
+}
+
+// boundedSince is bounded with how long the guard had been starved before.
+func boundedSince[T any](ctx context.Context, w *watchdog, before time.Duration, c call, f func(late bool) (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
 	}
 	var none T
+	if w.lapsed[c].Load() || w.lapsed[reading].Load() { // what cannot be read is not waited for otherwise
+		if w.lapsed[c].Load() {
+			w.retry(c, func() { _, _ = f(true) })
+		}
+		return none, fmt.Errorf("%w: the last call took more than %s", ErrHung, w.limit)
+	}
 	timer := time.NewTimer(w.limit)
 	defer timer.Stop()
-	before, extended := w.starved(), time.Duration(0)
 	select {
 	case w.busy <- struct{}{}:
 	case <-timer.C:
+		w.lapsed[c].Store(true)
 		return none, fmt.Errorf("%w: a call has been under way for more than %s", ErrHung, w.limit)
 	case <-ctx.Done():
 		return none, ctx.Err()
@@ -49,9 +78,10 @@ func bounded[T any](ctx context.Context, w *watchdog, f func() (T, error)) (T, e
 	answers := make(chan answer, 1)
 	go func() {
 		defer func() { <-w.busy }()
-		value, err := f()
+		value, err := f(false)
 		answers <- answer{value, err}
 	}()
+	extended := time.Duration(0)
 	for {
 		select {
 		case a := <-answers:
@@ -59,6 +89,7 @@ func bounded[T any](ctx context.Context, w *watchdog, f func() (T, error)) (T, e
 		case <-timer.C:
 			more := min(w.starved()-before, maxExtension*w.limit) - extended
 			if more <= 0 {
+				w.lapsed[c].Store(true)
 				return none, fmt.Errorf("%w: waited %s", ErrHung, w.limit)
 			}
 			extended += more
@@ -67,6 +98,23 @@ func bounded[T any](ctx context.Context, w *watchdog, f func() (T, error)) (T, e
 			return none, ctx.Err()
 		}
 	}
+}
+
+// retry begins a call of what has lapsed, unless one is under way.
+func (w *watchdog) retry(c call, f func()) {
+	select {
+	case w.busy <- struct{}{}:
+	default:
+		return
+	}
+	go func() {
+		defer func() { <-w.busy }()
+		began, before := time.Now(), w.starved()
+		f()
+		if took := time.Since(began) - min(w.starved()-before, maxExtension*w.limit); took <= w.limit {
+			w.lapsed[c].Store(false)
+		}
+	}()
 }
 
 // starved returns the longest time that one of the guard's threads has been

@@ -29,7 +29,7 @@ func TestBounded(t *testing.T) {
 				w.starved = func() time.Duration {
 					return time.Duration(float64(tc.starved) * time.Since(began).Seconds())
 				}
-				_, err := bounded(context.Background(), w, func() (int, error) {
+				_, err := bounded(context.Background(), w, reading, func(bool) (int, error) {
 					time.Sleep(tc.takes)
 					return 0, nil
 				})
