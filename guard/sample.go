@@ -12,6 +12,7 @@ type Sample struct {
 	Devices []Device
 	Outcome *Outcome // of the termination that was in progress, once
 	Idle    []Idle   // containers whose processes are to be terminated for want of use
+	Shared  bool     // with other pods: whoever took it reports that it came late
 }
 
 // Idle is a container in which nothing has run on a device for as long as its

@@ -51,7 +51,7 @@ func nextUsage(u Usage, c limits.Container, r reading, l limits.Limits) (Usage, 
 	if !r.trusted {
 		return u.endRun(), nil
 	}
-	if r.sinceLast() > maxObservationGap(l) {
+	if r.sinceLast() > MaxSampleGap(l) {
 		u.Confirming = false
 	}
 	u = u.measure(r)
@@ -76,9 +76,9 @@ func nextUsage(u Usage, c limits.Container, r reading, l limits.Limits) (Usage, 
 	return u, events
 }
 
-// maxObservationGap returns how far apart two samples may be: beyond it the guard
+// MaxSampleGap returns how far apart two samples may be: beyond it the guard
 // did not run for a while.
-func maxObservationGap(l limits.Limits) time.Duration { return 2*l.Interval + 2*time.Second }
+func MaxSampleGap(l limits.Limits) time.Duration { return 2*l.Interval + 2*time.Second }
 
 // endRun ends the observation of a usage over its limit. The time that it was
 // over stays, so that who frees memory and allocates it again in turns is over,
@@ -91,7 +91,7 @@ func (u Usage) endRun() Usage {
 // drain takes the time within the limit off the time over it, at a tenth of the
 // speed.
 func (u Usage) drain(r reading, l limits.Limits) Usage {
-	within := min(r.sinceLast(), maxObservationGap(l))
+	within := min(r.sinceLast(), MaxSampleGap(l))
 	u.OverFor = max(0, min(u.OverFor, l.Grace)-within/drainFactor)
 	return u
 }

@@ -48,7 +48,7 @@ func TestNextUsage(t *testing.T) {
 	l, before := trainer(), epoch.Add(-time.Second)
 	over := Usage{Container: "trainer", Device: "gpu0", UsedBytes: 9 * gib, OverSince: before, Confirming: true, Reported: "so"}
 	late := trusted(python(214, 9))
-	late.before.ListedAt = epoch.Add(-maxObservationGap(l) - 1)
+	late.before.ListedAt = epoch.Add(-MaxSampleGap(l) - 1)
 	for name, tc := range map[string]struct {
 		usage      Usage
 		reading    reading

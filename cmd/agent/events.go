@@ -91,6 +91,11 @@ func eventOfOutcome(e guard.Event) (eventType, reason, message string) {
 	return corev1.EventTypeWarning, reasonNotTerminated, e.Message()
 }
 
+// referenceToNode is as the kubelet's: kubectl describe finds Events of nodes by that UID.
+func referenceToNode(name string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}
+}
+
 func referenceTo(p node.Pod) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: types.UID(p.UID)}
 }

@@ -58,6 +58,63 @@ func TestFloodOfConnections(t *testing.T) {
 	}
 }
 
+// TestFloodFromManyAddresses opens connections from more addresses than a node has
+// pods, and sends as much of a request on each as is read.
+func TestFloodFromManyAddresses(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fair := &fairListener{Listener: l}
+	server := newServer(health{filledRecorder(), func() bool { return true }, time.Now()}.handler())
+	go func() { _ = server.Serve(fair) }()
+	defer server.Close()
+	var first net.Conn
+	for i := range 2 * maxConnections {
+		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%200))}}
+		c, err := from.DialContext(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if first == nil {
+			first = c
+		}
+		_, _ = io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("x", 3<<10)) // the rest never comes
+	}
+	_ = first.SetReadDeadline(time.Now().Add(2 * time.Second)) // less than a request may take
+	var late net.Error
+	if _, err := first.Read(make([]byte, 1)); err == nil || errors.As(err, &late) && late.Timeout() {
+		t.Errorf("the first connection is open: %v", err)
+	}
+	fair.mu.Lock()
+	if open := len(fair.open); open > maxConnections {
+		t.Errorf("%d connections are open, want at most %d", open, maxConnections)
+	}
+	fair.mu.Unlock()
+	answer, err := http.Get("http://" + l.Addr().String() + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK || !answer.Close {
+		t.Errorf("a probe gets %d, and keeps the connection: %v", answer.StatusCode, !answer.Close)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String()+"/healthz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X", strings.Repeat("x", 16<<10))
+	large, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer large.Body.Close()
+	if large.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a header of 16 KiB gets %d", large.StatusCode)
+	}
+}
+
 // TestEventAfterManyWarnings: client-go writes 25 Events about an object in a row
 // and then one in five minutes. A tenant can bring many warnings about.
 func TestEventAfterManyWarnings(t *testing.T) {

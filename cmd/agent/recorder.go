@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpuslice/gpuslice/guard"
 	"github.com/gpuslice/gpuslice/guard/gpu"
+	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/guard/node"
 	"github.com/gpuslice/gpuslice/webhook/nodelease"
 )
@@ -86,10 +87,15 @@ func (r *recorder) observe(p *podRecord, taken time.Time, s guard.State) {
 	p.usages, p.taken, p.notEnforcing = s.Usages, taken, cmp.Or(s.NotEnforcing(), s.NotHeld())
 }
 
-func (r *recorder) sampled(s node.Sample) {
+// sampled records a sample, and returns the limits of the pods that it is for.
+func (r *recorder) sampled(s node.Sample) (pods []limits.Limits) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = s
+	for _, p := range r.pods {
+		pods = append(pods, p.pod.Limits)
+	}
+	return pods
 }
 
 // notEnforced returns why slices are not enforced, by the UID of the pod.

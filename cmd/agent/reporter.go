@@ -16,6 +16,8 @@ type reporter struct {
 	log      *slog.Logger
 	events   eventWriter
 	recorder *recorder
+	node     string
+	lateness lateness
 }
 
 // Pod implements node.Reporter.
@@ -40,7 +42,12 @@ func (r *reporter) Idle(s idleSlice) {
 }
 
 // Sampled implements node.Reporter.
-func (r *reporter) Sampled(s node.Sample) { r.recorder.sampled(s) }
+func (r *reporter) Sampled(s node.Sample) {
+	if message := r.lateness.sampled(s.Taken, r.recorder.sampled(s)); message != "" {
+		r.log.Warn("late", "message", message)
+		r.events.Write(referenceToNode(r.node), corev1.EventTypeWarning, reasonNotEnforcing, message)
+	}
+}
 
 // podReporter reports on one pod. It implements guard.Reporter.
 type podReporter struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,15 +68,20 @@ func (h health) handler() http.Handler {
 	return mux
 }
 
-// maxPerAddress is how many connections one address may have: a pod that opens
-// more takes neither memory nor the kubelet's probes from the agent.
-const maxPerAddress = 16
+// How many connections there may be: of one address, and in all. Every pod of the
+// cluster may reach the port, and a connection takes memory.
+const (
+	maxPerAddress  = 16
+	maxConnections = 256
+)
 
-// fairListener closes connections beyond those that an address may have.
+// fairListener closes connections beyond those that an address may have, and the
+// oldest one where there are too many in all: however many addresses ask, the
+// kubelet's probes are answered, which take no time.
 type fairListener struct {
 	net.Listener
 	mu   sync.Mutex
-	open map[string]int
+	open []*fairConn // oldest first
 }
 
 // Accept implements net.Listener.
@@ -86,49 +92,71 @@ func (l *fairListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		address, _, _ := net.SplitHostPort(c.RemoteAddr().String())
-		if l.take(address) {
-			return &fairConn{Conn: c, release: sync.OnceFunc(func() { l.release(address) })}, nil
+		accepted := &fairConn{Conn: c, listener: l, address: address}
+		drop := l.take(accepted)
+		if drop != nil {
+			_ = drop.Close()
 		}
-		_ = c.Close()
+		if drop != accepted {
+			return accepted, nil
+		}
 	}
 }
 
-func (l *fairListener) take(address string) bool {
+// take counts a connection. It returns the one to close for it; nil: there is room.
+func (l *fairListener) take(c *fairConn) (drop *fairConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[address] == maxPerAddress {
-		return false
+	same := 0
+	for _, open := range l.open {
+		if open.address == c.address {
+			same++
+		}
 	}
-	l.open[address]++
-	return true
+	if same == maxPerAddress {
+		return c
+	}
+	if len(l.open) == maxConnections {
+		drop = l.open[0]
+	}
+	l.open = append(l.open, c)
+	return drop
 }
 
-func (l *fairListener) release(address string) {
+// release no longer counts a connection.
+func (l *fairListener) release(c *fairConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[address]--; l.open[address] == 0 {
-		delete(l.open, address)
-	}
+	l.open = slices.DeleteFunc(l.open, func(open *fairConn) bool { return open == c })
 }
 
 // fairConn is a connection that counts until it is closed.
 type fairConn struct {
 	net.Conn
-	release func()
+	listener *fairListener
+	address  string
 }
 
 // Close implements net.Conn.
 func (c *fairConn) Close() error {
-	c.release()
+	c.listener.release(c)
 	return c.Conn.Close()
+}
+
+// newServer returns a server that answers one request a connection, of a few hundred
+// bytes, and in seconds.
+func newServer(handler http.Handler) *http.Server {
+	server := &http.Server{Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 4 << 10}
+	server.SetKeepAlivesEnabled(false)
+	return server
 }
 
 // serve serves until ctx ends.
 func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	server := newServer(handler)
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	if err := server.Serve(&fairListener{Listener: l, open: map[string]int{}}); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(&fairListener{Listener: l}); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil

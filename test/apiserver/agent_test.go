@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -41,7 +43,22 @@ func TestAgentAccount(t *testing.T) {
 			e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e"}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "team-a", Name: "train"},
 				Reason: "GPUSliceTerminated", Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: "gpuslice", Host: "gpu-1"}}
 			change(e)
-			_, err := c.CoreV1().Events("team-a").Create(t.Context(), e, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			_, err := c.CoreV1().Events(cmp.Or(e.Namespace, "team-a")).Create(t.Context(), e, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}
+		onNode := func(name string) func(*corev1.Event) {
+			return func(e *corev1.Event) {
+				e.Namespace, e.InvolvedObject = "default", corev1.ObjectReference{Kind: "Node", Name: name}
+			}
+		}
+		others := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "others"}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "team-a", Name: "train"},
+			Reason: "Evicted", Source: corev1.EventSource{Component: "kubelet", Host: "gpu-1"}}
+		if _, err := s.Client.CoreV1().Events("team-a").Create(t.Context(), others, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		changeEvent := func(c kubernetes.Interface) error {
+			change := []byte(`{"reason":"GPUSliceEnforcing","source":{"component":"gpuslice","host":"gpu-1"}}`)
+			_, err := c.CoreV1().Events("team-a").Patch(t.Context(), others.Name, types.MergePatchType, change, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 			return err
 		}
 		inForce := func(ctx context.Context) (bool, error) {
@@ -62,6 +79,9 @@ func TestAgentAccount(t *testing.T) {
 			"an Event of another node":                  {tell(bound, func(e *corev1.Event) { e.Source.Host = "gpu-2" }), false},
 			"an Event of another component":             {tell(bound, func(e *corev1.Event) { e.Source.Component = "kubelet" }), false},
 			"an Event with another's reason":            {tell(bound, func(e *corev1.Event) { e.Reason = "Evicted" }), false},
+			"an Event on its node":                      {tell(bound, onNode("gpu-1")), true},
+			"an Event on another node":                  {tell(bound, onNode("gpu-2")), false},
+			"an Event that another wrote":               {changeEvent(bound), false},
 			"an Event on a Secret":                      {tell(bound, func(e *corev1.Event) { e.InvolvedObject.Kind = "Secret" }), false},
 			"a Lease by a token for no node":            {hold(unbound, lease(nodelease.Name("gpu-1"), "gpu-1")), false},
 			"an Event by a token for no node":           {tell(unbound, func(*corev1.Event) {}), false},

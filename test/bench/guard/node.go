@@ -28,13 +28,13 @@ const (
 	nodeDevices = 8
 )
 
-// node prints what it costs to guard so many pods of one node, each of one process within its slice: by an agent, and by a sidecar
-// for each.
+// node prints what it costs to guard so many pods of one node, each of one process within its slice: by an agent, by one that samples
+// as often as it does, since all pods are near their limits, and by a sidecar for each.
 func (k *kit) node(ctx context.Context, pods int, d time.Duration) error {
 	for _, by := range []struct {
 		name  string
 		start func(context.Context, int, string) (guards []*exec.Cmd, stop func(), err error)
-	}{{"one agent", k.startAgent}, {"as many sidecars", k.startSidecars}} {
+	}{{"one agent", k.startAgent("hold 4GiB")}, {"one agent, near the limits", k.startAgent("hold 7700MiB")}, {"as many sidecars", k.startSidecars}} {
 		trace := filepath.Join(k.dir, "calls of "+by.name)
 		guards, stop, err := by.start(ctx, pods, trace)
 		if err == nil {
@@ -85,7 +85,7 @@ func (k *kit) watch(name string, guards []*exec.Cmd, trace string, d time.Durati
 		return err
 	}
 	calls := bytes.Count(callsAfter, []byte("\n")) - bytes.Count(callsBefore, []byte("\n"))
-	fmt.Printf("%-27s %.0f MiB, %.2f %% of a core, %.0f NVML calls a second\n", name, mib, 100*float64(after-before)/float64(took), float64(calls)/took.Seconds())
+	fmt.Printf("%-37s %.0f MiB, %.2f %% of a core, %.0f NVML calls a second\n", name, mib, 100*float64(after-before)/float64(took), float64(calls)/took.Seconds())
 	return nil
 }
 
@@ -115,8 +115,14 @@ func (k *kit) startSidecars(_ context.Context, pods int, trace string) (guards [
 	return guards, stop, nil
 }
 
-// startAgent starts an agent over a node with a tenant in each pod.
-func (k *kit) startAgent(ctx context.Context, pods int, trace string) (guards []*exec.Cmd, stop func(), err error) {
+// startAgent returns what starts an agent over a node with a tenant in each pod.
+func (k *kit) startAgent(script string) func(context.Context, int, string) ([]*exec.Cmd, func(), error) {
+	return func(ctx context.Context, pods int, trace string) ([]*exec.Cmd, func(), error) {
+		return k.startAgentOver(ctx, script, pods, trace)
+	}
+}
+
+func (k *kit) startAgentOver(ctx context.Context, script string, pods int, trace string) (guards []*exec.Cmd, stop func(), err error) {
 	var stops []func()
 	stop = func() {
 		for _, s := range stops {
@@ -138,7 +144,7 @@ func (k *kit) startAgent(ctx context.Context, pods int, trace string) (guards []
 	stops = append(stops, server.Stop)
 	for i := range pods {
 		uid, id := fmt.Sprintf("%08d-0000-4000-8000-000000000000", i), fmt.Sprintf("%064x", i)
-		tenant := exec.CommandContext(ctx, k.tenant, fmt.Sprintf("device %d", i%nodeDevices), "node", n.Name(), "hold 4GiB")
+		tenant := exec.CommandContext(ctx, k.tenant, fmt.Sprintf("device %d", i%nodeDevices), "node", n.Name(), script)
 		if err := errors.Join(tenant.Start(), server.Put(promised(uid, id))); err != nil {
 			return nil, stop, err
 		}
@@ -154,7 +160,7 @@ func (k *kit) startAgent(ctx context.Context, pods int, trace string) (guards []
 		return nil, stop, err
 	}
 	agent := exec.CommandContext(ctx, k.agent, "--node", nodeName, "--kubeconfig", config, "--nvml-library", k.library, "--proc-dir", root, "--listen", "127.0.0.1:0", "--log-level", "error")
-	agent.Env = append(append(os.Environ(), traced(trace)), n.Environment(fakegpu.Config{Devices: nodeDevices, Fault: fakegpu.Fault{Usage: "own"}})...)
+	agent.Env = append(append(os.Environ(), traced(trace)), n.Environment(fakegpu.Config{Devices: nodeDevices, Fault: fakegpu.Fault{Usage: "own", Memory: 160 * fakegpu.GiB}})...)
 	agent.Stderr = os.Stderr
 	if err := agent.Start(); err != nil {
 		return nil, stop, err
