@@ -8,6 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
+
+	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
 // rate limits the requests of a client to the API server.
@@ -65,6 +67,7 @@ func configOf(kubeconfig string, r rate, wrap transport.WrapperFunc) (*rest.Conf
 	}
 	config.QPS, config.Burst = r.qps, r.burst
 	config.Wrap(wrap)
+	config.Wrap(bounded.Limit)
 	config.UserAgent = "gpuslice-webhook/" + version
 	return config, nil
 }

@@ -34,6 +34,7 @@ var policyLayers = layers{"policies", [][]string{
 
 // webhookLayers go from what everybody shares up to the handlers of pods.
 var webhookLayers = layers{"webhook", [][]string{
+	{"webhook/bounded", "webhook/bounded/boundedtest"},
 	{"webhook/clock", "webhook/events", "webhook/guardaccess", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/nodelease", "webhook/podcache", "webhook/proofs", "webhook/review"},
 	{"webhook/bypass", "webhook/extendednames", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/quotametrics", "webhook/usage"},
 	{"webhook/observe"},

@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 )
 
 // namedTemplates are the templates that pods name, counted as a Reflector shows the pods. One pod more costs the same however many
@@ -27,19 +24,16 @@ func newNamedTemplates(wake func(), lacks func(namespace, template string) bool)
 	return &namedTemplates{wake: wake, lacks: lacks, namespaces: namingPods{}, listed: make(chan struct{})}
 }
 
-// Transformer implements cache.TransformingStore: a list that is streamed keeps no whole pods.
-func (t *namedTemplates) Transformer() cache.TransformFunc { return reduce }
-
 // Add implements cache.ReflectorStore. A pod of which all templates are there is no reason to look at any.
 func (t *namedTemplates) Add(object any) error {
-	pod := reduced(object)
-	if pod == nil {
+	pod, ok := object.(*namingPod)
+	if !ok {
 		return nil
 	}
 	t.mu.Lock()
 	changed, first := t.namespaces.put(pod)
 	t.mu.Unlock()
-	if first || changed && slices.ContainsFunc(pod.names.list(), func(name string) bool { return t.lacks(pod.namespace, name) }) {
+	if first || changed && slices.ContainsFunc(pod.names.list(), func(name string) bool { return t.lacks(pod.Namespace, name) }) {
 		t.wake()
 	}
 	return nil
@@ -50,10 +44,10 @@ func (t *namedTemplates) Update(object any) error { return t.Add(object) }
 
 // Delete implements cache.ReflectorStore. What no pod names any more is found by the next sync: it is kept for a while anyway.
 func (t *namedTemplates) Delete(object any) error {
-	if pod, ok := object.(*corev1.Pod); ok {
+	if pod, ok := object.(*namingPod); ok {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.namespaces.put(&namingPod{namespace: pod.Namespace, name: pod.Name})
+		t.namespaces.put(&namingPod{ObjectMeta: pod.ObjectMeta})
 	}
 	return nil
 }
@@ -62,7 +56,7 @@ func (t *namedTemplates) Delete(object any) error {
 func (t *namedTemplates) Replace(objects []any, _ string) error {
 	all := namingPods{}
 	for _, object := range objects {
-		if pod := reduced(object); pod != nil {
+		if pod, ok := object.(*namingPod); ok {
 			all.put(pod)
 		}
 	}
@@ -123,11 +117,11 @@ func (in *namingPodsIn) count(template string) (first bool) {
 // put takes a pod as it is now: one that names nothing is forgotten. It reports whether the pod names something else than it did, and
 // whether it is the first of its namespace to name a template.
 func (n namingPods) put(pod *namingPod) (changed, first bool) {
-	in := n[pod.namespace]
+	in := n[pod.Namespace]
 	if in == nil {
 		in = &namingPodsIn{pods: map[string]names{}, templates: map[string]*int{}}
 	}
-	before := in.pods[pod.name]
+	before := in.pods[pod.Name]
 	if before == pod.names {
 		return false, false
 	}
@@ -142,12 +136,12 @@ func (n namingPods) put(pod *namingPod) (changed, first bool) {
 		}
 	}
 	if pod.names == (names{}) {
-		delete(in.pods, pod.name)
+		delete(in.pods, pod.Name)
 	} else {
-		in.pods[pod.name] = pod.names
+		in.pods[pod.Name] = pod.names
 	}
-	if n[pod.namespace] = in; len(in.pods) == 0 {
-		delete(n, pod.namespace)
+	if n[pod.Namespace] = in; len(in.pods) == 0 {
+		delete(n, pod.Namespace)
 	}
 	return true, first
 }

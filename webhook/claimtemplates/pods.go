@@ -2,6 +2,7 @@ package claimtemplates
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,12 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
 // selectPods has the API server leave out pods without a slice and those that have ended: they are most of what a cluster keeps, and are
@@ -26,40 +28,39 @@ func selectPods(o *metav1.ListOptions) {
 	o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
 }
 
-// watchPods has the templates that pods name counted. It is a Reflector rather than an informer, which would keep each pod.
-func watchPods(client kubernetes.Interface, named *namedTemplates) *cache.Reflector {
-	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			selectPods(&o)
-			return client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			selectPods(&o)
-			return client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, o)
-		},
-	}
-	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, client), &corev1.Pod{}, named,
-		cache.ReflectorOptions{Name: "templates that pods name"})
+// maxNames is how many bytes of names are kept, of which pods that name the same share theirs. Templates that pods beyond it name are not
+// written.
+const maxNames = 32 << 20
+
+// podsWithSlices are the pods that selectPods selects.
+func podsWithSlices(client kubernetes.Interface) bounded.Source {
+	return bounded.From(client, client.CoreV1().Pods(metav1.NamespaceAll), selectPods)
 }
+
+// watchPods has the templates that pods name counted. It is a Reflector rather than an informer, which would keep each pod.
+func watchPods(client kubernetes.Interface, named *namedTemplates, full func(kind, namespace string)) *cache.Reflector {
+	source := podsWithSlices(client).ListerWatcher(bounded.Kept{Name: "pods with a slice", Of: reduce, Bytes: maxNames, Full: full})
+	return cache.NewReflectorWithOptions(source, nil, named, cache.ReflectorOptions{Name: "templates that pods name", TypeDescription: "pods with a slice"})
+}
+
+// errNames ends a list once a pod names a template.
+var errNames = errors.New("a pod names a template")
 
 // nameTemplates reports whether a pod with a slice names templates.
 func nameTemplates(ctx context.Context, client kubernetes.Interface) (bool, error) {
-	o := metav1.ListOptions{Limit: 500}
-	selectPods(&o)
-	for {
-		list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
-		if err != nil {
-			return false, fmt.Errorf("list pods with a slice: %w", err)
+	_, err := podsWithSlices(client).Each(ctx, metav1.ListOptions{Limit: 500}, func(object runtime.Object) error {
+		if pod, ok := object.(*corev1.Pod); ok && namesOf(pod) != (names{}) {
+			return errNames
 		}
-		for i := range list.Items {
-			if namesOf(&list.Items[i]) != (names{}) {
-				return true, nil
-			}
-		}
-		if o.Continue = list.Continue; o.Continue == "" {
-			return false, nil
-		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errNames):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("list pods with a slice: %w", err)
 	}
+	return false, nil
 }
 
 // names are the templates that a pod names, sorted, each once. Pods that name the same share them.
@@ -92,32 +93,34 @@ func (n names) list() []string {
 	return strings.Split(n.joined.Value(), separator)
 }
 
-// namingPod is what a list that is streamed keeps of each pod until its end.
+// namingPod is what is kept of a pod.
 type namingPod struct {
-	namespace, name string
-	names           names
+	metav1.ObjectMeta // with names and version alone
+	names             names
 }
 
-// reduced is a pod as a watch shows it, or as a list that is streamed has kept it; nil: it is none.
-func reduced(object any) *namingPod {
-	switch pod := object.(type) {
-	case *namingPod:
-		return pod
-	case *corev1.Pod:
-		return &namingPod{pod.Namespace, pod.Name, namesOf(pod)}
+// GetObjectKind implements runtime.Object.
+func (p *namingPod) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object: it never changes.
+func (p *namingPod) DeepCopyObject() runtime.Object { return p }
+
+// Common implements bounded.Sharer.
+func (p *namingPod) Common() (part any, bytes int) {
+	if p.names == (names{}) {
+		return nil, 0
 	}
-	return nil
+	return p.names, len(p.names.joined.Value())
 }
 
-// reduce is reduced as a cache.TransformFunc: what is no pod stays as it is.
-func reduce(object any) (any, error) {
-	if pod := reduced(object); pod != nil {
-		return pod, nil
+// reduce keeps a namingPod of a pod.
+func reduce(object runtime.Object) (runtime.Object, int) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		kept := &namingPod{metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, ResourceVersion: pod.ResourceVersion}, namesOf(pod)}
+		if kept.names == (names{}) {
+			return kept, 0
+		}
+		return kept, 1
 	}
-	return object, nil
-}
-
-// GetObjectMeta implements metav1.ObjectMetaAccessor: the list is kept by namespace and name.
-func (p *namingPod) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Namespace: p.namespace, Name: p.name}
+	return object, 0
 }

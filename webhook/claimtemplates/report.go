@@ -51,3 +51,8 @@ func (w *Writer) reportFull(ctx context.Context, left room) {
 	}
 	w.full = full
 }
+
+// tooMany reports that pods of a namespace name more than is kept.
+func (w *Writer) tooMany(kind, namespace string) {
+	w.options.Log.Info("templates that further pods of the namespace name are not written, since its pods name too many", "kind", kind, "object", "Namespace "+namespace)
+}

@@ -55,7 +55,7 @@ func (w *Writer) Run(ctx context.Context) error {
 		return nil // the informer ended first
 	}
 	defer remove()
-	pods, done := watchPods(w.options.Client, w.named), make(chan struct{})
+	pods, done := watchPods(w.options.Client, w.named, w.tooMany), make(chan struct{})
 	defer func() { <-done }()
 	go func() { defer close(done); pods.RunWithContext(ctx) }()
 	select {

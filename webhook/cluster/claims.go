@@ -6,17 +6,18 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/pools"
+	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
 // discoveryRetry is how long a replica waits before it asks again whether the cluster allocates devices dynamically.
@@ -29,18 +30,16 @@ type claimReader struct {
 	classes, slices, claims, templates cache.SharedIndexInformer
 }
 
-func newClaimReader(client kubernetes.Interface, touch func()) (claimReader, error) {
+func newClaimReader(client kubernetes.Interface, log logr.Logger, touch func()) (claimReader, error) {
+	kinds, full := client.ResourceV1(), reportFull(log)
 	r := claimReader{
-		client:    client,
-		classes:   resourceinformers.NewDeviceClassInformer(client, 0, cache.Indexers{}),
-		slices:    resourceinformers.NewResourceSliceInformer(client, 0, cache.Indexers{}),
-		claims:    resourceinformers.NewResourceClaimInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
-		templates: resourceinformers.NewResourceClaimTemplateInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
-	}
-	for _, informer := range r.all() {
-		if err := informer.SetTransform(slimClaim); err != nil {
-			return r, fmt.Errorf("set transform: %w", err)
-		}
+		client:  client,
+		classes: bounded.From(client, kinds.DeviceClasses(), nil).Informer(bounded.Kept{Name: "DeviceClasses", Of: slimClaim}, cache.Indexers{}),
+		slices:  bounded.From(client, kinds.ResourceSlices(), nil).Informer(bounded.Kept{Name: "ResourceSlices", Of: slimClaim}, cache.Indexers{}),
+		claims: bounded.From(client, kinds.ResourceClaims(metav1.NamespaceAll), nil).Informer(
+			bounded.Kept{Name: "ResourceClaims", Of: slimClaim, Bytes: maxClaims, Full: full}, cache.Indexers{}),
+		templates: bounded.From(client, kinds.ResourceClaimTemplates(metav1.NamespaceAll), nil).Informer(
+			bounded.Kept{Name: "ResourceClaimTemplates", Of: slimClaim, Bytes: maxTemplates, Full: full}, cache.Indexers{}),
 	}
 	for _, informer := range []cache.SharedIndexInformer{r.classes, r.slices} {
 		if _, err := informer.AddEventHandler(onChange(touch)); err != nil {

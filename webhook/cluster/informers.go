@@ -7,16 +7,14 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	nodeinformers "k8s.io/client-go/informers/node/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/webhook/bounded"
 	"github.com/gpuslice/gpuslice/webhook/proofs"
 )
 
@@ -29,36 +27,29 @@ type informers struct {
 // is a node, touchTenants when it is a tenant's own document alone; namespaces are looked up for each request instead.
 func newInformers(options Options, touch, touchNodes, touchTenants func()) (informers, error) {
 	client := options.Client
-	configMaps := func(namespace string, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
-		return coreinformers.NewFilteredConfigMapInformer(client, namespace, 0, cache.Indexers{}, tweak)
+	configMaps := func(namespace string, narrow func(*metav1.ListOptions), k bounded.Kept) cache.SharedIndexInformer {
+		return bounded.From(client, client.CoreV1().ConfigMaps(namespace), narrow).Informer(k, cache.Indexers{})
 	}
 	named := func(name string) func(*metav1.ListOptions) {
 		return func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()
 		}
 	}
+	full := reportFull(options.Log)
 	w := informers{
 		policies: configMaps(options.Namespace, func(o *metav1.ListOptions) {
 			o.LabelSelector = labels.Set{api.LabelPolicy: "true"}.String()
-		}),
+		}, bounded.Kept{Name: "policies", Of: slim}),
 		// The right to list and watch is limited to this name, so the selector must be exactly this.
-		tenants:    configMaps(metav1.NamespaceAll, named(api.TenantPolicyName)),
-		state:      configMaps(options.Namespace, named(StateName)),
-		proofs:     configMaps(options.Namespace, named(proofs.Name)),
-		namespaces: coreinformers.NewNamespaceInformer(client, 0, cache.Indexers{}),
-		nodes:      coreinformers.NewNodeInformer(client, 0, cache.Indexers{}),
-		classes:    nodeinformers.NewRuntimeClassInformer(client, 0, cache.Indexers{}),
-		limitRanges: coreinformers.NewLimitRangeInformer(client, metav1.NamespaceAll, 0,
-			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
-	}
-	for _, informer := range w.all() {
-		keep := slim
-		if informer == w.tenants {
-			keep = slimTenant
-		}
-		if err := informer.SetTransform(keep); err != nil {
-			return w, fmt.Errorf("set transform: %w", err)
-		}
+		tenants: configMaps(metav1.NamespaceAll, named(api.TenantPolicyName), bounded.Kept{Name: "policies of tenants", Of: slimTenant, Bytes: maxTenants, Full: full}),
+		state:   configMaps(options.Namespace, named(StateName), bounded.Kept{Name: "state", Of: slim}),
+		proofs:  configMaps(options.Namespace, named(proofs.Name), bounded.Kept{Name: "proofs", Of: slim}),
+		namespaces: bounded.From(client, client.CoreV1().Namespaces(), nil).Informer(
+			bounded.Kept{Name: "namespaces", Of: slimNamespace, Least: unreadNamespace, Bytes: maxNamespaces, Full: full}, cache.Indexers{}),
+		nodes:   bounded.From(client, client.CoreV1().Nodes(), nil).Informer(bounded.Kept{Name: "nodes", Of: slim}, cache.Indexers{}),
+		classes: bounded.From(client, client.NodeV1().RuntimeClasses(), nil).Informer(bounded.Kept{Name: "RuntimeClasses", Of: slim}, cache.Indexers{}),
+		limitRanges: bounded.From(client, client.CoreV1().LimitRanges(metav1.NamespaceAll), nil).Informer(
+			bounded.Kept{Name: "LimitRanges", Of: slimLimitRange, Bytes: maxLimitRanges, Full: full}, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
 	}
 	for _, informer := range []cache.SharedIndexInformer{w.policies, w.state, w.proofs, w.classes} {
 		if _, err := informer.AddEventHandler(onChange(touch)); err != nil {
@@ -118,28 +109,6 @@ func sameNode(a, b *corev1.Node) bool {
 		equality.Semantic.DeepEqual(a.Status.Allocatable, b.Status.Allocatable) &&
 		equality.Semantic.DeepEqual(a.Status.Capacity, b.Status.Capacity) &&
 		equality.Semantic.DeepEqual(a.Status.RuntimeHandlers, b.Status.RuntimeHandlers)
-}
-
-// slim drops what no decision reads, before an object enters the cache: on large clusters that is most of it.
-func slim(object any) (any, error) {
-	switch o := object.(type) {
-	case *corev1.Node:
-		o.ManagedFields, o.Annotations = nil, nil // the latter are kilobytes where feature discovery runs
-		o.Status = corev1.NodeStatus{Allocatable: o.Status.Allocatable, Capacity: o.Status.Capacity, RuntimeHandlers: o.Status.RuntimeHandlers}
-	case *nodev1.RuntimeClass:
-		o.ManagedFields = nil
-	case *corev1.Namespace:
-		o.ManagedFields, o.Annotations = nil, nil
-	case *corev1.LimitRange:
-		o.ManagedFields, o.Annotations = nil, nil
-	case *corev1.ConfigMap:
-		o.ManagedFields = nil
-		o.Annotations = maps.Clone(o.Annotations)
-		maps.DeleteFunc(o.Annotations, func(key, _ string) bool {
-			return slices.Contains([]string{corev1.LastAppliedConfigAnnotation}, key)
-		})
-	}
-	return object, nil
 }
 
 // limitRangesOf are the LimitRanges of a namespace.

@@ -5,6 +5,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
@@ -15,6 +16,9 @@ const (
 	maxReducedSpec = 4 << 10 // of these
 	maxRequests    = 64      // with their alternatives. A spec beyond these counts as all devices of a node
 	maxUID         = 128
+	maxClaims      = 64 << 20  // bytes of all claims. One that is not kept is read when a pod that names it is created, and counts as unknown afterwards
+	maxTemplates   = 16 << 20  // likewise
+	maxSlice       = 256 << 10 // bytes of a ResourceSlice. A larger one offers nothing
 )
 
 // classTooLarge is in place of the classes of a spec that is too large to be kept. No class has such a name, so that its devices count as
@@ -25,19 +29,27 @@ const classTooLarge = "unknown, since its claim has more than 64 requests and al
 const labelManagedBy = "app.kubernetes.io/managed-by"
 
 // slimClaim drops what no decision reads.
-func slimClaim(object any) (any, error) {
+func slimClaim(object runtime.Object) (runtime.Object, int) {
 	switch o := object.(type) {
 	case *resourcev1.DeviceClass:
 		o.ManagedFields, o.Annotations, o.Spec.Config = nil, nil, nil
 	case *resourcev1.ResourceSlice:
 		pools.Source{}.Slim(o)
+		if o.Size() > maxSlice {
+			return nil, 0
+		}
 	case *resourcev1.ResourceClaim:
-		return &resourcev1.ResourceClaim{ObjectMeta: slimMeta(o), Spec: slimSpec(o.Spec), Status: slimStatus(o.Status.Allocation)}, nil
+		kept := &resourcev1.ResourceClaim{ObjectMeta: slimMeta(o), Spec: slimSpec(o.Spec), Status: slimStatus(o.Status.Allocation)}
+		return kept, claimSize + 4*kept.Size()
 	case *resourcev1.ResourceClaimTemplate:
-		return &resourcev1.ResourceClaimTemplate{ObjectMeta: slimMeta(o), Spec: resourcev1.ResourceClaimTemplateSpec{Spec: slimSpec(o.Spec.Spec)}}, nil
+		kept := &resourcev1.ResourceClaimTemplate{ObjectMeta: slimMeta(o), Spec: resourcev1.ResourceClaimTemplateSpec{Spec: slimSpec(o.Spec.Spec)}}
+		return kept, claimSize + 4*kept.Size()
 	}
-	return object, nil
+	return object, 0
 }
+
+// claimSize is about what a claim takes in memory whatever it asks for.
+const claimSize = 2 << 10
 
 // slimMeta keeps of a claim or template what it is known by, whose it is, and the label of templates of gpuslice's.
 func slimMeta(o metav1.Object) metav1.ObjectMeta {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -12,69 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubetypes "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/webhook/bounded/boundedtest"
 )
-
-// largest is what etcd takes of one object.
-const largest = 1536 << 10
-
-// keptOf returns the bytes of memory that remain of each object.
-func keptOf(t *testing.T, slim func(any) (any, error), object func(i int) any) int {
-	t.Helper()
-	const n = 16
-	kept := make([]any, n)
-	memory := func() int {
-		runtime.GC()
-		runtime.GC() // what finalizers and pools held
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int(m.HeapAlloc)
-	}
-	before := memory()
-	for i := range kept {
-		var err error
-		if kept[i], err = slim(object(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	each := (memory() - before) / n
-	runtime.KeepAlive(kept)
-	return each
-}
-
-// texts are n distinct strings of the size.
-func texts(n, size int) (out []string) {
-	for i := range n {
-		out = append(out, fmt.Sprintf("%0*d", size, i))
-	}
-	return out
-}
-
-// largeMeta is metadata of which tenants wrote as much as there may be.
-func largeMeta(i, size int) metav1.ObjectMeta {
-	o := metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprint("o", i), UID: types.UID(fmt.Sprint(i)), Labels: map[string]string{}, Annotations: map[string]string{}}
-	switch i % 4 {
-	case 0:
-		for _, key := range texts(size/130, 63) {
-			o.Labels[key] = strings.Repeat("v", 63)
-		}
-	case 1:
-		o.Annotations["notes"] = strings.Repeat("n", min(size, 256<<10))
-	case 2:
-		for _, name := range texts(size/1000, 900) {
-			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: name, UID: "u"})
-		}
-		o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: types.UID(strings.Repeat("u", size)), Controller: new(true)})
-	case 3:
-		o.Finalizers = texts(size/320, 300)
-	}
-	return o
-}
 
 // claimSpecs are the largest specs that the API server takes, by what they are full of.
 func claimSpecs() map[string]func() resourcev1.ResourceClaimSpec {
@@ -117,20 +59,20 @@ func claimSpecs() map[string]func() resourcev1.ResourceClaimSpec {
 			})
 		},
 		"tolerations": exactly(func(e *resourcev1.ExactDeviceRequest) {
-			for _, text := range texts(16, 300) {
+			for _, text := range boundedtest.Texts(16, 300) {
 				e.Tolerations = append(e.Tolerations, resourcev1.DeviceToleration{Key: text, Operator: resourcev1.DeviceTolerationOpExists})
 			}
 		}),
 		"capacities": exactly(func(e *resourcev1.ExactDeviceRequest) {
 			e.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{}}
-			for _, text := range texts(400, 96) {
+			for _, text := range boundedtest.Texts(400, 96) {
 				e.Capacity.Requests[resourcev1.QualifiedName(text)] = resource.MustParse("1Gi")
 			}
 		}),
 		"constraints": func() resourcev1.ResourceClaimSpec {
 			s := exactly(func(*resourcev1.ExactDeviceRequest) {})()
 			for range 32 {
-				s.Devices.Constraints = append(s.Devices.Constraints, resourcev1.DeviceConstraint{Requests: texts(32, 127), MatchAttribute: new(resourcev1.FullyQualifiedName(strings.Repeat("a", 300)))})
+				s.Devices.Constraints = append(s.Devices.Constraints, resourcev1.DeviceConstraint{Requests: boundedtest.Texts(32, 127), MatchAttribute: new(resourcev1.FullyQualifiedName(strings.Repeat("a", 300)))})
 			}
 			return s
 		},
@@ -149,11 +91,11 @@ func claimSpecs() map[string]func() resourcev1.ResourceClaimSpec {
 
 func TestSlimClaimsAreSmall(t *testing.T) {
 	for name, spec := range claimSpecs() {
-		claim := keptOf(t, slimClaim, func(i int) any {
-			return &resourcev1.ResourceClaim{ObjectMeta: largeMeta(i, 700<<10), Spec: spec()}
+		claim := boundedtest.KeptOf(t, slimClaim, func(i int) kubetypes.Object {
+			return &resourcev1.ResourceClaim{ObjectMeta: boundedtest.Meta(i, 700<<10), Spec: spec()}
 		})
-		template := keptOf(t, slimClaim, func(i int) any {
-			return &resourcev1.ResourceClaimTemplate{ObjectMeta: largeMeta(i, 300<<10), Spec: resourcev1.ResourceClaimTemplateSpec{ObjectMeta: largeMeta(i, 300<<10), Spec: spec()}}
+		template := boundedtest.KeptOf(t, slimClaim, func(i int) kubetypes.Object {
+			return &resourcev1.ResourceClaimTemplate{ObjectMeta: boundedtest.Meta(i, 300<<10), Spec: resourcev1.ResourceClaimTemplateSpec{ObjectMeta: boundedtest.Meta(i, 300<<10), Spec: spec()}}
 		})
 		if most := 16 << 10; claim > most || template > most {
 			t.Errorf("full of %s: %d bytes are kept of a claim, and %d of a template", name, claim, template)
@@ -217,10 +159,10 @@ func TestSlimClaimsAreNoSlices(t *testing.T) {
 		}
 		for what, change := range map[string]func(*resourcev1.DeviceClaim){
 			"selectors": func(d *resourcev1.DeviceClaim) {
-				d.Constraints = append(d.Constraints, resourcev1.DeviceConstraint{Requests: texts(100, 100)})
+				d.Constraints = append(d.Constraints, resourcev1.DeviceConstraint{Requests: boundedtest.Texts(100, 100)})
 			},
 			"configuration": func(d *resourcev1.DeviceClaim) {
-				d.Config = append(d.Config, resourcev1.DeviceClaimConfiguration{Requests: texts(100, 100)})
+				d.Config = append(d.Config, resourcev1.DeviceClaimConfiguration{Requests: boundedtest.Texts(100, 100)})
 			},
 			"requests": func(d *resourcev1.DeviceClaim) { d.Requests[0].Name = strings.Repeat("r", 4<<10) },
 		} {

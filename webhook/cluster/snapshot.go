@@ -150,6 +150,9 @@ func (s *Snapshot) Input(ns api.Namespace) policies.Input {
 func (s *Snapshot) AuthorityInput(ns api.Namespace) policies.Input {
 	in := policies.Input{Namespace: ns, Pools: s.poolsFor(ns.Name), PoolsComplete: s.poolsSpec().Complete, Guard: s.guard, Runtimes: s.runtimes, DeviceClasses: s.classes}
 	policy, err := s.book.For(ns)
+	if _, unread := ns.Labels[labelsNotRead]; unread {
+		err = errLabelsNotRead
+	}
 	switch {
 	case err != nil:
 		in.PolicyError = err

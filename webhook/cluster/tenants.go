@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 )
 
@@ -51,23 +50,4 @@ func readTenants(maps []*corev1.ConfigMap, before map[string]*tenant) (tenants m
 		tenants[m.Namespace] = own
 	}
 	return tenants, changed
-}
-
-// slimTenant keeps of a tenant's ConfigMap what decides whether it can be used, within bounds: its author chooses how
-// large it is, and every replica holds those of all namespaces.
-func slimTenant(object any) (any, error) {
-	m, ok := object.(*corev1.ConfigMap)
-	if !ok {
-		return object, nil
-	}
-	kept := &corev1.ConfigMap{}
-	kept.Namespace, kept.Name, kept.ResourceVersion = m.Namespace, m.Name, m.ResourceVersion
-	kept.Data = map[string]string{}
-	if len(m.Data)+len(m.BinaryData) > 1 {
-		kept.BinaryData = map[string][]byte{"more": nil} // that there are other keys is all that is kept of them
-	}
-	if text, ok := m.Data[api.PolicyKey]; ok {
-		kept.Data[api.PolicyKey] = string([]byte(text[:min(len(text), config.MaxTenantDocument+1)])) // a copy: a part would keep the whole
-	}
-	return kept, nil
 }

@@ -74,14 +74,12 @@ func NewWatcher(options Options) (*Watcher, error) {
 		problems: problemLog{metrics: options.Metrics, log: options.Log},
 	}
 	var err error
-	if w.quotas, err = nativequota.NewQuotas(options.Client); err != nil {
-		return nil, err
-	}
+	w.quotas = nativequota.NewQuotas(options.Client, reportFull(options.Log))
 	if w.informers, err = newInformers(options, waker(w.changed), waker(w.nodesChanged), waker(w.tenantsChanged)); err != nil {
 		return nil, err
 	}
 	w.operator = operatorReader{objects: options.Objects, changed: waker(w.changed), log: options.Log}
-	if w.claims, err = newClaimReader(options.Client, waker(w.nodesChanged)); err != nil {
+	if w.claims, err = newClaimReader(options.Client, options.Log, waker(w.nodesChanged)); err != nil {
 		return nil, err
 	}
 	w.namespaces = newNamespaces(options.Client, w.informers.namespaces)

@@ -11,9 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
 // activePods selects the pods that have neither succeeded nor failed, including those that are being deleted.
@@ -84,15 +86,19 @@ func (l *ClusterLister) listNamespace(ctx context.Context, name string) (Listing
 	if err == nil {
 		found.UID, found.Created = string(n.UID), n.CreationTimestamp.Time
 	}
-	pods, err := l.Client.CoreV1().Pods(name).List(ctx, metav1.ListOptions{FieldSelector: activePods})
+	pods := l.collect(name)
+	source := bounded.From(l.Client, l.Client.CoreV1().Pods(name), activeOnly)
+	version, err := source.Each(ctx, metav1.ListOptions{}, pods.add)
 	if err != nil {
 		return Listing{}, fmt.Errorf("list pods of namespace %s: %w", name, classify(err))
 	}
-	found.Revision, _ = strconv.ParseUint(pods.ResourceVersion, 10, 64) // 0 where it is no number: unknown
-	out := Listing{Namespaces: []Namespace{found}}
-	out.Pods = l.podsOf(name, pods.Items)
-	return out, nil
+	l.remember(name, pods.seen)
+	found.Revision, _ = strconv.ParseUint(version, 10, 64) // 0 where it is no number: unknown
+	return Listing{Namespaces: []Namespace{found}, Pods: pods.holding}, nil
 }
+
+// activeOnly selects activePods.
+func activeOnly(o *metav1.ListOptions) { o.FieldSelector = activePods }
 
 // read reads a pod's holding.
 func (l *ClusterLister) read(p *corev1.Pod, generation any) cachedPod {
@@ -103,26 +109,44 @@ func (l *ClusterLister) read(p *corev1.Pod, generation any) cachedPod {
 	return cachedPod{p.ResourceVersion, generation, Pod{UID: string(p.UID), Name: p.Name, Holding: holding, Unmanaged: basis == BasisUnmanaged}}
 }
 
-// podsOf returns the pods of a namespace that hold anything, and drops all others from the cache.
-func (l *ClusterLister) podsOf(namespace string, pods []corev1.Pod) (out []Pod) {
+// podsOf collects the pods of a namespace.
+type podsOf struct {
+	lister     *ClusterLister
+	generation any
+	cached     map[string]cachedPod // from before
+	seen       map[string]cachedPod
+	holding    []Pod // those that hold anything
+}
+
+// collect begins to collect the pods of a namespace.
+func (l *ClusterLister) collect(namespace string) *podsOf {
 	generation := l.Generation(namespace) // before the holdings: they are at least as new
 	l.mu.Lock()
-	cached := l.cache[namespace]
-	l.mu.Unlock()
-	seen := make(map[string]cachedPod, len(pods))
-	for i := range pods {
-		p := &pods[i]
-		c, ok := cached[string(p.UID)]
-		if !ok || c.version != p.ResourceVersion || c.generation != nil && c.generation != generation {
-			c = l.read(p, generation)
-		}
-		if len(p.Spec.ResourceClaims) == 0 { // claims may change without their pods
-			seen[c.pod.UID] = c
-		}
-		if c.pod.Holding.Charge != (quota.Charge{}) {
-			out = append(out, c.pod)
-		}
+	defer l.mu.Unlock()
+	return &podsOf{lister: l, generation: generation, cached: l.cache[namespace], seen: map[string]cachedPod{}}
+}
+
+// add adds a pod of a list.
+func (p *podsOf) add(object runtime.Object) error {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return nil
 	}
+	c, ok := p.cached[string(pod.UID)]
+	if !ok || c.version != pod.ResourceVersion || c.generation != nil && c.generation != p.generation {
+		c = p.lister.read(pod, p.generation)
+	}
+	if len(pod.Spec.ResourceClaims) == 0 { // claims may change without their pods
+		p.seen[c.pod.UID] = c
+	}
+	if c.pod.Holding.Charge != (quota.Charge{}) {
+		p.holding = append(p.holding, c.pod)
+	}
+	return nil
+}
+
+// remember keeps the pods of a namespace until its next list, and drops all others from the cache.
+func (l *ClusterLister) remember(namespace string, seen map[string]cachedPod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cache == nil {
@@ -132,5 +156,4 @@ func (l *ClusterLister) podsOf(namespace string, pods []corev1.Pod) (out []Pod) 
 	if len(seen) == 0 { // or deleted namespaces would stay
 		delete(l.cache, namespace)
 	}
-	return out
 }

@@ -24,17 +24,25 @@ func TestClusterListerCache(t *testing.T) {
 	pod := func(name, version string) corev1.Pod {
 		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: version}}
 	}
-	l.podsOf("a", []corev1.Pod{pod("same", "1"), pod("changes", "1"), pod("unmanaged", "1")})
-	got := l.podsOf("a", []corev1.Pod{pod("same", "1"), pod("changes", "2"), pod("unmanaged", "1")})
-	l.podsOf("b", []corev1.Pod{pod("same", "1")})
-	l.podsOf("a", nil)
+	list := func(namespace string, all []corev1.Pod) []Pod {
+		pods := l.collect(namespace)
+		for i := range all {
+			_ = pods.add(&all[i])
+		}
+		l.remember(namespace, pods.seen)
+		return pods.holding
+	}
+	list("a", []corev1.Pod{pod("same", "1"), pod("changes", "1"), pod("unmanaged", "1")})
+	got := list("a", []corev1.Pod{pod("same", "1"), pod("changes", "2"), pod("unmanaged", "1")})
+	list("b", []corev1.Pod{pod("same", "1")})
+	list("a", nil)
 	generation++
 	claims := pod("claims", "1")
 	claims.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
-	l.podsOf("a", []corev1.Pod{pod("same", "1"), pod("unmanaged", "1"), claims})
-	l.podsOf("a", []corev1.Pod{pod("same", "1"), pod("unmanaged", "1"), claims})
+	list("a", []corev1.Pod{pod("same", "1"), pod("unmanaged", "1"), claims})
+	list("a", []corev1.Pod{pod("same", "1"), pod("unmanaged", "1"), claims})
 	generation++
-	l.podsOf("a", []corev1.Pod{pod("same", "1"), pod("unmanaged", "1")})
+	list("a", []corev1.Pod{pod("same", "1"), pod("unmanaged", "1")})
 	want := map[string]int{"same": 3, "changes": 2, "unmanaged": 3, "claims": 2}
 	if diff := cmp.Diff(want, read); diff != "" || len(got) != 3 || got[0].Holding.Charge.Slices != 1 || got[1].Holding.Charge.Slices != 2 {
 		t.Errorf("%+v; reads (-want +got)\n%s", got, diff)

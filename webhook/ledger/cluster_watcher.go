@@ -7,12 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies/quota"
+	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
 const (
@@ -118,24 +119,26 @@ func (c *ClusterWatcher) watch(namespace string) *namespaceWatch {
 func (c *ClusterWatcher) start(namespace string, generation any) *namespaceWatch {
 	ctx, cancel := context.WithCancel(c.ctx)
 	w := &namespaceWatch{pods: &watchedPods{holdingOf: c.HoldingOf, gone: c.Gone}, cancel: cancel, started: time.Now(), asked: time.Now(), generation: generation}
-	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = activePods
-			return c.Client.CoreV1().Pods(namespace).List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = activePods
-			events, err := c.Client.CoreV1().Pods(namespace).Watch(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			return reportedWatch{events, w.pods.broken}, nil
-		},
-	}
-	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, c.Client), &corev1.Pod{}, w.pods,
-		cache.ReflectorOptions{Name: "quota of namespace " + namespace})
+	pods := reportedPods{c.Client.CoreV1().Pods(namespace), w.pods.broken}
+	source := bounded.From(c.Client, pods, activeOnly).ListerWatcher(bounded.Kept{Name: "pods", Of: w.pods.shown})
+	reflector := cache.NewReflectorWithOptions(source, nil, w.pods, cache.ReflectorOptions{Name: "quota of namespace " + namespace, TypeDescription: "pods"})
 	c.running.Go(func() { reflector.RunWithContext(ctx) })
 	return w
+}
+
+// reportedPods reports the end of its watches.
+type reportedPods struct {
+	typedcorev1.PodInterface
+	ended func()
+}
+
+// Watch implements bounded.Kind.
+func (p reportedPods) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	events, err := p.PodInterface.Watch(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return reportedWatch{events, p.ended}, nil
 }
 
 // reportedWatch reports its end: a Reflector stops each watch that it has done with.

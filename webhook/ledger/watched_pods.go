@@ -9,6 +9,9 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpuslice/gpuslice/policies/api"
@@ -50,9 +53,54 @@ type alikePods struct {
 // promiseSeed is that of the hashes in watchedPod.
 var promiseSeed = maphash.MakeSeed()
 
+// shownPod is what is kept of a pod while a list is read: the pod may have a megabyte.
+type shownPod struct {
+	metav1.ObjectMeta // with names, UID and version alone
+	watchedPod
+	holding quota.Holding
+}
+
+// GetObjectKind implements runtime.Object.
+func (p *shownPod) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object: it never changes.
+func (p *shownPod) DeepCopyObject() runtime.Object { return p }
+
+// shown is what is kept of a pod. What a pod with a promise holds changes with its spec, which its generation counts, and with its claims.
+func (w *watchedPods) shown(object runtime.Object) (runtime.Object, int) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, 0
+	}
+	out := &shownPod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
+	out.claims = len(pod.Spec.ResourceClaims) > 0
+	if promise, ok := pod.Annotations[api.AnnotationPromise]; ok && pod.Generation > 0 && !out.claims {
+		out.promised = maphash.String(promiseSeed, strconv.FormatInt(pod.Generation, 10)+promise)
+	}
+	if before, holding := w.known(pod.UID); before.basis == BasisPromise && out.promised != 0 && before.promised == out.promised {
+		out.watchedPod, out.holding = before, holding
+		return out, 0
+	}
+	out.holding, out.basis = w.holdingOf(pod)
+	key, _ := json.Marshal(out.holding) // a Holding can always be encoded
+	out.alike = string(key)
+	return out, 0
+}
+
+// known is what was last shown of a pod.
+func (w *watchedPods) known(uid types.UID) (pod watchedPod, holding quota.Holding) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	pod, ok := w.pods[uid]
+	if ok {
+		holding = w.alike[pod.alike].holding
+	}
+	return pod, holding
+}
+
 // Add implements cache.ReflectorStore.
 func (w *watchedPods) Add(object any) error {
-	if pod, ok := object.(*corev1.Pod); ok {
+	if pod, ok := object.(*shownPod); ok {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.put(pod)
@@ -66,7 +114,7 @@ func (w *watchedPods) Update(object any) error { return w.Add(object) }
 
 // Delete implements cache.ReflectorStore. The version of a deleted pod is that of its deletion.
 func (w *watchedPods) Delete(object any) error {
-	if pod, ok := object.(*corev1.Pod); ok {
+	if pod, ok := object.(*shownPod); ok {
 		w.gone.Add(string(pod.UID)) // before a view is without it
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -78,15 +126,13 @@ func (w *watchedPods) Delete(object any) error {
 
 // Replace implements cache.ReflectorStore. The version may be lower than before: another API server may be behind.
 func (w *watchedPods) Replace(all []any, version string) error {
-	fresh := &watchedPods{
-		holdingOf: w.holdingOf, pods: make(map[types.UID]watchedPod, len(all)), alike: make(map[string]*alikePods), unmanaged: make(map[types.UID]Pod),
-	}
+	fresh := &watchedPods{pods: make(map[types.UID]watchedPod, len(all)), alike: make(map[string]*alikePods), unmanaged: make(map[types.UID]Pod)}
 	for _, object := range all {
-		if pod, ok := object.(*corev1.Pod); ok {
+		if pod, ok := object.(*shownPod); ok {
 			fresh.put(pod)
 		}
 	}
-	w.mu.Lock() // after the holdings are read, which takes seconds for thousands of pods
+	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pods, w.alike, w.unmanaged, w.unpromised, w.claiming = fresh.pods, fresh.alike, fresh.unmanaged, fresh.unpromised, fresh.claiming
 	w.shownAt(version)
@@ -126,32 +172,23 @@ func (w *watchedPods) shownAt(version string) {
 	w.current = true
 }
 
-// put adds a pod or replaces it. What a pod with a promise holds changes with its spec, which its generation counts, and with its
-// claims. The caller holds w.mu.
-func (w *watchedPods) put(pod *corev1.Pod) {
-	now := watchedPod{claims: len(pod.Spec.ResourceClaims) > 0}
-	if promise, ok := pod.Annotations[api.AnnotationPromise]; ok && pod.Generation > 0 && !now.claims {
-		now.promised = maphash.String(promiseSeed, strconv.FormatInt(pod.Generation, 10)+promise)
-	}
-	if before, ok := w.pods[pod.UID]; ok && before.basis == BasisPromise && now.promised != 0 && before.promised == now.promised {
+// put adds a pod or replaces it. The caller holds w.mu.
+func (w *watchedPods) put(pod *shownPod) {
+	if before, ok := w.pods[pod.UID]; ok && before == pod.watchedPod {
 		return
 	}
 	w.remove(pod.UID)
-	holding, basis := w.holdingOf(pod)
-	now.basis = basis
-	w.count(now, 1)
-	if basis == BasisUnmanaged && holding.Charge != (quota.Charge{}) {
-		w.unmanaged[pod.UID] = Pod{UID: string(pod.UID), Name: pod.Name, Holding: holding, Unmanaged: true}
+	w.count(pod.watchedPod, 1)
+	if pod.basis == BasisUnmanaged && pod.holding.Charge != (quota.Charge{}) {
+		w.unmanaged[pod.UID] = Pod{UID: string(pod.UID), Name: pod.Name, Holding: pod.holding, Unmanaged: true}
 	}
-	key, _ := json.Marshal(holding) // a Holding can always be encoded
-	now.alike = string(key)
-	same, ok := w.alike[now.alike]
+	same, ok := w.alike[pod.alike]
 	if !ok {
-		same = &alikePods{holding: holding}
-		w.alike[now.alike] = same
+		same = &alikePods{holding: pod.holding}
+		w.alike[pod.alike] = same
 	}
 	same.n++
-	w.pods[pod.UID] = now
+	w.pods[pod.UID] = pod.watchedPod
 }
 
 // count adds n to what the pod counts for. The caller holds w.mu.

@@ -28,6 +28,19 @@ func labelledPod(uid string, version, slices int, basis string) *corev1.Pod {
 		Annotations: map[string]string{api.AnnotationPromise: fmt.Sprint(slices, basis)}, Labels: map[string]string{"slices": strconv.Itoa(slices), "basis": basis}}}
 }
 
+// shown is what is kept of a pod.
+func shown(w *watchedPods, pod *corev1.Pod) any {
+	kept, _ := w.shown(pod)
+	return kept
+}
+
+func shownAll(w *watchedPods, pods []any) (out []any) {
+	for _, pod := range pods {
+		out = append(out, shown(w, pod.(*corev1.Pod)))
+	}
+	return out
+}
+
 func viewOf(w *watchedPods, uids ...string) (View, bool) {
 	v := View{Shown: map[string]bool{}}
 	var reservations []Reservation
@@ -49,17 +62,17 @@ func TestWatchedPodsAddUp(t *testing.T) {
 		switch pod := there[uid]; {
 		case pod != nil && random.IntN(3) == 0:
 			pod.ResourceVersion = strconv.Itoa(version)
-			_ = w.Delete(pod)
+			_ = w.Delete(shown(w, pod))
 			delete(there, uid)
 		case random.IntN(100) == 0:
 			var all []any
 			for _, p := range there {
 				all = append(all, p)
 			}
-			_ = w.Replace(all, strconv.Itoa(version))
+			_ = w.Replace(shownAll(w, all), strconv.Itoa(version))
 		default:
 			there[uid] = labelledPod(uid, version, random.IntN(4), []string{"", "devices", "unmanaged"}[random.IntN(3)])
-			_ = w.Update(there[uid])
+			_ = w.Update(shown(w, there[uid]))
 		}
 		var listed, unmanaged []Pod
 		for uid, p := range there {
@@ -121,8 +134,8 @@ func TestWatchedPods(t *testing.T) {
 		"versions that are no numbers":           {func(w *watchedPods) { _ = w.Replace(nil, "a5") }, false, 0},
 		"a broken watch":                         {func(w *watchedPods) { _ = w.Replace(nil, "5"); w.broken() }, false, 0},
 		"a watch that goes on":                   {func(w *watchedPods) { _ = w.Replace(nil, "5"); w.broken(); _ = w.Bookmark("6") }, true, 6},
-		"claims of a pod with a promise":         {func(w *watchedPods) { _ = w.Replace([]any{claims}, "6") }, false, 0},
-		"and after they are gone":                {func(w *watchedPods) { _ = w.Replace([]any{claims}, "6"); _ = w.Delete(claims) }, true, 6},
+		"claims of a pod with a promise":         {func(w *watchedPods) { _ = w.Replace(shownAll(w, []any{claims}), "6") }, false, 0},
+		"and after they are gone":                {func(w *watchedPods) { _ = w.Replace(shownAll(w, []any{claims}), "6"); _ = w.Delete(shown(w, claims)) }, true, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &watchedPods{holdingOf: labelled}
@@ -151,10 +164,10 @@ func TestWatchedPodsReadHoldings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reads := 0
 			w := &watchedPods{holdingOf: func(p *corev1.Pod) (quota.Holding, ChargeBasis) { reads++; return labelled(p) }}
-			_ = w.Replace([]any{labelledPod("p", 1, 1, c.basis)}, "1")
+			_ = w.Replace(shownAll(w, []any{labelledPod("p", 1, 1, c.basis)}), "1")
 			again := labelledPod("p", 2, 1, c.basis)
 			c.after(again)
-			_ = w.Update(again)
+			_ = w.Update(shown(w, again))
 			if reads != c.reads {
 				t.Errorf("read %d times, want %d", reads, c.reads)
 			}

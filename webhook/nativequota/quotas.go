@@ -1,15 +1,15 @@
 package nativequota
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
 // Quotas caches the cluster's ResourceQuotas.
@@ -22,33 +22,52 @@ type cachedQuota struct {
 	spec   corev1.ResourceQuotaSpec // of one with the name of gpuslice's own
 }
 
-// NewQuotas prepares a Quotas. It is empty until its Informer runs.
-func NewQuotas(client kubernetes.Interface) (*Quotas, error) {
-	q := &Quotas{coreinformers.NewResourceQuotaInformer(client, metav1.NamespaceAll, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
-	if err := q.informer.SetTransform(trim); err != nil {
-		return nil, fmt.Errorf("set transform of resource quotas: %w", err)
-	}
-	return q, nil
+// Bounds on what is kept: whoever may write ResourceQuotas chooses how large they are.
+const (
+	maxOwnQuota = 16 << 10 // bytes of one with the name of gpuslice's own: what a larger one says is not kept, so that it is written anew
+	maxQuotas   = 16 << 20 // bytes of all
+)
+
+// NewQuotas prepares a Quotas. It is empty until its Informer runs. full is called when a namespace has more than is kept.
+func NewQuotas(client kubernetes.Interface, full func(kind, namespace string)) *Quotas {
+	return &Quotas{bounded.From(client, client.CoreV1().ResourceQuotas(metav1.NamespaceAll), nil).Informer(
+		bounded.Kept{Name: "ResourceQuotas", Of: trim, Bytes: maxQuotas, Full: full}, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
 }
 
 // Informer returns the informer of ResourceQuotas, which the caller runs.
 func (q *Quotas) Informer() cache.SharedIndexInformer { return q.informer }
 
 // trim reads a ResourceQuota once, when it enters the cache.
-func trim(object any) (any, error) {
+func trim(object runtime.Object) (runtime.Object, int) {
 	quota, ok := object.(*corev1.ResourceQuota)
 	if !ok {
-		return object, nil
+		return object, 0
 	}
 	k := &cachedQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: quota.Name, Namespace: quota.Namespace, UID: quota.UID, ResourceVersion: quota.ResourceVersion},
 		native:     policies.NativeQuotasOf(quota),
 	}
+	size := len(k.native) * nativeSize
 	if quota.Name == policies.WrittenQuotaName {
-		k.Labels, k.Annotations, k.spec = quota.Labels, quota.Annotations, quota.Spec
+		meta := metav1.ObjectMeta{Labels: quota.Labels, Annotations: quota.Annotations}
+		if own := meta.Size() + quota.Spec.Size(); own <= maxOwnQuota {
+			k.Labels, k.Annotations, k.spec = quota.Labels, quota.Annotations, quota.Spec
+			size += 4 * own
+		} else {
+			k.Labels = map[string]string{policies.LabelQuota: quota.Labels[policies.LabelQuota]}
+		}
 	}
-	return k, nil
+	return k, size + 1<<10
 }
+
+// nativeSize is about what a limit takes in memory.
+const nativeSize = 512
+
+// GetObjectKind implements runtime.Object.
+func (k *cachedQuota) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object: it never changes.
+func (k *cachedQuota) DeepCopyObject() runtime.Object { return k }
 
 // In returns the limits on GPU resources that ResourceQuotas of others set in a namespace.
 func (q *Quotas) In(namespace string) (out []policies.NativeQuota) {

@@ -64,10 +64,7 @@ func TestWriter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset(c.have...)
-				quotas, err := NewQuotas(client)
-				if err != nil {
-					t.Fatal(err)
-				}
+				quotas := NewQuotas(client, nil)
 				w := &Writer{Client: client, Quotas: quotas, Governed: func() ([]Governed, error) { return c.governed, c.err }, Log: logr.Discard()}
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 2)
@@ -112,10 +109,7 @@ func TestWriterOfReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(named("9", false))
 		for range 2 {
-			quotas, err := NewQuotas(client)
-			if err != nil {
-				t.Fatal(err)
-			}
+			quotas := NewQuotas(client, nil)
 			w := &Writer{Client: client, Quotas: quotas, Governed: func() ([]Governed, error) { return []Governed{governedNamespace(4)}, nil }, Log: logr.Discard()}
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 2)

@@ -8,9 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -25,11 +23,8 @@ type agentReport struct {
 }
 
 // watchAgentEvents returns the informer of the Events that agents, and gpuslice itself, write about pods.
-func watchAgentEvents(client kubernetes.Interface) (cache.SharedIndexInformer, error) {
-	about := fields.Set{"involvedObject.kind": "Pod", "source": events.Component}
-	informer := coreinformers.NewFilteredEventInformer(client, metav1.NamespaceAll, 0, cache.Indexers{byPod: podOf},
-		func(o *metav1.ListOptions) { o.FieldSelector = about.AsSelector().String() })
-	return informer, informer.SetTransform(slimEvent)
+func watchAgentEvents(client kubernetes.Interface, full func(kind, namespace string)) cache.SharedIndexInformer {
+	return eventsAbout(client, full, "Events of agents", fields.Set{"involvedObject.kind": "Pod", "source": events.Component})
 }
 
 // agentReports returns what the agent of the pod's node reported, oldest first.

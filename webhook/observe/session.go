@@ -39,21 +39,12 @@ type session struct {
 }
 
 func newSession(c *Controller) (*session, error) {
-	pods, err := watchPods(c.options.Client, c.options.Usage.PodLabel())
-	if err != nil {
-		return nil, err
-	}
-	events, err := watchEvents(c.options.Client)
-	if err != nil {
-		return nil, err
-	}
-	agentEvents, err := watchAgentEvents(c.options.Client)
-	if err != nil {
-		return nil, err
-	}
+	client, full := c.options.Client, reportFull(c.options.Log)
+	pods, events, agentEvents := watchPods(client, c.options.Usage.PodLabel(), full), watchEvents(client, full), watchAgentEvents(client, full)
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](c.timing.backoff, c.timing.maxBackoff)
 	s := &session{Controller: c, pods: pods, events: events, agentEvents: agentEvents, last: map[string]lastObservation{}, reported: map[string]reported{}, guarding: map[string]unique.Handle[guardOn]{}, claimed: map[string]claimed{},
 		queue: workqueue.NewTypedRateLimitingQueue[string](limiter)}
+	var err error
 	if s.agents, err = nodelease.Follow(c.options.Client, c.options.Namespace, s.enqueueNode); err != nil {
 		return nil, err
 	}

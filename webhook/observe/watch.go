@@ -1,16 +1,18 @@
 package observe
 
 import (
-	"fmt"
+	"strings"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gpuslice/gpuslice/webhook/bounded"
 	"github.com/gpuslice/gpuslice/webhook/podcache"
 )
 
@@ -20,25 +22,37 @@ const (
 	byPod  = "pod"  // Events by the pod they are about
 )
 
+// Bounds on what is kept: tenants choose how large their pods are, and whoever may write Events how large those.
+const (
+	maxPods    = 160 << 20 // bytes of all pods with a promise or devices. Of one that finds no room little more than its name is kept
+	maxEvents  = 16 << 20  // bytes of all Events of a kind
+	maxMessage = 16 << 10  // bytes of one's message: kubelets report at most 10 KiB of a probe
+	maxField   = 512       // bytes of another field: a larger one is that of no Event of kubelets or agents
+)
+
 // watchPods returns the informer of pods, of whose labels it caches one. Of pods without a promise it caches little more than
 // their names: the API server cannot select pods by annotation.
-func watchPods(client kubernetes.Interface, label string) (cache.SharedIndexInformer, error) {
-	informer := coreinformers.NewPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{byNode: nodeOf})
-	if err := informer.SetTransform(podcache.Transform(label)); err != nil {
-		return nil, fmt.Errorf("set transform of pods: %w", err)
-	}
-	return informer, nil
+func watchPods(client kubernetes.Interface, label string, full func(kind, namespace string)) cache.SharedIndexInformer {
+	return bounded.From(client, client.CoreV1().Pods(metav1.NamespaceAll), nil).Informer(bounded.Kept{
+		Name: "pods", Of: podcache.Keep(label), Least: podcache.Least, Bytes: maxPods, Full: full}, cache.Indexers{byNode: nodeOf})
 }
 
 // watchEvents returns the informer of the Events in which kubelets report the guard's notices.
-func watchEvents(client kubernetes.Interface) (cache.SharedIndexInformer, error) {
-	about := fields.Set{"involvedObject.kind": "Pod", "involvedObject.fieldPath": guardField, "reason": unhealthy}
-	informer := coreinformers.NewFilteredEventInformer(client, metav1.NamespaceAll, 0, cache.Indexers{byPod: podOf},
-		func(o *metav1.ListOptions) { o.FieldSelector = about.AsSelector().String() })
-	if err := informer.SetTransform(slimEvent); err != nil {
-		return nil, fmt.Errorf("set transform of events: %w", err)
+func watchEvents(client kubernetes.Interface, full func(kind, namespace string)) cache.SharedIndexInformer {
+	return eventsAbout(client, full, "Events of guards", fields.Set{"involvedObject.kind": "Pod", "involvedObject.fieldPath": guardField, "reason": unhealthy})
+}
+
+func eventsAbout(client kubernetes.Interface, full func(kind, namespace string), name string, about fields.Set) cache.SharedIndexInformer {
+	narrow := func(o *metav1.ListOptions) { o.FieldSelector = about.AsSelector().String() }
+	return bounded.From(client, client.CoreV1().Events(metav1.NamespaceAll), narrow).Informer(
+		bounded.Kept{Name: name, Of: slimEvent, Bytes: maxEvents, Full: full}, cache.Indexers{byPod: podOf})
+}
+
+// reportFull returns what reports that a namespace has more than is kept.
+func reportFull(log logr.Logger) func(kind, namespace string) {
+	return func(kind, namespace string) {
+		log.Info("not all objects of a namespace are observed, since they are too many or too large", "kind", kind, "object", "Namespace "+namespace)
 	}
-	return informer, nil
 }
 
 func nodeOf(object any) ([]string, error) {
@@ -55,12 +69,25 @@ func podOf(object any) ([]string, error) {
 	return nil, nil
 }
 
-// slimEvent drops the fields that no notice is read from.
-func slimEvent(object any) (any, error) {
-	if e, ok := object.(*corev1.Event); ok {
-		e.ManagedFields, e.Annotations, e.Labels = nil, nil, nil
+// slimEvent keeps the fields that notices are read from.
+func slimEvent(object runtime.Object) (runtime.Object, int) {
+	e, ok := object.(*corev1.Event)
+	if !ok {
+		return object, 0
 	}
-	return object, nil
+	about := e.InvolvedObject
+	kept := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name, ResourceVersion: e.ResourceVersion, CreationTimestamp: e.CreationTimestamp},
+		InvolvedObject: corev1.ObjectReference{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name, UID: about.UID, FieldPath: about.FieldPath},
+		Reason:         e.Reason, Source: e.Source, FirstTimestamp: e.FirstTimestamp, LastTimestamp: e.LastTimestamp, EventTime: e.EventTime, Type: e.Type, ReportingController: e.ReportingController,
+	}
+	for _, field := range []string{e.Namespace, e.Name, about.Kind, about.Namespace, about.Name, string(about.UID), about.FieldPath, e.Reason, e.Source.Component, e.Source.Host, e.Type, e.ReportingController} {
+		if len(field) > maxField {
+			return nil, 0
+		}
+	}
+	kept.Message = strings.Clone(e.Message[:min(len(e.Message), maxMessage)]) // a copy: a part would keep the whole
+	return kept, kept.Size() + 1<<10
 }
 
 // onPods calls enqueue with the key of each pod with a promise that changed, and of each pod that was deleted: it may have

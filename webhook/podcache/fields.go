@@ -1,6 +1,8 @@
 package podcache
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"unique"
@@ -11,6 +13,22 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 )
 
+// Bounds on what is kept of a pod: its author chooses how large it is, where no policy governs it.
+const (
+	maxText       = 64 << 10 // bytes of an annotation: a longer one is none of gpuslice's
+	maxName       = 512      // bytes of a name or an image
+	maxMessage    = 4 << 10  // bytes of a message: kubelets keep no more of a container's
+	maxContainers = 128      // of more only those with devices are kept: pods with a slice may have 64
+	maxDevices    = 32       // extended resources of a container
+	maxGiven      = 256 << 10
+)
+
+// promised reports whether the pod has the annotation of a promise.
+func promised(pod *corev1.Pod) bool {
+	text := pod.Annotations[api.AnnotationPromise]
+	return text != "" && len(text) <= maxText
+}
+
 // givenOf has what a pod was given, and of its containers what the leader reads.
 func givenOf(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{Spec: corev1.PodSpec{
@@ -19,7 +37,7 @@ func givenOf(pod *corev1.Pod) *corev1.Pod {
 	}}
 	out.Annotations = map[string]string{}
 	for _, name := range []string{api.AnnotationPromise, api.AnnotationPlanned, api.AnnotationSummary} {
-		if text, ok := pod.Annotations[name]; ok {
+		if text, ok := pod.Annotations[name]; ok && len(text) <= maxText {
 			out.Annotations[name] = text
 		}
 	}
@@ -32,22 +50,31 @@ func ownerOf(pod *corev1.Pod, label string) *metav1.ObjectMeta {
 	if value, ok := pod.Labels[label]; ok {
 		out.Labels = map[string]string{label: value}
 	}
-	if owner := metav1.GetControllerOf(pod); owner != nil {
+	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Size() <= 4*maxName {
 		out.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
 	return out
 }
 
 func containersOf(list []corev1.Container) []corev1.Container {
-	out := make([]corev1.Container, len(list))
+	var out []corev1.Container
 	for i := range list {
-		out[i] = corev1.Container{Name: list[i].Name, Image: list[i].Image, RestartPolicy: list[i].RestartPolicy}
-		out[i].Resources.Limits = devicesOf(&list[i])
+		devices := devicesOf(&list[i])
+		if len(list) > maxContainers && (len(devices) == 0 || len(out) == maxContainers) {
+			continue
+		}
+		c := corev1.Container{Name: list[i].Name, Image: cut(list[i].Image, maxName), RestartPolicy: list[i].RestartPolicy}
+		c.Resources.Limits = devices
+		out = append(out, c)
 	}
 	return out
 }
 
-// devicesOf are the extended resources that a container names. Which of them are GPUs depends on the pools.
+// cut is the beginning of a text that is too long.
+func cut(text string, most int) string { return text[:min(len(text), most)] }
+
+// devicesOf are the extended resources that a container names, NVIDIA's first where there are too many. Which of them are GPUs depends
+// on the pools.
 func devicesOf(c *corev1.Container) (out corev1.ResourceList) {
 	for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
 		for name, q := range list {
@@ -59,7 +86,23 @@ func devicesOf(c *corev1.Container) (out corev1.ResourceList) {
 			}
 		}
 	}
+	if len(out) > maxDevices {
+		names := slices.SortedFunc(maps.Keys(out), func(a, b corev1.ResourceName) int {
+			return cmp.Or(strings.Compare(others(a), others(b)), cmp.Compare(a, b))
+		})
+		for _, name := range names[maxDevices:] {
+			delete(out, name)
+		}
+	}
 	return out
+}
+
+// others sorts resources that are not NVIDIA's behind those that are.
+func others(name corev1.ResourceName) string {
+	if strings.HasPrefix(string(name), "nvidia.com/") {
+		return ""
+	}
+	return string(name)
 }
 
 func namesDevices(pod *corev1.Pod) bool {
@@ -70,8 +113,8 @@ func namesDevices(pod *corev1.Pod) bool {
 // statusOf has the fields of a status that the leader reads.
 func statusOf(s *corev1.PodStatus) *corev1.PodStatus {
 	return &corev1.PodStatus{
-		Phase: s.Phase, Reason: s.Reason, Message: s.Message, StartTime: s.StartTime, Conditions: conditionsOf(s.Conditions),
-		ResourceClaimStatuses: s.ResourceClaimStatuses, InitContainerStatuses: statusesOf(s.InitContainerStatuses), ContainerStatuses: statusesOf(s.ContainerStatuses),
+		Phase: s.Phase, Reason: cut(s.Reason, maxName), Message: cut(s.Message, maxMessage), StartTime: s.StartTime, Conditions: conditionsOf(s.Conditions),
+		ResourceClaimStatuses: s.ResourceClaimStatuses[:min(len(s.ResourceClaimStatuses), maxContainers)], InitContainerStatuses: statusesOf(s.InitContainerStatuses), ContainerStatuses: statusesOf(s.ContainerStatuses),
 	}
 }
 
@@ -86,8 +129,8 @@ func conditionsOf(list []corev1.PodCondition) (out []corev1.PodCondition) {
 }
 
 func statusesOf(list []corev1.ContainerStatus) []corev1.ContainerStatus {
-	out := make([]corev1.ContainerStatus, len(list))
-	for i := range list {
+	out := make([]corev1.ContainerStatus, min(len(list), maxContainers))
+	for i := range out {
 		s := &list[i]
 		out[i] = corev1.ContainerStatus{Name: s.Name, State: stateOf(s.State), LastTerminationState: stateOf(s.LastTerminationState), RestartCount: s.RestartCount, Started: s.Started}
 	}
@@ -96,9 +139,12 @@ func statusesOf(list []corev1.ContainerStatus) []corev1.ContainerStatus {
 
 // stateOf drops the container's ID, the longest text of most.
 func stateOf(s corev1.ContainerState) corev1.ContainerState {
+	if s.Waiting != nil {
+		s.Waiting = &corev1.ContainerStateWaiting{Reason: cut(s.Waiting.Reason, maxName), Message: cut(s.Waiting.Message, maxMessage)}
+	}
 	if s.Terminated != nil {
 		end := *s.Terminated
-		end.ContainerID, s.Terminated = "", &end
+		end.ContainerID, end.Reason, end.Message, s.Terminated = "", cut(end.Reason, maxName), cut(end.Message, maxMessage), &end
 	}
 	return s
 }
@@ -112,6 +158,9 @@ type observed struct {
 
 func observedOn(pod *corev1.Pod) (o observed) {
 	text, written := pod.Annotations[api.AnnotationObserved]
+	if len(text) > maxText {
+		return o
+	}
 	before, after, named := strings.Cut(text, nodeIn(pod.Spec.NodeName))
 	return observed{written, named, unique.Make(before), unique.Make(after)}
 }

@@ -1,6 +1,6 @@
 // Package podcache keeps of pods what the leader reads, in little memory: clusters have a hundred thousand.
 //
-// An informer with Transform has a Pod of each. What pods of a workload have in common, most of all the promise, is kept once;
+// An informer with Keep has a Pod of each. What pods of a workload have in common, most of all the promise, is kept once;
 // all is kept in Kubernetes' binary form, and decoded when somebody reads it.
 package podcache
 
@@ -11,9 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/gpuslice/gpuslice/policies/api"
 )
 
 // Pod is what is kept of a pod. It never changes.
@@ -40,11 +40,13 @@ type holder struct {
 // Of is what is kept of a pod, with one of its labels. Of a pod with neither a promise nor devices that is little more
 // than its name.
 func Of(pod *corev1.Pod, label string) (*Pod, error) {
-	p := &Pod{
-		Name: pod.Name, ResourceVersion: pod.ResourceVersion, UID: pod.UID, namespace: unique.Make(pod.Namespace), node: unique.Make(pod.Spec.NodeName),
-	}
-	promised := pod.Annotations[api.AnnotationPromise] != ""
+	p := bare(pod)
+	promised := promised(pod)
 	if !promised && !namesDevices(pod) {
+		return p, nil
+	}
+	given := givenOf(pod)
+	if given.Size() > maxGiven { // no pod that was reviewed
 		return p, nil
 	}
 	var failed error
@@ -55,7 +57,7 @@ func Of(pod *corev1.Pod, label string) (*Pod, error) {
 	}
 	p.holder = &holder{
 		promised: promised,
-		given:    unique.Make(text(givenOf(pod))), owner: unique.Make(text(ownerOf(pod, label))), status: text(statusOf(&pod.Status)),
+		given:    unique.Make(text(given)), owner: unique.Make(text(ownerOf(pod, label))), status: text(statusOf(&pod.Status)),
 		created: pod.CreationTimestamp, deleted: pod.DeletionTimestamp, ended: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 	}
 	if promised { // else its author wrote it
@@ -64,15 +66,60 @@ func Of(pod *corev1.Pod, label string) (*Pod, error) {
 	return p, failed
 }
 
-// Transform returns what makes a Pod of each pod that an informer caches.
-func Transform(label string) func(any) (any, error) {
-	return func(object any) (any, error) {
-		if pod, ok := object.(*corev1.Pod); ok {
-			return Of(pod, label)
+// Keep returns what makes a Pod of each pod that an informer caches, with its size.
+func Keep(label string) func(runtime.Object) (runtime.Object, int) {
+	return func(object runtime.Object) (runtime.Object, int) {
+		pod, ok := object.(*corev1.Pod)
+		if !ok {
+			return object, 0
 		}
-		return object, nil
+		kept, err := Of(pod, label)
+		if err != nil {
+			return Least(pod), 0
+		}
+		return kept, kept.size()
 	}
 }
+
+// Least is a Pod of which nothing is known but its names, UID and node.
+func Least(object runtime.Object) runtime.Object {
+	if pod, ok := object.(*corev1.Pod); ok {
+		return bare(pod)
+	}
+	return object
+}
+
+func bare(pod *corev1.Pod) *Pod {
+	node := pod.Spec.NodeName[:min(len(pod.Spec.NodeName), maxName)]
+	return &Pod{Name: pod.Name, ResourceVersion: pod.ResourceVersion, UID: pod.UID, namespace: unique.Make(pod.Namespace), node: unique.Make(node)}
+}
+
+// size is what the pod takes in memory alone; 0: little more than its name.
+func (p *Pod) size() int {
+	if p.holder == nil {
+		return 0
+	}
+	n := len(p.holder.status) + len(p.holder.owner.Value())
+	if o := p.holder.observed; o.written {
+		n += len(o.before.Value()) + len(o.after.Value())
+	}
+	return n + n/8 // memory comes in sizes
+}
+
+// Common implements bounded.Sharer: pods of a workload have the same promise.
+func (p *Pod) Common() (part any, bytes int) {
+	if p.holder == nil {
+		return nil, 0
+	}
+	n := len(p.holder.given.Value())
+	return p.holder.given, n + n/8
+}
+
+// GetObjectKind implements runtime.Object.
+func (p *Pod) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object: a Pod never changes.
+func (p *Pod) DeepCopyObject() runtime.Object { return p }
 
 // Namespace is that of the pod.
 func (p *Pod) Namespace() string { return p.namespace.Value() }

@@ -138,15 +138,11 @@ func read(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-func TestTransform(t *testing.T) {
+func TestKeep(t *testing.T) {
 	t.Parallel()
-	transform := Transform("team")
-	object, err := transform(running())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := transform(object); err != nil || again != object {
-		t.Errorf("not the same when done twice: %v", err)
+	object, size := Keep("team")(running())
+	if size == 0 {
+		t.Error("a pod with a promise has no size")
 	}
 	if key, err := cache.MetaNamespaceKeyFunc(object); err != nil || key != "team-a/train" {
 		t.Errorf("its key in a cache is %q: %v", key, err)

@@ -1,0 +1,108 @@
+package bounded
+
+import "sync"
+
+// overhead is what an object costs in a cache beside its content: keys, maps and pointers.
+const overhead = 512
+
+// room counts what is kept. A namespace keeps at most as much as is still free: however many fill theirs, others find some.
+type room struct {
+	most int // bytes; 0: any number, since administrators alone write such objects
+
+	mu         sync.Mutex
+	used       int
+	namespaces map[string]*share
+}
+
+// share is what a namespace keeps.
+type share struct {
+	used   int
+	own    map[string]cost // by the object's name
+	common map[any]int     // how many objects have it
+	full   bool            // an object of it found no room
+}
+
+// cost is what an object takes, beside what it has in common with others.
+type cost struct {
+	bytes       int
+	common      any // nil: nothing
+	commonBytes int
+}
+
+// Sharer is what has a part in common with other objects of its namespace, which is kept once.
+type Sharer interface {
+	// Common is the part, which can be compared, and its size.
+	Common() (part any, bytes int)
+}
+
+func costOf(kept any, bytes int) cost {
+	c := cost{bytes: bytes + overhead}
+	if s, ok := kept.(Sharer); ok {
+		c.common, c.commonBytes = s.Common()
+	}
+	return c
+}
+
+// empty forgets all: a list begins.
+func (r *room) empty() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.used, r.namespaces = 0, map[string]*share{}
+}
+
+// put takes room for an object, in place of what it took before. ok is false if there is not enough: then it takes none. had reports
+// whether it took some before; first, whether it is the first of its namespace to find none.
+func (r *room) put(namespace, name string, c cost) (ok, had, first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.most == 0 {
+		return true, false, false
+	}
+	s := r.namespaces[namespace]
+	if s == nil {
+		s = &share{own: map[string]cost{}, common: map[any]int{}}
+		r.namespaces[namespace] = s
+	}
+	before, usedBefore := s.own[name], s.used
+	_, had = s.own[name]
+	r.take(s, before, -1)
+	r.take(s, c, 1)
+	if s.used <= usedBefore && had || s.used+r.used <= r.most {
+		s.own[name] = c
+		return true, had, false
+	}
+	r.take(s, c, -1)
+	delete(s.own, name)
+	first = !s.full
+	s.full = true
+	return false, had, first
+}
+
+// remove gives back what an object took.
+func (r *room) remove(namespace, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.namespaces[namespace]
+	if s == nil {
+		return
+	}
+	r.take(s, s.own[name], -1)
+	if delete(s.own, name); len(s.own) == 0 {
+		delete(r.namespaces, namespace)
+	}
+}
+
+// take has one object more, or one less, take its room.
+func (r *room) take(s *share, c cost, n int) {
+	bytes := c.bytes
+	if c.common != nil {
+		before := s.common[c.common]
+		if s.common[c.common] = before + n; before+n == 0 {
+			delete(s.common, c.common)
+		}
+		if min(before, before+n) == 0 {
+			bytes += c.commonBytes
+		}
+	}
+	s.used, r.used = s.used+n*bytes, r.used+n*bytes
+}
