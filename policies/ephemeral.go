@@ -44,7 +44,7 @@ func checkEphemeral(in Input, old *corev1.Pod) []api.Violation {
 		if !governsEphemeral(in, old, c) {
 			continue
 		}
-		for _, text := range problemsOfEphemeral(c, hasPromise(old)) {
+		for _, text := range problemsOfEphemeral(c, old) {
 			found = append(found, fmt.Sprintf("ephemeral container %q %s", c.Name, text))
 		}
 	}
@@ -55,7 +55,7 @@ func checkEphemeral(in Input, old *corev1.Pod) []api.Violation {
 		Detail: message.ShortList(found) + "; add it without that (kubectl debug --profile=baseline adds no capability)"}}
 }
 
-func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
+func problemsOfEphemeral(c *corev1.Container, old *corev1.Pod) (found []string) {
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	if !hidesDevices(c) {
 		say("could take devices or another limit; its env has to say %s: %q, and nothing that begins with %s", envvar.VisibleDevices, envvar.NoDevices, envvar.OwnPrefixes)
@@ -63,7 +63,7 @@ func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	if m := rules.NamesDevice(c.VolumeMounts); m != "" {
 		say("mounts a volume at %s, which takes devices", message.Quote(m))
 	}
-	if !sliced {
+	if !hasPromise(old) {
 		return found
 	}
 	if podspec.IsOurs(c.Name) {
@@ -72,12 +72,18 @@ func problemsOfEphemeral(c *corev1.Container, sliced bool) (found []string) {
 	if rules.IsPrivileged(c.SecurityContext) {
 		say("is privileged")
 	}
+	if c.SecurityContext != nil && rules.Unconfined(c.SecurityContext.SELinuxOptions) {
+		say("sets securityContext.seLinuxOptions.type %q, by which SELinux confines nothing", c.SecurityContext.SELinuxOptions.Type)
+	}
 	if names := rules.BeyondSlice(c.SecurityContext); len(names) > 0 {
 		say("adds the capabilities %s", strings.Join(names, ", "))
 	}
 	for _, m := range c.VolumeMounts {
 		if podspec.IsOurs(m.Name) {
 			say("mounts the volume %q, which belongs to gpuslice", m.Name)
+		}
+		if !m.ReadOnly && slices.ContainsFunc(old.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name && rules.MayBeRead(v) }) {
+			say("mounts the volume %q of the node, of which each mount has to be readOnly", m.Name)
 		}
 	}
 	return found

@@ -117,13 +117,21 @@ func TestEphemeral(t *testing.T) {
 			`mounts the volume "gpuslice-mps-pipe", which belongs to gpuslice`: func(c *corev1.EphemeralContainerCommon) {
 				c.VolumeMounts = []corev1.VolumeMount{{Name: "gpuslice-mps-pipe", MountPath: "/x"}}
 			},
+			`mounts the volume "users" of the node, of which each mount has to be readOnly`: func(c *corev1.EphemeralContainerCommon) {
+				c.VolumeMounts = []corev1.VolumeMount{{Name: "users", MountPath: "/x"}}
+			},
+			`sets securityContext.seLinuxOptions.type "spc_t"`: func(c *corev1.EphemeralContainerCommon) {
+				c.SecurityContext = &corev1.SecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Type: "spc_t"}}
+			},
 		} {
 			for name, denied := range map[string]bool{
 				"in a slice": true, "ungoverned": false,
 				"with a whole GPU": strings.Contains(want, "begins with") || strings.Contains(want, "has to say") || strings.Contains(want, "takes devices"),
 				"without a GPU":    strings.Contains(want, "takes devices"),
 			} {
-				in, old := adding(livePods(t)[name], debugger(func(c *corev1.EphemeralContainerCommon) {
+				live := livePods(t)[name]
+				live.Pod.Spec.Volumes = append(live.Pod.Spec.Volumes, corev1.Volume{Name: "users", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/passwd"}}})
+				in, old := adding(live, debugger(func(c *corev1.EphemeralContainerCommon) {
 					c.Env = env("NVIDIA_VISIBLE_DEVICES=void")
 					edit(c)
 				}))

@@ -6,25 +6,51 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpuslice/gpuslice/policies/internal/message"
+	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
 // hostPath denies volumes onto what a slice is held by: device nodes, the driver's and the MPS daemons' directories,
-// CDI specifications, sockets, what kubelet and container runtime keep and run, and every directory above one of them. What
-// else of the node a pod may mount is for Pod Security to say.
+// CDI specifications, sockets, what kubelet, container runtime, etcd and the node's own services keep, run and are configured by, what
+// runs as root there, and every directory above one of them. What else of the node a pod may mount is for Pod Security to say.
 func hostPath() Rule {
 	return Rule{Reason: "a hostPath that reaches out of a slice", Find: func(s Subject) (found []string) {
 		for _, v := range s.Pod.Spec.Volumes {
 			if v.HostPath == nil {
 				continue
 			}
-			if held := heldPath(v.HostPath.Path, s.MPS); held != "" {
+			held := heldPath(v.HostPath.Path, s.MPS)
+			switch {
+			case held == "":
+			case MayBeRead(v) && onlyRead(s.Pod, v.Name):
+			case MayBeRead(v):
+				found = append(found, fmt.Sprintf("volume %q is hostPath %s, of which each mount has to be readOnly", v.Name, message.Quote(v.HostPath.Path)))
+			default:
 				found = append(found, fmt.Sprintf("volume %q is hostPath %s, which reaches %s", v.Name, message.Quote(v.HostPath.Path), held))
 			}
 		}
 		return found
 	}, Instead: "remove it: a slice brings the devices and mounts that it needs"}
+}
+
+// MayBeRead reports whether a volume is of a held path, and may be read, since it tells how the node is named and whom it trusts.
+func MayBeRead(v corev1.Volume) bool {
+	return v.HostPath != nil && slices.ContainsFunc([]string{"/etc/localtime", "/etc/timezone", "/etc/os-release", "/etc/machine-id", "/etc/hosts", "/etc/resolv.conf",
+		"/etc/passwd", "/etc/group", "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust", "/etc/ca-certificates"},
+		func(open string) bool { return liesIn(nodePath(v.HostPath.Path), open) })
+}
+
+// onlyRead reports whether no container writes to the volume.
+func onlyRead(pod *corev1.Pod, volume string) bool {
+	for c := range podspec.EveryContainer(&pod.Spec) {
+		if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume && !m.ReadOnly }) {
+			return false
+		}
+	}
+	return true
 }
 
 // heldPath returns what the host's path reaches that no slice may, or "".
@@ -48,8 +74,8 @@ func heldPaths(mps strategies.MPSSpec) []string {
 		"/run", "/var/snap", // daemons of MPS, CDI, container runtimes under all their names, D-Bus, systemd
 		"/tmp/nvidia-mps", "/tmp/nvidia-log", "/var/log/nvidia-mps", "/home/kubernetes/bin/nvidia", "/opt/nvidia",
 		"/bin", "/sbin", "/lib*", "/usr/bin", "/usr/sbin", "/usr/lib*", "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib*", "/usr/local/nvidia",
-		"/etc/cdi", "/etc/nvidia-container-runtime", "/etc/containerd", "/etc/crio", "/etc/docker", "/etc/ld.so*", "/etc/systemd", "/etc/cron*",
-		"/etc/cni", "/opt/cni", "/etc/kubernetes",
+		"/etc", "/root", "/boot", "/sysroot", "/ostree", "/opt/bin", "/opt/cni", "/opt/containerd",
+		"/var/spool", "/var/log/pods", "/var/log/containers", "/var/lib/cloud", "/var/lib/systemd", "/var/lib/dpkg", "/var/lib/etcd*",
 		"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/containers", "/var/lib/docker", "/var/lib/cri-dockerd", "/var/lib/rancher", "/var/lib/k0s",
 	}
 	for _, own := range []string{mps.PipeDirectory, mps.LogDirectory, mps.ShmDirectory} {
@@ -60,11 +86,14 @@ func heldPaths(mps strategies.MPSSpec) []string {
 	return paths
 }
 
-// nodePath is an absolute path without detours. On a node /var/run is /run, and so is where it leads.
+// nodePath is an absolute path without detours. On a node /var/run is /run, and where the system is an image, /root, /opt and /usr/local
+// lead into /var: what is read there is what is read here.
 func nodePath(p string) string {
 	p = path.Clean("/" + p)
-	if liesIn(p, "/var/run") {
-		return strings.TrimPrefix(p, "/var")
+	for link, to := range map[string]string{"/var/run": "/run", "/var/roothome": "/root", "/var/opt": "/opt", "/var/usrlocal": "/usr/local"} {
+		if liesIn(p, link) {
+			return to + strings.TrimPrefix(p, link)
+		}
 	}
 	return p
 }
