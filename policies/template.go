@@ -17,7 +17,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/rulename"
 )
 
-// Template answers a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob) whose pod template may hold
+// Template answers a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job, CronJob) whose pod template may hold
 // fractional GPU quantities, which Kubernetes denies there. kind is the workload's kind, tree its JSON. Under
 // TemplatesCheck it is denied with what to write instead, under TemplatesRewrite the operations write that.
 func (in Input) Template(kind string, tree map[string]any) (Decision, []jsonpatch.Operation) {

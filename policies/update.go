@@ -3,7 +3,6 @@ package policies
 import (
 	"bytes"
 	"fmt"
-	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +43,7 @@ type Change struct {
 type governedFunc func() (Input, error)
 
 // concerning are the names of which an update that can matter to gpuslice has one.
-var concerning = slices.Concat(rules.DeviceAnnotations(), records(), []string{api.AnnotationPromise, api.LabelTier, envvar.VisibleDevices})
+var concerning = append(rules.DeviceAnnotations(), api.Domain+"/", envvar.VisibleDevices)
 
 // Concerns reports whether the update can matter to gpuslice. It is the fast path past most updates of a cluster: it looks
 // for the names of what is gpuslice's, and parses nothing.
@@ -146,7 +145,22 @@ func restored(updated rawpod.Raw, old *corev1.Pod, governed governedFunc, restor
 	}
 	in.Pod = updated.Pod
 	patch := podpatch.Operations(updated.Text, updated.Pod, restore(in, old))
-	return restoredBy(patch), patch, nil
+	d := restoredBy(patch)
+	if changesPods(in) {
+		d.Warnings = lateLabels(old, updated.Pod)
+	}
+	return d, patch, nil
+}
+
+// lateLabels warns of labels by which a slice is requested, and which an update writes on a live pod without one.
+func lateLabels(old, updated *corev1.Pod) (warnings []string) {
+	if hasPromise(old) || updated.DeletionTimestamp != nil {
+		return nil
+	}
+	for _, name := range written(old.Labels, updated.Labels, request.Labels()...) {
+		warnings = append(warnings, fmt.Sprintf("label %s has no effect on a live pod: create the pod again with it", name))
+	}
+	return warnings
 }
 
 // restoredBy is the decision of an update that the patch puts right.

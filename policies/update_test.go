@@ -2,6 +2,7 @@ package policies_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -81,6 +82,7 @@ func TestChangeConcerns(t *testing.T) {
 		"a pod that gpuslice has nothing on": {policies.Change{Old: plain, New: plain}, false},
 		"a pod with a promise":               {policies.Change{Old: promised, New: plain}, true},
 		"a pod that is given a promise":      {policies.Change{Old: plain, New: promised}, true},
+		"a pod that is given a label":        {policies.Change{Old: plain, New: []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"4Gi"}}}`)}, true},
 		"a pod whose devices are hidden":     {policies.Change{Old: hidden, New: plain}, true},
 		"an ephemeral container":             {policies.Change{Old: plain, New: plain, Subresource: "ephemeralcontainers"}, true},
 		"an annotation that takes devices":   {policies.Change{Old: plain, New: []byte(`{"metadata":{"annotations":{"nvidia.com/container.a.gpus.devices":"all"}}}`)}, true},
@@ -90,6 +92,49 @@ func TestChangeConcerns(t *testing.T) {
 		if got := tt.change.Concerns(); got != tt.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// TestLateLabels requests a slice by labels of live pods without one.
+func TestLateLabels(t *testing.T) {
+	t.Parallel()
+	size := map[string]string{api.LabelMemory: "4Gi"}
+	for name, tt := range map[string]struct {
+		pod      string // of livePods
+		old, now map[string]string
+		deleted  bool
+		warned   bool
+	}{
+		"of a whole GPU":              {pod: "with a whole GPU", now: size, warned: true},
+		"without a GPU":               {pod: "without a GPU", now: size, warned: true},
+		"that changes":                {pod: "with a whole GPU", old: map[string]string{api.LabelMemory: "2Gi"}, now: size, warned: true},
+		"that is there already":       {pod: "with a whole GPU", old: size, now: map[string]string{api.LabelMemory: "4Gi", "app": "train"}},
+		"that goes":                   {pod: "with a whole GPU", old: size},
+		"of a pod that is deleted":    {pod: "with a whole GPU", now: size, deleted: true},
+		"where no policy is in force": {pod: "ungoverned", now: size},
+		"where policy audits":         {pod: "audited", now: size},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := livePods(t)[tt.pod]
+			old := in.Pod.DeepCopy()
+			old.Labels, in.Pod.Labels = tt.old, tt.now
+			if tt.deleted {
+				in.Pod.DeletionTimestamp = new(metav1.Now())
+			}
+			c, governed := change(t, in, old, "")
+			d, _, err := c.Mutate(governed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"label gpuslice.dev/memory has no effect on a live pod: create the pod again with it"}
+			if !tt.warned {
+				want = nil
+			}
+			if !slices.Equal(d.Warnings, want) {
+				t.Errorf("%q, want %q", d.Warnings, want)
+			}
+		})
 	}
 }
 

@@ -95,6 +95,7 @@ func (r *requestReader) labels() labelRequest {
 	}
 	out.explicit = out.explicit || out.share == api.ShareEnabled
 	out.explicit = r.unknownLabels(known) || out.explicit
+	r.labelsAsAnnotations()
 	r.contradictions(out)
 	return out
 }
@@ -121,6 +122,19 @@ func (r *requestReader) unknownLabels(known int) (requests bool) {
 		r.warnings = append(r.warnings, warning)
 	}
 	return requests
+}
+
+// labelsAsAnnotations warns of annotations that would request something as labels.
+func (r *requestReader) labelsAsAnnotations() {
+	if countPrefix(r.pod.Annotations, api.Domain+"/") == 0 {
+		return
+	}
+	for _, name := range Labels() {
+		_, annotated := r.pod.Annotations[name]
+		if _, labelled := r.pod.Labels[name]; annotated && !labelled {
+			r.warnings = append(r.warnings, fmt.Sprintf("annotation %s has no effect: write it as a label, under metadata.labels", name))
+		}
+	}
 }
 
 func (r *requestReader) contradictions(q labelRequest) {
