@@ -205,7 +205,8 @@ func (n *quietNode) watch(t *testing.T, d time.Duration, meanwhile func()) (told
 	defer cancel()
 	recorder := newRecorder(n.Promise)
 	writer := newEventWriter(t.Context(), client, nodeName)
-	reports := &reporter{log: slog.New(slog.NewTextHandler(io.Discard, nil)), events: writer, recorder: recorder}
+	reports := &reporter{log: slog.New(slog.NewTextHandler(io.Discard, nil)), events: writer, recorder: recorder,
+		bystanders: bystanders{known: func(string) (node.Pod, bool) { return node.Pod{}, false }}}
 	use := &useWatch{recorder: recorder, activities: n.activities, report: reports.Idle}
 	a := &node.Agent{Reader: readerFunc(n.devices), Node: processes, Pods: n, Reporter: reports, Idle: use.idle, Open: n.open}
 	var beside sync.WaitGroup

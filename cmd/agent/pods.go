@@ -31,6 +31,7 @@ type pods struct {
 	mu       sync.RWMutex
 	listed   bool
 	promised map[string]node.Pod // by UID
+	bare     map[string]node.Pod // those that were given no device, their names alone
 }
 
 // podsInPage is how many pods a page of a list has: anybody who may make pods can
@@ -40,7 +41,7 @@ const podsInPage = 10
 // watchPods returns the pods of a node that have not ended. Run keeps them up to date.
 // Pods that have ended are not sent: they stay, however many the node has room for.
 func watchPods(client kubernetes.Interface, nodeName string, log *slog.Logger) *pods {
-	p := &pods{log: log, promised: map[string]node.Pod{}}
+	p := &pods{log: log, promised: map[string]node.Pod{}, bare: map[string]node.Pod{}}
 	selector := fields.AndSelectors(fields.OneTermEqualSelector("spec.nodeName", nodeName),
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))).String()
@@ -91,14 +92,18 @@ func (p *pods) synced() bool {
 	return p.listed
 }
 
-// slim keeps what the agent reads of a pod; of one without a promise, its name.
+// slim keeps what the agent reads of a pod; of one without a promise, its name, and
+// whether it was given anything.
 func slim(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
+	if hasNothing(pod) {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, nothingGiven, "")
+	}
 	text := pod.Annotations[api.AnnotationPromise]
 	if text == "" {
 		return out
 	}
-	out.Annotations = map[string]string{api.AnnotationPromise: text}
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, api.AnnotationPromise, text)
 	out.Status.Phase = pod.Status.Phase
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
 		for i := range list {
@@ -128,12 +133,23 @@ func (p *pods) Add(object any) error {
 	promised := p.read(pod)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if promised == nil {
-		delete(p.promised, string(pod.UID))
-		return nil
-	}
-	p.promised[promised.UID] = *promised
+	p.forget(pod)
+	p.put(pod, promised)
 	return nil
+}
+
+func (p *pods) forget(pod *corev1.Pod) {
+	delete(p.promised, string(pod.UID))
+	delete(p.bare, string(pod.UID))
+}
+
+func (p *pods) put(pod *corev1.Pod, promised *node.Pod) {
+	if promised != nil {
+		p.promised[promised.UID] = *promised
+	}
+	if _, bare := pod.Annotations[nothingGiven]; bare {
+		p.bare[string(pod.UID)] = node.Pod{UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name}
+	}
 }
 
 // Update implements cache.ReflectorStore.
@@ -144,24 +160,22 @@ func (p *pods) Delete(object any) error {
 	if pod, ok := object.(*corev1.Pod); ok {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		delete(p.promised, string(pod.UID))
+		p.forget(pod)
 	}
 	return nil
 }
 
 // Replace implements cache.ReflectorStore.
 func (p *pods) Replace(objects []any, _ string) error {
-	promised := map[string]node.Pod{}
+	all := &pods{promised: map[string]node.Pod{}, bare: map[string]node.Pod{}}
 	for _, object := range objects {
 		if pod, ok := object.(*corev1.Pod); ok {
-			if given := p.read(pod); given != nil {
-				promised[given.UID] = *given
-			}
+			all.put(pod, p.read(pod))
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.promised, p.listed = promised, true
+	p.promised, p.bare, p.listed = all.promised, all.bare, true
 	return nil
 }
 
@@ -231,5 +245,13 @@ func (p *pods) Promise(uid string) (node.Pod, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	pod, found := p.promised[uid]
+	return pod, found
+}
+
+// nothing returns a pod that was given no device.
+func (p *pods) nothing(uid string) (node.Pod, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	pod, found := p.bare[uid]
 	return pod, found
 }

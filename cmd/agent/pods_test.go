@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
@@ -59,7 +60,7 @@ func TestSlim(t *testing.T) {
 	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", ContainerID: "cri-o://1", Image: "image"}}
 	pod.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: "debugger", ContainerID: "cri-o://2"}, {Name: "waits"}}
 	got := slim(pod)
-	if len(got.Annotations) != 1 || got.Spec.NodeName != "" || len(got.Spec.Containers) > 0 {
+	if len(got.Annotations) != 2 || got.Spec.NodeName != "" || len(got.Spec.Containers) > 0 {
 		t.Errorf("kept %+v", got)
 	}
 	if want := map[string]string{"1": "init", "2": "debugger", idOf("train"): "trainer"}; !cmp.Equal(want, containersOf(got)) {
@@ -85,6 +86,7 @@ func TestListPromised(t *testing.T) {
 			pod.Spec.Containers = []corev1.Container{{Name: "trainer", Image: "image"}}
 			if i > 0 {
 				pod.Annotations = map[string]string{"other": "text"}
+				pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
 			}
 			page.Items = append(page.Items, *pod)
 		}
@@ -151,4 +153,14 @@ func TestPods(t *testing.T) {
 	has("a promise that was taken off", "dddd")
 	_ = p.Replace([]any{slim(promisedPod("a", true))}, "2")
 	has("another list", "a")
+	bare := slim(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare", UID: "7"}})
+	_ = p.Add(bare)
+	has("a pod that was given nothing", "a")
+	if got, found := p.nothing("7"); !found || got.Name != "bare" {
+		t.Errorf("it is known as %+v", got)
+	}
+	_ = p.Delete(bare)
+	if _, found := p.nothing("7"); found {
+		t.Error("it is known after it ended")
+	}
 }

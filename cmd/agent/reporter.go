@@ -13,11 +13,12 @@ import (
 // reporter reports what the agent does: in the log, in Events on pods, and in
 // metrics. It implements node.Reporter.
 type reporter struct {
-	log      *slog.Logger
-	events   eventWriter
-	recorder *recorder
-	node     string
-	lateness lateness
+	log        *slog.Logger
+	events     eventWriter
+	recorder   *recorder
+	node       string
+	lateness   lateness
+	bystanders bystanders
 }
 
 // Pod implements node.Reporter.
@@ -47,6 +48,10 @@ func (r *reporter) Sampled(s node.Sample) {
 		r.log.Warn("late", "message", message)
 		r.events.Write(referenceToNode(r.node), corev1.EventTypeWarning, reasonNotEnforcing, message)
 	}
+	r.bystanders.find(s, func(p node.Pod, message string) {
+		r.log.Warn("a pod without a GPU uses one", "namespace", p.Namespace, "pod", p.Name, "message", message)
+		r.events.Write(referenceTo(p), corev1.EventTypeWarning, reasonUnmanaged, message)
+	})
 }
 
 // podReporter reports on one pod. It implements guard.Reporter.

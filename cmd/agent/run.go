@@ -79,7 +79,7 @@ func enforce(ctx context.Context, o options, client kubernetes.Interface, l net.
 		plugin := deviceplugin.Plugin{Folder: o.devicePlugins, Resource: limits.GuardedResource, Count: guardedPods, Offers: enforces, Log: log}
 		plugin.Run(ctx)
 	})
-	reports := &reporter{log: log, events: recording, recorder: recorder, node: o.node}
+	reports := &reporter{log: log, events: recording, recorder: recorder, node: o.node, bystanders: bystanders{known.nothing, map[string]bool{}}}
 	use := &useWatch{recorder: recorder, activities: driver.Activities, report: reports.Idle}
 	beside.Go(func() { use.run(ctx) })
 	log.Info("started", "version", version, "node", o.node, "dryRun", o.dryRun)
