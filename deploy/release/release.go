@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/gpuslice/gpuslice/deploy/images/recipe"
 )
 
 // releaseStep is one part of a release.
@@ -25,6 +27,10 @@ func Make(ctx context.Context, o Options) ([]string, error) {
 		return nil, err
 	}
 	w := &work{Options: o, sources: from, signer: sign, dir: o.Out + ".part"}
+	images := w.recipeOptions()
+	if err := images.CheckCompilers(recipe.Recipes()...); err != nil {
+		return nil, fmt.Errorf("%w; or leave its platform out with --platform (make release PLATFORMS=%s)", err, recipe.Platforms()[0])
+	}
 	if err := errors.Join(os.RemoveAll(w.dir), os.MkdirAll(w.dir, 0o755)); err != nil {
 		return nil, fmt.Errorf("make folder of the release: %w", err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/gpuslice/gpuslice/deploy/images/recipe"
 )
 
 const changelog = `# Changelog
@@ -55,6 +58,34 @@ func runGit(t *testing.T, dir string, args ...string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("git %s: %v\n%s", args, err, out)
 	}
+}
+
+// TestMissingCompiler: a release that cannot be made fails before anything is compiled.
+func TestMissingCompiler(t *testing.T) {
+	t.Setenv("PATH", onlyGit(t))
+	o := Options{Version: "v1.2.3", Checkout: checkout(t), Out: filepath.Join(t.TempDir(), "release"), Images: recipe.Platforms(),
+		Say: func(format string, args ...any) { t.Errorf("it begins: "+format, args...) }}
+	runGit(t, o.Checkout, "tag", o.Version)
+	_, err := Make(t.Context(), o)
+	for _, want := range []string{"no C compiler for amd64", "no C compiler for arm64", "PLATFORMS=linux/amd64"} {
+		if !errors.Is(err, recipe.ErrNoCompiler) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
+// onlyGit returns a folder with git and nothing else.
+func onlyGit(t *testing.T) string {
+	t.Helper()
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(git, filepath.Join(dir, "git")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func TestSources(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
@@ -58,6 +59,18 @@ func (r Recipe) environment(o *Options, p v1.Platform) ([]string, error) {
 	cc, err := o.compiler(p.Architecture)
 	// go-nvml's header marks half of NVML as deprecated.
 	return append(env, "CGO_ENABLED=1", "CC="+cc, "CGO_CFLAGS=-O2 -g -Wno-deprecated-declarations", "CGO_CPPFLAGS=", "CGO_LDFLAGS="), err
+}
+
+// CheckCompilers returns an ErrNoCompiler for each platform for which the recipes need a C compiler that is not there.
+func (o *Options) CheckCompilers(recipes ...Recipe) (err error) {
+	if !slices.ContainsFunc(recipes, func(r Recipe) bool { return r.LoadsDriver }) {
+		return nil
+	}
+	for _, p := range o.Platforms {
+		_, missing := o.compiler(p.Architecture)
+		err = errors.Join(err, missing)
+	}
+	return err
 }
 
 // compiler returns the C compiler for an architecture: the one that was named, else this machine's own, else the
