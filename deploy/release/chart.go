@@ -96,11 +96,13 @@ func (w *work) chartMetadata(text []byte) ([]byte, error) {
 		return nil, err
 	}
 	c["version"], c["appVersion"] = strings.TrimPrefix(w.Version, "v"), w.Version
-	c["annotations"] = map[string]string{
-		"artifacthub.io/license": "Apache-2.0", "artifacthub.io/category": "ai-machine-learning",
-		"artifacthub.io/prerelease": fmt.Sprint(strings.Contains(w.Version, "-")),
-		"artifacthub.io/images":     string(inImages), "artifacthub.io/changes": string(inChanges),
+	annotations, _ := c["annotations"].(map[string]any)
+	if annotations == nil {
+		return nil, errors.New("it has no annotations")
 	}
+	annotations["artifacthub.io/prerelease"] = fmt.Sprint(strings.Contains(w.Version, "-"))
+	annotations["artifacthub.io/images"] = string(inImages)
+	annotations["artifacthub.io/changes"] = string(inChanges)
 	return yaml.Marshal(c)
 }
 

@@ -93,6 +93,7 @@ func (s source) fromInstallToNothingLeft(t *testing.T, n *install.OnNode, before
 	if d.Status.ReadyReplicas != 3 {
 		t.Errorf("after the upgrade %d replicas are ready", d.Status.ReadyReplicas)
 	}
+	h.run(append(slices.Clone(namespaced), "test", release, "--logs", "--timeout=2m")...)
 
 	if err := n.Client.CoreV1().Namespaces().Delete(ctx, team, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 const others = `
 image: {digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
 guard: {enabled: false, image: {tag: v8}}
+verify: {image: {digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}}
 samplePolicies: true
 networkPolicy: {enabled: false}
 podDisruptionBudget: {enabled: false}

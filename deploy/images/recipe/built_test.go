@@ -228,7 +228,7 @@ func checkDocument(t *testing.T, r Recipe, i Image) {
 			t.Errorf("the licence of %s is not known", p.PackageName)
 		}
 	}
-	want := map[string]string{own + "/cmd/" + r.Name: "Apache-2.0", "std": "BSD-3-Clause", "github.com/prometheus/client_golang": "Apache-2.0"}
+	want := map[string]string{own + strings.TrimPrefix(r.Package, "."): "Apache-2.0", "std": "BSD-3-Clause", "github.com/prometheus/client_golang": "Apache-2.0"}
 	if r.LoadsDriver {
 		want["libc6"] = "LGPL-2.1-or-later"
 	}

@@ -30,6 +30,8 @@ func Recipes() []Recipe {
 			}},
 		{Name: "agent", Description: "The agent of gpuslice, which holds the pods of a node to their slices of NVIDIA GPUs",
 			Package: "./cmd/agent", Program: "/gpuslice-agent", LoadsDriver: true},
+		{Name: "cli", Description: "The command line of gpuslice, which explains, checks and reports",
+			Package: "./cmd/gpuslice", Program: "/gpuslice"},
 	}
 }
 
