@@ -212,7 +212,7 @@ func TestValues(t *testing.T) {
 		}, []string{"--namespace=elsewhere", "--certs=files", "--certs-file=/certificate/tls.crt", "--certs-key-file=/certificate/tls.key", "--observe=false"},
 			"infrastructure", map[string]string{"pool": "infrastructure"}, "infrastructure", "rack", "pull", "my-certificate", "/certificate", "off",
 			map[string]string{"sidecar.istio.io/inject": "false"}, map[string]string{"reloader": "true"},
-			true, corev1.DNSClusterFirstWithHostNet, []string{"--listen=:10443", "--metrics-listen=:18080"}, int32(10443), int32(18080), int32(2),
+			true, corev1.DNSDefault, []string{"--listen=:10443", "--metrics-listen=:18080"}, int32(10443), int32(18080), int32(2),
 			"/readyz", int32(10), int64(120), int32(3), "scratch", "/scratch"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
