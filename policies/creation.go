@@ -62,7 +62,7 @@ func (c *creation) denyReportRequest() Decision {
 		return Decision{}
 	}
 	return denial(*request.Invalid("a question and no pod", fmt.Sprintf(
-		"the annotation %s: %s is answered to a dry-run only; use kubectl create --dry-run=server or gpuslice quota, or remove it from a pod that is to run",
+		"the annotation %s: %s is answered to a dry-run only; use gpuslice quota or gpuslice policy show, or remove it from a pod that is to run",
 		api.AnnotationReport, message.Quote(report))))
 }
 

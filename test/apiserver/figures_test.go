@@ -80,6 +80,7 @@ func TestQuotaCommand(t *testing.T) {
 		text := []string{"namespace " + ns, "5Gi", "16Gi", "[######..............]  31%", ns + "/large", "4Gi"}
 		command(t, somebody, "quota", "-n", ns).want(t, 0, text...)
 		command(t, admin, "quota", "-A").want(t, 0, text...)
+		command(t, somebody, "policy", "show", "-n", ns).want(t, 0, "namespace "+ns+": policy ", "quota.memory", "16Gi")
 		command(t, somebody, "quota", "-A").want(t, 2, "forbidden", "gpuslice quota -n NAMESPACE")
 
 		if pods, err := i.Server.Client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{}); err != nil || len(pods.Items) != 2 {

@@ -12,16 +12,55 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 	"github.com/gpuslice/gpuslice/webhook/review"
 )
 
-// ReportQuota is the report that there is: how the namespace's quota stands.
-const ReportQuota = "quota"
+// The reports that there are.
+const (
+	ReportQuota  = "quota"  // the usage of the namespace's quota: a Report
+	ReportPolicy = "policy" // the policy in effect in the namespace: a PolicyReport
+)
 
-// CauseReport is the type of the cause, in the status of the denial, whose message is a Report in JSON.
-const CauseReport metav1.CauseType = api.AnnotationReport + "-" + ReportQuota
+// CauseOf is the type of the cause, in the status of the denial, whose message is the report in JSON.
+func CauseOf(report string) metav1.CauseType {
+	return metav1.CauseType(api.AnnotationReport + "-" + report)
+}
+
+// PolicyReport is the policy in effect in a namespace.
+type PolicyReport struct {
+	Namespace string `json:"namespace"`
+	Policy    string `json:"policy,omitempty"` // that governs the namespace; "": none does
+	// Document is the policy, tightened by the namespace's own document: without what it says of other namespaces and of pools.
+	Document *config.Policy `json:"document,omitempty"`
+	// Tenant is a document with the quota that the namespace's own sets beside it.
+	Tenant *config.Policy `json:"tenant,omitempty"`
+}
+
+// ReadPolicyReport reads a PolicyReport: its documents are parsed as policies are.
+func ReadPolicyReport(text []byte) (r PolicyReport, err error) {
+	var raw struct {
+		Namespace, Policy string
+		Document, Tenant  json.RawMessage
+	}
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return r, fmt.Errorf("read the report: %w", err)
+	}
+	r.Namespace, r.Policy = raw.Namespace, raw.Policy
+	for document, into := range map[*json.RawMessage]**config.Policy{&raw.Document: &r.Document, &raw.Tenant: &r.Tenant} {
+		if *document == nil {
+			continue
+		}
+		parsed, problems := config.Parse(raw.Policy, *document)
+		if len(problems) > 0 {
+			return r, fmt.Errorf("read policy %s: %w", raw.Policy, problems.ToAggregate())
+		}
+		*into = parsed
+	}
+	return r, nil
+}
 
 // maxFigures bounds a report: a quota may have a hundred parts, and a tenant's own as many.
 const maxFigures = 200
@@ -58,23 +97,55 @@ func IsReportRequest(pod *corev1.Pod) bool {
 // AnswerReport answers the dry run of a pod that asks for a report, by a denial: that is the only answer of a webhook that
 // carries more than a sentence to its client. Nothing is reserved, and a dry run creates nothing.
 func (c *Checker) AnswerReport(ctx context.Context, in policies.Input) (review.Answer, *review.Fault) {
-	if kind := in.Pod.Annotations[api.AnnotationReport]; kind != ReportQuota {
-		return review.Denied(metav1.StatusReasonForbidden, fmt.Sprintf("%s: there is no report %q; write %q", api.AnnotationReport, kind, ReportQuota)), nil
+	kind := in.Pod.Annotations[api.AnnotationReport]
+	if kind != ReportQuota && kind != ReportPolicy {
+		return review.Denied(metav1.StatusReasonForbidden, fmt.Sprintf("%s: there is no report %q; write %q or %q", api.AnnotationReport, kind, ReportQuota, ReportPolicy)), nil
 	}
 	if in.PolicyError != nil {
 		return review.Denied(metav1.StatusReasonForbidden, "the namespace's policy cannot be read: "+in.PolicyError.Error()), nil
+	}
+	if kind == ReportPolicy {
+		r := newPolicyReport(in)
+		return answered(kind, r.String(), r)
 	}
 	report, err := c.report(ctx, in)
 	if err != nil {
 		return tryAgain(err.Error(), maxRetryAfter), nil
 	}
+	return answered(kind, report.String(), report)
+}
+
+// answered is the denial that holds a report.
+func answered(kind, message string, report any) (review.Answer, *review.Fault) {
 	text, err := json.Marshal(report)
 	if err != nil {
 		return review.Answer{}, review.Faultf(http.StatusInternalServerError, "encode the report: %v", err)
 	}
-	answer := review.Denied(metav1.StatusReasonForbidden, report.String())
-	answer.Denial.Causes = []metav1.StatusCause{{Type: CauseReport, Message: string(text)}}
+	answer := review.Denied(metav1.StatusReasonForbidden, message)
+	answer.Denial.Causes = []metav1.StatusCause{{Type: CauseOf(kind), Message: string(text)}}
 	return answer, nil
+}
+
+func newPolicyReport(in policies.Input) PolicyReport {
+	r := PolicyReport{Namespace: in.Namespace.Name}
+	if in.Policy == nil {
+		return r
+	}
+	document := *in.Policy
+	document.Namespaces, document.Pools = nil, config.PoolsSpec{}
+	r.Policy, r.Document = in.Policy.Name, &document
+	if q := in.Policy.TenantQuota; q != nil {
+		r.Tenant = &config.Policy{APIVersion: config.APIVersion, Quota: *q}
+	}
+	return r
+}
+
+// String is the report for people.
+func (r PolicyReport) String() string {
+	if r.Policy == "" {
+		return fmt.Sprintf("no gpuslice policy governs namespace %q, so its pods stay as they are", r.Namespace)
+	}
+	return fmt.Sprintf("policy %s governs namespace %q; gpuslice policy show -n %s shows it", r.Policy, r.Namespace, r.Namespace)
 }
 
 // report reads the report on the namespace of a pod.

@@ -1,9 +1,12 @@
 package budgets
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
@@ -21,4 +24,53 @@ func TestNewReport(t *testing.T) {
 			t.Errorf("%d figures, %d more", len(r.Figures), r.More)
 		}
 	})
+}
+
+// TestPolicyReportIsReadAsItIsWritten: the client reads the document that the webhook decides by, and what it says of other
+// namespaces and of nodes is not in it.
+func TestPolicyReportIsReadAsItIsWritten(t *testing.T) {
+	p, problems := config.Parse("p", []byte(`apiVersion: gpuslice.dev/v1
+namespaces: {names: [team-a, secret-project], selector: {matchLabels: {secret: "1"}}}
+mode: transparent
+strategies: [mig, mps, time-slicing, exclusive]
+defaultSlice: {fraction: 1/4, compute: 25}
+classes: {small: {memory: 4Gi, memoryLimit: 6Gi}}
+limits: {perContainer: {memory: 16Gi, devices: 0.5}, perPod: {slices: 4}, maxLimitRequestRatio: 2}
+quota: {memory: 64Gi, classes: {small: {slices: 3}}}
+minimumEnforcement: {tier: guard}
+frameworks: {pytorch: {shim: "on"}}
+contextAllowance: 600Mi
+env: [{name: A, value: "{{memoryMiB}}"}]
+guard: {grace: 3s, act: pressure}
+idle: {report: 1h}
+pod: {priorityClassName: low, tolerations: [{key: gpu, operator: Exists}]}
+`))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	own, problems := config.ParseTenant("own", []byte("apiVersion: gpuslice.dev/v1\nquota: {slices: 3}\n"))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	p.TenantQuota = &own.Quota
+	text, err := json.Marshal(newPolicyReport(policies.Input{Namespace: api.Namespace{Name: "team-a"}, Policy: p}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "secret") {
+		t.Errorf("%s", text)
+	}
+	read, err := ReadPolicyReport(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := json.Marshal(read.Document); err != nil || !strings.Contains(string(text), string(again)) {
+		t.Errorf("%v\n%s\n%s", err, text, again)
+	}
+	if slices := read.Tenant.Quota.Slices; slices == nil || *slices != 3 {
+		t.Errorf("%s", text)
+	}
+	if none := newPolicyReport(policies.Input{}); none.Document != nil || !strings.Contains(none.String(), "no gpuslice policy") {
+		t.Errorf("%+v", none)
+	}
 }

@@ -53,7 +53,7 @@ func TestQuotaReport(t *testing.T) {
 		}
 		var report budgets.Report
 		cause := r.Result.Details.Causes[0]
-		if err := json.Unmarshal([]byte(cause.Message), &report); err != nil || cause.Type != budgets.CauseReport {
+		if err := json.Unmarshal([]byte(cause.Message), &report); err != nil || cause.Type != budgets.CauseOf(budgets.ReportQuota) {
 			t.Fatalf("%v: %+v", err, cause)
 		}
 		want := quota.Figure{Quota: "team-a", Dimension: "memory", Limit: 64 << 30, Used: 12 << 30, Reserved: 2 << 30}
@@ -72,7 +72,7 @@ func TestQuotaReportUnavailable(t *testing.T) {
 		code                int32
 		change              func(*chain)
 	}{
-		"no such report": {"quota: {memory: 1Gi}\n", "pods", `there is no report "pods"; write "quota"`, http.StatusForbidden, nil},
+		"no such report": {"quota: {memory: 1Gi}\n", "pods", `there is no report "pods"; write "quota" or "policy"`, http.StatusForbidden, nil},
 		"no quota":       {"", "quota", `sets namespace "team-a" no quota`, http.StatusForbidden, nil},
 		"off":            {"mode: \"off\"\n", "quota", `no gpuslice policy governs namespace "team-a"`, http.StatusForbidden, nil},
 		"not counted":    {"quota: {memory: 1Gi}\n", "quota", "not counted yet", http.StatusForbidden, func(c *chain) { c.room.state = ledger.State{} }},
@@ -88,6 +88,29 @@ func TestQuotaReportUnavailable(t *testing.T) {
 				t.Errorf("%+v", r.Result)
 			}
 		})
+	}
+}
+
+// TestPolicyReport: a tenant who may create pods learns what governs them, and nothing of other namespaces or of the nodes.
+func TestPolicyReport(t *testing.T) {
+	c := underQuota(t, "quota: {memory: 64Gi}\nnamespaces: {names: [team-a, secret-project]}\n")
+	r := handle(t, c.validating, question("policy"))
+	if r.Allowed || r.Result.Code != http.StatusForbidden || !strings.Contains(r.Result.Message, `governs namespace "team-a"`) {
+		t.Fatalf("%+v", r.Result)
+	}
+	cause := r.Result.Details.Causes[0]
+	report, err := budgets.ReadPolicyReport([]byte(cause.Message))
+	if err != nil || cause.Type != budgets.CauseOf(budgets.ReportPolicy) {
+		t.Fatalf("%v: %+v", err, cause)
+	}
+	if report.Policy == "" || report.Document == nil || !report.Document.Allows("time-slicing") || strings.Contains(cause.Message, "secret-project") {
+		t.Errorf("%s", cause.Message)
+	}
+	if len(c.room.asked) > 0 {
+		t.Errorf("a question reserves: %+v", c.room.asked)
+	}
+	if r := handle(t, underQuota(t, "mode: \"off\"\n").validating, question("policy")); r.Allowed || !strings.Contains(r.Result.Message, "governs namespace") {
+		t.Errorf("%+v", r.Result)
 	}
 }
 

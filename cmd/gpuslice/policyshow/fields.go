@@ -20,6 +20,7 @@ type source struct {
 	name   string
 	fields map[string]bool   // that it writes
 	before map[string]string // what holds without it; nil: whatever it writes counts
+	only   map[string]string // its own values, where others are another document's; nil: whatever holds is its own
 }
 
 // newSource reads which fields a document writes. before is the policy that it tightens; nil: none.
@@ -33,17 +34,24 @@ func newSource(p *manifest.Policy, before *config.Policy) (source, error) {
 	if before == nil {
 		return s, nil
 	}
-	s.before = map[string]string{}
-	_, all, err := fieldsOf(before)
-	for _, f := range all {
-		s.before[f.Field] = string(f.Value)
-	}
+	var err error
+	s.before, err = valuesOf(before)
 	return s, err
+}
+
+// valuesOf are the values of a policy by their fields.
+func valuesOf(p *config.Policy) (map[string]string, error) {
+	_, all, err := fieldsOf(p)
+	values := map[string]string{}
+	for _, f := range all {
+		values[f.Field] = string(f.Value)
+	}
+	return values, err
 }
 
 // sets reports whether a value is the document's.
 func (s source) sets(f field) bool {
-	if !s.fields[f.Field] {
+	if !s.fields[f.Field] || s.only != nil && s.only[f.Field] != string(f.Value) {
 		return false
 	}
 	before, known := s.before[f.Field]

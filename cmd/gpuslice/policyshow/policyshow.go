@@ -16,6 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
 	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/webhook/budgets"
 )
 
 const long = `Show the effective policy of a namespace: that of the policy which governs it, by name, by selector or as the cluster's
@@ -24,8 +25,9 @@ document sets and whose default depends on device or pod are left out. Of a poli
 holds.
 
 It takes the right to read the ConfigMaps of the system namespace and of the namespace, the namespace itself, and the webhook
-configurations, which may leave it out. Who may not read the system namespace sees the namespace's own document. --policies shows
-what files would come to, before they are applied.
+configurations, which may leave it out. For who may not read the system namespace the webhook answers, which takes the right to
+create pods in the namespace: FROM is then the governing policy for its defaults too, and what it says of namespaces and pools is
+left out. --policies shows what files would come to, before they are applied.
 
 -o json prints one document, {"apiVersion": "gpuslice.dev/v1", "kind": "EffectivePolicy", ...}, with namespace, policy ("":
 none governs the namespace, null: that is unknown), tenantPolicy, document (the policy as it holds), fields (each with field,
@@ -106,7 +108,7 @@ func (o *options) run(ctx context.Context, s cli.Streams) error {
 	for _, e := range found.Errors {
 		fmt.Fprintln(s.Err, cli.OneLine(e.Message))
 	}
-	answer := cli.Answer{Document: found, Page: func() *cli.Page { return pageOf(found, d.policiesUnread != nil) }}
+	answer := cli.Answer{Document: found, Page: func() *cli.Page { return pageOf(found, d.policiesUnread != nil && d.answer == nil) }}
 	if err := o.output.Print(s.Out, answer); err != nil {
 		return err
 	}
@@ -124,9 +126,10 @@ type documents struct {
 	maps           []*corev1.ConfigMap // of the policies, in a cluster
 	labels         map[string]string
 	policies       []manifest.Policy
-	tenant         *manifest.Policy // nil: there is none
-	policiesUnread error            // why the policies of the system namespace may not be read
-	filesUnread    []error          // files that cannot be read: what they govern is unknown
+	tenant         *manifest.Policy      // nil: there is none
+	answer         *budgets.PolicyReport // of the webhook, where they may not be read; nil: none was needed, or it did not answer
+	policiesUnread error                 // why the policies of the system namespace may not be read
+	filesUnread    []error               // files that cannot be read: what they govern is unknown
 	warnings       []string
 }
 
@@ -150,6 +153,9 @@ func (d *documents) effective() (*effective, error) {
 		}
 		e.fail(fmt.Errorf("namespace %s: unknown: a file cannot be read", d.namespace))
 		return e, nil
+	}
+	if d.answer != nil {
+		return e, e.takeAnswer(d.answer, d.tenant)
 	}
 	if d.policiesUnread != nil {
 		e.fail(fmt.Errorf("%w; shown is what the namespace's own document sets, which only tightens the policy that governs it", d.policiesUnread))
@@ -230,6 +236,41 @@ func (e *effective) takeTenant(p *manifest.Policy) error {
 		return err
 	}
 	return e.take(p.Policy, []source{own})
+}
+
+// takeAnswer takes the policy that the webhook decides by. It does not say which document sets what: a value that the namespace's own
+// has too is taken for its.
+func (e *effective) takeAnswer(answer *budgets.PolicyReport, own *manifest.Policy) error {
+	e.Policy = &answer.Policy
+	if answer.Document == nil {
+		return nil
+	}
+	sources := []source{}
+	if own != nil && own.Policy != nil {
+		e.TenantPolicy = own.Name
+		tenant, err := newSource(own, nil)
+		if err != nil {
+			return err
+		}
+		if tenant.only, err = valuesOf(own.Policy); err != nil {
+			return err
+		}
+		sources = append(sources, tenant)
+	}
+	merged := *answer.Document
+	merged.Name = answer.Policy
+	if answer.Tenant != nil {
+		merged.TenantQuota = &answer.Tenant.Quota
+	}
+	if err := e.take(&merged, sources); err != nil {
+		return err
+	}
+	for i := range e.Fields {
+		if f := &e.Fields[i]; f.From == fromDefault {
+			f.From = answer.Policy
+		}
+	}
+	return nil
 }
 
 // pageOf shows the values.

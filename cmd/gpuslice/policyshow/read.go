@@ -14,6 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/installed"
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/target/kube"
+	"github.com/gpuslice/gpuslice/webhook/budgets"
 )
 
 // fromFiles is the source of errors where policies are files.
@@ -32,6 +33,11 @@ func (o *options) read(ctx context.Context, s cli.Streams) (*documents, error) {
 	if err := o.readSystem(ctx, connection, d); err != nil {
 		return nil, err
 	}
+	if d.policiesUnread != nil {
+		if d.answer, err = ask(ctx, connection); err != nil {
+			d.warnings = append(d.warnings, err.Error())
+		}
+	}
 	own, err := installed.Tenants(ctx, connection.Client, d.namespace)
 	if apierrors.IsForbidden(err) {
 		d.warnings = append(d.warnings, err.Error())
@@ -44,6 +50,19 @@ func (o *options) read(ctx context.Context, s cli.Streams) (*documents, error) {
 		}
 	}
 	return d, d.readLabels(ctx, connection)
+}
+
+// ask asks the webhook for the policy in effect.
+func ask(ctx context.Context, c *kube.Connection) (*budgets.PolicyReport, error) {
+	text, err := installed.Report(ctx, c.Client, c.Namespace, budgets.ReportPolicy)
+	if err != nil {
+		return nil, fmt.Errorf("the policy of namespace %s is unknown: %w", c.Namespace, err)
+	}
+	answer, err := budgets.ReadPolicyReport(text)
+	if err != nil {
+		return nil, fmt.Errorf("the policy of namespace %s is unknown: %w", c.Namespace, err)
+	}
+	return &answer, nil
 }
 
 // readSystem reads what an administrator wrote, and what the webhook keeps of it.

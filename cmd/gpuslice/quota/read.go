@@ -44,7 +44,7 @@ func readBudgets(ctx context.Context, c cluster, namespace string) ([]Budget, er
 	for _, ns := range namespaces.Items {
 		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
 		if in.PolicyError != nil && ns.Name == namespace {
-			return nil, fmt.Errorf("%w: %w", errUnanswered, in.PolicyError)
+			return nil, fmt.Errorf("the quota is unknown: %w", in.PolicyError)
 		}
 		if !scope.Includes(ns.Name, ns.Labels) || in.Policy.Off() {
 			continue
