@@ -51,7 +51,7 @@ func policyOf(document string) string {
 // foreign are API groups whose objects pages show and whose types this project does not link.
 func foreign() []string {
 	return []string{"kustomize.config.k8s.io", "argoproj.io", "kueue.x-k8s.io", "config.kueue.x-k8s.io", "serving.kserve.io", "kubeflow.org",
-		"karpenter.sh", "helm.toolkit.fluxcd.io", "monitoring.coreos.com"}
+		"karpenter.sh", "kyverno.io", "helm.toolkit.fluxcd.io", "monitoring.coreos.com"}
 }
 
 // kinds counts what was checked.

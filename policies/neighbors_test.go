@@ -61,6 +61,7 @@ func TestNeighbors(t *testing.T) {
 				guarded++
 				in := c.in
 				in.Pod = intoEvery(c.d.Rewrite(c.in.Pod), tt.write)
+				in.Pod.Spec.Volumes = append(in.Pod.Spec.Volumes, corev1.Volume{Name: "aws-iam-token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}})
 				d := policies.Verify(in, c.d.Promise)
 				if tt.says != nil {
 					for _, says := range tt.says {

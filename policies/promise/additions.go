@@ -15,17 +15,18 @@ import (
 // refreshed is the promised container, with what somebody else added to it and what can weaken it in no way: webhooks for proxies
 // and tokens write into every container, and are asked again after gpuslice. A tenant may have written it too, with a copied
 // promise, so that whatever is not known to be harmless is removed.
-func refreshed(have, promised corev1.Container) corev1.Container {
+func refreshed(have, promised corev1.Container, volumes []corev1.Volume) corev1.Container {
 	out := promised
+	most := len(promised.Env) + maxVariables
 	out.Env = slices.Clip(out.Env) // gpuslice's own first: none of its values refers to another's variable
 	for _, e := range have.Env {
-		if !slices.ContainsFunc(promised.Env, func(own corev1.EnvVar) bool { return own.Name == e.Name }) && isHarmlessVariable(e) {
+		if len(out.Env) < most && !slices.ContainsFunc(promised.Env, func(own corev1.EnvVar) bool { return own.Name == e.Name }) && isHarmlessVariable(e) {
 			out.Env = append(out.Env, e)
 		}
 	}
 	out.VolumeMounts = slices.Clip(out.VolumeMounts)
 	for i, m := range have.VolumeMounts {
-		if isTokenMount(m) || isHarmlessMount(m) && standsAlone(m.MountPath, promised.VolumeMounts) && standsAlone(m.MountPath, slices.Delete(slices.Clone(have.VolumeMounts), i, i+1)) {
+		if isTokenMount(m) || isHarmlessMount(m, volumes) && standsAlone(m.MountPath, promised.VolumeMounts) && standsAlone(m.MountPath, slices.Delete(slices.Clone(have.VolumeMounts), i, i+1)) {
 			out.VolumeMounts = append(out.VolumeMounts, m)
 		}
 	}
@@ -42,11 +43,15 @@ var readVariables = regexp.MustCompile(`^(GPUSLICE_|NV|CUDA|LD_|GLIBC|MALLOC_|GO
 // timeZone is a name under /usr/share/zoneinfo. Any other value names a file, which may block whoever opens it.
 var timeZone = regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
 
-// maxVariable bounds a variable's value. With one of 128 KiB no program starts.
-const maxVariable = 16 << 10
+// maxVariable bounds a variable, and maxVariables those that are added to one container. With one of 128 KiB, or 2 MiB in all, no program
+// starts.
+const (
+	maxVariable  = 16 << 10
+	maxVariables = 64
+)
 
 // isHarmlessVariable reports whether the guard does not read the variable, and starts again whatever becomes of it: of a ConfigMap or
-// Secret that is deleted it would not, and annotations may grow.
+// Secret that is deleted it would not, annotations may grow, and so may variables of Services to which others refer.
 func isHarmlessVariable(e corev1.EnvVar) bool {
 	switch from := e.ValueFrom; {
 	case readVariables.MatchString(e.Name) && !strings.HasPrefix(e.Name, "GOOGLE_"), len(e.Name)+len(e.Value) > maxVariable:
@@ -54,7 +59,7 @@ func isHarmlessVariable(e corev1.EnvVar) bool {
 	case e.Name == "TZ":
 		return from == nil && timeZone.MatchString(e.Value)
 	case from == nil:
-		return true
+		return !strings.Contains(e.Value, "$(")
 	default:
 		return from.FieldRef != nil && !strings.HasPrefix(from.FieldRef.FieldPath, "metadata.annotations")
 	}
@@ -63,9 +68,13 @@ func isHarmlessVariable(e corev1.EnvVar) bool {
 // tokensPath is the folder under which webhooks mount tokens. Nothing of the guard's or of the driver's is there.
 const tokensPath = "/var/run/secrets/"
 
-// isHarmlessMount reports whether the mount is a folder that is read there, as tokens are.
-func isHarmlessMount(m corev1.VolumeMount) bool {
-	return m.ReadOnly && m.SubPath == "" && m.SubPathExpr == "" && m.RecursiveReadOnly == nil && !podspec.IsOurs(m.Name) &&
+// isHarmlessMount reports whether the mount is a folder that is read there, as tokens are. The container starts again as long as its pod's
+// other containers do: of an image that cannot be pulled any more, or a folder of the node that is gone, it would not.
+func isHarmlessMount(m corev1.VolumeMount, volumes []corev1.Volume) bool {
+	ofTokens := slices.ContainsFunc(volumes, func(v corev1.Volume) bool {
+		return v.Name == m.Name && (v.Projected != nil || v.Secret != nil || v.ConfigMap != nil || v.DownwardAPI != nil || v.CSI != nil)
+	})
+	return ofTokens && m.ReadOnly && m.SubPath == "" && m.SubPathExpr == "" && m.RecursiveReadOnly == nil && !podspec.IsOurs(m.Name) &&
 		(m.MountPropagation == nil || *m.MountPropagation == corev1.MountPropagationNone) &&
 		strings.HasPrefix(m.MountPath, tokensPath) && path.Clean(m.MountPath) == m.MountPath
 }

@@ -45,7 +45,7 @@ func (guardEdit) Apply(pod *corev1.Pod, _, next *Promise) {
 			at++
 			continue
 		}
-		spec.InitContainers[i] = refreshed(spec.InitContainers[i], c)
+		spec.InitContainers[i] = refreshed(spec.InitContainers[i], c, spec.Volumes)
 		at = i + 1
 	}
 	if g.PullSecret != "" && !slices.Contains(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: g.PullSecret}) {

@@ -11,6 +11,9 @@ import (
 // gpuslice again when somebody after it changed the pod.
 func checkMutators(f *Facts) []Finding {
 	others := newFinding(Note, "other mutating webhooks change pods; those whose name comes after gpuslice's do so after it, and gpuslice is asked once more then")
+	last := newFinding(Note, "other mutating webhooks are asked again after gpuslice, and may change what a slice needs, which is denied then: "+
+		"variables that programs are loaded by, mounts outside of /var/run/secrets, images or security contexts of the containers gpuslice-*")
+	last = last.WithRemedy("exclude containers gpuslice-* there if they write such, or set reinvocationPolicy: Never: deploy/recipes/other-webhooks.md")
 	shares := newFinding(Warning, "another system that shares GPUs changes pods: two that rename resources and set limits get into each other's way")
 	shares = shares.WithRemedy("let one of them govern a namespace: exclude it there by its namespaceSelector, or give it no policy of gpuslice")
 	for _, m := range f.Mutating {
@@ -27,10 +30,14 @@ func checkMutators(f *Facts) []Finding {
 				shares = shares.With(where, "webhooks["+w.Name+"]", value)
 				continue
 			}
+			if again := w.ReinvocationPolicy; m.Name > "gpuslice" && again != nil && *again == admissionv1.IfNeededReinvocationPolicy {
+				last = last.With(where, "webhooks["+w.Name+"]", value+", reinvocationPolicy IfNeeded")
+				continue
+			}
 			others = others.With(where, "webhooks["+w.Name+"]", value)
 		}
 	}
-	return withEvidence(shares, others)
+	return withEvidence(shares, last, others)
 }
 
 // sharers are what the names of other systems that share GPUs hold.

@@ -129,6 +129,11 @@ func mutator(name string, resources ...string) change {
 	}
 }
 
+// askedAgain has the last mutating webhook asked again.
+func askedAgain(_ *testing.T, f *Facts) {
+	f.Mutating[len(f.Mutating)-1].Webhooks[0].ReinvocationPolicy = new(admissionv1.IfNeededReinvocationPolicy)
+}
+
 func right(allowed bool) change {
 	return func(_ *testing.T, f *Facts) {
 		f.Rights = append(f.Rights, Right{Verb: "create", Resource: "namespaces", Allowed: allowed})
@@ -351,6 +356,8 @@ func rows(t *testing.T) []row {
 		{"privileged", []change{nodes("l4-timeslicing-renamed"), namespace("a", "privileged", "")}, "pod-security", "", ""},
 		{"an MPS daemon's hostPath in baseline", []change{nodes("h100-host-daemon"), defaultPolicy(ownDaemon), namespace("a", "baseline", hostPath)}, "pod-security", Warning, "gets none in namespace a"},
 		{"a sidecar injector", []change{mutator("istio-sidecar-injector", "pods")}, "other-mutators", Note, "other mutating webhooks"},
+		{"an injector that is asked again after gpuslice", []change{mutator("kyverno-resource-mutating-webhook-cfg", "pods"), askedAgain}, "other-mutators", Note, "are asked again after gpuslice"},
+		{"an injector that is asked again before gpuslice", []change{mutator("a-injector", "pods"), askedAgain}, "other-mutators", Note, "other mutating webhooks change pods"},
 		{"another GPU sharer", []change{mutator("hami-webhook", "*")}, "other-mutators", Warning, "another system that shares GPUs"},
 		{"a webhook on something else", []change{mutator("deployments", "deployments")}, "other-mutators", "", ""},
 		{"a quota on the old name that gpuslice counts", []change{nodes("l4-timeslicing-renamed"), namespace("a", "", ""), quota("a", "requests.nvidia.com/gpu")}, "quotas", OK, "gpuslice counts pods"},
