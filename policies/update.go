@@ -2,6 +2,7 @@ package policies
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -61,13 +62,13 @@ func (c Change) Concerns() bool {
 
 // Mutate answers an update of a live pod, and returns what puts it right: in a pod with slices everything that is
 // gpuslice's, in another one the devices that its containers may see, and no device for ephemeral containers that it
-// adds. Nothing is decided again. Whatever cannot be read passes, and so does every change of a pod that is being deleted:
-// an update must never block a finalizer, a scheduling gate or a deletion. An error means that the namespace could not be
-// read.
+// adds. Nothing is decided again. Whatever cannot be read passes here, and Verify denies what is too large to be read. Every change of a
+// pod that is being deleted passes: an update must never block a finalizer, a scheduling gate or a deletion. An error means that the
+// namespace could not be read.
 func (c Change) Mutate(governed func() (Input, error)) (Decision, []jsonpatch.Operation, error) {
-	old, updated, ok := c.read()
+	old, updated, _, err := c.read()
 	switch {
-	case !ok:
+	case err != nil:
 		return leaveUnchanged(whyNotRead), nil, nil
 	case c.Subresource == ephemeralSubresource:
 		return restored(updated, old.Pod, governed, hideFromEphemeral)
@@ -77,7 +78,7 @@ func (c Change) Mutate(governed func() (Input, error)) (Decision, []jsonpatch.Op
 		return restored(updated, c.writable(old.Pod, updated.Pod), governed, restoreDevices)
 	}
 	after, violations := promise.Restore(c.writable(old.Pod, updated.Pod), updated.Pod)
-	after, err := planImages(old.Pod, after, governed)
+	after, err = planImages(old.Pod, after, governed)
 	if err != nil {
 		return Decision{}, nil, err
 	}
@@ -98,12 +99,19 @@ func (c Change) Mutate(governed func() (Input, error)) (Decision, []jsonpatch.Op
 
 // Verify judges an update of a live pod as it is about to be stored. It meets only what got past Mutate.
 func (c Change) Verify(governed func() (Input, error)) (Decision, error) {
-	old, updated, ok := c.read()
-	if !ok {
+	old, updated, unread, err := c.read()
+	switch {
+	case unread != nil && !c.Ours:
+		// The API server asks about changes of what is gpuslice's, and about none of a pod that is being deleted.
+		in, err := governed()
+		if err != nil {
+			return Decision{}, err
+		}
+		return in.Deny(*unread), nil
+	case err != nil:
 		return leaveUnchanged(whyNotRead), nil
 	}
 	var in Input
-	var err error
 	var found, denied []api.Violation
 	var warnings []string
 	switch c.Subresource {
@@ -171,19 +179,25 @@ func restoredBy(patch []jsonpatch.Operation) Decision {
 	return Decision{Outcome: Mutated, IfEnforced: Mutated}
 }
 
-// read returns the pod before and after; ok is false where one of them is beyond what is read.
-func (c Change) read() (old, updated rawpod.Raw, ok bool) {
+// errBeyondBounds is the error of a pod that is beyond the bounds of what is read.
+var errBeyondBounds = errors.New("the pod is beyond the bounds of what is read")
+
+// read returns the pod before and after, or an error where one of them cannot be read, with a violation where it is beyond bounds.
+func (c Change) read() (old, updated rawpod.Raw, unread *api.Violation, err error) {
 	for _, side := range []struct {
 		raw []byte
 		pod *rawpod.Raw
 	}{{c.Old, &old}, {c.New, &updated}} {
 		read, violation, err := rawpod.Decode(side.raw)
-		if err != nil || violation != nil {
-			return old, updated, false
+		switch {
+		case violation != nil:
+			return old, updated, violation, errBeyondBounds
+		case err != nil:
+			return old, updated, nil, err
 		}
 		*side.pod = read
 	}
-	return old, updated, true
+	return old, updated, nil, nil
 }
 
 // writable is the old pod with what the writer may change of gpuslice's as the new one has it: gpuslice itself writes what

@@ -3,6 +3,7 @@ package policies_test
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
+	"github.com/gpuslice/gpuslice/test/abuse"
 )
 
 // change is the update of old to the pod of in.
@@ -191,6 +193,38 @@ func TestDevicesOfALivePod(t *testing.T) {
 		tt.edit(old, in.Pod)
 		if found := verifyUpdate(t, in, old, ""); len(found) > 0 != tt.want {
 			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
+
+// TestLargeUpdate: who adds more than is read to a live pod changes nothing else in its shade.
+func TestLargeUpdate(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		pod  string // of livePods
+		ours bool
+		want bool
+	}{
+		"of a slice":              {"in a slice", false, true},
+		"beside no GPU":           {"without a GPU", false, true},
+		"where nothing rules":     {"ungoverned", false, false},
+		"of a slice, by gpuslice": {"in a slice", true, false},
+	} {
+		in := livePods(t)[tt.pod]
+		old := in.Pod
+		in.Pod = old.DeepCopy()
+		metav1.SetMetaDataAnnotation(&in.Pod.ObjectMeta, "nvidia.cdi.k8s.io/container.a", "nvidia.com/gpu=all")
+		for range 25_000 {
+			in.Pod.Spec.Tolerations = append(in.Pod.Spec.Tolerations, corev1.Toleration{Operator: corev1.TolerationOpExists})
+		}
+		c, governed := change(t, in, old, "")
+		c.Ours = tt.ours
+		d, err := c.Verify(governed)
+		if denied := d.Outcome == policies.Denied; err != nil || denied != tt.want || denied && !strings.Contains(d.Message(), "more than 20000 objects") {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+		if tt.want {
+			abuse.Report(t, abuse.Attempt{Threat: "A16", Attack: "25,000 tolerations and an annotation that takes devices, added to a live pod " + name, Outcome: abuse.Denied, Words: d.Message()})
 		}
 	}
 }

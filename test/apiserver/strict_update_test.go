@@ -220,6 +220,7 @@ func TestStrictOwnAccount(t *testing.T) {
 		if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "own"}}, metav1.CreateOptions{}); !ownRights(err) {
 			t.Errorf("a namespace of its own: %v", err)
 		}
+		s.ownObjects(t, config)
 	})
 }
 

@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,21 +93,11 @@ func large(t *testing.T, i *install.Installation, flight, n int) int {
 // cpuOf is the processor time of a process so far.
 func cpuOf(t *testing.T, pid int) time.Duration {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	used, err := cluster.CPUOf(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// After the name, which may hold anything, field 14 and 15 of proc(5) are at 11 and 12.
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	ticks := 0
-	for _, f := range fields[11:13] {
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100 on every platform that Go runs on
+	return used
 }
 
 // peakOf is the most resident memory that a process has had, in bytes.

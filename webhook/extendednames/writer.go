@@ -112,7 +112,8 @@ func entriesPatch(live *admissionv1.ValidatingWebhookConfiguration, names []stri
 	return json.Marshal(ops)
 }
 
-// asked is what an entry matches: new pods that request one of the names, and without names nothing.
+// asked is what an entry matches: new pods that request one of the names, and without names nothing. Pods with more resources than the
+// condition goes through are reviewed whatever they request, by another entry.
 func asked(names []string) ([]admissionv1.RuleWithOperations, []admissionv1.MatchCondition) {
 	if len(names) == 0 {
 		return []admissionv1.RuleWithOperations{}, []admissionv1.MatchCondition{}
@@ -126,7 +127,8 @@ func asked(names []string) ([]admissionv1.RuleWithOperations, []admissionv1.Matc
 		Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}, Scope: new(admissionv1.NamespacedScope)},
 	}
 	condition := admissionv1.MatchCondition{Name: "requests-a-gpu-by-the-name-of-its-device-class", Expression: fmt.Sprintf(
-		"(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, "+
-			"[c.?resources.?limits.orValue({}), c.?resources.?requests.orValue({})].exists(list, list.exists(name, name in [%s])))", strings.Join(quoted, ", "))}
+		"[object.spec.containers + object.spec.?initContainers.orValue([])].exists(all, "+
+			"all.size() <= 500 && all.map(c, c.?resources.?limits.orValue({}).size() + c.?resources.?requests.orValue({}).size()).sum() <= 500 && "+
+			"all.exists(c, [c.?resources.?limits.orValue({}), c.?resources.?requests.orValue({})].exists(list, list.exists(name, name in [%s]))))", strings.Join(quoted, ", "))}
 	return []admissionv1.RuleWithOperations{rule}, []admissionv1.MatchCondition{condition}
 }

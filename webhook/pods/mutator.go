@@ -43,7 +43,7 @@ func (m *Mutator) Handle(ctx context.Context, req review.Request) (review.Answer
 
 // HandleOversized implements review.OversizedHandler.
 func (m *Mutator) HandleOversized(ctx context.Context, req review.Request) (review.Answer, *review.Fault) {
-	return m.oversized(ctx, req)
+	return m.oversized(ctx, req, admissionv1.Create)
 }
 
 // create answers a new pod.

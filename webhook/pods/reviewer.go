@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -86,10 +87,9 @@ func (r reviewer) input(ctx context.Context, namespace string) (policies.Input, 
 	return in, nil
 }
 
-// oversized answers for a pod that is too large to be read: a new one is denied, an update is admitted, since it must never
-// block a finalizer or a deletion.
-func (r reviewer) oversized(ctx context.Context, req review.Request) (review.Answer, *review.Fault) {
-	if req.Operation != admissionv1.Create || req.SubResource != "" || req.Namespace == r.Namespace {
+// oversized denies the operations on a pod that is too large to be read, and admits others.
+func (r reviewer) oversized(ctx context.Context, req review.Request, operations ...admissionv1.Operation) (review.Answer, *review.Fault) {
+	if !slices.Contains(operations, req.Operation) || req.Operation == admissionv1.Create && req.SubResource != "" || req.Namespace == r.Namespace {
 		return review.Answer{}, nil
 	}
 	in, fault := r.input(ctx, req.Namespace)

@@ -47,8 +47,13 @@ func (r reviewer) change(req review.Request) (policies.Change, *review.Fault) {
 	}
 	return policies.Change{
 		Old: req.OldObject.Raw, New: req.Object.Raw, Subresource: req.SubResource,
-		Ours: req.UserInfo.Username == "system:serviceaccount:"+r.Namespace+":"+ServiceAccount,
+		Ours: r.ours(req),
 	}, nil
+}
+
+// ours reports whether gpuslice itself writes.
+func (r reviewer) ours(req review.Request) bool {
+	return req.UserInfo.Username == "system:serviceaccount:"+r.Namespace+":"+ServiceAccount
 }
 
 // governed asks the source for what governs the pod, once its answer is needed.

@@ -46,9 +46,13 @@ func (v *Verifier) Handle(ctx context.Context, req review.Request) (review.Answe
 	return review.Answer{}, nil
 }
 
-// HandleOversized implements review.OversizedHandler.
+// HandleOversized implements review.OversizedHandler. The API server asks about updates that change what is gpuslice's, and about none of
+// a pod that is being deleted.
 func (v *Verifier) HandleOversized(ctx context.Context, req review.Request) (review.Answer, *review.Fault) {
-	return v.oversized(ctx, req)
+	if req.Operation == admissionv1.Update && v.ours(req) {
+		return review.Answer{}, nil
+	}
+	return v.oversized(ctx, req, admissionv1.Create, admissionv1.Update)
 }
 
 // create verifies a new pod as it will be stored.

@@ -289,3 +289,30 @@ func TestVerifierUpdate(t *testing.T) {
 		}
 	})
 }
+
+func TestOversized(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		operation   admissionv1.Operation
+		subresource string
+		user        string
+		denied      bool
+	}{
+		"a new pod":                      {admissionv1.Create, "", "a", true},
+		"a change of what is gpuslice's": {admissionv1.Update, "", "a", true},
+		"a debugger":                     {admissionv1.Update, "ephemeralcontainers", "a", true},
+		"what is observed, by gpuslice":  {admissionv1.Update, "", "system:serviceaccount:" + api.SystemNamespace + ":" + ServiceAccount, false},
+	} {
+		c := newChain(governed(t, ""))
+		request := podReview("team-a", "")
+		request.Operation, request.SubResource, request.UserInfo.Username = tt.operation, tt.subresource, tt.user
+		answer, fault := c.validating.HandleOversized(t.Context(), request)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		response, err := answer.Response("u")
+		if err != nil || response.Allowed == tt.denied {
+			t.Errorf("%s: %+v, %v", name, response, err)
+		}
+	}
+}

@@ -55,7 +55,7 @@ func decodeHead(head []byte) (review.Request, bool) {
 	}
 	fields := map[string]any{
 		"uid": &request.UID, "kind": &request.Kind, "subResource": &request.SubResource,
-		"namespace": &request.Namespace, "operation": &request.Operation,
+		"namespace": &request.Namespace, "operation": &request.Operation, "userInfo": &request.UserInfo,
 	}
 	for {
 		key, err := d.Token()

@@ -19,9 +19,12 @@ var lastLine = []struct{ policy, missing string }{
 	{"gpuslice-guard", "tenants may run programs in the guard's container, which sees every GPU of its node"},
 	{"gpuslice-claims", "tenants may write ResourceClaimTemplates that ask for more than gpuslice's names say"},
 	{"gpuslice-own-rights", "nothing limits what the webhook's ServiceAccount changes on pods and namespaces"},
-	{"gpuslice-own-ledgers", "nothing limits which ConfigMaps the webhook's ServiceAccount deletes"},
+	{"gpuslice-own-ledgers", "nothing limits which ConfigMaps the webhook's ServiceAccount writes and deletes"},
 	{"gpuslice-own-templates", "nothing limits which ResourceClaimTemplates the webhook's ServiceAccount creates and deletes"},
 	{"gpuslice-own-reports", "nothing limits which Reports the webhook's ServiceAccount creates"},
+	{"gpuslice-own-names", "nothing limits which Leases and Secrets the webhook's ServiceAccount creates in its namespace"},
+	{"gpuslice-own-quotas", "nothing limits which ResourceQuotas the webhook's ServiceAccount creates, in any namespace"},
+	{"gpuslice-own-events", "nothing limits which Events the webhook's ServiceAccount writes"},
 }
 
 // checkLastLine looks for the policies that the API server itself enforces, and for their bindings, by name.
