@@ -240,7 +240,7 @@ func TestStrict(t *testing.T) {
 				p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
 			},
 			"with our prefix":   func(p *corev1.Pod) { p.Spec.Containers[0].Name = "gpuslice-notes" },
-			"with many entries": func(p *corev1.Pod) { p.Spec.Containers[0].Env = variables(2000) },
+			"with many entries": func(p *corev1.Pod) { p.Spec.Containers[0].Env = variables(1900) },
 			"with many containers": func(p *corev1.Pod) {
 				for i := range 1999 {
 					p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "a"})
