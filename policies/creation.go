@@ -178,6 +178,7 @@ func (c *creation) plan() Decision {
 		d.Outcome = Denied
 		return d
 	}
+	d.Warnings = append(d.Warnings, request.UnreadVariables(c.in.Pod)...)
 	d.Planned = &p.Promise.Planned
 	return d
 }

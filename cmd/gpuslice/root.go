@@ -96,6 +96,7 @@ func newRootCommand(program string, s cli.Streams) *cobra.Command {
 	referToExitCodes(root)
 	group(root)
 	splitFlags(root)
+	cli.CompleteWords(root)
 	return root
 }
 

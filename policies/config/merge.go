@@ -111,6 +111,25 @@ func (p *Policy) TightenErrors(tenant *Policy) (problems []error) {
 	return problems
 }
 
+// TightenWarnings are what a tenant's document sets without effect, since the policy's own limit is reached first.
+func (p *Policy) TightenWarnings(tenant *Policy) (warnings []string) {
+	whole, wish := p.Quota.Whole(), tenant.Quota.Whole()
+	for _, f := range []struct {
+		name   string
+		looser bool
+	}{
+		{"memory", wish.Memory != nil && whole.Memory != nil && *wish.Memory > *whole.Memory},
+		{"slices", wish.Slices != nil && whole.Slices != nil && *wish.Slices > *whole.Slices},
+		{"gpus", wish.GPUs != nil && whole.GPUs != nil && *wish.GPUs > *whole.GPUs},
+		{"devices", wish.Devices != nil && whole.Devices != nil && *wish.Devices > *whole.Devices},
+	} {
+		if f.looser {
+			warnings = append(warnings, fmt.Sprintf("quota.%s has no effect: it is more than that of policy %s, which holds beside it", f.name, p.Name))
+		}
+	}
+	return warnings
+}
+
 // tightening is one run of Tighten. What it writes into out is new: slices and maps of the authority stay untouched.
 type tightening struct {
 	authority, tenant, out *Policy

@@ -121,6 +121,9 @@ func ownSamples(file string) ([]sample, error) {
 				}
 				s.pod.SetNamespace(s.namespace)
 				s.pod.SetName(cmp.Or(s.pod.GetName(), name))
+				if problem := manifest.LabelProblem(s.pod.GetLabels()); problem != "" {
+					return nil, fmt.Errorf("%s: Kubernetes denies it: %s", o, problem)
+				}
 				all = append(all, s)
 			}
 		}

@@ -182,6 +182,7 @@ func (h *Handler) tenant(ctx context.Context, s *cluster.Snapshot, m *corev1.Con
 	for _, problem := range in.Policy.TightenErrors(document.Policy) {
 		found.problems = append(found.problems, fmt.Errorf("data[%s]: %w", api.PolicyKey, problem))
 	}
+	found.warnings = append(found.warnings, in.Policy.TightenWarnings(document.Policy)...)
 	return nil
 }
 

@@ -18,6 +18,22 @@ func TextOrJSON() []string { return []string{"text", "json"} }
 // OutputFlag registers -o, --output. The first of the formats is the default.
 func OutputFlag(flags *pflag.FlagSet, output *string, formats []string) {
 	flags.StringVarP(output, "output", "o", formats[0], "`FORMAT`: "+strings.Join(formats, ", "))
+	_ = flags.SetAnnotation("output", completedBy, formats) // fails only for a flag that is not registered
+}
+
+// completedBy is the annotation of a flag with the words that the shell completes it by.
+const completedBy = "gpuslice.dev/completed-by"
+
+// CompleteWords lets the shell complete, in cmd and the commands below it, the flags that take one of a few words.
+func CompleteWords(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if words := f.Annotations[completedBy]; len(words) > 0 {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // fails only where it was registered before
+		}
+	})
+	for _, below := range cmd.Commands() {
+		CompleteWords(below)
+	}
 }
 
 // CheckOutput returns an error if output is none of the accepted formats.

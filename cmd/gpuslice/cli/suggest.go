@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// maxSlips is how many letters a mistyped word may have wrong, and no more than half of them: a short word is like any other.
+// maxSlips is how many letters a mistyped word may have wrong, and fewer than half of them: a short word is like any other.
 const maxSlips = 2
 
 // suggestion ends a message about a word that is not known: "; did you mean "render"?".
 func suggestion(word string, accepted []string) string {
-	known := &cobra.Command{SuggestionsMinimumDistance: min(maxSlips, len(strings.TrimLeft(word, "-"))/2)} // cobra compares a word with the names of commands only
+	known := &cobra.Command{SuggestionsMinimumDistance: min(maxSlips, (len(strings.TrimLeft(word, "-"))-1)/2)} // cobra compares a word with the names of commands only
 	for _, name := range accepted {
 		known.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 	}
@@ -46,7 +46,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 func KnownTopic(cmd *cobra.Command, args []string) error {
 	topic, rest, err := cmd.Root().Find(args)
 	if err != nil {
-		return fmt.Errorf("%w (%s --help)", err, cmd.Root().CommandPath())
+		return unknownCommand(cmd.Root(), args[0])
 	}
 	return NoArguments(topic, rest)
 }

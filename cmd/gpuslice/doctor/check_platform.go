@@ -26,7 +26,7 @@ func hints() []hint {
 			remedy: "let the ClusterQueue cover the names that pods come out with, for instance by resource transformations"},
 		{group: "config.openshift.io", summary: "this is OpenShift: its security context constraints decide about the guard too, beside Pod Security",
 			remedy: "kubectl get scc, and let the tenants' ServiceAccounts use one that allows UID 0 with the capability KILL if the guard has to terminate processes"},
-		{group: "resource.k8s.io", summary: "dynamic resource allocation is available; claims stay unchanged, and only extended resources are sliced"},
+		{group: "resource.k8s.io", summary: "dynamic resource allocation is available: strategy claim gives slices of devices whose driver counts their memory, and claims that pods bring stay unchanged"},
 	}
 }
 

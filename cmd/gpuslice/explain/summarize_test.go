@@ -86,6 +86,12 @@ func TestReasons(t *testing.T) {
 			p.Spec.NodeName = "n1"
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "trainer", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}}
 		}, pending, []string{"trainer is waiting (ImagePullBackOff): no such image"}},
+		{"a container that cannot start, told once", func(p *corev1.Pod, _ *facts) {
+			p.Spec.NodeName = "n1"
+			broken := ended("trainer", 128, "StartError", "failed to create task: no such file")
+			broken.State.Waiting = &corev1.ContainerStateWaiting{Reason: "RunContainerError", Message: "failed to create task: no such file"}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{broken}
+		}, pending, []string{"trainer is waiting (RunContainerError): failed to create task: no such file"}},
 		{"a device that does not match the plan", func(p *corev1.Pod, _ *facts) {
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{ended("gpuslice-check", 1, "Error", "the device has 15 GiB, and 22 GiB were planned on")}
 		}, pending, []string{"the node does not match the plan, and was restarted 1 times: the device has 15 GiB"}},

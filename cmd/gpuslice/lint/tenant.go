@@ -64,6 +64,7 @@ func (t tenantLinter) lint(p *manifest.Policy) error {
 		}
 		p.Problems = append(p.Problems, problem)
 	}
+	p.Warnings = append(p.Warnings, authority.TightenWarnings(p.Policy)...)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package list
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,12 +82,21 @@ func tiersFound(o *observe.Observation, container string) []api.Tier {
 	return nil
 }
 
-// status is the pod's phase, or that it is being deleted.
+// status is the pod's phase, or that it is being deleted, or why a container of it waits or has ended: as kubectl shows it.
 func status(p *corev1.Pod) string {
 	if p.DeletionTimestamp != nil {
 		return "Terminating"
 	}
-	return string(p.Status.Phase)
+	out := cmp.Or(p.Status.Reason, string(p.Status.Phase))
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		switch w, end := s.State.Waiting, s.State.Terminated; {
+		case w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing":
+			return w.Reason
+		case end != nil && end.ExitCode != 0 && p.Status.Phase == corev1.PodRunning:
+			out = cmp.Or(end.Reason, "Error")
+		}
+	}
+	return out
 }
 
 // listed is what was read at one version of the cluster.

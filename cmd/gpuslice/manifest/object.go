@@ -128,10 +128,27 @@ func objectOf(at Source, raw json.RawMessage, h head, err error) (Object, error)
 		return Object{}, fmt.Errorf("it is no Kubernetes object: kind is %q, and apiVersion is missing", h.Kind)
 	}
 	o := Object{At: at, APIVersion: h.APIVersion, Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name, Labels: h.Metadata.Labels, Raw: raw}
+	if key := flattened(o); key != "" {
+		return Object{}, fmt.Errorf("%s stands beside kind, where a %s has no such field: the file has lost its indentation", key, o.Kind)
+	}
 	if o.Name == "" && h.Metadata.GenerateName != "" {
 		o.Name, o.generated = h.Metadata.GenerateName, true
 	}
 	return o, nil
+}
+
+// flattened is a field of a pod or workload that stands at the top of it, as in text that was copied without its indentation; "":
+// none does.
+func flattened(o Object) string {
+	if !o.BuiltIn() && !(o.Kind == "Pod" && o.APIVersion == "v1") {
+		return ""
+	}
+	for _, key := range []string{"containers", "template", "jobTemplate", "image", "name"} {
+		if member(o.Raw, key) != nil {
+			return key
+		}
+	}
+	return ""
 }
 
 func readHead(raw json.RawMessage) (head, error) {

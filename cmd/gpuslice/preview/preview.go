@@ -30,9 +30,10 @@ func (f *Flags) Run(ctx context.Context, s cli.Streams, report func(Result) []st
 	}
 	all := &Results{Cluster: e.Cluster}
 	documents := r.Documents(f.Filenames, manifest.MaxManifest)
-	for _, d := range documents { // claims stand beside the pods that name them, or after them
+	for _, d := range documents { // namespaces and claims stand beside the pods that name them, or after them
 		objects, _ := d.Objects()
 		for _, o := range objects {
+			e.Cluster.AddNamespace(o)
 			if err := e.Cluster.AddClaim(o, e.namespace); err != nil {
 				all.fail(manifest.Error{At: o.At, Err: err})
 				fmt.Fprintln(s.Err, err)

@@ -60,6 +60,9 @@ func (r *Result) hold(in policies.Input) {
 	if holding, r.Claimed = in.HoldingWithClaims(holding, r.Decision.Promise), in.Claimed(r.Decision.Promise); r.Decision.Promise != nil || len(r.Claimed) > 0 {
 		r.Holding = &holding
 	}
+	if d := &r.Decision; len(r.Claimed) > 0 && d.Promise == nil && d.UnchangedReason != "" {
+		d.UnchangedReason += ", and the GPUs that it claims stay as they are"
+	}
 }
 
 // Report is a result as -o json prints it, without what is particular to a command.

@@ -76,6 +76,13 @@ func (c *Cluster) ClaimProblems(namespace string) (claims, templates map[string]
 	return problems(c.claims.Claims, false), problems(c.claims.Templates, true)
 }
 
+// AddNamespace keeps the labels of a Namespace of a file, by which policies select. Other objects are left out.
+func (c *Cluster) AddNamespace(o manifest.Object) {
+	if o.Kind == "Namespace" && o.APIVersion == "v1" {
+		keep(&c.Labels, o.Name, o.Labels)
+	}
+}
+
 // AddClaim keeps what a ResourceClaim or a ResourceClaimTemplate of a file asks for. Other objects are left out.
 func (c *Cluster) AddClaim(o manifest.Object, namespace string) error {
 	if o.APIVersion != resourcev1.SchemeGroupVersion.String() {

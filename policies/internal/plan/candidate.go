@@ -93,7 +93,7 @@ func otherwiseShared(in *Input, req api.Request) (unfit []*FitError) {
 		case !in.Policy.Allows(p.Strategy):
 			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: "which policy does not allow"})
 		case req.Strategy != "" && req.Strategy != p.Strategy:
-			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: "and the pod requests another"})
+			unfit = append(unfit, &FitError{kind: kindStrategy, pool: p, text: anotherStrategy})
 		}
 	}
 	return unfit

@@ -37,6 +37,9 @@ const (
 	kindStrategy // the pool is shared in a way that the pod does not come to
 )
 
+// anotherStrategy is the text of a pool whose strategy the pod does not request.
+const anotherStrategy = "and the pod requests another"
+
 // Error is why, for people.
 func (e *FitError) Error() string {
 	switch e.kind {
@@ -131,7 +134,10 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 		return []api.Violation{*v}
 	}
 	text := fmt.Sprintf("%s; policy %s allows %s", reasons(unfit), in.Policy.Name, message.JoinNames(in.Policy.Strategies))
-	if !slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind != kindStrategy }) {
+	switch {
+	case slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind == kindStrategy && e.text == anotherStrategy }):
+		text += fmt.Sprintf("; leave out %s, or write that of a pool", api.LabelStrategy)
+	case !slices.ContainsFunc(unfit, func(e *FitError) bool { return e.kind != kindStrategy }):
 		text += "; allow another strategy, or declare the pool in the cluster's default policy"
 	}
 	return []api.Violation{{Rule: rulename.Fit, Reason: "no pool fits", Detail: text}}

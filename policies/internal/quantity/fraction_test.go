@@ -2,7 +2,17 @@ package quantity
 
 import (
 	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
+
+func TestGPUText(t *testing.T) {
+	for text, want := range map[string]string{"250m": "0.25", "0.334": "0.334", "1500m": "1.5", "1": "1", "0": "0", "1m": "0.001", "-250m": "-250m", "65.5": "65500m"} {
+		if got := GPUText(resource.MustParse(text)); got != want {
+			t.Errorf("%s is %s, want %s", text, got, want)
+		}
+	}
+}
 
 func TestFraction(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package quantity
 
 import (
 	"fmt"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -22,7 +23,15 @@ func GPUs(q resource.Quantity) (count int64, share Fraction, err error) {
 	case milli < 1000:
 		return 0, reduceFraction(milli * 1000), nil
 	}
-	return 0, Fraction{}, fmt.Errorf("%s mixes whole GPUs and a fraction; %s", message.Quote(q.String()), accepted)
+	return 0, Fraction{}, fmt.Errorf("%s mixes whole GPUs and a fraction; %s", message.Quote(GPUText(q)), accepted)
+}
+
+// GPUText is a number of GPUs as people write it: "0.25", where Kubernetes has "250m".
+func GPUText(q resource.Quantity) string {
+	if milli := q.MilliValue(); milli > 0 && milli < MaxGPUs*1000 && milli%1000 != 0 {
+		return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64)
+	}
+	return q.String()
 }
 
 // MaxGPUs is how many GPUs a container may request.

@@ -35,7 +35,7 @@ func gpuResourceOf(c *corev1.Container, pools []pools.Pool) (spellings.Resource,
 			if string(name) == found.Name {
 				if limit := c.Resources.Limits[name]; limit.Cmp(q) != 0 {
 					return spellings.Resource{}, Invalid("GPU quantity", fmt.Sprintf(
-						"container %q: limits say %s: %s, and requests %s; write the same in both", c.Name, name, limit.String(), q.String()))
+						"container %q: limits say %s: %s, and requests %s; write the same in both", c.Name, name, quantity.GPUText(limit), quantity.GPUText(q)))
 				}
 				continue
 			}
@@ -47,7 +47,7 @@ func gpuResourceOf(c *corev1.Container, pools []pools.Pool) (spellings.Resource,
 			if err != nil {
 				return spellings.Resource{}, Invalid("GPU quantity", fmt.Sprintf("container %q: %s: %v", c.Name, name, err))
 			}
-			found = spellings.Resource{Name: string(name), Count: count, Share: share, Text: fmt.Sprintf("%q", q.String())}
+			found = spellings.Resource{Name: string(name), Count: count, Share: share, Text: fmt.Sprintf("%q", quantity.GPUText(q))}
 		}
 	}
 	return found, nil

@@ -27,6 +27,7 @@ func Unrequested(pod *corev1.Pod, offered []pools.Pool) (warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("label %s alone requests no slice; add %s: \"8Gi\" (or what it needs)", label, api.LabelMemory))
 		}
 	}
+	warnings = append(warnings, UnreadVariables(pod)...)
 	for c := range podspec.Containers(&pod.Spec) {
 		for name, q := range c.Resources.Limits {
 			if text := besideSlices(string(name), q.Value(), offered); text != "" {
@@ -36,6 +37,18 @@ func Unrequested(pod *corev1.Pod, offered []pools.Pool) (warnings []string) {
 	}
 	slices.Sort(warnings)
 	return warnings[:min(len(warnings), maxUnrequested)]
+}
+
+// UnreadVariables are warnings about variables that guides name for a part of a GPU, and that nothing reads.
+func UnreadVariables(pod *corev1.Pod) (warnings []string) {
+	for c := range podspec.Containers(&pod.Spec) {
+		for i := range c.Env {
+			if name := c.Env[i].Name; slices.Contains([]string{"CUDA_MEM_FRACTION", "CUDA_MEMORY_FRACTION", "GPU_MEMORY_FRACTION"}, name) {
+				warnings = append(warnings, fmt.Sprintf("container %q: neither CUDA nor a framework reads %s; the label %s: \"0.25\" requests a part of a GPU", c.Name, name, api.LabelFraction))
+			}
+		}
+	}
+	return warnings
 }
 
 // besideSlices is what there is to know about so many of a resource without a slice; "" where that is nothing.
@@ -53,7 +66,7 @@ func besideSlices(resource string, count int64, all []pools.Pool) string {
 	switch {
 	case shared != nil && count > 1 && !whole:
 		return fmt.Sprintf("%d of %s may be shares of the same device (%s) and give no more than one; request one", count, resource, shared.Strategy)
-	case shared != nil && resource != api.ResourceGPU:
+	case shared != nil && !(resource == api.ResourceGPU && whole):
 		return fmt.Sprintf("%s is a share of a device (%s), and without a slice nothing limits its memory; add the label %s: \"8Gi\" (or what it needs)",
 			resource, shared.Strategy, api.LabelMemory)
 	case offered == nil && strings.HasPrefix(resource, resourcename.MIGPrefix):

@@ -3,10 +3,13 @@ package kube
 import (
 	"context"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gpuslice/gpuslice/cmd/gpuslice/cli"
 )
@@ -37,6 +40,34 @@ func (f *Flags) CompleteNamespaces(cmd *cobra.Command, s cli.Streams) {
 			_ = cmd.RegisterFlagCompletionFunc(flag, complete) // fails only where it was registered before
 		}
 	}
+	if cmd.Flags().Lookup("context") != nil {
+		_ = cmd.RegisterFlagCompletionFunc("context", f.contexts)
+	}
+	if cmd.Flags().Lookup("node") != nil {
+		_ = cmd.RegisterFlagCompletionFunc("node", f.completion(s, nodes))
+	}
+}
+
+func nodes(ctx context.Context, c *Connection, o metav1.ListOptions) (all []string) {
+	list, err := c.Client.CoreV1().Nodes().List(ctx, o)
+	if err != nil {
+		return nil
+	}
+	for _, n := range list.Items {
+		all = append(all, n.Name)
+	}
+	return all
+}
+
+// contexts are those of the kubeconfig.
+func (f *Flags) contexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.Kubeconfig
+	config, err := rules.Load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }
 
 // CompletePods lets the shell complete the name of a pod as the first argument.
