@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +45,7 @@ type Change struct {
 type governedFunc func() (Input, error)
 
 // concerning are the names of which an update that can matter to gpuslice has one.
-var concerning = append(rules.DeviceAnnotations(), api.Domain+"/", envvar.VisibleDevices)
+var concerning = slices.Concat(rules.DeviceAnnotations(), records(), []string{api.AnnotationPromise, api.LabelTier, envvar.VisibleDevices})
 
 // Concerns reports whether the update can matter to gpuslice. It is the fast path past most updates of a cluster: it looks
 // for the names of what is gpuslice's, and parses nothing.
@@ -57,7 +58,9 @@ func (c Change) Concerns() bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(request.Labels(), func(label string) bool { // one that comes late has no effect
+		return bytes.Contains(c.New, []byte(label)) && !bytes.Contains(c.Old, []byte(label))
+	})
 }
 
 // Mutate answers an update of a live pod, and returns what puts it right: in a pod with slices everything that is
@@ -160,12 +163,16 @@ func restored(updated rawpod.Raw, old *corev1.Pod, governed governedFunc, restor
 	return d, patch, nil
 }
 
-// lateLabels warns of labels by which a slice is requested, and which an update writes on a live pod without one.
+// lateLabels warns of labels by which a slice is requested, and which an update adds to a live pod without one.
 func lateLabels(old, updated *corev1.Pod) (warnings []string) {
 	if hasPromise(old) || updated.DeletionTimestamp != nil {
 		return nil
 	}
-	for _, name := range written(old.Labels, updated.Labels, request.Labels()...) {
+	for _, name := range request.Labels() {
+		_, before := old.Labels[name]
+		if _, now := updated.Labels[name]; before || !now {
+			continue
+		}
 		warnings = append(warnings, fmt.Sprintf("label %s has no effect on a live pod: create the pod again with it", name))
 	}
 	return warnings

@@ -85,6 +85,7 @@ func TestChangeConcerns(t *testing.T) {
 		"a pod with a promise":               {policies.Change{Old: promised, New: plain}, true},
 		"a pod that is given a promise":      {policies.Change{Old: plain, New: promised}, true},
 		"a pod that is given a label":        {policies.Change{Old: plain, New: []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"4Gi"}}}`)}, true},
+		"a pod that had the label":           {policies.Change{Old: []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"4Gi"}}}`), New: []byte(`{"metadata":{"labels":{"gpuslice.dev/memory":"4Gi"}}}`)}, false},
 		"a pod whose devices are hidden":     {policies.Change{Old: hidden, New: plain}, true},
 		"an ephemeral container":             {policies.Change{Old: plain, New: plain, Subresource: "ephemeralcontainers"}, true},
 		"an annotation that takes devices":   {policies.Change{Old: plain, New: []byte(`{"metadata":{"annotations":{"nvidia.com/container.a.gpus.devices":"all"}}}`)}, true},
@@ -109,7 +110,6 @@ func TestLateLabels(t *testing.T) {
 	}{
 		"of a whole GPU":              {pod: "with a whole GPU", now: size, warned: true},
 		"without a GPU":               {pod: "without a GPU", now: size, warned: true},
-		"that changes":                {pod: "with a whole GPU", old: map[string]string{api.LabelMemory: "2Gi"}, now: size, warned: true},
 		"that is there already":       {pod: "with a whole GPU", old: size, now: map[string]string{api.LabelMemory: "4Gi", "app": "train"}},
 		"that goes":                   {pod: "with a whole GPU", old: size},
 		"of a pod that is deleted":    {pod: "with a whole GPU", now: size, deleted: true},

@@ -99,12 +99,12 @@ func TestWatchedPodsRememberThoseGone(t *testing.T) {
 	w := &watchedPods{holdingOf: labelled, gone: g}
 	_ = w.Replace(nil, "1")
 	quick := labelledPod("quick", 2, 1, "")
-	_ = w.Add(quick)
+	_ = w.Add(shown(w, quick))
 	if g.Has("quick") {
 		t.Error("a pod that lives counts as gone")
 	}
 	quick.ResourceVersion = "3"
-	_ = w.Delete(quick)
+	_ = w.Delete(shown(w, quick))
 	reserved := State{Namespaces: []string{"a"}, Revisions: map[string]uint64{"a": 1}, Reservations: []Reservation{{PodUID: "quick"}, {PodUID: "on its way"}}}
 	view, ok := viewOf(w, "quick", "on its way")
 	view.Gone = g
