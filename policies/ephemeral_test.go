@@ -149,6 +149,22 @@ func TestEphemeral(t *testing.T) {
 
 func TestResize(t *testing.T) {
 	t.Parallel()
+	t.Run("the pod gets no limit of memory that the guard shares", func(t *testing.T) {
+		t.Parallel()
+		in := livePods(t)["in a slice"]
+		for resourceName, denied := range map[corev1.ResourceName]bool{corev1.ResourceMemory: true, corev1.ResourceCPU: false} {
+			next := in
+			next.Pod = in.Pod.DeepCopy()
+			next.Pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{resourceName: resource.MustParse("192Mi")}}
+			found := verifyUpdate(t, next, in.Pod, "resize")
+			if got := len(found) == 1 && strings.Contains(found[0].String(), "spec.resources.limits.memory"); got != denied {
+				t.Errorf("%s: %v", resourceName, found)
+			}
+			if found := verifyUpdate(t, next, next.Pod, "resize"); len(found) > 0 {
+				t.Errorf("%s, which the pod had: %v", resourceName, found)
+			}
+		}
+	})
 	t.Run("only the guard is not resized", func(t *testing.T) {
 		t.Parallel()
 		in := livePods(t)["in a slice"]

@@ -83,14 +83,17 @@ func unplannedContainers(pod *corev1.Pod, given *Promise, pools []pools.Pool) (o
 	return out
 }
 
-// guardHindrances are fields of the author's own by which the promised guard would see no process of the pod, or could
-// end none. They were as it needs them when it was planned.
+// guardHindrances are fields of the author's own by which the promised guard would see no process of the pod, could
+// end none, or shares a limit of memory with them. They were as it needs them when it was planned.
 func guardHindrances(spec *corev1.PodSpec, given *Promise) (out []string) {
 	if given.Guard == nil || given.Guard.Agent {
 		return nil
 	}
 	if shared := spec.ShareProcessNamespace; shared != nil && !*shared || shared == nil && !given.Guard.Shares {
 		out = append(out, "spec.shareProcessNamespace")
+	}
+	if podspec.LimitsMemory(spec) {
+		out = append(out, "spec.resources.limits.memory")
 	}
 	for i := range given.Planned.Containers {
 		p := &given.Planned.Containers[i]

@@ -71,7 +71,7 @@ func TestObserve(t *testing.T) {
 
 		"a guard that was OOM-killed is missed while its tenant runs": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.guard().State, s.guard().LastTerminationState, s.guard().RestartCount = waiting("CrashLoopBackOff"), terminated(137, "OOMKilled", ""), 2
-		}, reason: "the guard waits (CrashLoopBackOff) after it ended with exit code 137, OOMKilled: over its limit of host memory"},
+		}, reason: "the guard waits (CrashLoopBackOff) after it ended with exit code 137, OOMKilled: over a limit of host memory"},
 		"a guard that was killed and has not looked since is missed": {plan: "time-slicing", state: Degraded, tiers: holding(framework), edit: func(s *subject) {
 			s.guard().Started, s.guard().LastTerminationState, s.guard().RestartCount = new(false), terminated(137, "Error", ""), 1
 		}, reason: "the guard has not sampled the devices yet after it ended with exit code 137"},
@@ -260,7 +260,7 @@ func TestObserveTerminations(t *testing.T) {
 	s.trainer().LastTerminationState = terminated(137, "OOMKilled", "line one\nline two")
 	s.guard().LastTerminationState, s.guard().RestartCount = terminated(2, "Error", "gpuslice: read the guard's limits"), 3
 	o := s.observe()
-	if want := "exit code 137, OOMKilled: over its limit of host memory: line one line two"; o.Containers[0].Ended != want {
+	if want := "exit code 137, OOMKilled: over a limit of host memory: line one line two"; o.Containers[0].Ended != want {
 		t.Errorf("the container ended with %q, want %q", o.Containers[0].Ended, want)
 	}
 	if diff := cmp.Diff(&Guard{Restarts: 3, Ended: "exit code 2: gpuslice: read the guard's limits"}, o.Guard); diff != "" {

@@ -106,7 +106,7 @@ func describeTermination(end *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exit code %d", end.ExitCode)
 	switch {
 	case end.Reason == "OOMKilled":
-		text += ", OOMKilled: over its limit of host memory"
+		text += ", OOMKilled: over a limit of host memory"
 	case end.Reason != "" && end.Reason != "Error" && end.Reason != "Completed":
 		text += ", " + sanitize(end.Reason, maxQuote)
 	}

@@ -104,7 +104,7 @@ func TestReasons(t *testing.T) {
 		{"the host's memory, not the GPU's", func(p *corev1.Pod, _ *facts) {
 			p.Status.Phase = corev1.PodFailed
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{ended("trainer", 137, "OOMKilled", "")}
-		}, terminated, []string{"trainer exited with code 137 (OOMKilled: over its limit of host memory, not of GPU memory)"}},
+		}, terminated, []string{"trainer exited with code 137 (OOMKilled: over a limit of host memory, not of GPU memory)"}},
 		{"the kubelet found no device", func(p *corev1.Pod, _ *facts) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "UnexpectedAdmissionError", "no healthy devices"
 		}, terminated, []string{"UnexpectedAdmissionError: no healthy devices"}},

@@ -69,7 +69,7 @@ func failure(s corev1.ContainerStatus) string {
 	case s.Name == limits.CheckContainer:
 		text = "the node does not match the plan"
 	case end.Reason == "OOMKilled":
-		text += " (OOMKilled: over its limit of host memory, not of GPU memory)"
+		text += " (OOMKilled: over a limit of host memory, not of GPU memory)"
 	case end.Reason != "" && end.Reason != "Error":
 		text += " (" + end.Reason + ")"
 	}

@@ -33,6 +33,7 @@ type guardPlan struct {
 //	driver 565.57         else not injected: an in-pod guard sees nothing it may act on
 //	readings              else it does not count: the last guards there that reached the driver in this way had none
 //	the pod's processes   a shared PID namespace; not for images that need PID 1, or an explicit "false"
+//	memory of its own     none that the pod's containers share by a limit of the pod
 //	the right to signal   UID 0 with CAP_KILL, or the tenant's own UID where Pod Security is restricted; else observe
 //	a safe ending         under MPS the daemon's control program and pipe: our own daemon; beside NVIDIA's, observe
 func planGuard(in *Input, c *candidate) guardPlan {
@@ -114,6 +115,9 @@ func guardImpossible(in *Input, c *candidate) string {
 	}
 	if spec.ShareProcessNamespace != nil && !*spec.ShareProcessNamespace {
 		return "the pod sets shareProcessNamespace: false" + agentRemedy
+	}
+	if podspec.LimitsMemory(spec) {
+		return "the pod limits the memory of all its containers together, which the others can use up (spec.resources.limits)" + agentRemedy
 	}
 	if _, why := sizeGuard(in); why != "" {
 		return why

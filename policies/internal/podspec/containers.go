@@ -72,3 +72,13 @@ func IsSidecar(c *corev1.Container) bool {
 func MountsShm(c *corev1.Container) bool {
 	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/dev/shm" })
 }
+
+// LimitsMemory reports whether the pod limits the memory of all its containers together, what they write to volumes in
+// memory included: any of them can use up what another needs.
+func LimitsMemory(spec *corev1.PodSpec) bool {
+	if spec.Resources == nil {
+		return false
+	}
+	_, limited := spec.Resources.Limits[corev1.ResourceMemory]
+	return limited
+}
