@@ -132,10 +132,27 @@ func listFault(s State, d Device) string {
 	return ""
 }
 
+// unnamedPeriod is how long a container must be without a name before that is
+// reported: the kubelet reports which one it is after it has begun.
+const unnamedPeriod = 10 * time.Second
+
+// unnamedSince returns since when a container without a name has been listed.
+func unnamedSince(since, now time.Time, readings []reading) time.Time {
+	unnamed := func(p Process) bool { return p.Container == UnnamedContainer }
+	listed := slices.ContainsFunc(readings, func(r reading) bool { return slices.ContainsFunc(r.Processes, unnamed) })
+	switch {
+	case !listed:
+		return time.Time{}
+	case since.IsZero():
+		return now
+	}
+	return since
+}
+
 // evaluateUnmanaged reports each container without a slice that uses a device, and
-// the unnamed ones, once, and returns all that were reported.
-func evaluateUnmanaged(reported []string, readings []reading, l limits.Limits) ([]string, []Event) {
-	reported = slices.Clone(reported)
+// the unnamed ones that stay so, once, and returns all that were reported.
+func evaluateUnmanaged(s State, now time.Time, readings []reading, l limits.Limits) ([]string, []Event) {
+	reported := slices.Clone(s.Unmanaged)
 	var events []Event
 	for _, r := range readings {
 		if !r.trusted {
@@ -144,7 +161,9 @@ func evaluateUnmanaged(reported []string, readings []reading, l limits.Limits) (
 		for _, p := range r.Processes {
 			kind := Unmanaged
 			if p.Container == UnnamedContainer {
-				kind = Unnamed
+				if kind = Unnamed; now.Sub(s.UnnamedSince) < unnamedPeriod {
+					continue
+				}
 			}
 			if !isRest(l, p.Container) || slices.Contains(reported, p.Container) {
 				continue

@@ -116,9 +116,37 @@ func TestEvaluateUnmanaged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reported, events := evaluateUnmanaged(tc.reported, []reading{tc.reading}, trainer())
+			reported, events := evaluateUnmanaged(State{Unmanaged: tc.reported}, epoch, []reading{tc.reading}, trainer())
 			equal(t, "reported", reported, tc.want)
 			equal(t, "events", len(events), tc.events)
+		})
+	}
+}
+
+// TestEvaluateUnnamed: the name of a container that has just begun may come later.
+func TestEvaluateUnnamed(t *testing.T) {
+	t.Parallel()
+	unnamed, named := trusted(Process{PID: 300, Container: UnnamedContainer, UsedBytes: gib}), trusted(Process{PID: 300, Container: "trainer", UsedBytes: gib})
+	for name, tc := range map[string]struct {
+		readings []reading // 6 s apart
+		events   int
+	}{
+		"named soon":         {[]reading{unnamed, unnamed, named}, 0},
+		"unnamed for longer": {[]reading{unnamed, unnamed, unnamed, unnamed}, 1},
+		"unnamed in turns":   {[]reading{unnamed, unnamed, named, unnamed, unnamed}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s State
+			reported := 0
+			for i, r := range tc.readings {
+				now := epoch.Add(time.Duration(i) * 6 * time.Second)
+				s.UnnamedSince = unnamedSince(s.UnnamedSince, now, []reading{r})
+				var events []Event
+				s.Unmanaged, events = evaluateUnmanaged(s, now, []reading{r}, trainer())
+				reported += len(events)
+			}
+			equal(t, "events", reported, tc.events)
 		})
 	}
 }

@@ -24,6 +24,7 @@ type State struct {
 
 	PendingRelease []PendingRelease // terminated processes whose memory has yet to be released
 	Unmanaged      []string         // containers without a slice, or without a name, that were reported
+	UnnamedSince   time.Time        // since when a container without a name is listed; zero: none is
 	Orphaned       []Orphaned       // what nobody can be held to, by device and PID, sorted
 }
 

@@ -21,7 +21,8 @@ func Step(s State, in Sample, l limits.Limits) (State, *Order, []Event) {
 	}
 	s, late := evaluateLateness(s, in, l)
 	readings, devices, turned := evaluateReadings(s, in)
-	unmanaged, used := evaluateUnmanaged(s.Unmanaged, readings, l)
+	s.UnnamedSince = unnamedSince(s.UnnamedSince, in.Taken, readings)
+	unmanaged, used := evaluateUnmanaged(s, in.Taken, readings, l)
 	orphaned, unheld := evaluateOrphans(s, readings)
 	usages, warned := evaluateUsage(s, in, readings, l)
 	pending, lingering := expireReleased(s.PendingRelease, readings, in.Taken)

@@ -143,7 +143,7 @@ func effectiveLimit(l limits.Limits, c limits.Container, d Device) int64 {
 // warn warns the owner once when usage comes to the warning threshold, and again
 // only after it was clearly below.
 func warn(u Usage, c limits.Container, now time.Time, l limits.Limits) (Usage, []Event) {
-	if !atLeast(u.UsedBytes, c.SliceBytes, l.WarnPercent) {
+	if u.UsedBytes == 0 || !atLeast(u.UsedBytes, c.SliceBytes, l.WarnPercent) { // the unnamed may have a slice of 0
 		u.NearLimit = 0
 		return rearm(u, c, now, l)
 	}

@@ -158,10 +158,15 @@ func TestWarn(t *testing.T) {
 		"clearly below": {with(low, func(u *Usage) { u.Warned = true }), with(low, func(u *Usage) { u.Warned, u.BelowSince = true, epoch }), nil},
 		"clearly below for long": {with(low, func(u *Usage) { u.Warned, u.BelowSince = true, epoch.Add(-belowPeriod) }), with(low, nil),
 			[]EventKind{BelowLimit}},
+		"nothing, of no slice": {Usage{Container: UnnamedContainer, NearLimit: 1}, Usage{Container: UnnamedContainer}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, events := warn(tc.usage, l.Containers[0], epoch, l)
+			c := l.Containers[0]
+			if tc.usage.Container == UnnamedContainer {
+				c = limits.Container{Name: UnnamedContainer}
+			}
+			got, events := warn(tc.usage, c, epoch, l)
 			equal(t, "usage", got, tc.want)
 			equal(t, "events", kinds(events), tc.events)
 		})

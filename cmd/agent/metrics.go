@@ -33,7 +33,7 @@ func newCatalog() catalog {
 		used:         desc("memory_used_bytes", "GPU memory that the container uses on the device. Absent while that cannot be read.", device...),
 		peak:         desc("memory_peak_bytes", "Highest GPU memory use of the container observed on the device.", device...),
 		utilization:  tenant("utilization_ratio", "Share of the device's multiprocessors that the container kept busy, if the driver reports it.", device...),
-		idle:         tenant("idle_seconds", "Time for which nothing ran on a GPU in the container. Absent while something runs, or the driver does not report it.", container...),
+		idle:         tenant("idle_seconds", "Time for which the driver reported less than a percent of use by the container. Absent while it reports more, or reports no use.", container...),
 		byteSeconds:  desc("memory_byte_seconds_total", "GPU memory that the container used on the device, in bytes times seconds.", device...),
 		slice:        desc("memory_slice_bytes", "GPU memory of the container's slice on each of its devices.", container...),
 		limit:        desc("memory_limit_bytes", "GPU memory that the container may use on each device while there is room.", container...),

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,7 +86,7 @@ func describeAbsence(s *corev1.ContainerStatus) string {
 
 func describeRestart(s *corev1.ContainerStatus) string {
 	if end := lastTermination(s); end != nil {
-		return fmt.Sprintf(" after it ended with %s", describeTermination(end))
+		return fmt.Sprintf(" after it ended with %s", describeGuardEnd(end))
 	}
 	return ""
 }
@@ -133,6 +134,15 @@ func (e *evaluation) evaluateNotices() {
 	}
 }
 
+// describeGuardEnd is describeTermination without what guard and probes keep in the guard's termination log, after what a
+// person reads.
+func describeGuardEnd(end *corev1.ContainerStateTerminated) string {
+	own := *end
+	text, _, _ := strings.Cut("\n"+end.Message, "\n{")
+	own.Message = strings.TrimSpace(text)
+	return describeTermination(&own)
+}
+
 // guardFacts returns the state of the guard's container; nil if the pod has none.
 func (e *evaluation) guardFacts() *Guard {
 	s := e.guardStatus()
@@ -141,7 +151,7 @@ func (e *evaluation) guardFacts() *Guard {
 	}
 	g := &Guard{Restarts: s.RestartCount}
 	if end := lastTermination(s); end != nil && !e.finished() {
-		g.Ended = describeTermination(end)
+		g.Ended = describeGuardEnd(end)
 	}
 	return g
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 	"unique"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpuslice/gpuslice/guard/limits"
 	"github.com/gpuslice/gpuslice/webhook/guardaccess"
 )
@@ -227,5 +229,18 @@ func TestGuardReports(t *testing.T) {
 	want := before.Update(all, now)
 	if got := s.guardReports(); len(got) != 6 || !before.Update(got, now).Equal(want) || len(want) != 1 {
 		t.Errorf("%d reports make %v, all make %v", len(got), before.Update(got, now), want)
+	}
+}
+
+func TestDescribeGuardEnd(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]string{
+		`{"sampledAt":4792795882681}`:                            "exit code 137",
+		"gpuslice guards this pod\n" + `{"sampledAt":47}` + "\n": "exit code 137: gpuslice guards this pod",
+		"panic: {1}": "exit code 137: panic: {1}",
+	} {
+		if got := describeGuardEnd(&corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error", Message: message}); got != want {
+			t.Errorf("%q: got %q, want %q", message, got, want)
+		}
 	}
 }
