@@ -34,7 +34,7 @@ func (k *kit) node(ctx context.Context, pods int, d time.Duration) error {
 	for _, by := range []struct {
 		name  string
 		start func(context.Context, int, string) (guards []*exec.Cmd, stop func(), err error)
-	}{{"one agent", k.startAgent("hold 4GiB")}, {"one agent, near the limits", k.startAgent("hold 7700MiB")}, {"as many sidecars", k.startSidecars}} {
+	}{{"one agent", k.startAgent("hold 4GiB")}, {"one agent, near the limits", k.startAgent("hold 8000MiB")}, {"as many sidecars", k.startSidecars}} {
 		trace := filepath.Join(k.dir, "calls of "+by.name)
 		guards, stop, err := by.start(ctx, pods, trace)
 		if err == nil {
