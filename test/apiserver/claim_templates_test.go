@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,8 +74,12 @@ func deniedClaim(err error) bool {
 }
 
 // try has a tenant create a claim or a template, on trial.
-func (s *bare) try(ctx context.Context, object runtime.Object, namespace string) (err error) {
-	client, trial := kubernetes.NewForConfigOrDie(s.As(tenantUser)).ResourceV1(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+func (s *bare) try(ctx context.Context, object runtime.Object, namespace string) error {
+	return s.tryAs(ctx, tenantUser, object, namespace)
+}
+
+func (s *bare) tryAs(ctx context.Context, user string, object runtime.Object, namespace string) (err error) {
+	client, trial := kubernetes.NewForConfigOrDie(s.As(user)).ResourceV1(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	switch o := object.(type) {
 	case *resourcev1.ResourceClaimTemplate:
 		_, err = client.ResourceClaimTemplates(namespace).Create(ctx, o, trial)
@@ -232,7 +237,62 @@ func TestClaimTemplates(t *testing.T) {
 			}
 		}
 	}
+	for name, edit := range map[string]func(*resourcev1.ResourceClaimTemplateSpec){
+		"a label for its claims": func(s *resourcev1.ResourceClaimTemplateSpec) { s.Labels = map[string]string{"team": "a"} },
+		"a mark of the scheduler's for its claims": func(s *resourcev1.ResourceClaimTemplateSpec) {
+			s.Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
+		},
+	} {
+		template := ours(t, small, small)
+		edit(&template.Spec)
+		err := s.try(t.Context(), template, governedNamespace)
+		if !deniedClaim(err) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "a template that has more than its name says: " + name, Outcome: abuse.Denied, Words: err.Error()})
+	}
 	s.testClaims(t)
+	s.testScheduler(t)
+}
+
+// testScheduler has a second scheduler write claims of extended resources, and a tenant who may do all in a namespace.
+func (s *bare) testScheduler(t *testing.T) {
+	const user = "system:serviceaccount:kube-system:my-scheduler"
+	for _, role := range []string{"system:kube-scheduler", "system:volume-scheduler"} { // as Kubernetes' page on several schedulers has it
+		_, err := s.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "my-" + strings.TrimPrefix(role, "system:")}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, class := range []string{"nic.example.com", "gpu.nvidia.com"} {
+		claim := &resourcev1.ResourceClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "extended", Annotations: map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}, OwnerReferences: controlledBy("Pod")},
+			Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
+				{Name: "container-0-request-0", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class}}}}}}
+		if err := s.try(t.Context(), claim, governedNamespace); !deniedClaim(err) {
+			t.Errorf("a tenant writes a claim of class %s as the scheduler does: %v", class, err)
+		}
+		s.awaitAs(t, user, claim)
+		if claim.OwnerReferences = nil; class == "gpu.nvidia.com" && !deniedClaim(s.tryAs(t.Context(), user, claim, governedNamespace)) {
+			t.Error("a claim of no pod is admitted because its author may allocate")
+		}
+	}
+}
+
+// awaitAs tries the claim until the API server knows the rights of the user.
+func (s *bare) awaitAs(t *testing.T, user string, claim *resourcev1.ResourceClaim) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		last = s.tryAs(ctx, user, claim, governedNamespace)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Errorf("another scheduler writes the claim of a pod: %v", last)
+	}
 }
 
 // testAdminAccess has the tenant claim to look at devices that are shared out: the denial is of that, and not of a claim to compute with.
@@ -356,6 +416,52 @@ func TestClaimsOfTemplates(t *testing.T) {
 		t.Fatalf("the pod has no claim: %v", err)
 	}
 	s.testMade(t, &made)
+	s.testAllocated(t, &made)
+}
+
+// testAllocated has a tenant take the protection off a claim that has a device, and off one that has none.
+func (s *bare) testAllocated(t *testing.T, made *resourcev1.ResourceClaim) {
+	tenant := kubernetes.NewForConfigOrDie(s.As(tenantUser)).ResourceV1().ResourceClaims(governedNamespace)
+	kubernetesOwn := s.Client.ResourceV1().ResourceClaims(governedNamespace)
+	trial := []string{metav1.DryRunAll}
+	made.Finalizers = []string{resourcev1.Finalizer, "example.test/mine"}
+	made, err := kubernetesOwn.Update(t.Context(), made, metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	strips := map[string]func(*resourcev1.ResourceClaim){
+		"none left":       func(c *resourcev1.ResourceClaim) { c.Finalizers = nil },
+		"one left":        func(c *resourcev1.ResourceClaim) { c.Finalizers = c.Finalizers[1:] },
+		"another instead": func(c *resourcev1.ResourceClaim) { c.Finalizers[0] = resourcev1.Finalizer + "ed" },
+	}
+	for _, allocated := range []bool{false, true} {
+		if allocated {
+			made.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{
+				Results: []resourcev1.DeviceRequestAllocationResult{{Request: "gpu", Driver: "gpu.nvidia.com", Pool: "node", Device: "gpu-0"}}}}
+			if made, err = kubernetesOwn.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, strip := range strips {
+			stripped := made.DeepCopy()
+			strip(stripped)
+			_, err := tenant.Update(t.Context(), stripped, metav1.UpdateOptions{DryRun: trial})
+			if deniedClaim(err) != allocated || !allocated && err != nil {
+				t.Errorf("finalizers: %s, allocated: %t: %v", name, allocated, err)
+			}
+			if allocated {
+				abuse.Report(t, abuse.Attempt{Threat: "A35", Attack: "the finalizer of a claim in use taken off: " + name, Outcome: abuse.Denied, Words: err.Error()})
+			}
+			if _, err := kubernetesOwn.Update(t.Context(), stripped, metav1.UpdateOptions{DryRun: trial}); err != nil {
+				t.Errorf("whoever may allocate is denied: %s: %v", name, err)
+			}
+		}
+	}
+	moved := made.DeepCopy()
+	moved.Labels, moved.Finalizers = map[string]string{"team": "a"}, []string{"example.test/mine", resourcev1.Finalizer}
+	if _, err := tenant.Update(t.Context(), moved, metav1.UpdateOptions{DryRun: trial}); err != nil {
+		t.Errorf("finalizers in another order: %v", err)
+	}
 }
 
 // testMade has a tenant edit the claim that Kubernetes made for a pod.
