@@ -24,6 +24,9 @@ const (
 	capacityShares   = "shares"
 )
 
+// typeGPU is the type of a GPU as NVIDIA's driver writes it.
+const typeGPU = "gpu"
+
 // device is what a driver publishes of a GPU or MIG instance. Drivers write it on nodes: what cannot be read is unknown.
 type device struct {
 	kind, profile, product string
@@ -49,6 +52,11 @@ func readDevice(driverName string, in *resourcev1.Device) (d device, ok bool) {
 		d.memory = mebibytes(c.Value)
 	}
 	return d, d.memory > 0 && (d.profile == "" || resourcename.MIGProfile.MatchString(d.profile))
+}
+
+// saysGPU reports whether the driver publishes a GPU: by its own name, by the device's type, or by a product where there is no type.
+func (d *device) saysGPU(driver string) bool {
+	return driver == resourcename.NVIDIADriver || d.kind == typeGPU || d.kind == "" && d.product != ""
 }
 
 // mebibytes is an amount in whole MiB; 0 where it is none that a device has.

@@ -38,6 +38,7 @@ type Pool struct {
 	DriverLimits    bool                       `json:"driverLimits,omitempty"` // the driver's own memory limit is known to hold
 	TrustDomain     string                     `json:"trustDomain,omitempty"`
 	DeviceClass     string                     `json:"deviceClass,omitempty"`     // that offers the resource, or that claims name; "": device plugins do
+	DeviceDriver    string                     `json:"deviceDriver,omitempty"`    // that publishes the devices of the class
 	LargestClaim    quantity.MiB               `json:"largestClaim,omitzero"`     // that one device gives; 0: all of it
 	ClaimsShares    bool                       `json:"claimsShares,omitempty"`    // the driver counts shares of a device beside its memory
 	ClaimsInstances bool                       `json:"claimsInstances,omitempty"` // of the MIG profile, by NVIDIA's own class

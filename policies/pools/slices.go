@@ -89,7 +89,7 @@ func (s Source) add(offers map[string]*Pool, node *corev1.Node, driver string, d
 	if class == "" && driver != resourcename.NVIDIADriver {
 		return
 	}
-	next, have := classOffer(node, class, resource, d), offers[resource]
+	next, have := classOffer(node, class, driver, resource, d), offers[resource]
 	next.ClaimsInstances = class != "" && driver == resourcename.NVIDIADriver && claimtemplate.Takes(d.profile) &&
 		deviceclass.Chooses(s.Classes[claimtemplate.ClassInstances], driver, d.kind, d.profile)
 	if why != "" {
@@ -106,9 +106,10 @@ func (s Source) add(offers map[string]*Pool, node *corev1.Node, driver string, d
 	}
 }
 
-// addClaims adds what claims get of a device to what its node offers: devices of one size and product are one offer.
+// addClaims adds what claims get of a device to what its node offers: devices of one size and product are one offer. Other devices
+// than GPUs have memory too.
 func (s Source) addClaims(offers map[string]*Pool, node *corev1.Node, driver string, d *device) {
-	if d.claims.largest == 0 || d.profile != "" {
+	if d.claims.largest == 0 || d.profile != "" || !d.saysGPU(driver) {
 		return
 	}
 	class := s.classClaimed(driver, d)
@@ -116,7 +117,7 @@ func (s Source) addClaims(offers map[string]*Pool, node *corev1.Node, driver str
 		return
 	}
 	r := nodeReader{labels: node.Labels, pool: Pool{
-		Strategy: strategies.With(func(s *strategies.Strategy) bool { return s.Claims }).Name, DeviceClass: class, Product: d.product,
+		Strategy: strategies.With(func(s *strategies.Strategy) bool { return s.Claims }).Name, DeviceClass: class, DeviceDriver: driver, Product: d.product,
 		DeviceMemory: d.memory, ClaimsShares: d.claims.shares, DriverMajor: d.major, DriverMinor: d.minor}}
 	if d.claims.largest < d.memory {
 		r.pool.LargestClaim = d.claims.largest
@@ -136,8 +137,8 @@ func (r *nodeReader) placeByLabels() {
 }
 
 // classOffer is what a node offers with one device: a Pool without a name, nodes or site.
-func classOffer(node *corev1.Node, class, resource string, d *device) Pool {
-	r := nodeReader{labels: node.Labels, pool: Pool{Resource: resource, DeviceClass: class, Product: d.product, MIGProfile: d.profile,
+func classOffer(node *corev1.Node, class, driver, resource string, d *device) Pool {
+	r := nodeReader{labels: node.Labels, pool: Pool{Resource: resource, DeviceClass: class, DeviceDriver: driver, Product: d.product, MIGProfile: d.profile,
 		Replicas: d.units, DriverMajor: d.major, DriverMinor: d.minor}}
 	switch {
 	case d.profile != "":

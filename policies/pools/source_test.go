@@ -130,6 +130,30 @@ func TestSource(t *testing.T) {
 			t.Errorf("remembered are %+v", after)
 		}
 	})
+	t.Run("only_of_a_gpu_memory_is_given_out_by_claim", func(t *testing.T) {
+		for kind, c := range map[string]struct {
+			product string
+			want    int
+		}{"gpu": {"", 1}, "ram": {"", 0}, "nic": {"a product", 0}, "": {"", 0}, "-": {"a product", 1}} {
+			s := published(t)["nvidia-h100-shares-memory"]
+			other := s.Slices[len(s.Slices)-1].DeepCopy()
+			other.Spec.Driver = "memory.example"
+			for i := range other.Spec.Devices {
+				d := &other.Spec.Devices[i]
+				d.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"type": {StringValue: &kind}, "productName": {StringValue: &c.product}}
+				if kind == "-" {
+					delete(d.Attributes, "type")
+				}
+			}
+			s.Slices = []*resourcev1.ResourceSlice{other}
+			s.Classes = map[string]*resourcev1.DeviceClass{"memory": {Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{
+				{CEL: &resourcev1.CELDeviceSelector{Expression: "device.driver == 'memory.example'"}}}}}}
+			s.Classes["memory"].Name = "memory"
+			if p := s.Pools(config.PoolsSpec{}, nil); len(p) != c.want || c.want > 0 && p[0].DeviceDriver != "memory.example" {
+				t.Errorf("type %q, product %q: pools are %+v, want %d", kind, c.product, p, c.want)
+			}
+		}
+	})
 	t.Run("a_slice_of_no_node_is_left_out", func(t *testing.T) {
 		s := shares(t)
 		elsewhere, nowhere := s.Slices[0].DeepCopy(), s.Slices[0].DeepCopy()
