@@ -11,12 +11,14 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/charges"
 	"github.com/gpuslice/gpuslice/policies/internal/claimtemplate"
+	"github.com/gpuslice/gpuslice/policies/internal/deviceclass"
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/podspec"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/request"
 	"github.com/gpuslice/gpuslice/policies/internal/resourcename"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/promise"
 	"github.com/gpuslice/gpuslice/policies/quota"
 )
@@ -47,6 +49,12 @@ func (in Input) HoldingWithClaims(h quota.Holding, given *promise.Promise) quota
 // ClaimTemplates are gpuslice's templates that the pod names, as its namespace has to have them.
 func (in Input) ClaimTemplates() []*resourcev1.ResourceClaimTemplate {
 	return claimtemplate.Named(in.Pod)
+}
+
+// NamesSlice reports whether a template of the name is one of gpuslice's.
+func NamesSlice(template string) bool {
+	_, err := claimtemplate.Parse(template)
+	return err == nil
 }
 
 // ClaimProblem is why a claim, or the template of that name, is no slice of gpuslice's although it takes GPUs; "": it is one, or takes none.
@@ -161,11 +169,11 @@ func (in *Input) claimedGPUs(ours func(*corev1.PodResourceClaim) bool) []claimed
 	return out
 }
 
-// inClaim lists what one claim of the pod takes.
+// inClaim lists what one claim of the pod takes. One that is not there may be made to take as much as a claim can.
 func (in *Input) inClaim(name string) []claimedGPUs {
 	spec := in.Claims[name]
 	if spec == nil {
-		return []claimedGPUs{{fmt.Sprintf("claim %q, may take a GPU, since its ResourceClaim or template is not found (create that first)", name), 1, nil}}
+		return []claimedGPUs{{fmt.Sprintf("claim %q, may take a GPU, since its ResourceClaim or template is not found (create that first)", name), resourcev1.AllocationResultsMaxSize, nil}}
 	}
 	var out []claimedGPUs
 	for _, r := range spec.Devices.Requests {
@@ -224,18 +232,58 @@ func (in Input) ExtendedNames() (names []string) {
 	return names
 }
 
+// maxClosed bounds the text of ClosedClasses: namespaces carry it.
+const maxClosed = 8 << 10
+
+// ClosedClasses are the classes of which nobody claims devices in the namespace, where policy denies claims of GPUs: sorted and joined
+// by commas, "*" for more than can be written; "": it denies none, or the cluster has no class of GPUs.
+func (in Input) ClosedClasses() string {
+	if in.Policy.Off() || in.Policy.Claims != modes.ClaimsDeny || in.Policy.EnforcementMode != api.EnforceFull {
+		return ""
+	}
+	return in.gpuClasses()
+}
+
+// OpenClasses are, likewise, those of which pods may claim devices beside a quota or slices by claim; "": none.
+func (in Input) OpenClasses() string {
+	if in.Policy.Off() || in.Policy.Claims != modes.ClaimsCount || in.Policy.EnforcementMode != api.EnforceFull || !in.Policy.DependsOnClaims() {
+		return ""
+	}
+	return in.gpuClasses()
+}
+
+// gpuClasses are the classes of GPUs, sorted and joined by commas, if the cluster has one.
+func (in *Input) gpuClasses() string {
+	var names []string
+	for name := range in.DeviceClasses {
+		if in.isGPUClass(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	names = append(append(names, resourcename.NVIDIADriver, claimtemplate.ClassInstances), in.Policy.DeviceClasses...)
+	slices.Sort(names)
+	if text := strings.Join(slices.Compact(names), ","); len(text) <= maxClosed {
+		return text
+	}
+	return "*"
+}
+
 // isGPUClass reports whether devices of the class are GPUs, or may be: NVIDIA's own, those that policy lists, those that choose
-// devices of NVIDIA's driver, and those that choose among all devices or are not known.
+// devices of NVIDIA's driver or of one that a pool is of, and those that choose among all devices or are not known.
 func (in *Input) isGPUClass(name string) bool {
 	class := in.DeviceClasses[name]
-	if class == nil || name == resourcename.NVIDIADriver || name == "mig.nvidia.com" || slices.Contains(in.Policy.DeviceClasses, name) {
+	if class == nil || name == resourcename.NVIDIADriver || name == claimtemplate.ClassInstances || slices.Contains(in.Policy.DeviceClasses, name) {
 		return true
 	}
 	if e := class.Spec.ExtendedResourceName; e != nil && request.IsGPUResource(*e, in.Pools) {
 		return true
 	}
-	return len(class.Spec.Selectors) == 0 || slices.ContainsFunc(class.Spec.Selectors, func(s resourcev1.DeviceSelector) bool {
-		return s.CEL != nil && strings.Contains(s.CEL.Expression, resourcename.NVIDIADriver)
+	text := deviceclass.Expressions(class)
+	return len(class.Spec.Selectors) == 0 || strings.Contains(text, resourcename.NVIDIADriver) || slices.ContainsFunc(in.Pools, func(p pools.Pool) bool {
+		return p.DeviceClass == name || p.DeviceDriver != "" && deviceclass.Quotes(text, p.DeviceDriver)
 	})
 }
 

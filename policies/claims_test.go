@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpuslice/gpuslice/policies"
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/modes"
+	"github.com/gpuslice/gpuslice/policies/pools"
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/test/abuse"
 )
@@ -44,6 +46,8 @@ func TestClaims(t *testing.T) {
 		"anything":       deviceClass("", ""),
 		"nic":            deviceClass("acme.example/nic", "device.driver == 'nic.example'"),
 		"imex":           deviceClass("", "device.driver == 'compute-domain.nvidia.com'"),
+		"memory":         deviceClass("", "device.driver == 'memory.example'"),
+		"also-memory":    deviceClass("", `device.driver=="memory.example" && device.attributes["memory.example"].type != "x"`),
 	}
 	all := resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "a100", AllocationMode: resourcev1.DeviceAllocationModeAll}}
 	admin := resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "a100", Count: 1, AdminAccess: new(true)}}
@@ -72,8 +76,10 @@ func TestClaims(t *testing.T) {
 		"alternatives":                    {claim(claimSpec(either)), 2},
 		"a class that policy lists":       {claim(claimSpec(exactly("listed", 1))), 1},
 		"a class of any device":           {claim(claimSpec(exactly("anything", 1))), 1},
+		"a class of a pool":               {claim(claimSpec(exactly("memory", 4))), 4},
+		"another class of its driver":     {claim(claimSpec(exactly("also-memory", 2))), 2},
 		"a class that is not there":       {claim(claimSpec(exactly("later", 1))), 1},
-		"a claim that is not there":       {claim(nil), 1},
+		"a claim that is not there":       {claim(nil), 32},
 		"another device":                  {claim(claimSpec(exactly("nic", 1))), 0},
 		"channels of a compute domain":    {claim(claimSpec(exactly("imex", 1))), 0},
 		"by the class's name":             {extended("deviceclass.resource.kubernetes.io/a100", "3"), 3},
@@ -86,6 +92,7 @@ func TestClaims(t *testing.T) {
 		in.DeviceClasses = classes
 		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
 		pod.Labels, in.Pod = nil, pod
+		in.Pools = append(in.Pools, pools.Pool{Name: "memory", Strategy: "claim", DeviceClass: "memory", DeviceDriver: "memory.example"})
 		tt.edit(&in)
 		h := in.HoldingWithClaims(quota.Holding{Namespace: "team-a"}, nil)
 		if h.Charge.GPUs != tt.gpus || h.Charge.Slices != tt.gpus || h.MemoryUnknown != (tt.gpus > 0) || (len(h.Pools) > 0) != (tt.gpus > 0) {
@@ -98,6 +105,43 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+func TestClosedClasses(t *testing.T) {
+	t.Parallel()
+	nic := deviceClass("", "device.driver == 'nic.example'")
+	own := deviceClass("", "device.driver == 'memory.example'")
+	for name, tt := range map[string]struct {
+		classes map[string]*resourcev1.DeviceClass
+		edit    func(*policies.Input)
+		want    string
+	}{
+		"denied":                    {map[string]*resourcev1.DeviceClass{"nic": nic, "own": own}, func(in *policies.Input) { in.Policy.DeviceClasses = []string{"own"} }, "gpu.nvidia.com,mig.nvidia.com,own"},
+		"of a pool":                 {map[string]*resourcev1.DeviceClass{"nic": nic, "own": own}, func(in *policies.Input) { in.Pools = []pools.Pool{{DeviceDriver: "memory.example"}} }, "gpu.nvidia.com,mig.nvidia.com,own"},
+		"counted":                   {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) { in.Policy.Claims = modes.ClaimsCount }, ""},
+		"nothing is denied":         {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) { in.Policy.EnforcementMode = api.EnforceAudit }, ""},
+		"warned about":              {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) { in.Policy.EnforcementMode = api.EnforceWarn }, ""},
+		"off":                       {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) { in.Policy.Mode = modes.Off }, ""},
+		"ungoverned":                {map[string]*resourcev1.DeviceClass{"gpu.nvidia.com": own}, func(in *policies.Input) { in.Policy = nil }, ""},
+		"a cluster without classes": {map[string]*resourcev1.DeviceClass{"nic": nic}, func(*policies.Input) {}, ""},
+		"too many":                  {many(400), func(*policies.Input) {}, "*"},
+	} {
+		in := claimInput(t)
+		in.Policy.Claims, in.Policy.EnforcementMode, in.Pools, in.DeviceClasses = modes.ClaimsDeny, api.EnforceFull, nil, tt.classes
+		tt.edit(&in)
+		if got := in.ClosedClasses(); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
+// many are classes of any device.
+func many(n int) map[string]*resourcev1.DeviceClass {
+	out := map[string]*resourcev1.DeviceClass{}
+	for i := range n {
+		out[fmt.Sprintf("class-%d.of.a.rather.long.name.example.com", i)] = deviceClass("", "")
+	}
+	return out
+}
+
 // TestAnotherPodsClaim has a pod name the claim that Kubernetes made for another's slice.
 func TestQuotaDenialOfUnknownClaim(t *testing.T) {
 	t.Parallel()
@@ -107,7 +151,7 @@ func TestQuotaDenialOfUnknownClaim(t *testing.T) {
 		known bool
 		want  string
 	}{
-		"a template":          {corev1.PodResourceClaim{Name: "nic", ResourceClaimTemplateName: new("nowhere")}, false, `; claim "nic" counts as a GPU, because its template "nowhere" is not found: create that first`},
+		"a template":          {corev1.PodResourceClaim{Name: "nic", ResourceClaimTemplateName: new("nowhere")}, false, `; claim "nic" counts as GPUs, because its template "nowhere" is not found: create that first`},
 		"a claim":             {corev1.PodResourceClaim{Name: "nic", ResourceClaimName: new("nowhere")}, false, `because its ResourceClaim "nowhere" is not found`},
 		"one that is there":   {corev1.PodResourceClaim{Name: "nic", ResourceClaimTemplateName: new("there")}, true, ""},
 		"one of gpuslice":     {corev1.PodResourceClaim{Name: "gpuslice-main", ResourceClaimTemplateName: new("gpuslice-4096mi")}, false, ""},
@@ -122,7 +166,7 @@ func TestQuotaDenialOfUnknownClaim(t *testing.T) {
 				in.Claims = map[string]*resourcev1.ResourceClaimSpec{"nic": claimSpec()}
 			}
 			message := in.DenyQuota(full).Message()
-			if !strings.Contains(message, "exceeded quota: team-a, requested: gpus=1") || strings.Contains(message, "counts as a GPU") != (tt.want != "") || !strings.Contains(message, tt.want) {
+			if !strings.Contains(message, "exceeded quota: team-a, requested: gpus=1") || strings.Contains(message, "counts as GPUs") != (tt.want != "") || !strings.Contains(message, tt.want) {
 				t.Errorf("%s, want %q", message, tt.want)
 			}
 		})

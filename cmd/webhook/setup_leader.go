@@ -16,6 +16,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/quota"
 	"github.com/gpuslice/gpuslice/webhook/bypass"
 	"github.com/gpuslice/gpuslice/webhook/claimtemplates"
+	"github.com/gpuslice/gpuslice/webhook/closedclasses"
 	"github.com/gpuslice/gpuslice/webhook/extendednames"
 	"github.com/gpuslice/gpuslice/webhook/leader"
 	"github.com/gpuslice/gpuslice/webhook/nativequota"
@@ -66,13 +67,14 @@ func (s *Setup) makeRunnables() error {
 	extended := &extendednames.Writer{
 		Client: slow, Configurations: s.options.Validating, Names: s.cluster.ExtendedNames, Log: s.log.WithName("extendednames"),
 	}
+	closed := &closedclasses.Writer{Client: slow, Namespaces: s.cluster.ClosedClasses, Log: s.log.WithName("closedclasses")}
 	keeper, err := bypass.New(bypass.Options{
 		Client: client, Namespaces: s.cluster.Namespaces().Informer(), Registerer: s.metrics.Registerer(), Log: s.log.WithName("bypass"),
 	})
 	if err != nil {
 		return err
 	}
-	s.runnables = []leader.Runnable{keeper.Run, writer.Run, extended.Run, claims.Run, s.quotaMetrics.Run}
+	s.runnables = []leader.Runnable{keeper.Run, writer.Run, extended.Run, closed.Run, claims.Run, s.quotaMetrics.Run}
 	if s.options.AuditInterval > 0 {
 		forAudit, err := s.connect(auditRate)
 		if err != nil {

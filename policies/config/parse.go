@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gpuslice/gpuslice/policies/internal/document"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 )
 
@@ -76,7 +77,6 @@ func (p *Policy) setDefaults() {
 	defaultTo(&p.Mode, defaultMode)
 	defaultTo(&p.EnforcementMode, defaultEnforcement)
 	defaultTo(&p.Templates, defaultTemplates)
-	defaultTo(&p.Claims, defaultClaims)
 	defaultTo(&p.MIG.Rounding, defaultMIGRounding)
 	defaultTo(&p.MPS.PipeDirectory, defaultPipeDirectory)
 	defaultTo(&p.MPS.LogDirectory, defaultLogDirectory)
@@ -84,6 +84,15 @@ func (p *Policy) setDefaults() {
 	if p.Strategies == nil {
 		p.Strategies = strategies.Default()
 	}
+	if p.DependsOnClaims() {
+		defaultTo(&p.Claims, modes.ClaimsDeny)
+	}
+	defaultTo(&p.Claims, modes.ClaimsCount)
+}
+
+// DependsOnClaims reports whether a claim of a GPU that no slice bounds takes from what policy gives out: a quota, or memory of devices.
+func (p *Policy) DependsOnClaims() bool {
+	return p.Quota.Limited() || slices.ContainsFunc(strategies.NamesWith(func(s *strategies.Strategy) bool { return s.Claims }), p.Allows)
 }
 
 func defaultTo[T comparable](field *T, value T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/internal/document"
 	"github.com/gpuslice/gpuslice/policies/internal/frameworks"
+	"github.com/gpuslice/gpuslice/policies/internal/modes"
 	"github.com/gpuslice/gpuslice/test/abuse"
 )
 
@@ -31,6 +32,24 @@ func TestParse(t *testing.T) {
 		want := "sys/default opt-in enforce check [mig mps time-slicing exclusive] /run/nvidia-mps /var/log/nvidia-mps 2s"
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	})
+	t.Run("claims are denied where a quota or slices by claim depend on it", func(t *testing.T) {
+		t.Parallel()
+		for text, want := range map[string]modes.ClaimsMode{
+			"":                                    modes.ClaimsCount,
+			"strategies: [mps]\n":                 modes.ClaimsCount,
+			"quota: {native: check}\n":            modes.ClaimsCount,
+			"quota: {slices: 0}\n":                modes.ClaimsDeny,
+			"quota: {pools: {a: {gpus: 1}}}\n":    modes.ClaimsDeny,
+			"strategies: [mig, claim]\n":          modes.ClaimsDeny,
+			"claims: deny\n":                      modes.ClaimsDeny,
+			"claims: count\nquota: {slices: 1}\n": modes.ClaimsCount,
+		} {
+			p, problems := Parse("sys/default", []byte(head+text))
+			if len(problems) > 0 || p.Claims != want {
+				t.Errorf("%q: claims: %v, want %s: %v", text, p, want, problems)
+			}
 		}
 	})
 	t.Run("the samples are valid policies and form one book", func(t *testing.T) {

@@ -215,7 +215,6 @@ const (
 	defaultMode             = modes.OptIn
 	defaultEnforcement      = api.EnforceFull
 	defaultTemplates        = modes.TemplatesCheck
-	defaultClaims           = modes.ClaimsCount
 	defaultMIGRounding      = modes.MIGUp
 	defaultReservePercent   = 3
 	defaultReserveMemory    = quantity.MiB(512)

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
@@ -310,7 +311,7 @@ func claimedGPU(template string) string {
 // offerDevices makes a device class for each driver, and in the tenant's namespace a claim template of it.
 func (a *tenant) offerDevices(drivers map[string]string) {
 	a.t.Helper()
-	client := a.i.Server.Client.ResourceV1()
+	client := kubernetes.NewForConfigOrDie(a.i.Server.As("system:kube-controller-manager", "system:masters")).ResourceV1() // as in a namespace that had claims before
 	for name, driver := range drivers {
 		class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name + "." + a.namespace}, Spec: resourcev1.DeviceClassSpec{
 			ExtendedResourceName: new("example.test/" + name + "-" + a.namespace),
@@ -359,7 +360,7 @@ func (a *tenant) awaitDenied(name, manifest, words string) {
 
 func TestA33(t *testing.T) {
 	t.Run("GPUs by a claim", func(t *testing.T) {
-		a := attacker(t, "quota: {slices: 1}", nil)
+		a := attacker(t, "claims: count\nquota: {slices: 1}", nil)
 		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
 		a.made("first", claimedGPU("gpu"))
 		a.denied("by-template", claimedGPU("gpu"), "exceeded quota")
@@ -381,6 +382,42 @@ func TestA33Deny(t *testing.T) {
 	})
 }
 
+// TestA33Exchanged: names of claims can be given again, while pods wait.
+func TestA33Exchanged(t *testing.T) {
+	t.Run("a claim exchanged after its pod was admitted", func(t *testing.T) {
+		a := attacker(t, "quota: {memory: 16Gi}", nil)
+		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
+		claims := a.client.ResourceV1().ResourceClaims(a.namespace)
+		all := func(kind string) *resourcev1.ResourceClaim {
+			return &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
+				{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: kind + "." + a.namespace, AllocationMode: resourcev1.DeviceAllocationModeAll}}}}}}
+		}
+		const naming = "spec:\n  schedulingGates: [{name: example.test/wait}]\n  resourceClaims: [{name: c, resourceClaimName: x}]\n  containers:\n  - {name: a, image: x, resources: {claims: [{name: c}]}}\n"
+		a.denied("before-its-claim", naming, "create that first")
+		if _, err := claims.Create(t.Context(), all("nic"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		a.awaitMade("gated", naming)
+		if err := claims.Delete(t.Context(), "x", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		_ = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+			_, err = claims.Create(ctx, all("gpu"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return deniedClaim(err), nil
+		}) // what is admitted is reported here
+		for _, part := range []string{"gpu." + a.namespace, "in namespace " + a.namespace, api.LabelMemory} {
+			if !deniedClaim(err) || !strings.Contains(err.Error(), part) {
+				t.Fatalf("denied without %q: %v", part, err)
+			}
+		}
+		a.reportDenial("a claim of all GPUs of a node under the name of one of a network device", err)
+		if _, err := claims.Create(t.Context(), all("nic"), metav1.CreateOptions{}); err != nil {
+			t.Errorf("a claim of another device: %v", err)
+		}
+	})
+}
+
 // byName asks for devices by the name that offerDevices gives their class.
 func (a *tenant) byName(kind string, n int, more string) string {
 	return fmt.Sprintf("spec:\n  containers:\n  - {name: a, image: x, resources: {limits: {example.test/%s-%s: %d%s}}}\n", kind, a.namespace, n, more)
@@ -391,7 +428,7 @@ func TestA33Name(t *testing.T) {
 		if err := need(t).Forget(t.Context()); err != nil { // pools of other tests that offer shares as nvidia.com/gpu, which would count
 			t.Fatal(err)
 		}
-		a := attacker(t, "quota: {slices: 2}", nil)
+		a := attacker(t, "claims: count\nquota: {slices: 2}", nil)
 		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
 		a.awaitDenied("three", a.byName("gpu", 3, ""), "exceeded quota")
 		a.made("other-device", a.byName("nic", 9, ""))

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -234,7 +235,7 @@ func claimants(t *testing.T, i *install.Installation, governed string) {
 	}
 	t.Cleanup(func() { // for the tests after this one
 		ctx := context.WithoutCancel(t.Context())
-		if err := closeClasses(ctx, i.Apply, ""); err != nil {
+		if err := errors.Join(closeClasses(ctx, i.Apply, ""), i.Policy(ctx, governed, []byte(strings.Replace(own, "claims: deny", "claims: count", 1)))); err != nil {
 			t.Error(err)
 		}
 		await(ctx, "admitted")

@@ -36,7 +36,7 @@ var policyLayers = layers{"policies", [][]string{
 var webhookLayers = layers{"webhook", [][]string{
 	{"webhook/bounded", "webhook/bounded/boundedtest"},
 	{"webhook/clock", "webhook/events", "webhook/guardaccess", "webhook/keys", "webhook/leader", "webhook/ledger", "webhook/nodelease", "webhook/podcache", "webhook/proofs", "webhook/review"},
-	{"webhook/bypass", "webhook/extendednames", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/quotametrics", "webhook/usage"},
+	{"webhook/bypass", "webhook/closedclasses", "webhook/extendednames", "webhook/ledger/ledgertest", "webhook/metrics", "webhook/nativequota", "webhook/quotametrics", "webhook/usage"},
 	{"webhook/observe"},
 	{"webhook/claimtemplates"},
 	{"webhook/cluster", "webhook/cluster/clustertest", "webhook/server"},

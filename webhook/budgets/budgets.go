@@ -156,7 +156,7 @@ func (b *Budgets) HoldingOf(keys promise.Keys, pod *corev1.Pod) (quota.Holding, 
 		return holding, ledger.BasisDevices
 	case in.Policy.EnforcementMode == api.EnforceAudit:
 		return holdingOf(in, nil), ledger.BasisDevices
-	case policies.Verify(in, nil).IfEnforced == policies.Denied:
+	case policies.Verify(in, nil).IfEnforced == policies.Denied, holding.MemoryUnknown && in.Policy.Quota.Memory != nil: // the quota would have denied it
 		return holding, ledger.BasisUnmanaged
 	}
 	return holding, ledger.BasisDevices

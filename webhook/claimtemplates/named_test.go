@@ -195,7 +195,7 @@ func TestSyncOfFullNamespace(t *testing.T) {
 	for i := range n {
 		name := fmt.Sprintf("gpuslice-%dmi", 1+i)
 		_ = w.named.Add(reduced(pod("team-a", name, name)))
-		if i < maxTemplates {
+		if i < MaxTemplates {
 			must(t, templates.GetStore().Add(templateOf("team-a", name)))
 		}
 	}

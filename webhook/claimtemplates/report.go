@@ -44,7 +44,7 @@ func (w *Writer) reportFull(ctx context.Context, left room) {
 		if full[namespace] = true; w.full[namespace] {
 			continue
 		}
-		text := fmt.Sprintf("its pods have slices of more than %d sizes by claim: pods of further sizes wait until others are deleted; use fewer sizes", maxTemplates)
+		text := fmt.Sprintf("its pods have slices of more than %d sizes by claim: pods of further sizes wait until others are deleted; use fewer sizes", MaxTemplates)
 		w.options.Log.Info("too many claim templates", "object", "Namespace "+namespace, "reason", text)
 		w.report(ctx, events.Event{Object: corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: namespace, Name: namespace},
 			Type: corev1.EventTypeWarning, Reason: ReasonTooMany, Message: text, Name: strings.ToLower(ReasonTooMany)})

@@ -4,8 +4,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// maxTemplates bounds what the pods of one namespace can have written: few have more than a dozen sizes.
-const maxTemplates = 256
+// MaxTemplates bounds what the pods of one namespace can have written: few have more than a dozen sizes.
+const MaxTemplates = 256
 
 // room is by namespace how many more templates may be written; negative: how many pods wait for.
 type room map[string]int
@@ -23,7 +23,7 @@ func (w *Writer) left() room {
 // take takes the place of one template, and returns what is left.
 func (r room) take(namespace string) int {
 	if _, ok := r[namespace]; !ok {
-		r[namespace] = maxTemplates
+		r[namespace] = MaxTemplates
 	}
 	r[namespace]--
 	return r[namespace]

@@ -395,7 +395,7 @@ func TestWriterCrowd(t *testing.T) {
 			}
 			return out
 		}
-		if got := count(); !maps.Equal(got, map[string]int{"crowd": maxTemplates, "team-a": 1}) {
+		if got := count(); !maps.Equal(got, map[string]int{"crowd": MaxTemplates, "team-a": 1}) {
 			t.Errorf("templates %v", got)
 		}
 		if got := s.reasons(); len(got) != 1 || got[0] != ReasonTooMany {

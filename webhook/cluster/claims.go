@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -23,19 +27,27 @@ import (
 // discoveryRetry is how long a replica waits before it asks again whether the cluster allocates devices dynamically.
 const discoveryRetry = time.Second
 
+// discoveryPeriod is how late it notices that a cluster has begun to.
+const discoveryPeriod = time.Minute
+
+// maxClaimReads is how many claims of one pod are read for one review, each once: every review has to do with the same client.
+const maxClaimReads = 16
+
 // claimReader knows device classes, what drivers publish, and what pods claim. Where the cluster does not serve resource.k8s.io/v1 it knows
-// nothing.
+// nothing, and takes claims for those of other devices: nothing here is given by a claim.
 type claimReader struct {
 	client                             kubernetes.Interface
+	unserved                           *atomic.Bool
 	classes, slices, claims, templates cache.SharedIndexInformer
 }
 
 func newClaimReader(client kubernetes.Interface, log logr.Logger, touch func()) (claimReader, error) {
 	kinds, full := client.ResourceV1(), reportFull(log)
 	r := claimReader{
-		client:  client,
-		classes: bounded.From(client, kinds.DeviceClasses(), nil).Informer(bounded.Kept{Name: "DeviceClasses", Of: slimClaim}, cache.Indexers{}),
-		slices:  bounded.From(client, kinds.ResourceSlices(), nil).Informer(bounded.Kept{Name: "ResourceSlices", Of: slimClaim}, cache.Indexers{}),
+		client:   client,
+		unserved: new(atomic.Bool),
+		classes:  bounded.From(client, kinds.DeviceClasses(), nil).Informer(bounded.Kept{Name: "DeviceClasses", Of: slimClaim}, cache.Indexers{}),
+		slices:   bounded.From(client, kinds.ResourceSlices(), nil).Informer(bounded.Kept{Name: "ResourceSlices", Of: slimClaim}, cache.Indexers{}),
 		claims: bounded.From(client, kinds.ResourceClaims(metav1.NamespaceAll), nil).Informer(
 			bounded.Kept{Name: "ResourceClaims", Of: slimClaim, Bytes: maxClaims, Full: full}, cache.Indexers{}),
 		templates: bounded.From(client, kinds.ResourceClaimTemplates(metav1.NamespaceAll), nil).Informer(
@@ -54,15 +66,34 @@ func (r claimReader) all() []cache.SharedIndexInformer {
 }
 
 // served are the informers that the cluster can answer. It returns once that is known, or when ctx ends.
-func (r claimReader) served(ctx context.Context) (all []cache.SharedIndexInformer) {
+func (r claimReader) served(ctx context.Context) []cache.SharedIndexInformer {
 	_ = wait.PollUntilContextCancel(ctx, discoveryRetry, true, func(context.Context) (bool, error) {
-		_, err := r.client.Discovery().ServerResourcesForGroupVersion(resourcev1.SchemeGroupVersion.String())
-		if err == nil {
-			all = r.all()
-		}
+		err := r.discover()
 		return err == nil || apierrors.IsNotFound(err), nil
 	}) // its only error is that ctx ended
-	return all
+	if r.unserved.Load() {
+		return nil
+	}
+	return r.all()
+}
+
+// awaitServed runs the informers as soon as a cluster that did not serve claims does, until ctx ends: API servers are upgraded beneath us.
+func (r claimReader) awaitServed(ctx context.Context, period time.Duration) {
+	if !r.unserved.Load() || wait.PollUntilContextCancel(ctx, period, true, func(context.Context) (bool, error) { return r.discover() == nil, nil }) != nil {
+		return
+	}
+	var informers sync.WaitGroup
+	for _, informer := range r.all() {
+		informers.Go(func() { informer.RunWithContext(ctx) })
+	}
+	informers.Wait()
+}
+
+// discover asks whether the cluster serves claims.
+func (r claimReader) discover() error {
+	_, err := r.client.Discovery().ServerResourcesForGroupVersion(resourcev1.SchemeGroupVersion.String())
+	r.unserved.Store(apierrors.IsNotFound(err))
+	return err
 }
 
 // deviceClasses are those in the cache, by name.
@@ -86,11 +117,16 @@ func (r claimReader) of(pod *corev1.Pod, namespace string, read func(claim, temp
 		return nil
 	}
 	out := map[string]*resourcev1.ResourceClaimSpec{}
+	asked := map[[2]string]*resourcev1.ResourceClaimSpec{}
 	for _, c := range pod.Spec.ResourceClaims {
 		claim, template := claimNames(pod, c)
+		names := [2]string{claim, template}
 		spec := r.cached(namespace, claim, template)
-		if spec == nil && read != nil {
-			spec = read(claim, template)
+		if _, again := asked[names]; spec == nil && read != nil && !again && len(asked) < maxClaimReads {
+			asked[names] = read(claim, template)
+		}
+		if spec = cmp.Or(spec, asked[names]); spec == nil && r.unserved.Load() {
+			spec = &resourcev1.ResourceClaimSpec{}
 		}
 		if spec != nil {
 			out[c.Name] = spec
@@ -99,11 +135,53 @@ func (r claimReader) of(pod *corev1.Pod, namespace string, read func(claim, temp
 	return out
 }
 
+// allocated is what a claim asks for, or of a request for all devices that match the number which it was given.
+func allocated(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaimSpec {
+	all := func(r resourcev1.DeviceRequest) bool {
+		return r.Exactly != nil && r.Exactly.AllocationMode == resourcev1.DeviceAllocationModeAll
+	}
+	if claim.Status.Allocation == nil || !slices.ContainsFunc(claim.Spec.Devices.Requests, all) {
+		return &claim.Spec
+	}
+	spec := claim.Spec
+	spec.Devices.Requests = slices.Clone(spec.Devices.Requests)
+	for i, r := range spec.Devices.Requests {
+		given := int64(0)
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			if result.Request == r.Name {
+				given++
+			}
+		}
+		if all(r) && given > 0 {
+			exactly := *r.Exactly
+			exactly.AllocationMode, exactly.Count = resourcev1.DeviceAllocationModeExactCount, given
+			spec.Devices.Requests[i].Exactly = &exactly
+		}
+	}
+	return &spec
+}
+
 // Claims are device classes, and what claims and templates ask for, by NAMESPACE/NAME. They are for tools that ask once what a
 // Watcher watches.
 type Claims struct {
 	Classes           map[string]*resourcev1.DeviceClass
 	Claims, Templates map[string]*resourcev1.ResourceClaimSpec
+	Unserved          bool // the cluster does not serve resource.k8s.io/v1
+}
+
+// Add adds a claim as it was read.
+func (c Claims) Add(claim *resourcev1.ResourceClaim) {
+	c.Claims[claim.Namespace+"/"+claim.Name] = allocated(claim)
+}
+
+// Slices is how many templates of gpuslice's a namespace has.
+func (c Claims) Slices(namespace string) (n int) {
+	for name := range c.Templates {
+		if rest, ok := strings.CutPrefix(name, namespace+"/"); ok && policies.NamesSlice(rest) {
+			n++
+		}
+	}
+	return n
 }
 
 // Of is the Input of a pod of the namespace.
@@ -111,7 +189,11 @@ func (c Claims) Of(in policies.Input, pod *corev1.Pod) policies.Input {
 	in.Pod, in.DeviceClasses, in.Claims = pod, c.Classes, map[string]*resourcev1.ResourceClaimSpec{}
 	for _, one := range pod.Spec.ResourceClaims {
 		claim, template := claimNames(pod, one)
-		if spec := cmp.Or(c.Claims[in.Namespace.Name+"/"+claim], c.Templates[in.Namespace.Name+"/"+template]); spec != nil {
+		spec := cmp.Or(c.Claims[in.Namespace.Name+"/"+claim], c.Templates[in.Namespace.Name+"/"+template])
+		if spec == nil && c.Unserved {
+			spec = &resourcev1.ResourceClaimSpec{}
+		}
+		if spec != nil {
 			in.Claims[one.Name] = spec
 		}
 	}
@@ -136,7 +218,7 @@ func claimNames(pod *corev1.Pod, c corev1.PodResourceClaim) (claim, template str
 
 func (r claimReader) cached(namespace, claim, template string) *resourcev1.ResourceClaimSpec {
 	if object, ok, _ := r.claims.GetStore().GetByKey(namespace + "/" + claim); ok {
-		return &object.(*resourcev1.ResourceClaim).Spec
+		return allocated(object.(*resourcev1.ResourceClaim))
 	}
 	if object, ok, _ := r.templates.GetStore().GetByKey(namespace + "/" + template); ok {
 		return &object.(*resourcev1.ResourceClaimTemplate).Spec.Spec
@@ -152,7 +234,7 @@ func (r claimReader) reader(ctx context.Context, namespace string) func(claim, t
 		defer cancel()
 		if claim != "" {
 			if c, err := r.client.ResourceV1().ResourceClaims(namespace).Get(ctx, claim, metav1.GetOptions{}); err == nil {
-				return &c.Spec
+				return allocated(c)
 			}
 			return nil
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/api"
+	"github.com/gpuslice/gpuslice/policies/config"
+	"github.com/gpuslice/gpuslice/webhook/closedclasses"
 	"github.com/gpuslice/gpuslice/webhook/nativequota"
 )
 
@@ -94,6 +96,31 @@ func (w *Watcher) Governed() (out []nativequota.Governed, err error) {
 		}
 	})
 	return out, nil
+}
+
+// ClosedClasses are the namespaces whose annotation does not name the device classes that are closed there. Where a policy cannot be
+// read, the annotation stays. An error: they are not read yet.
+func (w *Watcher) ClosedClasses() (differ []closedclasses.Namespace, err error) {
+	snapshot, err := w.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	closed := map[*config.Policy]string{}
+	forEach(w.informers.namespaces, func(ns *corev1.Namespace) {
+		in := snapshot.Input(api.Namespace{Name: ns.Name, Labels: ns.Labels})
+		if in.PolicyError != nil || ns.DeletionTimestamp != nil || ns.Name == w.options.Namespace {
+			return
+		}
+		want, known := closed[in.Policy]
+		if !known {
+			want = in.ClosedClasses()
+			closed[in.Policy] = want
+		}
+		if want != ns.Annotations[api.AnnotationClosedClasses] {
+			differ = append(differ, closedclasses.Namespace{Name: ns.Name, Closed: want})
+		}
+	})
+	return differ, nil
 }
 
 // ExtendedNames are the names outside of NVIDIA's by which pods may request GPUs, sorted. An error: they are not read yet.

@@ -36,7 +36,7 @@ func newNamespaces(client kubernetes.Interface, informer cache.SharedIndexInform
 	return &Namespaces{client: client, informer: informer, reads: semaphore.NewWeighted(maxReads)}
 }
 
-// Informer has the namespaces with labels and without annotations.
+// Informer has the namespaces with labels and, of the annotations, the one that names closed device classes.
 func (n *Namespaces) Informer() cache.SharedIndexInformer { return n.informer }
 
 // Version changes with every change of a namespace.

@@ -62,7 +62,7 @@ func slim(object runtime.Object) (runtime.Object, int) {
 	return object, 0
 }
 
-// slimNamespace keeps a namespace's labels.
+// slimNamespace keeps a namespace's labels, and the annotation that gpuslice writes.
 func slimNamespace(object runtime.Object) (runtime.Object, int) {
 	ns, ok := object.(*corev1.Namespace)
 	if !ok {
@@ -77,6 +77,10 @@ func slimNamespace(object runtime.Object) (runtime.Object, int) {
 	}
 	kept := namespaceOf(ns)
 	kept.Labels = ns.Labels
+	if closed, ok := ns.Annotations[api.AnnotationClosedClasses]; ok {
+		kept.Annotations = map[string]string{api.AnnotationClosedClasses: strings.Clone(closed[:min(len(closed), maxLabels)])}
+		size += len(kept.Annotations[api.AnnotationClosedClasses])
+	}
 	return kept, size + 64*len(ns.Labels)
 }
 

@@ -106,6 +106,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		informers.Go(func() { informer.RunWithContext(ctx) })
 	}
 	informers.Go(func() { w.operator.run(ctx) })
+	informers.Go(func() { w.claims.awaitServed(ctx, discoveryPeriod) })
 	if !cache.WaitForCacheSync(ctx.Done(), append(synced(all), w.operator.asked)...) {
 		return nil
 	}

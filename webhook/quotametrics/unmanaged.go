@@ -74,6 +74,10 @@ func message(h quota.Holding) string {
 			counts = append(counts, d.Name+" "+d.Text(n))
 		}
 	}
-	return "gpuslice did not review this pod when it was created, so it has no slice and counts in the quota as whole devices (" +
+	reviewed := "this pod"
+	if h.MemoryUnknown {
+		reviewed = "what this pod claims"
+	}
+	return "gpuslice did not review " + reviewed + " when it was created, so it has no slice and counts in the quota as whole devices (" +
 		strings.Join(counts, ", ") + "); delete it and let it be created again, and it gets its slice"
 }
