@@ -21,6 +21,7 @@ func cluster() []check {
 		{"replica-size", checkReplicaSize},
 		{"granular-pools", checkGranularPools},
 		{"device-classes", checkDeviceClasses},
+		{"open-classes", checkOpenClasses},
 		{"uncounted-shares", checkUncountedShares},
 		{"two-offers", checkTwoOffers},
 		{"unclaimable-devices", checkUnclaimableDevices},

@@ -326,6 +326,15 @@ func rows(t *testing.T) []row {
 		{"no sharing", []change{withConfig("version: v1\n")}, "sharing", "", ""},
 		{"a name of two classes", []change{deviceClass("a", "nvidia.com/gpu"), deviceClass("b", "nvidia.com/gpu"), deviceClass("c", "example.com/x")}, "device-classes", Warning, "several device classes have the extended resource name nvidia.com/gpu"},
 		{"a name for each class", []change{deviceClass("a", "nvidia.com/gpu"), deviceClass("b", ""), deviceClass("c", "")}, "device-classes", "", ""},
+		{"classes that are open under a quota", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "claims: count\nquota: {slices: 4}\n")}, "open-classes", Warning, "counts late"},
+		{"classes that are closed under a quota", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "quota: {slices: 4}\n")}, "open-classes", "", ""},
+		{"open classes where nothing depends on it", []change{deviceClass("a", "nvidia.com/gpu"), namespace("team-a", "", "claims: count\n")}, "open-classes", "", ""},
+		{"claims that are not read", []change{group("resource.k8s.io"), func(_ *testing.T, f *Facts) {
+			f.Version = &version.Info{Major: "1", Minor: "33+", GitVersion: "v1.33.1"}
+		}}, "open-classes", Warning, "counts no claims"},
+		{"claims that are read", []change{group("resource.k8s.io"), func(_ *testing.T, f *Facts) {
+			f.Version = &version.Info{Major: "1", Minor: "34", GitVersion: "v1.34.0"}
+		}}, "open-classes", "", ""},
 		{"shares without a count", []change{published("n", "0")}, "uncounted-shares", Warning, "takes no memory"},
 		{"shares of all by default", []change{published("n", "80Gi")}, "uncounted-shares", "", ""},
 		{"a device that is not shared", []change{published("n", "")}, "uncounted-shares", "", ""},
@@ -427,7 +436,7 @@ func TestChecksAreComplete(t *testing.T) {
 		}
 		names[c.name] = true
 	}
-	if len(names) != 47 {
+	if len(names) != 48 {
 		t.Errorf("%d checks: add the new one to the table of TestChecks, and count it here", len(names))
 	}
 }

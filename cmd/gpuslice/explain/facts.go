@@ -40,6 +40,7 @@ type facts struct {
 	othersRead bool
 	guardLog   []string // what the guard's log tells about terminations
 	claims     cluster.Claims
+	claimsRead bool     // all of them
 	notes      []string // what could not be read
 }
 
@@ -107,7 +108,8 @@ func (g *gatherer) pod() error {
 		return err
 	}
 	f.events = slices.DeleteFunc(f.events, func(e corev1.Event) bool { return e.InvolvedObject.UID != pod.UID })
-	if f.claims, err = installed.Claims(g.ctx, g.client, f.Namespace); err != nil && len(pod.Spec.ResourceClaims) > 0 {
+	f.claims, err = installed.Claims(g.ctx, g.client, f.Namespace)
+	if f.claimsRead = err == nil; err != nil && len(pod.Spec.ResourceClaims) > 0 {
 		g.note("what it claims is not fully known: %v", err)
 	}
 	if len(failures(pod)) > 0 {

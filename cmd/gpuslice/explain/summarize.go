@@ -12,6 +12,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/policies/config"
 	"github.com/gpuslice/gpuslice/policies/promise"
+	"github.com/gpuslice/gpuslice/webhook/claimtemplates"
 )
 
 // summarize draws the conclusions from facts. It changes nothing.
@@ -145,7 +146,7 @@ func (l *status) pending(f *facts, promise *promise.Promise) {
 		return
 	}
 	if template := promise.Containers[0].Template; template != "" {
-		l.note("the scheduler places it once a device has room for what template %s claims: kubectl get resourceclaims -n %s", template, p.Namespace)
+		l.template(f, template)
 		return
 	}
 	l.Nodes = candidateNodes(f, promise)
@@ -160,6 +161,22 @@ func (l *status) pending(f *facts, promise *promise.Promise) {
 		l.note("no node on which it can run has %d free replicas: it stays pending until other pods end", wanted)
 	default:
 		l.note("no node on which it can run has a free replica: it stays pending until another pod ends")
+	}
+}
+
+// template says what a pod waits for whose slice is a claim: its template, its class, or room.
+func (l *status) template(f *facts, name string) {
+	in := f.pod.Namespace
+	spec, written := f.claims.Templates[in+"/"+name]
+	switch {
+	case f.claimsRead && !written && f.claims.Slices(in) >= claimtemplates.MaxTemplates:
+		l.note("template %s is not written: namespace %s has %d of gpuslice's templates, the maximum; delete pods of sizes that are not needed, or use fewer sizes", name, in, claimtemplates.MaxTemplates)
+	case f.claimsRead && !written:
+		l.note("template %s is not written yet: the replica of gpuslice that leads writes it within seconds, and another leads about 20 seconds after that one has ended", name)
+	case written && f.claimsRead && spec.Devices.Requests[0].Exactly != nil && f.claims.Classes[spec.Devices.Requests[0].Exactly.DeviceClassName] == nil:
+		l.note("template %s names DeviceClass %s, which does not exist", name, spec.Devices.Requests[0].Exactly.DeviceClassName)
+	default:
+		l.note("the scheduler places it once a device has room for what template %s claims: kubectl get resourceclaims -n %s", name, in)
 	}
 }
 

@@ -35,8 +35,9 @@ func ask(ctx context.Context, client kubernetes.Interface, namespace string) (Bu
 	input := func(pod *corev1.Pod) policies.Input {
 		return claims.Of(policies.Input{Namespace: api.Namespace{Name: namespace}, Policy: &config.Policy{}}, pod)
 	}
+	held, unknown := holders(promise.Keys{}, pods, input)
 	return Budget{Budget: report.Budget, Namespaces: []string{namespace}, Policy: report.Policy, Counted: report.Counted,
-		Figures: report.Figures, More: report.More, Holders: holders(promise.Keys{}, pods, input)}, nil
+		Figures: report.Figures, More: report.More, Holders: held, MemoryUnknown: unknown}, nil
 }
 
 // readable are the living pods of a namespace; none if they may not be read.

@@ -23,6 +23,8 @@ type Budget struct {
 	Figures    []quota.Figure `json:"figures"`
 	More       int            `json:"more,omitempty"`
 	Holders    []Holder       `json:"holders"`
+	// MemoryUnknown reports whether pods hold devices whose memory is not known, which the figures leave out.
+	MemoryUnknown bool `json:"memoryUnknown,omitempty"`
 }
 
 // Holder is a living pod and what it holds.
@@ -41,13 +43,14 @@ type Holder struct {
 type inputFunc func(*corev1.Pod) policies.Input
 
 // holders are those of the pods that hold the most.
-func holders(keys promise.Keys, pods []corev1.Pod, input inputFunc) []Holder {
-	all := []Holder{}
+func holders(keys promise.Keys, pods []corev1.Pod, input inputFunc) (all []Holder, memoryUnknown bool) {
+	all = []Holder{}
 	for i := range pods {
 		h, promised := holding(keys, input(&pods[i]))
 		if h.Charge == (quota.Charge{}) {
 			continue
 		}
+		memoryUnknown = memoryUnknown || h.MemoryUnknown
 		all = append(all, Holder{
 			Namespace: pods[i].Namespace, Pod: pods[i].Name, Promised: promised, Untrusted: !promised && promise.ClaimedPromise(&pods[i]) != nil,
 			Memory: h.Charge.Memory.Bytes(), Slices: h.Charge.Slices, GPUs: h.Charge.GPUs, Devices: h.Charge.Devices.Float(),
@@ -57,7 +60,7 @@ func holders(keys promise.Keys, pods []corev1.Pod, input inputFunc) []Holder {
 		return cmp.Or(cmp.Compare(b.Memory, a.Memory), cmp.Compare(b.GPUs, a.GPUs), cmp.Compare(b.Slices, a.Slices),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod))
 	})
-	return all[:min(len(all), maxHolders)]
+	return all[:min(len(all), maxHolders)], memoryUnknown
 }
 
 // holding is what a pod holds: by its promise if a key signed it, and by its own account if no key may be read.

@@ -60,7 +60,11 @@ func (p *page) figures(b Budget) {
 		if f.Reserved > 0 {
 			reserved = f.Text(f.Reserved)
 		}
-		rows = append(rows, []string{f.Quota, f.Dimension, f.Text(f.Used), reserved, f.Text(f.Limit), bar(f)})
+		used := f.Text(f.Used)
+		if b.MemoryUnknown && f.Dimension == "memory" {
+			used += " + unknown"
+		}
+		rows = append(rows, []string{f.Quota, f.Dimension, used, reserved, f.Text(f.Limit), bar(f)})
 	}
 	p.PaintedTable("  ", rows, func(row int, cell string) string {
 		if row == 0 {

@@ -29,7 +29,7 @@ func TestPage(t *testing.T) {
 			{Quota: "team-a (pool a100)", Part: "pool/a100", Dimension: "gpus", Limit: 2, Used: 2},
 			{Quota: "team-a (class large)", Part: "class/large", Dimension: "slices", Limit: 0},
 			{Quota: "gpus (ResourceQuota)", Namespace: "team-a", Dimension: "requests.nvidia.com/gpu", Limit: 4, Used: 5},
-		}, More: 3, Holders: []Holder{
+		}, More: 3, MemoryUnknown: true, Holders: []Holder{
 			{Namespace: "team-a", Pod: "train-0", Memory: 9728 << 20, Slices: 1, Devices: 1.0 / 3, Promised: true},
 			{Namespace: "team-a", Pod: "whole", GPUs: 1, Devices: 1},
 		}},
@@ -38,13 +38,13 @@ func TestPage(t *testing.T) {
 		{Namespaces: []string{"ungoverned"}},
 	}, cli.Plain)
 	want := `namespace team-a, policy gpuslice-system/team-a
-  QUOTA                 DIMENSION                USED   RESERVED  LIMIT  TAKEN
-  team-a                memory                   12Gi   2Gi       64Gi   [###+................]  22%
-  team-a                slices                   7      -         8      [#################...]  88%
-  team-a                devices                  0.334  0.25      2      [###++...............]  29%
-  team-a (pool a100)    gpus                     2      -         2      [####################] 100%
-  team-a (class large)  slices                   0      -         0      [####################] none is allowed
-  gpus (ResourceQuota)  requests.nvidia.com/gpu  5      -         4      [####################] 125%
+  QUOTA                 DIMENSION                USED            RESERVED  LIMIT  TAKEN
+  team-a                memory                   12Gi + unknown  2Gi       64Gi   [###+................]  22%
+  team-a                slices                   7               -         8      [#################...]  88%
+  team-a                devices                  0.334           0.25      2      [###++...............]  29%
+  team-a (pool a100)    gpus                     2               -         2      [####################] 100%
+  team-a (class large)  slices                   0               -         0      [####################] none is allowed
+  gpus (ResourceQuota)  requests.nvidia.com/gpu  5               -         4      [####################] 125%
   and 3 more
   HOLDS THE MOST  MEMORY  SLICES  GPUS  DEVICES  NOTE
   team-a/train-0  9.5Gi   1       -     0.334    -

@@ -106,8 +106,9 @@ func (b byBudget) usage(ctx context.Context, c cluster, namespace string, input 
 			return nil, err
 		}
 		report := budgets.NewReport(one.in, one.Budget, one.quota, state)
+		held, unknown := holders(promiseKeys, pods, input)
 		out = append(out, Budget{Budget: key, Namespaces: one.Namespaces, Policy: report.Policy, Counted: report.Counted,
-			Figures: report.Figures, More: report.More, Holders: holders(promiseKeys, pods, input)})
+			Figures: report.Figures, More: report.More, Holders: held, MemoryUnknown: unknown})
 	}
 	if namespace != "" && len(out) == 0 {
 		out = append(out, Budget{Namespaces: []string{namespace}, Figures: []quota.Figure{}, Holders: []Holder{}})

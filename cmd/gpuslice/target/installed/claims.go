@@ -29,7 +29,7 @@ func Claims(ctx context.Context, client kubernetes.Interface, namespace string) 
 	})
 	if err == nil {
 		for i := range claims.Items {
-			out.Claims[claims.Items[i].Namespace+"/"+claims.Items[i].Name] = &claims.Items[i].Spec
+			out.Add(&claims.Items[i])
 		}
 	}
 	failed = errors.Join(failed, err)
@@ -42,6 +42,7 @@ func Claims(ctx context.Context, client kubernetes.Interface, namespace string) 
 		}
 	}
 	if failed = errors.Join(failed, err); failed == nil || apierrors.IsNotFound(err) {
+		out.Unserved = apierrors.IsNotFound(err)
 		return out, nil
 	}
 	return out, fmt.Errorf("read claims of devices: %w", failed)
