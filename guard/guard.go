@@ -90,6 +90,16 @@ func (g *Guard) Advance(ctx context.Context, sample Sample) (wait, maxAge time.D
 	return SampleInterval(g.state, g.Limits)
 }
 
+// Shared returns what is taken to be listed twice of the pod's memory on a device.
+func (g *Guard) Shared(device string) (bytes int64) {
+	for _, u := range g.state.Usages {
+		if u.Device == device {
+			bytes += u.SharedBytes
+		}
+	}
+	return bytes
+}
+
 // Settle waits for a termination in progress, and reports the outcome that no step
 // has taken in: the last container of a pod ends with what was terminated, and the
 // guard with the pod.

@@ -38,6 +38,7 @@ type Device struct {
 	Processes  []Process // each PID once
 	Everyone   []Process // those of other pods too, for who sees them; nil: Processes are all
 	Orphans    []Orphan  // of the pod, or perhaps of it
+	Shared     int64     // what is taken to be listed twice of other pods' memory
 	Charges    []Charge  // the driver's own figure per container, where it keeps one
 }
 

@@ -23,7 +23,10 @@ func (r reading) settled() bool {
 func (u Usage) sharedBytes(r reading, listed, largest int64) int64 {
 	shared := u.SharedBytes
 	if r.settled() && r.before.SettledBytes > 0 {
-		grown, moved := listed-u.ListedBytes, r.UsedBytes-r.before.SettledBytes+r.freedOutside(u)
+		grown, moved := listed-u.ListedBytes, r.UsedBytes-r.before.SettledBytes
+		if grown != 0 {
+			moved += r.freedOutside(u)
+		}
 		shared += grown - min(max(moved, min(grown, 0)), max(grown, 0))
 	}
 	return min(max(shared, 0), listed-largest)
@@ -65,8 +68,12 @@ const doubtPeriod = 5 * time.Second
 
 // evaluateDoubt reports once that a container is within its limit only if what is
 // taken to be listed twice is. That is certain of as much as all processes together
-// are listed with beyond what the device has in use.
+// are listed with beyond what the device has in use, and what others share.
 func (u Usage) evaluateDoubt(r reading) (Usage, []Event) {
+	if u.SharedBytes == 0 {
+		u.DoubtSince, u.Doubted = time.Time{}, false
+		return u, nil
+	}
 	if !r.settled() {
 		return u, nil
 	}
@@ -76,7 +83,7 @@ func (u Usage) evaluateDoubt(r reading) (Usage, []Event) {
 			listed += p.UsedBytes
 		}
 	}
-	certain := min(u.SharedBytes, max(0, listed-r.UsedBytes))
+	certain := min(u.SharedBytes, max(0, listed-r.UsedBytes-r.Shared))
 	if u.UsedBytes > u.LimitBytes || usedBytes(r.Device, u.Container, certain) <= u.LimitBytes {
 		u.DoubtSince, u.Doubted = time.Time{}, false
 		return u, nil
@@ -107,6 +114,16 @@ func listedBytes(d Device, container string) (sum, largest int64) {
 		}
 	}
 	return sum, largest
+}
+
+// beside returns the reading with what other containers of the pod share.
+func (r reading) beside(usages []Usage, own Usage) reading {
+	for _, u := range usages {
+		if u.Device == own.Device && u.Container != own.Container {
+			r.Shared += u.SharedBytes
+		}
+	}
+	return r
 }
 
 // sharedOn returns what was taken for shared of a container's memory on a device.

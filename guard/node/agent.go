@@ -74,16 +74,31 @@ func (a *Agent) advance(ctx context.Context, maxAge time.Duration) (wait, nextAg
 	sample := a.sampler.sample(ctx, maxAge)
 	a.Reporter.Sampled(sample)
 	wait, nextAge = guard.SampleInterval(guard.State{}, limits.Default())
+	shared := a.shared(sample)
 	for _, e := range a.enforced {
 		if e.left {
 			continue
 		}
 		part := sample.of(e.pod, e.seen)
+		for i, d := range part.Devices {
+			part.Devices[i].Shared = shared[d.ID] - e.guard.Shared(d.ID)
+		}
 		part.Idle = a.idle(ctx, e.pod, false)
 		podWait, podAge := e.guard.Advance(ctx, part)
 		wait, nextAge = min(wait, podWait), min(nextAge, podAge)
 	}
 	return wait, nextAge
+}
+
+// shared returns what is taken to be listed twice on each device.
+func (a *Agent) shared(s Sample) map[string]int64 {
+	all := map[string]int64{}
+	for _, d := range s.Devices {
+		for _, e := range a.enforced {
+			all[d.ID] += e.guard.Shared(d.ID)
+		}
+	}
+	return all
 }
 
 // follow begins to enforce the slices of pods that are new, and ends with those
