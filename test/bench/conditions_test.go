@@ -13,12 +13,15 @@ import (
 	"github.com/gpuslice/gpuslice/test/largepods"
 )
 
-// requestBytes is nearly the largest pod that the issue of conditions is about; createdBytes what etcd stores of every shape, where managed
-// fields take most of it.
+// requestBytes are the sizes of pods that are requested, createdBytes of those that are stored: managed fields take most of what etcd
+// stores.
 var (
 	requestBytes = []int{10 << 10, 100 << 10, 500 << 10, 1300 << 10}
 	createdBytes = []int{10 << 10, 100 << 10, 300 << 10}
 )
+
+// strictSpace is a namespace that is strict, where pods of more than 2,000 entries are denied: what the denial takes is printed.
+const strictSpace = "strict"
 
 // TestPrintConditions prints the CPU time that the API server takes for one pod without a GPU, by the list that makes it large: in a
 // namespace that the configurations leave out, in one of ours without a policy, and in one that is strict. Creates are dry runs, which
@@ -29,13 +32,13 @@ func TestPrintConditions(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := installed(t, binary)
-	b := conditionBench{t: t, i: i, spaces: []string{"gpu-operator", "plain", "strict"}}
+	b := conditionBench{t: t, i: i, spaces: []string{"gpu-operator", "plain", strictSpace}}
 	if b.server, err = i.Server.PID("kube-apiserver"); err != nil {
 		t.Fatal(err)
 	}
 	for _, namespace := range b.spaces {
 		labels := map[string]string{}
-		if namespace == "strict" {
+		if namespace == strictSpace {
 			labels["gpuslice.dev/enforce"] = "strict"
 		}
 		if err := i.Server.Namespace(t.Context(), namespace, labels); err != nil {
@@ -85,7 +88,7 @@ func (b conditionBench) create(namespace string, pod *corev1.Pod, times int) tim
 	b.t.Helper()
 	begin := cpuOf(b.t, b.server)
 	for range times {
-		if _, err := b.i.Server.Client.CoreV1().Pods(namespace).Create(b.t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		if _, err := b.i.Server.Client.CoreV1().Pods(namespace).Create(b.t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil && namespace != strictSpace {
 			b.t.Logf("create in %s: %.200v", namespace, err)
 		}
 	}
@@ -96,7 +99,9 @@ func (b conditionBench) patch(namespace string, pod *corev1.Pod, times int) time
 	b.t.Helper()
 	pods := b.i.Server.Client.CoreV1().Pods(namespace)
 	if _, err := pods.Create(b.t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		b.t.Logf("create in %s: %.200v", namespace, err)
+		if namespace != strictSpace {
+			b.t.Logf("create in %s: %.200v", namespace, err)
+		}
 		return 0
 	}
 	begin := cpuOf(b.t, b.server)
