@@ -66,18 +66,23 @@ func WriteKubeconfig(path string, config *rest.Config) error {
 	return nil
 }
 
-// WriteKubectl writes an executable named kubectl into the folder dir that talks to this cluster as its
-// administrator, from any shell, for as long as the cluster runs; for a node's cluster it needs nsenter.
-// It returns the path.
+// WriteKubectl writes an executable named kubectl into the folder dir (see WriteProgram) and returns its path.
 func (s *APIServer) WriteKubectl(dir string) (string, error) {
+	return s.WriteProgram(dir, "kubectl", s.bin["kubectl"])
+}
+
+// WriteProgram writes an executable into the folder dir that runs the program at path where it reaches this cluster, as its
+// administrator unless KUBECONFIG is set, from any shell, for as long as the cluster runs; for a node's cluster it needs nsenter.
+// It returns the executable's path.
+func (s *APIServer) WriteProgram(dir, name, program string) (string, error) {
 	enter := ""
 	if home := box.Dir(); home != "" {
 		enter = fmt.Sprintf("nsenter --net=/proc/$(cat %s)/ns/net ", quote(box.PIDFile(home)))
 	}
-	path := filepath.Join(dir, "kubectl")
-	text := fmt.Sprintf("#!/bin/sh\nexport KUBECONFIG=%s\nexec %s%s \"$@\"\n", quote(s.Kubeconfig), enter, quote(s.bin["kubectl"]))
+	path := filepath.Join(dir, name)
+	text := fmt.Sprintf("#!/bin/sh\n[ -n \"$KUBECONFIG\" ] || export KUBECONFIG=%s\nexec %s%s \"$@\"\n", quote(s.Kubeconfig), enter, quote(program))
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		return "", fmt.Errorf("write kubectl wrapper: %w", err)
+		return "", fmt.Errorf("write %s: %w", name, err)
 	}
 	return path, nil
 }

@@ -21,7 +21,7 @@ const containerdSocket = "/run/containerd/containerd.sock"
 const pauseImage = "gpuslice.test/pause:v1"
 
 // containerdConfig takes the folder of the cluster, the socket, the pause image, the folder of the CNI
-// plugins, the default runtime, and the paths of runc and of the stand-in for NVIDIA's runtime.
+// plugins, the default runtime, the paths of runc and of the stand-in for NVIDIA's runtime, and the folder of registries or "".
 const containerdConfig = `version = 3
 root = "%[1]s/containerd"
 state = "/run/containerd"
@@ -31,6 +31,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
   address = "%[2]s"
 [plugins."io.containerd.cri.v1.images"]
   snapshotter = "overlayfs"
+  [plugins."io.containerd.cri.v1.images".registry]
+    config_path = "%[8]s"
   [plugins."io.containerd.cri.v1.images".pinned_images]
     sandbox = "%[3]s"
 [plugins."io.containerd.cri.v1.runtime"]
@@ -60,7 +62,14 @@ const networkConfig = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [
 `
 
 // startContainerd returns once images can be used.
-func (n *Node) startContainerd(ctx context.Context, images []image.Image) error {
+func (n *Node) startContainerd(ctx context.Context, o NodeOptions) error {
+	registries := ""
+	if o.AnyImage != nil {
+		var err error
+		if registries, err = n.serveAnyName(*o.AnyImage); err != nil {
+			return err
+		}
+	}
 	runtime, err := n.installRuntime()
 	if err != nil {
 		return err
@@ -70,7 +79,7 @@ func (n *Node) startContainerd(ctx context.Context, images []image.Image) error 
 		standard = "nvidia" // as on nodes that NVIDIA's operator set up
 	}
 	config := filepath.Join(n.Dir, "containerd.toml")
-	text := fmt.Sprintf(containerdConfig, n.Dir, containerdSocket, pauseImage, filepath.Dir(n.bin["bridge"]), standard, n.bin["runc"], runtime)
+	text := fmt.Sprintf(containerdConfig, n.Dir, containerdSocket, pauseImage, filepath.Dir(n.bin["bridge"]), standard, n.bin["runc"], runtime, registries)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("configure containerd: %w", err)
 	}
@@ -87,7 +96,7 @@ func (n *Node) startContainerd(ctx context.Context, images []image.Image) error 
 	if n.containerd, err = run.Start(n.Dir, "containerd", cmd); err != nil {
 		return err
 	}
-	return n.importImages(ctx, append(images, image.Image{Name: pauseImage, Entrypoint: []string{"/pause"},
+	return n.importImages(ctx, append(o.Images, image.Image{Name: pauseImage, Entrypoint: []string{"/pause"},
 		Files: map[string]string{"/pause": n.bin["pause"]}}))
 }
 
@@ -105,7 +114,12 @@ func (n *Node) installRuntime() (string, error) {
 		Runtime string
 		Mounts  []Mount
 		Env     []string
+		StandIn string
+		Kubectl []string
 	}{Runtime: n.bin["runc"]}
+	if n.anyImage != nil {
+		settings.StandIn, settings.Kubectl = n.anyImage.Entrypoint[0], []string{n.bin["kubectl"], "--kubeconfig=" + n.Kubeconfig}
+	}
 	if n.gpu != nil {
 		settings.Mounts = append([]Mount{{Source: n.gpu.Library, Destination: LibraryPath(), Driver: true}}, n.gpu.Mounts...)
 		settings.Env = n.gpu.Env

@@ -24,6 +24,9 @@ import (
 type NodeOptions struct {
 	// Images can be used by pods, with imagePullPolicy Never or IfNotPresent: there is no registry.
 	Images []image.Image
+	// AnyImage, if not nil, is what pods get for every other name and tag. Its entrypoint runs in place of programs that it lacks,
+	// with what cmd/nvidia-runtime says of the container in its environment.
+	AnyImage *image.Image
 	// GPU is what containers get that ask for one; nil for a node without.
 	GPU *GPU
 	// Flags are further arguments of kube-apiserver.
@@ -58,6 +61,7 @@ type Mount struct {
 type Node struct {
 	*APIServer
 	gpu                 *GPU
+	anyImage            *image.Image
 	kubelet, containerd *run.Process
 
 	mu      sync.Mutex
@@ -77,13 +81,13 @@ func StartNode(ctx context.Context, o NodeOptions) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{APIServer: &APIServer{Dir: dir}, gpu: o.GPU}
+	n := &Node{APIServer: &APIServer{Dir: dir}, gpu: o.GPU, anyImage: o.AnyImage}
 	if err := n.launch(Options{Bin: bin, Flags: o.Flags, layout: boxed()}); err != nil {
 		return nil, err
 	}
 	// The images are unpacked while the API server comes up.
 	images := make(chan error, 1)
-	go func() { images <- n.startContainerd(ctx, o.Images) }()
+	go func() { images <- n.startContainerd(ctx, o) }()
 	if err := errors.Join(n.awaitReady(ctx), <-images); err != nil {
 		return nil, err
 	}

@@ -58,6 +58,16 @@ func (i Image) copy(w io.Writer) error {
 	return err
 }
 
+// Build makes the image, which reads from a folder until remove is called.
+func (i Image) Build() (built v1.Image, remove func(), err error) {
+	dir, err := os.MkdirTemp("", "image-")
+	if err != nil {
+		return nil, nil, fmt.Errorf("make folder of image %s: %w", i.Name, err)
+	}
+	packed, err := i.pack(dir)
+	return packed.Image, func() { os.RemoveAll(dir) }, err
+}
+
 // pack makes one layer of the files, with the folders that runtimes mount things on.
 func (i Image) pack(dir string) (oci.Built, error) {
 	files := map[string]oci.File{"/tmp": oci.Folder(os.ModeSticky | 0o777)}

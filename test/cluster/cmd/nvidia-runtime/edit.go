@@ -16,6 +16,12 @@ type settings struct {
 	// Mounts and Env are added to the container's.
 	Mounts []mount
 	Env    []string
+	// StandIn is the program that runs in place of one that an image lacks, in images that have the stand-in. Kubectl is a
+	// command line that reads the container's pod.
+	StandIn string
+	Kubectl []string
+
+	bundle string // the folder of the container
 }
 
 // namespaceWord in a mount's source stands for the namespace of the container's pod, so that pods of different tests
@@ -44,9 +50,17 @@ func edit(config []byte, s settings) ([]byte, error) {
 	if !ok {
 		return config, nil
 	}
+	annotations, _ := spec["annotations"].(map[string]any)
+	replaced, err := s.standIn(spec, process, annotations)
+	if err != nil {
+		return nil, err
+	}
 	env, _ := process["env"].([]any)
 	wanted, nodes := wantsGPU(env), deviceNodes(spec)
 	if !wanted && nodes == "" {
+		if replaced {
+			return json.Marshal(spec)
+		}
 		return config, nil
 	}
 	for _, v := range s.Env {
@@ -56,7 +70,6 @@ func edit(config []byte, s settings) ([]byte, error) {
 		env = append(env, "GPUSLICE_FAKE_GPU_VISIBLE="+nodes)
 	}
 	process["env"] = env
-	annotations, _ := spec["annotations"].(map[string]any)
 	namespace, _ := annotations[namespaceAnnotation].(string)
 	mounts, _ := spec["mounts"].([]any)
 	for _, m := range s.Mounts {

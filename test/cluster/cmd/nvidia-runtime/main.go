@@ -68,6 +68,7 @@ func editFile(path string, s settings) error {
 	if err != nil {
 		return fmt.Errorf("read container: %w", err)
 	}
+	s.bundle = filepath.Dir(path)
 	edited, err := edit(text, s)
 	if err != nil {
 		return err
