@@ -31,6 +31,7 @@ const (
 	imagesFolder = "images"
 	commandFile  = "gpuslice"
 	tenantFile   = "tenant"
+	standInFile  = "standin"
 	mpsFile      = "mps-control"
 	libraryFile  = "nvml.so"
 	cudaFile     = "cuda.so"
@@ -49,6 +50,7 @@ const (
 func Build(ctx context.Context, dir string) error {
 	for file, p := range map[string]cluster.Program{
 		tenantFile:  {Package: "./test/fakegpu/tenant"},
+		standInFile: {Package: "./test/install/standin"},
 		commandFile: {Package: "./cmd/gpuslice"},
 		mpsFile:     {Package: "./test/install/mpscontrol"},
 	} {

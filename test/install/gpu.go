@@ -39,5 +39,8 @@ func (n *OnNode) ShareGPU(namespace string) error {
 }
 
 func (n *OnNode) gpuFolder(namespace string) string {
+	if n.open {
+		namespace = everyNamespace
+	}
 	return filepath.Join(n.Dir, gpusFolder, namespace)
 }

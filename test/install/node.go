@@ -2,8 +2,10 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +49,7 @@ type OnNode struct {
 	*cluster.Node
 	Apply *Applier
 
+	open      bool // see StartOpenNode
 	plugin    *cluster.Plugin
 	documents documents
 }
@@ -82,6 +85,33 @@ func StartCDINode(ctx context.Context, dir string) (*OnNode, error) {
 		return nil, err
 	}
 	return n, n.AwaitWebhook(ctx)
+}
+
+// everyNamespace is the folder of the GPUs that all namespaces of StartOpenNode share.
+const everyNamespace = "every-namespace"
+
+// StartOpenNode is StartBareNode as a cluster of its own, for people: all namespaces have the same GPUs, and every image that the
+// node lacks is one that holds memory of a GPU (see standin).
+func StartOpenNode(ctx context.Context, dir string, devices int) (*OnNode, error) {
+	options, err := nodeOptions(dir)
+	if err != nil {
+		return nil, err
+	}
+	for i := range options.GPU.Mounts {
+		m := &options.GPU.Mounts[i]
+		m.Source = strings.ReplaceAll(m.Source, "{namespace}", everyNamespace)
+	}
+	options.AnyImage = &image.Image{Name: "gpuslice.test/any:v1", Entrypoint: []string{"/standin"},
+		Files: map[string]string{"/standin": filepath.Join(dir, standInFile), "/tenant": Tenant(dir)}}
+	n, err := startEmptyNode(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	n.open = true
+	if err := errors.Join(n.GPU(everyNamespace, fakegpu.Config{Devices: devices}), n.ShareGPU(everyNamespace)); err != nil {
+		return nil, err
+	}
+	return n, n.Offer(ctx, devices)
 }
 
 // StartBareNode is StartNode without gpuslice, whose images are there.
