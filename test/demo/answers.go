@@ -43,8 +43,10 @@ func (a *asked) answer(ctx context.Context, o options, s sample, claimed *claims
 		return "", err
 	}
 	name := fmt.Sprintf("%-22s", s.pod.GetName())
+	warned := &warnings{answer.Warnings}
 	if answer.Denied != nil {
 		fmt.Fprintf(w, "%s denied: %s\n", name, answer.Denied.Message)
+		warned.print(w)
 		return deniedAs(*answer.Denied), nil
 	}
 	if err := a.server.Put(answer.Pod); err != nil { // it counts in its namespace's quota
@@ -56,6 +58,7 @@ func (a *asked) answer(ctx context.Context, o options, s sample, claimed *claims
 	}
 	if planned == nil {
 		fmt.Fprintf(w, "%s unchanged: %s\n", name, s.title)
+		warned.print(w)
 		return "unchanged", nil
 	}
 	var containers []string
@@ -67,6 +70,7 @@ func (a *asked) answer(ctx context.Context, o options, s sample, claimed *claims
 		return "", err
 	}
 	fmt.Fprintf(w, "%s %s: %s%s\n", name, planned.Pool, strings.Join(containers, "; "), also)
+	warned.print(w)
 	if o.verbose {
 		if err := diff(s.pod, answer.Pod, w); err != nil {
 			return "", err

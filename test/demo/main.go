@@ -8,7 +8,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/box"
@@ -25,7 +28,7 @@ webhook and guard run as processes of this machine; no Kubernetes is needed.
   make run POD=my.yaml        your pods and workloads instead, in the namespaces they name (research without one)
   make run CLUSTER=1          the same on a real API server, and as root on a real node (kubelet, containerd, NVIDIA's device
                               plugin); the first time this compiles Kubernetes
-  make run KEEP=1             as CLUSTER=1, and leaves the node up (without one, the API server), with a kubectl to go on with
+  make run KEEP=1             the node stays up after the two pods (without one, the API server), with kubectl, helm and gpuslice
 
 Exit codes: 0 everything came out as expected, 1 something did not, or failed, 2 wrong usage.
 `
@@ -46,6 +49,7 @@ func main() {
 	if err != nil {
 		os.Exit(2)
 	}
+	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // what a sample is warned of stands below it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code, err := demonstrate(ctx, o, os.Stdout, os.Stderr)
 	stop()
@@ -65,9 +69,13 @@ func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (code
 		return status(samplesOnly(ctx, o, "a pod of yours", stdout, stderr))
 	}
 	prepare := func(ctx context.Context, dir string) error {
-		fmt.Fprintln(stderr, "--> tier: a real node, after sample pods on an API server without one")
-		if err := run(ctx, options{}, stdout, stderr); err != nil {
+		fmt.Fprintln(stderr, "--> tier: a real node")
+		bin, err := cluster.Build(ctx, stderr, cluster.Helm())
+		if err != nil {
 			return err
+		}
+		if err := os.Symlink(bin["helm"], filepath.Join(dir, helmFile)); err != nil {
+			return fmt.Errorf("place helm: %w", err)
 		}
 		fmt.Fprintln(stderr, "--> building webhook, guard, tenant and the simulated GPU")
 		return install.Build(ctx, dir)
@@ -79,10 +87,13 @@ func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (code
 		}
 		return code
 	})
-	if errors.Is(err, box.ErrUnsupported) {
+	switch inside := box.Dir() != ""; {
+	case errors.Is(err, box.ErrUnsupported):
 		return status(samplesOnly(ctx, o, err.Error(), stdout, stderr))
+	case err != nil || code != 0 || inside || o.keep:
+		return code, err
 	}
-	return code, err
+	return status(samplesOnly(ctx, o, "sample pods", stdout, stderr))
 }
 
 // samplesOnly is the demonstration without a node.

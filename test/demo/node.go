@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpuslice/gpuslice/deploy/images/recipe"
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster/box"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
@@ -47,31 +49,55 @@ func onNode(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		return err
 	}
 	if !o.keep {
-		goOn(stdout)
 		return nil
 	}
-	kubectl, err := n.WriteKubectl(n.Dir)
+	if err := n.makeRoom(ctx); err != nil {
+		return err
+	}
+	programs, err := writePrograms(n.APIServer, n.Dir, install.Command(box.Dir()), filepath.Join(box.Dir(), helmFile))
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, `
-The node stays up. In another terminal:
-  alias kubectl=%s
-  kubectl get pods -A
-  kubectl describe pod hog -n team-b
-  kubectl logs hog -n team-b -c gpuslice-guard
-Ctrl-C ends it and leaves nothing behind.
-`, kubectl)
+The cluster stays up, with gpuslice installed by its chart: %d slices on four A100. Every pod runs, in any namespace and with
+any image name: no image is pulled, but a program that prints what the container would run, and holds 1Gi of the simulated GPU.
+In another terminal:
+
+export KUBECONFIG=%s
+export PATH=%s:$PATH
+
+Then follow the README's Quickstart, or apply pods of your own; "gpuslice explain hog -n demo-b" explains what you saw above.
+Ctrl-C ends the cluster and leaves nothing behind.
+`, 4*keptDevices, n.Kubeconfig, programs)
 	<-ctx.Done()
 	return nil
 }
 
-// start starts the node, with the namespaces of both pods and one GPU for both.
+// keptDevices are the GPUs of the cluster that stays up.
+const keptDevices = 4
+
+// makeRoom adds GPUs to the one of the two pods.
+func (n *stageNode) makeRoom(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if err := n.GPU(quiet().namespace, fakegpu.Config{Devices: keptDevices}); err != nil {
+		return err
+	}
+	return errors.Join(n.Offer(ctx, keptDevices), n.Settle(ctx, install.SharedResource))
+}
+
+// demoPolicy is the name of the policy that governs both pods.
+const demoPolicy = "demo"
+
+// start starts the node, with gpuslice, the namespaces of both pods and one GPU.
 func (n *stageNode) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var err error
-	if n.OnNode, err = install.StartNode(ctx, box.Dir(), 1); err != nil {
+	if n.OnNode, err = install.StartOpenNode(ctx, box.Dir(), 1); err != nil {
+		return err
+	}
+	if err := n.installChart(ctx); err != nil {
 		return err
 	}
 	policy, err := files.ReadFile("node/policy.yaml")
@@ -79,15 +105,30 @@ func (n *stageNode) start(ctx context.Context) error {
 		return err
 	}
 	for _, p := range []place{quiet(), hog()} {
-		// Both see the same words, and so the same device.
-		if err := n.GPU(p.namespace, fakegpu.Config{Node: "demo"}); err != nil {
-			return err
-		}
-		if err := errors.Join(n.ShareGPU(p.namespace), n.Namespace(ctx, p.namespace, nil)); err != nil {
+		if err := n.Namespace(ctx, p.namespace, nil); err != nil {
 			return err
 		}
 	}
-	return errors.Join(n.Policy(ctx, "default", policy), n.Settle(ctx, install.SharedResource))
+	return errors.Join(n.Policy(ctx, demoPolicy, policy), n.Settle(ctx, install.SharedResource))
+}
+
+// installChart installs gpuslice as deploy/README.md says.
+func (n *stageNode) installChart(ctx context.Context) error {
+	checkout, err := recipe.Checkout()
+	if err != nil {
+		return err
+	}
+	helm := exec.CommandContext(ctx, filepath.Join(box.Dir(), helmFile), "install", "gpuslice", "deploy/chart", "--namespace="+api.SystemNamespace,
+		"--create-namespace", "--wait", "--set=image.tag="+install.Tag)
+	helm.Dir, helm.Env = checkout, []string{"HOME=" + n.Dir, "KUBECONFIG=" + n.Kubeconfig}
+	if out, err := helm.CombinedOutput(); err != nil {
+		return fmt.Errorf("install the chart: %w\n%s", err, out)
+	}
+	labels := []string{"app.kubernetes.io/name=gpuslice", "pod-security.kubernetes.io/enforce=restricted"}
+	if _, err := n.Kubectl(ctx, append([]string{"label", "namespace", api.SystemNamespace}, labels...)...); err != nil {
+		return err
+	}
+	return n.AwaitWebhook(ctx)
 }
 
 // twoPods is what there is to see.
@@ -111,12 +152,12 @@ func (n *stageNode) twoPods(ctx context.Context) error {
 		return err
 	}
 	n.say("pod hog: container trainer ended with exit code %d", end.ExitCode)
-	n.say("waiting for the kubelet to ask the guard (every 30 s) and to write an Event")
+	n.say("waiting for the Event on the pod")
 	event, err := n.event(ctx)
 	if err != nil {
 		return err
 	}
-	n.say("kubectl get events -n team-b: %s %s %s\n        %s", event.Type, event.Reason, "pod/"+event.InvolvedObject.Name, strings.TrimSpace(event.Message))
+	n.say("kubectl get events -n demo-b: %s %s %s\n        %s", event.Type, event.Reason, "pod/"+event.InvolvedObject.Name, strings.TrimSpace(event.Message))
 	return n.unharmed(ctx)
 }
 

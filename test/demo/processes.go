@@ -111,13 +111,7 @@ func (l *local) startGuard(made *corev1.Pod) error {
 }
 
 func (l *local) startTenant(c *corev1.Container) error {
-	args := []string{"node " + l.Node()}
-	for _, a := range c.Args {
-		if !strings.HasPrefix(a, "node ") {
-			args = append(args, a)
-		}
-	}
-	cmd := exec.Command(l.programs.tenant, args...)
+	cmd := exec.Command(l.programs.tenant, append([]string{"node " + l.Node()}, c.Args...)...)
 	cmd.Stdout, cmd.Stderr = &l.printed, &l.printed
 	ended, err := child.Start(cmd)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/gpuslice/gpuslice/test/cluster"
@@ -30,4 +31,25 @@ func buildPrograms(ctx context.Context, dir string, stderr io.Writer) (p program
 	return p, errors.Join(
 		cluster.Compile(ctx, cluster.Program{Package: "./cmd/guard", CGO: true}, p.guard),
 		cluster.Compile(ctx, cluster.Program{Package: "./test/fakegpu/tenant"}, p.tenant))
+}
+
+// helmFile is where the node's box has helm: it is built outside, where there is a network.
+const helmFile = "helm"
+
+// writePrograms writes the programs that a user has into a folder below dir, each reaching the cluster from any shell, and
+// returns the folder. helm "": none.
+func writePrograms(server *cluster.APIServer, dir, command, helm string) (string, error) {
+	folder := filepath.Join(dir, "bin")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return "", fmt.Errorf("make folder of programs: %w", err)
+	}
+	for name, path := range map[string]string{"kubectl": server.Program("kubectl"), "gpuslice": command, "helm": helm} {
+		if path == "" {
+			continue
+		}
+		if _, err := server.WriteProgram(folder, name, path); err != nil {
+			return "", err
+		}
+	}
+	return folder, nil
 }

@@ -51,7 +51,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	}
 	defer i.Stop()
 	step("creating pods; they stay Pending: there are nodes, but no scheduler and no kubelet")
-	unexpected, err := show(ctx, i, pods, stdout)
+	unexpected, err := show(ctx, i, pods, o.verbose, stdout)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 
 // goOn says what a user may do next.
 func goOn(stdout io.Writer) {
-	fmt.Fprint(stdout, "\nGo on with:\n  make run POD=my.yaml     your own pods and workloads\n  make run CLUSTER=1       the same on a real API server, kubelet and device plugin\n  make run KEEP=1          and it stays up, with a kubectl\n"+
+	fmt.Fprint(stdout, "\nGo on with:\n  make run POD=my.yaml     your own pods and workloads\n  make run CLUSTER=1       the same on a real API server, kubelet and device plugin\n  make run KEEP=1          and it stays up, with kubectl, helm and gpuslice\n"+
 		"  make build               the command line: bin/gpuslice render -f my.yaml --policies test/demo/policies --nodes test/scenarios/nodes/l4-timeslicing-renamed.yaml -n research -o diff\n")
 }
 
@@ -133,18 +133,23 @@ func populate(ctx context.Context, i *install.Installation, pods []sample) error
 
 // keep leaves the server up until the user ends it.
 func keep(ctx context.Context, server *cluster.APIServer, dir string, stdout io.Writer, unexpected int) error {
-	kubectl, err := server.WriteKubectl(dir)
+	command, err := install.Binary(ctx, dir, "cmd/gpuslice")
+	if err != nil {
+		return err
+	}
+	programs, err := writePrograms(server, dir, command, "")
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, `
-The API server stays up. In another terminal:
-  alias kubectl=%s
+The API server stays up, without a node: pods stay Pending. In another terminal:
+  export KUBECONFIG=%s
+  export PATH=%s:$PATH
   kubectl get pods -A
   kubectl get pod memory -n research -o yaml
   kubectl get configmaps -n gpuslice-system -l gpuslice.dev/policy=true
 Ctrl-C ends it and leaves nothing behind.
-`, kubectl)
+`, server.Kubeconfig, programs)
 	<-ctx.Done()
 	return unexpectedError(unexpected)
 }

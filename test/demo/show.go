@@ -20,10 +20,10 @@ import (
 )
 
 // show creates every pod, prints what became of it, and returns how many came out otherwise than expected.
-func show(ctx context.Context, i *install.Installation, pods []sample, w io.Writer) (unexpected int, err error) {
+func show(ctx context.Context, i *install.Installation, pods []sample, verbose bool, w io.Writer) (unexpected int, err error) {
 	for _, s := range pods {
 		fmt.Fprintf(w, "\n=== %s\n    pod %s in namespace %s\n", s.title, s.pod.GetName(), s.namespace)
-		got, err := create(ctx, i, s, w)
+		got, err := create(ctx, i, s, verbose, w)
 		if err != nil {
 			return unexpected, err
 		}
@@ -37,7 +37,7 @@ func show(ctx context.Context, i *install.Installation, pods []sample, w io.Writ
 }
 
 // create creates the pod and prints the outcome, which it also returns in the words of a sample's expect.
-func create(ctx context.Context, i *install.Installation, s sample, w io.Writer) (string, error) {
+func create(ctx context.Context, i *install.Installation, s sample, verbose bool, w io.Writer) (string, error) {
 	warnings := &warnings{}
 	after, err := i.Apply.Warning(warnings).Create(ctx, s.pod.DeepCopy(), metav1.CreateOptions{})
 	warnings.print(w)
@@ -56,8 +56,10 @@ func create(ctx context.Context, i *install.Installation, s sample, w io.Writer)
 		fmt.Fprintln(w, "    left unchanged: the pod is as it was written")
 		return "unchanged", nil
 	}
-	if err := printDiff(ctx, i, s, after, w); err != nil {
-		return "", err
+	if verbose {
+		if err := printDiff(ctx, i, s, after, w); err != nil {
+			return "", err
+		}
 	}
 	printPlanned(*planned, w)
 	return "mutated " + string(planned.Strategy), nil

@@ -18,14 +18,15 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/gpuslice/gpuslice/guard/limits"
+	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
 // place is a container on the node.
 type place struct{ namespace, pod, container string }
 
 // quiet and hog are the two pods of the node, as their files name them.
-func quiet() place { return place{"team-a", "quiet", "inference"} }
-func hog() place   { return place{"team-b", "hog", "trainer"} }
+func quiet() place { return place{"demo-a", "quiet", "inference"} }
+func hog() place   { return place{"demo-b", "hog", "trainer"} }
 
 // until watches objects until one is as wanted.
 func until[T runtime.Object](ctx context.Context, n *stageNode, resource string, p place, selector string, of T, wanted func(T) bool) error {
@@ -66,7 +67,7 @@ func (n *stageNode) ended(ctx context.Context) (end *corev1.ContainerStateTermin
 func (n *stageNode) event(ctx context.Context) (found *corev1.Event, err error) {
 	err = until(ctx, n, "events", hog(), "involvedObject.name="+hog().pod, &corev1.Event{}, func(e *corev1.Event) bool {
 		found = e
-		return strings.Contains(e.Message, "gpuslice terminated")
+		return e.Reason == observe.ReasonTerminated
 	})
 	if err != nil {
 		return nil, fmt.Errorf("wait for the Event: %w", err)

@@ -127,7 +127,7 @@ func storyWorld() (world, error) {
 	if err := yaml.UnmarshalStrict(text, &node); err != nil {
 		return world{}, err
 	}
-	return world{policies: map[string][]byte{"default": policy}, nodes: []*corev1.Node{&node}, namespaces: []string{api.SystemNamespace, quiet().namespace, hog().namespace}}, nil
+	return world{policies: map[string][]byte{demoPolicy: policy}, nodes: []*corev1.Node{&node}, namespaces: []string{api.SystemNamespace, quiet().namespace, hog().namespace}}, nil
 }
 
 // sampleWorld is the nodes, policies and namespaces of the samples.
