@@ -16,22 +16,17 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster"
 	"github.com/gpuslice/gpuslice/test/cluster/box"
-	"github.com/gpuslice/gpuslice/test/fakegpu"
 	"github.com/gpuslice/gpuslice/test/install"
 )
 
 // team is the tenant's namespace.
-const team = "team"
+const team = "team-a"
 
 // startNode starts the one node of this package's box.
 var startNode = sync.OnceValues(func() (*install.OnNode, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	n, err := install.StartBareNode(ctx, box.Dir(), 1)
-	if err != nil {
-		return nil, err
-	}
-	return n, n.GPU(team, fakegpu.Config{Devices: 1})
+	return install.StartOpenNode(ctx, box.Dir(), 1)
 })
 
 // bareNode returns the node, without gpuslice, or skips the test where no node was asked for.

@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/cluster/box"
-	"github.com/gpuslice/gpuslice/test/fakegpu"
 	"github.com/gpuslice/gpuslice/test/install"
 	"github.com/gpuslice/gpuslice/test/markdown"
 )
@@ -31,21 +31,21 @@ type reader struct {
 	ran    []markdown.Block
 }
 
-// TestPages runs the commands of all pages, as they are written there: on an installation by Helm, and on one by kustomize.
+// TestPages runs the commands of all pages, as they are written there: on an installation by Helm, and on one by kustomize. The first
+// pages of a newcomer come before anything that another page creates.
 func TestPages(t *testing.T) {
 	n := bareNode(t)
 	before := objects(t, n.Config)
 	r := newReader(t, n)
 
-	r.follow("deploy/README.md", "Install with Helm")
+	installation := r.take("deploy/README.md", "Install with Helm")
+	r.run(installation[:1])
 	if err := n.Settle(t.Context(), install.SharedResource); err != nil {
 		t.Fatal(err)
 	}
-	const quickstart = "quickstart" // its namespace
-	if err := n.GPU(quickstart, fakegpu.Config{Devices: 1}); err != nil {
-		t.Fatal(err)
-	}
 	r.follow("README.md", "Quickstart")
+	r.firstSlice()
+	r.run(installation[1:])
 	r.tenants()
 	const warnings = 4 // of doctor: this node has no DaemonSet of NVIDIA's container toolkit
 	r.follow("deploy/TROUBLESHOOTING.md", "Troubleshooting", warnings)
@@ -107,7 +107,7 @@ func newReader(t *testing.T, n *install.OnNode) *reader {
 	}
 	r.runner = markdown.Runner{
 		Dir: checkout, Env: []string{"HOME=" + home, "KUBECONFIG=" + n.Kubeconfig, "PATH=" + programs + ":" + os.Getenv("PATH")},
-		Words: []string{"HOST/", "", "TAG", install.Tag, "POD", "sliced", "nvidia/cuda:12.9.1-base-ubuntu24.04", install.TenantImage, `command: [sleep, "3600"]`, "args: [hold, 1GiB]", "deployment/NAME", "deployment/trainers", "NAMESPACE", team, "team-a", team},
+		Words: []string{"HOST/", "", "TAG", install.Tag, "POD", "sliced", "deployment/NAME", "deployment/trainers", "NAMESPACE", team},
 	}
 	return r
 }
@@ -115,13 +115,31 @@ func newReader(t *testing.T, n *install.OnNode) *reader {
 // follow runs the commands of a page's section, and returns what they print. They end with 0, or one of the exit codes.
 func (r *reader) follow(page, section string, codes ...int) (printed string) {
 	r.Helper()
-	var left []markdown.Block
-	found := false
-	for _, b := range append(r.left, r.ran...) {
-		if b.Page != page || b.Section != section {
-			continue
+	return r.run(r.take(page, section), codes...)
+}
+
+// take returns the blocks of a page's section, which are left no longer.
+func (r *reader) take(page, section string) (taken []markdown.Block) {
+	r.Helper()
+	of := func(b markdown.Block) bool { return b.Page == page && b.Section == section }
+	for _, b := range append(slices.Clone(r.left), r.ran...) {
+		if of(b) {
+			taken = append(taken, b)
 		}
-		found = true
+	}
+	if taken == nil {
+		r.Fatalf("%s has no commands in section %q", page, section)
+	}
+	if slices.ContainsFunc(r.left, of) {
+		r.left = slices.DeleteFunc(r.left, of)
+		r.ran = append(r.ran, taken...)
+	}
+	return taken
+}
+
+func (r *reader) run(blocks []markdown.Block, codes ...int) (printed string) {
+	r.Helper()
+	for _, b := range blocks {
 		out, err := r.runner.Run(r.Context(), b)
 		var exit *exec.ExitError
 		if err != nil && !(errors.As(err, &exit) && slices.Contains(codes, exit.ExitCode())) {
@@ -132,18 +150,32 @@ func (r *reader) follow(page, section string, codes ...int) (printed string) {
 		}
 		printed += out
 	}
-	for _, b := range r.left {
-		if b.Page == page && b.Section == section {
-			r.ran = append(r.ran, b)
-		} else {
-			left = append(left, b)
-		}
-	}
-	r.left = left
-	if !found {
-		r.Fatalf("%s has no commands in section %q", page, section)
-	}
 	return printed
+}
+
+// firstSlice follows the page until all its pods run or have ended well, and removes what it made.
+func (r *reader) firstSlice() {
+	r.Helper()
+	const page = "deploy/recipes/first-slice.md"
+	r.follow(page, "Your first slice")
+	eventually(r.T, time.Minute, func() string {
+		pods, err := r.node.Client.CoreV1().Pods(team).List(r.Context(), metav1.ListOptions{LabelSelector: api.LabelTier + "=" + string(api.TierGuard)})
+		if err != nil {
+			return err.Error()
+		}
+		if want := 4; len(pods.Items) != want {
+			return fmt.Sprintf("%d pods with a slice, and %s has %d", len(pods.Items), page, want)
+		}
+		for _, p := range pods.Items {
+			if p.Status.Phase != corev1.PodRunning && p.Status.Phase != corev1.PodSucceeded {
+				return fmt.Sprintf("pod %s is %+v", p.Name, p.Status)
+			}
+		}
+		return ""
+	})
+	if _, err := r.node.Kubectl(r.Context(), "delete", "-f", filepath.Join(r.runner.Dir, "deploy/recipes/first-slice/policy.yaml"), "--timeout=2m"); err != nil {
+		r.Fatal(err)
+	}
 }
 
 // awaitOutput runs commands that only read until they print what the page says: what is observed comes later.
