@@ -252,7 +252,7 @@ func TestAgentObserved(t *testing.T) {
 			o, err := observe.DecodeObservation(p.Annotations[api.AnnotationObserved])
 			return err == nil && o.State == observe.Enforced && o.Tier == api.TierGuard
 		})
-		s.command(0, []string{"top", "-n", s.namespace, "--no-headers"}, "quiet  trainer  8Gi  7Gi  88 ")
+		s.awaitCommand([]string{"top", "-n", s.namespace, "--no-headers"}, "quiet  trainer  8Gi  7Gi  88 ")
 		s.awaitUsage("of what it holds, 7GiB of 8Gi, used as the agent read it", func(l usage.Line) bool {
 			return l.Used > 0 && 8*l.Used <= 7*l.Read && l.Read <= l.Held.Memory
 		})

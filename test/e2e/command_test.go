@@ -1,14 +1,16 @@
 package e2e
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gpuslice/gpuslice/test/cluster/box"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
@@ -19,25 +21,44 @@ import (
 // of texts.
 func (s *stage) command(code int, args []string, texts ...string) {
 	s.Helper()
-	cmd := exec.CommandContext(s.Context(), install.Command(box.Dir()), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.node.Kubeconfig)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
-		s.Fatal(err)
-	}
-	if got := cmd.ProcessState.ExitCode(); got != code {
+	got, out := s.tryCommand(args)
+	if got != code {
 		s.Errorf("%s: exit %d, want %d", strings.Join(args, " "), got, code)
 	}
 	for _, text := range texts {
-		if !strings.Contains(out.String(), text) {
+		if !strings.Contains(out, text) {
 			s.Errorf("%s does not say %q", strings.Join(args, " "), text)
 		}
 	}
 	if s.Failed() {
-		s.Logf("%s\n%s", strings.Join(args, " "), out.String())
+		s.Logf("%s\n%s", strings.Join(args, " "), out)
 	}
+}
+
+// awaitCommand runs the command line, which reads what changes, until it succeeds and prints the text.
+func (s *stage) awaitCommand(args []string, text string) {
+	s.Helper()
+	last := ""
+	err := wait.PollUntilContextTimeout(s.Context(), time.Second, within, true, func(context.Context) (bool, error) {
+		code, out := s.tryCommand(args)
+		last = out
+		return code == 0 && strings.Contains(out, text), nil
+	})
+	if err != nil {
+		s.Errorf("%s does not say %q, but\n%s", strings.Join(args, " "), text, last)
+	}
+}
+
+// tryCommand returns how the command line ended, and what it printed.
+func (s *stage) tryCommand(args []string) (code int, printed string) {
+	s.Helper()
+	cmd := exec.CommandContext(s.Context(), install.Command(box.Dir()), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.node.Kubeconfig)
+	out, err := cmd.CombinedOutput()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		s.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
 }
 
 // TestDoctor: what NVIDIA's own device plugin and feature discovery wrote is understood.
