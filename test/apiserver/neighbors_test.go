@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,16 +127,15 @@ func proxies(c *corev1.Container) { sets("HTTP_PROXY", "http://proxy:3128")(c) }
 // tokens write what webhooks for cloud identities write, such as EKS's: variables, and a mount of a token.
 func tokens(pod *corev1.Pod) {
 	const name, at = "aws-iam-token", "/var/run/secrets/eks.amazonaws.com/serviceaccount"
-	for _, v := range pod.Spec.Volumes {
-		if v.Name == name {
-			return
-		}
+	if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name }) {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "sts.amazonaws.com", Path: "token"}}}}}})
 	}
-	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "sts.amazonaws.com", Path: "token"}}}}}})
 	intoEvery(func(c *corev1.Container) {
 		sets("AWS_WEB_IDENTITY_TOKEN_FILE", at+"/token")(c)
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at, ReadOnly: true})
+		if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == name }) {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at, ReadOnly: true})
+		}
 	})(pod)
 }
 
@@ -207,7 +207,7 @@ func TestNeighbors(t *testing.T) {
 						}
 					}
 					if order.writes && c.stays != nil && !c.stays(own) {
-						t.Errorf("container %s has nothing of the other webhook's: %+v", own.Name, own)
+						t.Errorf("container %s has nothing of the other webhook's: %v %v %v", own.Name, own.Env, own.VolumeMounts, own.Resources)
 					}
 				}
 			})
