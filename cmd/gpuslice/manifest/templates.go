@@ -18,8 +18,8 @@ const (
 )
 
 // Templates finds the pod templates of an object, wherever its kind has them, in the order of their paths: what has containers in
-// its spec (template, podTemplate), a pod's spec without a spec around it (a predictor), and containers that a controller
-// completes, by the devices that they request.
+// its spec (template, podTemplate), a pod's spec without a spec around it (a predictor), and, in kinds that run pods, containers that
+// a controller completes, by the devices that they request.
 func Templates(o Object) ([]Template, error) {
 	d := json.NewDecoder(bytes.NewReader(o.Raw))
 	d.UseNumber()
@@ -27,7 +27,7 @@ func Templates(o Object) ([]Template, error) {
 	if d.Decode(&root) != nil || o.Kind == "Pod" {
 		return nil, nil
 	}
-	f := templateFinder{builtIn: o.BuiltIn()}
+	f := templateFinder{builtIn: o.BuiltIn(), runsPods: o.RunsPods()}
 	for _, key := range slices.Sorted(maps.Keys(root)) {
 		if key != "metadata" && key != "status" {
 			f.walk(root[key], root, "/"+keyToPointer.Replace(key), 1)
@@ -40,8 +40,8 @@ func Templates(o Object) ([]Template, error) {
 }
 
 type templateFinder struct {
-	builtIn bool
-	found   []Template
+	builtIn, runsPods bool
+	found             []Template
 }
 
 // walk looks for templates in value, which stands at pointer in parent.
@@ -55,6 +55,9 @@ func (f *templateFinder) walk(value any, parent map[string]any, pointer string, 
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if key == "containers" || key == "initContainers" { // of no pod, such as those of a pattern
+				continue
+			}
 			f.walk(v[key], v, pointer+"/"+keyToPointer.Replace(key), depth+1)
 		}
 	case []any:
@@ -76,6 +79,9 @@ func (f *templateFinder) take(v, parent map[string]any, pointer string) bool {
 	if holdsContainers(v, true) {
 		f.found = append(f.found, Template{pointer: pointer, metadata: encode(labelsOf(v)), spec: encode(v), bare: true})
 		return true
+	}
+	if !f.runsPods {
+		return false
 	}
 	if spec := completed(v, pointer[strings.LastIndexByte(pointer, '/')+1:]); spec != nil {
 		metadata := labelsOf(parent)
@@ -99,8 +105,11 @@ func labelsOf(v map[string]any) map[string]any {
 	return out
 }
 
-// containerName is the name of a container; patterns and placeholders have other characters.
-var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+// The name of a container, and of a field of one; patterns and placeholders have other characters.
+var (
+	containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+	fieldName     = regexp.MustCompile(`^[A-Za-z]+$`)
+)
 
 // holdsContainers reports whether v is the spec of a pod. Only the spec of a template holds containers without an image, which
 // its controller adds.
@@ -110,6 +119,11 @@ func holdsContainers(v map[string]any, images bool) bool {
 		container, ok := c.(map[string]any)
 		if !ok {
 			return false
+		}
+		for key := range container {
+			if !fieldName.MatchString(key) {
+				return false
+			}
 		}
 		if name, named := container["name"]; named {
 			if text, ok := name.(string); !ok || !containerName.MatchString(text) {
