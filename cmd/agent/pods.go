@@ -36,7 +36,7 @@ type pods struct {
 
 // podsInPage is how many pods a page of a list has: anybody who may make pods can
 // fill a node with pods of 1.5 MiB each, the most that etcd takes.
-const podsInPage = 10
+const podsInPage = 4
 
 // watchPods returns the pods of a node that have not ended. Run keeps them up to date.
 // Pods that have ended are not sent: they stay, however many the node has room for.
