@@ -120,8 +120,8 @@ bench-ops: cluster ## figures: the same at full size and latency, about an hour 
 bench-check: cluster ## compare a create's cost with the previous release in one run; fails beyond GPUSLICE_MARGIN (default 1.2)
 	GPUSLICE_TEST=apiserver,long go test $(GOFLAGS) -count=1 -timeout 20m ./test/bench -run TestCostBesidePreviousRelease -v
 
-bench-scale: ## figures and curves: replicas beside generated clusters of up to 5,000 nodes and 100,000 pods, and 200 ledgers; a quarter of an hour, 4 GiB
-	GPUSLICE_TEST=long GPUSLICE_CURVES=growth.svg go test $(GOFLAGS) -count=1 -timeout 40m ./test/bench -run 'TestPrint(Scale|Ledgers)' -v
+bench-scale: ## figures and curves: replicas beside generated clusters of up to 5,000 nodes and 100,000 pods, beside the largest objects, and 200 ledgers; half an hour, 4 GiB
+	GPUSLICE_TEST=long GPUSLICE_CURVES=growth.svg go test $(GOFLAGS) -count=1 -timeout 40m ./test/bench -run 'TestPrint(Scale|Largest|Ledgers)' -v
 
 bench-guard: ## figures of the guard: size, memory, CPU, time to end
 	go run $(GOFLAGS) ./test/bench/guard

@@ -9,8 +9,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sort"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,6 +34,7 @@ type Server struct {
 
 	objects *store
 	http    *http.Server
+	old     atomic.Bool
 }
 
 // Start opens a port of this machine and serves.
@@ -45,6 +48,9 @@ func Start() (*Server, error) {
 	go s.http.Serve(l)
 	return s, nil
 }
+
+// WithoutWatchLists has the server answer as API servers did before Kubernetes 1.34: lists are not watched.
+func (s *Server) WithoutWatchLists() { s.old.Store(true) }
 
 // Stop ends the server and every watch.
 func (s *Server) Stop() { _ = s.http.Close() }
@@ -124,14 +130,45 @@ func (s *Server) list(req *http.Request, r request) (any, error) {
 		return nil, err
 	}
 	found, version := s.objects.list(r.GroupResource, wanted)
+	found, about, err := page(req, found)
+	if err != nil {
+		return nil, err
+	}
+	about["resourceVersion"] = strconv.Itoa(version)
 	items := make([]any, 0, len(found))
 	for _, o := range found {
 		items = append(items, o.Object)
 	}
 	kind := r.kind()
 	return map[string]any{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind + "List",
-		"metadata": map[string]any{"resourceVersion": strconv.Itoa(version)}, "items": items}, nil
+		"metadata": about, "items": items}, nil
 }
+
+// page is the part of a list that was asked for. As an API server does, it heeds no limit where any version will do. A list that changes
+// between its pages is not the same throughout.
+func page(req *http.Request, all []*unstructured.Unstructured) (part []*unstructured.Unstructured, about map[string]any, err error) {
+	query, about := req.URL.Query(), map[string]any{}
+	if query.Get("limit") == "" || query.Get("resourceVersion") == "0" {
+		return all, about, nil
+	}
+	limit, err := strconv.Atoi(query.Get("limit"))
+	if err != nil {
+		return nil, nil, apierrors.NewBadRequest("limit: " + err.Error())
+	}
+	after := query.Get("continue")
+	first := 0
+	if after != "" {
+		first = sort.Search(len(all), func(i int) bool { return nameOf(all[i]) > after })
+	}
+	last := min(first+limit, len(all))
+	if last < len(all) {
+		about["continue"] = nameOf(all[last-1])
+	}
+	return all[first:last], about, nil
+}
+
+// nameOf sorts as lists are sorted.
+func nameOf(o *unstructured.Unstructured) string { return o.GetNamespace() + "\x00" + o.GetName() }
 
 func (s *Server) create(req *http.Request, r request) (any, error) {
 	o, err := decode(req)

@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -27,6 +29,9 @@ func (s *Server) watch(w http.ResponseWriter, req *http.Request, r request) erro
 		return err
 	}
 	query := req.URL.Query()
+	if s.old.Load() && query.Get("sendInitialEvents") != "" {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", field.ErrorList{field.Forbidden(field.NewPath("sendInitialEvents"), "is forbidden for watch unless the WatchList feature gate is enabled")})
+	}
 	from := query.Get("resourceVersion")
 	initial := query.Get("sendInitialEvents") == "true" || from == "" || from == "0"
 	version := 0

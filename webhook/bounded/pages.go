@@ -61,11 +61,18 @@ func (s Source) Each(ctx context.Context, o metav1.ListOptions, do func(runtime.
 	}
 }
 
+// Page returns a context for a request of one list, which is answered as too large (apierrors.IsRequestEntityTooLargeError) if it is no
+// page, and what gives back the memory of it.
+func Page(ctx context.Context) (_ context.Context, release func()) {
+	held := &heldPage{}
+	return context.WithValue(ctx, heldKey{}, held), held.release
+}
+
 // page calls do with the objects of one page.
 func (s Source) page(ctx context.Context, o metav1.ListOptions, do func(runtime.Object) error) (out metav1.ListMeta, err error) {
-	held := &heldPage{}
-	defer held.release()
-	list, err := s.list(context.WithValue(ctx, heldKey{}, held), o)
+	ctx, release := Page(ctx)
+	defer release()
+	list, err := s.list(ctx, o)
 	if err != nil {
 		return out, err
 	}

@@ -39,6 +39,7 @@ type claimReader struct {
 	client                             kubernetes.Interface
 	unserved                           *atomic.Bool
 	classes, slices, claims, templates cache.SharedIndexInformer
+	reads                              *claimReads
 }
 
 func newClaimReader(client kubernetes.Interface, log logr.Logger, touch func()) (claimReader, error) {
@@ -46,6 +47,7 @@ func newClaimReader(client kubernetes.Interface, log logr.Logger, touch func()) 
 	r := claimReader{
 		client:   client,
 		unserved: new(atomic.Bool),
+		reads:    &claimReads{namespaces: map[string]*namespaceReads{}},
 		classes:  bounded.From(client, kinds.DeviceClasses(), nil).Informer(bounded.Kept{Name: "DeviceClasses", Of: slimClaim}, cache.Indexers{}),
 		slices:   bounded.From(client, kinds.ResourceSlices(), nil).Informer(bounded.Kept{Name: "ResourceSlices", Of: slimClaim}, cache.Indexers{}),
 		claims: bounded.From(client, kinds.ResourceClaims(metav1.NamespaceAll), nil).Informer(
@@ -229,18 +231,24 @@ func (r claimReader) cached(namespace, claim, template string) *resourcev1.Resou
 // reader reads claims that are younger than the cache from the API server, within a second in all.
 func (r claimReader) reader(ctx context.Context, namespace string) func(claim, template string) *resourcev1.ResourceClaimSpec {
 	until := time.Now().Add(readTimeout)
-	return func(claim, template string) *resourcev1.ResourceClaimSpec {
+	return func(claim, template string) (spec *resourcev1.ResourceClaimSpec) {
 		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
-		if claim != "" {
-			if c, err := r.client.ResourceV1().ResourceClaims(namespace).Get(ctx, claim, metav1.GetOptions{}); err == nil {
-				return allocated(c)
-			}
-			return nil
-		}
-		if t, err := r.client.ResourceV1().ResourceClaimTemplates(namespace).Get(ctx, template, metav1.GetOptions{}); err == nil {
-			return &t.Spec.Spec
+		r.reads.do(ctx, namespace, func() { spec = r.get(ctx, namespace, claim, template) })
+		return spec
+	}
+}
+
+// get reads a claim from the API server, or the template of one that has no name yet; nil: there is none.
+func (r claimReader) get(ctx context.Context, namespace, claim, template string) *resourcev1.ResourceClaimSpec {
+	if claim != "" {
+		if c, err := r.client.ResourceV1().ResourceClaims(namespace).Get(ctx, claim, metav1.GetOptions{}); err == nil {
+			return allocated(c)
 		}
 		return nil
 	}
+	if t, err := r.client.ResourceV1().ResourceClaimTemplates(namespace).Get(ctx, template, metav1.GetOptions{}); err == nil {
+		return &t.Spec.Spec
+	}
+	return nil
 }

@@ -75,7 +75,7 @@ func slimSpec(spec resourcev1.ResourceClaimSpec) resourcev1.ResourceClaimSpec {
 	requests := 0
 	for _, r := range spec.Devices.Requests {
 		requests += 1 + len(r.FirstAvailable)
-		var few resourcev1.DeviceRequest
+		few := resourcev1.DeviceRequest{Name: r.Name}
 		if e := r.Exactly; e != nil {
 			few.Exactly = &resourcev1.ExactDeviceRequest{DeviceClassName: e.DeviceClassName, AllocationMode: e.AllocationMode, Count: e.Count, AdminAccess: e.AdminAccess}
 		}

@@ -7,11 +7,13 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/gpuslice/gpuslice/policies"
 	"github.com/gpuslice/gpuslice/policies/rawpod"
+	"github.com/gpuslice/gpuslice/webhook/bounded"
 )
 
 // Reader reads living pods and evaluates them.
@@ -19,7 +21,8 @@ type Reader struct {
 	Client rest.Interface
 	// InputOf returns what a decision about a pod depends on. Of a pod that is not read, it gets the names alone.
 	InputOf func(ctx context.Context, pod *corev1.Pod) (policies.Input, error)
-	// PageSize is how many pods are read at once: all their text is held in memory, and the API server stores pods of a megabyte.
+	// PageSize is how many pods are read at once at most: all their text is held in memory. Where the client is bounded, large ones are read
+	// in smaller pages.
 	PageSize int
 }
 
@@ -31,8 +34,12 @@ type page struct {
 
 // Each evaluates the living pods of a namespace one after the other, but for those that no policy governs.
 func (r Reader) Each(ctx context.Context, namespace string, do func(Pod)) error {
-	for next := ""; ; {
-		list, err := r.page(ctx, namespace, next)
+	for next, limit := "", r.PageSize; ; {
+		list, err := r.page(ctx, namespace, next, limit)
+		if apierrors.IsRequestEntityTooLargeError(err) && limit > 1 {
+			limit /= 2
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("read pods of namespace %s: %w", namespace, err)
 		}
@@ -52,9 +59,11 @@ func (r Reader) Each(ctx context.Context, namespace string, do func(Pod)) error 
 }
 
 // page reads some pods as text, of which bounds are checked before it becomes pods.
-func (r Reader) page(ctx context.Context, namespace, next string) (out page, err error) {
+func (r Reader) page(ctx context.Context, namespace, next string, limit int) (out page, err error) {
+	ctx, release := bounded.Page(ctx)
+	defer release()
 	text, err := r.Client.Get().AbsPath("/api/v1/namespaces/"+namespace+"/pods").SetHeader("Accept", "application/json").
-		Param("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed").Param("limit", strconv.Itoa(r.PageSize)).Param("continue", next).DoRaw(ctx)
+		Param("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed").Param("limit", strconv.Itoa(limit)).Param("continue", next).DoRaw(ctx)
 	if err != nil {
 		return out, err
 	}
