@@ -376,7 +376,7 @@ func TestDoctorToUninstall(t *testing.T) {
 		}
 		resigned(t, server, sliced.GetName())
 		// Without a controller manager no namespace goes: the command waits for its deadline.
-		command(t, server.Kubeconfig, "uninstall", "--yes", "--purge", "--timeout=1s").want(t, 3, "configmap/team-a removed", "secret/gpuslice-promise-keys removed", "namespace/gpuslice-system is not removed after 1s")
+		command(t, server.Kubeconfig, "uninstall", "--yes", "--purge", "--timeout=1s").want(t, 2, "configmap/team-a removed", "secret/gpuslice-promise-keys removed", "namespace/gpuslice-system is not removed after 1s")
 		command(t, server.Kubeconfig, "uninstall", "--yes", "--timeout=0").want(t, 0)
 	})
 }
