@@ -3,8 +3,13 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +19,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/api"
 	"github.com/gpuslice/gpuslice/test/abuse"
 	"github.com/gpuslice/gpuslice/test/fakegpu"
+	"github.com/gpuslice/gpuslice/webhook/observe"
 )
 
 // attackers are the users that carry out each attack on the agent.
@@ -138,19 +144,31 @@ func (s *stage) agentPod() *corev1.Pod {
 	return &list.Items[0]
 }
 
-// TestAgentAttackByZombie uses memory in processes whose first thread has exited. See TestAttackByZombie.
-func TestAgentAttackByZombie(t *testing.T) {
+// TestAgentAttackByPID uses memory in processes that hide from who reads /proc, and under the number of another pod's. The driver goes on
+// listing them; so does the fake library, which reads command lines otherwise.
+func TestAgentAttackByPID(t *testing.T) {
 	t.Parallel()
 	s := withAgent(t)
-	agent := agentGPU
-	listed := fakegpu.Fault{}
+	leaver := exec.Command("/bin/sleep", "600")
+	if err := leaver.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pids := map[string]int{"leaver": leaver.Process.Pid}
 	for user, as := range attackers() {
 		name := "undead-" + user
 		s.create(once(slice("8Gi", name, as(byAgent("trainer", "wait 6s", "end-first-thread", "say undead")))))
-		pid := s.processes(s.awaitRunning(name), "trainer")[0]
+		pids[name] = s.processes(s.awaitRunning(name), "trainer")[0]
+		s.awaitLine(name, "trainer", "the end of its first thread", func(line string) bool { return line == "undead" })
+		name = "traced-" + user
+		s.create(once(slice("8Gi", name, as(byAgent("trainer", "crowd 24", "say crowd", "wait 6s", "end-threads", "say undead")))))
+		s.awaitLine(name, "trainer", "the crowd", func(line string) bool { return line == "crowd" })
+		pids[name] = s.crowd(s.get(name), "trainer")
+		s.awaitLine(name, "trainer", "the end of its threads", func(line string) bool { return line == "undead" })
+	}
+	agent, listed := agentGPU, fakegpu.Fault{}
+	for _, pid := range pids {
 		listed.Listed = append(listed.Listed, fakegpu.Listed{PID: pid, Held: 12 * fakegpu.GiB})
 		listed.Others += 12 * fakegpu.GiB
-		s.awaitLine(name, "trainer", "the end of its first thread", func(line string) bool { return line == "undead" })
 	}
 	agent.On = maps.Clone(agentGPU.On)
 	agent.On[3] = listed
@@ -165,5 +183,79 @@ func TestAgentAttackByZombie(t *testing.T) {
 	for user := range attackers() {
 		told := s.awaitTerminated("undead-" + user)
 		abuse.Report(t, abuse.Attempt{Threat: "A27", Attack: "use memory in a process whose first thread has exited, against an agent, as " + user, Outcome: abuse.Contained, Words: told.Message})
+		told = s.awaitTerminated("traced-" + user)
+		abuse.Report(t, abuse.Attempt{Threat: "A27", Attack: "use memory in a process whose first 24 threads have exited and are traced, against an agent, as " + user, Outcome: abuse.Contained, Words: told.Message})
 	}
+	_ = leaver.Process.Kill()
+	_ = leaver.Wait()
+	const forks = `/tenant 'node ` + agentNode + `' 'device 0' 'hold 6GiB' & i=0; while [ $i -lt 400 ]; do sleep 600 & i=$((i+1)); sleep 0.1; done; wait`
+	s.create(once(slice("8Gi", "victim", asking(shell("trainer", forks)))))
+	s.inherit(s.awaitRunning("victim"), "trainer", pids["leaver"])
+	told := s.awaitEvent("victim", "that memory is nobody's", func(e *corev1.Event) bool {
+		return strings.Contains(e.Message, "12Gi in use") && strings.Contains(e.Message, "is nobody's")
+	})
+	if err := syscall.Kill(pids["leaver"], 0); err != nil {
+		t.Errorf("who got the PID: %v", err)
+	}
+	if now := status(s.get("victim"), "trainer"); now.State.Running == nil {
+		t.Errorf("the victim is %+v", now.State)
+	}
+	abuse.Report(t, abuse.Attempt{Threat: "A27", Attack: "leave memory under a PID that a process of another pod gets, against an agent", Outcome: abuse.Reported, Words: told.Message})
+}
+
+// crowd returns the process of a container that has many threads.
+func (s *stage) crowd(p *corev1.Pod, container string) int {
+	s.Helper()
+	for _, pid := range s.processes(p, container) {
+		if threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid)); err == nil && len(threads) > 20 {
+			return pid
+		}
+	}
+	s.Fatalf("no process of %s has many threads", container)
+	return 0
+}
+
+// inherit waits until a process of a container that forks has the PID. In earnest a PID comes round only after all others.
+func (s *stage) inherit(p *corev1.Pod, container string, pid int) {
+	s.Helper()
+	_, id, _ := strings.Cut(status(p, container).ContainerID, "://")
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); {
+		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0); err != nil {
+			s.Fatal(err)
+		}
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if strings.Contains(string(text), id) && string(command) == "sleep\x00600\x00" {
+			return
+		}
+		select {
+		case <-s.Context().Done():
+		case <-time.After(time.Millisecond):
+		}
+	}
+	s.Fatalf("no process of %s got the PID %d", container, pid)
+}
+
+// TestAgentAttackWithoutSlice uses memory where no slice is, by a device that another container or pod was given.
+func TestAgentAttackWithoutSlice(t *testing.T) {
+	t.Parallel()
+	s := withAgent(t)
+	hog := []string{"node " + agentNode, "device 0", "wait 2s", "hold 30GiB"}
+	s.create(once(slice("8Gi", "beside", byAgent("trainer", "hold 2GiB"), strictly(tenant("loader", hog...), 1000))))
+	s.create(once(plain("bare", strictly(tenant("loader", hog...), 1000))))
+	told := s.awaitTerminated("beside")
+	if !strings.Contains(told.Message, " in loader: 30Gi of 6Gi on ") {
+		t.Errorf("the Event says %q", told.Message)
+	}
+	s.neverNoticed("beside", "trainer", 10)
+	abuse.Report(t, abuse.Attempt{Threat: "A2", Attack: "use memory in a container without a slice, beside one that has, against an agent", Outcome: abuse.Contained, Words: told.Message})
+	told = s.awaitEvent("bare", "that it was given no GPU", func(e *corev1.Event) bool {
+		return strings.Contains(e.Message, "uses 30Gi on ") && strings.Contains(e.Message, "given no GPU")
+	})
+	abuse.Report(t, abuse.Attempt{Threat: "A2", Attack: "use memory in a pod that was given no GPU, against an agent", Outcome: abuse.Reported, Words: told.Message})
+	s.create(slice("8Gi", "small", byAgent("trainer", "hold 2GiB"), tenant("loader", "node "+agentNode, "device 0", "hold 1GiB")))
+	s.awaitPod("small", "what is observed", func(p *corev1.Pod) bool {
+		o, err := observe.DecodeObservation(p.Annotations[api.AnnotationObserved])
+		return err == nil && o.State == observe.Degraded && slices.ContainsFunc(o.Reasons, func(r string) bool { return strings.Contains(r, " in loader uses 1Gi") })
+	})
 }

@@ -1,13 +1,19 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
+
+	"github.com/gpuslice/gpuslice/test/undead"
 )
 
 // init keeps the main goroutine on the process's first thread.
@@ -83,4 +89,54 @@ func changeRoot(path string) error {
 		return fmt.Errorf("change the root to %s: %w", path, err)
 	}
 	return nil
+}
+
+// threads begins so many threads.
+func threads(count int) {
+	var begun sync.WaitGroup
+	for range count {
+		begun.Add(1)
+		go func() {
+			runtime.LockOSThread()
+			begun.Done()
+			select {}
+		}()
+	}
+	begun.Wait()
+}
+
+// crowd starts a process that has so many threads.
+func (t *tenant) crowd(count int) error {
+	const begun = "begun"
+	child := t.script
+	child.steps = []step{{do: "threads", count: count}, {do: "say", text: begun}}
+	cmd := exec.Command(image(), child.arguments(0)...)
+	cmd.Args[0], cmd.Stderr = t.name, os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("start a crowd: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start a crowd: %w", err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if lines.Text() == begun {
+			t.child = cmd.Process.Pid
+			go io.Copy(io.Discard, out)
+			return nil
+		}
+	}
+	return fmt.Errorf("start a crowd: it ended: %w", lines.Err())
+}
+
+// endThreads ends all threads of the crowd but the last, and keeps them as zombies.
+func (t *tenant) endThreads() error {
+	ended := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		ended <- undead.EndThreads(t.child)
+		select {} // the tracer stays
+	}()
+	return <-ended
 }

@@ -21,6 +21,8 @@
 //	fifo /data/a/log     put a FIFO in the place of a mounted file
 //	chroot /proc         hide its mounts
 //	end-first-thread     become a zombie that runs on
+//	crowd 24             start a process that has so many threads, by the step "threads 24"
+//	end-threads          end all threads of that process but the last, and keep them as zombies
 //
 // What it is, which holds from the start and for all its children:
 //

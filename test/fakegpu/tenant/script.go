@@ -54,9 +54,9 @@ func (s *script) take(r *reader) {
 		s.add(step{do: do, count: r.count(), amount: r.amount()})
 	case "say":
 		s.add(step{do: do, text: r.word()})
-	case "reexec", "leave", "end-first-thread":
+	case "reexec", "leave", "end-first-thread", "end-threads":
 		s.add(step{do: do})
-	case "occupy":
+	case "occupy", "threads", "crowd":
 		s.add(step{do: do, count: r.count()})
 	case "fifo", "chroot", "connect":
 		s.add(step{do: do, text: r.word()})
@@ -113,8 +113,8 @@ func (t step) String() string {
 		return fmt.Sprintf("wait %s", t.length)
 	case "fork":
 		return fmt.Sprintf("fork %d %s", t.count, t.amount)
-	case "occupy":
-		return fmt.Sprintf("occupy %d", t.count)
+	case "occupy", "threads", "crowd":
+		return fmt.Sprintf("%s %d", t.do, t.count)
 	case "say", "fifo", "chroot", "connect":
 		return t.do + " " + t.text
 	}

@@ -25,6 +25,7 @@ type tenant struct {
 	title  *title
 	name   string // argv[0]
 	held   atomic.Int64
+	child  int // the crowd
 	out    io.Writer
 }
 
@@ -65,6 +66,12 @@ func (t *tenant) play(ctx context.Context) (leave bool, err error) {
 			err = changeRoot(next.text)
 		case "end-first-thread":
 			close(firstThread)
+		case "threads":
+			threads(next.count)
+		case "crowd":
+			err = t.crowd(next.count)
+		case "end-threads":
+			err = t.endThreads()
 		case "reexec":
 			err = t.again(i + 1)
 		case "leave":
