@@ -9,6 +9,7 @@ import (
 	"github.com/gpuslice/gpuslice/policies/internal/message"
 	"github.com/gpuslice/gpuslice/policies/internal/quantity"
 	"github.com/gpuslice/gpuslice/policies/internal/rulename"
+	"github.com/gpuslice/gpuslice/policies/internal/strategies"
 	"github.com/gpuslice/gpuslice/policies/pools"
 )
 
@@ -117,7 +118,14 @@ func denials(in *Input, unfit []*FitError) []api.Violation {
 		return out
 	}
 	if i := slices.IndexFunc(unfit, func(e *FitError) bool { return e.kind == kindSeveral }); i >= 0 {
-		remedy := "request one, or an exclusive GPU"
+		remedy := "request one"
+		whole := slices.IndexFunc(in.Policy.Strategies, func(name api.StrategyName) bool {
+			s := strategies.Named(name)
+			return s != nil && s.Unit == strategies.UnitDevice
+		})
+		if whole >= 0 {
+			remedy += fmt.Sprintf(", or write %s: %q for whole GPUs", api.LabelStrategy, in.Policy.Strategies[whole])
+		}
 		if unfit[i].pool.Granular {
 			remedy = fmt.Sprintf("request %s: 1 and write %s: \"8Gi\" (or what it needs)", api.ResourceGPU, api.LabelMemory)
 		}
