@@ -93,10 +93,10 @@ func count(verbose bool) error {
 		request review.Request
 		most    int
 	}{
-		{"mutate CREATE", mutating, create, 320},
-		{"validate CREATE, no quota", validating, created, 119},
-		{"mutate UPDATE", mutating, update, 90},
-		{"validate UPDATE", validating, update, 90},
+		{"mutate CREATE", mutating, create, 350},
+		{"validate CREATE, no quota", validating, created, 130},
+		{"mutate UPDATE", mutating, update, 100},
+		{"validate UPDATE", validating, update, 100},
 	} {
 		functions, err := functionsOf(c.handler, c.request)
 		if err != nil {
