@@ -81,6 +81,9 @@ func mergeTable() []mergeRow {
 	}
 }
 
+// TightenedBy stands between the names of the authority's policy and of the tenant's document, in the name of what holds of both.
+const TightenedBy = " tightened by "
+
 // tighten returns what holds where the authority's policy and a tenant's own document meet, and what of the tenant's
 // it did not follow. The tenant's document is one without defaults: what is zero in it says nothing. Neither is
 // changed; without a tenant's document the authority's policy is returned as it is.
@@ -90,7 +93,7 @@ func tighten(authority, tenant *Policy) (*Policy, []ignored) {
 	}
 	out := *authority
 	if tenant.Name != "" {
-		out.Name = authority.Name + " tightened by " + tenant.Name
+		out.Name = authority.Name + TightenedBy + tenant.Name
 	}
 	t := &tightening{authority: authority, tenant: tenant, out: &out}
 	for _, row := range mergeTable() {

@@ -279,13 +279,14 @@ func TestPolicyShow(t *testing.T) {
 		admin, somebody := i.Server.Kubeconfig, editorsFile(t, i, namespace)
 		command(t, admin, "policy", "show", "-n", namespace).want(t, 0, "policy gpuslice-system/"+namespace+", tightened by "+namespace+"/gpuslice-policy",
 			"limits.perPod.memory", "gpu-batch", "default")
-		command(t, somebody, "policy", "show", "-n", namespace).want(t, 2, "forbidden", "limits.perPod.memory  "+namespace+"/gpuslice-policy  8Gi")
+		command(t, somebody, "policy", "show", "-n", namespace).want(t, 0, "policy gpuslice-system/"+namespace+", tightened by "+namespace+"/gpuslice-policy",
+			"limits.perPod.memory   "+namespace+"/gpuslice-policy", "8Gi", "gpu-batch")
 	})
 }
 
 func TestCommandsAndClaims(t *testing.T) {
 	t.Run("explain, audit and quota count what pods claim", func(t *testing.T) {
-		a := attacker(t, "quota: {slices: 3}", nil)
+		a := attacker(t, "quota: {slices: 3}\nclaims: count", nil)
 		a.offerDevices(map[string]string{"gpu": "gpu.nvidia.com", "nic": "nic.example.test"})
 		a.made("claims-a-gpu", claimedGPU("gpu"))
 		a.awaitMade("claims-a-nic", claimedGPU("nic"))

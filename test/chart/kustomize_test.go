@@ -97,7 +97,7 @@ components: [../gpuslice/deploy/certmanager]
 `)
 		got := kustomize(t, s, folder)
 		delete(got, "Namespace "+api.SystemNamespace)
-		want := byName(t, withoutHelmLabels(t, newHelm(t, "").render(version("VERSION"), withCertManager)))
+		want := byName(t, withoutHelmLabels(t, newHelm(t, "").render(version("VERSION"), withCertManager, "--skip-tests")))
 		if diff := cmp.Diff(want, got, folded()); diff != "" {
 			t.Errorf("(-chart +component)\n%s", diff)
 		}

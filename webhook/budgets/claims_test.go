@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/gpuslice/gpuslice/policies/promise"
-	"github.com/gpuslice/gpuslice/webhook/closedclasses"
 	"github.com/gpuslice/gpuslice/webhook/cluster/clustertest"
 	"github.com/gpuslice/gpuslice/webhook/ledger"
 )
@@ -58,7 +57,7 @@ func TestClaims(t *testing.T) {
 					got[ns.Name] = ns.Closed
 				}
 				if _, other := got["team-b"]; !other || got["team-a"] != want.closed || strings.Contains(got["team-b"], "x") {
-					t.Errorf("closed: %v, want %q of team-a, and nothing of team-b", []closedclasses.Namespace(differ), want.closed)
+					t.Errorf("closed: %v, want %q of team-a, and nothing of team-b", differ, want.closed)
 				}
 			})
 		})

@@ -241,7 +241,8 @@ func (e *effective) takeTenant(p *manifest.Policy) error {
 // takeAnswer takes the policy that the webhook decides by. It does not say which document sets what: a value that the namespace's own
 // has too is taken for its.
 func (e *effective) takeAnswer(answer *budgets.PolicyReport, own *manifest.Policy) error {
-	e.Policy = &answer.Policy
+	authority, _, _ := strings.Cut(answer.Policy, config.TightenedBy)
+	e.Policy = &authority
 	if answer.Document == nil {
 		return nil
 	}
@@ -258,7 +259,7 @@ func (e *effective) takeAnswer(answer *budgets.PolicyReport, own *manifest.Polic
 		sources = append(sources, tenant)
 	}
 	merged := *answer.Document
-	merged.Name = answer.Policy
+	merged.Name = authority
 	if answer.Tenant != nil {
 		merged.TenantQuota = &answer.Tenant.Quota
 	}
@@ -267,7 +268,7 @@ func (e *effective) takeAnswer(answer *budgets.PolicyReport, own *manifest.Polic
 	}
 	for i := range e.Fields {
 		if f := &e.Fields[i]; f.From == fromDefault {
-			f.From = answer.Policy
+			f.From = authority
 		}
 	}
 	return nil

@@ -19,13 +19,11 @@ import (
 )
 
 func main() {
-	if err := run(os.Args); err != nil {
-		fmt.Fprintln(os.Stderr, "nvidia-runtime:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "nvidia-runtime:", run(os.Args))
+	os.Exit(1)
 }
 
-// run edits the configuration of a container that is about to be made, and becomes runc.
+// run edits the configuration of a container that is about to be made, and becomes runc. It returns only where that fails.
 func run(args []string) error {
 	exe, err := os.Executable()
 	if err != nil {
