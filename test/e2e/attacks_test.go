@@ -83,7 +83,7 @@ func TestAttackOnNames(t *testing.T) {
 	t.Run("a root without its mounts", func(t *testing.T) {
 		t.Parallel()
 		s := newStage(t, "", fakegpu.Config{Devices: devices})
-		s.create(once(slice("8Gi", "evil", sliced("trainer", "chroot /proc", "hold 2GiB", "wait 2s", "hold 30GiB"))))
+		s.create(once(slice("8Gi", "evil", sliced("trainer", "chroot /proc", "hold 2GiB", "wait 12s", "hold 30GiB"))))
 		s.awaitSaid("evil", "unnamed container")
 		told := s.awaitSaid("evil", "termination result", "gpuslice terminated tenant", "30Gi of 8Gi")
 		abuse.Report(s.T, abuse.Attempt{Threat: "A27", Attack: "hide the mounts that tell the container's name", Outcome: abuse.Contained, Words: told.Message})
