@@ -12,7 +12,9 @@ const orphanPeriod = 5 * time.Second
 // evaluateOrphans reports once what nobody can be held to, and returns all of it. A
 // process that was terminated may still be listed.
 func evaluateOrphans(s State, readings []reading) ([]Orphaned, []Event) {
-	all := slices.Clone(s.Orphaned)
+	all := slices.DeleteFunc(slices.Clone(s.Orphaned), func(o Orphaned) bool {
+		return len(readings) > 0 && !slices.ContainsFunc(readings, func(r reading) bool { return r.ID == o.Device })
+	})
 	var events []Event
 	for _, r := range readings {
 		if !r.trusted {

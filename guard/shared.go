@@ -24,8 +24,8 @@ func (u Usage) sharedBytes(r reading, listed, largest int64) int64 {
 	shared := u.SharedBytes
 	if r.settled() && r.before.SettledBytes > 0 {
 		grown, moved := listed-u.ListedBytes, r.UsedBytes-r.before.SettledBytes
-		if grown != 0 {
-			moved += r.freedOutside(u)
+		if grown != 0 { // what others share need not leave the device when one of them lets go of it
+			moved += max(0, r.freedOutside(u)-r.Shared)
 		}
 		shared += grown - min(max(moved, min(grown, 0)), max(grown, 0))
 	}
@@ -44,11 +44,10 @@ func (r reading) freedOutside(u Usage) (freed int64) {
 		if p.Container == u.Container || !p.Known || slices.ContainsFunc(own, p.same) {
 			continue
 		}
-		q, listed := now[p.PID]
-		switch {
-		case !listed || !p.same(q):
+		switch q, listed := now[p.PID]; {
+		case !listed:
 			freed += p.UsedBytes
-		case q.Known:
+		case q.Known: // also of a process that has exited and is listed still
 			freed += max(0, p.UsedBytes-q.UsedBytes)
 		}
 	}

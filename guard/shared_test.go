@@ -31,6 +31,9 @@ func TestSharedBytes(t *testing.T) {
 		"a mapping while one of another pod allocates":         {9, 5, 3, anotherPods(0, 3), 2},
 		"the end of a mapping while another container frees":   {4, 2, -2, another(2, 0), 0},
 		"what another frees of which there is no figure":       {9, 5, 0, another(3, 3), 4},
+		"a mapping while another lets go of what it shares":    {9, 5, 0, sharing(3, another(3, -1)), 4},
+		"an allocation while others free more than they share": {9, 5, 0, sharing(1, another(4, -1)), 2},
+		"the exit of a process of its own, beside a mapping":   {9, 5, 0, ownExit(3), 4},
 		"what a process of its own frees":                      {9, 5, 0, own(3), 4},
 	} {
 		r := trusted()
@@ -61,6 +64,23 @@ func anotherPods(from, to int64) func(*reading) {
 		before, after := python(300, from), python(300, to)
 		before.Container, after.Container = "", ""
 		r.before.Settled, r.Everyone = []Process{before}, []Process{after}
+	}
+}
+
+// sharing lets others share so many GiB.
+func sharing(gibs int64, change func(*reading)) func(*reading) {
+	return func(r *reading) {
+		change(r)
+		r.Shared = gibs * gib
+	}
+}
+
+// ownExit lets a process of the container that was listed with so many GiB exit.
+func ownExit(gibs int64) func(*reading) {
+	return func(r *reading) {
+		before := python(300, gibs)
+		before.Container = "trainer"
+		r.before.Settled, r.Processes, r.Everyone = []Process{before}, nil, []Process{}
 	}
 }
 

@@ -40,7 +40,11 @@ func (s *Sightings[At]) Identify(d Device, name func(Process) (Process, At)) []S
 	for _, listed := range d.Processes {
 		named, at := name(listed)
 		first, known := before[listed.PID]
-		if !known && named.Start != 0 && named.Start < d.AsOf {
+		if !known && named.Start != 0 && named.Start >= d.AsOf { // it may have begun while the list was made: the next list decides
+			all = append(all, first.identify(named, at))
+			continue
+		}
+		if !known && named.Start != 0 {
 			first = sighting[At]{named.Start, at}
 		}
 		now[listed.PID] = first

@@ -24,7 +24,7 @@ func TestSightings(t *testing.T) {
 		"another after nobody had it":                   {[]any{process{5, "a"}, process{}, process{25, "b"}}, []string{"a", "was a", "was a has b"}},
 		"another after a break":                         {[]any{process{5, "a"}, away, process{25, "b"}}, []string{"a", "", "b"}},
 		"another after lists that could not be read":    {[]any{process{5, "a"}, lost, process{25, "b"}}, []string{"a", "", "was a has b"}},
-		"one that began while it was listed":            {[]any{process{10, "a"}, process{10, "a"}}, []string{"has a", "has a"}},
+		"one that began while it was listed":            {[]any{process{10, "a"}, process{10, "a"}}, []string{"has a", "a"}},
 		"one that nobody had when it was listed first":  {[]any{process{}, process{15, "a"}}, []string{"", "has a"}},
 		"one that cannot be read any more":              {[]any{process{5, "a"}, process{5, ""}}, []string{"a", "was a"}},
 		"one that cannot be read, and can later":        {[]any{process{5, ""}, process{5, "a"}}, []string{"", "a"}},

@@ -22,7 +22,7 @@ func evaluateUsage(s State, in Sample, readings []reading, l limits.Limits) ([]U
 				continue
 			}
 			before.Beyond = beyondGPUs(c, r.ID, held(c.Name, usages, readings))
-			after, warned := nextUsage(before, c, r.beside(usages, before), l)
+			after, warned := nextUsage(before, c, r.beside(s.Usages, before), l)
 			usages = put(usages, after, byPlace)
 			if _, sliced := l.Container(c.Name); sliced {
 				warned = append(reportLostProcess(s, before, c, r), warned...)

@@ -124,12 +124,14 @@ func (p *pods) Transformer() cache.TransformFunc {
 	}
 }
 
-// Add implements cache.ReflectorStore.
+// Add implements cache.ReflectorStore. A watch brings whole pods: the Transformer is
+// for lists that are streamed.
 func (p *pods) Add(object any) error {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return nil
 	}
+	pod = slim(pod)
 	promised := p.read(pod)
 	p.mu.Lock()
 	defer p.mu.Unlock()

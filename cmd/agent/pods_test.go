@@ -153,8 +153,13 @@ func TestPods(t *testing.T) {
 	has("a promise that was taken off", "dddd")
 	_ = p.Replace([]any{slim(promisedPod("a", true))}, "2")
 	has("another list", "a")
-	bare := slim(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare", UID: "7"}})
+	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare", UID: "7"}}
 	_ = p.Add(bare)
+	forged := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "forged", UID: "8", Annotations: map[string]string{nothingGiven: ""}}, Spec: corev1.PodSpec{HostPID: true}}
+	_ = p.Update(forged)
+	if _, found := p.nothing("8"); found {
+		t.Error("a pod is believed that it was given nothing")
+	}
 	has("a pod that was given nothing", "a")
 	if got, found := p.nothing("7"); !found || got.Name != "bare" {
 		t.Errorf("it is known as %+v", got)

@@ -38,6 +38,7 @@ type podRecord struct {
 	warnings     map[string]int        // by container
 	terminations map[[2]string]int     // by container and result
 	notEnforcing string                // why its slice is not enforced; empty: it is
+	notHeld      string                // what was reported first of what the pod may use beyond its slices
 	readUse      time.Time             // when it was read last what ran
 	quiet        map[string]*quietness // by container
 }
@@ -84,7 +85,11 @@ func (r *recorder) observe(p *podRecord, taken time.Time, s guard.State) {
 	for _, u := range p.usages {
 		p.byteSeconds[[2]string{u.Container, u.Device}] += float64(u.UsedBytes) * taken.Sub(p.taken).Seconds()
 	}
-	p.usages, p.taken, p.notEnforcing = s.Usages, taken, cmp.Or(s.NotEnforcing(), s.NotHeld())
+	notHeld := s.NotHeld()
+	if notHeld != "" { // its figures change with each sample: the first report stays for as long as there is one
+		notHeld = cmp.Or(p.notHeld, notHeld)
+	}
+	p.usages, p.taken, p.notHeld, p.notEnforcing = s.Usages, taken, notHeld, cmp.Or(s.NotEnforcing(), notHeld)
 }
 
 // sampled records a sample, and returns the limits of the pods that it is for.

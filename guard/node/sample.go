@@ -86,7 +86,8 @@ func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 	part := guard.Sample{Taken: s.Taken, Fault: s.Fault, Shared: true}
 	for _, d := range s.Devices {
 		own := d.Device
-		for _, process := range d.Processes {
+		own.Everyone = slices.Clone(d.Everyone)
+		for i, process := range d.Processes {
 			if process.Member.PodUID != p.UID {
 				if reason := process.orphaned(p); reason != "" {
 					own.Orphans = append(own.Orphans, guard.Orphan{Process: process.Process, Reason: reason})
@@ -97,6 +98,9 @@ func (s Sample) of(p Pod, seen map[string]bool) guard.Sample {
 			named.Container = p.ContainerName(process.Member.ContainerID)
 			named.MPS = named.MPS || p.UsesMPS()
 			own.Processes = append(own.Processes, named)
+			if i < len(own.Everyone) { // so that what its own processes free is not taken for others'
+				own.Everyone[i].Container = named.Container
+			}
 			seen[d.ID] = true
 		}
 		if !seen[d.ID] { // who is of no known container is reported to the users of the device

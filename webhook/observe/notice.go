@@ -103,6 +103,7 @@ func kindOf(sentence string) (kind NoticeKind, known bool) {
 		{begins: "gpuslice "},
 		{holds: " and is not terminated: ", kind: NoticeNotTerminable},
 		{holds: " without a slice: it is held to what the pod's slices leave", kind: NoticeUnmanaged},
+		{holds: " without a slice: nothing limits it", kind: NoticeUnmanaged}, // of guards of earlier builds
 		{holds: " of its "}, {holds: " has exited and its memory is still in use"},
 	} {
 		if strings.HasPrefix(sentence, s.begins) && strings.Contains(sentence, s.holds) {
