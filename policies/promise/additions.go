@@ -25,8 +25,9 @@ func refreshed(have, promised corev1.Container, volumes []corev1.Volume) corev1.
 		}
 	}
 	out.VolumeMounts = slices.Clip(out.VolumeMounts)
+	few := len(have.VolumeMounts) <= len(promised.VolumeMounts)+maxMounts // each is compared with all
 	for i, m := range have.VolumeMounts {
-		if isTokenMount(m) || isHarmlessMount(m, volumes) && standsAlone(m.MountPath, promised.VolumeMounts) && standsAlone(m.MountPath, slices.Delete(slices.Clone(have.VolumeMounts), i, i+1)) {
+		if isTokenMount(m) || few && isHarmlessMount(m, volumes) && standsAlone(m.MountPath, promised.VolumeMounts) && standsAlone(m.MountPath, slices.Delete(slices.Clone(have.VolumeMounts), i, i+1)) {
 			out.VolumeMounts = append(out.VolumeMounts, m)
 		}
 	}
@@ -49,6 +50,9 @@ const (
 	maxVariable  = 16 << 10
 	maxVariables = 64
 )
+
+// maxMounts bounds the mounts that are added to one container.
+const maxMounts = 16
 
 // isHarmlessVariable reports whether the guard does not read the variable, and starts again whatever becomes of it: of a ConfigMap or
 // Secret that is deleted it would not, annotations may grow, and so may variables of Services to which others refer.

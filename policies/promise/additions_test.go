@@ -37,6 +37,22 @@ func mount(name, at string) corev1.VolumeMount {
 	return corev1.VolumeMount{Name: name, MountPath: at, ReadOnly: true}
 }
 
+// TestManyMounts: mounts are compared with each other, and so only few of them are.
+func TestManyMounts(t *testing.T) {
+	t.Parallel()
+	p, pod, guard := guarded(t)
+	own := len(guard.VolumeMounts)
+	for i := range 20_000 {
+		guard.VolumeMounts = append(guard.VolumeMounts, mount("a", fmt.Sprintf("/var/run/secrets/%d", i)))
+	}
+	after := p.Apply(pod)
+	for _, c := range after.Spec.InitContainers {
+		if c.Name == limits.GuardContainer && len(c.VolumeMounts) != own {
+			t.Errorf("the guard has %d mounts, and %d of its own", len(c.VolumeMounts), own)
+		}
+	}
+}
+
 // TestAdditions has other webhooks write into every container, gpuslice's too.
 func TestAdditions(t *testing.T) {
 	t.Parallel()

@@ -106,7 +106,7 @@ func (k *keeper) event(e watch.Event) watch.Event {
 		return watch.Event{Type: e.Type, Object: object}
 	}
 	bare := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: about.GetNamespace(), Name: name, ResourceVersion: version}}
-	if had {
+	if had || e.Type == watch.Modified {
 		return watch.Event{Type: watch.Deleted, Object: bare}
 	}
 	return watch.Event{Type: watch.Bookmark, Object: bare}

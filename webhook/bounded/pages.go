@@ -57,6 +57,9 @@ func (s Source) Each(ctx context.Context, o metav1.ListOptions, do func(runtime.
 			return next.ResourceVersion, nil
 		default:
 			o.Continue = next.Continue
+			if o.Limit > 0 { // a few large objects slow down no more than their own pages
+				o.Limit = min(2*o.Limit, firstLimit)
+			}
 		}
 	}
 }

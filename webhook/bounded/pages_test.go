@@ -90,6 +90,7 @@ func TestPages(t *testing.T) {
 		"large":                      {repeat(12, 1500<<10), 20},
 		"large ones after small":     {append(repeat(300, 100), repeat(8, 1500<<10)...), 25},
 		"as much as etcd takes":      {repeat(4, 3<<20), 20},
+		"large ones before many":     {append(repeat(8, 1500<<10), repeat(4000, 1<<10)...), 40},
 		"a large one between others": {append(append(repeat(300, 10<<10), 3900<<10), repeat(300, 10<<10)...), 30},
 	} {
 		t.Run(name, func(t *testing.T) {

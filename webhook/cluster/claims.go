@@ -38,20 +38,26 @@ const maxClaimReads = 16
 type claimReader struct {
 	client                             kubernetes.Interface
 	unserved                           *atomic.Bool
+	crowded                            *atomic.Bool // not all claims are kept
 	classes, slices, claims, templates cache.SharedIndexInformer
 	reads                              *claimReads
 }
 
 func newClaimReader(client kubernetes.Interface, log logr.Logger, touch func()) (claimReader, error) {
 	kinds, full := client.ResourceV1(), reportFull(log)
+	crowded := new(atomic.Bool)
 	r := claimReader{
 		client:   client,
 		unserved: new(atomic.Bool),
+		crowded:  crowded,
 		reads:    &claimReads{namespaces: map[string]*namespaceReads{}},
 		classes:  bounded.From(client, kinds.DeviceClasses(), nil).Informer(bounded.Kept{Name: "DeviceClasses", Of: slimClaim}, cache.Indexers{}),
 		slices:   bounded.From(client, kinds.ResourceSlices(), nil).Informer(bounded.Kept{Name: "ResourceSlices", Of: slimClaim}, cache.Indexers{}),
 		claims: bounded.From(client, kinds.ResourceClaims(metav1.NamespaceAll), nil).Informer(
-			bounded.Kept{Name: "ResourceClaims", Of: slimClaim, Bytes: maxClaims, Full: full}, cache.Indexers{}),
+			bounded.Kept{Name: "ResourceClaims", Of: slimClaim, Bytes: maxClaims, Full: func(kind, namespace string) {
+				crowded.Store(true)
+				full(kind, namespace)
+			}}, cache.Indexers{}),
 		templates: bounded.From(client, kinds.ResourceClaimTemplates(metav1.NamespaceAll), nil).Informer(
 			bounded.Kept{Name: "ResourceClaimTemplates", Of: slimClaim, Bytes: maxTemplates, Full: full}, cache.Indexers{}),
 	}
@@ -94,7 +100,9 @@ func (r claimReader) awaitServed(ctx context.Context, period time.Duration) {
 // discover asks whether the cluster serves claims.
 func (r claimReader) discover() error {
 	_, err := r.client.Discovery().ServerResourcesForGroupVersion(resourcev1.SchemeGroupVersion.String())
-	r.unserved.Store(apierrors.IsNotFound(err))
+	if err == nil || apierrors.IsNotFound(err) {
+		r.unserved.Store(err != nil)
+	}
 	return err
 }
 
@@ -221,6 +229,9 @@ func claimNames(pod *corev1.Pod, c corev1.PodResourceClaim) (claim, template str
 func (r claimReader) cached(namespace, claim, template string) *resourcev1.ResourceClaimSpec {
 	if object, ok, _ := r.claims.GetStore().GetByKey(namespace + "/" + claim); ok {
 		return allocated(object.(*resourcev1.ResourceClaim))
+	}
+	if claim != "" && r.crowded.Load() {
+		return nil // it may be one that found no room, made from the template as it was then
 	}
 	if object, ok, _ := r.templates.GetStore().GetByKey(namespace + "/" + template); ok {
 		return &object.(*resourcev1.ResourceClaimTemplate).Spec.Spec

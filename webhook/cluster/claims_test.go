@@ -68,6 +68,25 @@ func TestUnserved(t *testing.T) {
 	})
 }
 
+// TestCrowdedClaims: a claim that found no room is not taken for what the template of its name asks for by now.
+func TestCrowdedClaims(t *testing.T) {
+	r, _ := readerOf(t, true)
+	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "t"}}
+	if err := r.templates.GetStore().Add(template); err != nil {
+		t.Fatal(err)
+	}
+	for crowded, found := range map[string]bool{"": true, "c": false} {
+		r.crowded.Store(true)
+		if got := r.cached("team", crowded, "t"); (got != nil) != found {
+			t.Errorf("claim %q: %v", crowded, got)
+		}
+		r.crowded.Store(false)
+		if r.cached("team", crowded, "t") == nil {
+			t.Errorf("claim %q, while all are kept: a claim that the cache does not have yet is of its template", crowded)
+		}
+	}
+}
+
 // TestClaimReads: a pod of many claims has few of them read, and each once.
 func TestClaimReads(t *testing.T) {
 	r, _ := readerOf(t, true)

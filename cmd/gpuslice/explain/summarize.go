@@ -173,7 +173,7 @@ func (l *status) template(f *facts, name string) {
 		l.note("template %s is not written: namespace %s has %d of gpuslice's templates, the maximum; delete pods of sizes that are not needed, or use fewer sizes", name, in, claimtemplates.MaxTemplates)
 	case f.claimsRead && !written:
 		l.note("template %s is not written yet: the replica of gpuslice that leads writes it within seconds, and another leads about 20 seconds after that one has ended", name)
-	case written && f.claimsRead && spec.Devices.Requests[0].Exactly != nil && f.claims.Classes[spec.Devices.Requests[0].Exactly.DeviceClassName] == nil:
+	case written && f.claimsRead && len(spec.Devices.Requests) > 0 && spec.Devices.Requests[0].Exactly != nil && f.claims.Classes[spec.Devices.Requests[0].Exactly.DeviceClassName] == nil:
 		l.note("template %s names DeviceClass %s, which does not exist", name, spec.Devices.Requests[0].Exactly.DeviceClassName)
 	default:
 		l.note("the scheduler places it once a device has room for what template %s claims: kubectl get resourceclaims -n %s", name, in)
