@@ -304,7 +304,7 @@ func TestCommandsAndClaims(t *testing.T) {
 				t.Errorf("%s counts a network card: %s", what, said.out)
 			}
 		}
-		for setting, denied := range map[string]string{"claims: deny": claims, "quota: {slices: 0}": "exceeded quota"} {
+		for setting, denied := range map[string]string{"claims: deny": claims, "quota: {slices: 0}\nclaims: count": "exceeded quota"} {
 			policy := filepath.Join(t.TempDir(), "policy.yaml")
 			text := "apiVersion: gpuslice.dev/v1\nstrategies: [time-slicing]\n" + setting + "\nnamespaces: {names: [" + a.namespace + "]}\n"
 			if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
