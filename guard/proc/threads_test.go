@@ -38,7 +38,7 @@ func (c *crowd) Read(process, file string) (string, error) {
 	case process == "1":
 		return "0::/../../../init.scope\n", nil
 	case file == "cgroup" && (process == "20" || tid > 0 && tid <= 20+c.zombies):
-		return "0::/\n", nil // the kernel tells nothing
+		return "0::/\n", nil // as of a process that has exited
 	case file == "cgroup":
 		return "0::/../../pod" + podA + "/" + containerID("trainer") + "\n", nil
 	case pid == "10":

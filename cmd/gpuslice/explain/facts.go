@@ -284,7 +284,7 @@ func outdated(all []appsv1.ReplicaSet, owners map[types.UID]bool) map[types.UID]
 			latest, current = revision, all[i].UID
 		}
 	}
-	if latest < 0 { // nothing tells them apart
+	if latest < 0 { // they cannot be distinguished
 		return nil
 	}
 	delete(out, current)

@@ -86,7 +86,7 @@ func TestReasons(t *testing.T) {
 			p.Spec.NodeName = "n1"
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "trainer", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}}
 		}, pending, []string{"trainer is waiting (ImagePullBackOff): no such image"}},
-		{"a container that cannot start, told once", func(p *corev1.Pod, _ *facts) {
+		{"a container that cannot start, shown once", func(p *corev1.Pod, _ *facts) {
 			p.Spec.NodeName = "n1"
 			broken := ended("trainer", 128, "StartError", "failed to create task: no such file")
 			broken.State.Waiting = &corev1.ContainerStateWaiting{Reason: "RunContainerError", Message: "failed to create task: no such file"}
@@ -230,7 +230,7 @@ func TestDenialsOfEarlierTemplates(t *testing.T) {
 		{"of the current ReplicaSet", outdated([]appsv1.ReplicaSet{replicaSet("1", "10"), replicaSet("2", "9")}, owners), time.Time{}, true},
 		{"of an earlier one", outdated([]appsv1.ReplicaSet{replicaSet("1", "9"), replicaSet("2", "10")}, owners), time.Time{}, false},
 		{"a ReplicaSet of somebody else is newer", outdated([]appsv1.ReplicaSet{replicaSet("1", "9"), replicaSet("3", "10")}, owners), time.Time{}, true},
-		{"nothing tells the ReplicaSets apart", outdated([]appsv1.ReplicaSet{replicaSet("1", ""), replicaSet("2", "x")}, owners), time.Time{}, true},
+		{"ReplicaSets that cannot be distinguished", outdated([]appsv1.ReplicaSet{replicaSet("1", ""), replicaSet("2", "x")}, owners), time.Time{}, true},
 		{"after the last change", nil, at.Add(-time.Minute), true},
 		{"in the second of the last change", nil, at, true},
 		{"before the last change", nil, at.Add(time.Minute), false},

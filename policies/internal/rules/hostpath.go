@@ -36,7 +36,7 @@ func hostPath() Rule {
 	}, Instead: "remove it: a slice brings the devices and mounts that it needs"}
 }
 
-// MayBeRead reports whether a volume is of a held path, and may be read, since it tells how the node is named and whom it trusts.
+// MayBeRead reports whether a volume is of a held path, and may be read: it has the names of hosts, the time zone or certificates.
 func MayBeRead(v corev1.Volume) bool {
 	return v.HostPath != nil && slices.ContainsFunc([]string{"/etc/localtime", "/etc/timezone", "/etc/os-release", "/etc/machine-id", "/etc/hosts", "/etc/resolv.conf",
 		"/etc/passwd", "/etc/group", "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust", "/etc/ca-certificates"},
